@@ -13,7 +13,7 @@ export interface ServiceRequest {
   path: string;
   method?: string;
   headers?: Readonly<Record<string, string>>;
-  body?: string;
+  body?: string | undefined;
   /** The answer is delayed: virtual time may pass meanwhile. */
   whileTimePasses?: boolean;
 }

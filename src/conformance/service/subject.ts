@@ -1,7 +1,6 @@
-import { createHash } from 'node:crypto';
 import type { Account } from '../../bench/clients/gateway.ts';
 import type { TestTime } from '../../bench/test-time.ts';
-import type { Check, CheckRun, Level } from '../check.ts';
+import type { Check, CheckRun } from '../check.ts';
 import type { CallbackAuth, CallbackListener } from './callback-listener.ts';
 import { Redactor } from './redactor.ts';
 
@@ -71,28 +70,6 @@ export interface Order {
 
 export type ServiceCheck = Check<ServiceSubject, ServiceNeed>;
 export type ServiceRun = CheckRun<ServiceSubject>;
-type Judge = (run: ServiceRun) => Promise<void>;
-type NeedsAndJudge = [Judge] | [needs: readonly ServiceNeed[], Judge];
-
-function serviceCheck(level: Level, clause: string, title: string, [first, second]: NeedsAndJudge): ServiceCheck {
-  if (typeof first === 'function') return { clause, title, level, run: first };
-  return { clause, title, level, needs: first, run: second as Judge };
-}
-
-/** A check of a clause that the service specification states. */
-export function spec(clause: string, title: string, ...rest: NeedsAndJudge): ServiceCheck {
-  return serviceCheck('spec', clause, title, rest);
-}
-
-/** A check of a default of PROTOCOL.md, in a gap of the service specification. */
-export function gap(clause: string, title: string, ...rest: NeedsAndJudge): ServiceCheck {
-  return serviceCheck('gap', clause, title, rest);
-}
-
-export function withTimeout(timeoutMs: number, check: ServiceCheck): ServiceCheck {
-  return { ...check, timeoutMs };
-}
-
 const NUMBER_DIGITS = 4;
 
 /** The payment QR service that is judged. */
@@ -159,10 +136,6 @@ const NEEDS = {
     ({ boxSecret }) => boxSecret !== undefined,
     'needs a box that the bench can simulate: give --box-code, --serial and --box-secret-file',
   ],
-  'a box without an account': [
-    ({ unlinkedBox }) => unlinkedBox !== undefined,
-    'needs a box that is linked to no account: give --unlinked-box',
-  ],
   'another partner': [
     ({ second }) => second !== undefined,
     'needs a second partner: give --second-username and --second-password-file',
@@ -193,16 +166,3 @@ const NEEDS = {
     'needs a service without TLS: give an http:// address of it',
   ],
 } as const satisfies Record<string, Need>;
-
-/**
- * The fields of a push with the partner's checkSum (service specification 5.3). Not computed by the gateway's code: the
- * judge must not share its mistakes.
- */
-export function signed<T extends { bankAccount: string; amount: string; bankCode: string }>(
-  partner: ServiceAccess,
-  push: T,
-): T & { checkSum: string } {
-  const { bankAccount, amount, bankCode } = push;
-  const text = `${partner.password}${bankAccount}${amount}${bankCode}`;
-  return { ...push, checkSum: createHash('md5').update(text, 'utf8').digest('hex') };
-}

@@ -1,11 +1,11 @@
 import { decodePicture, readQr } from '../../../bench/pictures.ts';
 import { PayboxError } from '../../../lib/errors.ts';
 import { Mismatch, PreconditionFailed } from '../../check.ts';
-import { type Answer, sendRequest, summaryOf } from '../client.ts';
+import { type Body, type CheckContext, gap } from '../check-context.ts';
+import { type Answer, summaryOf } from '../client.ts';
+import { expectSame, expectStatus, forEachCase } from '../expectations.ts';
 import { recordOf } from '../json.ts';
-import { expectSame, expectStatus, forEachCase, generateBody } from '../requests.ts';
-import { gap, type ServiceCheck, type ServiceRun } from '../subject.ts';
-import { generate } from './generate.ts';
+import type { ServiceCheck } from '../subject.ts';
 
 const TEXTS = [
   'bankName',
@@ -21,14 +21,14 @@ const TEXTS = [
 /** The fields of the answer of generate (PROTOCOL.md, clause GEN-4). */
 export const answerChecks: readonly ServiceCheck[] = [
   gap('GEN-4', 'the answer has its seventeen fields', judgeFields),
-  gap('GEN-4', 'existing is 1 for an account in the system, and 0 for another', (run) =>
+  gap('GEN-4', 'existing is 1 for an account in the system, and 0 for another', (t) =>
     forEachCase(
       [
-        ['1', generateBody(run)],
-        ['0', { ...generateBody(run), bankAccount: 'NOSUCHACCOUNT' }],
+        ['1', t.generateBody()],
+        ['0', { ...t.generateBody(), bankAccount: 'NOSUCHACCOUNT' }],
       ] as const,
       async ([existing, body]) => {
-        const answer = recordOf((await generated(run, body)).json);
+        const answer = recordOf((await generated(t, body)).json);
         expectSame(`existing for ${body.bankAccount}`, existing, String(answer.existing));
       },
     ),
@@ -37,15 +37,15 @@ export const answerChecks: readonly ServiceCheck[] = [
 ];
 
 /** Generates a QR. Throws PreconditionFailed unless the answer is 200: GEN-1 judges that. */
-async function generated(run: ServiceRun, body: object): Promise<Answer> {
-  const called = await generate(run, { ...body });
+async function generated(t: CheckContext, body: Body): Promise<Answer> {
+  const called = await t.generate(body);
   if (called.status !== 200) throw new PreconditionFailed(`needs an answer, but it is ${summaryOf(called)}`);
   return called;
 }
 
-async function judgeFields(run: ServiceRun): Promise<void> {
-  const body = generateBody(run);
-  const answer = recordOf((await generated(run, body)).json);
+async function judgeFields(t: CheckContext): Promise<void> {
+  const body = t.generateBody();
+  const answer = recordOf((await generated(t, body)).json);
   const { bankCode, bankAccount, userBankName, orderId } = body;
   const expected = { bankCode, bankAccount, userBankName, orderId, amount: String(body.amount) };
   await forEachCase(Object.entries(expected), async ([field, value]) => expectSame(field, value, answer[field]));
@@ -57,12 +57,12 @@ async function judgeFields(run: ServiceRun): Promise<void> {
 }
 
 /** Opens qrLink as a browser does, without a login. */
-async function judgeLink(run: ServiceRun): Promise<void> {
-  const { qrLink, qrCode } = recordOf((await generated(run, generateBody(run))).json);
+async function judgeLink(t: CheckContext): Promise<void> {
+  const { qrLink, qrCode } = recordOf((await generated(t, t.generateBody())).json);
   if (typeof qrLink !== 'string' || !/^https?:\/\//.test(qrLink) || !URL.canParse(qrLink)) {
     throw new Mismatch(`qrLink: expected an address, is ${JSON.stringify(qrLink)}`);
   }
-  const called = await sendRequest(run, { path: qrLink, method: 'GET' });
+  const called = await t.send({ path: qrLink, method: 'GET' });
   expectStatus(called, 200, qrLink);
   const type = called.headers.get('content-type') ?? '';
   if (type.startsWith('text/html'))

@@ -2,20 +2,11 @@ import { systemClock } from '../../../lib/clock.ts';
 import { BOX_REFUSALS } from '../../../protocol/codes.ts';
 import { PATHS } from '../../../protocol/http-api.ts';
 import { Mismatch, PreconditionFailed } from '../../check.ts';
+import { type CheckContext, gap, spec, withTimeout } from '../check-context.ts';
 import { type Answer, codeOf, summaryOf } from '../client.ts';
-import {
-  expectCode,
-  expectFields,
-  expectRefused,
-  expectSuccess,
-  forEachCase,
-  generatedQr,
-  post,
-  pushBody,
-} from '../requests.ts';
+import { expectCode, expectFields, expectRefused, expectSuccess, forEachCase } from '../expectations.ts';
 import { type OnShow, type SimulatedBox, withSimulatedBox } from '../simulated-box.ts';
-import { gap, type ServiceCheck, type ServiceRun, spec, withTimeout } from '../subject.ts';
-import { pushOrder } from './push.ts';
+import type { ServiceCheck } from '../subject.ts';
 import {
   expectNoMessage,
   expectUnanswered,
@@ -35,22 +26,22 @@ const DEADLINE_STEP_MS = 500;
 const AT_ONCE_MS = 4_000;
 
 export const boxChecks: readonly ServiceCheck[] = [
-  spec('SND-3', 'a push to a box that is on is SUCCESS with an empty message', ['a box that is on'], async (run) => {
-    const { called } = await pushToRunningBox(run);
+  spec('SND-3', 'a push to a box that is on is SUCCESS with an empty message', ['a box that is on'], async (t) => {
+    const { called } = await pushToRunningBox(t);
     expectSuccess(called, 'the push');
     expectNoMessage(called);
   }),
-  spec('SND-3', 'when it is SUCCESS, the QR is on the screen', ['a box that is on', 'a screen'], async (run) => {
-    const { called, qrCode } = await pushToRunningBox(run);
+  spec('SND-3', 'when it is SUCCESS, the QR is on the screen', ['a box that is on', 'a screen'], async (t) => {
+    const { called, qrCode } = await pushToRunningBox(t);
     if (codeOf(called) !== undefined)
       throw new PreconditionFailed(`needs a push that is shown, this one is answered ${summaryOf(called)}`);
-    const seen = await run.subject.time.inRealTime(async () => run.subject.options.seeQr?.());
+    const seen = await t.time.inRealTime(async () => t.options.seeQr?.());
     if (seen !== qrCode) throw new Mismatch(`the screen has ${seen ?? 'no QR'} after SUCCESS`);
   }),
-  specWithBox('SND-3', 'the box gets the pushed QR, and nothing else', async (run, box) => {
-    const { order, qrCode, answer, show } = await startPush(run, box);
+  specWithBox('SND-3', 'the box gets the pushed QR, and nothing else', async (t, box) => {
+    const { order, qrCode, answer, show } = await startPush(t, box);
     expectSuccess(await answer.called, 'a push that the box shows');
-    const { bankAccount, userBankName } = run.subject.options.account;
+    const { bankAccount, userBankName } = t.options.account;
     const expected = {
       qrCode,
       bankAccount,
@@ -65,13 +56,13 @@ export const boxChecks: readonly ServiceCheck[] = [
     'SND-3',
     'SUCCESS, with an empty message, is answered only after the box confirmed',
     ['a simulated box'],
-    withBox(async (run, box) => {
-      const { answer, show } = await startPush(run, box);
+    withBox(async (t, box) => {
+      const { answer, show } = await startPush(t, box);
       const { pushId } = show;
-      await expectUnanswered(run, answer, 'before the box has said anything');
+      await expectUnanswered(t, answer, 'before the box has said anything');
       await box.send({ type: 'accepted', pushId });
-      if (run.subject.options.confirm === 'displayed') {
-        await expectUnanswered(run, answer, 'before the QR is on the screen');
+      if (t.options.confirm === 'displayed') {
+        await expectUnanswered(t, answer, 'before the QR is on the screen');
         await box.send({ type: 'shown', pushId });
       }
       const called = await answer.called;
@@ -90,38 +81,35 @@ export const boxChecks: readonly ServiceCheck[] = [
       'a push without a confirmation is BOX_TIMEOUT',
       ['a simulated box'],
       withBox(
-        async (run, box) => expectCode((await unconfirmed(run, box)).called, 'BOX_TIMEOUT', UNCONFIRMED),
+        async (t, box) => expectCode((await unconfirmed(t, box)).called, 'BOX_TIMEOUT', UNCONFIRMED),
         showNothing,
       ),
     ),
   ),
-  spec('SND-5', 'a push to a box that is off is refused at once', ['a simulated box'], async (run) => {
+  spec('SND-5', 'a push to a box that is off is refused at once', ['a simulated box'], async (t) => {
     const beganMs = systemClock.monotonicMs();
-    expectRefused(await pushedToBoxOff(run), 'a push to a box that is off');
+    expectRefused(await t.pushOrder(), 'a push to a box that is off');
     const tookMs = Math.round(systemClock.monotonicMs() - beganMs);
     if (tookMs > AT_ONCE_MS) throw new Mismatch(`the answer took ${tookMs} ms`);
   }),
-  spec(
-    'SND-5',
-    'a push to a box that disconnects before its confirmation is refused',
-    ['a simulated box'],
-    async (run) => expectRefused(await pushedToBoxLost(run), 'a push to a box that goes'),
+  spec('SND-5', 'a push to a box that disconnects before its confirmation is refused', ['a simulated box'], async (t) =>
+    expectRefused(await pushedToBoxLost(t), 'a push to a box that goes'),
   ),
-  gap('SND-5', 'a push to a box that is off or disconnects is BOX_OFFLINE', ['a simulated box'], async (run) => {
-    expectCode(await pushedToBoxOff(run), 'BOX_OFFLINE', 'a push to a box that is off');
-    expectCode(await pushedToBoxLost(run), 'BOX_OFFLINE', 'a push to a box that goes');
+  gap('SND-5', 'a push to a box that is off or disconnects is BOX_OFFLINE', ['a simulated box'], async (t) => {
+    expectCode(await t.pushOrder(), 'BOX_OFFLINE', 'a push to a box that is off');
+    expectCode(await pushedToBoxLost(t), 'BOX_OFFLINE', 'a push to a box that goes');
   }),
-  gap('SND-6', 'a refusal by the box is answered with its code', ['a simulated box'], async (run) => {
+  gap('SND-6', 'a refusal by the box is answered with its code', ['a simulated box'], async (t) => {
     const codes = [...BOX_REFUSALS];
     const refuse: OnShow = async (box, { pushId }) => {
       const code = codes[(box.of('show').length - 1) % codes.length] ?? 'DISPLAY_FAULT';
       await box.send({ type: 'rejected', pushId, code, reason: 'as the bench says' });
     };
     await withSimulatedBox(
-      run,
+      t,
       () =>
         forEachCase(codes, async (code) => {
-          const called = await pushOrder(run);
+          const called = await t.pushOrder();
           expectCode(called, code, `when the box says ${code}`);
         }),
       refuse,
@@ -131,46 +119,42 @@ export const boxChecks: readonly ServiceCheck[] = [
 
 const UNCONFIRMED = 'a push that the box does not confirm';
 
-async function judgeTimeout(run: ServiceRun): Promise<void> {
+async function judgeTimeout(t: CheckContext): Promise<void> {
   await withSimulatedBox(
-    run,
+    t,
     async (box) => {
-      const { called, pushId } = await unconfirmed(run, box);
+      const { called, pushId } = await unconfirmed(t, box);
       expectRefused(called, UNCONFIRMED);
       const withdrawal = await box.find('withdraw', (it) => it.pushId === pushId);
       if (withdrawal === undefined) throw new Mismatch('the box gets no withdrawal of the push');
     },
     showNothing,
   );
-  await withSimulatedBox(run, async (box) => {
+  await withSimulatedBox(t, async (box) => {
     if ((await box.waitFor('show', 1, QUIET_MS)) === undefined) return;
     throw new Mismatch('the box gets the push when it comes back');
   });
 }
 
 /** Waits for the answer to a push that the box does not confirm. Throws Mismatch when none comes. */
-async function unconfirmed(run: ServiceRun, box: SimulatedBox): Promise<{ called: Answer; pushId: string }> {
-  const { time } = run.subject;
-  const order = run.subject.newOrder();
-  const body = pushBody(run, order, await generatedQr(run, order));
-  const answer = pending(post(run, PATHS.sendQr, body, { whileTimePasses: true }));
+async function unconfirmed(t: CheckContext, box: SimulatedBox): Promise<{ called: Answer; pushId: string }> {
+  const { time } = t.subject;
+  const order = t.newOrder();
+  const body = t.pushBody(order, await t.generatedQr(order));
+  const answer = pending(t.post(PATHS.sendQr, body, { whileTimePasses: true }));
   const { pushId } = await box.expect('show');
-  run.step('waiting for the deadline of the push');
+  t.step('waiting for the deadline of the push');
   const endMs = time.clock.monotonicMs() + DEADLINE_MAX_MS;
-  while (!answer.isAnswered() && time.clock.monotonicMs() < endMs) await passed(run, DEADLINE_STEP_MS);
+  while (!answer.isAnswered() && time.clock.monotonicMs() < endMs) await passed(t, DEADLINE_STEP_MS);
   if (!answer.isAnswered()) throw new Mismatch(`no answer within ${DEADLINE_MAX_MS / 1_000} s`);
   return { called: await answer.called, pushId };
 }
 
-function pushedToBoxOff(run: ServiceRun): Promise<Answer> {
-  return pushOrder(run);
-}
-
-function pushedToBoxLost(run: ServiceRun): Promise<Answer> {
+function pushedToBoxLost(t: CheckContext): Promise<Answer> {
   return withSimulatedBox(
-    run,
+    t,
     async (box) => {
-      const { answer } = await startPush(run, box);
+      const { answer } = await startPush(t, box);
       await box.close();
       return answer.called;
     },
@@ -179,7 +163,7 @@ function pushedToBoxLost(run: ServiceRun): Promise<Answer> {
 }
 
 /** Lets time pass while a request is open that is not waiting for anything else. */
-async function passed({ subject: { time } }: ServiceRun, ms: number): Promise<void> {
+async function passed({ subject: { time } }: CheckContext, ms: number): Promise<void> {
   await time.wait(ms);
   await time.inRealTime(() => systemClock.sleep(1));
 }

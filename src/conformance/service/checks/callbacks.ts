@@ -11,9 +11,10 @@ import {
   type ReceivedRequest,
   SYNC_PATH,
 } from '../callback-listener.ts';
+import { type CheckContext, gap, spec, withTimeout } from '../check-context.ts';
+import { expectFields, expectOk, forEachCase } from '../expectations.ts';
 import { recordOf } from '../json.ts';
-import { expectFields, expectOk, forEachCase, generateBody, post, simulatePayment } from '../requests.ts';
-import { gap, type Order, type ServiceCheck, type ServiceRun, spec, withTimeout } from '../subject.ts';
+import type { Order, ServiceCheck } from '../subject.ts';
 
 const CALLBACK_TIMEOUT_MS = 10_000;
 /** Longer than the first wait before a retry. */
@@ -27,8 +28,8 @@ const WAIT_STEP_MS = 1_000;
 /** Difference allowed between the service's clock and ours; enough to tell milliseconds from seconds. */
 const CLOCKS_APART_MS = 24 * 3_600_000;
 
-function listenerOf({ subject }: ServiceRun): CallbackListener {
-  const { listener } = subject.options;
+function listenerOf({ options }: CheckContext): CallbackListener {
+  const { listener } = options;
   if (listener === undefined) throw new PreconditionFailed('needs callbacks');
   return listener;
 }
@@ -42,61 +43,61 @@ export interface SimulatedPayment {
 }
 
 /** Simulates a payment; `change` replaces fields of the request. Throws PreconditionFailed for a refusal. */
-export async function payOrder(run: ServiceRun, order: Order, change: object = {}): Promise<SimulatedPayment> {
-  const since = listenerOf(run).requests.length;
-  return { order, transactionId: await simulatePayment(run, order, change), since };
+export async function payOrder(t: CheckContext, order: Order, change: object = {}): Promise<SimulatedPayment> {
+  const since = listenerOf(t).requests.length;
+  return { order, transactionId: await t.simulatePayment(order, change), since };
 }
 
 /** The callbacks for a payment so far: those with its content, amount or id, because one of these may be wrong. */
 function about(
-  run: ServiceRun,
+  t: CheckContext,
   { order: { content, amount }, transactionId, since }: SimulatedPayment,
 ): ReceivedRequest[] {
   const marks = [content, `:${amount},`, transactionId];
-  return listenerOf(run)
+  return listenerOf(t)
     .requests.slice(since)
     .filter(({ path, body }) => path !== PATHS.token && marks.some((mark) => body.replaceAll(' ', '').includes(mark)));
 }
 
 /** Waits for the `nth` attempt. Returns all attempts so far. */
-async function attempts(run: ServiceRun, payment: SimulatedPayment, nth: number): Promise<ReceivedRequest[]> {
-  const look = async () => (about(run, payment).length >= nth ? undefined : 'it has not come');
-  await waitUntilRight(run.subject.time, CALLBACK_TIMEOUT_MS, look, run.signal);
-  return about(run, payment);
+async function attempts(t: CheckContext, payment: SimulatedPayment, nth: number): Promise<ReceivedRequest[]> {
+  const look = async () => (about(t, payment).length >= nth ? undefined : 'it has not come');
+  await waitUntilRight(t.time, CALLBACK_TIMEOUT_MS, look, t.signal);
+  return about(t, payment);
 }
 
 /** The first callback for a payment; undefined if none comes. */
-export async function firstCallback(run: ServiceRun, payment: SimulatedPayment): Promise<ReceivedRequest | undefined> {
-  const [arrived] = await attempts(run, payment, 1);
-  if (arrived !== undefined) keep(run, arrived);
+export async function firstCallback(t: CheckContext, payment: SimulatedPayment): Promise<ReceivedRequest | undefined> {
+  const [arrived] = await attempts(t, payment, 1);
+  if (arrived !== undefined) keep(t, arrived);
   return arrived;
 }
 
 /** The body of the first callback. Throws PreconditionFailed if none comes. */
 export async function callbackBody(
-  run: ServiceRun,
+  t: CheckContext,
   payment: SimulatedPayment,
 ): Promise<Readonly<Record<string, unknown>>> {
-  const arrived = await firstCallback(run, payment);
+  const arrived = await firstCallback(t, payment);
   if (arrived === undefined) throw new PreconditionFailed('needs a callback, and none came: CBK-4 judges that');
   return recordOf(parseJson(arrived.body));
 }
 
-function keep({ evidence, subject }: ServiceRun, { method, path, headers, body }: ReceivedRequest): void {
+function keep({ evidence, subject }: CheckContext, { method, path, headers, body }: ReceivedRequest): void {
   evidence.add('callback', `${method} ${path}`, { detail: subject.redactor.value({ method, path, headers, body }) });
 }
 
 /** Pays a new order while the partner gives this answer. */
 async function answered(
-  run: ServiceRun,
+  t: CheckContext,
   how: CallbackAnswer,
   work: (payment: SimulatedPayment, first: ReceivedRequest) => Promise<void>,
 ): Promise<void> {
-  const listener = listenerOf(run);
+  const listener = listenerOf(t);
   listener.answerWith(how);
   try {
-    const payment = await payOrder(run, run.subject.newOrder());
-    const first = await firstCallback(run, payment);
+    const payment = await payOrder(t, t.newOrder());
+    const first = await firstCallback(t, payment);
     if (first === undefined) throw new PreconditionFailed('needs a callback, and none came: CBK-4 judges that');
     await work(payment, first);
   } finally {
@@ -105,17 +106,17 @@ async function answered(
   }
 }
 
-async function expectOnce(run: ServiceRun, how: CallbackAnswer): Promise<void> {
-  await answered(run, how, async (payment) => {
-    const look = async () => (about(run, payment).length > 1 ? 'it came again' : undefined);
-    const problem = await watchWhileRight(run.subject.time, QUIET_MS, look, run.signal);
+async function expectOnce(t: CheckContext, how: CallbackAnswer): Promise<void> {
+  await answered(t, how, async (payment) => {
+    const look = async () => (about(t, payment).length > 1 ? 'it came again' : undefined);
+    const problem = await watchWhileRight(t.time, QUIET_MS, look, t.signal);
     if (problem !== undefined) throw new Mismatch(`a callback that was answered ${how} is sent again`);
   });
 }
 
 export const callbackChecks: readonly ServiceCheck[] = [
-  spec('SYN-1', "a callback is a POST of JSON to the partner's address, exactly", ['callbacks'], (run) =>
-    answered(run, 'ok', async (_payment, { method, path, headers, body }) => {
+  spec('SYN-1', "a callback is a POST of JSON to the partner's address, exactly", ['callbacks'], (t) =>
+    answered(t, 'ok', async (_payment, { method, path, headers, body }) => {
       const type = headers['content-type'] ?? 'none';
       if (method !== 'POST' || path !== SYNC_PATH)
         throw new Mismatch(`expected POST ${SYNC_PATH}, is ${method} ${path}`);
@@ -130,45 +131,45 @@ export const callbackChecks: readonly ServiceCheck[] = [
     ['callbacks', 'the authorization of callbacks'],
     judgeAuthorization,
   ),
-  gap('SYN-2', 'a callback says in thirteen fields what was paid', ['callbacks'], (run) =>
-    answered(run, 'ok', async ({ order, transactionId }, first) => {
+  gap('SYN-2', 'a callback says in thirteen fields what was paid', ['callbacks'], (t) =>
+    answered(t, 'ok', async ({ order, transactionId }, first) => {
       const parsed = transactionSync.strict().safeParse(parseJson(first.body));
       if (!parsed.success) {
         throw new Mismatch(parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; '));
       }
       const { amount, content } = order;
-      const { bankAccount: bankaccount } = run.subject.options.account;
+      const { bankAccount: bankaccount } = t.options.account;
       const expected = { transactionid: transactionId, amount, content, bankaccount, transType: 'C' };
       await expectFields(expected, parsed.data);
     }),
   ),
-  gap('SYN-2', 'a callback has the same bytes at every attempt', ['callbacks'], (run) =>
-    answered(run, 500, async (payment) => {
-      const [first, second] = await attempts(run, payment, 2);
+  gap('SYN-2', 'a callback has the same bytes at every attempt', ['callbacks'], (t) =>
+    answered(t, 500, async (payment) => {
+      const [first, second] = await attempts(t, payment, 2);
       if (second === undefined) throw new PreconditionFailed('needs a second attempt: SYN-4 judges that');
       if (first?.body !== second.body) throw new Mismatch('the second attempt has other bytes');
     }),
   ),
-  spec('SYN-3', 'a callback that was answered 200 is not sent again', ['callbacks'], (run) => expectOnce(run, 'ok')),
+  spec('SYN-3', 'a callback that was answered 200 is not sent again', ['callbacks'], (t) => expectOnce(t, 'ok')),
   gap(
     'SYN-3',
     'a callback that was answered another 2xx, or 200 in another shape, is not sent again',
     ['callbacks'],
-    async (run) => {
-      await expectOnce(run, 204);
-      await expectOnce(run, 'wrong-shape');
+    async (t) => {
+      await expectOnce(t, 204);
+      await expectOnce(t, 'wrong-shape');
     },
   ),
-  gap('SYN-4', 'a callback that was answered 500 or 404 is sent again until it is taken', ['callbacks'], (run) =>
+  gap('SYN-4', 'a callback that was answered 500 or 404 is sent again until it is taken', ['callbacks'], (t) =>
     forEachCase([500, 404], (status) =>
-      answered(run, status, async (payment) => {
-        if ((await attempts(run, payment, 2)).length < 2) {
+      answered(t, status, async (payment) => {
+        if ((await attempts(t, payment, 2)).length < 2) {
           throw new Mismatch(`a callback that was answered ${status} is not sent again`);
         }
       }),
     ),
   ),
-  gap('SYN-4', 'a callback that was answered 400 is not sent again', ['callbacks'], (run) => expectOnce(run, 400)),
+  gap('SYN-4', 'a callback that was answered 400 is not sent again', ['callbacks'], (t) => expectOnce(t, 400)),
   withTimeout(
     600_000,
     gap(
@@ -178,11 +179,11 @@ export const callbackChecks: readonly ServiceCheck[] = [
       judgeWaits,
     ),
   ),
-  gap('SYN-6', 'a redirect is not followed', ['callbacks'], (run) =>
-    answered(run, 'redirect', async () => {
-      const { requests: arrived } = listenerOf(run);
+  gap('SYN-6', 'a redirect is not followed', ['callbacks'], (t) =>
+    answered(t, 'redirect', async () => {
+      const { requests: arrived } = listenerOf(t);
       const look = async () => (arrived.some(({ path }) => path === ELSEWHERE_PATH) ? 'it was followed' : undefined);
-      const problem = await watchWhileRight(run.subject.time, QUIET_MS, look, run.signal);
+      const problem = await watchWhileRight(t.time, QUIET_MS, look, t.signal);
       if (problem !== undefined) throw new Mismatch('a redirect is followed');
     }),
   ),
@@ -190,12 +191,12 @@ export const callbackChecks: readonly ServiceCheck[] = [
     'SYN-8',
     'each attempt is signed by Standard Webhooks, under the same webhook-id',
     ['callbacks', 'signed callbacks'],
-    (run) =>
-      answered(run, 500, async (payment, first) => {
-        const { signingSecret = '' } = run.subject.options;
-        const all = await attempts(run, payment, 2);
+    (t) =>
+      answered(t, 500, async (payment, first) => {
+        const { signingSecret = '' } = t.options;
+        const all = await attempts(t, payment, 2);
         await forEachCase(all, async ({ headers, body }) => {
-          const problem = webhookProblem(signingSecret, headers, body, run.subject.time.clock.wallMs());
+          const problem = webhookProblem(signingSecret, headers, body, t.time.clock.wallMs());
           if (problem !== undefined) throw new Mismatch(problem);
           if (headers['webhook-id'] !== first.headers['webhook-id']) throw new Mismatch('webhook-id has changed');
         });
@@ -205,11 +206,11 @@ export const callbackChecks: readonly ServiceCheck[] = [
     'SYN-2',
     'a callback says when it was paid, in milliseconds, and has a reference number of its own',
     ['callbacks'],
-    async (run) => {
-      const { clock } = run.subject.time;
+    async (t) => {
+      const { clock } = t.time;
       const numbers = new Set<unknown>();
-      for (const order of [run.subject.newOrder(), run.subject.newOrder()]) {
-        const { transactiontime, referencenumber } = await callbackBody(run, await payOrder(run, order));
+      for (const order of [t.newOrder(), t.newOrder()]) {
+        const { transactiontime, referencenumber } = await callbackBody(t, await payOrder(t, order));
         const isNow = Math.abs(Number(transactiontime) - clock.wallMs()) < CLOCKS_APART_MS;
         if (!isNow) throw new Mismatch(`transactiontime: expected the time in milliseconds, is ${transactiontime}`);
         numbers.add(referencenumber);
@@ -217,30 +218,30 @@ export const callbackChecks: readonly ServiceCheck[] = [
       if (numbers.size < 2) throw new Mismatch(`referencenumber: two payments have ${[...numbers].join()}`);
     },
   ),
-  gap('SYN-2', 'the callback of a debit says so', ['callbacks'], async (run) => {
-    const said = await callbackBody(run, await payOrder(run, run.subject.newOrder(), { transType: 'D' }));
+  gap('SYN-2', 'the callback of a debit says so', ['callbacks'], async (t) => {
+    const said = await callbackBody(t, await payOrder(t, t.newOrder(), { transType: 'D' }));
     if (said.transType !== 'D') throw new Mismatch(`transType: expected D, is ${String(said.transType)}`);
   }),
   gap(
     'SYN-2',
     'a callback names the box and the service that its order was made for',
     ['callbacks', 'a box'],
-    async (run) => {
-      const order = run.subject.newOrder();
-      const terminalCode = run.subject.options.box?.terminalCode ?? '';
+    async (t) => {
+      const order = t.newOrder();
+      const terminalCode = t.options.box?.terminalCode ?? '';
       const names = { terminalCode, subTerminalCode: 'SUB1', serviceCode: 'S1', urlLink: 'https://shop.example.com/1' };
-      expectOk(await post(run, PATHS.generate, { ...generateBody(run, order), ...names }), 'the request');
-      const said = await callbackBody(run, await payOrder(run, order));
+      expectOk(await t.generate({ ...t.generateBody(order), ...names }), 'the request');
+      const said = await callbackBody(t, await payOrder(t, order));
       await expectFields(names, said);
     },
   ),
 ];
 
-async function judgeAuthorization(run: ServiceRun): Promise<void> {
-  const { callbackAuth } = run.subject.options;
-  const { requests: arrived } = listenerOf(run);
-  await answered(run, 500, async (payment) => {
-    const all = await attempts(run, payment, 2);
+async function judgeAuthorization(t: CheckContext): Promise<void> {
+  const { callbackAuth } = t.options;
+  const { requests: arrived } = listenerOf(t);
+  await answered(t, 500, async (payment) => {
+    const all = await attempts(t, payment, 2);
     await forEachCase(all, async (attempt) => {
       const before = arrived[arrived.indexOf(attempt) - 1];
       const { authorization } = attempt.headers;
@@ -259,17 +260,17 @@ async function judgeAuthorization(run: ServiceRun): Promise<void> {
   });
 }
 
-async function judgeWaits(run: ServiceRun): Promise<void> {
-  const { time } = run.subject;
+async function judgeWaits(t: CheckContext): Promise<void> {
+  const { time } = t.subject;
   const totalMs = WAITS_S.reduce((sum, seconds) => sum + seconds, 0) * 1_000;
-  await answered(run, 500, async (payment, first) => {
-    run.step('waiting for every attempt at a callback');
+  await answered(t, 500, async (payment, first) => {
+    t.step('waiting for every attempt at a callback');
     const endMs = first.atMs + totalMs + 2 * Math.max(...WAITS_S) * 1_000;
     while (time.clock.monotonicMs() < endMs) {
-      run.signal.throwIfAborted();
+      t.signal.throwIfAborted();
       await time.wait(WAIT_STEP_MS);
     }
-    const all = about(run, payment);
+    const all = about(t, payment);
     const waits = all.slice(1).map(({ atMs }, index) => (atMs - (all[index]?.atMs ?? 0)) / 1_000);
     const isRight = waits.length === WAITS_S.length && waits.every((it, index) => isNear(it, WAITS_S[index] ?? 0));
     if (!isRight) {

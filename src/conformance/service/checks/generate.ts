@@ -1,31 +1,18 @@
-import { PATHS } from '../../../protocol/http-api.ts';
 import { decodeVietQr, type VietQr } from '../../../protocol/vietqr.ts';
 import { Mismatch, PreconditionFailed } from '../../check.ts';
-import { type Answer, summaryOf } from '../client.ts';
+import { type Body, type CheckContext, gap, spec } from '../check-context.ts';
+import { summaryOf } from '../client.ts';
+import { expectCode, expectQr, expectSame, forEachCase } from '../expectations.ts';
 import { recordOf } from '../json.ts';
-import {
-  accountBin,
-  type Body,
-  expectCode,
-  expectQr,
-  expectSame,
-  forEachCase,
-  generateBody,
-  post,
-} from '../requests.ts';
-import { gap, type ServiceCheck, type ServiceRun, spec } from '../subject.ts';
+import type { ServiceCheck } from '../subject.ts';
 import { callbackBody, payOrder } from './callbacks.ts';
 
 const CONTENT_MAX = 25;
 
-export function generate(run: ServiceRun, body: Body): Promise<Answer> {
-  return post(run, PATHS.generate, body);
-}
-
 /** A generate request for each qrType. */
-export function bodiesByType(run: ServiceRun): Record<'dynamic' | 'static' | 'semi-dynamic', Record<string, unknown>> {
-  const { orderId, transType, amount, ...every } = generateBody(run);
-  const terminalCode = run.subject.options.box?.terminalCode;
+export function bodiesByType(t: CheckContext): Record<'dynamic' | 'static' | 'semi-dynamic', Record<string, unknown>> {
+  const { orderId, transType, amount, ...every } = t.generateBody();
+  const terminalCode = t.options.box?.terminalCode;
   return {
     dynamic: { ...every, orderId, transType, amount },
     static: { ...every, qrType: 1, terminalCode },
@@ -34,8 +21,8 @@ export function bodiesByType(run: ServiceRun): Record<'dynamic' | 'static' | 'se
 }
 
 /** The decoded QR of an answer. Throws PreconditionFailed without one: GEN-1 and QRP judge that. */
-export async function decodedQr(run: ServiceRun, body: Body): Promise<VietQr> {
-  const called = await generate(run, body);
+export async function decodedQr(t: CheckContext, body: Body): Promise<VietQr> {
+  const called = await t.generate(body);
   const { qrCode } = recordOf(called.json);
   if (called.status !== 200 || typeof qrCode !== 'string')
     throw new PreconditionFailed(`needs a QR: the answer is ${summaryOf(called)}`);
@@ -44,9 +31,9 @@ export async function decodedQr(run: ServiceRun, body: Body): Promise<VietQr> {
   return decoded.value;
 }
 
-async function expectMissing(run: ServiceRun, body: Record<string, unknown>, fields: readonly string[]): Promise<void> {
+async function expectMissing(t: CheckContext, body: Record<string, unknown>, fields: readonly string[]): Promise<void> {
   await forEachCase(fields, async (field) => {
-    expectCode(await generate(run, { ...body, [field]: undefined }), 'E46', `without ${field}`);
+    expectCode(await t.generate({ ...body, [field]: undefined }), 'E46', `without ${field}`);
   });
 }
 
@@ -76,51 +63,51 @@ const BY_TYPE = [
 ] as const;
 
 export const generateChecks: readonly ServiceCheck[] = [
-  spec('GEN-1', 'the request of the usage example gets a QR', async (run) => {
-    expectQr(await generate(run, generateBody(run)), 'the request');
+  spec('GEN-1', 'the request of the usage example gets a QR', async (t) => {
+    expectQr(await t.generate(t.generateBody()), 'the request');
   }),
-  gap('GEN-1', 'a missing qrType is 0', async (run) =>
-    expectQr(await generate(run, { ...generateBody(run), qrType: undefined }), 'without qrType'),
+  gap('GEN-1', 'a missing qrType is 0', async (t) =>
+    expectQr(await t.generateWith({ qrType: undefined }), 'without qrType'),
   ),
-  gap('GEN-1', 'a dynamic QR without a needed field is E46', (run) => {
+  gap('GEN-1', 'a dynamic QR without a needed field is E46', (t) => {
     const fields = ['bankCode', 'bankAccount', 'userBankName', 'content', 'amount', 'orderId', 'transType'];
-    return expectMissing(run, generateBody(run), fields);
+    return expectMissing(t, t.generateBody(), fields);
   }),
-  gap('GEN-1', 'qrType 1 is static, 3 is semi-dynamic; each without a needed field is E46', ['a box'], async (run) => {
-    const bodies = bodiesByType(run);
-    expectQr(await generate(run, bodies.static), 'qrType 1');
-    expectQr(await generate(run, bodies['semi-dynamic']), 'qrType 3');
-    await expectMissing(run, bodies.static, ['terminalCode', 'content']);
-    await expectMissing(run, bodies['semi-dynamic'], ['terminalCode', 'amount', 'serviceCode']);
-    expectCode(await generate(run, { ...bodies.dynamic, qrType: 2 }), 'E46', 'qrType 2');
+  gap('GEN-1', 'qrType 1 is static, 3 is semi-dynamic; each without a needed field is E46', ['a box'], async (t) => {
+    const bodies = bodiesByType(t);
+    expectQr(await t.generate(bodies.static), 'qrType 1');
+    expectQr(await t.generate(bodies['semi-dynamic']), 'qrType 3');
+    await expectMissing(t, bodies.static, ['terminalCode', 'content']);
+    await expectMissing(t, bodies['semi-dynamic'], ['terminalCode', 'amount', 'serviceCode']);
+    expectCode(await t.generate({ ...bodies.dynamic, qrType: 2 }), 'E46', 'qrType 2');
   }),
-  gap('GEN-2', 'a wrong field is refused with its code', (run) =>
+  gap('GEN-2', 'a wrong field is refused with its code', (t) =>
     forEachCase([...WRONG, ...MORE_WRONG], async ([code, change]) => {
-      expectCode(await generate(run, { ...generateBody(run), ...change }), code, JSON.stringify(change));
+      expectCode(await t.generateWith(change), code, JSON.stringify(change));
     }),
   ),
-  gap('GEN-2', 'content may have spaces and . , - _ / : #', async (run) => {
-    const body = { ...generateBody(run), content: 'a B.c,d-e_f/g:h#9' };
-    expectQr(await generate(run, body), `the content ${body.content}`);
+  gap('GEN-2', 'content may have spaces and . , - _ / : #', async (t) => {
+    const body = { ...t.generateBody(), content: 'a B.c,d-e_f/g:h#9' };
+    expectQr(await t.generate(body), `the content ${body.content}`);
   }),
-  gap('GEN-2', 'of several wrong fields the first in the order of the clause counts', (run) =>
+  gap('GEN-2', 'of several wrong fields the first in the order of the clause counts', (t) =>
     forEachCase([...WRONG.entries()], async ([index, [code]]) => {
       const changes = WRONG.slice(index).map(([, change]) => change);
       // Reversed: if two changes have the same field, the first one must win.
-      const body = Object.assign({}, generateBody(run), ...changes.reverse());
-      expectCode(await generate(run, body), code, `${Object.keys(WRONG[index]?.[1] ?? {}).join()} and what follows`);
+      const body = Object.assign({}, t.generateBody(), ...changes.reverse());
+      expectCode(await t.generate(body), code, `${Object.keys(WRONG[index]?.[1] ?? {}).join()} and what follows`);
     }),
   ),
-  gap('GEN-3', 'a bank has its short name or its BIN', (run) =>
-    forEachCase([run.subject.options.account.bankCode, accountBin(run.subject)], async (bankCode) => {
-      const qr = await decodedQr(run, { ...generateBody(run), bankCode });
-      expectSame(`the BIN of ${bankCode}`, accountBin(run.subject), qr.bin);
+  gap('GEN-3', 'a bank has its short name or its BIN', (t) =>
+    forEachCase([t.options.account.bankCode, t.bin], async (bankCode) => {
+      const qr = await decodedQr(t, { ...t.generateBody(), bankCode });
+      expectSame(`the BIN of ${bankCode}`, t.bin, qr.bin);
     }),
   ),
-  spec('GEN-5', 'the QR pays this amount to this account with this content', async (run) => {
-    const body = generateBody(run);
-    const qr = await decodedQr(run, body);
-    expectSame('the BIN in the QR', accountBin(run.subject), qr.bin);
+  spec('GEN-5', 'the QR pays this amount to this account with this content', async (t) => {
+    const body = t.generateBody();
+    const qr = await decodedQr(t, body);
+    expectSame('the BIN in the QR', t.bin, qr.bin);
     expectSame('the account in the QR', body.bankAccount, qr.account);
     expectSame('the amount in the QR', body.amount, qr.amount);
     // GEN-6 judges a prefix.
@@ -128,21 +115,21 @@ export const generateChecks: readonly ServiceCheck[] = [
       throw new Mismatch(`the content in the QR: expected ${body.content}, is ${qr.purpose ?? 'none'}`);
     }
   }),
-  gap('GEN-5', 'types 0 and 3 are point of initiation 12 with an amount, type 1 is 11 without one', ['a box'], (run) =>
+  gap('GEN-5', 'types 0 and 3 are point of initiation 12 with an amount, type 1 is 11 without one', ['a box'], (t) =>
     forEachCase(BY_TYPE, async ([type, initiation, hasAmount]) => {
-      const qr = await decodedQr(run, bodiesByType(run)[type]);
+      const qr = await decodedQr(t, bodiesByType(t)[type]);
       expectSame(`the point of initiation of a ${type} QR`, initiation, qr.initiation);
       expectSame(`whether a ${type} QR has an amount`, hasAmount, qr.amount !== undefined);
     }),
   ),
-  gap('GEN-6', 'the content is not prefixed', async (run) => {
-    const body = generateBody(run);
-    expectSame('the content in the QR', body.content, (await decodedQr(run, body)).purpose);
+  gap('GEN-6', 'the content is not prefixed', async (t) => {
+    const body = t.generateBody();
+    expectSame('the content in the QR', body.content, (await decodedQr(t, body)).purpose);
   }),
-  gap('GEN-7', 'a generated order is found by the test callback', ['sandbox', 'callbacks'], async (run) => {
-    const order = run.subject.newOrder();
+  gap('GEN-7', 'a generated order is found by the test callback', ['sandbox', 'callbacks'], async (t) => {
+    const order = t.newOrder();
     const orderId = `ID-${order.content}`;
-    expectQr(await generate(run, { ...generateBody(run, order), orderId }), 'the request');
-    expectSame('the orderId of the callback', orderId, (await callbackBody(run, await payOrder(run, order))).orderId);
+    expectQr(await t.generate({ ...t.generateBody(order), orderId }), 'the request');
+    expectSame('the orderId of the callback', orderId, (await callbackBody(t, await payOrder(t, order))).orderId);
   }),
 ];

@@ -1,12 +1,12 @@
 import { crc16 } from '../../../protocol/crc16.ts';
-import { PATHS } from '../../../protocol/http-api.ts';
 import { decodeVietQr } from '../../../protocol/vietqr.ts';
 import { Mismatch, PreconditionFailed } from '../../check.ts';
+import { type Body, type CheckContext, gap, spec } from '../check-context.ts';
 import { summaryOf } from '../client.ts';
+import { expectCode, forEachCase } from '../expectations.ts';
 import { recordOf } from '../json.ts';
-import { expectCode, forEachCase, generateBody, makeQr, post, pushBody } from '../requests.ts';
-import { gap, type ServiceCheck, type ServiceRun, spec } from '../subject.ts';
-import { bodiesByType, generate } from './generate.ts';
+import type { ServiceCheck } from '../subject.ts';
+import { bodiesByType } from './generate.ts';
 
 const CRC_CHARS = 4;
 /** Sub-tag 00 of tag 38: NAPAS. */
@@ -15,8 +15,8 @@ const NAPAS_ID = '0010A000000727';
 const CRC_OF_DIGITS = ['123456789', '29B1'] as const;
 
 /** The QR of an answer. Throws PreconditionFailed without one: GEN-1 judges that. */
-async function payloadOf(run: ServiceRun, body: object = generateBody(run)): Promise<string> {
-  const called = await generate(run, { ...body });
+async function payloadOf(t: CheckContext, body: Body = t.generateBody()): Promise<string> {
+  const called = await t.generate(body);
   const { qrCode } = recordOf(called.json);
   if (typeof qrCode === 'string' && qrCode !== '') return qrCode;
   throw new PreconditionFailed(`needs a QR, but the answer is ${summaryOf(called)}`);
@@ -34,10 +34,10 @@ function added(payload: string, tag: string, value: string): string {
   return withCrc(`${payload.slice(0, -end.length)}${field}${end}`);
 }
 
-async function expectInvalid(run: ServiceRun, cases: readonly (readonly [what: string, qrCode: string])[]) {
-  const order = run.subject.newOrder();
+async function expectInvalid(t: CheckContext, cases: readonly (readonly [what: string, qrCode: string])[]) {
+  const order = t.newOrder();
   await forEachCase(cases, async ([what, qrCode]) => {
-    expectCode(await post(run, PATHS.sendQr, pushBody(run, order, qrCode)), 'QR_INVALID', `a QR ${what}`);
+    expectCode(await t.sendPush(t.pushBody(order, qrCode)), 'QR_INVALID', `a QR ${what}`);
   });
 }
 
@@ -58,16 +58,16 @@ export const payloadChecks: readonly ServiceCheck[] = [
   spec(
     'QRP-1',
     'the QR is a sequence of tag, length and value in printable ASCII, at most 512 characters',
-    async (run) => {
-      const payload = await payloadOf(run);
+    async (t) => {
+      const payload = await payloadOf(t);
       if (!/^[\x20-\x7e]{1,512}$/.test(payload))
         throw new Mismatch(`not 1 to 512 printable ASCII characters: ${payload}`);
       if (framed(payload) === undefined) throw new Mismatch(`not tags of two digits, from 00 to 63: ${payload}`);
     },
   ),
-  spec('QRP-2', 'the QR has the tags of NAPAS VietQR', async (run) => {
+  spec('QRP-2', 'the QR has the tags of NAPAS VietQR', async (t) => {
     // QRP-3 judges the CRC.
-    const payload = withCrc(await payloadOf(run));
+    const payload = withCrc(await payloadOf(t));
     const decoded = decodeVietQr(payload);
     if (!decoded.ok && framed(payload) !== undefined) throw new Mismatch(`tag ${decoded.tag}: ${decoded.reason}`);
     if (!decoded.ok) throw new PreconditionFailed('needs a QR of tags, lengths and values: QRP-1 judges that');
@@ -75,17 +75,17 @@ export const payloadChecks: readonly ServiceCheck[] = [
     const merchant = framed(payload)?.get('38') ?? '';
     if (!merchant.startsWith(NAPAS_ID)) throw new Mismatch(`tag 38: expected ${NAPAS_ID}…, is ${merchant}`);
   }),
-  spec('QRP-3', 'tag 63 is the CRC of the whole QR', async (run) => {
+  spec('QRP-3', 'tag 63 is the CRC of the whole QR', async (t) => {
     const [digits, published] = CRC_OF_DIGITS;
     if (crc16(digits) !== published) throw new Error('the bench itself makes another CRC than CRC-16/CCITT-FALSE');
-    const payload = await payloadOf(run);
+    const payload = await payloadOf(t);
     const right = withCrc(payload);
     if (payload !== right) throw new Mismatch(`expected ${right.slice(-CRC_CHARS)}, is ${payload.slice(-CRC_CHARS)}`);
   }),
-  spec('QRP-3', 'tag 63 is the CRC also in a static and a semi-dynamic QR', ['a box'], async (run) => {
-    const bodies = bodiesByType(run);
+  spec('QRP-3', 'tag 63 is the CRC also in a static and a semi-dynamic QR', ['a box'], async (t) => {
+    const bodies = bodiesByType(t);
     await forEachCase([bodies.static, bodies['semi-dynamic']], async (body) => {
-      const payload = await payloadOf(run, body);
+      const payload = await payloadOf(t, body);
       if (payload !== withCrc(payload))
         throw new Mismatch(`the CRC of ${payload} is ${crc16(payload.slice(0, -CRC_CHARS))}`);
     });
@@ -94,9 +94,9 @@ export const payloadChecks: readonly ServiceCheck[] = [
     'QRP-4',
     'a push of a QR with a doubled, empty or truncated tag, or with anything after its CRC, is QR_INVALID',
     ['a box'],
-    (run) => {
-      const qr = makeQr(run.subject, run.subject.newOrder());
-      return expectInvalid(run, [
+    (t) => {
+      const qr = t.makeQr(t.newOrder());
+      return expectInvalid(t, [
         ['with a tag twice', added(qr, '58', 'VN')],
         ['with an empty tag', added(qr, '80', '')],
         ['that is cut', qr.slice(0, -10)],
@@ -106,18 +106,18 @@ export const payloadChecks: readonly ServiceCheck[] = [
       ]);
     },
   ),
-  gap('QRP-5', 'a push of a QR with one changed character is QR_INVALID', ['a box'], (run) => {
-    const qr = makeQr(run.subject, run.subject.newOrder());
+  gap('QRP-5', 'a push of a QR with one changed character is QR_INVALID', ['a box'], (t) => {
+    const qr = t.makeQr(t.newOrder());
     const places = [0, Math.floor(qr.length / 3), Math.floor(qr.length / 2), qr.length - 1];
     const changed = (at: number) => `${qr.slice(0, at)}${qr[at] === '7' ? '8' : '7'}${qr.slice(at + 1)}`;
     return expectInvalid(
-      run,
+      t,
       places.map((at) => [`with another character ${at}`, changed(at)]),
     );
   }),
-  gap('QRP-7', 'a push of a QR with another payee, a tip or a fee is QR_INVALID', ['a box'], (run) => {
-    const qr = makeQr(run.subject, run.subject.newOrder());
-    return expectInvalid(run, [
+  gap('QRP-7', 'a push of a QR with another payee, a tip or a fee is QR_INVALID', ['a box'], (t) => {
+    const qr = t.makeQr(t.newOrder());
+    return expectInvalid(t, [
       ['with another merchant account', added(qr, '26', '0010A000000999')],
       ['with an account in an unreserved tag', added(qr, '80', '0312345678')],
       ['with an account in a language', added(qr, '64', '0002VI01100312345678')],

@@ -1,36 +1,20 @@
 import { BANKS } from '../../../protocol/banks.ts';
-import { PATHS } from '../../../protocol/http-api.ts';
 import { Mismatch } from '../../check.ts';
+import { type CheckContext, gap, spec } from '../check-context.ts';
 import { type Answer, codeOf } from '../client.ts';
+import { expectCode, expectOk, expectQr, expectRefused, forEachCase } from '../expectations.ts';
 import { recordOf } from '../json.ts';
-import {
-  accountBin,
-  type Body,
-  expectCode,
-  expectOk,
-  expectQr,
-  expectRefused,
-  forEachCase,
-  generateBody,
-  paymentBody,
-  post,
-} from '../requests.ts';
-import { gap, type ServiceCheck, type ServiceRun, spec } from '../subject.ts';
+import type { ServiceCheck } from '../subject.ts';
 import { callbackBody, firstCallback, payOrder } from './callbacks.ts';
-import { generate } from './generate.ts';
 
 const CONTENT_MAX = 19;
 
-function payment(run: ServiceRun, change: object = {}): Record<string, unknown> {
-  return { ...paymentBody(run, run.subject.newOrder()), ...change };
-}
-
-function simulate(run: ServiceRun, body: Body): Promise<Answer> {
-  return post(run, PATHS.testCallback, body);
+function payment(t: CheckContext, change: object = {}): Record<string, unknown> {
+  return { ...t.paymentBody(), ...change };
 }
 
 /** A content of exactly this many characters. */
-function longContent({ subject }: ServiceRun, characters: number): string {
+function longContent({ subject }: CheckContext, characters: number): string {
   return subject.newOrder().content.padEnd(characters, 'X').slice(0, characters);
 }
 
@@ -43,8 +27,8 @@ function transactionOf(called: Answer, what: string): string {
 }
 
 /** One wrong field per refusal, in the order of clause CBK-2. */
-function wrongs(run: ServiceRun): (readonly [code: string, change: Record<string, unknown>])[] {
-  const other = BANKS.find(({ bin }) => bin !== accountBin(run.subject))?.code;
+function wrongs(t: CheckContext): (readonly [code: string, change: Record<string, unknown>])[] {
+  const other = BANKS.find(({ bin }) => bin !== t.bin)?.code;
   return [
     ['010', { bankAccount: '' }],
     ['009', { content: '' }],
@@ -69,32 +53,28 @@ const MORE_WRONG: readonly (readonly [code: string, change: Record<string, unkno
 const FORBIDDEN_CONTENTS = ['Thanh toán', 'a@b', 'DH#001', 'a_b', 'x'.repeat(CONTENT_MAX + 1)];
 
 export const paymentChecks: readonly ServiceCheck[] = [
-  spec('CBK-1', 'outside the sandbox there is no simulated payment', ['outside the sandbox'], async (run) =>
-    expectRefused(await outside(run), 'a test callback outside the sandbox'),
+  spec('CBK-1', 'outside the sandbox there is no simulated payment', ['outside the sandbox'], async (t) =>
+    expectRefused(await outside(t), 'a test callback outside the sandbox'),
   ),
-  gap('CBK-1', 'outside the sandbox it is E75', ['outside the sandbox'], async (run) =>
-    expectCode(await outside(run), 'E75', 'a test callback outside the sandbox'),
+  gap('CBK-1', 'outside the sandbox it is E75', ['outside the sandbox'], async (t) =>
+    expectCode(await outside(t), 'E75', 'a test callback outside the sandbox'),
   ),
-  spec(
-    'CBK-2',
-    'content of more than 19 characters, with accents or special characters is refused',
-    ['sandbox'],
-    (run) =>
-      forEachCase(FORBIDDEN_CONTENTS, async (content) => {
-        expectRefused(await simulate(run, payment(run, { content })), `the content ${content}`);
-      }),
+  spec('CBK-2', 'content of more than 19 characters, with accents or special characters is refused', ['sandbox'], (t) =>
+    forEachCase(FORBIDDEN_CONTENTS, async (content) => {
+      expectRefused(await t.simulate(payment(t, { content })), `the content ${content}`);
+    }),
   ),
-  gap('CBK-2', 'a wrong field is refused with its code', ['sandbox'], async (run) => {
+  gap('CBK-2', 'a wrong field is refused with its code', ['sandbox'], async (t) => {
     const contents = FORBIDDEN_CONTENTS.map((content) => ['009', { content }] as const);
-    await forEachCase([...wrongs(run), ...MORE_WRONG, ...contents], async ([code, change]) => {
-      expectCode(await simulate(run, payment(run, change)), code, JSON.stringify(change));
+    await forEachCase([...wrongs(t), ...MORE_WRONG, ...contents], async ([code, change]) => {
+      expectCode(await t.simulate(payment(t, change)), code, JSON.stringify(change));
     });
     await forEachCase(['[]', '"x"', 'null'], async (body) =>
-      expectCode(await simulate(run, body), 'E46', `the body ${body}`),
+      expectCode(await t.simulate(body), 'E46', `the body ${body}`),
     );
   }),
-  gap('CBK-2', 'of several wrong fields the first in the order of the clause counts', ['sandbox'], (run) => {
-    const list = wrongs(run);
+  gap('CBK-2', 'of several wrong fields the first in the order of the clause counts', ['sandbox'], (t) => {
+    const list = wrongs(t);
     return forEachCase([...list.entries()], async ([index, [code, own]]) => {
       const change = Object.assign(
         {},
@@ -103,56 +83,56 @@ export const paymentChecks: readonly ServiceCheck[] = [
           .map(([, it]) => it)
           .reverse(),
       );
-      expectCode(await simulate(run, payment(run, change)), code, `${Object.keys(own).join()} and what follows`);
+      expectCode(await t.simulate(payment(t, change)), code, `${Object.keys(own).join()} and what follows`);
     });
   }),
-  gap('CBK-2', 'a partner without an endpoint is E76', ['sandbox', 'a partner without an endpoint'], async (run) => {
-    const { second: as, secondAccount: bankAccount } = run.subject.options;
-    const called = await post(run, PATHS.testCallback, payment(run, { bankAccount }), { as });
+  gap('CBK-2', 'a partner without an endpoint is E76', ['sandbox', 'a partner without an endpoint'], async (t) => {
+    const { second: as, secondAccount: bankAccount } = t.options;
+    const called = await t.simulate(payment(t, { bankAccount }), as);
     expectCode(called, 'E76', 'a test callback for a partner without an endpoint');
   }),
-  gap('CBK-2', "nobody pays into another partner's account: it is E77", ['sandbox', 'another partner'], async (run) => {
-    const { second: as } = run.subject.options;
-    const called = await post(run, PATHS.testCallback, payment(run), { as });
+  gap('CBK-2', "nobody pays into another partner's account: it is E77", ['sandbox', 'another partner'], async (t) => {
+    const { second: as } = t.options;
+    const called = await t.simulate(payment(t), as);
     expectCode(called, 'E77', "a test callback for another partner's account");
   }),
-  gap('CBK-2', 'transType is C where it is left out', ['sandbox'], async (run) => {
-    transactionOf(await simulate(run, payment(run, { transType: undefined })), 'without transType');
+  gap('CBK-2', 'transType is C where it is left out', ['sandbox'], async (t) => {
+    transactionOf(await t.simulate(payment(t, { transType: undefined })), 'without transType');
   }),
-  gap('CBK-3', 'bankCode is taken and not required', ['sandbox'], async (run) => {
-    const { bankCode } = run.subject.options.account;
-    transactionOf(await simulate(run, payment(run, { bankCode })), 'with bankCode');
-    transactionOf(await simulate(run, payment(run)), 'without bankCode');
+  gap('CBK-3', 'bankCode is taken and not required', ['sandbox'], async (t) => {
+    const { bankCode } = t.options.account;
+    transactionOf(await t.simulate(payment(t, { bankCode })), 'with bankCode');
+    transactionOf(await t.simulate(payment(t)), 'without bankCode');
   }),
-  spec('CBK-4', 'a simulated payment is SUCCESS with a transaction id', ['sandbox'], async (run) => {
-    transactionOf(await simulate(run, payment(run)), 'a credit');
-    transactionOf(await simulate(run, payment(run, { transType: 'D' })), 'a debit');
+  spec('CBK-4', 'a simulated payment is SUCCESS with a transaction id', ['sandbox'], async (t) => {
+    transactionOf(await t.simulate(payment(t)), 'a credit');
+    transactionOf(await t.simulate(payment(t, { transType: 'D' })), 'a debit');
   }),
-  spec('CBK-4', 'the callback follows at once', ['sandbox', 'callbacks'], async (run) => {
-    const arrived = await firstCallback(run, await payOrder(run, run.subject.newOrder()));
+  spec('CBK-4', 'the callback follows at once', ['sandbox', 'callbacks'], async (t) => {
+    const arrived = await firstCallback(t, await payOrder(t, t.newOrder()));
     if (arrived === undefined) throw new Mismatch('no callback has come');
   }),
-  spec('CBK-5', 'each call is a new transaction', ['sandbox'], async (run) => {
-    const body = payment(run);
+  spec('CBK-5', 'each call is a new transaction', ['sandbox'], async (t) => {
+    const body = payment(t);
     const ids = new Set<string>();
-    for (let call = 1; call <= 3; call += 1) ids.add(transactionOf(await simulate(run, body), `call ${call}`));
+    for (let call = 1; call <= 3; call += 1) ids.add(transactionOf(await t.simulate(body), `call ${call}`));
     if (ids.size < 3) throw new Mismatch(`three calls have ${ids.size} transaction ids`);
   }),
   gap(
     'CBK-6',
     'the callback names the order with the same account, content, amount and kind; without one orderId and sign are empty',
     ['sandbox', 'callbacks'],
-    async (run) => {
-      const order = run.subject.newOrder();
+    async (t) => {
+      const order = t.newOrder();
       const orderId = `ID-${order.content}`;
-      expectQr(await generate(run, { ...generateBody(run, order), orderId, sign: 'S' }), 'the request');
+      expectQr(await t.generate({ ...t.generateBody(order), orderId, sign: 'S' }), 'the request');
       const cases = [
         [order, orderId, 'S'],
         [{ ...order, amount: order.amount + 1_000_000 }, '', ''],
-        [run.subject.newOrder(), '', ''],
+        [t.newOrder(), '', ''],
       ] as const;
       await forEachCase(cases, async ([its, expected, sign]) => {
-        const said = await callbackBody(run, await payOrder(run, its));
+        const said = await callbackBody(t, await payOrder(t, its));
         if (said.orderId === expected && said.sign === sign) return;
         const is = `${String(said.orderId)} and ${String(said.sign)}`;
         throw new Mismatch(`orderId and sign of ${its.content}: expected "${expected}" and "${sign}", are ${is}`);
@@ -162,16 +142,16 @@ export const paymentChecks: readonly ServiceCheck[] = [
 ];
 
 export const paymentLimits: readonly ServiceCheck[] = [
-  spec('LIM-3', 'content of 19 characters is taken in a test callback, of 20 refused', ['sandbox'], async (run) => {
-    const taken = await simulate(run, payment(run, { content: longContent(run, CONTENT_MAX) }));
+  spec('LIM-3', 'content of 19 characters is taken in a test callback, of 20 refused', ['sandbox'], async (t) => {
+    const taken = await t.simulate(payment(t, { content: longContent(t, CONTENT_MAX) }));
     transactionOf(taken, `content of ${CONTENT_MAX}`);
-    const refused = await simulate(run, payment(run, { content: longContent(run, CONTENT_MAX + 1) }));
+    const refused = await t.simulate(payment(t, { content: longContent(t, CONTENT_MAX + 1) }));
     expectRefused(refused, `content of ${CONTENT_MAX + 1}`);
     if (codeOf(refused) === '') throw new Mismatch('the refusal has no code');
   }),
 ];
 
-function outside(run: ServiceRun): Promise<Answer> {
-  const { outside: as } = run.subject.options;
-  return post(run, PATHS.testCallback, payment(run), { as });
+function outside(t: CheckContext): Promise<Answer> {
+  const { outside: as } = t.options;
+  return t.simulate(payment(t), as);
 }

@@ -1,31 +1,12 @@
 import { createHash } from 'node:crypto';
-import { BANKS, findBank } from '../../../protocol/banks.ts';
-import { PATHS } from '../../../protocol/http-api.ts';
+import { BANKS } from '../../../protocol/banks.ts';
 import { Mismatch, PreconditionFailed } from '../../check.ts';
+import { binOf, type CheckContext, gap, spec } from '../check-context.ts';
 import { type Answer, codeOf, summaryOf } from '../client.ts';
-import { accountBin, expectCode, forEachCase, makeQr, post, pushBody } from '../requests.ts';
-import { gap, type Order, type ServiceAccess, type ServiceCheck, type ServiceRun, spec } from '../subject.ts';
+import { expectCode, forEachCase } from '../expectations.ts';
+import type { Order, ServiceCheck } from '../subject.ts';
 
 type Change = Readonly<Record<string, unknown>>;
-
-/** Pushes an order to the box, with a QR made by the bench. */
-export function pushOrder(
-  run: ServiceRun,
-  order: Order = run.subject.newOrder(),
-  change: Change = {},
-): Promise<Answer> {
-  return sendPush(run, pushBody(run, order, makeQr(run.subject, order), change));
-}
-
-export function sendPush(run: ServiceRun, push: object, as?: ServiceAccess): Promise<Answer> {
-  return post(run, PATHS.sendQr, { ...push }, { as });
-}
-
-/** A push of a new order to the box, with a QR made by the bench. */
-function push(run: ServiceRun, change: Change = {}): Record<string, unknown> {
-  const order = run.subject.newOrder();
-  return pushBody(run, order, makeQr(run.subject, order), change);
-}
 
 const NO_BOX = { terminalCode: 'VVB999999', serialNumber: '' };
 
@@ -38,9 +19,9 @@ interface Wrong {
 }
 
 /** One wrong field per refusal, in the order of clause SND-2. */
-function wrongs(run: ServiceRun, order: Order): Wrong[] {
-  const { second, unlinkedBox, boxSecret } = run.subject.options;
-  const other = BANKS.find(({ bin }) => bin !== accountBin(run.subject))?.code ?? '';
+function wrongs(t: CheckContext, order: Order): Wrong[] {
+  const { second, unlinkedBox, boxSecret } = t.options;
+  const other = BANKS.find(({ bin }) => bin !== t.bin)?.code ?? '';
   return [
     { code: 'E02', what: 'an amount of 0', change: { amount: '0' } },
     { code: 'E39', what: 'a wrong checkSum', change: { checkSum: '0'.repeat(32) } },
@@ -56,36 +37,35 @@ function wrongs(run: ServiceRun, order: Order): Wrong[] {
     {
       code: 'QR_MISMATCH',
       what: 'a QR of another amount',
-      change: { qrCode: makeQr(run.subject, order, { amount: 1 }) },
+      change: { qrCode: t.makeQr(order, { amount: 1 }) },
     },
     ...(boxSecret === undefined ? [] : [{ code: 'BOX_OFFLINE', what: 'a box that is off', change: {} }]),
   ];
 }
 
-function mismatched(run: ServiceRun, order: Order): (readonly [what: string, change: Change])[] {
-  const { subject } = run;
-  const otherBin = BANKS.find(({ bin }) => bin !== accountBin(subject))?.bin ?? '';
+function mismatched(t: CheckContext, order: Order): (readonly [what: string, change: Change])[] {
+  const otherBin = BANKS.find(({ bin }) => bin !== t.bin)?.bin ?? '';
   return [
-    ['another account', { qrCode: makeQr(subject, order, { account: 'SOMEBODYELSE' }) }],
-    ['another bank', { qrCode: makeQr(subject, order, { bin: otherBin }) }],
-    ['another amount', { qrCode: makeQr(subject, order, { amount: order.amount + 1 }) }],
-    ['no amount', { qrCode: makeQr(subject, order, { amount: undefined }) }],
-    ['a card', { qrCode: makeQr(subject, order, { service: 'card' }) }],
+    ['another account', { qrCode: t.makeQr(order, { account: 'SOMEBODYELSE' }) }],
+    ['another bank', { qrCode: t.makeQr(order, { bin: otherBin }) }],
+    ['another amount', { qrCode: t.makeQr(order, { amount: order.amount + 1 }) }],
+    ['no amount', { qrCode: t.makeQr(order, { amount: undefined }) }],
+    ['a card', { qrCode: t.makeQr(order, { service: 'card' }) }],
   ];
 }
 
-function sendWrong(run: ServiceRun, order: Order, change: Change, asSecond: boolean): Promise<Answer> {
-  const as = asSecond ? run.subject.options.second : undefined;
-  return sendPush(run, pushBody(run, order, makeQr(run.subject, order), change, as), as);
+function sendWrong(t: CheckContext, order: Order, change: Change, asSecond: boolean): Promise<Answer> {
+  const as = asSecond ? t.options.second : undefined;
+  return t.sendPush(t.pushBody(order, t.makeQr(order), change, as), as);
 }
 
 const md5 = (text: string) => createHash('md5').update(text, 'utf8').digest('hex');
 
 export const pushChecks: readonly ServiceCheck[] = [
-  spec('SUM-1', 'a wrong checkSum is answered in another way than the right one', ['a box'], async (run) => {
-    const right = codeOf(await sendPush(run, push(run)));
+  spec('SUM-1', 'a wrong checkSum is answered in another way than the right one', ['a box'], async (t) => {
+    const right = codeOf(await t.pushOrder());
     if (right === 'E39') throw new Mismatch('the right checkSum is refused with E39');
-    const called = await sendPush(run, push(run, { checkSum: 'f'.repeat(32) }));
+    const called = await t.pushOrder(t.newOrder(), { checkSum: 'f'.repeat(32) });
     if (codeOf(called) !== right) return;
     // The specification does not say in which order fields are checked.
     if (right !== undefined)
@@ -96,10 +76,10 @@ export const pushChecks: readonly ServiceCheck[] = [
     'SUM-1',
     'any other checkSum is E39: of another password, order, amount or case, cut or empty',
     ['a box'],
-    async (run) => {
-      const { password } = run.subject.options.access;
-      const order = run.subject.newOrder();
-      const body = pushBody(run, order, makeQr(run.subject, order));
+    async (t) => {
+      const { password } = t.options.access;
+      const order = t.newOrder();
+      const body = t.orderPush(order);
       const { bankAccount, amount, bankCode, checkSum } = body;
       const right = String(checkSum);
       const cases = [
@@ -112,63 +92,56 @@ export const pushChecks: readonly ServiceCheck[] = [
         ['empty', ''],
       ] as const;
       await forEachCase(cases, async ([what, other]) => {
-        expectCode(await sendPush(run, { ...body, checkSum: other }), 'E39', `a checkSum ${what}`);
+        expectCode(await t.sendPush({ ...body, checkSum: other }), 'E39', `a checkSum ${what}`);
       });
     },
   ),
-  gap('SND-1', 'a push without a needed field is E46', ['a box'], async (run) => {
+  gap('SND-1', 'a push without a needed field is E46', ['a box'], async (t) => {
     await forEachCase(['bankAccount', 'bankCode', 'amount', 'qrCode', 'checkSum'], async (field) => {
-      expectCode(await sendPush(run, { ...push(run), [field]: undefined }), 'E46', `without ${field}`);
+      expectCode(await t.sendPush({ ...t.orderPush(), [field]: undefined }), 'E46', `without ${field}`);
     });
-    const nameless = push(run, { terminalCode: undefined, serialNumber: undefined });
-    expectCode(await sendPush(run, nameless), 'E46', 'without terminalCode and serialNumber');
+    const nameless = t.orderPush(t.newOrder(), { terminalCode: undefined, serialNumber: undefined });
+    expectCode(await t.sendPush(nameless), 'E46', 'without terminalCode and serialNumber');
   }),
-  gap(
-    'SND-1',
-    'terminalCode or serialNumber is enough, and both must name one box',
-    ['a serial number'],
-    async (run) => {
-      await forEachCase(['terminalCode', 'serialNumber'], async (field) => {
-        const called = await sendPush(run, push(run, { [field]: undefined }));
-        const code = codeOf(called);
-        if (code === 'E46' || code === 'E35')
-          throw new Mismatch(`without ${field} it is answered ${summaryOf(called)}`);
-      });
-      const two = push(run, { serialNumber: 'VVB999999' });
-      expectCode(await sendPush(run, two), 'E35', 'two names of different boxes');
-    },
-  ),
-  gap('SND-2', 'a wrong push is refused with its code', ['a box'], (run) => {
-    const order = run.subject.newOrder();
-    return forEachCase(wrongs(run, order), async ({ code, what, change, asSecond }) => {
-      expectCode(await sendWrong(run, order, change, asSecond === true), code, what);
+  gap('SND-1', 'terminalCode or serialNumber is enough, and both must name one box', ['a serial number'], async (t) => {
+    await forEachCase(['terminalCode', 'serialNumber'], async (field) => {
+      const called = await t.pushOrder(t.newOrder(), { [field]: undefined });
+      const code = codeOf(called);
+      if (code === 'E46' || code === 'E35') throw new Mismatch(`without ${field} it is answered ${summaryOf(called)}`);
+    });
+    const two = t.orderPush(t.newOrder(), { serialNumber: 'VVB999999' });
+    expectCode(await t.sendPush(two), 'E35', 'two names of different boxes');
+  }),
+  gap('SND-2', 'a wrong push is refused with its code', ['a box'], (t) => {
+    const order = t.newOrder();
+    return forEachCase(wrongs(t, order), async ({ code, what, change, asSecond }) => {
+      expectCode(await sendWrong(t, order, change, asSecond === true), code, what);
     });
   }),
-  gap('SND-2', 'an amount that is no whole number of đồng, as one writes it, is E02', ['a box'], (run) =>
+  gap('SND-2', 'an amount that is no whole number of đồng, as one writes it, is E02', ['a box'], (t) =>
     forEachCase(['', '-1', '1.5', '1e3', ' 5000', '05000', '10000000000000'], async (amount) => {
-      expectCode(await sendPush(run, push(run, { amount })), 'E02', `the amount ${JSON.stringify(amount)}`);
+      expectCode(await t.pushOrder(t.newOrder(), { amount }), 'E02', `the amount ${JSON.stringify(amount)}`);
     }),
   ),
-  gap('SND-2', 'of several wrong things the first in the order of the clause counts', ['a box'], async (run) => {
-    const order = run.subject.newOrder();
-    const list = wrongs(run, order);
+  gap('SND-2', 'of several wrong things the first in the order of the clause counts', ['a box'], async (t) => {
+    const order = t.newOrder();
+    const list = wrongs(t, order);
     await forEachCase([...list.entries()], async ([index, { code, what }]) => {
       const rest = list.slice(index);
       // Reversed: if two changes have the same field, the first one must win.
       const change = Object.assign({}, ...rest.map((it) => it.change).reverse());
       const asSecond = rest.some((it) => it.asSecond === true);
-      expectCode(await sendWrong(run, order, change, asSecond), code, `${what}, and all that follows`);
+      expectCode(await sendWrong(t, order, change, asSecond), code, `${what}, and all that follows`);
     });
   }),
   gap(
     'SND-2',
     'a QR of another account, bank or amount, without an amount, or to a card, is QR_MISMATCH',
     ['a box'],
-    (run) => {
-      const order = run.subject.newOrder();
-      return forEachCase(mismatched(run, order), async ([what, change]) => {
-        const body = pushBody(run, order, makeQr(run.subject, order), change);
-        expectCode(await sendPush(run, body), 'QR_MISMATCH', `a QR of ${what}`);
+    (t) => {
+      const order = t.newOrder();
+      return forEachCase(mismatched(t, order), async ([what, change]) => {
+        expectCode(await t.pushOrder(order, change), 'QR_MISMATCH', `a QR of ${what}`);
       });
     },
   ),
@@ -176,15 +149,12 @@ export const pushChecks: readonly ServiceCheck[] = [
     'SND-2',
     'a QR of an account that the box is not linked to is QR_MISMATCH',
     ['a box', 'a partner without an endpoint'],
-    async (run) => {
-      const { second, secondAccount = '', secondBank = '' } = run.subject.options;
-      const order = run.subject.newOrder();
-      const bin = findBank(secondBank)?.bin;
-      if (bin === undefined)
-        throw new PreconditionFailed(`the bench knows no BIN of bank ${secondBank}: name it by its BIN`);
-      const qrCode = makeQr(run.subject, order, { account: secondAccount, bin });
+    async (t) => {
+      const { second, secondAccount = '', secondBank = '' } = t.options;
+      const order = t.newOrder();
+      const qrCode = t.makeQr(order, { account: secondAccount, bin: binOf(secondBank) });
       const named = { bankAccount: secondAccount, bankCode: secondBank };
-      const called = await sendPush(run, pushBody(run, order, qrCode, named, second), second);
+      const called = await t.sendPush(t.pushBody(order, qrCode, named, second), second);
       expectCode(called, 'QR_MISMATCH', 'a push of another account to the box');
     },
   ),

@@ -1,11 +1,10 @@
 import { systemClock } from '../../../lib/clock.ts';
 import { Mismatch, PreconditionFailed } from '../../check.ts';
+import { type CheckContext, gap, spec } from '../check-context.ts';
 import { type Answer, codeOf, summaryOf } from '../client.ts';
 import { recordOf } from '../json.ts';
-import { generatedQr, makeQr, pushBody } from '../requests.ts';
 import { type OnShow, type SimulatedBox, withSimulatedBox } from '../simulated-box.ts';
-import { gap, type Order, type ServiceCheck, type ServiceNeed, type ServiceRun, spec } from '../subject.ts';
-import { sendPush } from './push.ts';
+import type { Order, ServiceCheck, ServiceNeed } from '../subject.ts';
 
 /** Real time. An answer that has not come by then is waiting for something. */
 const HELD_MS = 300;
@@ -14,7 +13,7 @@ export const QUIET_MS = 2_000;
 
 export const showNothing: OnShow = async () => undefined;
 
-type BoxJudge = (run: ServiceRun, box: SimulatedBox) => Promise<void>;
+type BoxJudge = (t: CheckContext, box: SimulatedBox) => Promise<void>;
 type NeedsAndJudge = [BoxJudge] | [needs: readonly ServiceNeed[], BoxJudge];
 
 /** A check by the specification, with a simulated box that shows every push. */
@@ -35,14 +34,14 @@ function boxed([first, second]: NeedsAndJudge) {
 /** A judge with a simulated box. `onShow` replaces its handling of pushes. */
 export const withBox =
   (judge: BoxJudge, onShow?: OnShow) =>
-  (run: ServiceRun): Promise<void> =>
-    withSimulatedBox(run, (box) => judge(run, box), onShow);
+  (t: CheckContext): Promise<void> =>
+    withSimulatedBox(t, (box) => judge(t, box), onShow);
 
 /** Sends a push to the simulated box, and waits until it has arrived. */
-export async function startPush(run: ServiceRun, box: SimulatedBox, order: Order = run.subject.newOrder()) {
+export async function startPush(t: CheckContext, box: SimulatedBox, order: Order = t.newOrder()) {
   const before = box.of('show').length;
-  const qrCode = await generatedQr(run, order);
-  const answer = pending(sendPush(run, pushBody(run, order, qrCode)));
+  const qrCode = await t.generatedQr(order);
+  const answer = pending(t.sendPush(t.pushBody(order, qrCode)));
   const show = await box.expect('show', before + 1);
   return { order, qrCode, answer, show };
 }
@@ -64,18 +63,18 @@ export function pending(called: Promise<Answer>): PendingAnswer {
 }
 
 export async function expectUnanswered(
-  run: ServiceRun,
+  t: CheckContext,
   { called, isAnswered }: PendingAnswer,
   what: string,
 ): Promise<void> {
-  await run.subject.time.inRealTime(() => systemClock.sleep(HELD_MS));
+  await t.time.inRealTime(() => systemClock.sleep(HELD_MS));
   if (isAnswered()) throw new Mismatch(`${what} the push is answered ${summaryOf(await called)}`);
 }
 
 /** Throws PreconditionFailed unless the box shows the push. */
-export async function pushShown(run: ServiceRun, order: Order, change: object = {}): Promise<void> {
-  const qrCode = makeQr(run.subject, order);
-  const called = await sendPush(run, pushBody(run, order, qrCode, { ...change }));
+export async function pushShown(t: CheckContext, order: Order, change: object = {}): Promise<void> {
+  const qrCode = t.makeQr(order);
+  const called = await t.sendPush(t.pushBody(order, qrCode, { ...change }));
   if (codeOf(called) !== undefined)
     throw new PreconditionFailed(`needs a push that is shown, this one is answered ${summaryOf(called)}`);
 }
@@ -85,11 +84,11 @@ export function expectNoMessage({ json, text }: Answer): void {
 }
 
 /** Pushes to the running box. Throws PreconditionFailed when it is offline. */
-export async function pushToRunningBox(run: ServiceRun): Promise<{ called: Answer; qrCode: string }> {
-  const order = run.subject.newOrder();
-  const qrCode = await generatedQr(run, order);
-  const { terminalCode = '', serialNumber = '' } = run.subject.options.boxOn ?? {};
-  const called = await sendPush(run, pushBody(run, order, qrCode, { terminalCode, serialNumber }));
+export async function pushToRunningBox(t: CheckContext): Promise<{ called: Answer; qrCode: string }> {
+  const order = t.newOrder();
+  const qrCode = await t.generatedQr(order);
+  const { terminalCode = '', serialNumber = '' } = t.options.boxOn ?? {};
+  const called = await t.sendPush(t.pushBody(order, qrCode, { terminalCode, serialNumber }));
   if (codeOf(called) === 'BOX_OFFLINE') throw new PreconditionFailed('needs a box that is on: turn it on');
   return { called, qrCode };
 }

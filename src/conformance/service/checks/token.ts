@@ -1,19 +1,11 @@
 import { parseJson } from '../../../lib/http-client.ts';
 import { PATHS } from '../../../protocol/http-api.ts';
 import { Mismatch } from '../../check.ts';
+import { type CheckContext, gap, spec, withTimeout } from '../check-context.ts';
 import { type Answer, summaryOf } from '../client.ts';
+import { expectCode, expectRefused, expectStatus, forEachCase } from '../expectations.ts';
 import { recordOf } from '../json.ts';
-import {
-  bearerToken,
-  expectCode,
-  expectRefused,
-  expectStatus,
-  forEachCase,
-  generateBody,
-  login,
-  post,
-} from '../requests.ts';
-import { gap, type ServiceAccess, type ServiceCheck, type ServiceRun, spec, withTimeout } from '../subject.ts';
+import type { ServiceAccess, ServiceCheck } from '../subject.ts';
 
 const LIFETIME_MS = 300_000;
 /** Tolerance of a lifetime, for clocks, networks and caches. */
@@ -38,18 +30,18 @@ function headerOf({ headers }: Answer, scheme: string): boolean {
 }
 
 /** A generate request with this token. */
-function used(run: ServiceRun, token: string): Promise<Answer> {
-  return post(run, PATHS.generate, generateBody(run), { headers: { authorization: `Bearer ${token}` } });
+function used(t: CheckContext, token: string): Promise<Answer> {
+  return t.post(PATHS.generate, t.generateBody(), { headers: { authorization: `Bearer ${token}` } });
 }
 
-async function freshToken(run: ServiceRun): Promise<string> {
-  run.subject.tokens.clear();
-  return bearerToken(run);
+async function freshToken(t: CheckContext): Promise<string> {
+  t.subject.tokens.clear();
+  return t.token();
 }
 
 export const tokenChecks: readonly ServiceCheck[] = [
-  spec('TOK-1', 'Basic credentials get a bearer token for 300 seconds', async (run) => {
-    const called = await login(run, run.subject.options.access);
+  spec('TOK-1', 'Basic credentials get a bearer token for 300 seconds', async (t) => {
+    const called = await t.login();
     const hint =
       called.status === 404 ? ' (is the path prefix of --service right, as in https://dev.example.com/vqr?)' : '';
     expectStatus(called, 200, `with the right credentials${hint}`);
@@ -58,72 +50,72 @@ export const tokenChecks: readonly ServiceCheck[] = [
     if (token_type !== 'Bearer') throw new Mismatch(`token_type: expected Bearer, is ${String(token_type)}`);
     if (expires_in !== 300) throw new Mismatch(`expires_in: expected the number 300, is ${JSON.stringify(expires_in)}`);
   }),
-  spec('TOK-2', 'a token opens the other endpoints, more than once', async (run) => {
-    const token = await freshToken(run);
+  spec('TOK-2', 'a token opens the other endpoints, more than once', async (t) => {
+    const token = await freshToken(t);
     for (const time of ['first', 'second']) {
-      const called = await used(run, token);
+      const called = await used(t, token);
       if (called.status === 401 || called.status === 403) {
         throw new Mismatch(`the ${time} request with a fresh token is answered ${summaryOf(called)}`);
       }
     }
   }),
-  gap('TOK-2', 'the token is a JWT, HS256, about the partner', async (run) => {
-    const [head = '', payload = '', signature = ''] = (await bearerToken(run)).split('.');
+  gap('TOK-2', 'the token is a JWT, HS256, about the partner', async (t) => {
+    const [head = '', payload = '', signature = ''] = (await t.token()).split('.');
     const part = (text: string) => recordOf(parseJson(Buffer.from(text, 'base64url').toString('utf8')));
     if (part(head).alg !== 'HS256' || signature === '') throw new Mismatch('the token is no JWT signed by HS256');
-    const { username } = run.subject.options.access;
+    const { username } = t.options.access;
     if (part(payload).sub !== username) throw new Mismatch('the subject of the token is not the partner');
   }),
   withTimeout(
     LIFETIME_MS + 120_000,
-    spec('TOK-2', 'a token is good for 300 seconds, and no longer', ['minutes'], async (run) => {
-      await expires(run, LEEWAY_MS);
+    spec('TOK-2', 'a token is good for 300 seconds, and no longer', ['minutes'], async (t) => {
+      await expires(t, LEEWAY_MS);
     }),
   ),
   withTimeout(
     LIFETIME_MS + 120_000,
-    gap('TOK-2', 'a token ends to the second', ['minutes'], async (run) => {
-      await expires(run, 1_500);
+    gap('TOK-2', 'a token ends to the second', ['minutes'], async (t) => {
+      await expires(t, 1_500);
     }),
   ),
-  gap('TOK-3', 'the body of a token request is not read, and needs no Content-Type', (run) =>
+  gap('TOK-3', 'the body of a token request is not read, and needs no Content-Type', (t) =>
     forEachCase([undefined, '{}', 'not JSON', '{"username":"other"}'], async (body) => {
-      const called = await login(run, run.subject.options.access, body === undefined ? {} : { body });
+      const called = await t.login({ body });
       expectStatus(called, 200, body === undefined ? 'without a body' : `with the body ${body}`);
     }),
   ),
-  spec('TOK-4', 'wrong or missing credentials get no token', (run) =>
-    forEachCase(wrongLogins(run.subject.options.access), async ({ what, authorization }) => {
-      const called = await login(run, run.subject.options.access, { authorization });
+  spec('TOK-4', 'wrong or missing credentials get no token', (t) =>
+    forEachCase(wrongLogins(t.options.access), async ({ what, authorization }) => {
+      const called = await t.login({ authorization });
       expectRefused(called, what);
       if (recordOf(called.json).access_token !== undefined) throw new Mismatch(`${what}: the answer has a token`);
     }),
   ),
-  gap('TOK-4', 'wrong or missing credentials are 401 E74 with WWW-Authenticate: Basic', (run) =>
-    forEachCase(wrongLogins(run.subject.options.access), async ({ what, authorization }) => {
-      const called = await login(run, run.subject.options.access, { authorization });
+  gap('TOK-4', 'wrong or missing credentials are 401 E74 with WWW-Authenticate: Basic', (t) =>
+    forEachCase(wrongLogins(t.options.access), async ({ what, authorization }) => {
+      const called = await t.login({ authorization });
       expectStatus(called, 401, what);
       expectCode(called, 'E74', what);
       if (!headerOf(called, 'Basic')) throw new Mismatch(`${what}: the answer has no WWW-Authenticate: Basic`);
     }),
   ),
-  gap('TOK-4', 'an unknown user and a wrong password cannot be told apart', async (run) => {
-    const [, wrong, unknown] = wrongLogins(run.subject.options.access);
+  gap('TOK-4', 'an unknown user and a wrong password cannot be told apart', async (t) => {
+    const [, wrong, unknown] = wrongLogins(t.options.access);
     const answers = [];
     for (const it of [wrong, unknown]) {
-      const called = await login(run, run.subject.options.access, { authorization: it?.authorization ?? '' });
+      const called = await t.login({ authorization: it?.authorization ?? '' });
       answers.push(`${summaryOf(called)} ${called.text} ${called.headers.get('www-authenticate')}`);
     }
     if (answers[0] !== answers[1]) throw new Mismatch(`they are answered ${answers.join(' and ')}`);
   }),
-  spec('TOK-5', 'without a right bearer nothing is done', (run) =>
-    withoutBearer(run, async (called, what) => expectRefused(called, what)),
+  spec('TOK-5', 'without a right bearer nothing is done', (t) =>
+    withoutBearer(t, async (called, what) => expectRefused(called, what)),
   ),
   gap(
     'TOK-5',
     'without a right bearer it is 401 E74 with WWW-Authenticate: Bearer, before the body is looked at',
-    (run) =>
-      withoutBearer(run, async (called, what) => {
+    (t) =>
+      withoutBearer(t, async (called, what) => {
         expectStatus(called, 401, what);
         expectCode(called, 'E74', what);
         if (!headerOf(called, 'Bearer')) throw new Mismatch(`${what}: the answer has no WWW-Authenticate: Bearer`);
@@ -140,22 +132,21 @@ export const guessChecks: readonly ServiceCheck[] = [
     'TOK-6',
     'wrong passwords are limited: 429 E74 with Retry-After; who was in before still gets in',
     ['guesses'],
-    async (run) => {
-      const { access } = run.subject.options;
-      const authorization = `Basic ${Buffer.from(`nobody-${run.subject.options.tag}:guess`).toString('base64')}`;
+    async (t) => {
+      const authorization = `Basic ${Buffer.from(`nobody-${t.options.tag}:guess`).toString('base64')}`;
       const answers: Answer[] = [];
-      for (let guess = 0; guess <= GUESSES + 1; guess += 1) answers.push(await login(run, access, { authorization }));
+      for (let guess = 0; guess <= GUESSES + 1; guess += 1) answers.push(await t.login({ authorization }));
       const limited = answers.find(({ status }) => status === 429);
       if (limited === undefined) throw new Mismatch(`${answers.length} wrong passwords in a row are all compared`);
       if (!/^\d+$/.test(limited.headers.get('retry-after') ?? '')) throw new Mismatch('429 has no Retry-After');
       expectCode(limited, 'E74', 'beyond the limit');
-      expectStatus(await login(run, access), 200, 'the partner, who was in before');
+      expectStatus(await t.login(), 200, 'the partner, who was in before');
     },
   ),
 ];
 
-async function withoutBearer(run: ServiceRun, judge: (called: Answer, what: string) => Promise<void>): Promise<void> {
-  const good = await bearerToken(run).catch(() => 'e30.e30.e30');
+async function withoutBearer(t: CheckContext, judge: (called: Answer, what: string) => Promise<void>): Promise<void> {
+  const good = await t.token().catch(() => 'e30.e30.e30');
   const bearers = [
     ['no bearer', ''],
     ['a bearer that nobody gave', 'Bearer not-a-token'],
@@ -164,7 +155,7 @@ async function withoutBearer(run: ServiceRun, judge: (called: Answer, what: stri
   ] as const;
   const cases = BEARER_PATHS.flatMap((path) => bearers.map(([what, authorization]) => ({ path, what, authorization })));
   await forEachCase(cases, async ({ path, what, authorization }) => {
-    const called = await post(run, path, '{', { headers: { authorization } });
+    const called = await t.post(path, '{', { headers: { authorization } });
     await judge(called, `${path} with ${what}`);
   });
 }
@@ -175,17 +166,17 @@ function changedSignature(token: string): string {
   return `${token.slice(0, at)}${token[at] === 'A' ? 'B' : 'A'}${token.slice(at + 1)}`;
 }
 
-async function expires(run: ServiceRun, leewayMs: number): Promise<void> {
-  const { time } = run.subject;
-  const token = await freshToken(run);
+async function expires(t: CheckContext, leewayMs: number): Promise<void> {
+  const { time } = t.subject;
+  const token = await freshToken(t);
   const beganMs = time.clock.monotonicMs();
   const until = (ms: number) => time.wait(beganMs + ms - time.clock.monotonicMs());
-  run.step('waiting for the token to expire');
+  t.step('waiting for the token to expire');
   await until(LIFETIME_MS - leewayMs);
-  const before = await used(run, token);
+  const before = await used(t, token);
   if (before.status === 401 || before.status === 403) {
     throw new Mismatch(`after ${(LIFETIME_MS - leewayMs) / 1_000} s the token is answered ${summaryOf(before)}`);
   }
   await until(LIFETIME_MS + leewayMs);
-  expectRefused(await used(run, token), `after ${(LIFETIME_MS + leewayMs) / 1_000} s`);
+  expectRefused(await used(t, token), `after ${(LIFETIME_MS + leewayMs) / 1_000} s`);
 }

@@ -1,0 +1,217 @@
+import { createHash } from 'node:crypto';
+import { findBank } from '../../protocol/banks.ts';
+import { PATHS } from '../../protocol/http-api.ts';
+import { decodeVietQr, encodeVietQr, type VietQr } from '../../protocol/vietqr.ts';
+import { type Level, PreconditionFailed } from '../check.ts';
+import { basicOf } from './callback-listener.ts';
+import { type Answer, type ServiceRequest, sendRequest, summaryOf } from './client.ts';
+import { recordOf } from './json.ts';
+import type { Order, ServiceAccess, ServiceCheck, ServiceNeed, ServiceRun } from './subject.ts';
+
+/** A token is renewed long before its 300 s end. */
+const TOKEN_USED_MS = 120_000;
+
+/** A JSON body without its undefined fields, or raw text. */
+export type Body = Readonly<Record<string, unknown>> | string;
+type Change = Readonly<Record<string, unknown>>;
+
+interface PostOptions extends Pick<ServiceRequest, 'whileTimePasses'> {
+  as?: ServiceAccess | undefined;
+  headers?: Record<string, string>;
+}
+
+/** Everything that a check of a service works with: its requests as a partner, and what they contain. */
+export class CheckContext implements ServiceRun {
+  readonly subject: ServiceRun['subject'];
+  readonly evidence: ServiceRun['evidence'];
+  readonly signal: AbortSignal;
+  readonly step: ServiceRun['step'];
+
+  constructor({ subject, evidence, signal, step }: ServiceRun) {
+    this.subject = subject;
+    this.evidence = evidence;
+    this.signal = signal;
+    this.step = step;
+  }
+
+  get options() {
+    return this.subject.options;
+  }
+
+  get time() {
+    return this.subject.time;
+  }
+
+  newOrder(): Order {
+    return this.subject.newOrder();
+  }
+
+  /** A token of the partner. Throws PreconditionFailed without one: TOK-1 judges that. */
+  async token(partner: ServiceAccess = this.options.access): Promise<string> {
+    const { tokens } = this.subject;
+    const name = `${partner.baseUrl} ${partner.username}`;
+    const known = tokens.get(name);
+    const nowMs = this.time.clock.monotonicMs();
+    if (known !== undefined && nowMs - known.sinceMs < TOKEN_USED_MS) return known.token;
+    const called = await this.login({}, partner);
+    const token = recordOf(called.json).access_token;
+    if (called.status !== 200 || typeof token !== 'string') {
+      throw new PreconditionFailed(`needs a token, but ${PATHS.token} answered ${summaryOf(called)}`);
+    }
+    tokens.set(name, { token, sinceMs: nowMs });
+    return token;
+  }
+
+  /** Requests a token, as a partner does, or with other headers. */
+  login(
+    { authorization, body }: { authorization?: string; body?: string | undefined } = {},
+    partner = this.options.access,
+  ): Promise<Answer> {
+    const headers = {
+      authorization: authorization ?? basicOf(partner),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    };
+    return this.send({ path: `${partner.baseUrl}${PATHS.token}`, headers, body });
+  }
+
+  /** Sends a request. An empty header is left out. */
+  send({ headers = {}, ...request }: ServiceRequest): Promise<Answer> {
+    return sendRequest(this, {
+      ...request,
+      headers: Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== '')),
+    });
+  }
+
+  /** Sends a request with the partner's token. `headers` adds and replaces headers; an empty one is removed. */
+  async post(path: string, body: Body, { as = this.options.access, headers = {}, ...more }: PostOptions = {}) {
+    const authorization = headers.authorization ?? `Bearer ${await this.token(as)}`;
+    return this.send({
+      path: `${as.baseUrl}${path}`,
+      headers: { 'content-type': 'application/json', ...headers, authorization },
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+      ...more,
+    });
+  }
+
+  generate(body: Body): Promise<Answer> {
+    return this.post(PATHS.generate, body);
+  }
+
+  /** Generates the QR of a new order; `change` replaces fields of the request. */
+  generateWith(change: Change): Promise<Answer> {
+    return this.generate({ ...this.generateBody(), ...change });
+  }
+
+  sendPush(push: Body, as?: ServiceAccess): Promise<Answer> {
+    return this.post(PATHS.sendQr, push, { as });
+  }
+
+  /** Pushes an order to the box, with a QR made by the bench. */
+  pushOrder(order?: Order, change?: Change): Promise<Answer> {
+    return this.sendPush(this.orderPush(order, change));
+  }
+
+  /** Sends a test callback. */
+  simulate(body: Body, as?: ServiceAccess): Promise<Answer> {
+    return this.post(PATHS.testCallback, body, { as });
+  }
+
+  /** Simulates a payment and returns its transaction id. Throws PreconditionFailed for a refusal: CBK-4 judges that. */
+  async simulatePayment(order: Order, change: object = {}): Promise<string> {
+    const called = await this.simulate({ ...this.paymentBody(order), ...change });
+    const { status, message } = recordOf(called.json);
+    if (called.status === 200 && status === 'SUCCESS' && typeof message === 'string') return message;
+    throw new PreconditionFailed(`needs a simulated payment, but ${PATHS.testCallback} answered ${summaryOf(called)}`);
+  }
+
+  /** A generate request of qrType 0, as in the usage example of the specification. */
+  generateBody({ amount, content }: Order = this.newOrder()) {
+    const { bankAccount, bankCode, userBankName } = this.options.account;
+    return { amount, content, bankAccount, bankCode, userBankName, transType: 'C', orderId: content, qrType: 0 };
+  }
+
+  /** A test callback for an order. */
+  paymentBody({ amount, content }: Order = this.newOrder()) {
+    return { bankAccount: this.options.account.bankAccount, content, amount, transType: 'C' };
+  }
+
+  /** A push of an order to the box, with a QR made by the bench. */
+  orderPush(order: Order = this.newOrder(), change?: Change): Change {
+    return this.pushBody(order, this.makeQr(order), change);
+  }
+
+  /** A push of an order to the box. The partner's checkSum covers `change`, unless that has its own checkSum. */
+  pushBody(order: Order, qrCode: string, change: Change = {}, partner: ServiceAccess = this.options.access): Change {
+    const { account, box = {} } = this.options;
+    const { terminalCode = '', serialNumber = '' } = box;
+    const { content, amount } = order;
+    const { bankAccount, bankCode } = account;
+    const names = { terminalCode, serialNumber, orderId: content };
+    const sent = { bankAccount, bankCode, amount: String(amount), content, qrCode, ...names, ...change };
+    return { checkSum: checkSumOf(partner, sent), ...sent };
+  }
+
+  /** The QR of an order: made by the service if that works, which other checks judge; else by the bench. */
+  async generatedQr(order: Order): Promise<string> {
+    const { qrCode } = recordOf((await this.generate(this.generateBody(order))).json);
+    const decoded = typeof qrCode === 'string' ? decodeVietQr(qrCode) : undefined;
+    const isRight =
+      decoded?.ok === true &&
+      decoded.value.account === this.options.account.bankAccount &&
+      decoded.value.bin === this.bin &&
+      decoded.value.amount === order.amount;
+    return isRight && typeof qrCode === 'string' ? qrCode : this.makeQr(order);
+  }
+
+  /** A QR made by the bench; `change` replaces parts of it. */
+  makeQr({ amount, content }: Order, change: Partial<VietQr> = {}): string {
+    const account = { bin: this.bin, account: this.options.account.bankAccount, service: 'account' } as const;
+    return encodeVietQr({ ...account, initiation: 'dynamic', amount, purpose: content, ...change });
+  }
+
+  /** The BIN of the account's bank. Throws PreconditionFailed for an unknown bank. */
+  get bin(): string {
+    return binOf(this.options.account.bankCode);
+  }
+}
+
+/** Throws PreconditionFailed for an unknown bank. */
+export function binOf(bankCode: string): string {
+  const bank = findBank(bankCode);
+  if (bank !== undefined) return bank.bin;
+  throw new PreconditionFailed(`the bench knows no BIN of bank ${bankCode}: name it by its BIN`);
+}
+
+/**
+ * The partner's checkSum of a push (service specification 5.3). Not computed by the gateway's code: the judge must not
+ * share its mistakes.
+ */
+export function checkSumOf({ password }: ServiceAccess, { bankAccount, amount, bankCode }: Change): string {
+  const covered = [bankAccount, amount, bankCode].map((value) => (typeof value === 'string' ? value : ''));
+  return createHash('md5')
+    .update([password, ...covered].join(''), 'utf8')
+    .digest('hex');
+}
+
+/** Sends requests, and throws Mismatch when the service does not follow the clause. */
+export type Judge = (t: CheckContext) => Promise<void>;
+type NeedsAndJudge = [Judge] | [needs: readonly ServiceNeed[], Judge];
+
+function serviceCheck(level: Level, clause: string, title: string, [first, second]: NeedsAndJudge): ServiceCheck {
+  const [needs, judge] = typeof first === 'function' ? [[], first] : [first, second as Judge];
+  return { clause, title, level, needs, run: (run) => judge(new CheckContext(run)) };
+}
+
+/** A check of a clause that the service specification states. */
+export function spec(clause: string, title: string, ...rest: NeedsAndJudge): ServiceCheck {
+  return serviceCheck('spec', clause, title, rest);
+}
+
+/** A check of a default of PROTOCOL.md, in a gap of the service specification. */
+export function gap(clause: string, title: string, ...rest: NeedsAndJudge): ServiceCheck {
+  return serviceCheck('gap', clause, title, rest);
+}
+
+export function withTimeout(timeoutMs: number, check: ServiceCheck): ServiceCheck {
+  return { ...check, timeoutMs };
+}
