@@ -22,18 +22,18 @@ export async function notifyServiceManager(
   let said = '';
   const tellStatus = () => {
     const line = statusLine(watched.box.status());
-    if (line !== said) manager.tell({ STATUS: line });
+    if (line !== said) manager.notify({ STATUS: line });
     said = line;
   };
   signal.addEventListener('abort', watched.box.onChange(tellStatus), { once: true });
   tellStatus();
   await watched.ping();
-  if (!signal.aborted) manager.tell({ READY: '1', WATCHDOG: '1' });
+  if (!signal.aborted) manager.notify({ READY: '1', WATCHDOG: '1' });
   if (manager.watchdogMs === undefined) return;
   while (!signal.aborted) {
     await clock.sleep(manager.watchdogMs / 2, signal);
     await watched.ping();
-    if (!signal.aborted) manager.tell({ WATCHDOG: '1' });
+    if (!signal.aborted) manager.notify({ WATCHDOG: '1' });
   }
 }
 

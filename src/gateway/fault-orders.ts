@@ -1,4 +1,4 @@
-import type { FaultName, FaultOrder, StandingFault } from '../protocol/faults.ts';
+import type { ActiveFaultView, FaultName, FaultOrder } from '../protocol/faults.ts';
 import { type Result, refuse } from './result.ts';
 
 /** A fault that an admin can order. */
@@ -17,8 +17,8 @@ export interface OfferedFault {
 export interface FaultOrders {
   /** Empty outside a sandbox. */
   offered(): OfferedFault[];
-  active(): StandingFault[];
-  order(order: FaultOrder): Result<StandingFault>;
+  active(): ActiveFaultView[];
+  order(order: FaultOrder): Result<ActiveFaultView>;
   /** Ends a fault. Returns whether it was active. */
   end(id: string): boolean;
   endAll(): void;

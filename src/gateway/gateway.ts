@@ -3,7 +3,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { PayboxError } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
-import { Names } from '../lib/resolver.ts';
+import { HostResolver } from '../lib/resolver.ts';
 import { endAll, STOP_BUDGET_MS } from '../lib/shutdown.ts';
 import { Pruner } from '../store/pruner.ts';
 import type { DeliveriesFor } from '../store/startup/requeue.ts';
@@ -218,7 +218,7 @@ function openDispatcher(
   ownPorts: readonly number[],
   opened: OpenParts,
 ): CallbackDispatcher {
-  const names = new Names(deps);
+  const names = new HostResolver(deps);
   const post = createPost(
     () => ownPorts,
     (signal) => names.lookup(signal),

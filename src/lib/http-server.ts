@@ -151,7 +151,7 @@ interface Waiting {
  * unread data at once while its buffers have room, so thousands of long answers in a row would block everything else
  * for seconds. At most one answer waits per pending request, so the connection limit bounds this too.
  */
-export class Turns {
+export class ResponseScheduler {
   /** By network, the next one first; per network, first come first served. */
   readonly #waiting = new Map<string, Waiting[]>();
   #count = 0;

@@ -35,7 +35,7 @@ const UNKNOWN = ['ENOTFOUND', 'ENODATA', 'EBADNAME', 'ECONNREFUSED'];
 const SYSTEM_LOOKUP = `require('node:dns').lookup(process.argv[1], { all: true }, (error, found) =>
   process.stdout.write(JSON.stringify(error ? [] : found)))`;
 
-export interface NamesDeps {
+export interface HostResolverDeps {
   clock: Clock;
   /** Name servers in place of the system's, as `127.0.0.1:53`. */
   servers?: readonly string[];
@@ -64,15 +64,15 @@ interface Asking {
  * `/etc/hosts` and `localhost` need no lookup. For names that the name servers do not know, a separate process asks the
  * system.
  */
-export class Names {
-  readonly #deps: NamesDeps;
+export class HostResolver {
+  readonly #deps: HostResolverDeps;
   readonly #known = new Map<string, Known>();
   readonly #asking = new Map<string, Asking>();
   readonly #closing = new AbortController();
   #hosts = { version: '', addresses: new Map<string, LookupAddress[]>() };
   #systemLookups = 0;
 
-  constructor(deps: NamesDeps) {
+  constructor(deps: HostResolverDeps) {
     this.#deps = deps;
   }
 

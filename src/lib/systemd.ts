@@ -5,7 +5,7 @@ import { reasonOf } from './errors.ts';
 import type { Logger } from './log.ts';
 
 /** A notification to the service manager (sd_notify(3)). */
-export interface Notice {
+export interface SystemdNotification {
   READY?: '1';
   /** The status in one line, for people. */
   STATUS?: string;
@@ -18,7 +18,7 @@ export interface ServiceManager {
   /** The watchdog timeout; undefined without a watchdog. */
   readonly watchdogMs: number | undefined;
   /** Sends a notification; settles once sent. Never rejects: the first failure is logged. */
-  tell(notice: Notice): Promise<void>;
+  notify(notice: SystemdNotification): Promise<void>;
 }
 
 type Send = (message: string) => Promise<void>;
@@ -47,7 +47,7 @@ class Manager implements ServiceManager {
   readonly #send: Send;
   readonly #log: Logger;
   /** The next notification; a newer status replaces one that is not sent yet. */
-  #waiting: Notice = {};
+  #waiting: SystemdNotification = {};
   #sending: Promise<void> | undefined;
   #hasFailed = false;
 
@@ -57,7 +57,7 @@ class Manager implements ServiceManager {
     this.#log = log;
   }
 
-  tell(notice: Notice): Promise<void> {
+  notify(notice: SystemdNotification): Promise<void> {
     this.#waiting = { ...this.#waiting, ...notice };
     this.#sending ??= this.#sendAll();
     return this.#sending;
@@ -79,7 +79,7 @@ class Manager implements ServiceManager {
   }
 }
 
-function messageOf(notice: Notice): string {
+function messageOf(notice: SystemdNotification): string {
   const lines = Object.entries(notice).map(([name, value]) => `${name}=${oneLine(value)}`);
   return `${lines.join('\n')}\n`;
 }

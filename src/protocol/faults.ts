@@ -97,7 +97,7 @@ export const FAULTS = {
 } as const satisfies Record<string, FaultKind>;
 
 /** Active faults at a time, at a gateway or at a box (PROTOCOL.md, clauses FLT-1 and FLT-10). */
-export const STANDING_FAULTS_MAX = 100;
+export const ACTIVE_FAULTS_MAX = 100;
 
 export type FaultName = keyof typeof FAULTS;
 export const FAULT_NAMES = Object.keys(FAULTS) as [FaultName, ...FaultName[]];
@@ -138,10 +138,10 @@ export const faultOrder = z.strictObject({
 export type FaultOrder = z.output<typeof faultOrder>;
 
 /** An active fault, as in the answer of `GET /_mock/faults`. */
-export const standingFault = faultOrder.extend({
+export const activeFaultView = faultOrder.extend({
   id: z.string(),
   /** How often it has happened. */
   happened: z.int().min(0),
 });
 
-export type StandingFault = z.output<typeof standingFault>;
+export type ActiveFaultView = z.output<typeof activeFaultView>;

@@ -5,7 +5,7 @@ import { Loop } from '../../src/agent/loop.ts';
 import { notifyServiceManager, statusLine } from '../../src/agent/systemd.ts';
 import { initialState } from '../../src/box/restore.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import type { Notice } from '../../src/lib/systemd.ts';
+import type { SystemdNotification } from '../../src/lib/systemd.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { at, CONFIG, registered } from '../box/support.ts';
 
@@ -32,7 +32,7 @@ async function watchedLoop({ watchdogMs }: { watchdogMs: number | undefined } = 
   const silent = { show: () => undefined, send: () => undefined, announce: () => undefined };
   const log = createLogger(new PassThrough(), clock, 'text');
   const loop = new Loop(initialState(CONFIG, at(0)), { clock, log, journal, ...silent });
-  const told: Notice[] = [];
+  const told: SystemdNotification[] = [];
   let status = STATUS;
   const listeners = new Set<() => void>();
   const box = {
@@ -45,7 +45,7 @@ async function watchedLoop({ watchdogMs }: { watchdogMs: number | undefined } = 
   const stopping = new AbortController();
   const run = () => void loop.run();
   const ended = notifyServiceManager(
-    { watchdogMs, tell: async (notice) => void told.push(notice) },
+    { watchdogMs, notify: async (notice) => void told.push(notice) },
     { box, ping: () => loop.ping() },
     clock,
     stopping.signal,

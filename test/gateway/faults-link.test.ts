@@ -2,7 +2,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { Aedes } from 'aedes';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { BoxConnection } from '../../src/gateway/boxes/connection.ts';
-import type { StandingFault } from '../../src/protocol/faults.ts';
+import type { ActiveFaultView } from '../../src/protocol/faults.ts';
 import type { UpMessage } from '../../src/protocol/messages.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
@@ -118,7 +118,7 @@ it('FLT-9 half-open over http: what the box posts waits too', async () => {
   });
   for (let turns = 0; turns < 20; turns += 1) await fetch(`${gateway.origin}/healthz`);
   expect(isTaken).toBe(false);
-  expect((await askFaults(gateway, `/${(body as StandingFault).id}`, 'DELETE')).status).toBe(204);
+  expect((await askFaults(gateway, `/${(body as ActiveFaultView).id}`, 'DELETE')).status).toBe(204);
   await said;
 });
 

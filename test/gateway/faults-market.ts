@@ -1,5 +1,5 @@
 import { checkSum } from '../../src/protocol/checksum.ts';
-import type { FaultOrder, StandingFault } from '../../src/protocol/faults.ts';
+import type { ActiveFaultView, FaultOrder } from '../../src/protocol/faults.ts';
 import { eventually } from '../support/net.ts';
 import { askFaults, type PaymentView, type RealBox, startRealBox, type Transport } from './faults.ts';
 import {
@@ -92,14 +92,14 @@ export class Market {
     return market;
   }
 
-  async order(fault: FaultOrder): Promise<StandingFault> {
+  async order(fault: FaultOrder): Promise<ActiveFaultView> {
     const answer = await askFaults(this.reach, '', 'POST', fault);
     if (answer.status !== 201) throw new Error(`refused: ${JSON.stringify(answer.body)}`);
-    return answer.body as StandingFault;
+    return answer.body as ActiveFaultView;
   }
 
-  async standing(): Promise<StandingFault[]> {
-    return (await this.#mock<{ standing: StandingFault[] }>('/faults')).standing;
+  async standing(): Promise<ActiveFaultView[]> {
+    return (await this.#mock<{ standing: ActiveFaultView[] }>('/faults')).standing;
   }
 
   /** Ends the fault, or all. */

@@ -13,7 +13,7 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
-import type { FaultOrder, StandingFault } from '../../src/protocol/faults.ts';
+import type { ActiveFaultView, FaultOrder } from '../../src/protocol/faults.ts';
 import type { DownMessage } from '../../src/protocol/messages.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import {
@@ -107,8 +107,8 @@ export interface Shop {
   box: RealBox;
   partner: { calls: PartnerCall[] };
   /** Orders a fault; the fault as it stands. */
-  inject(order: FaultOrder): Promise<StandingFault>;
-  standing(): Promise<StandingFault[]>;
+  inject(order: FaultOrder): Promise<ActiveFaultView>;
+  standing(): Promise<ActiveFaultView[]>;
   /** Generates an order and sends its QR to the box; the message of the answer. */
   sell(name: string): Promise<unknown>;
   /** The payer pays; the transaction id. */
@@ -141,7 +141,7 @@ export async function openShop(
     inject: async (fault) => {
       const answer = await askFaults(gateway, '', 'POST', fault);
       if (answer.status !== 201) throw new Error(`refused: ${JSON.stringify(answer.body)}`);
-      return answer.body as StandingFault;
+      return answer.body as ActiveFaultView;
     },
     sell: async (name) => {
       const made = await gateway.post(GENERATE, order({ orderId: name, content: name }));
@@ -207,7 +207,7 @@ export interface OfferedView {
 }
 
 export const faults = (gateway: TestGateway) =>
-  gateway.mock<{ faults: OfferedView[]; standing: StandingFault[] }>('/faults');
+  gateway.mock<{ faults: OfferedView[]; standing: ActiveFaultView[] }>('/faults');
 
 export async function askFaults(
   gateway: Pick<TestGateway, 'origin'>,

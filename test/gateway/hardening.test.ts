@@ -3,7 +3,7 @@ import { type AddressInfo, connect, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { Connections } from '../../src/lib/connections.ts';
-import { limitConnections, Turns } from '../../src/lib/http-server.ts';
+import { limitConnections, ResponseScheduler } from '../../src/lib/http-server.ts';
 import { eventually } from '../support/net.ts';
 import { GENERATE, kept, order, type TestGateway, testGateway } from './harness.ts';
 
@@ -263,7 +263,7 @@ describe('connections beyond the limit', () => {
 
 describe('long answers', () => {
   it('THR-1 that thousands ask for at once are handed to the system in turns, each soon and all of them', async () => {
-    const turns = new Turns();
+    const turns = new ResponseScheduler();
     let bytes = 0;
     let most = 0;
     let given = 0;
@@ -285,7 +285,7 @@ describe('long answers', () => {
   });
 
   it('THR-1 of an address that waits for many keep no other address waiting for all of them', async () => {
-    const turns = new Turns();
+    const turns = new ResponseScheduler();
     const order: string[] = [];
     const ask = async (address: string) => {
       await turns.next(1_000_000, address);
@@ -298,7 +298,7 @@ describe('long answers', () => {
   });
 
   it('THR-1 of the gateway wait for their turn, short ones do not', async () => {
-    const next = vi.spyOn(Turns.prototype, 'next');
+    const next = vi.spyOn(ResponseScheduler.prototype, 'next');
     onTestFinished(() => next.mockRestore());
     const gateway = await testGateway({ config: { mqtt: null } });
     for (const path of ['/', '/console.js', '/healthz', '/docs/swagger-ui-bundle.js']) {

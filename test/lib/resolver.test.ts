@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
-import { Names, type NamesDeps } from '../../src/lib/resolver.ts';
+import { HostResolver, type HostResolverDeps } from '../../src/lib/resolver.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { startNameServer, type Zone } from '../support/name-server.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
@@ -10,9 +10,9 @@ import { eventually, temporaryFolder } from '../support/net.ts';
 /** A lookup has 4 s; a busy machine may be late. */
 const GENEROUS_MS = 8_000;
 
-async function namesOf(zone: Zone, more: Partial<NamesDeps> = {}) {
+async function namesOf(zone: Zone, more: Partial<HostResolverDeps> = {}) {
   const { server, asked } = await startNameServer(zone);
-  const names = new Names({ clock: systemClock, servers: [server], hostsFile: '/nowhere', ...more });
+  const names = new HostResolver({ clock: systemClock, servers: [server], hostsFile: '/nowhere', ...more });
   onTestFinished(() => names.close());
   return { names, asked, zone };
 }

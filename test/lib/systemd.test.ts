@@ -48,7 +48,7 @@ describe('a service manager', () => {
   it.skipIf(needs.missing)(`is told by systemd-notify at a path${needs.note}`, async () => {
     const path = join(await temporaryFolder(), 'notify');
     const socket = await notifySocket(path);
-    managerOf({ NOTIFY_SOCKET: path }).tell({ READY: '1', STATUS: 'idle; online' });
+    managerOf({ NOTIFY_SOCKET: path }).notify({ READY: '1', STATUS: 'idle; online' });
     await socket.until('READY=1');
     await socket.until('STATUS=idle; online');
   });
@@ -56,7 +56,7 @@ describe('a service manager', () => {
   it.skipIf(needs.missing)(`is told by systemd-notify at an abstract address${needs.note}`, async () => {
     const address = `@paybox-test-${randomUUID()}`;
     const socket = await notifySocket(address);
-    managerOf({ NOTIFY_SOCKET: address }).tell({ STOPPING: '1' });
+    managerOf({ NOTIFY_SOCKET: address }).notify({ STOPPING: '1' });
     await socket.until('STOPPING=1');
   });
 
@@ -64,8 +64,8 @@ describe('a service manager', () => {
     const path = join(await temporaryFolder(), 'notify');
     const socket = await notifySocket(path);
     const manager = managerOf({ NOTIFY_SOCKET: path });
-    for (let n = 1; n <= 500; n += 1) manager.tell({ STATUS: `status ${n}` });
-    manager.tell({ WATCHDOG: '1' });
+    for (let n = 1; n <= 500; n += 1) manager.notify({ STATUS: `status ${n}` });
+    manager.notify({ WATCHDOG: '1' });
     await socket.until('WATCHDOG=1');
     const received = socket.received().filter((line) => line.startsWith('STATUS'));
     expect(received).toEqual(['STATUS=status 1', 'STATUS=status 500']);
@@ -74,7 +74,7 @@ describe('a service manager', () => {
   it.skipIf(needs.missing)(`cannot be told more than one line by a status${needs.note}`, async () => {
     const path = join(await temporaryFolder(), 'notify');
     const socket = await notifySocket(path);
-    managerOf({ NOTIFY_SOCKET: path }).tell({ STATUS: `a\nREADY=1\r\n${'x'.repeat(10_000)}` });
+    managerOf({ NOTIFY_SOCKET: path }).notify({ STATUS: `a\nREADY=1\r\n${'x'.repeat(10_000)}` });
     await socket.until(/^STATUS=a READY=1 x{100,300}$/);
     expect(socket.received()).toHaveLength(1);
   });
@@ -85,7 +85,7 @@ describe('a service manager', () => {
     ['handed over a file that is not open', { LISTEN_PID: String(PID), LISTEN_FDNAMES: `${':'.repeat(900)}notify` }],
   ])('that %s is named in the log', async (_, env) => {
     const { log, lines } = logged();
-    managerOf({ NOTIFY_SOCKET: '/nowhere/notify', ...env }, log).tell({ READY: '1' });
+    managerOf({ NOTIFY_SOCKET: '/nowhere/notify', ...env }, log).notify({ READY: '1' });
     await eventually('a line in the log', () => lines.length > 0);
     expect(lines).toEqual([expect.stringContaining('notify-failed')]);
   });
@@ -97,7 +97,7 @@ describe('a service manager', () => {
     const { log, lines } = logged();
     const manager = managerOf({ NOTIFY_SOCKET: '/nowhere/notify', PATH: folder }, log);
     for (let n = 1; n <= 4; n += 1) {
-      manager.tell({ STATUS: `${n}` });
+      manager.notify({ STATUS: `${n}` });
       await eventually(`call ${n}`, async () => (await readFile(calls, 'utf8').catch(() => '')).includes(`=${n}\n`));
     }
     expect(lines).toEqual([expect.stringContaining('notify-failed')]);

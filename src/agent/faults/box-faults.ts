@@ -4,12 +4,12 @@ import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import { seededRandom } from '../../lib/random.ts';
 import {
+  ACTIVE_FAULTS_MAX,
+  type ActiveFaultView,
   FAULT_NAMES,
   type FaultName,
   type FaultOrder,
   faultKind,
-  STANDING_FAULTS_MAX,
-  type StandingFault,
 } from '../../protocol/faults.ts';
 
 /** Faults that happen inside a box. */
@@ -45,10 +45,10 @@ export class BoxFaults {
   }
 
   /** Throws a PayboxError when too many faults are active. */
-  order(given: BoxFaultOrder): StandingFault {
+  order(given: BoxFaultOrder): ActiveFaultView {
     const { clock, random, log } = this.#deps;
-    if (this.#active.size >= STANDING_FAULTS_MAX) {
-      throw new PayboxError('FAULTS_MAX', `${STANDING_FAULTS_MAX} faults are active already`, {
+    if (this.#active.size >= ACTIVE_FAULTS_MAX) {
+      throw new PayboxError('FAULTS_MAX', `${ACTIVE_FAULTS_MAX} faults are active already`, {
         severity: 'retryable',
       });
     }
@@ -64,7 +64,7 @@ export class BoxFaults {
     return listing(active);
   }
 
-  listed(): StandingFault[] {
+  listed(): ActiveFaultView[] {
     return [...this.#active.values()].map(listing);
   }
 
@@ -118,6 +118,6 @@ export class BoxFaults {
   }
 }
 
-function listing({ order, id, happened }: ActiveFault): StandingFault {
+function listing({ order, id, happened }: ActiveFault): ActiveFaultView {
   return { ...order, id, happened };
 }

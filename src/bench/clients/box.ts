@@ -2,7 +2,7 @@ import { EventSourceParserStream } from 'eventsource-parser/stream';
 import { z } from 'zod';
 import { ConfigError, PayboxError } from '../../lib/errors.ts';
 import { authorizationHeader, type HttpAnswer } from '../../lib/http-client.ts';
-import type { FaultOrder, StandingFault } from '../../protocol/faults.ts';
+import type { ActiveFaultView, FaultOrder } from '../../protocol/faults.ts';
 import { activeFaultsIn, endedFault, FAULTS, orderedFault } from './faults.ts';
 import { jsonOf, request } from './http.ts';
 
@@ -83,13 +83,13 @@ export class BoxClient {
   }
 
   /** Active faults; undefined for a box that takes no fault orders. */
-  async faults(): Promise<StandingFault[] | undefined> {
+  async faults(): Promise<ActiveFaultView[] | undefined> {
     const url = `${this.url}/_mock/${FAULTS}`;
     return activeFaultsIn(url, await this.#ask(url));
   }
 
   /** Throws PayboxError when the box refuses. The order is in the query string, because a box accepts no request bodies. */
-  async orderFault({ fault, seconds, times, chance, seed }: FaultOrder): Promise<StandingFault> {
+  async orderFault({ fault, seconds, times, chance, seed }: FaultOrder): Promise<ActiveFaultView> {
     const how = new URLSearchParams();
     for (const [key, value] of Object.entries({ seconds, times, chance, seed })) {
       if (value !== undefined) how.set(key, String(value));

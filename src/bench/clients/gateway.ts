@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { PayboxError } from '../../lib/errors.ts';
 import { authorizationHeader, parseJson } from '../../lib/http-client.ts';
-import type { FaultOrder, StandingFault } from '../../protocol/faults.ts';
+import type { ActiveFaultView, FaultOrder } from '../../protocol/faults.ts';
 import { statusResponse } from '../../protocol/http-api.ts';
 import { activeFaultsIn, endedFault, FAULTS, orderedFault } from './faults.ts';
 import { jsonOf, request } from './http.ts';
@@ -90,13 +90,13 @@ export class GatewayClient {
   }
 
   /** Active faults; undefined where none can be ordered. */
-  async faults(): Promise<StandingFault[] | undefined> {
+  async faults(): Promise<ActiveFaultView[] | undefined> {
     const url = this.#url(FAULTS);
     return activeFaultsIn(url, await request(url, { headers: this.#headers() }));
   }
 
   /** Throws PayboxError when the gateway refuses. */
-  async orderFault(order: FaultOrder): Promise<StandingFault> {
+  async orderFault(order: FaultOrder): Promise<ActiveFaultView> {
     const url = this.#url(FAULTS);
     return orderedFault(url, await request(url, { method: 'POST', headers: this.#headers(), json: order }));
   }

@@ -1,5 +1,5 @@
 import type { Random } from '../../lib/random.ts';
-import type { StandingFault } from '../../protocol/faults.ts';
+import type { ActiveFaultView } from '../../protocol/faults.ts';
 import type { BoxClient } from '../clients/box.ts';
 import type { GatewayClient } from '../clients/gateway.ts';
 import type { Transcript } from '../reports/transcript.ts';
@@ -8,7 +8,7 @@ import type { Scenario } from '../vocabulary/scenario.ts';
 import type { Scope } from '../vocabulary/variables.ts';
 
 /** A fault that the scenario has injected. */
-export interface InjectedFault extends StandingFault {
+export interface InjectedFault extends ActiveFaultView {
   /** Gateway or box that makes the fault. */
   readonly at: GatewayClient | BoxClient;
   /** Path of the step that injected it. */

@@ -41,7 +41,7 @@ export async function agent(options: AgentOptions): Promise<void> {
   if (manager !== undefined) void notifyServiceManager(manager, running, systemClock, stopping.signal);
   await untilStopped(stop, log, (withinMs) => {
     stopping.abort();
-    manager?.tell({ STOPPING: '1', STATUS: 'stopping' });
+    manager?.notify({ STOPPING: '1', STATUS: 'stopping' });
     keyboard?.close();
     return running.close(withinMs);
   });
@@ -60,7 +60,7 @@ async function waitedFor(
   const options = { config, setupReport, cacheDir: cacheFolder(), root: '/' };
   const found = await configured(options, deps, manager, stopped.signal);
   if (found !== undefined) return found;
-  return untilStopped(stop, deps.log, async () => manager?.tell({ STOPPING: '1', STATUS: 'stopping' }));
+  return untilStopped(stop, deps.log, async () => manager?.notify({ STOPPING: '1', STATUS: 'stopping' }));
 }
 
 /** The folder that systemd has made, else one of the user. */

@@ -14,7 +14,7 @@ export async function gateway(options: { config: string; readyFile?: string }): 
   const log = stderrLog();
   const manager = serviceManager(process.env, process.pid, log);
   // READY although it waits: the start must not block until the other gateway ends.
-  const onStandby = (reason: string) => manager?.tell({ READY: '1', STATUS: `standby: ${reason}` });
+  const onStandby = (reason: string) => manager?.notify({ READY: '1', STATUS: `standby: ${reason}` });
   const world = { clock: systemClock, random: systemRandom, log, onStandby };
   const running = await stop.started(startGateway(config, world));
   void running.superseded?.then((error) => endAtOnce(error, log));
@@ -23,9 +23,9 @@ export async function gateway(options: { config: string; readyFile?: string }): 
     await writeReadyFile(options.readyFile, { baseUrl, mqttUrl, consoleUrl: `${origin}/` });
   }
   log.info('ready', { baseUrl, mqttUrl, console: `${origin}/` });
-  manager?.tell({ READY: '1', STATUS: `ready at ${baseUrl}` });
+  manager?.notify({ READY: '1', STATUS: `ready at ${baseUrl}` });
   await untilStopped(stop, log, (withinMs) => {
-    manager?.tell({ STOPPING: '1', STATUS: 'stopping' });
+    manager?.notify({ STOPPING: '1', STATUS: 'stopping' });
     return running.close(withinMs);
   });
 }

@@ -5,7 +5,7 @@ import { type Clock, withDeadline } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
-import type { Names } from '../../lib/resolver.ts';
+import type { HostResolver } from '../../lib/resolver.ts';
 import { TLS_FLOOR } from '../../lib/tls.ts';
 import { decodePresence, encode } from '../../protocol/codec.ts';
 import { type DownMessage, MESSAGE_VERSION } from '../../protocol/messages.ts';
@@ -66,7 +66,11 @@ export class BrokerConnection {
   }
 
   /** Connects, subscribes to every box, and only then announces the gateway (PROTOCOL.md, clause PRE-2). */
-  static async open(address: BrokerAddress, names: Names, deps: BrokerConnectionDeps): Promise<BrokerConnection> {
+  static async open(
+    address: BrokerAddress,
+    names: HostResolver,
+    deps: BrokerConnectionDeps,
+  ): Promise<BrokerConnection> {
     // New for every connection: boxes say hello again to a run that they do not know.
     const runId = deps.random.uuid();
     const client = clientOf(address, names.lookup(), runId);

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { MissingPeerError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
-import { Names } from '../../lib/resolver.ts';
+import { HostResolver } from '../../lib/resolver.ts';
 import { type BrokerAddress, BrokerConnection, type BrokerConnectionDeps } from './broker-connection.ts';
 
 /** Waits between attempts to reach a lost broker; the last one is repeated. */
@@ -25,7 +25,7 @@ export async function openMqttChannel(address: BrokerAddress, deps: MqttChannelD
   const { clock, log } = deps;
   const stop = new AbortController();
   // Not the resolver for partners: their slow lookups must not delay the broker.
-  const names = new Names(deps);
+  const names = new HostResolver(deps);
   let current: BrokerConnection | undefined = await BrokerConnection.open(address, names, deps).catch(
     (error: unknown) => {
       const where = typeof address.where === 'string' ? new URL(address.where).host : 'in this process';

@@ -2,7 +2,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import { seededRandom } from '../../lib/random.ts';
-import { type FaultName, type FaultOrder, faultKind, type StandingFault } from '../../protocol/faults.ts';
+import { type ActiveFaultView, type FaultName, type FaultOrder, faultKind } from '../../protocol/faults.ts';
 import { DelayQueue, type Wait } from './delay-queue.ts';
 
 /** A call, push, payment, callback or message that a fault can happen to. */
@@ -39,7 +39,7 @@ export interface OrderedFault extends Occurrence {
   onEnd(work: () => void): void;
   /** Whether the fault happens now. If so, it is counted and logged. */
   happens(boxes?: readonly string[]): boolean;
-  listed(): StandingFault;
+  listed(): ActiveFaultView;
 }
 
 interface ActiveFault {
@@ -145,7 +145,7 @@ export class ActiveFaults {
     return this.#delays.add(undefined, () => undefined);
   }
 
-  list(): StandingFault[] {
+  list(): ActiveFaultView[] {
     return [...this.#active.values()].map(listedOf);
   }
 
@@ -203,6 +203,6 @@ export class ActiveFaults {
   }
 }
 
-function listedOf({ id, order, happened }: ActiveFault): StandingFault {
+function listedOf({ id, order, happened }: ActiveFault): ActiveFaultView {
   return { ...order, id, happened };
 }

@@ -3,6 +3,8 @@ import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import { seededRandom } from '../../lib/random.ts';
 import {
+  ACTIVE_FAULTS_MAX,
+  type ActiveFaultView,
   FAULT_NAMES,
   type FaultName,
   type FaultOrder,
@@ -10,8 +12,6 @@ import {
   faultOfContent,
   MAGIC_PREFIX,
   magicContent,
-  STANDING_FAULTS_MAX,
-  type StandingFault,
 } from '../../protocol/faults.ts';
 import type { Changes } from '../changes.ts';
 import type { Directory } from '../directory.ts';
@@ -66,21 +66,21 @@ export class Faults implements FaultOrders {
     });
   }
 
-  active(): StandingFault[] {
+  active(): ActiveFaultView[] {
     return this.#active.list();
   }
 
-  order(order: FaultOrder): Result<StandingFault> {
+  order(order: FaultOrder): Result<ActiveFaultView> {
     if (order.box !== undefined && this.#deps.directory.box(order.box) === undefined) {
       return refuse('E35', `box: ${order.box} is not in the system`);
     }
     const effect = this.#effects.get(order.fault);
     const problem = problemOf(order) ?? effect?.problem?.(order);
     if (problem !== undefined) return refuse('E46', problem);
-    if (this.#active.size >= STANDING_FAULTS_MAX) {
+    if (this.#active.size >= ACTIVE_FAULTS_MAX) {
       return refuse(
         'E46',
-        `${STANDING_FAULTS_MAX} faults are active, which is the limit: end some with DELETE /_mock/faults`,
+        `${ACTIVE_FAULTS_MAX} faults are active, which is the limit: end some with DELETE /_mock/faults`,
       );
     }
     const { times, ...once } = order;

@@ -7,9 +7,9 @@ import {
   cutSlowReader,
   hostnameOf,
   limitConnections,
+  ResponseScheduler,
   SAFE_HEADERS,
   SERVER_LIMITS,
-  Turns,
 } from '../../lib/http-server.ts';
 import type { Logger } from '../../lib/log.ts';
 import { HANDSHAKE_TIMEOUT_MS, TLS_FLOOR } from '../../lib/tls.ts';
@@ -90,7 +90,7 @@ function guardAnswers(app: FastifyInstance, clock: Clock, log: Logger): void {
     reply.header('connection', 'close');
     return answerRefusal(request, reply, log, { code: 'E46', reason: 'Host is not one legal name' });
   });
-  const turns = new Turns();
+  const turns = new ResponseScheduler();
   app.addHook('onSend', async (request, reply, payload) => {
     void cutSlowReader(reply.raw, clock);
     const bytes = typeof payload === 'string' || Buffer.isBuffer(payload) ? Buffer.byteLength(payload) : 0;

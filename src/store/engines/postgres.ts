@@ -4,7 +4,7 @@ import pg, { type ClientBase, type PoolClient } from 'pg';
 import { systemClock } from '../../lib/clock.ts';
 import { ConfigError, MissingPeerError, type PayboxError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
-import { Names } from '../../lib/resolver.ts';
+import { HostResolver } from '../../lib/resolver.ts';
 import type { Tables } from '../schema/tables.ts';
 import { LockHolder } from './lock-holder.ts';
 
@@ -63,7 +63,7 @@ export function postgresDatabase(databaseUrl: string, log: Logger): PostgresData
   const holder = new LockHolder(nameOf(databaseUrl));
   const closing = new AbortController();
   // Not the resolver for partners: their slow lookups must not delay the store.
-  const names = new Names({ clock: systemClock });
+  const names = new HostResolver({ clock: systemClock });
   const pool = new pg.Pool({
     connectionString: databaseUrl,
     max: 1,
@@ -120,9 +120,9 @@ async function beat(heartbeat: () => Promise<void>, signal: AbortSignal): Promis
 
 /** Resolves names without the thread pool of the process. */
 class NamedSocket extends Socket {
-  readonly #names: Names;
+  readonly #names: HostResolver;
 
-  constructor(names: Names) {
+  constructor(names: HostResolver) {
     super();
     this.#names = names;
   }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { decodePicture, readQr } from '../../../src/bench/pictures.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import type { FaultName, StandingFault } from '../../../src/protocol/faults.ts';
+import type { ActiveFaultView, FaultName } from '../../../src/protocol/faults.ts';
 import { paymentOf, pushOf, uuid } from '../../box/support.ts';
 import { eventually } from '../../support/net.ts';
 import { boxWith, display } from '../box-with.ts';
@@ -29,12 +29,12 @@ async function box() {
     gateway,
     status: () => agent.box.status(),
     said: () => agent.box.sound(),
-    order: async (fault: FaultName, how = LONG): Promise<StandingFault> => {
+    order: async (fault: FaultName, how = LONG): Promise<ActiveFaultView> => {
       const response = await fetch(`${at}/${fault}?${how}`, { method: 'POST' });
-      return (await response.json()) as StandingFault;
+      return (await response.json()) as ActiveFaultView;
     },
     end: () => fetch(at, { method: 'DELETE' }),
-    standing: async () => ((await (await fetch(at)).json()) as { standing: StandingFault[] }).standing,
+    standing: async () => ((await (await fetch(at)).json()) as { standing: ActiveFaultView[] }).standing,
     /** Waits until the gateway was told so. */
     told: (type: string, pushId?: string) =>
       eventually(`${type} ${pushId}`, () =>

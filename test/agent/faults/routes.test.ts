@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { FAULT_NAMES, FAULTS, standingFault } from '../../../src/protocol/faults.ts';
+import { activeFaultView, FAULT_NAMES, FAULTS } from '../../../src/protocol/faults.ts';
 import { boxWith, display } from '../box-with.ts';
 
 async function bench({ faults }: { faults: boolean }) {
@@ -22,7 +22,7 @@ describe('the faults of a box', () => {
 
     const clock = await ask('POST', '/box-clock?seconds=600');
     expect(clock.status).toBe(201);
-    expect(standingFault.parse(clock.json)).toMatchObject({ fault: 'box-clock', seconds: 600, happened: 0 });
+    expect(activeFaultView.parse(clock.json)).toMatchObject({ fault: 'box-clock', seconds: 600, happened: 0 });
     const disk = await ask('POST', '/disk-full?times=3&chance=0.5&seed=7');
     const { id } = disk.json;
     expect(disk.json).toEqual({ fault: 'disk-full', times: 3, chance: 0.5, seed: 7, id, happened: 0 });
