@@ -1,4 +1,4 @@
-import type { Kysely } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import type { OrderRow, OrderStatus, PushRow, PushStatus, Tables } from '../schema/tables.ts';
 import { nextSeq } from './seq.ts';
 
@@ -43,6 +43,7 @@ export async function setOrderStatus(
     .updateTable('orders')
     .set({ status, updated_at_ms: atMs })
     .where('last_push_id', '=', pushId)
-    .where('status', '<>', 'paid')
+    // A literal: a parameter is compared with the index of unpaid orders, and SQLite prepares the statement again each time.
+    .where('status', '<>', sql.lit('paid'))
     .execute();
 }

@@ -1,4 +1,4 @@
-import type { Kysely } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import type { Logger } from '../../lib/log.ts';
 import type { Code } from '../../protocol/codes.ts';
 import { LIMITS } from '../../protocol/fields.ts';
@@ -189,7 +189,7 @@ export class OrderStore {
         .updateTable('orders')
         .set({ status: 'cancelled', updated_at_ms: atMs })
         .where('id', '=', orderRef)
-        .where('status', '<>', 'paid')
+        .where('status', '<>', sql.lit('paid'))
         .executeTakeFirst();
       if (changed.numUpdatedRows === 0n) return undefined;
       return trx
