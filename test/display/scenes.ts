@@ -1,5 +1,5 @@
 import type { EnrolScene, Holder, PaymentScene, Scene } from '../../src/scene.ts';
-import { fc } from '../support/properties.ts';
+import { anyChar, fc } from '../support/properties.ts';
 
 const holder: Holder = { userBankName: 'NGUYEN VAN A', bankAccount: '0123456789', bankCode: 'MB' };
 
@@ -121,7 +121,7 @@ export const SCENES: Readonly<Record<string, Scene>> = {
 
 const anyText = fc.oneof(
   fc.string({ unit: 'grapheme', maxLength: 120 }),
-  fc.string({ unit: 'binary', maxLength: 120 }),
+  fc.string({ unit: anyChar, maxLength: 120 }),
   fc.string({ unit: fc.constantFrom(...'NGUYỄN VĂN ẤẬ ộ ợ đ ₫ \n\t\x1b[2J'), maxLength: 120 }),
 );
 const anyHolder = fc.record({ userBankName: anyText, bankAccount: anyText, bankCode: anyText });

@@ -4,7 +4,7 @@ import type { Surface } from '../../src/display/contract.ts';
 import { openRenderer } from '../../src/display/render.ts';
 import { sceneText } from '../../src/display/text.ts';
 import { formatAmount, formatTimeLeft } from '../../src/display/words.ts';
-import { fc } from '../support/properties.ts';
+import { anyChar, fc } from '../support/properties.ts';
 import { glyphCache } from './pictures.ts';
 import { anyScene, PAYMENT, QR_CODE, SCENES } from './scenes.ts';
 
@@ -13,7 +13,7 @@ const source = glyphCache();
 describe('text for a screen', () => {
   it('has only characters that a screen can draw, whatever comes', () => {
     fc.assert(
-      fc.property(fc.string({ unit: 'binary' }), (text) => {
+      fc.property(fc.string({ unit: anyChar }), (text) => {
         const clean = cleanText(text);
         expect(Array.from(clean).filter((char) => !CHARSET.includes(char))).toEqual([]);
         expect(cleanText(clean)).toBe(clean);

@@ -1,4 +1,4 @@
-import { fc } from '../support/properties.ts';
+import { anyChar, fc } from '../support/properties.ts';
 import type { Seeded } from '../support/seeded.ts';
 import { mutated, ODD_NUMBERS, ODD_TEXTS, pick } from './bytes.ts';
 
@@ -6,7 +6,7 @@ import { mutated, ODD_NUMBERS, ODD_TEXTS, pick } from './bytes.ts';
 const DEPTH_MAX = 20_000;
 const HOLE = '@@hole@@';
 
-const anyJson = fc.json({ maxDepth: 5, stringUnit: 'binary' });
+const anyJson = fc.json({ maxDepth: 5, stringUnit: anyChar });
 
 /** JSON of the corpus with a value, a key or the text itself changed; now and then any JSON, or mere bytes. */
 export function mutatedJson(corpus: readonly Uint8Array[], chance: Seeded): Buffer {

@@ -4,7 +4,7 @@ import { MatrixOrbitalEmulator } from '../../../src/bench/panels/matrix-orbital.
 import { OpenLcdEmulator } from '../../../src/bench/panels/openlcd.ts';
 import type { CharacterFrame } from '../../../src/display/contract.ts';
 import { openRenderer } from '../../../src/display/render.ts';
-import { fc } from '../../support/properties.ts';
+import { anyChar, fc } from '../../support/properties.ts';
 import { Cable } from '../emulators/cable.ts';
 import type { Make } from '../emulators/hardware.ts';
 import { cabled, openOn, scene } from '../opened.ts';
@@ -84,7 +84,7 @@ describe.each(DISPLAYS)('the character display $name $size', ({ name, size, make
     );
     const any = fc.string({
       unit: fc.oneof(
-        fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }),
+        fc.string({ unit: anyChar, minLength: 1, maxLength: 1 }),
         fc.constantFrom(...'\x1b\x0c\r|\xfe|\\~^\x7f'),
       ),
       minLength: 40,

@@ -6,7 +6,7 @@ import { PATHS } from '../../../src/protocol/http-api.ts';
 import { loginOf } from '../../../src/protocol/keys.ts';
 import { ENDS, type UpBody, type UpMessage } from '../../../src/protocol/messages.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../../src/protocol/topics.ts';
-import { fc } from '../../support/properties.ts';
+import { anyChar, fc } from '../../support/properties.ts';
 import { mutated } from '../bytes.ts';
 import { BODIES, BOX1, BOX2, MESSAGES_UP, PARTNER, PRESENCES } from '../corpus.ts';
 import { type FuzzedGateway, holdRefusal, openBox, openGateway, unchangedBy } from '../gateway.ts';
@@ -48,7 +48,7 @@ const said = fc.record({
   wrongSession: fc.nat(9).map((it) => it === 0),
   wrongIdentity: fc.nat(9).map((it) => it === 0),
   amount: fc.integer({ min: 1, max: 9_999_999_999_999 }),
-  text: fc.string({ unit: 'binary', maxLength: 40 }),
+  text: fc.string({ unit: anyChar, maxLength: 40 }),
   code: fc.constantFrom(...BOX_REFUSALS),
   how: fc.constantFrom(...ENDS),
   recorded: fc.boolean(),
