@@ -35,8 +35,9 @@ export default defineConfig({
     // Most tests wait for programs and clocks for half of their time.
     maxWorkers: Math.min(WORKERS_MAX, Math.max(4, 2 * availableParallelism())),
     sequence: { sequencer: LongestFirst },
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // Of a test that hangs: on a machine with much else to do any other may take long.
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
     reporters: ['default', './test/support/slowest-files.ts', './test/support/closing-line.ts'],
     projects: [
       project('pure', PURE, false),

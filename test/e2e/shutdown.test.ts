@@ -7,13 +7,14 @@ import { decode } from 'fast-png';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openPty } from '../../src/bench/panels/pty.ts';
 import { FakeFramebuffer } from '../display/emulators/framebuffer.ts';
+import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
-import { paybox } from '../support/processes.ts';
+import { paybox, START_MS } from '../support/processes.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { startProxy } from '../support/proxy.ts';
 import { decodeQrTwice } from '../support/qr-decoders.ts';
-import { expectCleanEnd, push, startAgent, startGateway, startSilentServer } from './shutdown.ts';
-import { getJson } from './walk.ts';
+import { BOX, expectCleanEnd, gatewayHere, push, startAgent, startGateway, startSilentServer } from './shutdown.ts';
+import { getJson, Shop } from './walk.ts';
 
 const FRAMEBUFFER = { width: 320, height: 240, bitsPerPixel: 16, strideBytes: 640 };
 
@@ -59,7 +60,7 @@ describe('the agent on SIGTERM', () => {
   it.each(['blank', 'leave'])(
     'takes its QR away with onStop: %s, and shows it again after the next start',
     async (onStop) => {
-      const gateway = await startGateway();
+      const gateway = await gatewayHere();
       const box = await startAgent(gateway.mqttPort, { onStop });
       await box.becomes('idle');
       const { qrCode, answer } = await push(gateway.baseUrl);
@@ -78,7 +79,7 @@ describe('the agent on SIGTERM', () => {
   );
 
   it('leaves what is no QR on the screen with onStop: leave', async () => {
-    const gateway = await startGateway();
+    const gateway = await gatewayHere();
     const box = await startAgent(gateway.mqttPort, { onStop: 'leave' });
     await box.becomes('idle');
     const picture = join(box.folder, 'screen.png');
@@ -102,7 +103,7 @@ describe('the agent on SIGTERM', () => {
   });
 
   it('ends although its broker is stalled, and names the link', async () => {
-    const gateway = await startGateway();
+    const gateway = await gatewayHere();
     const proxy = await startProxy({ port: gateway.mqttPort });
     onTestFinished(() => proxy.close());
     const box = await startAgent(proxy.port);
@@ -135,7 +136,7 @@ describe('the agent on SIGTERM', () => {
   });
 
   it('exits with 130 on SIGINT, and at once on a second signal', async () => {
-    const gateway = await startGateway();
+    const gateway = await gatewayHere();
     const proxy = await startProxy({ port: gateway.mqttPort });
     onTestFinished(() => proxy.close());
     const box = await startAgent(proxy.port);
@@ -159,7 +160,7 @@ describe.skipIf(socat.missing)(`a display that hangs${socat.note}`, () => {
 
   it('in mid-push keeps neither the agent nor the partner', async () => {
     const { freeze, ...display } = await frozenDisplay();
-    const gateway = await startGateway();
+    const gateway = await gatewayHere();
     const box = await startAgent(gateway.mqttPort, { displays: [display] });
     await box.becomes('idle');
     freeze();
@@ -171,7 +172,7 @@ describe.skipIf(socat.missing)(`a display that hangs${socat.note}`, () => {
 
   it('starts anew on the port, the folder and the ready file of one that was killed', async () => {
     const { freeze: _, ...display } = await frozenDisplay();
-    const gateway = await startGateway();
+    const gateway = await gatewayHere();
     const box = await startAgent(gateway.mqttPort, { displays: [display] });
     await box.becomes('idle');
     await box.running.stop('SIGKILL');
@@ -195,14 +196,12 @@ it('a framebuffer that hangs in the kernel does not keep the agent', async () =>
 });
 
 describe('the gateway on SIGTERM', () => {
-  it.skipIf(socat.missing)(`answers BOX_OFFLINE to whoever waits for a box${socat.note}`, async () => {
-    const { freeze, ...display } = await frozenDisplay();
+  it('answers BOX_OFFLINE to whoever waits for a box', async () => {
     const gateway = await startGateway();
-    const box = await startAgent(gateway.mqttPort, { displays: [display] });
-    await box.becomes('idle');
-    freeze();
+    const at = { origin: gateway.consoleUrl, mqttUrl: `mqtt://127.0.0.1:${gateway.mqttPort}` };
+    const box = await connectFakeBox({ gateway: at, identity: BOX, transport: 'mqtt', onShow: () => undefined });
     const { answer } = await push(gateway.baseUrl);
-    await box.becomes('showing');
+    await box.next('show');
     await expectCleanEnd(gateway.running);
     expect(await answer).toEqual({ status: 400, body: { status: 'FAILED', message: 'BOX_OFFLINE' } });
   });
@@ -210,11 +209,11 @@ describe('the gateway on SIGTERM', () => {
   it('ends although a partner never answers, and calls it anew after the next start', async () => {
     const partner = await startSilentServer();
     const gateway = await startGateway(`http://127.0.0.1:${partner.port}/paid`);
-    const box = await startAgent(gateway.mqttPort);
-    await box.becomes('idle');
-    const { shop, answer } = await push(gateway.baseUrl);
-    expect((await answer).body.status).toBe('SUCCESS');
-    expect((await shop.pay({ amount: 50_000, content: 'DH001' })).body.status).toBe('SUCCESS');
+    const shop = new Shop(gateway.baseUrl);
+    await shop.login();
+    const order = { amount: 50_000, content: 'DH001', orderId: 'DH001' };
+    await shop.generate(order);
+    expect((await shop.pay(order)).body.status).toBe('SUCCESS');
     await eventually('the call', () => partner.open() === 1);
     await expectCleanEnd(gateway.running);
     await eventually('the call is cut', () => partner.open() === 0);
@@ -241,7 +240,7 @@ describe('the gateway on SIGTERM', () => {
     const config = { http: { port: await freePort() }, mqtt, dataDir: 'data', partners: [], accounts: [], boxes: [] };
     await writeFile(file, JSON.stringify(config));
     const running = paybox('gateway', '--config', file);
-    await eventually('the gateway to dial', () => broker.open() > 0, 40_000);
+    await eventually('the gateway to dial', () => broker.open() > 0, START_MS);
     expect(await running.stop('SIGTERM'), running.output()).toBe(0);
   });
 });
@@ -252,7 +251,7 @@ describe('paybox up on SIGTERM', () => {
     const ports = ['--http-port', '--mqtt-port', '--box-port'];
     const given = await Promise.all(ports.map(async (option) => [option, `${await freePort()}`]));
     const running = paybox('up', '--data', data, '--no-open', '--display', 'png', ...given.flat());
-    await eventually('ready', () => running.output().includes('paybox is ready'), 40_000);
+    await eventually('ready', () => running.output().includes('paybox is ready'), START_MS);
     expect(await running.stop('SIGTERM'), running.output()).toBe(0);
     const log = await readFile(join(data, 'paybox.log'), 'utf8');
     expect(log.trim().split('\n').at(-1)).toMatch(/ stopped signal=SIGTERM tookMs=\d+$/);

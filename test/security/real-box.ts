@@ -10,10 +10,12 @@ import { getJson } from '../e2e/walk.ts';
 import type { LogLine } from '../gateway/harness.ts';
 import type { FakeBoxIdentity } from '../support/fake-box.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
+import { START_MS } from '../support/processes.ts';
 
 export interface BoxStatus {
   state: string;
   online: boolean;
+  display: { ok: boolean };
   order: { orderId: string; qrCode: string; amount: number } | null;
   lastPayment: { transactionId: string } | null;
   enrolment: { code: string } | null;
@@ -31,14 +33,20 @@ export interface RealBox {
   close(): Promise<void>;
 }
 
-/** Starts a box and waits until its gateway has welcomed it. */
+/** Starts a box and waits until its gateway has welcomed it and it has a screen. */
 export async function startRealBox(
   { terminalCode, serialNumber, secret }: FakeBoxIdentity,
   link: object,
   dataDir?: string,
 ): Promise<RealBox> {
   const box = await bootRealBox({ terminalCode, serialNumber, secret }, link, dataDir);
-  await eventually(`${terminalCode} to be online: ${JSON.stringify(box.log)}`, async () => (await box.status()).online);
+  const isReady = async () => {
+    const { online, display } = await box.status();
+    return online && display.ok;
+  };
+  await eventually(`${terminalCode} to be online`, isReady, START_MS).catch((error) => {
+    throw new Error(`${error}: ${JSON.stringify(box.log)}`);
+  });
   return box;
 }
 

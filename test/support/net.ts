@@ -5,6 +5,10 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 
+const PROBE_EVERY_MS = 10;
+/** What is waited for long is asked for less often: a question may cost two programs their time. */
+const PROBE_EVERY_MAX_MS = 100;
+
 /** A free TCP port on loopback. */
 export async function freePort(): Promise<number> {
   const server = createServer();
@@ -28,11 +32,12 @@ export async function eventually<T>(
   probe: () => T | undefined | false | Promise<T | undefined | false>,
   timeoutMs = 20_000,
 ): Promise<T> {
-  const deadline = performance.now() + timeoutMs;
+  const startedMs = performance.now();
   for (;;) {
     const value = await probe();
     if (value !== undefined && value !== false) return value;
-    if (performance.now() > deadline) throw new Error(`not within ${timeoutMs} ms: ${what}`);
-    await delay(10);
+    const waitedMs = performance.now() - startedMs;
+    if (waitedMs > timeoutMs) throw new Error(`not within ${timeoutMs} ms: ${what}`);
+    await delay(Math.min(PROBE_EVERY_MAX_MS, Math.max(PROBE_EVERY_MS, waitedMs / 20)));
   }
 }

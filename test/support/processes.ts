@@ -6,7 +6,9 @@ import { eventually } from './net.ts';
 import { cli } from './program-code.ts';
 
 export const CLI = cli();
-const STOP_TIMEOUT_MS = 10_000;
+const STOP_TIMEOUT_MS = 30_000;
+/** For a program, or a box, to be ready: a second, but not on a machine that has much else to do. */
+export const START_MS = 120_000;
 
 /** A child process; its output is kept for the message of a failing test. */
 export interface Running {
@@ -62,7 +64,7 @@ export async function readyFile<T>(file: string, running: Running): Promise<T> {
       const text = await readFile(file, 'utf8').catch(() => undefined);
       return text === undefined ? undefined : (JSON.parse(text) as T);
     },
-    40_000,
+    START_MS,
   );
 }
 
