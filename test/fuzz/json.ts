@@ -89,11 +89,10 @@ function oddValue(value: unknown, chance: Seeded): string {
   if (kind === 8) return JSON.stringify('x'.repeat(chance.below(20_000)));
   if (kind === 9)
     return pick(['"\\ud800"', '"\\udc00\\ud800"', '"\\u0000"', '"\\u202e"', '{"__proto__":{"ok":true}}'], chance);
-  if (kind === 10)
-    return `[${Array.from({ length: chance.below(2_000) }, () => JSON.stringify(value) ?? 'null').join(',')}]`.slice(
-      0,
-      60_000,
-    );
+  if (kind === 10) {
+    const copies = new Array(chance.below(2_000)).fill(JSON.stringify(value) ?? 'null');
+    return `[${copies.join(',')}]`.slice(0, 60_000);
+  }
   return typeof value === 'string' ? JSON.stringify(pick(ODD_NUMBERS, chance)) : JSON.stringify(String(value));
 }
 
