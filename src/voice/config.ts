@@ -9,8 +9,6 @@ export const quietHoursOptions = z
   .strictObject({ from: timeOfDay, to: timeOfDay, volumePercent: z.int().min(0).max(100).default(0) })
   .refine(({ from, to }) => from !== to, 'quiet hours that begin when they end are none or all: leave them out');
 
-export type QuietHours = z.infer<typeof quietHoursOptions>;
-
 /** Configuration of the voice; `options` are those of the driver. */
 export const voiceOptions = z
   .strictObject({

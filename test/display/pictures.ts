@@ -6,6 +6,9 @@ import jsqrModule from 'jsqr';
 import decodeQr from 'qr/decode.js';
 import { afterAll, beforeAll, expect } from 'vitest';
 import type { CharacterFrame, PixelFrame } from '../../src/display/contract.ts';
+import { faceName } from '../../src/display/layout/fonts/faces.ts';
+import type { Item } from '../../src/display/layout/items.ts';
+import type { Qr } from '../../src/display/qr.ts';
 
 /** What a picture must be for the decoders: 4 bytes a pixel. */
 export type Picture = Pick<PixelFrame, 'width' | 'height' | 'data'>;
@@ -63,6 +66,34 @@ export function expectGeometry(
   const first = code.quietModules;
   const last = code.quietModules + code.modules - 1;
   expect([finder(first, first), finder(last, first), finder(first, last)]).toEqual([0, 0, 0]);
+}
+
+/** A picture as text, one line per item. */
+export function describePicture(items: readonly Item[]): string {
+  return items.map((item) => `${describeItem(item)}\n`).join('');
+}
+
+function describeItem(item: Item): string {
+  const { x, y, width, height } = item.box;
+  const where = `${item.kind} ${x},${y} ${width}x${height}`;
+  switch (item.kind) {
+    case 'rect':
+      return `${where} radius ${item.radius} ${hex(item.color)}`;
+    case 'text':
+      return `${where} ${faceName(item.face.spec)} ${hex(item.ink)} "${item.text}"`;
+    case 'icon':
+      return `${where} ${item.name} ${hex(item.stroke)} on ${hex(item.disc)}`;
+    case 'qr':
+      return `${where} ${describeQr(item.qr)}, black on ${hex(item.light)}`;
+  }
+}
+
+function describeQr({ version, ecc, modules, modulePixels, quietModules }: Qr): string {
+  return `version ${version} ${ecc}, ${modules} modules of ${modulePixels} px, quiet ${quietModules}`;
+}
+
+function hex(color: number): string {
+  return `#${color.toString(16).padStart(6, '0')}`;
 }
 
 /** A page of characters as plain text; two modules in a cell as `█`, `▀`, `▄` or a space. */

@@ -40,12 +40,8 @@ export async function openCharacters(
 ): Promise<Display> {
   const { columns, rows } = dialect;
   const surface: CharacterSurface = { kind: 'characters', columns, rows, halfBlocks: false };
-  const screen = await SerialScreen.open(settings, io, signal);
+  const screen = await SerialScreen.open(settings, dialect.setup, io, signal);
   let page = Array.from({ length: rows }, () => ' '.repeat(columns));
-  await screen.send(dialect.setup).catch(async (error: unknown) => {
-    await screen.close();
-    throw error;
-  });
   return {
     surface,
     draw: async (frame) => {

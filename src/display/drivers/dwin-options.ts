@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { BYTES_A_WORD } from './dgus.ts';
-import { eachScreen, serialPath } from './panel.ts';
+import { eachScreen, eachText, serialPath } from './panel.ts';
 
 /** User memory of DGUS II; below are the system's registers. */
 const VP_MIN = 0x1000;
@@ -9,8 +9,10 @@ const VP_MAX = 0xffff;
 export const QR_MODULES = { small: 45, large: 73 };
 const QR_SMALL_BYTES_MAX = 154;
 
+/** Words of memory of a text, by default. */
+const TEXT_WORDS = 128;
+
 const address = z.int().min(VP_MIN).max(VP_MAX);
-const text = (vp: number) => address.nullable().default(vp);
 
 export const dwinOptions = z
   .strictObject({
@@ -20,20 +22,10 @@ export const dwinOptions = z
     crc: z.boolean().default(false).describe('whether the CFG file turns the CRC of frames on, which is best'),
     encoding: z.enum(['unicode', 'ascii']).default('unicode').describe('Encode_Mode 5 of the text controls, or 0'),
     pages: eachScreen(z.int().min(0).max(VP_MAX).default(0)).prefault({}).describe('the page of each screen'),
-    texts: z
-      .strictObject({
-        title: text(0x1000),
-        amount: text(0x1080),
-        content: text(0x1100),
-        holder: text(0x1180),
-        account: text(0x1200),
-        timeLeft: text(0x1280),
-        hint: text(0x1300),
-        offline: text(0x1380),
-      })
+    texts: eachText((index) => address.nullable().default(VP_MIN + index * TEXT_WORDS))
       .prefault({})
       .describe('the address (VP) of each text control, null to leave it out'),
-    textWords: z.int().min(8).max(1_024).default(128).describe('words of memory that belong to each text'),
+    textWords: z.int().min(8).max(1_024).default(TEXT_WORDS).describe('words of memory that belong to each text'),
     qr: z
       .strictObject({
         vp: address.default(0x2000),

@@ -1,7 +1,7 @@
 import type { PayboxError } from '../../lib/errors.ts';
 import type { Display, DisplayDriver, DisplayIo, PanelFrame, PanelSurface, SerialLine } from '../contract.ts';
 import { displayFault } from '../fault.ts';
-import { Dialogue, wireMs } from '../io/answers.ts';
+import { ANSWER_TIMEOUT_MS, Dialogue } from '../io/answers.ts';
 import {
   type Answer,
   BYTES_A_WORD,
@@ -16,9 +16,16 @@ import {
   writeFrame,
 } from './dgus.ts';
 import { type DwinOptions, dwinOptions, modulesFor, QR_MODULES } from './dwin-options.ts';
-import { ASK_EVERY_MS, DRAW_TIMEOUT_MS, PANEL_TEXTS, PanelDisplay, type PanelText, shortened } from './panel.ts';
+import {
+  ASK_EVERY_MS,
+  DRAW_TIMEOUT_MS,
+  openPanel,
+  PANEL_TEXTS,
+  PanelDisplay,
+  type PanelText,
+  shortened,
+} from './panel.ts';
 
-const ANSWER_TIMEOUT_MS = 1_000;
 /** After power-on a panel needs a moment until it answers. */
 const GREETINGS_MAX = 3;
 /** Tries of a write that is not acknowledged, or not in the memory as written. */
@@ -43,18 +50,7 @@ export const dwin: DisplayDriver<DwinOptions> = {
   summary: 'a DWIN DGUS II serial panel that draws texts and the QR itself',
   options: dwinOptions,
   example: dwinOptions.parse({ path: '/dev/serial/by-id/usb-1a86_USB_Serial-if00-port0' }),
-  open: async (given, io, signal) => {
-    const { path, baudRate } = given;
-    const line = await io.openSerial({ path, baudRate }, signal);
-    try {
-      const panel = new Dwin(given, line, io);
-      await panel.greet(signal);
-      return panel.display;
-    } catch (error) {
-      await line.close();
-      throw error;
-    }
-  },
+  open: (given, io, signal) => openPanel(given, io, signal, (line) => new Dwin(given, line, io)),
 };
 
 class Dwin {
@@ -70,7 +66,6 @@ class Dwin {
   #writes = 0;
   /** Values that differed at the last check. */
   #wrong: string | undefined;
-  #untilMs = 0;
   #touched = false;
 
   constructor(given: DwinOptions, line: SerialLine, io: DisplayIo) {
@@ -96,7 +91,7 @@ class Dwin {
     const { path, baudRate, crc } = this.#options;
     for (let left = GREETINGS_MAX; left > 0; left -= 1) {
       signal.throwIfAborted();
-      this.#untilMs = this.#io.clock.monotonicMs() + DRAW_TIMEOUT_MS;
+      this.#dialogue.limit(DRAW_TIMEOUT_MS);
       if ((await this.#readWord(this.#options.markerVp)) !== undefined) return;
       // Completes half a frame of an earlier program. Otherwise the panel ignores it: it waits for a head.
       await this.#dialogue.send(new Uint8Array(FRAME_BYTES_MAX));
@@ -108,7 +103,7 @@ class Dwin {
   }
 
   async #show(frame: PanelFrame): Promise<void> {
-    this.#untilMs = this.#io.clock.monotonicMs() + DRAW_TIMEOUT_MS;
+    this.#dialogue.limit(DRAW_TIMEOUT_MS);
     const { path } = this.#options;
     let marker: number | undefined;
     for (let left = READS_MAX; left > 0 && marker === undefined; left -= 1) {
@@ -164,7 +159,7 @@ class Dwin {
 
   async #emptyQr(): Promise<void> {
     const { qr } = this.#options;
-    this.#untilMs = this.#io.clock.monotonicMs() + ANSWER_TIMEOUT_MS;
+    this.#dialogue.limit(ANSWER_TIMEOUT_MS);
     if (qr !== null) await this.#clearQr(qr.vp);
   }
 
@@ -266,16 +261,12 @@ class Dwin {
   }
 
   #ask<T>(frame: Uint8Array, accept: (answer: Answer) => T | undefined, answerBytes = 0): Promise<T | undefined> {
-    const { crc, baudRate } = this.#options;
-    const leftMs = Math.max(1, this.#untilMs - this.#io.clock.monotonicMs());
-    return this.#dialogue.ask(
-      crc ? crcOf(frame) : frame,
-      (bytes) => {
-        const answer = parseAnswer(bytes, crc);
-        return answer === undefined ? undefined : accept(answer);
-      },
-      Math.min(ANSWER_TIMEOUT_MS, leftMs) + wireMs(answerBytes, baudRate),
-    );
+    const { crc } = this.#options;
+    const heard = (bytes: Uint8Array) => {
+      const answer = parseAnswer(bytes, crc);
+      return answer && accept(answer);
+    };
+    return this.#dialogue.ask(crc ? crcOf(frame) : frame, heard, answerBytes);
   }
 
   /** Touch controls send their keys. Logged once, as a hint for whoever configures them. */

@@ -46,18 +46,12 @@ export const escpos: DisplayDriver<Options> = {
   example: options.parse({ path: '/dev/ttyUSB0', paper: '80mm' }),
   open: async (given, io, signal) => {
     const { path, baudRate, charsMax } = given;
-    const screen = await SerialScreen.open({ path, baudRate }, io, signal);
-    try {
-      // Completes a command that an earlier program left half sent, a payload at most. Otherwise NULs do nothing.
-      await screen.send(new Uint8Array(charsMax));
-      if (given.mode === 'show') return shower(screen, given);
-      const printer = new Printer(screen, given, io);
-      await printer.begin();
-      return printer;
-    } catch (error) {
-      await screen.close();
-      throw error;
-    }
+    // Completes a command that an earlier program left half sent, a payload at most. Otherwise NULs do nothing.
+    const screen = await SerialScreen.open({ path, baudRate }, new Uint8Array(charsMax), io, signal);
+    if (given.mode === 'show') return shower(screen, given);
+    const printer = new Printer(screen, given, io);
+    await screen.orClosed(printer.begin());
+    return printer;
   },
 };
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { displayFault } from '../fault.ts';
 import type { Cut } from '../io/answers.ts';
-import { eachScreen, serialPath } from './panel.ts';
+import { eachScreen, eachText, serialPath } from './panel.ts';
 
 /* Options, commands and answers of Nextion and TJC panels (Nextion instruction set). */
 
@@ -12,7 +12,6 @@ const BAUD_RATES = [
 
 const component = z.string().regex(/^[A-Za-z_]\w{0,13}$/, 'expected the name of a component, as t0');
 const page = z.union([z.int().min(0).max(255), component]);
-const text = (name: string) => component.nullable().default(name);
 
 export const nextionOptions = z.strictObject({
   path: serialPath,
@@ -20,17 +19,7 @@ export const nextionOptions = z.strictObject({
   encoding: z.enum(['utf-8', 'ascii']).default('utf-8').describe("the HMI file's encoding; ascii strips diacritics"),
   dim: z.int().min(0).max(100).default(100).describe('backlight in percent'),
   pages: eachScreen(page.default(0)).prefault({}).describe('the page of each screen, by number or name'),
-  texts: z
-    .strictObject({
-      title: text('t0'),
-      amount: text('t1'),
-      content: text('t2'),
-      holder: text('t3'),
-      account: text('t4'),
-      timeLeft: text('t5'),
-      hint: text('t6'),
-      offline: text('t7'),
-    })
+  texts: eachText((index) => component.nullable().default(`t${index}`))
     .prefault({})
     .describe('the text component of each text, null to leave it out'),
   textBytesMax: z.int().min(8).max(500).default(100).describe('txt_maxl of the text components'),

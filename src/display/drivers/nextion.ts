@@ -1,12 +1,19 @@
 import type { PayboxError } from '../../lib/errors.ts';
 import type { Display, DisplayDriver, DisplayIo, PanelFrame, PanelSurface, SerialLine } from '../contract.ts';
 import { displayFault } from '../fault.ts';
-import { Dialogue, wireMs } from '../io/answers.ts';
+import { ANSWER_TIMEOUT_MS, Dialogue } from '../io/answers.ts';
 import * as wire from './nextion-protocol.ts';
 import { assignment, command, encoded, isRestart, type NextionOptions, nextionOptions } from './nextion-protocol.ts';
-import { ASK_EVERY_MS, DRAW_TIMEOUT_MS, PANEL_TEXTS, PanelDisplay, type PanelText, shortened } from './panel.ts';
+import {
+  ASK_EVERY_MS,
+  DRAW_TIMEOUT_MS,
+  openPanel,
+  PANEL_TEXTS,
+  PanelDisplay,
+  type PanelText,
+  shortened,
+} from './panel.ts';
 
-const ANSWER_TIMEOUT_MS = 1_000;
 /** After power-on a panel needs a moment until it answers. */
 const GREETINGS_MAX = 3;
 /** Time for the answers to half a command of another program. */
@@ -29,18 +36,7 @@ export const nextion: DisplayDriver<NextionOptions> = {
   summary: 'a Nextion or TJC serial panel that draws texts and the QR itself',
   options: nextionOptions,
   example: nextionOptions.parse({ path: '/dev/serial/by-id/usb-1a86_USB_Serial-if00-port0' }),
-  open: async (given, io, signal) => {
-    const { path, baudRate } = given;
-    const line = await io.openSerial({ path, baudRate }, signal);
-    try {
-      const panel = new Nextion(given, line, io);
-      await panel.greet(signal);
-      return panel.display;
-    } catch (error) {
-      await line.close();
-      throw error;
-    }
-  },
+  open: (given, io, signal) => openPanel(given, io, signal, (line) => new Nextion(given, line, io)),
 };
 
 /** Object of a command, for error texts. */
@@ -61,7 +57,6 @@ class Nextion {
   #qrShown: string | undefined;
   /** Number of texts written since it was opened. */
   #assignments = 0;
-  #untilMs = 0;
   readonly #eventsLogged = new Set<number>();
   #greeted = false;
 
@@ -100,7 +95,8 @@ class Nextion {
     for (let left = GREETINGS_MAX; ; left -= 1) {
       signal.throwIfAborted();
       const done = (answer: Uint8Array) => (answer.length === 1 && answer[0] === wire.DONE ? true : undefined);
-      if (await this.#dialogue.ask(hello, done, ANSWER_TIMEOUT_MS)) break;
+      this.#dialogue.limit(DRAW_TIMEOUT_MS);
+      if (await this.#dialogue.ask(hello, done)) break;
       if (left === 1) {
         throw displayFault(
           `the panel on ${path} does not answer at ${baudRate} baud`,
@@ -111,12 +107,12 @@ class Nextion {
     await this.#io.clock.sleep(SETTLE_MS, signal);
     this.#dialogue.forgetUnread();
     this.#greeted = true;
-    this.#untilMs = this.#io.clock.monotonicMs() + DRAW_TIMEOUT_MS;
+    this.#dialogue.limit(DRAW_TIMEOUT_MS);
     await this.#command(`dim=${dim}`, {});
   }
 
   async #show(frame: PanelFrame): Promise<void> {
-    this.#untilMs = this.#io.clock.monotonicMs() + DRAW_TIMEOUT_MS;
+    this.#dialogue.limit(DRAW_TIMEOUT_MS);
     const { pages, qr } = this.#options;
     const page = pages[frame.screen];
     if (page !== this.#page) {
@@ -177,7 +173,7 @@ class Nextion {
 
   /** Throws unless the panel still contains the shortest written text. */
   async #expectShown(): Promise<void> {
-    this.#untilMs = this.#io.clock.monotonicMs() + DRAW_TIMEOUT_MS;
+    this.#dialogue.limit(DRAW_TIMEOUT_MS);
     const [shortest] = this.#written().toSorted((a, b) => a.value.length - b.value.length);
     if (shortest === undefined) return;
     const wanted = Buffer.from(encoded(shortest.value));
@@ -210,7 +206,7 @@ class Nextion {
 
   async #hideQr(): Promise<void> {
     const { qr, pages } = this.#options;
-    this.#untilMs = this.#io.clock.monotonicMs() + ANSWER_TIMEOUT_MS;
+    this.#dialogue.limit(ANSWER_TIMEOUT_MS);
     if (qr !== null && this.#page === pages.payment) await this.#setVisible(qr.component, false);
   }
 
@@ -256,15 +252,11 @@ class Nextion {
 
   /** Undefined if no answer that `accept` takes came in time. Throws when the panel has restarted instead. */
   #ask<T>(bytes: Uint8Array, accept: (answer: Uint8Array) => T | undefined, answerBytes = 0): Promise<T | undefined> {
-    const leftMs = Math.max(1, this.#untilMs - this.#io.clock.monotonicMs());
-    return this.#dialogue.ask(
-      bytes,
-      (answer) => {
-        if (isRestart(answer)) throw this.#restarted();
-        return accept(answer);
-      },
-      Math.min(ANSWER_TIMEOUT_MS, leftMs) + wireMs(answerBytes, this.#options.baudRate),
-    );
+    const heard = (answer: Uint8Array) => {
+      if (isRestart(answer)) throw this.#restarted();
+      return accept(answer);
+    };
+    return this.#dialogue.ask(bytes, heard, answerBytes);
   }
 
   #refused(code: number, name: string, { component, page }: Subject): PayboxError {

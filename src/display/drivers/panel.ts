@@ -11,6 +11,7 @@ import {
   type PanelSurface,
   type Refresh,
   type SerialLine,
+  type SerialSettings,
 } from '../contract.ts';
 import { closedFault, displayFault } from '../fault.ts';
 
@@ -58,6 +59,12 @@ export function eachScreen<T extends z.ZodType>(option: T) {
   return z.strictObject(screens);
 }
 
+/** An option for each text, by its place in PANEL_TEXTS. */
+export function eachText<T extends z.ZodType>(option: (index: number) => T) {
+  const texts = Object.fromEntries(PANEL_TEXTS.map((name, index) => [name, option(index)]));
+  return z.strictObject(texts as Record<PanelText, T>);
+}
+
 /** The text, or its beginning with `…`, so that `fits` is true. */
 export function shortened(text: string, fits: (text: string) => boolean, ellipsis: string): string {
   if (fits(text)) return text;
@@ -75,6 +82,24 @@ export interface PanelDialect {
   refresh: { everyMs: number; run(frame: PanelFrame, scene: Scene): Promise<void> };
   /** Removes a QR that is, or may be, on the panel. */
   goodbye(): Promise<void>;
+}
+
+/** Opens the port of a panel that answers, and finds the panel there. Throws as `openSerial` and `greet` do. */
+export async function openPanel(
+  { path, baudRate }: SerialSettings,
+  io: DisplayIo,
+  signal: AbortSignal,
+  make: (line: SerialLine) => { display: Display; greet(signal: AbortSignal): Promise<void> },
+): Promise<Display> {
+  const line = await io.openSerial({ path, baudRate }, signal);
+  try {
+    const panel = make(line);
+    await panel.greet(signal);
+    return panel.display;
+  } catch (error) {
+    await line.close();
+    throw error;
+  }
 }
 
 /** An open smart panel: the common part of all makes. After a failure it cannot be used any more. */

@@ -28,13 +28,19 @@ export class SerialScreen {
   #failure: string | undefined;
   #closed = false;
 
-  /** Opens the port. Throws as `DisplayIo.openSerial` does. */
-  static async open(settings: SerialSettings, io: DisplayIo, signal: AbortSignal): Promise<SerialScreen> {
+  /** Opens the port and sends `hello`. Throws as `DisplayIo.openSerial` and `send` do. */
+  static async open(
+    settings: SerialSettings,
+    hello: Uint8Array,
+    io: DisplayIo,
+    signal: AbortSignal,
+  ): Promise<SerialScreen> {
     const screen = new SerialScreen(await io.openSerial(settings, signal), settings.baudRate);
     void screen.#line.lost.then((reason) => {
       screen.#failure ??= reason;
       if (!screen.#closed) io.requestDraw();
     });
+    await screen.orClosed(screen.send(hello));
     return screen;
   }
 
@@ -57,6 +63,16 @@ export class SerialScreen {
       await this.#line.write(bytes, Math.min(DRAW_TIMEOUT_MS, writeTimeoutMs(bytes.length, this.#baudRate)));
     } catch (error) {
       this.#failure ??= reasonOf(error);
+      throw error;
+    }
+  }
+
+  /** The result of `work`; if that fails, this display is closed. */
+  async orClosed<T>(work: Promise<T>): Promise<T> {
+    try {
+      return await work;
+    } catch (error) {
+      await this.close();
       throw error;
     }
   }

@@ -38,18 +38,13 @@ export const usbBitmap: DisplayDriver<z.infer<typeof options>> = {
   example: { path: '/dev/ttyACM0', baudRate: 115_200, rotation: 0, brightness: 60 },
   open: async ({ path, baudRate, rotation, brightness }, io, signal) => {
     const { surface, turn } = rotated(PANEL, rotation);
-    const screen = await SerialScreen.open({ path, baudRate }, io, signal);
     const off = headerOf(COMMANDS.screenOff);
     const on = headerOf(COMMANDS.screenOn);
+    const hello = Buffer.concat([off, orientation()]);
+    const screen = await SerialScreen.open({ path, baudRate }, hello, io, signal);
     let shown: Uint8Array | undefined;
     let lit = false;
     let qrMayShow = false;
-    try {
-      await screen.send(Buffer.concat([off, orientation()]));
-    } catch (error) {
-      await screen.close();
-      throw error;
-    }
     return {
       surface,
       draw: async (frame, scene) => {

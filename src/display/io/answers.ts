@@ -4,6 +4,8 @@ import { displayFault } from '../fault.ts';
 
 /** Bytes without an answer that are kept; older ones are dropped. */
 const UNREAD_BYTES_MAX = 1_024;
+/** Longest time of an answer, beside that of its bytes on the wire. */
+export const ANSWER_TIMEOUT_MS = 1_000;
 /** Additional to the time that the line needs for the bytes. */
 const WRITE_SLACK_MS = 1_000;
 /** A start bit, eight data bits and a stop bit. */
@@ -27,6 +29,7 @@ export interface DialogueDeps {
 export class Dialogue {
   readonly #deps: DialogueDeps;
   #unread: Uint8Array = new Uint8Array();
+  #untilMs = 0;
   /** Offers an answer to the current question; returns whether it is the right one. */
   #offer: ((answer: Uint8Array) => boolean) | undefined;
   /**
@@ -40,16 +43,25 @@ export class Dialogue {
     void deps.line.lost.then((reason) => this.#giveUp?.(reason));
   }
 
+  /** Gives all questions until the next call this long together, beside the time of their bytes on the wire. */
+  limit(timeoutMs: number): void {
+    this.#untilMs = this.#deps.clock.monotonicMs() + timeoutMs;
+  }
+
   /**
    * Sends `command` and settles with the first result of `accept` that is not undefined; other answers count as
-   * unasked. Undefined after `timeoutMs`, counted from when the bytes were sent. Throws what `accept` throws, and a
-   * PayboxError `DISPLAY_FAULT` when the line is stuck or lost.
+   * unasked. Undefined when an answer of `answerBytes` takes too long, counted from when the bytes were sent. Throws
+   * what `accept` throws, and a PayboxError `DISPLAY_FAULT` when the line is stuck or lost.
    */
   async ask<T>(
     command: Uint8Array,
     accept: (answer: Uint8Array) => T | undefined,
-    timeoutMs: number,
+    answerBytes = 0,
   ): Promise<T | undefined> {
+    const { clock, baudRate } = this.#deps;
+    const leftMs = Math.max(1, this.#untilMs - clock.monotonicMs());
+    // Adapters may report bytes as sent that are still on the wire.
+    const onTheWireMs = wireMs(command.length, baudRate) + wireMs(answerBytes, baudRate);
     const answered = Promise.withResolvers<T>();
     answered.promise.catch(() => {});
     this.#giveUp = (reason) =>
@@ -66,9 +78,8 @@ export class Dialogue {
     };
     try {
       await this.send(command);
-      // Adapters may report bytes as sent that are still on the wire.
-      const onTheWireMs = wireMs(command.length, this.#deps.baudRate);
-      const made = await withDeadline(this.#deps.clock, timeoutMs + onTheWireMs, answered.promise);
+      const timeoutMs = Math.min(ANSWER_TIMEOUT_MS, leftMs) + onTheWireMs;
+      const made = await withDeadline(clock, timeoutMs, answered.promise);
       // An incomplete answer would swallow the answer to the next question.
       if (made === undefined) this.forgetUnread();
       return made;
@@ -104,6 +115,6 @@ export function writeTimeoutMs(bytes: number, baudRate: number): number {
 }
 
 /** Time of the bytes on the wire, with a start bit and a stop bit each. */
-export function wireMs(bytes: number, baudRate: number): number {
+function wireMs(bytes: number, baudRate: number): number {
   return Math.ceil((bytes * BITS_A_BYTE * 1_000) / baudRate);
 }

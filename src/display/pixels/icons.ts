@@ -10,56 +10,22 @@ const ARC_STEPS = 24;
 
 /** The lines of each icon. A line of one point is a dot. */
 const LINES: Readonly<Record<IconName, readonly Line[]>> = {
-  dots: [[[0.28, 0.5]], [[0.5, 0.5]], [[0.72, 0.5]]],
+  dots: [line('28,50'), line('50,50'), line('72,50')],
   link: [arc(0.36, 0.5, 0.14, 0.17, 0.83), arc(0.64, 0.5, 0.14, 0.67, 1.33)],
-  dong: [
-    arc(0.47, 0.5, 0.13, 0, 1),
-    [
-      [0.6, 0.24],
-      [0.6, 0.64],
-    ],
-    [
-      [0.5, 0.32],
-      [0.7, 0.32],
-    ],
-    [
-      [0.36, 0.76],
-      [0.64, 0.76],
-    ],
-  ],
-  tick: [
-    [
-      [0.28, 0.53],
-      [0.44, 0.68],
-      [0.73, 0.36],
-    ],
-  ],
-  clock: [
-    arc(0.5, 0.5, 0.28, 0, 1),
-    [
-      [0.5, 0.36],
-      [0.5, 0.52],
-      [0.61, 0.58],
-    ],
-  ],
-  cross: [
-    [
-      [0.34, 0.34],
-      [0.66, 0.66],
-    ],
-    [
-      [0.66, 0.34],
-      [0.34, 0.66],
-    ],
-  ],
-  alert: [
-    [
-      [0.5, 0.27],
-      [0.5, 0.55],
-    ],
-    [[0.5, 0.72]],
-  ],
+  dong: [arc(0.47, 0.5, 0.13, 0, 1), line('60,24 60,64'), line('50,32 70,32'), line('36,76 64,76')],
+  tick: [line('28,53 44,68 73,36')],
+  clock: [arc(0.5, 0.5, 0.28, 0, 1), line('50,36 50,52 61,58')],
+  cross: [line('34,34 66,66'), line('66,34 34,66')],
+  alert: [line('50,27 50,55'), line('50,72')],
 };
+
+/** Corners in hundredths of the side, as `x,y x,y`. */
+function line(corners: string): Line {
+  return corners.split(' ').map((corner) => {
+    const [x = 0, y = 0] = corner.split(',').map((hundredths) => Number(hundredths) / 100);
+    return [x, y];
+  });
+}
 
 /** Points of a circle between two fractions of a turn, clockwise from the right. */
 function arc(x: number, y: number, radius: number, from: number, to: number): Line {

@@ -29,14 +29,16 @@ function dialogue() {
   const cut = (bytes: Uint8Array) => (bytes.length > 0 ? { answer: bytes.slice(0, 1), length: 1 } : undefined);
   const onUnasked = vi.fn();
   const deps = { line, path: '/dev/ttyUSB0', baudRate: 9_600, clock: systemClock, cut, onUnasked };
-  return { asking: new Dialogue(deps), device, lose: ending.resolve, looks: () => looks, onUnasked };
+  const asking = new Dialogue(deps);
+  asking.limit(ANSWER_TIMEOUT_MS);
+  return { asking, device, lose: ending.resolve, looks: () => looks, onUnasked };
 }
 
 describe('a dialogue with a panel', () => {
   it('waits for the end of the line once, however much is asked', async () => {
     const { asking, looks } = dialogue();
     for (let count = 0; count < 5; count += 1) {
-      expect(await asking.ask(QUESTION, (answer) => answer[0], ANSWER_TIMEOUT_MS)).toBe(0x3f);
+      expect(await asking.ask(QUESTION, (answer) => answer[0])).toBe(0x3f);
     }
     expect(looks()).toBe(1);
   });
@@ -44,7 +46,7 @@ describe('a dialogue with a panel', () => {
   it('names the loss of the line amid a question', async () => {
     const { asking, device, lose } = dialogue();
     device.mute = true;
-    const refused = expect(asking.ask(QUESTION, (answer) => answer[0], ANSWER_TIMEOUT_MS)).rejects.toMatchObject({
+    const refused = expect(asking.ask(QUESTION, (answer) => answer[0])).rejects.toMatchObject({
       code: 'DISPLAY_FAULT',
       message: '/dev/ttyUSB0 is lost: unplugged',
     });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { PixelSurface } from '../../../src/display/contract.ts';
 import { measure } from '../../../src/display/layout/fonts/faces.ts';
-import { type Box, describe as describePicture, type Item } from '../../../src/display/layout/items.ts';
+import type { Box, Item } from '../../../src/display/layout/items.ts';
 import { layoutPixels, type Stage } from '../../../src/display/layout/pixels.ts';
 import { fitBesideWords, fitOn } from '../../../src/display/layout/room.ts';
 import { fitQr, type QrFit } from '../../../src/display/qr.ts';
@@ -9,7 +9,7 @@ import { openRenderer, openStage } from '../../../src/display/render.ts';
 import { formatAmount } from '../../../src/display/words.ts';
 import type { Scene } from '../../../src/scene.ts';
 import { fc } from '../../support/properties.ts';
-import { expectGolden, glyphCache, textPicture } from '../pictures.ts';
+import { describePicture, expectGolden, glyphCache, textPicture } from '../pictures.ts';
 import { anyScene, PAYMENT, payloadOf, SCENES } from '../scenes.ts';
 
 const DESIGNED: readonly (readonly [number, number])[] = [
