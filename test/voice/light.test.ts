@@ -7,9 +7,10 @@ import { collectingIo, movableClock, rewriteScript, writeScript } from './suppor
 
 /** A gpioset that takes the command line of one version only, holds the line until it is killed, and keeps what it did. */
 const HOLD = [
+  // First, and without another program: on a busy machine this may be all that it comes to before it is killed.
+  'echo "$*" >> "$HERE/log"',
   'mkdir "$HERE/line" 2>/dev/null || { other=$(cat "$HERE/line/id"); kill -0 "$other" 2>/dev/null && echo "$other busy" >> "$HERE/log"; }',
   'mkdir -p "$HERE/line"; echo $$ > "$HERE/line/id"',
-  'echo "$*" >> "$HERE/log"',
   'exec sleep 1000',
 ];
 const V1 = [
