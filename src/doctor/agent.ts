@@ -4,10 +4,12 @@ import { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
 import type { AgentConfig } from '../agent/config.ts';
 import { reasonOf, systemCodeOf } from '../lib/errors.ts';
+import { askHttp, authorizationHeader, parseJson } from '../lib/http-client.ts';
 import { qrFindings } from './display.ts';
 import { type Finding, failed, well } from './findings.ts';
 
 const ANSWER_TIMEOUT_MS = 3_000;
+const ANSWER_BYTES_MAX = 1_000_000;
 const SECRET = /^[A-Za-z0-9_-]{43}$/;
 
 const runningStatus = z.object({
@@ -33,10 +35,10 @@ export type RunningAgent = z.infer<typeof runningStatus>;
 export async function runningAgent({ http, box }: AgentConfig): Promise<RunningAgent | undefined> {
   const host = http.host.includes(':') ? `[${http.host}]` : http.host;
   try {
-    const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS);
-    const headers = http.token === undefined ? {} : { authorization: `Bearer ${http.token}` };
-    const response = await fetch(`http://${host}:${http.port}/status`, { signal, headers });
-    const status = runningStatus.parse(await response.json());
+    const url = `http://${host}:${http.port}/status`;
+    const limits = { timeoutMs: ANSWER_TIMEOUT_MS, bytesMax: ANSWER_BYTES_MAX };
+    const { body } = await askHttp(url, { headers: authorizationHeader(http.token) }, limits);
+    const status = runningStatus.parse(parseJson(body));
     return status.terminalCode === box.terminalCode ? status : undefined;
   } catch {
     return undefined;

@@ -1,7 +1,7 @@
-import { EventSourceParserStream } from 'eventsource-parser/stream';
+import { createParser } from 'eventsource-parser';
 import { z } from 'zod';
 import { ConfigError, PayboxError } from '../../lib/errors.ts';
-import { authorizationHeader, type HttpAnswer } from '../../lib/http-client.ts';
+import { authorizationHeader, type HttpAnswer, openHttp } from '../../lib/http-client.ts';
 import type { ActiveFaultView, FaultOrder } from '../../protocol/faults.ts';
 import { activeFaultsIn, endedFault, FAULTS, orderedFault } from './faults.ts';
 import { jsonOf, request } from './http.ts';
@@ -107,12 +107,18 @@ export class BoxClient {
   /** Calls `onStatus` with each status event until the signal aborts or the box ends the stream. */
   async watch(onStatus: (status: unknown) => void, signal: AbortSignal): Promise<void> {
     const url = `${this.url}/events`;
-    const response = await fetch(url, { headers: this.#headers, signal });
-    assertOpen(url, response.status);
-    const events = response.body?.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream());
-    for await (const { data } of events ?? []) {
-      const told = z.looseObject({ status: z.unknown() }).safeParse(JSON.parse(data));
-      if (told.success) onStatus(told.data.status);
+    const stream = await openHttp(url, { headers: this.#headers, signal });
+    const parser = createParser({
+      onEvent: ({ data }) => {
+        const told = z.looseObject({ status: z.unknown() }).safeParse(JSON.parse(data));
+        if (told.success) onStatus(told.data.status);
+      },
+    });
+    try {
+      assertOpen(url, stream.statusCode ?? 0);
+      for await (const text of stream.setEncoding('utf8')) parser.feed(String(text));
+    } finally {
+      stream.destroy();
     }
   }
 

@@ -1,5 +1,5 @@
 import { MissingPeerError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
-import { parseJson } from '../../lib/http-client.ts';
+import { type HttpAnswer, openHttp, parseJson, readBody } from '../../lib/http-client.ts';
 import { Mismatch, NoAnswer } from '../check.ts';
 import { recordOf } from './json.ts';
 import { ANSWER_TIMEOUT_MS, type ServiceRun } from './subject.ts';
@@ -18,25 +18,14 @@ export interface ServiceRequest {
   whileTimePasses?: boolean;
 }
 
-export interface Answer {
-  status: number;
-  headers: Headers;
-  bytes: Uint8Array;
+export interface Answer extends HttpAnswer {
   text: string;
   /** Undefined for a body that is not JSON. */
   json: unknown;
 }
 
 /** Error codes when no service is there. With any other code it is there, and fails. */
-const NOBODY = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'ETIMEDOUT',
-  'UND_ERR_CONNECT_TIMEOUT',
-]);
+const NOBODY = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT']);
 
 /**
  * Sends one request and keeps it as evidence. Returns an answer of any status. Throws MissingPeerError when no service
@@ -65,7 +54,7 @@ export async function sendRequest(run: ServiceRun, question: ServiceRequest): Pr
     if (refusal !== undefined) subject.codes.add(refusal);
     const answer = {
       status: called.status,
-      headers: subject.redactor.value(Object.fromEntries(called.headers)),
+      headers: subject.redactor.value(called.headers),
       body: shortened(subject.redactor.text(called.text)),
     };
     evidence.add('call', `${method} ${new URL(url).pathname}: ${called.status}`, { detail: { request, answer } });
@@ -84,42 +73,28 @@ async function exchange(
 ): Promise<Answer> {
   const late = AbortSignal.timeout(timeoutMs);
   try {
-    const response = await fetch(url, {
-      method,
-      headers,
-      ...(body === undefined ? {} : { body }),
-      redirect: 'manual',
-      signal: AbortSignal.any([end, late]),
-    });
-    const bytes = await read(response);
+    // A new connection for each request: the service may close an idle one just as it is used.
+    const to = { method, headers, body, agent: false, signal: AbortSignal.any([end, late]) };
+    const response = await openHttp(url, to);
+    const bytes = await readBody(response, ANSWER_BYTES_MAX);
+    if (bytes === undefined) throw new Mismatch(`the answer is longer than ${ANSWER_BYTES_MAX} bytes`);
     const text = bytes.toString('utf8');
-    return { status: response.status, headers: response.headers, bytes, text, json: parseJson(text) };
+    const { statusCode: status = 0, headers: answered } = response;
+    return { status, headers: answered, body: bytes, text, json: parseJson(text) };
   } catch (error) {
     end.throwIfAborted();
     throw late.aborted ? new NoAnswer(`no whole answer within ${timeoutMs / 1_000} s`, error) : whyNot(url, error);
   }
 }
 
-async function read(response: Response): Promise<Buffer> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.length;
-    if (bytes > ANSWER_BYTES_MAX) throw new Mismatch(`the answer is longer than ${ANSWER_BYTES_MAX} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
-}
-
 function whyNot(url: string, error: unknown): Error {
   if (error instanceof Mismatch) return error;
-  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
-  const code = systemCodeOf(cause) ?? reasonOf(cause);
+  const code = systemCodeOf(error) ?? reasonOf(error);
   if (NOBODY.has(code) || /CERT|TLS|SSL/.test(code)) {
     const fix = 'start it, or name another address; a CA of your own goes into NODE_EXTRA_CA_CERTS';
     return new MissingPeerError(`nothing answers at ${new URL(url).origin} (${code})`, fix, error);
   }
-  if (/^HPE_|does not match the HTTP/.test(code)) return new Mismatch(`the answer is not HTTP (${code})`, error);
+  if (/^HPE_/.test(code)) return new Mismatch(`the answer is not HTTP (${code})`, error);
   return new NoAnswer(`the connection ended without a whole answer (${code})`, error);
 }
 

@@ -1,7 +1,10 @@
-import { EventSourceParserStream } from 'eventsource-parser/stream';
+import type { IncomingMessage } from 'node:http';
+import { createParser } from 'eventsource-parser';
 import { waitUntilRight } from '../../bench/test-time.ts';
 import { MissingPeerError, reasonOf } from '../../lib/errors.ts';
+import { askHttp, openHttp } from '../../lib/http-client.ts';
 import { systemRandom } from '../../lib/random.ts';
+import { LIMITS } from '../../protocol/fields.ts';
 import { BOX_ALIVE_MS, BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER } from '../../protocol/http-api.ts';
 import { loginOf, signingKeyOf } from '../../protocol/keys.ts';
 import {
@@ -130,29 +133,27 @@ export class SimulatedBox {
 
   async #begin(): Promise<void> {
     const headers = { ...this.#headers, accept: 'text/event-stream' };
-    const response = await fetch(`${this.#origin}${BOX_PATHS.stream}`, { headers, signal: this.#signal() }).catch(
-      (error: unknown) => {
-        this.#run.signal.throwIfAborted();
-        const fix = 'boxes are looked for at the origin of the service';
-        throw new MissingPeerError(`no gateway of boxes answers at ${this.#origin}: ${reasonOf(error)}`, fix, error);
-      },
-    );
-    this.#challenge = response.headers.get(BOX_CHALLENGE_HEADER) ?? '';
-    if (response.status !== 200 || this.#challenge === '') {
-      throw new PreconditionFailed(
-        `needs a box at ${this.#origin}${BOX_PATHS.stream}, which answered ${response.status}`,
-      );
+    const url = `${this.#origin}${BOX_PATHS.stream}`;
+    const stream = await openHttp(url, { headers, signal: this.#signal() }).catch((error: unknown) => {
+      this.#run.signal.throwIfAborted();
+      const fix = 'boxes are looked for at the origin of the service';
+      throw new MissingPeerError(`no gateway of boxes answers at ${this.#origin}: ${reasonOf(error)}`, fix, error);
+    });
+    this.#challenge = String(stream.headers[BOX_CHALLENGE_HEADER] ?? '');
+    if (stream.statusCode !== 200 || this.#challenge === '') {
+      stream.destroy();
+      throw new PreconditionFailed(`needs a box at ${url}, which answered ${stream.statusCode}`);
     }
-    void this.#read(response);
+    void this.#read(stream);
     void this.#sayAlive();
     const display = { agentVersion: 'bench', display: 'bench', shownPushId: null };
     await this.send({ type: 'hello', ...this.#names, ...display });
   }
 
-  async #read(response: Response): Promise<void> {
+  async #read(stream: IncomingMessage): Promise<void> {
+    const parser = createParser({ onEvent: ({ data }) => this.#take(data) });
     try {
-      const events = response.body?.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream());
-      for await (const { data } of events ?? []) this.#take(data);
+      for await (const text of stream.setEncoding('utf8')) parser.feed(String(text));
     } catch (error) {
       if (!this.#closed.signal.aborted) this.#fault = error;
     }
@@ -201,12 +202,10 @@ export class SimulatedBox {
   #post(body: string): Promise<void> {
     const path = BOX_PATHS.messages;
     return this.#run.subject.time.inRealTime(async () => {
-      const { status } = await fetch(`${this.#origin}${path}`, {
-        method: 'POST',
-        headers: { ...this.#headers, 'content-type': 'application/jose' },
-        body,
-        signal: AbortSignal.any([this.#signal(), AbortSignal.timeout(POST_TIMEOUT_MS)]),
-      });
+      const headers = { ...this.#headers, 'content-type': 'application/jose' };
+      const request = { method: 'POST', headers, body, signal: this.#signal() };
+      const limits = { timeoutMs: POST_TIMEOUT_MS, bytesMax: LIMITS.httpBodyBytesMax };
+      const { status } = await askHttp(`${this.#origin}${path}`, request, limits);
       if (status !== 202) throw new Error(`${path} answered ${status}`);
     });
   }

@@ -46,7 +46,7 @@ export const SERVICE_NOT_JUDGED: readonly NotJudged[] = [
     why: 'messages between gateway and box, which the specification leaves to the service: SND and CBK judge the result',
   },
   { clauses: ['ENR', 'FLT', 'STO', 'BAK'], why: 'what only our own gateway does, for its admin' },
-  { clauses: ['TLS'], why: 'TLS in front of the service is set up by its admin; fetch checks its certificate' },
+  { clauses: ['TLS'], why: 'TLS in front of the service is set up by its admin; every request checks its certificate' },
   { clauses: ['AGT'], why: 'what a box does: judge one with --await-box' },
   THREATS_NOT_JUDGED,
 ];

@@ -64,10 +64,10 @@ async function judgeLink(t: CheckContext): Promise<void> {
   }
   const called = await t.send({ path: qrLink, method: 'GET' });
   expectStatus(called, 200, qrLink);
-  const type = called.headers.get('content-type') ?? '';
+  const type = called.headers['content-type'] ?? '';
   if (type.startsWith('text/html'))
     throw new PreconditionFailed('needs a picture: qrLink leads to a page, which the bench does not read');
-  const picture = await decodePicture(called.bytes).catch((error: unknown) => {
+  const picture = await decodePicture(called.body).catch((error: unknown) => {
     if (error instanceof PayboxError)
       throw new Mismatch(`${qrLink} is ${type || 'of no type'}: ${error.message}`, error);
     throw error;

@@ -26,7 +26,7 @@ function wrongLogins({ username }: ServiceAccess): { what: string; authorization
 }
 
 function headerOf({ headers }: Answer, scheme: string): boolean {
-  return new RegExp(`^${scheme}\\b`, 'i').test(headers.get('www-authenticate') ?? '');
+  return new RegExp(`^${scheme}\\b`, 'i').test(headers['www-authenticate'] ?? '');
 }
 
 /** A generate request with this token. */
@@ -104,7 +104,7 @@ export const tokenChecks: readonly ServiceCheck[] = [
     const answers = [];
     for (const it of [wrong, unknown]) {
       const called = await t.login({ authorization: it?.authorization ?? '' });
-      answers.push(`${summaryOf(called)} ${called.text} ${called.headers.get('www-authenticate')}`);
+      answers.push(`${summaryOf(called)} ${called.text} ${called.headers['www-authenticate']}`);
     }
     if (answers[0] !== answers[1]) throw new Mismatch(`they are answered ${answers.join(' and ')}`);
   }),
@@ -138,7 +138,7 @@ export const guessChecks: readonly ServiceCheck[] = [
       for (let guess = 0; guess <= GUESSES + 1; guess += 1) answers.push(await t.login({ authorization }));
       const limited = answers.find(({ status }) => status === 429);
       if (limited === undefined) throw new Mismatch(`${answers.length} wrong passwords in a row are all compared`);
-      if (!/^\d+$/.test(limited.headers.get('retry-after') ?? '')) throw new Mismatch('429 has no Retry-After');
+      if (!/^\d+$/.test(limited.headers['retry-after'] ?? '')) throw new Mismatch('429 has no Retry-After');
       expectCode(limited, 'E74', 'beyond the limit');
       expectStatus(await t.login(), 200, 'the partner, who was in before');
     },
