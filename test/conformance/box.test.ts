@@ -7,7 +7,6 @@ import { BOX_CHECKS } from '../../src/conformance/box/checks/all.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { paybox, payboxToEnd } from '../support/processes.ts';
 import { judge, troubles } from './box-fixture.ts';
-import { refusalOf } from './command.ts';
 
 /** Clauses of which a program is judged in seconds. */
 const FAST = 'AGT-2,AGT-4,SIG,MSG-3,MSG-7,MSG-9,TOP,LIM';
@@ -53,14 +52,6 @@ describe('a box that is awaited', () => {
     expect(bench.output()).toContain('nobody sees the screen: give --box-page or --probe');
     expect(code).toBe(0);
   }, 120_000);
-
-  it.each([
-    [['--await-box', 'VVB000001'], '--await-box VVB000001: expected terminalCode:serialNumber, as VVB000001:VVB900001'],
-    [['--await-box', 'VVB000001:VVB900001'], '--box-secret-file is needed with --await-box'],
-    [['--await-box', 'VVB000001:VVB900001', '--service', 'http://x'], 'expected one of them'],
-  ])('is asked for by options that say what is wrong with them: %s', async (options, said) => {
-    expect(await refusalOf(...options)).toContain(said);
-  });
 
   it('and does not come ends the run with 3 and with what to check', async () => {
     const secret = join(await temporaryFolder(), 'secret');

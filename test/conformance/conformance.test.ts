@@ -23,6 +23,7 @@ import { Redactor } from '../../src/conformance/service/redactor.ts';
 import { toReported } from '../../src/conformance/suite.ts';
 import { MissingPeerError } from '../../src/lib/errors.ts';
 import { HOSTILE } from '../bench/results.ts';
+import { eachEnds } from '../support/command-lines.ts';
 import { temporaryFolder } from '../support/net.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 
@@ -245,4 +246,21 @@ describe('the checks of a service', () => {
     const protocol = await readFile(new URL('../../src/protocol/PROTOCOL.md', import.meta.url), 'utf8');
     expect(SERVICE_CHECKS.filter(({ clause }) => !new RegExp(`^\\| ${clause} +\\|`, 'm').test(protocol))).toEqual([]);
   });
+});
+
+describe('paybox bench run conformance', () => {
+  const JUDGE = ['bench', 'run', 'conformance'];
+  const NOBODY = [...JUDGE, '--service', 'http://127.0.0.1:9/vqr', '--username', 'u'];
+  const BOX = [...JUDGE, '--await-box', 'VVB000001:VVB900001'];
+  const CODES = '--await-box VVB000001: expected terminalCode:serialNumber, as VVB000001:VVB900001';
+  eachEnds([
+    [2, 'a service that is no address', [...JUDGE, '--service', 'shop'], '--service shop: expected an address'],
+    [2, 'an empty password', [...NOBODY, '--password-file', '/dev/null'], '--password-file /dev/null'],
+    [2, 'clauses that there are not', [...JUDGE, '--only', 'XYZ'], '--only XYZ: expected clauses'],
+    [2, 'a user without a service', [...JUDGE, '--username', 'u'], '--username belongs to --service'],
+    [2, 'a scenario', [...JUDGE, 'happy-path'], 'too many arguments'],
+    [2, 'a box without its serial number', [...JUDGE, '--await-box', 'VVB000001'], CODES],
+    [2, 'a box without its secret', BOX, '--box-secret-file is needed with --await-box'],
+    [2, 'a box and a service', [...BOX, '--service', 'http://x'], 'expected one of them'],
+  ]);
 });

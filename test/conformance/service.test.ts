@@ -9,7 +9,6 @@ import { SERVICE_CHECKS } from '../../src/conformance/service/checks/all.ts';
 import { ServiceSubject } from '../../src/conformance/service/subject.ts';
 import { freePort, temporaryFolder } from '../support/net.ts';
 import { paybox, payboxToEnd, readyFile } from '../support/processes.ts';
-import { refusalOf } from './command.ts';
 import { clausesOf, judgeEmulated } from './service-fixture.ts';
 
 const ACCOUNT = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };
@@ -220,17 +219,6 @@ describe('paybox bench run conformance', () => {
     const files = await Promise.all(['junit.xml', 'index.html'].map((file) => readFile(join(folder, file), 'utf8')));
     for (const text of [output, ...files]) expect(text).not.toContain(token.slice(0, 20));
   }, 60_000);
-
-  const AT = ['--service', 'http://127.0.0.1:9/vqr', '--username', 'u', '--password-file', '/dev/null'];
-  it.each([
-    [['--service', 'shop'], '--service shop: expected an address'],
-    [AT, '--password-file /dev/null'],
-    [['--only', 'XYZ'], '--only XYZ: expected clauses'],
-    [['--username', 'u'], '--username belongs to --service'],
-    [['happy-path'], 'too many arguments'],
-  ])('says which option is wrong: %s', async (options, said) => {
-    expect(await refusalOf(...options)).toContain(said);
-  });
 
   it('ends with 3 when nobody answers, and with 1 when a clause does not hold; its other name is the same', async () => {
     const folder = await temporaryFolder();
