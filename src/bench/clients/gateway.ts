@@ -24,6 +24,9 @@ const orders = z.array(z.looseObject({ id: z.string(), orderId: z.string(), stat
 const payments = z.array(
   z.looseObject({
     transactionId: z.string(),
+    content: z.string(),
+    amount: z.int(),
+    paidAt: z.iso.datetime(),
     boxes: z.array(z.looseObject({ terminalCode: z.string(), reportedAt: time })),
   }),
 );

@@ -1,22 +1,11 @@
-import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
-import type { GatewayClient } from '../clients/gateway.ts';
+import type { GatewayClient, PaymentView } from '../clients/gateway.ts';
 import type { Measurements } from './measurements.ts';
 import type { FleetOrder, FleetPayment, OrderTracker } from './order-tracker.ts';
 
 /** Reports later than this after the end of the load count as lost. Payments of one box are announced 3 s apart. */
 export const SETTLE_TIMEOUT_MS = 30_000;
 const LOOK_MS = 500;
-
-/** A payment in the gateway's list. */
-const listed = z.looseObject({
-  transactionId: z.string(),
-  content: z.string(),
-  amount: z.int(),
-  paidAt: z.iso.datetime(),
-  boxes: z.array(z.looseObject({ terminalCode: z.string(), reportedAt: z.iso.datetime().nullable() })),
-});
-type Listed = z.output<typeof listed>;
 
 /** The part of a box that the verdict needs. */
 export interface AnnouncingBox {
@@ -67,14 +56,10 @@ export async function judge(input: JudgeInput): Promise<void> {
 }
 
 /** The gateway's payments of this run, by content. */
-async function paymentsOf({ gateway, tracker }: JudgeInput): Promise<Map<string, Listed[]>> {
-  const found = new Map<string, Listed[]>();
+async function paymentsOf({ gateway, tracker }: JudgeInput): Promise<Map<string, PaymentView[]>> {
+  const found = new Map<string, PaymentView[]>();
   for await (const page of gateway.payments()) {
-    const own = z
-      .array(listed)
-      .parse(page)
-      .filter(({ content }) => tracker.orderWith(content) !== undefined);
-    for (const row of own) {
+    for (const row of page.filter(({ content }) => tracker.orderWith(content) !== undefined)) {
       const rows = found.get(row.content) ?? [];
       if (!rows.some(({ transactionId }) => transactionId === row.transactionId)) rows.push(row);
       found.set(row.content, rows);
@@ -83,7 +68,7 @@ async function paymentsOf({ gateway, tracker }: JudgeInput): Promise<Map<string,
   return found;
 }
 
-function isSettled({ tracker, callbacksReceived }: JudgeInput, rows: ReadonlyMap<string, Listed[]>): boolean {
+function isSettled({ tracker, callbacksReceived }: JudgeInput, rows: ReadonlyMap<string, PaymentView[]>): boolean {
   for (const order of tracker.orders) {
     const { transactionId } = order.payment ?? {};
     const own = rows.get(order.content) ?? [];
@@ -106,7 +91,7 @@ function judgeScreen(order: FleetOrder, tracker: OrderTracker): void {
   }
 }
 
-function judgePayment(order: FleetOrder, rows: readonly Listed[], input: JudgeInput): void {
+function judgePayment(order: FleetOrder, rows: readonly PaymentView[], input: JudgeInput): void {
   const { tracker } = input;
   const { payment, orderId } = order;
   for (const row of rows) {
@@ -122,7 +107,7 @@ function judgePayment(order: FleetOrder, rows: readonly Listed[], input: JudgeIn
   }
 }
 
-function judgeOne(order: FleetOrder, payment: FleetPayment, row: Listed, input: JudgeInput): void {
+function judgeOne(order: FleetOrder, payment: FleetPayment, row: PaymentView, input: JudgeInput): void {
   const { tracker, measured, callbacksReceived } = input;
   const { transactionId, boxes, paidAt } = row;
   const { terminalCode, orderId, amount, content } = order;

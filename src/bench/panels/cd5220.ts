@@ -22,7 +22,7 @@ export class Cd5220Emulator extends CharacterPanel {
     this.brightness = undefined;
     this.#pending = [];
     this.#stringMode = false;
-    this.grid.clear();
+    this.fill(' ');
   }
 
   receive(bytes: Uint8Array): void {
@@ -39,7 +39,7 @@ export class Cd5220Emulator extends CharacterPanel {
     const [first, second, third] = command;
     if (first === CLEAR) {
       this.#stringMode = false;
-      this.grid.clear();
+      this.fill(' ');
       return true;
     }
     if (first === CR) return true;
@@ -48,7 +48,7 @@ export class Cd5220Emulator extends CharacterPanel {
     if (second === 0x51) return third === undefined ? false : this.#line(third, command);
     if (this.#stringMode) return this.#refuse(command, 'in string mode');
     if (second === 0x40) {
-      this.grid.clear();
+      this.fill(' ');
       return true;
     }
     if (second !== 0x2a) return this.#refuse(command);
@@ -65,14 +65,14 @@ export class Cd5220Emulator extends CharacterPanel {
     if (text.length !== COLUMNS + 1) return this.#refuse(command, 'not 20 characters');
     for (const [column, code] of text.slice(0, -1).entries()) {
       if (code < 0x20 || code > 0x7e) return this.#refuse(command, 'not printable');
-      this.grid.put(column, line - 0x41, String.fromCharCode(code));
+      this.put(column, line - 0x41, String.fromCharCode(code));
     }
     this.#stringMode = true;
     return true;
   }
 
   #refuse(command: readonly number[], why = 'unknown'): true {
-    this.grid.refuse(`${why}: ${hex(command)}`);
+    this.violation(`${why}: ${hex(command)}`);
     return true;
   }
 }

@@ -1,69 +1,23 @@
 import type { Picture } from '../pictures.ts';
 import { cellsPicture } from './drawing.ts';
-import type { PanelEmulator } from './emulator.ts';
-import { addViolation } from './emulator.ts';
+import { Emulator } from './emulator.ts';
 
 /** A panel of character cells. */
-export abstract class CharacterPanel implements PanelEmulator {
-  readonly drawsQr = false;
-  readonly isPoweredByPort = false;
-  protected readonly grid: CharacterGrid;
+export abstract class CharacterPanel extends Emulator {
+  override readonly drawsQr = false;
+  readonly columns: number;
+  readonly rows: number;
+  #cells: string[][] = [];
 
   constructor(columns: number, rows: number) {
-    this.grid = new CharacterGrid(columns, rows);
-  }
-
-  abstract receive(bytes: Uint8Array): void;
-
-  abstract restart(): void;
-
-  get violations(): readonly string[] {
-    return this.grid.violations;
-  }
-
-  shownTexts(): string[] {
-    return this.grid.text();
+    super();
+    this.columns = columns;
+    this.rows = rows;
+    this.fill(' ');
   }
 
   code(): undefined {
     return undefined;
-  }
-
-  picture(): Picture {
-    return this.grid.picture();
-  }
-}
-
-/** The cells of an emulated character display and its violations. */
-export class CharacterGrid {
-  readonly columns: number;
-  readonly rows: number;
-  readonly violations: string[] = [];
-  #cells: string[][] = [];
-
-  constructor(columns: number, rows: number) {
-    this.columns = columns;
-    this.rows = rows;
-    this.clear();
-  }
-
-  clear(): void {
-    this.fill(' ');
-  }
-
-  fill(char: string): void {
-    this.#cells = Array.from({ length: this.rows }, () => Array.from({ length: this.columns }, () => char));
-  }
-
-  /** Column and row count from 0. */
-  put(column: number, row: number, char: string): void {
-    const cells = this.#cells[row];
-    if (cells === undefined || column < 0 || column >= this.columns) this.refuse(`no cell ${column}, ${row}`);
-    else cells[column] = char;
-  }
-
-  refuse(what: string): void {
-    addViolation(this.violations, what);
   }
 
   picture(): Picture {
@@ -74,8 +28,19 @@ export class CharacterGrid {
   }
 
   /** The visible text, line by line. */
-  text(): string[] {
+  shownTexts(): string[] {
     return this.#cells.map((row) => row.join('').trimEnd());
+  }
+
+  protected fill(char: string): void {
+    this.#cells = Array.from({ length: this.rows }, () => Array.from({ length: this.columns }, () => char));
+  }
+
+  /** Column and row count from 0. */
+  protected put(column: number, row: number, char: string): void {
+    const cells = this.#cells[row];
+    if (cells === undefined || column < 0 || column >= this.columns) this.violation(`no cell ${column}, ${row}`);
+    else cells[column] = char;
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Picture } from '../pictures.ts';
 import { codeOf, panelPicture } from './drawing.ts';
-import { addViolation, type PanelEmulator } from './emulator.ts';
+import { Emulator } from './emulator.ts';
 
 /** The screens of a Bonrix DQR box, with the number of fields of each. */
 const SCREENS: Readonly<Record<string, number>> = {
@@ -14,10 +14,7 @@ const LINE_BYTES_MAX = 600;
 const SIZE = { width: 320, height: 480 };
 
 /** Emulates a Bonrix DQR box: ASCII lines, no answers. It is stricter than the device, see `violations`. */
-export class DqrEmulator implements PanelEmulator {
-  readonly drawsQr = true;
-  readonly isPoweredByPort = false;
-  readonly violations: string[] = [];
+export class DqrEmulator extends Emulator {
   screen = 'boot';
   fields: readonly string[] = [];
   #buffer = Buffer.alloc(0);
@@ -55,19 +52,17 @@ export class DqrEmulator implements PanelEmulator {
 
   #holdLine(bytes: number): boolean {
     if (bytes <= LINE_BYTES_MAX) return true;
-    addViolation(this.violations, 'a line longer than the buffer');
+    this.violation('a line longer than the buffer');
     return false;
   }
 
   #show(line: string): void {
     const [screen = '', ...fields] = line.split('**');
     const wanted = SCREENS[screen];
-    if (!/^[ -~]*$/.test(line)) addViolation(this.violations, `not printable ASCII: ${line}`);
-    if (wanted === undefined) addViolation(this.violations, `no such screen: ${line}`);
-    if (wanted !== undefined && fields.length !== wanted)
-      addViolation(this.violations, `${fields.length} fields: ${line}`);
-    if (fields.some((field) => field === '' || /^\*|\*$/.test(field)))
-      addViolation(this.violations, `a bad field: ${line}`);
+    if (!/^[ -~]*$/.test(line)) this.violation(`not printable ASCII: ${line}`);
+    if (wanted === undefined) this.violation(`no such screen: ${line}`);
+    if (wanted !== undefined && fields.length !== wanted) this.violation(`${fields.length} fields: ${line}`);
+    if (fields.some((field) => field === '' || /^\*|\*$/.test(field))) this.violation(`a bad field: ${line}`);
     this.screen = screen;
     this.fields = fields;
   }

@@ -1,6 +1,6 @@
 import type { Picture } from '../pictures.ts';
 import { codeOf, panelPicture } from './drawing.ts';
-import { addViolation, type PanelEmulator } from './emulator.ts';
+import { Emulator } from './emulator.ts';
 
 const DATA_BYTES_MAX = 249;
 const SIZE = { width: 800, height: 480 };
@@ -31,10 +31,7 @@ export const PROJECT: DgusProject = {
  * Emulates a DWIN DGUS II panel by its development guide. It is stricter than the device: whatever a real panel would ignore,
  * garble or overwrite is added to `violations`.
  */
-export class DwinEmulator implements PanelEmulator {
-  readonly drawsQr = true;
-  readonly isPoweredByPort = false;
-  readonly violations: string[] = [];
+export class DwinEmulator extends Emulator {
   /** While true, executes commands but sends no answers. */
   silent = false;
   page = 0;
@@ -46,6 +43,7 @@ export class DwinEmulator implements PanelEmulator {
   #buffer = Buffer.alloc(0);
 
   constructor(send: (bytes: Uint8Array) => void, project: DgusProject = PROJECT) {
+    super();
     this.#send = send;
     this.#project = project;
   }
@@ -86,7 +84,7 @@ export class DwinEmulator implements PanelEmulator {
       this.#buffer = this.#buffer.subarray(start < 0 ? this.#buffer.length : start);
       if (this.#buffer.length < 3) return;
       if (this.#buffer[0] !== 0x5a || this.#buffer[1] !== 0xa5) {
-        addViolation(this.violations, `no frame head: ${this.#buffer.toString('hex')}`);
+        this.violation(`no frame head: ${this.#buffer.toString('hex')}`);
         this.#buffer = Buffer.alloc(0);
         return;
       }
@@ -94,7 +92,7 @@ export class DwinEmulator implements PanelEmulator {
       if (this.#buffer.length < end) return;
       const frame = this.#buffer.subarray(3, end);
       this.#buffer = this.#buffer.subarray(end);
-      if (this.#buffer.length > 0) addViolation(this.violations, `${frame.toString('hex')} was not waited for`);
+      if (this.#buffer.length > 0) this.violation(`${frame.toString('hex')} was not waited for`);
       this.#execute(frame);
     }
   }
@@ -109,21 +107,21 @@ export class DwinEmulator implements PanelEmulator {
     const command = body[0];
     if (command === 0x82 && body.length > 3) this.#write(body.readUInt16BE(1), body.subarray(3));
     else if (command === 0x83 && body.length === 4) this.#read(body.readUInt16BE(1), body[3] ?? 0);
-    else addViolation(this.violations, `unknown command ${body.toString('hex')}`);
+    else this.violation(`unknown command ${body.toString('hex')}`);
   }
 
   #write(vp: number, data: Buffer): void {
-    if (data.length > DATA_BYTES_MAX) addViolation(this.violations, `${data.length} data bytes in one frame`);
-    if (data.length % 2 === 1) addViolation(this.violations, `half a word for 0x${vp.toString(16)}`);
+    if (data.length > DATA_BYTES_MAX) this.violation(`${data.length} data bytes in one frame`);
+    if (data.length % 2 === 1) this.violation(`half a word for 0x${vp.toString(16)}`);
     if (vp === PAGE_REGISTER) this.#switch(data);
-    else if (vp < USER_VP_MIN) addViolation(this.violations, `a write to the system register 0x${vp.toString(16)}`);
+    else if (vp < USER_VP_MIN) this.violation(`a write to the system register 0x${vp.toString(16)}`);
     else this.#store(vp, data);
     this.#answer(Buffer.from([0x82, 0x4f, 0x4b]));
   }
 
   #switch(data: Buffer): void {
     const page = data.length === 4 && data.readUInt16BE(0) === 0x5a01 ? data.readUInt16BE(2) : -1;
-    if (page < 0 || page >= this.#project.pages) addViolation(this.violations, `no page: ${data.toString('hex')}`);
+    if (page < 0 || page >= this.#project.pages) this.violation(`no page: ${data.toString('hex')}`);
     else this.page = page;
   }
 
@@ -131,10 +129,8 @@ export class DwinEmulator implements PanelEmulator {
     const last = vp + Math.ceil(data.length / 2) - 1;
     for (const { vp: from, words } of this.#controls()) {
       const starts = vp >= from && vp < from + words;
-      if (starts && last >= from + words)
-        addViolation(this.violations, `0x${vp.toString(16)}: more than its control has room for`);
-      if (vp < from && last >= from)
-        addViolation(this.violations, `0x${vp.toString(16)}: runs into 0x${from.toString(16)}`);
+      if (starts && last >= from + words) this.violation(`0x${vp.toString(16)}: more than its control has room for`);
+      if (vp < from && last >= from) this.violation(`0x${vp.toString(16)}: runs into 0x${from.toString(16)}`);
     }
     for (let word = 0; word < Math.floor(data.length / 2); word += 1)
       this.#memory.set(vp + word, data.readUInt16BE(word * 2));
@@ -151,11 +147,11 @@ export class DwinEmulator implements PanelEmulator {
 
   #read(vp: number, words: number): void {
     if (words === 0 || words > WORDS_READ_MAX) {
-      addViolation(this.violations, `a read of ${words} words`);
+      this.violation(`a read of ${words} words`);
       return;
     }
     if (vp < USER_VP_MIN && (vp !== PAGE_SHOWN || words !== 1))
-      addViolation(this.violations, `a read of the system register 0x${vp.toString(16)}`);
+      this.violation(`a read of the system register 0x${vp.toString(16)}`);
     const data = Array.from({ length: words }, (_, at) =>
       vp === PAGE_SHOWN && at === 0 ? this.page : (this.#memory.get(vp + at) ?? 0),
     );

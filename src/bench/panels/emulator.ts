@@ -22,9 +22,21 @@ export interface PanelEmulator {
 
 const VIOLATIONS_MAX = 1_000;
 
-/** Adds a violation up to VIOLATIONS_MAX. */
-export function addViolation(violations: string[], what: string): void {
-  if (violations.length < VIOLATIONS_MAX) violations.push(what);
+/** Common to the emulated devices. Most draw a QR themselves, and have a power supply of their own. */
+export abstract class Emulator implements PanelEmulator {
+  readonly drawsQr: boolean = true;
+  readonly isPoweredByPort: boolean = false;
+  readonly violations: string[] = [];
+
+  abstract receive(bytes: Uint8Array): void;
+  abstract shownTexts(): readonly string[];
+  abstract code(): Picture | undefined;
+  abstract picture(): Picture;
+  abstract restart(): void;
+
+  protected violation(what: string): void {
+    if (this.violations.length < VIOLATIONS_MAX) this.violations.push(what);
+  }
 }
 
 type MakeEmulator<E> = (send: (bytes: Uint8Array) => void) => E;

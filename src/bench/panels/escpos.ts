@@ -1,7 +1,7 @@
 import type { Picture } from '../pictures.ts';
 import { hex } from './character-panel.ts';
 import { codeModules, codeOfModules, type Ecc, paperPicture } from './drawing.ts';
-import { addViolation, type PanelEmulator } from './emulator.ts';
+import { Emulator } from './emulator.ts';
 
 const CHAR_DOTS = 12;
 const LEVELS: readonly Ecc[] = ['low', 'medium', 'quartile', 'high'];
@@ -27,10 +27,7 @@ export interface Slip {
  * Emulates an ESC/POS device by its command reference, 576 dots wide by default. It knows only the commands listed here and records
  * as violations what a device would drop, break or misprint.
  */
-export class EscposEmulator implements PanelEmulator {
-  readonly drawsQr = true;
-  readonly isPoweredByPort = false;
-  readonly violations: string[] = [];
+export class EscposEmulator extends Emulator {
   /** The last slips that were cut, or screens that were cleared. */
   readonly slips: Slip[] = [];
   silent = false;
@@ -48,6 +45,7 @@ export class EscposEmulator implements PanelEmulator {
   #stored: string | undefined;
 
   constructor(send: (bytes: Uint8Array) => void, dots = 576) {
+    super();
     this.#send = send;
     this.#dots = dots;
   }
@@ -134,12 +132,12 @@ export class EscposEmulator implements PanelEmulator {
   /** A device prints nothing when the QR is too wide or when the line before it is unfinished. */
   #printSymbol(): void {
     if (this.#stored === undefined || !this.#model2 || this.#line !== '' || this.current.qr !== undefined) {
-      addViolation(this.violations, 'a code that does not print');
+      this.violation('a code that does not print');
       return;
     }
     const qr: PrintedQr = { payload: this.#stored, ecc: this.#ecc, moduleDots: this.#moduleDots };
     const width = (codeModules(qr.payload, qr.ecc) ?? Number.POSITIVE_INFINITY) * qr.moduleDots;
-    if (width > this.#dots) addViolation(this.violations, `a code of ${width} dots on ${this.#dots}`);
+    if (width > this.#dots) this.violation(`a code of ${width} dots on ${this.#dots}`);
     this.current.qr = qr;
   }
 
@@ -157,7 +155,7 @@ export class EscposEmulator implements PanelEmulator {
     const text = this.#line;
     this.#line = '';
     const width = text.length * CHAR_DOTS * (this.#double ? 2 : 1);
-    if (width > this.#dots) addViolation(this.violations, `a line of ${width} dots: ${text}`);
+    if (width > this.#dots) this.violation(`a line of ${width} dots: ${text}`);
     this.current.lines.push({ text, double: this.#double, centred: this.#centred });
   }
 
@@ -168,7 +166,7 @@ export class EscposEmulator implements PanelEmulator {
   }
 
   #refuse(command: readonly number[]): true {
-    addViolation(this.violations, `unknown: ${hex(command)}`);
+    this.violation(`unknown: ${hex(command)}`);
     return true;
   }
 

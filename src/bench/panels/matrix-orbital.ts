@@ -40,7 +40,7 @@ export class MatrixOrbitalEmulator extends CharacterPanel {
     this.lit = true;
     this.#pending = [];
     this.#autoScroll = true;
-    this.grid.fill('#');
+    this.fill('#');
     this.#cleared = true;
     this.#cursor = { column: 0, row: 0 };
   }
@@ -56,27 +56,27 @@ export class MatrixOrbitalEmulator extends CharacterPanel {
     const [, name, first = 0, second = 0] = command;
     const parameters = name === undefined ? 1 : PARAMETERS.get(name);
     this.#pending = [];
-    if (parameters === undefined) this.grid.refuse(`unknown: ${hex(command)}`);
+    if (parameters === undefined) this.violation(`unknown: ${hex(command)}`);
     else if (name === undefined || command.length < 2 + parameters) this.#pending = command;
     else this.#execute(name, first, second);
   }
 
   #execute(name: number, first: number, second: number): void {
     if (name === 0x93) this.remembers = first !== 0;
-    else if ([0x42, 0x50, 0x52, 0x99].includes(name) && this.remembers) this.grid.refuse('a setting saved to memory');
+    else if ([0x42, 0x50, 0x52, 0x99].includes(name) && this.remembers) this.violation('a setting saved to memory');
     if (name === 0x42) this.lit = first === 0;
     if (name === 0x50) this.contrast = first;
     if (name === 0x99) this.brightness = first;
     if (name === 0x52) this.#autoScroll = false;
     if (name === 0x48) this.#cursor = { column: 0, row: 0 };
     if (name === 0x58) {
-      this.grid.clear();
+      this.fill(' ');
       this.#cleared = true;
       this.#cursor = { column: 0, row: 0 };
     }
     if (name === 0x47) {
-      const { columns, rows } = this.grid;
-      if (first < 1 || first > columns || second < 1 || second > rows) this.grid.refuse(`no cell ${first}, ${second}`);
+      const { columns, rows } = this;
+      if (first < 1 || first > columns || second < 1 || second > rows) this.violation(`no cell ${first}, ${second}`);
       this.#cursor = { column: first - 1, row: second - 1 };
     }
   }
@@ -85,16 +85,16 @@ export class MatrixOrbitalEmulator extends CharacterPanel {
     // Custom character 0, which a clear removes.
     if (byte === 0) this.#cleared = false;
     if (!this.#cleared) return;
-    const { columns, rows } = this.grid;
+    const { columns, rows } = this;
     const char = String.fromCharCode(byte);
-    if (byte < 0x20 || byte >= 0x7e || char === '\\') this.grid.refuse(`not a character of its ROM: ${hex([byte])}`);
+    if (byte < 0x20 || byte >= 0x7e || char === '\\') this.violation(`not a character of its ROM: ${hex([byte])}`);
     if (this.#cursor === undefined) {
-      this.grid.refuse(`${char} runs over the edge`);
+      this.violation(`${char} runs over the edge`);
       return;
     }
     const { column, row } = this.#cursor;
-    this.grid.put(column, row, char);
-    if (this.#autoScroll && column === columns - 1 && row === rows - 1) this.grid.refuse('the page scrolls');
+    this.put(column, row, char);
+    if (this.#autoScroll && column === columns - 1 && row === rows - 1) this.violation('the page scrolls');
     // Models differ in where the cursor goes after the edge.
     this.#cursor = column === columns - 1 ? undefined : { column: column + 1, row };
   }

@@ -1,6 +1,6 @@
 import type { Picture } from '../pictures.ts';
 import { codeOf, panelPicture } from './drawing.ts';
-import { addViolation, type PanelEmulator } from './emulator.ts';
+import { Emulator } from './emulator.ts';
 
 const END = Buffer.from([0xff, 0xff, 0xff]);
 const BUFFER_BYTES_MAX = 1_024;
@@ -25,10 +25,7 @@ const ANSWERS_MANY = 2;
  * Emulates a Nextion panel by its instruction set. It is stricter than the device: whatever a real panel would garble, cut or
  * accept silently is added to `violations`.
  */
-export class NextionEmulator implements PanelEmulator {
-  readonly drawsQr = true;
-  readonly isPoweredByPort = false;
-  readonly violations: string[] = [];
+export class NextionEmulator extends Emulator {
   /** While true, sends no answers. */
   silent = false;
   greets = true;
@@ -44,6 +41,7 @@ export class NextionEmulator implements PanelEmulator {
   #qrVisible = true;
 
   constructor(send: (bytes: Uint8Array) => void, hmi: readonly HmiPage[] = ONE_PAGE) {
+    super();
     const [first] = hmi;
     if (first === undefined) throw new Error('an HMI file has a page');
     this.#send = send;
@@ -99,7 +97,7 @@ export class NextionEmulator implements PanelEmulator {
     this.#buffer = Buffer.concat([this.#buffer, bytes]);
     if (this.#buffer.length > BUFFER_BYTES_MAX) {
       this.#buffer = Buffer.alloc(0);
-      this.#violation('more bytes than the buffer holds');
+      this.violation('more bytes than the buffer holds');
       this.#answer(0x24);
       return;
     }
@@ -107,7 +105,7 @@ export class NextionEmulator implements PanelEmulator {
       const command = this.#buffer.subarray(0, end);
       this.#buffer = this.#buffer.subarray(end + END.length);
       if (command.length === 0) continue;
-      if (this.#buffer.length > 0) this.#violation(`${command} was not waited for`);
+      if (this.#buffer.length > 0) this.violation(`${command} was not waited for`);
       this.#execute(command);
     }
   }
@@ -118,7 +116,7 @@ export class NextionEmulator implements PanelEmulator {
     try {
       command = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
     } catch {
-      this.#violation(`not UTF-8: ${bytes.toString('hex')}`);
+      this.violation(`not UTF-8: ${bytes.toString('hex')}`);
       this.#answer(0x00);
       return;
     }
@@ -135,7 +133,7 @@ export class NextionEmulator implements PanelEmulator {
     }
     const [, dim] = /^dim=(\d{1,3})$/.exec(command) ?? [];
     if (dim !== undefined) {
-      if (Number(dim) > 100) this.#violation(`dim of ${dim} percent`);
+      if (Number(dim) > 100) this.violation(`dim of ${dim} percent`);
       this.dim = Number(dim);
       return DONE;
     }
@@ -156,7 +154,7 @@ export class NextionEmulator implements PanelEmulator {
     if (component !== undefined && text !== undefined) return this.#assign(component, text);
     const [, asked] = /^get (\w+)\.txt$/.exec(command) ?? [];
     if (asked !== undefined) return this.#tell(asked);
-    this.#violation(`unknown command ${command}`);
+    this.violation(`unknown command ${command}`);
     return 0x00;
   }
 
@@ -164,13 +162,13 @@ export class NextionEmulator implements PanelEmulator {
     const charsMax = component === this.#page.qr?.name ? this.#page.qr.charsMax : this.#page.texts[component];
     if (charsMax === undefined) return 0x1a;
     if (!/^(?:[^"\\]|\\["\\])*$/.test(raw)) {
-      this.#violation(`not escaped: ${raw}`);
+      this.violation(`not escaped: ${raw}`);
       return 0x20;
     }
     const text = raw.replaceAll(/\\(["\\])/g, '$1');
-    if (/\p{Cc}/u.test(text)) this.#violation(`control characters in ${component}`);
+    if (/\p{Cc}/u.test(text)) this.violation(`control characters in ${component}`);
     const bytes = Buffer.from(text);
-    if (bytes.length > charsMax) this.#violation(`${component} is cut to its txt_maxl of ${charsMax}`);
+    if (bytes.length > charsMax) this.violation(`${component} is cut to its txt_maxl of ${charsMax}`);
     this.#texts.set(component, bytes.subarray(0, charsMax).toString());
     return DONE;
   }
@@ -194,9 +192,5 @@ export class NextionEmulator implements PanelEmulator {
     if (code === undefined) return;
     const wanted = code === DONE ? [1, 3] : [2, 3];
     if (wanted.includes(this.#answering)) this.say(code);
-  }
-
-  #violation(what: string): void {
-    addViolation(this.violations, what);
   }
 }

@@ -33,7 +33,7 @@ export class OpenLcdEmulator extends CharacterPanel {
     this.#pending = [];
     this.#cleared = true;
     this.#address = 0;
-    this.grid.clear();
+    this.fill(' ');
   }
 
   receive(bytes: Uint8Array): void {
@@ -50,15 +50,15 @@ export class OpenLcdEmulator extends CharacterPanel {
     const [, name, ...values] = command;
     const parameters = name === undefined ? 1 : PARAMETERS.get(name);
     this.#pending = [];
-    if (parameters === undefined) this.grid.refuse(`unknown setting: ${hex(command)}`);
+    if (parameters === undefined) this.violation(`unknown setting: ${hex(command)}`);
     else if (name === undefined || values.length < parameters) this.#pending = command;
     else if (name === 0x2f) this.#announces = false;
     else if (name === 0x2d) {
-      this.grid.clear();
+      this.fill(' ');
       this.#cleared = true;
       this.#address = 0;
     } else {
-      if (this.#announces) this.grid.refuse(`announced on the screen: ${hex(command)}`);
+      if (this.#announces) this.violation(`announced on the screen: ${hex(command)}`);
       if (name === 0x18) this.contrast = values[0];
       else this.backlight = values;
     }
@@ -69,7 +69,7 @@ export class OpenLcdEmulator extends CharacterPanel {
     this.#pending = place === undefined ? command : [];
     if (place === undefined) return;
     const address = place & 0x7f;
-    if (place < 0x80 || this.#cellAt(address) === undefined) this.grid.refuse(`no such position: ${hex(command)}`);
+    if (place < 0x80 || this.#cellAt(address) === undefined) this.violation(`no such position: ${hex(command)}`);
     this.#address = address;
   }
 
@@ -79,20 +79,20 @@ export class OpenLcdEmulator extends CharacterPanel {
     if (!this.#cleared) return;
     const char = String.fromCharCode(byte);
     if (byte < 0x20 || byte >= 0x7e || char === '\\') {
-      this.grid.refuse(`not a character of its ROM: ${hex([byte])}`);
+      this.violation(`not a character of its ROM: ${hex([byte])}`);
     }
     const cell = this.#address === undefined ? undefined : this.#cellAt(this.#address);
     if (cell === undefined) {
-      this.grid.refuse(`${char} runs over the edge`);
+      this.violation(`${char} runs over the edge`);
       return;
     }
-    this.grid.put(cell.column, cell.row, char);
-    this.#address = cell.column === this.grid.columns - 1 ? undefined : (this.#address ?? 0) + 1;
+    this.put(cell.column, cell.row, char);
+    this.#address = cell.column === this.columns - 1 ? undefined : (this.#address ?? 0) + 1;
   }
 
   /** HD44780: the memory has two halves of 40 bytes; a display of 4 lines shows two of its lines from each half. */
   #cellAt(address: number): { column: number; row: number } | undefined {
-    const { columns, rows } = this.grid;
+    const { columns, rows } = this;
     const half = address >= 0x40 ? 1 : 0;
     const offset = address - half * 0x40;
     const row = half + 2 * Math.floor(offset / columns);

@@ -1,5 +1,5 @@
 import type { Picture } from '../pictures.ts';
-import { addViolation, type PanelEmulator } from './emulator.ts';
+import { Emulator } from './emulator.ts';
 
 const WIDTH = 320;
 const HEIGHT = 480;
@@ -17,10 +17,8 @@ const PARAMETERS: ReadonlyMap<number, number> = new Map([
  * Emulates a Turing 3.5" panel: it takes commands and pixel rectangles in portions of any size. Violations are pixels that a panel
  * would draw in another place, twice, or on a dark screen.
  */
-export class UsbBitmapEmulator implements PanelEmulator {
-  readonly drawsQr = true;
-  readonly isPoweredByPort = true;
-  readonly violations: string[] = [];
+export class UsbBitmapEmulator extends Emulator {
+  override readonly isPoweredByPort = true;
   lit = false;
   /** Brightness: 0 is the brightest. */
   level: number | undefined;
@@ -54,7 +52,7 @@ export class UsbBitmapEmulator implements PanelEmulator {
     if (command === BITMAP) return this.#bitmap(area);
     const parameters = PARAMETERS.get(command);
     if (parameters === undefined) {
-      addViolation(this.violations, `unknown command ${command}`);
+      this.violation(`unknown command ${command}`);
       return HEADER_BYTES;
     }
     const length = HEADER_BYTES + parameters;
@@ -64,18 +62,18 @@ export class UsbBitmapEmulator implements PanelEmulator {
   }
 
   #execute(command: number, [first = 0, ...rest]: readonly number[], parameters: Buffer): void {
-    if (rest.some((number) => number !== 0)) addViolation(this.violations, `command ${command} with an area`);
+    if (rest.some((number) => number !== 0)) this.violation(`command ${command} with an area`);
     if (command === 108) this.lit = false;
     if (command === 109) this.lit = true;
     if (command === 110) {
-      if (first > 255) addViolation(this.violations, `a brightness of ${first}`);
+      if (first > 255) this.violation(`a brightness of ${first}`);
       this.level = first;
     }
     if (command === 121) {
       const [orientation = 0] = parameters;
       const size = [parameters.readUInt16BE(1), parameters.readUInt16BE(3)];
       if (orientation !== 100 || size[0] !== WIDTH || size[1] !== HEIGHT || first !== 0) {
-        addViolation(this.violations, `orientation ${orientation} of ${size.join(' x ')}`);
+        this.violation(`orientation ${orientation} of ${size.join(' x ')}`);
       }
       this.orientation = orientation;
     }
@@ -85,13 +83,13 @@ export class UsbBitmapEmulator implements PanelEmulator {
     const [left = 0, top = 0, right = 0, bottom = 0] = area;
     const pixels = (right - left + 1) * (bottom - top + 1);
     if (left > right || top > bottom || right >= WIDTH || bottom >= HEIGHT) {
-      addViolation(this.violations, `an area of ${area.join(', ')}`);
+      this.violation(`an area of ${area.join(', ')}`);
       return HEADER_BYTES;
     }
     const length = HEADER_BYTES + 2 * pixels;
     if (this.#unread.length < length) return 0;
     if (!this.lit || this.orientation === undefined || this.level === undefined) {
-      addViolation(this.violations, 'a picture before the panel was ready');
+      this.violation('a picture before the panel was ready');
     }
     let place = HEADER_BYTES;
     for (let y = top; y <= bottom; y += 1) {

@@ -1,8 +1,9 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { systemClock } from '../../lib/clock.ts';
 import { ConfigError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
+import { EventStream } from '../../lib/event-stream.ts';
 import {
   cutSlowReader,
   hostnameOf,
@@ -17,11 +18,10 @@ import { isLoopbackHost } from '../../lib/tls.ts';
 import { equalSecrets } from '../../protocol/checksum.ts';
 import { StepFailure } from '../steps/context.ts';
 import { aboutRoutes } from './about-routes.ts';
-import { EventStreams } from './event-stream.ts';
 import { openApi } from './openapi.ts';
 import { rigRoutes } from './rig-routes.ts';
 import { Rigs } from './rigs.ts';
-import { type Answer, Refusal, type Route, type ServerDeps } from './route.ts';
+import { type Answer, Refusal, type Route, type ServerDeps, type Subscribe } from './route.ts';
 import { runRoutes } from './run-routes.ts';
 import { Runs } from './runs.ts';
 import { LIMITS } from './schemas.ts';
@@ -29,6 +29,9 @@ import { LIMITS } from './schemas.ts';
 const CONNECTIONS_MAX = 256;
 /** A report page has its own style and content policy. */
 const REPORT_POLICY = "frame-ancestors 'none'";
+/** A reader with more unread bytes is disconnected; it may resume with Last-Event-ID. */
+const UNREAD_BYTES_MAX = 1_000_000;
+const HEARTBEAT_MS = 10_000;
 
 export interface ServerOptions {
   host: string;
@@ -108,6 +111,32 @@ function createApp({ token, log }: ServerOptions): FastifyInstance {
     return refuse(reply, refusal);
   });
   return app;
+}
+
+/** The open event streams (SSE) of a server. */
+class EventStreams {
+  readonly #streams = new Set<EventStream>();
+
+  /** Throws Refusal when the limit of streams is reached. */
+  assertRoom(): void {
+    if (this.#streams.size < LIMITS.streams) return;
+    throw new Refusal(503, `${LIMITS.streams} streams are open already`, 'end one, or ask for the run itself');
+  }
+
+  /** Streams events until they end or the reader disconnects. */
+  open(response: ServerResponse, follow: Subscribe): void {
+    const options = { clock: systemClock, heartbeatMs: HEARTBEAT_MS, unreadBytesMax: UNREAD_BYTES_MAX };
+    const stream = new EventStream(response, options);
+    this.#streams.add(stream);
+    const stop = follow((event) => {
+      if (event === undefined) stream.end();
+      else stream.send({ ...event, data: JSON.stringify(event.data) });
+    });
+    void stream.ended.then(() => {
+      stop();
+      this.#streams.delete(stream);
+    });
+  }
 }
 
 function addRoute(app: FastifyInstance, route: Route, streams: EventStreams): void {
