@@ -12,7 +12,6 @@ import { testServer } from './serve.ts';
 import { sharedTarget } from './setup.ts';
 
 const DRIVE = resolve(import.meta.dirname, '../scenarios/drive');
-const serve = (...args: string[]) => ['bench', 'serve', '--port', '0', ...args];
 const TOKEN = 'a-token-of-the-test-0123456789';
 
 /** A control server as a program, which keeps its temporary folders where they can be counted. */
@@ -131,21 +130,26 @@ describe('paybox bench serve', () => {
       [
         2,
         'an address that others reach',
-        serve('--host', '0.0.0.0'),
+        'bench serve --port 0 --host 0.0.0.0',
         /--host 0\.0\.0\.0: others can reach it[\s\S]*--token-file/,
       ],
       [
         2,
         'a token that can be guessed',
-        serve('--token-file', 'short'),
+        'bench serve --port 0 --token-file short',
         '--token-file: expected at least 16 characters',
       ],
-      [2, 'a port that is none', serve('--port', '70000'), 'a port is a whole number'],
-      [2, 'a folder that there is not', serve('--scenarios', 'none'), '--scenarios none cannot be read: ENOENT'],
+      [2, 'a port that is none', 'bench serve --port 0 --port 70000', 'a port is a whole number'],
+      [
+        2,
+        'a folder that there is not',
+        'bench serve --port 0 --scenarios none',
+        '--scenarios none cannot be read: ENOENT',
+      ],
       [
         2,
         'a ready file in no folder',
-        serve('--ready-file', 'none/ready'),
+        'bench serve --port 0 --ready-file none/ready',
         /--ready-file \S*none\/ready cannot be written/,
       ],
     ],

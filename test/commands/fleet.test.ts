@@ -20,7 +20,6 @@ import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { paybox, payboxToEnd, readyFile } from '../support/processes.ts';
 
 const GATEWAY_FILE = resolve('device-config/gateway.yaml');
-const fleetOf = (boxes: string, ...more: string[]) => ['fleet', '--boxes', boxes, ...more];
 
 interface Figure {
   name: string;
@@ -95,29 +94,29 @@ describe('paybox fleet', () => {
 
   eachEnds(
     [
-      [2, 'no boxes', ['fleet'], "required option '--boxes <n>'"],
-      [2, 'boxes in words', fleetOf('many'), 'expected a whole number from 1 to 5000'],
-      [2, 'too many boxes', fleetOf('5001'), 'expected a whole number from 1 to 5000'],
-      [2, 'another transport', fleetOf('1', '--transport', 'mail'), '--transport mail: expected mqtt or http'],
-      [2, 'a gateway without boxes', fleetOf('1', '--gateway', 'http://127.0.0.1:1'), '--gateway needs --identities'],
-      [2, 'boxes without a gateway', fleetOf('1', '--identities', 'x.yaml'), 'belong to --gateway'],
-      [2, 'a gateway that is no address', fleetOf('1', '--gateway', 'here'), '--gateway here: expected http:'],
+      [2, 'no boxes', 'fleet', "required option '--boxes <n>'"],
+      [2, 'boxes in words', 'fleet --boxes many', 'expected a whole number from 1 to 5000'],
+      [2, 'too many boxes', 'fleet --boxes 5001', 'expected a whole number from 1 to 5000'],
+      [2, 'another transport', 'fleet --boxes 1 --transport mail', '--transport mail: expected mqtt or http'],
+      [2, 'a gateway without boxes', 'fleet --boxes 1 --gateway http://127.0.0.1:1', '--gateway needs --identities'],
+      [2, 'boxes without a gateway', 'fleet --boxes 1 --identities x.yaml', 'belong to --gateway'],
+      [2, 'a gateway that is no address', 'fleet --boxes 1 --gateway here', '--gateway here: expected http:'],
       [
         2,
         'an admin token on an open way',
-        fleetOf('1', '--gateway', 'http://192.0.2.1', '--identities', '.', '--admin-token-file', 'token'),
+        'fleet --boxes 1 --gateway http://192.0.2.1 --identities . --admin-token-file token',
         'would be sent where others can read it',
       ],
       [
         2,
         'an admin token of several lines',
-        fleetOf('1', '--gateway', 'http://192.0.2.1', '--identities', '.', '--admin-token-file', 'lines'),
+        'fleet --boxes 1 --gateway http://192.0.2.1 --identities . --admin-token-file lines',
         '--admin-token-file lines: expected one line',
       ],
       [
         3,
         'a gateway that does not answer',
-        fleetOf('1', '--gateway', 'http://127.0.0.1:9', '--identities', GATEWAY_FILE),
+        ['fleet', '--boxes', '1', '--gateway', 'http://127.0.0.1:9', '--identities', GATEWAY_FILE],
         'nothing answers at http://127.0.0.1:9',
       ],
     ],

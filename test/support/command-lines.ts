@@ -8,7 +8,13 @@ import { temporaryFolder } from './net.ts';
 const EACH = resolve(import.meta.dirname, 'each.js');
 const TIMEOUT_MS = 50_000;
 
-export type CommandLine = readonly [code: number, what: string, args: readonly string[], message: RegExp | string];
+/** Words of a command line as a list, or in one text with blanks between them. */
+export type CommandLine = readonly [
+  code: number,
+  what: string,
+  words: string | readonly string[],
+  says: RegExp | string,
+];
 
 /**
  * A test for each row: `paybox` with these words ends with this code and says this. The first test runs all rows, in their order, in
@@ -19,7 +25,10 @@ export function eachEnds(rows: readonly CommandLine[], files: Readonly<Record<st
   const runAll = async () => {
     const folder = await temporaryFolder();
     for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
-    const args = [EACH, JSON.stringify(rows.map(([, , words]) => words))];
+    const args = [
+      EACH,
+      JSON.stringify(rows.map(([, , words]) => (typeof words === 'string' ? words.split(' ') : words))),
+    ];
     const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: folder, timeout: TIMEOUT_MS });
     const lines = stdout.trim().split('\n');
     return lines.map((line) => JSON.parse(line) as { code: number; output: string });
