@@ -1,11 +1,10 @@
 import type { Command } from 'commander';
 import { conformanceCommand } from './bench-conformance.ts';
-import { portOrAny, whole, withBoxToken, withGatewayAccess } from './shared/arguments.ts';
+import { portOrAny, several, whole, withBoxToken, withGatewayAccess } from './shared/arguments.ts';
 
 /** Registers `paybox bench …`. */
 export function addBench(root: Command): void {
   const bench = root.command('bench').description('runs scenarios against boxes and gives a verdict with evidence');
-  const several = (value: string, before: string[]) => [...before, value];
   const run = bench
     .command('run <file...>')
     .description('runs scenario files, or scenarios of `paybox bench list` by name, one after the other')
@@ -41,7 +40,6 @@ export function addBench(root: Command): void {
 }
 
 function addServe(bench: Command): void {
-  const several = (value: string, before: string[]) => [...before, value];
   bench
     .command('serve')
     .description('an HTTP API that runs scenarios and opens rigs, for labgrid, pytest and Robot Framework')

@@ -10,7 +10,7 @@ import { isAnyHost, openExternalBox, ownAddress } from '../../conformance/box/ex
 import type { JudgedIdentity } from '../../conformance/box/gateway/endpoint.ts';
 import type { TlsIdentities } from '../../conformance/box/gateway/tls-listener.ts';
 import { type BoxNeed, type BoxSubject, boxLacks } from '../../conformance/box/subject.ts';
-import { type CheckOutcome, groupByClause } from '../../conformance/check.ts';
+import { groupByClause } from '../../conformance/check.ts';
 import { conformancePage } from '../../conformance/page.ts';
 import { startListener } from '../../conformance/service/callback-listener.ts';
 import { SERVICE_CHECKS, SERVICE_NOT_JUDGED } from '../../conformance/service/checks/all.ts';
@@ -26,10 +26,10 @@ import { readPemFiles } from '../../lib/tls.ts';
 import { boxCode } from '../../protocol/fields.ts';
 import { type Credential, createAuthority, issue, validFor } from '../../provision/pki.ts';
 import { fileLog, StopSignal } from '../shared/daemon.ts';
-import { assertReports, writeReports } from '../shared/report-files.ts';
+import { assertReports, finishRun } from '../shared/report-files.ts';
 import { boxTokenOf, secretFrom } from '../shared/secrets.ts';
 import { emulatedStarter } from './bench-emulated.ts';
-import { anySeed, noLog } from './bench-target.ts';
+import { anySeed } from './bench-target.ts';
 
 /** Options of `paybox bench conformance`. */
 export interface ConformanceOptions extends ServiceOptionsGiven {
@@ -56,7 +56,6 @@ export interface ConformanceOptions extends ServiceOptionsGiven {
 
 type IsWanted = (clause: string) => boolean;
 
-const EXIT = { passed: 0, failed: 1, missing: 3, interrupted: 130 } as const;
 /** Length limit of a title in the table. */
 const TITLE_CHARS_MAX = 72;
 const NOWHERE = { write: () => true };
@@ -73,27 +72,22 @@ export async function conformance(options: ConformanceOptions): Promise<void> {
   const seed = options.seed ?? anySeed();
   const targets = targetsOf(options, seed);
   await assertReports(options);
-  const stop = new StopSignal();
-  const ending = new AbortController();
-  void stop.received.then((signal) => ending.abort(new Error(`ended by ${signal}`)));
+  const signal = new StopSignal().aborting();
   const startedAtMs = systemClock.wallMs();
   const target = targets.map((it) => it.target).join(', ');
   const out = options.json === true ? NOWHERE : process.stdout;
   const progress = progressOn({ out, err: process.stderr }, { target, seed, what: 'checks' });
   const all = await judgeAll(targets, {
     strict: options.strict === true,
-    signal: ending.signal,
+    signal,
     onBegin: (title, number, of) => progress.begin(title, number, of),
     onStep: (title) => progress.step(title),
     onEnd: (result, judged) => progress.end(toReported(result, { target: judged, seed })),
   });
   const results = all.flatMap((it) => it.results.map((result) => toReported(result, { target: it.target, seed })));
   const page = () => conformancePage(all, { startedAtMs });
-  await writeReports(results, options, { startedAtMs, progress, page });
-  for (const it of all) options.json === true ? printJson(it) : printTable(it);
-  const exitCode = ending.signal.aborted ? EXIT.interrupted : exitCodeOf(results);
-  progress.finish(results, exitCode);
-  process.exitCode = exitCode;
+  const print = () => all.forEach(options.json === true ? printJson : printTable);
+  await finishRun(results, options, { startedAtMs, progress, isInterrupted: signal.aborted, page, print });
 }
 
 function targetsOf(options: ConformanceOptions, seed: number): JudgeTarget[] {
@@ -124,7 +118,7 @@ function emulatedService({ report }: ConformanceOptions, seed: number, isWanted:
     notJudged: SERVICE_NOT_JUDGED,
     open: async () => {
       const random = seededRandom(seed);
-      const starter = emulatedStarter({ random, log: logOf(report) });
+      const starter = emulatedStarter({ random, log: fileLog(report && join(report, 'bench.log')) });
       const { subject, close } = await openEmulatedService(starter, random);
       return openService(subject, close);
     },
@@ -172,7 +166,7 @@ function emulatedBox({ report }: ConformanceOptions, transport: Transport, seed:
     notJudged: [otherTransport, ...BOX_NOT_JUDGED],
     open: async (signal) => {
       const random = seededRandom(seed);
-      const starter = emulatedStarter({ random, log: logOf(report) });
+      const starter = emulatedStarter({ random, log: fileLog(report && join(report, 'bench.log')) });
       const tls = await tlsIdentitiesOf(await newAuthority(), LOOPBACK);
       return openBox(await openEmulatedBox(starter, { transport, probe: screenProbe(), random, tls, signal }), true);
     },
@@ -274,13 +268,4 @@ function printTable({ target, results, notJudged = [] }: TargetResults): void {
   process.stdout.write(`\n${target}\n${table(rows)}\n`);
   if (notJudged.length === 0) return;
   process.stdout.write(`not judged\n${table(notJudged.map(({ clauses, why }) => [clauses.join(', '), why]))}\n`);
-}
-
-function exitCodeOf(results: readonly { outcome: CheckOutcome }[]): number {
-  if (results.some(({ outcome }) => outcome === 'failed')) return EXIT.failed;
-  return results.some(({ outcome }) => outcome === 'missing') ? EXIT.missing : EXIT.passed;
-}
-
-function logOf(report: string | undefined) {
-  return report === undefined ? noLog() : fileLog(join(report, 'bench.log'));
 }

@@ -1,6 +1,5 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { transportNamed } from '../../agent/transports/registry.ts';
 import { isPanelName, PANEL_NAMES } from '../../bench/panels/emulator.ts';
@@ -9,9 +8,7 @@ import type { Probe, TargetKind } from '../../bench/target.ts';
 import { externalTarget, type GatewayOptions } from '../../bench/targets/external.ts';
 import { processTarget } from '../../bench/targets/process.ts';
 import type { Scenario } from '../../bench/vocabulary/scenario.ts';
-import { systemClock } from '../../lib/clock.ts';
 import { ConfigError } from '../../lib/errors.ts';
-import { createLogger, type Logger } from '../../lib/log.ts';
 import { seededRandom, systemRandom } from '../../lib/random.ts';
 import { fileLog } from '../shared/daemon.ts';
 import { assertHidden } from '../shared/secrets.ts';
@@ -81,7 +78,7 @@ export function targetOf(options: TargetOptions, seed: number): TargetKind {
     throw new ConfigError('--probe panel: the boxes have no panel', 'give --panel too');
   }
   if (name === 'emulated') {
-    const log = options.report === undefined ? noLog() : fileLog(join(options.report, 'bench.log'));
+    const log = fileLog(options.report && join(options.report, 'bench.log'));
     return emulatedTarget({ ...own, log, random: seededRandom(seed) });
   }
   if (name !== 'process') throw new ConfigError(`--target ${name}: expected emulated, process or at`);
@@ -114,9 +111,4 @@ function runningTarget(options: TargetOptions, probe: Probe): TargetKind {
     boxToken,
     probe,
   });
-}
-
-/** A logger that discards everything. */
-export function noLog(): Logger {
-  return createLogger(new Writable({ write: (_line, _encoding, done) => done() }), systemClock, 'json');
 }

@@ -9,7 +9,7 @@ import { systemClock } from '../../lib/clock.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import { table } from '../../lib/text.ts';
 import { StopSignal } from '../shared/daemon.ts';
-import { assertReports, writeReports } from '../shared/report-files.ts';
+import { assertReports, finishRun } from '../shared/report-files.ts';
 import { adminTokenOf, boxTokenOf, secretFrom } from '../shared/secrets.ts';
 import { anySeed, isFileName, LIBRARY, scenariosIn, type TargetOptions, targetOf, withBoxes } from './bench-target.ts';
 
@@ -35,8 +35,6 @@ export interface BenchOptions {
   boxTokenFile?: string;
 }
 
-const EXIT = { passed: 0, failed: 1, missing: 3, interrupted: 130 } as const;
-
 /** `paybox bench run`: exit code 0 when nothing failed, 1 when something failed, 3 when a precondition was missing. */
 export async function run(names: readonly string[], options: BenchOptions): Promise<void> {
   const scenarios = await Promise.all(
@@ -45,35 +43,32 @@ export async function run(names: readonly string[], options: BenchOptions): Prom
   const seed = options.seed ?? anySeed();
   await assertReports(options);
   const kind = targetOf(withSecrets(options), seed);
-  const stop = new StopSignal();
-  const ending = new AbortController();
-  void stop.received.then((signal) => ending.abort(new Error(`ended by ${signal}`)));
+  const signal = new StopSignal().aborting();
   const progress = progressOn({ out: process.stdout, err: process.stderr }, { target: kind.name, seed });
   const startedAtMs = systemClock.wallMs();
   const results: Result[] = [];
+  let isInterrupted = false;
   for (const [index, scenario] of scenarios.entries()) {
     progress.begin(scenario.name, index + 1, scenarios.length);
     try {
       const updateGoldens = options.updateGoldens === true;
       const onStep = (title: string) => progress.step(title);
-      const result = await runScenario(scenario, kind, { seed, updateGoldens, signal: ending.signal, onStep });
+      const result = await runScenario(scenario, kind, { seed, updateGoldens, signal, onStep });
       progress.end(result);
       results.push(result);
     } catch (error) {
-      if (!ending.signal.aborted) throw error;
-      process.exitCode = EXIT.interrupted;
+      if (!signal.aborted) throw error;
+      isInterrupted = true;
       for (const left of scenarios.slice(index)) {
-        const result = resultWithoutVerdict(left, kind.name, seed, ending.signal.reason);
+        const result = resultWithoutVerdict(left, kind.name, seed, signal.reason);
         progress.end(result);
         results.push(result);
       }
       break;
     }
   }
-  await writeReports(results, options, { startedAtMs, progress, page: () => pageOf(results, { startedAtMs }) });
-  const exitCode = process.exitCode === EXIT.interrupted ? EXIT.interrupted : exitCodeOf(results);
-  progress.finish(results, exitCode);
-  process.exitCode = exitCode;
+  const page = () => pageOf(results, { startedAtMs });
+  await finishRun(results, options, { startedAtMs, progress, isInterrupted, page });
 }
 
 /** `paybox bench list`: lists the scenarios shipped with the program. */
@@ -104,9 +99,4 @@ function withSecrets(options: BenchOptions): TargetOptions {
   const { passwordFile } = options;
   const password = passwordFile === undefined ? undefined : secretFrom('--password-file', passwordFile);
   return { ...options, password, adminToken: adminTokenOf(options), boxToken: boxTokenOf(options) };
-}
-
-function exitCodeOf(results: readonly Result[]): number {
-  if (results.some(({ outcome }) => outcome === 'failed')) return EXIT.failed;
-  return results.some(({ outcome }) => outcome === 'missing') ? EXIT.missing : EXIT.passed;
 }

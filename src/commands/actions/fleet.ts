@@ -17,7 +17,7 @@ import { seededRandom, systemRandom } from '../../lib/random.ts';
 import { table } from '../../lib/text.ts';
 import { Closers, fileLog, StopSignal } from '../shared/daemon.ts';
 import { adminTokenOf, assertHidden, secretFrom } from '../shared/secrets.ts';
-import { anySeed, noLog } from './bench-target.ts';
+import { anySeed } from './bench-target.ts';
 import { type FleetBox, startFleetBoxes } from './fleet-boxes.ts';
 import { externalEnvironment, type FleetEnvironment, managedEnvironment } from './fleet-environment.ts';
 
@@ -62,17 +62,15 @@ interface Run {
 /** `paybox fleet`: runs many boxes in this process; exit code 0 when every payment was right, 1 when one was not. */
 export async function fleet(options: FleetOptions): Promise<void> {
   const transport = transportNamed('--transport', options.transport);
-  const stop = new StopSignal();
-  const ending = new AbortController();
-  void stop.received.then(() => ending.abort());
+  const signal = new StopSignal().aborting();
   const closers = new Closers();
   const run: Run = {
     tracker: new OrderTracker(systemClock),
     measured: new Measurements(),
-    log: options.log === undefined ? noLog() : fileLog(options.log),
+    log: fileLog(options.log),
     boxes: [],
     seed: options.seed ?? anySeed(),
-    signal: ending.signal,
+    signal,
   };
   const done = new AbortController();
   const line = () => progressLine(run.boxes.filter((box) => box.isOnline()).length, options.boxes, run.measured);

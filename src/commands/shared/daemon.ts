@@ -1,6 +1,7 @@
 import { access, constants, rename, rm, writeFile } from 'node:fs/promises';
 import { flushCompileCache } from 'node:module';
 import { dirname } from 'node:path';
+import { Writable } from 'node:stream';
 import { systemClock, withDeadline } from '../../lib/clock.ts';
 import { ConfigError, type PayboxError, reasonOf } from '../../lib/errors.ts';
 import { createLogger, type Logger } from '../../lib/log.ts';
@@ -43,8 +44,11 @@ export class Closers {
   }
 }
 
-/** A readable log in a file, until the program ends. */
-export function fileLog(file: string): Logger {
+/** A readable log in a file, until the program ends; without a file it is discarded. */
+export function fileLog(file: string | undefined): Logger {
+  if (file === undefined) {
+    return createLogger(new Writable({ write: (_line, _encoding, done) => done() }), systemClock, 'text');
+  }
   const complain = (reason: string) => process.stderr.write(`paybox: the log cannot be written: ${reason}\n`);
   return createLogger(new LogFile(file, complain), systemClock, 'text');
 }
@@ -64,6 +68,13 @@ export class StopSignal {
       process.on('SIGINT', take);
       process.on('SIGTERM', take);
     });
+  }
+
+  /** Aborts when the signal comes. */
+  aborting(): AbortSignal {
+    const ending = new AbortController();
+    void this.received.then((signal) => ending.abort(new Error(`ended by ${signal}`)));
+    return ending.signal;
   }
 
   /** Waits for a start. A signal cuts off a start that hangs: nothing depends on it yet. */

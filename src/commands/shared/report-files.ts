@@ -6,8 +6,22 @@ import type { ReportRow } from '../../bench/reports/result.ts';
 import { tapOf } from '../../bench/reports/tap.ts';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
 
-/** Exit code of a run whose reports cannot be written. */
-const UNWRITABLE_EXIT = 2;
+/** Exit codes of a judge; `unwritable`: its reports cannot be written. */
+const EXIT = { passed: 0, failed: 1, unwritable: 2, missing: 3, interrupted: 130 } as const;
+
+/** Ends a run: writes its reports, tells its end, and sets the exit code. */
+export async function finishRun(
+  results: readonly ReportRow[],
+  options: ReportOptions,
+  run: { startedAtMs: number; progress: Progress; isInterrupted: boolean; page(): string; print?(): void },
+): Promise<void> {
+  await writeReports(results, options, run);
+  run.print?.();
+  const has = (wanted: ReportRow['outcome']) => results.some(({ outcome }) => outcome === wanted);
+  const verdict = has('failed') ? EXIT.failed : has('missing') ? EXIT.missing : EXIT.passed;
+  process.exitCode = run.isInterrupted ? EXIT.interrupted : verdict;
+  run.progress.finish(results, process.exitCode);
+}
 
 /** Where a run writes its reports. */
 export interface ReportOptions {
@@ -46,7 +60,7 @@ export async function assertWritable(option: string, file: string): Promise<void
 }
 
 /** Writes the requested reports; `page` is index.html. Throws ConfigError that names the option. */
-export async function writeReports(
+async function writeReports(
   results: readonly ReportRow[],
   { junit, tap, report }: ReportOptions,
   { startedAtMs, progress, page }: { startedAtMs: number; progress: Progress; page(): string },
@@ -60,7 +74,7 @@ export async function writeReports(
     if (tap !== undefined) await write('tap', tap, tapOf(results));
     if (report !== undefined) await write('report', join(report, 'index.html'), page());
   } catch (error) {
-    progress.finish(results, UNWRITABLE_EXIT);
+    progress.finish(results, EXIT.unwritable);
     throw error;
   }
 }
