@@ -1,8 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { Clock } from '../lib/clock.ts';
 import type { PayboxError } from '../lib/errors.ts';
-import type { Logger } from '../lib/log.ts';
-import type { Random } from '../lib/random.ts';
 import { HostResolver } from '../lib/resolver.ts';
 import { endAll, STOP_BUDGET_MS } from '../lib/shutdown.ts';
 import { Pruner } from '../store/pruner.ts';
@@ -22,6 +20,7 @@ import { cacheBacklog, createBacklog } from './callbacks/backlog.ts';
 import { CallbackDispatcher, type CallbackDispatcherDeps } from './callbacks/dispatcher.ts';
 import { Changes } from './changes.ts';
 import type { GatewayConfig } from './config.ts';
+import type { Context } from './context.ts';
 import { createDirectory } from './directory.ts';
 import { NO_FAULTS } from './fault-orders.ts';
 import type { Edges, FaultTargets } from './faults/edges.ts';
@@ -36,10 +35,7 @@ import { createReceivePayment } from './service/receive-payment.ts';
 import { Service } from './service/service.ts';
 import { TrafficLog } from './traffic-log.ts';
 
-export interface GatewayDeps {
-  clock: Clock;
-  random: Random;
-  log: Logger;
+export interface GatewayDeps extends Pick<Context, 'clock' | 'random' | 'log'> {
   /** Called once when the gateway waits because another one uses the database. */
   onStandby?: OnStandby;
 }

@@ -1,6 +1,4 @@
 import type { Clock } from '../../lib/clock.ts';
-import type { Logger } from '../../lib/log.ts';
-import type { Random } from '../../lib/random.ts';
 import {
   type AgreementKey,
   agreedSecret,
@@ -16,9 +14,8 @@ import {
 import type { BoxSecretStore } from '../../store/repositories/credentials.ts';
 import type { EnrolmentRequestRow } from '../../store/schema/tables.ts';
 import type { Store } from '../../store/store.ts';
-import type { Changes } from '../changes.ts';
 import type { GatewayConfig } from '../config.ts';
-import type { Directory } from '../directory.ts';
+import type { Context } from '../context.ts';
 import { accept, type Refusal, type Result, refuse } from '../result.ts';
 import { EnrolmentRequests, isSameRequest, type PendingRequest, REMEMBERED_MS } from './enrolment-requests.ts';
 
@@ -40,15 +37,10 @@ export interface EnrolmentView {
   replaces: boolean;
 }
 
-export interface EnrolmentsDeps {
+export interface EnrolmentsDeps extends Pick<Context, 'directory' | 'clock' | 'random' | 'log' | 'changes'> {
   config: Pick<GatewayConfig, 'enrolment'>;
-  directory: Directory;
   store: Pick<Store, 'enrolmentRequests'>;
   secrets: BoxSecretStore;
-  clock: Clock;
-  random: Random;
-  log: Logger;
-  changes: Changes;
   isOnline(terminalCode: string): boolean;
   /** Ends the session of a box whose secret is no longer valid. */
   expel(terminalCode: string, reason: string): void;

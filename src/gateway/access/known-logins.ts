@@ -1,10 +1,9 @@
 import { createHmac } from 'node:crypto';
-import type { Clock } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
-import type { Logger } from '../../lib/log.ts';
 import { type Random, systemRandom } from '../../lib/random.ts';
 import { KNOWN_LOGINS_MAX } from '../../store/repositories/credentials.ts';
 import type { Store } from '../../store/store.ts';
+import type { Context } from '../context.ts';
 
 const KEY_BYTES = 32;
 /** Interval of writes. A killed gateway forgets at most the new logins of this time. */
@@ -12,10 +11,8 @@ const WRITE_EVERY_MS = 3_000;
 /** Digests per write; one write takes a few milliseconds. */
 const WRITE_MAX = 200;
 
-interface KeeperDeps {
+interface KeeperDeps extends Pick<Context, 'clock' | 'log'> {
   store: Pick<Store, 'knownLogins' | 'setting'>;
-  clock: Clock;
-  log: Logger;
 }
 
 /**

@@ -1,15 +1,14 @@
 import { connect as connectTo, type LookupFunction, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { connect, type IClientOptions, type IPublishPacket, MqttClient } from 'mqtt';
-import { type Clock, withDeadline } from '../../lib/clock.ts';
+import { withDeadline } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
-import type { Logger } from '../../lib/log.ts';
-import type { Random } from '../../lib/random.ts';
 import type { HostResolver } from '../../lib/resolver.ts';
 import { TLS_FLOOR } from '../../lib/tls.ts';
 import { decodePresence, encode } from '../../protocol/codec.ts';
 import { type DownMessage, MESSAGE_VERSION } from '../../protocol/messages.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC, GATEWAY_RIGHTS, parseBoxTopic } from '../../protocol/topics.ts';
+import type { Context } from '../context.ts';
 import type { BoxConnection, BoxSocket, Connect } from './connection.ts';
 import type { Hub } from './hub.ts';
 import type { MessageSigner } from './message-signer.ts';
@@ -33,13 +32,10 @@ export interface BrokerAddress {
   tls?: { ca?: Buffer; cert?: Buffer; key?: Buffer } | undefined;
 }
 
-export interface BrokerConnectionDeps {
+export interface BrokerConnectionDeps extends Pick<Context, 'clock' | 'random' | 'log'> {
   hub: Pick<Hub, 'receive' | 'disconnected'>;
   connect: Connect;
   signer: MessageSigner;
-  clock: Clock;
-  random: Random;
-  log: Logger;
 }
 
 /** Why a received message is refused. */

@@ -1,11 +1,9 @@
 import { TLSSocket } from 'node:tls';
 import type { AedesOptions, AuthenticateError, Client } from 'aedes';
-import type { Logger } from '../../lib/log.ts';
-import type { Random } from '../../lib/random.ts';
 import { equalSecrets } from '../../protocol/checksum.ts';
 import { boxMayPublish, boxMaySubscribe, boxTopic } from '../../protocol/topics.ts';
 import { boxPasswordOf, type Logins } from '../access/logins.ts';
-import type { Directory } from '../directory.ts';
+import type { Context } from '../context.ts';
 import { LimitedSocket } from './packet-limit.ts';
 
 /** A QoS 2 message is stored until its handshake ends, which may never happen. */
@@ -21,12 +19,9 @@ export interface BrokerLogin {
   password: string;
 }
 
-export interface RightsDeps {
-  directory: Directory;
+export interface RightsDeps extends Pick<Context, 'directory' | 'random' | 'log'> {
   /** Shared with HTTP, so that one limit covers all wrong logins. */
   logins: Logins;
-  random: Random;
-  log: Logger;
 }
 
 /** The rights of each login at the broker (PROTOCOL.md, clauses TOP-2, TOP-3 and TOK-6). */

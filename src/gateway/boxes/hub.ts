@@ -1,14 +1,10 @@
-import { type Clock, withDeadline } from '../../lib/clock.ts';
-import type { Logger } from '../../lib/log.ts';
-import type { Random } from '../../lib/random.ts';
+import { withDeadline } from '../../lib/clock.ts';
 import type { Code } from '../../protocol/codes.ts';
 import type { DownBody, UpMessage, UpOf } from '../../protocol/messages.ts';
 import type { NewOrder, NewPush } from '../../store/repositories/orders.ts';
 import type { Notice } from '../../store/repositories/payments.ts';
-import type { Store } from '../../store/store.ts';
-import type { Changes } from '../changes.ts';
 import type { BoxConfig } from '../config.ts';
-import type { Directory } from '../directory.ts';
+import type { Context } from '../context.ts';
 import { accept, type Result, refuse } from '../result.ts';
 import type { TrafficLog } from '../traffic-log.ts';
 import { BoxQueues } from './box-queues.ts';
@@ -17,13 +13,7 @@ import type { BoxConnection } from './connection.ts';
 import { storeReport } from './reports.ts';
 import { Session, StaleSessions, sendTo } from './session.ts';
 
-export interface HubDeps {
-  directory: Directory;
-  store: Store;
-  clock: Clock;
-  random: Random;
-  log: Logger;
-  changes: Changes;
+export interface HubDeps extends Pick<Context, 'directory' | 'store' | 'clock' | 'random' | 'log' | 'changes'> {
   trafficLog: Pick<TrafficLog, 'box'>;
   confirm: 'displayed' | 'accepted';
   confirmTimeoutMs: number;

@@ -1,12 +1,8 @@
-import type { Clock } from '../../lib/clock.ts';
-import type { Logger } from '../../lib/log.ts';
-import type { Random } from '../../lib/random.ts';
 import { equalSecrets } from '../../protocol/checksum.ts';
 import { goneProofOf, type SigningKey, signingKeyOf } from '../../protocol/keys.ts';
 import type { DownMessage, Presence, UpMessage } from '../../protocol/messages.ts';
 import { GatewaySeal, type Opened, type ReadMessage, readUp, type SealRefusal } from '../../protocol/seal.ts';
-import type { Store } from '../../store/store.ts';
-import type { Directory } from '../directory.ts';
+import type { Context } from '../context.ts';
 import type { TrafficLog } from '../traffic-log.ts';
 
 /** Sessions of one box whose messages can be verified: the one in use, and those of duplicate agents. */
@@ -30,14 +26,9 @@ interface SignedSession {
   challenge: string;
 }
 
-export interface MessageSignerDeps {
+export interface MessageSignerDeps extends Pick<Context, 'directory' | 'store' | 'clock' | 'random' | 'log'> {
   /** Knows the session in use of each box. */
   hub: { session(terminalCode: string): { sessionId: string } | undefined };
-  directory: Directory;
-  store: Store;
-  clock: Clock;
-  random: Random;
-  log: Logger;
   /** Gets every message unsigned. */
   trafficLog: Pick<TrafficLog, 'message'>;
 }

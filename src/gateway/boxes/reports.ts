@@ -1,15 +1,8 @@
-import type { Clock } from '../../lib/clock.ts';
-import type { Logger } from '../../lib/log.ts';
 import type { UpMessage } from '../../protocol/messages.ts';
-import type { Store } from '../../store/store.ts';
-import type { Changes } from '../changes.ts';
+import type { Context } from '../context.ts';
 import { accept, type Result, refuse } from '../result.ts';
 
-interface Deps {
-  store: Store;
-  clock: Clock;
-  log: Logger;
-  changes: Changes;
+interface Deps extends Pick<Context, 'store' | 'clock' | 'log' | 'changes'> {
   confirm: 'displayed' | 'accepted';
 }
 

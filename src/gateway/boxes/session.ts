@@ -1,6 +1,4 @@
-import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
-import type { Random } from '../../lib/random.ts';
 import { CODES } from '../../protocol/codes.ts';
 import { BOX_UNHEARD_MAX_MS } from '../../protocol/http-api.ts';
 import {
@@ -11,6 +9,7 @@ import {
   type UpOf,
 } from '../../protocol/messages.ts';
 import type { Notice } from '../../store/repositories/payments.ts';
+import type { Context } from '../context.ts';
 import type { BoxConnection } from './connection.ts';
 
 /** Wait before an unanswered payment or withdrawal is sent again (PROTOCOL.md, clauses MSG-7 and MSG-9). */
@@ -22,10 +21,7 @@ const REFUSE_AGAIN_MS = 5_000;
 /** Refused sessions that are remembered. Beyond that, the one refused first is forgotten. */
 const REFUSED_MAX = 1_000;
 
-interface Deps {
-  clock: Clock;
-  random: Random;
-}
+type Deps = Pick<Context, 'clock' | 'random'>;
 
 /** A session of a registered box (PROTOCOL.md, clause MSG-4), and the messages that the box has not answered. */
 export class Session {

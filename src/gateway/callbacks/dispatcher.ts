@@ -1,12 +1,7 @@
-import type { Clock } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
-import type { Logger } from '../../lib/log.ts';
-import type { Random } from '../../lib/random.ts';
 import type { AfterAttempt, CallbackChoice } from '../../store/repositories/callbacks.ts';
 import type { CallbackRow } from '../../store/schema/tables.ts';
-import type { Store } from '../../store/store.ts';
-import type { Changes } from '../changes.ts';
-import type { Directory } from '../directory.ts';
+import type { Context } from '../context.ts';
 import type { Metrics } from '../metrics.ts';
 import type { TrafficLog } from '../traffic-log.ts';
 import type { Attempt, MakeAttempt, Post } from './attempt.ts';
@@ -18,13 +13,8 @@ const STORE_ERROR_WAIT_MS = 10_000;
 const RESEND_MAX = 10_000;
 const RESEND_BATCH_MAX = 100;
 
-export interface CallbackDispatcherDeps {
-  store: Store;
-  directory: Directory;
-  clock: Clock;
-  random: Random;
-  log: Logger;
-  changes: Changes;
+export interface CallbackDispatcherDeps
+  extends Pick<Context, 'store' | 'directory' | 'clock' | 'random' | 'log' | 'changes'> {
   metrics: Metrics;
   trafficLog: Pick<TrafficLog, 'callback'>;
   post: Post;

@@ -1,7 +1,6 @@
-import type { Clock } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
-import type { Logger } from '../../lib/log.ts';
 import type { Store } from '../../store/store.ts';
+import type { Context } from '../context.ts';
 
 /** Simultaneous attempts to one partner. */
 const RUNNING_MAX = 20;
@@ -10,10 +9,8 @@ const RUNNING_WITH_RETRIES_MAX = 15;
 /** Wait after an error of the store. */
 const STORE_ERROR_WAIT_MS = 10_000;
 
-export interface PartnerQueueDeps {
+export interface PartnerQueueDeps extends Pick<Context, 'clock' | 'log'> {
   store: { callbacks: Pick<Store['callbacks'], 'neverTried' | 'nextDue'> };
-  clock: Clock;
-  log: Logger;
   /** Waits before each retry, in milliseconds. */
   retryWaitsMs: readonly number[];
   /** Makes one attempt of a callback and stores its result. */

@@ -1,8 +1,7 @@
-import type { Clock } from '../../lib/clock.ts';
-import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import { seededRandom } from '../../lib/random.ts';
 import { type ActiveFaultView, type FaultName, type FaultOrder, faultKind } from '../../protocol/faults.ts';
+import type { Context } from '../context.ts';
 import { DelayQueue, type Wait } from './delay-queue.ts';
 
 /** A call, push, payment, callback or message that a fault can happen to. */
@@ -54,10 +53,7 @@ interface ActiveFault {
   over: AbortController;
 }
 
-export interface ActiveFaultsDeps {
-  clock: Clock;
-  random: Random;
-  log: Logger;
+export interface ActiveFaultsDeps extends Pick<Context, 'clock' | 'random' | 'log'> {
   /** Called when a fault begins, happens or ends. */
   changed: () => void;
 }

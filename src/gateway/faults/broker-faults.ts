@@ -1,19 +1,16 @@
 import { type Duplex, duplexPair } from 'node:stream';
-import type { Clock } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
-import type { Logger } from '../../lib/log.ts';
 import type { BrokerListener, EmbeddedBroker } from '../boxes/broker.ts';
 import type { BrokerLogin } from '../boxes/broker-rights.ts';
+import type { Context } from '../context.ts';
 import type { OrderedFault } from './active-faults.ts';
 import type { Faults } from './faults.ts';
 
 /** Wait between attempts to start when another program has taken the port. */
 const RESTART_WAIT_MS = 1_000;
 
-export interface KillableDeps {
+export interface KillableDeps extends Pick<Context, 'clock' | 'log'> {
   faults: Faults;
-  clock: Clock;
-  log: Logger;
 }
 
 /** Starts a broker that the fault broker-killed can stop. It restarts at the same port with the same logins. */

@@ -1,8 +1,8 @@
 import { reasonOf } from '../../lib/errors.ts';
-import type { Logger } from '../../lib/log.ts';
 import type { FaultName } from '../../protocol/faults.ts';
 import { type TransactionSync, transactionSync } from '../../protocol/http-api.ts';
 import type { Answer, CallbackRequest, MakeAttempt, Post } from '../callbacks/attempt.ts';
+import type { Context } from '../context.ts';
 import { parseJson } from '../decode.ts';
 import type { Directory } from '../directory.ts';
 import type { DelayedOccurrence, Subject } from './active-faults.ts';
@@ -19,11 +19,9 @@ const ANSWERS: readonly (readonly [fault: FaultName, answer: Answer])[] = [
   ['partner-shape', { status: 200, body: '{"result":"ok"}', cut: false }],
 ];
 
-export interface CallbackFaultsDeps {
+export interface CallbackFaultsDeps extends Pick<Context, 'directory' | 'log'> {
   faults: Faults;
   latePayments: LatePayments;
-  directory: Directory;
-  log: Logger;
   /** Makes one more attempt of a callback. */
   resendCallback: (callbackId: string) => Promise<unknown>;
 }

@@ -1,9 +1,5 @@
-import type { Clock } from '../../lib/clock.ts';
-import type { Logger } from '../../lib/log.ts';
-import type { Random } from '../../lib/random.ts';
-import type { Changes } from '../changes.ts';
 import type { GatewayConfig } from '../config.ts';
-import type { Directory } from '../directory.ts';
+import type { Context } from '../context.ts';
 import { startKillable } from './broker-faults.ts';
 import { withCallbackFaults } from './callback-faults.ts';
 import { SettableClock, skewByFault } from './clock-faults.ts';
@@ -14,15 +10,10 @@ import { LatePayments, withPaymentFaults } from './payment-faults.ts';
 import { withOfflineFault } from './push-faults.ts';
 import { ExpirableTokens, serviceFaults } from './service-faults.ts';
 
-export interface FaultInjectionDeps {
+export interface FaultInjectionDeps extends Pick<Context, 'directory' | 'changes' | 'clock' | 'random' | 'log'> {
   /** Read at each call, because it is set after the gateway is composed. */
   targets: FaultTargets;
   config: Pick<GatewayConfig, 'mqtt' | 'confirmTimeoutMs' | 'partners'>;
-  directory: Directory;
-  changes: Changes;
-  clock: Clock;
-  random: Random;
-  log: Logger;
 }
 
 /** The edges of a sandbox, with faults (PROTOCOL.md, clause FLT). */

@@ -1,6 +1,3 @@
-import type { Clock } from '../../lib/clock.ts';
-import type { Logger } from '../../lib/log.ts';
-import type { Random } from '../../lib/random.ts';
 import { seededRandom } from '../../lib/random.ts';
 import {
   ACTIVE_FAULTS_MAX,
@@ -13,8 +10,7 @@ import {
   MAGIC_PREFIX,
   magicContent,
 } from '../../protocol/faults.ts';
-import type { Changes } from '../changes.ts';
-import type { Directory } from '../directory.ts';
+import type { Context } from '../context.ts';
 import type { FaultOrders, OfferedFault } from '../fault-orders.ts';
 import { accept, type Result, refuse } from '../result.ts';
 import {
@@ -32,12 +28,7 @@ export interface Effect {
   begin(ordered: OrderedFault): void;
 }
 
-export interface FaultsDeps {
-  directory: Directory;
-  clock: Clock;
-  random: Random;
-  log: Logger;
-  changes: Changes;
+export interface FaultsDeps extends Pick<Context, 'directory' | 'clock' | 'random' | 'log' | 'changes'> {
   /** If there are several, no partner may order a fault that affects all of them. */
   partners: readonly unknown[];
 }

@@ -1,10 +1,9 @@
 import { reasonOf } from '../../lib/errors.ts';
-import type { Logger } from '../../lib/log.ts';
-import type { Random } from '../../lib/random.ts';
 import type { FaultName } from '../../protocol/faults.ts';
 import type { DownMessage, DownOf } from '../../protocol/messages.ts';
 import { decodeVietQr, encodeVietQr, type VietQr } from '../../protocol/vietqr.ts';
 import type { BoxConnection } from '../boxes/connection.ts';
+import type { Context } from '../context.ts';
 import { refuse } from '../result.ts';
 import type { PushHub } from '../service/service.ts';
 import type { DelayedOccurrence } from './active-faults.ts';
@@ -25,10 +24,8 @@ const QR_CHANGES: readonly (readonly [fault: FaultName, change: (qr: VietQr) => 
 /** Deadlines that a swapped push waits for the next message. Its withdrawal comes earlier. */
 const SWAPPED_DEADLINES = 2;
 
-export interface PushFaultsDeps {
+export interface PushFaultsDeps extends Pick<Context, 'random' | 'log'> {
   faults: Faults;
-  random: Random;
-  log: Logger;
   /** Time that a push waits for its confirmation, in milliseconds. */
   confirmTimeoutMs: number;
   /** Pays the order of a push. */

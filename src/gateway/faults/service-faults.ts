@@ -1,10 +1,9 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { Logger } from '../../lib/log.ts';
 import { PATHS } from '../../protocol/http-api.ts';
 import { answerRefusal, bearerToken, pathOf } from '../access/requests.ts';
 import type { Tokens } from '../access/tokens.ts';
+import type { Context } from '../context.ts';
 import { isObject, parseJson } from '../decode.ts';
-import type { Directory } from '../directory.ts';
 import type { Subject } from './active-faults.ts';
 import type { Faults } from './faults.ts';
 
@@ -29,11 +28,9 @@ export class ExpirableTokens {
   }
 }
 
-export interface ServiceFaultsDeps {
+export interface ServiceFaultsDeps extends Pick<Context, 'directory' | 'log'> {
   faults: Faults;
-  directory: Directory;
   expirable: ExpirableTokens;
-  log: Logger;
 }
 
 /** Makes calls of logged-in partners fail, before they change anything (PROTOCOL.md, clause FLT-5). */

@@ -10,11 +10,10 @@ import { answerRefusal, listQuery, logRefusal, openStream, ROWS_MAX } from '../a
 import type { Hub } from '../boxes/hub.ts';
 import type { MessageSigner } from '../boxes/message-signer.ts';
 import type { Changes } from '../changes.ts';
-import type { GatewayConfig } from '../config.ts';
+import type { Context } from '../context.ts';
 import type { FaultOrders } from '../fault-orders.ts';
 import type { Result } from '../result.ts';
 import type { Service } from '../service/service.ts';
-import type { TrafficLog } from '../traffic-log.ts';
 import { requireAdmin } from './admin.ts';
 import { type CallbackRoutesDeps, callbackRoutes } from './callback-routes.ts';
 import { faultRoutes } from './fault-routes.ts';
@@ -27,15 +26,13 @@ const DEMO_PASSWORD = 'demo-secret';
 /** A backup may be large, and its reader slow. */
 const DOWNLOAD_TIMEOUT_MS = 600_000;
 
-export interface AdminRoutesDeps extends Omit<CallbackRoutesDeps, 'views'> {
-  config: GatewayConfig;
+export interface AdminRoutesDeps
+  extends Omit<CallbackRoutesDeps, 'views'>,
+    Pick<Context, 'config' | 'changes' | 'clock' | 'trafficLog'> {
   service: Service;
   signer: Pick<MessageSigner, 'kid' | 'rotate'>;
   logins: Logins;
-  changes: Changes;
-  clock: Clock;
   hub: Hub;
-  trafficLog: TrafficLog;
   faults: FaultOrders;
   baseUrl: () => string;
 }

@@ -1,8 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
-import type { Logger } from '../../lib/log.ts';
-import type { Random } from '../../lib/random.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import { BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER, BOX_SILENCE_MAX_MS } from '../../protocol/http-api.ts';
 import { boxPasswordOf, type Logins } from '../access/logins.ts';
@@ -10,22 +8,18 @@ import { answerRefusal, basicCredentials, isLoggedIn, openStream } from '../acce
 import { type BoxConnection, type Connect, connectionToEvict } from '../boxes/connection.ts';
 import type { Hub } from '../boxes/hub.ts';
 import type { MessageSigner } from '../boxes/message-signer.ts';
-import type { Directory } from '../directory.ts';
+import type { Context } from '../context.ts';
 
 /** Open streams of one box: the one in use and others not yet ended. One more ends one that is not in use. */
 const STREAMS_PER_BOX_MAX = 4;
 
 const sessionHeader = z.uuid();
 
-export interface BoxRoutesDeps {
+export interface BoxRoutesDeps extends Pick<Context, 'directory' | 'clock' | 'random' | 'log'> {
   hub: Pick<Hub, 'session' | 'receive' | 'disconnected'>;
   connect: Connect;
   signer: MessageSigner;
-  directory: Directory;
   logins: Logins;
-  clock: Clock;
-  random: Random;
-  log: Logger;
 }
 
 /** The stream of one session of a box. */

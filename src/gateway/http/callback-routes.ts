@@ -1,12 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import type { Logger } from '../../lib/log.ts';
 import { issuesOf } from '../../protocol/codec.ts';
-import type { Store } from '../../store/store.ts';
 import { answerRefusal, listQuery, readBody } from '../access/requests.ts';
 import type { BacklogReader } from '../callbacks/backlog.ts';
 import type { CallbackDispatcher } from '../callbacks/dispatcher.ts';
-import type { Directory } from '../directory.ts';
+import type { Context } from '../context.ts';
 import type { Views } from './views.ts';
 
 const CHOICE_BYTES_MAX = 4_096;
@@ -23,13 +21,10 @@ const choice = z.strictObject({
   status: z.enum(['failed', 'pending']).default('failed'),
 });
 
-export interface CallbackRoutesDeps {
-  store: Store;
+export interface CallbackRoutesDeps extends Pick<Context, 'store' | 'directory' | 'log'> {
   dispatcher: CallbackDispatcher;
   views: Views;
   backlog: BacklogReader;
-  directory: Directory;
-  log: Logger;
 }
 
 /** Routes of callbacks, below `/_mock` (PROTOCOL.md, clause SYN-5). */

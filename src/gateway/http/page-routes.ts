@@ -1,10 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { PAGE_POLICY } from '../../lib/http-server.ts';
-import type { Logger } from '../../lib/log.ts';
-import type { Store } from '../../store/store.ts';
 import { answerRefusal } from '../access/requests.ts';
 import type { BacklogReader } from '../callbacks/backlog.ts';
+import type { Context } from '../context.ts';
 import type { Health } from '../health.ts';
 import type { Metrics } from '../metrics.ts';
 import { openApi } from './openapi.ts';
@@ -27,12 +26,10 @@ const ASSETS: Record<string, URL> = {
 };
 const QR_SVG_WIDTH_PX = 480;
 
-export interface PageRoutesDeps {
-  store: Store;
+export interface PageRoutesDeps extends Pick<Context, 'store' | 'log'> {
   metrics: Metrics;
   health: Health;
   backlog: BacklogReader;
-  log: Logger;
   basePath: string;
 }
 

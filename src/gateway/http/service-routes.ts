@@ -1,7 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
-import type { Clock } from '../../lib/clock.ts';
-import type { Logger } from '../../lib/log.ts';
 import {
   generateRequest,
   PATHS,
@@ -14,20 +12,17 @@ import type { Logins } from '../access/logins.ts';
 import { answerRefusal, basicCredentials, bearerToken, isLoggedIn, readBody } from '../access/requests.ts';
 import { TOKEN_SECONDS, type Tokens } from '../access/tokens.ts';
 import type { PartnerConfig } from '../config.ts';
-import type { Directory } from '../directory.ts';
+import type { Context } from '../context.ts';
 import type { Result } from '../result.ts';
 import type { Service } from '../service/service.ts';
 import type { TrafficLog } from '../traffic-log.ts';
 import { logCalls } from './traffic-routes.ts';
 
-export interface ServiceRoutesDeps {
-  clock: Clock;
+export interface ServiceRoutesDeps extends Pick<Context, 'clock' | 'directory' | 'log'> {
   service: Service;
-  directory: Directory;
   tokens: Tokens;
   logins: Logins;
   trafficLog: Pick<TrafficLog, 'call'>;
-  log: Logger;
   /** Address under which a caller reached the gateway. */
   originOf: (request: FastifyRequest) => string;
 }

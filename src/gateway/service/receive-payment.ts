@@ -1,10 +1,5 @@
-import type { Clock } from '../../lib/clock.ts';
-import type { Logger } from '../../lib/log.ts';
-import type { Random } from '../../lib/random.ts';
 import type { Notice, PaymentDetails } from '../../store/repositories/payments.ts';
-import type { Store } from '../../store/store.ts';
-import type { Changes } from '../changes.ts';
-import type { Directory } from '../directory.ts';
+import type { Context } from '../context.ts';
 import { paymentEffects } from './payment-effects.ts';
 
 /** Money that arrives at an account. It pays the order that fits, or the order with this id. */
@@ -20,9 +15,8 @@ export interface IncomingMoney {
  */
 export type ReceivePayment = (incoming: IncomingMoney) => Promise<string>;
 
-export interface ReceivePaymentDeps {
-  directory: Directory;
-  store: Store;
+export interface ReceivePaymentDeps
+  extends Pick<Context, 'directory' | 'store' | 'changes' | 'clock' | 'random' | 'log'> {
   hub: {
     /** undefined for a box that is not connected. */
     session(terminalCode: string): object | undefined;
@@ -34,10 +28,6 @@ export interface ReceivePaymentDeps {
     /** Makes the dispatcher send the due callbacks of a partner. */
     wake(partner: string): void;
   };
-  changes: Changes;
-  clock: Clock;
-  random: Random;
-  log: Logger;
 }
 
 export function createReceivePayment(deps: ReceivePaymentDeps): ReceivePayment {

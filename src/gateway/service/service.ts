@@ -1,14 +1,9 @@
-import type { Clock } from '../../lib/clock.ts';
-import type { Logger } from '../../lib/log.ts';
-import type { Random } from '../../lib/random.ts';
 import type { GenerateResponse } from '../../protocol/http-api.ts';
 import type { DownBody } from '../../protocol/messages.ts';
 import type { NewOrder, NewPush } from '../../store/repositories/orders.ts';
 import type { PaymentDetails } from '../../store/repositories/payments.ts';
-import type { Store } from '../../store/store.ts';
-import type { Changes } from '../changes.ts';
-import type { GatewayConfig, PartnerConfig } from '../config.ts';
-import type { Directory } from '../directory.ts';
+import type { PartnerConfig } from '../config.ts';
+import type { Context } from '../context.ts';
 import type { Metrics } from '../metrics.ts';
 import { accept, type Result, refuse } from '../result.ts';
 import { generate } from './generate.ts';
@@ -27,17 +22,11 @@ export interface PushHub {
 /** A push to a box, without the fields that its session adds. */
 export type ShowBody = Omit<Extract<DownBody, { type: 'show' }>, 'sessionMs'>;
 
-export interface ServiceDeps {
-  config: GatewayConfig;
-  directory: Directory;
-  store: Store;
+export interface ServiceDeps
+  extends Pick<Context, 'config' | 'directory' | 'store' | 'changes' | 'clock' | 'random' | 'log'> {
   hub: PushHub;
   pay: ReceivePayment;
-  changes: Changes;
   metrics: Metrics;
-  clock: Clock;
-  random: Random;
-  log: Logger;
 }
 
 /** The calls of partners, and actions of admins in the console. A refused one changes nothing. */
