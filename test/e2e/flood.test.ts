@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { push, qrFor, SEND_QR, testGateway } from '../gateway/harness.ts';
+import { qrFor, testGateway } from '../gateway/harness.ts';
 import { PUSHES_PER_SECOND, problemsOf, run, summaryOf } from '../soak/flood.ts';
 import { keptBytes } from '../support/memory.ts';
 import { eventually } from '../support/net.ts';
@@ -35,7 +35,7 @@ describe('a gateway under a flood', () => {
     const box = await startBox({ transport: 'mqtt', url: gateway.mqttUrl });
     await eventually('online', () => isReady(box), 60_000);
     const qrCode = qrFor();
-    const send = async (orderId: string) => (await gateway.post(SEND_QR, push({ orderId, qrCode }))).body;
+    const send = async (orderId: string) => (await gateway.sendQr({ orderId, qrCode })).body;
     expect(await send('FIRST')).toEqual({ status: 'SUCCESS', message: '' });
     const beforeBytes = keptBytes();
     const answers: Record<string, number> = {};

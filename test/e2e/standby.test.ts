@@ -3,7 +3,8 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ACCOUNT, partnerServer, processed, TEST_CALLBACK, testCallback } from '../gateway/harness.ts';
-import { keptLog, opened, order } from '../store/rows.ts';
+import { opened, order } from '../store/rows.ts';
+import { keptLog } from '../support/kept-log.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { paybox, programsIn, type Running, readyFile } from '../support/processes.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
@@ -207,7 +208,7 @@ describe.skipIf(missing)(
       expect(String(await first.superseded)).toContain('has taken over');
       await taken.close();
       await expect(first.orders.add(order('d'))).rejects.toThrow('has taken over');
-      expect(lines.join('')).not.toContain(server().password);
+      expect(JSON.stringify(lines)).not.toContain(server().password);
       const rows = await server().run(given.databaseUrl, 'select id from orders order by id');
       expect(rows).toEqual([{ id: 'a' }, { id: 'b' }]);
     });

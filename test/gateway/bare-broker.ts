@@ -1,30 +1,23 @@
-import { Writable } from 'node:stream';
 import { onTestFinished } from 'vitest';
 import { Logins } from '../../src/gateway/access/logins.ts';
 import { startBroker } from '../../src/gateway/boxes/broker.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { createDirectory } from '../../src/gateway/directory.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
+import { keptLog } from '../support/kept-log.ts';
 import { ACCOUNT, BOXES, OTHER_ACCOUNT } from './harness.ts';
 
 /** The embedded broker without a gateway, with its own limit of connections or another, until the test ends. */
 export async function bareBroker(connectionsMax?: number) {
-  const lines: string[] = [];
-  const out = new Writable({
-    write: (chunk, _encoding, done) => {
-      lines.push(String(chunk));
-      done();
-    },
-  });
+  const { log, lines } = keptLog();
   const config = parseGatewayConfig({ dataDir: 'none', accounts: [ACCOUNT, OTHER_ACCOUNT], boxes: BOXES }, 'test');
   const broker = await startBroker(
     { host: '127.0.0.1', port: 0 },
     {
       directory: createDirectory(config),
       random: systemRandom,
-      log: createLogger(out, systemClock, 'json'),
+      log,
       logins: new Logins(systemClock),
       sessionInUse: () => undefined,
       connectionsMax,
@@ -32,5 +25,5 @@ export async function bareBroker(connectionsMax?: number) {
     },
   );
   onTestFinished(() => broker.close());
-  return { broker, events: () => lines };
+  return { broker, lines };
 }

@@ -10,7 +10,7 @@ import { connectFakeBox, type FakeBoxIdentity } from '../support/fake-box.ts';
 import { keptBytes } from '../support/memory.ts';
 import { eventually } from '../support/net.ts';
 import { bareBroker } from './bare-broker.ts';
-import { BOX1, BOX2, push, SEND_QR, type TestGateway, testGateway } from './harness.ts';
+import { BOX1, BOX2, type TestGateway, testGateway } from './harness.ts';
 import { loginAs } from './mqtt-login.ts';
 
 const CONNECTIONS = 25;
@@ -19,7 +19,6 @@ const UNFINISHED = 999;
 const KEPT_BYTES_MAX = 100_000_000;
 const PAYLOAD = Buffer.alloc(16_000, 'x');
 const up = boxTopic(BOX1.terminalCode, 'up');
-const logged = (gateway: TestGateway, event: string) => gateway.log.filter((it) => it.event === event);
 const portOf = ({ mqttUrl }: TestGateway) => Number(new URL(mqttUrl ?? '').port);
 
 /** Logs in over a bare socket, and publishes what is never finished; whether the broker has ended it. */
@@ -59,12 +58,12 @@ describe('the embedded broker, of one box', () => {
     const floods = Array.from({ length: CONNECTIONS }, () => floodOfQos2(gateway));
     await eventually('each to be ended', () => floods.every((it) => it.isEnded()), 60_000);
     expect(floods.flatMap((it) => it.answers)).not.toContain('pubrec');
-    expect(logged(gateway, 'mqtt-publish-refused').map((it) => it.reason)).toContain('QoS 2');
+    expect(gateway.logged('mqtt-publish-refused').map((it) => it.reason)).toContain('QoS 2');
     const keptMb = Math.round((keptBytes() - beforeBytes) / 1e6);
     process.stdout.write(`${CONNECTIONS} × ${UNFINISHED} unfinished publishes: ${keptMb} MB kept\n`);
     expect(keptMb).toBeLessThan(KEPT_BYTES_MAX / 1e6);
     const { terminalCode, serialNumber } = BOX2;
-    expect((await gateway.post(SEND_QR, push({ terminalCode, serialNumber }))).body.status).toBe('SUCCESS');
+    expect((await gateway.sendQr({ terminalCode, serialNumber })).body.status).toBe('SUCCESS');
     expect(box.of('show')).toHaveLength(1);
   });
 
@@ -83,10 +82,10 @@ describe('the embedded broker, of one box', () => {
     const logins: Awaited<ReturnType<typeof loginAs>>[] = [];
     for (let n = 0; n < 30; n += 1) logins.push(await loginAs(gateway, BOX1, { will }));
     await eventually('all but seven to be ended', () => logins.filter((it) => it.client.connected).length === 7);
-    expect((await gateway.post(SEND_QR, push())).body.status).toBe('SUCCESS');
+    expect((await gateway.sendQr()).body.status).toBe('SUCCESS');
     expect(box.of('show')).toHaveLength(1);
-    expect(logged(gateway, 'box-offline')).toEqual([]);
-    expect(logged(gateway, 'mqtt-connection-ended')).toHaveLength(23);
+    expect(gateway.logged('box-offline')).toEqual([]);
+    expect(gateway.logged('mqtt-connection-ended')).toHaveLength(23);
   });
 
   it('TOP-6 THR-18 ends those of the address that has most: a box that comes from another one gets in', async () => {
@@ -137,7 +136,7 @@ describe('guesses at the login of a box over MQTT', () => {
     expect(await codeOf(connectFrom(gateway, '127.0.0.2', BOX1))).toBe(3);
     expect(await codeOf(connectFrom(gateway, '127.0.0.2', BOX2))).toBe(0);
     expect(await codeOf(connectFrom(gateway, '127.0.0.3', BOX1))).toBe(0);
-    expect(logged(gateway, 'mqtt-login-refused').at(-1)).toMatchObject({ reason: 'too many wrong logins' });
+    expect(gateway.logged('mqtt-login-refused').at(-1)).toMatchObject({ reason: 'too many wrong logins' });
     await clock.advance(2_000);
     expect(await codeOf(connectFrom(gateway, '127.0.0.2', wrong))).toBe(4);
   });

@@ -5,15 +5,11 @@ import { eventually } from '../support/net.ts';
 import {
   ACCOUNT,
   FOREIGN_ACCOUNT,
-  GENERATE,
-  order,
   type PartnerCall,
   partnerServer,
   processed,
   status,
-  TEST_CALLBACK,
   type TestGateway,
-  testCallback,
   testGateway,
 } from './harness.ts';
 
@@ -55,7 +51,7 @@ async function paidGateway(
   const partner = await partnerServer(...replies);
   const callback = { url: partner.url, ...(auth === undefined ? {} : { auth: auth(partner.origin) }) };
   const gateway = await testGateway({ clock, callback, config: { mqtt: null, ...config } });
-  const paid = await gateway.post(TEST_CALLBACK, testCallback());
+  const paid = await gateway.testCallback();
   expect(paid).toMatchObject({ status: 200, body: { status: 'SUCCESS' } });
   await clock.advance(0);
   return { clock, gateway, partner, transactionId: String(paid.body.message) };
@@ -70,9 +66,9 @@ describe('SYN', () => {
     const partner = await partnerServer(processed);
     const gateway = await testGateway({ clock, callback: { url: partner.url }, config: { mqtt: null } });
     const names = { terminalCode: 'VVB000002', subTerminalCode: 'sub', serviceCode: 'svc', sign: 's1', urlLink: 'u' };
-    await gateway.post(GENERATE, order(names));
+    await gateway.generate(names);
     const paidAtMs = clock.wallMs();
-    const { body } = await gateway.post(TEST_CALLBACK, testCallback());
+    const { body } = await gateway.testCallback();
     await clock.advance(0);
     await afterAttempts(gateway, 1);
     const [call] = partner.calls;
@@ -190,7 +186,7 @@ describe('SYN', () => {
     };
     const partner = await partnerServer(status(500), processed);
     const gateway = await testGateway({ clock: set, callback: { url: partner.url }, config: { mqtt: null } });
-    await gateway.post(TEST_CALLBACK, testCallback());
+    await gateway.testCallback();
     await clock.advance(0);
     await afterAttempts(gateway, 1);
     await eventually('the first wait', () => clock.sleeping().includes(1000));
@@ -213,7 +209,7 @@ describe('SYN', () => {
     const clock = new VirtualClock();
     const callback = { url: 'http://127.0.0.1:1/hook' };
     const gateway = await testGateway({ clock, callback, config: { mqtt: null } });
-    await gateway.post(TEST_CALLBACK, testCallback());
+    await gateway.testCallback();
     await clock.advance(0);
     const { status: state, attempts } = await afterAttempts(gateway, 1);
     expect([state, attempts[0]?.error]).toEqual(['pending', expect.stringContaining('ECONNREFUSED')]);
@@ -228,10 +224,10 @@ describe('SYN with a dead partner', () => {
     const partner = await partnerServer(answer);
     const gateway = await testGateway({ clock, callback: { url: partner.url }, config: { mqtt: null } });
     for (let i = 0; i < 20; i += 1) {
-      await Promise.all(Array.from({ length: 26 }, () => gateway.post(TEST_CALLBACK, testCallback())));
+      await Promise.all(Array.from({ length: 26 }, () => gateway.testCallback()));
     }
-    await eventually('520 failed attempts', () => gateway.log.filter((it) => it.event === 'callback').length >= 520);
-    await gateway.post(TEST_CALLBACK, testCallback({ content: 'LIVE' }));
+    await eventually('520 failed attempts', () => gateway.logged('callback').length >= 520);
+    await gateway.testCallback({ content: 'LIVE' });
     await eventually('the live one', () => partner.calls.some((it) => it.body.includes('LIVE')));
     expect(partner.calls).toHaveLength(521);
   });
@@ -251,11 +247,11 @@ describe('SYN with a partner that does not answer', () => {
       },
     ];
     const gateway = await testGateway({ clock, config: { mqtt: null, partners } });
-    for (let i = 0; i < 45; i += 1) await gateway.post(TEST_CALLBACK, testCallback());
+    for (let i = 0; i < 45; i += 1) await gateway.testCallback();
     await eventually('the attempts to the dead one', () => dead.calls.length === 20);
     const authorization = `Bearer ${await gateway.token('other')}`;
     const { bankAccount } = FOREIGN_ACCOUNT;
-    await gateway.post(TEST_CALLBACK, testCallback({ bankAccount }), { authorization });
+    await gateway.testCallback({ bankAccount }, { authorization });
     await eventually('delivered', async () => (await newest(gateway)).status === 'delivered');
     expect([dead.calls.length, live.calls.length]).toEqual([20, 1]);
 
@@ -300,7 +296,7 @@ describe('SYN by hand', () => {
     response.end('{}');
     await resent;
     // What is told of another payment is told after it.
-    await gateway.post(TEST_CALLBACK, testCallback());
+    await gateway.testCallback();
     await eventually('the next callback', () => partner.calls.some((it) => !it.body.includes(transactionId)));
     expect(partner.calls.map((it) => it.body.includes(transactionId))).toEqual([true, true, false]);
   });

@@ -4,7 +4,7 @@ import { BOX_REFUSALS } from '../../src/protocol/codes.ts';
 import type { DownOf } from '../../src/protocol/messages.ts';
 import { connectFakeBox, type FakeBoxOptions } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
-import { type Answer, BOX1, BOX2, push, SEND_QR, type TestGateway, type TestOptions, testGateway } from './harness.ts';
+import { type Answer, BOX1, BOX2, type TestGateway, type TestOptions, testGateway } from './harness.ts';
 
 const DEADLINE_MS = 5000;
 const LIFETIME_MS = 300_000;
@@ -24,7 +24,7 @@ async function gatewayWithBox(change: Partial<FakeBoxOptions> = {}, options: Tes
 /** Sends a push that nothing answers yet. */
 function pushTo(gateway: TestGateway, change: Record<string, unknown> = {}) {
   const state: { answer: Answer | undefined } = { answer: undefined };
-  const answered = gateway.post(SEND_QR, push(change)).then((answer) => {
+  const answered = gateway.sendQr(change).then((answer) => {
     state.answer = answer;
     return answer;
   });
@@ -41,8 +41,7 @@ async function newestOrder(gateway: TestGateway) {
   return { status, failure, shownOn, pushes: (pushes as { status: string }[]).map((it) => it.status) };
 }
 
-const ignoredReports = (gateway: TestGateway) =>
-  gateway.log.filter((it) => it.event === 'report-ignored').map((it) => it.type);
+const ignoredReports = (gateway: TestGateway) => gateway.logged('report-ignored').map((it) => it.type);
 
 describe.each(['mqtt', 'http'] as const)('a push over %s', (transport) => {
   it('SND-3 is answered with SUCCESS once the QR is on the screen, not when it is on the disk', async () => {
@@ -102,8 +101,10 @@ describe.each(['mqtt', 'http'] as const)('a push over %s', (transport) => {
     const onShow: FakeBoxOptions['onShow'] = (box, { pushId }) =>
       box.send({ type: 'rejected', pushId, code, reason: 'as the test says' });
     const { gateway } = await gatewayWithBox({ transport, onShow });
-    expect(told(await gateway.post(SEND_QR, push()))).toEqual(failed(code));
-    expect(await newestOrder(gateway)).toMatchObject({ status: 'failed', failure: code, pushes: ['failed'] });
+    expect(told(await gateway.sendQr())).toEqual(failed(code));
+    expect(gateway.refusals()).toEqual([code]);
+    const order = { status: 'failed', failure: code, shownOn: null, pushes: ['failed'] };
+    expect(await newestOrder(gateway)).toEqual(order);
   });
 });
 
@@ -121,7 +122,7 @@ describe('SND', () => {
 
   it('SND-3 SND-8 an answered push is replaced on the screen without a change to its answer', async () => {
     const { gateway, box } = await gatewayWithBox({ onShow: (it, show) => it.shown(show) });
-    expect(told(await gateway.post(SEND_QR, push()))).toEqual([200, SUCCESS]);
+    expect(told(await gateway.sendQr())).toEqual([200, SUCCESS]);
     const { pushId, orderId } = await box.next('show');
     await box.send({ type: 'ended', pushId, orderId, how: 'replaced' }, pushId);
     expect((await box.next('ack')).reportIds).toEqual([pushId]);
@@ -174,13 +175,12 @@ describe('SND', () => {
     await box.next('ack');
     await clock.advance(LIFETIME_MS);
     expect(box.of('withdraw')).toHaveLength(2);
-    expect(gateway.log.filter((it) => it.event === 'report-ignored')).toHaveLength(1);
+    expect(gateway.logged('report-ignored')).toHaveLength(1);
   });
 
   it('SND-9 SND-3 is a new push once its lifetime is over, although a box that cannot be heard has not said so', async () => {
     const { clock, gateway, box } = await gatewayWithBox({ onShow: (it, show) => it.shown(show) });
-    const repeat = async () =>
-      told(await gateway.post(SEND_QR, push(), { authorization: `Bearer ${await gateway.token()}` }));
+    const repeat = async () => told(await gateway.sendQr({}, { authorization: `Bearer ${await gateway.token()}` }));
     expect(await repeat()).toEqual([200, SUCCESS]);
     await clock.advance(LIFETIME_MS - 1);
     expect(await repeat()).toEqual([200, SUCCESS]);
@@ -204,7 +204,7 @@ describe('SND', () => {
 
   it('SND-5 is answered at once when the box is not connected, and nothing is kept', async () => {
     const gateway = await testGateway({ clock: new VirtualClock() });
-    expect(told(await gateway.post(SEND_QR, push()))).toEqual(failed('BOX_OFFLINE'));
+    expect(told(await gateway.sendQr())).toEqual(failed('BOX_OFFLINE'));
     expect(await gateway.mock('/orders')).toEqual([]);
   });
 

@@ -12,9 +12,7 @@ import {
   partnerServer,
   processed,
   status,
-  TEST_CALLBACK,
   type TestGateway,
-  testCallback,
   testGateway,
 } from './harness.ts';
 
@@ -51,7 +49,7 @@ async function twoPartners(config: object = { callbackRetryWaitsMs: [], callback
   const pay = async (count: number, partner = 'demo') => {
     const change = partner === 'demo' ? {} : { bankAccount: FOREIGN_ACCOUNT.bankAccount };
     const headers = partner === 'demo' ? {} : { authorization };
-    for (let i = 0; i < count; i += 1) await gateway.post(TEST_CALLBACK, testCallback(change), headers);
+    for (let i = 0; i < count; i += 1) await gateway.testCallback(change, headers);
   };
   return { clock, gateway, demo, other, pay };
 }
@@ -207,7 +205,7 @@ describe('dead letters', () => {
     await pay(1);
     await clock.advance(60_000);
     await pay(1, 'other');
-    await eventually('the attempts', () => gateway.log.filter((it) => it.event === 'callback').length === 4);
+    await eventually('the attempts', () => gateway.logged('callback').length === 4);
     await clock.advance(30_000);
     const told = { waiting: 2, failed: 2, oldestWaitingSeconds: 90 };
     const health = await fetch(`${gateway.origin}/healthz`);
@@ -228,7 +226,7 @@ describe('a payment that fits no order', () => {
   it('CBK-7 tells which boxes of its account have not reported it, since when, and whether they are there', async () => {
     const gateway = await testGateway({ callback: { url: 'http://127.0.0.1:1/' } });
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
-    await gateway.post(TEST_CALLBACK, testCallback({ content: 'NO ORDER' }));
+    await gateway.testCallback({ content: 'NO ORDER' });
     await eventually('the payment', () => box.received.some((it) => it.type === 'payment'));
     const payment = async () => {
       const [newest] = await gateway.mock<{ boxes: Record<string, unknown>[] }[]>('/payments');

@@ -8,7 +8,7 @@ import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { ConfigError } from '../../src/lib/errors.ts';
 import { webhookProblem } from '../../src/protocol/webhook.ts';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
-import { TEST_CALLBACK, testCallback, testGateway } from './harness.ts';
+import { testGateway } from './harness.ts';
 
 const OWN_PORT = 8800;
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
@@ -179,7 +179,7 @@ describe('a callback does not go to', () => {
     const config = { mqtt: null, callbackRetryWaitsMs: [0, 0, 60_000] };
     const options = { dataDir, callback: { url: `http://127.0.0.1:${port}/_mock/orders/DH001/pay` } };
     const first = await testGateway({ ...options, config: { ...config, callbackRetryWaitsMs: [60_000, 60_000] } });
-    await first.post(TEST_CALLBACK, testCallback());
+    await first.testCallback();
     const attempts = (gateway: typeof first, count: number) =>
       eventually(`${count} attempts`, async () => {
         const [it] = await gateway.mock<{ attempts: { error: string | null }[] }[]>('/callbacks');
@@ -203,7 +203,7 @@ describe('a callback is signed', () => {
     const { port, seen } = await partner(500);
     const callback = { url: `http://127.0.0.1:${port}/`, auth: { kind: 'bearer', token: 'b' }, signingSecret: SECRET };
     const gateway = await testGateway({ callback, config: { mqtt: null, callbackRetryWaitsMs: [1100] } });
-    await gateway.post(TEST_CALLBACK, testCallback());
+    await gateway.testCallback();
     await eventually('two attempts', () => seen.length === 2);
     for (const { headers, body, atMs } of seen) {
       expect(webhookProblem(SECRET, headers, body, atMs)).toBeUndefined();
@@ -223,7 +223,7 @@ describe('a callback is signed', () => {
   it('SYN-8 where it is configured only', async () => {
     const { port, seen } = await partner();
     const gateway = await testGateway({ callback: { url: `http://127.0.0.1:${port}/` }, config: { mqtt: null } });
-    await gateway.post(TEST_CALLBACK, testCallback());
+    await gateway.testCallback();
     await eventually('the callback', () => seen.length === 1);
     expect(Object.keys(seen[0]?.headers ?? {}).filter((it) => it.startsWith('webhook'))).toEqual([]);
   });

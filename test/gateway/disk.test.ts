@@ -5,19 +5,7 @@ import { openStore } from '../../src/store/store.ts';
 import { memoryDisk, withoutDisks } from '../support/disk.ts';
 import { connectFakeBox, type FakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
-import {
-  type Answer,
-  BOX1,
-  kept,
-  partnerServer,
-  processed,
-  push,
-  SEND_QR,
-  TEST_CALLBACK,
-  type TestGateway,
-  testCallback,
-  testGateway,
-} from './harness.ts';
+import { type Answer, BOX1, kept, partnerServer, processed, type TestGateway, testGateway } from './harness.ts';
 
 const { missing, note } = withoutDisks('memory');
 
@@ -43,7 +31,7 @@ describe('a gateway whose disk is full', () => {
       return box.shown(show);
     };
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt', onShow });
-    expect(await gateway.post(SEND_QR, push())).toMatchObject(FAULT);
+    expect(await gateway.sendQr()).toMatchObject(FAULT);
     const { pushId } = await box.next('show');
     expect(await box.next('withdraw')).toMatchObject({ pushId, why: 'timeout' });
   });
@@ -55,28 +43,28 @@ describe('a gateway whose disk is full', () => {
       const partner = await partnerServer(processed);
       const gateway = await testGateway({ dataDir: disk.folder, callback: { url: partner.url } });
       const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
-      const before = idOf(await gateway.post(TEST_CALLBACK, testCallback()));
+      const before = idOf(await gateway.testCallback());
       expect((await box.next('payment')).transactionId).toBe(before);
       await delivered(gateway, 1);
 
       disk.fill();
       const state = await kept(gateway);
       for (let n = 0; n < 3; n += 1) {
-        expect(await gateway.post(SEND_QR, push({ orderId: `DH${n}` }))).toMatchObject(FAULT);
-        expect(await gateway.post(TEST_CALLBACK, testCallback())).toMatchObject(FAULT);
+        expect(await gateway.sendQr({ orderId: `DH${n}` })).toMatchObject(FAULT);
+        expect(await gateway.testCallback()).toMatchObject(FAULT);
       }
       await reportPaid(box, before);
       await eventually('a report that is not kept', () => gateway.log.some((it) => it.event === 'message-failed'));
       expect(await kept(gateway)).toEqual(state);
       expect([box.of('show').length, box.of('ack').length, partner.calls.length]).toEqual([0, 0, 1]);
       expect(new Set(box.of('payment').map((it) => it.transactionId))).toEqual(new Set([before]));
-      expect(gateway.log.filter((it) => it.event === 'request-failed')).toHaveLength(6);
+      expect(gateway.logged('request-failed')).toHaveLength(6);
 
       disk.makeRoom();
       await reportPaid(box, before);
       expect((await box.next('ack')).reportIds).toEqual([before]);
-      expect((await gateway.post(SEND_QR, push())).body.status).toBe('SUCCESS');
-      const after = idOf(await gateway.post(TEST_CALLBACK, testCallback()));
+      expect((await gateway.sendQr()).body.status).toBe('SUCCESS');
+      const after = idOf(await gateway.testCallback());
       await eventually('the payment', () => box.of('payment').some((it) => it.transactionId === after));
       await delivered(gateway, 2);
       const told = partner.calls.map((it) => JSON.parse(it.body).transactionid);

@@ -6,14 +6,13 @@ import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../src/protocol/topics.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually, freePort } from '../support/net.ts';
 import { startProxy } from '../support/proxy.ts';
-import { BOX1, push, SEND_QR, type TestGateway, testGateway } from './harness.ts';
+import { BOX1, testGateway } from './harness.ts';
 import { loginAs } from './mqtt-login.ts';
 
 /** A busy machine may fire timers and deliver bytes this late. */
 const SLOW_MACHINE_MS = 5_000;
 
 const urlOf = (server: Server) => `mqtt://127.0.0.1:${(server.address() as AddressInfo).port}`;
-const logged = (gateway: TestGateway, event: string) => gateway.log.filter((it) => it.event === event);
 
 async function listening(handle: (socket: Socket) => void, port = 0) {
   const sockets = new Set<Socket>();
@@ -78,7 +77,7 @@ describe('a gateway on an external broker', () => {
     expect(birth).toMatchObject({ online: true });
     await first.close();
     expect(await retained(url)).toEqual({ ...birth, online: false });
-    expect(logged(first, 'gateway-presence-restored')).toEqual([]);
+    expect(first.logged('gateway-presence-restored')).toEqual([]);
     await gatewayAt(url);
     const next = await retained(url);
     expect(next).toMatchObject({ online: true });
@@ -99,7 +98,7 @@ describe('a gateway on an external broker', () => {
     expect(said()).toEqual([birth, { ...old, online: false }, birth]);
     expect(await retained(url)).toEqual(birth);
     await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
-    expect((await gateway.post(SEND_QR, push())).status).toBe(200);
+    expect((await gateway.sendQr()).status).toBe(200);
   });
 
   it.each(['', 'nonsense', '{"v":1,"online":false,"sessionId":"3b241101-e2bb-4255-8caf-4136c566a962"}'])(
@@ -110,7 +109,7 @@ describe('a gateway on an external broker', () => {
       const birth = await retained(url);
       const { client } = await loginAs({ mqttUrl: url }, BOX1);
       await client.publishAsync(GATEWAY_PRESENCE_TOPIC, payload, { qos: 1, retain: true });
-      await eventually('the restoring', () => logged(gateway, 'gateway-presence-restored').length === 1);
+      await eventually('the restoring', () => gateway.logged('gateway-presence-restored').length === 1);
       await eventually('the birth', async () => (await retained(url))?.sessionId === birth?.sessionId);
       expect(await retained(url)).toEqual(birth);
     },
@@ -120,9 +119,9 @@ describe('a gateway on an external broker', () => {
     const { url } = await openBroker();
     const first = await gatewayAt(url);
     const second = await gatewayAt(url);
-    await eventually('the warning', () => logged(first, 'gateway-rival').length === 1);
-    expect(logged(second, 'gateway-rival')).toEqual([]);
-    for (const it of [first, second]) expect(logged(it, 'gateway-presence-restored')).toEqual([]);
+    await eventually('the warning', () => first.logged('gateway-rival').length === 1);
+    expect(second.logged('gateway-rival')).toEqual([]);
+    for (const it of [first, second]) expect(it.logged('gateway-presence-restored')).toEqual([]);
   });
 
   it('TOP-1 MSG-3 takes no message that the broker retained', async () => {
@@ -140,8 +139,8 @@ describe('a gateway on an external broker', () => {
     });
     await client.publishAsync(boxTopic(terminalCode, 'up'), text, { qos: 1, retain: true });
     const gateway = await gatewayAt(url);
-    await eventually('the refusal', () => logged(gateway, 'message-refused').length === 1);
-    expect(logged(gateway, 'box-online')).toEqual([]);
+    await eventually('the refusal', () => gateway.logged('message-refused').length === 1);
+    expect(gateway.logged('box-online')).toEqual([]);
   });
 
   it('SND-5 PRE-2 loses its boxes with the broker, and is there again as a new run when it is back', async () => {
@@ -150,19 +149,19 @@ describe('a gateway on an external broker', () => {
     const gateway = await gatewayAt(broker.url);
     const birth = await retained(broker.url);
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt', onShow: () => undefined });
-    const answered = gateway.post(SEND_QR, push());
+    const answered = gateway.sendQr();
     await box.next('show');
     await broker.close();
     expect((await answered).body.message).toBe('BOX_OFFLINE');
     const health = async () => (await fetch(`${gateway.origin}/healthz`)).status;
     expect(await health()).toBe(503);
     const again = await openBroker(port);
-    await eventually('the gateway is back', () => logged(gateway, 'broker-back').length === 1);
+    await eventually('the gateway is back', () => gateway.logged('broker-back').length === 1);
     const next = await retained(again.url);
     expect(next?.online).toBe(true);
     expect(next?.sessionId).not.toBe(birth?.sessionId);
     await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
-    expect((await gateway.post(SEND_QR, push())).status).toBe(200);
+    expect((await gateway.sendQr()).status).toBe(200);
     await eventually('health', async () => (await health()) === 200);
   });
 
@@ -173,9 +172,9 @@ describe('a gateway on an external broker', () => {
     const gateway = await gatewayAt(`mqtt://127.0.0.1:${proxy.port}`);
     await connectFakeBox({ gateway: { origin: '', mqttUrl: url }, identity: BOX1, transport: 'mqtt' });
     proxy.abandon();
-    const lost = () => logged(gateway, 'box-offline').length === 1;
+    const lost = () => gateway.logged('box-offline').length === 1;
     await eventually('the box to be lost', lost, 1.5 * 15_000 + SLOW_MACHINE_MS);
-    await eventually('the gateway is back', () => logged(gateway, 'broker-back').length === 1);
+    await eventually('the gateway is back', () => gateway.logged('broker-back').length === 1);
   });
 
   it('TOP-4 gives up a broker that answers pings but acknowledges no message for 15 s', async () => {
@@ -187,17 +186,17 @@ describe('a gateway on an external broker', () => {
       if (packet.topic !== boxTopic(BOX1.terminalCode, 'down')) done(null);
     };
     const refused = async () => {
-      const answer = gateway.post(SEND_QR, push({ orderId: crypto.randomUUID() }));
+      const answer = gateway.sendQr({ orderId: crypto.randomUUID() });
       await eventually('the push', () => clock.sleeping().includes(5_000));
       await clock.advance(5_000);
       return (await answer).body.message;
     };
     expect(await refused()).toBe('BOX_TIMEOUT');
     await clock.advance(11_000);
-    expect(logged(gateway, 'broker-back')).toEqual([]);
-    const next = gateway.post(SEND_QR, push({ orderId: crypto.randomUUID() }));
+    expect(gateway.logged('broker-back')).toEqual([]);
+    const next = gateway.sendQr({ orderId: crypto.randomUUID() });
     expect((await next).body.message).toBe('BOX_OFFLINE');
-    const reasons = logged(gateway, 'message-unsent').map((it) => it.reason);
+    const reasons = gateway.logged('message-unsent').map((it) => it.reason);
     expect(reasons).toContain('a message is not acknowledged for 15000 ms');
   });
 

@@ -5,7 +5,7 @@ import { withCallbackFaults } from '../../src/gateway/faults/callback-faults.ts'
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { eventually } from '../support/net.ts';
 import { askFaults, expectTold, faultsOnly, isAnnounced, openShop, type Shop } from './faults.ts';
-import { partnerServer, TEST_CALLBACK, testCallback, testGateway } from './harness.ts';
+import { partnerServer, testGateway } from './harness.ts';
 
 interface CallbackView {
   transactionId: string;
@@ -54,7 +54,7 @@ it('FLT-8 partner-never: the answer is not heard for as long as an attempt lasts
   const partner = await partnerServer();
   const gateway = await testGateway({ clock, callback: { url: partner.url }, config: { mqtt: null } });
   expect((await askFaults(gateway, '', 'POST', { fault: 'partner-never' })).status).toBe(201);
-  const { body } = await gateway.post(TEST_CALLBACK, testCallback());
+  const { body } = await gateway.testCallback();
   await eventually('the first attempt', () => partner.calls.length === 1);
   // Its answer has come, and was not heard.
   for (let turns = 0; turns < 20; turns += 1) await clock.advance(0);

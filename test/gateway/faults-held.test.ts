@@ -8,20 +8,7 @@ import type { DownOf } from '../../src/protocol/messages.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
 import { askFaults, faultsOnly } from './faults.ts';
-import {
-  ACCOUNT,
-  BOX1,
-  BOX2,
-  GENERATE,
-  order as generated,
-  partnerServer,
-  push,
-  qrFor,
-  SEND_QR,
-  TEST_CALLBACK,
-  testCallback,
-  testGateway,
-} from './harness.ts';
+import { ACCOUNT, BOX1, BOX2, GENERATE, order as generated, partnerServer, qrFor, testGateway } from './harness.ts';
 
 const BOX = BOX1.terminalCode;
 const DEADLINE_MS = 5_000;
@@ -291,10 +278,10 @@ it('FLT-11 a gateway that stops in the midst of faults answers who waits, tells 
   await order('sync-late', { seconds: 600 });
   const slow = gateway.post(GENERATE, generated({ content: 'SLOW' }));
   const pushes = [BOX1, BOX2].map(({ terminalCode, serialNumber }) =>
-    gateway.post(SEND_QR, push({ terminalCode, serialNumber, orderId: terminalCode })),
+    gateway.sendQr({ terminalCode, serialNumber, orderId: terminalCode }),
   );
-  await gateway.post(TEST_CALLBACK, testCallback({ content: 'NONE' }));
-  const happened = () => gateway.log.filter((it) => it.event === 'fault').length;
+  await gateway.testCallback({ content: 'NONE' });
+  const happened = () => gateway.logged('fault').length;
   await eventually('all that is held', () => happened() === 4);
   await gateway.close();
   expect((await slow).status).toBe(200);

@@ -9,18 +9,17 @@ import { eventually } from '../support/net.ts';
 import { askFaults, faultsOnly, openShop, type Shop } from './faults.ts';
 import { BOX1, BOX2, testGateway } from './harness.ts';
 
-const logged = (shop: Shop, event: string) => shop.gateway.log.filter((it) => it.event === event);
 const isOnline = async ({ box }: Shop) => (await box.status()).online;
-const refused = ({ box }: Shop) => box.log.filter((it) => it.event === 'message-refused').map((it) => it.code);
-const downs = ({ box }: Shop) => box.log.filter((it) => it.event === 'link-down').length;
+const refused = ({ box }: Shop) => box.logged('message-refused').map((it) => it.code);
+const downs = ({ box }: Shop) => box.logged('link-down').length;
 
 describe.each(['mqtt', 'http'] as const)('faults of a link over %s', (transport) => {
   it('FLT-9 link-cut: the connection is cut as often as is ordered, and the box comes back', async () => {
     const shop = await openShop(transport);
     expect(await shop.inject({ fault: 'link-cut', box: BOX1.terminalCode, times: 2 })).toMatchObject({ happened: 1 });
     await eventually('the second cut', () => shop.happened('link-cut') === 2);
-    await eventually('both ends', () => downs(shop) >= 1 && logged(shop, 'box-offline').length === 2);
-    await eventually('the box back', () => logged(shop, 'box-online').length === 3);
+    await eventually('both ends', () => downs(shop) >= 1 && shop.gateway.logged('box-offline').length === 2);
+    await eventually('the box back', () => shop.gateway.logged('box-online').length === 3);
     expect(await shop.standing()).toEqual([]);
     await shop.expectNormal();
   });
@@ -29,7 +28,7 @@ describe.each(['mqtt', 'http'] as const)('faults of a link over %s', (transport)
     const shop = await openShop(transport, { config: { confirmTimeoutMs: 2_000 } });
     const { id } = await shop.inject({ fault: 'half-open', box: BOX1.terminalCode });
     expect(await shop.sell('DH1')).toBe('BOX_TIMEOUT');
-    expect([await isOnline(shop), logged(shop, 'box-offline')]).toEqual([true, []]);
+    expect([await isOnline(shop), shop.gateway.logged('box-offline')]).toEqual([true, []]);
     expect((await shop.box.status()).order).toBeNull();
     await shop.gateway.mock('/orders/DH1/pay', 'POST');
     expect(await shop.standing()).toMatchObject([{ id, happened: 1 }]);
@@ -89,11 +88,14 @@ const end = async ({ gateway }: Shop, id: string) =>
 it('FLT-9 broker-killed: the broker is gone for its time, and boxes come back to it at the same address', async () => {
   const shop = await openShop('mqtt');
   const { id } = await shop.inject({ fault: 'broker-killed', seconds: 60 });
-  await eventually('the box offline', async () => logged(shop, 'box-offline').length > 0 && !(await isOnline(shop)));
+  await eventually(
+    'the box offline',
+    async () => shop.gateway.logged('box-offline').length > 0 && !(await isOnline(shop)),
+  );
   expect(await shop.sell('DH1')).toBe('BOX_OFFLINE');
   expect((await fetch(`${shop.gateway.origin}/healthz`)).status).toBe(503);
   await end(shop, id);
-  await eventually('the gateway back', () => logged(shop, 'broker-back').length === 1);
+  await eventually('the gateway back', () => shop.gateway.logged('broker-back').length === 1);
   await shop.expectNormal();
 });
 
@@ -103,7 +105,7 @@ it('FLT-9 half-open ordered twice: nothing comes through until the last of them 
   const one = await shop.inject({ fault: 'half-open', box: BOX1.terminalCode });
   await end(shop, all.id);
   expect(await shop.sell('DH1')).toBe('BOX_TIMEOUT');
-  expect(shop.box.log.filter((it) => it.event === 'push-shown')).toEqual([]);
+  expect(shop.box.logged('push-shown')).toEqual([]);
   await end(shop, one.id);
   await shop.expectNormal();
 });
@@ -160,7 +162,7 @@ describe('at a gateway whose broker is another', () => {
     const other = { fault: 'link-cut', box: BOX2.terminalCode };
     expect((await askFaults(shop.gateway, '', 'POST', other)).status).toBe(400);
     await shop.inject({ fault: 'link-cut', box: BOX1.terminalCode });
-    await eventually('the cut', () => logged(shop, 'box-offline').length === 1);
+    await eventually('the cut', () => shop.gateway.logged('box-offline').length === 1);
     await shop.expectNormal();
   });
 });

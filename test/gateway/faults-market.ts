@@ -1,3 +1,4 @@
+import { systemClock } from '../../src/lib/clock.ts';
 import { checkSum } from '../../src/protocol/checksum.ts';
 import type { ActiveFaultView, FaultOrder } from '../../src/protocol/faults.ts';
 import { eventually } from '../support/net.ts';
@@ -17,6 +18,10 @@ import {
 
 const AMOUNT = 50_000;
 const ROWS = 500;
+/** Many more than come of one order of each box. */
+const NEWEST = 20;
+/** Between two looks at all that there is, which are work. */
+const LOOK_MS = 100;
 /** Whatever was let go has settled by then, however busy the machine is. */
 const SETTLED_MAX_MS = 60_000;
 
@@ -174,7 +179,7 @@ export class Market {
     const wrong = await eventually(
       `${content} told`,
       async () => {
-        const { payments, callbacks } = await this.books();
+        const { payments, callbacks } = await this.books(NEWEST);
         const payment = payments.find((it) => it.transactionId === id);
         const [callback] = callbacks.filter((it) => it.transactionId === id && it.status !== 'pending');
         if (payment === undefined || callback === undefined) return undefined;
@@ -190,20 +195,23 @@ export class Market {
     if (wrong !== JSON.stringify(right)) throw new Error(`${content}: ${wrong}`);
   }
 
-  async books(): Promise<{ payments: PaymentView[]; callbacks: CallbackView[]; orders: OrderView[] }> {
+  async books(rows = ROWS): Promise<{ payments: PaymentView[]; callbacks: CallbackView[]; orders: OrderView[] }> {
     const [payments, callbacks, orders] = await Promise.all([
-      this.#mock<PaymentView[]>(`/payments?limit=${ROWS}`),
-      this.#mock<CallbackView[]>(`/callbacks?limit=${ROWS}`),
-      this.#mock<OrderView[]>(`/orders?limit=${ROWS}`),
+      this.#mock<PaymentView[]>(`/payments?limit=${rows}`),
+      this.#mock<CallbackView[]>(`/callbacks?limit=${rows}`),
+      this.#mock<OrderView[]>(`/orders?limit=${rows}`),
     ]);
     return { payments, callbacks, orders };
   }
 
   /** Settles once all money is where it belongs; throws with what is not. `again` more POSTs may have come than are kept. */
   async expectRight({ twice = 0, again = 0 }: { twice?: number; again?: number } = {}): Promise<void> {
-    let wrong: string[] = ['nothing was looked at'];
+    let wrong: string[] = ['callbacks are still to be delivered'];
     const isRight = async () => {
+      // Cheap, and wrong for as long as anything is under way.
+      if ((await this.#mock<{ waiting: number }>('/callbacks/backlog')).waiting > 0) return false;
       wrong = await this.#wrong(twice, again);
+      if (wrong.length > 0) await systemClock.sleep(LOOK_MS);
       return wrong.length === 0;
     };
     await eventually('all money right', isRight, SETTLED_MAX_MS).catch((error: unknown) => {

@@ -7,8 +7,8 @@ import { ACCOUNT } from './harness.ts';
 const QUICK = { confirmTimeoutMs: 2_000 };
 
 const shownOrder = async ({ box }: Shop) => (await box.status()).order?.orderId;
-const shownTimes = ({ box }: Shop) => box.log.filter((it) => it.event === 'push-shown').length;
-const refused = ({ box }: Shop) => box.log.filter((it) => it.event === 'message-refused').map((it) => it.code);
+const shownTimes = ({ box }: Shop) => box.logged('push-shown').length;
+const refused = ({ box }: Shop) => box.logged('message-refused').map((it) => it.code);
 
 describe.each(['mqtt', 'http'] as const)('faults of pushes over %s', (transport) => {
   it('FLT-6 push-lost: nothing reaches the box, and the partner hears BOX_TIMEOUT', async () => {

@@ -119,7 +119,7 @@ describe.each(ENGINES)('a gateway that is killed in the midst of its faults, on 
       await market.expectRight({ again: 1 });
       expect(calls.toSorted()).toEqual([hung, hung, magicSync, 'LATE', 'RETRY', 'RETRY', 'UNHEARD'].toSorted());
       expect((await second.box.status()).order).toBeNull();
-      expect(second.box.log.filter((it) => it.event === 'push-shown')).toHaveLength(1);
+      expect(second.box.logged('push-shown')).toHaveLength(1);
 
       await market.pay(first, magicTwice);
       await market.expectRight({ again: 1 });

@@ -1,31 +1,19 @@
 import { describe, expect, it } from 'vitest';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { FAULT_NAMES, type FaultName, faultKind, magicContent } from '../../src/protocol/faults.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
 import { askFaults, faults } from './faults.ts';
-import {
-  ACCOUNT,
-  BOX1,
-  GENERATE,
-  order,
-  partnerServer,
-  push,
-  SEND_QR,
-  TEST_CALLBACK,
-  type TestGateway,
-  testCallback,
-  testGateway,
-} from './harness.ts';
+import { ACCOUNT, BOX1, partnerServer, push, SEND_QR, type TestGateway, testGateway } from './harness.ts';
 
 const AT_GATEWAY = FAULT_NAMES.filter((name) => faultKind(name).place !== 'box');
 const HERE = { config: { mqtt: null } };
 const post = (gateway: TestGateway, body: unknown) => askFaults(gateway, '', 'POST', body);
-const happened = (gateway: TestGateway, fault: string) =>
-  gateway.log.filter((it) => it.event === 'fault' && it.fault === fault);
+const happened = (gateway: TestGateway, fault: string) => gateway.logged('fault').filter((it) => it.fault === fault);
 /** Whether each of so many pushes to nobody is answered 500. */
 const tries = async (gateway: TestGateway, count: number) => {
   const answers: boolean[] = [];
-  for (let n = 0; n < count; n += 1) answers.push((await gateway.post(SEND_QR, push())).status === 500);
+  for (let n = 0; n < count; n += 1) answers.push((await gateway.sendQr()).status === 500);
   return answers;
 };
 
@@ -55,30 +43,28 @@ describe('/_mock/faults', () => {
     expect((await faults(gateway)).standing).toMatchObject([{ fault: 'link-slow' }]);
     expect(await askFaults(gateway, '', 'DELETE')).toEqual({ status: 204, body: undefined });
     expect((await faults(gateway)).standing).toEqual([]);
-    expect(gateway.log.filter((it) => it.event === 'fault-ended').map((it) => it.fault)).toEqual([
-      'push-lost',
-      'link-slow',
-    ]);
+    expect(gateway.logged('fault-ended').map((it) => it.fault)).toEqual(['push-lost', 'link-slow']);
   });
 
-  it.each([
-    ['{', 'E46', 'not UTF-8 JSON'],
-    [[], 'E46', 'body'],
-    [{ fault: 'nothing' }, 'E46', 'fault: expected one of'],
-    [{ fault: 'push-lost', colour: 1 }, 'E46', 'colour'],
-    [{ fault: 'push-lost', box: 'VVB999999' }, 'E35', 'VVB999999 is not in the system'],
-    [{ fault: 'disk-full' }, 'E46', 'fault: disk-full happens in a box'],
-    [{ fault: 'link-cut', content: 'DH1' }, 'E46', 'content: link-cut'],
-    [{ fault: 'clock-skew', box: BOX1.terminalCode }, 'E46', 'box: clock-skew'],
-    [{ fault: 'half-open', times: 2 }, 'E46', 'times: half-open'],
-    [{ fault: 'broker-killed' }, 'E46', 'this gateway has none'],
-  ])('FLT-2 refuses %j with %s and the reason', async (body, code, reason) => {
+  it('FLT-2 refuses what is no order, with its code and the reason', async () => {
     const gateway = await testGateway(HERE);
-    const answer = await post(gateway, body);
-    expect(answer).toMatchObject({ status: 400, body: { status: 'FAILED', message: code } });
-    expect(JSON.stringify(answer.body)).toContain(reason);
-    expect(gateway.refusals()).toEqual([code]);
-    expect((await faults(gateway)).standing).toEqual([]);
+    for (const [body, code, reason] of [
+      ['{', 'E46', 'not UTF-8 JSON'],
+      [[], 'E46', 'body'],
+      [{ fault: 'nothing' }, 'E46', 'fault: expected one of'],
+      [{ fault: 'push-lost', colour: 1 }, 'E46', 'colour'],
+      [{ fault: 'push-lost', box: 'VVB999999' }, 'E35', 'VVB999999 is not in the system'],
+      [{ fault: 'disk-full' }, 'E46', 'fault: disk-full happens in a box'],
+      [{ fault: 'link-cut', content: 'DH1' }, 'E46', 'content: link-cut'],
+      [{ fault: 'clock-skew', box: BOX1.terminalCode }, 'E46', 'box: clock-skew'],
+      [{ fault: 'half-open', times: 2 }, 'E46', 'times: half-open'],
+      [{ fault: 'broker-killed' }, 'E46', 'this gateway has none'],
+    ] as const) {
+      const refusal = { status: 'FAILED', message: code, reason: expect.stringContaining(reason) };
+      expect(await post(gateway, body)).toEqual({ status: 400, body: refusal });
+      expect(gateway.refusals()).toEqual([code]);
+      expect((await faults(gateway)).standing).toEqual([]);
+    }
   });
 
   it('FLT-1 lets 100 stand, and no more', async () => {
@@ -107,8 +93,8 @@ describe('/_mock/faults', () => {
     await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
     for (const fault of ['service-500', 'token-expired', 'box-offline', 'push-lost', 'link-cut'] as const) {
       const content = magicContent(fault);
-      expect((await gateway.post(GENERATE, order({ content }))).status).toBe(200);
-      expect((await gateway.post(SEND_QR, push({ content, orderId: fault }))).status).toBe(200);
+      expect((await gateway.generate({ content })).status).toBe(200);
+      expect((await gateway.sendQr({ content, orderId: fault })).status).toBe(200);
     }
     expect(gateway.log.filter((it) => String(it.event).startsWith('fault'))).toEqual([]);
   });
@@ -162,24 +148,33 @@ const demo = (url: string) => ({
 });
 
 describe('magic contents', () => {
-  const atOnce = async () => {
+  /** A gateway whose clock goes on a second at each question whether something is done. */
+  const inHaste = async () => {
+    const clock = new VirtualClock();
     const partner = await partnerServer();
-    const gateway = await testGateway({
-      callback: { url: partner.url },
-      config: { confirmTimeoutMs: 500, callbackRetryWaitsMs: [10, 10], partners: [demo(partner.url)] },
-    });
+    const config = { callbackRetryWaitsMs: [10, 10], partners: [demo(partner.url)] };
+    const gateway = await testGateway({ clock, config });
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http', onShow: () => undefined });
-    return { gateway, partner, box };
+    const soon = (what: string, isDone: () => boolean | Promise<boolean>) =>
+      eventually(what, async () => (await isDone()) || clock.advance(1_000).then(() => false));
+    const done = async <T>(what: string, work: Promise<T>): Promise<T> => {
+      let isOver = false;
+      void work.finally(() => (isOver = true));
+      await soon(what, () => isOver);
+      return work;
+    };
+    return { gateway, partner, box, soon, done };
   };
 
   it.each(AT_GATEWAY)('FLT-4 order %s from the program of a partner', async (fault) => {
-    const { gateway, box } = await atOnce();
+    const { gateway, box, soon, done } = await inHaste();
     const content = magicContent(fault);
-    const made = await gateway.post(GENERATE, order({ content }));
-    await gateway.post(SEND_QR, push({ content, qrCode: made.body.qrCode ?? push().qrCode, orderId: '' }));
-    await gateway.post(TEST_CALLBACK, testCallback({ content }));
-    await eventually(`${fault} in the log`, () => happened(gateway, fault).length > 0);
-    expect(gateway.log.filter((it) => it.event === 'fault' && it.fault !== fault)).toEqual([]);
+    const made = await done('generate', gateway.generate({ content }));
+    const sent = push({ content, qrCode: made.body.qrCode ?? push().qrCode, orderId: '' });
+    await done('send-qr', gateway.post(SEND_QR, sent));
+    await done('the test callback', gateway.testCallback({ content }));
+    await soon(`${fault} in the log`, () => happened(gateway, fault).length > 0);
+    expect(gateway.logged('fault').filter((it) => it.fault !== fault)).toEqual([]);
     expect((await askFaults(gateway, '', 'DELETE')).status).toBe(204);
     const replayed = fault === 'link-twice' ? [expect.stringContaining('MESSAGE_REPLAYED')] : [];
     expect(box.faults.splice(0).map(String)).toEqual(replayed);
@@ -190,7 +185,7 @@ describe('magic contents', () => {
     await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
     const { magic } = (await faults(gateway)).faults.find(({ name }) => name === fault) ?? {};
     expect(magic).toBe(null);
-    expect((await gateway.post(SEND_QR, push({ content: magicContent(fault) }))).status).toBe(200);
+    expect((await gateway.sendQr({ content: magicContent(fault) })).status).toBe(200);
     expect(gateway.log).toContainEqual(expect.objectContaining({ event: 'fault-refused', fault }));
     expect((await faults(gateway)).standing).toEqual([]);
     expect(happened(gateway, fault)).toEqual([]);
@@ -198,17 +193,18 @@ describe('magic contents', () => {
   });
 
   it('FLT-4 have one fault of a link stand at a time, however often they are pushed', async () => {
-    const gateway = await testGateway(HERE);
-    await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
+    const { gateway, done } = await inHaste();
     const content = magicContent('link-slow');
-    for (const orderId of ['A', 'B', 'C']) await gateway.post(SEND_QR, push({ content, orderId }));
+    for (const orderId of ['A', 'B', 'C']) {
+      await done(orderId, gateway.sendQr({ content, orderId }));
+    }
     expect((await faults(gateway)).standing).toMatchObject([{ fault: 'link-slow', box: BOX1.terminalCode }]);
   });
 
   it('FLT-4 of a callback, make it at the first attempt only', async () => {
-    const { gateway, partner } = await atOnce();
-    await gateway.post(TEST_CALLBACK, testCallback({ content: magicContent('partner-500') }));
-    await eventually('the delivery', async () => (await gateway.mock('/callbacks'))[0]?.status === 'delivered');
+    const { gateway, partner, soon } = await inHaste();
+    await gateway.testCallback({ content: magicContent('partner-500') });
+    await soon('the delivery', async () => (await gateway.mock('/callbacks'))[0]?.status === 'delivered');
     expect(partner.calls).toHaveLength(2);
     expect(happened(gateway, 'partner-500')).toHaveLength(1);
   });

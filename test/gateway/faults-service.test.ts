@@ -6,15 +6,11 @@ import {
   type Answer,
   BOX1,
   BOX2,
-  GENERATE,
   kept,
-  order,
   partnerServer,
   push,
   SEND_QR,
-  TEST_CALLBACK,
   type TestGateway,
-  testCallback,
   testGateway,
 } from './harness.ts';
 
@@ -29,9 +25,9 @@ async function opened(): Promise<TestGateway> {
 const inject = async (gateway: TestGateway, fault: object) =>
   expect((await askFaults(gateway, '', 'POST', fault)).status).toBe(201);
 const CALLS: Record<string, (gateway: TestGateway, content: string) => Promise<Answer>> = {
-  generate: (gateway, content) => gateway.post(GENERATE, order({ content })),
-  'send-qr': (gateway, content) => gateway.post(SEND_QR, push({ content })),
-  'the test callback': (gateway, content) => gateway.post(TEST_CALLBACK, testCallback({ content })),
+  generate: (gateway, content) => gateway.generate({ content }),
+  'send-qr': (gateway, content) => gateway.sendQr({ content }),
+  'the test callback': (gateway, content) => gateway.testCallback({ content }),
 };
 
 it.each(Object.entries(CALLS))('FLT-5 service-500: %s is answered 500 E05 and does nothing', async (_name, call) => {
@@ -43,24 +39,24 @@ it.each(Object.entries(CALLS))('FLT-5 service-500: %s is answered 500 E05 and do
   expect((await call(gateway, 'DH001')).status).toBe(200);
   const magic = magicContent('service-500');
   for (let times = 0; times < 2; times += 1) expect((await call(gateway, magic)).status).toBe(500);
-  expect(gateway.log.filter((it) => it.event === 'fault')).toHaveLength(3);
+  expect(gateway.logged('fault')).toHaveLength(3);
 });
 
 it('FLT-5 service-500 happens to who may call only, so that a wrong token stays one', async () => {
   const gateway = await opened();
   await inject(gateway, { fault: 'service-500' });
-  expect((await gateway.post(GENERATE, order(), { authorization: 'Bearer x' })).status).toBe(401);
-  expect((await gateway.post(GENERATE, order())).status).toBe(500);
+  expect((await gateway.generate({}, { authorization: 'Bearer x' })).status).toBe(401);
+  expect((await gateway.generate()).status).toBe(500);
 });
 
 it('FLT-5 service-slow: the answer comes late, and is the same', async () => {
   const gateway = await opened();
   await inject(gateway, { fault: 'service-slow', seconds: 0.5 });
   const begunMs = performance.now();
-  expect((await gateway.post(SEND_QR, push())).status).toBe(200);
+  expect((await gateway.sendQr()).status).toBe(200);
   const tookMs = performance.now() - begunMs;
   expect(tookMs).toBeGreaterThan(490);
-  expect((await gateway.post(SEND_QR, push({ orderId: 'DH002' }))).status).toBe(200);
+  expect((await gateway.sendQr({ orderId: 'DH002' })).status).toBe(200);
 });
 
 it.each(['by order', 'by content'])(
@@ -71,7 +67,7 @@ it.each(['by order', 'by content'])(
     if (how === 'by order') await inject(gateway, { fault: 'token-expired' });
     const bearer = async () => ({ authorization: `Bearer ${await gateway.token()}` });
     const first = await bearer();
-    const made = await gateway.post(GENERATE, order({ content }), first);
+    const made = await gateway.generate({ content }, first);
     expect(made.status).toBe(200);
     const request = push({ content, qrCode: made.body.qrCode });
     expect(await gateway.post(SEND_QR, request, first)).toMatchObject({ status: 401, body: { message: 'E74' } });
@@ -84,8 +80,8 @@ it('FLT-3 a fault of one box, or of one content, happens to no other', async () 
   const second = { terminalCode: BOX2.terminalCode, serialNumber: BOX2.serialNumber };
   await inject(gateway, { fault: 'service-500', box: BOX2.terminalCode });
   await inject(gateway, { fault: 'service-500', content: 'DH009' });
-  expect((await gateway.post(SEND_QR, push())).status).toBe(200);
-  expect((await gateway.post(SEND_QR, push(second))).status).toBe(500);
-  expect((await gateway.post(SEND_QR, push(second))).body.message).toBe('BOX_OFFLINE');
-  expect((await gateway.post(SEND_QR, push({ content: 'DH009' }))).status).toBe(500);
+  expect((await gateway.sendQr()).status).toBe(200);
+  expect((await gateway.sendQr(second)).status).toBe(500);
+  expect((await gateway.sendQr(second)).body.message).toBe('BOX_OFFLINE');
+  expect((await gateway.sendQr({ content: 'DH009' })).status).toBe(500);
 });

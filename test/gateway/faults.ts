@@ -1,4 +1,4 @@
-import { PassThrough, Writable } from 'node:stream';
+import { PassThrough } from 'node:stream';
 import { onTestFinished } from 'vitest';
 import { startAgent } from '../../src/agent/agent.ts';
 import { parseAgentConfig } from '../../src/agent/config.ts';
@@ -15,23 +15,17 @@ import { systemRandom } from '../../src/lib/random.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import type { ActiveFaultView, FaultOrder } from '../../src/protocol/faults.ts';
 import type { DownMessage } from '../../src/protocol/messages.ts';
+import { keptLog, type LogLine } from '../support/kept-log.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import {
   ACCOUNT,
   BOX1,
   BOXES,
-  GENERATE,
-  type LogLine,
   OTHER_ACCOUNT,
-  order,
   type PartnerCall,
   partnerServer,
-  push,
-  SEND_QR,
-  TEST_CALLBACK,
   type TestGateway,
   type TestOptions,
-  testCallback,
   testGateway,
 } from './harness.ts';
 
@@ -50,6 +44,8 @@ export interface Status {
 export interface RealBox {
   origin: string;
   log: LogLine[];
+  /** The lines in its log of an event. */
+  logged(event: string): LogLine[];
   status(): Promise<Status>;
   /** How many payments it has announced. */
   announcements(): Promise<number>;
@@ -74,17 +70,11 @@ export async function startRealBox(
     },
     'test',
   );
-  const log: LogLine[] = [];
-  const lines = new Writable({
-    write: (chunk, _encoding, done) => {
-      log.push(JSON.parse(String(chunk)) as LogLine);
-      done();
-    },
-  });
+  const { log, lines } = keptLog();
   const agent = await startAgent(setupOf(config), {
     clock: systemClock,
     random: systemRandom,
-    log: createLogger(lines, systemClock, 'json'),
+    log,
     terminal: undefined,
     terminalInput: undefined,
   });
@@ -92,7 +82,8 @@ export async function startRealBox(
   const status = async () => (await (await fetch(`${agent.origin}/status`)).json()) as Status;
   return {
     origin: agent.origin,
-    log,
+    log: lines,
+    logged: (event) => lines.filter((it) => it.event === event),
     status,
     announcements: async () => {
       const text = await (await fetch(`${agent.origin}/metrics`)).text();
@@ -144,14 +135,14 @@ export async function openShop(
       return answer.body as ActiveFaultView;
     },
     sell: async (name) => {
-      const made = await gateway.post(GENERATE, order({ orderId: name, content: name }));
+      const made = await gateway.generate({ orderId: name, content: name });
       if (made.status !== 200) return made.body.message;
-      const sent = await gateway.post(SEND_QR, push({ orderId: name, content: name, qrCode: made.body.qrCode }));
+      const sent = await gateway.sendQr({ orderId: name, content: name, qrCode: made.body.qrCode });
       return sent.body.message;
     },
-    pay: async (name) => String((await gateway.post(TEST_CALLBACK, testCallback({ content: name }))).body.message),
+    pay: async (name) => String((await gateway.testCallback({ content: name })).body.message),
     expectNormal: (name = 'NORMAL') => expectNormal(shop, name),
-    happened: (fault) => gateway.log.filter((it) => it.event === 'fault' && it.fault === fault).length,
+    happened: (fault) => gateway.logged('fault').filter((it) => it.fault === fault).length,
   };
   await eventually('the box online, with its screen', async () => {
     const { online, display } = await box.status();

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { decodeVietQr } from '../../src/protocol/vietqr.ts';
-import { ACCOUNT, GENERATE, order, testGateway } from './harness.ts';
+import { ACCOUNT, expectRefused, GENERATE, order, testGateway } from './harness.ts';
 
 const staticQr = (change = {}) => order({ qrType: 1, terminalCode: 'VVB000001', amount: undefined, ...change });
 const semi = (change = {}) => order({ qrType: 3, terminalCode: 'VVB000001', serviceCode: 'S1', ...change });
@@ -14,7 +14,7 @@ const decoded = (payload: unknown) => {
 describe('GEN', () => {
   it('GEN-4 GEN-5 GEN-6 answers with every field and a QR that carries what was asked', async () => {
     const gateway = await testGateway();
-    const { status, body } = await gateway.post(GENERATE, order({ additionalData: [{ a: 1 }] }));
+    const { status, body } = await gateway.generate({ additionalData: [{ a: 1 }] });
     expect(status).toBe(200);
     expect(body).toEqual({
       ...ACCOUNT,
@@ -48,7 +48,7 @@ describe('GEN', () => {
 
   it('GEN-1 takes a missing qrType for 0', async () => {
     const gateway = await testGateway();
-    const { body } = await gateway.post(GENERATE, order({ qrType: undefined }));
+    const { body } = await gateway.generate({ qrType: undefined });
     expect(decoded(body.qrCode).initiation).toBe('dynamic');
   });
 
@@ -63,7 +63,7 @@ describe('GEN', () => {
 
   it('GEN-7 keeps types 0 and 3 as orders, newest first', async () => {
     const gateway = await testGateway();
-    await gateway.post(GENERATE, order());
+    await gateway.generate();
     await gateway.post(GENERATE, semi({ orderId: 'DH002' }));
     const orders = await gateway.mock('/orders');
     expect(orders.map((it) => [it.orderId, it.status, it.amount])).toEqual([
@@ -74,32 +74,30 @@ describe('GEN', () => {
 
   it('GEN-3 GEN-4 takes a BIN for a bankCode, and an account that is not in the system', async () => {
     const gateway = await testGateway();
-    const { body } = await gateway.post(GENERATE, order({ bankCode: '970436', bankAccount: 'NEW1' }));
+    const { body } = await gateway.generate({ bankCode: '970436', bankAccount: 'NEW1' });
     expect(body).toMatchObject({ existing: 0, bankCode: '970436' });
     expect(decoded(body.qrCode).bin).toBe('970436');
   });
 
-  it.each<[string, object]>([
-    ...['bankCode', 'bankAccount', 'userBankName', 'content', 'amount', 'orderId', 'transType'].map(
-      (field): [string, Record<string, unknown>] => [`without ${field}`, order({ [field]: undefined })],
-    ),
-    ['static without terminalCode', staticQr({ terminalCode: undefined })],
-    ...['amount', 'terminalCode', 'serviceCode'].map((field): [string, Record<string, unknown>] => [
-      `semi-dynamic without ${field}`,
-      semi({ [field]: undefined }),
-    ]),
-    ['an empty orderId', order({ orderId: '' })],
-    ['a qrType of 2', order({ qrType: 2 })],
-    ['a qrType of text', order({ qrType: '0' })],
-    ['an amount of text', order({ amount: '50000' })],
-    ['a null', order({ content: null })],
-    ['an orderId that is too long', order({ orderId: 'x'.repeat(65) })],
-  ])('GEN-1 ERR-3 refuses with E46: %s', async (_name, request) => {
+  it('GEN-1 ERR-3 refuses with E46 what lacks a field, or has one of another type', async () => {
     const gateway = await testGateway();
-    const { status, body } = await gateway.post(GENERATE, request);
-    expect([status, body]).toEqual([400, { status: 'FAILED', message: 'E46' }]);
-    expect(gateway.refusals()).toEqual(['E46']);
-    expect(await gateway.mock('/orders')).toEqual([]);
+    const requests = [
+      ...['bankCode', 'bankAccount', 'userBankName', 'content', 'amount', 'orderId', 'transType'].map((field) =>
+        order({ [field]: undefined }),
+      ),
+      staticQr({ terminalCode: undefined }),
+      ...['amount', 'terminalCode', 'serviceCode'].map((field) => semi({ [field]: undefined })),
+      order({ orderId: '' }),
+      order({ qrType: 2 }),
+      order({ qrType: '0' }),
+      order({ amount: '50000' }),
+      order({ content: null }),
+      order({ orderId: 'x'.repeat(65) }),
+    ];
+    await expectRefused(
+      gateway,
+      requests.map((request) => [GENERATE, request, 'E46']),
+    );
   });
 
   const WRONG: [string, Record<string, unknown>][] = [
@@ -130,18 +128,12 @@ describe('GEN', () => {
     ['E35', { terminalCode: 'x'.repeat(2000) }],
   ];
 
-  it.each(
-    [...WRONG, ...MORE].map(([code, change]): [string, string, Record<string, unknown>] => [
-      code,
-      JSON.stringify(change).slice(0, 60),
-      change,
-    ]),
-  )('GEN-2 ERR-1 ERR-3 LIM-3 refuses with %s: %s', async (code, _title, change) => {
+  it('GEN-2 ERR-1 ERR-3 LIM-3 refuses a wrong value with the code of its field', async () => {
     const gateway = await testGateway();
-    const { status, body } = await gateway.post(GENERATE, order(change));
-    expect([status, body]).toEqual([400, { status: 'FAILED', message: code }]);
-    expect(gateway.refusals()).toEqual([code]);
-    expect(await gateway.mock('/orders')).toEqual([]);
+    await expectRefused(
+      gateway,
+      [...WRONG, ...MORE].map(([code, change]) => [GENERATE, order(change), code]),
+    );
   });
 
   it('GEN-2 refuses in its order when several things are wrong', async () => {
@@ -149,14 +141,14 @@ describe('GEN', () => {
     for (const [i, [code]] of WRONG.entries()) {
       const change: Record<string, unknown> = {};
       for (const [, its] of WRONG.slice(i).reverse()) Object.assign(change, its);
-      expect((await gateway.post(GENERATE, order(change))).body.message).toBe(code);
+      expect((await gateway.generate(change)).body.message).toBe(code);
     }
   });
 
   it('LIM-1 LIM-2 LIM-3 GEN-5 takes the longest of everything', async () => {
     const gateway = await testGateway();
     const longest = { amount: 9_999_999_999_999, bankAccount: 'Z'.repeat(19), content: 'aZ0 .,-_/:#'.padEnd(25, 'x') };
-    const { body } = await gateway.post(GENERATE, order({ ...longest, orderId: 'x'.repeat(64) }));
+    const { body } = await gateway.generate({ ...longest, orderId: 'x'.repeat(64) });
     const { amount, bankAccount, content } = longest;
     expect(decoded(body.qrCode)).toMatchObject({ amount, account: bankAccount, purpose: content });
     expect(body.orderId).toHaveLength(64);

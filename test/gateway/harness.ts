@@ -1,14 +1,13 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { Writable } from 'node:stream';
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { type Gateway, startGateway } from '../../src/gateway/gateway.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
-import { createLogger } from '../../src/lib/log.ts';
 import { type Random, systemRandom } from '../../src/lib/random.ts';
 import { checkSum } from '../../src/protocol/checksum.ts';
 import { encodeVietQr } from '../../src/protocol/vietqr.ts';
+import { keptLog, type LogLine } from '../support/kept-log.ts';
 import { temporaryFolder } from '../support/net.ts';
 
 export const ACCOUNT = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };
@@ -25,17 +24,23 @@ export const BOXES = [1, 2, 3, 4].map((n) => ({
 export const [BOX1, BOX2, BOX3, BOX4] = BOXES as [Identity, Identity, Identity, Identity];
 type Identity = (typeof BOXES)[number];
 
-export type LogLine = Record<string, unknown> & { event: string; level: string };
+export type { LogLine } from '../support/kept-log.ts';
 /** A JSON answer of the gateway. */
 export type Answer = { status: number; body: Record<string, unknown>; headers: Headers };
 
 export interface TestGateway extends Gateway {
   log: LogLine[];
-  /** Refusals in the log, as `code`. */
+  /** The lines in the log of an event. */
+  logged(event: string): LogLine[];
+  /** Refusals in the log since they were last asked for, as `code`. */
   refusals(): unknown[];
   token(username?: string, password?: string): Promise<string>;
   /** POSTs JSON below base_url as the partner `demo`, or with the headers given. */
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>;
+  /** The calls of a partner that are right but for `change`, as `order`, `push` and `testCallback` make them. */
+  generate(change?: Record<string, unknown>, headers?: Record<string, string>): Promise<Answer>;
+  sendQr(change?: Record<string, unknown>, headers?: Record<string, string>): Promise<Answer>;
+  testCallback(change?: Record<string, unknown>, headers?: Record<string, string>): Promise<Answer>;
   mock<T = Record<string, unknown>[]>(path: string, method?: 'GET' | 'POST'): Promise<T>;
 }
 
@@ -70,44 +75,49 @@ export async function testGateway(options: TestOptions = {}): Promise<TestGatewa
     },
     'test',
   );
-  const log: LogLine[] = [];
-  const lines = new Writable({
-    write: (chunk, _encoding, done) => {
-      log.push(JSON.parse(String(chunk)) as LogLine);
-      done();
-    },
-  });
-  const gateway = await startGateway(config, { clock, random, log: createLogger(lines, clock, 'json') });
+  const { log, lines } = keptLog(clock);
+  const gateway = await startGateway(config, { clock, random, log });
   onTestFinished(() => gateway.close());
-  return { ...gateway, log, ...callsTo(gateway, log) };
+  return { ...gateway, log: lines, ...callsTo(gateway, lines) };
 }
 
 function callsTo(gateway: Gateway, log: LogLine[]): Omit<TestGateway, keyof Gateway | 'log'> {
   const tokens = new Map<string, string>();
+  const logged = (event: string) => log.filter((it) => it.event === event);
+  let refusalsRead = 0;
   const token = async (username = 'demo', password = `${username}-secret`) => {
     const basic = Buffer.from(`${username}:${password}`).toString('base64');
     const headers = { authorization: `Basic ${basic}` };
     const answer = await fetch(`${gateway.baseUrl}/api/token_generate`, { method: 'POST', headers });
     return String(((await answer.json()) as { access_token: unknown }).access_token);
   };
+  const post: TestGateway['post'] = async (path, body, headers = {}) => {
+    if (headers.authorization === undefined && !tokens.has('demo')) tokens.set('demo', await token());
+    const sent = {
+      'content-type': 'application/json',
+      authorization: `Bearer ${tokens.get('demo')}`,
+      ...headers,
+    };
+    const answer = await fetch(`${gateway.baseUrl}${path}`, {
+      method: 'POST',
+      headers: Object.fromEntries(Object.entries(sent).filter(([, value]) => value !== '')),
+      body: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
+    });
+    const text = await answer.text();
+    return { status: answer.status, body: text === '' ? {} : JSON.parse(text), headers: answer.headers };
+  };
   return {
     token,
-    refusals: () => log.filter((it) => it.event === 'request-refused').map((it) => it.code),
-    post: async (path, body, headers = {}) => {
-      if (headers.authorization === undefined && !tokens.has('demo')) tokens.set('demo', await token());
-      const sent = {
-        'content-type': 'application/json',
-        authorization: `Bearer ${tokens.get('demo')}`,
-        ...headers,
-      };
-      const answer = await fetch(`${gateway.baseUrl}${path}`, {
-        method: 'POST',
-        headers: Object.fromEntries(Object.entries(sent).filter(([, value]) => value !== '')),
-        body: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
-      });
-      const text = await answer.text();
-      return { status: answer.status, body: text === '' ? {} : JSON.parse(text), headers: answer.headers };
+    logged,
+    refusals: () => {
+      const newer = logged('request-refused').slice(refusalsRead);
+      refusalsRead += newer.length;
+      return newer.map((it) => it.code);
     },
+    post,
+    generate: (change, headers) => post(GENERATE, order(change), headers),
+    sendQr: (change, headers) => post(SEND_QR, push(change), headers),
+    testCallback: (change, headers) => post(TEST_CALLBACK, testCallback(change), headers),
     mock: async <T>(path: string, method: 'GET' | 'POST' = 'GET') =>
       (await (await fetch(`${gateway.origin}/_mock${path}`, { method })).json()) as T,
   };
@@ -116,6 +126,25 @@ function callsTo(gateway: Gateway, log: LogLine[]): Omit<TestGateway, keyof Gate
 /** Everything that a refusal must leave as it is (PROTOCOL.md, clause ERR-5). */
 export const kept = (gateway: TestGateway) =>
   Promise.all(['/boxes', '/orders', '/payments', '/callbacks'].map((path) => gateway.mock(path)));
+
+/** The body of a refusal. */
+export const failed = (message: string) => ({ status: 'FAILED', message });
+
+type Refused = readonly [path: string, request: unknown, code: string, how?: { status?: number; type?: string }];
+
+/** Posts what is to be refused: each is answered and logged so, and together they change nothing. */
+export async function expectRefused(gateway: TestGateway, requests: readonly Refused[]): Promise<void> {
+  const before = await kept(gateway);
+  for (const [path, request, code, { status = 400, type } = {}] of requests) {
+    const { length } = gateway.logged('request-refused');
+    const answer = await gateway.post(path, request, type === undefined ? {} : { 'content-type': type });
+    const what = `${path} with ${JSON.stringify(request)}`.slice(0, 300);
+    const told = gateway.logged('request-refused').slice(length);
+    const line = expect.objectContaining({ level: 'warn', status, code, reason: expect.stringMatching(/\S/) });
+    expect([what, answer.status, answer.body, told]).toEqual([what, status, failed(code), [line]]);
+  }
+  expect(await kept(gateway)).toEqual(before);
+}
 
 export const GENERATE = '/api/qr/generate-customer';
 export const SEND_QR = '/api/tid/send-qr';

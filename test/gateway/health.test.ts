@@ -4,7 +4,7 @@ import { Health } from '../../src/gateway/health.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { deviceDisk, memoryDisk, withoutDisks } from '../support/disk.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
-import { GENERATE, order, type TestGateway, testGateway } from './harness.ts';
+import { type TestGateway, testGateway } from './harness.ts';
 
 const { missing, note } = withoutDisks('memory');
 
@@ -25,13 +25,13 @@ describe('the health of a gateway', () => {
     const gateway = await testGateway({ dataDir, config: { mqtt: null } });
     expect(await healthOf(gateway)).toMatchObject({ status: 200, body: { status: 'ok' } });
     await rename(dataDir, `${dataDir}-away`);
-    expect(await gateway.post(GENERATE, order())).toMatchObject({ status: 500, body: { message: 'E05' } });
+    expect(await gateway.generate()).toMatchObject({ status: 500, body: { message: 'E05' } });
     const reason = expect.stringContaining(`${dataDir}/gateway.sqlite was deleted, emptied, moved or replaced`);
     expect(await becomes(gateway, 503)).toEqual({ status: 503, body: { status: 'failed', reason } });
     expect(gateway.log.find((it) => it.event === 'request-failed')).toMatchObject({ code: 'E05', reason });
     await rename(`${dataDir}-away`, dataDir);
     await becomes(gateway, 200);
-    expect((await gateway.post(GENERATE, order())).status).toBe(200);
+    expect((await gateway.generate()).status).toBe(200);
   });
 });
 
@@ -43,10 +43,10 @@ describe('the health of a gateway whose disk takes nothing more', () => {
     disk.fill();
     const reason = expect.stringContaining('database or disk is full');
     expect(await becomes(gateway, 503)).toEqual({ status: 503, body: { status: 'failed', reason } });
-    expect(await gateway.post(GENERATE, order())).toMatchObject({ status: 500, body: { message: 'E05' } });
+    expect(await gateway.generate()).toMatchObject({ status: 500, body: { message: 'E05' } });
     disk.makeRoom();
     await becomes(gateway, 200);
-    expect((await gateway.post(GENERATE, order())).status).toBe(200);
+    expect((await gateway.generate()).status).toBe(200);
   });
 
   it.skipIf(withoutDisks('device').missing)(`ERR-2 says so when the disk became read-only${note}`, async () => {

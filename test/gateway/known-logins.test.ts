@@ -5,7 +5,8 @@ import { systemRandom } from '../../src/lib/random.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { KNOWN_LOGINS_MAX } from '../../src/store/repositories/credentials.ts';
 import type { Store } from '../../src/store/store.ts';
-import { keptLog, opened } from '../store/rows.ts';
+import { opened } from '../store/rows.ts';
+import { keptLog } from '../support/kept-log.ts';
 import { eventually } from '../support/net.ts';
 import { ENGINES } from '../support/stores.ts';
 import { BOX1, BOX2, type TestGateway, type TestOptions, testGateway } from './harness.ts';
@@ -43,7 +44,7 @@ async function openedKnown(store: Store) {
   const { log, lines } = keptLog();
   const { known, close } = await openKnownLogins({ store, clock, random: systemRandom, log });
   onTestFinished(close);
-  const warnings = () => lines.filter((it) => it.includes('known-logins-not-kept'));
+  const warnings = () => lines.filter((it) => it.event === 'known-logins-not-kept').map((it) => it.reason);
   return { clock, known, close, warnings };
 }
 

@@ -8,7 +8,7 @@ import { BoxSeal } from '../../src/protocol/seal.ts';
 import { boxTopic } from '../../src/protocol/topics.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
-import { BOX1, push, SEND_QR, type TestGateway, testGateway } from './harness.ts';
+import { BOX1, type TestGateway, testGateway } from './harness.ts';
 import { loginAs } from './mqtt-login.ts';
 
 const kidOf = async ({ origin }: TestGateway) => {
@@ -16,19 +16,19 @@ const kidOf = async ({ origin }: TestGateway) => {
   return kid;
 };
 const rotate = (gateway: TestGateway) => fetch(`${gateway.origin}/_mock/keys/rotate`, { method: 'POST' });
-const refusals = (gateway: TestGateway) => gateway.log.filter((it) => it.event === 'message-refused');
+const refusals = (gateway: TestGateway) => gateway.logged('message-refused');
 
 describe.each(['mqtt', 'http'] as const)('the signing key of a gateway, with a box over %s', (transport) => {
   it('SIG-5 is rotated in the middle of a session, and nothing fails', async () => {
     const gateway = await testGateway();
     const box = await connectFakeBox({ gateway, identity: BOX1, transport });
     const before = await kidOf(gateway);
-    expect((await gateway.post(SEND_QR, push())).body.status).toBe('SUCCESS');
+    expect((await gateway.sendQr()).body.status).toBe('SUCCESS');
     expect((await rotate(gateway)).status).toBe(200);
     expect(await kidOf(gateway)).not.toBe(before);
-    expect((await gateway.post(SEND_QR, push({ orderId: 'DH002' }))).body.status).toBe('SUCCESS');
+    expect((await gateway.sendQr({ orderId: 'DH002' })).body.status).toBe('SUCCESS');
     expect(box.of('show')).toHaveLength(2);
-    expect(gateway.log.filter((it) => it.event === 'box-online')).toHaveLength(1);
+    expect(gateway.logged('box-online')).toHaveLength(1);
     expect(refusals(gateway)).toEqual([]);
   });
 });
@@ -66,7 +66,7 @@ it('SIG-2 SIG-3 begins no session with the hello of an earlier one, as long as t
   await watcher.client.publishAsync(boxTopic(terminalCode, 'up'), hellos[0] ?? '', { qos: 1 });
   await eventually('the refusal', () => refusals(gateway).length === 1);
   expect(refusals(gateway)).toMatchObject([{ code: 'MESSAGE_REPLAYED' }]);
-  expect((await gateway.post(SEND_QR, push())).body.status).toBe('SUCCESS');
+  expect((await gateway.sendQr()).body.status).toBe('SUCCESS');
   expect(second.of('refused')).toEqual([]);
 });
 

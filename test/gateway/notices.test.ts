@@ -9,12 +9,8 @@ import {
   BOX4,
   partnerServer,
   processed,
-  push,
-  SEND_QR,
-  TEST_CALLBACK,
   type TestGateway,
   type TestOptions,
-  testCallback,
   testGateway,
 } from './harness.ts';
 
@@ -22,8 +18,7 @@ const RESEND_MS = 10_000;
 
 const payingGateway = async (options: TestOptions = {}) =>
   testGateway({ callback: { url: (await partnerServer(processed)).url }, ...options });
-const pay = async (gateway: TestGateway, change = {}) =>
-  String((await gateway.post(TEST_CALLBACK, testCallback(change))).body.message);
+const pay = async (gateway: TestGateway, change = {}) => String((await gateway.testCallback(change)).body.message);
 const paid = (transactionId: string, recorded = true) =>
   ({ type: 'paid', transactionId, orderId: 'DH001', amount: 50_000, recorded }) as const;
 const toldBoxes = async (gateway: TestGateway) => {
@@ -39,7 +34,7 @@ describe.each(['mqtt', 'http'] as const)('a payment over %s', (transport) => {
     const gateway = await payingGateway();
     const connect = connecting(gateway);
     const [box1, box2] = [await connect(BOX1), await connect(BOX2)];
-    await gateway.post(SEND_QR, push());
+    await gateway.sendQr();
     const { pushId } = await box1.next('show');
     const transactionId = await pay(gateway);
     const { bankAccount, bankCode } = ACCOUNT;
@@ -164,7 +159,7 @@ describe('MSG-6', () => {
   it('MSG-6 acknowledges an end once it is stored, again when it is repeated, and one of a stranger', async () => {
     const gateway = await payingGateway();
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
-    await gateway.post(SEND_QR, push());
+    await gateway.sendQr();
     const { pushId, orderId } = await box.next('show');
     const ended = { type: 'ended', pushId, orderId, how: 'dismissed' } as const;
     const stranger = crypto.randomUUID();
@@ -177,7 +172,7 @@ describe('MSG-6', () => {
     await box.next('ack', 4);
     expect(box.of('ack').map((it) => it.reportIds)).toEqual([[pushId], [pushId], [stranger], [stranger]]);
     expect((await gateway.mock('/orders'))[0]).toMatchObject({ status: 'dismissed' });
-    expect(gateway.log.filter((it) => it.event === 'report-ignored').map((it) => it.type)).toEqual(['ended', 'paid']);
+    expect(gateway.logged('report-ignored').map((it) => it.type)).toEqual(['ended', 'paid']);
   });
 
   it('MSG-6 takes no report of a payment from a box that was not told', async () => {

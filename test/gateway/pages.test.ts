@@ -16,12 +16,10 @@ import {
   order,
   partnerServer,
   processed,
-  push,
   qrFor,
   SEND_QR,
   status,
   TEST_CALLBACK,
-  testCallback,
   testGateway,
 } from './harness.ts';
 
@@ -81,10 +79,10 @@ it('tells that it is well', async () => {
 it('counts pushes by result, callbacks and boxes for Prometheus', async () => {
   const partner = await partnerServer();
   const gateway = await testGateway({ callback: { url: partner.url } });
-  await gateway.post(SEND_QR, push());
+  await gateway.sendQr();
   await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
-  await gateway.post(SEND_QR, push());
-  await gateway.post(TEST_CALLBACK, testCallback());
+  await gateway.sendQr();
+  await gateway.testCallback();
   const lines = await eventually('a delivered callback', async () => {
     const answer = await fetch(`${gateway.origin}/metrics`);
     expect(answer.headers.get('content-type')).toContain('text/plain; version=0.0.4');
@@ -186,7 +184,7 @@ describe('in a browser', () => {
       await page.shows('1 of 4 online');
       const hostile = '<script>document.title="pwned"</script><img src=x onerror="document.title=1">';
       const orderId = '"><b>DH</b>';
-      await gateway.post(SEND_QR, push({ content: hostile, orderId, qrCode: qrFor() }));
+      await gateway.sendQr({ content: hostile, orderId, qrCode: qrFor() });
       await page.shows(hostile);
       await page.shows(orderId);
       await page.shows('50.000 ₫');
@@ -221,7 +219,7 @@ describe('in a browser', () => {
       const page = await open(`${gateway.origin}/`);
       await page.shows('No callbacks yet');
       await page.becomes("document.getElementById('resend-form').hidden");
-      for (let i = 0; i < 3; i += 1) await gateway.post(TEST_CALLBACK, testCallback());
+      for (let i = 0; i < 3; i += 1) await gateway.testCallback();
       await page.shows('3 failed');
       await page.becomes(
         "[...document.querySelectorAll('#payments td')].some((it) => /VVB000002not reported since .*: the box is offline/.test(it.textContent))",

@@ -30,7 +30,7 @@ describe.each(ENGINES)('a gateway on the data of an earlier run, in $name', ({ m
     it('MSG-7 tells a payment until it is reported', async () => {
       const options = await onStore({ callback: { url: (await partnerServer(processed)).url } });
       const first = await testGateway(options);
-      const transactionId = String((await first.post(TEST_CALLBACK, testCallback())).body.message);
+      const transactionId = String((await first.testCallback()).body.message);
       await first.close();
       for (const reports of [false, true]) {
         const gateway = await testGateway(options);
@@ -45,7 +45,7 @@ describe.each(ENGINES)('a gateway on the data of an earlier run, in $name', ({ m
       }
       const last = await testGateway(options);
       const box = await connectFakeBox({ gateway: last, identity: BOX1, transport: 'mqtt' });
-      const fresh = String((await last.post(TEST_CALLBACK, testCallback())).body.message);
+      const fresh = String((await last.testCallback()).body.message);
       expect((await box.next('payment')).transactionId).toBe(fresh);
     });
 
@@ -54,7 +54,7 @@ describe.each(ENGINES)('a gateway on the data of an earlier run, in $name', ({ m
       const partner = await partnerServer(status(500), status(500), processed);
       const options = await onStore({ clock, callback: { url: partner.url }, config: { mqtt: null } });
       const first = await testGateway(options);
-      await first.post(TEST_CALLBACK, testCallback());
+      await first.testCallback();
       await clock.advance(0);
       await eventually('the first wait', () => clock.sleeping()[0] === 1000);
       await clock.advance(1000);
@@ -77,7 +77,7 @@ describe.each(ENGINES)('a gateway on the data of an earlier run, in $name', ({ m
       const partner = await partnerServer(() => undefined, processed);
       const options = await onStore({ clock, callback: { url: partner.url }, config: { mqtt: null } });
       const first = await testGateway(options);
-      await first.post(TEST_CALLBACK, testCallback());
+      await first.testCallback();
       await clock.advance(0);
       await eventually('the call', () => partner.calls.length === 1);
       await first.close();
@@ -95,7 +95,7 @@ describe.each(ENGINES)('a gateway on the data of an earlier run, in $name', ({ m
       const [wrong, right] = [await partnerServer(status(500)), await partnerServer(status(500), processed)];
       const given = await onStore({ clock, config: { mqtt: null } });
       const first = await testGateway({ ...given, callback: { url: wrong.url } });
-      await first.post(TEST_CALLBACK, testCallback());
+      await first.testCallback();
       await eventually('the first wait', () => wrong.calls.length === 1 && clock.sleeping()[0] === 1000);
       await first.close();
 
@@ -123,7 +123,7 @@ describe.each(ENGINES)('a gateway on the data of an earlier run, in $name', ({ m
         transport: 'http',
         onShow: () => undefined,
       });
-      const answered = first.post(SEND_QR, push());
+      const answered = first.sendQr();
       const { pushId } = await silent.next('show');
       await first.close();
       expect((await answered).body.message).toBe('BOX_OFFLINE');
@@ -139,9 +139,9 @@ describe.each(ENGINES)('a gateway on the data of an earlier run, in $name', ({ m
       const options = await onStore({ clock, callback: { url: partner.url }, config: { mqtt: null } });
       const first = await testGateway(options);
       const before = await connectFakeBox({ gateway: first, identity: BOX1, transport: 'http' });
-      expect((await first.post(SEND_QR, push())).body.status).toBe('SUCCESS');
+      expect((await first.sendQr()).body.status).toBe('SUCCESS');
       const { pushId } = await before.next('show');
-      const transactionId = String((await first.post(TEST_CALLBACK, testCallback())).body.message);
+      const transactionId = String((await first.testCallback()).body.message);
       await before.next('payment');
       await eventually('the first wait', () => clock.sleeping()[0] === 1000);
       await clock.advance(400);
@@ -176,7 +176,7 @@ describe.skipIf(missing)(`a gateway whose database goes away${note}`, () => {
     const config = { databaseUrl: await server().database() };
     const gateway = await testGateway({ config, callback: { url: partner.url } });
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
-    const transactionId = String((await gateway.post(TEST_CALLBACK, testCallback())).body.message);
+    const transactionId = String((await gateway.testCallback()).body.message);
     const paid = { type: 'paid', transactionId, orderId: '', amount: 50_000, recorded: true } as const;
     await box.next('payment');
     await eventually('delivered', async () => (await gateway.mock('/callbacks'))[0]?.status === 'delivered');
@@ -201,8 +201,8 @@ describe.skipIf(missing)(`a gateway whose database goes away${note}`, () => {
     await eventually('health', async () => (await health()) === 200);
     await box.send(paid, transactionId);
     expect((await box.next('ack')).reportIds).toEqual([transactionId]);
-    expect((await gateway.post(SEND_QR, push())).body.status).toBe('SUCCESS');
-    expect((await gateway.post(TEST_CALLBACK, testCallback())).body.status).toBe('SUCCESS');
+    expect((await gateway.sendQr()).body.status).toBe('SUCCESS');
+    expect((await gateway.testCallback()).body.status).toBe('SUCCESS');
     await eventually('both delivered', () => partner.calls.length === 2, 30_000);
     expect(await gateway.mock('/payments')).toHaveLength(2);
     expect(JSON.stringify(gateway.log)).not.toContain(server().password);

@@ -8,18 +8,13 @@ import {
   BOX3,
   partnerServer,
   processed,
-  push,
   qrFor,
-  SEND_QR,
-  TEST_CALLBACK,
   type TestGateway,
-  testCallback,
   testGateway,
 } from './harness.ts';
 
 const online = async (gateway: TestGateway) =>
   (await gateway.mock('/boxes')).filter((it) => it.online).map((it) => it.terminalCode);
-const events = (gateway: TestGateway, event: string) => gateway.log.filter((it) => it.event === event);
 
 describe.each(['mqtt', 'http'] as const)('a session over %s', (transport) => {
   const connecting =
@@ -53,17 +48,17 @@ describe.each(['mqtt', 'http'] as const)('a session over %s', (transport) => {
       return open;
     };
     const box = await connect();
-    await gateway.post(SEND_QR, push());
+    await gateway.sendQr();
     const first = (await box.next('show')).pushId;
-    await gateway.post(SEND_QR, push({ orderId: 'DH002', content: 'DH002', qrCode: qrFor({ purpose: 'DH002' }) }));
+    await gateway.sendQr({ orderId: 'DH002', content: 'DH002', qrCode: qrFor({ purpose: 'DH002' }) });
     const second = (await box.next('show', 2)).pushId;
     await box.send({ type: 'ended', pushId: first, orderId: 'DH001', how: 'replaced' }, first);
     await box.next('ack');
     expect(await openPushIds(second)).toEqual([second]);
-    await gateway.post(TEST_CALLBACK, testCallback({ content: 'DH002' }));
+    await gateway.testCallback({ content: 'DH002' });
     expect(await openPushIds(second)).toEqual([]);
     const again = await connect();
-    await gateway.post(SEND_QR, push({ orderId: 'DH002', content: 'DH002', qrCode: qrFor({ purpose: 'DH002' }) }));
+    await gateway.sendQr({ orderId: 'DH002', content: 'DH002', qrCode: qrFor({ purpose: 'DH002' }) });
     const { pushId } = await again.next('show');
     expect(await openPushIds(pushId)).toEqual([pushId]);
     // A box that shows it no more has lost it, and does not get it back by saying otherwise later.
@@ -88,20 +83,20 @@ describe.each(['mqtt', 'http'] as const)('a session over %s', (transport) => {
     expect(await box.next('refused')).toMatchObject({ sessionId: box.sessionId, code: 'NOT_REGISTERED' });
     expect(box.of('welcome')).toEqual([]);
     expect(await online(gateway)).toEqual([]);
-    expect(events(gateway, 'box-refused')).toHaveLength(1);
-    expect((await gateway.post(SEND_QR, push())).body.message).toBe('BOX_OFFLINE');
+    expect(gateway.logged('box-refused')).toHaveLength(1);
+    expect((await gateway.sendQr()).body.message).toBe('BOX_OFFLINE');
   });
 
   it('MSG-4 does not count what comes before the welcome', async () => {
     const gateway = await testGateway({ callback: { url: (await partnerServer(processed)).url } });
-    await gateway.post(TEST_CALLBACK, testCallback());
+    await gateway.testCallback();
     const [payment] = await gateway.mock('/payments');
     const box = await connecting(gateway)({ hello: false });
     const transactionId = String(payment?.transactionId);
     const paid = { type: 'paid', transactionId, orderId: '', amount: 50_000, recorded: true } as const;
     // Over HTTP the box is told so at once.
     await box.send(paid, transactionId).catch(() => undefined);
-    const refusals = () => [...events(gateway, 'message-refused'), ...events(gateway, 'request-refused')];
+    const refusals = () => [...gateway.logged('message-refused'), ...gateway.logged('request-refused')];
     await eventually('the refusal', () => refusals().length === 1);
     await box.hello();
     expect(await box.next('payment')).toMatchObject({ transactionId });
@@ -118,10 +113,10 @@ describe.each(['mqtt', 'http'] as const)('a session over %s', (transport) => {
       await stranger.next('refused');
       await stranger.close();
     }
-    expect((await gateway.post(SEND_QR, push())).body.status).toBe('SUCCESS');
+    expect((await gateway.sendQr()).body.status).toBe('SUCCESS');
     expect(box.of('show')).toHaveLength(1);
-    expect(events(gateway, 'message-refused')).toEqual([]);
-    expect(events(gateway, 'box-offline')).toEqual([]);
+    expect(gateway.logged('message-refused')).toEqual([]);
+    expect(gateway.logged('box-offline')).toEqual([]);
   });
 
   it('MSG-11 is told each time that it is heard, and that is not among what the gateway tells of itself', async () => {
@@ -141,11 +136,11 @@ describe.each(['mqtt', 'http'] as const)('a session over %s', (transport) => {
     const newer = await connect();
     const { sessionId } = older;
     expect(await older.next('refused')).toMatchObject({ sessionId, code: 'SUPERSEDED' });
-    expect(events(gateway, 'box-superseded')).toHaveLength(1);
+    expect(gateway.logged('box-superseded')).toHaveLength(1);
     older.vanish();
-    expect((await gateway.post(SEND_QR, push())).status).toBe(200);
+    expect((await gateway.sendQr()).status).toBe(200);
     expect(newer.of('show')).toHaveLength(1);
-    expect(events(gateway, 'box-offline')).toEqual([]);
+    expect(gateway.logged('box-offline')).toEqual([]);
   });
 
   it('MSG-8 is not ended by its own repeated hello', async () => {
@@ -154,7 +149,7 @@ describe.each(['mqtt', 'http'] as const)('a session over %s', (transport) => {
     await box.hello();
     await box.next('welcome', 2);
     expect(box.of('refused')).toEqual([]);
-    expect((await gateway.post(SEND_QR, push())).status).toBe(200);
+    expect((await gateway.sendQr()).status).toBe(200);
   });
 
   it('PRE-3 BOX-HTTP-3 is over at once when the box vanishes', async () => {

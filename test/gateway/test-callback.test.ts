@@ -5,15 +5,11 @@ import {
   BOX1,
   BOX2,
   BOX4,
+  expectRefused,
   FOREIGN_ACCOUNT,
-  GENERATE,
-  kept,
   OTHER_ACCOUNT,
-  order,
   partnerServer,
-  push,
   qrFor,
-  SEND_QR,
   TEST_CALLBACK,
   type TestGateway,
   testCallback,
@@ -32,7 +28,7 @@ async function withPartner(config: Record<string, unknown> = {}) {
 }
 
 const pay = async (gateway: TestGateway, change: Record<string, unknown> = {}): Promise<string> => {
-  const { status, body } = await gateway.post(TEST_CALLBACK, testCallback(change));
+  const { status, body } = await gateway.testCallback(change);
   expect([status, body]).toEqual([200, { status: 'SUCCESS', message: expect.stringMatching(/^[0-9a-f-]{36}$/) }]);
   return String(body.message);
 };
@@ -84,19 +80,12 @@ describe('CBK', () => {
     expect(await gateway.mock('/payments')).toEqual([]);
   });
 
-  it.each(
-    [...WRONG, ...MORE].map(([code, change]): [string, string, Record<string, unknown>] => [
-      code,
-      JSON.stringify(change).slice(0, 60),
-      change,
-    ]),
-  )('CBK-2 ERR-3 ERR-5 LIM-3 refuses with %s: %s', async (code, _title, change) => {
+  it('CBK-2 ERR-3 ERR-5 LIM-3 refuses a wrong value with its code', async () => {
     const { gateway, partner } = await withPartner();
-    const before = await kept(gateway);
-    const { status, body } = await gateway.post(TEST_CALLBACK, testCallback(change));
-    expect([status, body]).toEqual([400, { status: 'FAILED', message: code }]);
-    expect(gateway.refusals()).toEqual([code]);
-    expect(await kept(gateway)).toEqual(before);
+    await expectRefused(
+      gateway,
+      [...WRONG, ...MORE].map(([code, change]) => [TEST_CALLBACK, testCallback(change), code]),
+    );
     expect(partner.calls).toEqual([]);
   });
 
@@ -105,15 +94,15 @@ describe('CBK', () => {
     for (const [i, [code]] of WRONG.entries()) {
       const change: Record<string, unknown> = {};
       for (const [, its] of WRONG.slice(i).reverse()) Object.assign(change, its);
-      expect((await gateway.post(TEST_CALLBACK, testCallback(change))).body.message).toBe(code);
+      expect((await gateway.testCallback(change)).body.message).toBe(code);
     }
-    expect((await gateway.post(TEST_CALLBACK, testCallback())).body.message).toBe('E76');
+    expect((await gateway.testCallback()).body.message).toBe('E76');
     expect(await gateway.mock('/payments')).toEqual([]);
   });
 
-  it.each(['MB', '970422', undefined])('CBK-3 takes the bankCode of the account: %s', async (bankCode) => {
+  it('CBK-3 takes the bankCode of the account, as a name, as a BIN or not at all', async () => {
     const { gateway } = await withPartner();
-    await pay(gateway, { bankCode });
+    for (const bankCode of ['MB', '970422', undefined]) await pay(gateway, { bankCode });
   });
 
   it('CBK-2 LIM-3 takes 19 characters, and C for a missing transType', async () => {
@@ -124,7 +113,7 @@ describe('CBK', () => {
 
   it('CBK-4 answers the transaction id of a payment that is stored, and calls the partner at once', async () => {
     const { gateway, callback } = await withPartner();
-    await gateway.post(GENERATE, order({ sign: 's', urlLink: 'https://shop.example/1' }));
+    await gateway.generate({ sign: 's', urlLink: 'https://shop.example/1' });
     const id = await pay(gateway);
     expect(await gateway.mock('/payments')).toMatchObject([{ transactionId: id, orderId: 'DH001', amount: 50_000 }]);
     expect(await callback(1)).toMatchObject({ transactionid: id, orderId: 'DH001', sign: 's' });
@@ -141,7 +130,7 @@ describe('CBK', () => {
 
   it('CBK-6 pays the newest unpaid order, then the older, then the newest paid one', async () => {
     const { gateway, callback } = await withPartner();
-    for (const orderId of ['OLD', 'NEW']) await gateway.post(GENERATE, order({ orderId, sign: `sign of ${orderId}` }));
+    for (const orderId of ['OLD', 'NEW']) await gateway.generate({ orderId, sign: `sign of ${orderId}` });
     for (const expected of ['NEW', 'OLD', 'NEW']) {
       await pay(gateway);
       expect((await gateway.mock('/payments'))[0]).toMatchObject({ orderId: expected });
@@ -158,7 +147,7 @@ describe('CBK', () => {
     ['account', { bankAccount: OTHER_ACCOUNT.bankAccount }],
   ])('CBK-6 calls back with an empty orderId and sign when no order has the same %s', async (_name, change) => {
     const { gateway, callback } = await withPartner();
-    await gateway.post(GENERATE, order({ sign: 's' }));
+    await gateway.generate({ sign: 's' });
     await pay(gateway, change);
     expect(await callback(1)).toMatchObject({ orderId: '', sign: '', terminalCode: '' });
     expect(await gateway.mock('/orders')).toMatchObject([{ status: 'created' }]);
@@ -171,7 +160,7 @@ describe('CBK', () => {
       [BOX1, BOX2].map((identity) => connectFakeBox({ gateway, identity, transport: 'http' })),
     );
     for (const { terminalCode, serialNumber } of [BOX2, BOX1]) {
-      expect((await gateway.post(SEND_QR, push({ terminalCode, serialNumber }))).body.status).toBe('SUCCESS');
+      expect((await gateway.sendQr({ terminalCode, serialNumber })).body.status).toBe('SUCCESS');
     }
     const transactionId = await pay(gateway);
     const shown = await one?.next('show');
@@ -186,7 +175,7 @@ describe('CBK', () => {
     const connect = (identity: typeof BOX1) => connectFakeBox({ gateway, identity, transport: 'http' });
     const [other, paid] = [await connect(BOX2), await connect(BOX1)];
     for (const { terminalCode, serialNumber } of [BOX2, BOX1]) {
-      expect((await gateway.post(SEND_QR, push({ terminalCode, serialNumber }))).body.status).toBe('SUCCESS');
+      expect((await gateway.sendQr({ terminalCode, serialNumber })).body.status).toBe('SUCCESS');
     }
     const { pushId } = await other.next('show');
     if (where === 'away') await other.close();
@@ -202,7 +191,7 @@ describe('CBK', () => {
     const { gateway } = await withPartner();
     const onShow = () => undefined;
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http', onShow });
-    const answer = gateway.post(SEND_QR, push());
+    const answer = gateway.sendQr();
     const { pushId } = await box.next('show');
     const transactionId = await pay(gateway);
     expect(await box.next('payment')).toMatchObject({ transactionId, pushId: null });
@@ -224,7 +213,7 @@ describe('CBK', () => {
   it('CBK-7 tells a debit to no box', async () => {
     const { gateway, callback } = await withPartner();
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
-    await gateway.post(SEND_QR, push({ qrCode: qrFor() }));
+    await gateway.sendQr({ qrCode: qrFor() });
     await pay(gateway, { transType: 'D' });
     expect(await callback(1)).toMatchObject({ transType: 'D' });
     const credit = await pay(gateway);

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { temporaryFolder } from '../support/net.ts';
-import { GENERATE, order, SEND_QR, TEST_CALLBACK, testGateway } from './harness.ts';
+import { failed, GENERATE, SEND_QR, TEST_CALLBACK, testGateway } from './harness.ts';
 
 const TOKEN = '/api/token_generate';
 const basic = (text: string) => ({ authorization: `Basic ${Buffer.from(text).toString('base64')}` });
@@ -23,7 +23,7 @@ it('TOK-2 ends a token after 300 seconds, to the second', async () => {
   const clock = new VirtualClock();
   const gateway = await testGateway({ clock });
   const authorization = `Bearer ${await gateway.token()}`;
-  const generate = () => gateway.post(GENERATE, order(), { authorization });
+  const generate = () => gateway.generate({}, { authorization });
   await clock.advance(299_999);
   expect((await generate()).status).toBe(200);
   await clock.advance(1);
@@ -36,7 +36,7 @@ it('TOK-2 lets a token live for 300 seconds, in whatever part of a second it is 
   const gateway = await testGateway({ clock });
   await clock.advance(900);
   const authorization = `Bearer ${await gateway.token()}`;
-  const generate = async () => (await gateway.post(GENERATE, order(), { authorization })).status;
+  const generate = async () => (await gateway.generate({}, { authorization })).status;
   await clock.advance(299_999);
   expect(await generate()).toBe(200);
   await clock.advance(1_000);
@@ -49,41 +49,41 @@ it('TOK-2 keeps a token valid over a restart, but not at another gateway', async
   const headers = { authorization: `Bearer ${await first.token()}` };
   await first.close();
   const again = await testGateway({ dataDir });
-  expect((await again.post(GENERATE, order(), headers)).status).toBe(200);
+  expect((await again.generate({}, headers)).status).toBe(200);
   const other = await testGateway();
-  expect((await other.post(GENERATE, order(), headers)).status).toBe(401);
+  expect((await other.generate({}, headers)).status).toBe(401);
 });
 
-it.each([
-  ['no body and no type', undefined, ''],
-  ['broken JSON', '{"a":', 'application/json'],
-  ['another type', '<a/>', 'text/xml'],
-  ['more than the limit', 'x'.repeat(200_000), 'application/json'],
-])('TOK-3 does not read the body: %s', async (_name, body, type) => {
+it('TOK-3 does not read the body', async () => {
   const gateway = await testGateway();
-  const answer = await fetch(`${gateway.baseUrl}${TOKEN}`, {
-    method: 'POST',
-    headers: { ...basic('demo:demo-secret'), ...(type === '' ? {} : { 'content-type': type }) },
-    ...(body === undefined ? {} : { body }),
-  });
-  expect(answer.status).toBe(200);
+  for (const [body, type] of [
+    [undefined, undefined],
+    ['{"a":', 'application/json'],
+    ['<a/>', 'text/xml'],
+    ['x'.repeat(200_000), 'application/json'],
+  ]) {
+    const headers = { ...basic('demo:demo-secret'), ...(type && { 'content-type': type }) };
+    const answer = await fetch(`${gateway.baseUrl}${TOKEN}`, { method: 'POST', headers, ...(body && { body }) });
+    expect([type, answer.status]).toEqual([type, 200]);
+  }
 });
 
-it.each([
-  ['none', {}],
-  ['a wrong password', basic('demo:demo-secre')],
-  ['an unknown user', basic('nobody:demo-secret')],
-  ['no colon', basic('demo')],
-  ['another scheme', { authorization: 'Bearer demo:demo-secret' }],
-  ['not base64', { authorization: 'Basic demo:demo-secret' }],
-  ['an empty user', basic(':')],
-])('TOK-4 refuses credentials: %s', async (_name, headers) => {
+it('TOK-4 refuses any other credentials', async () => {
   const gateway = await testGateway();
-  const answer = await fetch(`${gateway.baseUrl}${TOKEN}`, { method: 'POST', headers });
-  expect(answer.status).toBe(401);
-  expect(answer.headers.get('www-authenticate')).toMatch(/^Basic /);
-  expect(await answer.json()).toEqual({ status: 'FAILED', message: 'E74' });
-  expect(gateway.refusals()).toEqual(['E74']);
+  for (const headers of [
+    {},
+    basic('demo:demo-secre'),
+    basic('nobody:demo-secret'),
+    basic('demo'),
+    { authorization: 'Bearer demo:demo-secret' },
+    { authorization: 'Basic demo:demo-secret' },
+    basic(':'),
+  ]) {
+    const answer = await fetch(`${gateway.baseUrl}${TOKEN}`, { method: 'POST', headers });
+    const came = [headers, answer.status, await answer.json(), gateway.refusals()];
+    expect(came).toEqual([headers, 401, failed('E74'), ['E74']]);
+    expect(answer.headers.get('www-authenticate')).toMatch(/^Basic /);
+  }
   expect(JSON.stringify(gateway.log)).not.toContain('demo-secre');
 });
 

@@ -4,6 +4,7 @@ import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
 import {
   BOX1,
+  failed,
   GENERATE,
   order,
   partnerServer,
@@ -13,7 +14,6 @@ import {
   status,
   TEST_CALLBACK,
   type TestGateway,
-  testCallback,
   testGateway,
 } from './harness.ts';
 
@@ -32,9 +32,9 @@ async function session(transport: 'mqtt' | 'http') {
     config: { callbackRetryWaitsMs: [10] },
   });
   const box = await connectFakeBox({ gateway, identity: BOX1, transport });
-  const { body } = await gateway.post(GENERATE, order());
-  await gateway.post(SEND_QR, push({ qrCode: body.qrCode }));
-  await gateway.post(TEST_CALLBACK, testCallback());
+  const { body } = await gateway.generate();
+  await gateway.sendQr({ qrCode: body.qrCode });
+  await gateway.testCallback();
   await eventually('the callback to be taken', async () => partner.calls.length === 2);
   await eventually('the attempts to be heard', async () => ofKind(await told(gateway), 'callback').length === 2);
   const pushed = ofKind(await told(gateway), 'call').find(({ path }) => path === SEND_QR);
@@ -88,10 +88,10 @@ describe('GET /_mock/wire', () => {
 
   it('tells refusals, calls of strangers as of nobody, and what admins have changed', async () => {
     const gateway = await testGateway();
-    await gateway.post(GENERATE, order());
-    await gateway.post(SEND_QR, push());
+    await gateway.generate();
+    await gateway.sendQr();
     await gateway.post(SEND_QR, 'no JSON');
-    await gateway.post(SEND_QR, push(), { authorization: 'Bearer wrong' });
+    await gateway.sendQr({}, { authorization: 'Bearer wrong' });
     await gateway.token('demo', 'guessed');
     await gateway.mock('/orders/DH001/cancel', 'POST');
     await gateway.mock('/orders/DH404/cancel', 'POST');
@@ -103,7 +103,6 @@ describe('GET /_mock/wire', () => {
       typeof body,
       answer,
     ]);
-    const failed = (message: string) => ({ status: 'FAILED', message });
     expect(calls.slice(2)).toEqual([
       ['demo', SEND_QR, 400, 'object', failed('BOX_OFFLINE')],
       ['demo', SEND_QR, 400, 'string', failed('E46')],

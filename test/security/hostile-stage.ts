@@ -4,17 +4,7 @@ import { systemRandom } from '../../src/lib/random.ts';
 import { writeJws } from '../../src/protocol/jws.ts';
 import { signingKeyOf } from '../../src/protocol/keys.ts';
 import { boxTopic } from '../../src/protocol/topics.ts';
-import {
-  BOX1,
-  OTHER_ACCOUNT,
-  push,
-  qrFor,
-  SEND_QR,
-  TEST_CALLBACK,
-  type TestGateway,
-  testCallback,
-  testGateway,
-} from '../gateway/harness.ts';
+import { BOX1, OTHER_ACCOUNT, qrFor, type TestGateway, testGateway } from '../gateway/harness.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { type HostileRelay, headOf, startHostileRelay } from './hostile-relay.ts';
 import { type RealBox, startRealBox } from './real-box.ts';
@@ -52,7 +42,7 @@ export async function stage(confirmTimeoutMs?: number): Promise<Stage> {
 /** Pushes an order of its own QR; what the partner is answered. */
 export async function pushed(gateway: TestGateway, orderId: string, { terminalCode, serialNumber } = BOX1) {
   const request = { orderId, content: orderId, qrCode: qrFor({ purpose: orderId }), terminalCode, serialNumber };
-  return (await gateway.post(SEND_QR, push(request))).body;
+  return (await gateway.sendQr(request)).body;
 }
 
 /** The name under which a box refuses what the relay tells it; the screen stays as it was. */
@@ -109,5 +99,4 @@ export async function reported(gateway: TestGateway): Promise<unknown[]> {
   return payments.flatMap(({ boxes }) => boxes.map((it) => it.reportedAt)).filter((it) => it !== null);
 }
 
-export const pay = async (gateway: TestGateway, content: string) =>
-  (await gateway.post(TEST_CALLBACK, testCallback({ content }))).body;
+export const pay = async (gateway: TestGateway, content: string) => (await gateway.testCallback({ content })).body;

@@ -10,7 +10,8 @@ import { sqliteFile } from '../../src/store/engines/sqlite.ts';
 import { MIGRATIONS } from '../../src/store/schema/migrations.ts';
 import type { Tables } from '../../src/store/schema/tables.ts';
 import { openStore } from '../../src/store/store.ts';
-import { keptLog, pay } from '../store/rows.ts';
+import { pay } from '../store/rows.ts';
+import { keptLog } from '../support/kept-log.ts';
 import { temporaryFolder } from '../support/net.ts';
 import { payboxToEnd } from '../support/processes.ts';
 

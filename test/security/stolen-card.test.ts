@@ -6,7 +6,7 @@ import { systemRandom } from '../../src/lib/random.ts';
 import { loginOf, signingKeyOf } from '../../src/protocol/keys.ts';
 import { BoxSeal } from '../../src/protocol/seal.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../src/protocol/topics.ts';
-import { ACCOUNT, BOX1, push, qrFor, SEND_QR, type TestGateway, testGateway } from '../gateway/harness.ts';
+import { ACCOUNT, BOX1, qrFor, type TestGateway, testGateway } from '../gateway/harness.ts';
 import { type Login, loginAs } from '../gateway/mqtt-login.ts';
 import { loginStatus } from '../support/asking-box.ts';
 import { connectFakeBox, type FakeBoxIdentity } from '../support/fake-box.ts';
@@ -42,7 +42,7 @@ async function enrolled(gateway: TestGateway, dataDir?: string): Promise<RealBox
 
 async function pushedTo2(gateway: TestGateway, orderId: string) {
   const request = { ...NAMES, orderId, content: orderId, qrCode: qrFor({ purpose: orderId }) };
-  return (await gateway.post(SEND_QR, push(request))).body.status;
+  return (await gateway.sendQr(request)).body.status;
 }
 
 /** What is sealed as by a box with these names and this secret, as an answer to the live gateway. */
@@ -117,7 +117,7 @@ describe('whoever has the card of a box', () => {
     const ended = thief.ended;
     thief.client.publish(boxTopic(BOX1.terminalCode, 'up'), asBox1, { qos: 1 });
     await ended;
-    expect((await gateway.post(SEND_QR, push())).body.status).toBe('SUCCESS');
+    expect((await gateway.sendQr()).body.status).toBe('SUCCESS');
     expect(box1.of('refused')).toEqual([]);
   });
 

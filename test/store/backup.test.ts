@@ -10,21 +10,17 @@ import {
   BOX2,
   partnerServer,
   processed,
-  push,
-  SEND_QR,
   status,
-  TEST_CALLBACK,
   type TestGateway,
-  testCallback,
   testGateway,
 } from '../gateway/harness.ts';
 import { memoryDisk, withoutDisks } from '../support/disk.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
+import { keptLog } from '../support/kept-log.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { paybox, payboxToEnd } from '../support/processes.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { postgresServer } from '../support/stores.ts';
-import { keptLog } from './rows.ts';
 
 /** So that a copy takes a while. */
 const BALLAST_BYTES = 24_000_000;
@@ -43,9 +39,9 @@ async function trade(gateway: TestGateway) {
   const loop = async () => {
     for (let n = 0; !isOver; n += 1) {
       const began = performance.now();
-      expect((await gateway.post(SEND_QR, push({ orderId: `DH${n}` }))).body.status).toBe('SUCCESS');
+      expect((await gateway.sendQr({ orderId: `DH${n}` })).body.status).toBe('SUCCESS');
       pushMs.push(performance.now() - began);
-      const { status: code, body } = await gateway.post(TEST_CALLBACK, testCallback());
+      const { status: code, body } = await gateway.testCallback();
       expect(code).toBe(200);
       paid.push(String(body.message));
     }
@@ -74,7 +70,7 @@ describe('a backup of a gateway that works', () => {
     const away = await partnerServer(status(503));
     const gateway = await testGateway({ dataDir, callback: { url: away.url } });
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
-    const reported = String((await gateway.post(TEST_CALLBACK, testCallback())).body.message);
+    const reported = String((await gateway.testCallback()).body.message);
     await box.send({ type: 'paid', transactionId: reported, orderId: '', amount: 50_000, recorded: true }, reported);
     expect((await box.next('ack')).reportIds).toEqual([reported]);
 
@@ -118,10 +114,10 @@ describe('a backup of a gateway that works', () => {
     const [dataDir, folder] = [await temporaryFolder(), await temporaryFolder()];
     const partner = await partnerServer(processed);
     const gateway = await testGateway({ dataDir, callback: { url: partner.url } });
-    const first = String((await gateway.post(TEST_CALLBACK, testCallback())).body.message);
+    const first = String((await gateway.testCallback()).body.message);
     const file = join(folder, 'backup');
     expect(await payboxToEnd('backup', file, '--gateway', gateway.origin)).toMatchObject({ code: 0 });
-    const second = String((await gateway.post(TEST_CALLBACK, testCallback())).body.message);
+    const second = String((await gateway.testCallback()).body.message);
     await gateway.close();
 
     const refused = await payboxToEnd('restore', file, '--data', dataDir);

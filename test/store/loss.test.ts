@@ -2,21 +2,11 @@ import { readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it } from 'vitest';
-import {
-  BOX1,
-  BOX2,
-  partnerServer,
-  processed,
-  push,
-  SEND_QR,
-  status,
-  TEST_CALLBACK,
-  testCallback,
-  testGateway,
-} from '../gateway/harness.ts';
+import { BOX1, BOX2, partnerServer, processed, status, testGateway } from '../gateway/harness.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
+import { keptLog } from '../support/kept-log.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
-import { keptLog, opened, pay, spoil } from './rows.ts';
+import { opened, pay, spoil } from './rows.ts';
 
 const [STORE, MARK, ACCEPT] = ['gateway.sqlite', 'gateway.mark', 'gateway.accept-loss'];
 
@@ -59,7 +49,7 @@ describe('a damaged or incomplete store', () => {
     const { log, lines } = keptLog();
     const store = await opened({ dataDir }, log);
     expect((await store.payments.newest(10)).map(({ id }) => id)).toEqual(['c', 'a']);
-    expect(lines.join('')).toContain('store-loss-accepted');
+    expect(lines.map((it) => it.event)).toContain('store-loss-accepted');
     await store.close();
     expect(rowsOf(dataDir, 'select name from damaged_rows')).toEqual([{ name: 'b' }]);
     expect(await readdir(dataDir)).toEqual([MARK, STORE]);
@@ -88,7 +78,7 @@ describe('a damaged or incomplete store', () => {
     await writeFile(accept, '');
     const { log, lines } = keptLog();
     await (await opened({ dataDir }, log)).close();
-    expect(lines.map((line) => JSON.parse(line).event)).toEqual(['mark-new', 'store-loss-none']);
+    expect(lines.map((it) => it.event)).toEqual(['mark-new', 'store-loss-none']);
     expect(await readdir(dataDir)).toEqual([MARK, STORE]);
   });
 });
@@ -101,10 +91,10 @@ describe('a payment whose callback and notice are damaged before anybody was tol
     const options = { dataDir, callback: { url: partner.url } };
     const first = await testGateway(options);
     const box = await connectFakeBox({ gateway: first, identity: BOX1, transport: 'http' });
-    await first.post(SEND_QR, push());
+    await first.sendQr();
     const { pushId } = await box.next('show');
     await eventually('the QR shown', async () => (await first.mock('/orders'))[0]?.status === 'shown');
-    const id = String((await first.post(TEST_CALLBACK, testCallback())).body.message);
+    const id = String((await first.testCallback()).body.message);
     await eventually('the partner called', () => partner.calls.length === 1);
     const [callback] = await first.mock('/callbacks');
     await box.close();

@@ -4,11 +4,12 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { ConfigError, MissingPeerError } from '../../src/lib/errors.ts';
 import { postgresProblem } from '../../src/store/engines/postgres.ts';
 import type { Store } from '../../src/store/store.ts';
+import { keptLog } from '../support/kept-log.ts';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { startProxy } from '../support/proxy.ts';
 import { postgresServer } from '../support/stores.ts';
-import { BOX, keptLog, opened, order, pay } from './rows.ts';
+import { BOX, opened, order, pay } from './rows.ts';
 
 const { missing, note } = without(PROGRAMS.postgres);
 const at = (databaseUrl: string, port: number) => Object.assign(new URL(databaseUrl), { port: String(port) }).href;
@@ -32,8 +33,8 @@ describe.skipIf(missing)(`a store in PostgreSQL${note}`, () => {
     await server().start();
     await store.orders.add(order('after'));
     expect(await ids(store)).toEqual(['after', 'before']);
-    expect(lines.join('')).toContain('database-lost');
-    expect(lines.join('')).not.toContain(server().password);
+    expect(lines.map((it) => it.event)).toContain('database-lost');
+    expect(JSON.stringify(lines)).not.toContain(server().password);
   });
 
   it('has every payment that it acknowledged, whole, after a crash of the server', async () => {

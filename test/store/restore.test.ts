@@ -7,9 +7,10 @@ import { openBackup } from '../../src/store/backup/backup-file.ts';
 import { restoreBackup } from '../../src/store/backup/restore.ts';
 import { openStore } from '../../src/store/store.ts';
 import type { Interruption } from '../support/interrupted-restore.ts';
+import { keptLog } from '../support/kept-log.ts';
 import { temporaryFolder } from '../support/net.ts';
 import { run } from '../support/processes.ts';
-import { keptLog, pay } from './rows.ts';
+import { pay } from './rows.ts';
 
 const PROGRAM = join(import.meta.dirname, '../support/interrupted-restore.ts');
 const LONG_MS = 240_000;

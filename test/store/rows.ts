@@ -1,10 +1,9 @@
 import { DatabaseSync } from 'node:sqlite';
-import { Writable } from 'node:stream';
 import { onTestFinished } from 'vitest';
-import { systemClock } from '../../src/lib/clock.ts';
-import { createLogger, type Logger } from '../../src/lib/log.ts';
+import type { Logger } from '../../src/lib/log.ts';
 import type { PaymentEffects, StoredPayment } from '../../src/store/repositories/payments.ts';
 import { openStore, type Store, type StorePlace } from '../../src/store/store.ts';
+import { keptLog } from '../support/kept-log.ts';
 
 export const BOX = 'VVB000001';
 
@@ -57,18 +56,6 @@ export function pay(
     notices: told,
     callback,
   }));
-}
-
-/** A log whose lines are kept as text. */
-export function keptLog(): { log: Logger; lines: string[] } {
-  const lines: string[] = [];
-  const out = new Writable({
-    write: (chunk, _encoding, done) => {
-      lines.push(String(chunk));
-      done();
-    },
-  });
-  return { log: createLogger(out, systemClock, 'json'), lines };
 }
 
 /** A store that is closed when the test ends. */
