@@ -7,7 +7,7 @@ import type { GatewayConfig } from './config.ts';
 import type { Directory } from './directory.ts';
 import type { TrafficLog } from './traffic-log.ts';
 
-/** What the parts of a gateway share. Each part names those that it needs. */
+/** Shared by the parts of a gateway; each part names those that it needs. */
 export interface Context {
   config: GatewayConfig;
   directory: Directory;
