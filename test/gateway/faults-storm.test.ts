@@ -5,9 +5,9 @@ import { ENGINES } from '../support/stores.ts';
 import { Market } from './faults-market.ts';
 import { type TestGateway, testGateway } from './harness.ts';
 
-const ORDERS = 120;
+const ORDERS = 100;
 /** Each kind once, and some again. */
-const FAULTS = 40;
+const FAULTS = 50;
 const SEED = 7;
 const AT_GATEWAY = FAULT_NAMES.filter((it) => faultKind(it).place !== 'box');
 
