@@ -3,7 +3,14 @@ import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
-import { paybox, payboxToEnd, type Running, readyFile } from '../support/processes.ts';
+import {
+  type AgentAt,
+  type GatewayAt,
+  payboxToEnd,
+  type Running,
+  START_MS,
+  startConfigured,
+} from '../support/processes.ts';
 import { provisioned } from '../support/provisioned.ts';
 import { decodeQrTwice } from '../support/qr-decoders.ts';
 import { ACCOUNT, getJson, PARTNER } from './walk.ts';
@@ -30,11 +37,8 @@ async function startGateway(folder: string, tls?: object) {
     accounts: [ACCOUNT],
     boxes: [{ ...BOX, account: ACCOUNT.bankAccount }],
   };
-  const [file, ready] = [join(folder, 'gateway.yaml'), join(folder, 'gateway.json')];
-  await writeFile(file, JSON.stringify(config));
-  const running = paybox('gateway', '--config', file, '--ready-file', ready);
-  const { baseUrl, mqttUrl } = await readyFile<{ baseUrl: string; mqttUrl: string }>(ready, running);
-  return { running, baseUrl, mqttUrl, origin: new URL(baseUrl).origin };
+  const { running, at } = await startConfigured<GatewayAt>('gateway', config, folder);
+  return { running, ...at, origin: new URL(at.baseUrl).origin };
 }
 
 /** The box as it stands in the shop: its process, its pages, its folder. */
@@ -47,13 +51,11 @@ async function startBox(folder: string, link: object, enrolment?: object) {
     dataDir: 'box',
     paidHoldSeconds: 1,
   };
-  const [file, ready] = [join(folder, 'agent.yaml'), join(folder, `${config.http.port}.json`)];
-  await writeFile(file, JSON.stringify(config));
-  const running = paybox('agent', '--config', file, '--ready-file', ready);
-  const { boxUrl } = await readyFile<{ boxUrl: string }>(ready, running);
+  const { running, at } = await startConfigured<AgentAt>('agent', config, folder);
+  const { boxUrl } = at;
   const status = () => getJson<Status>(`${boxUrl}/status`);
   const becomes = (state: string) =>
-    eventually(`the box is ${state}`, async () => (await status()).state === state, 40_000);
+    eventually(`the box is ${state}`, async () => (await status()).state === state, START_MS);
   /** What a phone reads off its screen. */
   const scan = () =>
     eventually('a QR on the screen', async () => {
@@ -190,15 +192,9 @@ describe('paybox enrol', () => {
     const folder = await temporaryFolder();
     const file = join(folder, 'token');
     await writeFile(file, 'A-long-admin-token-of-a-test\n');
-    const gateway = join(folder, 'gateway.yaml');
-    const port = await freePort();
-    await writeFile(
-      gateway,
-      JSON.stringify({ http: { port }, mqtt: null, dataDir: 'data', adminToken: 'A-long-admin-token-of-a-test' }),
-    );
-    const ready = join(folder, 'ready.json');
-    await readyFile(ready, paybox('gateway', '--config', gateway, '--ready-file', ready));
-    const origin = `http://127.0.0.1:${port}`;
+    const adminToken = 'A-long-admin-token-of-a-test';
+    const config = { http: { port: 0 }, mqtt: null, dataDir: 'data', adminToken };
+    const { origin } = new URL((await startConfigured<GatewayAt>('gateway', config, folder)).at.baseUrl);
     expect(await enrol(origin)).toMatchObject({ code: 1, output: expect.stringContaining('--admin-token-file') });
     expect(await enrol(origin, '--admin-token-file', file)).toEqual({ code: 0, output: 'no box asks to enrol\n' });
   });

@@ -50,7 +50,7 @@ describe('the agent on SIGTERM', () => {
     await expectCleanEnd(box.running);
     expect(isBlack(await readFile(picture))).toBe(true);
     await eventually('its goodbye', async () => {
-      const boxes = JSON.stringify(await getJson(`${gateway.consoleUrl}_mock/boxes`));
+      const boxes = JSON.stringify(await getJson(`${gateway.at.consoleUrl}_mock/boxes`));
       return boxes.includes('"online":false') && !boxes.includes('"online":true');
     });
     expect(gateway.running.output()).toContain('its presence ended');
@@ -198,9 +198,9 @@ it('a framebuffer that hangs in the kernel does not keep the agent', async () =>
 describe('the gateway on SIGTERM', () => {
   it('answers BOX_OFFLINE to whoever waits for a box', async () => {
     const gateway = await startGateway();
-    const at = { origin: gateway.consoleUrl, mqttUrl: `mqtt://127.0.0.1:${gateway.mqttPort}` };
+    const at = { origin: gateway.at.consoleUrl, mqttUrl: `mqtt://127.0.0.1:${gateway.mqttPort}` };
     const box = await connectFakeBox({ gateway: at, identity: BOX, transport: 'mqtt', onShow: () => undefined });
-    const { answer } = await push(gateway.baseUrl);
+    const { answer } = await push(gateway.at.baseUrl);
     await box.next('show');
     await expectCleanEnd(gateway.running);
     expect(await answer).toEqual({ status: 400, body: { status: 'FAILED', message: 'BOX_OFFLINE' } });
@@ -209,7 +209,7 @@ describe('the gateway on SIGTERM', () => {
   it('ends although a partner never answers, and calls it anew after the next start', async () => {
     const partner = await startSilentServer();
     const gateway = await startGateway(`http://127.0.0.1:${partner.port}/paid`);
-    const shop = new Shop(gateway.baseUrl);
+    const shop = new Shop(gateway.at.baseUrl);
     await shop.login();
     const order = { amount: 50_000, content: 'DH001', orderId: 'DH001' };
     await shop.generate(order);
@@ -224,10 +224,10 @@ describe('the gateway on SIGTERM', () => {
 
   it('ends although its streams are read by nobody, and a client never finishes its request', async () => {
     const gateway = await startGateway();
-    await holdOpen(gateway.consoleUrl, 'GET /_mock/events HTTP/1.1\nhost: localhost\n\n');
+    await holdOpen(gateway.at.consoleUrl, 'GET /_mock/events HTTP/1.1\nhost: localhost\n\n');
     const slow = 'POST /vqr/api/token_generate HTTP/1.1\nhost: localhost\ncontent-length: 9\n';
-    await holdOpen(gateway.consoleUrl, `${slow}content-type: application/json\n\n{`);
-    const events = await fetch(`${gateway.consoleUrl}_mock/events`);
+    await holdOpen(gateway.at.consoleUrl, `${slow}content-type: application/json\n\n{`);
+    const events = await fetch(`${gateway.at.consoleUrl}_mock/events`);
     await expectCleanEnd(gateway.running);
     await events.text();
   });

@@ -1,50 +1,36 @@
-import { writeFile } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
-import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import type { BoxStatus } from '../../src/agent/contract.ts';
 import { STOP_BUDGET_MS } from '../../src/lib/shutdown.ts';
 import { testGateway } from '../gateway/harness.ts';
-import { eventually, freePort, temporaryFolder } from '../support/net.ts';
-import { paybox, type Running, readyFile, START_MS } from '../support/processes.ts';
+import { eventually, freePort } from '../support/net.ts';
+import {
+  type AgentAt,
+  type Configured,
+  type GatewayAt,
+  type Running,
+  START_MS,
+  startConfigured,
+} from '../support/processes.ts';
 import { ACCOUNT, getJson, PARTNER, Shop } from './walk.ts';
 
 export const BOX = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' };
 /** The machine that runs the tests may be slow; that the budget is below 2 s is for the constant to say. */
 const GENEROUS_MS = 25_000;
 
-export interface StartedGateway {
-  running: Running;
-  baseUrl: string;
-  consoleUrl: string;
-  mqttPort: number;
-  /** The same gateway once more: its folder, its ports. */
-  again(): Promise<StartedGateway>;
-}
-
 /** `paybox gateway` with the demo's identities and a broker of its own. */
-export async function startGateway(callbackUrl?: string): Promise<StartedGateway> {
-  const folder = await temporaryFolder();
-  const [httpPort, mqttPort] = [await freePort(), await freePort()];
+export async function startGateway(callbackUrl?: string): Promise<Configured<GatewayAt> & { mqttPort: number }> {
+  const mqttPort = await freePort();
   const callback = callbackUrl === undefined ? {} : { callback: { url: callbackUrl } };
   const config = {
-    http: { port: httpPort },
+    http: { port: await freePort() },
     mqtt: { embedded: { port: mqttPort } },
     dataDir: 'gateway',
     partners: [{ ...PARTNER, accounts: [ACCOUNT.bankAccount], ...callback }],
     accounts: [ACCOUNT],
     boxes: [{ ...BOX, account: ACCOUNT.bankAccount }],
   };
-  const file = join(folder, 'gateway.yaml');
-  await writeFile(file, JSON.stringify(config));
-  const again = async (): Promise<StartedGateway> => {
-    const ready = join(folder, 'ready.json');
-    const running = paybox('gateway', '--config', file, '--ready-file', ready);
-    await eventually('the old ready file to be gone', () => running.output().includes('gateway-ready'), START_MS);
-    const { baseUrl, consoleUrl } = await readyFile<{ baseUrl: string; consoleUrl: string }>(ready, running);
-    return { running, baseUrl, consoleUrl, mqttPort, again };
-  };
-  return again();
+  return { ...(await startConfigured<GatewayAt>('gateway', config)), mqttPort };
 }
 
 /** The same in this process, for tests of how an agent ends. */
@@ -54,10 +40,8 @@ export async function gatewayHere(): Promise<{ baseUrl: string; mqttPort: number
   return { baseUrl, mqttPort: Number(new URL(mqttUrl).port) };
 }
 
-export interface StartedAgent {
-  running: Running;
+export interface StartedAgent extends Pick<Configured<AgentAt>, 'running' | 'folder'> {
   boxUrl: string;
-  folder: string;
   status(): Promise<BoxStatus>;
   /** Waits until the box is in this state, and its display works. */
   becomes(state: string): Promise<void>;
@@ -66,7 +50,6 @@ export interface StartedAgent {
 
 /** `paybox agent` on MQTT, with `change` in its configuration. */
 export async function startAgent(mqttPort: number, change: object = {}): Promise<StartedAgent> {
-  const folder = await temporaryFolder();
   const config = {
     box: BOX,
     link: { transport: 'mqtt', url: `mqtt://127.0.0.1:${mqttPort}` },
@@ -75,26 +58,21 @@ export async function startAgent(mqttPort: number, change: object = {}): Promise
     dataDir: 'box',
     ...change,
   };
-  const file = join(folder, 'agent.yaml');
-  await writeFile(file, JSON.stringify(config));
-  const again = async (): Promise<StartedAgent> => {
-    const ready = join(folder, 'ready.json');
-    const running = paybox('agent', '--config', file, '--ready-file', ready);
-    await eventually('the old ready file to be gone', () => running.output().includes('"ready"'), START_MS);
-    const { boxUrl } = await readyFile<{ boxUrl: string }>(ready, running);
-    const status = () => getJson<BoxStatus>(`${boxUrl}/status`);
-    const becomes = async (state: string) => {
-      const is = async () => {
-        const now = await status();
-        return now.state === state && now.display.ok;
-      };
-      await eventually(`state ${state}`, is, START_MS).catch((error) => {
-        throw new Error(`${error}\n${running.output()}`);
-      });
+  return asBox(await startConfigured<AgentAt>('agent', config));
+}
+
+function asBox({ running, folder, at: { boxUrl }, again }: Configured<AgentAt>): StartedAgent {
+  const status = () => getJson<BoxStatus>(`${boxUrl}/status`);
+  const becomes = async (state: string) => {
+    const is = async () => {
+      const now = await status();
+      return now.state === state && now.display.ok;
     };
-    return { running, boxUrl, folder, status, becomes, again };
+    await eventually(`state ${state}`, is, START_MS).catch((error) => {
+      throw new Error(`${error}\n${running.output()}`);
+    });
   };
-  return again();
+  return { running, folder, boxUrl, status, becomes, again: async () => asBox(await again()) };
 }
 
 /** Begins a push of a fresh order; settles with a promise of its answer once the gateway has it. */

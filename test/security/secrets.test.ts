@@ -1,4 +1,4 @@
-import { chmod, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, it } from 'vitest';
@@ -6,7 +6,7 @@ import { loginOf } from '../../src/protocol/keys.ts';
 import { ACCOUNT, getJson, PARTNER } from '../e2e/walk.ts';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { startPartnerServer } from '../support/partner-server.ts';
-import { paybox, payboxToEnd, readyFile } from '../support/processes.ts';
+import { type AgentAt, type GatewayAt, payboxToEnd, START_MS, startConfigured } from '../support/processes.ts';
 import { spyOnProcesses } from './processes-spy.ts';
 
 const [ADMIN, PASSWORD, BEARER, BOX1_SECRET] = [
@@ -25,33 +25,32 @@ async function kept(file: string, text: string): Promise<string> {
   return file;
 }
 
+async function newFolder(...path: [string, string]): Promise<string> {
+  await mkdir(join(...path));
+  return join(...path);
+}
+
 async function programs(folder: string) {
   const partner = await startPartnerServer();
   const [http, mqtt] = [await freePort(), await freePort()];
   const callback = { url: partner.url, auth: { kind: 'bearer', token: BEARER }, signingSecret: WHSEC };
-  const gatewayFile = await kept(
-    join(folder, 'gateway.yaml'),
-    JSON.stringify({
-      ...{ http: { port: http }, mqtt: { embedded: { port: mqtt } }, dataDir: 'gateway', adminToken: ADMIN },
-      ...{ accounts: [ACCOUNT], confirmTimeoutMs: 30_000 },
-      partners: [{ username: PARTNER.username, password: PASSWORD, accounts: [ACCOUNT.bankAccount], callback }],
-      boxes: [{ ...BOX1, secret: BOX1_SECRET }, BOX2].map((box) => ({ ...box, account: ACCOUNT.bankAccount })),
-    }),
-  );
-  const gateway = paybox('gateway', '--config', gatewayFile, '--ready-file', join(folder, 'gateway.json'));
-  const { baseUrl } = await readyFile<{ baseUrl: string }>(join(folder, 'gateway.json'), gateway);
-  const origin = new URL(baseUrl).origin;
+  const config = {
+    ...{ http: { port: http }, mqtt: { embedded: { port: mqtt } }, dataDir: 'gateway', adminToken: ADMIN },
+    ...{ accounts: [ACCOUNT], confirmTimeoutMs: 30_000 },
+    partners: [{ username: PARTNER.username, password: PASSWORD, accounts: [ACCOUNT.bankAccount], callback }],
+    boxes: [{ ...BOX1, secret: BOX1_SECRET }, BOX2].map((box) => ({ ...box, account: ACCOUNT.bankAccount })),
+  };
+  const { running: gateway, file: gatewayFile, at } = await startConfigured<GatewayAt>('gateway', config, folder);
+  const origin = new URL(at.baseUrl).origin;
   const box = async (name: string, identity: object, more: object) => {
-    const config = { box: identity, http: { port: await freePort() }, dataDir: name, ...more };
-    const file = await kept(join(folder, `${name}.yaml`), JSON.stringify(config));
-    const agent = paybox('agent', '--config', file, '--ready-file', join(folder, `${name}.json`));
-    const { boxUrl } = await readyFile<{ boxUrl: string }>(join(folder, `${name}.json`), agent);
-    return { agent, boxUrl, file };
+    const config = { box: identity, http: { port: await freePort() }, dataDir: 'data', ...more };
+    const { running, file, at } = await startConfigured<AgentAt>('agent', config, await newFolder(folder, name));
+    return { agent: running, boxUrl: at.boxUrl, file };
   };
   const link = { transport: 'mqtt', url: `mqtt://127.0.0.1:${mqtt}` };
   const box1 = await box('box1', { ...BOX1, secret: BOX1_SECRET }, { link });
   const box2 = await box('box2', BOX2 ?? {}, { link: { transport: 'http', url: origin } });
-  return { partner, gateway, gatewayFile, baseUrl, origin, box1, box2 };
+  return { partner, gateway, gatewayFile, baseUrl: at.baseUrl, origin, box1, box2 };
 }
 
 const isOnline = async (boxUrl: string) => (await getJson<{ online: boolean }>(`${boxUrl}/status`)).online;
@@ -80,7 +79,7 @@ it.skipIf(process.platform !== 'linux')(
     await command(0, 'enrol', ...admin, '--box', 'VVB000002', '--code', code);
     await command(0, 'keys', ...admin);
     await command(0, 'keys', ...admin, '--rotate');
-    for (const { boxUrl } of [box1, box2]) await eventually('online', () => isOnline(boxUrl), 40_000);
+    for (const { boxUrl } of [box1, box2]) await eventually('online', () => isOnline(boxUrl), START_MS);
 
     const password = await kept(join(folder, 'password'), `${PASSWORD}\n`);
     const asPartner = ['--service', baseUrl, '--password-file', password, '--amount', '50000', '--json'];
@@ -147,7 +146,7 @@ it.skipIf(process.platform !== 'linux')(
       expect(await program.stop('SIGTERM')).toBe(0);
       outputs.push(program.output());
     }
-    const agreed = (await readFile(join(folder, 'box2/secret'), 'utf8')).trim();
+    const agreed = (await readFile(join(folder, 'box2/data/secret'), 'utf8')).trim();
     const stored = settingsIn(join(folder, 'gateway/gateway.sqlite'));
     expect(stored.length).toBeGreaterThanOrEqual(2);
     const secrets = [

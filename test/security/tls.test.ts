@@ -16,10 +16,10 @@ import { isExposed, isLoopbackHost } from '../../src/lib/tls.ts';
 import { loginOf } from '../../src/protocol/keys.ts';
 import { type Credential, createAuthority, issue, type Purpose, validFor } from '../../src/provision/pki.ts';
 import { type TestGateway, testGateway } from '../gateway/harness.ts';
-import { eventually, freePort, temporaryFolder } from '../support/net.ts';
+import { eventually } from '../support/net.ts';
 import { NO_SEAL } from '../support/no-seal.ts';
 import { openssl } from '../support/openssl.ts';
-import { paybox, readyFile } from '../support/processes.ts';
+import { type AgentAt, startConfigured } from '../support/processes.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { provisioned } from '../support/provisioned.ts';
 
@@ -279,15 +279,12 @@ describe('a connection without TLS', () => {
   });
 
   it('TLS-1 that is allowed stands in the log of its box and in its status', async () => {
-    const folder = await temporaryFolder();
-    const [file, ready] = [join(folder, 'box.yaml'), join(folder, 'ready.json')];
     // An address of documentation, where nobody is.
     const link = { transport: 'http', url: 'http://192.0.2.1:8800', allowPlain: true };
     const displays = [{ driver: 'png', path: 'screen.png' }];
-    await writeFile(file, JSON.stringify({ box, link, displays, http: { port: await freePort() }, dataDir: 'data' }));
-    const running = paybox('agent', '--config', file, '--ready-file', ready);
-    const { boxUrl } = await readyFile<{ boxUrl: string }>(ready, running);
-    const status = (await (await fetch(`${boxUrl}/status`)).json()) as { link: unknown };
+    const config = { box, link, displays, http: { port: 0 }, dataDir: 'data' };
+    const { running, at } = await startConfigured<AgentAt>('agent', config);
+    const status = (await (await fetch(`${at.boxUrl}/status`)).json()) as { link: unknown };
     expect(status.link).toMatchObject({ gateway: link.url, plain: true });
     expect(running.output()).toMatch(/"event":"link-plain","gateway":"http:\/\/192\.0\.2\.1:8800"/);
   });

@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { eventually } from './net.ts';
+import { eventually, temporaryFolder } from './net.ts';
 import { cli } from './program-code.ts';
 
 export const CLI = cli();
@@ -67,6 +68,40 @@ export async function readyFile<T>(file: string, running: Running): Promise<T> {
     START_MS,
   );
 }
+
+export interface Configured<At> {
+  running: Running;
+  folder: string;
+  /** Its configuration. */
+  file: string;
+  /** What its ready file says. */
+  at: At;
+  /** The same once more, after its end. */
+  again(): Promise<Configured<At>>;
+}
+
+/** Starts `paybox gateway` or `paybox agent` with this configuration, and waits until it is ready. */
+export async function startConfigured<At>(
+  command: 'gateway' | 'agent',
+  config: object,
+  given?: string,
+): Promise<Configured<At>> {
+  const folder = given ?? (await temporaryFolder());
+  const [file, ready] = [join(folder, `${command}.yaml`), join(folder, `${command}.json`)];
+  // As an admin would: some configurations have secrets.
+  await writeFile(file, JSON.stringify(config), { mode: 0o600 });
+  const again = async () => {
+    const running = paybox(command, '--config', file, '--ready-file', ready);
+    // The file of an earlier run is gone by then.
+    const isReady = () => running.child.exitCode !== null || running.output().includes('"event":"ready"');
+    await eventually(`${command} to be ready`, isReady, START_MS);
+    return { running, folder, file, at: await readyFile<At>(ready, running), again };
+  };
+  return again();
+}
+
+export type GatewayAt = Record<'baseUrl' | 'consoleUrl' | 'mqttUrl', string>;
+export type AgentAt = Record<'boxUrl', string>;
 
 /** Ids of running programs that were started with a file of this folder. */
 export async function programsIn(folder: string): Promise<number[]> {
