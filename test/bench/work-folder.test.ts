@@ -2,9 +2,10 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
 import { chown, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { makeWorkFolder } from '../../src/bench/work-folder.ts';
+import { makeWorkFolder, memoryFolder } from '../../src/bench/work-folder.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { programsIn, run } from '../support/processes.ts';
 import { cliScript } from '../support/program-code.ts';
@@ -141,4 +142,11 @@ describe('paybox bench run that is killed', () => {
     expect(next.child.exitCode, next.output()).toBe(0);
     expect(folders()).toEqual([]);
   });
+});
+
+it('what need not last is kept where there is room for it, and else in the temporary folder', async () => {
+  const folder = await temporaryFolder();
+  expect(await memoryFolder(1, folder)).toBe(folder);
+  expect(await memoryFolder(Number.MAX_SAFE_INTEGER, folder)).toBe(tmpdir());
+  expect(await memoryFolder(1, join(folder, 'none'))).toBe(tmpdir());
 });
