@@ -65,8 +65,11 @@ export function portOfUrl({ port, protocol }: URL): number {
   return port === '' ? (URL_SCHEMES.get(protocol)?.port ?? 0) : Number(port);
 }
 
-/** Whether others on the network can read and change messages to this address: no TLS, and beyond this machine. */
+/**
+ * Whether others on the network can read and change messages to this address: beyond this machine, and with a scheme
+ * that is not known to use TLS.
+ */
 export function isExposed(address: string): boolean {
   const url = URL.parse(address);
-  return url !== null && URL_SCHEMES.get(url.protocol)?.isTls === false && !isLoopbackHost(url.hostname);
+  return url !== null && url.hostname !== '' && !isTlsUrl(address) && !isLoopbackHost(url.hostname);
 }

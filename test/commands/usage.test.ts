@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { copyFile, mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { TRANSPORTS } from '../../src/agent/transports/registry.ts';
 import { parseScenario } from '../../src/bench/vocabulary/scenario.ts';
 import { VERBS } from '../../src/bench/vocabulary/steps.ts';
 import { freePort, temporaryFolder } from '../support/net.ts';
@@ -45,7 +46,10 @@ describe('the command line', () => {
       for (const option of options) expect(manual).toContain(option);
     }
     for (const verb of VERBS) expect(manual).toMatch(new RegExp(`^\\| .*\`${verb}\``, 'm'));
-    expect(manual).toContain(`<!-- faults:begin -->\n\n${faultTable()}\n\n<!-- faults:end -->`);
+    const [, faults = ''] = /<!-- faults:begin -->\n\n([^]*?)\n\n<!-- faults:end -->/.exec(manual) ?? [];
+    expect(faults.split('\n')).toEqual(faultTable().split('\n'));
+    const transports = `--transport ${[...TRANSPORTS.keys()].join('|')}`;
+    for (const text of [readme, manual]) expect(text).toContain(transports);
   });
 
   it('has a scenario in the manual of the bench that can be read', () => {

@@ -8,6 +8,9 @@ const OTHER_VALUES: readonly string[] = ['QRIBFTTA', 'QRIBFTTC', 'VVB', 'VN', 'G
 
 const PUBLIC_CODE = /^(E\d{2}|\d{3})$/;
 
+/** Codes of the public service that paybox does not answer a partner, or not by a clause. */
+const IN_NO_CLAUSE = ['E09', 'E67'];
+
 const HEAD = `# Codes
 
 What \`message\` says in an answer \`{"status":"FAILED","message":"<code>"}\` ([PROTOCOL.md](PROTOCOL.md), clause ERR-1). This file is generated
@@ -29,6 +32,12 @@ it('ERR-6 every code that PROTOCOL.md names exists', () => {
   const named = [...publicCodes, ...ownCodes].filter((code) => ![...OTHER_VALUES, ...SEAL_REFUSALS].includes(code));
   expect(named.length).toBeGreaterThan(60);
   expect(named.filter((code) => !Object.hasOwn(CODES, code))).toEqual([]);
+});
+
+it('ERR-6 PROTOCOL.md says when each code is answered', () => {
+  const document = readProtocol();
+  const unnamed = Object.keys(CODES).filter((code) => !new RegExp(`\\b${code}\\b`).test(document));
+  expect(unnamed).toEqual(IN_NO_CLAUSE);
 });
 
 it('ERR-6 a meaning is one plain line of its own', () => {

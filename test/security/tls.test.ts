@@ -9,10 +9,11 @@ import { parseAgentConfig } from '../../src/agent/config.ts';
 import type { Connection, GatewayAddress, Transport } from '../../src/agent/contract.ts';
 import { httpTransport } from '../../src/agent/transports/http.ts';
 import { mqttTransport } from '../../src/agent/transports/mqtt.ts';
+import { TRANSPORTS } from '../../src/agent/transports/registry.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { isExposed, isLoopbackHost } from '../../src/lib/tls.ts';
+import { isExposed, isLoopbackHost, isTlsUrl } from '../../src/lib/tls.ts';
 import { loginOf } from '../../src/protocol/keys.ts';
 import { type Credential, createAuthority, issue, type Purpose, validFor } from '../../src/provision/pki.ts';
 import { type TestGateway, testGateway } from '../gateway/harness.ts';
@@ -289,6 +290,16 @@ describe('a connection without TLS', () => {
     expect(running.output()).toMatch(/"event":"link-plain","gateway":"http:\/\/192\.0\.2\.1:8800"/);
   });
 
+  it.each([...TRANSPORTS.values()])('TLS-1 is refused by the transport $name', async ({ name, schemes, example }) => {
+    const box = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' };
+    const config = (url: string) => ({ box, link: { ...example, transport: name, url }, dataDir: 'data' });
+    for (const url of schemes.map((scheme) => `${scheme}://gateway.example`)) {
+      const parsed = () => parseAgentConfig(config(url), 'box.yaml');
+      if (isTlsUrl(url)) expect(parsed().link.transport).toBe(name);
+      else expect(parsed).toThrow(/allowPlain/);
+    }
+  });
+
   it('is told from one that stays on this machine', () => {
     expect(['127.0.0.1', '127.9.9.9', '::1', '[::1]', 'LOCALHOST'].map(isLoopbackHost)).toEqual(Array(5).fill(true));
     expect(['0.0.0.0', '::', '10.0.0.1', '128.0.0.1', 'localhost.', '127.0.0.1.nip.io'].map(isLoopbackHost)).toEqual(
@@ -297,5 +308,7 @@ describe('a connection without TLS', () => {
     expect(['https://a.example', 'mqtts://a.example', 'memory:', 'no address'].map(isExposed)).toEqual(
       Array(4).fill(false),
     );
+    // A transport may have a scheme that nobody knows to be encrypted.
+    expect(['http://a.example', 'tunnel://a.example'].map(isExposed)).toEqual([true, true]);
   });
 });

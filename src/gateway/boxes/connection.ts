@@ -4,7 +4,7 @@ import type { MessageSigner } from './message-signer.ts';
 
 /** How a transport reaches one box. */
 export interface BoxSocket {
-  readonly transport: 'mqtt' | 'http';
+  readonly transport: string;
   /** Why nothing can be sent now; undefined if sending is possible. */
   problem(): string | undefined;
   /** Sends the bytes of a signed message. A failure ends the connection, or is logged with `type`. */
