@@ -46,7 +46,7 @@ describe('the command line', () => {
       for (const option of options) expect(manual).toContain(option);
     }
     for (const verb of VERBS) expect(manual).toMatch(new RegExp(`^\\| .*\`${verb}\``, 'm'));
-    const [, faults = ''] = /<!-- faults:begin -->\n\n([^]*?)\n\n<!-- faults:end -->/.exec(manual) ?? [];
+    const [, faults = ''] = /<!-- faults:begin -->\n\n([\s\S]*?)\n\n<!-- faults:end -->/.exec(manual) ?? [];
     expect(faults.split('\n')).toEqual(faultTable().split('\n'));
     const transports = `--transport ${[...TRANSPORTS.keys()].join('|')}`;
     for (const text of [readme, manual]) expect(text).toContain(transports);

@@ -8,9 +8,6 @@ import { type StepContext, StepFailure } from './context.ts';
 import { expect } from './expect.ts';
 import { fault } from './faults.ts';
 
-/** Verbs with nested steps. Variables in nested steps are replaced when those steps run. */
-const NESTING_VERBS: readonly Verb[] = ['repeat', 'parallel', 'for each box'];
-
 /** Runs steps one after another. Throws StepFailure for the first that fails. */
 export async function runSteps(steps: readonly Step[], context: StepContext): Promise<void> {
   for (const [index, step] of steps.entries()) {
@@ -21,8 +18,9 @@ export async function runSteps(steps: readonly Step[], context: StepContext): Pr
 /** Runs the step at the context's path. Returns its result for variables. Throws StepFailure, or the signal's reason. */
 export async function runStep(step: Step, context: StepContext): Promise<object | undefined> {
   context.signal.throwIfAborted();
+  const at = step.box === undefined ? context : { ...context, box: step.box - 1, isBoxNamed: true };
   try {
-    return await told(step, step.box === undefined ? context : { ...context, box: step.box - 1, isBoxNamed: true });
+    return await runVerb(verbOf(step), step, at);
   } catch (error) {
     if (error instanceof StepFailure || context.signal.aborted) throw error;
     throw new StepFailure(reasonOf(error), context.path, error);
@@ -34,40 +32,51 @@ export function verbOf(step: Step): Verb {
   return VERBS.find((verb) => step[verb] !== undefined) ?? 'wait';
 }
 
-async function told(step: Step, context: StepContext): Promise<object | undefined> {
-  const verb = verbOf(step);
-  const hasNestedSteps = NESTING_VERBS.includes(verb);
-  const filled = hasNestedSteps ? step : context.scope.fill(step);
-  const words = hasNestedSteps ? '' : `: ${shown(filled[verb])}`;
-  const title = step.title ?? `${verb}${words}`;
+/** How a verb runs. Its result is what later steps can refer to. */
+interface StepRunner<Value> {
+  run(value: Value, context: StepContext): Promise<object | undefined>;
+  /** Whether it waits: only then may virtual time be skipped. */
+  waits?: true;
+  /** Whether it has steps of its own. Their variables are replaced when they run. */
+  nests?: true;
+}
+
+const RUNNERS: { readonly [V in Verb]: StepRunner<NonNullable<Step[V]>> } = {
+  generate: { run: generate },
+  push: { run: push },
+  pay: { run: pay },
+  cancel: { run: cancel },
+  enrol: { run: enrol, waits: true },
+  expect: { run: expect, waits: true },
+  wait: { run: wait, waits: true },
+  press: { run: press },
+  fault: { run: fault },
+  set: {
+    run: async (variables, { scope }) => {
+      for (const [name, value] of Object.entries(variables)) scope.set(name, value);
+      return undefined;
+    },
+  },
+  repeat: { run: repeat, waits: true, nests: true },
+  parallel: { run: parallel, waits: true, nests: true },
+  'for each box': { run: forEachBox, waits: true, nests: true },
+};
+
+async function runVerb<V extends Verb>(verb: V, step: Step, context: StepContext): Promise<object | undefined> {
+  const { run, waits, nests } = RUNNERS[verb];
+  const filled: Step = nests ? step : context.scope.fill(step);
+  const value = filled[verb];
+  const title = step.title ?? (nests ? verb : `${verb}: ${shown(value)}`);
   context.onStep(title);
   context.transcript.add('step', title, { detail: { path: context.path.join('.') } });
-  const work = () => perform(filled, context);
-  // Virtual time may be skipped only while a step waits.
-  const isWaiting = hasNestedSteps || ['wait', 'expect', 'enrol'].includes(verb);
-  const result = await (isWaiting ? work() : context.target.time.inRealTime(work));
+  if (value === undefined) return undefined;
+  const work = () => run(value, context);
+  const result = await (waits ? work() : context.target.time.inRealTime(work));
   if (result !== undefined) {
     context.scope.set(verb, result);
     if (step.as !== undefined) context.scope.set(step.as, result);
   }
   return result;
-}
-
-async function perform(step: Step, context: StepContext): Promise<object | undefined> {
-  if (step.generate !== undefined) return generate(step.generate, context);
-  if (step.push !== undefined) return push(step.push, context);
-  if (step.pay !== undefined) return pay(step.pay, context);
-  if (step.cancel !== undefined) return cancel(step.cancel, context);
-  if (step.enrol !== undefined) return enrol(step.enrol, context);
-  if (step.expect !== undefined) return expect(step.expect, context);
-  if (step.wait !== undefined) return wait(step.wait, context);
-  if (step.press !== undefined) return press(step.press, context);
-  if (step.fault !== undefined) return fault(step.fault, context);
-  if (step.repeat !== undefined) return repeat(step.repeat, context);
-  if (step.parallel !== undefined) return parallel(step.parallel, context);
-  if (step['for each box'] !== undefined) return forEachBox(step['for each box'], context);
-  for (const [name, value] of Object.entries(step.set ?? {})) context.scope.set(name, value);
-  return undefined;
 }
 
 const SEED_LIMIT = 2 ** 31;
