@@ -28,6 +28,9 @@ const AT_ONCE = 50;
 const HOARD_AT_ONCE = 500;
 /** Beyond every limit of the servers. */
 const PATIENCE_MS = 26_000;
+/** Who reads nothing begins to read after this time, and has until `READERS_PATIENCE_MS` to find out that it was cut. */
+const READ_NOTHING_MS = 28_000;
+const READERS_PATIENCE_MS = 50_000;
 const REPEATS = 10;
 
 const [name, port = '', path = '', longPath] = process.argv.slice(2);
@@ -174,9 +177,9 @@ async function all(): Promise<void> {
       // So much that it cannot all be on its way.
       socket.write(`${get(long)}\r\n`.repeat(20));
       socket.pause();
-      void delay(PATIENCE_MS - 2000).then(() => socket.resume());
+      void delay(READ_NOTHING_MS).then(() => socket.resume());
     };
-    slow.push(many('slow readers', 50, read));
+    slow.push(many('slow readers', 50, read, { patienceMs: READERS_PATIENCE_MS }));
   }
   await many('bad shapes', SHAPES.length * REPEATS, (socket, at) => socket.write(SHAPES[at % SHAPES.length] ?? ''), {
     patienceMs: 2000,
