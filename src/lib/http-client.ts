@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage, RequestOptions } from 'node:http';
 import { request as requestTls } from 'node:https';
+import type { Socket } from 'node:net';
 import { type Clock, systemClock, withAbortAfter } from './clock.ts';
 import { request as requestPlain } from './http.ts';
 
@@ -11,6 +12,8 @@ export interface HttpRequest
   method?: string | undefined;
   /** Sent as JSON unless `headers` say otherwise. */
   body?: string | undefined;
+  /** Without a connection within this time, the request fails with ETIMEDOUT. Default: as long as the system tries. */
+  connectTimeoutMs?: number;
 }
 
 export interface HttpAnswer {
@@ -54,7 +57,10 @@ export async function askHttp(
  * Sends a request and returns once the headers of the answer are there. The caller sets a time limit (`signal`) and
  * reads or destroys the answer.
  */
-export function openHttp(url: string | URL, { body, headers, ...options }: HttpRequest): Promise<IncomingMessage> {
+export function openHttp(
+  url: string | URL,
+  { body, headers, connectTimeoutMs, ...options }: HttpRequest,
+): Promise<IncomingMessage> {
   const to = new URL(url);
   const send = to.protocol === 'https:' ? requestTls : requestPlain;
   const content =
@@ -63,12 +69,23 @@ export function openHttp(url: string | URL, { body, headers, ...options }: HttpR
     const request = send(to, { ...options, headers: { ...content, ...headers } });
     request.on('error', reject);
     request.on('response', resolve);
+    if (connectTimeoutMs !== undefined) request.once('socket', (socket) => limitConnect(socket, connectTimeoutMs));
     // After an upgrade no response follows, and aborting would not end the wait.
     request.on('upgrade', ({ statusCode }, socket) => {
       socket.destroy();
       reject(new Error(`the answer is HTTP ${statusCode}, a protocol upgrade`));
     });
     request.end(body);
+  });
+}
+
+function limitConnect(socket: Socket, timeoutMs: number): void {
+  if (!socket.connecting) return;
+  const over = new AbortController();
+  for (const event of ['connect', 'close']) socket.once(event, () => over.abort());
+  void systemClock.sleep(timeoutMs, over.signal).then(() => {
+    if (over.signal.aborted) return;
+    socket.destroy(Object.assign(new Error(`no connection within ${timeoutMs} ms`), { code: 'ETIMEDOUT' }));
   });
 }
 

@@ -22,11 +22,11 @@ function toldOf(boxes: readonly unknown[], transType: 'C' | 'D' = 'C') {
 const linked = BOXES.filter((it) => it.account === ACCOUNT.bankAccount);
 
 it('CBK-7 tells the box that showed the order, and no debit to any', () => {
-  expect(toldOf(linked)).toEqual([{ terminal_code: BOX1.terminalCode, push_id: 'p', first_sent_at_ms: 5 }]);
+  expect(toldOf(linked)).toEqual([{ terminal_code: BOX1.terminalCode, push_id: 'p', told_at_ms: 5 }]);
   expect(toldOf(linked, 'D')).toEqual([]);
 });
 
 it('CBK-7 tells the others of the account when the box that showed it is not in the configuration any more', () => {
   const others = linked.filter((it) => it !== BOX1);
-  expect(toldOf(others)).toEqual([{ terminal_code: BOX2.terminalCode, push_id: null, first_sent_at_ms: null }]);
+  expect(toldOf(others)).toEqual([{ terminal_code: BOX2.terminalCode, push_id: null, told_at_ms: null }]);
 });

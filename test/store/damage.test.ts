@@ -195,7 +195,7 @@ describe('a row that is damaged while the gateway runs', () => {
   it('is told to nobody and named, and the others are told', async () => {
     const dataDir = await temporaryFolder();
     const first = await openStore({ dataDir }, keptLog().log);
-    const told = [{ terminal_code: BOX, push_id: null, first_sent_at_ms: null }];
+    const told = [{ terminal_code: BOX, push_id: null, told_at_ms: null }];
     for (const id of ['a', 'b']) {
       await first.orders.add(order(id));
       await pay(first, `t ${id}`, { orderRef: id, notices: told, callback: { id: `c ${id}`, url: 'u', body: 'b' } });

@@ -44,7 +44,7 @@ describe.skipIf(missing)(`a store in PostgreSQL${note}`, () => {
     const kept: string[] = [];
     const paying = names.map(async (id) => {
       await pay(store, id, {
-        notices: [{ terminal_code: BOX, push_id: null, first_sent_at_ms: null }],
+        notices: [{ terminal_code: BOX, push_id: null, told_at_ms: null }],
         callback: { id, url: 'u', body: 'b' },
       });
       kept.push(id);

@@ -11,7 +11,7 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const NOW_MS = 1000 * DAY_MS;
 const callback = (id: string) => ({ id, url: 'u', body: 'b' });
-const told = [{ terminal_code: BOX, push_id: null, first_sent_at_ms: null }];
+const told = [{ terminal_code: BOX, push_id: null, told_at_ms: null }];
 
 async function prune(store: Store, limits?: { keptMs: number; keptMax: number }) {
   const pruned = { pushes: 0, orders: 0, payments: 0, qrCodes: 0, batchMax: 0 };

@@ -41,7 +41,7 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
       await store.orders.add(order('a', { content, amount: Number.MAX_SAFE_INTEGER }));
       await pay(store, 't', {
         orderRef: 'a',
-        notices: [{ terminal_code: BOX, push_id: null, first_sent_at_ms: null }],
+        notices: [{ terminal_code: BOX, push_id: null, told_at_ms: null }],
       });
       expect(await store.orders.find('a')).toMatchObject({ content, amount: Number.MAX_SAFE_INTEGER, paid_at_ms: 5 });
       expect(await store.payments.noticesOf(['t'])).toMatchObject([
@@ -50,7 +50,7 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
           terminal_code: BOX,
           push_id: null,
           created_at_ms: 5,
-          first_sent_at_ms: null,
+          told_at_ms: null,
           reported_at_ms: null,
           recorded: null,
         },
@@ -60,7 +60,7 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
     it('a payment whole or not at all', async () => {
       const store = await opened(await place());
       await store.orders.add(order('a'));
-      const told = [BOX, BOX].map((terminal_code) => ({ terminal_code, push_id: null, first_sent_at_ms: null }));
+      const told = [BOX, BOX].map((terminal_code) => ({ terminal_code, push_id: null, told_at_ms: null }));
       await expect(pay(store, 't', { orderRef: 'a', notices: told })).rejects.toThrow();
       expect(await store.payments.newest(10)).toEqual([]);
       expect((await store.orders.find('a'))?.status).toBe('created');
@@ -136,7 +136,7 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
 
     it('one first report of each payment, whoever repeats it at once', async () => {
       const store = await opened(await place());
-      await pay(store, 't', { notices: [{ terminal_code: BOX, push_id: null, first_sent_at_ms: null }] });
+      await pay(store, 't', { notices: [{ terminal_code: BOX, push_id: null, told_at_ms: null }] });
       const reports = Array.from({ length: 5 }, () => store.payments.report('t', BOX, true, 6));
       expect((await Promise.all(reports)).toSorted()).toEqual(['first', ...Array(4).fill('repeated')]);
       expect(await store.payments.report('t', 'VVB000002', true, 6)).toBe(undefined);
@@ -156,7 +156,7 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
     it('that a paid order stays paid, whatever its push comes to', async () => {
       const store = await opened(await place());
       await store.orders.startPush(push('p', 'a'), order('a'));
-      await pay(store, 't', { orderRef: 'a', notices: [{ terminal_code: BOX, push_id: 'p', first_sent_at_ms: null }] });
+      await pay(store, 't', { orderRef: 'a', notices: [{ terminal_code: BOX, push_id: 'p', told_at_ms: null }] });
       expect(await store.orders.confirmPush('p', BOX, 'shown', 6)).toBe(false);
       expect(await store.orders.endPush('p', BOX, 'replaced', 7)).toBe(true);
       expect((await store.orders.find('a'))?.status).toBe('paid');
@@ -271,7 +271,7 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
       const told = [BOX, 'VVB000002'].map((terminal_code) => ({
         terminal_code,
         push_id: null,
-        first_sent_at_ms: null,
+        told_at_ms: null,
       }));
       await pay(store, 't', { notices: told });
       const repeated = async (box: string) =>
@@ -309,7 +309,7 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
       await store.orders.endPush('p3', BOX, 'expired', 3);
       const { withdrawn } = await pay(store, 't', {
         orderRef: 'a',
-        notices: [{ terminal_code: BOX, push_id: 'p2', first_sent_at_ms: null }],
+        notices: [{ terminal_code: BOX, push_id: 'p2', told_at_ms: null }],
       });
       expect(withdrawn).toEqual([{ id: 'p1', terminal_code: BOX }]);
       expect((await pay(store, 'again', { orderRef: 'a' })).withdrawn).toEqual([]);

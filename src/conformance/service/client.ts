@@ -4,6 +4,9 @@ import { Mismatch, NoAnswer } from '../check.ts';
 import { recordOf } from './json.ts';
 import { ANSWER_TIMEOUT_MS, type ServiceRun } from './subject.ts';
 
+const CONNECT_TIMEOUT_MS = 10_000;
+/** As programs send them: some firewalls refuse requests without. */
+const HEADERS = { accept: '*/*', 'user-agent': 'paybox' };
 const ANSWER_BYTES_MAX = 1_000_000;
 /** Characters of a body in the evidence. */
 const KEPT_CHARS_MAX = 4_000;
@@ -74,8 +77,9 @@ async function exchange(
   const late = AbortSignal.timeout(timeoutMs);
   try {
     // A new connection for each request: the service may close an idle one just as it is used.
-    const to = { method, headers, body, agent: false, signal: AbortSignal.any([end, late]) };
-    const response = await openHttp(url, to);
+    const signal = AbortSignal.any([end, late]);
+    const to = { method, headers: { ...HEADERS, ...headers }, body, agent: false, signal };
+    const response = await openHttp(url, { ...to, connectTimeoutMs: CONNECT_TIMEOUT_MS });
     const bytes = await readBody(response, ANSWER_BYTES_MAX);
     if (bytes === undefined) throw new Mismatch(`the answer is longer than ${ANSWER_BYTES_MAX} bytes`);
     const text = bytes.toString('utf8');

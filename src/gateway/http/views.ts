@@ -72,7 +72,7 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
             online: hub.session(it.terminal_code) !== undefined,
             /** A box that was removed from the configuration reports nothing any more. */
             registered: directory.box(it.terminal_code) !== undefined,
-            toldAt: time(it.first_sent_at_ms),
+            toldAt: time(it.told_at_ms),
             reportedAt: time(it.reported_at_ms),
             recorded: it.recorded === null ? null : it.recorded === 1,
           })),

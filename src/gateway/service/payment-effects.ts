@@ -69,7 +69,7 @@ export function deliveriesFor(
   const callback = url === undefined ? undefined : { id: callbackId, url, body: JSON.stringify(payload) };
   const notices = noticesOf(payment, order, directory).map((box) => ({
     ...box,
-    first_sent_at_ms: isOnline(box.terminal_code) ? payment.paid_at_ms : null,
+    told_at_ms: isOnline(box.terminal_code) ? payment.paid_at_ms : null,
   }));
   return { notices, callback };
 }
@@ -79,7 +79,7 @@ function noticesOf(
   payment: NewPayment,
   order: OrderRow | undefined,
   directory: Directory,
-): Omit<NewNotice, 'first_sent_at_ms'>[] {
+): Omit<NewNotice, 'told_at_ms'>[] {
   if (payment.trans_type === 'D') return [];
   const { shown_on = null, shown_push_id = null } = order ?? {};
   if (shown_on !== null && directory.box(shown_on) !== undefined) {

@@ -49,8 +49,8 @@ export function createReceivePayment(deps: ReceivePaymentDeps): ReceivePayment {
       });
     const { payment, notices, callback, withdrawn } = stored;
     log.info('payment', { transactionId, orderId: payment.order_id, amount: payment.amount });
-    for (const { terminal_code, push_id, first_sent_at_ms } of notices) {
-      if (first_sent_at_ms === null) hub.resendFromStore([terminal_code]);
+    for (const { terminal_code, push_id, told_at_ms } of notices) {
+      if (told_at_ms === null) hub.resendFromStore([terminal_code]);
       else hub.sendPayment(terminal_code, { ...payment, push_id, repeated: false });
     }
     for (const { id, terminal_code } of withdrawn) hub.withdrawPush(terminal_code, id, 'paid');

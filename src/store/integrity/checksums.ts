@@ -35,7 +35,7 @@ const COVERED = {
     ...(['tries', 'next_at_ms', 'created_at_ms'] as const),
   ],
   notices: [
-    ...(['payment_id', 'terminal_code', 'push_id', 'created_at_ms', 'first_sent_at_ms'] as const),
+    ...(['payment_id', 'terminal_code', 'push_id', 'created_at_ms', 'told_at_ms'] as const),
     ...(['reported_at_ms', 'recorded'] as const),
   ],
   ledger: [...(['name', 'end_seq', 'end_link', 'pruned_seq', 'pruned_link', 'pruned_count'] as const)],

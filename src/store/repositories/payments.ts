@@ -18,8 +18,8 @@ import { nextSeq, seqOf } from './seq.ts';
 const NOTICES_MAX = 100;
 
 export type NewPayment = Omit<PaymentRow, 'seq'>;
-/** A box that must announce a payment; `first_sent_at_ms` is null until the notice is sent. */
-export type NewNotice = Pick<NoticeRow, 'terminal_code' | 'push_id' | 'first_sent_at_ms'>;
+/** A box that must announce a payment; `told_at_ms` is null until the notice is sent. */
+export type NewNotice = Pick<NoticeRow, 'terminal_code' | 'push_id' | 'told_at_ms'>;
 export type NewCallback = Pick<CallbackRow, 'id' | 'url' | 'body'>;
 /** Notices and callback of a payment. */
 export interface Deliveries {
@@ -106,13 +106,13 @@ export class PaymentStore {
     const own = new Map(rows.filter((it) => it.terminal_code === terminalCode).map((it) => [it.payment_id, it]));
     const notices = payments.flatMap((payment) => {
       const row = own.get(payment.id);
-      return row === undefined ? [] : [{ ...payment, push_id: row.push_id, repeated: row.first_sent_at_ms !== null }];
+      return row === undefined ? [] : [{ ...payment, push_id: row.push_id, repeated: row.told_at_ms !== null }];
     });
     const first = notices.filter(({ repeated }) => !repeated).map(({ id }) => id);
     if (first.length > 0) {
       await this.#db
         .updateTable('notices')
-        .set({ first_sent_at_ms: atMs })
+        .set({ told_at_ms: atMs })
         .where('terminal_code', '=', terminalCode)
         .where('payment_id', 'in', first)
         .execute();

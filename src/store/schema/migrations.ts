@@ -73,7 +73,7 @@ const TABLES: Record<keyof Tables, readonly string[]> = {
     ...text('payment_id terminal_code'),
     ...optionalText('push_id'),
     ...number('created_at_ms'),
-    ...optionalNumber('reported_at_ms recorded first_sent_at_ms'),
+    ...optionalNumber('reported_at_ms recorded told_at_ms'),
     ...optionalText('checksum'),
     key('notices', 'payment_id terminal_code'),
   ],

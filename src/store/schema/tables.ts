@@ -141,7 +141,7 @@ export interface NoticeRow {
   push_id: string | null;
   created_at_ms: number;
   /** When it was first sent to the box; recorded before it is sent. */
-  first_sent_at_ms: number | null;
+  told_at_ms: number | null;
   reported_at_ms: number | null;
   recorded: number | null;
 }

@@ -14,7 +14,7 @@ import { pushChecks } from './push.ts';
 import { screenChecks } from './screens.ts';
 import { guessChecks, tokenChecks } from './token.ts';
 
-/** Every check of a service, in the order in which they t. */
+/** Every check of a service, in the order in which they run. */
 export const SERVICE_CHECKS: readonly ServiceCheck[] = [
   ...tokenChecks,
   ...generateChecks,
