@@ -7,14 +7,20 @@ export type Garble = (bytes: Uint8Array) => Uint8Array;
 
 export const clean: Garble = (bytes) => bytes;
 
-/** A cable without delay, and the panel at its end. */
+/** The port while it is open. */
+interface OpenPort {
+  listeners: Set<(bytes: Uint8Array) => void>;
+  lose(reason: string): void;
+}
+
+/** A cable without delay, and the panel at its end. Like a serial port, it is opened by one at a time. */
 export class Cable<P extends PanelEmulator> {
   readonly panel: P;
   readonly #away: Garble;
-  readonly #listeners = new Set<(bytes: Uint8Array) => void>();
   #isPlugged = true;
+  /** A line that is lost or closed is no longer the open one, and can do nothing. */
+  #port: OpenPort | undefined;
   readonly #written: Uint8Array[] = [];
-  #lose: (reason: string) => void = () => {};
 
   /** `away` changes what the panel is sent, `back` what it answers. */
   constructor(make: (send: (bytes: Uint8Array) => void) => P, { away = clean, back = clean } = {}) {
@@ -22,29 +28,30 @@ export class Cable<P extends PanelEmulator> {
     this.panel = make((bytes) => {
       const heard = back(bytes);
       queueMicrotask(() => {
-        for (const listener of this.#listeners) listener(heard);
+        for (const listener of this.#port?.listeners ?? []) listener(heard);
       });
     });
   }
 
   async open(): Promise<SerialLine> {
     if (!this.#isPlugged) throw displayFault('no such port', 'plug the device in');
-    const { promise: lost, resolve } = Promise.withResolvers<string>();
-    this.#lose = resolve;
+    if (this.#port !== undefined) throw displayFault('cannot lock port', 'another program has it open: stop that one');
+    const { promise: lost, resolve: lose } = Promise.withResolvers<string>();
+    const port: OpenPort = { listeners: new Set(), lose };
+    this.#port = port;
     return {
       lost,
       write: async (bytes) => {
-        if (!this.#isPlugged) throw displayFault('the port is lost', 'plug the device in');
+        if (this.#port !== port) throw displayFault(`the port is lost: ${await lost}`, 'plug the device in again');
         this.#written.push(bytes);
         this.panel.receive(this.#away(bytes));
       },
       onData: (listener) => {
-        this.#listeners.add(listener);
-        return () => this.#listeners.delete(listener);
+        port.listeners.add(listener);
+        return () => port.listeners.delete(listener);
       },
       close: async () => {
-        this.#listeners.clear();
-        resolve('closed');
+        if (this.#port === port) this.#end('closed');
       },
     };
   }
@@ -56,10 +63,15 @@ export class Cable<P extends PanelEmulator> {
 
   unplug(): void {
     this.#isPlugged = false;
-    this.#lose('unplugged');
+    this.#end('unplugged');
   }
 
   plug(): void {
     this.#isPlugged = true;
+  }
+
+  #end(reason: string): void {
+    this.#port?.lose(reason);
+    this.#port = undefined;
   }
 }
