@@ -135,18 +135,25 @@ describe('panels that are not as configured', () => {
   it.each([
     ['nextion', { baudRate: 57_600 }, 'does not answer at 57600 baud', 'TX and RX'],
     ['dwin', { crc: false, baudRate: 9_600 }, 'does not answer at 9600 baud without CRC', 'CFG'],
-  ])('%s with %j is named when it never answers', async (name, options, message, fix) => {
-    const { panel, open } = cabled(name, (send) =>
-      name === 'dwin' ? new DwinEmulator(send, { ...PROJECT, crc: true }) : new NextionEmulator(send),
-    );
-    if (panel instanceof NextionEmulator) panel.silent = true;
-    await expect(open(options)).rejects.toMatchObject({
-      code: 'DISPLAY_FAULT',
-      severity: 'retryable',
-      message: expect.stringContaining(message),
-      fix: expect.stringContaining(fix),
-    });
-  });
+  ])(
+    '%s with %j is named when it never answers, and works once that is put right',
+    async (name, options, message, fix) => {
+      const { panel, open, shownQr } = cabled(name, (send) =>
+        name === 'dwin' ? new DwinEmulator(send, { ...PROJECT, crc: true }) : new NextionEmulator(send),
+      );
+      if (panel instanceof NextionEmulator) panel.silent = true;
+      await expect(open(options)).rejects.toMatchObject({
+        code: 'DISPLAY_FAULT',
+        severity: 'retryable',
+        message: expect.stringContaining(message),
+        fix: expect.stringContaining(fix),
+      });
+      panel.silent = false;
+      const { show } = await open(name === 'dwin' ? { crc: true } : {});
+      await show(PAYMENT);
+      expect(shownQr()).toBe(PAYMENT.qrCode);
+    },
+  );
 
   it.each([
     ['nextion', {}, 'set encoding: utf-8'],
