@@ -90,7 +90,7 @@ function placeOf(file: string): { entry: string; floor: number } {
 /** What a file loads when it is loaded itself. */
 function staticImportsOf(file: string): string[] {
   const found = readFileSync(file, 'utf8').matchAll(
-    /^(?:import|export)\b(?!\s+type\b)[^;'"]*?(?:from\s+)?'(\.[^']+)'/gm,
+    /^(?:import|export)\b(?!\s+type\b)[^;'"]*?(?:from\s+)?['"](\.[^'"]+)['"]/gm,
   );
   return [...found].map(([, specifier = '']) => resolve(dirname(file), specifier));
 }
@@ -99,7 +99,7 @@ function importsOf(file: string): { specifier: string; typeOnly: boolean }[] {
   const text = readFileSync(file, 'utf8');
   const found = [
     ...text.matchAll(
-      /(import|export)(\s+type)?\b[^;'"]*?from\s+'([^']+)'|import\(\s*'([^']+)'\s*\)|import\s+'([^']+)'/g,
+      /(import|export)(\s+type)?\b[^;'"]*?from\s+['"]([^'"]+)['"]|import\(\s*['"`]([^'"`]+)['"`]|import\s+['"]([^'"]+)['"]/g,
     ),
   ];
   return found.map((match) => ({
