@@ -5,6 +5,8 @@ import { openRenderer } from '../../../src/display/render.ts';
 import { cabled } from '../opened.ts';
 import { PAYMENT, payloadOf } from '../scenes.ts';
 
+const AMOUNT_VP = 0x1080;
+
 const device = (project = PROJECT) => cabled('dwin', (send) => new DwinEmulator(send, project));
 
 describe('a DWIN panel', () => {
@@ -55,6 +57,21 @@ describe('a DWIN panel', () => {
     expect(shownQr()).toBe(PAYMENT.qrCode);
     expect(panel.shownTexts()[1]).toBe('50.000 ₫');
     expect(panel.page).toBe(1);
+  });
+
+  it('draws an amount anew that its memory has lost or changed, beside whatever is drawn next', async () => {
+    const { panel, open } = device();
+    const { show } = await open();
+    await show(PAYMENT);
+    for (const [index, wrong] of ['90.000 ₫', '50.000.000 ₫', ''].entries()) {
+      // Nobody has asked for this, so nobody is told.
+      panel.silent = true;
+      panel.receive(writeFrame(AMOUNT_VP, Buffer.from(`${wrong}\uffff`, 'utf16le').swap16()));
+      panel.silent = false;
+      expect(panel.shownTexts()[1]).toBe(wrong);
+      await show({ ...PAYMENT, secondsLeft: 9 - index });
+      expect(panel.shownTexts()[1]).toBe('50.000 ₫');
+    }
   });
 });
 

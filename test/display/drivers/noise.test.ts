@@ -186,3 +186,37 @@ describe.each(PANELS)('noise on the wire of a %s panel', (title, name, make, opt
     },
   );
 });
+
+describe('noise in an amount on the wire of a DWIN panel', () => {
+  /** The first so many writes of an amount are of another, which a panel without CRC acknowledges. */
+  const otherAmounts = (times: number) => {
+    const [right, wrong] = ['50.000', '90.000'].map((text) => Buffer.from(text, 'utf16le').swap16().toString('hex'));
+    let count = 0;
+    const garble: Garble = (bytes) => {
+      const hex = Buffer.from(bytes).toString('hex');
+      if (!hex.includes(`${right}`)) return bytes;
+      count += 1;
+      return count > times ? bytes : Buffer.from(hex.replace(`${right}`, `${wrong}`), 'hex');
+    };
+    const panel = wired('dwin', (send) => new DwinEmulator(send), {}, { away: garble, back: clean });
+    return { panel, count: () => count };
+  };
+
+  it('has an amount that came garbled written again', async () => {
+    const { panel, count } = otherAmounts(2);
+    const display = await open(panel);
+    expect(await panel.drawn(display, WITH_QR)).toMatchObject({ status: 'fulfilled' });
+    expect(panel.emulator.shownTexts()[1]).toBe('50.000 ₫');
+    expect(count()).toBe(3);
+  });
+
+  it('refuses by name when the amount never comes as it was sent', async () => {
+    const { panel, count } = otherAmounts(Number.POSITIVE_INFINITY);
+    const display = await open(panel);
+    expect(await panel.drawn(display, WITH_QR)).toMatchObject({
+      status: 'rejected',
+      reason: { code: 'DISPLAY_FAULT', message: expect.stringContaining('does not hold its amount') },
+    });
+    expect(count()).toBe(3);
+  });
+});
