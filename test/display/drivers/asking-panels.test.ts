@@ -1,9 +1,13 @@
 import { PassThrough } from 'node:stream';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { DwinEmulator, PROJECT } from '../../../src/bench/panels/dwin.ts';
 import { NextionEmulator } from '../../../src/bench/panels/nextion.ts';
+import { DRAW_TIMEOUT_MS } from '../../../src/display/drivers/panel.ts';
+import { ANSWER_TIMEOUT_MS } from '../../../src/display/io/answers.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
+import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
+import { settled } from '../../fuzz/virtual.ts';
 import { eventually } from '../../support/net.ts';
 import type { Make } from '../emulators/hardware.ts';
 import { cabled, scene } from '../opened.ts';
@@ -168,5 +172,47 @@ describe('panels that are not as configured', () => {
     expect(panel.shownTexts().slice(0, 3)).toEqual(['Quet ma de thanh toan', '50.000 d', 'Ca phe sua da']);
     const named = { message: expect.stringContaining('cannot take'), fix };
     await expect(show({ ...PAYMENT, qrCode: `${PAYMENT.qrCode}é` })).rejects.toMatchObject(named);
+  });
+});
+
+const SLOW_BAUD_RATE = 4_800;
+const BITS_A_BYTE = 10;
+/** More than questions take on the wire. */
+const SLACK_MS = 50;
+
+/** A payment drawn, in a time of its own, on a panel that takes `answerMs` for an answer of so many bytes. */
+async function drawnSlowly(name: 'nextion' | 'dwin', baudRate: number, answerMs: (bytes: number) => number) {
+  const clock = new VirtualClock();
+  const { cable, open, shownQr } = cabled(name, (send) => {
+    const later = (bytes: Uint8Array) => clock.after(answerMs(bytes.length), () => send(bytes));
+    return name === 'dwin' ? new DwinEmulator(later) : new NextionEmulator(later);
+  });
+  const opened = await settled(clock, open({ baudRate }, { clock }));
+  if (opened.status === 'rejected') throw opened.reason;
+  onTestFinished(async () => {
+    await settled(clock, opened.value.display.close());
+  });
+  cable.written();
+  const beganMs = clock.monotonicMs();
+  const outcome = await settled(clock, opened.value.show(PAYMENT));
+  return { outcome, tookMs: clock.monotonicMs() - beganMs, written: cable.written(), shownQr };
+}
+
+describe.each(['nextion', 'dwin'] as const)('the time of a %s panel', (name) => {
+  it('is limited for a whole drawing, however soon each answer comes', async () => {
+    const { outcome, tookMs } = await drawnSlowly(name, 115_200, () => ANSWER_TIMEOUT_MS - 100);
+    expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'DISPLAY_FAULT' } });
+    expect(tookMs).toBeLessThan(DRAW_TIMEOUT_MS + SLACK_MS);
+  });
+
+  it('includes that of a long answer on a slow wire, so that nothing is asked twice', async () => {
+    const wireMs = (bytes: number) => Math.floor((bytes * BITS_A_BYTE * 1_000) / SLOW_BAUD_RATE);
+    const { outcome, written, shownQr } = await drawnSlowly(name, SLOW_BAUD_RATE, (bytes) =>
+      bytes < PAYMENT.qrCode.length ? 0 : ANSWER_TIMEOUT_MS - SLACK_MS + wireMs(bytes),
+    );
+    expect(outcome).toMatchObject({ status: 'fulfilled' });
+    expect(shownQr()).toBe(PAYMENT.qrCode);
+    const atOnce = await drawnSlowly(name, SLOW_BAUD_RATE, () => 0);
+    expect(written.toString('hex')).toBe(atOnce.written.toString('hex'));
   });
 });
