@@ -8,7 +8,10 @@ export function addPartner(root: Command): void {
       .command('push')
       .description('what a partner does: token, generate, send-qr; prints each answer')
       .requiredOption('--amount <dong>', 'amount in whole đồng', dong)
-      .requiredOption('--content <text>', 'payment content, at most 25 letters, digits and spaces')
+      .requiredOption(
+        '--content <text>',
+        'payment content, at most 25 letters, digits and spaces; `paybox pay` takes at most 19',
+      )
       .option('--order <id>', 'order id (default: a new one)')
       .option('--box <code>', 'terminalCode of the box', 'VVB000001')
       .option('--holder <name>', 'account holder', 'NGUYEN VAN A'),

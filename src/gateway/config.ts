@@ -272,7 +272,7 @@ export function parseGatewayConfig(value: unknown, name: string): GatewayConfig 
     gatewayConfigSchema,
     value,
     name,
-    'see device-config/gateway.yaml for a valid example, and `paybox config schema` for every key',
+    'see device-config/gateway.yaml for a valid example, and `paybox config schema gateway` for every key',
   );
 }
 

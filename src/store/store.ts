@@ -1,6 +1,7 @@
-import { type FileHandle, mkdir } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import { type Dialect, Kysely, Migrator, sql } from 'kysely';
 import { ConfigError, type PayboxError, reasonOf } from '../lib/errors.ts';
+import { makeFolder } from '../lib/folders.ts';
 import type { Logger } from '../lib/log.ts';
 import { noBackup, SnapshotMaker } from './engines/snapshot.ts';
 import { damaged, sqliteFile, sqliteProblem } from './engines/sqlite.ts';
@@ -147,7 +148,7 @@ async function openSqlite(dataDir: string, log: Logger): Promise<OpenDatabase> {
   const path = storeFile(dataDir);
   const problem = (error: unknown) => sqliteProblem(path, error);
   try {
-    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    makeFolder(dataDir, 0o700);
     refuseStoppedRestore(dataDir);
     const { dialect, assertInPlace, copyTo } = sqliteFile(path, log);
     const db = await migrated(dialect, writeProbe);

@@ -28,6 +28,8 @@ describe('paybox config', () => {
     expect(output).toContain('box.yaml: box.terminalCode: expected VVB followed by six digits');
     expect(output).toMatch(/box\.yaml: displays\.0\.driver: expected one of .*browser/);
     expect(output).toContain('speling');
+    await writeFile(file, 'boks: {terminalCode: VVB000001}\ndisplays: [{driver: browser}]\n');
+    expect((await payboxToEnd('config', 'check', file)).output).toMatch(/unknown key boks\n/);
     await writeFile(file, 'box: {\n');
     expect(await payboxToEnd('config', 'check', file)).toMatchObject({
       code: 2,

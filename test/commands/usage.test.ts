@@ -75,6 +75,16 @@ describe('the command line', () => {
     expect(output).not.toMatch(/\n\s+at /);
   });
 
+  it.each([
+    [['--display', 'cinema'], '--display cinema: expected browser, terminal or png'],
+    [['--callback-url', 'shop'], '--callback-url shop: expected an http:// or https:// address'],
+    [['--callback-auth', 'bearer-file:/dev/null'], '--callback-auth needs --callback-url'],
+    [['--data', '/proc/nope'], '--data /proc/nope cannot be made'],
+  ])('names the option of up that is wrong: %s', async (args, words) => {
+    const { code, output } = await payboxToEnd('up', '--no-open', '--data', await temporaryFolder(), ...args);
+    expect([code, output]).toEqual([2, expect.stringContaining(words)]);
+  });
+
   it('says how else to run where Node reads no TypeScript, in node_modules', async () => {
     const folder = join(await temporaryFolder(), 'node_modules', 'paybox', 'src');
     await mkdir(folder, { recursive: true });

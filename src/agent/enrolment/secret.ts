@@ -1,7 +1,8 @@
-import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { open, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Clock, withAbortAfter } from '../../lib/clock.ts';
 import { reasonOf, systemCodeOf } from '../../lib/errors.ts';
+import { makeFolder } from '../../lib/folders.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Enroller } from './enroller.ts';
 
@@ -100,7 +101,7 @@ async function readSecret(path: string, unreadable: (reason: string) => void): P
 
 /** Writes atomically, and synced before the secret is used. */
 async function keepSecret(dataDir: string, secret: string): Promise<void> {
-  await mkdir(dataDir, { recursive: true });
+  makeFolder(dataDir);
   const path = join(dataDir, FILE);
   const unfinished = `${path}.tmp`;
   await rm(unfinished, { force: true });

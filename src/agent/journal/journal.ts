@@ -1,8 +1,8 @@
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Entry } from '../../box/entry.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { ConfigError, PayboxError, reasonOf } from '../../lib/errors.ts';
+import { makeFolder } from '../../lib/folders.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Journal, JournalStatus } from '../contract.ts';
 import { entriesToKeep, hasAged, keyOf } from './compaction.ts';
@@ -150,7 +150,7 @@ class SqliteJournal implements Journal {
     const nowMs = clock.monotonicMs();
     if (this.#failure !== undefined && nowMs < this.#reopenAtMs) throw this.#failure;
     this.#reopenAtMs = nowMs + REOPEN_MS;
-    mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
+    makeFolder(this.#folder, 0o700);
     this.#setAside = namesAside(this.#folder, JOURNAL_FILE);
     const file = this.#openOrSetAside(lockWaitMs);
     // A set-aside file may contain more than could be read, also for later starts.

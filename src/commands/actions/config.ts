@@ -45,14 +45,17 @@ export async function schema(kind: string): Promise<void> {
   process.stdout.write(`${JSON.stringify(z.toJSONSchema(found, { io: 'input' }), null, 2)}\n`);
 }
 
+/** Keys of an agent's configuration that a gateway's does not have, so that one with a typing error is told its own. */
+const AGENT_KEYS = ['box', 'link', 'displays'];
+
 /** Configurations of an agent and boot files name their box; a gateway's does not. */
 async function load(file: string): Promise<Loaded> {
   const { value } = await readConfigFile(file, GATEWAY_FILE_CHARS_MAX);
   if (typeof value === 'object' && value !== null && 'terminalCode' in value) {
     return { kind: 'box', config: maskedBoxFile(await readFile(file)) };
   }
-  const isAgent = typeof value === 'object' && value !== null && 'box' in value;
-  return isAgent
+  const keys = Object.keys(Object(value));
+  return AGENT_KEYS.some((key) => keys.includes(key))
     ? { kind: 'agent', config: await loadAgentConfig(file) }
     : { kind: 'gateway', config: await loadGatewayConfig(file) };
 }

@@ -1,7 +1,9 @@
 import { join } from 'node:path';
 import { type AgentConfig, parseAgentConfig } from '../../agent/config.ts';
 import { transportNamed } from '../../agent/transports/registry.ts';
+import { DISPLAY_DRIVERS } from '../../display/registry.ts';
 import { type GatewayConfig, parseGatewayConfig } from '../../gateway/config.ts';
+import { ConfigError } from '../../lib/errors.ts';
 
 /** Sample identities of `paybox up`. They are public. */
 export const DEMO = {
@@ -43,6 +45,7 @@ export function demoAgentConfig(
   options: Ports & { dataDir: string; display?: string; onTerminal: boolean },
 ): AgentConfig {
   const first = options.display ?? 'browser';
+  if (!DISPLAY_DRIVERS.has(first)) throw new ConfigError(`--display ${first}: expected browser, terminal or png`);
   const own = first === 'png' ? { path: join(options.dataDir, 'screen.png') } : {};
   const alsoTerminal = options.display === undefined && options.onTerminal;
   const transport = transportNamed('--transport', options.transport);

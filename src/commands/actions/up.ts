@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -9,7 +8,8 @@ import { startGuardedPartnerServer } from '../../bench/clients/partner-server.ts
 import type { CallbackAuth } from '../../gateway/config.ts';
 import { type Gateway, startGateway } from '../../gateway/gateway.ts';
 import { systemClock, withDeadline } from '../../lib/clock.ts';
-import { ConfigError, PayboxError, reasonOf } from '../../lib/errors.ts';
+import { ConfigError, PayboxError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
+import { makeFolder } from '../../lib/folders.ts';
 import { systemRandom } from '../../lib/random.ts';
 import { Closers, fileLog, forgetReadyFile, StopSignal, untilStopped, writeReadyFile } from '../shared/daemon.ts';
 import { secretFrom } from '../shared/secrets.ts';
@@ -41,9 +41,11 @@ export async function up(options: UpOptions): Promise<void> {
   const startedMs = systemClock.monotonicMs();
   const auth = callbackAuth(howOf(options));
   const dataDir = resolve(options.data ?? defaultDataDir());
-  await mkdir(dataDir, { recursive: true }).catch((error: unknown) => {
+  try {
+    makeFolder(dataDir);
+  } catch (error) {
     throw new ConfigError(`--data ${dataDir} cannot be made: ${reasonOf(error)}`, 'name a folder that may be written');
-  });
+  }
   if (options.readyFile !== undefined) await forgetReadyFile(options.readyFile);
   assertDifferent(options);
   const agentConfig = demoAgentConfig({ ...options, dataDir, onTerminal: process.stdout.isTTY === true });
@@ -156,8 +158,11 @@ async function untilIdle(box: Awaited<ReturnType<typeof startAgent>>['box']): Pr
   }
 }
 
-/** The authorization of callbacks. Secrets come from files, because arguments are visible in the process list. */
+/** The authorization of callbacks; checks their address too. Secrets come from files, because arguments are visible in the process list. */
 function howOf({ callbackUrl, callbackAuth, callbackAuthFile }: UpOptions): string {
+  if (callbackUrl !== undefined && !/^https?:$/.test(URL.parse(callbackUrl)?.protocol ?? '')) {
+    throw new ConfigError(`--callback-url ${callbackUrl}: expected an http:// or https:// address`);
+  }
   if (callbackAuthFile === undefined && callbackAuth === 'none') return callbackAuth;
   const [, kind, file = ''] = /^(bearer|token)-file:(.+)$/.exec(callbackAuth) ?? [];
   if (callbackAuthFile === undefined && kind === undefined) {
@@ -166,7 +171,7 @@ function howOf({ callbackUrl, callbackAuth, callbackAuthFile }: UpOptions): stri
       'put the secret into a file: other users of this machine can read command lines',
     );
   }
-  if (callbackUrl === undefined) throw new ConfigError('--callback-auth: expected --callback-url with it');
+  if (callbackUrl === undefined) throw new ConfigError('--callback-auth needs --callback-url');
   if (callbackAuthFile !== undefined) return secretFrom('--callback-auth-file', callbackAuthFile);
   return `${kind}:${secretFrom(`--callback-auth ${kind}-file:`, file)}`;
 }
@@ -195,14 +200,13 @@ function assertDifferent({ httpPort, mqttPort, boxPort }: UpOptions): void {
 async function assertFree(port: number, option: string): Promise<void> {
   const probe = createServer();
   await new Promise<void>((done, fail) => {
-    probe.once('error', () =>
+    probe.once('error', (error) => {
+      const isForbidden = systemCodeOf(error) === 'EACCES';
+      const fix = isForbidden ? 'give one above 1023' : 'stop what uses it, or give another';
       fail(
-        new ConfigError(
-          `port ${port} of ${option} is in use or not allowed`,
-          `stop what uses it, or give another with ${option}`,
-        ),
-      ),
-    );
+        new ConfigError(`${option} ${port} is ${isForbidden ? 'for root only' : 'in use'}`, `${fix} with ${option}`),
+      );
+    });
     probe.listen(port, '127.0.0.1', done);
   });
   await new Promise((done) => probe.close(done));

@@ -255,7 +255,7 @@ function explained(error: unknown, path: string): unknown {
   const code = codeOf(error);
   if (!(error instanceof Error) || code === undefined) return error;
   if (code === BUSY) {
-    const fix = 'stop the other gateway, or give this one a folder of its own';
+    const fix = 'stop the other gateway, or give this one a folder of its own (`--data` of `paybox up`)';
     return new ConfigError(`dataDir: another gateway uses the store ${path}`, fix);
   }
   const isDamaged = DAMAGED.includes(code) || error.message === 'unsupported file format';
