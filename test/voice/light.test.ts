@@ -24,6 +24,9 @@ const V2 = [
   ...HOLD,
 ];
 
+/** Long enough for some changes, however slowly their programs start. */
+const LONG = { durationMs: 30_000 };
+
 function lit(command: string, more: object = {}) {
   const io = collectingIo();
   const options = { line: 17, command, onMs: 300, offMs: 300, durationMs: 1_000, ...more };
@@ -47,7 +50,7 @@ async function dark(command: string): Promise<void> {
   });
 }
 
-/** Waits until a light that was flashed has gone out by itself. */
+/** Flashes a light, and puts it out after so many changes. */
 async function flashed(light: Light, command: string, changes: number): Promise<string[]> {
   light.flash();
   await eventually(`${changes} changes`, async () => (await logOf(command)).length >= changes);
@@ -59,7 +62,7 @@ async function flashed(light: Light, command: string, changes: number): Promise<
 describe('a light', () => {
   it('blinks on libgpiod 1 and ends dark', async () => {
     const command = await writeScript('gpioset', ...V1);
-    const { light } = lit(command);
+    const { light } = lit(command, LONG);
     const log = await flashed(light, command, 4);
     expect(log.slice(0, 4)).toEqual([
       '--mode=signal gpiochip0 17=1',
@@ -73,7 +76,7 @@ describe('a light', () => {
 
   it('blinks on libgpiod 2, inverted where the line is', async () => {
     const command = await writeScript('gpioset', ...V2);
-    const { light } = lit(command, { chip: 'gpiochip4', activeLow: true });
+    const { light } = lit(command, { ...LONG, chip: 'gpiochip4', activeLow: true });
     const log = await flashed(light, command, 2);
     expect(log.slice(0, 2)).toEqual(['--active-low --chip=gpiochip4 17=1', '--active-low --chip=gpiochip4 17=0']);
     expect(log.at(-1)).toBe('--active-low --chip=gpiochip4 17=0');
