@@ -33,12 +33,14 @@ export class Program {
   readonly name: ProgramName;
   readonly #spec: ProgramSpec;
   readonly #lines: string[] = [];
+  readonly #killed = new WeakSet<ChildProcess>();
   #child: ChildProcess | undefined;
   #ended: Promise<void> = Promise.resolve();
   #ready = Promise.withResolvers<void>();
   #life = 0;
   #startedAtMs = 0;
   #wanted = false;
+  #starts = 0;
   #fault: string | undefined;
 
   constructor(spec: ProgramSpec) {
@@ -60,11 +62,16 @@ export class Program {
     return this.#lines;
   }
 
+  /** Starts it once its last life is over: two kills may overlap, so that one starts what the other is still killing. */
   start(): void {
     if (this.#wanted) return;
     this.#wanted = true;
     this.#ready = Promise.withResolvers<void>();
-    this.#spawn();
+    this.#starts += 1;
+    const turn = this.#starts;
+    void this.#ended.then(() => {
+      if (this.#wanted && turn === this.#starts) this.#spawn();
+    });
   }
 
   /** Settles once it works; throws with its last lines when it does not. */
@@ -80,15 +87,19 @@ export class Program {
 
   /** Kills it by its own id, and settles once it is gone and all that it logged is read. */
   async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
-    this.#wanted = false;
-    this.#child?.kill(signal);
+    this.#end(signal);
     await this.#ended;
   }
 
   /** Kills it without waiting, for a supervisor that must leave at once. */
   abandon(): void {
+    this.#end('SIGKILL');
+  }
+
+  #end(signal: NodeJS.Signals): void {
     this.#wanted = false;
-    this.#child?.kill('SIGKILL');
+    if (this.#child !== undefined) this.#killed.add(this.#child);
+    this.#child?.kill(signal);
   }
 
   #spawn(): void {
@@ -107,14 +118,14 @@ export class Program {
       if (isReady(line)) this.#ready.resolve();
     });
     this.#ended = once(child, 'close').then(async ([code]) => {
-      if (!this.#wanted) return;
+      if (this.#killed.has(child)) return;
       if (!retryCodes.includes(Number(code))) {
         this.#fault = `${this.name} ended by itself with ${code}:\n${this.#lines.join('\n')}`;
         this.#ready.resolve();
         return;
       }
       await delay(RETRY_WAIT_MS);
-      if (this.#wanted) this.#spawn();
+      if (this.#wanted && !this.#killed.has(child)) this.#spawn();
     });
   }
 }
