@@ -11,10 +11,11 @@ export interface TestTime {
   /** Runs work, for example a request, in real time: no time is skipped before it ends. */
   inRealTime<T>(work: () => Promise<T>): Promise<T>;
   /**
-   * Returns a function that pauses between two checks of one condition, for at most `mostMs`. Where time is skipped, each pause is
-   * `growthMs` longer than the one before, so that what takes hours is not checked a million times.
+   * Returns a function that pauses between two checks of one condition, for `pauseMs` but at most `mostMs`. Where time is skipped, the
+   * first checks are in real time, so that work under way ends before them; then each pause is `growthMs` longer than the one
+   * before, so that what takes hours is not checked a million times.
    */
-  pollDelay(growthMs?: number): (mostMs: number) => Promise<void>;
+  pollDelay(options?: { pauseMs?: number; growthMs?: number }): (mostMs: number) => Promise<void>;
   close(): void;
 }
 
@@ -29,7 +30,10 @@ export const realTime: TestTime = {
   clock: systemClock,
   wait: (ms, signal) => systemClock.sleep(ms, signal),
   inRealTime: (work) => work(),
-  pollDelay: () => (mostMs) => systemClock.sleep(Math.min(POLL_MS, Math.max(0, mostMs))),
+  pollDelay:
+    ({ pauseMs = POLL_MS } = {}) =>
+    (mostMs) =>
+      systemClock.sleep(Math.min(pauseMs, Math.max(0, mostMs))),
   close: () => undefined,
 };
 
@@ -72,12 +76,13 @@ export class VirtualTime implements TestTime {
     }
   }
 
-  pollDelay(growthMs = 0): (mostMs: number) => Promise<void> {
+  pollDelay({ pauseMs = POLL_MS, growthMs = 0 } = {}): (mostMs: number) => Promise<void> {
+    const longestMs = Math.max(pauseMs, POLL_MAX_MS);
     let checks = 0;
     return (mostMs) => {
       checks += 1;
       if (checks <= REAL_CHECKS) return this.inRealTime(() => systemClock.sleep(REAL_STEP_MS));
-      return this.wait(Math.min(POLL_MS + growthMs * (checks - REAL_CHECKS), POLL_MAX_MS, mostMs));
+      return this.wait(Math.min(pauseMs + growthMs * (checks - REAL_CHECKS), longestMs, mostMs));
     };
   }
 
@@ -120,7 +125,7 @@ export async function waitUntilRight(
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const endMs = time.clock.monotonicMs() + withinMs;
-  const pause = time.pollDelay(POLL_GROWTH_MS);
+  const pause = time.pollDelay({ growthMs: POLL_GROWTH_MS });
   for (;;) {
     const problem = await time.inRealTime(check);
     if (problem === undefined || time.clock.monotonicMs() >= endMs) return problem;

@@ -44,7 +44,7 @@ export function withoutClose(kind: TargetKind, target: Target): TargetKind {
     clock: time.clock,
     wait: (ms, signal) => time.wait(ms, signal),
     inRealTime: (work) => time.inRealTime(work),
-    pollDelay: (growthMs) => time.pollDelay(growthMs),
+    pollDelay: (options) => time.pollDelay(options),
     close: () => undefined,
   };
   return { ...kind, open: async () => ({ ...target, time: shared, close: async () => undefined }) };

@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { freePorts } from '../../src/bench/free-ports.ts';
 
 export const ROOT = resolve(import.meta.dirname, '../..');
 export const NODE = join(ROOT, 'node_modules/.bin/node');
@@ -52,14 +52,6 @@ export async function end(child: ChildProcess): Promise<void> {
   await ended;
 }
 
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  const address = server.address();
-  await new Promise((done) => server.close(done));
-  return typeof address === 'object' && address !== null ? address.port : 0;
-}
-
 export const DEMO = {
   partner: { username: 'demo', password: 'demo-secret' },
   account: { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' },
@@ -75,7 +67,7 @@ export const SPARE_BOX = {
 
 /** Writes matching configurations of a gateway and an agent into `folder`. */
 export async function pairFiles(folder: string, display: object) {
-  const [httpPort, mqttPort, boxPort] = [await freePort(), await freePort(), await freePort()];
+  const [httpPort, mqttPort, boxPort] = await freePorts(3);
   const gatewayFile = join(folder, 'gateway.yaml');
   await writeFile(
     gatewayFile,

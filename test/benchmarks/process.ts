@@ -1,10 +1,11 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
+import { freePorts } from '../../src/bench/free-ports.ts';
 import { isPanelName, PANEL_NAMES } from '../../src/bench/panels/emulator.ts';
 import { EMULATORS } from '../../src/bench/panels/panel.ts';
 import { onPty } from '../display/emulators/hardware.ts';
-import { end, Fixture, freePort, NODE, startPair } from './fixture.ts';
+import { end, Fixture, NODE, startPair } from './fixture.ts';
 import { type Benchmark, percentile, type Row, rowUnder } from './row.ts';
 
 const STARTS = 7;
@@ -17,7 +18,7 @@ export const up: Benchmark = {
     const fixture = new Fixture();
     try {
       const folder = await fixture.folder();
-      const ports = [await freePort(), await freePort(), await freePort()];
+      const ports = await freePorts(3);
       const names = ['--http-port', '--mqtt-port', '--box-port'];
       const args = ['up', '--no-open', '--data', folder, ...names.flatMap((name, index) => [name, `${ports[index]}`])];
       const ours: number[] = [];

@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { MqttClient } from 'mqtt';
+import { freePorts } from '../../src/bench/free-ports.ts';
 import { Logins } from '../../src/gateway/access/logins.ts';
 import { startBroker } from '../../src/gateway/boxes/broker.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
@@ -12,7 +13,6 @@ import { createDirectory } from '../../src/gateway/directory.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
-import { freePort } from '../benchmarks/fixture.ts';
 import { cliScript } from '../support/program-code.ts';
 import { type Seeded, seeded } from '../support/seeded.ts';
 import { FloodingGateway, HOLDER, TERMINAL_CODE } from './flooding-gateway.ts';
@@ -133,7 +133,7 @@ async function openFixture(): Promise<Fixture> {
   const client = new MqttClient(() => broker.connect(), { ...broker.login, protocolVersion: 4, reconnectPeriod: 0 });
   const gateway = new FloodingGateway(client, BOX.secret);
   await gateway.begin();
-  const boxPort = await freePort();
+  const [boxPort = 0] = await freePorts(1);
   const file = join(folder, 'agent.yaml');
   const agentConfig = {
     box: BOX,

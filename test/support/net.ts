@@ -1,9 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
+import { freePorts } from '../../src/bench/free-ports.ts';
 
 const PROBE_EVERY_MS = 10;
 /** What is waited for long is asked for less often: a question may cost two programs their time. */
@@ -11,12 +11,8 @@ const PROBE_EVERY_MAX_MS = 100;
 
 /** A free TCP port on loopback. */
 export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
+  const [port = 0] = await freePorts(1);
+  return port;
 }
 
 /** A new empty folder that is deleted after the test. */

@@ -1,5 +1,4 @@
 import { rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { ConfigError, MissingPeerError } from '../../lib/errors.ts';
 import type { Random } from '../../lib/random.ts';
@@ -7,6 +6,7 @@ import type { Random } from '../../lib/random.ts';
 import { BoxClient } from '../clients/box.ts';
 import { GatewayClient } from '../clients/gateway.ts';
 import { startPartnerServer } from '../clients/partner-server.ts';
+import { freePorts } from '../free-ports.ts';
 import type { PanelName } from '../panels/emulator.ts';
 import type { Capability, Panel, Power, Probe, Target, TargetRequest } from '../target.ts';
 import type { TestTime } from '../test-time.ts';
@@ -185,25 +185,6 @@ async function panelsOf(
     throw error;
   }
   return { panels, probe: probe === 'panel' ? panelProbe(panels) : probe };
-}
-
-/** This many different loopback TCP ports that were free just now. */
-export async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer());
-  const ports = await Promise.all(
-    servers.map(
-      (server) =>
-        new Promise<number>((resolve, reject) => {
-          server.once('error', reject);
-          server.listen(0, '127.0.0.1', () => {
-            const address = server.address();
-            resolve(address === null || typeof address === 'string' ? 0 : address.port);
-          });
-        }),
-    ),
-  );
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return ports;
 }
 
 /** Time limit from a box's start to its first picture and registration, or to its enrolment code. */

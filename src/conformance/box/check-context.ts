@@ -180,11 +180,12 @@ export class CheckContext extends GatewayTranscript {
   /** Calls `look` until the value is right or the time is over. Returns the last value. */
   async #poll<T>(look: () => Promise<T>, isRight: (value: T) => boolean, withinMs: number, lookMs = LOOK_MS) {
     const endMs = this.nowMs + withinMs;
+    const pause = this.time.pollDelay({ pauseMs: lookMs });
     for (;;) {
       this.run.signal.throwIfAborted();
       const value = await look();
       if (isRight(value) || this.nowMs >= endMs) return value;
-      await this.time.wait(lookMs);
+      await pause(lookMs);
     }
   }
 }

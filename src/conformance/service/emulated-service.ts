@@ -1,10 +1,11 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BoxClient } from '../../bench/clients/box.ts';
+import { freePorts } from '../../bench/free-ports.ts';
 import { screenProbe } from '../../bench/probes.ts';
 import { agentConfigFor, type TargetLayout, type Transport } from '../../bench/targets/config.ts';
 import type { Part, Starter } from '../../bench/targets/managed.ts';
-import { freePorts, PART_BYTES, waitUntilReady } from '../../bench/targets/managed.ts';
+import { PART_BYTES, waitUntilReady } from '../../bench/targets/managed.ts';
 import { makeWorkFolder, memoryFolder } from '../../bench/work-folder.ts';
 import type { Random } from '../../lib/random.ts';
 import { type CallbackListener, startListener } from './callback-listener.ts';

@@ -84,7 +84,9 @@ async function between(
     const { method = 'GET', url = '' } = request;
     const headers = { 'content-type': 'application/json' };
     const init = body === undefined ? { method } : { method, body, headers };
-    const answer = await fetch(`${gateway.origin}${url}`, init);
+    const answer = await fetch(`${gateway.origin}${url}`, init).catch(() => undefined);
+    // The test is over, and its gateway with it.
+    if (answer === undefined) return response.destroy();
     const json = (await answer.json()) as Json;
     const told = (change.answered ?? ((it) => it))(json);
     response.writeHead(told === undefined ? 404 : answer.status, headers).end(JSON.stringify(told ?? {}));

@@ -1,0 +1,30 @@
+import { randomInt } from 'node:crypto';
+import { createServer, type Server } from 'node:net';
+
+/** Below the ports that systems give to outgoing connections, one of which could otherwise take the port before its user does. */
+const [PORT_MIN, PORT_MAX] = [10_000, 32_767];
+const TRIES_MAX = 1_000;
+
+/**
+ * This many different loopback TCP ports that were free just now, each in 10,000 to 32,767. Throws the error of the last try when
+ * none is found in 1,000 tries.
+ */
+export async function freePorts(count: number): Promise<number[]> {
+  const servers: Server[] = [];
+  const ports: number[] = [];
+  let error: unknown;
+  for (let tries = 0; ports.length < count && tries < TRIES_MAX; tries += 1) {
+    const port = randomInt(PORT_MIN, PORT_MAX + 1);
+    const server = createServer();
+    error = await new Promise<unknown>((resolve) => {
+      server.once('error', resolve);
+      server.listen(port, '127.0.0.1', () => resolve(undefined));
+    });
+    if (error !== undefined) continue;
+    servers.push(server);
+    ports.push(port);
+  }
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  if (ports.length < count) throw error;
+  return ports;
+}
