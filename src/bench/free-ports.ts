@@ -2,11 +2,11 @@ import { randomInt } from 'node:crypto';
 import { createServer, type Server } from 'node:net';
 
 /** Below the ports that systems give to outgoing connections, one of which could otherwise take the port before its user does. */
-const [PORT_MIN, PORT_MAX] = [10_000, 32_767];
+const [PORT_MIN, PORT_MAX] = [11_000, 32_767];
 const TRIES_MAX = 1_000;
 
 /**
- * This many different loopback TCP ports that were free just now, each in 10,000 to 32,767. Throws the error of the last try when
+ * This many different loopback TCP ports that were free just now, each in 11,000 to 32,767. Throws the error of the last try when
  * none is found in 1,000 tries.
  */
 export async function freePorts(count: number): Promise<number[]> {

@@ -1,7 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { createSocket, type Socket } from 'node:dgram';
-import { existsSync } from 'node:fs';
-import { eventually, freePort } from './net.ts';
+import { existsSync, readFileSync } from 'node:fs';
+import { eventually } from './net.ts';
 import { findProgram, PROGRAMS } from './programs.ts';
 import type { Seeded } from './seeded.ts';
 
@@ -102,13 +102,27 @@ export async function openNamespace(chance: Seeded): Promise<RemoteNamespace> {
 async function startTun(device: string, { port, peerPort }: End): Promise<() => Promise<void>> {
   const tun = `TUN,tun-name=${device},iff-no-pi,tun-type=tun`;
   const datagrams = `UDP4:127.0.0.1:${port},bind=127.0.0.1:${peerPort}`;
-  const child = spawn(findProgram(PROGRAMS.socat) ?? '', [tun, datagrams], { stdio: 'ignore' });
+  const child = spawn(findProgram(PROGRAMS.socat) ?? '', [tun, datagrams], { stdio: ['ignore', 'ignore', 'pipe'] });
+  let told = '';
+  child.stderr.on('data', (chunk: Buffer) => {
+    told += String(chunk);
+  });
   const ended = new Promise((resolve) => child.once('exit', resolve));
-  await eventually(`the device ${device}`, () => existsSync(`/sys/class/net/${device}`));
+  // The device comes first, and goes with the program when that finds its port taken.
+  await eventually(`the device ${device} and port ${peerPort}`, () => {
+    if (child.exitCode !== null) throw new Error(`socat ended: ${told}`);
+    return existsSync(`/sys/class/net/${device}`) && isBound(peerPort);
+  });
   return async () => {
     child.kill('SIGKILL');
     await ended;
   };
+}
+
+/** Whether a program has this UDP port of 127.0.0.1. */
+function isBound(port: number): boolean {
+  const address = `0100007F:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+  return readFileSync('/proc/net/udp', 'utf8').includes(` ${address} `);
 }
 
 /** Relays datagrams between two ports under the current conditions. */
@@ -155,8 +169,15 @@ interface End {
 }
 
 async function startEnd(): Promise<End> {
+  const [socket, peer] = [await boundSocket(), await boundSocket()];
+  const peerPort = peer.address().port;
+  await new Promise<void>((resolve) => peer.close(resolve));
+  return { socket, port: socket.address().port, peerPort };
+}
+
+async function boundSocket(): Promise<Socket> {
   const socket = createSocket('udp4');
   socket.on('error', () => undefined);
   await new Promise<void>((resolve) => socket.bind(0, '127.0.0.1', resolve));
-  return { socket, port: socket.address().port, peerPort: await freePort() };
+  return socket;
 }
