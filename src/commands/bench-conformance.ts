@@ -57,7 +57,9 @@ export function conformanceCommand(): Command {
     .option('--restart-command <command>', 'with --await-box: a shell command that power-cycles the box')
     .option('--slow', 'also checks that take minutes: token expiry, every retry of a callback, repeated reports')
     .option('--guess-passwords', 'also send wrong passwords until the service limits them')
-    .option('--strict', 'fail where the service differs in a gap of the specification')
+    .option('--strict', 'fail where the target differs in a gap of the specification')
+    .option('--baseline <file>', 'accept the deviations in this file: they differ, whatever --strict says')
+    .option('--update-baseline', 'with --baseline: write the file anew, with every deviation of this run')
     .option('--only <clauses>', 'judge these only, as TOK,SND-4')
     .option('--junit <file>', 'write the verdicts as JUnit XML')
     .option('--tap <file>', 'write the verdicts as TAP 14')
@@ -85,6 +87,8 @@ was not given is skipped, and names the option that would give it.
   $ paybox bench conformance --strict                           our own gateway and agent
   $ paybox bench conformance --service https://dev.example.com/vqr --username shop --password-file pw \\
       --account 0123456789 --bank MB --holder 'NGUYEN VAN A' --report out
+  $ …  --strict --baseline accepted.json --update-baseline      accept all that deviates now; from then on without
+                                                                --update-baseline: whatever else deviates fails
   $ …  --box-code VVB000001 --serial VVB900001                  with a box that is on; it shows the orders
   $ …  --callback-listen 0.0.0.0:8900                           with callbacks; the service must send them to
                                                                 http://THIS-MACHINE:8900/bank/api/transaction-sync
@@ -95,7 +99,8 @@ was not given is skipped, and names the option that would give it.
                                                                 the box trusts pki/ca.pem
   $ …  --probe 'rpicam-still -n -o -' --restart-command 'usbrelay BOX=0; sleep 2; usbrelay BOX=1' --slow
 
-passed: as the clause says. failed: against the specification. differs: another choice where the specification says
-nothing; --strict fails it. skipped: not judged, with the reason. missing: no answer.
+passed: as the clause says. failed: against the specification, or, also where that says nothing, what must be refused is
+accepted or what is said is not true. differs: another choice where the specification says nothing, as another code for
+a refusal; --strict fails it. skipped: not judged, with the reason. missing: no answer.
 NODE_EXTRA_CA_CERTS names a CA of your own. No report contains a secret.
 Exit codes: 0 nothing failed, 1 something did, 2 usage, 3 nobody answered, 130 interrupted`;

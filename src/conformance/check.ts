@@ -6,11 +6,14 @@ import { ConfigError, MissingPeerError, PayboxError, reasonOf } from '../lib/err
 /**
  * Source of a clause. `spec`: the service specification; EMVCo and NAPAS for a QR payload; PROTOCOL.md between gateway
  * and box. `gap`: the specification says "not shown", and the clause is a default of PROTOCOL.md. Another choice there
- * is reported, not failed.
+ * is reported, not failed, unless it is a Breach.
  */
 export type Level = 'spec' | 'gap';
 
-/** `missing`: the target did not answer. `differs`: another choice in a gap. */
+/**
+ * `missing`: the target did not answer. `differs`: another choice in a gap, such as another code for a refusal, or a
+ * deviation that the baseline of the run accepts.
+ */
 export type CheckOutcome = 'passed' | 'failed' | 'differs' | 'skipped' | 'missing';
 
 /** The run of one check. */
@@ -55,11 +58,24 @@ export interface CheckResult {
   evidence: Pick<Transcript, 'entries' | 'omitted'>;
 }
 
+export type Finding = Pick<CheckResult, 'clause' | 'title' | 'outcome' | 'reason'>;
+
 /** The target does not follow the clause. */
 export class Mismatch extends PayboxError {
   constructor(message: string, cause?: unknown) {
     super('MISMATCH', message, { severity: 'fatal', cause });
     this.name = 'Mismatch';
+  }
+}
+
+/**
+ * The target accepted what must be refused, or said what is not true, for example another amount in a callback. No gap
+ * of the specification allows that.
+ */
+export class Breach extends Mismatch {
+  constructor(message: string, cause?: unknown) {
+    super(message, cause);
+    this.name = 'Breach';
   }
 }
 
@@ -84,6 +100,8 @@ export interface RunChecksOptions<Subject, Need extends string> {
   lacks(need: Need): string | undefined;
   /** Whether another choice in a gap is a failure. */
   strict: boolean;
+  /** Why a deviation is accepted; undefined if it is not. A failure that nobody accepted stays one. */
+  accepted?(finding: Finding): string | undefined;
   time: TestTime;
   /** Removes secrets from a reason: the target may repeat them in an answer. */
   redact?(text: string): string;
@@ -144,7 +162,10 @@ async function judged<Subject, Need extends string>(
     const reason = options.redact?.(reasonOf(error)) ?? reasonOf(error);
     evidence.add('problem', reason);
     const isAnswered = !(error instanceof MissingPeerError || error instanceof NoAnswer);
-    return { result: verdict(outcomeOf(error, check.level, options.strict), reason), isAnswered };
+    const outcome = outcomeOf(error, check.level);
+    const accepted = options.accepted?.({ clause: check.clause, title: check.title, outcome, reason });
+    if (accepted !== undefined) return { result: verdict('differs', `${accepted}: ${reason}`), isAnswered };
+    return { result: verdict(outcome === 'differs' && options.strict ? 'failed' : outcome, reason), isAnswered };
   }
 }
 
@@ -155,11 +176,11 @@ function rejectedBy(signal: AbortSignal): Promise<never> {
   });
 }
 
-function outcomeOf(error: unknown, level: Level, strict: boolean): CheckOutcome {
+function outcomeOf(error: unknown, level: Level): CheckOutcome {
   if (error instanceof MissingPeerError) return 'missing';
   if (error instanceof PreconditionFailed || error instanceof ConfigError) return 'skipped';
-  const isChoice = error instanceof Mismatch && !(error instanceof NoAnswer);
-  return isChoice && level === 'gap' && !strict ? 'differs' : 'failed';
+  const isChoice = error instanceof Mismatch && !(error instanceof NoAnswer || error instanceof Breach);
+  return isChoice && level === 'gap' ? 'differs' : 'failed';
 }
 
 function notTried({ clause, title, level }: Pick<Check<unknown>, 'clause' | 'title' | 'level'>): CheckResult {

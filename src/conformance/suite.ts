@@ -1,6 +1,13 @@
 import type { ReportRow } from '../bench/reports/result.ts';
 import type { TestTime } from '../bench/test-time.ts';
-import { type Check, type CheckResult, type RunChecksOptions, runChecks, unfinishedChecks } from './check.ts';
+import {
+  type Check,
+  type CheckResult,
+  type Finding,
+  type RunChecksOptions,
+  runChecks,
+  unfinishedChecks,
+} from './check.ts';
 
 /** Clauses, or groups such as `THR`, that no check judges, with the reason. */
 export interface NotJudged {
@@ -29,7 +36,10 @@ interface JudgedTarget<Subject, Need extends string> {
   open(signal: AbortSignal): Promise<OpenTarget<Subject, Need>>;
 }
 
-type JudgeOptions = Pick<RunChecksOptions<unknown, string>, 'strict' | 'signal' | 'onBegin' | 'onStep' | 'onEnd'>;
+type JudgeOptions = Pick<
+  RunChecksOptions<unknown, string>,
+  'strict' | 'accepted' | 'signal' | 'onBegin' | 'onStep' | 'onEnd'
+>;
 
 export interface JudgeTarget {
   readonly target: string;
@@ -72,6 +82,8 @@ export interface TargetResults {
 
 interface JudgeAllOptions {
   strict: boolean;
+  /** Why a deviation of a target is accepted; undefined if it is not. */
+  accepted(target: string, result: Finding): string | undefined;
   signal: AbortSignal;
   onBegin(title: string, number: number, of: number): void;
   onStep(title: string): void;
@@ -84,7 +96,7 @@ interface JudgeAllOptions {
  */
 export async function judgeAll(
   targets: readonly JudgeTarget[],
-  { strict, signal, onBegin, onStep, onEnd }: JudgeAllOptions,
+  { strict, accepted, signal, onBegin, onStep, onEnd }: JudgeAllOptions,
 ): Promise<TargetResults[]> {
   const of = targets.reduce((sum, { size }) => sum + size, 0);
   const all: (TargetResults & { results: CheckResult[] })[] = [];
@@ -96,6 +108,7 @@ export async function judgeAll(
       signal.throwIfAborted();
       await judge({
         strict,
+        accepted: (finding) => accepted(target, finding),
         signal,
         onBegin: ({ clause, title }) => {
           begun += 1;

@@ -9,6 +9,7 @@ import { Transcript } from '../../src/bench/reports/transcript.ts';
 import { realTime } from '../../src/bench/test-time.ts';
 import { BOX_CHECKS, BOX_NOT_JUDGED } from '../../src/conformance/box/checks/all.ts';
 import {
+  Breach,
   type Check,
   type CheckResult,
   groupByClause,
@@ -55,6 +56,7 @@ describe('a run of checks', () => {
       check(fails(new Mismatch('it is 3')), { level: 'gap' }),
       check(fails(new PreconditionFailed('needs a token'))),
       check(async () => undefined, { needs: ['a box'] }),
+      check(fails(new Breach('it is taken')), { level: 'gap' }),
       check(fails(new NoAnswer('no answer')), { level: 'gap' }),
       check(fails(new MissingPeerError('nobody', ''))),
       check(fails(new TypeError('a fault of the bench')), { level: 'gap' }),
@@ -65,6 +67,7 @@ describe('a run of checks', () => {
       ['differs', 'it is 3'],
       ['skipped', 'needs a token'],
       ['skipped', 'needs a box: give --box-code'],
+      ['failed', 'it is taken'],
       ['failed', 'no answer'],
       ['missing', 'nobody'],
       ['failed', 'a fault of the bench'],
@@ -198,6 +201,15 @@ describe('what stands in evidence', () => {
     expect(masked).not.toMatch(/pa\$\$|dXNl|given|d41d8|hidden/);
     expect(masked).toContain('Basic •••');
   });
+
+  it('has every reason, although the answers in them are cut off', () => {
+    const reason = (what: string) => `${what}: expected a refusal, the answer is 200 {"access_token":"eyJhbGci`;
+    const masked = new Redactor().text(['one', 'two', 'three'].map(reason).join('; '));
+    expect(masked.match(/(one|two|three): expected a refusal, the answer is 200 {"access_token":"•••/g)).toHaveLength(
+      3,
+    );
+    expect(masked).not.toContain('eyJ');
+  });
 });
 
 /** Every clause of PROTOCOL.md. */
@@ -261,6 +273,8 @@ describe('paybox bench run conformance', () => {
     [2, 'a scenario', [...JUDGE, 'happy-path'], 'too many arguments'],
     [2, 'a box without its serial number', [...JUDGE, '--await-box', 'VVB000001'], CODES],
     [2, 'a box without its secret', BOX, '--box-secret-file is needed with --await-box'],
+    [2, 'a baseline that is nowhere', [...JUDGE, '--baseline', '/none.json'], 'write it anew with --update-baseline'],
+    [2, 'a baseline to write without its name', [...JUDGE, '--update-baseline'], 'expected --baseline FILE beside it'],
     [2, 'a box and a service', [...BOX, '--service', 'http://x'], 'expected one of them'],
   ]);
 });

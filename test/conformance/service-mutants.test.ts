@@ -92,6 +92,32 @@ function withoutExpiry(): Tampering {
   };
 }
 
+/** Every bearer is as good as the one that was given last. */
+function anyBearer(): Tampering {
+  let given = '';
+  return {
+    request: (exchange) => {
+      if (!is(exchange, PATHS.token)) exchange.headers.authorization = given;
+      return undefined;
+    },
+    answer: (answer, request) => {
+      if (is(request, PATHS.token) && answer.status === 200) {
+        given = `Bearer ${(JSON.parse(answer.body) as { access_token: string }).access_token}`;
+      }
+    },
+  };
+}
+
+/** A test callback that names no transaction. */
+function noTransactionId(): Tampering {
+  return {
+    answer: (answer) => {
+      if (is(answer, PATHS.testCallback) && answer.status === 200)
+        changed(answer, (json) => ({ ...json, message: '' }));
+    },
+  };
+}
+
 function oneTransactionId(): Tampering {
   let first: unknown;
   return {
@@ -162,6 +188,7 @@ const BEHIND_A_PROXY: readonly (readonly [what: string, clauses: readonly string
       },
     }),
   ],
+  ['any bearer is taken', ['TOK-5'], anyBearer],
   ['qrLink leads nowhere', ['GEN-4'], () => otherLink((link) => `${link}x`)],
   [
     'qrLink leads to the QR of another order',
@@ -465,7 +492,7 @@ describe.concurrent('a service that is wrong', { timeout: MUTANT_TIMEOUT_MS }, (
       answer: (it, request) => {
         if (it.status === 401) Object.assign(it, { status: 403, body: '<h1>Forbidden</h1>' });
         else if (it.status >= 400 && isJson(it)) changed(it, () => ({ status: 'FAILED', message: `X${it.status}` }));
-        if (it.status === 400) it.status = 200;
+        if (it.status === 400) it.status = 422;
         if (is(request, PATHS.generate) && it.body.includes('qrCode')) {
           otherQr(prefixed).answer?.(it, request);
           changed(it, (json) => ({ ...json, ofALaterVersion: { a: 1 } }));
@@ -479,6 +506,15 @@ describe.concurrent('a service that is wrong', { timeout: MUTANT_TIMEOUT_MS }, (
     );
     expect(results.filter(({ outcome }) => outcome === 'failed')).toEqual([]);
     expect(clausesOf(results, 'differs')).toEqual(expect.arrayContaining(['GEN-6', 'SND-2', 'SND-5', 'TOK-4']));
+  });
+
+  it('is not said to send callbacks again because it names no transaction', async () => {
+    const results = await judged(
+      (through) => ({ service: (origin) => through(origin, noTransactionId()) }),
+      ['CBK-4', 'SYN-3'],
+      false,
+    );
+    expect(clausesOf(results, 'failed')).toEqual(['CBK-4', 'CBK-5']);
   });
 
   it('only differs where the specification leaves the choice: 403 for a wrong bearer', async () => {

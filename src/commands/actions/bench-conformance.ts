@@ -4,6 +4,7 @@ import { probeOf, screenProbe } from '../../bench/probes.ts';
 import { progressOn } from '../../bench/reports/progress.ts';
 import type { Transport } from '../../bench/targets/config.ts';
 import { realTime } from '../../bench/test-time.ts';
+import { Baseline } from '../../conformance/baseline.ts';
 import { BOX_CHECKS, BOX_NOT_JUDGED } from '../../conformance/box/checks/all.ts';
 import { openEmulatedBox } from '../../conformance/box/emulated-box.ts';
 import { isAnyHost, openExternalBox, ownAddress } from '../../conformance/box/external-box.ts';
@@ -26,7 +27,7 @@ import { readPemFiles } from '../../lib/tls.ts';
 import { boxCode } from '../../protocol/fields.ts';
 import { type Credential, createAuthority, issue, validFor } from '../../provision/pki.ts';
 import { fileLog, StopSignal } from '../shared/daemon.ts';
-import { assertReports, finishRun } from '../shared/report-files.ts';
+import { assertOut, assertReports, finishRun, writeOut } from '../shared/report-files.ts';
 import { boxTokenOf, secretFrom } from '../shared/secrets.ts';
 import { emulatedStarter } from './bench-emulated.ts';
 import { anySeed } from './bench-target.ts';
@@ -47,6 +48,9 @@ export interface ConformanceOptions extends ServiceOptionsGiven {
   within?: number;
   only?: string;
   strict?: boolean;
+  /** A file of accepted deviations. */
+  baseline?: string;
+  updateBaseline?: boolean;
   junit?: string;
   tap?: string;
   report?: string;
@@ -72,6 +76,7 @@ export async function conformance(options: ConformanceOptions): Promise<void> {
   const seed = options.seed ?? anySeed();
   const targets = targetsOf(options, seed);
   await assertReports(options);
+  const baseline = await baselineFrom(options);
   const signal = new StopSignal().aborting();
   const startedAtMs = systemClock.wallMs();
   const target = targets.map((it) => it.target).join(', ');
@@ -79,15 +84,33 @@ export async function conformance(options: ConformanceOptions): Promise<void> {
   const progress = progressOn({ out, err: process.stderr }, { target, seed, what: 'checks' });
   const all = await judgeAll(targets, {
     strict: options.strict === true,
+    accepted: (judged, finding) => baseline?.accepted(judged, finding),
     signal,
     onBegin: (title, number, of) => progress.begin(title, number, of),
     onStep: (title) => progress.step(title),
     onEnd: (result, judged) => progress.end(toReported(result, { target: judged, seed })),
   });
   const results = all.flatMap((it) => it.results.map((result) => toReported(result, { target: it.target, seed })));
+  if (baseline !== undefined && options.updateBaseline === true && !signal.aborted) {
+    await writeOut('--baseline', baseline.file, baseline.text());
+  }
+  for (const { target: judged, clause, title } of baseline?.outdated(all) ?? []) {
+    process.stderr.write(`${baseline?.file} accepts what ${judged} does right by now: ${clause} ${title}\n`);
+  }
   const page = () => conformancePage(all, { startedAtMs });
   const print = () => all.forEach(options.json === true ? printJson : printTable);
   await finishRun(results, options, { startedAtMs, progress, isInterrupted: signal.aborted, page, print });
+}
+
+/** The baseline of a run: read, or recorded for `--update-baseline`. Throws ConfigError that names the option. */
+async function baselineFrom({ baseline, updateBaseline = false }: ConformanceOptions): Promise<Baseline | undefined> {
+  if (baseline === undefined && updateBaseline) {
+    throw new ConfigError('--update-baseline: expected --baseline FILE beside it, the file to write');
+  }
+  if (baseline === undefined) return undefined;
+  if (!updateBaseline) return Baseline.read(baseline);
+  await assertOut('--baseline', baseline);
+  return Baseline.recording(baseline);
 }
 
 function targetsOf(options: ConformanceOptions, seed: number): JudgeTarget[] {

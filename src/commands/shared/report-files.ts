@@ -40,7 +40,8 @@ export async function assertReports({ junit, tap, report }: ReportOptions): Prom
   await assertWritable('--report', join(report, 'index.html'));
 }
 
-async function assertOut(option: string, file: string): Promise<void> {
+/** Makes the folder of a file; throws ConfigError that names the option if the file could not be written. */
+export async function assertOut(option: string, file: string): Promise<void> {
   await makeFolder(option, dirname(file));
   await assertWritable(option, file);
 }
@@ -79,7 +80,8 @@ async function writeReports(
   }
 }
 
-async function writeOut(option: string, file: string, text: string): Promise<void> {
+/** Writes a file, with its folder. Throws ConfigError that names the option. */
+export async function writeOut(option: string, file: string, text: string): Promise<void> {
   await makeFolder(option, dirname(file));
   await writeFile(file, text).catch((error: unknown) => {
     throw unwritable(option, file, error);

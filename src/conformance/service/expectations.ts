@@ -1,22 +1,36 @@
-import { Mismatch } from '../check.ts';
+import { Breach, Mismatch, NoAnswer } from '../check.ts';
 import { type Answer, codeOf, summaryOf } from './client.ts';
 import { recordOf } from './json.ts';
 
-/** Throws Mismatch unless the answer has this status. */
+/** Throws Mismatch unless the answer has this status: a Breach for a refusal that looks like a success. */
 export function expectStatus(called: Answer, status: number, what: string): void {
-  if (called.status !== status) throw new Mismatch(`${what}: expected ${status}, the answer is ${summaryOf(called)}`);
+  if (called.status === status) return;
+  const reason = `${what}: expected ${status}, the answer is ${summaryOf(called)}`;
+  throw status >= 400 && called.status < 400 ? new Breach(reason) : new Mismatch(reason);
 }
 
-/** Throws Mismatch unless the answer is a refusal with this code, with any status. */
+/** Throws Mismatch unless the answer is a refusal with this code, with any status: a Breach if it is no refusal. */
 export function expectCode(called: Answer, code: string, what: string): void {
-  if (codeOf(called) !== code) throw new Mismatch(`${what}: expected ${code}, the answer is ${summaryOf(called)}`);
+  if (codeOf(called) === code) return;
+  const reason = `${what}: expected ${code}, the answer is ${summaryOf(called)}`;
+  throw isRefusal(called) ? new Mismatch(reason) : new Breach(reason);
 }
 
-/** Throws Mismatch unless the answer is a refusal of any kind. */
+/** Throws a Breach unless the answer is a refusal of any kind. */
 export function expectRefused(called: Answer, what: string): void {
-  const { status } = recordOf(called.json);
-  if (called.status < 400 && status !== 'FAILED') {
-    throw new Mismatch(`${what}: expected a refusal, the answer is ${summaryOf(called)}`);
+  if (!isRefusal(called)) throw new Breach(`${what}: expected a refusal, the answer is ${summaryOf(called)}`);
+}
+
+function isRefusal({ status, json }: Answer): boolean {
+  return status >= 400 || recordOf(json).status === 'FAILED';
+}
+
+/** Runs an expectation of a refusal where a tolerant service may take the request: that is a choice, not a Breach. */
+export function mayBeTaken(expect: () => void): void {
+  try {
+    expect();
+  } catch (error) {
+    throw error instanceof Breach ? new Mismatch(error.message, error) : error;
   }
 }
 
@@ -47,25 +61,36 @@ export function expectSame(what: string, expected: unknown, actual: unknown): vo
 }
 
 /** Throws one Mismatch for all fields that differ from the expected ones. */
-export function expectFields(expected: object, actual: unknown, whose = ''): Promise<void> {
+export function expectFields(expected: object, actual: unknown): Promise<void> {
+  return forEachCase(Object.entries(expected), async ([field, value]) =>
+    expectSame(field, value, recordOf(actual)[field]),
+  );
+}
+
+/** Throws one Breach for all fields that say something else than happened; a number may also be its decimal text. */
+export function expectFacts(expected: Readonly<Record<string, string | number>>, actual: unknown): Promise<void> {
   return forEachCase(Object.entries(expected), async ([field, value]) => {
     const is = recordOf(actual)[field];
-    if (is !== value) throw new Mismatch(`${whose}${field}: expected ${value}, is ${String(is)}`);
+    const isTrue =
+      is === value || (typeof value === 'number' && typeof is === 'string' && is !== '' && Number(is) === value);
+    if (!isTrue) throw new Breach(`${field}: expected ${JSON.stringify(value)}, is ${JSON.stringify(is)}`);
   });
 }
 
-/** Judges all cases. Throws one Mismatch that names every wrong one. */
+/** Judges all cases. Throws one Mismatch that names every wrong one, which is a Breach if one of them is. */
 export async function forEachCase<T>(cases: readonly T[], judge: (it: T) => Promise<void>): Promise<void> {
   const wrong: Mismatch[] = [];
   for (const it of cases) {
     try {
       await judge(it);
     } catch (error) {
-      if (!(error instanceof Mismatch) || error.name !== 'Mismatch') throw error;
+      if (!(error instanceof Mismatch) || error instanceof NoAnswer) throw error;
       wrong.push(error);
     }
   }
   const [first] = wrong;
   if (first === undefined) return;
-  throw wrong.length === 1 ? first : new Mismatch(wrong.map(({ message }) => message).join('; '));
+  if (wrong.length === 1) throw first;
+  const reason = wrong.map(({ message }) => message).join('; ');
+  throw wrong.some((it) => it instanceof Breach) ? new Breach(reason) : new Mismatch(reason);
 }

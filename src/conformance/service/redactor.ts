@@ -2,8 +2,8 @@ const MASK = '•••';
 /** Shorter secrets would remove harmless text too. The fields below hide them in any case. */
 const CHARS_MIN = 4;
 const SECRET_FIELDS = new Set(['authorization', 'access_token', 'checksum', 'password']);
-/** These fields in JSON that is cut off, or inside a sentence. */
-const SECRET_TEXT = /("(?:authorization|access_token|checksum|password)"\s{0,8}:\s{0,8}")[^"]*/gi;
+/** These fields in JSON that is cut off, or inside a reason; the next reason follows a semicolon. */
+const SECRET_TEXT = /("(?:authorization|access_token|checksum|password)"\s{0,8}:\s{0,8}")[^";]*/gi;
 
 /** Removes secrets from reports. */
 export class Redactor {

@@ -1,9 +1,10 @@
 import { decodePicture, readQr } from '../../../bench/pictures.ts';
 import { PayboxError } from '../../../lib/errors.ts';
-import { Mismatch, PreconditionFailed } from '../../check.ts';
+import { decodeVietQr } from '../../../protocol/vietqr.ts';
+import { Breach, Mismatch, PreconditionFailed } from '../../check.ts';
 import { type Body, type CheckContext, gap } from '../check-context.ts';
 import { type Answer, summaryOf } from '../client.ts';
-import { expectSame, expectStatus, forEachCase } from '../expectations.ts';
+import { expectFacts, expectFields, expectSame, expectStatus, forEachCase } from '../expectations.ts';
 import { recordOf } from '../json.ts';
 import type { ServiceCheck } from '../subject.ts';
 
@@ -46,9 +47,9 @@ async function generated(t: CheckContext, body: Body): Promise<Answer> {
 async function judgeFields(t: CheckContext): Promise<void> {
   const body = t.generateBody();
   const answer = recordOf((await generated(t, body)).json);
-  const { bankCode, bankAccount, userBankName, orderId } = body;
-  const expected = { bankCode, bankAccount, userBankName, orderId, amount: String(body.amount) };
-  await forEachCase(Object.entries(expected), async ([field, value]) => expectSame(field, value, answer[field]));
+  const { bankCode, bankAccount, userBankName, orderId, amount } = body;
+  await expectFacts({ bankAccount, orderId, amount }, answer);
+  await expectFields({ bankCode, userBankName, amount: String(amount) }, answer);
   await forEachCase([...TEXTS, 'content', 'qrCode'], async (field) =>
     expectSame(`the type of ${field}`, 'string', typeof answer[field]),
   );
@@ -73,6 +74,16 @@ async function judgeLink(t: CheckContext): Promise<void> {
     throw error;
   });
   const qr = await readQr(picture);
-  if (qr !== qrCode)
-    throw new Mismatch(`the picture at qrLink has ${qr ?? 'no QR that can be read'}, expected ${qrCode}`);
+  if (qr === undefined) throw new Mismatch('the picture at qrLink has no QR that can be read');
+  if (qr === qrCode) return;
+  const reason = `the picture at qrLink has ${qr}, expected ${qrCode}`;
+  throw moneyOf(qr) === moneyOf(String(qrCode)) ? new Mismatch(reason) : new Breach(reason);
+}
+
+/** Whom a QR pays, and how much. */
+function moneyOf(qr: string): string | undefined {
+  const decoded = decodeVietQr(qr);
+  if (!decoded.ok) return undefined;
+  const { bin, account, amount } = decoded.value;
+  return [bin, account, amount].join();
 }

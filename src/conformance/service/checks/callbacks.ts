@@ -2,7 +2,7 @@ import { waitUntilRight, watchWhileRight } from '../../../bench/test-time.ts';
 import { parseJson } from '../../../lib/http-client.ts';
 import { PATHS, transactionSync } from '../../../protocol/http-api.ts';
 import { webhookProblem } from '../../../protocol/webhook.ts';
-import { Mismatch, PreconditionFailed } from '../../check.ts';
+import { Breach, Mismatch, PreconditionFailed } from '../../check.ts';
 import {
   basicOf,
   type CallbackAnswer,
@@ -12,7 +12,7 @@ import {
   SYNC_PATH,
 } from '../callback-listener.ts';
 import { type CheckContext, gap, spec, withTimeout } from '../check-context.ts';
-import { expectFields, expectOk, forEachCase } from '../expectations.ts';
+import { expectFacts, expectFields, expectOk, forEachCase } from '../expectations.ts';
 import { recordOf } from '../json.ts';
 import type { Order, ServiceCheck } from '../subject.ts';
 
@@ -53,7 +53,8 @@ function about(
   t: CheckContext,
   { order: { content, amount }, transactionId, since }: SimulatedPayment,
 ): ReceivedRequest[] {
-  const marks = [content, `:${amount},`, transactionId];
+  // An empty id would be in every callback. CBK-4 judges it.
+  const marks = [content, `:${amount},`, transactionId].filter((mark) => mark !== '');
   return listenerOf(t)
     .requests.slice(since)
     .filter(({ path, body }) => path !== PATHS.token && marks.some((mark) => body.replaceAll(' ', '').includes(mark)));
@@ -133,21 +134,21 @@ export const callbackChecks: readonly ServiceCheck[] = [
   ),
   gap('SYN-2', 'a callback says in thirteen fields what was paid', ['callbacks'], (t) =>
     answered(t, 'ok', async ({ order, transactionId }, first) => {
-      const parsed = transactionSync.strict().safeParse(parseJson(first.body));
-      if (!parsed.success) {
-        throw new Mismatch(parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; '));
-      }
+      const said = parseJson(first.body);
       const { amount, content } = order;
       const { bankAccount: bankaccount } = t.options.account;
-      const expected = { transactionid: transactionId, amount, content, bankaccount, transType: 'C' };
-      await expectFields(expected, parsed.data);
+      const id = transactionId === '' ? {} : { transactionid: transactionId };
+      await expectFacts({ ...id, amount, content, bankaccount, transType: 'C' }, said);
+      const { error } = transactionSync.strict().safeParse(said);
+      if (error === undefined) return;
+      throw new Mismatch(error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; '));
     }),
   ),
   gap('SYN-2', 'a callback has the same bytes at every attempt', ['callbacks'], (t) =>
     answered(t, 500, async (payment) => {
       const [first, second] = await attempts(t, payment, 2);
       if (second === undefined) throw new PreconditionFailed('needs a second attempt: SYN-4 judges that');
-      if (first?.body !== second.body) throw new Mismatch('the second attempt has other bytes');
+      if (first?.body !== second.body) throw new Breach('the second attempt has other bytes');
     }),
   ),
   spec('SYN-3', 'a callback that was answered 200 is not sent again', ['callbacks'], (t) => expectOnce(t, 'ok')),
@@ -164,7 +165,8 @@ export const callbackChecks: readonly ServiceCheck[] = [
     forEachCase([500, 404], (status) =>
       answered(t, status, async (payment) => {
         if ((await attempts(t, payment, 2)).length < 2) {
-          throw new Mismatch(`a callback that was answered ${status} is not sent again`);
+          const reason = `a callback that was answered ${status} is not sent again`;
+          throw status >= 500 ? new Breach(reason) : new Mismatch(reason);
         }
       }),
     ),
@@ -197,7 +199,7 @@ export const callbackChecks: readonly ServiceCheck[] = [
         const all = await attempts(t, payment, 2);
         await forEachCase(all, async ({ headers, body }) => {
           const problem = webhookProblem(signingSecret, headers, body, t.time.clock.wallMs());
-          if (problem !== undefined) throw new Mismatch(problem);
+          if (problem !== undefined) throw new Breach(problem);
           if (headers['webhook-id'] !== first.headers['webhook-id']) throw new Mismatch('webhook-id has changed');
         });
       }),
@@ -220,7 +222,7 @@ export const callbackChecks: readonly ServiceCheck[] = [
   ),
   gap('SYN-2', 'the callback of a debit says so', ['callbacks'], async (t) => {
     const said = await callbackBody(t, await payOrder(t, t.newOrder(), { transType: 'D' }));
-    if (said.transType !== 'D') throw new Mismatch(`transType: expected D, is ${String(said.transType)}`);
+    await expectFacts({ transType: 'D' }, said);
   }),
   gap(
     'SYN-2',
@@ -247,15 +249,15 @@ async function judgeAuthorization(t: CheckContext): Promise<void> {
       const { authorization } = attempt.headers;
       if (callbackAuth?.kind === 'none' && authorization !== undefined) throw new Mismatch('it has an authorization');
       if (callbackAuth?.kind === 'bearer' && authorization !== `Bearer ${callbackAuth.token}`) {
-        throw new Mismatch('it has not the fixed bearer');
+        throw new Breach('it has not the fixed bearer');
       }
       if (callbackAuth?.kind !== 'token') return;
       if (before?.path !== PATHS.token) throw new Mismatch('no token was fetched before the attempt');
       if (before.headers.authorization !== basicOf(callbackAuth))
-        throw new Mismatch('the token request has other Basic credentials');
+        throw new Breach('the token request has other Basic credentials');
       if (before.body !== '{}') throw new Mismatch(`the body of the token request: expected {}, is ${before.body}`);
       if (!/^Bearer bench-\d+$/.test(authorization ?? ''))
-        throw new Mismatch('the attempt has not the token that was given');
+        throw new Breach('the attempt has not the token that was given');
     });
   });
 }

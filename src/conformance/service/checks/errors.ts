@@ -4,7 +4,7 @@ import { PATHS } from '../../../protocol/http-api.ts';
 import { Mismatch, NoAnswer, PreconditionFailed } from '../../check.ts';
 import { type CheckContext, gap, spec } from '../check-context.ts';
 import { type Answer, codeOf } from '../client.ts';
-import { expectCode, expectQr, expectRefused, expectStatus, forEachCase } from '../expectations.ts';
+import { expectCode, expectQr, expectRefused, expectStatus, forEachCase, mayBeTaken } from '../expectations.ts';
 import type { ServiceCheck } from '../subject.ts';
 
 const RAW_TIMEOUT_MS = 10_000;
@@ -12,7 +12,7 @@ const RAW_TIMEOUT_MS = 10_000;
 /** One refusal per endpoint; none needs a box. */
 async function refusals(t: CheckContext): Promise<{ what: string; called: Answer }[]> {
   const order = t.newOrder();
-  const push = t.orderPush(order, { checkSum: 'f'.repeat(32), terminalCode: 'VVB999999' });
+  const push = t.orderPush(order, { terminalCode: 'VVB999999', serialNumber: '' });
   const payment = { ...t.paymentBody(order), amount: 0 };
   return [
     { what: 'generate', called: await t.generateWith({ amount: 0 }) },
@@ -50,13 +50,15 @@ export const errorChecks: readonly ServiceCheck[] = [
     );
     await forEachCase(['GET', 'PUT', 'DELETE'], async (method) => {
       const what = `${method} ${PATHS.generate}`;
-      expectStatus(await t.send({ path: PATHS.generate, method, headers: { authorization } }), 405, what);
+      const called = await t.send({ path: PATHS.generate, method, headers: { authorization } });
+      mayBeTaken(() => expectStatus(called, 405, what));
     });
   }),
   gap('ERR-2', 'a body that is not application/json is 415', (t) =>
     forEachCase(['text/plain', 'application/x-www-form-urlencoded', 'application/xml'], async (type) => {
       const body = JSON.stringify(t.generateBody());
-      expectStatus(await t.post(PATHS.generate, body, { headers: { 'content-type': type } }), 415, type);
+      const called = await t.post(PATHS.generate, body, { headers: { 'content-type': type } });
+      mayBeTaken(() => expectStatus(called, 415, type));
     }),
   ),
   gap('ERR-2', 'a request with two Hosts is 400', ['plain HTTP'], async (t) => {
@@ -69,32 +71,26 @@ export const errorChecks: readonly ServiceCheck[] = [
     ),
   ),
   gap('ERR-3', 'a field of another type is E46', async (t) => {
-    const wrong = {
-      amount: '50000',
-      content: 1,
-      bankAccount: null,
-      bankCode: {},
-      orderId: [],
-      transType: true,
-      qrType: '0',
-    };
-    await forEachCase(Object.entries(wrong), async ([field, value]) => {
-      const what = `generate with ${field} ${JSON.stringify(value)}`;
-      expectCode(await t.generateWith({ [field]: value }), 'E46', what);
+    const wrong = { bankAccount: null, bankCode: {}, transType: true };
+    const tolerable = { amount: '50000', content: 1, orderId: [], qrType: '0' };
+    await forEachCase(Object.entries({ ...wrong, ...tolerable }), async ([field, value]) => {
+      const called = await t.generateWith({ [field]: value });
+      const judge = () => expectCode(called, 'E46', `generate with ${field} ${JSON.stringify(value)}`);
+      field in tolerable ? mayBeTaken(judge) : judge();
     });
+  }),
+  gap('ERR-3', 'an amount of another type in a push is E46', ['a box'], async (t) => {
     const push = t.orderPush();
-    await forEachCase([50_000, null, true], async (amount) => {
-      expectCode(
-        await t.sendPush({ ...push, terminalCode: 'VVB999999', amount }),
-        'E46',
-        `send-qr with amount ${amount}`,
-      );
+    await forEachCase([Number(push.amount), null, true], async (amount) => {
+      const called = await t.sendPush({ ...push, amount });
+      const judge = () => expectCode(called, 'E46', `send-qr with amount ${amount}`);
+      typeof amount === 'number' ? mayBeTaken(judge) : judge();
     });
   }),
   gap('ERR-3', 'free text with a control character, an invisible one or half a character is E46', (t) =>
     forEachCase(['a\u0000b', 'a\nb', 'a\u001bb', 'a\ud800b', 'a\u202eb', 'a\u200bb'], async (text) => {
-      const what = `orderId ${JSON.stringify(text)}`;
-      expectCode(await t.generateWith({ orderId: text }), 'E46', what);
+      const called = await t.generateWith({ orderId: text });
+      mayBeTaken(() => expectCode(called, 'E46', `orderId ${JSON.stringify(text)}`));
     }),
   ),
   gap('ERR-3', 'of equal keys the last counts', async (t) => {

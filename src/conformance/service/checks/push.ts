@@ -3,10 +3,14 @@ import { BANKS } from '../../../protocol/banks.ts';
 import { Mismatch, PreconditionFailed } from '../../check.ts';
 import { binOf, type CheckContext, gap, spec } from '../check-context.ts';
 import { type Answer, codeOf, summaryOf } from '../client.ts';
-import { expectCode, forEachCase } from '../expectations.ts';
+import { expectCode, forEachCase, mayBeTaken } from '../expectations.ts';
 import type { Order, ServiceCheck } from '../subject.ts';
 
 type Change = Readonly<Record<string, unknown>>;
+
+/** A tolerant service reads these as 5000, the amount in the QR. */
+const TOLERABLE_AMOUNTS = [' 5000', '05000'];
+const TOLERABLE_AMOUNT = 5_000;
 
 const NO_BOX = { terminalCode: 'VVB999999', serialNumber: '' };
 
@@ -59,6 +63,9 @@ function sendWrong(t: CheckContext, order: Order, change: Change, asSecond: bool
   return t.sendPush(t.pushBody(order, t.makeQr(order), change, as), as);
 }
 
+/** A service may compare without regard to case. */
+const UPPER_CASE = 'in upper case';
+
 const md5 = (text: string) => createHash('md5').update(text, 'utf8').digest('hex');
 
 export const pushChecks: readonly ServiceCheck[] = [
@@ -83,7 +90,7 @@ export const pushChecks: readonly ServiceCheck[] = [
       const { bankAccount, amount, bankCode, checkSum } = body;
       const right = String(checkSum);
       const cases = [
-        ['in upper case', /[a-f]/.test(right) ? right.toUpperCase() : right.slice(1)],
+        [UPPER_CASE, /[a-f]/.test(right) ? right.toUpperCase() : right.slice(1)],
         ['of another order of fields', md5(`${bankAccount}${password}${amount}${bankCode}`)],
         ['of another password', md5(`not ${password}${bankAccount}${amount}${bankCode}`)],
         ['of another amount', md5(`${password}${bankAccount}1${amount}${bankCode}`)],
@@ -92,7 +99,9 @@ export const pushChecks: readonly ServiceCheck[] = [
         ['empty', ''],
       ] as const;
       await forEachCase(cases, async ([what, other]) => {
-        expectCode(await t.sendPush({ ...body, checkSum: other }), 'E39', `a checkSum ${what}`);
+        const called = await t.sendPush({ ...body, checkSum: other });
+        const judge = () => expectCode(called, 'E39', `a checkSum ${what}`);
+        what === UPPER_CASE ? mayBeTaken(judge) : judge();
       });
     },
   ),
@@ -119,8 +128,11 @@ export const pushChecks: readonly ServiceCheck[] = [
     });
   }),
   gap('SND-2', 'an amount that is no whole number of đồng, as one writes it, is E02', ['a box'], (t) =>
-    forEachCase(['', '-1', '1.5', '1e3', ' 5000', '05000', '10000000000000'], async (amount) => {
-      expectCode(await t.pushOrder(t.newOrder(), { amount }), 'E02', `the amount ${JSON.stringify(amount)}`);
+    forEachCase(['', '-1', '1.5', '1e3', '10000000000000', ...TOLERABLE_AMOUNTS], async (amount) => {
+      const order = { ...t.newOrder(), amount: TOLERABLE_AMOUNT };
+      const called = await t.pushOrder(order, { amount });
+      const judge = () => expectCode(called, 'E02', `the amount ${JSON.stringify(amount)}`);
+      TOLERABLE_AMOUNTS.includes(amount) ? mayBeTaken(judge) : judge();
     }),
   ),
   gap('SND-2', 'of several wrong things the first in the order of the clause counts', ['a box'], async (t) => {

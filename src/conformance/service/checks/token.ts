@@ -1,7 +1,7 @@
 import { parseJson } from '../../../lib/http-client.ts';
 import { PATHS } from '../../../protocol/http-api.ts';
 import { Mismatch } from '../../check.ts';
-import { type CheckContext, gap, spec, withTimeout } from '../check-context.ts';
+import { type Body, type CheckContext, gap, spec, withTimeout } from '../check-context.ts';
 import { type Answer, summaryOf } from '../client.ts';
 import { expectCode, expectRefused, expectStatus, forEachCase } from '../expectations.ts';
 import { recordOf } from '../json.ts';
@@ -12,6 +12,7 @@ const LIFETIME_MS = 300_000;
 const LEEWAY_MS = 10_000;
 
 const BEARER_PATHS = [PATHS.generate, PATHS.sendQr, PATHS.testCallback];
+const NO_JSON = '{';
 
 /** Wrong credentials. */
 function wrongLogins({ username }: ServiceAccess): { what: string; authorization: string }[] {
@@ -109,17 +110,19 @@ export const tokenChecks: readonly ServiceCheck[] = [
     if (answers[0] !== answers[1]) throw new Mismatch(`they are answered ${answers.join(' and ')}`);
   }),
   spec('TOK-5', 'without a right bearer nothing is done', (t) =>
-    withoutBearer(t, async (called, what) => expectRefused(called, what)),
+    withoutBearer(t, rightRequests(t), (called, what) => expectRefused(called, what)),
   ),
   gap(
     'TOK-5',
     'without a right bearer it is 401 E74 with WWW-Authenticate: Bearer, before the body is looked at',
-    (t) =>
-      withoutBearer(t, async (called, what) => {
+    (t) => {
+      const broken = BEARER_PATHS.map((path) => ({ path, body: NO_JSON }));
+      return withoutBearer(t, [...rightRequests(t), ...broken], (called, what) => {
         expectStatus(called, 401, what);
         expectCode(called, 'E74', what);
         if (!headerOf(called, 'Bearer')) throw new Mismatch(`${what}: the answer has no WWW-Authenticate: Bearer`);
-      }),
+      });
+    },
   ),
 ];
 
@@ -145,7 +148,26 @@ export const guessChecks: readonly ServiceCheck[] = [
   ),
 ];
 
-async function withoutBearer(t: CheckContext, judge: (called: Answer, what: string) => Promise<void>): Promise<void> {
+interface BearerRequest {
+  path: string;
+  body: Body;
+}
+
+/** Requests in which nothing is wrong, so that a service which looks at no bearer does what they say. */
+function rightRequests(t: CheckContext): BearerRequest[] {
+  const { box, sandbox } = t.options;
+  return [
+    { path: PATHS.generate, body: t.generateBody() },
+    ...(box === undefined ? [] : [{ path: PATHS.sendQr, body: t.orderPush() }]),
+    ...(sandbox ? [{ path: PATHS.testCallback, body: t.paymentBody() }] : []),
+  ];
+}
+
+async function withoutBearer(
+  t: CheckContext,
+  requests: readonly BearerRequest[],
+  judge: (called: Answer, what: string) => void,
+): Promise<void> {
   const good = await t.token().catch(() => 'e30.e30.e30');
   const bearers = [
     ['no bearer', ''],
@@ -153,10 +175,10 @@ async function withoutBearer(t: CheckContext, judge: (called: Answer, what: stri
     ['a changed bearer', `Bearer ${changedSignature(good)}`],
     ['Basic credentials', 'Basic eDp5'],
   ] as const;
-  const cases = BEARER_PATHS.flatMap((path) => bearers.map(([what, authorization]) => ({ path, what, authorization })));
-  await forEachCase(cases, async ({ path, what, authorization }) => {
-    const called = await t.post(path, '{', { headers: { authorization } });
-    await judge(called, `${path} with ${what}`);
+  const cases = requests.flatMap((it) => bearers.map(([what, authorization]) => ({ ...it, what, authorization })));
+  await forEachCase(cases, async ({ path, body, what, authorization }) => {
+    const called = await t.post(path, body, { headers: { authorization } });
+    judge(called, `${path} with ${what}`);
   });
 }
 
