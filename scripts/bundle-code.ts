@@ -53,7 +53,7 @@ export async function bundleCode(stage: string, lib: string): Promise<string[]> 
   await cp(sources, join(lib, 'src'), {
     recursive: true,
     filter: (file) =>
-      !file.endsWith('.ts') && ![join(sources, 'cli.js'), join(sources, 'compile-cache.js')].includes(file),
+      !file.endsWith('.ts') && ![join(sources, 'cli.js'), join(sources, 'lib/cache-folder.js')].includes(file),
   });
   return packagesOf(Object.keys(metafile.inputs));
 }

@@ -1,5 +1,5 @@
 /** The entry of a bundle: `src/cli.js` of a checkout, without its search for the right Node. */
-import { keepCompiled } from '../src/compile-cache.js';
+import { keepCompiled } from '../src/lib/cache-folder.js';
 import { endWithParent } from '../src/lib/shutdown.ts';
 
 // Node hides deprecation warnings of code in node_modules; bundled packages are not there any more.

@@ -15,7 +15,7 @@ if (/[\\/]node_modules[\\/]/.test(HERE)) {
   process.stderr.write(`paybox does not run as an installed package\n  ${advice}\n`);
   process.exitCode = 2;
 } else if (Number.parseInt(process.versions.node, 10) >= REQUIRED_MAJOR) {
-  const { keepCompiled } = await import('./compile-cache.js');
+  const { keepCompiled } = await import('./lib/cache-folder.js');
   keepCompiled();
   const { endWithParent } = await import('./lib/shutdown.ts');
   // Started by the branch below, or by a bench.

@@ -27,6 +27,7 @@ import { readPemFiles } from '../../lib/tls.ts';
 import { boxCode } from '../../protocol/fields.ts';
 import { type Credential, createAuthority, issue, validFor } from '../../provision/pki.ts';
 import { fileLog, StopSignal } from '../shared/daemon.ts';
+import { shareGlyphs } from '../shared/glyph-cache.ts';
 import { assertOut, assertReports, finishRun, writeOut } from '../shared/report-files.ts';
 import { boxTokenOf, secretFrom } from '../shared/secrets.ts';
 import { emulatedStarter } from './bench-emulated.ts';
@@ -73,6 +74,7 @@ const OTHER_HOST = 'elsewhere.invalid';
 
 /** `paybox bench conformance`: exit code 0 when every clause is kept, 1 when one is broken, 3 when nobody answered. */
 export async function conformance(options: ConformanceOptions): Promise<void> {
+  shareGlyphs();
   const seed = options.seed ?? anySeed();
   const targets = targetsOf(options, seed);
   await assertReports(options);

@@ -8,6 +8,7 @@ import { stderrLog } from '../../lib/log.ts';
 import { isLoopbackHost } from '../../lib/tls.ts';
 import { version } from '../../lib/version.ts';
 import { forgetReadyFile, StopSignal, writeReadyFile } from '../shared/daemon.ts';
+import { shareGlyphs } from '../shared/glyph-cache.ts';
 import { secretFrom } from '../shared/secrets.ts';
 import { anySeed, LIBRARY, scenariosIn, targetOf, withBoxes } from './bench-target.ts';
 
@@ -29,6 +30,7 @@ const EXIT = { ended: 0, interrupted: 130 } as const;
 
 /** `paybox bench serve`: runs the server until a signal; a second signal ends it at once. */
 export async function serve(options: ServeOptions): Promise<void> {
+  shareGlyphs();
   const stop = new StopSignal();
   const { host, port, readyFile } = options;
   const token = tokenOf(options);

@@ -9,6 +9,7 @@ import { systemClock } from '../../lib/clock.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import { table } from '../../lib/text.ts';
 import { StopSignal } from '../shared/daemon.ts';
+import { shareGlyphs } from '../shared/glyph-cache.ts';
 import { assertReports, finishRun } from '../shared/report-files.ts';
 import { adminTokenOf, boxTokenOf, secretFrom } from '../shared/secrets.ts';
 import { anySeed, isFileName, LIBRARY, scenariosIn, type TargetOptions, targetOf, withBoxes } from './bench-target.ts';
@@ -37,6 +38,7 @@ export interface BenchOptions {
 
 /** `paybox bench run`: exit code 0 when nothing failed, 1 when something failed, 3 when a precondition was missing. */
 export async function run(names: readonly string[], options: BenchOptions): Promise<void> {
+  shareGlyphs();
   const scenarios = await Promise.all(
     names.map(async (name) => withBoxes(await readScenario(await pathOf(name)), options)),
   );

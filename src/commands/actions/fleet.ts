@@ -16,6 +16,7 @@ import type { Logger } from '../../lib/log.ts';
 import { seededRandom, systemRandom } from '../../lib/random.ts';
 import { table } from '../../lib/text.ts';
 import { Closers, fileLog, StopSignal } from '../shared/daemon.ts';
+import { shareGlyphs } from '../shared/glyph-cache.ts';
 import { adminTokenOf, assertHidden, secretFrom } from '../shared/secrets.ts';
 import { anySeed } from './bench-target.ts';
 import { type FleetBox, startFleetBoxes } from './fleet-boxes.ts';
@@ -61,6 +62,7 @@ interface Run {
 
 /** `paybox fleet`: runs many boxes in this process; exit code 0 when every payment was right, 1 when one was not. */
 export async function fleet(options: FleetOptions): Promise<void> {
+  shareGlyphs();
   const transport = transportNamed('--transport', options.transport);
   const signal = new StopSignal().aborting();
   const closers = new Closers();

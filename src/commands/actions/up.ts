@@ -12,6 +12,7 @@ import { ConfigError, PayboxError, reasonOf, systemCodeOf } from '../../lib/erro
 import { makeFolder } from '../../lib/folders.ts';
 import { systemRandom } from '../../lib/random.ts';
 import { Closers, fileLog, forgetReadyFile, StopSignal, untilStopped, writeReadyFile } from '../shared/daemon.ts';
+import { shareGlyphs } from '../shared/glyph-cache.ts';
 import { secretFrom } from '../shared/secrets.ts';
 import { KEYS_HELP, takeTerminal } from '../shared/terminal.ts';
 import { DEMO, demoAgentConfig, demoGatewayConfig } from './demo.ts';
@@ -37,6 +38,7 @@ const BOX_FIRST_MS = 500;
 
 /** `paybox up`: runs gateway, broker, one emulated box and a partner in one process, until a signal. */
 export async function up(options: UpOptions): Promise<void> {
+  shareGlyphs();
   const stop = new StopSignal();
   const startedMs = systemClock.monotonicMs();
   const auth = callbackAuth(howOf(options));

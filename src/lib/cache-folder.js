@@ -14,23 +14,31 @@ const WRITABLE_BY_OTHERS = 0o022;
  */
 export function keepCompiled() {
   if (getCompileCacheDir() !== undefined) return;
+  const folder = cacheFolder('node');
+  if (folder !== undefined) enableCompileCache(folder);
+}
+
+/**
+ * A folder of this name in the caller's cache that only the caller can change, made where it is missing; undefined
+ * where there can be none.
+ */
+export function cacheFolder(name) {
   try {
-    const folder = ownFolder();
-    if (folder !== undefined) enableCompileCache(folder);
+    return ownFolder(name);
   } catch {
-    // No home, or no room there: it runs without.
+    // No home, or no room there.
+    return undefined;
   }
 }
 
-/** A folder that only the caller can change, made where it is missing; undefined where there can be none. */
-function ownFolder() {
+function ownFolder(name) {
   const uid = process.getuid?.();
   if (uid === undefined) return undefined;
   // Empty or relative means unset (XDG Base Directory Specification).
   const given = process.env.XDG_CACHE_HOME ?? '';
   const [base, names] = isAbsolute(given)
-    ? [given, ['paybox', 'node']]
-    : [process.env.HOME || userInfo().homedir, ['.cache', 'paybox', 'node']];
+    ? [given, ['paybox', name]]
+    : [process.env.HOME || userInfo().homedir, ['.cache', 'paybox', name]];
   let folder = realpathSync(base);
   if (!isOwn(folder, uid) || !isLeftAlone(dirname(folder), uid)) return undefined;
   for (const name of names) {

@@ -1,0 +1,2 @@
+export function keepCompiled(): void;
+export function cacheFolder(name: string): string | undefined;
