@@ -27,9 +27,15 @@ if (/[\\/]node_modules[\\/]/.test(HERE)) {
   const child = spawn(pinnedNode, [...process.execArgv, HERE, ...process.argv.slice(2)], {
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
   });
-  // A terminal sends Ctrl-C to both.
-  process.on('SIGINT', () => process.stdin.isTTY || child.kill('SIGINT'));
-  for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
+  // A terminal sends Ctrl-C to both programs, `kill` to this one only, `timeout` to this one twice. A child that counts
+  // signals (commands/shared/stop-signal.ts) is told of those that came here; any other one just gets them.
+  let counts = false;
+  child.on('message', () => {
+    counts = true;
+  });
+  const relay = (signal) => (counts && child.connected ? child.send({ relayed: signal }) : child.kill(signal));
+  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, relay);
+  process.on('SIGHUP', () => child.kill('SIGHUP'));
   child.on('error', (error) => {
     const advice = `run "npm ci" in the project first; elsewhere than on Linux, install Node ${REQUIRED_MAJOR} yourself`;
     process.stderr.write(`paybox needs Node ${REQUIRED_MAJOR}: ${advice} (${error.message})\n`);

@@ -8,7 +8,8 @@ import { systemClock } from '../../lib/clock.ts';
 import { stderrLog } from '../../lib/log.ts';
 import { systemRandom } from '../../lib/random.ts';
 import { type ServiceManager, serviceManager } from '../../lib/systemd.ts';
-import { forgetReadyFile, StopSignal, untilStopped, writeReadyFile } from '../shared/daemon.ts';
+import { forgetReadyFile, untilStopped, writeReadyFile } from '../shared/daemon.ts';
+import { StopSignal } from '../shared/stop-signal.ts';
 import { takeTerminal } from '../shared/terminal.ts';
 
 export interface AgentOptions {

@@ -26,10 +26,11 @@ import { table } from '../../lib/text.ts';
 import { readPemFiles } from '../../lib/tls.ts';
 import { boxCode } from '../../protocol/fields.ts';
 import { type Credential, createAuthority, issue, validFor } from '../../provision/pki.ts';
-import { fileLog, StopSignal } from '../shared/daemon.ts';
+import { fileLog } from '../shared/daemon.ts';
 import { shareGlyphs } from '../shared/glyph-cache.ts';
 import { assertOut, assertReports, finishRun, writeOut } from '../shared/report-files.ts';
 import { boxTokenOf, secretFrom } from '../shared/secrets.ts';
+import { StopSignal } from '../shared/stop-signal.ts';
 import { emulatedStarter } from './bench-emulated.ts';
 import { anySeed } from './bench-target.ts';
 

@@ -7,9 +7,10 @@ import { ConfigError, reasonOf } from '../../lib/errors.ts';
 import { stderrLog } from '../../lib/log.ts';
 import { isLoopbackHost } from '../../lib/tls.ts';
 import { version } from '../../lib/version.ts';
-import { forgetReadyFile, StopSignal, writeReadyFile } from '../shared/daemon.ts';
+import { forgetReadyFile, writeReadyFile } from '../shared/daemon.ts';
 import { shareGlyphs } from '../shared/glyph-cache.ts';
 import { secretFrom } from '../shared/secrets.ts';
+import { StopSignal } from '../shared/stop-signal.ts';
 import { anySeed, LIBRARY, scenariosIn, targetOf, withBoxes } from './bench-target.ts';
 
 export interface ServeOptions {

@@ -4,7 +4,8 @@ import { systemClock } from '../../lib/clock.ts';
 import { stderrLog } from '../../lib/log.ts';
 import { systemRandom } from '../../lib/random.ts';
 import { serviceManager } from '../../lib/systemd.ts';
-import { endAtOnce, forgetReadyFile, StopSignal, untilStopped, writeReadyFile } from '../shared/daemon.ts';
+import { endAtOnce, forgetReadyFile, untilStopped, writeReadyFile } from '../shared/daemon.ts';
+import { StopSignal } from '../shared/stop-signal.ts';
 
 /** `paybox gateway`: runs the mock of the payment QR service until a signal. */
 export async function gateway(options: { config: string; readyFile?: string }): Promise<void> {

@@ -11,9 +11,10 @@ import { systemClock, withDeadline } from '../../lib/clock.ts';
 import { ConfigError, PayboxError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import { makeFolder } from '../../lib/folders.ts';
 import { systemRandom } from '../../lib/random.ts';
-import { Closers, fileLog, forgetReadyFile, StopSignal, untilStopped, writeReadyFile } from '../shared/daemon.ts';
+import { Closers, fileLog, forgetReadyFile, untilStopped, writeReadyFile } from '../shared/daemon.ts';
 import { shareGlyphs } from '../shared/glyph-cache.ts';
 import { secretFrom } from '../shared/secrets.ts';
+import { StopSignal } from '../shared/stop-signal.ts';
 import { KEYS_HELP, takeTerminal } from '../shared/terminal.ts';
 import { DEMO, demoAgentConfig, demoGatewayConfig } from './demo.ts';
 

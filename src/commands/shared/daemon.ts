@@ -7,13 +7,9 @@ import { ConfigError, type PayboxError, reasonOf } from '../../lib/errors.ts';
 import { createLogger, type Logger } from '../../lib/log.ts';
 import { STOP_BUDGET_MS } from '../../lib/shutdown.ts';
 import { LogFile } from './log-file.ts';
+import { exitCodeOf, exitNow, type StopSignal } from './stop-signal.ts';
 
-const INTERRUPTED = 130;
 const FAILED = 1;
-/**
- * After a signal during the start, the program may still take this long to finish starting, so that it ends in order.
- */
-const START_GRACE_MS = 300;
 /**
  * A write on a disk or database that hangs may take longer than the budget. After this time it counts as failed: a
  * transaction is either complete or absent.
@@ -51,58 +47,6 @@ export function fileLog(file: string | undefined): Logger {
   }
   const complain = (reason: string) => process.stderr.write(`paybox: the log cannot be written: ${reason}\n`);
   return createLogger(new LogFile(file, complain), systemClock, 'text');
-}
-
-/** Catches SIGINT and SIGTERM, so that a program ends cleanly even while it starts. A second signal ends it at once. */
-export class StopSignal {
-  readonly received: Promise<NodeJS.Signals>;
-  #first: NodeJS.Signals | undefined;
-
-  constructor() {
-    this.received = new Promise((resolve) => {
-      const take = (signal: NodeJS.Signals) => {
-        if (this.#first !== undefined) exitNow(exitCodeOf(this.#first));
-        this.#first = signal;
-        resolve(signal);
-      };
-      process.on('SIGINT', take);
-      process.on('SIGTERM', take);
-    });
-  }
-
-  /** Aborts when the signal comes. */
-  aborting(): AbortSignal {
-    const ending = new AbortController();
-    void this.received.then((signal) => ending.abort(new Error(`ended by ${signal}`)));
-    return ending.signal;
-  }
-
-  /** Waits for a start. A signal cuts off a start that hangs: nothing depends on it yet. */
-  async started<T>(starting: Promise<T>): Promise<T> {
-    const settled = new AbortController();
-    void this.received.then(async (signal) => {
-      await systemClock.sleep(START_GRACE_MS, settled.signal);
-      if (!settled.signal.aborted) exitNow(exitCodeOf(signal));
-    });
-    try {
-      return await starting;
-    } finally {
-      settled.abort();
-    }
-  }
-}
-
-/**
- * `process.exit` waits for Node's file system threads, forever if a device blocks one. Replacing the process does not.
- */
-function exitNow(code: number): never {
-  const works = process.getActiveResourcesInfo().some((resource) => resource.startsWith('FSReq'));
-  if (works) process.execve?.('/bin/sh', ['sh', '-c', `exit ${code}`], {});
-  process.exit(code);
-}
-
-function exitCodeOf(signal: NodeJS.Signals): number {
-  return signal === 'SIGINT' ? INTERRUPTED : 0;
 }
 
 /**

@@ -1,0 +1,142 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: it is how scenarios write variables
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { constants } from 'node:os';
+import { delimiter, join, resolve } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { eventually, temporaryFolder } from '../support/net.ts';
+import { programsIn, type Running, run } from '../support/processes.ts';
+import { SOURCE_CLI } from '../support/program-code.ts';
+
+const REQUIRED_MAJOR = 24;
+const START_TIMEOUT_MS = 60_000;
+const TESTS_TIMEOUT_MS = 180_000;
+/** Keeps its program busy, as pictures do, so that a second signal is read late. */
+const BUSY = `name: Busy
+steps:
+  - push: { amount: 1000, content: A }
+  - repeat: { times: 900, steps: [{ expect: { qr: "\${push.qrCode}", for: 100ms } }] }\n`;
+
+/** A Node of this machine that is too old for the project, so that `src/cli.js` starts the pinned one; undefined without one. */
+function oldNode(): string | undefined {
+  const places = (process.env.PATH ?? '').split(delimiter).map((folder) => join(folder, 'node'));
+  return places.find((node) => {
+    const { stdout } = spawnSync(node, ['--version'], { encoding: 'utf8' });
+    const [, major = REQUIRED_MAJOR] = /^v(\d+)/.exec(stdout ?? '') ?? [];
+    return Number(major) < REQUIRED_MAJOR;
+  });
+}
+
+/** The command that starts paybox by a program of an old Node, or of this one that takes itself for old. */
+async function wrapped(): Promise<readonly [string, string]> {
+  const old = oldNode();
+  if (old !== undefined) return [old, SOURCE_CLI];
+  const folder = await temporaryFolder();
+  await mkdir(join(folder, 'src'));
+  await symlink(resolve(import.meta.dirname, '../../node_modules'), join(folder, 'node_modules'));
+  const source = (await readFile(SOURCE_CLI, 'utf8'))
+    .replace('REQUIRED_MAJOR = 24', 'REQUIRED_MAJOR = 999')
+    .replace('fileURLToPath(import.meta.url)', JSON.stringify(SOURCE_CLI));
+  await writeFile(join(folder, 'src/cli.mjs'), source);
+  return [process.execPath, join(folder, 'src/cli.mjs')];
+}
+
+/** Starts a program in a group of its own, as a shell does. */
+async function grouped(folder: string, ...args: string[]): Promise<{ running: Running; pid: number }> {
+  const running = run('setsid', [...(await wrapped()), ...args], { TMPDIR: folder });
+  const { pid = 0 } = running.child;
+  onTestFinished(() => killed(-pid));
+  return { running, pid };
+}
+
+function killed(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It is over, as it should be.
+  }
+}
+
+/** Whether a signal waits for a program, which is stopped. */
+function isPending(pid: number, signal: NodeJS.Signals): boolean {
+  const [, pending = '0'] = /^ShdPnd:\t([0-9a-f]+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return (BigInt(`0x${pending}`) & (1n << BigInt(constants.signals[signal] - 1))) !== 0n;
+}
+
+describe('one press of Ctrl-C, where an older Node starts the pinned one', () => {
+  it.each<[way: string, times: number, send: (pid: number) => void]>([
+    ['to both programs, as a terminal sends it', 3, (pid) => process.kill(-pid, 'SIGINT')],
+    ['to the first program, as `kill` does', 1, (pid) => process.kill(pid, 'SIGINT')],
+    [
+      'to the first and then to both, as `timeout` does',
+      3,
+      (pid) => {
+        process.kill(pid, 'SIGINT');
+        process.kill(-pid, 'SIGINT');
+      },
+    ],
+  ])(
+    'ends a run with its reports: %s',
+    async (_way, times, send) => {
+      const folder = await temporaryFolder();
+      await writeFile(join(folder, 'busy.yaml'), BUSY);
+      for (let n = 0; n < times; n += 1) {
+        const junit = join(folder, `${n}.xml`);
+        const args = ['bench', 'run', join(folder, 'busy.yaml'), '--junit', junit, '--report', join(folder, `${n}`)];
+        const { running, pid } = await grouped(folder, ...args);
+        const log = () => readFile(join(folder, `${n}/bench.log`), 'utf8').catch(() => '');
+        await eventually(
+          'the push',
+          async () => (await log()).includes('push-confirmed') || undefined,
+          START_TIMEOUT_MS,
+        );
+        send(pid);
+        expect([await running.stop('SIGCONT'), existsSync(junit)], running.output()).toEqual([130, true]);
+      }
+    },
+    TESTS_TIMEOUT_MS,
+  );
+
+  it(
+    'is not a second one where it comes late, and a second one ends at once',
+    async () => {
+      const folder = await temporaryFolder();
+      await writeFile(join(folder, 'long.yaml'), 'name: Long\nsteps:\n  - fault: { box: off }\n  - wait: 1h\n');
+      const begun = async () => {
+        const own = await temporaryFolder();
+        const report = join(own, 'report');
+        const args = ['bench', 'run', join(folder, 'long.yaml'), '--target', 'process', '--report', report];
+        const { running, pid } = await grouped(own, ...args);
+        const log = () => readFile(join(report, 'logs/VVB000001-2.log'), 'utf8').catch(() => '');
+        const isOff = async () => (await log()).includes('"event":"stopped"') && (await programsIn(own)).length === 1;
+        await eventually('the box to be off', isOff, START_TIMEOUT_MS);
+        // Stopped programs do not end when they are asked to, so the bench waits for them.
+        const programs = await programsIn(own);
+        for (const program of programs) process.kill(program, 'SIGSTOP');
+        process.kill(pid, 'SIGSTOP');
+        process.kill(-pid, 'SIGINT');
+        const isEnding = () => programs.some((program) => isPending(program, 'SIGTERM')) || undefined;
+        await eventually('the bench to end its programs', isEnding, START_TIMEOUT_MS);
+        process.kill(pid, 'SIGCONT');
+        await eventually('the late signal to be read', () => !isPending(pid, 'SIGINT') || undefined);
+        return { running, pid, programs, report };
+      };
+      const once = await begun();
+      for (const program of once.programs) process.kill(program, 'SIGCONT');
+      expect([await once.running.stop('SIGCONT'), existsSync(join(once.report, 'index.html'))]).toEqual([130, true]);
+
+      const twice = await begun();
+      const again = () => {
+        const { exitCode, signalCode } = twice.running.child;
+        if (exitCode === null && signalCode === null) process.kill(-twice.pid, 'SIGINT');
+        // A press may also come while it is exiting.
+        return exitCode ?? signalCode ?? undefined;
+      };
+      expect([130, 'SIGINT']).toContain(await eventually('the end after more presses', again));
+      expect(existsSync(join(twice.report, 'index.html'))).toBe(false);
+      for (const program of twice.programs) killed(program);
+    },
+    TESTS_TIMEOUT_MS,
+  );
+});
