@@ -6,7 +6,7 @@ import type { Picture } from './pictures.ts';
 import type { TestTime } from './test-time.ts';
 import { faultOf } from './vocabulary/fault.ts';
 import type { Scenario } from './vocabulary/scenario.ts';
-import type { Step } from './vocabulary/steps.ts';
+import { listsIn, type Step } from './vocabulary/steps.ts';
 
 /** Capabilities that only some targets have. */
 export type Capability =
@@ -145,9 +145,7 @@ export function capabilitiesNeeded(scenario: Scenario): Set<Capability> {
 export function* everyStep(steps: readonly Step[]): Iterable<Step> {
   for (const step of steps) {
     yield step;
-    yield* everyStep(step.repeat?.steps ?? []);
-    yield* everyStep(step['for each box'] ?? []);
-    for (const branch of step.parallel ?? []) yield* everyStep(branch);
+    for (const list of listsIn(step)) yield* everyStep(list.steps);
   }
 }
 

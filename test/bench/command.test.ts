@@ -85,7 +85,7 @@ describe('paybox bench run', () => {
       [2, 'TAP that cannot be written', 'bench run ok.yaml --tap .', /^paybox: --tap \. cannot be /],
       // If it were written, the rows below would find no scenario there.
       [2, 'a report that is a file', 'bench run ok.yaml --report ok.yaml', /^paybox: --report ok\.yaml cannot be /],
-      [2, 'a scenario that is wrong', 'bench run x.yaml', 'x.yaml:2: steps.0: unknown key puch'],
+      [2, 'a scenario that is wrong', 'bench run x.yaml', 'x.yaml:2:11: steps.0: unknown key puch'],
       [
         2,
         'a name that there is not',

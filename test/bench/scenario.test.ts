@@ -20,7 +20,8 @@ function problemOf(source: string): string {
   try {
     parseScenario(source, 'test.yaml');
   } catch (error) {
-    if (error instanceof ConfigError) return error.message;
+    // The tables below say lines; columns have a table of their own.
+    if (error instanceof ConfigError) return error.message.replaceAll(/^(test\.yaml:\d+):\d+: (?!not valid)/gm, '$1: ');
     throw error;
   }
   return 'none';
@@ -49,9 +50,11 @@ describe('the scenarios that come with the program', () => {
   });
 
   it('use every verb', () => {
-    const text = files.map((name) => readFileSync(join(LIBRARY, name), 'utf8')).join('\n');
+    const text = [...files, 'parts/rush-customer.yaml']
+      .map((name) => readFileSync(join(LIBRARY, name), 'utf8'))
+      .join('\n');
     const unused = VERBS.filter((verb) => !text.includes(` ${verb}:`));
-    expect(unused).toEqual(['set']);
+    expect(unused).toEqual([]);
   });
 
   it('make every fault that there is', () => {

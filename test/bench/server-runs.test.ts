@@ -194,7 +194,7 @@ describe('runs', () => {
     [
       'a text that is no scenario',
       { scenarios: [{ yaml: 'name: x\nsteps: [{ puch: {} }]' }] },
-      /^scenario\.yaml:2: steps\.0: /,
+      /^scenario\.yaml:2:11: steps\.0: /,
     ],
     [
       'a file name with a folder',

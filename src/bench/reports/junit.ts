@@ -1,3 +1,4 @@
+import { failureLines } from './failure.ts';
 import type { ReportRow } from './result.ts';
 import { escaped, tookText } from './text.ts';
 
@@ -37,14 +38,20 @@ export function junitOf(results: readonly ReportRow[], { startedAtMs }: { starte
   return `${lines.filter((line) => line !== undefined && line !== '').join('\n')}\n`;
 }
 
-function verdictOf({ outcome, reason, where }: ReportRow): string | undefined {
+function verdictOf({ outcome, reason, where, failure }: ReportRow): string | undefined {
   if (outcome === 'passed') return undefined;
   const message = escaped(reason);
   if (outcome === 'skipped') return `      <skipped message="${message}"/>`;
   // The format has no outcome between passed and failed, so `differs` is a skip with a message.
   if (outcome === 'differs') return `      <skipped message="differs: ${message}"/>`;
   const tag = outcome === 'failed' ? 'failure' : 'error';
-  return `      <${tag} message="${message}" type="${outcome}">${escaped(where ?? '')}: ${message}</${tag}>`;
+  const detail =
+    failure === undefined
+      ? ''
+      : failureLines(failure)
+          .map((line) => `\n${escaped(line)}`)
+          .join('');
+  return `      <${tag} message="${message}" type="${outcome}">${escaped(where ?? '')}: ${message}${detail}</${tag}>`;
 }
 
 function outputOf({ entries }: ReportRow): string {

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { failureLines } from './failure.ts';
 import { percentileTable } from './percentiles.ts';
 import type { Result } from './result.ts';
 import { escaped, tookText } from './text.ts';
@@ -78,7 +79,10 @@ function latencies(results: readonly Result[]): string {
   return percentileTable(all);
 }
 
-function section({ scenario, outcome, reason, where, entries, entriesOmitted }: Result, index: number): string {
+function section(
+  { scenario, outcome, reason, where, failure, entries, entriesOmitted }: Result,
+  index: number,
+): string {
   const verdict = reason === '' ? outcome : `${outcome}: ${reason}${where === undefined ? '' : ` (${where})`}`;
   const id = `s${index + 1}`;
   const problem = entries.find(({ kind, title }) => kind === 'problem' && title === reason);
@@ -89,6 +93,7 @@ function section({ scenario, outcome, reason, where, entries, entriesOmitted }: 
 <h2>${escaped(scenario.name)}</h2>
 <p>${escaped(scenario.file)}. ${escaped(scenario.about ?? '')}</p>
 <p class="${outcome}">${escaped(verdict)}${place}</p>
+${failure === undefined ? '' : `<pre class="source">${escaped(failureLines(failure).join('\n'))}</pre>`}
 ${timelineOf(entries, marked)}${left}
 </section>`;
 }

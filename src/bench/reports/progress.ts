@@ -1,3 +1,4 @@
+import { failureLines } from './failure.ts';
 import type { ReportRow } from './result.ts';
 import { oneLine, tookText } from './text.ts';
 
@@ -68,7 +69,7 @@ export function progressOn(
       live(head);
     },
     step: (title) => live(`${head}  ${title}`),
-    end: ({ outcome, scenario, reason, where, tookMs }) => {
+    end: ({ outcome, scenario, reason, where, failure, tookMs }) => {
       clear();
       const place = where === undefined ? {} : { where };
       mark('RESULT', {
@@ -80,6 +81,7 @@ export function progressOn(
       });
       const why = reason === '' ? '' : `\n    ${where === undefined ? '' : `${where}: `}${oneLine(reason)}`;
       err.write(`${SIGNS[outcome]} ${oneLine(scenario.name)} (${tookText(tookMs)})${why}\n`);
+      for (const line of failure === undefined ? [] : failureLines(failure)) err.write(`    ${line}\n`);
     },
     report: (kind, path) => mark('REPORT', { kind, path }),
     finish: (results, exitCode) => {

@@ -1,8 +1,20 @@
 import type { Scenario } from '../vocabulary/scenario.ts';
+import type { SourceLine } from '../vocabulary/source.ts';
 import type { TranscriptEntry } from './transcript.ts';
 
 /** Outcome of a scenario. `missing`: a precondition was not met. */
 export type Outcome = 'passed' | 'failed' | 'skipped' | 'missing';
+
+/** What a person needs to understand a failed step, besides its reason. */
+export interface FailureDetail {
+  /** The step in its file; empty where it comes from no file. */
+  lines: readonly SourceLine[];
+  /** Both undefined where the reason says all; else cut to where they differ. */
+  expected?: string | undefined;
+  actual?: string | undefined;
+  /** Further observations, as which box an order that was paid belongs to. */
+  notes: readonly string[];
+}
 
 /** The verdict on one scenario, with its transcript. */
 export interface Result {
@@ -14,6 +26,8 @@ export interface Result {
   reason: string;
   /** Position of the step, for example `happy-path.yaml:12`; undefined when no step is concerned. */
   where: string | undefined;
+  /** Undefined unless a step failed; `reports/failure.ts` makes lines of it. */
+  failure?: FailureDetail | undefined;
   /** Milliseconds of real time. */
   tookMs: number;
   entries: readonly TranscriptEntry[];

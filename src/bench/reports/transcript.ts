@@ -14,6 +14,10 @@ export interface TranscriptEntry {
   atMs: number;
   kind: EntryKind;
   title: string;
+  /** terminalCode of the box that it is about, where it is about one. */
+  box?: string | undefined;
+  /** Place of a step, as `happy-path.yaml:12`. */
+  where?: string | undefined;
   detail?: unknown;
   /** A PNG file. */
   picture?: Uint8Array;
@@ -43,7 +47,7 @@ export class Transcript {
     return this.#left;
   }
 
-  add(kind: EntryKind, title: string, more: Pick<TranscriptEntry, 'detail' | 'picture' | 'qr'> = {}): void {
+  add(kind: EntryKind, title: string, more: Omit<TranscriptEntry, 'atMs' | 'kind' | 'title'> = {}): void {
     if (this.entries.length >= ENTRIES_MAX) {
       this.#left += 1;
       return;
@@ -70,7 +74,7 @@ export class Transcript {
     this.#seen.set(box, digest);
     this.#pictures += 1;
     if (this.#pictures > PICTURES_MAX) this.#left += 1;
-    else this.add('screen', box, { picture, qr: qr ?? null });
+    else this.add('screen', box, { box, picture, qr: qr ?? null });
   }
 
   /** Adds a box's status unless it equals the last one. */
@@ -78,7 +82,7 @@ export class Transcript {
     const text = JSON.stringify(status);
     if (this.#told.get(box) === text) return;
     this.#told.set(box, text);
-    this.add('status', box, { detail: status });
+    this.add('status', box, { box, detail: status });
   }
 
   /** Measures `work`. Requests are measured in real time, waits on the target's clock. */

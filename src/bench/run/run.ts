@@ -8,8 +8,9 @@ import { type StepContext, StepFailure } from '../steps/context.ts';
 import { endInjected, expectHappened } from '../steps/faults.ts';
 import { runSteps } from '../steps/steps.ts';
 import { reasonToSkip, type Target, type TargetKind } from '../target.ts';
+import { durationMs } from '../vocabulary/durations.ts';
 import type { Scenario } from '../vocabulary/scenario.ts';
-import { Scope } from '../vocabulary/variables.ts';
+import { Scope } from '../vocabulary/scope.ts';
 import { TrafficRecorder } from './traffic-recorder.ts';
 
 export interface RunOptions {
@@ -77,26 +78,49 @@ async function judged(
   target: Target,
   transcript: Transcript,
   options: RunOptions,
-): Promise<Pick<Result, 'outcome' | 'reason' | 'where'>> {
-  const context = contextOf(scenario, target, transcript, options);
+): Promise<Pick<Result, 'outcome' | 'reason' | 'where' | 'failure'>> {
+  const limit = new AbortController();
+  const signal = AbortSignal.any([options.signal, limit.signal]);
+  const context = contextOf(scenario, target, transcript, { ...options, signal });
+  const over = new AbortController();
   try {
     await target.time.inRealTime(() => tryBaseline(context));
+    void endAtLimit(scenario, context, limit, over.signal);
     await runSteps(scenario.steps, context);
+    limit.signal.throwIfAborted();
     await target.time.inRealTime(() => expectHappened(context));
     return { outcome: 'passed', reason: '', where: undefined };
   } catch (error) {
     options.signal.throwIfAborted();
     const reason = reasonOf(error);
-    const where = error instanceof StepFailure ? `${scenario.file}:${scenario.lineOf(error.path)}` : scenario.file;
-    transcript.add('problem', reason, { detail: { where } });
-    return { outcome: 'failed', reason, where };
+    const failed = error instanceof StepFailure ? error : undefined;
+    const where = failed?.where ?? scenario.file;
+    transcript.add('problem', reason, { where, detail: { where } });
+    return { outcome: 'failed', reason, where, failure: failed?.detail };
   } finally {
+    over.abort();
     await target.time.inRealTime(async () => {
       await endInjected(context);
       // A run that was ended has no verdict, so it needs no final state.
       if (!options.signal.aborted) await recordFinalState(target, transcript);
     });
   }
+}
+
+/** Ends the steps once the scenario's time is over. Its failure names the step that was begun last. */
+async function endAtLimit(
+  { limit }: Scenario,
+  context: StepContext,
+  controller: AbortController,
+  over: AbortSignal,
+): Promise<void> {
+  const limitMs = limit === undefined ? undefined : durationMs(limit);
+  if (limitMs === undefined) return;
+  // It rejects when the scenario is over before.
+  await context.target.time.clock.sleep(limitMs, over).catch(() => undefined);
+  if (over.aborted) return;
+  const reason = `limit: it takes longer than ${limit}; this step was begun last`;
+  controller.abort(new StepFailure(reason, context.state.latest ?? context));
 }
 
 /** The context for the first step of a scenario. */
@@ -107,8 +131,9 @@ export function contextOf(
   { seed, updateGoldens, signal, onStep }: RunOptions,
 ): StepContext {
   const random = seededRandom(seed);
-  const scope = new Scope({ ...builtIns(target, seed, random.uuid()), ...scenario.variables });
-  const own = { state: {}, box: 0, path: ['steps'] };
+  const scope = new Scope(builtIns(target, seed, random.uuid()));
+  for (const [name, value] of Object.entries(scenario.variables)) scope.set(name, scope.fill(value, random));
+  const own = { state: {}, source: scenario.source, box: 0, path: ['steps'] };
   return { scenario, target, transcript, random, scope, updateGoldens, signal, onStep, ...own };
 }
 

@@ -2,6 +2,7 @@ import { checkConfig } from '../../lib/config-file.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import { everyStep } from '../target.ts';
 import { parseScenario, readScenario, type Scenario } from '../vocabulary/scenario.ts';
+import { noSource } from '../vocabulary/source.ts';
 import type { Step } from '../vocabulary/steps.ts';
 import type { ServerDeps } from './route.ts';
 import type { RunOptions } from './runs.ts';
@@ -39,7 +40,7 @@ export async function rigOptions(body: unknown, id: string, deps: ServerDeps) {
 function scenarioFor(id: string, { boxes, box, enrolled, variables }: RigRequest): Scenario {
   const about = 'Driven step by step by a client.';
   const count = boxes ?? Math.max(1, box.length);
-  return { name: id, about, boxes: count, enrolled, variables, steps: [], file: id, folder: '.', lineOf: () => 1 };
+  return { name: id, about, boxes: count, enrolled, variables, steps: [], file: id, source: noSource(id) };
 }
 
 async function scenarioOf(

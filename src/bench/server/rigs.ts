@@ -1,7 +1,7 @@
 import { systemClock } from '../../lib/clock.ts';
 import { reasonWithFix } from '../run/run.ts';
 import { reasonToSkip } from '../target.ts';
-import { durationMs } from '../vocabulary/variables.ts';
+import { durationMs } from '../vocabulary/durations.ts';
 import { rigOptions } from './orders.ts';
 import { Rig } from './rig.ts';
 import { Refusal, type ServerDeps } from './route.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { durationMs } from '../vocabulary/durations.ts';
 import { duration, name, value } from '../vocabulary/values.ts';
-import { durationMs } from '../vocabulary/variables.ts';
 
 /** Limits of the server; requests beyond them are refused. */
 export const LIMITS = {

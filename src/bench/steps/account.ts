@@ -1,6 +1,7 @@
 import type { BoxClient } from '../clients/box.ts';
 import type { CallbackView, PaymentView } from '../clients/gateway.ts';
 import type { Target } from '../target.ts';
+import type { Problem } from '../vocabulary/difference.ts';
 import { type Baseline, boxOf, type StepContext } from './context.ts';
 
 /** The state before the first step. An external target already has earlier payments. Throws PayboxError. */
@@ -25,12 +26,16 @@ async function currentState(target: Target): Promise<Baseline> {
 }
 
 /** Why the number of payments announced since the scenario or the box started is not as expected. */
-export async function announcementProblem(expected: number, context: StepContext): Promise<string | undefined> {
+export async function announcementProblem(expected: number, context: StepContext): Promise<Problem | undefined> {
   const box = boxOf(context);
   const announced = await announcedBy(box, await baseline(context));
   if (announced === expected) return undefined;
   if (announced === undefined) return `${box.terminalCode}: announced: the box does not count its payments`;
-  return `${box.terminalCode}: announced: expected ${expected}, it has announced ${announced}`;
+  return {
+    reason: `${box.terminalCode}: announced: expected ${expected}, it has announced ${announced}`,
+    expected: `${expected} payments announced`,
+    actual: `${announced}`,
+  };
 }
 
 /**

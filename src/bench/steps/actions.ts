@@ -2,10 +2,10 @@ import { PayboxError } from '../../lib/errors.ts';
 import { explained } from '../../protocol/codes.ts';
 import type { GenerateResponse } from '../../protocol/http-api.ts';
 import { waitUntilRight } from '../test-time.ts';
+import { spanMs } from '../vocabulary/durations.ts';
 import type { Step } from '../vocabulary/steps.ts';
-import { spanMs } from '../vocabulary/variables.ts';
 import { baseline } from './account.ts';
-import { boxOf, type StepContext, StepFailure } from './context.ts';
+import { boxOf, type PushedOrder, type ScenarioState, type StepContext, StepFailure } from './context.ts';
 
 const ORDER_ID_BYTES = 6;
 
@@ -19,7 +19,7 @@ export async function generate(args: NonNullable<Step['generate']>, context: Ste
 
 /** `push`: pushes a QR to a box, as a partner does. */
 export async function push(args: NonNullable<Step['push']>, context: StepContext): Promise<object> {
-  const { target, transcript } = context;
+  const { target, transcript, state } = context;
   const { partner, account } = target.gateway;
   const box = boxOf(context);
   const generated =
@@ -42,8 +42,22 @@ export async function push(args: NonNullable<Step['push']>, context: StepContext
   );
   const answer = status === 'SUCCESS' ? status : message;
   transcript.add('call', `send-qr: ${explained(answer)}`, { detail: { request, answer: { status, message } } });
+  notePush({ ...generated, terminalCode: box.terminalCode }, state);
   expectAnswer('push', answer, args.answer, context);
   return { ...generated, answer };
+}
+
+/** The newest pushes that a failure can name. */
+const PUSHES_NOTED_MAX = 1_000;
+
+/** Remembers whose QR this is. */
+function notePush({ qrCode, orderId, terminalCode }: PushedOrder & { qrCode: string }, state: ScenarioState): void {
+  state.pushed ??= new Map();
+  const { pushed } = state;
+  pushed.delete(qrCode);
+  pushed.set(qrCode, { orderId, terminalCode });
+  const [oldest] = pushed.keys();
+  if (oldest !== undefined && pushed.size > PUSHES_NOTED_MAX) pushed.delete(oldest);
 }
 
 /** `pay`: simulates a payment in the sandbox. */
@@ -123,21 +137,28 @@ async function tokenFor(which: 'first' | undefined, { target, state }: StepConte
   return token;
 }
 
-function amountOf(amount: number | string, { path }: StepContext): number {
+function amountOf(amount: number | string, context: StepContext): number {
   const value = Number(amount);
   if (Number.isSafeInteger(value) && value >= 0) return value;
-  throw new StepFailure(`amount: expected whole đồng, is ${amount}`, path);
+  throw new StepFailure(`amount: expected whole đồng, is ${amount}`, context);
 }
 
 function expectAnswer(
   what: string,
   answer: string,
   expected: string | number | (string | number)[] = 'SUCCESS',
-  { path }: StepContext,
+  context: StepContext,
 ): string {
   const allowed = [expected].flat().map(String);
   if (allowed.includes(answer)) return answer;
-  throw new StepFailure(`${what}: expected ${allowed.join(' or ')}, the answer is ${explained(answer)}`, path);
+  throw new StepFailure(
+    {
+      reason: `${what}: expected ${allowed.join(' or ')}, the answer is ${explained(answer)}`,
+      expected: allowed.join(' or '),
+      actual: explained(answer),
+    },
+    context,
+  );
 }
 
 const ENROL_WITHIN_MS = 20_000;
@@ -158,7 +179,7 @@ export async function press(key: string, context: StepContext): Promise<undefine
 
 /** `enrol`: types the code on the box's screen at the gateway, as an admin does. */
 export async function enrol(args: NonNullable<Step['enrol']>, context: StepContext): Promise<object> {
-  const { target, path, signal } = context;
+  const { target, signal } = context;
   const box = boxOf(context);
   let code = args.code === undefined ? '' : String(args.code);
   const ask = async () => {
@@ -167,12 +188,8 @@ export async function enrol(args: NonNullable<Step['enrol']>, context: StepConte
     return code === '' ? `${box.terminalCode} shows no code` : undefined;
   };
   const problem = await waitUntilRight(target.time, ENROL_WITHIN_MS, ask, signal);
-  if (problem !== undefined) throw new StepFailure(problem, path);
+  if (problem !== undefined) throw new StepFailure(problem, context);
   const answer = await target.gateway.enrol(box.terminalCode, code);
   context.transcript.add('call', `enrolment of ${box.terminalCode}: ${explained(answer)}`);
-  const expected = String(args.answer ?? 'SUCCESS');
-  if (answer !== expected) {
-    throw new StepFailure(`enrol: expected ${expected}, the answer is ${explained(answer)}`, path);
-  }
-  return { answer, code };
+  return { answer: expectAnswer('enrol', answer, args.answer, context), code };
 }

@@ -2,17 +2,21 @@ import type { Random } from '../../lib/random.ts';
 import type { ActiveFaultView } from '../../protocol/faults.ts';
 import type { BoxClient } from '../clients/box.ts';
 import type { GatewayClient } from '../clients/gateway.ts';
+import type { FailureDetail } from '../reports/result.ts';
 import type { Transcript } from '../reports/transcript.ts';
 import type { Target } from '../target.ts';
+import { type Problem, reasonIn } from '../vocabulary/difference.ts';
 import type { Scenario } from '../vocabulary/scenario.ts';
-import type { Scope } from '../vocabulary/variables.ts';
+import type { Scope } from '../vocabulary/scope.ts';
+import type { Source } from '../vocabulary/source.ts';
 
 /** A fault that the scenario has injected. */
 export interface InjectedFault extends ActiveFaultView {
   /** Gateway or box that makes the fault. */
   readonly at: GatewayClient | BoxClient;
-  /** Path of the step that injected it. */
+  /** Path and file of the step that injected it. */
   readonly path: readonly (string | number)[];
+  readonly source: Source;
   /** It was active when the power there was turned off. */
   readonly endedByPowerOff?: true;
 }
@@ -25,6 +29,12 @@ export interface Baseline {
   readonly announcements: ReadonlyMap<string, number | undefined>;
 }
 
+/** An order whose QR was pushed to a box. */
+export interface PushedOrder {
+  readonly orderId: string;
+  readonly terminalCode: string;
+}
+
 /** Kept from step to step. */
 export interface ScenarioState {
   firstToken?: string;
@@ -35,11 +45,18 @@ export interface ScenarioState {
   turnedOff?: Set<string>;
   /** Transaction ids of payments that the gateway accepted. */
   paid?: string[];
+  /** How many steps were begun, and the newest of them. */
+  stepsRun?: number;
+  latest?: StepContext;
+  /** Where each QR was pushed last, to say whose a wrong one is. */
+  pushed?: Map<string, PushedOrder>;
 }
 
 /** The context of a step. */
 export interface StepContext {
   readonly scenario: Scenario;
+  /** The file of the steps: the scenario's, or one that it includes. */
+  readonly source: Source;
   readonly target: Target;
   readonly transcript: Transcript;
   readonly random: Random;
@@ -61,11 +78,37 @@ export interface StepContext {
 export class StepFailure extends Error {
   /** Path of the step in the file. */
   readonly path: readonly (string | number)[];
+  /** Both sides, where the reason does not say all. */
+  readonly expected: string | undefined;
+  readonly actual: string | undefined;
+  /** Observations that help to understand it. */
+  readonly notes: readonly string[];
+  /** The file of the step. */
+  readonly source: Source | undefined;
 
-  constructor(message: string, path: readonly (string | number)[], cause?: unknown) {
-    super(message, cause === undefined ? undefined : { cause });
+  constructor(
+    problem: Problem,
+    { path, source }: Pick<StepContext, 'path'> & Partial<Pick<StepContext, 'source'>>,
+    { cause, notes = [] }: { cause?: unknown; notes?: readonly string[] } = {},
+  ) {
+    super(reasonIn(problem), cause === undefined ? undefined : { cause });
     this.name = 'StepFailure';
     this.path = path;
+    this.source = source;
+    this.notes = notes;
+    ({ expected: this.expected, actual: this.actual } =
+      typeof problem === 'string' ? { expected: undefined, actual: undefined } : problem);
+  }
+
+  /** The place of the step, as `happy-path.yaml:12`. */
+  get where(): string | undefined {
+    return this.source && placeOf(this.source, this.path);
+  }
+
+  /** For a report. */
+  get detail(): FailureDetail {
+    const { expected, actual, notes } = this;
+    return { lines: this.source?.excerpt(this.path) ?? [], expected, actual, notes };
   }
 }
 
@@ -75,6 +118,11 @@ export function boxOf(context: StepContext): BoxClient {
   if (box !== undefined) return box;
   throw new StepFailure(
     `there is no box ${context.box + 1}: the scenario asks for ${context.scenario.boxes}, see "boxes"`,
-    context.path,
+    context,
   );
+}
+
+/** The place of a step, as `happy-path.yaml:12`. */
+export function placeOf(source: Source, path: readonly (string | number)[]): string {
+  return `${source.file}:${source.placeOf(path).line}`;
 }

@@ -1,9 +1,19 @@
 import { MissingPeerError, reasonOf } from '../../lib/errors.ts';
 import type { CallbackView, GatewayClient } from '../clients/gateway.ts';
 import { waitUntilRight, watchWhileRight } from '../test-time.ts';
+import {
+  cutToDifference,
+  difference,
+  firstDifference,
+  type Problem,
+  prefixed,
+  reasonIn,
+  shown,
+} from '../vocabulary/difference.ts';
+import { durationMs } from '../vocabulary/durations.ts';
 import type { Expectation } from '../vocabulary/expect.ts';
+import { mistake } from '../vocabulary/expression.ts';
 import { screenKindOf } from '../vocabulary/screen-kind.ts';
-import { difference, durationMs, shown } from '../vocabulary/variables.ts';
 import { announcementProblem, settlementProblem } from './account.ts';
 import { boxOf, type StepContext, StepFailure } from './context.ts';
 import { faultProblem } from './faults.ts';
@@ -13,7 +23,7 @@ const WITHIN_MS = 5_000;
 
 /** `expect`: all conditions must be true at one moment within the time limit. Throws StepFailure. */
 export async function expect(args: Expectation, context: StepContext): Promise<undefined> {
-  const { target, path, signal, transcript } = context;
+  const { target, signal, transcript } = context;
   const {
     within,
     for: stays,
@@ -28,14 +38,14 @@ export async function expect(args: Expectation, context: StepContext): Promise<u
     ...shown
   } = args;
   const withinMs = durationOf(within) ?? WITHIN_MS;
-  const look = async () => {
+  const findProblem = async (): Promise<Problem | undefined> => {
     try {
       return (
         (unreachable && (await reachableProblem(context))) ??
         (report && (await reportProblem(report, context))) ??
         (callback && (await callbackProblem(callback, context))) ??
         (fault && (await faultProblem(fault, context))) ??
-        (announced === undefined ? undefined : await announcementProblem(announced, context)) ??
+        (announced === undefined ? undefined : await announcementProblem(countOf(announced), context)) ??
         (settled && (await settlementProblem(context))) ??
         (await boxProblem(shown, context)) ??
         (golden === undefined ? undefined : await goldenProblem({ golden, tolerance }, context))
@@ -45,14 +55,59 @@ export async function expect(args: Expectation, context: StepContext): Promise<u
       return reasonOf(error);
     }
   };
+  let last: Problem | undefined;
+  const look = async () => {
+    last = await findProblem();
+    return last && reasonIn(last);
+  };
+  const fail = async (words: (reason: string) => string) => {
+    const problem = last ?? 'nothing was seen';
+    const reason = words(reasonIn(problem));
+    const notes = await target.time.inRealTime(() => notesOn(args, context));
+    throw new StepFailure(typeof problem === 'string' ? reason : { ...problem, reason }, context, { notes });
+  };
   const until = () => waitUntilRight(target.time, withinMs, look, signal);
   const problem = await transcript.timed(`until ${nameOf(args)}`, until, target.time.clock);
-  if (problem !== undefined) throw new StepFailure(`${problem}, ${within ?? '5s'} long`, path);
+  if (problem !== undefined) await fail((reason) => `${reason}, ${within ?? '5s'} long`);
   const forMs = durationOf(stays);
   if (forMs === undefined) return undefined;
   const later = await watchWhileRight(target.time, forMs, look, signal);
-  if (later !== undefined) throw new StepFailure(`it did not stay true for ${stays}: ${later}`, path);
+  if (later !== undefined) await fail((reason) => `it did not stay true for ${stays}: ${reason}`);
   return undefined;
+}
+
+/** The payment that the steps before made. */
+function paidIn(scope: StepContext['scope']): string | undefined {
+  const paid = scope.valueOf('pay');
+  const isPaid = typeof paid === 'object' && paid !== null && 'transactionId' in paid;
+  return isPaid && typeof paid.transactionId === 'string' ? paid.transactionId : undefined;
+}
+
+/** What else explains a failure: a payment that was made before, and went to another box. */
+async function notesOn(expected: Expectation, context: StepContext): Promise<string[]> {
+  const transactionId = paidIn(context.scope);
+  const isOfBox = ['state', 'screen', 'text', 'qr', 'status', 'announced', 'report'].some((key) => key in expected);
+  const box = context.target.boxes[context.box];
+  if (!isOfBox || box === undefined || transactionId === undefined) return [];
+  try {
+    const payment = await found(context.target.gateway.payments(), (it) => it.transactionId === transactionId);
+    const others = payment?.boxes.map(({ terminalCode }) => terminalCode) ?? [];
+    if (payment === undefined || others.length === 0 || others.includes(box.terminalCode)) return [];
+    const order = typeof payment.orderId === 'string' ? `order ${payment.orderId}` : 'an order';
+    return [
+      `another box's order was paid: payment ${transactionId} paid ${order} of ${others.join(', ')}, not of ${box.terminalCode}`,
+    ];
+  } catch {
+    // The gateway may be off; the failure itself says so.
+    return [];
+  }
+}
+
+/** A number that an expression may have made. Throws PayboxError. */
+function countOf(value: number | string): number {
+  const number = Number(value);
+  if (Number.isSafeInteger(number) && number >= 0) return number;
+  throw mistake(`expected a whole number from 0 on, is ${shown(value)}`);
 }
 
 /** A short name of what is expected. */
@@ -84,7 +139,7 @@ async function reachableProblem(context: StepContext): Promise<string | undefine
 type BoxExpectation = Pick<Expectation, 'state' | 'screen' | 'text' | 'no text' | 'qr' | 'online' | 'status'>;
 
 /** Why a box is not as expected; undefined when it is. Throws PayboxError when it cannot be asked. */
-export async function boxProblem(expected: BoxExpectation, context: StepContext): Promise<string | undefined> {
+export async function boxProblem(expected: BoxExpectation, context: StepContext): Promise<Problem | undefined> {
   const { state, online, status, screen, text, qr } = expected;
   if (Object.values(expected).every((it) => it === undefined)) return undefined;
   const { terminalCode } = boxOf(context);
@@ -94,21 +149,28 @@ export async function boxProblem(expected: BoxExpectation, context: StepContext)
     (Object.keys(asked).length === 0 ? undefined : difference(await boxOf(context).status(), asked)) ??
     (hasText ? textProblem(await boxOf(context).text(), expected) : undefined) ??
     (qr === undefined ? undefined : await qrProblem(String(qr), context));
-  return problem === undefined ? undefined : `${terminalCode}: ${problem}`;
+  return problem === undefined ? undefined : prefixed(`${terminalCode}: `, problem);
 }
 
-function textProblem(text: string, expected: BoxExpectation): string | undefined {
+function textProblem(text: string, expected: BoxExpectation): Problem | undefined {
   const kind = screenKindOf(text);
   if (expected.screen !== undefined && kind !== expected.screen) {
-    return `screen: expected ${expected.screen}, is ${kind ?? `an unknown one, ${shown(text)}`}`;
+    const actual = kind ?? `an unknown one, ${shown(text)}`;
+    return { reason: `screen: expected ${expected.screen}, is ${actual}`, expected: expected.screen, actual };
   }
   const missing = [expected.text ?? []].flat().find((words) => !text.includes(String(words)));
-  if (missing !== undefined) return `text: expected ${shown(missing)} on the screen, which says ${shown(text)}`;
+  const actual = text.split('\n').join(' | ');
+  if (missing !== undefined) {
+    const reason = `text: expected ${shown(missing)} on the screen, which says ${shown(text)}`;
+    return { reason, expected: String(missing), actual };
+  }
   const wrong = [expected['no text'] ?? []].flat().find((words) => text.includes(String(words)));
-  return wrong === undefined ? undefined : `text: expected no ${shown(wrong)} on the screen, which says ${shown(text)}`;
+  if (wrong === undefined) return undefined;
+  const reason = `text: expected no ${shown(wrong)} on the screen, which says ${shown(text)}`;
+  return { reason, expected: `no ${wrong}`, actual };
 }
 
-async function qrProblem(expected: string, context: StepContext): Promise<string | undefined> {
+async function qrProblem(expected: string, context: StepContext): Promise<Problem | undefined> {
   const box = boxOf(context);
   const seen = await context.target.probe.capture(box);
   if (seen === undefined) return 'qr: there is no picture of the screen yet';
@@ -116,14 +178,20 @@ async function qrProblem(expected: string, context: StepContext): Promise<string
   if (expected === 'none')
     return seen.qr === undefined ? undefined : `qr: expected none, the screen has ${shown(seen.qr)}`;
   if (seen.qr === expected) return undefined;
-  return `qr: expected ${shown(expected)}, ${seen.qr === undefined ? (seen.noQrReason ?? 'none is read on the screen') : `the screen has ${shown(seen.qr)}`}`;
+  const whose = context.state.pushed?.get(seen.qr ?? '');
+  const owner = whose === undefined ? '' : `, of order ${whose.orderId} for ${whose.terminalCode}`;
+  const [left, right] = cutToDifference(expected, seen.qr ?? '');
+  if (seen.qr === undefined) return `qr: expected ${shown(left)}, ${seen.noQrReason ?? 'none is read on the screen'}`;
+  const from = firstDifference(expected, seen.qr) + 1;
+  const reason = `qr: expected ${shown(left)}, the screen has ${shown(right)}${owner}; they differ from character ${from} on`;
+  return { reason, expected: left, actual: right };
 }
 
 /** Why the gateway does not have the expected report of the box; undefined when it does. */
 export async function reportProblem(
   report: NonNullable<Expectation['report']>,
   context: StepContext,
-): Promise<string | undefined> {
+): Promise<Problem | undefined> {
   const { gateway } = context.target;
   if ('order' in report) {
     const order = await found(gateway.orders(), (it) => [it.id, it.orderId].includes(String(report.order)));
@@ -160,7 +228,7 @@ async function callbacksOf(transactionId: string, gateway: GatewayClient): Promi
 export async function callbackProblem(
   expected: NonNullable<Expectation['callback']>,
   { target }: StepContext,
-): Promise<string | undefined> {
+): Promise<Problem | undefined> {
   const transactionId = String(expected.payment);
   const status = expected.status ?? 'delivered';
   const callbacks = await callbacksOf(transactionId, target.gateway);
@@ -170,11 +238,13 @@ export async function callbackProblem(
   if (callback.status !== status) {
     const last = callback.attempts.at(-1);
     const why = last === undefined ? 'no attempt was made' : (last.error ?? `answered ${last.response?.status}`);
-    return `callback: expected ${status}, is ${callback.status} (${why})`;
+    const reason = `callback: expected ${status}, is ${callback.status} (${why})`;
+    return { reason, expected: status, actual: `${callback.status} (${why})` };
   }
   const made = callback.attempts.length;
-  if (expected.attempts !== undefined && made !== expected.attempts) {
-    return `callback: expected ${expected.attempts} attempts, ${made} were made`;
+  if (expected.attempts !== undefined && made !== countOf(expected.attempts)) {
+    const reason = `callback: expected ${expected.attempts} attempts, ${made} were made`;
+    return { reason, expected: `${expected.attempts} attempts`, actual: `${made}` };
   }
   const received = target.partnerServer?.received.filter((it) => it.transactionId === transactionId);
   // An attempt under way has reached the partner but is not in the list yet.

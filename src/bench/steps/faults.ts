@@ -2,8 +2,8 @@ import { reasonOf } from '../../lib/errors.ts';
 import { faultKind } from '../../protocol/faults.ts';
 import type { BoxClient } from '../clients/box.ts';
 import type { GatewayClient } from '../clients/gateway.ts';
+import { durationMs } from '../vocabulary/durations.ts';
 import { type FaultArgs, faultOf, type Injection } from '../vocabulary/fault.ts';
-import { durationMs } from '../vocabulary/variables.ts';
 import { boxOf, type InjectedFault, type StepContext, StepFailure } from './context.ts';
 
 const SEED_LIMIT = 1_000_000_000;
@@ -50,7 +50,7 @@ async function injectFault(
     ...(content === undefined ? {} : { content: String(content) }),
   });
   state.injectedFaults ??= [];
-  state.injectedFaults.push({ ...active, at, path: context.path });
+  state.injectedFaults.push({ ...active, at, path: context.path, source: context.source });
   transcript.add('call', `fault ${inject}${isOfBox ? ` at ${box}` : ''}`, { detail: active });
   return active;
 }
@@ -68,10 +68,11 @@ async function markEnded(at: GatewayClient | BoxClient, { state }: StepContext):
 }
 
 /** Ends faults that the scenario has injected: all, by name, or by id. */
-async function endFaults(which: string, { state, path }: StepContext): Promise<void> {
+async function endFaults(which: string, context: StepContext): Promise<void> {
+  const { state } = context;
   const before = state.injectedFaults ?? [];
   const meant = before.filter((it) => which === 'all' || it.fault === which || it.id === which);
-  if (meant.length === 0 && which !== 'all') throw new StepFailure(`no fault ${which} was injected before`, path);
+  if (meant.length === 0 && which !== 'all') throw new StepFailure(`no fault ${which} was injected before`, context);
   await Promise.all(meant.map(({ at, id }) => at.endFault(id)));
   state.injectedFaults = before.filter((it) => !meant.includes(it));
 }
@@ -82,11 +83,11 @@ async function endFaults(which: string, { state, path }: StepContext): Promise<v
  */
 export async function expectHappened({ state }: StepContext): Promise<void> {
   for (const injected of state.injectedFaults ?? []) {
-    const { fault, chance, seconds, path } = injected;
+    const { fault, chance, seconds } = injected;
     const lasts = faultKind(fault).timing !== 'late' && seconds !== undefined;
     if (chance !== undefined || lasts || (await timesHappened(injected)) !== 0) continue;
     const fix = 'name its order with content, or end it where it need not happen';
-    throw new StepFailure(`fault: ${fault} was ordered, and has not happened: ${fix}`, path);
+    throw new StepFailure(`fault: ${fault} was ordered, and has not happened: ${fix}`, injected);
   }
 }
 
@@ -107,16 +108,16 @@ export async function endInjected({ target, state, transcript }: StepContext): P
 
 /** Why a fault has not happened as often as expected. A fault that is over has happened as often as ordered. */
 export async function faultProblem(
-  expected: { name: string; happened: number },
+  { name, ...expected }: { name: string; happened: number | string },
   { state }: StepContext,
 ): Promise<string | undefined> {
-  const fault = state.injectedFaults?.findLast((it) => it.fault === expected.name);
-  if (fault === undefined) return `fault: no ${expected.name} was injected, or it was ended`;
+  const fault = state.injectedFaults?.findLast((it) => it.fault === name);
+  if (fault === undefined) return `fault: no ${name} was injected, or it was ended`;
   const happened = await timesHappened(fault);
-  if (happened === undefined) return `fault: ${expected.name} is over, and how often it happened is not known`;
-  return happened === expected.happened
+  if (happened === undefined) return `fault: ${name} is over, and how often it happened is not known`;
+  return happened === Number(expected.happened)
     ? undefined
-    : `fault: expected ${expected.name} ${expected.happened} times, it happened ${happened} times`;
+    : `fault: expected ${name} ${expected.happened} times, it happened ${happened} times`;
 }
 
 async function timesHappened({

@@ -11,12 +11,13 @@ const TOLERANCE = 0.001;
  */
 export async function goldenProblem(
   { golden, tolerance = TOLERANCE }: { golden: string; tolerance: number | undefined },
-  { scenario, target, transcript, updateGoldens, ...context }: StepContext,
+  context: StepContext,
 ): Promise<string | undefined> {
-  const box = boxOf({ scenario, target, transcript, updateGoldens, ...context });
+  const { source, target, transcript, updateGoldens } = context;
+  const box = boxOf(context);
   const seen = await target.probe.capture(box);
   if (seen === undefined) return `${box.terminalCode}: golden: there is no picture of the screen yet`;
-  const path = await placeIn(scenario.folder, golden);
+  const path = await placeIn(source.folder, golden);
   if (path === undefined)
     return `golden: ${golden} is not a file in the folder of the scenario: name one there, and no link`;
   if (updateGoldens) {

@@ -1,10 +1,12 @@
 import { reasonOf } from '../../lib/errors.ts';
 import type { Random } from '../../lib/random.ts';
 import { seededRandom } from '../../lib/random.ts';
-import { type Step, VERBS, type Verb } from '../vocabulary/steps.ts';
-import { shown } from '../vocabulary/variables.ts';
+import { shown } from '../vocabulary/difference.ts';
+import { truth } from '../vocabulary/expression.ts';
+import { COUNTER, type Step, VERBS, type Verb } from '../vocabulary/steps.ts';
+import { LIMITS } from '../vocabulary/values.ts';
 import { cancel, enrol, generate, pay, press, push, wait } from './actions.ts';
-import { type StepContext, StepFailure } from './context.ts';
+import { placeOf, type StepContext, StepFailure } from './context.ts';
 import { expect } from './expect.ts';
 import { fault } from './faults.ts';
 
@@ -23,7 +25,7 @@ export async function runStep(step: Step, context: StepContext): Promise<object 
     return await runVerb(verbOf(step), step, at);
   } catch (error) {
     if (error instanceof StepFailure || context.signal.aborted) throw error;
-    throw new StepFailure(reasonOf(error), context.path, error);
+    throw new StepFailure(reasonOf(error), context, { cause: error });
   }
 }
 
@@ -34,7 +36,7 @@ export function verbOf(step: Step): Verb {
 
 /** How a verb runs. Its result is what later steps can refer to. */
 interface StepRunner<Value> {
-  run(value: Value, context: StepContext): Promise<object | undefined>;
+  run(value: Value, context: StepContext, step: Step): Promise<object | undefined>;
   /** Whether it waits: only then may virtual time be skipped. */
   waits?: true;
   /** Whether it has steps of its own. Their variables are replaced when they run. */
@@ -60,64 +62,112 @@ const RUNNERS: { readonly [V in Verb]: StepRunner<NonNullable<Step[V]>> } = {
   repeat: { run: repeat, waits: true, nests: true },
   parallel: { run: parallel, waits: true, nests: true },
   'for each box': { run: forEachBox, waits: true, nests: true },
+  if: { run: choose, waits: true, nests: true },
+  include: { run: include, waits: true, nests: true },
 };
 
 async function runVerb<V extends Verb>(verb: V, step: Step, context: StepContext): Promise<object | undefined> {
   const { run, waits, nests } = RUNNERS[verb];
-  const filled: Step = nests ? step : context.scope.fill(step);
+  const { scope, random, state } = context;
+  const { title: named, ...rest } = step;
+  const filled: Step = nests ? rest : scope.fill(rest, random);
   const value = filled[verb];
-  const title = step.title ?? (nests ? verb : `${verb}: ${shown(value)}`);
-  context.onStep(title);
-  context.transcript.add('step', title, { detail: { path: context.path.join('.') } });
+  const title = named === undefined ? titleOf(verb, value, nests) : String(scope.fill(named, random));
+  state.stepsRun = (state.stepsRun ?? 0) + 1;
+  state.latest = context;
+  if (state.stepsRun > LIMITS.stepsInAll)
+    throw new StepFailure(`more than ${LIMITS.stepsInAll} steps were run`, context);
+  announceStep(verb, title, context);
   if (value === undefined) return undefined;
-  const work = () => run(value, context);
+  const work = () => run(value, context, step);
   const result = await (waits ? work() : context.target.time.inRealTime(work));
   if (result !== undefined) {
-    context.scope.set(verb, result);
-    if (step.as !== undefined) context.scope.set(step.as, result);
+    scope.set(verb, result);
+    if (step.as !== undefined) scope.set(step.as, result);
   }
   return result;
 }
 
+function titleOf(verb: Verb, value: unknown, nests: true | undefined): string {
+  if (verb === 'include' || verb === 'if') return `${verb}: ${String(value)}`;
+  return nests ? verb : `${verb}: ${shown(value)}`;
+}
+
+/** Verbs that are about a box, whether or not they name it. */
+const OF_BOX: ReadonlySet<Verb> = new Set(['push', 'enrol', 'expect', 'press']);
+
+/** Says that a step begins. Where there are several boxes it names its own. */
+function announceStep(verb: Verb, title: string, context: StepContext): void {
+  const { source, path, target, transcript, isBoxNamed, onStep } = context;
+  const { terminalCode } = target.boxes[context.box] ?? {};
+  const isOfBox = isBoxNamed === true || (target.boxes.length > 1 && OF_BOX.has(verb));
+  const box = isOfBox || target.boxes.length === 1 ? terminalCode : undefined;
+  const words = isOfBox && terminalCode !== undefined ? `${terminalCode}  ${title}` : title;
+  onStep(words);
+  transcript.add('step', words, { box, where: placeOf(source, path), detail: { path: path.join('.') } });
+}
+
 const SEED_LIMIT = 2 ** 31;
 
-/** `repeat`: runs the steps several times, one round after another. */
-export async function repeat({ times, steps }: NonNullable<Step['repeat']>, context: StepContext): Promise<undefined> {
+/** `repeat`: runs the steps several times, one round after another. What they make stays, the counter does not. */
+async function repeat(
+  { times, as = COUNTER, steps }: NonNullable<Step['repeat']>,
+  context: StepContext,
+): Promise<undefined> {
   const path = [...context.path, 'repeat', 'steps'];
-  for (let n = 1; n <= times; n += 1) {
-    await runSteps(steps, { ...context, path, scope: context.scope.inner({ n }) });
+  const rounds = Number(context.scope.fill(times, context.random));
+  if (!Number.isSafeInteger(rounds) || rounds < 1 || rounds > LIMITS.times) {
+    throw new StepFailure(`repeat: expected from 1 to ${LIMITS.times} times, is ${shown(rounds)}`, context);
+  }
+  for (let round = 1; round <= rounds; round += 1) {
+    await runSteps(steps, { ...context, path, scope: context.scope.loop({ [as]: round }) });
   }
 }
 
+/** `if`: runs the steps of one case. */
+async function choose(condition: boolean | string, context: StepContext, step: Step): Promise<undefined> {
+  const isTrue = truth(context.scope.fill<unknown>(condition, context.random));
+  const which = isTrue ? 'then' : 'else';
+  await runSteps(step[which] ?? [], { ...context, path: [...context.path, which] });
+}
+
+/** `include`: runs the steps of another file. Its variables are used where there are none of the same name. */
+async function include(name: string, context: StepContext, { included }: Step): Promise<undefined> {
+  if (included === undefined) throw new StepFailure(`include: ${name} was not read`, context);
+  const { scope, random } = context;
+  for (const [variable, value] of Object.entries(included.variables)) {
+    if (scope.valueOf(variable) === undefined) scope.set(variable, scope.fill(value, random));
+  }
+  await runSteps(included.steps, { ...context, source: included.source, path: ['steps'] });
+}
+
 /** `parallel`: runs lists of steps at the same time. */
-export async function parallel(branches: readonly (readonly Step[])[], context: StepContext): Promise<undefined> {
-  const randoms = branches.map(() => branchRandom(context.random));
-  await allSettled(
-    branches.map((steps, index) =>
-      runSteps(steps, {
-        ...context,
-        random: randoms[index] ?? context.random,
-        path: [...context.path, 'parallel', index],
-        scope: context.scope.inner({ branch: index + 1 }),
-      }),
-    ),
+async function parallel(branches: readonly (readonly Step[])[], context: StepContext): Promise<undefined> {
+  const each = branches.map((steps, index) => ({
+    steps,
+    random: branchRandom(context.random),
+    path: [...context.path, 'parallel', index],
+    scope: context.scope.branch({ branch: index + 1 }),
+  }));
+  await allSettled(each.map(({ steps, ...own }) => runSteps(steps, { ...context, ...own })));
+  context.scope.adopt(
+    each.map(({ scope }) => scope),
+    ['branch'],
   );
 }
 
 /** `for each box`: runs the steps for all boxes at the same time. */
-export async function forEachBox(steps: readonly Step[], context: StepContext): Promise<undefined> {
-  const randoms = context.target.boxes.map(() => branchRandom(context.random));
-  await allSettled(
-    context.target.boxes.map(({ terminalCode, serialNumber }, box) =>
-      runSteps(steps, {
-        ...context,
-        random: randoms[box] ?? context.random,
-        box,
-        isBoxNamed: true,
-        path: [...context.path, 'for each box'],
-        scope: context.scope.inner({ n: box + 1, box: { terminalCode, serialNumber } }),
-      }),
-    ),
+async function forEachBox(steps: readonly Step[], context: StepContext): Promise<undefined> {
+  const each = context.target.boxes.map(({ terminalCode, serialNumber }, box) => ({
+    random: branchRandom(context.random),
+    box,
+    scope: context.scope.branch({ [COUNTER]: box + 1, box: { terminalCode, serialNumber } }),
+  }));
+  const path = [...context.path, 'for each box'];
+  await allSettled(each.map((own) => runSteps(steps, { ...context, isBoxNamed: true, path, ...own })));
+  context.scope.forget(
+    each.map(({ scope }) => scope),
+    [COUNTER, 'box'],
   );
 }
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { FAULT_NAMES } from '../../protocol/faults.ts';
 import { SCREEN_KINDS } from './screen-kind.ts';
-import { duration, fields, oneOf, text, word } from './values.ts';
+import { count, duration, fields, oneOf, text, word } from './values.ts';
 
 const words = z
   .union([text, z.array(text).min(1)], { error: 'expected a text, in quotes if it is a number, or a list of them' })
@@ -34,14 +34,12 @@ export const expectation = z
       .strictObject({
         payment: word.describe(`transaction id, as \${pay.transactionId}`),
         status: oneOf(['delivered', 'pending', 'failed']).optional().describe('delivered if left out'),
-        attempts: z.int().min(0).optional().describe('exact number of attempts so far'),
+        attempts: count.optional().describe('exact number of attempts so far'),
         fields: fields.optional().describe("parts of the callback's body, as { orderId: DH001 }"),
       })
       .optional()
       .describe("what reached the partner's server"),
-    announced: z
-      .int()
-      .min(0)
+    announced: count
       .optional()
       .describe('exact number of payments that the box has announced since the scenario or the box started'),
     settled: z
@@ -53,7 +51,7 @@ export const expectation = z
     fault: z
       .strictObject({
         name: oneOf(FAULT_NAMES),
-        happened: z.int().min(0).describe('exact number, of the fault that this scenario injected last'),
+        happened: count.describe('exact number, of the fault that this scenario injected last'),
       })
       .optional()
       .describe('how often a fault has happened'),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { FAULT_NAMES, type FaultName } from '../../protocol/faults.ts';
+import { durationMs } from './durations.ts';
 import { duration, oneOf, times, word } from './values.ts';
-import { durationMs } from './variables.ts';
 
 const DAY_MS = 86_400_000;
 const NAMES = FAULT_NAMES.join(', ');

@@ -1,13 +1,18 @@
 import { isUtf8 } from 'node:buffer';
-import { readFile } from 'node:fs/promises';
-import { basename, dirname } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { basename, dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { checkConfig, parseYaml, type YamlText } from '../../lib/config-file.ts';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
-import { type Step, steps } from './steps.ts';
-import { LIMITS, name, text, value } from './values.ts';
+import { type Source, sourceOf } from './source.ts';
+import { listsIn, type Step, steps } from './steps.ts';
+import { duration, LIMITS, name, text, value } from './values.ts';
 
 const FIX = 'see `paybox bench list` for scenarios that work, and `paybox config schema scenario` for every key';
+const PROBLEMS_MAX = 20;
+
+const variables = z.record(name, value).default({}).describe(`used as \${name}; --set NAME=VALUE replaces one`);
+const boxes = z.int().min(1).max(LIMITS.boxes).default(1).describe('how many it needs');
 
 /** The schema of a scenario file; `paybox config schema scenario` prints it. Unknown keys are errors. */
 export const scenarioSchema = z
@@ -15,60 +20,168 @@ export const scenarioSchema = z
     $schema: z.string().optional().describe('for editors'),
     name: text.describe('one line, for reports'),
     about: text.optional().describe('what it is for'),
-    boxes: z.int().min(1).max(LIMITS.boxes).default(1).describe('how many it needs'),
+    boxes,
     enrolled: z.boolean().default(true).describe('false: the boxes start without a secret'),
-    variables: z.record(name, value).default({}).describe(`used as \${name}`),
+    limit: duration.optional().describe('it fails when it takes longer, in the time of its boxes'),
+    variables,
     steps,
   })
   .describe(
     'A scenario of paybox bench: what a partner and a payer do, and what is expected of boxes, gateway and callbacks',
   );
 
+/** What a file may have that is included. A scenario without `limit` and `enrolled` can be included too. */
+const includedSchema = z.strictObject({
+  $schema: z.string().optional(),
+  name: text.optional(),
+  about: text.optional(),
+  boxes,
+  variables,
+  steps,
+});
+
 /** A checked scenario. */
 export interface Scenario extends z.output<typeof scenarioSchema> {
   /** File name for messages. */
   file: string;
-  /** The file's folder, where its golden pictures are. */
-  folder: string;
-  /** Line of a step, counted from 1. */
-  lineOf(path: readonly PropertyKey[]): number;
+  source: Source;
 }
 
-/** Reads and checks a scenario file. Throws ConfigError with file, line, path and what was expected. */
+/** Reads a scenario file, and those that it includes. Throws ConfigError with file, line, column, path and what was expected. */
 export async function readScenario(path: string): Promise<Scenario> {
-  const bytes = await readFile(path).catch((error: unknown) => {
-    throw new ConfigError(
-      `${path}: cannot be read: ${reasonOf(error)}`,
-      'name a scenario file, or one of `paybox bench list`',
-    );
-  });
-  if (!isUtf8(bytes)) throw new ConfigError(`${basename(path)}: is no UTF-8 text`, 'save it as UTF-8');
-  return parseScenario(bytes.toString('utf8'), basename(path), dirname(path));
+  return parseScenario(textOf(path), basename(path), dirname(resolve(path)), [resolve(path)]);
 }
 
-/** Checks a scenario from text; `file` is its name in messages. Throws ConfigError. */
-export function parseScenario(source: string, file: string, folder = '.'): Scenario {
-  if (source.length > LIMITS.fileChars) {
-    throw new ConfigError(`${file}: has ${source.length} characters, expected at most ${LIMITS.fileChars}`);
-  }
-  const yaml = parseYaml(source, file);
-  const { lineOf } = yaml;
-  const checked = checkConfig(scenarioSchema, yaml.value, file, FIX, lineOf);
-  assertReadAsWritten(yaml, source, file);
-  const stepsInAll = countOf(checked.steps, checked.boxes);
+/**
+ * Reads a scenario from text; `file` is its name in messages. Without a folder it cannot include files. `within` are the files
+ * that are being read. Throws ConfigError.
+ */
+export function parseScenario(
+  written: string,
+  file: string,
+  folder?: string,
+  within: readonly string[] = [],
+): Scenario {
+  const { checked, source } = checkedFile(scenarioSchema, written, file, folder ?? '.');
+  const reading: Reading = { folder, within, includes: { left: LIMITS.includes }, boxes: checked.boxes };
+  const own = checked.steps.map((step, index) => withIncluded(step, ['steps', index], source, reading));
+  const scenario = { ...checked, steps: own, boxes: reading.boxes, file, source };
+  const stepsInAll = countOf(own, scenario.boxes);
   if (stepsInAll > LIMITS.stepsInAll) {
     throw new ConfigError(`${file}: makes ${stepsInAll} steps with its repeats, expected at most ${LIMITS.stepsInAll}`);
   }
-  return { ...checked, file, folder, lineOf };
+  return scenario;
 }
 
-/** Number of executed steps, counting each round and each box. */
+function textOf(path: string, named = path): string {
+  let bytes: Buffer;
+  try {
+    bytes = readFileSync(path);
+  } catch (error) {
+    const fix = 'name a scenario file, or one of `paybox bench list`';
+    throw new ConfigError(`${named}: cannot be read: ${reasonOf(error)}`, fix);
+  }
+  if (!isUtf8(bytes)) throw new ConfigError(`${basename(path)}: is no UTF-8 text`, 'save it as UTF-8');
+  return bytes.toString('utf8');
+}
+
+/** The value of a file by its schema. Throws ConfigError with every problem and its place. */
+function checkedFile<T>(schema: z.ZodType<T>, written: string, file: string, folder: string) {
+  if (written.length > LIMITS.fileChars) {
+    throw new ConfigError(`${file}: has ${written.length} characters, expected at most ${LIMITS.fileChars}`);
+  }
+  const yaml = parseYaml(written, file);
+  const source = sourceOf(yaml, written, file, folder);
+  const parsed = schema.safeParse(yaml.value);
+  if (!parsed.success) {
+    if (yaml.value === null) throw new ConfigError(`${file}: is empty`, FIX);
+    throw problemsError(parsed.error.issues.map((issue) => lineFor(issue, source)));
+  }
+  assertReadAsWritten(yaml, written, source);
+  return { checked: parsed.data, source };
+}
+
+/** One problem of a schema in a line, as `checkConfig` says it, with its column. */
+function lineFor(issue: z.core.$ZodIssue, source: Source): string {
+  const place = issue.code === 'unrecognized_keys' ? [...issue.path, issue.keys[0] ?? ''] : issue.path;
+  const { line, column } = source.placeOf(place);
+  const alone = z.unknown().superRefine((_value, context) => context.addIssue({ ...issue }));
+  try {
+    checkConfig(alone, 'one', `${source.file}:${line}:${column}`, FIX);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message;
+    throw error;
+  }
+  return '';
+}
+
+/** One error for all problems. */
+export function problemsError(problems: readonly string[]): ConfigError {
+  const more = problems.length - PROBLEMS_MAX;
+  const shown = [...problems.slice(0, PROBLEMS_MAX), ...(more > 0 ? [`and ${more} more`] : [])];
+  return new ConfigError(shown.join('\n'), FIX);
+}
+
+/** What is known while a scenario and its included files are read. */
+interface Reading {
+  folder: string | undefined;
+  /** Paths of the files around the current one, and its own. */
+  within: readonly string[];
+  includes: { left: number };
+  /** Boxes that the scenario and all its included files need. */
+  boxes: number;
+}
+
+/** The step with the steps of included files in it, at any depth. Throws ConfigError. */
+function withIncluded(step: Step, path: readonly (string | number)[], source: Source, reading: Reading): Step {
+  const deep = (steps: readonly Step[], ...more: (string | number)[]) =>
+    steps.map((it, index) => withIncluded(it, [...path, ...more, index], source, reading));
+  const { repeat, parallel, then, else: otherwise, include } = step;
+  const each = step['for each box'];
+  return {
+    ...step,
+    ...(repeat && { repeat: { ...repeat, steps: deep(repeat.steps, 'repeat', 'steps') } }),
+    ...(parallel && { parallel: parallel.map((branch, index) => deep(branch, 'parallel', index)) }),
+    ...(each && { 'for each box': deep(each, 'for each box') }),
+    // biome-ignore lint/suspicious/noThenProperty: a step is never awaited
+    ...(then && { then: deep(then, 'then') }),
+    ...(otherwise && { else: deep(otherwise, 'else') }),
+    ...(include === undefined ? {} : { included: included(include, [...path, 'include'], source, reading) }),
+  };
+}
+
+function included(name: string, place: readonly (string | number)[], source: Source, reading: Reading) {
+  const { folder, within, includes } = reading;
+  const { line, column } = source.placeOf(place);
+  const fail = (words: string, fix = '') => new ConfigError(`${source.file}:${line}:${column}: include: ${words}`, fix);
+  if (folder === undefined) throw fail('a text has no folder to include files from', 'run it from a file');
+  const path = resolve(folder, name);
+  if (within.includes(path))
+    throw fail(`${name} includes itself: ${[...within, path].map((it) => basename(it)).join(' → ')}`);
+  if (within.length > LIMITS.includeDepth) throw fail(`is nested deeper than ${LIMITS.includeDepth} files`);
+  includes.left -= 1;
+  if (includes.left < 0) throw fail(`makes more than ${LIMITS.includes} files`);
+  const file = checkedFile(
+    includedSchema,
+    textOf(path, `${source.file}:${line}:${column}: include: ${name}`),
+    name,
+    dirname(path),
+  );
+  const inner: Reading = { ...reading, folder: dirname(path), within: [...within, path] };
+  const steps = file.checked.steps.map((it, index) => withIncluded(it, ['steps', index], file.source, inner));
+  reading.boxes = Math.max(reading.boxes, inner.boxes, file.checked.boxes);
+  return { source: file.source, steps, variables: file.checked.variables };
+}
+
+/** Number of executed steps, counting each round and each box. Rounds that a variable says are counted when they run. */
 function countOf(steps: readonly Step[], boxes: number): number {
   let count = 0;
-  for (const { repeat, parallel = [], 'for each box': ofBox = [] } of steps) {
-    count += 1 + boxes * countOf(ofBox, boxes);
-    if (repeat !== undefined) count += repeat.times * countOf(repeat.steps, boxes);
-    for (const branch of parallel) count += countOf(branch, boxes);
+  for (const step of steps) {
+    const { repeat, 'for each box': each } = step;
+    const rounds = typeof repeat?.times === 'number' ? repeat.times : 1;
+    const times = each === undefined ? rounds : boxes;
+    count += 1;
+    for (const list of listsIn(step)) count += times * countOf(list.steps, boxes);
   }
   return count;
 }
@@ -77,14 +190,17 @@ function countOf(steps: readonly Step[], boxes: number): number {
 const MISREAD = /^(?:0\d+|[1-9]\d{0,2}(?:\.\d{3})+)$/;
 
 /** Throws ConfigError for a number that YAML reads differently than people. */
-function assertReadAsWritten({ value, lineOf, rangeOf }: YamlText, source: string, file: string): void {
+function assertReadAsWritten({ value, rangeOf }: YamlText, text: string, source: Source): void {
   for (const [path, number] of numbersIn(value)) {
-    const written = source.slice(...(rangeOf(path) ?? [0, 0]));
+    const written = text.slice(...(rangeOf(path) ?? [0, 0]));
     if (!MISREAD.test(written)) continue;
-    const place = `${file}:${lineOf(path)}: ${path.join('.')}`;
+    const { line, column } = source.placeOf(path);
     const digits = written.replaceAll('.', '');
     const fix = digits === written ? `"${written}" for a text` : `${digits}, or "${written}" for a text`;
-    throw new ConfigError(`${place}: ${written} is read as the number ${number}`, `write ${fix}`);
+    throw new ConfigError(
+      `${source.file}:${line}:${column}: ${path.join('.')}: ${written} is read as the number ${number}`,
+      `write ${fix}`,
+    );
   }
 }
 

@@ -1,7 +1,22 @@
 import { z } from 'zod';
 import { expectation } from './expect.ts';
 import { faultArgs } from './fault.ts';
-import { amount, answer, fields, LIMITS, name, oneOf, pause, text, times, value, word } from './values.ts';
+import type { Source } from './source.ts';
+import {
+  amount,
+  answer,
+  condition,
+  fields,
+  fileName,
+  LIMITS,
+  name,
+  oneOf,
+  pause,
+  rounds,
+  text,
+  value,
+  word,
+} from './values.ts';
 
 const token = z
   .literal('first')
@@ -45,9 +60,13 @@ const verbs = {
   press: oneOf(['dismiss', 'repeat', 'history']).describe('a key of the box'),
   fault: faultArgs.describe('makes something go wrong, or right again'),
   set: z.record(name, value).describe('variables'),
-  repeat: z.strictObject({ times, steps }).describe(`\${n} counts from 1`),
+  repeat: z
+    .strictObject({ times: rounds, as: name.optional().describe('the name of the counter; n if left out'), steps })
+    .describe(`runs steps several times; \${n} counts from 1`),
   parallel: z.array(steps).min(2).max(LIMITS.branches).describe('lists of steps, run at the same time'),
   'for each box': steps.describe(`the same steps for every box at the same time; \${n} counts the boxes from 1`),
+  if: condition.describe('runs the steps in `then` if it is true, else those in `else`'),
+  include: fileName.describe('runs the steps of another file; its variables are defaults'),
 } as const;
 
 export type Verb = keyof typeof verbs;
@@ -71,9 +90,40 @@ export interface Step {
   press?: Of<'press'> | undefined;
   fault?: Of<'fault'> | undefined;
   set?: Record<string, string | number | boolean | null> | undefined;
-  repeat?: { times: number; steps: Step[] } | undefined;
+  repeat?: { times: number | string; as?: string | undefined; steps: Step[] } | undefined;
   parallel?: Step[][] | undefined;
   'for each box'?: Step[] | undefined;
+  if?: boolean | string | undefined;
+  then?: Step[] | undefined;
+  else?: Step[] | undefined;
+  include?: string | undefined;
+  /** What `include` names, once it is read. */
+  included?: Included | undefined;
+}
+
+/** Another file's steps. */
+export interface Included {
+  source: Source;
+  steps: Step[];
+  /** Defaults of variables. */
+  variables: Readonly<Record<string, string | number | boolean | null>>;
+}
+
+/** The default name of a counter. */
+export const COUNTER = 'n';
+
+/** The lists of steps in a step, each with its path in it. Those of an included file have none. */
+export function listsIn(step: Step): { steps: readonly Step[]; path: (string | number)[] }[] {
+  const { repeat, parallel = [], then, else: otherwise, included } = step;
+  const each = step['for each box'];
+  return [
+    ...(repeat === undefined ? [] : [{ steps: repeat.steps, path: ['repeat', 'steps'] }]),
+    ...parallel.map((steps, index) => ({ steps, path: ['parallel', index] })),
+    ...(each === undefined ? [] : [{ steps: each, path: ['for each box'] }]),
+    ...(then === undefined ? [] : [{ steps: then, path: ['then'] }]),
+    ...(otherwise === undefined ? [] : [{ steps: otherwise, path: ['else'] }]),
+    ...(included === undefined ? [] : [{ steps: included.steps, path: [] }]),
+  ];
 }
 
 const optionalVerbs = Object.fromEntries(
@@ -86,6 +136,16 @@ export const step = z
     as: name.optional().describe('a name for its result, besides its verb'),
     box: z.int().min(1).max(LIMITS.boxes).optional().describe('which box, from 1 on; the first if left out'),
     ...optionalVerbs,
+    // biome-ignore lint/suspicious/noThenProperty: it is the word for it, and a step is never awaited
+    then: steps.optional().describe('belongs to if'),
+    else: steps.optional().describe('belongs to if'),
   })
   .refine((it) => VERBS.filter((verb) => verb in it).length === 1, `expected exactly one of ${VERBS.join(', ')}`)
-  .meta({ id: 'step', oneOf: VERBS.map((verb) => ({ required: [verb] })) }) as unknown as z.ZodType<Step>;
+  .refine(
+    (it) => 'if' in it === 'then' in it && ('if' in it || !('else' in it)),
+    '`then` and `else` belong to `if`, and `if` needs `then`',
+  )
+  .meta({
+    id: 'step',
+    oneOf: VERBS.map((verb) => ({ required: [verb] })),
+  }) as unknown as z.ZodType<Step>;

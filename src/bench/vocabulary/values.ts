@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { DURATION, durationMs, SPAN, spanMs } from './variables.ts';
+import { DURATION, durationMs, SPAN, spanMs } from './durations.ts';
 
 /** Limits of one scenario, so that a mistake in a file cannot run forever. */
 export const LIMITS = {
@@ -11,6 +11,9 @@ export const LIMITS = {
   boxes: 1_000,
   waitMs: 7 * 86_400_000,
   textChars: 2_000,
+  /** Files in files, and all that a scenario includes. */
+  includeDepth: 8,
+  includes: 200,
 } as const;
 
 const VARIABLE = `or a variable, as \${amount}`;
@@ -36,6 +39,16 @@ export const pause = z
   .refine((it) => (spanMs(it)?.[1] ?? Number.POSITIVE_INFINITY) <= LIMITS.waitMs, SPANNED);
 /** How often something happens. */
 export const times = z.int().min(1).max(LIMITS.times);
+const COUNTED = `expected a whole number, or a variable, as \${count}`;
+/** A number of things that are expected. */
+export const count = z.union([z.int().min(0), z.string().regex(/^\$\{[^{}]*\}$/, COUNTED)], { error: COUNTED });
+const ROUNDS = `expected a whole number from 1 to ${LIMITS.times}, or a variable, as \${count}`;
+/** How often steps are run; a variable is looked at when it is run. */
+export const rounds = z.union([times, z.string().regex(/^\$\{[^{}]*\}$/, ROUNDS)], { error: ROUNDS });
+const CONDITION = `expected true, false or a condition, as \${n == 3}`;
+export const condition = z.union([z.boolean(), z.string().regex(/^\$\{[^{}]*\}$/, CONDITION)], { error: CONDITION });
+/** A scenario file beside this one. */
+export const fileName = text.regex(/^[^/\\].*\.ya?ml$/, 'expected a relative path that ends in .yaml');
 export const fields = z
   .record(z.string(), z.unknown())
   .refine((it) => Object.keys(it).length > 0, 'expected at least one field')

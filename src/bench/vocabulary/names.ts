@@ -1,0 +1,113 @@
+import { activeFaultView } from '../../protocol/faults.ts';
+import { generateResponse } from '../../protocol/http-api.ts';
+import type { Verb } from './steps.ts';
+
+/** What is known of a variable before anything is run. */
+export interface KnownVariable {
+  /** Its parts; undefined where they are not known. */
+  fields?: ReadonlySet<string>;
+  /** It counts the rounds of a `repeat` or the boxes. */
+  isCounter?: true;
+}
+
+const fields = (...names: string[]): KnownVariable => ({ fields: new Set(names) });
+const ORDER = Object.keys(generateResponse.shape);
+
+/** The result of a verb; undefined for verbs without one. */
+export function resultOf(verb: Verb): KnownVariable | undefined {
+  switch (verb) {
+    case 'generate':
+    case 'push':
+      return fields(...ORDER, 'answer');
+    case 'pay':
+      return fields('transactionId', 'amount', 'content', 'bankAccount', 'transType', 'answer');
+    case 'cancel':
+      return fields('answer');
+    case 'enrol':
+      return fields('answer', 'code');
+    case 'fault':
+      return fields(...Object.keys(activeFaultView.shape));
+    default:
+      return undefined;
+  }
+}
+
+/** Names that are known at one place of a scenario. */
+export class Names {
+  readonly #known: Map<string, KnownVariable | string>;
+
+  private constructor(known: Map<string, KnownVariable | string>) {
+    this.#known = known;
+  }
+
+  /** The variables of every scenario. */
+  static ofScenario(boxes: number): Names {
+    return new Names(
+      new Map([
+        ['seed', fields()],
+        ['unique', fields()],
+        ['account', fields('bankAccount', 'bankCode', 'userBankName')],
+        ['boxes', fields(...Array.from({ length: boxes }, (_, index) => String(index)))],
+        ['box', fields('terminalCode', 'serialNumber')],
+      ]),
+    );
+  }
+
+  copy(): Names {
+    return new Names(new Map(this.#known));
+  }
+
+  get(name: string): KnownVariable | undefined {
+    const known = this.#known.get(name);
+    return typeof known === 'string' ? undefined : known;
+  }
+
+  /** Why a variable that was made cannot be used here. */
+  whyLost(name: string): string | undefined {
+    const known = this.#known.get(name);
+    return typeof known === 'string' ? known : undefined;
+  }
+
+  set(name: string, known: KnownVariable): void {
+    this.#known.set(name, known);
+  }
+
+  lose(name: string, why: string): void {
+    this.#known.set(name, why);
+  }
+
+  /** Whether a counter of this name would hide another variable. */
+  isUsed(name: string): boolean {
+    return this.get(name) !== undefined;
+  }
+
+  /** What a name stands for, for a message. */
+  whatIs(name: string): string {
+    return this.get(name)?.isCounter === true ? 'a counter of the steps around it' : 'a variable';
+  }
+
+  /** Names that were made since `before` was copied. */
+  changedSince(before: Names): string[] {
+    return [...this.#known].filter(([name, known]) => before.#known.get(name) !== known).map(([name]) => name);
+  }
+
+  /** Takes over what a copy knows of a name. */
+  take(name: string, inner: Names): void {
+    const known = inner.#known.get(name);
+    if (known !== undefined) this.#known.set(name, known);
+  }
+
+  drop(name: string): void {
+    this.#known.delete(name);
+  }
+
+  /** Every name that can be used. */
+  all(): string[] {
+    return [...this.#known].filter(([, known]) => typeof known !== 'string').map(([name]) => name);
+  }
+}
+
+/** All names in order, for a message. */
+export function sortedNames(names: Names): string {
+  return names.all().sort().join(', ');
+}
