@@ -5,7 +5,7 @@ import type { TranscriptEntry } from './transcript.ts';
 /** Outcome of a scenario. `missing`: a precondition was not met. */
 export type Outcome = 'passed' | 'failed' | 'skipped' | 'missing';
 
-/** What a person needs to understand a failed step, besides its reason. */
+/** Details that explain a failed step, besides its reason. */
 export interface FailureDetail {
   /** The step in its file; empty where it comes from no file. */
   lines: readonly SourceLine[];

@@ -83,7 +83,7 @@ function paidIn(scope: StepContext['scope']): string | undefined {
   return isPaid && typeof paid.transactionId === 'string' ? paid.transactionId : undefined;
 }
 
-/** What else explains a failure: a payment that was made before, and went to another box. */
+/** Further explanations of a failure: a payment that was made before, and went to another box. */
 async function notesOn(expected: Expectation, context: StepContext): Promise<string[]> {
   const transactionId = paidIn(context.scope);
   const isOfBox = ['state', 'screen', 'text', 'qr', 'status', 'announced', 'report'].some((key) => key in expected);

@@ -9,11 +9,11 @@ import type { Source } from './source.ts';
 import { COUNTER, listsIn, type Step, VERBS } from './steps.ts';
 import { suggestion } from './suggestion.ts';
 
-/** What a check found, each with `file:line:column`. */
+/** The findings of a check, each with `file:line:column`. */
 export interface CheckResult {
-  /** What would go wrong when it is run. */
+  /** These would go wrong when it is run. */
   problems: string[];
-  /** What probably means something else than it says. */
+  /** These probably mean something else than they say. */
   warnings: string[];
 }
 
@@ -102,7 +102,7 @@ class Check {
     }
   }
 
-  /** What stands in the step itself, not in its steps. */
+  /** The step itself, without the steps in it. */
   #own(step: Step, path: Path, source: Source, names: Names): void {
     const { repeat, then: _then, else: _else, included: _included, parallel: _parallel, ...rest } = step;
     const { 'for each box': _each, ...own } = rest;

@@ -6,10 +6,10 @@ export interface Mismatch {
   actual: string;
 }
 
-/** What is wrong. */
+/** A reason, with both sides where it has some. */
 export type Problem = string | Mismatch;
 
-/** What is wrong, in one line. */
+/** The reason, in one line. */
 export function reasonIn(problem: Problem): string {
   return typeof problem === 'string' ? problem : problem.reason;
 }

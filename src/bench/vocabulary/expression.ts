@@ -9,7 +9,7 @@ export type Expression =
   | { kind: 'literal'; value: string | number | boolean }
   | { kind: 'variable'; name: string; keys: readonly string[] }
   | { kind: 'call'; name: Builtin; args: readonly Expression[] }
-  | { kind: 'binary'; operator: Operator; left: Expression; right: Expression }
+  | { kind: 'binary'; sign: Sign; left: Expression; right: Expression }
   | { kind: 'not' | 'negative'; operand: Expression };
 
 /** Functions and their arguments, for messages and the manual. The last three divide, and say how they round. */
@@ -23,8 +23,8 @@ export const BUILTINS = {
 type Builtin = keyof typeof BUILTINS;
 
 const COMPARISONS = ['==', '!=', '<=', '>=', '<', '>'] as const;
-const OPERATORS = [...COMPARISONS, '+', '-', '*', '%', 'and', 'or'] as const;
-type Operator = (typeof OPERATORS)[number];
+const SIGNS = [...COMPARISONS, '+', '-', '*', '%', 'and', 'or'] as const;
+type Sign = (typeof SIGNS)[number];
 /** In a name a hyphen belongs to it, so a minus needs a space before it. */
 const TOKEN = /\s*(?:(\d+)(?![\w.])|'([^']*)'|([A-Za-z][\w-]*(?:\.[\w-]+)*)|(==|!=|<=|>=|[<>+\-*/%(),]))/y;
 const PICKS_MAX = 50;
@@ -34,7 +34,7 @@ interface Token {
   text: string;
 }
 
-/** What is between `${` and `}`. Throws PayboxError with the code VARIABLE. */
+/** Parses the text between `${` and `}`. Throws PayboxError with the code VARIABLE. */
 export function parseExpression(text: string): Expression {
   if (text.length > EXPRESSION_CHARS_MAX) {
     throw mistake(`has ${text.length} characters, expected at most ${EXPRESSION_CHARS_MAX}`);
@@ -69,7 +69,7 @@ function tokensOf(text: string): Token[] {
 
 const END: Token = { kind: 'end', text: '' };
 
-/** One method for each rank of operators, the weakest first. */
+/** One method for each rank of signs, the weakest first. */
 class Parser {
   readonly #tokens: readonly Token[];
   #at = 0;
@@ -104,8 +104,8 @@ class Parser {
 
   #comparison(): Expression {
     const left = this.#sum();
-    const operator = COMPARISONS.find((it) => this.#takes(it));
-    return operator === undefined ? left : { kind: 'binary', operator, left, right: this.#sum() };
+    const sign = COMPARISONS.find((it) => this.#takes(it));
+    return sign === undefined ? left : { kind: 'binary', sign, left, right: this.#sum() };
   }
 
   #sum(): Expression {
@@ -116,12 +116,12 @@ class Parser {
     return this.#chain(['*', '%'], () => this.#factor());
   }
 
-  #chain(operators: readonly Operator[], operand: () => Expression): Expression {
+  #chain(signs: readonly Sign[], operand: () => Expression): Expression {
     let left = operand();
     for (;;) {
-      const operator = operators.find((it) => this.#takes(it));
-      if (operator === undefined) return left;
-      left = { kind: 'binary', operator, left, right: operand() };
+      const sign = signs.find((it) => this.#takes(it));
+      if (sign === undefined) return left;
+      left = { kind: 'binary', sign, left, right: operand() };
     }
   }
 
@@ -196,23 +196,23 @@ export function evaluate(it: Expression, lookUp: LookUp, random: Random): unknow
     case 'call':
       return called(it.name, it.args.map(inner), random);
     case 'binary':
-      if (it.operator === 'and') return truth(inner(it.left)) && truth(inner(it.right));
-      if (it.operator === 'or') return truth(inner(it.left)) || truth(inner(it.right));
-      return combined(it.operator, inner(it.left), inner(it.right));
+      if (it.sign === 'and') return truth(inner(it.left)) && truth(inner(it.right));
+      if (it.sign === 'or') return truth(inner(it.left)) || truth(inner(it.right));
+      return combined(it.sign, inner(it.left), inner(it.right));
   }
 }
 
-function combined(operator: Operator, left: unknown, right: unknown): number | boolean {
-  if (operator === '==') return isSame(left, right);
-  if (operator === '!=') return !isSame(left, right);
+function combined(sign: Sign, left: unknown, right: unknown): number | boolean {
+  if (sign === '==') return isSame(left, right);
+  if (sign === '!=') return !isSame(left, right);
   const [a, b] = [wholeNumber(left), wholeNumber(right)];
-  if (operator === '<') return a < b;
-  if (operator === '<=') return a <= b;
-  if (operator === '>') return a > b;
-  if (operator === '>=') return a >= b;
-  if (operator === '+') return exact(a + b);
-  if (operator === '-') return exact(a - b);
-  return operator === '*' ? exact(a * b) : remainder(a, b);
+  if (sign === '<') return a < b;
+  if (sign === '<=') return a <= b;
+  if (sign === '>') return a > b;
+  if (sign === '>=') return a >= b;
+  if (sign === '+') return exact(a + b);
+  if (sign === '-') return exact(a - b);
+  return sign === '*' ? exact(a * b) : remainder(a, b);
 }
 
 function called(name: Builtin, args: readonly unknown[], random: Random): unknown {

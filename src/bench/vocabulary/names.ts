@@ -2,7 +2,7 @@ import { activeFaultView } from '../../protocol/faults.ts';
 import { generateResponse } from '../../protocol/http-api.ts';
 import type { Verb } from './steps.ts';
 
-/** What is known of a variable before anything is run. */
+/** Knowledge of a variable before anything is run. */
 export interface KnownVariable {
   /** Its parts; undefined where they are not known. */
   fields?: ReadonlySet<string>;
@@ -81,7 +81,7 @@ export class Names {
     return this.get(name) !== undefined;
   }
 
-  /** What a name stands for, for a message. */
+  /** The kind of a name's variable, for a message. */
   whatIs(name: string): string {
     return this.get(name)?.isCounter === true ? 'a counter of the steps around it' : 'a variable';
   }

@@ -30,7 +30,7 @@ export const scenarioSchema = z
     'A scenario of paybox bench: what a partner and a payer do, and what is expected of boxes, gateway and callbacks',
   );
 
-/** What a file may have that is included. A scenario without `limit` and `enrolled` can be included too. */
+/** The keys of a file that is included. A scenario without `limit` and `enrolled` can be included too. */
 const includedSchema = z.strictObject({
   $schema: z.string().optional(),
   name: text.optional(),
@@ -122,7 +122,7 @@ export function problemsError(problems: readonly string[]): ConfigError {
   return new ConfigError(shown.join('\n'), FIX);
 }
 
-/** What is known while a scenario and its included files are read. */
+/** State while a scenario and its included files are read. */
 interface Reading {
   folder: string | undefined;
   /** Paths of the files around the current one, and its own. */

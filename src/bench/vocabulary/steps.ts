@@ -97,7 +97,7 @@ export interface Step {
   then?: Step[] | undefined;
   else?: Step[] | undefined;
   include?: string | undefined;
-  /** What `include` names, once it is read. */
+  /** The file that `include` names, once it is read. */
   included?: Included | undefined;
 }
 
