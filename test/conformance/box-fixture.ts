@@ -33,7 +33,7 @@ export interface Mutant {
   /** The clauses that it breaks. */
   readonly breaks: readonly string[];
   /** Where it finds its gateway over HTTP, which is at this origin. */
-  through?(origin: string): Promise<string>;
+  through?(origin: string, clock: Clock): Promise<string>;
   /** What it is told otherwise from the start. */
   setup?(setup: AgentSetup): AgentSetup;
   /** What comes in, and what goes out, as the box and its gateway hear it. */
@@ -85,7 +85,7 @@ function starterOf(mutant: Mutant, panel: Panel, isReal: boolean): Pick<Starter,
       const deps = { clock, random: seededRandom(SEED + starts), log: quiet };
       const none = { terminal: undefined, terminalInput: undefined };
       const { link, ...rest } = config as { link: { url: string } };
-      const url = (await mutant.through?.(link.url)) ?? link.url;
+      const url = (await mutant.through?.(link.url, clock)) ?? link.url;
       const setup = setupOf(parseAgentConfig({ ...rest, link: { ...link, url } }, 'test'));
       const agent = await startAgent(changed(setup), { ...deps, ...none });
       return { end: () => agent.close() };

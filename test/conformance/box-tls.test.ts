@@ -3,6 +3,7 @@ import type { ConnectionOptions } from 'node:tls';
 import { describe, expect, it, vi } from 'vitest';
 import { newAuthority, tlsIdentitiesOf } from '../../src/commands/actions/bench-conformance.ts';
 import { boxChecksNear, brokenClauses, judge } from './box-fixture.ts';
+import { TLS_MUTANTS } from './mutants/tls.ts';
 import { MUTANT_TIMEOUT_MS } from './nearby-checks.ts';
 
 const peers = vi.hoisted(() => ({ of: undefined as AsyncLocalStorage<ConnectionOptions> | undefined }));
@@ -19,17 +20,10 @@ peers.of = new AsyncLocalStorage<ConnectionOptions>();
 /** Keys are slow to make: all tests use these. */
 const identities = newAuthority().then((authority) => tlsIdentitiesOf(authority, '127.0.0.1'));
 
-const MUTANTS: Record<string, { breaks: readonly string[]; tls: ConnectionOptions }> = {
-  'takes any certificate': { breaks: ['TLS-2'], tls: { rejectUnauthorized: false } },
-  'does not look at the host of a certificate': { breaks: ['TLS-2'], tls: { checkServerIdentity: () => undefined } },
-  'speaks TLS 1.1 too': { breaks: ['TLS-1'], tls: { minVersion: 'TLSv1', ciphers: 'DEFAULT:@SECLEVEL=0' } },
-  'speaks without authenticated encryption too': { breaks: ['TLS-1'], tls: { ciphers: 'DEFAULT' } },
-};
-
 describe.concurrent('a box that', () => {
   it.for(
     (['mqtt', 'http'] as const).flatMap((transport) =>
-      Object.entries(MUTANTS).map((it) => [transport, ...it] as const),
+      Object.entries(TLS_MUTANTS).map((it) => [transport, ...it] as const),
     ),
   )(
     'over %s %s is told so by its clause, and by no other',

@@ -1,112 +1,31 @@
-import type { BoxClient } from '../../bench/clients/box.ts';
 import type { Capture } from '../../bench/target.ts';
-import { waitUntilRight } from '../../bench/test-time.ts';
 import { reasonOf } from '../../lib/errors.ts';
-import type { FaultName } from '../../protocol/faults.ts';
 import { type Check, type CheckRun, Mismatch, PreconditionFailed } from '../check.ts';
-import { type Body, GatewayTranscript } from './gateway-transcript.ts';
+import { ANNOUNCEMENT_MAX_MS, amountsIn, BoxPages, ifTold } from './box-pages.ts';
+import type { Body } from './gateway-transcript.ts';
 import type { BoxNeed, BoxSubject } from './subject.ts';
 
-/** Longest time that a payment or another announcement takes on the screen of any box. */
-export const ANNOUNCEMENT_MAX_MS = 30_000;
 /** A QR must be gone after this time. A camera picture may be a moment old. */
 const GONE_MS = 5_000;
 /** Time for which a QR that must stay is watched. */
 const STAYS_MS = 2_500;
 /** When a QR has stayed for this time, no payment waits for the screen any more. */
 const UNDISTURBED_MS = 4_000;
-/** Interval of pictures of the screen. */
-const LOOK_MS = 500;
 const STAYS_AWAY_LOOK_MS = 2_000;
-/** Longest time until a box notices the end of a fault. */
-const FAULT_OVER_MS = 40_000;
-
 /** Everything that a check of a box works with: the messages, the screen, the box's own pages, and faults. */
-export class CheckContext extends GatewayTranscript {
-  readonly #faults: string[] = [];
-
-  override async tearDown(isFailed: boolean): Promise<void> {
-    await this.endFaults();
-    await super.tearDown(isFailed);
-  }
-
-  /** Calls the pages of the box. Throws PreconditionFailed when they do not answer. */
-  async #askPages<T>(ask: (pages: BoxClient) => Promise<T>): Promise<T> {
-    const { pages } = this.subject.controls;
-    if (pages === undefined) throw new PreconditionFailed('needs the pages of the box');
-    return this.time
-      .inRealTime(() => ask(pages))
-      .catch((error: unknown) => {
-        throw new PreconditionFailed(`the pages of the box do not answer: ${reasonOf(error)}`, error);
-      });
-  }
-
-  /** Presses the key that clears the screen. */
-  pressDismiss(): Promise<void> {
-    return this.#askPages((pages) => pages.press('dismiss'));
-  }
-
-  /**
-   * Number of payments that the box has announced aloud since its start. Throws PreconditionFailed for a box that does
-   * not count them.
-   */
-  async announcements(): Promise<number> {
-    const count = await this.#askPages((pages) => pages.announcements());
-    if (count !== undefined) return count;
-    throw new PreconditionFailed('the box does not count what it says aloud: its /metrics lack that');
-  }
-
-  /** Whether the text is on the screen. */
-  async hasText(words: string): Promise<boolean> {
-    const text = await this.#askPages((pages) => pages.text());
-    this.run.evidence.add('status', 'text on the screen', { detail: text });
-    return text.includes(words);
-  }
-
-  async expectText(words: string, withinMs = ANNOUNCEMENT_MAX_MS): Promise<void> {
-    if (!(await this.#waitForText(words, true, withinMs))) throw new Mismatch(`the screen does not say ${words}`);
-  }
-
-  /** Throws Mismatch when the text is still on the screen after this time. */
-  async expectTextGone(words: string, withinMs = ANNOUNCEMENT_MAX_MS): Promise<void> {
-    if (await this.#waitForText(words, false, withinMs)) throw new Mismatch(`the screen still says ${words}`);
-  }
-
-  /**
-   * Waits for the text, then for its end. Returns how long it was on the screen, in milliseconds; 0 if it never came.
-   */
-  async textDurationMs(words: string, withinMs = ANNOUNCEMENT_MAX_MS): Promise<number> {
-    if (!(await this.#waitForText(words, true, withinMs))) return 0;
-    const beganMs = this.nowMs;
-    await this.#waitForText(words, false, ANNOUNCEMENT_MAX_MS);
-    return this.nowMs - beganMs;
-  }
-
-  async #waitForText(words: string, isWanted: boolean, withinMs: number): Promise<boolean> {
-    return this.#poll(
-      () => this.hasText(words),
-      (isThere) => isThere === isWanted,
-      withinMs,
-    );
-  }
-
-  /** Injects a fault into the box. It lasts until the check ends or the box restarts. */
-  async injectFault(fault: FaultName): Promise<void> {
-    this.run.step(`injects the fault ${fault}`);
-    const { id } = await this.#askPages((pages) => pages.orderFault({ fault }));
-    this.#faults.push(id);
-  }
-
-  /** Ends the injected faults, and waits until the box has noticed that. */
-  async endFaults(): Promise<void> {
-    const ids = this.#faults.splice(0);
-    if (ids.length === 0) return;
-    const look = async () => {
-      const { fault } = await this.#askPages((pages) => pages.status());
-      return (fault ?? null) === null ? undefined : 'it has a fault';
+export class CheckContext extends BoxPages {
+  /** Throws Mismatch unless the box is idle within this time, and nothing of the order is on its screen. */
+  async expectIdle({ content, amount }: Pick<Body<'show'>, 'content' | 'amount'>, withinMs: number): Promise<void> {
+    const problem = async () => {
+      const { state } = await this.askPages((pages) => pages.status());
+      const text = await this.askPages((pages) => pages.text());
+      if (text.includes(content) || amountsIn(text).includes(amount)) return `its screen still says ${content}`;
+      return state === 'idle' ? undefined : `its state is ${state}`;
     };
-    for (const id of ids) await this.#askPages((pages) => pages.endFault(id));
-    await waitUntilRight(this.time, FAULT_OVER_MS, look, this.run.signal);
+    const left = await this.poll(problem, (why) => why === undefined, withinMs);
+    if (left !== undefined) throw new Mismatch(`the box is not idle within ${withinMs / 1000} s: ${left}`);
+    const isQr = await ifTold(async () => (await this.#look())?.qr !== undefined);
+    if (isQr === true) throw new Mismatch('a QR is on the screen of an idle box');
   }
 
   /** Pushes an order and sees its QR on the screen. Throws PreconditionFailed otherwise: another check judges that. */
@@ -139,6 +58,33 @@ export class CheckContext extends GatewayTranscript {
       });
     if (seen !== undefined) this.run.evidence.addScreen(this.subject.identity.terminalCode, seen.file, seen.qr);
     return seen;
+  }
+
+  /**
+   * Pushes an order, and looks at the screen at the moment when the box reports it as shown. Throws Mismatch when its QR
+   * is not there by then.
+   */
+  async expectQrAtShown(order = this.order()): Promise<void> {
+    const { gateway } = this;
+    let picture: Promise<Capture | undefined> | undefined;
+    gateway.onMessage = (message) => {
+      if (message.type !== 'shown' || message.pushId !== order.pushId) return;
+      picture ??= this.#look();
+      picture.catch(() => undefined);
+    };
+    try {
+      await this.pushShown(order);
+    } finally {
+      gateway.onMessage = undefined;
+    }
+    const qr = (await picture)?.qr;
+    if (qr === order.qrCode) return;
+    throw new Mismatch(`when shown came in, the screen had ${qr === undefined ? 'no QR' : `the QR ${qr}`}`);
+  }
+
+  /** Whether the QR of the order is on the screen now; false where nobody sees it. */
+  async isQrSeen({ qrCode }: Body<'show'>): Promise<boolean> {
+    return (await ifTold(async () => (await this.#look())?.qr === qrCode)) ?? false;
   }
 
   /** Throws Mismatch unless the QR of the order is on the screen within this time. */
@@ -174,19 +120,7 @@ export class CheckContext extends GatewayTranscript {
   }
 
   #waitForQr(withinMs: number, isRight: (qr: string | undefined) => boolean, lookMs?: number) {
-    return this.#poll(async () => (await this.#look())?.qr, isRight, withinMs, lookMs);
-  }
-
-  /** Calls `look` until the value is right or the time is over. Returns the last value. */
-  async #poll<T>(look: () => Promise<T>, isRight: (value: T) => boolean, withinMs: number, lookMs = LOOK_MS) {
-    const endMs = this.nowMs + withinMs;
-    const pause = this.time.pollDelay({ pauseMs: lookMs });
-    for (;;) {
-      this.run.signal.throwIfAborted();
-      const value = await look();
-      if (isRight(value) || this.nowMs >= endMs) return value;
-      await pause(lookMs);
-    }
+    return this.poll(async () => (await this.#look())?.qr, isRight, withinMs, lookMs);
   }
 }
 

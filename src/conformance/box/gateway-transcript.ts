@@ -3,12 +3,15 @@ import { MissingPeerError } from '../../lib/errors.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import type { DownBody, DownOf, UpMessage, UpOf } from '../../protocol/messages.ts';
 import { type CheckRun, Mismatch, PreconditionFailed } from '../check.ts';
-import { ACCOUNT, type Session } from './gateway/scripted-gateway.ts';
+import { ACCOUNT } from './gateway/scripted-gateway.ts';
 import { ordersOf } from './orders.ts';
 import { type BoxSubject, RETURN_MS } from './subject.ts';
 
 /** A message to a box, without its header. */
 export type Body<T extends DownBody['type']> = Extract<DownBody, { type: T }>;
+
+/** Names what the box does against the judged clause; undefined while it does nothing. */
+export type ProblemNow = () => string | undefined | Promise<string | undefined>;
 
 /** Time within which a box answers. A slow panel shows a QR within it too. */
 const ANSWER_MS = 10_000;
@@ -243,13 +246,28 @@ export class GatewayTranscript {
     for (const { transactionId } of payments) await this.precondition('a report', () => this.paid(transactionId));
   }
 
-  /** Makes the box answer something, so that it has handled everything sent before. */
-  async sync(): Promise<void> {
+  /**
+   * Makes the box answer something, so that it has handled everything sent before. Throws Mismatch at once when the box
+   * does what `problemNow` names, PreconditionFailed when it does not answer: MSG-9 judges that.
+   */
+  async sync(problemNow?: ProblemNow): Promise<void> {
+    if (await this.answers(problemNow)) return;
+    throw new PreconditionFailed('needs an answer to the withdrawal of an unknown push');
+  }
+
+  /** Whether the box answers. Meanwhile `problemNow` is asked first; throws Mismatch when it names a problem. */
+  async answers(problemNow: ProblemNow = () => undefined): Promise<boolean> {
     const pushId = this.gateway.random.uuid();
-    await this.precondition('an answer to a withdrawal', async () => {
-      this.gateway.send({ type: 'withdraw', pushId, why: 'timeout' });
-      await this.receive('rejected for an unknown push', ['rejected'], (message) => message.pushId === pushId);
-    });
+    const look = async () => {
+      this.#throwIfTwoBoxes();
+      // Before the problem is looked for: the box has handled everything by then.
+      const hasAnswered = this.received('rejected').some((message) => message.pushId === pushId);
+      const problem = await problemNow();
+      if (problem !== undefined) throw new Mismatch(problem);
+      return hasAnswered ? undefined : 'no answer';
+    };
+    this.gateway.send({ type: 'withdraw', pushId, why: 'timeout' });
+    return (await waitUntilRight(this.time, ANSWER_MS, look, this.run.signal)) === undefined;
   }
 
   /** Runs a preparation that another check judges: a Mismatch becomes PreconditionFailed. */
@@ -260,28 +278,6 @@ export class GatewayTranscript {
       if (error instanceof Mismatch) throw new PreconditionFailed(`needs ${what}: ${error.message}`, error);
       throw error;
     }
-  }
-
-  /** Waits for the next session. Throws Mismatch when no hello comes in time. */
-  async nextSession(after: Session | undefined, withinMs = RETURN_MS): Promise<Session> {
-    await this.until('a new hello', withinMs, () => ![after, undefined].includes(this.gateway.session));
-    const { session } = this.gateway;
-    if (session === undefined) throw new Mismatch('no hello came');
-    return session;
-  }
-
-  /** Breaks the connection, and waits until the box is back. */
-  async reconnect(): Promise<Session> {
-    const { session } = this.gateway;
-    this.gateway.cut();
-    return this.precondition('a box that comes back', () => this.nextSession(session));
-  }
-
-  async restart(): Promise<Session> {
-    const { session } = this.gateway;
-    this.run.step('restarts the box');
-    await this.subject.controls.restart?.();
-    return this.precondition('a box that comes back', () => this.nextSession(session, 2 * RETURN_MS));
   }
 
   #throwIfTwoBoxes(): void {

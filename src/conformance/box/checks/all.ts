@@ -7,6 +7,7 @@ import { PAYMENT_CHECKS, PAYMENT_LIMIT_CHECK } from './payments.ts';
 import { PUSH_CHECKS, PUSH_LIMIT_CHECKS } from './pushes.ts';
 import { REJECTION_CHECKS } from './rejections.ts';
 import { REPORT_CHECKS } from './reports.ts';
+import { SCREEN_CHECKS } from './screens.ts';
 import { RETURN_CHECK, SESSION_CHECKS, SUPERSEDED_CHECK } from './sessions.ts';
 import { SIGNING_CHECKS } from './signing.ts';
 
@@ -17,6 +18,7 @@ export const BOX_CHECKS: readonly BoxCheck[] = [
   ...REJECTION_CHECKS,
   ...PAYMENT_CHECKS,
   ...ANNOUNCEMENT_CHECKS,
+  ...SCREEN_CHECKS,
   ...FAULT_CHECKS,
   PAYMENT_LIMIT_CHECK,
   ...PUSH_LIMIT_CHECKS,

@@ -1,10 +1,12 @@
 import { LIMITS } from '../../../protocol/fields.ts';
 import { signingKeyOf } from '../../../protocol/keys.ts';
 import { Mismatch } from '../../check.ts';
+import { ifTold } from '../box-pages.ts';
 import { boxCheck, type CheckContext } from '../check-context.ts';
 import type { Defects } from '../gateway/message-signer.ts';
 import type { Body } from '../gateway-transcript.ts';
-import { expectNoReport } from './payments.ts';
+import { RETURN_MS } from '../subject.ts';
+import { expectIgnored, expectPaymentIgnored } from './ignored.ts';
 import { waitForSessionAge } from './pushes.ts';
 
 const SEED_BYTES = 32;
@@ -45,32 +47,31 @@ const FORGED: readonly [clause: string, title: string, forgery: Forgery][] = [
 export const SIGNING_CHECKS = [
   boxCheck('SIG-1', 'a message that is not signed changes nothing', async (t) => {
     const payment = t.payment();
-    t.sendRaw(jsonOf(t, payment));
-    await expectNoReport(t, payment);
+    await expectPaymentIgnored(t, payment, () => t.sendRaw(jsonOf(t, payment)));
   }),
   ...FORGED.map(([clause, title, { json, defects }]) =>
     boxCheck(clause, `${title} changes nothing`, async (t) => {
       const payment = t.payment();
-      t.sendRaw(signer(t).forge(jsonOf(t, payment, json?.(t, payment)), defects?.(t) ?? {}));
-      await expectNoReport(t, payment);
+      await expectPaymentIgnored(t, payment, () => {
+        t.sendRaw(signer(t).forge(jsonOf(t, payment, json?.(t, payment)), defects?.(t) ?? {}));
+      });
     }),
   ),
   boxCheck('SIG-3', 'a message that was changed on the way changes nothing', async (t) => {
     const payment = t.payment();
-    const [head, , signature] = signer(t)
-      .forge(jsonOf(t, { ...payment, amount: payment.amount + 1 }), {})
-      .split('.');
-    t.sendRaw([head, Buffer.from(jsonOf(t, payment), 'utf8').toString('base64url'), signature].join('.'));
-    await expectNoReport(t, payment);
+    await expectPaymentIgnored(t, payment, () => {
+      const original = signer(t).forge(jsonOf(t, { ...payment, amount: payment.amount + 1 }), {});
+      const [head, , signature] = original.split('.');
+      t.sendRaw([head, Buffer.from(jsonOf(t, payment), 'utf8').toString('base64url'), signature].join('.'));
+    });
   }),
   boxCheck('SIG-3', 'a message that comes a second time changes nothing', async (t) => {
     const payment = t.payment();
     const signed = signer(t).sign(jsonOf(t, payment));
     t.sendRaw(signed);
     await t.precondition('its report', () => t.paid(payment.transactionId));
-    t.ignoreEarlier();
-    t.sendRaw(signed);
-    await expectNoReport(t, payment);
+    await ifTold(() => t.precondition('its screen', () => t.expectText(payment.content)));
+    await expectPaymentIgnored(t, payment, () => t.sendRaw(signed));
   }),
   boxCheck('SIG-3', 'a push that is replayed after its end changes nothing', async (t) => {
     const order = t.order();
@@ -80,44 +81,49 @@ export const SIGNING_CHECKS = [
     await t.precondition('an order on the screen', () => t.receive('shown', ['shown'], (it) => it.pushId === pushId));
     t.withdraw(pushId);
     await t.precondition('its end', () => t.ended(pushId));
-    t.ignoreEarlier();
-    t.sendRaw(signed);
-    await t.sync();
-    const reaction = t.received('accepted', 'shown', 'rejected').find((it) => it.pushId === pushId);
-    if (reaction !== undefined) throw new Mismatch(`the box answered ${reaction.type}`);
+    const wasGone = await ifTold(() =>
+      t.precondition('a screen without it', () => t.expectQrGone(order)).then(() => true),
+    );
+    const reaction = () => t.received('accepted', 'shown', 'rejected').find((it) => it.pushId === pushId)?.type;
+    await expectIgnored(
+      t,
+      () => t.sendRaw(signed),
+      async () => {
+        if (reaction() !== undefined) return `the box answered ${reaction()}`;
+        return wasGone === true && (await t.isQrSeen(order)) ? 'its QR came back' : undefined;
+      },
+    );
   }),
   boxCheck('SIG-3', 'a message that comes after a later one changes nothing', async (t) => {
     const payment = t.payment();
     const delayed = signer(t).sign(jsonOf(t, payment));
-    await t.sync();
-    t.sendRaw(delayed);
-    await expectNoReport(t, payment);
+    await expectPaymentIgnored(t, payment, () => t.sendRaw(delayed));
   }),
   boxCheck('SIG-3', 'a message of an earlier session changes nothing in the next one', async (t) => {
     const payment = t.payment();
     const early = signer(t).forge(jsonOf(t, payment), {});
     await t.reconnect();
-    await t.precondition('a session', () => t.setUp());
-    t.sendRaw(early);
-    await expectNoReport(t, payment);
+    await expectPaymentIgnored(t, payment, () => t.sendRaw(early));
   }),
   boxCheck('SIG-4', 'a message that has expired changes nothing, and ends the session', async (t) => {
     await waitForSessionAge(t, 1_000);
     const payment = t.payment();
     const { session } = t.gateway;
-    t.sendRaw(signer(t).forge(jsonOf(t, payment), { expiresMs: 0 }));
-    await t.nextSession(session);
-    await expectNoReport(t, payment);
+    await expectPaymentIgnored(t, payment, async () => {
+      t.sendRaw(signer(t).forge(jsonOf(t, payment), { expiresMs: 0 }));
+      const isBelieved = () => t.received('paid').some((it) => it.transactionId === payment.transactionId);
+      await t.until('a new hello, or a betrayal', RETURN_MS, () => t.gateway.session !== session || isBelieved());
+    });
   }),
   boxCheck('SIG-5', 'the box follows the gateway to a new key, and takes the old one no more', async (t) => {
     const old = t.gateway.rotate();
     const follows = t.payment();
     t.send(follows);
     await t.paid(follows.transactionId);
-    t.ignoreEarlier();
     const payment = t.payment();
-    t.sendRaw(signer(t).forge(jsonOf(t, payment), { key: old }));
-    await expectNoReport(t, payment);
+    await expectPaymentIgnored(t, payment, () => {
+      t.sendRaw(signer(t).forge(jsonOf(t, payment), { key: old }));
+    });
   }),
   boxCheck('MSG-3', 'fields that the box does not know change nothing', async (t) => {
     const payment = t.payment();

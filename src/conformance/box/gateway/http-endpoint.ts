@@ -50,8 +50,6 @@ export class HttpEndpoint implements GatewayEndpoint {
   refusesWith: PostAnswer | undefined;
   /** If true, nothing is written to streams, not even comments. */
   isSilent = false;
-  /** Monotonic time at which the last stream was opened. */
-  streamAtMs = 0;
   /** Number of requests that got the answer `refusesWith`. */
   refused = 0;
   tls: TlsListener | undefined;
@@ -136,7 +134,6 @@ export class HttpEndpoint implements GatewayEndpoint {
 
   #openStream(response: ServerResponse, sessionId: string): void {
     const challenge = this.#deps.random.uuid();
-    this.streamAtMs = this.#deps.clock.monotonicMs();
     response.writeHead(200, {
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-store',

@@ -95,6 +95,8 @@ export class ScriptedGateway {
   duplicateBox: string | undefined;
   /** Called with every message, for the evidence. */
   onTraffic: ((title: string, detail: unknown) => void) | undefined;
+  /** Called with every message at the moment when it comes in. */
+  onMessage: ((message: UpMessage) => void) | undefined;
 
   private constructor(identity: JudgedIdentity, { clock, random, tls }: GatewayDeps) {
     this.identity = identity;
@@ -284,6 +286,7 @@ export class ScriptedGateway {
   }
 
   #keep(session: Session, message: UpMessage): void {
+    this.onMessage?.(message);
     this.onTraffic?.(`received ${message.type}`, message);
     if (message.type !== 'hello' && !session.isWelcomed)
       this.reportViolation('MSG-4', `said ${message.type} without a welcome`);

@@ -1,0 +1,55 @@
+import { Mismatch } from '../../check.ts';
+import { ANNOUNCEMENT_MAX_MS, LINGER_MS } from '../box-pages.ts';
+import type { CheckContext } from '../check-context.ts';
+import type { Body, ProblemNow } from '../gateway-transcript.ts';
+
+/**
+ * Provokes the box with something that must change nothing. Throws Mismatch at once when `problemNow` names what the box
+ * does, and when the box answers nothing any more: it has taken the provocation's number, or left its session.
+ */
+export async function expectIgnored(
+  t: CheckContext,
+  provoke: () => void | Promise<void>,
+  problemNow: ProblemNow,
+): Promise<void> {
+  await t.sync();
+  t.ignoreEarlier();
+  await provoke();
+  if (!(await t.answers(problemNow))) throw new Mismatch('since then the box has answered nothing');
+  // A box may act on it later than it answers.
+  await t.time.wait(LINGER_MS);
+  const late = await problemNow();
+  if (late !== undefined) throw new Mismatch(late);
+}
+
+/**
+ * As `expectIgnored`, with a payment that the box must not believe. A report of it betrays the box; so do its text on
+ * the screen, if it is not there already, and an announcement, as far as the box tells them.
+ */
+export async function expectPaymentIgnored(
+  t: CheckContext,
+  payment: Body<'payment'>,
+  provoke: () => void | Promise<void>,
+): Promise<void> {
+  const { transactionId, content } = payment;
+  const wasOnScreen = await t.hasTextIfTold(content);
+  const before = await t.announcementsIfTold();
+  await expectIgnored(t, provoke, async () => {
+    if (t.received('paid').some((message) => message.transactionId === transactionId)) {
+      return 'the box believed it, and reports a payment';
+    }
+    if (!wasOnScreen && (await t.hasTextIfTold(content))) return 'the box believed it, and shows a payment';
+    const isAnnounced = before !== undefined && ((await t.announcementsIfTold()) ?? 0) > before;
+    return isAnnounced ? 'the box believed it, and announces a payment' : undefined;
+  });
+}
+
+/** Throws Mismatch when the box shows or announces a payment again that it is sent again. */
+export async function expectQrUncovered(t: CheckContext, next: Body<'show'>, payment: Body<'payment'>): Promise<void> {
+  const message = 'the repeated payment took the screen';
+  t.ignoreEarlier();
+  t.send({ ...payment, repeated: true });
+  await t.expectQrStays(next, message);
+  await t.precondition('its report', () => t.paid(payment.transactionId, ANNOUNCEMENT_MAX_MS));
+  await t.expectQrStays(next, message);
+}

@@ -1,0 +1,77 @@
+import { ANNOUNCEMENT_MAX_MS } from '../box-pages.ts';
+import { type BoxCheck, boxCheck, type CheckContext } from '../check-context.ts';
+import type { Body } from '../gateway-transcript.ts';
+import type { BoxNeed } from '../subject.ts';
+import { paymentShown } from './announcements.ts';
+
+const AMOUNTS = [50_000, 1_234_567];
+/** Each screen may stay for its time, after earlier payments that wait. */
+const IDLE_MS = 2 * ANNOUNCEMENT_MAX_MS;
+
+/** Brings something to the screen that is over some time later. Returns its content and amount. */
+type Show = (t: CheckContext) => Promise<Pick<Body<'show'>, 'content' | 'amount'>>;
+
+/** After these the box must become idle. */
+const ENDS: readonly [title: string, show: Show][] = [
+  ['a payment', paymentShown],
+  ['the end of a lifetime', (t) => t.pushShown(t.order({ expiresInMs: 4_000 }))],
+  [
+    'a withdrawal',
+    async (t) => {
+      const order = await t.pushShown();
+      t.withdraw(order.pushId, 'cancelled');
+      return order;
+    },
+  ],
+];
+
+/** Between the first time that a payment is sent and the second. */
+const REPETITIONS: readonly [
+  when: string,
+  needs: readonly BoxNeed[],
+  between: (t: CheckContext) => Promise<unknown>,
+][] = [
+  ['at once', [], async () => undefined],
+  ['after a reconnect', [], (t) => t.reconnect()],
+  ['after a restart', ['restart'], (t) => t.restart()],
+];
+
+/** Amounts on the screen, announcements, and the way back to idle (PROTOCOL.md, clauses AGT-2, AGT-5 and AGT-6). */
+export const SCREEN_CHECKS: readonly BoxCheck[] = [
+  boxCheck('AGT-2', 'the screen names the amount of an order beside its QR', ['pages'], async (t) => {
+    for (const amount of AMOUNTS) {
+      await t.pushShown(t.order({ amount }));
+      await t.expectAmount(amount);
+    }
+  }),
+  boxCheck('AGT-5', 'the screen names the amount of a payment', ['pages'], async (t) => {
+    for (const amount of AMOUNTS) {
+      await paymentShown(t, { amount });
+      await t.expectAmount(amount);
+    }
+  }),
+  boxCheck('AGT-5', 'each payment is announced exactly once', ['pages'], async (t) => {
+    const before = await t.announcements();
+    t.send(t.paymentFor(await t.pushShown()));
+    await t.expectAnnouncements(before + 1);
+    t.send(t.payment(), t.payment());
+    await t.expectAnnouncements(before + 3);
+  }),
+  ...REPETITIONS.map(([when, needs, between]) =>
+    boxCheck('AGT-5', `a payment that is sent again ${when} is not announced again`, ['pages', ...needs], async (t) => {
+      const payment = t.payment();
+      t.send(payment);
+      await t.precondition('a report', () => t.paid(payment.transactionId));
+      await between(t);
+      await t.sync();
+      const count = await t.announcements();
+      for (const _ of [1, 2]) t.send({ ...payment, repeated: true });
+      await t.expectAnnouncements(count);
+    }),
+  ),
+  ...ENDS.map(([title, show]) =>
+    boxCheck('AGT-6', `after ${title} the box is idle again`, ['pages'], async (t) => {
+      await t.expectIdle(await show(t), IDLE_MS);
+    }),
+  ),
+];
