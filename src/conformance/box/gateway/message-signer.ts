@@ -44,10 +44,11 @@ export class MessageSigner {
     this.#key = key;
   }
 
-  sign(payload: string): string {
+  /** Before the welcome each message introduces the key: a box may ignore them all (PROTOCOL.md, clause MSG-4). */
+  sign(payload: string, isWelcomed = true): string {
     this.#seq += 1;
     const signed = this.#write(payload, { seq: this.#seq });
-    this.#firstKid ??= this.#key.kid;
+    if (isWelcomed) this.#firstKid ??= this.#key.kid;
     return signed;
   }
 

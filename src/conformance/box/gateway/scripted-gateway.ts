@@ -149,7 +149,7 @@ export class ScriptedGateway {
   /** Sends the next message in the newest session, or in another one. */
   send(body: DownBody, session = this.#current()): void {
     this.onTraffic?.(`sent ${body.type}`, body);
-    session.connection.deliver(session.signer.sign(this.messageJson(body, session)));
+    session.connection.deliver(session.signer.sign(this.messageJson(body, session), session.isWelcomed));
   }
 
   /** The JSON of a message; `more` replaces fields. */
