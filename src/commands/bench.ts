@@ -1,13 +1,13 @@
 import type { Command } from 'commander';
 import { conformanceCommand } from './bench-conformance.ts';
-import { portOrAny, several, whole, withBoxToken, withGatewayAccess } from './shared/arguments.ts';
+import { pattern, portOrAny, several, shard, whole, withBoxToken, withGatewayAccess } from './shared/arguments.ts';
 
 /** Registers `paybox bench …`. */
 export function addBench(root: Command): void {
   const bench = root.command('bench').description('runs scenarios against boxes and gives a verdict with evidence');
   const run = bench
     .command('run <file...>')
-    .description('runs scenario files, or scenarios of `paybox bench list` by name, one after the other')
+    .description('runs scenario files, or scenarios of `paybox bench list` by name')
     .option(
       '--target <kind>',
       'emulated (default), process, or at: a running gateway and boxes (default with --gateway)',
@@ -23,9 +23,12 @@ export function addBench(root: Command): void {
     .option('--panel <name>', 'an emulated serial panel for each box that the bench makes, as nextion or dwin')
     .option('--junit <file>', 'write the verdicts as JUnit XML')
     .option('--tap <file>', 'write the verdicts as TAP 14')
-    .option('--report <dir>', 'write index.html with timelines, screens, messages and latencies, and logs')
+    .option('--json <file>', 'write the verdicts as JSON')
+    .option('--gif <file>', 'write the screens as they followed each other, as an animated picture')
+    .option('--report <dir>', 'write index.html with traces, timelines, screens, messages and latencies, and logs')
     .option('--seed <n>', 'repeats the same random choices (default: random, and printed)', whole(999_999_999))
     .option('--update-goldens', 'write golden pictures instead of comparing with them');
+  addChoice(run);
   withBoxToken(withGatewayAccess(run))
     .addHelpText('after', BENCH_EXAMPLES)
     .action(async (files, options) => (await import('./actions/bench.ts')).run(files, options));
@@ -37,6 +40,17 @@ export function addBench(root: Command): void {
     .action(async (options) => (await import('./actions/bench.ts')).list(options));
   addServe(bench);
   for (const command of bench.commands) command.exitOverride();
+}
+
+function addChoice(run: Command): void {
+  run
+    .option('--grep <pattern>', 'only scenarios whose file or name matches, as paid or /^Paid/; may be /i', pattern)
+    .option('--shard <n/of>', 'only this part of the scenarios, as 1/3, for several machines', shard)
+    .option('--repeat <n>', 'run each scenario n times, with the next seed each time', whole(1_000))
+    .option('--retries <n>', 'run a scenario that fails up to n times more; flaky if it passes then', whole(100))
+    .option('--jobs <n>', 'scenarios at the same time, each on a target of its own', whole(64))
+    .option('--fail-fast', 'end at the first scenario that fails')
+    .option('--fail-on-skip', 'end with 1 when a scenario was skipped');
 }
 
 function addServe(bench: Command): void {
@@ -72,11 +86,14 @@ const BENCH_EXAMPLES = `
   $ paybox bench run my.yaml --target process --report out      on programs of their own; open out/index.html
   $ paybox bench run my.yaml --gateway http://127.0.0.1:8800 --box http://127.0.0.1:8810
   $ paybox bench run my.yaml --gateway … --box … --probe 'rpicam-still -n -o -'
+  $ paybox bench run test/scenarios/*.yaml --jobs 2 --shard 1/3 --fail-on-skip --retries 2     in CI
+
+In GitHub Actions failures are marked at their lines, and the job's summary has the verdicts.
 
 Standard output has lines for programs; a value with other characters than letters, digits and _.:/- is a JSON text:
   PAYBOX-BENCH START scenarios=N target=KIND seed=N
   PAYBOX-BENCH BEGIN number=N name=TEXT
-  PAYBOX-BENCH RESULT outcome=passed|failed|skipped|missing name=TEXT tookMs=N [reason=TEXT] [where=FILE:LINE]
-  PAYBOX-BENCH REPORT kind=junit|tap|report path=FILE
-  PAYBOX-BENCH END passed=N failed=N skipped=N missing=N exit=CODE
+  PAYBOX-BENCH RESULT outcome=passed|failed|flaky|skipped|missing name=TEXT tookMs=N [runs=N] [reason=TEXT] [where=FILE:LINE]
+  PAYBOX-BENCH REPORT kind=junit|tap|json|gif|report path=FILE
+  PAYBOX-BENCH END passed=N failed=N skipped=N missing=N [flaky=N] exit=CODE
 Exit codes: 0 nothing failed, 1 something did, 2 usage or a wrong scenario, 3 what it needs is not there`;

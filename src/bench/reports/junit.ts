@@ -23,6 +23,7 @@ export function junitOf(results: readonly ReportRow[], { startedAtMs }: { starte
     `  <testsuite name="${escaped(first?.target ?? 'none')}" ${suite} timestamp="${timestamp}">`,
     '    <properties>',
     `      <property name="seed" value="${first?.seed ?? 0}"/>`,
+    ...(of('flaky') === 0 ? [] : [`      <property name="flaky" value="${of('flaky')}"/>`]),
     '    </properties>',
     ...results.flatMap((result) => {
       const { scenario, tookMs } = result;
@@ -30,16 +31,25 @@ export function junitOf(results: readonly ReportRow[], { startedAtMs }: { starte
       const open = `    <testcase ${names} file="${escaped(scenario.file)}" time="${seconds(tookMs)}"`;
       const verdict = verdictOf(result);
       const output = outputOf(result);
-      return verdict === undefined && output === '' ? [`${open}/>`] : [`${open}>`, verdict, output, '    </testcase>'];
+      const inside = [propertiesOf(result), verdict, output].filter((it) => it !== undefined && it !== '');
+      return inside.length === 0 ? [`${open}/>`] : [`${open}>`, ...inside, '    </testcase>'];
     }),
     '  </testsuite>',
     '</testsuites>',
   ];
-  return `${lines.filter((line) => line !== undefined && line !== '').join('\n')}\n`;
+  return `${lines.join('\n')}\n`;
+}
+
+/** The format has no outcome for what passed only when it ran again, so it is a passed test case with properties. */
+function propertiesOf({ outcome, reason, earlier = [] }: ReportRow): string | undefined {
+  if (outcome !== 'flaky') return undefined;
+  const of = (name: string, value: string) => `        <property name="${name}" value="${escaped(value)}"/>`;
+  const properties = [of('flaky', 'true'), of('runs', `${earlier.length + 1}`), of('flakyFailure', reason)];
+  return `      <properties>\n${properties.join('\n')}\n      </properties>`;
 }
 
 function verdictOf({ outcome, reason, where, failure }: ReportRow): string | undefined {
-  if (outcome === 'passed') return undefined;
+  if (outcome === 'passed' || outcome === 'flaky') return undefined;
   const message = escaped(reason);
   if (outcome === 'skipped') return `      <skipped message="${message}"/>`;
   // The format has no outcome between passed and failed, so `differs` is a skip with a message.

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import { failureLines } from './failure.ts';
 import { percentileTable } from './percentiles.ts';
-import type { Result } from './result.ts';
+import type { ReportRow } from './result.ts';
 import { escaped, tookText } from './text.ts';
 import { timelineOf } from './timeline.ts';
+import { TRACE_STYLE, traceOf } from './trace.ts';
 
 /** Style of every report page, light and dark. Rows and filters of a timeline use the same colours per kind. */
 const STYLE = `
@@ -19,13 +20,14 @@ pre { margin: .3rem 0; max-width: 100%; overflow-x: auto; white-space: pre-wrap;
 img { border: 1px solid #8888; max-width: 20rem; display: block; }
 section { margin-top: 2.5rem; }
 summary { cursor: pointer; } pre { font-weight: normal; }
-.passed { color: #1a8a3a; } .failed, .missing, .problem { color: #c62828; } .skipped { color: #888; } .differs { color: #b26a00; }
+.passed { color: #1a8a3a; } .failed, .missing, .problem { color: #c62828; } .skipped { color: #888; } .differs, .flaky { color: #b26a00; }
 .timeline td:nth-child(2) { width: 5.5rem; font-size: 12px; white-space: nowrap; border-left: 3px solid var(--kind, transparent);
   color: var(--kind); }
 .timeline tr.step td { background: var(--soft); font-weight: 600; } .timeline tr.problem td { font-weight: bold; }
 .timeline tr.message td:last-child { white-space: pre-wrap; }
 .filters { display: flex; flex-wrap: wrap; gap: .4rem; margin: .6rem 0; font-size: 13px; }
 .filters label { border: 1px solid var(--kind); color: var(--kind); border-radius: 1rem; padding: 0 .6rem 0 .3rem; }
+${TRACE_STYLE}
 ${kinds('step', 'call', 'service', 'message', 'callback', 'status', 'screen', 'problem')}
 `;
 
@@ -33,7 +35,7 @@ ${kinds('step', 'call', 'service', 'message', 'callback', 'status', 'screen', 'p
 const POLICY = `default-src 'none'; img-src data:; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`;
 
 /** The whole run as one self-contained page: verdicts, timelines, screens, messages and latencies. */
-export function pageOf(results: readonly Result[], { startedAtMs }: { startedAtMs: number }): string {
+export function pageOf(results: readonly ReportRow[], { startedAtMs }: { startedAtMs: number }): string {
   const [first] = results;
   const about = `target ${first?.target ?? 'none'}, seed ${first?.seed ?? 0}, ${new Date(startedAtMs).toISOString()}`;
   const rows = results.map(
@@ -71,7 +73,7 @@ ${body}
 `;
 }
 
-function latencies(results: readonly Result[]): string {
+function latencies(results: readonly ReportRow[]): string {
   const all = new Map<string, number[]>();
   for (const result of results) {
     for (const [what, values] of result.latencies) all.set(what, [...(all.get(what) ?? []), ...values]);
@@ -79,23 +81,41 @@ function latencies(results: readonly Result[]): string {
   return percentileTable(all);
 }
 
-function section(
-  { scenario, outcome, reason, where, failure, entries, entriesOmitted }: Result,
-  index: number,
-): string {
-  const verdict = reason === '' ? outcome : `${outcome}: ${reason}${where === undefined ? '' : ` (${where})`}`;
+function section(result: ReportRow, index: number): string {
+  const { scenario, earlier = [] } = result;
   const id = `s${index + 1}`;
-  const problem = entries.find(({ kind, title }) => kind === 'problem' && title === reason);
-  const marked = problem && { entry: problem, id: `${id}-problem` };
-  const place = marked === undefined ? '' : ` <a href="#${marked.id}">where it happened</a>`;
-  const left = entriesOmitted === 0 ? '' : `<p>${entriesOmitted} more entries had no room.</p>`;
+  const before = earlier.map(
+    (run, at) => `<details><summary class="${run.outcome}">run ${at + 1}: ${escaped(verdictOf(run))}</summary>
+${storyOf(run, `${id}-run${at + 1}`)}</details>`,
+  );
   return `<section id="${id}">
 <h2>${escaped(scenario.name)}</h2>
 <p>${escaped(scenario.file)}. ${escaped(scenario.about ?? '')}</p>
-<p class="${outcome}">${escaped(verdict)}${place}</p>
-${failure === undefined ? '' : `<pre class="source">${escaped(failureLines(failure).join('\n'))}</pre>`}
-${timelineOf(entries, marked)}${left}
+<p class="${result.outcome}">${escaped(verdictOf(result))}${placeIn(result, id)}</p>
+${storyOf(result, id)}
+${before.join('\n')}
 </section>`;
+}
+
+function verdictOf({ outcome, reason, where }: ReportRow): string {
+  return reason === '' ? outcome : `${outcome}: ${reason}${where === undefined ? '' : ` (${where})`}`;
+}
+
+function problemOf({ entries, reason }: ReportRow) {
+  return entries.find(({ kind, title }) => kind === 'problem' && title === reason);
+}
+
+function placeIn(result: ReportRow, id: string): string {
+  return problemOf(result) === undefined ? '' : ` <a href="#${id}-problem">where it happened</a>`;
+}
+
+/** The trace and the timeline of one run. */
+function storyOf(result: ReportRow, id: string): string {
+  const { entries, entriesOmitted, failure } = result;
+  const problem = problemOf(result);
+  const left = entriesOmitted === 0 ? '' : `<p>${entriesOmitted} more entries had no room.</p>`;
+  const source = failure === undefined ? '' : `<pre class="source">${escaped(failureLines(failure).join('\n'))}</pre>`;
+  return `${source}${traceOf(entries, id)}${timelineOf(entries, { id, problem })}${left}`;
 }
 
 /** CSS for these kinds: their colours, and hiding rows whose filter is off. */

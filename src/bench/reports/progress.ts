@@ -33,6 +33,7 @@ const SIGNS: Record<ReportRow['outcome'], string> = {
   skipped: '-',
   missing: '!',
   differs: '~',
+  flaky: '≈',
 };
 
 /** Writes one terminal line that each update overwrites. Writes nothing when `out` is not a terminal. */
@@ -69,30 +70,36 @@ export function progressOn(
       live(head);
     },
     step: (title) => live(`${head}  ${title}`),
-    end: ({ outcome, scenario, reason, where, failure, tookMs }) => {
+    end: ({ outcome, scenario, reason, where, failure, tookMs, earlier = [] }) => {
       clear();
       const place = where === undefined ? {} : { where };
       mark('RESULT', {
         outcome,
         name: scenario.name,
         tookMs: Math.round(tookMs),
+        ...(earlier.length === 0 ? {} : { runs: earlier.length + 1 }),
         ...(reason === '' ? {} : { reason }),
         ...place,
       });
       const why = reason === '' ? '' : `\n    ${where === undefined ? '' : `${where}: `}${oneLine(reason)}`;
-      err.write(`${SIGNS[outcome]} ${oneLine(scenario.name)} (${tookText(tookMs)})${why}\n`);
+      const told = outcome === 'flaky' ? 'flaky: ' : '';
+      err.write(`${SIGNS[outcome]} ${told}${oneLine(scenario.name)} (${tookText(tookMs)})${why}\n`);
       for (const line of failure === undefined ? [] : failureLines(failure)) err.write(`    ${line}\n`);
     },
     report: (kind, path) => mark('REPORT', { kind, path }),
     finish: (results, exitCode) => {
       const of = (outcome: ReportRow['outcome']) => results.filter((it) => it.outcome === outcome).length;
       const counts = { passed: of('passed'), failed: of('failed'), skipped: of('skipped'), missing: of('missing') };
-      const differing = of('differs') === 0 ? {} : { differs: of('differs') };
-      mark('END', { ...counts, ...differing, exit: exitCode });
-      const told = Object.entries({ ...counts, ...differing })
+      const rare = (['flaky', 'differs'] as const).filter((outcome) => of(outcome) > 0);
+      const all = { ...counts, ...Object.fromEntries(rare.map((outcome) => [outcome, of(outcome)])) };
+      mark('END', { ...all, exit: exitCode });
+      const told = Object.entries(all)
         .filter(([, count]) => count > 0)
-        .map(([outcome, count]) => `${count} ${outcome}`);
-      err.write(`${told.join(', ') || 'nothing was judged'}; target ${target}, seed ${seed}\n`);
+        .map(([outcome, count]) => `${count} ${outcome}`)
+        .join(', ');
+      const isJudged = results.some(({ outcome }) => outcome !== 'skipped');
+      const said = isJudged ? told : ['nothing was judged', told].filter((it) => it !== '').join(': ');
+      err.write(`${said}; target ${target}, seed ${seed}\n`);
     },
   };
 }

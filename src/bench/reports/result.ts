@@ -16,9 +16,12 @@ export interface FailureDetail {
   notes: readonly string[];
 }
 
+/** Outcome with retries. `flaky`: it failed first, and passed when it ran again. */
+export type Verdict = Outcome | 'flaky';
+
 /** The verdict on one scenario, with its transcript. */
 export interface Result {
-  scenario: Pick<Scenario, 'name' | 'file' | 'about'>;
+  scenario: Pick<Scenario, 'name' | 'file' | 'about'> & Partial<Pick<Scenario, 'source'>>;
   target: string;
   seed: number;
   outcome: Outcome;
@@ -36,8 +39,18 @@ export interface Result {
   latencies: ReadonlyMap<string, readonly number[]>;
 }
 
+/** The verdict after all runs of a scenario; the transcript is of the last one. */
+export type Judged = Omit<Result, 'outcome'> & {
+  outcome: Verdict;
+  /** Runs before the last one, none of which passed. */
+  earlier: readonly Result[];
+};
+
 /**
  * A row of a report: a scenario or a conformance check. `differs` (checks only): a different choice where the specification allows
  * several.
  */
-export type ReportRow = Omit<Result, 'outcome'> & { outcome: Outcome | 'differs' };
+export type ReportRow = Omit<Result, 'outcome'> & {
+  outcome: Verdict | 'differs';
+  earlier?: readonly Result[];
+};

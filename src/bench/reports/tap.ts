@@ -9,14 +9,14 @@ export function tapOf(results: readonly ReportRow[]): string {
 
 function pointOf(result: ReportRow, index: number): string[] {
   const { outcome, scenario, reason, where, target, seed, tookMs } = result;
-  const isOk = outcome === 'passed' || outcome === 'skipped';
-  const directive = { skipped: 'SKIP', differs: 'TODO', passed: '', failed: '', missing: '' }[outcome];
+  const isOk = outcome === 'passed' || outcome === 'skipped' || outcome === 'flaky';
+  const directive = { skipped: 'SKIP', differs: 'TODO', passed: '', flaky: '', failed: '', missing: '' }[outcome];
   const skip = directive === '' ? '' : ` # ${directive} ${description(reason)}`;
   const point = `${isOk ? 'ok' : 'not ok'} ${index + 1} - ${description(scenario.name)}${skip}`;
-  if (isOk) return [point];
+  if (isOk && outcome !== 'flaky') return [point];
   const block = {
     message: oneLine(reason),
-    severity: { failed: 'fail', missing: 'missing', differs: 'todo' }[outcome],
+    severity: { flaky: 'flaky', failed: 'fail', missing: 'missing', differs: 'todo' }[outcome],
     at: where ?? scenario.file,
     target,
     seed,

@@ -1,4 +1,5 @@
 import { escaped, tookText } from './text.ts';
+import { frameId, pictureUrl } from './trace.ts';
 import type { EntryKind, TranscriptEntry } from './transcript.ts';
 
 /** Filter labels of the kinds, in display order. */
@@ -16,15 +17,15 @@ const KINDS: Readonly<Record<EntryKind, string>> = {
 const HIDDEN: readonly EntryKind[] = ['status'];
 
 /**
- * The transcript in order, with a filter for each kind that works without script. The entry `marked` gets the id `id`. Everything
- * from outside is escaped.
+ * The transcript in order, with a filter for each kind that works without script. Beside a trace (trace.ts) with the same `id` its
+ * pictures are links into that, and the row of `problem` has the id `ID-problem`. Everything from outside is escaped.
  */
 export function timelineOf(
   entries: readonly TranscriptEntry[],
-  marked?: { entry: TranscriptEntry; id: string },
+  trace?: { id: string; problem: TranscriptEntry | undefined },
 ): string {
   if (entries.length === 0) return '';
-  const rows = entries.map((entry) => row(entry, entry === marked?.entry ? marked.id : undefined));
+  const rows = entries.map((entry, index) => row(entry, index, trace));
   return `${filters(entries)}
 <table class="timeline"><tbody>
 ${rows.join('\n')}
@@ -45,27 +46,22 @@ function filters(entries: readonly TranscriptEntry[]): string {
   return `<div class="filters">${labels.join('')}</div>`;
 }
 
-function row({ atMs, kind, title, detail, picture, qr }: TranscriptEntry, id: string | undefined): string {
+function row(entry: TranscriptEntry, index: number, trace: Parameters<typeof timelineOf>[1]): string {
+  const { atMs, kind, title, detail, picture, qr } = entry;
   const words = escaped(title);
   const told =
     detail === undefined ? words : `<details><summary>${words}</summary><pre>${escaped(json(detail))}</pre></details>`;
-  const image =
-    picture === undefined ? '' : `<img alt="the screen" src="data:${typeOf(picture)};base64,${base64(picture)}">`;
+  const image = picture === undefined ? '' : pictureOf(picture, trace && frameId(trace.id, index));
   const read = qr === undefined ? '' : `<pre>${qr === null ? 'no QR' : `QR: ${escaped(qr)}`}</pre>`;
-  const name = id === undefined ? '' : ` id="${id}"`;
+  const name = trace?.problem === entry ? ` id="${trace.id}-problem"` : '';
   return `<tr class="${kind}"${name}><td>${tookText(atMs)}</td><td>${kind}</td><td>${told}${image}${read}</td></tr>`;
+}
+
+function pictureOf(picture: Uint8Array, frame: string | undefined): string {
+  if (frame !== undefined) return ` <a href="#${frame}">its picture</a>`;
+  return `<img alt="the screen" src="${pictureUrl(picture)}">`;
 }
 
 function json(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value, undefined, 1);
-}
-
-function base64(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString('base64');
-}
-
-const JPEG_START = 0xff;
-
-function typeOf([first]: Uint8Array): string {
-  return first === JPEG_START ? 'image/jpeg' : 'image/png';
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type Clock, systemClock } from '../../lib/clock.ts';
+import type { SourceLine } from '../vocabulary/source.ts';
 
 /** Limits of one scenario; further entries are only counted. */
 const ENTRIES_MAX = 5_000;
@@ -18,6 +19,8 @@ export interface TranscriptEntry {
   box?: string | undefined;
   /** Place of a step, as `happy-path.yaml:12`. */
   where?: string | undefined;
+  /** A step in its file. */
+  lines?: readonly SourceLine[];
   detail?: unknown;
   /** A PNG file. */
   picture?: Uint8Array;
@@ -45,6 +48,11 @@ export class Transcript {
   /** Entries beyond the limit. */
   get omitted(): number {
     return this.#left;
+  }
+
+  /** Further pictures have no room. */
+  get hasAllPictures(): boolean {
+    return this.#pictures >= PICTURES_MAX;
   }
 
   add(kind: EntryKind, title: string, more: Omit<TranscriptEntry, 'atMs' | 'kind' | 'title'> = {}): void {
@@ -77,12 +85,13 @@ export class Transcript {
     else this.add('screen', box, { box, picture, qr: qr ?? null });
   }
 
-  /** Adds a box's status unless it equals the last one. */
-  addStatus(box: string, status: unknown): void {
+  /** Adds a box's status unless it equals the last one. Returns whether it was added. */
+  addStatus(box: string, status: unknown): boolean {
     const text = JSON.stringify(status);
-    if (this.#told.get(box) === text) return;
+    if (this.#told.get(box) === text) return false;
     this.#told.set(box, text);
     this.add('status', box, { box, detail: status });
+    return true;
   }
 
   /** Measures `work`. Requests are measured in real time, waits on the target's clock. */

@@ -11,6 +11,7 @@ import { reasonToSkip, type Target, type TargetKind } from '../target.ts';
 import { durationMs } from '../vocabulary/durations.ts';
 import type { Scenario } from '../vocabulary/scenario.ts';
 import { Scope } from '../vocabulary/scope.ts';
+import { filmOf } from './film.ts';
 import { TrafficRecorder } from './traffic-recorder.ts';
 
 export interface RunOptions {
@@ -19,6 +20,8 @@ export interface RunOptions {
   /** Ends the run and everything that it started. */
   signal: AbortSignal;
   onStep(title: string): void;
+  /** Record the screen at each change of a box, for a report; without it only where a step looks. */
+  film?: boolean;
 }
 
 const TAG_LETTERS = 4;
@@ -54,7 +57,7 @@ export async function runScenario(scenario: Scenario, kind: TargetKind, options:
   const watching = new AbortController();
   const messages = new TrafficRecorder(target, transcript);
   await messages.begin();
-  recordChanges(target, transcript, watching.signal);
+  recordChanges(target, transcript, watching.signal, options.film);
   try {
     const verdict = await judged(scenario, messages.target(), transcript, options);
     await messages.end();
@@ -153,12 +156,13 @@ function builtIns(target: Target, seed: number, uuid: string): Record<string, un
 const WATCHED_MAX = 16;
 
 /** Records callbacks and the boxes' status events until the signal. */
-export function recordChanges(target: Target, transcript: Transcript, signal: AbortSignal): void {
+export function recordChanges(target: Target, transcript: Transcript, signal: AbortSignal, film = false): void {
   target.partnerServer?.onReceived((callback) =>
     transcript.add('callback', `answered ${callback.answered}`, { detail: callback }),
   );
   for (const box of target.boxes.slice(0, WATCHED_MAX)) {
-    const told = (status: unknown) => transcript.addStatus(box.terminalCode, status);
+    const look = film ? filmOf(target, transcript, box) : () => undefined;
+    const told = (status: unknown) => look(transcript.addStatus(box.terminalCode, status));
     // A box that is off sends no status; that is no failure of the scenario.
     box.watch(told, signal).catch(() => undefined);
   }

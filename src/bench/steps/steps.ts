@@ -104,7 +104,8 @@ function announceStep(verb: Verb, title: string, context: StepContext): void {
   const box = isOfBox || target.boxes.length === 1 ? terminalCode : undefined;
   const words = isOfBox && terminalCode !== undefined ? `${terminalCode}  ${title}` : title;
   onStep(words);
-  transcript.add('step', words, { box, where: placeOf(source, path), detail: { path: path.join('.') } });
+  const lines = source.excerpt(path).filter(({ isOfStep }) => isOfStep);
+  transcript.add('step', words, { box, where: placeOf(source, path), lines, detail: { path: path.join('.') } });
 }
 
 const SEED_LIMIT = 2 ** 31;

@@ -28,6 +28,8 @@ export interface TargetOptions extends Omit<GatewayOptions, 'gateway'> {
   panel?: string | undefined;
   /** Folder for logs; undefined discards them. */
   report?: string | undefined;
+  /** Folder in it for the logs of programs; `logs` if undefined. */
+  logs?: string | undefined;
 }
 
 /** Scenarios shipped with the program. */
@@ -83,7 +85,7 @@ export function targetOf(options: TargetOptions, seed: number): TargetKind {
   }
   if (name !== 'process') throw new ConfigError(`--target ${name}: expected emulated, process or at`);
   const program = [process.execPath, process.argv[1] ?? ''] as const;
-  const logDir = options.report === undefined ? undefined : join(options.report, 'logs');
+  const logDir = options.report === undefined ? undefined : join(options.report, options.logs ?? 'logs');
   return processTarget({ ...own, program, random: systemRandom, logDir });
 }
 

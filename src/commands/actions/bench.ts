@@ -1,20 +1,26 @@
-import { resolve } from 'node:path';
+import { appendFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { gifOf } from '../../bench/reports/gif.ts';
+import { annotationsOf, summaryOf } from '../../bench/reports/github.ts';
+import { jsonOf } from '../../bench/reports/json.ts';
 import { pageOf } from '../../bench/reports/page.ts';
 import { progressOn } from '../../bench/reports/progress.ts';
-import type { Result } from '../../bench/reports/result.ts';
-import { resultWithoutVerdict, runScenario } from '../../bench/run/run.ts';
+import type { Judged } from '../../bench/reports/result.ts';
+import { chosen, type Shard } from '../../bench/run/choice.ts';
+import { runScenario } from '../../bench/run/run.ts';
+import { runSuite } from '../../bench/run/suite.ts';
 import { capabilitiesNeeded } from '../../bench/target.ts';
 import { readScenario } from '../../bench/vocabulary/scenario.ts';
 import { systemClock } from '../../lib/clock.ts';
-import { ConfigError } from '../../lib/errors.ts';
+import { ConfigError, reasonOf } from '../../lib/errors.ts';
 import { table } from '../../lib/text.ts';
 import { shareGlyphs } from '../shared/glyph-cache.ts';
-import { assertReports, finishRun } from '../shared/report-files.ts';
+import { assertOut, assertReports, finishRun } from '../shared/report-files.ts';
 import { adminTokenOf, boxTokenOf, secretFrom } from '../shared/secrets.ts';
 import { StopSignal } from '../shared/stop-signal.ts';
 import { anySeed, isFileName, LIBRARY, scenariosIn, type TargetOptions, targetOf, withBoxes } from './bench-target.ts';
 
-export interface BenchOptions {
+export interface BenchOptions extends RunOptions {
   target?: string;
   gateway?: string;
   box: string[];
@@ -24,6 +30,8 @@ export interface BenchOptions {
   panel?: string;
   junit?: string;
   tap?: string;
+  json?: string;
+  gif?: string;
   report?: string;
   seed?: number;
   updateGoldens?: boolean;
@@ -36,41 +44,84 @@ export interface BenchOptions {
   boxTokenFile?: string;
 }
 
+/** Which scenarios run, how often, and what fails the run. */
+interface RunOptions {
+  grep?: RegExp;
+  shard?: Shard;
+  repeat?: number;
+  retries?: number;
+  jobs?: number;
+  failFast?: boolean;
+  failOnSkip?: boolean;
+}
+
 /** `paybox bench run`: exit code 0 when nothing failed, 1 when something failed, 3 when a precondition was missing. */
 export async function run(names: readonly string[], options: BenchOptions): Promise<void> {
   shareGlyphs();
   const scenarios = await Promise.all(
     names.map(async (name) => withBoxes(await readScenario(await pathOf(name)), options)),
   );
+  const { grep, shard, repeat = 1, retries = 0, jobs = 1, failFast = false, failOnSkip = false } = options;
   const seed = options.seed ?? anySeed();
-  await assertReports(options);
-  const kind = targetOf(withSecrets(options), seed);
-  const signal = new StopSignal().aborting();
-  const progress = progressOn({ out: process.stdout, err: process.stderr }, { target: kind.name, seed });
-  const startedAtMs = systemClock.wallMs();
-  const results: Result[] = [];
-  let isInterrupted = false;
-  for (const [index, scenario] of scenarios.entries()) {
-    progress.begin(scenario.name, index + 1, scenarios.length);
-    try {
-      const updateGoldens = options.updateGoldens === true;
-      const onStep = (title: string) => progress.step(title);
-      const result = await runScenario(scenario, kind, { seed, updateGoldens, signal, onStep });
-      progress.end(result);
-      results.push(result);
-    } catch (error) {
-      if (!signal.aborted) throw error;
-      isInterrupted = true;
-      for (const left of scenarios.slice(index)) {
-        const result = resultWithoutVerdict(left, kind.name, seed, signal.reason);
-        progress.end(result);
-        results.push(result);
-      }
-      break;
-    }
+  const entries = chosen(scenarios, { grep, shard, repeat, seed });
+  if (entries.length === 0 && shard === undefined) {
+    throw new ConfigError(`--grep ${grep?.source}: matches no file and no name of the scenarios`, 'leave it out');
   }
-  const page = () => pageOf(results, { startedAtMs });
-  await finishRun(results, options, { startedAtMs, progress, isInterrupted, page });
+  await assertReports(options);
+  const { json, gif } = options;
+  for (const [option, file] of Object.entries({ json, gif }))
+    if (file !== undefined) await assertOut(`--${option}`, file);
+  const secrets = withSecrets(options);
+  const { name: target } = targetOf(secrets, seed);
+  if (jobs > 1 && target === 'at') {
+    throw new ConfigError('--jobs belongs to --target emulated and process: scenarios would share a running box');
+  }
+  const signal = new StopSignal().aborting();
+  const progress = progressOn({ out: process.stdout, err: process.stderr }, { target, seed });
+  const startedAtMs = systemClock.wallMs();
+  let current = 0;
+  const results = await runSuite(
+    entries,
+    (entry, { number, retry, signal }) => {
+      const kind = targetOf({ ...secrets, logs: logsOf(number, retry) }, entry.seed);
+      const updateGoldens = options.updateGoldens === true;
+      const onStep = (title: string) => number === current && progress.step(title);
+      const film = options.report !== undefined || options.gif !== undefined;
+      return runScenario(entry.scenario, kind, { seed: entry.seed, updateGoldens, signal, onStep, film });
+    },
+    {
+      ...{ target, jobs, retries, failFast, signal },
+      onBegin: ({ scenario }, number) => {
+        current = number;
+        progress.begin(scenario.name, number, entries.length);
+      },
+      onEnd: (result) => progress.end(result),
+    },
+  );
+  const about = { target, seed, startedAtMs };
+  const files = [
+    { kind: 'json', file: options.json, content: () => jsonOf(results, about) },
+    { kind: 'gif', file: options.gif, content: () => gifOf(results) },
+  ];
+  const page = () => pageOf(results, about);
+  await finishRun(results, options, { ...about, progress, isInterrupted: signal.aborted, failOnSkip, page, files });
+  await tellGitHub(results, about);
+}
+
+/** Where the programs of a run log, below the report's folder. */
+function logsOf(number: number, retry: number): string {
+  if (number === 1 && retry === 0) return 'logs';
+  return join('logs', retry === 0 ? `${number}` : `${number}-retry-${retry}`);
+}
+
+/** Marks lines in the pull request and adds to the job's summary, where GitHub Actions runs this. */
+async function tellGitHub(results: readonly Judged[], about: { target: string; seed: number }): Promise<void> {
+  const { GITHUB_ACTIONS, GITHUB_WORKSPACE = process.cwd(), GITHUB_STEP_SUMMARY = '' } = process.env;
+  if (GITHUB_ACTIONS === 'true') process.stderr.write(annotationsOf(results, GITHUB_WORKSPACE));
+  if (GITHUB_STEP_SUMMARY === '') return;
+  await appendFile(GITHUB_STEP_SUMMARY, summaryOf(results, about)).catch((error: unknown) => {
+    process.stderr.write(`paybox: GITHUB_STEP_SUMMARY cannot be written: ${reasonOf(error)}\n`);
+  });
 }
 
 /** `paybox bench list`: lists the scenarios shipped with the program. */

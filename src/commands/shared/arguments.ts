@@ -28,6 +28,23 @@ export function dong(text: string): number {
   throw new InvalidArgumentError('an amount is whole đồng, digits only, from 1 to 9999999999999');
 }
 
+/** A regular expression, as text or as /text/flags; as text it ignores case. */
+export function pattern(text: string): RegExp {
+  const [, source, flags] = /^\/(.+)\/([imsu]*)$/s.exec(text) ?? [];
+  try {
+    return new RegExp(source ?? text, flags ?? 'i');
+  } catch {
+    throw new InvalidArgumentError('expected a regular expression');
+  }
+}
+
+/** A part of a whole, as 1/3. */
+export function shard(text: string): { number: number; of: number } {
+  const [, number, of] = /^(\d{1,4})\/(\d{1,4})$/.exec(text)?.map(Number) ?? [];
+  if (number !== undefined && of !== undefined && number >= 1 && number <= of) return { number, of };
+  throw new InvalidArgumentError('expected a part and the number of parts, as 1/3');
+}
+
 /** Collects a repeatable option. */
 export function several(value: string, before: string[]): string[] {
   return [...before, value];

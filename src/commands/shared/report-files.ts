@@ -10,17 +10,37 @@ import { ConfigError, reasonOf } from '../../lib/errors.ts';
 const EXIT = { passed: 0, failed: 1, unwritable: 2, missing: 3, interrupted: 130 } as const;
 
 /** Ends a run: writes its reports, tells its end, and sets the exit code. */
-export async function finishRun(
-  results: readonly ReportRow[],
-  options: ReportOptions,
-  run: { startedAtMs: number; progress: Progress; isInterrupted: boolean; page(): string; print?(): void },
-): Promise<void> {
+export async function finishRun(results: readonly ReportRow[], options: ReportOptions, run: RunEnd): Promise<void> {
   await writeReports(results, options, run);
   run.print?.();
   const has = (wanted: ReportRow['outcome']) => results.some(({ outcome }) => outcome === wanted);
-  const verdict = has('failed') ? EXIT.failed : has('missing') ? EXIT.missing : EXIT.passed;
+  const isFailed = has('failed') || (run.failOnSkip === true && has('skipped'));
+  const verdict = isFailed ? EXIT.failed : has('missing') ? EXIT.missing : EXIT.passed;
   process.exitCode = run.isInterrupted ? EXIT.interrupted : verdict;
   run.progress.finish(results, process.exitCode);
+}
+
+/** The end of a run, and what it leaves. */
+interface RunEnd {
+  startedAtMs: number;
+  progress: Progress;
+  isInterrupted: boolean;
+  /** Skipped rows fail. */
+  failOnSkip?: boolean;
+  /** index.html */
+  page(): string;
+  /** Further files, by the names of their options. */
+  files?: readonly ReportFile[];
+  print?(): void;
+}
+
+/** A report that a run writes at its end. */
+export interface ReportFile {
+  kind: string;
+  /** Undefined: not wanted. */
+  file: string | undefined;
+  /** Undefined: there is nothing to write. */
+  content(): string | Promise<Uint8Array | undefined>;
 }
 
 /** Where a run writes its reports. */
@@ -64,15 +84,19 @@ export async function assertWritable(option: string, file: string): Promise<void
 async function writeReports(
   results: readonly ReportRow[],
   { junit, tap, report }: ReportOptions,
-  { startedAtMs, progress, page }: { startedAtMs: number; progress: Progress; page(): string },
+  { startedAtMs, progress, page, files = [] }: RunEnd,
 ): Promise<void> {
-  const write = async (option: 'junit' | 'tap' | 'report', file: string, text: string) => {
+  const write = async (option: string, file: string, text: string | Uint8Array) => {
     await writeOut(`--${option}`, file, text);
     progress.report(option, file);
   };
   try {
     if (junit !== undefined) await write('junit', junit, junitOf(results, { startedAtMs }));
     if (tap !== undefined) await write('tap', tap, tapOf(results));
+    for (const { kind, file, content } of files) {
+      const text = file === undefined ? undefined : await content();
+      if (file !== undefined && text !== undefined) await write(kind, file, text);
+    }
     if (report !== undefined) await write('report', join(report, 'index.html'), page());
   } catch (error) {
     progress.finish(results, EXIT.unwritable);
@@ -81,7 +105,7 @@ async function writeReports(
 }
 
 /** Writes a file, with its folder. Throws ConfigError that names the option. */
-export async function writeOut(option: string, file: string, text: string): Promise<void> {
+export async function writeOut(option: string, file: string, text: string | Uint8Array): Promise<void> {
   await makeFolder(option, dirname(file));
   await writeFile(file, text).catch((error: unknown) => {
     throw unwritable(option, file, error);
