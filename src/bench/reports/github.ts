@@ -44,7 +44,7 @@ export function summaryOf(results: readonly Judged[], { target, seed }: { target
     .map((name) => name as Judged['outcome'])
     .filter((outcome) => of(outcome) > 0)
     .map((outcome) => `${of(outcome)} ${outcome}`);
-  // What failed comes first, because the rest may have no room.
+  // Failures come first, because the rest may have no room.
   const sorted = results.toSorted((a, b) => Number(b.outcome in LEVELS) - Number(a.outcome in LEVELS));
   const rows = sorted.slice(0, ROWS_MAX).map(({ outcome, scenario, where, reason, tookMs }) => {
     const place = where === undefined || reason === '' ? '' : `<code>${cell(where)}</code> `;

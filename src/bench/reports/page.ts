@@ -86,13 +86,13 @@ function section(result: ReportRow, index: number): string {
   const id = `s${index + 1}`;
   const before = earlier.map(
     (run, at) => `<details><summary class="${run.outcome}">run ${at + 1}: ${escaped(verdictOf(run))}</summary>
-${storyOf(run, `${id}-run${at + 1}`)}</details>`,
+${evidenceOf(run, `${id}-run${at + 1}`)}</details>`,
   );
   return `<section id="${id}">
 <h2>${escaped(scenario.name)}</h2>
 <p>${escaped(scenario.file)}. ${escaped(scenario.about ?? '')}</p>
 <p class="${result.outcome}">${escaped(verdictOf(result))}${placeIn(result, id)}</p>
-${storyOf(result, id)}
+${evidenceOf(result, id)}
 ${before.join('\n')}
 </section>`;
 }
@@ -110,7 +110,7 @@ function placeIn(result: ReportRow, id: string): string {
 }
 
 /** The trace and the timeline of one run. */
-function storyOf(result: ReportRow, id: string): string {
+function evidenceOf(result: ReportRow, id: string): string {
   const { entries, entriesOmitted, failure } = result;
   const problem = problemOf(result);
   const left = entriesOmitted === 0 ? '' : `<p>${entriesOmitted} more entries had no room.</p>`;

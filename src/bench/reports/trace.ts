@@ -20,7 +20,7 @@ export const TRACE_STYLE = `
 interface Row {
   step: TranscriptEntry | undefined;
   problem: TranscriptEntry | undefined;
-  /** What is seen of each box until the next step, as HTML. */
+  /** Screens and states of each box until the next step, as HTML. */
   lanes: Map<string, string[]>;
 }
 
