@@ -130,9 +130,10 @@ export class CheckContext implements ServiceRun {
     return { amount, content, bankAccount, bankCode, userBankName, transType: 'C', orderId: content, qrType: 0 };
   }
 
-  /** A test callback for an order. */
+  /** A test callback for an order, with a bankCode as in the usage example of the specification; CBK-3 judges one without. */
   paymentBody({ amount, content }: Order = this.newOrder()) {
-    return { bankAccount: this.options.account.bankAccount, content, amount, transType: 'C' };
+    const { bankAccount, bankCode } = this.options.account;
+    return { bankAccount, content, amount, bankCode, transType: 'C' };
   }
 
   /** A push of an order to the box, with a QR made by the bench. */

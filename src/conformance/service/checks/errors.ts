@@ -49,8 +49,10 @@ export const errorChecks: readonly ServiceCheck[] = [
       expectStatus(await t.send({ path, headers: { authorization }, body: '{}' }), 404, path),
     );
     await forEachCase(['GET', 'PUT', 'DELETE'], async (method) => {
+      const body = method === 'GET' ? undefined : JSON.stringify(t.generateBody());
+      const headers = { authorization, 'content-type': 'application/json' };
       const what = `${method} ${PATHS.generate}`;
-      const called = await t.send({ path: PATHS.generate, method, headers: { authorization } });
+      const called = await t.send({ path: PATHS.generate, method, headers, body });
       mayBeTaken(() => expectStatus(called, 405, what));
     });
   }),

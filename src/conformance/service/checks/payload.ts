@@ -5,7 +5,7 @@ import { type Body, type CheckContext, gap, spec } from '../check-context.ts';
 import { summaryOf } from '../client.ts';
 import { expectCode, forEachCase } from '../expectations.ts';
 import { recordOf } from '../json.ts';
-import type { ServiceCheck } from '../subject.ts';
+import type { Order, ServiceCheck } from '../subject.ts';
 import { bodiesByType } from './generate.ts';
 
 const CRC_CHARS = 4;
@@ -34,8 +34,11 @@ function added(payload: string, tag: string, value: string): string {
   return withCrc(`${payload.slice(0, -end.length)}${field}${end}`);
 }
 
-async function expectInvalid(t: CheckContext, cases: readonly (readonly [what: string, qrCode: string])[]) {
-  const order = t.newOrder();
+async function expectInvalid(
+  t: CheckContext,
+  order: Order,
+  cases: readonly (readonly [what: string, qrCode: string])[],
+): Promise<void> {
   await forEachCase(cases, async ([what, qrCode]) => {
     expectCode(await t.sendPush(t.pushBody(order, qrCode)), 'QR_INVALID', `a QR ${what}`);
   });
@@ -95,8 +98,9 @@ export const payloadChecks: readonly ServiceCheck[] = [
     'a push of a QR with a doubled, empty or truncated tag, or with anything after its CRC, is QR_INVALID',
     ['a box'],
     (t) => {
-      const qr = t.makeQr(t.newOrder());
-      return expectInvalid(t, [
+      const order = t.newOrder();
+      const qr = t.makeQr(order);
+      return expectInvalid(t, order, [
         ['with a tag twice', added(qr, '58', 'VN')],
         ['with an empty tag', added(qr, '80', '')],
         ['that is cut', qr.slice(0, -10)],
@@ -107,17 +111,20 @@ export const payloadChecks: readonly ServiceCheck[] = [
     },
   ),
   gap('QRP-5', 'a push of a QR with one changed character is QR_INVALID', ['a box'], (t) => {
-    const qr = t.makeQr(t.newOrder());
+    const order = t.newOrder();
+    const qr = t.makeQr(order);
     const places = [0, Math.floor(qr.length / 3), Math.floor(qr.length / 2), qr.length - 1];
     const changed = (at: number) => `${qr.slice(0, at)}${qr[at] === '7' ? '8' : '7'}${qr.slice(at + 1)}`;
     return expectInvalid(
       t,
+      order,
       places.map((at) => [`with another character ${at}`, changed(at)]),
     );
   }),
   gap('QRP-7', 'a push of a QR with another payee, a tip or a fee is QR_INVALID', ['a box'], (t) => {
-    const qr = t.makeQr(t.newOrder());
-    return expectInvalid(t, [
+    const order = t.newOrder();
+    const qr = t.makeQr(order);
+    return expectInvalid(t, order, [
       ['with another merchant account', added(qr, '26', '0010A000000999')],
       ['with an account in an unreserved tag', added(qr, '80', '0312345678')],
       ['with an account in a language', added(qr, '64', '0002VI01100312345678')],

@@ -25,14 +25,23 @@ interface Wrong {
 /** One wrong field per refusal, in the order of clause SND-2. */
 function wrongs(t: CheckContext, order: Order): Wrong[] {
   const { second, unlinkedBox, boxSecret } = t.options;
-  const other = BANKS.find(({ bin }) => bin !== t.bin)?.code ?? '';
+  const other = BANKS.find(({ bin }) => bin !== t.bin);
+  const stranger = 'NOSUCHACCOUNT';
   return [
     { code: 'E02', what: 'an amount of 0', change: { amount: '0' } },
     { code: 'E39', what: 'a wrong checkSum', change: { checkSum: '0'.repeat(32) } },
-    { code: 'E36', what: 'an unknown account', change: { bankAccount: 'NOSUCHACCOUNT' } },
+    {
+      code: 'E36',
+      what: 'an unknown account',
+      change: { bankAccount: stranger, qrCode: t.makeQr(order, { account: stranger }) },
+    },
     ...(second === undefined ? [] : [{ code: 'E77', what: "another partner's account", change: {}, asSecond: true }]),
     { code: 'E24', what: 'an unknown bank', change: { bankCode: 'NOBANK' } },
-    { code: 'E51', what: 'another bank', change: { bankCode: other } },
+    {
+      code: 'E51',
+      what: 'another bank',
+      change: { bankCode: other?.code, qrCode: t.makeQr(order, { bin: other?.bin ?? '' }) },
+    },
     { code: 'E35', what: 'an unknown box', change: NO_BOX },
     ...(unlinkedBox === undefined
       ? []
@@ -95,6 +104,9 @@ export const pushChecks: readonly ServiceCheck[] = [
         ['of another password', md5(`not ${password}${bankAccount}${amount}${bankCode}`)],
         ['of another amount', md5(`${password}${bankAccount}1${amount}${bankCode}`)],
         ['without the bank', md5(`${password}${bankAccount}${amount}`)],
+        ['without the amount', md5(`${password}${bankAccount}${bankCode}`)],
+        ['without the account', md5(`${password}${amount}${bankCode}`)],
+        ['without the password', md5(`${bankAccount}${amount}${bankCode}`)],
         ['cut short', right.slice(0, -1)],
         ['empty', ''],
       ] as const;
@@ -107,7 +119,7 @@ export const pushChecks: readonly ServiceCheck[] = [
   ),
   gap('SND-1', 'a push without a needed field is E46', ['a box'], async (t) => {
     await forEachCase(['bankAccount', 'bankCode', 'amount', 'qrCode', 'checkSum'], async (field) => {
-      expectCode(await t.sendPush({ ...t.orderPush(), [field]: undefined }), 'E46', `without ${field}`);
+      expectCode(await t.pushOrder(t.newOrder(), { [field]: undefined }), 'E46', `without ${field}`);
     });
     const nameless = t.orderPush(t.newOrder(), { terminalCode: undefined, serialNumber: undefined });
     expectCode(await t.sendPush(nameless), 'E46', 'without terminalCode and serialNumber');
