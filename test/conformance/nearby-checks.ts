@@ -1,3 +1,5 @@
+import { type CheckResult, groupByClause } from '../../src/conformance/check.ts';
+
 const IS_FULL_MATRIX = process.env.PAYBOX_MUTANTS === 'all';
 
 /** Milliseconds for one mutant, on a busy machine. */
@@ -18,6 +20,12 @@ export function checksNear<C extends { clause: string }>(
     return broken.some((it) => it.group === group && Math.abs(it.number - number) <= 1);
   };
   return IS_FULL_MATRIX ? checks : checks.filter((check) => always.includes(check) || isNear(check));
+}
+
+/** Keeps the outcome of each clause with the test of a mutant: `npm run soak -- --only mutants` prints them as a matrix. */
+export function keepOutcomes({ meta }: { meta: object }, results: readonly CheckResult[]): void {
+  const outcomes = groupByClause(results).map(({ clause, outcome }) => [clause, outcome]);
+  Object.assign(meta, { outcomes: Object.fromEntries(outcomes) });
 }
 
 function partsOf(clause: string): { group: string; number: number } {

@@ -67,6 +67,7 @@ for (const soak of chosen) {
 }
 
 await endShared?.();
+for (const { result } of results) if (result.text !== undefined) process.stdout.write(`${result.text}\n\n`);
 process.stdout.write(`${table()}\nseed ${values.seed}\n`);
 const failures = results.flatMap(({ result }) => result.failures);
 for (const failure of failures) process.stdout.write(`\nFAILED ${failure}\n`);

@@ -14,6 +14,8 @@ export interface SoakResult {
   figures: Readonly<Record<string, number | string>>;
   /** Each names its seed and the command to repeat it. */
   failures: readonly string[];
+  /** Printed before the table. */
+  text?: string;
 }
 
 /** A long-running variant of a test. */

@@ -1,0 +1,218 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { binOf, type ReadQr, readQr, writeQr } from './qr.ts';
+import { type Box, type Fields, findBox, type Order, type Partner, Refusal, type World } from './world.ts';
+
+const AMOUNT_MAX = 9_999_999_999_999;
+const INVISIBLE = /[\p{C}\p{Default_Ignorable_Code_Point}\u2028\u2029\u2800]/u;
+
+export function isAmount(amount: unknown, { faults }: World): amount is number {
+  const most = faults.has('an amount may have fourteen digits') ? AMOUNT_MAX * 10 : AMOUNT_MAX;
+  const least = faults.has('an amount of 0 is taken') ? 0 : 1;
+  return Number.isInteger(amount) && Number(amount) >= least && Number(amount) <= most;
+}
+
+export function isAccount(account: string, { faults }: World): boolean {
+  return (faults.has('an account may have twenty letters') ? /^[A-Za-z0-9]{1,20}$/ : /^[A-Za-z0-9]{1,19}$/).test(
+    account,
+  );
+}
+
+export function isTransType(transType: unknown, { faults }: World): transType is string {
+  if (faults.has('transType X is taken') && transType === 'X') return true;
+  return transType === 'C' || transType === 'D';
+}
+
+/** The text in a field, '' for one that is left out; E46 for what is no text, or is not visible (ERR-3). */
+function textOf(fields: Fields, name: string, { faults }: World, charsMax = Number.POSITIVE_INFINITY): string {
+  const value = fields[name] ?? '';
+  const isNull = fields[name] === null && !faults.has('null is taken for a field that is left out');
+  if (typeof value === 'number' && faults.has('a number is taken for text')) return String(value);
+  if (typeof value !== 'string' || isNull) throw new Refusal('E46');
+  const isHidden = !value.isWellFormed() || INVISIBLE.test(value);
+  if (isHidden && !faults.has('invisible text is taken')) throw new Refusal('E46');
+  if ([...value].length > charsMax) throw new Refusal('E46');
+  return value;
+}
+
+/** Makes and keeps the QR of an order (GEN-1 to GEN-7). */
+export function generate(world: World, partner: Partner, fields: Fields, origin: string): object {
+  const { faults, accounts, orders, pictures } = world;
+  const qrType = fields.qrType === undefined ? 0 : fields.qrType;
+  const needed = ['bankCode', 'bankAccount', 'userBankName', 'content'];
+  if (qrType === 0) needed.push('amount', 'transType', 'orderId');
+  else if (qrType === 1) needed.push('terminalCode');
+  else if (qrType === 3) needed.push('amount', 'terminalCode', 'serviceCode');
+  else throw new Refusal('E46');
+  if (qrType === 0 && fields.qrType === undefined && faults.has('qrType is needed')) throw new Refusal('E46');
+  if (faults.has('an order may have no id')) needed.splice(needed.indexOf('orderId'), 1);
+  if (faults.has('an amount that is left out is 1000')) fields.amount ??= 1_000;
+  if (needed.some((name) => fields[name] === undefined)) throw new Refusal('E46');
+  const { amount, transType = 'C' } = fields;
+  if (amount !== undefined && typeof amount !== 'number') throw new Refusal('E46');
+  if (typeof transType !== 'string') throw new Refusal('E46');
+  const text = (name: string) => textOf(fields, name, world);
+  const orderCharsMax = faults.has('an orderId may be long') ? 100 : 64;
+  const [bankCode, bankAccount, userBankName, content] = ['bankCode', 'bankAccount', 'userBankName', 'content'].map(
+    text,
+  ) as [string, string, string, string];
+  const [terminalCode, subTerminalCode] = [text('terminalCode'), text('subTerminalCode')];
+  const [serviceCode, urlLink, sign] = [text('serviceCode'), text('urlLink'), text('sign')];
+  const orderId = textOf(fields, 'orderId', world, orderCharsMax);
+  const bin = binOf(bankCode) ?? (faults.has('a bank of no table is taken') ? '970400' : undefined);
+  const charsMax = faults.has('content of 26 is taken') ? 26 : 25;
+  const isPlain = faults.has('content may have accents') ? true : /^[A-Za-z0-9 .,\-_/:#]*$/.test(content);
+  const isStrange = faults.has('content with a # is refused') && content.includes('#');
+  const isBox = terminalCode === '' || findBox(world, terminalCode) !== undefined;
+  const rules: [isWrong: boolean, code: string][] = [
+    [qrType !== 1 && !isAmount(amount, world), 'E02'],
+    [!isTransType(transType, world), 'E03'],
+    [!isAccount(bankAccount, world), 'E10'],
+    [bin === undefined || (/^\d/.test(bankCode) && faults.has('a bank is not found by its BIN')), 'E24'],
+    [content.length > charsMax, 'E26'],
+    [!isPlain || isStrange, 'E34'],
+    [!isBox && !faults.has('a QR is made for an unknown box'), 'E35'],
+  ];
+  if (faults.has('what is wrong is looked for in another order')) rules.reverse();
+  const wrong = rules.find(([isWrong]) => isWrong);
+  if (wrong !== undefined) throw new Refusal(wrong[1]);
+  const asked = qrType === 1 ? undefined : Number(amount);
+  const printable = content
+    .normalize('NFD')
+    .replace(/[^ -~]/g, '')
+    .slice(0, 25);
+  const qrCode = writeQr({ bin: bin ?? '', account: bankAccount, amount: asked, content: printable }, faults);
+  if (asked !== undefined) {
+    const paid = { partner, bankAccount, amount: asked, content, transType, isPaid: false, qrCode };
+    if (!faults.has('a generated order is not kept')) {
+      orders.push({ ...paid, orderId, sign, terminalCode, subTerminalCode, serviceCode, urlLink });
+    }
+  }
+  const pictureId = faults.has('every qrLink is the first') ? ([...pictures.keys()][0] ?? randomUUID()) : randomUUID();
+  if (!pictures.has(pictureId)) pictures.set(pictureId, qrCode);
+  const isThere = accounts.some((it) => it.bankAccount === bankAccount) || faults.has('every account exists');
+  const answer = {
+    bankCode,
+    bankName: bankCode,
+    bankAccount,
+    userBankName,
+    content,
+    qrCode,
+    imgId: pictureId,
+    orderId,
+  };
+  const links = {
+    qrLink: `${origin}/qr/${pictureId}.png`,
+    transactionRefId: Buffer.from(randomUUID()).toString('base64url'),
+  };
+  const codes = { terminalCode, subTerminalCode, ...(!faults.has('an answer has no serviceCode') && { serviceCode }) };
+  const more = {
+    amount: String(asked ?? ''),
+    existing: isThere ? 1 : 0,
+    transactionId: randomUUID(),
+    additionalData: [],
+  };
+  return { ...answer, ...links, ...codes, ...more };
+}
+
+const PUSHED = ['bankAccount', 'bankCode', 'amount', 'qrCode', 'checkSum'];
+
+/** Shows a QR on a box that is on (SUM-1, SND-1 to SND-9). */
+export function sendQr(world: World, partner: Partner, fields: Fields): object {
+  const { faults } = world;
+  const needed = faults.has('a push needs no QR') ? PUSHED.filter((it) => it !== 'qrCode') : PUSHED;
+  if (needed.some((name) => fields[name] === undefined)) throw new Refusal('E46');
+  const [bankAccount, bankCode, amount, qrCode, checkSum, terminalCode, serialNumber] = [
+    ...PUSHED,
+    'terminalCode',
+    'serialNumber',
+  ].map((name) => textOf(fields, name, world)) as [string, string, string, string, string, string, string];
+  const content = textOf(fields, 'content', world, faults.has('content of a push may be long') ? 200 : 99);
+  const orderId = textOf(fields, 'orderId', world, 64);
+  if (terminalCode === '' && serialNumber === '') throw new Refusal('E46');
+  if (serialNumber !== '' && terminalCode === '' && faults.has('a push needs a terminalCode')) throw new Refusal('E46');
+  const box = findBox(world, terminalCode, serialNumber);
+  const qr = readQr(qrCode, faults);
+  const rules: [isWrong: boolean, code: string][] = [
+    [!isPushedAmount(amount, world), 'E02'],
+    [!isCheckSum({ bankAccount, bankCode, amount, checkSum }, partner, world), 'E39'],
+    ...accountRules(world, partner, bankAccount, bankCode),
+    [box === undefined, 'E35'],
+    [box !== undefined && box.account === undefined && !faults.has('a box without an account shows'), 'E36'],
+    [qr === undefined && fields.qrCode !== undefined && !faults.has('an invalid QR is shown'), 'QR_INVALID'],
+    [qr !== undefined && !fits(qr, { bankAccount, bankCode, amount }, box, world), 'QR_MISMATCH'],
+    [box?.isOn === false, 'BOX_OFFLINE'],
+  ];
+  if (faults.has('the box of a push is looked for first')) rules.unshift([box === undefined, 'E35']);
+  const wrong = rules.find(([isWrong]) => isWrong);
+  if (wrong?.[1] === 'E35' && faults.has('SUCCESS for an unknown box')) return { status: 'SUCCESS', message: '' };
+  if (wrong !== undefined) throw new Refusal(wrong[1]);
+  const order = world.orders.findLast((it) => it.partner === partner && it.orderId === orderId && it.qrCode === qrCode);
+  const own = { partner, bankAccount, amount: Number(amount), content, transType: 'C', orderId, qrCode, isPaid: false };
+  const codes = { sign: '', terminalCode: box?.terminalCode ?? '', subTerminalCode: '', serviceCode: '', urlLink: '' };
+  const pushed: Order = order ?? { ...own, ...codes };
+  if (order === undefined) world.orders.push(pushed);
+  const isDrawn = !faults.has('SUCCESS is answered and nothing is on the screen');
+  if (box !== undefined && isDrawn) {
+    const isOther = faults.has('the box shows ten times the amount');
+    box.shown = isOther
+      ? { ...pushed, qrCode: qrCode.replace(/(?=5802VN)/, '').replace(/54(\d\d)(\d+)(?=5802VN)/, longer) }
+      : pushed;
+  }
+  return { status: 'SUCCESS', message: faults.has('SUCCESS has a message') ? 'OK' : '' };
+}
+
+const longer = (_: string, length: string, amount: string) =>
+  `54${String(Number(length) + 1).padStart(2, '0')}${amount}0`;
+
+function isPushedAmount(amount: string, { faults }: World): boolean {
+  if (faults.has('an amount may have a zero before it')) return /^0*[1-9]\d{0,12}$/.test(amount);
+  return /^[1-9]\d{0,12}$/.test(amount);
+}
+
+/** Whose account it may be (SND-2). */
+function accountRules(
+  { accounts, faults }: World,
+  partner: Partner,
+  bankAccount: string,
+  bankCode: string,
+): [isWrong: boolean, code: string][] {
+  const account = accounts.find((it) => it.bankAccount === bankAccount);
+  const isOwn = partner.accounts.includes(bankAccount);
+  return [
+    [account === undefined, faults.has('an unknown account has a code of no table') ? 'X99' : 'E36'],
+    [!isOwn && !faults.has("another partner's account is pushed to"), 'E77'],
+    [binOf(bankCode) === undefined, 'E24'],
+    [binOf(bankCode) !== binOf(account?.bankCode ?? ''), 'E51'],
+  ];
+}
+
+interface PushedMoney {
+  bankAccount: string;
+  bankCode: string;
+  amount: string;
+}
+
+function isCheckSum(
+  { bankAccount, bankCode, amount, checkSum }: PushedMoney & { checkSum: string },
+  { password }: Partner,
+  { faults }: World,
+): boolean {
+  const md5 = (...parts: string[]) => createHash('md5').update(parts.join(''), 'utf8').digest('hex');
+  if (faults.has('any checkSum is taken')) return true;
+  if (faults.has('a checkSum without the amount is taken') && checkSum === md5(password, bankAccount, bankCode))
+    return true;
+  const given = faults.has('a checkSum in capitals is taken') ? checkSum.toLowerCase() : checkSum;
+  return given === md5(password, bankAccount, amount, bankCode);
+}
+
+/** Whether a QR has the account, bank and amount of the fields and of the box (SND-2). */
+function fits(qr: ReadQr, { bankAccount, bankCode, amount }: PushedMoney, box: Box | undefined, world: World): boolean {
+  const { faults } = world;
+  const isAmount = qr.amount === Number(amount) || faults.has('a QR of another amount is shown');
+  const isUnlinked = box?.account === undefined && faults.has('a box without an account shows');
+  const isBox =
+    isUnlinked || box?.account === qr.account || faults.has('a QR of another account than the box has is shown');
+  const isAccount = qr.account === bankAccount && isBox;
+  if (qr.isCard && !faults.has('a QR that pays to a card is shown')) return false;
+  return isAmount && (isAccount || faults.has('a QR of another account is shown')) && qr.bin === binOf(bankCode);
+}
