@@ -1,4 +1,5 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: it is how scenarios write variables
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { constants } from 'node:os';
@@ -79,8 +80,75 @@ describe('paybox bench run', () => {
     expect(judged.code).toBe(0);
   });
 
+  it('says that nothing was judged when all was skipped, and fails then when it is asked to', async () => {
+    const { path } = await files({
+      'kills.yaml': 'name: Kills\nsteps: [{ fault: { box: killed } }]\n',
+      'a.yaml': PASSES,
+    });
+    const skipped = await payboxToEnd(...benchRun(path('kills.yaml')));
+    expect(skipped.output).toMatch(/^nothing was judged: 1 skipped; target emulated, seed \d+$/m);
+    expect(skipped.code).toBe(0);
+    for (const also of [[], [path('a.yaml')]]) {
+      const strict = await payboxToEnd(...benchRun(path('kills.yaml'), ...also, '--fail-on-skip'));
+      expect(markers(strict.output).at(-1)).toContain(`passed=${also.length} failed=0 skipped=1 missing=0 exit=1`);
+      expect(strict.code).toBe(1);
+    }
+  });
+
+  it('runs side by side on targets of their own, in order, and writes what was asked for', async () => {
+    const names = ['1.yaml', '2.yaml', '3.yaml'];
+    const sources = names.map((name, index) => [name, PASSES.replace('It passes', `Number ${index + 1}`)]);
+    const { path } = await files({ ...Object.fromEntries(sources), 'fails.yaml': FAILS });
+    const [json, gif, summary] = [path('out/v.json'), path('out/s.gif'), path('summary.md')];
+    const args = benchRun(...names.map(path), path('fails.yaml'), '--jobs', '3', '--retries', '1', '--seed', '5');
+    const running = run(CLI, [...args, '--grep', '/Number [23]|fails/', '--json', json, '--gif', gif], {
+      GITHUB_ACTIONS: 'true',
+      GITHUB_WORKSPACE: path('.'),
+      GITHUB_STEP_SUMMARY: summary,
+    });
+    await once(running.child, 'close');
+    const output = running.output();
+    expect(verdicts(output).filter((line) => !/REPORT/.test(line))).toEqual([
+      'PAYBOX-BENCH START scenarios=3',
+      'PAYBOX-BENCH BEGIN number=1 name="Number 2"',
+      'PAYBOX-BENCH RESULT outcome=passed name="Number 2"',
+      'PAYBOX-BENCH BEGIN number=2 name="Number 3"',
+      'PAYBOX-BENCH RESULT outcome=passed name="Number 3"',
+      'PAYBOX-BENCH BEGIN number=3 name="It fails"',
+      expect.stringMatching(
+        /^PAYBOX-BENCH RESULT outcome=failed name="It fails" runs=2 reason=.* where=fails\.yaml:3$/,
+      ),
+      'PAYBOX-BENCH END passed=2 failed=1 skipped=0 missing=0 exit=1',
+    ]);
+    expect(output).toMatch(/^::error file=fails\.yaml,line=3,title=It fails%3A failed::VVB000001: state/m);
+    expect(await readFile(summary, 'utf8')).toMatch(/^### paybox bench: 2 passed, 1 failed$/m);
+    expect(JSON.parse(await readFile(json, 'utf8'))).toMatchObject({ seed: 5, passed: 2, failed: 1, flaky: 0 });
+    expect((await readFile(gif)).subarray(0, 6).toString()).toBe('GIF89a');
+  });
+
   eachEnds(
     [
+      [
+        2,
+        'a pattern that nothing matches',
+        'bench run ok.yaml --grep moon',
+        '--grep moon: matches no file and no name',
+      ],
+      [2, 'a pattern that is none', 'bench run ok.yaml --grep (', 'expected a regular expression'],
+      [
+        2,
+        'a shard beyond the last',
+        'bench run ok.yaml --shard 4/3',
+        'expected a part and the number of parts, as 1/3',
+      ],
+      [0, 'a shard that is empty', 'bench run ok.yaml --shard 2/2', 'END passed=0 failed=0 skipped=0 missing=0 exit=0'],
+      [
+        2,
+        'jobs on one running box',
+        `bench run ok.yaml --jobs 2 --gateway ${NOWHERE} --box ${NOWHERE}`,
+        '--jobs belongs to --target emulated and process',
+      ],
+      [2, 'JSON that cannot be written', 'bench run ok.yaml --json .', /^paybox: --json \. cannot be /],
       [2, 'JUnit that cannot be written', 'bench run ok.yaml --junit .', /^paybox: --junit \. cannot be /],
       [2, 'TAP that cannot be written', 'bench run ok.yaml --tap .', /^paybox: --tap \. cannot be /],
       // If it were written, the rows below would find no scenario there.

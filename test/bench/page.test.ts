@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path';
 import { decode } from 'fast-png';
 import { describe, expect, it } from 'vitest';
 import { pageOf } from '../../src/bench/reports/page.ts';
+import type { Result } from '../../src/bench/reports/result.ts';
 import { openInBrowser } from '../support/browser.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { findProgram, PROGRAMS, without } from '../support/programs.ts';
@@ -50,6 +51,46 @@ describe('the page of a run', () => {
     expect(page.match(/<img /g)).toHaveLength(2);
     expect(page.match(/<table class="latencies">/g)).toHaveLength(1);
     expect(page).toContain('3 more entries had no room.');
+  });
+
+  it('has a lane for each box, and each step beside its lines', () => {
+    const [base] = resultsOf();
+    if (base === undefined) throw new Error('no result');
+    const picture = Buffer.from([0x89, 0x50, 0x4e, 0x47]);
+    const lines = [
+      { line: 4, text: '  - for each box:', isOfStep: true },
+      { line: 5, text: '      - push: <b>', isOfStep: true },
+    ];
+    const entries: Result['entries'] = [
+      { atMs: 0, kind: 'screen', title: 'VVB000002', picture, qr: null },
+      { atMs: 1, kind: 'step', title: 'for each box', lines: lines.slice(0, 2) },
+      { atMs: 2, kind: 'step', title: 'push', lines: lines.slice(1), box: 'VVB000001' },
+      { atMs: 3, kind: 'status', title: 'VVB000001', detail: { state: 'showing' } },
+      { atMs: 4, kind: 'screen', title: 'VVB000001', picture, qr: 'X' },
+      { atMs: 4, kind: 'screen', title: 'VVB000001, difference to a.png', picture, qr: null },
+      { atMs: 5, kind: 'problem', title: 'unmet' },
+    ];
+    const failed = { ...base, outcome: 'failed' as const, reason: 'unmet', entries };
+    const page = pageOf([{ ...failed, outcome: 'flaky', earlier: [failed] }], AT);
+    const trace = /<div class="trace"[\s\S]*?<\/div>/.exec(page)?.[0] ?? '';
+    expect([...trace.matchAll(/<th scope="col">(.*?)<\/th>/g)].map(([, name]) => name)).toEqual([
+      'time',
+      'step',
+      'VVB000001',
+      'VVB000002',
+    ]);
+    const rows = [...trace.matchAll(/<tr( class="unmet")?><td>([\s\S]*?)<\/tr>/g)];
+    expect(rows.map(([row]) => row.match(/<img/g)?.length ?? 0)).toEqual([1, 0, 2]);
+    expect(rows.map(([, unmet]) => unmet !== undefined)).toEqual([false, false, true]);
+    expect(rows[1]?.[0]).toMatch(/<span class="line">4<\/span> - for each box:<\/pre>/);
+    expect(rows[2]?.[0]).toContain('<span class="line">5</span> - push: &lt;b&gt;</pre>');
+    expect(rows[2]?.[0]).toContain('<span class="state">showing</span>');
+    // Each picture is there once, in the trace of its run, and the timeline leads to it.
+    const ids = [...page.matchAll(/<figure id="(.*?)">/g)].map(([, id]) => id);
+    expect(new Set(ids).size).toBe(6);
+    expect(page.match(/<img /g)).toHaveLength(6);
+    for (const id of ids) expect(page).toContain(`<a href="#${id}">its picture</a>`);
+    expect(page).toMatch(/<details><summary class="failed">run 1: failed: unmet<\/summary>/);
   });
 
   it.skipIf(chromium.missing)(`opens without a word in the console${chromium.note}`, async () => {

@@ -23,12 +23,22 @@ if (unknown.length > 0 || (positionals.length > 0 && values.only !== true)) {
 }
 
 const rows: Row[] = [];
+const leftOut: string[] = [];
+const failed: string[] = [];
 for (const benchmark of BENCHMARKS) {
   if (values.only === true && !positionals.includes(benchmark.name)) continue;
   const progress = (text: string) => process.stderr.write(`… ${text}\n`);
-  rows.push(...(await benchmark.run(progress)));
+  try {
+    rows.push(...(await benchmark.run(progress, (text) => leftOut.push(text))));
+  } catch (error) {
+    // The others are still worth their time.
+    failed.push(`${benchmark.name}: ${error instanceof Error ? error.message : error}`);
+  }
 }
 process.stdout.write(`${table(cellsOf(rows))}\n`);
+for (const text of leftOut) process.stderr.write(`left out: ${text}\n`);
+for (const text of failed) process.stderr.write(`failed: ${text}\n`);
+if (failed.length > 0) process.exitCode = 1;
 if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify(rows, null, 2)}\n`);
 
 function names(): string {

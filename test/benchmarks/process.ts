@@ -5,6 +5,7 @@ import { freePorts } from '../../src/bench/free-ports.ts';
 import { isPanelName, PANEL_NAMES } from '../../src/bench/panels/emulator.ts';
 import { EMULATORS } from '../../src/bench/panels/panel.ts';
 import { onPty } from '../display/emulators/hardware.ts';
+import { PROGRAMS, without } from '../support/programs.ts';
 import { end, Fixture, NODE, startPair } from './fixture.ts';
 import { type Benchmark, percentile, type Row, rowUnder } from './row.ts';
 
@@ -44,13 +45,15 @@ export const up: Benchmark = {
 /** Resident memory of an agent with an idle box on each kind of display, compared with idle plain Node. */
 export const memory: Benchmark = {
   name: 'memory',
-  async run(progress) {
+  async run(progress, leaveOut) {
+    const { missing, note } = without(PROGRAMS.socat);
+    if (missing) leaveOut(`memory of an agent with a serial panel${note}`);
     const bare = spawn(NODE, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
     try {
       await delay(REST_MS);
       const against = { name: 'bare Node', value: await residentMegabytes(bare.pid) };
       const rows: Row[] = [];
-      for (const driver of ['browser', 'png', ...PANEL_NAMES]) {
+      for (const driver of ['browser', 'png', ...(missing ? [] : PANEL_NAMES)]) {
         progress(`memory at rest: ${driver}`);
         rows.push(rowUnder(`agent memory at rest, ${driver}`, 'MB', await atRest(driver), against, 90));
       }

@@ -38,5 +38,6 @@ export function percentile(samples: readonly number[], share: number): number {
 
 export interface Benchmark {
   name: string;
-  run(progress: (text: string) => void): Promise<Row[]>;
+  /** `leaveOut` says what is not measured here, and what to do about it. */
+  run(progress: (text: string) => void, leaveOut: (text: string) => void): Promise<Row[]>;
 }
