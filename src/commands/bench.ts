@@ -27,12 +27,14 @@ export function addBench(root: Command): void {
     .option('--gif <file>', 'write the screens as they followed each other, as an animated picture')
     .option('--report <dir>', 'write index.html with traces, timelines, screens, messages and latencies, and logs')
     .option('--seed <n>', 'repeats the same random choices (default: random, and printed)', whole(999_999_999))
+    .option('--set <name=value>', 'a variable, instead of its value in the scenario; may be repeated', several, [])
     .option('--update-goldens', 'write golden pictures instead of comparing with them');
   addChoice(run);
   withBoxToken(withGatewayAccess(run))
     .addHelpText('after', BENCH_EXAMPLES)
     .action(async (files, options) => (await import('./actions/bench.ts')).run(files, options));
   bench.addCommand(conformanceCommand());
+  addCheck(bench);
   bench
     .command('list')
     .description('lists the scenarios that come with the program')
@@ -51,6 +53,16 @@ function addChoice(run: Command): void {
     .option('--jobs <n>', 'scenarios at the same time, each on a target of its own', whole(64))
     .option('--fail-fast', 'end at the first scenario that fails')
     .option('--fail-on-skip', 'end with 1 when a scenario was skipped');
+}
+
+function addCheck(bench: Command): void {
+  bench
+    .command('check <file...>')
+    .description('checks scenarios without running them; each problem has its file, line and column')
+    .option('--set <name=value>', 'a variable, as for `bench run`; may be repeated', several, [])
+    .option('--boxes <n>', 'check them for at least this many boxes', whole(1_000))
+    .addHelpText('after', CHECK_EXAMPLES)
+    .action(async (files, options) => (await import('./actions/bench-check.ts')).check(files, options));
 }
 
 function addServe(bench: Command): void {
@@ -80,8 +92,16 @@ const SERVE_EXAMPLES = `
 Clients for pytest, Robot Framework and labgrid are in test/scenarios/drive. Standard output has one line for programs:
 PAYBOX-BENCH SERVE url=http://127.0.0.1:8820. SIGTERM and Ctrl-C end every run and rig; a second one ends at once.`;
 
+const CHECK_EXAMPLES = `
+  $ paybox bench check my.yaml                  before it is committed; bench run does the same check first
+  $ paybox bench check *.yaml --set customers=50
+
+It finds what the schema cannot: variables that are unknown or not made yet, counters that hide another one, wrong
+expressions, and steps without effect. Exit codes: 0 all are right, 2 at least one is not`;
+
 const BENCH_EXAMPLES = `
   $ paybox bench run happy-path expiry                          on an emulated box, minutes in a second
+  $ paybox bench run rush --set customers=50 --seed 7           more customers, and the same choices again
   $ paybox bench run conformance --strict                       see paybox bench run conformance --help
   $ paybox bench run my.yaml --target process --report out      on programs of their own; open out/index.html
   $ paybox bench run my.yaml --gateway http://127.0.0.1:8800 --box http://127.0.0.1:8810

@@ -158,7 +158,7 @@ describe('paybox bench run', () => {
         2,
         'a name that there is not',
         'bench run happy',
-        'bench run happy: expected a file that ends in .yaml, or one of bad-network-afternoon, ',
+        'happy: expected a file that ends in .yaml, or one of bad-network-afternoon, ',
       ],
       [
         2,

@@ -1,6 +1,10 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: it is how scenarios write variables
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { failureLines } from '../../src/bench/reports/failure.ts';
 import type { Result } from '../../src/bench/reports/result.ts';
+import { temporaryFolder } from '../support/net.ts';
 import { runSteps } from './setup.ts';
 
 const verdict = ({ outcome, where, reason }: Result) => ({ outcome, where, reason });
@@ -104,6 +108,147 @@ describe('steps on an emulated box', () => {
       '  - parallel:\n      - - wait: 1s\n      - - wait: 1s\n        - expect: { state: paid, within: 1s }\n',
     );
     expect(verdict(result)).toMatchObject({ outcome: 'failed', where: 'test.yaml:6' });
+  });
+
+  it('keep what lists side by side made, under names of their own', async () => {
+    const result = await runSteps(
+      [
+        '  - parallel:',
+        '      - - push: { amount: 1000, content: A }',
+        '          as: first',
+        '      - - generate: { amount: 2000, content: B }',
+        '  - push: { amount: 1000, content: A, qr: "${first.qrCode}", order: "${first.orderId}" }',
+        '  - push: { amount: 2000, content: B, qr: "${generate.qrCode}", order: "${generate.orderId}" }',
+      ].join('\n'),
+    );
+    expect(verdict(result)).toEqual(PASSED);
+  });
+
+  it('name their box where there are several, with their lines', async () => {
+    const steps = [
+      '  - for each box:',
+      '      - expect: { state: idle, within: 30s }',
+      '      - wait: 1s',
+      '  - parallel:',
+      '      - - push: { amount: 1000, content: A }',
+      '        - pay: { amount: 1000, content: A }',
+      '      - - press: history',
+      '          box: 2',
+    ];
+    const result = await runSteps(steps.join('\n'), { head: 'boxes: 2\n' });
+    expect(verdict(result)).toEqual(PASSED);
+    const told = result.entries.filter(({ kind }) => kind === 'step');
+    const of = (terminalCode: string | undefined) =>
+      told.filter(({ box }) => box === terminalCode).map(({ title, where }) => `${where} ${title}`);
+    expect(of('VVB000001')).toEqual([
+      'test.yaml:5 VVB000001  expect: {"within":"30s","state":"idle"}',
+      'test.yaml:6 VVB000001  wait: "1s"',
+      'test.yaml:8 VVB000001  push: {"amount":1000,"content":"A"}',
+    ]);
+    expect(of('VVB000002')).toEqual([
+      'test.yaml:5 VVB000002  expect: {"within":"30s","state":"idle"}',
+      'test.yaml:6 VVB000002  wait: "1s"',
+      'test.yaml:10 VVB000002  press: "history"',
+    ]);
+    expect(of(undefined)).toEqual([
+      'test.yaml:4 for each box',
+      'test.yaml:7 parallel',
+      'test.yaml:9 pay: {"amount":1000,"content":"A"}',
+    ]);
+  });
+
+  it('choose, compute and count, each repeat under its own name', async () => {
+    const result = await runSteps(
+      [
+        '  - repeat:',
+        '      times: ${rounds}',
+        '      as: i',
+        '      steps:',
+        '        - repeat:',
+        '            times: 2',
+        '            steps:',
+        '              - if: ${i + n == 3}',
+        '                then: [{ set: { sum: "${sum + 10 * i + n}" } }]',
+        '                else: [{ set: { other: "${i}" } }]',
+        '  - title: ${sum} and ${other}',
+        '    wait: 1s',
+      ].join('\n'),
+      { head: 'variables: { rounds: 2, sum: 0 }\n' },
+    );
+    expect(verdict(result)).toEqual(PASSED);
+    expect(result.entries.findLast(({ kind }) => kind === 'step')?.title).toBe('33 and 2');
+  });
+
+  it.each([
+    ['if: "${1}"\n    then: [{ wait: 1s }]', 'expected true or false, is 1'],
+    ['repeat: { times: "${0 - 1}", steps: [{ wait: 1s }] }', 'repeat: expected from 1 to 10000 times, is -1'],
+    ['expect: { announced: "${unique}" }', /^expected a whole number from 0 on, is "[0-9A-F]{4}", 5s long$/],
+  ])('%s says why it cannot be run', async (step, reason) => {
+    const result = await runSteps(`  - ${step}\n`);
+    expect(verdict(result)).toMatchObject({ outcome: 'failed', where: 'test.yaml:3' });
+    expect(result.reason).toMatch(pattern(reason));
+  });
+
+  it('end when the time of the scenario is over', async () => {
+    const limited = (steps: string) => runSteps(steps, { head: 'limit: 2min\n' });
+    expect(verdict(await limited('  - wait: 1min\n'))).toEqual(PASSED);
+    const waited = await limited('  - wait: 1min\n  - repeat: { times: 3, steps: [{ wait: 50s }] }\n');
+    const reason = 'limit: it takes longer than 2min; this step was begun last';
+    expect(verdict(waited)).toEqual({ outcome: 'failed', where: 'test.yaml:5', reason });
+    expect(verdict(await limited('  - expect: { state: paid, within: 1h }\n'))).toMatchObject({ reason });
+    expect(waited.tookMs).toBeLessThan(60_000);
+  });
+
+  it('of another file are run as if they were written there, and fail with its line', async () => {
+    const folder = await temporaryFolder();
+    const inner = 'variables: { amount: 7000, other: 1 }\nsteps:\n  - push: { amount: "${amount}", content: A }\n';
+    await writeFile(join(folder, 'inner.yaml'), `${inner}  - expect: { text: "\${other}.000 ₫", within: 1s }\n`);
+    const include = (set: string) => runSteps(`  - set: { ${set} }\n  - include: inner.yaml\n`, { folder });
+    expect(verdict(await include('amount: 1000'))).toEqual(PASSED);
+    const failed = await include('other: 2');
+    expect(failed).toMatchObject({ outcome: 'failed', where: 'inner.yaml:4' });
+    expect(failed.failure?.lines.map(({ text }) => text)).toEqual([
+      '  - push: { amount: "${amount}", content: A }',
+      '  - expect: { text: "${other}.000 ₫", within: 1s }',
+    ]);
+  });
+
+  it('show their lines and both sides when they fail, and say whose order was paid', async () => {
+    const steps = [
+      '  - push: { amount: 1000, content: A, order: ONE }',
+      '  - push: { amount: 2000, content: B, order: TWO }',
+      '    box: 2',
+      '  - pay: { amount: 2000, content: B }',
+      '  - title: the first one is paid',
+      '    expect: { state: paid, within: 1s }',
+    ];
+    const { failure, reason } = await runSteps(steps.join('\n'), { head: 'boxes: 2\n' });
+    expect(reason).toBe('VVB000001: state: expected "paid", is "showing", 1s long');
+    expect(failure && failureLines(failure)).toEqual([
+      '  7 |   - pay: { amount: 2000, content: B }',
+      '> 8 |   - title: the first one is paid',
+      '> 9 |     expect: { state: paid, within: 1s }',
+      '  expected  "paid"',
+      '  actual    "showing"',
+      expect.stringMatching(
+        /^ {2}another box's order was paid: payment \S+ paid order TWO of VVB000002, not of VVB000001$/,
+      ),
+    ]);
+  });
+
+  it('cut a QR to where it differs, and say whose it is', async () => {
+    const steps = [
+      '  - push: { amount: 1000, content: A, order: ONE }',
+      '  - generate: { amount: 2000, content: A }',
+      '  - expect: { qr: "${generate.qrCode}", within: 1s }',
+    ];
+    const { failure, reason } = await runSteps(steps.join('\n'));
+    const { expected = '', actual = '' } = failure ?? {};
+    expect(reason).toMatch(
+      /^VVB000001: qr: expected "…\S+", the screen has "…\S+", of order ONE for VVB000001; they differ from character \d+ on, 1s long$/,
+    );
+    expect([expected.slice(0, 13), expected.slice(13, 17)]).toEqual([actual.slice(0, 13), '2000']);
+    expect(actual.slice(13, 17)).toBe('1000');
   });
 
   it('repeat, and count', async () => {

@@ -1,7 +1,9 @@
 import { checkConfig } from '../../lib/config-file.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import { everyStep } from '../target.ts';
+import { assertChecked } from '../vocabulary/check.ts';
 import { parseScenario, readScenario, type Scenario } from '../vocabulary/scenario.ts';
+import { withSettings } from '../vocabulary/settings.ts';
 import { noSource } from '../vocabulary/source.ts';
 import type { Step } from '../vocabulary/steps.ts';
 import type { ServerDeps } from './route.ts';
@@ -18,11 +20,13 @@ export function usesGolden(steps: readonly Step[]): boolean {
 
 /** The run that a body asks for. Throws ConfigError, as `paybox bench run` does. */
 export async function runOptions(body: unknown, id: string, deps: ServerDeps): Promise<RunOptions> {
-  const { scenarios, seed = deps.anySeed(), ...choice } = checkConfig(runRequest, body, 'body', FIX);
+  const { scenarios, variables, seed = deps.anySeed(), ...choice } = checkConfig(runRequest, body, 'body', FIX);
   const library = await deps.scenarios();
   const read = await Promise.all(scenarios.map((scenario) => scenarioOf(scenario, library)));
   const kind = await kindOf(choice, seed, id, deps);
-  return { scenarios: read.map((scenario) => deps.withBoxes(scenario, choice)), kind, seed };
+  const set = withSettings(read, variables).map((scenario) => deps.withBoxes(scenario, choice));
+  assertChecked(set);
+  return { scenarios: set, kind, seed };
 }
 
 /** The rig that a body asks for, with its kind of target. Throws ConfigError. */
@@ -33,7 +37,9 @@ export async function rigOptions(body: unknown, id: string, deps: ServerDeps) {
   if (request.callbackUrl !== undefined && target === 'at') {
     throw new ConfigError('body: callbackUrl: the gateway runs already', 'set it in the configuration of the gateway');
   }
-  return { request, kind, seed, scenario: scenarioFor(id, request) };
+  const scenario = scenarioFor(id, request);
+  assertChecked([scenario]);
+  return { request, kind, seed, scenario };
 }
 
 /** A scenario without steps that stands for the rig. */

@@ -73,6 +73,7 @@ export const runRequest = z
   .strictObject({
     scenarios: z.array(scenario).min(1).max(LIMITS.scenarios).describe('one after the other'),
     boxes: z.int().min(1).max(1_000).optional().describe('at least this many boxes, for a fleet'),
+    variables: z.record(name, value).default({}).describe('instead of those in the scenarios'),
     ...choice,
   })
   .meta({ id: 'RunRequest' });
@@ -98,7 +99,7 @@ export const rigRequest = z
   .meta({ id: 'RigRequest' });
 
 /** The target options of a run or rig. */
-export type TargetChoice = Omit<z.output<typeof runRequest>, 'scenarios' | 'seed'>;
+export type TargetChoice = Omit<z.output<typeof runRequest>, 'scenarios' | 'seed' | 'variables'>;
 export type RigRequest = z.output<typeof rigRequest>;
 
 const ms = z.number().min(0).describe('milliseconds');

@@ -254,8 +254,9 @@ class Check {
     }
     const { fields } = known;
     if (key === undefined || fields === undefined || fields.has(key)) return undefined;
-    const parts = fields.size === 0 ? 'it has no parts' : `it has ${[...fields].join(', ')}`;
-    return `\${${name}.${key}} is not there: ${parts}${suggestion(key, fields)}`;
+    const hint = suggestion(key, fields);
+    const parts = fields.size === 0 ? ': it has no parts' : `: it has ${[...fields].join(', ')}`;
+    return `\${${name}.${key}} is not there${hint === '' ? parts : hint}`;
   }
 
   #problem(path: Path, source: Source, words: string, characters?: string): void {

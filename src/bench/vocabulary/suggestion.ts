@@ -3,7 +3,7 @@ export function suggestion(word: string, known: Iterable<string>): string {
   const limit = Math.max(1, Math.floor(word.length / 3));
   const near = [...known]
     .map((it) => ({ it, distance: distanceOf(word.toLowerCase(), it.toLowerCase()) }))
-    .filter(({ distance }) => distance <= limit)
+    .filter(({ distance }) => distance <= limit && distance < word.length)
     .sort((a, b) => a.distance - b.distance);
   return near[0] === undefined ? '' : `; did you mean ${near[0].it}?`;
 }

@@ -1,5 +1,5 @@
 import { appendFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { gifOf } from '../../bench/reports/gif.ts';
 import { annotationsOf, summaryOf } from '../../bench/reports/github.ts';
 import { jsonOf } from '../../bench/reports/json.ts';
@@ -18,7 +18,8 @@ import { shareGlyphs } from '../shared/glyph-cache.ts';
 import { assertOut, assertReports, finishRun } from '../shared/report-files.ts';
 import { adminTokenOf, boxTokenOf, secretFrom } from '../shared/secrets.ts';
 import { StopSignal } from '../shared/stop-signal.ts';
-import { anySeed, isFileName, LIBRARY, scenariosIn, type TargetOptions, targetOf, withBoxes } from './bench-target.ts';
+import { readChecked } from './bench-check.ts';
+import { anySeed, LIBRARY, scenariosIn, type TargetOptions, targetOf } from './bench-target.ts';
 
 export interface BenchOptions extends RunOptions {
   target?: string;
@@ -34,6 +35,8 @@ export interface BenchOptions extends RunOptions {
   gif?: string;
   report?: string;
   seed?: number;
+  /** Variables as NAME=VALUE. */
+  set: string[];
   updateGoldens?: boolean;
   username?: string;
   passwordFile?: string;
@@ -58,9 +61,7 @@ interface RunOptions {
 /** `paybox bench run`: exit code 0 when nothing failed, 1 when something failed, 3 when a precondition was missing. */
 export async function run(names: readonly string[], options: BenchOptions): Promise<void> {
   shareGlyphs();
-  const scenarios = await Promise.all(
-    names.map(async (name) => withBoxes(await readScenario(await pathOf(name)), options)),
-  );
+  const scenarios = await readChecked(names, options);
   const { grep, shard, repeat = 1, retries = 0, jobs = 1, failFast = false, failOnSkip = false } = options;
   const seed = options.seed ?? anySeed();
   const entries = chosen(scenarios, { grep, shard, repeat, seed });
@@ -136,16 +137,6 @@ export async function list(options: { json?: boolean }): Promise<void> {
   );
   if (options.json === true) for (const row of rows) process.stdout.write(`${JSON.stringify(row)}\n`);
   else process.stdout.write(`${table(rows.map((it) => [it.scenario, it.name]))}\n`);
-}
-
-/** A path, or the name of a scenario shipped with the program. */
-async function pathOf(name: string): Promise<string> {
-  if (isFileName(name)) return resolve(name);
-  const library = await scenariosIn(LIBRARY);
-  const found = library.get(name);
-  if (found !== undefined) return found;
-  const known = [...library.keys()].join(', ');
-  throw new ConfigError(`bench run ${name}: expected a file that ends in .yaml, or one of ${known}`);
 }
 
 function withSecrets(options: BenchOptions): TargetOptions {

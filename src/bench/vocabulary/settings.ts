@@ -1,0 +1,64 @@
+import { ConfigError, PayboxError } from '../../lib/errors.ts';
+import { parseExpression, variablesIn } from './expression.ts';
+import type { Scenario } from './scenario.ts';
+import { IN_TEXT } from './scope.ts';
+import type { Step } from './steps.ts';
+import { suggestion } from './suggestion.ts';
+import { name as nameSchema, text as textSchema } from './values.ts';
+
+export type Settings = Readonly<Record<string, string | number | boolean | null>>;
+
+const WHOLE = /^(?:0|-?[1-9]\d{0,14})$/;
+
+/** Variables from the command line, each as `NAME=VALUE`. Whole numbers, true and false are such, all else is text. */
+export function settingsOf(written: readonly string[]): Settings {
+  return Object.fromEntries(
+    written.map((it) => {
+      const at = it.indexOf('=');
+      const [name, value] = [it.slice(0, Math.max(0, at)), it.slice(at + 1)];
+      if (!nameSchema.safeParse(name).success || !textSchema.safeParse(value).success) {
+        throw new ConfigError(`--set ${it}: expected NAME=VALUE, as --set customers=50`);
+      }
+      if (value === 'true' || value === 'false') return [name, value === 'true'];
+      return [name, WHOLE.test(value) ? Number(value) : value];
+    }),
+  );
+}
+
+/** The scenarios with these variables instead of their own. Throws ConfigError for one that none of them uses. */
+export function withSettings(scenarios: readonly Scenario[], settings: Settings): Scenario[] {
+  const known = new Set(scenarios.flatMap((it) => [...variablesOf(it)]));
+  for (const name of Object.keys(settings)) {
+    if (known.has(name)) continue;
+    const hint = suggestion(name, known);
+    const words = hint === '' ? `; its variables are ${[...known].sort().join(', ') || 'none'}` : hint;
+    throw new ConfigError(`the variable ${name} is not used by the scenario${scenarios.length > 1 ? 's' : ''}${words}`);
+  }
+  return scenarios.map((it) => ({ ...it, variables: { ...it.variables, ...settings } }));
+}
+
+/** Every variable that a scenario defines or uses. */
+function variablesOf({ variables, steps }: Scenario): Set<string> {
+  return new Set([...Object.keys(variables), ...usedIn(variables), ...usedIn(steps)]);
+}
+
+function* usedIn(value: unknown): Iterable<string> {
+  if (typeof value === 'string') {
+    for (const [, written = ''] of value.matchAll(IN_TEXT)) yield* namesIn(written);
+  }
+  if (typeof value !== 'object' || value === null) return;
+  const { included } = value as Step;
+  if (included !== undefined) yield* Object.keys(included.variables);
+  for (const it of Object.values(included === undefined ? value : { ...value, included: included.steps }))
+    yield* usedIn(it);
+}
+
+/** The variables of an expression; none for one that is wrong, which the check of the scenario tells. */
+function namesIn(written: string): string[] {
+  try {
+    return [...variablesIn(parseExpression(written))].map(({ name }) => name);
+  } catch (error) {
+    if (error instanceof PayboxError) return [];
+    throw error;
+  }
+}

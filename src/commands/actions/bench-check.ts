@@ -1,0 +1,67 @@
+import { resolve } from 'node:path';
+import { everyStep } from '../../bench/target.ts';
+import { type CheckResult, checkScenario } from '../../bench/vocabulary/check.ts';
+import { problemsError, readScenario, type Scenario } from '../../bench/vocabulary/scenario.ts';
+import { settingsOf, withSettings } from '../../bench/vocabulary/settings.ts';
+import { ConfigError } from '../../lib/errors.ts';
+import { isFileName, LIBRARY, scenariosIn, type TargetOptions, withBoxes } from './bench-target.ts';
+
+export interface CheckOptions extends Pick<TargetOptions, 'boxes'> {
+  box?: string[];
+  /** Variables as NAME=VALUE. */
+  set: string[];
+}
+
+/** `paybox bench check`: prints a line for each scenario that is right. Throws ConfigError with all problems of all files. */
+export async function check(names: readonly string[], options: CheckOptions): Promise<void> {
+  for (const { file, steps, boxes } of await readChecked(names, options)) {
+    const count = [...everyStep(steps)].length;
+    process.stdout.write(
+      `${file}: ok, ${count} step${count === 1 ? '' : 's'}, ${boxes} box${boxes === 1 ? '' : 'es'}\n`,
+    );
+  }
+}
+
+/**
+ * Reads scenarios by file or by name, with the variables and boxes of the options. Warnings go to standard error. Throws
+ * ConfigError with all problems of all files.
+ */
+export async function readChecked(names: readonly string[], options: CheckOptions): Promise<Scenario[]> {
+  const files = await Promise.allSettled(names.map(async (name) => readScenario(await pathOf(name))));
+  const unread = files.flatMap((it) => (it.status === 'rejected' ? [it.reason as unknown] : []));
+  const [first] = unread;
+  if (first !== undefined && (unread.length === 1 || !(first instanceof ConfigError))) throw first;
+  if (unread.length > 0) throw problemsError(unread.map((it) => (it instanceof Error ? it.message : String(it))));
+  const read = files.flatMap((it) => (it.status === 'fulfilled' ? [it.value] : []));
+  const scenarios = withSettings(read, settingsOf(options.set)).map((it) =>
+    withBoxes(it, { boxes: options.boxes, box: options.box ?? [] }),
+  );
+  const results = scenarios.map(checkScenario);
+  const all = (which: keyof CheckResult) => [...new Set(results.flatMap((it) => it[which]))];
+  const idle = options.boxes === undefined ? [] : idleBoxes(read, scenarios);
+  for (const warning of [...all('warnings'), ...idle]) {
+    process.stderr.write(`warning: ${warning}\n`);
+  }
+  const problems = all('problems');
+  if (problems.length > 0) throw problemsError(problems);
+  return scenarios;
+}
+
+/** Warnings about boxes that the options add and no step uses. */
+function idleBoxes(read: readonly Scenario[], scenarios: readonly Scenario[]): string[] {
+  return scenarios.flatMap(({ file, steps, boxes }, index) => {
+    const isUsed = [...everyStep(steps)].some((step) => step.box !== undefined || step['for each box'] !== undefined);
+    if (isUsed || boxes <= (read[index]?.boxes ?? boxes)) return [];
+    return `${file}: of ${boxes} boxes only the first is used: put the steps in \`for each box\`, or name a \`box\``;
+  });
+}
+
+/** A path, or the name of a scenario shipped with the program. */
+async function pathOf(name: string): Promise<string> {
+  if (isFileName(name)) return resolve(name);
+  const library = await scenariosIn(LIBRARY);
+  const found = library.get(name);
+  if (found !== undefined) return found;
+  const known = [...library.keys()].join(', ');
+  throw new ConfigError(`${name}: expected a file that ends in .yaml, or one of ${known}`);
+}
