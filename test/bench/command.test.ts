@@ -204,6 +204,32 @@ describe('paybox bench run', () => {
         `bench run ok.yaml --gateway http://192.0.2.1 --box ${NOWHERE} --admin-token-file token`,
         'the admin token would be sent where others can read it',
       ],
+      [
+        2,
+        'a variable that there is not, before anything starts',
+        'bench run slip.yaml ok.yaml',
+        /^paybox: slip\.yaml:2:40: steps\.0\.push\.content: \$\{uniqe\} is not known here; did you mean unique\?$/m,
+      ],
+      [
+        2,
+        'several wrong scenarios that are checked',
+        'bench check slip.yaml magic.yaml again.yaml',
+        /^warning: magic\.yaml:1:\d+: .*FAULT PUSH TWICE\?\npaybox: slip\.yaml:2:40: .*\nagain\.yaml:1:\d+: .*\$\{n\}/,
+      ],
+      [
+        0,
+        'right scenarios that are checked',
+        'bench check ok.yaml happy-path',
+        /^ok\.yaml: ok, 1 step, 1 box\nhappy-path\.yaml: ok, 7/,
+      ],
+      [2, 'a variable to set that nothing uses', 'bench check rush --set custmers=3', 'did you mean customers?'],
+      [2, 'a variable without a value', 'bench check rush --set customers', '--set customers: expected NAME=VALUE'],
+      [
+        0,
+        'boxes that nothing uses',
+        'bench check ok.yaml --boxes 50',
+        'warning: ok.yaml: of 50 boxes only the first is used: put the steps in `for each box`',
+      ],
       [2, 'nothing to run', 'bench run', "missing required argument 'file'"],
       [
         3,
@@ -221,6 +247,10 @@ describe('paybox bench run', () => {
     ],
     {
       'x.yaml': 'name: x\nsteps: [{ puch: {} }]',
+      'slip.yaml': 'name: x\nsteps: [{ push: { amount: 1, content: "${uniqe}" } }]',
+      'magic.yaml': '{ name: A, steps: [{ pay: { amount: 1, content: FAULT PUSH TWIC } }] }',
+      'again.yaml':
+        '{ name: A, steps: [{ repeat: { times: 2, steps: [{ repeat: { times: 2, steps: [{ wait: 1s }] } }] } }] }',
       'ok.yaml': '{ name: A, steps: [{ wait: 1s }] }',
       token: 'a-token-of-this-test\n',
     },
