@@ -24,6 +24,8 @@ const WAITS_S = [1, 2, 3, 4, 5, 60, 60, 60, 60, 60];
 /** Tolerance: attempts take time, and timers are coarse. */
 const WAIT_LEEWAY_S = 0.9;
 const WAIT_STEP_MS = 1_000;
+/** Content, amount and id that a callback must share with the payment that it is about. */
+const MARKS_MIN = 2;
 
 /** Difference allowed between the service's clock and ours; enough to tell milliseconds from seconds. */
 const CLOCKS_APART_MS = 24 * 3_600_000;
@@ -48,16 +50,17 @@ export async function payOrder(t: CheckContext, order: Order, change: object = {
   return { order, transactionId: await t.simulatePayment(order, change), since };
 }
 
-/** The callbacks for a payment so far: those with its content, amount or id, because one of these may be wrong. */
+/** The callbacks for a payment so far: those with two of its content, amount and id, because one of these may be wrong. */
 function about(
   t: CheckContext,
   { order: { content, amount }, transactionId, since }: SimulatedPayment,
 ): ReceivedRequest[] {
   // An empty id would be in every callback. CBK-4 judges it.
   const marks = [content, `:${amount},`, transactionId].filter((mark) => mark !== '');
+  const has = (body: string) => marks.filter((mark) => body.replaceAll(' ', '').includes(mark)).length >= MARKS_MIN;
   return listenerOf(t)
     .requests.slice(since)
-    .filter(({ path, body }) => path !== PATHS.token && marks.some((mark) => body.replaceAll(' ', '').includes(mark)));
+    .filter(({ path, body }) => path !== PATHS.token && has(body));
 }
 
 /** Waits for the `nth` attempt. Returns all attempts so far. */
@@ -186,7 +189,7 @@ export const callbackChecks: readonly ServiceCheck[] = [
       const { requests: arrived } = listenerOf(t);
       const look = async () => (arrived.some(({ path }) => path === ELSEWHERE_PATH) ? 'it was followed' : undefined);
       const problem = await watchWhileRight(t.time, QUIET_MS, look, t.signal);
-      if (problem !== undefined) throw new Mismatch('a redirect is followed');
+      if (problem !== undefined) throw new Breach('a redirect is followed, with the authorization of the partner');
     }),
   ),
   gap(
@@ -217,7 +220,7 @@ export const callbackChecks: readonly ServiceCheck[] = [
         if (!isNow) throw new Mismatch(`transactiontime: expected the time in milliseconds, is ${transactiontime}`);
         numbers.add(referencenumber);
       }
-      if (numbers.size < 2) throw new Mismatch(`referencenumber: two payments have ${[...numbers].join()}`);
+      if (numbers.size < 2) throw new Breach(`referencenumber: two payments have ${[...numbers].join()}`);
     },
   ),
   gap('SYN-2', 'the callback of a debit says so', ['callbacks'], async (t) => {
@@ -252,12 +255,12 @@ async function judgeAuthorization(t: CheckContext): Promise<void> {
         throw new Breach('it has not the fixed bearer');
       }
       if (callbackAuth?.kind !== 'token') return;
+      if (!/^Bearer bench-\d+$/.test(authorization ?? ''))
+        throw new Breach('the attempt has not the token that was given');
       if (before?.path !== PATHS.token) throw new Mismatch('no token was fetched before the attempt');
       if (before.headers.authorization !== basicOf(callbackAuth))
         throw new Breach('the token request has other Basic credentials');
       if (before.body !== '{}') throw new Mismatch(`the body of the token request: expected {}, is ${before.body}`);
-      if (!/^Bearer bench-\d+$/.test(authorization ?? ''))
-        throw new Breach('the attempt has not the token that was given');
     });
   });
 }
