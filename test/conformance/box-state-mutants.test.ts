@@ -1,7 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, it, vi } from 'vitest';
 import { boxChecksNear, brokenClauses, judge } from './box-fixture.ts';
-import { type Reduce, type ReducerChange, STATE_MUTANTS } from './mutants/state.ts';
+import type { Reduce, ReducerChange } from './mutants/reducer.ts';
+import { STATE_MUTANTS } from './mutants/state.ts';
 import { MUTANT_TIMEOUT_MS } from './nearby-checks.ts';
 
 const changes = vi.hoisted(() => ({ of: undefined as AsyncLocalStorage<Reduce> | undefined }));

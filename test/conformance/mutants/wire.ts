@@ -1,4 +1,4 @@
-import type { InboundMessage, TransportIo } from '../../../src/agent/contract.ts';
+import type { TransportIo } from '../../../src/agent/contract.ts';
 import { encode } from '../../../src/protocol/codec.ts';
 import { LIMITS } from '../../../src/protocol/fields.ts';
 import { readJws } from '../../../src/protocol/jws.ts';
@@ -7,6 +7,7 @@ import type { Mutant, Wire } from '../box-fixture.ts';
 import { GULLIBLE_MUTANTS } from './gullible.ts';
 import { HTTP_MUTANTS } from './http.ts';
 import { changedQr, onPayment, onShow, PAYLOAD_MUTANTS, qrIn } from './payloads.ts';
+import { REPORT_MUTANTS } from './reports.ts';
 
 /** What is slow to be seen on the panel is later by so much. */
 const LAG_MS = 2_000;
@@ -99,6 +100,7 @@ export const WIRE_MUTANTS: Record<string, Mutant> = {
   ...GULLIBLE_MUTANTS,
   ...PAYLOAD_MUTANTS,
   ...HTTP_MUTANTS,
+  ...REPORT_MUTANTS,
   'does not follow the gateway to another key': {
     breaks: ['SIG-5'],
     wire: ({ seal }) => {
@@ -240,22 +242,9 @@ export const WIRE_MUTANTS: Record<string, Mutant> = {
       };
     },
   },
-  'announces a payment that is told again': {
-    breaks: ['AGT-5'],
-    wire: announcingAgain(),
-  },
   'says another amount than was paid': {
     breaks: ['AGT-11', 'AGT-5', 'LIM-1', 'MSG-7'],
     wire: () => ({ up: (message) => [message.type === 'paid' ? { ...message, amount: message.amount - 1 } : message] }),
-  },
-  'sends reports once in a session': {
-    breaks: ['MSG-6'],
-    needs: ['slow'],
-    wire: () => reportingOnce(new Set()),
-  },
-  'forgets its reports when the link breaks': {
-    breaks: ['MSG-6'],
-    wire: forgetful(),
   },
   'does not say what it shows in its hello': {
     breaks: ['MSG-4'],
@@ -285,67 +274,4 @@ function takenForHeard(up: (alive: UpMessage) => UpMessage[]): (io: TransportIo)
 
 function unknownKey() {
   return { ok: false as const, code: 'KEY_UNKNOWN' as const, reason: 'not the first key' };
-}
-
-/** A repetition looks like another payment to the box, and its report like one of the first. */
-function announcingAgain(): () => Wire {
-  const originals = new Map<string, string>();
-  let count = 0;
-  return () => ({
-    down: (message): InboundMessage[] => {
-      if (message.type === 'ack') {
-        const renamed = [...originals].filter(([, id]) => message.reportIds.includes(id)).map(([id]) => id);
-        return [{ ...message, reportIds: [...message.reportIds, ...renamed] }];
-      }
-      if (message.type !== 'payment' || !message.repeated) return [message];
-      count += 1;
-      const transactionId = `00000000-0000-4000-8000-${String(count).padStart(12, '0')}`;
-      originals.set(transactionId, message.transactionId);
-      return [{ ...message, transactionId }];
-    },
-    up: (message) => {
-      const original = message.type === 'paid' ? originals.get(message.transactionId) : undefined;
-      if (message.type !== 'paid' || original === undefined) return [message];
-      return [{ ...message, id: original, transactionId: original }];
-    },
-  });
-}
-
-/** Says a report that was said before only where it is asked for. */
-function reportingOnce(said: Set<string>): Wire {
-  const asked = new Set<string>();
-  return {
-    down: (message) => {
-      if (message.type === 'payment') asked.add(message.transactionId);
-      return [message];
-    },
-    up: (message) => {
-      if (message.type !== 'paid' && message.type !== 'ended') return [message];
-      const isNew = !said.has(message.id) || asked.delete(message.id);
-      said.add(message.id);
-      return isNew ? [message] : [];
-    },
-  };
-}
-
-function forgetful(): () => Wire {
-  const before = new Set<string>();
-  return () => {
-    const asked = new Set<string>();
-    const mine = new Set<string>();
-    return {
-      down: (message) => {
-        if (message.type === 'payment') asked.add(message.transactionId);
-        return [message];
-      },
-      up: (message) => {
-        if (message.type !== 'paid' && message.type !== 'ended') return [message];
-        const isForgotten = before.has(message.id) && !mine.has(message.id) && !asked.has(message.id);
-        if (isForgotten) return [];
-        mine.add(message.id);
-        before.add(message.id);
-        return [message];
-      },
-    };
-  };
 }
