@@ -177,6 +177,9 @@ describe('GitHub', () => {
     const lines = annotationsOf(hostile, '/work').trimEnd().split('\n');
     expect(lines).toHaveLength(2);
     for (const line of lines) expect(line).toMatch(/^::error [^:]*::(?!.*%[^2])/);
+    const [first] = results;
+    const comma = first && { ...first, scenario: { ...first.scenario, name: 'a,line=9' } };
+    expect(annotationsOf(comma ? [comma] : [], '/elsewhere')).toBe('::error title=a%2Cline=9%3A failed::no 1\n');
     const many = Array.from({ length: 30 }, () => results).flat();
     expect(annotationsOf(many, '/work').trimEnd().split('\n')).toHaveLength(10);
   });
