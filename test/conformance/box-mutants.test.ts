@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { boxChecksNear, brokenClauses, judge } from './box-fixture.ts';
 import { MQTT_MUTANTS, type MqttMutant } from './mutants/mqtt.ts';
 import { WIRE_MUTANTS } from './mutants/wire.ts';
-import { MUTANT_TIMEOUT_MS } from './nearby-checks.ts';
+import { keepOutcomes, MUTANT_TIMEOUT_MS } from './nearby-checks.ts';
 
 const clients = vi.hoisted(() => ({ of: undefined as AsyncLocalStorage<MqttMutant> | undefined }));
 
@@ -25,13 +25,14 @@ describe.concurrent('a box that', () => {
   it.for(Object.entries(WIRE_MUTANTS))(
     '%s is told so by its clause, and by no other',
     { timeout: MUTANT_TIMEOUT_MS },
-    async ([, mutant]) => {
+    async ([, mutant], { task }) => {
       const without = (['restart', 'slow'] as const).filter((need) => mutant.needs?.includes(need) !== true);
       const results = await judge(mutant, {
         without,
         checks: boxChecksNear(mutant.breaks),
         ...(mutant.transport && { transport: mutant.transport }),
       });
+      keepOutcomes(task, results);
       expect(brokenClauses(results)).toEqual(mutant.breaks);
     },
   );
@@ -39,11 +40,12 @@ describe.concurrent('a box that', () => {
   it.for(Object.entries(MQTT_MUTANTS))(
     'over MQTT %s is told so by its clause, and by no other',
     { timeout: MUTANT_TIMEOUT_MS },
-    async ([, mutant]) => {
+    async ([, mutant], { task }) => {
       const { breaks } = mutant;
       const results = await clients.of?.run(mutant, () =>
         judge({ breaks }, { without: ['restart', 'slow'], checks: boxChecksNear(breaks) }),
       );
+      keepOutcomes(task, results ?? []);
       expect(brokenClauses(results ?? [])).toEqual(breaks);
     },
   );

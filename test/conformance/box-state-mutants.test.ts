@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { boxChecksNear, brokenClauses, judge } from './box-fixture.ts';
 import type { Reduce, ReducerChange } from './mutants/reducer.ts';
 import { STATE_MUTANTS } from './mutants/state.ts';
-import { MUTANT_TIMEOUT_MS } from './nearby-checks.ts';
+import { keepOutcomes, MUTANT_TIMEOUT_MS } from './nearby-checks.ts';
 
 const changes = vi.hoisted(() => ({ of: undefined as AsyncLocalStorage<Reduce> | undefined }));
 const original = vi.hoisted(() => ({ reduce: undefined as unknown }));
@@ -20,11 +20,12 @@ describe.concurrent('a box that', () => {
   it.for(Object.entries(STATE_MUTANTS))(
     '%s is told so by its clause, and by no other',
     { timeout: MUTANT_TIMEOUT_MS },
-    async ([, { breaks, change, needs = [] }]) => {
+    async ([, { breaks, change, needs = [] }], { task }) => {
       const without = (['restart', 'slow'] as const).filter((need) => !needs.includes(need));
       const results = await changes.of?.run(changed(change), () =>
         judge({ breaks }, { without, checks: boxChecksNear(breaks) }),
       );
+      keepOutcomes(task, results ?? []);
       expect(brokenClauses(results ?? [])).toEqual(breaks);
     },
   );

@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { newAuthority, tlsIdentitiesOf } from '../../src/commands/actions/bench-conformance.ts';
 import { boxChecksNear, brokenClauses, judge } from './box-fixture.ts';
 import { TLS_MUTANTS } from './mutants/tls.ts';
-import { MUTANT_TIMEOUT_MS } from './nearby-checks.ts';
+import { keepOutcomes, MUTANT_TIMEOUT_MS } from './nearby-checks.ts';
 
 const peers = vi.hoisted(() => ({ of: undefined as AsyncLocalStorage<ConnectionOptions> | undefined }));
 
@@ -28,7 +28,7 @@ describe.concurrent('a box that', () => {
   )(
     'over %s %s is told so by its clause, and by no other',
     { timeout: MUTANT_TIMEOUT_MS },
-    async ([transport, , { breaks, tls }]) => {
+    async ([transport, , { breaks, tls }], { task }) => {
       const judging = {
         transport,
         tls: await identities,
@@ -36,6 +36,7 @@ describe.concurrent('a box that', () => {
         checks: boxChecksNear(breaks),
       } as const;
       const results = await peers.of?.run(tls, () => judge({ breaks }, judging));
+      keepOutcomes(task, results ?? []);
       expect(brokenClauses(results ?? [])).toEqual(breaks);
     },
   );
