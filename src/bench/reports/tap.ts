@@ -1,6 +1,9 @@
 import type { ReportRow } from './result.ts';
 import { oneLine } from './text.ts';
 
+/** TAP 14's directives: for a test that is not run, and for one whose failure is known. */
+const DIRECTIVES: Partial<Record<ReportRow['outcome'], string>> = { skipped: 'SKIP', differs: 'TODO' };
+
 /** TAP version 14: one test point for each scenario, with a YAML block for details. */
 export function tapOf(results: readonly ReportRow[]): string {
   const lines = ['TAP version 14', `1..${results.length}`, ...results.flatMap(pointOf)];
@@ -10,9 +13,9 @@ export function tapOf(results: readonly ReportRow[]): string {
 function pointOf(result: ReportRow, index: number): string[] {
   const { outcome, scenario, reason, where, target, seed, tookMs } = result;
   const isOk = outcome === 'passed' || outcome === 'skipped' || outcome === 'flaky';
-  const directive = { skipped: 'SKIP', differs: 'TODO', passed: '', flaky: '', failed: '', missing: '' }[outcome];
-  const skip = directive === '' ? '' : ` # ${directive} ${description(reason)}`;
-  const point = `${isOk ? 'ok' : 'not ok'} ${index + 1} - ${description(scenario.name)}${skip}`;
+  const directive = DIRECTIVES[outcome];
+  const told = directive === undefined ? '' : ` # ${directive} ${description(reason)}`;
+  const point = `${isOk ? 'ok' : 'not ok'} ${index + 1} - ${description(scenario.name)}${told}`;
   if (isOk && outcome !== 'flaky') return [point];
   const block = {
     message: oneLine(reason),
@@ -23,8 +26,8 @@ function pointOf(result: ReportRow, index: number): string[] {
     duration_ms: Math.round(tookMs),
   };
   // JSON scalars are YAML scalars.
-  const told = Object.entries(block).map(([key, value]) => `  ${key}: ${JSON.stringify(value)}`);
-  return [point, '  ---', ...told, '  ...'];
+  const details = Object.entries(block).map(([key, value]) => `  ${key}: ${JSON.stringify(value)}`);
+  return [point, '  ---', ...details, '  ...'];
 }
 
 /** Escapes a hash, which would begin a directive. */

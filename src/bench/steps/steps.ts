@@ -30,7 +30,7 @@ export async function runStep(step: Step, context: StepContext): Promise<object 
 }
 
 /** The verb of a step; the schema guarantees exactly one. */
-export function verbOf(step: Step): Verb {
+function verbOf(step: Step): Verb {
   return VERBS.find((verb) => step[verb] !== undefined) ?? 'wait';
 }
 

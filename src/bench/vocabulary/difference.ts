@@ -1,5 +1,5 @@
 /** Something that is not as expected, with both sides for a report. */
-export interface Mismatch {
+export interface Difference {
   /** One line that says both. */
   reason: string;
   expected: string;
@@ -7,7 +7,7 @@ export interface Mismatch {
 }
 
 /** A reason, with both sides where it has some. */
-export type Problem = string | Mismatch;
+export type Problem = string | Difference;
 
 /** The reason, in one line. */
 export function reasonIn(problem: Problem): string {
@@ -23,11 +23,11 @@ export function prefixed(prefix: string, problem: Problem): Problem {
  * Why `actual` is not as expected, with its path; undefined when it is. Objects are compared by the expected keys only, lists
  * completely. A number equals a text that reads the same.
  */
-export function difference(actual: unknown, expected: unknown, path = ''): Mismatch | undefined {
+export function difference(actual: unknown, expected: unknown, path = ''): Difference | undefined {
   if (typeof expected === 'object' && expected !== null) {
-    if (typeof actual !== 'object' || actual === null) return mismatch(path, 'an object', shown(actual));
+    if (typeof actual !== 'object' || actual === null) return differing(path, 'an object', shown(actual));
     if (Array.isArray(expected) && !(Array.isArray(actual) && actual.length === expected.length)) {
-      return mismatch(path, shown(expected), shown(actual));
+      return differing(path, shown(expected), shown(actual));
     }
     for (const [key, part] of Object.entries(expected)) {
       const value: unknown = Object.getOwnPropertyDescriptor(actual, key)?.value;
@@ -36,7 +36,7 @@ export function difference(actual: unknown, expected: unknown, path = ''): Misma
     }
     return undefined;
   }
-  return isSame(actual, expected) ? undefined : mismatch(path, shown(expected), shown(actual));
+  return isSame(actual, expected) ? undefined : differing(path, shown(expected), shown(actual));
 }
 
 /** Whether two values are the same; a number equals a text that reads the same. */
@@ -44,7 +44,7 @@ export function isSame(left: unknown, right: unknown): boolean {
   return left === right || (isPlain(left) && isPlain(right) && String(left) === String(right));
 }
 
-function mismatch(what: string, expected: string, actual: string): Mismatch {
+function differing(what: string, expected: string, actual: string): Difference {
   const [left, right] = cutToDifference(expected, actual);
   return { reason: `${what}: expected ${left}, is ${right}`, expected: left, actual: right };
 }

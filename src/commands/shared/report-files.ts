@@ -67,7 +67,7 @@ export async function assertOut(option: string, file: string): Promise<void> {
 }
 
 /** Throws ConfigError that names the option if a file cannot be written; leaves its content unchanged. */
-export async function assertWritable(option: string, file: string): Promise<void> {
+async function assertWritable(option: string, file: string): Promise<void> {
   const isThere = await access(file).then(
     () => true,
     () => false,
