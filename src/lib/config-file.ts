@@ -172,12 +172,16 @@ export function checkConfig<T>(
   if (value === null) throw new ConfigError(`${name}: is empty`, fix);
   const lines = parsed.error.issues.map((issue) => {
     const place = issue.code === 'unrecognized_keys' ? [...issue.path, issue.keys[0] ?? ''] : issue.path;
-    const file = lineOf === undefined ? name : `${name}:${lineOf(place)}`;
-    return [file, ...(issue.path.length === 0 ? [] : [issue.path.join('.')]), describe(issue)].join(': ');
+    return issueLine(issue, lineOf === undefined ? name : `${name}:${lineOf(place)}`);
   });
   const more = lines.length - PROBLEMS_SHOWN_MAX;
   const shown = [...lines.slice(0, PROBLEMS_SHOWN_MAX), ...(more > 0 ? [`and ${more} more`] : [])];
   throw new ConfigError(shown.join('\n'), fix);
+}
+
+/** One problem of a schema: `place: path: expected value`. */
+export function issueLine(issue: z.core.$ZodIssue, place: string): string {
+  return [place, ...(issue.path.length === 0 ? [] : [issue.path.join('.')]), describe(issue)].join(': ');
 }
 
 function describe(issue: z.core.$ZodIssue): string {

@@ -1,5 +1,12 @@
 import { PayboxError } from '../../lib/errors.ts';
-import { FAULT_NAMES, faultKind, faultOfContent, MAGIC_PREFIX, magicContent } from '../../protocol/faults.ts';
+import {
+  FAULT_NAMES,
+  type FaultName,
+  faultKind,
+  faultOfContent,
+  MAGIC_PREFIX,
+  magicContent,
+} from '../../protocol/faults.ts';
 import { parseExpression, variablesIn } from './expression.ts';
 import { faultOf } from './fault.ts';
 import { type KnownVariable, Names, resultOf, sortedNames } from './names.ts';
@@ -18,6 +25,8 @@ export interface CheckResult {
 }
 
 const OPEN = '${';
+/** The only fault that pays by itself. */
+const PAYING_FAULT: FaultName = 'paid-before';
 
 type Path = readonly (string | number)[];
 
@@ -124,7 +133,7 @@ class Check {
   #payment(step: Step, path: Path, source: Source): void {
     const fault = step.fault === undefined ? undefined : faultOf(step.fault).inject;
     const content = String(step.push?.content ?? step.generate?.content ?? '');
-    if (step.pay !== undefined || isOfPayment(fault ?? faultOfContent(content))) this.#isPaid = true;
+    if (step.pay !== undefined || (fault ?? faultOfContent(content)) === PAYING_FAULT) this.#isPaid = true;
     const { settled, announced } = step.expect ?? {};
     if (settled !== true || announced !== undefined || this.#isPaid) return;
     const fix = 'add a `pay`, or `announced`, which says how many payments there must be, 0 for none';
@@ -284,9 +293,4 @@ function made(step: Step): Readonly<Record<string, KnownVariable>> {
 
 function isPaidIn(steps: readonly Step[]): boolean {
   return steps.some((step) => step.pay !== undefined || listsIn(step).some((list) => isPaidIn(list.steps)));
-}
-
-/** Whether the fault makes payments by itself. */
-function isOfPayment(fault: Parameters<typeof faultKind>[0] | undefined): boolean {
-  return fault === 'paid-before';
 }

@@ -3,7 +3,7 @@ import type { Random } from '../../lib/random.ts';
 import { isSame, shown } from './difference.ts';
 
 /** The longest expression between `${` and `}`; it bounds the parser's depth too. */
-export const EXPRESSION_CHARS_MAX = 200;
+const EXPRESSION_CHARS_MAX = 200;
 
 export type Expression =
   | { kind: 'literal'; value: string | number | boolean }
@@ -13,7 +13,7 @@ export type Expression =
   | { kind: 'not' | 'negative'; operand: Expression };
 
 /** Functions and their arguments, for messages and the manual. The last three divide, and say how they round. */
-export const BUILTINS = {
+const BUILTINS = {
   random: 'random(FROM, TO)',
   pick: 'pick(A, B, …)',
   floor: 'floor(A / B)',

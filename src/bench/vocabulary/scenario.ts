@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { z } from 'zod';
-import { checkConfig, parseYaml, type YamlText } from '../../lib/config-file.ts';
+import { issueLine, parseYaml, type YamlText } from '../../lib/config-file.ts';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
 import { type Source, sourceOf } from './source.ts';
 import { listsIn, type Step, steps } from './steps.ts';
@@ -101,18 +101,11 @@ function checkedFile<T>(schema: z.ZodType<T>, written: string, file: string, fol
   return { checked: parsed.data, source };
 }
 
-/** One problem of a schema in a line, as `checkConfig` says it, with its column. */
+/** One problem of a schema in a line, with its column. */
 function lineFor(issue: z.core.$ZodIssue, source: Source): string {
   const place = issue.code === 'unrecognized_keys' ? [...issue.path, issue.keys[0] ?? ''] : issue.path;
   const { line, column } = source.placeOf(place);
-  const alone = z.unknown().superRefine((_value, context) => context.addIssue({ ...issue }));
-  try {
-    checkConfig(alone, 'one', `${source.file}:${line}:${column}`, FIX);
-  } catch (error) {
-    if (error instanceof ConfigError) return error.message;
-    throw error;
-  }
-  return '';
+  return issueLine(issue, `${source.file}:${line}:${column}`);
 }
 
 /** One error for all problems. */

@@ -5,11 +5,6 @@ import { evaluate, mistake, parseExpression } from './expression.ts';
 /** An expression in a text: what stands between `${` and `}`. */
 export const IN_TEXT = /\$\{([^{}]*)\}/g;
 
-/** Whether a text holds an expression. */
-export function hasExpression(text: string): boolean {
-  return text.search(IN_TEXT) >= 0;
-}
-
 /** A variable that is not usable any more, and why. */
 class Lost {
   readonly why: string;

@@ -25,12 +25,15 @@ function isRefusal({ status, json }: Answer): boolean {
   return status >= 400 || recordOf(json).status === 'FAILED';
 }
 
-/** Runs an expectation of a refusal where a tolerant service may take the request: that is a choice, not a Breach. */
-export function mayBeTaken(expect: () => void): void {
+/**
+ * Runs an expectation of a refusal where a tolerant service may take the request, unless told otherwise: that is a
+ * choice, not a Breach.
+ */
+export function mayBeTaken(expect: () => void, isTolerable = true): void {
   try {
     expect();
   } catch (error) {
-    throw error instanceof Breach ? new Mismatch(error.message, error) : error;
+    throw error instanceof Breach && isTolerable ? new Mismatch(error.message, error) : error;
   }
 }
 
