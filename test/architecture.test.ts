@@ -55,7 +55,7 @@ const FLOORS: Record<string, readonly (readonly string[])[]> = {
   protocol: [
     ['.'],
     ['codec.ts', 'enrolment.ts', 'faults.ts', 'http-api.ts', 'jws.ts', 'vietqr.ts', 'webhook.ts'],
-    ['seal.ts'],
+    ['dialect.ts', 'seal.ts'],
   ],
   gateway: [['.'], ['access', 'callbacks', 'service'], ['boxes'], ['http', 'faults'], ['gateway.ts']],
   commands: [['shared'], ['actions'], ['.']],

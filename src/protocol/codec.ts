@@ -47,7 +47,8 @@ export function decodePresence(bytes: Uint8Array | string): Decoded<Presence> {
   return decodeWith(presence, bytes);
 }
 
-function decodeWith<T>(schema: z.ZodType<T>, bytes: Uint8Array | string): Decoded<T> {
+/** Decodes UTF-8 JSON of at most `messageBytesMax` bytes by a schema. Never throws. */
+export function decodeWith<T>(schema: z.ZodType<T>, bytes: Uint8Array | string): Decoded<T> {
   const size = typeof bytes === 'string' ? Buffer.byteLength(bytes) : bytes.byteLength;
   if (size > LIMITS.messageBytesMax) {
     return { ok: false, reason: `message of ${size} bytes, the limit is ${LIMITS.messageBytesMax}` };
