@@ -19,6 +19,7 @@ const ONE_PAGE: readonly HmiPage[] = [{ name: 'main', texts: TEXTS, qr: { name: 
 
 const DONE = 0x01;
 const STRING = 0x70;
+const PAGE = 0x66;
 const ANSWERS_MANY = 2;
 
 /**
@@ -143,6 +144,10 @@ export class NextionEmulator extends Emulator {
       if (found === undefined) return 0x03;
       this.#load(found);
       return DONE;
+    }
+    if (command === 'sendme') {
+      this.say(PAGE, this.#hmi.indexOf(this.#page));
+      return undefined;
     }
     const [, hidden, visible] = /^vis (\w+),([01])$/.exec(command) ?? [];
     if (hidden !== undefined) {

@@ -1,7 +1,7 @@
 import type { PayboxError } from '../../lib/errors.ts';
 import type { Display, DisplayDriver, DisplayIo, PanelFrame, PanelSurface, SerialLine } from '../contract.ts';
 import { displayFault } from '../fault.ts';
-import { ANSWER_TIMEOUT_MS, Dialogue } from '../io/answers.ts';
+import { ANSWER_TIMEOUT_MS, Dialogue, holdsBytes } from '../io/answers.ts';
 import {
   type Answer,
   BYTES_A_WORD,
@@ -21,6 +21,7 @@ import {
   DRAW_TIMEOUT_MS,
   openPanel,
   PANEL_TEXTS,
+  PATIENCE_MS,
   PanelDisplay,
   type PanelText,
   shortened,
@@ -29,9 +30,9 @@ import {
 /** After power-on a panel needs a moment until it answers. */
 const GREETINGS_MAX = 3;
 /** Tries of a write that is not acknowledged, or not in the memory as written. */
-const WRITES_MAX = 3;
+const WRITES_MAX = 8;
 /** Reads of a value that differs or does not come: the answer may be garbled. */
-const READS_MAX = 2;
+const READS_MAX = 6;
 /** A page that must be loaded is shown some time after the answer to the switch. */
 const PAGE_READS_MAX = 10;
 const PAGE_READ_EVERY_MS = 50;
@@ -111,7 +112,7 @@ class Dwin {
     }
     if (marker === undefined) throw displayFault(`the panel on ${path} did not answer`, 'check its power and cable');
     if (marker !== MARKER) await this.#beginAnew();
-    for (let left = WRITES_MAX; left > 0; left -= 1) {
+    for (let left = WRITES_MAX; left > 0 && this.#dialogue.hasTime(); left -= 1) {
       const before = this.#writes;
       await this.#bringTo(frame);
       if (this.#writes === before) return;
@@ -176,7 +177,7 @@ class Dwin {
   #garbled(what: string): PayboxError {
     const { path, crc } = this.#options;
     return displayFault(
-      `the panel on ${path} does not hold ${what} as it was written ${WRITES_MAX} times`,
+      `the panel on ${path} does not hold ${what} as it was written`,
       crc ? 'check its cable and ground' : 'check its cable and ground, and turn the CRC on, in its CFG file and here',
     );
   }
@@ -217,7 +218,7 @@ class Dwin {
 
   /** A panel with CRC does not answer a garbled write. */
   async #write(frame: Uint8Array, what: string): Promise<void> {
-    for (let left = WRITES_MAX; left > 0; left -= 1) {
+    for (let left = WRITES_MAX; left > 0 && this.#dialogue.hasTime(); left -= 1) {
       this.#writes += 1;
       if (await this.#ask(frame, (answer) => (answer.kind === 'done' ? true : undefined))) return;
     }
@@ -230,12 +231,8 @@ class Dwin {
   /** Whether the panel's memory from `vp` contains these bytes. */
   async #holds(vp: number, bytes: Uint8Array): Promise<boolean> {
     for (const { at, chunk } of chunksOf(vp, bytes)) {
-      let same = false;
-      for (let left = READS_MAX; left > 0 && !same; left -= 1) {
-        const held = await this.#read(at, chunk.length);
-        same = held !== undefined && chunk.every((byte, index) => byte === held[index]);
-      }
-      if (!same) return false;
+      const read = async () => (this.#dialogue.hasTime() ? this.#read(at, chunk.length) : undefined);
+      if (!(await holdsBytes(chunk, READS_MAX, read))) return false;
     }
     return true;
   }
@@ -266,7 +263,7 @@ class Dwin {
       const answer = parseAnswer(bytes, crc);
       return answer && accept(answer);
     };
-    return this.#dialogue.ask(crc ? crcOf(frame) : frame, heard, answerBytes);
+    return this.#dialogue.ask(crc ? crcOf(frame) : frame, heard, { answerBytes, timeoutMs: PATIENCE_MS });
   }
 
   /** Touch controls send their keys. Logged once, as a hint for whoever configures them. */

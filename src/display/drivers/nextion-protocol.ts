@@ -57,12 +57,20 @@ export const NO_COMPONENT = [0x02, 0x1a];
 export const NO_PAGE = 0x03;
 /** Sent by a panel after power-on. */
 const READY = 0x88;
+/** First byte of the answer to `sendme`; the number of the page follows. */
+export const PAGE = 0x66;
 /** First byte of an answer with a text. */
 export const STRING = 0x70;
 
 /** Whether the panel reports a power-on: `00 00 00` and `88`. */
 export function isRestart(answer: Uint8Array): boolean {
   return (answer.length === 1 && answer[0] === READY) || (answer.length === 3 && answer.every((byte) => byte === 0));
+}
+
+/** Whether the answer says that a command was done, or why not. */
+export function isStatus(answer: Uint8Array): boolean {
+  const [code = 0] = answer;
+  return answer.length === 1 && (code === DONE || REFUSALS.has(code));
 }
 
 /** Cuts answers from a stream of bytes, without their end. */

@@ -17,6 +17,8 @@ import { closedFault, displayFault } from '../fault.ts';
 
 /** Shorter than the agent's timeout of a draw, so that the error names the cause. */
 export const DRAW_TIMEOUT_MS = 4_000;
+/** Panels answer within tens of milliseconds; without an answer in this time a command is tried again. */
+export const PATIENCE_MS = 300;
 /** Interval at which a panel that answers is asked whether it still shows the frame: usually at most 13 bytes. */
 export const ASK_EVERY_MS = 5_000;
 /** Interval at which a panel without answers gets its QR again. Customers see that: it takes tenths of a second. */

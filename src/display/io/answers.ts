@@ -48,15 +48,20 @@ export class Dialogue {
     this.#untilMs = this.#deps.clock.monotonicMs() + timeoutMs;
   }
 
+  /** Whether that time is not over yet. */
+  hasTime(): boolean {
+    return this.#deps.clock.monotonicMs() < this.#untilMs;
+  }
+
   /**
    * Sends `command` and settles with the first result of `accept` that is not undefined; other answers count as
-   * unasked. Undefined when an answer of `answerBytes` takes too long, counted from when the bytes were sent. Throws
-   * what `accept` throws, and a PayboxError `DISPLAY_FAULT` when the line is stuck or lost.
+   * unasked. Undefined when an answer of `answerBytes` takes longer than `timeoutMs`, counted from when the bytes were
+   * sent. Throws what `accept` throws, and a PayboxError `DISPLAY_FAULT` when the line is stuck or lost.
    */
   async ask<T>(
     command: Uint8Array,
     accept: (answer: Uint8Array) => T | undefined,
-    answerBytes = 0,
+    { answerBytes = 0, timeoutMs = ANSWER_TIMEOUT_MS }: { answerBytes?: number; timeoutMs?: number } = {},
   ): Promise<T | undefined> {
     const { clock, baudRate } = this.#deps;
     const leftMs = Math.max(1, this.#untilMs - clock.monotonicMs());
@@ -78,8 +83,7 @@ export class Dialogue {
     };
     try {
       await this.send(command);
-      const timeoutMs = Math.min(ANSWER_TIMEOUT_MS, leftMs) + onTheWireMs;
-      const made = await withDeadline(clock, timeoutMs, answered.promise);
+      const made = await withDeadline(clock, Math.min(timeoutMs, leftMs) + onTheWireMs, answered.promise);
       // An incomplete answer would swallow the answer to the next question.
       if (made === undefined) this.forgetUnread();
       return made;
@@ -107,6 +111,34 @@ export class Dialogue {
       else this.#deps.onUnasked(cut.answer);
     }
   }
+}
+
+/**
+ * Whether a device holds these bytes, by at most `readsMax` answers to `read`, which may be garbled: each byte must be read
+ * right once. The same wrong byte twice at one place, or the same wrong length twice, is no noise.
+ */
+export async function holdsBytes(
+  wanted: Uint8Array,
+  readsMax: number,
+  read: () => Promise<ArrayLike<number> | undefined>,
+): Promise<boolean> {
+  const unread = new Set(wanted.keys());
+  const wrong = new Set<string>();
+  const isSeenAgain = (what: string) => wrong.size === wrong.add(what).size;
+  for (let left = readsMax; left > 0; left -= 1) {
+    const held = await read();
+    if (held === undefined) continue;
+    if (held.length !== wanted.length) {
+      if (isSeenAgain(`${held.length} bytes`)) return false;
+      continue;
+    }
+    for (const [at, byte] of wanted.entries()) {
+      if (held[at] === byte) unread.delete(at);
+      else if (isSeenAgain(`${held[at]} at ${at}`)) return false;
+    }
+    if (unread.size === 0) return true;
+  }
+  return false;
 }
 
 /** Time after which a line counts as stuck for this many bytes. */

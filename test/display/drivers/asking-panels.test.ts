@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { DwinEmulator, PROJECT } from '../../../src/bench/panels/dwin.ts';
 import { NextionEmulator } from '../../../src/bench/panels/nextion.ts';
-import { DRAW_TIMEOUT_MS } from '../../../src/display/drivers/panel.ts';
+import { DRAW_TIMEOUT_MS, PATIENCE_MS } from '../../../src/display/drivers/panel.ts';
 import { ANSWER_TIMEOUT_MS } from '../../../src/display/io/answers.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
@@ -208,7 +208,7 @@ describe.each(['nextion', 'dwin'] as const)('the time of a %s panel', (name) => 
   it('includes that of a long answer on a slow wire, so that nothing is asked twice', async () => {
     const wireMs = (bytes: number) => Math.floor((bytes * BITS_A_BYTE * 1_000) / SLOW_BAUD_RATE);
     const { outcome, written, shownQr } = await drawnSlowly(name, SLOW_BAUD_RATE, (bytes) =>
-      bytes < PAYMENT.qrCode.length ? 0 : ANSWER_TIMEOUT_MS - SLACK_MS + wireMs(bytes),
+      bytes < PAYMENT.qrCode.length ? 0 : PATIENCE_MS / 2 + wireMs(bytes),
     );
     expect(outcome).toMatchObject({ status: 'fulfilled' });
     expect(shownQr()).toBe(PAYMENT.qrCode);
