@@ -8,6 +8,7 @@ import type { Logger } from '../lib/log.ts';
 import type { DownMessage, UpMessage } from '../protocol/messages.ts';
 import type { BoxSeal } from '../protocol/seal.ts';
 import type { Scene } from '../scene.ts';
+import type { VoiceStatus } from '../voice/voice.ts';
 
 /** The box's identity and the secret that proves it. */
 export interface BoxIdentity {
@@ -151,7 +152,7 @@ export type BoxStatus = StatusView & {
   display: DisplayStatus;
   displays: DisplayStatus[];
   /** Null where none is configured. */
-  voice: (PeripheralStatus & { driver: string; queued: number }) | null;
+  voice: VoiceStatus | null;
   light: PeripheralStatus | null;
   buttons: PeripheralStatus | null;
   /** `unwritten`: entries that wait in memory until the disk works again. */

@@ -17,6 +17,10 @@ export interface VoiceStatus {
   reason: string | null;
   /** Announcements that wait, without the current one. */
   queued: number;
+  /** Number of payments said aloud since the start, without repetitions that a person asked for. */
+  said: number;
+  /** The words of the last announcement; null before the first. */
+  words: string | null;
 }
 
 /** Announces payments aloud. No method throws or waits. */
@@ -59,6 +63,8 @@ class QueuedVoice implements Voice {
   readonly #running: Promise<void>;
   #wake: (() => void) | undefined;
   #failure: string | undefined = 'not tried yet';
+  #said = 0;
+  #words: string | null = null;
 
   constructor(options: VoiceOptions, io: VoiceIo) {
     const driver = SPEAKER_DRIVERS.get(options.driver);
@@ -87,8 +93,14 @@ class QueuedVoice implements Voice {
   }
 
   status(): VoiceStatus {
-    const { driver } = this.#options;
-    return { driver, ok: this.#failure === undefined, reason: this.#failure ?? null, queued: this.#waiting.length };
+    return {
+      driver: this.#options.driver,
+      ok: this.#failure === undefined,
+      reason: this.#failure ?? null,
+      queued: this.#waiting.length,
+      said: this.#said,
+      words: this.#words,
+    };
   }
 
   async close(): Promise<void> {
@@ -133,7 +145,10 @@ class QueuedVoice implements Voice {
     await this.#attempt(async () => {
       const { sound, text, flaw } = await this.#compose(amount);
       await this.#speaker.output.play(withVolume(sound, volumePercent), text, this.#stop.signal);
-      if (!this.#stop.signal.aborted) log.info('announced', { transactionId, amount, repeated });
+      if (this.#stop.signal.aborted) return flaw;
+      log.info('announced', { transactionId, amount, repeated });
+      if (!repeated) this.#said += 1;
+      this.#words = text;
       return flaw;
     });
   }

@@ -4,6 +4,7 @@ import { parseAgentConfig } from '../../src/agent/config.ts';
 import type { InboundMessage, TransportIo } from '../../src/agent/contract.ts';
 import { setupOf } from '../../src/agent/setup.ts';
 import { transportNamed } from '../../src/agent/transports/registry.ts';
+import { BoxClient, type BoxStatus } from '../../src/bench/clients/box.ts';
 import { screenProbe } from '../../src/bench/probes.ts';
 import type { Probe } from '../../src/bench/target.ts';
 import type { Starter } from '../../src/bench/targets/managed.ts';
@@ -22,6 +23,7 @@ import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { seededRandom } from '../../src/lib/random.ts';
 import type { UpMessage } from '../../src/protocol/messages.ts';
+import type { VoiceStatus } from '../../src/voice/voice.ts';
 import { checksNear } from './nearby-checks.ts';
 
 const SEED = 7;
@@ -38,6 +40,8 @@ export interface Mutant {
   setup?(setup: AgentSetup): AgentSetup;
   /** What comes in, and what goes out, as the box and its gateway hear it. */
   wire?(io: TransportIo, panel: Panel): Wire;
+  /** What it says aloud, as its /status tells. */
+  voice?(voice: VoiceStatus): VoiceStatus;
   /** Which of the pictures that were drawn is on the panel now. */
   panel?(drawn: readonly Drawn[], nowMs: number): Drawn | undefined;
   /** What it takes to see it: a restart, or long. Checks that need what is not named here are left out. */
@@ -91,6 +95,22 @@ function starterOf(mutant: Mutant, panel: Panel, isReal: boolean): Pick<Starter,
       return { end: () => agent.close() };
     },
   };
+}
+
+/** The pages of a box that says something else aloud. */
+class SayingOtherwise extends BoxClient {
+  readonly #change: (voice: VoiceStatus) => VoiceStatus;
+
+  constructor(pages: BoxClient, change: (voice: VoiceStatus) => VoiceStatus) {
+    super(pages.url, pages);
+    this.#change = change;
+  }
+
+  override async status(): Promise<BoxStatus> {
+    const status = await super.status();
+    const { voice } = status as BoxStatus & { voice: VoiceStatus };
+    return { ...status, voice: this.#change(voice) };
+  }
 }
 
 /** A panel that draws its QR itself, so that nothing has to be painted and decoded again. */
@@ -166,6 +186,9 @@ export async function judge(mutant: Mutant, { transport = 'mqtt', probe, tls, wi
     signal: never,
   };
   const subject = await openEmulatedBox(starter, options);
+  const { pages } = subject.controls;
+  if (mutant.voice !== undefined && pages !== undefined)
+    subject.controls.pages = new SayingOtherwise(pages, mutant.voice);
   try {
     return await verdictsOn(subject, without, checks);
   } finally {

@@ -30,7 +30,14 @@ describe('a voice', () => {
       expect(sound.startMs).toBeGreaterThanOrEqual(sounds[index]?.endMs ?? Number.NaN);
     });
     await eventually('all told', () => io.lines.filter(({ event }) => event === 'announced').length === 5);
-    expect(voice.status()).toEqual({ driver: 'clips', ok: true, reason: null, queued: 0 });
+    expect(voice.status()).toEqual({
+      driver: 'clips',
+      ok: true,
+      reason: null,
+      queued: 0,
+      said: 5,
+      words: 'Đã nhận năm đồng',
+    });
   });
 
   it('says a transaction once, whatever it is told, until a person asks for it again', async () => {

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import type { BoxClient } from '../../bench/clients/box.ts';
 import { waitUntilRight } from '../../bench/test-time.ts';
 import { reasonOf } from '../../lib/errors.ts';
@@ -17,6 +18,11 @@ const FAULT_OVER_MS = 40_000;
 const AMOUNT_MS = 5_000;
 /** Time for what a box does after its answer. */
 export const LINGER_MS = 500;
+
+const saidAloud = z.looseObject({ said: z.int(), words: z.string().nullable() });
+
+/** Time in which a box that says a payment twice has begun it again. */
+const SAYING_MS = 3_000;
 
 /** The sessions of a box, its own pages, and the faults that can be injected there. */
 export class BoxPages extends GatewayTranscript {
@@ -73,6 +79,27 @@ export class BoxPages extends GatewayTranscript {
     const count = await this.askPages((pages) => pages.announcements());
     if (count !== undefined) return count;
     throw new PreconditionFailed('the box does not count what it says aloud: its /metrics lack that');
+  }
+
+  /** Throws PreconditionFailed for a box that does not tell what it says aloud. */
+  async saidAloud(): Promise<{ said: number; words: string | null }> {
+    const { voice } = await this.askPages((pages) => pages.status());
+    const told = saidAloud.safeParse(voice);
+    if (told.success) return told.data;
+    throw new PreconditionFailed(
+      'the box does not tell what it says aloud: its /status lacks voice.said and voice.words',
+    );
+  }
+
+  /** Throws Mismatch unless the box says one more payment aloud, with these words and only once. */
+  async expectWords(words: string, before: number): Promise<void> {
+    const look = () => this.saidAloud();
+    await this.poll(look, ({ said }) => said > before, ANNOUNCEMENT_MAX_MS);
+    const now = await this.poll(look, ({ said }) => said > before + 1, SAYING_MS);
+    if (now.said !== before + 1) throw new Mismatch(`the box has said ${now.said - before} payments aloud, expected 1`);
+    if (!(now.words ?? '').toLowerCase().includes(words)) {
+      throw new Mismatch(`the box has said "${now.words}", expected ${words}`);
+    }
   }
 
   /** As `announcements`; undefined for a box that does not tell. */

@@ -12,6 +12,8 @@ import { ScriptedGateway } from './gateway/scripted-gateway.ts';
 import type { TlsIdentities } from './gateway/tls-listener.ts';
 import { type BoxSubject, waitForHello } from './subject.ts';
 
+/** Tells the words; the sound is a chime that nobody hears. */
+const VOICE = { driver: 'page', options: { speech: { kind: 'none' } } };
 /** Long enough on a busy machine. */
 const START_MS = 60_000;
 
@@ -38,7 +40,7 @@ export async function openEmulatedBox(
   const gateway = await ScriptedGateway.open(loopback, identity, { clock: time.clock, random, tls });
   const [boxPort = 0] = await freePorts(1);
   const place = { mqttPort: gateway.mqtt.port, httpPort: gateway.http.port, transport, folder };
-  const plain = agentConfigFor(place, made, boxPort);
+  const plain = { ...agentConfigFor(place, made, boxPort), voice: VOICE };
   const config = tls === undefined ? plain : { ...plain, link: await linkOverTls(place, tls) };
   const at = new BoxClient(`http://127.0.0.1:${boxPort}`, made);
   let part: Part | undefined;

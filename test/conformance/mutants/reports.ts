@@ -1,7 +1,7 @@
 import type { InboundMessage } from '../../../src/agent/contract.ts';
 import type { Mutant, Wire } from '../box-fixture.ts';
 
-/** Boxes that report otherwise. */
+/** Boxes that report or speak otherwise. */
 export const REPORT_MUTANTS: Record<string, Mutant> = {
   'announces a payment that is told again': {
     breaks: ['AGT-5'],
@@ -15,6 +15,14 @@ export const REPORT_MUTANTS: Record<string, Mutant> = {
   'forgets its reports when the link breaks': {
     breaks: ['MSG-6'],
     wire: forgetful(),
+  },
+  'says another amount aloud than was paid': {
+    breaks: ['AGT-5'],
+    voice: (voice) => ({ ...voice, words: voice.words?.replace('mươi', 'trăm') ?? null }),
+  },
+  'says each payment aloud twice': {
+    breaks: ['AGT-5'],
+    voice: (voice) => ({ ...voice, said: 2 * voice.said }),
   },
 };
 

@@ -4,7 +4,11 @@ import type { Body } from '../gateway-transcript.ts';
 import type { BoxNeed } from '../subject.ts';
 import { paymentShown } from './announcements.ts';
 
-const AMOUNTS = [50_000, 1_234_567];
+/** Amounts, and their words without what north and south say differently. */
+const AMOUNTS = new Map([
+  [50_000, 'năm mươi nghìn đồng'],
+  [1_234_567, 'một triệu hai trăm ba mươi tư nghìn năm trăm sáu mươi bảy đồng'],
+]);
 /** Each screen may stay for its time, after earlier payments that wait. */
 const IDLE_MS = 2 * ANNOUNCEMENT_MAX_MS;
 
@@ -39,15 +43,22 @@ const REPETITIONS: readonly [
 /** Amounts on the screen, announcements, and the way back to idle (PROTOCOL.md, clauses AGT-2, AGT-5 and AGT-6). */
 export const SCREEN_CHECKS: readonly BoxCheck[] = [
   boxCheck('AGT-2', 'the screen names the amount of an order beside its QR', ['pages'], async (t) => {
-    for (const amount of AMOUNTS) {
+    for (const amount of AMOUNTS.keys()) {
       await t.pushShown(t.order({ amount }));
       await t.expectAmount(amount);
     }
   }),
   boxCheck('AGT-5', 'the screen names the amount of a payment', ['pages'], async (t) => {
-    for (const amount of AMOUNTS) {
+    for (const amount of AMOUNTS.keys()) {
       await paymentShown(t, { amount });
       await t.expectAmount(amount);
+    }
+  }),
+  boxCheck('AGT-5', 'the words said aloud name the amount of a payment, once', ['pages'], async (t) => {
+    for (const [amount, words] of AMOUNTS) {
+      const { said } = await t.saidAloud();
+      await paymentShown(t, { amount });
+      await t.expectWords(words, said);
     }
   }),
   boxCheck('AGT-5', 'each payment is announced exactly once', ['pages'], async (t) => {
