@@ -73,9 +73,7 @@ export const mqttTransport: Transport<MqttOptions> = {
   async open(options, io, signal) {
     signal.throwIfAborted();
     // Loaded lazily: a box over HTTP does not need it.
-    const [{ connect }, { writeToStream }] = await Promise.all([import('mqtt'), import('mqtt-packet')]);
-    // Its cache of all 16-bit numbers, meant for brokers, takes 10 MB.
-    Object.assign(writeToStream, { cacheNumbers: false });
+    const { connect } = await import('mqtt');
     const connection = new MqttConnection(connect(options.url, clientOptions(options, io)), options, io);
     try {
       await withAbortAfter(io.clock, options.connectTimeoutMs, signal, (until) => connection.begin(until));
@@ -115,6 +113,8 @@ function loginOptions(options: MqttOptions, { terminalCode, secret }: TransportI
     password: loginOf(secret),
     connectTimeout: options.connectTimeoutMs,
     reconnectPeriod: 0,
+    // A cache of all 16-bit numbers takes 10 MB and 60 ms of processor time.
+    writeCache: false,
     ...(tls && { ...tls, wsOptions: tls }),
   };
 }
