@@ -11,7 +11,7 @@ import type { World } from './world.ts';
 const AMOUNT_FIRST = 1_000;
 /** How long a world may take to make everything good; slow machines and retransmissions are in it. */
 const SETTLE_TIMEOUT_MS = 60_000;
-const LOOK_EVERY_MS = 40;
+const LOOK_EVERY_MS = 100;
 
 /** What one run did and found good. */
 export interface RunReport {

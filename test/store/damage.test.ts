@@ -21,7 +21,7 @@ import { BOX, order, pay, push } from './rows.ts';
 const STORE = 'gateway.sqlite';
 const WAL = `${STORE}-wal`;
 const MARK = 'gateway.mark';
-const FLIPS = 150;
+const FLIPS = 60;
 const LONG_MS = 120_000;
 
 /** By transaction id, what a payment says. */

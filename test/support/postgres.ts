@@ -1,6 +1,7 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, type ExecFileSyncOptions, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chown, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { chown, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import pg from 'pg';
@@ -28,28 +29,35 @@ export interface PostgresServer {
 
 /** Tests never cut the power, so data need not reach the disk: killing the server loses nothing. */
 const NO_SYNC = ['-c', 'fsync=off', '-c', 'full_page_writes=off'];
+/** A killed server leaves its shared memory; it is deleted with the data. */
+const SHARED_MEMORY = ['-c', 'dynamic_shared_memory_type=mmap'];
 
 /** Starts a server, as user postgres when run by root, because PostgreSQL refuses to run as root. */
 export async function startPostgres(): Promise<PostgresServer> {
   const bin = dirname(findProgram(PROGRAMS.postgres) ?? '');
   const as = process.getuid?.() === 0 ? userOf('postgres') : undefined;
   const folder = await mkdtemp(join(tmpdir(), 'paybox-postgres-'));
-  const [data, passwordFile] = [join(folder, 'data'), join(folder, 'password')];
-  await writeFile(passwordFile, `${PASSWORD}\n`);
+  const data = join(folder, 'data');
   if (as !== undefined) await chown(folder, as.uid, as.gid);
-  const setUp = ['-D', data, '-U', USER, '-A', 'scram-sha-256', '-E', 'UTF8', '--locale=C.UTF-8', '--no-sync'];
-  execFileSync(join(bin, 'initdb'), [...setUp, `--pwfile=${passwordFile}`], {
-    ...as,
-    cwd: folder,
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
+  await makeData(bin, folder, data, as);
   const port = await freePort();
   const urlOf = (name: string) => `postgres://${USER}:${PASSWORD}@127.0.0.1:${port}/${name}`;
   let server: ChildProcess | undefined;
   let databases = 0;
 
   const start = async () => {
-    const args = ['-D', data, '-p', String(port), '-k', folder, '-c', 'listen_addresses=127.0.0.1', ...NO_SYNC];
+    const args = [
+      '-D',
+      data,
+      '-p',
+      String(port),
+      '-k',
+      folder,
+      '-c',
+      'listen_addresses=127.0.0.1',
+      ...NO_SYNC,
+      ...SHARED_MEMORY,
+    ];
     const child = spawn(join(bin, 'postgres'), args, { ...as, cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] });
     server = child;
     let output = '';
@@ -92,6 +100,29 @@ export async function startPostgres(): Promise<PostgresServer> {
     stop,
     remove,
   };
+}
+
+/** Makes the data folder of a new server: a copy of the one that the first of a test run made, because that takes a second. */
+async function makeData(
+  bin: string,
+  cwd: string,
+  data: string,
+  as: ReturnType<typeof userOf> | undefined,
+): Promise<void> {
+  const first = join(tmpdir(), 'paybox-postgres-data');
+  const quietly = { ...as, cwd, stdio: ['ignore', 'ignore', 'pipe'] } satisfies ExecFileSyncOptions;
+  if (existsSync(first)) {
+    execFileSync('cp', ['-a', first, data], quietly);
+    return;
+  }
+  const passwordFile = join(cwd, 'password');
+  await writeFile(passwordFile, `${PASSWORD}\n`);
+  const setUp = ['-D', data, '-U', USER, '-A', 'scram-sha-256', '-E', 'UTF8', '--locale=C.UTF-8', '--no-sync'];
+  execFileSync(join(bin, 'initdb'), [...setUp, '--wal-segsize=1', `--pwfile=${passwordFile}`], quietly);
+  const copy = join(cwd, 'copy');
+  execFileSync('cp', ['-a', data, copy], quietly);
+  // Another worker may have been faster.
+  await rename(copy, first).catch(() => rm(copy, { recursive: true }));
 }
 
 function userOf(name: string): { uid: number; gid: number } {
