@@ -3,9 +3,10 @@ import { z } from 'zod';
 import { checkConfig, readConfigFile } from '../lib/config-file.ts';
 import { isExposed, isLoopbackHost } from '../lib/tls.ts';
 import { findBank } from '../protocol/banks.ts';
-import { bankAccount, boxCode, freeText, LIMITS } from '../protocol/fields.ts';
+import { bankAccount, freeText, LIMITS } from '../protocol/fields.ts';
 import { isSampleSecret, SECRET_EXPECTED, strongSecret } from '../protocol/secret.ts';
 import { webhookKey } from '../protocol/webhook.ts';
+import { box, type Complain, checkDialects, password, username, vietqrBoxes } from './boxes-config.ts';
 import { addressProblem, isOwnHost, portOf } from './callback-destination.ts';
 import { callbackLateRetries, callbackRetryWaitsMs } from './retry-schedule.ts';
 
@@ -14,8 +15,6 @@ export const GATEWAY_FILE_CHARS_MAX = 1_048_576;
 
 const port = z.int().min(0).max(65_535);
 const host = z.string().min(1).max(255);
-const username = z.string().regex(/^[^:\s]{1,64}$/, '1 to 64 characters without spaces and colons');
-const password = z.string().min(1).max(200);
 const httpUrl = z
   .url({ protocol: /^https?$/, error: 'an http:// or https:// address', abort: true })
   .max(LIMITS.urlMax)
@@ -81,13 +80,6 @@ const account = z.strictObject({
     .string()
     .refine((code) => findBank(code) !== undefined, 'expected the short name of a bank, as MB, or a BIN, as 970422'),
   userBankName: freeText(LIMITS.userBankNameMax).min(1),
-});
-
-const box = z.strictObject({
-  terminalCode: boxCode,
-  serialNumber: boxCode,
-  secret: strongSecret.optional().describe('without one the box enrols (PROTOCOL.md, clause ENR-1)'),
-  account: bankAccount.optional().describe('the linked account, which gets the money; without one the box is unlinked'),
 });
 
 const file = z.string().min(1).max(1000);
@@ -173,6 +165,7 @@ export const gatewayConfigSchema = z
     partners: z.array(partner).default([]),
     accounts: z.array(account).default([]),
     boxes: z.array(box).default([]),
+    vietqrBoxes: vietqrBoxes.optional().describe('required if a box has dialect vietqr'),
   })
   .superRefine(crossCheck);
 
@@ -192,9 +185,8 @@ interface Named {
   partners: z.output<typeof partner>[];
   accounts: z.output<typeof account>[];
   boxes: z.output<typeof box>[];
+  vietqrBoxes?: z.output<typeof vietqrBoxes> | undefined;
 }
-
-type Complain = (path: (string | number)[], message: string) => void;
 
 /** Checks across fields. */
 function crossCheck(config: Named, context: z.RefinementCtx): void {
@@ -205,17 +197,19 @@ function crossCheck(config: Named, context: z.RefinementCtx): void {
   checkExposure(config, complain);
   checkCallbackUrls(config, complain);
   checkNames(config, complain);
+  checkDialects(config, complain);
 }
 
 /** If other machines can reach the gateway: no enrolment without a code, and no published secret. */
-function checkExposure({ http, mqtt, enrolment, adminToken, boxes }: Named, complain: Complain): void {
+function checkExposure({ http, mqtt, enrolment, adminToken, boxes, vietqrBoxes }: Named, complain: Complain): void {
   if ([http.host, mqtt?.embedded?.host].every((host) => host === undefined || isLoopbackHost(host))) return;
   if (enrolment === 'open') {
     const what = 'expected code where other machines reach the gateway: with open it accepts every box that asks';
     complain(['enrolment'], what);
   }
   const secrets = boxes.map(({ secret }, i) => ({ path: ['boxes', i, 'secret'], secret }));
-  for (const { path, secret } of [{ path: ['adminToken'], secret: adminToken }, ...secrets]) {
+  const shared = { path: ['vietqrBoxes', 'login', 'password'], secret: vietqrBoxes?.login.password };
+  for (const { path, secret } of [{ path: ['adminToken'], secret: adminToken }, shared, ...secrets]) {
     if (isSampleSecret(secret)) complain(path, `is a sample, which everybody knows; ${SECRET_EXPECTED}`);
   }
 }

@@ -18,7 +18,10 @@ export interface EnrolledSecrets {
 export interface Directory {
   partner(username: string): PartnerConfig | undefined;
   account(bankAccount: string): Account | undefined;
-  /** A box with its secret from the configuration or from enrolment. Without a secret it cannot log in. */
+  /**
+   * A box with its secret from the configuration or from enrolment. Without a secret it cannot log in, as no box of the
+   * dialect vietqr can.
+   */
   box(terminalCode: string): BoxConfig | undefined;
   /** Whether the secret of this box comes from enrolment. */
   enrols(terminalCode: string): boolean;
@@ -45,9 +48,13 @@ export function createDirectory(config: GatewayConfig, enrolled: EnrolledSecrets
     account: (bankAccount) => accounts.get(bankAccount),
     box: (terminalCode) => {
       const box = byTerminal.get(terminalCode);
-      return box && { ...box, secret: box.secret ?? enrolled.get(terminalCode, box.serialNumber) };
+      if (box === undefined || box.dialect === 'vietqr') return box;
+      return { ...box, secret: box.secret ?? enrolled.get(terminalCode, box.serialNumber) };
     },
-    enrols: (terminalCode) => byTerminal.has(terminalCode) && byTerminal.get(terminalCode)?.secret === undefined,
+    enrols: (terminalCode) => {
+      const box = byTerminal.get(terminalCode);
+      return box?.dialect === 'paybox' && box.secret === undefined;
+    },
     boxNamed: (terminalCode, serialNumber) => {
       const box = terminalCode === '' ? bySerial.get(serialNumber) : byTerminal.get(terminalCode);
       return serialNumber === '' || box?.serialNumber === serialNumber ? box : undefined;

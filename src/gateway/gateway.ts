@@ -11,6 +11,7 @@ import { openKnownLogins } from './access/known-logins.ts';
 import { Logins } from './access/logins.ts';
 import { createTokens } from './access/tokens.ts';
 import { signedConnections } from './boxes/connection.ts';
+import type { Dialect, DialectDeps } from './boxes/dialect/dialect.ts';
 import { Hub } from './boxes/hub.ts';
 import { MessageSigner } from './boxes/message-signer.ts';
 import type { Mqtt, MqttDeps } from './boxes/mqtt.ts';
@@ -133,7 +134,9 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   const logins = new Logins(clock, known);
   const connect = edges.connect(signedConnections({ signer, log }));
   const boxes = { ...shared, hub: edges.boxHub(hub), connect, signer, logins };
-  const mqtt = await openMqtt(config, boxes, edges, opened);
+  const dialect = await dialectOf(config, boxes, edges, opened);
+  const mqtt = await openMqtt(config, { ...boxes, listeners: dialect?.listeners }, edges, opened);
+  if (mqtt !== undefined) await dialect?.open(mqtt.address);
   const pay = edges.receivePayment({ ...shared, hub, dispatcher });
   const service = new Service({ ...shared, hub: edges.pushHub(hub), pay, metrics });
   targets.payPush = async (pushId) => {
@@ -238,6 +241,22 @@ async function openMqtt(
   const started = await startMqtt(mqtt, { ...deps, boxConnected, startBroker });
   opened.add('broker', started.close);
   return started;
+}
+
+/** Boxes of the public dialect; their code is loaded only where there are some. */
+async function dialectOf(
+  config: GatewayConfig,
+  deps: Omit<DialectDeps, 'boxConnected' | 'withFaults' | 'receive'>,
+  edges: Edges,
+  opened: OpenParts,
+): Promise<Dialect | undefined> {
+  const settings = config.vietqrBoxes;
+  if (settings === undefined || config.mqtt === null) return undefined;
+  const { Dialect } = await import('./boxes/dialect/dialect.ts');
+  const { boxConnected, connect: withFaults } = edges;
+  const dialect = new Dialect(settings, { ...deps, boxConnected, withFaults, receive: () => undefined });
+  opened.add('boxes of the dialect', () => dialect.close());
+  return dialect;
 }
 
 function openApp(config: GatewayConfig, { clock, log }: GatewayDeps): FastifyInstance {

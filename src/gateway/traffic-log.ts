@@ -1,6 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
 import type { Random } from '../lib/random.ts';
-import type { DownMessage, UpMessage } from '../protocol/messages.ts';
 import type { WireEntry, WireEntryOf, WirePage } from '../protocol/wire.ts';
 
 /** Entries and characters that are kept; the oldest entries are dropped. */
@@ -69,7 +68,8 @@ export class TrafficLog {
     }));
   }
 
-  message(box: string, to: 'box' | 'gateway', body: DownMessage | UpMessage): void {
+  /** A message of the protocol, or of a dialect with its own `type`. */
+  message(box: string, to: 'box' | 'gateway', body: Fields<'message'>['body']): void {
     this.#add(charsOf(body), () => ({ kind: 'message', box, to, body }));
   }
 

@@ -28,6 +28,8 @@ export const CODES = {
   '010': 'bankAccount is missing or not 1 to 19 letters or digits',
   BOX_OFFLINE: 'the box is not connected',
   BOX_TIMEOUT: 'the box did not confirm in time; the push is withdrawn',
+  BOX_CONFIRMS_NOTHING:
+    'the box speaks the public dialect vietqr, which has no confirmation, and its configuration asks for one',
   QR_INVALID: 'the QR string is not a valid VietQR payload',
   QR_MISMATCH:
     'the account, bank or amount inside the QR differs from the request or from the account linked to the box',

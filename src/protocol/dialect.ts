@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { type Decoded, decodeWith } from './codec.ts';
 import { amountVnd, boxCode, LIMITS } from './fields.ts';
+import type { TopicRights } from './topics.ts';
 
 /**
  * The public MQTT dialect of payment boxes, `vietqr` (PROTOCOL.md, clause VQD), for both sides. Salts and logins are
@@ -184,7 +185,7 @@ export function parseHostTopic(topic: string): HostTopic | undefined {
 
 /** Whether a text can be one level of a topic. */
 export function isOneLevel(text: string): boolean {
-  return /^[^/+#\0]{1,64}$/.test(text);
+  return /^[^/+#\0]{1,256}$/.test(text);
 }
 
 /** Topic on which hosts hear of the payments of a terminal. */
@@ -204,3 +205,33 @@ export const paidToHost = z.object({
   status: z.literal(1),
 });
 export type PaidToHost = z.output<typeof paidToHost>;
+
+/** Calls that are not answered here; a host whose broker refuses them would lose its connection (clause VQD-7). */
+const UNANSWERED_TOPICS = ['vietqr/cash', 'vietqr/refund-request'];
+const oneOf = (topics: readonly string[]) => topics.map((it) => `${it}/+`);
+const asks = HOST_TOPICS.map(({ ask, named }) => (named ? `${ask}/+` : ask));
+
+/** Topic rights of the login that boxes and hosts share (clause VQD-1). */
+export const DIALECT_RIGHTS: TopicRights = {
+  read: [
+    ...oneOf([`${ENROL_TOPIC}/response`, 'vietqr/boxId', 'vietqr/bdsd']),
+    ...HOST_TOPICS.flatMap(({ answers, named }) => (named ? oneOf(answers) : answers)),
+  ],
+  write: [ENROL_TOPIC, ...asks, ...oneOf(UNANSWERED_TOPICS)],
+};
+
+/** Topic rights of a gateway with such boxes: the other end. */
+export const DIALECT_GATEWAY_RIGHTS: TopicRights = { read: [ENROL_TOPIC, ...asks], write: DIALECT_RIGHTS.read };
+
+/** Whether a topic without wildcards is among those of the rights, where `+` stands for one level. */
+export function isAmong(rights: readonly string[], topic: string): boolean {
+  const levels = topic.split('/');
+  return rights.some((it) => {
+    const wanted = it.split('/');
+    return wanted.length === levels.length && wanted.every((name, at) => fits(name, levels[at] ?? ''));
+  });
+}
+
+function fits(wanted: string, level: string): boolean {
+  return wanted === '+' ? isOneLevel(level) : wanted === level;
+}

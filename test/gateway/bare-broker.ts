@@ -15,6 +15,7 @@ export async function bareBroker(connectionsMax?: number) {
   const broker = await startBroker(
     { host: '127.0.0.1', port: 0 },
     {
+      config,
       directory: createDirectory(config),
       random: systemRandom,
       log,

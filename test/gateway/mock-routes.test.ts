@@ -35,6 +35,8 @@ describe('the lists of a gateway', () => {
     const [first] = await gateway.mock('/boxes');
     expect(first).toEqual({
       terminalCode: BOX1.terminalCode,
+      dialect: 'paybox',
+      confirms: true,
       serialNumber: BOX1.serialNumber,
       account: ACCOUNT,
       hasSecret: true,

@@ -6,10 +6,12 @@ import {
   boxCodeIn,
   boxIdOf,
   boxIdTopic,
+  DIALECT_RIGHTS,
   decodeEnrolAnswer,
   decodeEnrolRequest,
   decodeNotice,
   enrolAnswerTopics,
+  isAmong,
   macAddress,
   macCheckSum,
   macDigits,
@@ -171,4 +173,12 @@ it('VQD-4 counts the bytes of the packet that a box receives', () => {
   // Type and length byte, length of the topic, topic, packet id, payload.
   expect(packetBytes('a', 'ố')).toBe(2 + 2 + 1 + 2 + 3);
   expect(packetBytes('a', 'x'.repeat(200))).toBe(3 + 2 + 1 + 2 + 200);
+});
+
+it('VQD-1 a right for one level covers one topic name, no wildcard and no further level', () => {
+  const { read } = DIALECT_RIGHTS;
+  expect(isAmong(read, 'vietqr/boxId/abc')).toBe(true);
+  for (const topic of ['vietqr/boxId/+', 'vietqr/boxId/#', 'vietqr/boxId/', 'vietqr/boxId/a/b', 'vietqr/boxId']) {
+    expect([topic, isAmong(read, topic)]).toEqual([topic, false]);
+  }
 });

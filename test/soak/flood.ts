@@ -118,11 +118,13 @@ interface Fixture {
 
 async function openFixture(): Promise<Fixture> {
   const folder = await mkdtemp(join(tmpdir(), 'paybox-flood-'));
-  const config = { dataDir: folder, accounts: [HOLDER], boxes: [{ ...BOX, account: HOLDER.bankAccount }] };
+  const boxes = [{ ...BOX, account: HOLDER.bankAccount }];
+  const config = parseGatewayConfig({ dataDir: folder, accounts: [HOLDER], boxes }, 'flood');
   const broker = await startBroker(
     { host: '127.0.0.1', port: 0 },
     {
-      directory: createDirectory(parseGatewayConfig(config, 'flood')),
+      config,
+      directory: createDirectory(config),
       random: systemRandom,
       log: createLogger(process.stderr, systemClock, 'text'),
       logins: new Logins(systemClock),

@@ -1,36 +1,22 @@
-import { connect as connectTo, type LookupFunction, Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
-import { connect, type IClientOptions, type IPublishPacket, MqttClient } from 'mqtt';
+import type { IClientOptions, IPublishPacket, MqttClient } from 'mqtt';
 import { withDeadline } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { HostResolver } from '../../lib/resolver.ts';
-import { TLS_FLOOR } from '../../lib/tls.ts';
 import { decodePresence, encode } from '../../protocol/codec.ts';
 import { type DownMessage, MESSAGE_VERSION } from '../../protocol/messages.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC, GATEWAY_RIGHTS, parseBoxTopic } from '../../protocol/topics.ts';
 import type { Context } from '../context.ts';
+import { type BrokerAddress, connectToBroker } from './broker-client.ts';
 import type { BoxConnection, BoxSocket, Connect } from './connection.ts';
 import type { Hub } from './hub.ts';
 import type { MessageSigner } from './message-signer.ts';
+import type { ChannelConnection } from './mqtt-channel.ts';
 
-const CONNECT_TIMEOUT_MS = 10_000;
 const GOODBYE_TIMEOUT_MS = 1000;
-/** The client gives up a broker that is silent for 1.5 times this. */
-const KEEPALIVE_SECONDS = 15;
-const MQTT_PORT = 1883;
 /** Beyond this no message is sent: a push is withdrawn at its deadline, durable messages are sent again later. */
 const UNACKNOWLEDGED_MAX = 10_000;
 /** A broker that acknowledges nothing for this time is given up, even if it answers pings. */
 const ACKNOWLEDGE_TIMEOUT_MS = 15_000;
-
-/** Address of the broker: a URL, or a connection inside this process. */
-export interface BrokerAddress {
-  where: string | (() => Duplex);
-  username?: string | undefined;
-  password?: string | undefined;
-  /** For a broker over TLS, PEM: the CA of its certificate, and the gateway's own certificate. */
-  tls?: { ca?: Buffer; cert?: Buffer; key?: Buffer } | undefined;
-}
 
 export interface BrokerConnectionDeps extends Pick<Context, 'clock' | 'random' | 'log'> {
   hub: Pick<Hub, 'receive' | 'disconnected'>;
@@ -43,7 +29,7 @@ type Refusal = { code: string; reason: string };
 const refuse = (code: string, reason: string): Refusal => ({ code, reason });
 
 /** One connection of the gateway to the broker. After its end a new one is opened. */
-export class BrokerConnection {
+export class BrokerConnection implements ChannelConnection {
   /** Settles once the connection has ended. */
   readonly closed: Promise<void>;
   readonly #client: MqttClient;
@@ -69,17 +55,15 @@ export class BrokerConnection {
   ): Promise<BrokerConnection> {
     // New for every connection: boxes say hello again to a run that they do not know.
     const runId = deps.random.uuid();
-    const client = clientOf(address, names.lookup(), runId);
+    const will: IClientOptions['will'] = {
+      topic: GATEWAY_PRESENCE_TOPIC,
+      payload: Buffer.from(presenceOf(runId, false)),
+      qos: 1,
+      retain: true,
+    };
+    const client = await connectToBroker(address, names, { clientId: `gateway-${runId.slice(0, 8)}`, will }, deps.log);
     const connection = new BrokerConnection(client, runId, deps);
     try {
-      await new Promise<void>((resolve, reject) => {
-        client.once('connect', () => resolve());
-        client.once('error', reject);
-        client.once('close', () => reject(new Error('the broker closed the connection')));
-      });
-      client.on('error', (error) => deps.log.warn('broker-error', { reason: reasonOf(error) }));
-      // Otherwise a message after an acknowledgement waits 40 ms for the broker's delayed ACK.
-      if (client.stream instanceof Socket) client.stream.setNoDelay(true);
       client.on('message', (topic, payload, packet) => {
         if (topic === GATEWAY_PRESENCE_TOPIC) connection.#keepPresent(payload, packet);
         else connection.#receive(topic, payload, packet);
@@ -87,7 +71,6 @@ export class BrokerConnection {
       await client.subscribeAsync([...GATEWAY_RIGHTS.read], { qos: 1 });
       await connection.#announce(true);
     } catch (error) {
-      client.on('error', () => undefined);
       client.end(true);
       throw error;
     }
@@ -212,35 +195,6 @@ export class BrokerConnection {
       this.#deps.log.warn('message-unsent', { box: terminalCode, type, reason: reasonOf(error) });
     });
   }
-}
-
-function clientOf({ where, username, password, tls }: BrokerAddress, lookup: LookupFunction, runId: string) {
-  const options: IClientOptions = {
-    protocolVersion: 4,
-    clean: true,
-    clientId: `gateway-${runId.slice(0, 8)}`,
-    ...(username === undefined ? {} : { username }),
-    ...(password === undefined ? {} : { password }),
-    ...TLS_FLOOR,
-    ...tls,
-    wsOptions: { ...TLS_FLOOR, ...tls },
-    reconnectPeriod: 0,
-    resubscribe: false,
-    // A cache of all 16-bit numbers takes 10 MB and 60 ms of processor time.
-    writeCache: false,
-    connectTimeout: CONNECT_TIMEOUT_MS,
-    keepalive: KEEPALIVE_SECONDS,
-    will: { topic: GATEWAY_PRESENCE_TOPIC, payload: Buffer.from(presenceOf(runId, false)), qos: 1, retain: true },
-  };
-  if (typeof where !== 'string') return new MqttClient(where, options);
-  const url = new URL(where);
-  // For every protocol except `mqtt:` the library passes `lookup` on.
-  if (url.protocol !== 'mqtt:') {
-    const found: IClientOptions & { lookup: LookupFunction } = { ...options, lookup };
-    return connect(where, { ...found, wsOptions: { ...options.wsOptions, lookup } });
-  }
-  const to = { host: url.hostname.replace(/^\[|\]$/g, ''), port: Number(url.port || MQTT_PORT), lookup };
-  return new MqttClient(() => connectTo(to), options);
 }
 
 function presenceOf(runId: string, online: boolean): string {

@@ -1,11 +1,15 @@
 import { TLSSocket } from 'node:tls';
 import type { AedesOptions, AuthenticateError, Client } from 'aedes';
 import { equalSecrets } from '../../protocol/checksum.ts';
+import { DIALECT_RIGHTS, isAmong } from '../../protocol/dialect.ts';
 import { boxMayPublish, boxMaySubscribe, boxTopic } from '../../protocol/topics.ts';
 import { boxPasswordOf, type Logins } from '../access/logins.ts';
+import type { GatewayConfig } from '../config.ts';
 import type { Context } from '../context.ts';
 import { LimitedSocket } from './packet-limit.ts';
 
+/** Subscriptions of one connection; a box has two, a host a few. */
+const SUBSCRIPTIONS_MAX = 64;
 /** A QoS 2 message is stored until its handshake ends, which may never happen. */
 const QOS_MAX = 1;
 /** CONNACK codes of MQTT: come again later, wrong credentials, missing rights. */
@@ -20,12 +24,16 @@ export interface BrokerLogin {
 }
 
 export interface RightsDeps extends Pick<Context, 'directory' | 'random' | 'log'> {
+  config: Pick<GatewayConfig, 'vietqrBoxes'>;
   /** Shared with HTTP, so that one limit covers all wrong logins. */
   logins: Logins;
 }
 
-/** The rights of each login at the broker (PROTOCOL.md, clauses TOP-2, TOP-3 and TOK-6). */
-export function rights({ directory, logins, random, log }: RightsDeps, login: BrokerLogin): AedesOptions {
+/** The rights of each login at the broker (PROTOCOL.md, clauses TOP-2, TOP-3, VQD-1 and TOK-6). */
+export function rights({ config, directory, logins, random, log }: RightsDeps, login: BrokerLogin): AedesOptions {
+  const shared = config.vietqrBoxes?.login;
+  const { mayPublish, maySubscribe } = topicRights(shared?.username);
+  const subscribed = new WeakMap<Client, number>();
   const refuse = (event: string, box: string | undefined, fields: Record<string, string>) =>
     log.warn(event, { box, ...fields });
   return {
@@ -39,7 +47,7 @@ export function rights({ directory, logins, random, log }: RightsDeps, login: Br
       done(new Error('the last will is not allowed'), false);
     },
     authenticate: (client, username, password, done) => {
-      const reason = loginProblem({ directory, logins }, login, client, username, password?.toString('utf8'));
+      const reason = loginProblem({ directory, logins, shared }, login, client, username, password?.toString('utf8'));
       if (reason === undefined) {
         // Broker-chosen ids: a client that copies another's id would end its connection.
         Object.assign(client, { id: `${username}/${random.uuid()}` });
@@ -52,6 +60,8 @@ export function rights({ directory, logins, random, log }: RightsDeps, login: Br
     authorizePublish: (client, packet, done) => {
       const box = client === null ? undefined : boxOf(client);
       if (box === login.username || (box !== undefined && mayPublish(box, packet))) {
+        // Hosts set the flag where they mean the QoS: a kept request would be answered again and again.
+        if (box === shared?.username) packet.retain = false;
         done(null);
         return;
       }
@@ -61,7 +71,9 @@ export function rights({ directory, logins, random, log }: RightsDeps, login: Br
     },
     authorizeSubscribe: (client, subscription, done) => {
       const box = boxOf(client);
-      if (box === login.username || boxMaySubscribe(box, subscription.topic)) {
+      const count = (subscribed.get(client) ?? 0) + 1;
+      if (box === login.username || (maySubscribe(box, subscription.topic) && count <= SUBSCRIPTIONS_MAX)) {
+        subscribed.set(client, count);
         done(null, subscription);
         return;
       }
@@ -71,22 +83,30 @@ export function rights({ directory, logins, random, log }: RightsDeps, login: Br
     // Checked again when a message is forwarded: a push or payment must never reach a foreign box.
     authorizeForward: (client, packet) => {
       const box = boxOf(client);
-      return box === login.username || boxMaySubscribe(box, packet.topic) ? packet : null;
+      return box === login.username || maySubscribe(box, packet.topic) ? packet : null;
     },
   };
 }
 
 /**
- * Whether a box may publish this, as a message or last will (clause TOP-3). A retained message on `up` would be sent to
- * every later gateway.
+ * Which login may publish a message or last will, and subscribe (clauses TOP-3 and VQD-1). A retained message on `up`
+ * would be sent to every later gateway.
  */
-function mayPublish(box: string, packet: { topic: string; qos?: number | undefined; retain?: boolean }): boolean {
-  const { topic, qos = 0, retain } = packet;
-  return qos <= QOS_MAX && boxMayPublish(box, topic) && (retain !== true || topic === boxTopic(box, 'presence'));
+function topicRights(shared: string | undefined) {
+  return {
+    mayPublish: (username: string, packet: { topic: string; qos?: number | undefined; retain?: boolean }) => {
+      const { topic, qos = 0, retain } = packet;
+      if (qos > QOS_MAX) return false;
+      if (username === shared) return isAmong(DIALECT_RIGHTS.write, topic);
+      return boxMayPublish(username, topic) && (retain !== true || topic === boxTopic(username, 'presence'));
+    },
+    maySubscribe: (username: string, topic: string) =>
+      username === shared ? isAmong(DIALECT_RIGHTS.read, topic) : boxMaySubscribe(username, topic),
+  };
 }
 
 function loginProblem(
-  { directory, logins }: Pick<RightsDeps, 'directory' | 'logins'>,
+  { directory, logins, shared }: Pick<RightsDeps, 'directory' | 'logins'> & { shared: BrokerLogin | undefined },
   login: BrokerLogin,
   client: Client,
   username = '',
@@ -97,7 +117,7 @@ function loginProblem(
   if (username === login.username && !(client.conn instanceof LimitedSocket)) {
     return equalSecrets(password ?? '', login.password) ? undefined : wrong;
   }
-  const expected = boxPasswordOf(directory.box(username)?.secret);
+  const expected = username === shared?.username ? shared.password : boxPasswordOf(directory.box(username)?.secret);
   const verdict = logins.check({ kind: 'box', username, secret: password, expected }, addressOf(client));
   if (!verdict.ok && verdict.retryAfterSeconds > 0) return { text: 'too many wrong logins', code: UNAVAILABLE };
   if (!verdict.ok) return wrong;

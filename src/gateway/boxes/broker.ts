@@ -12,6 +12,7 @@ import { decodePresence } from '../../protocol/codec.ts';
 import { listenOn, readServerTls, type ServerTlsFiles, urlHost } from '../listen.ts';
 import { addressOf, type BrokerLogin, boxOf, type RightsDeps, rights } from './broker-rights.ts';
 import { connectionToEvict } from './connection.ts';
+import type { Listeners } from './dialect/listeners.ts';
 import { LimitedSocket } from './packet-limit.ts';
 
 /** With the HTTP connections still below 20,000, the limit of open files on many machines. */
@@ -50,6 +51,8 @@ export interface BrokerDeps extends RightsDeps {
   /** Highest number of connections; CONNECTIONS_MAX if left out. */
   connectionsMax?: number | undefined;
   onBoxConnected?: (terminalCode: string, socket: Socket) => void;
+  /** Learns who listens on the topics of boxes without a login of their own. */
+  listeners?: Listeners | undefined;
   /** The last connection of this box has ended. Without a last will the hub learns it only from here. */
   onBoxGone: (terminalCode: string) => void;
 }
@@ -70,6 +73,7 @@ export async function startBroker(at: BrokerListener, deps: BrokerDeps): Promise
     concurrency: 0,
   });
   const clients = watch(aedes, deps, login);
+  deps.listeners?.watch(aedes);
   // Also counts connections whose handshake is not finished.
   const connections = new Connections(deps.connectionsMax ?? CONNECTIONS_MAX);
   server.on('connection', (socket) => connections.add(socket));
@@ -126,16 +130,18 @@ function sessionOf({ will }: Client & { will?: { payload: Buffer } | null }): st
 /** Tracks the connections of each box. */
 function watch(
   aedes: Aedes,
-  { log, sessionInUse, onBoxConnected, onBoxGone }: BrokerDeps,
+  { config, log, sessionInUse, onBoxConnected, onBoxGone }: BrokerDeps,
   login: BrokerLogin,
 ): ReadonlyMap<string, ReadonlySet<Client>> {
   const connections = new Map<string, Set<Client>>();
+  const isShared = (username: string) => username === config.vietqrBoxes?.login.username;
   aedes.on('client', (client) => {
     const box = boxOf(client);
     const own = connections.get(box) ?? new Set();
     connections.set(box, own.add(client));
     if (client.conn instanceof LimitedSocket) onBoxConnected?.(box, client.conn.socket);
-    if (own.size <= CONNECTIONS_PER_BOX_MAX) return;
+    // The shared login has one connection a box; all connections together have a limit.
+    if (own.size <= CONNECTIONS_PER_BOX_MAX || isShared(box)) return;
     const sessionId = sessionInUse(box);
     // The first connection that names the session in use belongs to the box: a stranger copies the name later.
     const inUse = [...own].find((it) => sessionId !== undefined && sessionOf(it) === sessionId);

@@ -2,45 +2,55 @@ import type { Clock } from '../../lib/clock.ts';
 import { MissingPeerError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import { HostResolver } from '../../lib/resolver.ts';
-import { type BrokerAddress, BrokerConnection, type BrokerConnectionDeps } from './broker-connection.ts';
+import type { BrokerAddress } from './broker-client.ts';
 
 /** Waits between attempts to reach a lost broker; the last one is repeated. */
 const REDIAL_WAITS_MS = [250, 500, 1000, 2000, 5000, 10_000];
 
-export type MqttChannelDeps = BrokerConnectionDeps & { clock: Clock; log: Logger };
+/** One connection to a broker; after its end a new one is opened. */
+export interface ChannelConnection {
+  /** Settles once the connection has ended. */
+  readonly closed: Promise<void>;
+  readonly isConnected: boolean;
+  /** Reports every box behind this connection as gone. */
+  disconnectBoxes(why: string): void;
+  close(): Promise<void>;
+}
 
-export interface MqttChannel {
-  /** Reports that the box has no connection to the broker any more. */
-  boxGone(terminalCode: string): void;
+export interface MqttChannel<C> {
+  /** The connection to the broker; undefined while there is none. */
+  current(): C | undefined;
   /** Whether there is a connection to the broker. */
   isConnected(): boolean;
   close(): Promise<void>;
 }
 
 /**
- * Connects boxes on an MQTT broker to the hub (PROTOCOL.md, clauses TOP and PRE). Reconnects to a lost broker. Throws
- * MissingPeerError when the first connection fails.
+ * Keeps a connection to an MQTT broker (PROTOCOL.md, clauses TOP and PRE): opens a new one when it is lost. Throws
+ * MissingPeerError when the first one fails.
  */
-export async function openMqttChannel(address: BrokerAddress, deps: MqttChannelDeps): Promise<MqttChannel> {
+export async function openMqttChannel<C extends ChannelConnection>(
+  { where }: BrokerAddress,
+  open: (names: HostResolver) => Promise<C>,
+  deps: { clock: Clock; log: Logger },
+): Promise<MqttChannel<C>> {
   const { clock, log } = deps;
   const stop = new AbortController();
   // Not the resolver for partners: their slow lookups must not delay the broker.
   const names = new HostResolver(deps);
-  let current: BrokerConnection | undefined = await BrokerConnection.open(address, names, deps).catch(
-    (error: unknown) => {
-      const where = typeof address.where === 'string' ? new URL(address.where).host : 'in this process';
-      throw new MissingPeerError(
-        `the MQTT broker ${where} cannot be reached: ${reasonOf(error)}`,
-        'start the broker, or check mqtt.url, mqtt.username and mqtt.password',
-        error,
-      );
-    },
-  );
+  let current: C | undefined = await open(names).catch((error: unknown) => {
+    const place = typeof where === 'string' ? new URL(where).host : 'in this process';
+    throw new MissingPeerError(
+      `the MQTT broker ${place} cannot be reached: ${reasonOf(error)}`,
+      'start the broker, or check mqtt.url, mqtt.username and mqtt.password',
+      error,
+    );
+  });
   const redial = async (attempt: number) => {
     await clock.sleep(REDIAL_WAITS_MS[Math.min(attempt, REDIAL_WAITS_MS.length) - 1] ?? 0, stop.signal);
     if (stop.signal.aborted) return undefined;
     try {
-      const connection = await BrokerConnection.open(address, names, deps);
+      const connection = await open(names);
       log.info('broker-back', { attempt });
       return connection;
     } catch (error) {
@@ -61,7 +71,7 @@ export async function openMqttChannel(address: BrokerAddress, deps: MqttChannelD
   };
   const stopped = stayConnected();
   return {
-    boxGone: (terminalCode) => current?.disconnectBox(terminalCode, 'its connection to the broker ended'),
+    current: () => current,
     isConnected: () => current?.isConnected === true,
     close: async () => {
       stop.abort();

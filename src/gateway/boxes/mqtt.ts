@@ -1,22 +1,27 @@
 import type { Socket } from 'node:net';
 import { readPemFiles } from '../../lib/tls.ts';
 import type { GatewayConfig } from '../config.ts';
-import type { BrokerListener, EmbeddedBroker } from './broker.ts';
+import type { BrokerDeps, BrokerListener, EmbeddedBroker } from './broker.ts';
+import type { BrokerAddress } from './broker-client.ts';
+import { BrokerConnection, type BrokerConnectionDeps } from './broker-connection.ts';
 import type { BrokerLogin, RightsDeps } from './broker-rights.ts';
 import type { Hub } from './hub.ts';
-import { type MqttChannel, type MqttChannelDeps, openMqttChannel } from './mqtt-channel.ts';
+import { type MqttChannel, openMqttChannel } from './mqtt-channel.ts';
 
 /** The MQTT side of the gateway. */
 export interface Mqtt {
   /** Address of the broker for boxes. */
   url: string;
+  /** Address of the broker for the gateway, with its login. */
+  address: BrokerAddress;
   isConnected: () => boolean;
   /** Ends the connections of a box whose login is no longer valid. Does nothing at an external broker. */
   drop: (terminalCode: string) => void;
   close: () => Promise<void>;
 }
 
-export type MqttDeps = Omit<MqttChannelDeps, 'hub'> &
+export type MqttDeps = Omit<BrokerConnectionDeps, 'hub'> &
+  Pick<BrokerDeps, 'listeners'> &
   RightsDeps & {
     hub: Pick<Hub, 'session' | 'receive' | 'disconnected'>;
     boxConnected: (terminalCode: string, socket: Socket) => void;
@@ -37,19 +42,21 @@ export async function startMqtt(
 ): Promise<Mqtt> {
   if (embedded === undefined) {
     const address = { where: url, username, password, tls: tls && readPemFiles(tls, 'mqtt.tls') };
-    const { isConnected, close } = await openMqttChannel(address, deps);
-    return { url, isConnected, drop: () => undefined, close };
+    const { isConnected, close } = await open(address, deps);
+    return { url, address, isConnected, drop: () => undefined, close };
   }
   // Loaded here: a gateway at an external broker starts sooner without it.
   const { startBroker } = await import('./broker.ts');
-  let channel: MqttChannel | undefined;
+  let channel: MqttChannel<BrokerConnection> | undefined;
   const broker = await deps.startBroker(embedded, (at, login) =>
     startBroker(at, {
       ...deps,
       login,
       sessionInUse: (terminalCode) => deps.hub.session(terminalCode)?.sessionId,
       onBoxConnected: deps.boxConnected,
-      onBoxGone: (terminalCode) => channel?.boxGone(terminalCode),
+      onBoxGone: (terminalCode) => {
+        channel?.current()?.disconnectBox(terminalCode, 'its connection to the broker ended');
+      },
     }),
   );
   const close = async () => {
@@ -57,11 +64,16 @@ export async function startMqtt(
     await channel?.close();
     await broker.close();
   };
+  const address = { where: broker.connect, ...broker.login };
   try {
-    channel = await openMqttChannel({ where: broker.connect, ...broker.login }, deps);
+    channel = await open(address, deps);
   } catch (error) {
     await close();
     throw error;
   }
-  return { url: broker.url, isConnected: channel.isConnected, drop: broker.drop, close };
+  return { url: broker.url, address, isConnected: channel.isConnected, drop: broker.drop, close };
+}
+
+function open(address: BrokerAddress, deps: BrokerConnectionDeps): Promise<MqttChannel<BrokerConnection>> {
+  return openMqttChannel(address, (names) => BrokerConnection.open(address, names, deps), deps);
 }

@@ -2,6 +2,7 @@ import type {
   AttemptRow,
   CallbackRow,
   CallbackStatus,
+  NoticeRow,
   OrderRow,
   PaymentRow,
   PushRow,
@@ -26,6 +27,7 @@ export interface Views {
 }
 
 export function createViews(store: Store, hub: Hub, directory: Directory): Views {
+  const isSilent: IsSilent = (terminalCode) => directory.box(terminalCode)?.dialect === 'vietqr';
   const boxView = (terminalCode: string) => {
     const box = directory.box(terminalCode);
     if (box === undefined) return undefined;
@@ -34,6 +36,9 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
       terminalCode,
       serialNumber: box.serialNumber,
       account: directory.accountOf(box),
+      dialect: box.dialect,
+      /** A box that confirms nothing: SUCCESS means that the QR was sent to it while it was connected (clause VQD-5). */
+      confirms: !isSilent(terminalCode),
       /** A box without a secret waits for enrolment. */
       hasSecret: box.secret !== undefined,
       online: session !== undefined,
@@ -55,7 +60,7 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
     orders: async (limit, before) => {
       const rows = await store.orders.newest(limit, before);
       const pushes = await store.orders.pushesOf(rows.map((it) => it.id));
-      return rows.map((it) => orderView(it, pushes));
+      return rows.map((it) => orderView(it, pushes, isSilent));
     },
     payments: async (limit, before) => {
       const rows = await store.payments.newest(limit, before);
@@ -72,9 +77,7 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
             online: hub.session(it.terminal_code) !== undefined,
             /** A box that was removed from the configuration reports nothing any more. */
             registered: directory.box(it.terminal_code) !== undefined,
-            toldAt: time(it.told_at_ms),
-            reportedAt: time(it.reported_at_ms),
-            recorded: it.recorded === null ? null : it.recorded === 1,
+            ...reportView(it, isSilent),
           })),
         callback:
           callbacks
@@ -89,14 +92,35 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
   };
 }
 
-function orderView(row: OrderRow, pushes: PushRow[]): object {
+/** Whether a box confirms nothing. */
+type IsSilent = (terminalCode: string) => boolean;
+
+/**
+ * The reports of a box about a payment. A silent box has none: the row says that its notice was sent, or, as not
+ * recorded, that an earlier run of the gateway may have sent it (clause VQD-6).
+ */
+function reportView({ terminal_code, told_at_ms, reported_at_ms, recorded }: NoticeRow, isSilent: IsSilent): object {
+  if (!isSilent(terminal_code)) {
+    const isRecorded = recorded === null ? null : recorded === 1;
+    return { toldAt: time(told_at_ms), reportedAt: time(reported_at_ms), recorded: isRecorded };
+  }
+  const unconfirmed = reported_at_ms === null ? null : recorded === 1 ? 'sent' : 'maybe sent';
+  return { toldAt: time(reported_at_ms), reportedAt: null, recorded: null, unconfirmed };
+}
+
+function orderView(row: OrderRow, pushes: PushRow[], isSilent: IsSilent): object {
   const own = pushes.filter((it) => it.order_ref === row.id);
   const newest = own.at(-1);
+  const isUnconfirmed = newest !== undefined && isSilent(newest.terminal_code);
+  const statusOf = (status: OrderRow['status'] | PushRow['status'], box: string | undefined) =>
+    status === 'shown' && box !== undefined && isSilent(box) ? 'sent' : status;
   return {
     id: row.id,
     orderId: row.order_id,
     partner: row.partner,
-    status: row.status,
+    status: statusOf(row.status, newest?.terminal_code),
+    /** Its box confirms nothing: `sent` means sent to the connected box. */
+    unconfirmed: isUnconfirmed,
     failure: row.failure,
     bankAccount: row.bank_account,
     bankCode: row.bank_code,
@@ -114,10 +138,10 @@ function orderView(row: OrderRow, pushes: PushRow[]): object {
     pushes: own.map((it) => ({
       id: it.id,
       terminalCode: it.terminal_code,
-      status: it.status,
+      status: statusOf(it.status, it.terminal_code),
       code: it.code,
       createdAt: time(it.created_at_ms),
-      confirmedAt: time(it.confirmed_at_ms),
+      confirmedAt: isSilent(it.terminal_code) ? null : time(it.confirmed_at_ms),
       endedAt: time(it.ended_at_ms),
     })),
   };

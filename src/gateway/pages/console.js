@@ -61,11 +61,14 @@ const draw = {
           'div',
           { class: 'sub' },
           it.online
-            ? `${it.transport} since ${time(it.since)} · ${it.display} · ${it.agentVersion}`
-            : it.hasSecret
+            ? [`${it.transport} since ${time(it.since)}`, it.display, it.agentVersion].filter(Boolean).join(' · ')
+            : it.hasSecret || !it.confirms
               ? 'not connected'
               : 'has no secret: it must enrol',
         ),
+        it.confirms
+          ? ''
+          : el('div', { class: 'sub' }, `dialect ${it.dialect}: it confirms nothing, only sent is known`),
       ),
     );
   },
@@ -87,7 +90,10 @@ const draw = {
             stack(it.orderId || '(no orderId)', `${it.bankCode} ${it.bankAccount}`),
             money(it.amount),
             it.content,
-            stack(pill(it.status), it.failure),
+            stack(
+              pill(it.status),
+              it.failure ?? (it.status === 'sent' ? 'to a connected box; nobody confirms it' : ''),
+            ),
             it.box ?? '–',
             time(it.createdAt),
             it.status === 'paid'
@@ -194,7 +200,8 @@ const draw = {
   },
 };
 
-function notReported({ since, online, registered }) {
+function notReported({ since, online, registered, unconfirmed, toldAt }) {
+  if (unconfirmed) return `${unconfirmed} ${time(toldAt)}: nobody confirms it`;
   const why = online ? 'the box is online' : registered ? 'the box is offline' : 'the box is not in the configuration';
   return `not reported since ${time(since)}: ${why}`;
 }

@@ -44,6 +44,10 @@ export function decideSendQr(json: unknown, partner: PartnerConfig, directory: D
   if (!qr.ok) return refuse('QR_INVALID', `tag ${qr.tag}: ${qr.reason}`);
   const mismatch = mismatchOf(qr.value, account, amount, box.account);
   if (mismatch !== undefined) return refuse('QR_MISMATCH', mismatch);
+  const { confirm = 'sent' } = box;
+  if (box.dialect === 'vietqr' && confirm !== 'sent') {
+    return refuse('BOX_CONFIRMS_NOTHING', `confirm: ${confirm} of the box; only sent is possible with dialect vietqr`);
+  }
   return accept({ request, amount, account, box, qr: qr.value });
 }
 

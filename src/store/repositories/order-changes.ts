@@ -1,6 +1,15 @@
 import { type Kysely, sql } from 'kysely';
+import type { EndedHow } from '../../protocol/messages.ts';
 import type { OrderRow, OrderStatus, PushRow, PushStatus, Tables } from '../schema/tables.ts';
 import { nextSeq } from './seq.ts';
+
+export const ORDER_AFTER: Record<EndedHow, OrderStatus> = {
+  expired: 'expired',
+  replaced: 'replaced',
+  withdrawn: 'cancelled',
+  dismissed: 'dismissed',
+  interrupted: 'failed',
+};
 
 export type NewOrder = Omit<
   OrderRow,
@@ -46,4 +55,20 @@ export async function setOrderStatus(
     // A literal: a parameter is compared with the index of unpaid orders, and SQLite prepares the statement again each time.
     .where('status', '<>', sql.lit('paid'))
     .execute();
+}
+
+export type ShownPush = Pick<PushRow, 'id' | 'expires_at_ms'> &
+  Pick<OrderRow, 'order_id' | 'amount' | 'qr_code' | 'bank_account'>;
+
+export function newestShown(db: Kysely<Tables>, terminalCode: string): Promise<ShownPush | undefined> {
+  return db
+    .selectFrom('pushes')
+    .innerJoin('orders', 'orders.id', 'pushes.order_ref')
+    .select(['pushes.id', 'pushes.expires_at_ms', 'order_id', 'amount', 'qr_code', 'bank_account'])
+    .where('pushes.terminal_code', '=', terminalCode)
+    .where('pushes.status', '=', 'shown')
+    .where('pushes.ended_at_ms', 'is', null)
+    .orderBy('pushes.seq', 'desc')
+    .limit(1)
+    .executeTakeFirst();
 }

@@ -4,25 +4,19 @@ import type { Code } from '../../protocol/codes.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import type { DownOf, EndedHow } from '../../protocol/messages.ts';
 import { intact, onlyIntact } from '../integrity/checksums.ts';
+import { OPEN_PUSH, type OrderRow, type PushRow, type PushStatus, type Tables } from '../schema/tables.ts';
 import {
-  OPEN_PUSH,
-  type OrderRow,
-  type OrderStatus,
-  type PushRow,
-  type PushStatus,
-  type Tables,
-} from '../schema/tables.ts';
-import { changePush, insertOrder, type NewOrder, setOrderStatus } from './order-changes.ts';
+  changePush,
+  insertOrder,
+  type NewOrder,
+  newestShown,
+  ORDER_AFTER,
+  type ShownPush,
+  setOrderStatus,
+} from './order-changes.ts';
 import { insertQrCode } from './qr-codes.ts';
 import { nextSeq, seqOf } from './seq.ts';
 
-const ORDER_AFTER: Record<EndedHow, OrderStatus> = {
-  expired: 'expired',
-  replaced: 'replaced',
-  withdrawn: 'cancelled',
-  dismissed: 'dismissed',
-  interrupted: 'failed',
-};
 const PUSHES_LISTED_MAX = 20;
 /** Withdrawals that are sent to a box at once. */
 const WITHDRAWALS_MAX = 100;
@@ -271,6 +265,11 @@ export class OrderStore {
       if (only?.except.includes(id)) continue;
       await this.failPush(id, terminal_code, 'BOX_OFFLINE', atMs, false);
     }
+  }
+
+  /** The newest push that a box shows, and its order; undefined if it shows none. */
+  newestShown(terminalCode: string): Promise<ShownPush | undefined> {
+    return newestShown(this.#db, terminalCode);
   }
 
   /** The newest pushes that a box may show: they are on their way or displayed (clause MSG-10). */

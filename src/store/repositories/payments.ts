@@ -144,6 +144,16 @@ export class PaymentStore {
       return (await notice.executeTakeFirst()) === undefined ? undefined : 'repeated';
     });
   }
+
+  /** Takes a report back: it was stored before the notice was sent, and no box took that. */
+  async unreport(paymentId: string, terminalCode: string): Promise<void> {
+    await this.#db
+      .updateTable('notices')
+      .set({ told_at_ms: null, reported_at_ms: null, recorded: null })
+      .where('payment_id', '=', paymentId)
+      .where('terminal_code', '=', terminalCode)
+      .execute();
+  }
 }
 
 /** Stores the notices and the callback of a payment, in the caller's transaction. */

@@ -1,0 +1,79 @@
+import { z } from 'zod';
+import { macAddress, macDigits } from '../protocol/dialect.ts';
+import { bankAccount, boxCode, freeText } from '../protocol/fields.ts';
+import { strongSecret } from '../protocol/secret.ts';
+
+/** With the longest amount, content and time such a message still fits the packet of clause VQD-4. */
+const PAID_MESSAGE_MAX = 120;
+
+export const username = z.string().regex(/^[^:\s]{1,64}$/, '1 to 64 characters without spaces and colons');
+export const password = z.string().min(1).max(200);
+
+export const box = z.strictObject({
+  terminalCode: boxCode,
+  serialNumber: boxCode,
+  secret: strongSecret.optional().describe('without one the box enrols (PROTOCOL.md, clause ENR-1)'),
+  account: bankAccount.optional().describe('the linked account, which gets the money; without one the box is unlinked'),
+  dialect: z
+    .enum(['paybox', 'vietqr'])
+    .default('paybox')
+    .describe('vietqr: a box of another maker that speaks the public MQTT dialect (PROTOCOL.md, clause VQD)'),
+  macAddr: macAddress.optional().describe('with dialect vietqr: the MAC address by which the box enrols'),
+  confirm: z
+    .enum(['displayed', 'accepted', 'sent'])
+    .optional()
+    .describe('with dialect vietqr, whose boxes confirm nothing: sent (default); with the others pushes are refused'),
+});
+
+const salt = z
+  .string()
+  .regex(/^[ -~]{1,64}$/, '1 to 64 ASCII characters')
+  .describe('shared by all these boxes; from their maker');
+
+export const vietqrBoxes = z.strictObject({
+  checkSumSalt: salt,
+  boxIdSalt: salt,
+  login: z.strictObject({ username, password }).describe('the login at the broker that boxes and hosts share'),
+  paidMessage: freeText(PAID_MESSAGE_MAX)
+    .refine((it) => it.includes('{amount}'), 'expected a text with {amount}, and maybe {content} and {time}')
+    .default('Đã nhận {amount} đồng, nội dung {content}, lúc {time}')
+    .describe('the text that such a box says for a payment'),
+});
+
+export type Complain = (path: (string | number)[], message: string) => void;
+
+interface Boxes {
+  mqtt: { username?: string | undefined } | null;
+  boxes: z.output<typeof box>[];
+  vietqrBoxes?: z.output<typeof vietqrBoxes> | undefined;
+}
+
+/** A box of the dialect vietqr has no secret of its own, and needs MQTT. */
+export function checkDialects({ boxes, vietqrBoxes, mqtt }: Boxes, complain: Complain): void {
+  const macs = new Set<string>();
+  for (const [i, { dialect, macAddr, secret, confirm }] of boxes.entries()) {
+    const at = (key: string) => ['boxes', i, key];
+    if (dialect === 'paybox') {
+      if (macAddr !== undefined) complain(at('macAddr'), 'expected dialect: vietqr beside it');
+      if (confirm !== undefined)
+        complain(at('confirm'), "expected dialect: vietqr beside it, or the gateway's confirm");
+      continue;
+    }
+    if (macAddr === undefined) complain(at('macAddr'), 'expected the MAC address of a box with dialect: vietqr');
+    if (secret !== undefined) complain(at('secret'), 'expected none: boxes with dialect: vietqr share one login');
+    if (vietqrBoxes === undefined)
+      complain(at('dialect'), 'expected vietqrBoxes: the salts and the login of such boxes');
+    if (mqtt === null) complain(at('dialect'), 'expected mqtt: such boxes speak nothing else');
+    const digits = macDigits(macAddr ?? '');
+    if (macAddr !== undefined && macs.has(digits))
+      complain(at('macAddr'), `the MAC address ${macAddr} is already taken`);
+    macs.add(digits);
+  }
+  const { username } = vietqrBoxes?.login ?? {};
+  if (
+    username !== undefined &&
+    (boxCode.safeParse(username).success || ['gateway', mqtt?.username].includes(username))
+  ) {
+    complain(['vietqrBoxes', 'login', 'username'], 'expected a name that is not of a box or of the gateway');
+  }
+}

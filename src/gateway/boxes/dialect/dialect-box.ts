@@ -1,0 +1,289 @@
+import { amountText, type WireNotice } from '../../../protocol/dialect.ts';
+import {
+  type DownMessage,
+  type DownOf,
+  MESSAGE_VERSION,
+  type UpBody,
+  type UpMessage,
+} from '../../../protocol/messages.ts';
+import type { BoxConfig } from '../../config.ts';
+import type { Context } from '../../context.ts';
+import type { TrafficLog } from '../../traffic-log.ts';
+import type { BoxQueues } from '../box-queues.ts';
+import type { BoxConnection, Connect } from '../connection.ts';
+import type { Hub } from '../hub.ts';
+import { greeting, paidNotice, payloadFor } from './notices.ts';
+
+/** Waits before each greeting of a box that has enrolled: it subscribes to its topic only then. */
+const GREETING_WAITS_MS = [0, 250, 500, 1_000, 2_000, 4_000, 8_000, 15_000];
+/** Withdrawn pushes that are remembered: such a push is not shown, even if it comes later (clause AGT-4). */
+const WITHDRAWN_MAX = 100;
+/** Texts of payments that are remembered, so that two payments do not get the same text. */
+const TEXTS_MAX = 32;
+
+/** Whether somebody listens on the topic of a message: yes, no, or the broker did not tell. */
+export type Outcome = 'taken' | 'nobody' | 'unknown';
+
+export interface DialectBoxDeps extends Pick<Context, 'directory' | 'store' | 'clock' | 'random' | 'log' | 'changes'> {
+  hub: Pick<Hub, 'session' | 'receive' | 'disconnected'>;
+  /** Adds faults to connections. */
+  withFaults: (connect: Connect) => Connect;
+  queues: BoxQueues;
+  trafficLog: Pick<TrafficLog, 'message'>;
+  /** Never throws. */
+  publish: (topic: string, payload: string) => Promise<Outcome>;
+  paidMessage: string;
+  /** Calendar time of the gateway's start, in milliseconds since 1970. */
+  startedMs: number;
+}
+
+/** A QR that was sent to the box, with the monotonic time of its end. */
+interface Shown {
+  pushId: string;
+  orderId: string;
+  amount: number;
+  qrCode: string;
+  endsAtMs: number;
+  over: AbortController;
+}
+
+/**
+ * A box of the public dialect, which the hub takes for one of its own. It translates the hub's messages and reports what
+ * such a box cannot report itself: `shown` means that the QR was sent to a connected box, `paid` that the notice was sent
+ * (PROTOCOL.md, clauses VQD-5 and VQD-6).
+ */
+export class DialectBox {
+  readonly terminalCode: string;
+  readonly #box: BoxConfig;
+  readonly #topic: string;
+  readonly #deps: DialectBoxDeps;
+  readonly #connection: BoxConnection;
+  readonly #withdrawn = new Set<string>();
+  readonly #texts: string[] = [];
+  #greeting = new AbortController();
+  #session: { id: string; beganMs: number } | undefined;
+  #shown: Shown | undefined;
+  #isRestored = false;
+
+  constructor(box: BoxConfig, topic: string, deps: DialectBoxDeps) {
+    this.terminalCode = box.terminalCode;
+    this.#box = box;
+    this.#topic = topic;
+    this.#deps = deps;
+    const own: BoxConnection = { transport: 'mqtt', end: () => undefined, send: (message) => this.#take(message) };
+    // No bytes pass the socket: these messages are not signed.
+    const socket = { transport: 'mqtt', problem: () => undefined, send: () => undefined, end: () => undefined };
+    this.#connection = deps.withFaults(() => own)(this.terminalCode, socket);
+  }
+
+  /** Greets a box that has enrolled, again until it listens. */
+  async meet(): Promise<void> {
+    const { clock, log } = this.#deps;
+    this.#greeting.abort();
+    this.#greeting = new AbortController();
+    const { signal } = this.#greeting;
+    for (const waitMs of GREETING_WAITS_MS) {
+      await clock.sleep(waitMs, signal);
+      if (signal.aborted || (await this.#greet())) return;
+    }
+    const reason =
+      'it has enrolled but does not listen on its topic; such firmware hears nothing until it is restarted';
+    log.warn('box-deaf', { box: this.terminalCode, reason });
+  }
+
+  /** Greets a box that listens, as far as anybody knows. */
+  async greet(): Promise<void> {
+    this.#greeting.abort();
+    await this.#greet();
+  }
+
+  lose(why: string): void {
+    if (this.#session === undefined) return;
+    this.#session = undefined;
+    this.#deps.hub.disconnected(this.terminalCode, { connection: this.#connection }, why);
+  }
+
+  close(): void {
+    this.#greeting.abort();
+    this.#shown?.over.abort();
+  }
+
+  async #greet(): Promise<boolean> {
+    const { directory, queues } = this.#deps;
+    // Whoever has the shared login can enrol as fast as he likes.
+    if (queues.isFull(this.terminalCode)) return false;
+    await queues.run(this.terminalCode, 'greet', async () => {
+      const hasStale = await this.#restore();
+      if (hasStale) await this.#say({ notificationType: 'N12', transactionReceiveId: '' });
+      const outcome = await this.#say(greeting(this.terminalCode, directory.accountOf(this.#box)));
+      if (outcome === 'taken') await this.#begin();
+      else this.lose('nobody listens on its topic');
+    });
+    return this.#session !== undefined;
+  }
+
+  /** Finds the QR that an earlier run sent. Returns whether the box may show one that it must not. */
+  async #restore(): Promise<boolean> {
+    if (this.#isRestored) return false;
+    const { store, clock } = this.#deps;
+    const open = await store.orders.newestShown(this.terminalCode);
+    this.#isRestored = true;
+    if (open === undefined) return false;
+    const { id: pushId, order_id: orderId, amount, qr_code: qrCode, bank_account, expires_at_ms } = open;
+    if (bank_account !== this.#box.account) return true;
+    const endsAtMs = clock.monotonicMs() + expires_at_ms - clock.wallMs();
+    this.#keep({ pushId, orderId, amount, qrCode, endsAtMs });
+    return false;
+  }
+
+  /** Registers the box at the hub if that is new, and shows it its QR again, which the greeting may have replaced. */
+  async #begin(): Promise<void> {
+    const { clock, random, hub } = this.#deps;
+    if (this.#session === undefined) {
+      const id = random.uuid();
+      this.#session = { id, beganMs: clock.monotonicMs() };
+      const { terminalCode, serialNumber } = this.#box;
+      const shownPushId = this.#shown?.pushId ?? null;
+      const names = { terminalCode, serialNumber, agentVersion: '', display: '', shownPushId };
+      await this.#report({ type: 'hello', ...names });
+      if (hub.session(terminalCode)?.sessionId !== id) {
+        this.#session = undefined;
+        return;
+      }
+    }
+    const shown = this.#shown;
+    if (shown === undefined) return;
+    if (shown.endsAtMs <= clock.monotonicMs()) await this.#expire(shown);
+    else if ((await this.#say(qrNotice(shown))) !== 'taken') this.lose('nobody took its QR');
+  }
+
+  #take(message: DownMessage): void {
+    const { type } = message;
+    if (type !== 'show' && type !== 'withdraw' && type !== 'payment') return;
+    void this.#deps.queues.run(this.terminalCode, type, async () => {
+      // The hub repeats to the next session what it still wants to be known.
+      if (this.#session?.id !== message.sessionId) return;
+      if (type === 'show') await this.#show(message);
+      else if (type === 'withdraw') await this.#withdraw(message);
+      else await this.#announce(message);
+    });
+  }
+
+  async #show({ pushId, orderId, amount, qrCode, expiresInMs, sessionMs }: DownOf<'show'>): Promise<void> {
+    const endsAtMs = (this.#session?.beganMs ?? 0) + sessionMs + expiresInMs;
+    if (this.#withdrawn.has(pushId) || endsAtMs <= this.#deps.clock.monotonicMs()) {
+      await this.#report({ type: 'ended', pushId, orderId, how: 'withdrawn' });
+      return;
+    }
+    const replaced = this.#shown;
+    if ((await this.#say(qrNotice({ amount, qrCode }))) !== 'taken') {
+      this.lose('nobody took its QR');
+      return;
+    }
+    this.#keep({ pushId, orderId, amount, qrCode, endsAtMs });
+    if (replaced?.pushId === pushId) return;
+    await this.#report({ type: 'shown', pushId });
+    if (replaced === undefined) return;
+    await this.#report({ type: 'ended', pushId: replaced.pushId, orderId: replaced.orderId, how: 'replaced' });
+  }
+
+  /** N12 names no QR that a box could compare, so it is not sent when another QR is on the screen. */
+  async #withdraw({ pushId }: DownOf<'withdraw'>): Promise<void> {
+    this.#withdrawn.add(pushId);
+    const [oldest] = this.#withdrawn;
+    if (this.#withdrawn.size > WITHDRAWN_MAX && oldest !== undefined) this.#withdrawn.delete(oldest);
+    if (this.#shown === undefined || this.#shown.pushId === pushId) {
+      if (!(await this.#takeAway(pushId))) return;
+    }
+    await this.#report({ type: 'ended', pushId, orderId: '', how: 'withdrawn' });
+  }
+
+  async #expire({ pushId, orderId }: Shown): Promise<void> {
+    if (this.#session === undefined || this.#shown?.pushId !== pushId) return;
+    if (await this.#takeAway(pushId)) await this.#report({ type: 'ended', pushId, orderId, how: 'expired' });
+  }
+
+  /** Returns whether the box was there to take it. */
+  async #takeAway(pushId: string): Promise<boolean> {
+    const isTaken = (await this.#say({ notificationType: 'N12', transactionReceiveId: pushId })) === 'taken';
+    if (isTaken) this.#forget();
+    else this.lose('nobody took the end of its QR');
+    return isTaken;
+  }
+
+  /** Sends the notice of a payment at most once: that it is sent is stored before (clause VQD-6). */
+  async #announce(payment: DownOf<'payment'>): Promise<void> {
+    const { store, clock, log, changes, startedMs } = this.#deps;
+    const { transactionId, pushId, orderId, amount } = payment;
+    const box = this.terminalCode;
+    // An earlier run may have sent it, and nobody would know.
+    const isUnsure = payment.repeated && payment.paidAtMs < startedMs;
+    const stored = await store.payments.report(transactionId, box, !isUnsure, clock.wallMs());
+    if (stored === 'first' && isUnsure) {
+      const reason = 'the gateway was stopped before it could know whether this notice was sent; it is not sent again';
+      log.warn('notice-unsure', { box, transactionId, reason });
+    } else if (stored === 'first') {
+      const outcome = await this.#say(this.#noticeOf(payment));
+      if (outcome !== 'taken') {
+        if (outcome === 'nobody') await store.payments.unreport(transactionId, box);
+        this.lose('nobody took the notice of a payment');
+        return;
+      }
+      log.info('notice-sent', { box, transactionId });
+    }
+    if (this.#shown?.pushId === pushId) this.#forget();
+    await this.#report({ type: 'paid', transactionId, orderId, amount, recorded: false });
+    changes.publish('payments');
+  }
+
+  #noticeOf(payment: DownOf<'payment'>): WireNotice {
+    const { text, notice } = paidNotice(payment, this.#deps.paidMessage, this.#texts);
+    this.#texts.push(text);
+    if (this.#texts.length > TEXTS_MAX) this.#texts.shift();
+    return notice;
+  }
+
+  #keep(shown: Omit<Shown, 'over'>): void {
+    const { clock, queues } = this.#deps;
+    this.#forget();
+    const kept = { ...shown, over: new AbortController() };
+    this.#shown = kept;
+    const { signal } = kept.over;
+    void clock.sleep(Math.max(0, shown.endsAtMs - clock.monotonicMs()), signal).then(async () => {
+      if (!signal.aborted) await queues.run(this.terminalCode, 'expire', () => this.#expire(kept));
+    });
+  }
+
+  #forget(): void {
+    this.#shown?.over.abort();
+    this.#shown = undefined;
+  }
+
+  async #say(notice: WireNotice): Promise<Outcome> {
+    const payload = payloadFor(this.#topic, notice);
+    const { notificationType: type, ...fields } = notice;
+    if (payload === undefined) {
+      this.#deps.log.error('message-unsent', { box: this.terminalCode, type, reason: 'too long for its firmware' });
+      return 'nobody';
+    }
+    const outcome = await this.#deps.publish(this.#topic, payload);
+    if (outcome !== 'nobody') this.#deps.trafficLog.message(this.terminalCode, 'box', { type, ...fields });
+    return outcome;
+  }
+
+  async #report(body: UpBody): Promise<void> {
+    const { hub, random, clock } = this.#deps;
+    if (this.#session === undefined) return;
+    const head = {
+      v: MESSAGE_VERSION,
+      id: random.uuid(),
+      sentAtMs: clock.wallMs(),
+      sessionId: this.#session.id,
+    } as const;
+    await hub.receive(this.terminalCode, this.#connection, { ...head, ...body } satisfies UpMessage);
+  }
+}
+
+function qrNotice({ amount, qrCode }: Pick<Shown, 'amount' | 'qrCode'>): WireNotice {
+  return { notificationType: 'N17', amount: amountText(amount), qrCode };
+}

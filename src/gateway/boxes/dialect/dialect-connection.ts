@@ -1,0 +1,111 @@
+import type { MqttClient } from 'mqtt';
+import { withDeadline } from '../../../lib/clock.ts';
+import { reasonOf } from '../../../lib/errors.ts';
+import type { HostResolver } from '../../../lib/resolver.ts';
+import { boxIdTopic, DIALECT_GATEWAY_RIGHTS } from '../../../protocol/dialect.ts';
+import type { Context } from '../../context.ts';
+import { type BrokerAddress, connectToBroker } from '../broker-client.ts';
+import type { ChannelConnection } from '../mqtt-channel.ts';
+import type { Outcome } from './dialect-box.ts';
+
+/** MQTT 5: the broker has no subscription for the topic of a message. */
+const NO_MATCHING_SUBSCRIBERS = 16;
+const ACKNOWLEDGE_TIMEOUT_MS = 15_000;
+
+export interface DialectConnectionDeps extends Pick<Context, 'clock' | 'random' | 'log'> {
+  /** Whether somebody listens on a topic of the embedded broker; undefined for a broker of one's own. */
+  isListening: ((topic: string) => boolean) | undefined;
+  receive: (topic: string, payload: Buffer) => void;
+  lost: (why: string) => void;
+}
+
+/** One connection of the gateway to the broker for boxes and hosts of the public dialect. */
+export class DialectConnection implements ChannelConnection {
+  readonly closed: Promise<void>;
+  readonly #client: MqttClient;
+  readonly #deps: DialectConnectionDeps;
+  /** Whether an acknowledgement tells if anybody listens. */
+  #tells = true;
+
+  private constructor(client: MqttClient, deps: DialectConnectionDeps) {
+    this.#client = client;
+    this.#deps = deps;
+    this.closed = new Promise((resolve) => client.once('close', () => resolve()));
+  }
+
+  /** Connects and subscribes to the requests of boxes and hosts (PROTOCOL.md, clause VQD-5). */
+  static async open(
+    address: BrokerAddress,
+    names: HostResolver,
+    deps: DialectConnectionDeps,
+  ): Promise<DialectConnection> {
+    // Only MQTT 5 tells a publisher whether somebody listens; at the embedded broker the gateway sees it itself.
+    const protocolVersion = deps.isListening === undefined ? 5 : 4;
+    const clientId = `gateway-vietqr-${deps.random.uuid().slice(0, 8)}`;
+    const client = await connectToBroker(address, names, { clientId, protocolVersion }, deps.log);
+    const connection = new DialectConnection(client, deps);
+    try {
+      // The broker repeats a retained request at each subscription.
+      client.on('message', (topic, payload, { retain }) => {
+        if (!retain) deps.receive(topic, payload);
+      });
+      await client.subscribeAsync([...DIALECT_GATEWAY_RIGHTS.read], { qos: 1 });
+      if (deps.isListening === undefined) await connection.#probe();
+    } catch (error) {
+      client.end(true);
+      throw error;
+    }
+    return connection;
+  }
+
+  get isConnected(): boolean {
+    return this.#client.connected;
+  }
+
+  /** Whether `publish` can tell that nobody listens. */
+  get tellsListeners(): boolean {
+    return this.#tells;
+  }
+
+  disconnectBoxes(why: string): void {
+    this.#deps.lost(why);
+  }
+
+  /** Publishes with QoS 1, never retained. Never throws. */
+  async publish(topic: string, payload: string): Promise<Outcome> {
+    const { isListening, clock, log } = this.#deps;
+    if (isListening?.(topic) === false) return 'nobody';
+    const published = this.#client.publishAsync(topic, payload, { qos: 1 }).then(
+      (packet): Outcome => (reasonCodeOf(packet) === NO_MATCHING_SUBSCRIBERS ? 'nobody' : 'taken'),
+      (error: unknown): Outcome => {
+        log.warn('message-unsent', { topic, reason: reasonOf(error) });
+        return 'unknown';
+      },
+    );
+    const outcome = await withDeadline(clock, ACKNOWLEDGE_TIMEOUT_MS, published);
+    // A broker that acknowledges nothing is given up, even if it answers pings.
+    if (outcome === undefined) this.#client.end(true);
+    return outcome ?? 'unknown';
+  }
+
+  async close(): Promise<void> {
+    this.#client.removeAllListeners('message');
+    this.#client.end(true);
+    await this.closed;
+  }
+
+  /** Finds out whether the broker tells that nobody listens, on a topic that no box has. */
+  async #probe(): Promise<void> {
+    const { random, log } = this.#deps;
+    if ((await this.publish(boxIdTopic(random.uuid()), '')) === 'nobody') return;
+    this.#tells = false;
+    const reason =
+      'this broker does not tell whether a box is subscribed (MQTT 5, reason code 16), or somebody else reads all ' +
+      'topics: a box counts as connected from its enrolment on, even when it has gone';
+    log.warn('listeners-unknown', { reason });
+  }
+}
+
+function reasonCodeOf(packet: unknown): unknown {
+  return typeof packet === 'object' && packet !== null && 'reasonCode' in packet ? packet.reasonCode : undefined;
+}

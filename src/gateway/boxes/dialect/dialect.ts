@@ -1,0 +1,141 @@
+import type { Socket } from 'node:net';
+import type { HostResolver } from '../../../lib/resolver.ts';
+import { equalSecrets } from '../../../protocol/checksum.ts';
+import {
+  boxIdOf,
+  boxIdTopic,
+  decodeEnrolRequest,
+  ENROL_TOPIC,
+  type EnrolAnswer,
+  enrolAnswerTopics,
+  macCheckSum,
+  macDigits,
+} from '../../../protocol/dialect.ts';
+import type { GatewayConfig } from '../../config.ts';
+import { BoxQueues } from '../box-queues.ts';
+import type { BrokerAddress } from '../broker-client.ts';
+import { type MqttChannel, openMqttChannel } from '../mqtt-channel.ts';
+import { DialectBox, type DialectBoxDeps, type Outcome } from './dialect-box.ts';
+import { DialectConnection } from './dialect-connection.ts';
+import { Listeners } from './listeners.ts';
+
+export interface DialectDeps extends Omit<DialectBoxDeps, 'queues' | 'publish' | 'paidMessage' | 'startedMs'> {
+  config: Pick<GatewayConfig, 'vietqrBoxes' | 'mqtt'>;
+  /** Called when a box has connected to the embedded broker. */
+  boxConnected: (terminalCode: string, socket: Socket) => void;
+  /** Takes a message on any topic but that of enrolment. */
+  receive: (topic: string, payload: Buffer) => void;
+}
+
+type VietqrBoxes = NonNullable<GatewayConfig['vietqrBoxes']>;
+
+/** The boxes that speak the public dialect, and the connection to the broker for them (PROTOCOL.md, clause VQD). */
+export class Dialect {
+  /** Who listens at the embedded broker; undefined at a broker of one's own. */
+  readonly listeners: Listeners | undefined;
+  readonly #deps: DialectDeps;
+  readonly #settings: VietqrBoxes;
+  readonly #queues: BoxQueues;
+  readonly #byTopic = new Map<string, DialectBox>();
+  readonly #byMac = new Map<string, DialectBox>();
+  #channel: MqttChannel<DialectConnection> | undefined;
+  #connection: DialectConnection | undefined;
+
+  constructor(settings: VietqrBoxes, deps: DialectDeps) {
+    this.#deps = deps;
+    this.#settings = settings;
+    this.#queues = new BoxQueues(deps.log);
+    const { paidMessage, boxIdSalt, login } = settings;
+    const own = {
+      ...deps,
+      paidMessage,
+      queues: this.#queues,
+      startedMs: deps.clock.wallMs(),
+      publish: (topic: string, payload: string) => this.publish(topic, payload),
+    };
+    for (const box of deps.directory.boxes()) {
+      if (box.dialect !== 'vietqr') continue;
+      const topic = boxIdTopic(boxIdOf(box.terminalCode, boxIdSalt));
+      const made = new DialectBox(box, topic, own);
+      this.#byTopic.set(topic, made);
+      this.#byMac.set(macDigits(box.macAddr ?? ''), made);
+    }
+    const isEmbedded = deps.config.mqtt?.embedded !== undefined;
+    this.listeners = isEmbedded ? new Listeners(login.username, (...change) => this.#changed(...change)) : undefined;
+  }
+
+  /** Connects to the broker, and greets the boxes that listen there. Throws as `openMqttChannel`. */
+  async open(address: BrokerAddress): Promise<void> {
+    const { listeners } = this;
+    const deps = {
+      ...this.#deps,
+      isListening: listeners && ((topic: string) => listeners.isListening(topic)),
+      receive: (topic: string, payload: Buffer) => this.#receive(topic, payload),
+      lost: (why: string) => {
+        for (const box of this.#byTopic.values()) box.lose(why);
+      },
+    };
+    const open = async (names: HostResolver) => {
+      const connection = await DialectConnection.open(address, names, deps);
+      this.#connection = connection;
+      if (connection.tellsListeners) for (const box of this.#byTopic.values()) void box.greet();
+      return connection;
+    };
+    this.#channel = await openMqttChannel(address, open, deps);
+  }
+
+  /** Publishes with QoS 1, never retained. Never throws. */
+  async publish(topic: string, payload: string): Promise<Outcome> {
+    return this.#connection?.isConnected === true ? this.#connection.publish(topic, payload) : 'nobody';
+  }
+
+  /** Ends the connection after what is under way. */
+  async close(): Promise<void> {
+    for (const box of this.#byTopic.values()) box.close();
+    await this.#queues.idle();
+    await this.#channel?.close();
+  }
+
+  #changed(topic: string, socket: Socket | undefined): void {
+    const box = this.#byTopic.get(topic);
+    if (box === undefined) return;
+    if (socket === undefined) {
+      box.lose('its connection to the broker ended');
+      return;
+    }
+    this.#deps.boxConnected(box.terminalCode, socket);
+    void box.greet();
+  }
+
+  #receive(topic: string, payload: Buffer): void {
+    if (topic === ENROL_TOPIC) this.#enrol(payload);
+    else this.#deps.receive(topic, payload);
+  }
+
+  /** Answers a box that the configuration knows; any other gets no answer (PROTOCOL.md, clause VQD-2). */
+  #enrol(payload: Buffer): void {
+    const { log, trafficLog } = this.#deps;
+    const asked = decodeEnrolRequest(payload);
+    if (!asked.ok) {
+      log.warn('enrolment-refused', { reason: asked.reason });
+      return;
+    }
+    const { macAddr, checkSum } = asked.value;
+    const box = this.#byMac.get(macDigits(macAddr));
+    if (!equalSecrets(checkSum, macCheckSum(macAddr, this.#settings.checkSumSalt))) {
+      log.warn('enrolment-refused', { macAddr, reason: 'its checkSum is not the MD5 of macAddr and checkSumSalt' });
+    } else if (box === undefined) {
+      log.warn('enrolment-refused', {
+        macAddr,
+        reason: 'no box in the configuration has dialect: vietqr and this macAddr',
+      });
+    } else {
+      const { terminalCode } = box;
+      trafficLog.message(terminalCode, 'gateway', { type: 'enrol', macAddr });
+      const boxId = boxIdOf(terminalCode, this.#settings.boxIdSalt);
+      const answer: EnrolAnswer = { qrCertificate: `paybox:${terminalCode}`, boxId };
+      for (const to of enrolAnswerTopics(macAddr)) void this.publish(to, JSON.stringify(answer));
+      void box.meet();
+    }
+  }
+}

@@ -1,0 +1,65 @@
+import { findBank } from '../../../protocol/banks.ts';
+import { amountText, FIRMWARE_PACKET_BYTES_MAX, packetBytes, type WireNotice } from '../../../protocol/dialect.ts';
+import type { DownOf, LinkedAccount } from '../../../protocol/messages.ts';
+import { encodeVietQr } from '../../../protocol/vietqr.ts';
+
+/** Characters of a content that are said. */
+const CONTENT_SAID_MAX = 60;
+
+/** The first message to a box that listens: its account with a static QR, or that it is connected (clause VQD-3). */
+export function greeting(terminalCode: string, account: LinkedAccount | null): WireNotice {
+  const bank = account === null ? undefined : findBank(account.bankCode);
+  if (account === null || bank === undefined) return { notificationType: 'N00' };
+  const { bankAccount, userBankName } = account;
+  return {
+    notificationType: 'N16',
+    bankAccount,
+    bankShortName: bank.code,
+    userBankName,
+    terminalCode,
+    terminalName: terminalCode,
+    qrCode: staticQr(bank.bin, bankAccount),
+    bankCode: bank.code,
+    imgBank: '',
+    homePage: '',
+  };
+}
+
+function staticQr(bin: string, account: string): string {
+  return encodeVietQr({ bin, account, service: 'account', initiation: 'static', amount: undefined });
+}
+
+/**
+ * The notice of a payment, and its text without a number. A box can tell two payments from one that is sent twice by the
+ * text alone, so a text that is among the `earlier` ones of the box gets the next number (clause VQD-6).
+ */
+export function paidNotice(
+  { amount, content, paidAtMs }: DownOf<'payment'>,
+  template: string,
+  earlier: readonly string[],
+): { text: string; notice: WireNotice } {
+  const said = Array.from(content).slice(0, CONTENT_SAID_MAX).join('').trim();
+  const values = { amount: String(amount), content: said === '' ? 'trống' : said, time: timeSaid(paidAtMs) };
+  const text = template.replaceAll(/\{(amount|content|time)\}/g, (_all, name: keyof typeof values) => values[name]);
+  const nth = earlier.filter((it) => it === text).length + 1;
+  const message = nth === 1 ? text : `${text}, giao dịch thứ ${nth}`;
+  return { text, notice: { notificationType: 'N05', amount: amountText(amount), message } };
+}
+
+/** Time of the day in Vietnam, as people say it. */
+function timeSaid(wallMs: number): string {
+  const [hours = '', minutes = '', seconds = ''] = vietnamTime(wallMs).slice(11).split(':').map(Number).map(String);
+  return `${hours} giờ ${minutes} phút ${seconds} giây`;
+}
+
+/** `dd/MM/yyyy HH:mm:ss` in Vietnam, which has had no other time than UTC+7 since 1975. */
+export function vietnamTime(wallMs: number): string {
+  const iso = new Date(wallMs + 7 * 3_600_000).toISOString();
+  return `${iso.slice(8, 10)}/${iso.slice(5, 7)}/${iso.slice(0, 4)} ${iso.slice(11, 19)}`;
+}
+
+/** The payload of a message, or undefined if its packet would be too long for firmware (clause VQD-4). */
+export function payloadFor(topic: string, notice: WireNotice): string | undefined {
+  const payload = JSON.stringify(notice);
+  return packetBytes(topic, payload) <= FIRMWARE_PACKET_BYTES_MAX ? payload : undefined;
+}
