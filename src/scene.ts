@@ -56,6 +56,15 @@ export interface SetupScene {
   serialNumber: string | null;
 }
 
+/** The service that the box is connected to waits for the merchant to link an account: the app scans this QR. */
+export interface CertificateScene extends Shown, Waiting {
+  kind: 'certificate';
+  /** The content of the QR. It is no payment. */
+  certificate: string;
+  terminalCode: string;
+  serialNumber: string;
+}
+
 /** Registered, but no account is linked to this box. */
 export interface UnlinkedScene extends Shown, Waiting {
   kind: 'unlinked';
@@ -67,6 +76,8 @@ export interface IdleScene extends Shown, Waiting {
   kind: 'idle';
   holder: Holder;
   terminalCode: string;
+  /** A static QR of the account, for any amount, where the box has one. */
+  qrCode?: string;
 }
 
 export interface PaymentScene extends Shown {
@@ -138,6 +149,7 @@ export type Scene =
   | EnrolScene
   | SetupScene
   | UnlinkedScene
+  | CertificateScene
   | IdleScene
   | PaymentScene
   | PaidScene
@@ -150,11 +162,25 @@ export type Scene =
 
 /** The content of a scene's QR; undefined for a scene without one. */
 export function qrTextOf(scene: Scene): string | undefined {
-  if (scene.kind === 'payment') return scene.qrCode;
-  return scene.kind === 'enrol' ? scene.url : undefined;
+  switch (scene.kind) {
+    case 'payment':
+    case 'idle':
+      return scene.qrCode;
+    case 'certificate':
+      return scene.certificate;
+    case 'enrol':
+      return scene.url;
+    default:
+      return undefined;
+  }
 }
 
-/** Whether a screen of this kind may hold a QR. A QR must not stay when the box has ended: nobody would see its payment. */
-export function mayHoldQr(kind: Scene['kind'] | undefined): boolean {
-  return kind === 'payment' || kind === 'enrol';
+/** Whether the scene makes no sense without its QR, so that a screen without room for it says so. */
+export function needsQr({ kind }: Scene): boolean {
+  return kind === 'payment' || kind === 'certificate';
+}
+
+/** Whether this screen may hold a QR. A QR must not stay when the box has ended: nobody would see its payment. */
+export function mayHoldQr(scene: Scene | undefined): boolean {
+  return scene !== undefined && qrTextOf(scene) !== undefined;
 }

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Payment } from '../box/entry.ts';
 import { restore } from '../box/restore.ts';
-import { type BoxEvent, type BoxState, type Send, shownPushId } from '../box/state.ts';
+import { activeOrder, type BoxEvent, type BoxState, type Send, shownPushId } from '../box/state.ts';
 import { view } from '../box/view.ts';
 import { withDeadline } from '../lib/clock.ts';
 import { ConfigError } from '../lib/errors.ts';
@@ -11,7 +11,7 @@ import { endAll, STOP_BUDGET_MS } from '../lib/shutdown.ts';
 import { isExposed, isLoopbackHost } from '../lib/tls.ts';
 import { signingKeyOf } from '../protocol/keys.ts';
 import type { Scene } from '../scene.ts';
-import type { BoxApi, Connection, GatewayAddress, Journal, Key, TransportIo } from './contract.ts';
+import type { BoxApi, BoxSide, Connection, GatewayAddress, Journal, Key, TransportIo } from './contract.ts';
 import { Enroller } from './enrolment/enroller.ts';
 import { type BoxSecret, configuredSecret, enrolledSecret } from './enrolment/secret.ts';
 import { openJournal } from './journal/journal.ts';
@@ -30,6 +30,7 @@ import {
   type ScreenOutcome,
 } from './screen/screen.ts';
 import { type StatusSources, statusOf } from './status.ts';
+import { LinkMemory } from './transports/link-memory.ts';
 
 /**
  * The link waits at most this long for the displays' first attempt, so that a hanging display does not block payments.
@@ -173,7 +174,7 @@ function assemble(setup: AgentSetup, deps: AgentDeps, journal: Journal): Box {
   };
   const loop = new Loop(start, { clock, log, journal, show, send, announce });
   const dispatch = (event: BoxEvent) => {
-    metrics.countEvent(event);
+    metrics.countEvent(event, loop.state);
     loop.dispatch(event);
   };
   const take = (event: BoxEvent) => {
@@ -193,6 +194,7 @@ function assemble(setup: AgentSetup, deps: AgentDeps, journal: Journal): Box {
     changed();
   });
   const [primary] = screens;
+  const side = sideOf(setup, log, loop);
   const link = new Link({
     ...deps,
     identity: setup.identity,
@@ -201,7 +203,7 @@ function assemble(setup: AgentSetup, deps: AgentDeps, journal: Journal): Box {
     key: signingKeyOf(deps.random.secret(32)),
     agentVersion: setup.version,
     display: setup.displays[0].driver,
-    open: setup.link.open,
+    open: (io, signal) => setup.link.open({ ...io, box: side }, signal),
     checkQr: (qrCode) => qrCheckOf(primary, qrCode),
     shownPushId: () => shownPushId(loop.state),
     emit: (event) => {
@@ -223,6 +225,14 @@ function assemble(setup: AgentSetup, deps: AgentDeps, journal: Journal): Box {
     metrics: () => metrics.text(loop.state),
   };
   return { ...sources, box, working };
+}
+
+function sideOf({ dataDir }: AgentSetup, log: Logger, loop: Loop): BoxSide {
+  return {
+    memory: new LinkMemory(dataDir, log),
+    showing: () => activeOrder(loop.state.stage)?.order,
+    processed: () => loop.ping(),
+  };
 }
 
 /** Throws ConfigError for a box with neither a secret nor a gateway to enrol at. */

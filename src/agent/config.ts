@@ -88,8 +88,20 @@ export const agentConfigSchema = z
       .describe('for test benches only: everyone who can reach the pages can inject faults, at /_mock/faults'),
   })
   .superRefine(({ box, link, enrolment }, context) => {
+    const transport = TRANSPORTS.get(link.transport ?? '');
+    if (transport?.ownLogin !== undefined) {
+      const message = 'expected none: another service than a gateway of paybox knows no secret of the box';
+      for (const [path, given] of [
+        [['box', 'secret'], box.secret],
+        [['box', 'secretFile'], box.secretFile],
+        [['enrolment'], enrolment],
+      ] as const) {
+        if (given !== undefined) context.addIssue({ code: 'custom', path: [...path], message, input: given });
+      }
+      return;
+    }
     if (enrolment !== undefined || box.secret !== undefined || box.secretFile !== undefined) return;
-    if (TRANSPORTS.get(link.transport ?? '')?.canEnrol === true) return;
+    if (transport?.canEnrol === true) return;
     const message = 'expected box.secret, box.secretFile, or enrolment.url: the address of the gateway over HTTP';
     context.addIssue({ code: 'custom', path: ['box'], message, input: box });
   });
@@ -125,13 +137,17 @@ export function parseAgentConfig(value: unknown, name: string, folder = '.'): Ag
   const { terminalCode, serialNumber } = box;
   const secret = box.secret ?? (box.secretFile && readSecret('box.secretFile', box.secretFile, name, folder));
   const { tokenFile, token = tokenFile && readSecret('http.tokenFile', tokenFile, name, folder), ...pages } = http;
-  const guarded = link as AgentConfig['link'];
+  const guarded = withSecrets(link as AgentConfig['link'], name, folder);
   const { url, tls, allowPlain } = enrolment ?? guarded;
+  const enrolsAt = TRANSPORTS.get(guarded.transport)?.ownLogin === undefined ? { url, tls, allowPlain } : undefined;
   return {
     ...rest,
     http: token === undefined ? pages : { ...pages, token },
     ...(secret === undefined
-      ? { box: { terminalCode, serialNumber }, enrolment: withAbsoluteFiles({ url, tls, allowPlain }, folder) }
+      ? {
+          box: { terminalCode, serialNumber },
+          ...(enrolsAt === undefined ? {} : { enrolment: withAbsoluteFiles(enrolsAt, folder) }),
+        }
       : { box: { terminalCode, serialNumber, secret } }),
     link: withAbsoluteFiles(guarded, folder),
     displays: displays.map((display) => withAbsolutePath(display as AgentConfig['displays'][number], folder)),
@@ -145,7 +161,7 @@ export async function loadAgentConfig(path: string): Promise<AgentConfig> {
   return parseAgentConfig(value, name, folder);
 }
 
-function readSecret(option: string, file: string, name: string, folder: string): string {
+function readSecret(option: string, file: string, name: string, folder: string, schema = strongSecret): string {
   const path = resolve(folder, file);
   let text: string;
   try {
@@ -153,9 +169,22 @@ function readSecret(option: string, file: string, name: string, folder: string):
   } catch (error) {
     throw new ConfigError(`${name}: ${option}: cannot be read: ${reasonOf(error)}`, `put the secret into ${path}`);
   }
-  const parsed = strongSecret.safeParse(text.trim());
+  const parsed = schema.safeParse(text.trim());
   if (parsed.success) return parsed.data;
   throw new ConfigError(`${name}: ${option}: ${parsed.error.issues[0]?.message} in ${path}`);
+}
+
+/** The link with what its `…File` options name in place of them. */
+function withSecrets(link: AgentConfig['link'], name: string, folder: string): AgentConfig['link'] {
+  const read = { ...link };
+  for (const option of TRANSPORTS.get(link.transport)?.ownLogin?.fromFiles ?? []) {
+    const fileOption = `${option}File`;
+    const file = link[fileOption];
+    if (typeof file !== 'string') continue;
+    read[option] = readSecret(`link.${fileOption}`, file, name, folder, z.string().min(1).max(200));
+    delete read[fileOption];
+  }
+  return read;
 }
 
 /** Every transport has its files in `tls`. */

@@ -1,11 +1,12 @@
 import type { z } from 'zod';
 import type { Entry } from '../box/entry.ts';
+import type { LinkPictures } from '../box/state.ts';
 import type { StatusView } from '../box/view.ts';
 import type { Frame } from '../display/contract.ts';
 import type { QrScanCheck } from '../display/render.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/log.ts';
-import type { DownMessage, UpMessage } from '../protocol/messages.ts';
+import type { DownMessage, DownOf, LinkedAccount, UpMessage } from '../protocol/messages.ts';
 import type { BoxSeal } from '../protocol/seal.ts';
 import type { Scene } from '../scene.ts';
 import type { VoiceStatus } from '../voice/voice.ts';
@@ -17,8 +18,15 @@ export interface BoxIdentity {
   secret: string;
 }
 
-/** A message of the gateway. A push that a newer one replaced in the queue is only reported as `overtaken`. */
-export type InboundMessage = DownMessage | { type: 'overtaken'; sessionId: string; pushId: string };
+/**
+ * A message of the gateway, or of a transport that plays the gateway's part. A push that a newer one replaced in the
+ * queue is only reported as `overtaken`. `linked`: the account, or what leads to one, was named within a session.
+ */
+export type InboundMessage =
+  | Exclude<DownMessage, { type: 'welcome' }>
+  | (DownOf<'welcome'> & { pictures?: LinkPictures })
+  | { type: 'overtaken'; sessionId: string; pushId: string }
+  | { type: 'linked'; sessionId: string; account: LinkedAccount | null; pictures: LinkPictures };
 
 /**
  * One connection to the gateway, opened once and never reopened; the link owns redial and backoff.
@@ -32,6 +40,16 @@ export interface Connection {
   close(): Promise<void>;
 }
 
+/** The box, as far as a transport asks it that plays the gateway's part. */
+export interface BoxSide {
+  /** A text that survives a restart; kept in memory while the disk fails. Neither throws. */
+  memory: { read(): Promise<string | undefined>; write(text: string): Promise<void> };
+  /** The order that has the screen, or has it back after a payment. */
+  showing(): { pushId: string; amount: number } | undefined;
+  /** Settles once every message that the link has taken is on the disk and acted on. */
+  processed(): Promise<void>;
+}
+
 export interface TransportIo {
   clock: Clock;
   log: Logger;
@@ -42,6 +60,7 @@ export interface TransportIo {
   seal: Pick<BoxSeal, 'seal' | 'open'>;
   /** Called when the gateway has answered this heartbeat (PROTOCOL.md, clause MSG-11). */
   heard(aliveId: string): void;
+  box: BoxSide;
 }
 
 /** Files are PEM. */
@@ -75,6 +94,11 @@ export interface Transport<Options extends GatewayAddress> {
   readonly schemes: readonly string[];
   /** Whether `link.url` is the gateway's HTTP origin, so that a box can enrol there. */
   readonly canEnrol: boolean;
+  /**
+   * Set where the peer is another service: the box logs in by options of the transport and has no secret. Names of the
+   * options that may come from a file, named by the option with `File` behind it.
+   */
+  readonly ownLogin?: { readonly fromFiles: readonly string[] };
   readonly options: z.ZodType<Options>;
   readonly example: Options;
   /** The address that boxes use for a gateway at this place. */

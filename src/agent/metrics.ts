@@ -1,12 +1,19 @@
 import type { BoxEvent, BoxState, Send } from '../box/state.ts';
 
 const ANNOUNCEMENTS = 'paybox_box_announcements_total';
+/** Payments that came again and were not announced again. */
+const REPEATS = 'paybox_box_payments_repeated_total';
 
 /** Counters of one agent, printed in the Prometheus text format. */
 export class AgentMetrics {
-  readonly #counts = new Map<string, number>([[ANNOUNCEMENTS, 0]]);
+  readonly #counts = new Map<string, number>([
+    [ANNOUNCEMENTS, 0],
+    [REPEATS, 0],
+  ]);
 
-  countEvent(event: BoxEvent): void {
+  /** `state`: before the event. */
+  countEvent(event: BoxEvent, { announced }: Pick<BoxState, 'announced'>): void {
+    if (event.type === 'payment' && announced.includes(event.payment.transactionId)) this.#count(REPEATS);
     if (event.type === 'push' || event.type === 'payment' || event.type === 'unrecorded') {
       this.#count(`paybox_box_events_total{type="${event.type}"}`);
     }

@@ -33,7 +33,8 @@ export function setupOf(config: AgentConfig): AgentSetup {
   const { transport: name, ...options } = link;
   const linkOptions = transport.options.parse(options);
   return {
-    identity: box,
+    // The service knows the box by other means: no secret takes part.
+    identity: transport.ownLogin === undefined ? box : { ...box, secret: '' },
     enrolment,
     version: version(),
     displays: [first, ...others],

@@ -1,6 +1,6 @@
 import { findBank } from '../protocol/banks.ts';
 import type { DownOf, LinkedAccount } from '../protocol/messages.ts';
-import { decodeVietQr } from '../protocol/vietqr.ts';
+import { decodeVietQr, type VietQr } from '../protocol/vietqr.ts';
 import type { Order } from './entry.ts';
 import type { QrCheck, Refusal } from './state.ts';
 
@@ -18,22 +18,41 @@ export function refusalOf(
   const decoded = decodeVietQr(push.qrCode);
   if (!decoded.ok) return { code: 'QR_INVALID', reason: decoded.reason };
   const qr = decoded.value;
-  const mismatch = (what: string, got: string | number | undefined, expected: string | number): Refusal => ({
-    code: 'QR_MISMATCH',
-    reason: `${what} is ${got ?? 'absent'}, expected ${expected}`,
-  });
-  const linkedBin = findBank(account.bankCode)?.bin ?? account.bankCode;
+  const linkedBin = binOf(account);
   if (push.bankAccount !== account.bankAccount) return mismatch('bankAccount', push.bankAccount, account.bankAccount);
   const pushedBin = findBank(push.bankCode)?.bin;
   if (pushedBin !== linkedBin) return mismatch('bank', pushedBin, linkedBin);
-  // A card may have the number of the account.
-  if (qr.service !== 'account') return mismatch('service in the QR', qr.service, 'account');
-  if (qr.account !== account.bankAccount) return mismatch('account in the QR', qr.account, account.bankAccount);
-  if (qr.bin !== linkedBin) return mismatch('bank in the QR', qr.bin, linkedBin);
+  const foreign = foreignPayee(qr, account);
+  if (foreign !== undefined) return foreign;
   if (qr.amount !== push.amount) return mismatch('amount in the QR', qr.amount, push.amount);
   if (leftMs <= 0) return { code: 'WITHDRAWN', reason: 'the push had expired when it arrived' };
   if (!qrCheck.ok) return { code: qrCheck.code, reason: qrCheck.reason };
   return undefined;
+}
+
+/** Why a QR that leaves the amount to the payer is not this account's; undefined when it is. */
+export function staticQrProblem(qrCode: string, account: LinkedAccount): string | undefined {
+  const decoded = decodeVietQr(qrCode);
+  if (!decoded.ok) return decoded.reason;
+  const { value: qr } = decoded;
+  const asks = qr.amount === undefined ? undefined : mismatch('amount in the QR', qr.amount, 'none');
+  return (foreignPayee(qr, account) ?? asks)?.reason;
+}
+
+function foreignPayee(qr: VietQr, account: LinkedAccount): Refusal | undefined {
+  const linkedBin = binOf(account);
+  // A card may have the number of the account.
+  if (qr.service !== 'account') return mismatch('service in the QR', qr.service, 'account');
+  if (qr.account !== account.bankAccount) return mismatch('account in the QR', qr.account, account.bankAccount);
+  return qr.bin === linkedBin ? undefined : mismatch('bank in the QR', qr.bin, linkedBin);
+}
+
+function binOf({ bankCode }: LinkedAccount): string {
+  return findBank(bankCode)?.bin ?? bankCode;
+}
+
+function mismatch(what: string, got: string | number | undefined, expected: string | number): Refusal {
+  return { code: 'QR_MISMATCH', reason: `${what} is ${got ?? 'absent'}, expected ${expected}` };
 }
 
 /** The order of a push. The screen names the holder of the linked account, whatever push and QR say (clause AGT-1). */

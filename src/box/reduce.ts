@@ -3,7 +3,7 @@ import { Draft, withId, withNewest } from './draft.ts';
 import type { Payment } from './entry.ts';
 import { acknowledge, resetInFlight } from './outbox.ts';
 import { orderOf, refusalOf } from './push.ts';
-import { onEnrolling, onRefused, onRegistered } from './registration.ts';
+import { onEnrolling, onLinked, onRefused, onRegistered } from './registration.ts';
 import { mergeJournal } from './restore.ts';
 import {
   type At,
@@ -71,6 +71,9 @@ function apply(draft: Draft, event: BoxEvent): void {
       break;
     case 'registered':
       onRegistered(draft, event);
+      break;
+    case 'linked':
+      onLinked(draft, event);
       break;
     case 'refused':
       onRefused(draft, event.code, event.reason);

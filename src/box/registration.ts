@@ -1,7 +1,7 @@
 import type { Code } from '../protocol/codes.ts';
 import type { Draft } from './draft.ts';
 import { resetInFlight } from './outbox.ts';
-import { leftMs } from './push.ts';
+import { leftMs, staticQrProblem } from './push.ts';
 import { activeOrder, type BoxEvent, isSameAccount } from './state.ts';
 
 /* Events of the connection to the gateway (PROTOCOL.md, clauses AGT-3, AGT-8, AGT-13 and MSG-4). */
@@ -15,21 +15,40 @@ export function onEnrolling(draft: Draft, { code, url, expiresInMs }: BoxEvent &
 
 export function onRegistered(
   draft: Draft,
-  { account, gatewayMs, openPushIds }: BoxEvent & { type: 'registered' },
+  { account, gatewayMs, openPushIds, pictures = {} }: BoxEvent & { type: 'registered' },
 ): void {
   const firstWelcomeMs = draft.state.firstWelcomeMs ?? gatewayMs;
   const welcomed = { connection: 'registered', enrolment: undefined, refusal: undefined } as const;
-  draft.set({ ...resetInFlight(draft.state), ...welcomed, account, firstWelcomeMs });
+  draft.set({ ...resetInFlight(draft.state), ...welcomed, firstWelcomeMs, ...linkOf({ account, pictures }) });
   endUnlessOpen(draft, openPushIds);
   dateOrder(draft, gatewayMs);
+  takeAccount(draft);
+  draft.flush();
+}
+
+export function onLinked(draft: Draft, link: Link): void {
+  draft.set(linkOf(link));
+  takeAccount(draft);
+}
+
+type Link = Pick<BoxEvent & { type: 'linked' }, 'account' | 'pictures'>;
+
+/** A static QR that is not this account's never reaches the screen (clause DIA-4). */
+function linkOf({ account, pictures: { certificate, staticQr } }: Link): Link {
+  const isOwn = account !== null && staticQr !== undefined && staticQrProblem(staticQr, account) === undefined;
+  return { account, pictures: { certificate, staticQr: isOwn ? staticQr : undefined } };
+}
+
+/** The account of this state may be another one than the order on the screen, and people, have. */
+function takeAccount(draft: Draft): void {
+  const { account } = draft.state;
   const active = activeOrder(draft.state.stage);
   if (active !== undefined && !isSameAccount(active.order.holder, account)) {
     draft.endActive('withdrawn', 'cancelled');
   }
   // The first account that a box knows is no change (clause AGT-13).
-  if (account !== null && draft.state.announcedAccount === undefined) draft.announceAccount(account);
+  if (account && draft.state.announcedAccount === undefined) draft.announceAccount(account);
   draft.move({ type: 'welcome' });
-  draft.flush();
 }
 
 /** Ends an order that the gateway does not know as open: it ended while the box was offline, or its disk has lost that. */

@@ -12,6 +12,7 @@ export function initialState(config: BoxConfig, at: At): BoxState {
     config,
     nowMs: at.monotonicMs,
     connection: 'none',
+    pictures: {},
     account: undefined,
     announcedAccount: undefined,
     enrolment: undefined,

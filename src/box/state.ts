@@ -47,6 +47,14 @@ export interface Enrolment {
   expiresAtMs: number;
 }
 
+/** The QRs that come with a link, or with the want of one. */
+export interface LinkPictures {
+  /** By scanning it the merchant links an account to this box. */
+  certificate?: string | undefined;
+  /** A QR of the linked account that leaves the amount to the payer. */
+  staticQr?: string | undefined;
+}
+
 /** Who has the screen, moved by `machine.ts` only. Times are monotonic milliseconds. */
 export type Stage =
   /** Nothing: what is shown follows from the connection. */
@@ -73,6 +81,7 @@ export interface BoxState {
   /** Monotonic time of the newest event. */
   readonly nowMs: number;
   readonly connection: 'none' | 'connecting' | 'registered';
+  readonly pictures: LinkPictures;
   /** The linked account; null when the gateway said there is none, undefined before it has said anything. */
   readonly account: LinkedAccount | null | undefined;
   /** The linked account that people know; undefined when the box knows of none. */
@@ -124,7 +133,15 @@ export type BoxEvent =
   /** The box tries to connect to its gateway, at first or again. */
   | { type: 'connecting' }
   /** `gatewayMs`: the latest time that the gateway's calendar clock may show. */
-  | { type: 'registered'; account: LinkedAccount | null; gatewayMs: number; openPushIds: readonly string[] }
+  | {
+      type: 'registered';
+      account: LinkedAccount | null;
+      gatewayMs: number;
+      openPushIds: readonly string[];
+      pictures?: LinkPictures | undefined;
+    }
+  /** The account, or what leads to one, was named while the box is registered. */
+  | { type: 'linked'; account: LinkedAccount | null; pictures: LinkPictures }
   | { type: 'refused'; code: Code; reason: string }
   /** `bornAtMs`: when the push's lifetime began or earlier, in this box's monotonic milliseconds. */
   | { type: 'push'; push: DownOf<'show'>; bornAtMs: number; qrCheck: QrCheck }

@@ -45,7 +45,7 @@ export function view(state: BoxState): Exclude<Scene, BlankScene | SetupScene> {
 
 /** While nothing has the screen: what is wrong, or how far the box has come with its gateway. */
 function idleScene(state: BoxState): Exclude<Scene, BlankScene | SetupScene> {
-  const { connection, account, config, enrolment } = state;
+  const { connection, account, config, enrolment, pictures } = state;
   const online = connection === 'registered';
   const fault = faultOf(state);
   if (fault !== undefined) return { kind: 'fault', code: fault, action: ACTIONS[fault] ?? CALL_FOR_HELP, online };
@@ -56,8 +56,16 @@ function idleScene(state: BoxState): Exclude<Scene, BlankScene | SetupScene> {
     return { kind: 'enrol', code, url, terminalCode, serialNumber, minutesLeft: minutesLeft(enrolment, state.nowMs) };
   }
   if (account === undefined) return { kind: 'connecting', terminalCode, serialNumber, plainLink };
-  if (account === null) return { kind: 'unlinked', terminalCode, serialNumber, plainLink, online };
-  return { kind: 'idle', holder: account, terminalCode, plainLink, online };
+  // Without a connection the box would hear neither of the link nor of a payment that these QRs lead to.
+  const { certificate, staticQr } = online ? pictures : {};
+  if (account === null) {
+    const unlinked = { terminalCode, serialNumber, plainLink, online };
+    return certificate === undefined
+      ? { kind: 'unlinked', ...unlinked }
+      : { kind: 'certificate', certificate, ...unlinked };
+  }
+  const idle = { kind: 'idle', holder: account, terminalCode, plainLink, online } as const;
+  return staticQr === undefined ? idle : { ...idle, qrCode: staticQr };
 }
 
 /** A fault that prevents the next payment. A dead display cannot show itself: `/status` names it. */
@@ -136,6 +144,8 @@ function statusState(state: BoxState): StatusState {
     case 'connecting':
     case 'enrol':
       return 'registering';
+    case 'certificate':
+      return 'unlinked';
     case 'cancelled':
     case 'account':
     case 'history':

@@ -1,4 +1,4 @@
-import type { Scene } from '../scene.ts';
+import { qrTextOf, type Scene } from '../scene.ts';
 import type { Frame, PixelSurface, Surface } from './contract.ts';
 import { layoutCharacters } from './layout/characters.ts';
 import { type FaceSource, openFaces } from './layout/fonts/glyph-sheets.ts';
@@ -47,7 +47,8 @@ export async function openRenderer(surface: Surface, deps: FaceSource): Promise<
   const fitted = remembering((qrCode) => fitOn(surface, qrCode));
   const fitFor = (scene: Scene) => {
     if (scene.kind === 'enrol') return fitBesideWords(surface, scene.url);
-    return scene.kind === 'payment' ? fitted(scene.qrCode) : undefined;
+    const qrCode = qrTextOf(scene);
+    return qrCode === undefined ? undefined : fitted(qrCode);
   };
   const checkQr = (qrCode: string) => qrCheckOf(fitted(qrCode));
   if (surface.kind === 'characters') {

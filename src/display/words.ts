@@ -61,6 +61,7 @@ const HEADINGS: Readonly<Record<Scene['kind'], Heading>> = {
   connecting: { tone: 'calm', icon: 'dots', title: 'Đang kết nối…' },
   enrol: { tone: 'calm', icon: 'link', title: 'Kích hoạt thiết bị', shortTitle: 'Kích hoạt' },
   setup: { tone: 'bad', icon: 'alert', title: 'Chưa cài đặt xong', shortTitle: 'Cài đặt' },
+  certificate: { tone: 'calm', icon: 'link', title: 'Liên kết tài khoản', shortTitle: 'Liên kết' },
   unlinked: { tone: 'calm', icon: 'link', title: 'Chưa liên kết tài khoản', shortTitle: 'Chưa liên kết' },
   idle: { tone: 'ready', icon: 'dong', title: 'Sẵn sàng thanh toán', shortTitle: 'Sẵn sàng' },
   payment: { tone: 'ready', icon: 'dong', title: 'Quét mã để thanh toán' },
@@ -114,6 +115,11 @@ function detailsOf(scene: Scene): Partial<Page> {
       const facts = [{ label: PROBLEM, value: scene.problem }, ...codes(scene)];
       return { facts, hint: scene.action, hintLast: true };
     }
+    case 'certificate':
+      return {
+        facts: codes(scene),
+        hint: 'Quét mã này bằng ứng dụng VietQR của cửa hàng để liên kết tài khoản nhận tiền',
+      };
     case 'unlinked':
       return { facts: codes(scene), hint: 'Liên kết tài khoản nhận tiền với mã thiết bị này để bắt đầu' };
     case 'idle':

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
 import type { AgentConfig } from '../agent/config.ts';
+import { TRANSPORTS } from '../agent/transports/registry.ts';
 import { reasonOf, systemCodeOf } from '../lib/errors.ts';
 import { askHttp, authorizationHeader, parseJson } from '../lib/http-client.ts';
 import { qrFindings } from './display.ts';
@@ -107,9 +108,12 @@ export async function journalFinding({ dataDir }: AgentConfig, file: string): Pr
 /** The box's secret, from its configuration or enrolment, with a finding about it. */
 export async function secretOf({
   box,
+  link,
   dataDir,
 }: AgentConfig): Promise<{ secret: string | undefined; finding: Finding }> {
   const check = 'secret';
+  if (TRANSPORTS.get(link.transport)?.ownLogin !== undefined)
+    return { secret: '', finding: well(check, 'none is needed: the box logs in as link says') };
   if (box.secret !== undefined) return { secret: box.secret, finding: well(check, 'is in the configuration') };
   const path = join(dataDir, 'secret');
   try {

@@ -128,11 +128,13 @@ async function peerFinding(check: string, link: GatewayAddress): Promise<Finding
 
 async function loginFinding({ box, link }: AgentConfig, secret: string): Promise<Finding> {
   const check = 'login';
-  const fix = 'check box.terminalCode and box.secret against the gateway';
+  const transport = TRANSPORTS.get(link.transport);
+  const own = transport?.ownLogin === undefined ? 'box.terminalCode and box.secret' : 'the login in link';
+  const fix = `check ${own} against the gateway`;
   try {
     const io = { clock: systemClock, identity: { ...box, secret }, sessionId: systemRandom.uuid() };
     const options = { ...link, connectTimeoutMs: ANSWER_TIMEOUT_MS };
-    const found = await TRANSPORTS.get(link.transport)?.checkLogin(options, io, AbortSignal.timeout(ANSWER_TIMEOUT_MS));
+    const found = await transport?.checkLogin(options, io, AbortSignal.timeout(ANSWER_TIMEOUT_MS));
     return well(check, found ?? '');
   } catch (error) {
     return failed(check, error, fix);

@@ -5,11 +5,14 @@ import { stringify } from 'yaml';
 import { z } from 'zod';
 import { agentConfigSchema, loadAgentConfig, parseAgentConfig } from '../../src/agent/config.ts';
 import { TRANSPORTS } from '../../src/agent/transports/registry.ts';
+import { vietqrTransport } from '../../src/agent/transports/vietqr.ts';
 import { DISPLAY_DRIVERS } from '../../src/display/registry.ts';
 import { ConfigError } from '../../src/lib/errors.ts';
 import { temporaryFolder } from '../support/net.ts';
 
 const LAPTOP = new URL('../../device-config/laptop.yaml', import.meta.url).pathname;
+const WITHOUT_SECRET = { box: { terminalCode: 'VVB000001', serialNumber: 'VVB900001' } };
+const PUBLIC_LINK = { transport: 'vietqr', ...vietqrTransport.example };
 const LEAST = {
   box: { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' },
   link: { transport: 'mqtt', url: 'mqtt://127.0.0.1:18830' },
@@ -90,12 +93,26 @@ describe('the configuration of a box', () => {
     for (const { name, example } of registry.values()) {
       it(`takes the example of the ${kind} ${name}`, () => {
         const part = { [kind]: name, ...(example as object) };
-        const value = kind === 'driver' ? { ...LEAST, displays: [part] } : { ...LEAST, link: part };
+        const own = kind === 'transport' && TRANSPORTS.get(name)?.ownLogin !== undefined ? WITHOUT_SECRET : {};
+        const value = kind === 'driver' ? { ...LEAST, displays: [part] } : { ...LEAST, ...own, link: part };
         const config = parseAgentConfig(value, 'test');
         expect(kind === 'driver' ? config.displays[0] : config.link).toMatchObject(part);
       });
     }
   }
+
+  it('DIA-9 has no secret and nowhere to enrol at another service, and reads its salts from files', async () => {
+    const { checkSumSalt: _, password: __, ...link } = PUBLIC_LINK;
+    const given = { ...LEAST, ...WITHOUT_SECRET, link: { ...link, checkSumSaltFile: 'salt', passwordFile: 'word' } };
+    const folder = await temporaryFolder();
+    await writeFile(join(folder, 'salt'), 'salt-of-this-test\n');
+    await writeFile(join(folder, 'word'), 'word-of-this-test\n');
+    const config = parseAgentConfig(given, 'test', folder);
+    expect(config.link).toMatchObject({ checkSumSalt: 'salt-of-this-test', password: 'word-of-this-test' });
+    expect(config).not.toHaveProperty('enrolment');
+    expect(config.box).not.toHaveProperty('secret');
+    expect(() => parseAgentConfig(given, 'test', '/proc')).toThrow(/test: link\.checkSumSaltFile: cannot be read/);
+  });
 
   it('ENR-1 without a secret enrols where its link is over HTTP, or else where it is told', async () => {
     const { secret: _, ...box } = LEAST.box;
@@ -111,7 +128,33 @@ describe('the configuration of a box', () => {
     expect((await loaded({ ...LEAST, enrolment: other })).config).not.toHaveProperty('enrolment');
   });
 
+  const noneExpected = 'expected none: another service than a gateway of paybox knows no secret of the box';
   const wrong: [string, unknown, RegExp][] = [
+    [
+      'a secret for another service',
+      { ...LEAST, link: PUBLIC_LINK },
+      new RegExp(`^box\\.yaml: box\\.secret: ${noneExpected}$`),
+    ],
+    [
+      'an enrolment for another service',
+      { ...LEAST, ...WITHOUT_SECRET, link: PUBLIC_LINK, enrolment: { url: 'https://gateway.example' } },
+      new RegExp(`^box\\.yaml: enrolment: ${noneExpected}$`),
+    ],
+    [
+      'another service without its salt',
+      { ...LEAST, ...WITHOUT_SECRET, link: { ...PUBLIC_LINK, boxIdSalt: undefined } },
+      /^box\.yaml: link\.boxIdSalt: expected either boxIdSalt or boxIdSaltFile$/,
+    ],
+    [
+      'another service without TLS on another machine',
+      { ...LEAST, ...WITHOUT_SECRET, link: { ...PUBLIC_LINK, url: 'mqtt://broker.example' } },
+      /^box\.yaml: link\.url: expected an address with TLS for another machine, or allowPlain/,
+    ],
+    [
+      'no MAC address',
+      { ...LEAST, ...WITHOUT_SECRET, link: { ...PUBLIC_LINK, macAddr: '02:00' } },
+      /^box\.yaml: link\.macAddr: .*expected a MAC address|a MAC address, as/,
+    ],
     [
       'no secret and no place to enrol',
       { ...LEAST, box: { ...LEAST.box, secret: undefined } },

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { copyFile, mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { TRANSPORTS } from '../../src/agent/transports/registry.ts';
+import { GATEWAY_TRANSPORTS } from '../../src/agent/transports/registry.ts';
 import { parseScenario } from '../../src/bench/vocabulary/scenario.ts';
 import { VERBS } from '../../src/bench/vocabulary/steps.ts';
 import { freePort, temporaryFolder } from '../support/net.ts';
@@ -48,7 +48,7 @@ describe('the command line', () => {
     for (const verb of VERBS) expect(manual).toMatch(new RegExp(`^\\| .*\`${verb}\``, 'm'));
     const [, faults = ''] = /<!-- faults:begin -->\n\n([\s\S]*?)\n\n<!-- faults:end -->/.exec(manual) ?? [];
     expect(faults.split('\n')).toEqual(faultTable().split('\n'));
-    const transports = `--transport ${[...TRANSPORTS.keys()].join('|')}`;
+    const transports = `--transport ${[...GATEWAY_TRANSPORTS.keys()].join('|')}`;
     for (const text of [readme, manual]) expect(text).toContain(transports);
   });
 

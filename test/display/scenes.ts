@@ -58,10 +58,19 @@ export const SCENES: Readonly<Record<string, Scene>> = {
     terminalCode: null,
     serialNumber: null,
   },
+  certificate: { kind: 'certificate', online: true, certificate: QR_CODE, ...CODES, plainLink: false },
   unlinked: { kind: 'unlinked', online: true, ...CODES, plainLink: false },
   'unlinked, plain': { kind: 'unlinked', online: true, ...CODES, plainLink: true },
   'connecting, plain': { kind: 'connecting', ...CODES, plainLink: true },
   idle: { kind: 'idle', online: true, holder, terminalCode: 'VVB000001', plainLink: false },
+  'idle with a static QR': {
+    kind: 'idle',
+    online: true,
+    holder,
+    terminalCode: 'VVB000001',
+    plainLink: false,
+    qrCode: QR_CODE,
+  },
   'idle, plain': { kind: 'idle', online: true, holder, terminalCode: 'VVB000001', plainLink: true },
   'idle offline': { kind: 'idle', online: false, holder: LONG, terminalCode: 'VVB000001', plainLink: true },
   payment: PAYMENT,
@@ -129,6 +138,7 @@ const amount = fc.integer({ min: 1, max: 9_999_999_999_999 });
 const codes = { terminalCode: anyText, serialNumber: anyText };
 const shown = { online: fc.boolean() };
 const waiting = { plainLink: fc.boolean() };
+const anyPayload = fc.integer({ min: 20, max: 400 }).map(payloadOf);
 
 /** Any scene, with texts that nobody has cleaned. */
 export const anyScene: fc.Arbitrary<Scene> = fc.oneof(
@@ -138,7 +148,7 @@ export const anyScene: fc.Arbitrary<Scene> = fc.oneof(
   fc.record({
     kind: fc.constant('enrol' as const),
     code: anyText,
-    url: fc.integer({ min: 20, max: 400 }).map(payloadOf),
+    url: anyPayload,
     minutesLeft: fc.integer({ min: 1, max: 999 }),
     ...codes,
   }),
@@ -150,11 +160,22 @@ export const anyScene: fc.Arbitrary<Scene> = fc.oneof(
     serialNumber: fc.option(anyText),
   }),
   fc.record({ kind: fc.constant('account' as const), holder: anyHolder, previous: anyHolder, ...shown }),
-  fc.record({ kind: fc.constant('idle' as const), holder: anyHolder, terminalCode: anyText, ...shown, ...waiting }),
+  fc.record(
+    {
+      kind: fc.constant('idle' as const),
+      holder: anyHolder,
+      terminalCode: anyText,
+      qrCode: anyPayload,
+      ...shown,
+      ...waiting,
+    },
+    { requiredKeys: ['kind', 'holder', 'terminalCode', 'online', 'plainLink'] },
+  ),
+  fc.record({ kind: fc.constant('certificate' as const), certificate: anyPayload, ...codes, ...shown, ...waiting }),
   fc.record({
     kind: fc.constant('payment' as const),
     pushId: fc.uuid(),
-    qrCode: fc.integer({ min: 20, max: 400 }).map(payloadOf),
+    qrCode: anyPayload,
     amount,
     content: anyText,
     holder: anyHolder,

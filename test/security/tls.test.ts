@@ -18,7 +18,7 @@ import { loginOf } from '../../src/protocol/keys.ts';
 import { type Credential, createAuthority, issue, type Purpose, validFor } from '../../src/provision/pki.ts';
 import { type TestGateway, testGateway } from '../gateway/harness.ts';
 import { eventually } from '../support/net.ts';
-import { NO_SEAL } from '../support/no-seal.ts';
+import { NO_BOX, NO_SEAL } from '../support/no-seal.ts';
 import { openssl } from '../support/openssl.ts';
 import { type AgentAt, startConfigured } from '../support/processes.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
@@ -127,7 +127,15 @@ async function open<T extends GatewayAddress>(
   const identity = { terminalCode, serialNumber, secret };
   const log = createLogger(nowhere, systemClock, 'json');
   const parsed = transport.options.parse({ connectTimeoutMs: 20_000, ...options, ...tls });
-  const io = { clock: systemClock, log, identity, sessionId: randomUUID(), seal: NO_SEAL, heard: () => undefined };
+  const io = {
+    clock: systemClock,
+    log,
+    identity,
+    sessionId: randomUUID(),
+    seal: NO_SEAL,
+    heard: () => undefined,
+    box: NO_BOX,
+  };
   const session = await transport.open(parsed, io, new AbortController().signal);
   onTestFinished(() => session.close());
   return session;
@@ -290,15 +298,19 @@ describe('a connection without TLS', () => {
     expect(running.output()).toMatch(/"event":"link-plain","gateway":"http:\/\/192\.0\.2\.1:8800"/);
   });
 
-  it.each([...TRANSPORTS.values()])('TLS-1 is refused by the transport $name', async ({ name, schemes, example }) => {
-    const box = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' };
-    const config = (url: string) => ({ box, link: { ...example, transport: name, url }, dataDir: 'data' });
-    for (const url of schemes.map((scheme) => `${scheme}://gateway.example`)) {
-      const parsed = () => parseAgentConfig(config(url), 'box.yaml');
-      if (isTlsUrl(url)) expect(parsed().link.transport).toBe(name);
-      else expect(parsed).toThrow(/allowPlain/);
-    }
-  });
+  it.each([...TRANSPORTS.values()])(
+    'TLS-1 is refused by the transport $name',
+    async ({ name, schemes, example, ownLogin }) => {
+      const names = { terminalCode: 'VVB000001', serialNumber: 'VVB900001' };
+      const box = ownLogin === undefined ? { ...names, secret: 'Sample-box-secret-known-to-all' } : names;
+      const config = (url: string) => ({ box, link: { ...example, transport: name, url }, dataDir: 'data' });
+      for (const url of schemes.map((scheme) => `${scheme}://gateway.example`)) {
+        const parsed = () => parseAgentConfig(config(url), 'box.yaml');
+        if (isTlsUrl(url)) expect(parsed().link.transport).toBe(name);
+        else expect(parsed).toThrow(/allowPlain/);
+      }
+    },
+  );
 
   it('is told from one that stays on this machine', () => {
     expect(['127.0.0.1', '127.9.9.9', '::1', '[::1]', 'LOCALHOST'].map(isLoopbackHost)).toEqual(Array(5).fill(true));

@@ -1,5 +1,6 @@
 import type { Connection, TransportIo } from '../../src/agent/contract.ts';
-import { lost, MessageQueue } from '../../src/agent/transports/message-queue.ts';
+import { lost } from '../../src/agent/transports/inbound-queue.ts';
+import { MessageQueue } from '../../src/agent/transports/message-queue.ts';
 import type { BoxConnection } from '../../src/gateway/boxes/connection.ts';
 import { MissingPeerError } from '../../src/lib/errors.ts';
 import type { VirtualClock } from '../../src/lib/virtual-clock.ts';
@@ -107,7 +108,7 @@ class Cable {
   readonly #station: Station;
   readonly #deps: NetworkDeps;
 
-  constructor(network: Network, io: TransportIo, owner: Run, station: Station, deps: NetworkDeps) {
+  constructor(network: Network, io: Omit<TransportIo, 'box'>, owner: Run, station: Station, deps: NetworkDeps) {
     this.network = network;
     this.terminalCode = io.identity.terminalCode;
     this.sessionId = io.sessionId;
@@ -229,7 +230,7 @@ export class Network {
     return [...this.cables].reduce((sum, cable) => sum + cable.held.length, 0);
   }
 
-  async open(io: TransportIo, owner: Run, signal: AbortSignal): Promise<Connection> {
+  async open(io: Omit<TransportIo, 'box'>, owner: Run, signal: AbortSignal): Promise<Connection> {
     const { chance } = this.#deps;
     await owner.sleep(chance.timeMs(...this.weather.delayMs) * 2, signal);
     const station = this.#station;

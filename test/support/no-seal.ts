@@ -9,3 +9,10 @@ export const NO_SEAL: TransportIo['seal'] = {
     return decoded.ok ? decoded : { ...decoded, code: 'MESSAGE_ILLEGAL' };
   },
 };
+
+/** A box of which a transport that only carries messages asks nothing. */
+export const NO_BOX: TransportIo['box'] = {
+  memory: { read: async () => undefined, write: async () => undefined },
+  showing: () => undefined,
+  processed: async () => undefined,
+};

@@ -1,7 +1,8 @@
-import { open, readFile, rename, rm } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Clock, withAbortAfter } from '../../lib/clock.ts';
 import { reasonOf, systemCodeOf } from '../../lib/errors.ts';
+import { replaceOwnFile } from '../../lib/files.ts';
 import { makeFolder } from '../../lib/folders.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Enroller } from './enroller.ts';
@@ -12,7 +13,6 @@ import type { Enroller } from './enroller.ts';
  */
 const RETRY_MS = 60_000;
 const FILE = 'secret';
-const OWNER_ONLY = 0o600;
 const AGREED = /^[A-Za-z0-9_-]{43}$/;
 
 /** The secret by which the box logs in. */
@@ -99,24 +99,8 @@ async function readSecret(path: string, unreadable: (reason: string) => void): P
   return undefined;
 }
 
-/** Writes atomically, and synced before the secret is used. */
+/** Kept before it is used. */
 async function keepSecret(dataDir: string, secret: string): Promise<void> {
   makeFolder(dataDir);
-  const path = join(dataDir, FILE);
-  const unfinished = `${path}.tmp`;
-  await rm(unfinished, { force: true });
-  const file = await open(unfinished, 'wx', OWNER_ONLY);
-  try {
-    await file.writeFile(`${secret}\n`);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  await rename(unfinished, path);
-  const folder = await open(dataDir, 'r');
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
-  }
+  await replaceOwnFile(join(dataDir, FILE), `${secret}\n`);
 }

@@ -22,7 +22,7 @@ export interface LinkDeps {
   agentVersion: string;
   /** Name of the display in the hello. */
   display: string;
-  open(io: TransportIo, signal: AbortSignal): Promise<Connection>;
+  open(io: Omit<TransportIo, 'box'>, signal: AbortSignal): Promise<Connection>;
   /** Whether the display can show this QR. */
   checkQr(qrCode: string): QrCheck;
   /** The push on the screen; null if none. */
@@ -235,11 +235,11 @@ export class Link {
     this.#isSuperseded = false;
     this.#whyGivenUp = undefined;
     this.#status = { connectedAtMs: clock.wallMs(), reason: undefined };
-    const { link, openPushIds } = answer;
+    const { link, openPushIds, pictures } = answer;
     log.info('registered', { terminalCode, account: link?.bankAccount ?? null });
     // The welcome took at most the time since the hello.
     const gatewayMs = Math.ceil(answer.sentAtMs + clock.monotonicMs() - helloAtMs);
-    emit({ type: 'registered', account: link, gatewayMs, openPushIds });
+    emit({ type: 'registered', account: link, gatewayMs, openPushIds, pictures });
     return undefined;
   }
 

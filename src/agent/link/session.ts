@@ -21,6 +21,8 @@ export function messageEvent(
         bornAtMs: helloAtMs + message.sessionMs,
         qrCheck: checkQr(message.qrCode),
       };
+    case 'linked':
+      return { type: 'linked', account: message.account, pictures: message.pictures };
     case 'overtaken':
       return { type: 'overtaken', pushId: message.pushId };
     case 'withdraw':

@@ -4,7 +4,7 @@ import { openRenderer, type QrScanCheck, type Renderer } from '../../display/ren
 import { type Clock, withDeadline } from '../../lib/clock.ts';
 import { PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
-import { mayHoldQr, type Scene } from '../../scene.ts';
+import { mayHoldQr, qrTextOf, type Scene } from '../../scene.ts';
 import type { DisplayStatus } from '../contract.ts';
 import { RefreshTimer } from './refresh.ts';
 
@@ -73,7 +73,7 @@ export class Screen {
   #wake: (() => void) | undefined;
   #onStop: OnStop = 'blank';
   /** The scene that is, or may be, on the display, even after a failure. */
-  #onDisplay: Scene['kind'] | undefined;
+  #onDisplay: Scene | undefined;
   #waiting: Scene[] = [];
   #latest: Scene | undefined;
   #renderer: Renderer | undefined;
@@ -155,7 +155,7 @@ export class Screen {
   /** Whether the display may show something that must be removed. */
   #mustGo(): boolean {
     if (this.#onStop === 'leave') return mayHoldQr(this.#onDisplay);
-    return this.#onDisplay !== undefined && this.#onDisplay !== 'blank';
+    return this.#onDisplay !== undefined && this.#onDisplay.kind !== 'blank';
   }
 
   /** One more attempt to blank a failed display: it may work again. */
@@ -164,7 +164,7 @@ export class Screen {
       await this.#openAndDraw(this.#late.signal);
     } catch (error) {
       const { driver } = this.#configured;
-      this.#deps.log.error('display-not-blanked', { driver, shows: this.#onDisplay, reason: reasonOf(error) });
+      this.#deps.log.error('display-not-blanked', { driver, shows: this.#onDisplay?.kind, reason: reasonOf(error) });
     }
   }
 
@@ -226,7 +226,9 @@ export class Screen {
     if (this.#failure !== undefined) this.#deps.log.info('display-well', { driver: this.#configured.driver });
     this.#failure = undefined;
     this.#frame = frame;
-    const qrCheck = scene.kind === 'payment' ? renderer.checkQr(scene.qrCode) : undefined;
+    // The words beside an enrolment's QR say what it says, so it may be missing.
+    const qrCode = scene.kind === 'enrol' ? undefined : qrTextOf(scene);
+    const qrCheck = qrCode === undefined ? undefined : renderer.checkQr(qrCode);
     this.#qr = qrCheck?.ok ? drawnBy(qrCheck) : null;
     this.#deps.onOutcome({ ok: true, scene, ...(qrCheck?.ok === false ? { unreadable: qrCheck.reason } : {}) });
     return frame;
@@ -235,9 +237,9 @@ export class Screen {
   /** Draws a scene; returns the frame that the display has accepted. */
   async #take(display: Display, renderer: Renderer, scene: Scene): Promise<Frame> {
     const frame = renderer.render(scene);
-    if (!mayHoldQr(this.#onDisplay) && scene.kind !== 'blank') this.#onDisplay = scene.kind;
+    if (!mayHoldQr(this.#onDisplay) && scene.kind !== 'blank') this.#onDisplay = scene;
     await this.#expectInTime(display.draw(frame, scene), 'take a frame');
-    this.#onDisplay = scene.kind;
+    this.#onDisplay = scene;
     return frame;
   }
 

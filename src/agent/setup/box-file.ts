@@ -10,7 +10,7 @@ import { isExposed, isTlsUrl } from '../../lib/tls.ts';
 import { boxCode, LIMITS } from '../../protocol/fields.ts';
 import { isStrongSecret, SECRET_EXPECTED } from '../../protocol/secret.ts';
 import { agentConfigSchema } from '../config.ts';
-import { TRANSPORTS, transportFor } from '../transports/registry.ts';
+import { GATEWAY_TRANSPORTS, transportFor } from '../transports/registry.ts';
 import { gatewayOrigin } from '../transports/tls.ts';
 import { BOX_FILE_BYTES_MAX } from './machine.ts';
 
@@ -22,7 +22,7 @@ const SSID_BYTES_MAX = 32;
 /** Values that nobody may read who takes the card out of a box. */
 const SECRETS = [['secret'], ['key'], ['wifi', 'psk']] as const;
 
-const SCHEMES = [...TRANSPORTS.values()].map(({ schemes }) => schemes);
+const SCHEMES = [...GATEWAY_TRANSPORTS.values()].map(({ schemes }) => schemes);
 const TLS_EXAMPLES = SCHEMES.map((schemes) => schemes.find((it) => isTlsUrl(`${it}://gateway`)));
 
 const agentKeys = agentConfigSchema.shape;

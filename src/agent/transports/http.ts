@@ -19,7 +19,8 @@ import {
 import { loginOf } from '../../protocol/keys.ts';
 import type { UpMessage } from '../../protocol/messages.ts';
 import type { Connection, LoginIo, Transport, TransportIo } from '../contract.ts';
-import { lost, MessageQueue, notRegistered } from './message-queue.ts';
+import { lost } from './inbound-queue.ts';
+import { MessageQueue, notRegistered } from './message-queue.ts';
 import { certificateFix, checkTls, connectionTls, gatewayOrigin, tlsOptions } from './tls.ts';
 
 const httpOptions = z

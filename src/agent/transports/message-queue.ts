@@ -1,8 +1,8 @@
 import { PayboxError } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
-import { BoundedQueue } from '../../lib/queue.ts';
 import type { DownMessage, DownOf } from '../../protocol/messages.ts';
 import type { InboundMessage, TransportIo } from '../contract.ts';
+import { InboundQueue, lost } from './inbound-queue.ts';
 
 /**
  * Messages that wait for the box's loop. When full, the oldest push is dropped; the gateway withdraws it at its
@@ -22,27 +22,18 @@ interface IncomingIo {
   heard: TransportIo['heard'];
 }
 
-/**
- * Received messages of one connection, and why it ended. After all messages are read, iterating ends (`close`) or
- * throws the reason (`fail`).
- */
-export class MessageQueue implements AsyncIterable<InboundMessage> {
-  readonly #queue = new BoundedQueue<Waiting>(INCOMING_MAX, 'reject');
-  readonly #ended = new AbortController();
+/** Received messages of one connection. */
+export class MessageQueue extends InboundQueue<Waiting> implements AsyncIterable<InboundMessage> {
   readonly #log: Logger;
   readonly #seal: Pick<TransportIo['seal'], 'open'>;
   readonly #heard: TransportIo['heard'];
-  #failure: PayboxError | undefined;
   #dropping = false;
 
   constructor({ log, seal, heard }: IncomingIo) {
+    super(INCOMING_MAX);
     this.#log = log;
     this.#seal = seal;
     this.#heard = heard;
-  }
-
-  get ended(): boolean {
-    return this.#ended.signal.aborted;
   }
 
   /**
@@ -63,63 +54,32 @@ export class MessageQueue implements AsyncIterable<InboundMessage> {
   }
 
   #keep(message: Waiting): void {
-    if (this.#queue.offer(message)) {
-      if (this.#queue.size === 1) this.#dropping = false;
+    if (this.queue.offer(message)) {
+      if (this.queue.size === 1) this.#dropping = false;
       return;
     }
-    if (this.#queue.discard(({ type }) => type === 'show')) this.#queue.offer(message);
+    if (this.queue.discard(({ type }) => type === 'show')) this.queue.offer(message);
     else if (SAID_ONCE.has(message.type)) this.fail(lost(`more than ${INCOMING_MAX} messages waited for the box`));
     if (!this.#dropping) this.#log.warn('messages-dropped', { reason: `${INCOMING_MAX} messages wait for the box` });
     this.#dropping = true;
   }
 
-  /** Ends the queue with an error. Only the first end counts. */
-  fail(reason: PayboxError): void {
-    if (this.ended) return;
-    this.#failure = reason;
-    this.close();
-  }
-
-  /** Ends the queue without an error. */
-  close(): void {
-    this.#queue.close();
-    this.#ended.abort();
-  }
-
-  /** The result of `work`; throws if the connection ends first. */
-  whileOpen<T>(work: Promise<T>): Promise<T> {
-    return new Promise((resolve, reject) => {
-      const { signal } = this.#ended;
-      const onEnd = () => reject(this.#failure ?? lost('the connection is closed'));
-      const settle = () => signal.removeEventListener('abort', onEnd);
-      work.finally(settle).then(resolve, reject);
-      if (signal.aborted) onEnd();
-      else signal.addEventListener('abort', onEnd, { once: true });
-    });
-  }
-
   /** Only the newest push can get the screen, so an older one in the queue is only reported as overtaken. */
   async *[Symbol.asyncIterator](): AsyncGenerator<InboundMessage, void, void> {
-    for await (const message of this.#queue) {
+    for await (const message of this.items()) {
       // The connection is gone, so the box could not report that the QR is shown.
       if (message.type === 'show' && this.ended) continue;
-      if (message.type === 'show' && this.#queue.some((later) => isNewer(later, message))) {
+      if (message.type === 'show' && this.queue.some((later) => isNewer(later, message))) {
         yield { type: 'overtaken', sessionId: message.sessionId, pushId: message.pushId };
       } else {
         yield message;
       }
     }
-    if (this.#failure !== undefined) throw this.#failure;
   }
 }
 
 function isNewer(later: Waiting, { sessionId, pushId }: DownOf<'show'>): boolean {
   return later.type === 'show' && later.sessionId === sessionId && later.pushId !== pushId;
-}
-
-/** The error for a lost connection; the remedy is redialling. */
-export function lost(message: string, cause?: unknown): PayboxError {
-  return new PayboxError('LINK_LOST', message, { severity: 'retryable', cause });
 }
 
 /**

@@ -1,50 +1,34 @@
-import { Socket } from 'node:net';
 import type { IClientOptions, IPublishPacket, MqttClient } from 'mqtt';
 import { z } from 'zod';
 import { type Clock, withAbortAfter, withDeadline } from '../../lib/clock.ts';
 import { MissingPeerError, PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
-import { isTlsUrl } from '../../lib/tls.ts';
 import { boxPresence, decodePresence } from '../../protocol/codec.ts';
 import { clientIdOf, loginOf } from '../../protocol/keys.ts';
 import type { UpMessage } from '../../protocol/messages.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../protocol/topics.ts';
 import type { Connection, LoginIo, Transport, TransportIo } from '../contract.ts';
-import { lost, MessageQueue, notRegistered } from './message-queue.ts';
-import { certificateFix, checkTls, connectionTls, tlsOptions } from './tls.ts';
+import {
+  BROKER_SCHEMES,
+  brokerFailure,
+  brokerOptions,
+  clientOptions,
+  connected,
+  refusedSubscription,
+  startClient,
+  unreachable,
+} from './broker.ts';
+import { lost } from './inbound-queue.ts';
+import { MessageQueue, notRegistered } from './message-queue.ts';
+import { checkTls } from './tls.ts';
 
-const SCHEMES = ['mqtt', 'mqtts', 'ws', 'wss'];
 /** The port of the gateway's own broker. */
 const GATEWAY_BROKER_PORT = 18_830;
 
 const mqttOptions = z
   .strictObject({
-    url: z
-      .url({
-        protocol: new RegExp(`^(${SCHEMES.join('|')})$`),
-        error: 'an mqtt://, mqtts://, ws:// or wss:// address',
-        abort: true,
-      })
-      .max(512)
-      .refine((url) => new URL(url).username === '', {
-        error: 'expected an address without a user name: use username and box.secret',
-        abort: true,
-      })
-      .describe('the broker'),
     username: z.string().min(1).max(200).optional().describe('login name; box.terminalCode if left out'),
-    keepaliveSeconds: z
-      .int()
-      .min(5)
-      .max(600)
-      .default(15)
-      .describe('a broker that is silent for 1.5 times as long counts as lost'),
-    connectTimeoutMs: z
-      .int()
-      .min(500)
-      .max(60_000)
-      .default(8000)
-      .describe('limit for connecting, until the gateway is present'),
-    ...tlsOptions,
+    ...brokerOptions('username and box.secret'),
   })
   .superRefine(checkTls);
 
@@ -57,14 +41,12 @@ const GOODBYE_TIMEOUT_MS = 2_000;
 /** A broker sends retained messages right after it has granted a subscription. */
 const PRESENCE_TIMEOUT_MS = 2_000;
 const NO_GATEWAY_FIX = 'start the gateway, or correct the broker address of one of the two';
-/** CONNACK return codes (MQTT 3.1.1, section 3.2.2.3): bad user name or password, not authorized. */
-const REFUSED_LOGIN: readonly unknown[] = [4, 5];
 
 /** Connects a box over an MQTT broker (PROTOCOL.md, clauses TOP and PRE). */
 export const mqttTransport: Transport<MqttOptions> = {
   name: 'mqtt',
   summary: 'a connection to an MQTT 3.1.1 broker that the gateway uses too',
-  schemes: SCHEMES,
+  schemes: BROKER_SCHEMES,
   canEnrol: false,
   options: mqttOptions,
   example: { url: 'mqtt://127.0.0.1:18830', keepaliveSeconds: 15, connectTimeoutMs: 8000 },
@@ -72,9 +54,7 @@ export const mqttTransport: Transport<MqttOptions> = {
   checkLogin,
   async open(options, io, signal) {
     signal.throwIfAborted();
-    // Loaded lazily: a box over HTTP does not need it.
-    const { connect } = await import('mqtt');
-    const connection = new MqttConnection(connect(options.url, clientOptions(options, io)), options, io);
+    const connection = new MqttConnection(await startClient(options, sessionOptions(options, io)), options, io);
     try {
       await withAbortAfter(io.clock, options.connectTimeoutMs, signal, (until) => connection.begin(until));
       return connection;
@@ -89,7 +69,7 @@ export const mqttTransport: Transport<MqttOptions> = {
  * The client id is per session. With one id per box, two agents of one identity would disconnect each other forever,
  * and the older one could not be told that it is superseded (PROTOCOL.md, clause MSG-8).
  */
-function clientOptions(options: MqttOptions, { identity, sessionId }: TransportIo): IClientOptions {
+function sessionOptions(options: MqttOptions, { identity, sessionId }: TransportIo): IClientOptions {
   return {
     ...loginOptions(options, identity),
     clientId: clientIdOf(identity, sessionId),
@@ -105,18 +85,7 @@ function clientOptions(options: MqttOptions, { identity, sessionId }: TransportI
 }
 
 function loginOptions(options: MqttOptions, { terminalCode, secret }: TransportIo['identity']): IClientOptions {
-  const tls = isTlsUrl(options.url) ? connectionTls(options) : undefined;
-  return {
-    protocolVersion: 4,
-    clean: true,
-    username: options.username ?? terminalCode,
-    password: loginOf(secret),
-    connectTimeout: options.connectTimeoutMs,
-    reconnectPeriod: 0,
-    // A cache of all 16-bit numbers takes 10 MB and 60 ms of processor time.
-    writeCache: false,
-    ...(tls && { ...tls, wsOptions: tls }),
-  };
+  return clientOptions(options, { username: options.username ?? terminalCode, password: loginOf(secret) });
 }
 
 /** Subscribes to the box's topics under another client id, and publishes nothing. */
@@ -199,9 +168,7 @@ class MqttConnection implements Connection {
   }
 
   async #register(): Promise<void> {
-    await new Promise<void>((resolve) => this.#client.once('connect', () => resolve()));
-    // Without this, a message after an acknowledgement waits 40 ms for the peer's delayed ACK.
-    if (this.#client.stream instanceof Socket) this.#client.stream.setNoDelay(true);
+    await connected(this.#client);
     this.#onBroker = true;
     await this.#subscribe([boxTopic(this.#identity.terminalCode, 'down'), GATEWAY_PRESENCE_TOPIC]);
     await this.#announce(true);
@@ -209,10 +176,7 @@ class MqttConnection implements Connection {
   }
 
   async #subscribe(topics: string[]): Promise<void> {
-    const cause = await this.#client.subscribeAsync(topics, { qos: 1 }).then(
-      (grants) => grants.find((grant) => grant.qos > 2),
-      (error: unknown) => error,
-    );
+    const cause = await refusedSubscription(this.#client, topics);
     if (cause === undefined || this.incoming.ended) return;
     throw new PayboxError(
       'NOT_REGISTERED',
@@ -261,18 +225,13 @@ class MqttConnection implements Connection {
   }
 
   #failureOf(error: Error): PayboxError {
-    if (this.#onBroker) return lost(`${this.#broker}: ${reasonOf(error)}`, error);
-    if ('code' in error && REFUSED_LOGIN.includes(error.code))
-      return notRegistered(this.#broker, this.#identity.terminalCode);
-    return this.#notThere(reasonOf(error), error);
+    const refused = () => notRegistered(this.#broker, this.#identity.terminalCode);
+    return brokerFailure(error, { broker: this.#broker, accepted: this.#onBroker, refused });
   }
 
-  #notThere(reason: string, cause?: unknown): PayboxError {
-    if (this.#onBroker) {
-      return new MissingPeerError(`the gateway is not at ${this.#broker}: ${reason}`, NO_GATEWAY_FIX, cause);
-    }
-    const fix = certificateFix(cause) ?? 'check link.url, and that the broker runs and can be reached';
-    return new MissingPeerError(`${this.#broker} cannot be reached: ${reason}`, fix, cause);
+  #notThere(reason: string): PayboxError {
+    if (!this.#onBroker) return unreachable(this.#broker, reason);
+    return new MissingPeerError(`the gateway is not at ${this.#broker}: ${reason}`, NO_GATEWAY_FIX);
   }
 
   async #sayGoodbye(): Promise<void> {

@@ -11,6 +11,7 @@ const SCENES = {
   connecting: { kind: 'connecting', ...BOX, plainLink: false },
   enrol: { kind: 'enrol', ...BOX, code: '', url: '', minutesLeft: 1 },
   setup: { kind: 'setup', ...BOX, problem: '', action: '' },
+  certificate: { kind: 'certificate', ...BOX, certificate: '', plainLink: false, online: true },
   unlinked: { kind: 'unlinked', ...BOX, plainLink: false, online: true },
   idle: { kind: 'idle', holder: HOLDER, terminalCode: '', plainLink: false, online: true },
   payment: { kind: 'payment', ...ORDER, pushId: '', qrCode: '', holder: HOLDER, secondsLeft: 0 },

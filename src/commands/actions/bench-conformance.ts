@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { TRANSPORTS } from '../../agent/transports/registry.ts';
+import { GATEWAY_TRANSPORTS } from '../../agent/transports/registry.ts';
 import { probeOf, screenProbe } from '../../bench/probes.ts';
 import { progressOn } from '../../bench/reports/progress.ts';
 import type { Transport } from '../../bench/targets/config.ts';
@@ -128,7 +128,7 @@ function targetsOf(options: ConformanceOptions, seed: number): JudgeTarget[] {
     if (service !== undefined) return [externalService(options, isWanted)];
     const stray = strayServiceOption(options);
     if (stray !== undefined) throw new ConfigError(stray, 'give the address of the service to judge');
-    const boxes = [...TRANSPORTS.values()].map((transport) => emulatedBox(options, transport, seed, isWanted));
+    const boxes = [...GATEWAY_TRANSPORTS.values()].map((transport) => emulatedBox(options, transport, seed, isWanted));
     return [emulatedService(options, seed, isWanted), ...boxes];
   };
   const chosen = targets().filter(({ size }) => size > 0);
@@ -178,7 +178,7 @@ function openService(subject: ServiceSubject, close: () => Promise<void>) {
 
 /** Our agent in this process, in virtual time. */
 function emulatedBox({ report }: ConformanceOptions, transport: Transport, seed: number, isWanted: IsWanted) {
-  const elsewhere = [...TRANSPORTS.keys()].filter((name) => name !== transport.name);
+  const elsewhere = [...GATEWAY_TRANSPORTS.keys()].filter((name) => name !== transport.name);
   const checks = BOX_CHECKS.filter(({ needs = [] }) => !needs.some((need) => elsewhere.includes(need)));
   const judged = new Set(checks.map(({ clause }) => clause));
   const others = BOX_CHECKS.map(({ clause }) => clause).filter((clause) => !judged.has(clause));

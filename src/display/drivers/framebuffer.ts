@@ -79,7 +79,7 @@ class FramebufferDisplay implements Display {
   #spare: Uint8Array;
   /** The picture on the device; undefined if not known. */
   #shown: Uint8Array | undefined;
-  #scene: Scene['kind'] | undefined;
+  #scene: Scene | undefined;
   /** Undefined if not known, as after an earlier program was killed. */
   #dark: boolean | undefined;
   #failed: unknown;
@@ -114,7 +114,7 @@ class FramebufferDisplay implements Display {
     await this.#sync(() => {
       [this.#image, this.#spare] = [this.#spare, this.#image];
       pack(wordsOf(this.#turn(pixels)), this.#image, this.#info);
-      this.#scene = scene.kind;
+      this.#scene = scene;
     });
   }
 
@@ -134,7 +134,7 @@ class FramebufferDisplay implements Display {
 
   #pictureStays(): boolean {
     const scene = this.#scene;
-    return this.#failed === undefined && scene !== undefined && scene !== 'blank' && !mayHoldQr(scene);
+    return this.#failed === undefined && scene !== undefined && scene.kind !== 'blank' && !mayHoldQr(scene);
   }
 
   async #restore(): Promise<void> {
@@ -166,7 +166,7 @@ class FramebufferDisplay implements Display {
 
   /** Payments are shown at any hour. At night, screens that only wait are dark. */
   #isDark(): boolean {
-    const waits = ['starting', 'connecting', 'unlinked', 'idle', 'blank'].includes(this.#scene ?? 'starting');
+    const waits = ['starting', 'connecting', 'unlinked', 'idle', 'blank'].includes(this.#scene?.kind ?? 'starting');
     return waits && this.#night !== undefined && isWithin(this.#night, this.#io.clock.wallMs());
   }
 

@@ -31,7 +31,7 @@ export const nextionOptions = z.strictObject({
     })
     .nullable()
     .prefault({})
-    .describe('the QR component, on the page of the payment screen; pages.enrol may be the same'),
+    .describe('the QR component, on the page of the payment screen; pages.enrol, certificate and idle may be the same'),
 });
 export type NextionOptions = z.infer<typeof nextionOptions>;
 

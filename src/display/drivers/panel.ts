@@ -46,6 +46,7 @@ export function eachScreen<T extends z.ZodType>(option: T) {
     connecting: option,
     enrol: option,
     setup: option,
+    certificate: option,
     unlinked: option,
     idle: option,
     payment: option,

@@ -52,9 +52,9 @@ export const png: DisplayDriver<z.infer<typeof options>> = {
       draw: async (frame, scene) => {
         if (!open) throw closedFault();
         const file = encodePng(turn(expectPixels(frame, surface)));
-        qrMayShow ||= mayHoldQr(scene.kind);
+        qrMayShow ||= mayHoldQr(scene);
         await write(file);
-        qrMayShow = mayHoldQr(scene.kind);
+        qrMayShow = mayHoldQr(scene);
       },
       close: async () => {
         if (!open) return;

@@ -58,7 +58,7 @@ export class TerminalPicture implements Display {
   async draw(given: Frame, scene: Scene): Promise<void> {
     if (!this.#open) throw closedFault();
     const frame = expectPixels(given, this.surface);
-    this.#qrShows = mayHoldQr(scene.kind);
+    this.#qrShows = mayHoldQr(scene);
     if (scene.kind === 'blank') {
       await this.#options.write(this.#wiped());
       return;

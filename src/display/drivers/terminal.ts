@@ -90,7 +90,7 @@ class TerminalDisplay implements Display {
     if (!this.#open) throw closedFault();
     if (frame.kind !== 'characters') throw displayFault('a frame was laid out for pixels, not for a terminal', '');
     const lines = linesOf(frame, this.surface, this.#out.getColorDepth() >= TRUE_COLOR_BITS);
-    this.#qrShows = mayHoldQr(scene.kind);
+    this.#qrShows = mayHoldQr(scene);
     await writeTo(this.#out, lines.length === 0 ? this.#wiped() : this.#update(lines));
   }
 

@@ -56,13 +56,13 @@ export const usbBitmap: DisplayDriver<z.infer<typeof options>> = {
           qrMayShow = false;
           return;
         }
-        qrMayShow ||= mayHoldQr(scene.kind);
+        qrMayShow ||= mayHoldQr(scene);
         const parts = changedAreas(shown, wanted).map((area) => bitmapOf(area, wanted));
         // Dark until the picture is complete: the panel may still have a picture with a QR of an earlier program.
         await screen.send(Buffer.concat(lit ? parts : [brightnessOf(0), on, ...parts, brightnessOf(brightness)]));
         shown = wanted;
         lit = true;
-        qrMayShow = mayHoldQr(scene.kind);
+        qrMayShow = mayHoldQr(scene);
       },
       close: () => screen.close(qrMayShow ? off : new Uint8Array()),
     };

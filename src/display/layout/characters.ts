@@ -1,4 +1,4 @@
-import type { Scene } from '../../scene.ts';
+import { needsQr, type Scene } from '../../scene.ts';
 import { type Cell, type CharacterFrame, type CharacterSurface, UPPER_HALF } from '../contract.ts';
 import type { Qr, QrFit } from '../qr.ts';
 import { NO_ROOM_FOR_QR, type Page, pageOf, TIME_LEFT } from '../words.ts';
@@ -38,7 +38,7 @@ export function layoutCharacters(scene: Scene, fit: QrFit | undefined, surface: 
   const page = pageOf(scene);
   if (fit?.ok) return withQr(page, fit.qr, surface);
   const { columns, rows } = surface;
-  const hint = fit !== undefined && scene.kind === 'payment' ? roomNote(fit.sideMin) : page.hint;
+  const hint = fit !== undefined && needsQr(scene) ? roomNote(fit.sideMin) : page.hint;
   const lines = chosen(linesOf({ ...page, hint }, columns - 2), rows);
   const height = Math.max(1, lines.length);
   const cells = blankCells(columns, height);

@@ -1,5 +1,5 @@
 import QRCode from 'qrcode';
-import { qrTextOf, type Scene } from '../../scene.ts';
+import { needsQr, qrTextOf, type Scene } from '../../scene.ts';
 import { withoutAccents } from '../charset.ts';
 import { type CharacterFrame, type PanelFrame, type PanelQr, type PanelSurface, UPPER_HALF } from '../contract.ts';
 import { fitQr, type QrFit, QUIET_MODULES } from '../qr.ts';
@@ -62,7 +62,7 @@ export function layoutPanel(scene: Scene, fit: QrFit | undefined, surface: Panel
     holder: page.code === undefined ? fact('Người nhận') : fact(DEVICE_CODE),
     account: fact('Tài khoản'),
     timeLeft: page.timeLeft === undefined ? '' : say(`${TIME_LEFT} ${page.timeLeft}`),
-    hint: scene.kind === 'payment' && fit?.ok === false ? say(NO_ROOM_FOR_QR) : say(page.hint),
+    hint: needsQr(scene) && fit?.ok === false ? say(NO_ROOM_FOR_QR) : say(page.hint),
     offline: say(page.badge?.text),
     qrCode: fit?.ok ? (qrTextOf(scene) ?? null) : null,
   };

@@ -1,4 +1,4 @@
-import type { Scene } from '../../scene.ts';
+import { needsQr, type Scene } from '../../scene.ts';
 import type { PixelSurface } from '../contract.ts';
 import type { Qr } from '../qr.ts';
 import { type Badge, type IconName, NO_ROOM_FOR_QR, type Page, pageOf, TIME_LEFT } from '../words.ts';
@@ -40,7 +40,7 @@ export function layoutPixels(scene: Scene, qr: Qr | undefined, stage: Stage): It
     const hurry = scene.kind === 'payment' && scene.secondsLeft <= HURRY_SECONDS;
     return [ground, ...withQr(page, theme, qr, hurry, stage)];
   }
-  return [ground, ...message(scene.kind === 'payment' ? { ...page, hint: NO_ROOM_FOR_QR } : page, theme, stage)];
+  return [ground, ...message(needsQr(scene) ? { ...page, hint: NO_ROOM_FOR_QR } : page, theme, stage)];
 }
 
 function withQr(page: Page, theme: Theme, qr: Qr, hurry: boolean, stage: Stage): Item[] {

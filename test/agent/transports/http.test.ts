@@ -13,7 +13,7 @@ import { BOX_PATHS } from '../../../src/protocol/http-api.ts';
 import type { UpMessage } from '../../../src/protocol/messages.ts';
 import { down, fakeHttpGateway, IDENTITY } from '../../support/fake-gateway.ts';
 import { eventually, freePort } from '../../support/net.ts';
-import { NO_SEAL } from '../../support/no-seal.ts';
+import { NO_BOX, NO_SEAL } from '../../support/no-seal.ts';
 
 function box(url: string, change: { secret?: string; clock?: Clock } = {}) {
   const lines: string[] = [];
@@ -33,6 +33,7 @@ function box(url: string, change: { secret?: string; clock?: Clock } = {}) {
     sessionId: randomUUID(),
     seal: NO_SEAL,
     heard: () => undefined,
+    box: NO_BOX,
   };
   const options = httpTransport.options.parse({ url, connectTimeoutMs: 20_000 });
   const opening = httpTransport.open(options, io, abort.signal);

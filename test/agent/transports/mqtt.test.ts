@@ -11,7 +11,7 @@ import { encode } from '../../../src/protocol/codec.ts';
 import type { UpMessage } from '../../../src/protocol/messages.ts';
 import { down, fakeBroker, IDENTITY } from '../../support/fake-gateway.ts';
 import { eventually, freePort } from '../../support/net.ts';
-import { NO_SEAL } from '../../support/no-seal.ts';
+import { NO_BOX, NO_SEAL } from '../../support/no-seal.ts';
 import { type Direction, startProxy } from '../../support/proxy.ts';
 
 const RUN = '3b241101-e2bb-4255-8caf-4136c566a962';
@@ -34,7 +34,15 @@ function box(
   const abort = new AbortController();
   const identity = { ...IDENTITY, secret: change.secret ?? IDENTITY.secret };
   const log = createLogger(out, systemClock, 'json');
-  const io = { clock: change.clock ?? systemClock, log, identity, sessionId, seal: NO_SEAL, heard: () => undefined };
+  const io = {
+    clock: change.clock ?? systemClock,
+    log,
+    identity,
+    sessionId,
+    seal: NO_SEAL,
+    heard: () => undefined,
+    box: NO_BOX,
+  };
   const { connectTimeoutMs = 20_000, keepaliveSeconds } = change;
   const options = mqttTransport.options.parse({ url, connectTimeoutMs, keepaliveSeconds });
   const opening = mqttTransport.open(options, io, abort.signal);

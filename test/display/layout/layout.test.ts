@@ -7,7 +7,7 @@ import { fitBesideWords, fitOn } from '../../../src/display/layout/room.ts';
 import { fitQr, type QrFit } from '../../../src/display/qr.ts';
 import { openRenderer, openStage } from '../../../src/display/render.ts';
 import { formatAmount } from '../../../src/display/words.ts';
-import type { Scene } from '../../../src/scene.ts';
+import { qrTextOf, type Scene } from '../../../src/scene.ts';
 import { fc } from '../../support/properties.ts';
 import { describePicture, expectGolden, glyphCache, textPicture } from '../pictures.ts';
 import { anyScene, PAYMENT, payloadOf, SCENES } from '../scenes.ts';
@@ -46,7 +46,8 @@ function pictureOf(scene: Scene, stage: Stage): Item[] {
 
 function fitOf(scene: Scene, surface: PixelSurface): QrFit | undefined {
   if (scene.kind === 'enrol') return fitBesideWords(surface, scene.url);
-  return scene.kind === 'payment' ? fitOn(surface, scene.qrCode) : undefined;
+  const text = qrTextOf(scene);
+  return text === undefined ? undefined : fitOn(surface, text);
 }
 
 const stageOf = (width: number, height: number) => openStage({ kind: 'pixels', width, height }, source);

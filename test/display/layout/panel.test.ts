@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { CharacterFrame, PanelQr, PanelSurface } from '../../../src/display/contract.ts';
 import { fitOnPanel, layoutPanel, picturePanel } from '../../../src/display/layout/panel.ts';
+import { qrTextOf } from '../../../src/scene.ts';
 import { fc } from '../../support/properties.ts';
 import { scene } from '../opened.ts';
 import { expectDecodes, textPicture } from '../pictures.ts';
@@ -11,7 +12,8 @@ const PLAIN: PanelSurface = { ...PANEL, accents: false };
 
 const frameOf = (name: string, surface = PANEL) => {
   const it = scene(name);
-  return layoutPanel(it, it.kind === 'payment' ? fitOnPanel(surface, it.qrCode) : undefined, surface);
+  const text = it.kind === 'enrol' ? undefined : qrTextOf(it);
+  return layoutPanel(it, text === undefined ? undefined : fitOnPanel(surface, text), surface);
 };
 
 describe('what a panel is told', () => {
@@ -31,11 +33,12 @@ describe('what a panel is told', () => {
     });
   });
 
-  it('says on every screen what it is, and draws a QR on that of a payment only', () => {
+  it('says on every screen what it is, and draws a QR on each that has one, but for the code of an enrolment', () => {
     for (const name of Object.keys(SCENES)) {
       const frame = frameOf(name);
       expect(frame.title === '', name).toBe(name === 'blank');
-      expect(frame.qrCode !== null, name).toBe(scene(name).kind === 'payment');
+      const it = scene(name);
+      expect(frame.qrCode, name).toBe(it.kind === 'enrol' ? null : (qrTextOf(it) ?? null));
     }
     expect(frameOf('idle offline').offline).toBe('Mất kết nối');
     expect(frameOf('unlinked')).toMatchObject({

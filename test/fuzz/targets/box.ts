@@ -14,7 +14,7 @@ import { turn } from '../../../src/lib/virtual-clock.ts';
 import { decodeDown, encode } from '../../../src/protocol/codec.ts';
 import type { DownBody, DownMessage, UpMessage } from '../../../src/protocol/messages.ts';
 import { DOWN } from '../../protocol/examples.ts';
-import { NO_SEAL } from '../../support/no-seal.ts';
+import { NO_BOX, NO_SEAL } from '../../support/no-seal.ts';
 import { anyChar, fc } from '../../support/properties.ts';
 import type { Seeded } from '../../support/seeded.ts';
 import { mutated } from '../bytes.ts';
@@ -228,12 +228,13 @@ const stream: Target['open'] = async (world) => {
         sessionId: randomUUID(),
         seal: NO_SEAL,
         heard: () => undefined,
+        box: NO_BOX,
       };
       let messages = 0;
       try {
         const session = await httpTransport.open(options, io, new AbortController().signal);
         for await (const message of session.incoming) {
-          if (message.type === 'overtaken') continue;
+          if (message.type === 'overtaken' || message.type === 'linked') continue;
           hold(decodeDown(encode(message)).ok, () => `not legal: ${JSON.stringify(message)}`);
           messages += 1;
         }

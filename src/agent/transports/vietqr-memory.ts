@@ -1,0 +1,108 @@
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import type { Clock } from '../../lib/clock.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { Random } from '../../lib/random.ts';
+import { decodeWith } from '../../protocol/codec.ts';
+import { type BoxNotice, type EnrolAnswer, enrolAnswer } from '../../protocol/dialect.ts';
+import { LIMITS, wallTimeMs } from '../../protocol/fields.ts';
+import { linkedAccount } from '../../protocol/messages.ts';
+import type { BoxSide } from '../contract.ts';
+
+type PaidNotice = Extract<BoxNotice, { notificationType: 'N05' }>;
+
+/** Payments that are remembered to detect repetitions; the oldest of more are dropped. */
+const PAYMENTS_MAX = 50;
+
+const linked = z.object({ account: linkedAccount, staticQr: z.string().max(LIMITS.qrCodeMax) });
+const content = z.object({
+  v: z.literal(1),
+  /** The service, and the MAC address that is enrolled there. */
+  owner: z.string(),
+  enrolled: enrolAnswer.optional(),
+  /** The last N16. */
+  linked: linked.optional(),
+  payments: z
+    .array(z.object({ digest: z.string(), transactionId: z.uuid(), paidAtMs: wallTimeMs }))
+    .max(PAYMENTS_MAX)
+    .default([]),
+});
+type Content = z.output<typeof content>;
+export type Linked = z.output<typeof linked>;
+
+export interface MemoryDeps {
+  clock: Clock;
+  log: Logger;
+  random: Pick<Random, 'uuid'>;
+  memory: BoxSide['memory'];
+  /** An equal N05 within this time is the same payment. */
+  repeatWindowMs: number;
+}
+
+/** A payment as the box knows it: the dialect has no ids and no times. */
+export interface KnownPayment {
+  transactionId: string;
+  /** When the first of these N05 came, by the box's calendar clock. */
+  paidAtMs: number;
+  repeated: boolean;
+}
+
+/** Remembers what a box has heard of a service that says most things once (PROTOCOL.md, clauses DIA-3 to DIA-6). */
+export class VietqrMemory {
+  readonly #deps: MemoryDeps;
+  #content: Content;
+
+  private constructor(start: Content, deps: MemoryDeps) {
+    this.#content = start;
+    this.#deps = deps;
+  }
+
+  /** Reads what is remembered of this owner. Of another one, or of a damaged file, nothing is taken. */
+  static async open(owner: string, deps: MemoryDeps): Promise<VietqrMemory> {
+    const text = await deps.memory.read();
+    const found = text === undefined ? undefined : decodeWith(content, text);
+    if (found?.ok === false) deps.log.error('link-memory-unreadable', { reason: found.reason });
+    const own = found?.ok === true && found.value.owner === owner ? found.value : undefined;
+    return new VietqrMemory(own ?? { v: 1, owner, payments: [] }, deps);
+  }
+
+  get enrolled(): EnrolAnswer | undefined {
+    return this.#content.enrolled;
+  }
+
+  get linked(): Linked | undefined {
+    return this.#content.linked;
+  }
+
+  /** A new boxId is another box to the service: what it was linked to counts no more. */
+  async enrol(answer: EnrolAnswer): Promise<void> {
+    const isOther = this.enrolled !== undefined && this.enrolled.boxId !== answer.boxId;
+    await this.#keep({ enrolled: answer, ...(isOther ? { linked: undefined } : {}) });
+  }
+
+  async link(to: Linked): Promise<void> {
+    await this.#keep({ linked: to });
+  }
+
+  /**
+   * The payment that an N05 tells of. Its id is on the disk before the box learns of it, so that a repetition after a
+   * crash has the same one: the box's journal then tells whether it was announced.
+   */
+  async payment({ amount, message }: PaidNotice): Promise<KnownPayment> {
+    const { clock, random, repeatWindowMs } = this.#deps;
+    const digest = createHash('sha256').update(`${amount}\n${message}`).digest('base64url');
+    const nowMs = clock.wallMs();
+    // Also one from a little later: the clock may have been set back.
+    const recent = this.#content.payments.filter(({ paidAtMs }) => Math.abs(nowMs - paidAtMs) < repeatWindowMs);
+    const known = recent.find((it) => it.digest === digest);
+    if (known !== undefined) return { ...known, repeated: true };
+    const fresh = { digest, transactionId: random.uuid(), paidAtMs: nowMs };
+    await this.#keep({ payments: [...recent, fresh].slice(-PAYMENTS_MAX) });
+    return { ...fresh, repeated: false };
+  }
+
+  async #keep(change: Partial<Content>): Promise<void> {
+    this.#content = { ...this.#content, ...change };
+    await this.#deps.memory.write(`${JSON.stringify(this.#content)}\n`);
+  }
+}
