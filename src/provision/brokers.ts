@@ -1,9 +1,13 @@
 import { createHash, pbkdf2Sync, randomBytes } from 'node:crypto';
+import { DIALECT_GATEWAY_RIGHTS, DIALECT_RIGHTS } from '../protocol/dialect.ts';
 import { LIMITS } from '../protocol/fields.ts';
 import { boxRights, GATEWAY_RIGHTS, type TopicRights } from '../protocol/topics.ts';
 
 /** The gateway's login at an external broker, and the name in its certificate there. */
 export const GATEWAY_LOGIN = 'gateway';
+
+/** The login that boxes of the public dialect and hosts share, as vietqrBoxes.login.username. */
+const VIETQR_LOGIN = 'vietqr-boxes';
 
 /** Mosquitto's default. The passwords have 256 random bits, so more rounds would not protect them better. */
 const MOSQUITTO_ITERATIONS = 101;
@@ -23,6 +27,11 @@ export function mosquittoAcl(): string {
     '# acl_file of Mosquitto 2: the gateway, and every box its own topics (PROTOCOL.md, clause TOP-3).',
     `user ${GATEWAY_LOGIN}`,
     ...lines('topic', GATEWAY_RIGHTS),
+    ...lines('topic', DIALECT_GATEWAY_RIGHTS),
+    '',
+    '# Boxes and hosts of the public MQTT dialect, if you make this login for them (clause VQD-1).',
+    `user ${VIETQR_LOGIN}`,
+    ...lines('topic', DIALECT_RIGHTS),
     '',
     ...lines('pattern', boxRights('%u')),
   );
@@ -64,6 +73,7 @@ export function emqxAcl(): string {
   const anyOf = (who: string, action: string, topics: readonly string[]) =>
     `{allow, ${who}, ${action}, [${topics.map((topic) => `"${topic}"`).join(', ')}]}.`;
   const gateway = `{username, "${GATEWAY_LOGIN}"}`;
+  const shared = `{username, "${VIETQR_LOGIN}"}`;
   // The name is put into topics, so it must not contain wildcards.
   const boxes = '{username, {re, "^VVB[0-9]{6}$"}}';
   const box = boxRights('$' + '{username}');
@@ -72,8 +82,11 @@ export function emqxAcl(): string {
     '%% acl.conf of EMQX 5.5 or newer: the gateway, and every box its own topics (PROTOCOL.md, clause TOP-3).',
     '%% Beside it: authorization.no_match = deny; for mutual TLS on the listener verify = verify_peer,',
     `%% fail_if_no_peer_cert = true, mqtt.peer_cert_as_username = cn; mqtt.max_packet_size = ${MQTT_PACKET_BYTES_MAX / 1_024}KB.`,
-    rule(gateway, 'subscribe', GATEWAY_RIGHTS.read),
-    anyOf(gateway, 'publish', GATEWAY_RIGHTS.write),
+    rule(gateway, 'subscribe', [...GATEWAY_RIGHTS.read, ...DIALECT_GATEWAY_RIGHTS.read]),
+    anyOf(gateway, 'publish', [...GATEWAY_RIGHTS.write, ...DIALECT_GATEWAY_RIGHTS.write]),
+    '%% Boxes and hosts of the public MQTT dialect, if you make this login for them (clause VQD-1).',
+    anyOf(shared, 'subscribe', DIALECT_RIGHTS.read),
+    anyOf(shared, 'publish', DIALECT_RIGHTS.write),
     anyOf(boxes, 'subscribe', box.read),
     anyOf(boxes, '{publish, [{retain, false}]}', up),
     anyOf(boxes, 'publish', presence),

@@ -6,6 +6,7 @@ import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { parse } from 'yaml';
 import { loadAgentConfig } from '../../src/agent/config.ts';
 import { loadGatewayConfig } from '../../src/gateway/config.ts';
+import { DIALECT_GATEWAY_RIGHTS, DIALECT_RIGHTS } from '../../src/protocol/dialect.ts';
 import { boxRights, GATEWAY_RIGHTS } from '../../src/protocol/topics.ts';
 import { emqxUser, mosquittoPassword } from '../../src/provision/brokers.ts';
 import { createAuthority, issue, revoke, validFor } from '../../src/provision/pki.ts';
@@ -195,7 +196,7 @@ describe('paybox provision', () => {
     await folder.addBoxes([box], at, () => undefined);
     const secret = (await text('boxes/VVB000003/secret')).trim();
     const known = (await loadGatewayConfig(join(path, 'gateway/gateway.yaml'))).boxes;
-    expect(known.filter((it) => it.terminalCode === 'VVB000003')).toEqual([{ ...box, secret }]);
+    expect(known.filter((it) => it.terminalCode === 'VVB000003')).toMatchObject([{ ...box, secret }]);
   });
 
   it('TLS-4 rotates one box: a new secret and certificate, the old one revoked, every other box as it was', async () => {
@@ -283,7 +284,7 @@ describe.skipIf(missing)(`the certificates, to openssl${note}`, () => {
 
 describe('the rights for EMQX', () => {
   /** The grammar that EMQX gives in its own acl.conf. */
-  const WHO = String.raw`\{username, (?:"\w+"|\{re, "[^"]+"\})\}`;
+  const WHO = String.raw`\{username, (?:"[\w-]+"|\{re, "[^"]+"\})\}`;
   const ACTION = String.raw`(?:publish|subscribe|\{publish, \[\{retain, false\}\]\})`;
   const TOPIC = String.raw`(?:"[^"]+"|\{eq, "[^"]+"\})`;
   const RULE = new RegExp(
@@ -304,8 +305,10 @@ describe('the rights for EMQX', () => {
         .filter((it) => it?.[1]?.includes(who) && it[2]?.includes(action))
         .flatMap((it) => [...(it?.[3] ?? '').matchAll(/"([^"]+)"/g)].map((topic) => topic[1]));
     const box = boxRights(`$${'{username}'}`);
-    expect(topics('gateway', 'subscribe')).toEqual(GATEWAY_RIGHTS.read);
-    expect(topics('gateway', 'publish')).toEqual(GATEWAY_RIGHTS.write);
+    expect(topics('gateway', 'subscribe')).toEqual([...GATEWAY_RIGHTS.read, ...DIALECT_GATEWAY_RIGHTS.read]);
+    expect(topics('gateway', 'publish')).toEqual([...GATEWAY_RIGHTS.write, ...DIALECT_GATEWAY_RIGHTS.write]);
+    expect(topics('vietqr-boxes', 'subscribe')).toEqual(DIALECT_RIGHTS.read);
+    expect(topics('vietqr-boxes', 'publish')).toEqual(DIALECT_RIGHTS.write);
     expect(topics('VVB', 'subscribe')).toEqual(box.read);
     expect(topics('VVB', 'publish')).toEqual(box.write);
   });

@@ -1,18 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { mosquittoAcl } from '../../src/provision/brokers.ts';
 
-/** Topic rights of clause TOP-3 for an external broker. */
-const ACL = `user gateway
-topic readwrite paybox/v1/#
-
-pattern read paybox/v1/boxes/%u/down
-pattern write paybox/v1/boxes/%u/up
-pattern write paybox/v1/boxes/%u/presence
-pattern read paybox/v1/gateway/presence
-`;
-
-/** Writes a Mosquitto configuration with these logins into `folder`; returns its file. */
+/** Writes a Mosquitto configuration with these logins and the rights that are made for it into `folder`; its file. */
 export async function writeMosquittoConfig(
   folder: string,
   port: number,
@@ -23,7 +14,7 @@ export async function writeMosquittoConfig(
   await writeFile(passwords, lines.join(''));
   const hashed = spawnSync('mosquitto_passwd', ['-U', passwords], { encoding: 'utf8' });
   if (hashed.status !== 0) throw new Error(`mosquitto_passwd failed: ${hashed.stderr}`);
-  await writeFile(join(folder, 'acl'), ACL);
+  await writeFile(join(folder, 'acl'), mosquittoAcl());
   const config = [
     `listener ${port} 127.0.0.1`,
     'allow_anonymous false',

@@ -16,6 +16,8 @@ import { greeting, paidNotice, payloadFor } from './notices.ts';
 
 /** Waits before each greeting of a box that has enrolled: it subscribes to its topic only then. */
 const GREETING_WAITS_MS = [0, 250, 500, 1_000, 2_000, 4_000, 8_000, 15_000];
+/** The same where nobody knows whether it listens: within this time it has subscribed. */
+const BLIND_GREETING_WAITS_MS = [2_000];
 /** Withdrawn pushes that are remembered: such a push is not shown, even if it comes later (clause AGT-4). */
 const WITHDRAWN_MAX = 100;
 /** Texts of payments that are remembered, so that two payments do not get the same text. */
@@ -32,6 +34,8 @@ export interface DialectBoxDeps extends Pick<Context, 'directory' | 'store' | 'c
   trafficLog: Pick<TrafficLog, 'message'>;
   /** Never throws. */
   publish: (topic: string, payload: string) => Promise<Outcome>;
+  /** Whether `publish` can tell that nobody listens. */
+  tellsListeners: () => boolean;
   paidMessage: string;
   /** Calendar time of the gateway's start, in milliseconds since 1970. */
   startedMs: number;
@@ -78,11 +82,11 @@ export class DialectBox {
 
   /** Greets a box that has enrolled, again until it listens. */
   async meet(): Promise<void> {
-    const { clock, log } = this.#deps;
+    const { clock, log, tellsListeners } = this.#deps;
     this.#greeting.abort();
     this.#greeting = new AbortController();
     const { signal } = this.#greeting;
-    for (const waitMs of GREETING_WAITS_MS) {
+    for (const waitMs of tellsListeners() ? GREETING_WAITS_MS : BLIND_GREETING_WAITS_MS) {
       await clock.sleep(waitMs, signal);
       if (signal.aborted || (await this.#greet())) return;
     }

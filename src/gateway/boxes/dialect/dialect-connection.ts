@@ -24,6 +24,8 @@ export class DialectConnection implements ChannelConnection {
   readonly closed: Promise<void>;
   readonly #client: MqttClient;
   readonly #deps: DialectConnectionDeps;
+  /** Numbers of the messages whose acknowledgement says that nobody listens; the library does not pass that on. */
+  readonly #unheard = new Set<number>();
   /** Whether an acknowledgement tells if anybody listens. */
   #tells = true;
 
@@ -31,6 +33,10 @@ export class DialectConnection implements ChannelConnection {
     this.#client = client;
     this.#deps = deps;
     this.closed = new Promise((resolve) => client.once('close', () => resolve()));
+    client.on('packetreceive', (packet) => {
+      if (packet.cmd !== 'puback' || packet.reasonCode !== NO_MATCHING_SUBSCRIBERS) return;
+      if (packet.messageId !== undefined) this.#unheard.add(packet.messageId);
+    });
   }
 
   /** Connects and subscribes to the requests of boxes and hosts (PROTOCOL.md, clause VQD-5). */
@@ -75,8 +81,10 @@ export class DialectConnection implements ChannelConnection {
   async publish(topic: string, payload: string): Promise<Outcome> {
     const { isListening, clock, log } = this.#deps;
     if (isListening?.(topic) === false) return 'nobody';
-    const published = this.#client.publishAsync(topic, payload, { qos: 1 }).then(
-      (packet): Outcome => (reasonCodeOf(packet) === NO_MATCHING_SUBSCRIBERS ? 'nobody' : 'taken'),
+    const sent = this.#client.publishAsync(topic, payload, { qos: 1 });
+    const id = this.#client.getLastMessageId();
+    const published = sent.then(
+      (): Outcome => (this.#unheard.delete(id) ? 'nobody' : 'taken'),
       (error: unknown): Outcome => {
         log.warn('message-unsent', { topic, reason: reasonOf(error) });
         return 'unknown';
@@ -104,8 +112,4 @@ export class DialectConnection implements ChannelConnection {
       'topics: a box counts as connected from its enrolment on, even when it has gone';
     log.warn('listeners-unknown', { reason });
   }
-}
-
-function reasonCodeOf(packet: unknown): unknown {
-  return typeof packet === 'object' && packet !== null && 'reasonCode' in packet ? packet.reasonCode : undefined;
 }

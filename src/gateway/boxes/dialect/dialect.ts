@@ -19,7 +19,9 @@ import { DialectBox, type DialectBoxDeps, type Outcome } from './dialect-box.ts'
 import { DialectConnection } from './dialect-connection.ts';
 import { Listeners } from './listeners.ts';
 
-export interface DialectDeps extends Omit<DialectBoxDeps, 'queues' | 'publish' | 'paidMessage' | 'startedMs'> {
+type OwnDeps = 'queues' | 'publish' | 'tellsListeners' | 'paidMessage' | 'startedMs';
+
+export interface DialectDeps extends Omit<DialectBoxDeps, OwnDeps> {
   config: Pick<GatewayConfig, 'vietqrBoxes' | 'mqtt'>;
   /** Called when a box has connected to the embedded broker. */
   boxConnected: (terminalCode: string, socket: Socket) => void;
@@ -52,6 +54,7 @@ export class Dialect {
       queues: this.#queues,
       startedMs: deps.clock.wallMs(),
       publish: (topic: string, payload: string) => this.publish(topic, payload),
+      tellsListeners: () => this.#connection?.tellsListeners === true,
     };
     for (const box of deps.directory.boxes()) {
       if (box.dialect !== 'vietqr') continue;
