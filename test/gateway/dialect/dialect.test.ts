@@ -168,8 +168,9 @@ describe('a push to a box that confirms nothing', () => {
     await eventually('replaced', async () => (await statusOf(gateway, 'DH001')) === 'replaced');
     await gateway.mock('/orders/DH001/cancel', 'POST');
     await gateway.mock('/orders/DH002/cancel', 'POST');
-    await eventually('the idle screen', () => box.screen.kind === 'idle');
+    await eventually('the end of the QR', () => box.types().at(-1) === 'N12');
     expect(box.types()).toEqual(['N16', 'N17', 'N17', 'N12']);
+    expect(box.screen.kind).toBe('idle');
     expect(await statusOf(gateway, 'DH002')).toBe('cancelled');
   });
 
@@ -179,6 +180,7 @@ describe('a push to a box that confirms nothing', () => {
     await online(gateway, box);
     await gateway.sendQr(TO_IT);
     await eventually('expired', async () => (await statusOf(gateway, 'DH001')) === 'expired');
+    await eventually('the end of the QR', () => box.types().at(-1) === 'N12');
     expect(box.types()).toEqual(['N16', 'N17', 'N12']);
   });
 
@@ -244,7 +246,7 @@ describe('a payment', () => {
     expect(later.spoken).toEqual([expect.stringContaining('LATER')]);
   });
 
-  it('VQD-6 of an order that another box showed takes the QR away', async () => {
+  it('VQD-6 of the order on its screen is said there, and its QR is not taken away before', async () => {
     const { gateway, box } = await shopWithBox();
     await gateway.sendQr(TO_IT);
     await eventually('the QR', () => box.screen.kind === 'dynamic');
