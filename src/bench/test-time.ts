@@ -1,27 +1,37 @@
-import { randomBytes } from 'node:crypto';
 import type { Clock } from '../lib/clock.ts';
 import { systemClock } from '../lib/clock.ts';
-import { turn, VirtualClock } from '../lib/virtual-clock.ts';
+import { isQuietFor, settled } from '../lib/event-loop.ts';
+import { VirtualClock } from '../lib/virtual-clock.ts';
+
+/** Why something is not yet as expected; undefined when it is. */
+export type Check = () => Promise<string | undefined>;
 
 /** The time of a target, and how the bench waits in it. */
 export interface TestTime {
   readonly clock: Clock;
   /** Waits, at most until the signal. */
   wait(ms: number, signal?: AbortSignal): Promise<void>;
-  /** Runs work, for example a request, in real time: no time is skipped before it ends. */
+  /** Runs work, for example with a device, in real time: no time is skipped before it ends. */
   inRealTime<T>(work: () => Promise<T>): Promise<T>;
+  /** Runs a request to a part. Time may be skipped meanwhile, once nothing happens in this process: a late answer comes at once. */
+  untilAnswered<T>(work: () => Promise<T>): Promise<T>;
   /**
    * Returns a function that pauses between two checks of one condition, for `pauseMs` but at most `mostMs`. Where time is skipped, the
-   * first checks are in real time, so that work under way ends before them; then each pause is `growthMs` longer than the one
-   * before, so that what takes hours is not checked a million times.
+   * first checks are in real time, so that work under way ends before them. Then each pause is `growthMs` longer than the one
+   * before, and lasts until something may have changed: until a sleeper is woken, or for some pauses more.
    */
   pollDelay(options?: { pauseMs?: number; growthMs?: number }): (mostMs: number) => Promise<void>;
+  /**
+   * Checks again what has a problem at its deadline. Where time is skipped, the clock stands meanwhile: work that was under way gets
+   * real time to end, on a machine with much else to do, but no box gets more of its own.
+   */
+  overtime(check: Check, problem: string): Promise<string | undefined>;
   close(): void;
 }
 
-/** Pause between checks, also in virtual time: longer skips would overtake work that needs real time, for example a picture. */
+/** Pause between checks. */
 const POLL_MS = 25;
-/** How much longer a pause of a wait is than the one before: the longest is reached after 5 s. */
+/** How much longer a pause of a wait is than the one before. */
 const POLL_GROWTH_MS = 1;
 const POLL_MAX_MS = 100;
 
@@ -30,41 +40,51 @@ export const realTime: TestTime = {
   clock: systemClock,
   wait: (ms, signal) => systemClock.sleep(ms, signal),
   inRealTime: (work) => work(),
+  untilAnswered: (work) => work(),
   pollDelay:
     ({ pauseMs = POLL_MS } = {}) =>
     (mostMs) =>
       systemClock.sleep(Math.min(pauseMs, Math.max(0, mostMs))),
+  overtime: async (_check, problem) => problem,
   close: () => undefined,
 };
 
 const REAL_STEP_MS = 4;
-/** Checks in real time before time is skipped between checks: work under way ends within them. */
+/** After so many real pauses in a row without an event, all work under way has ended. */
+const QUIET_PAUSES = 3;
+const QUIET_PAUSES_AT_DEADLINE = 10;
+/** Checks in real time at most, because in a program with much else to do there is always an event. */
 const REAL_CHECKS = 30;
-/** Rounds after each wake-up, so that all its effects finish, loopback sockets and the thread pool included. */
-const ROUNDS = 4;
-const TURNS = 6;
+/** Pause between checks while no sleeper is woken, so that nothing should change: for work that took longer than all other. */
+const ASLEEP_MS = 1_000;
+
+/** A pause between checks, with the time of its end. */
+interface Pause {
+  readonly shortestMs: number;
+  endMs: number;
+  end(): void;
+}
 
 /**
- * Virtual time for parts in this process. It runs as real time while a request is under way, and jumps from one sleeper to the next
+ * Virtual time for parts in this process. It runs as real time while something is under way, and jumps from one sleeper to the next
  * while the bench only waits.
  */
 export class VirtualTime implements TestTime {
   readonly clock = new VirtualClock();
+  readonly #pauses = new Set<Pause>();
   #waiting = 0;
   #working = 0;
+  #asking = 0;
+  #standing = 0;
   #closed = false;
+  #endPause: () => void = () => undefined;
 
   constructor() {
     void this.#drive();
   }
 
   async wait(ms: number, signal?: AbortSignal): Promise<void> {
-    this.#waiting += 1;
-    try {
-      await this.clock.sleep(ms, signal);
-    } finally {
-      this.#waiting -= 1;
-    }
+    await this.#whileWaiting(this.clock.sleep(ms, signal));
   }
 
   async inRealTime<T>(work: () => Promise<T>): Promise<T> {
@@ -73,49 +93,123 @@ export class VirtualTime implements TestTime {
       return await work();
     } finally {
       this.#working -= 1;
+      if (this.#mayJump) this.#endPause();
+    }
+  }
+
+  async untilAnswered<T>(work: () => Promise<T>): Promise<T> {
+    this.#asking += 1;
+    try {
+      return await work();
+    } finally {
+      this.#asking -= 1;
     }
   }
 
   pollDelay({ pauseMs = POLL_MS, growthMs = 0 } = {}): (mostMs: number) => Promise<void> {
     const longestMs = Math.max(pauseMs, POLL_MAX_MS);
     let checks = 0;
-    return (mostMs) => {
+    let quiet = 0;
+    return async (mostMs) => {
       checks += 1;
-      if (checks <= REAL_CHECKS) return this.inRealTime(() => systemClock.sleep(REAL_STEP_MS));
-      return this.wait(Math.min(pauseMs + growthMs * (checks - REAL_CHECKS), longestMs, mostMs));
+      if (quiet < QUIET_PAUSES && checks <= REAL_CHECKS) {
+        quiet = (await this.inRealTime(() => isQuietFor(REAL_STEP_MS))) ? quiet + 1 : 0;
+        return;
+      }
+      const shortestMs = Math.min(pauseMs + growthMs * checks, longestMs, mostMs);
+      await this.#untilChange(shortestMs, Math.min(Math.max(shortestMs, ASLEEP_MS), mostMs));
     };
+  }
+
+  async overtime(check: Check, atDeadline: string): Promise<string | undefined> {
+    let problem: string | undefined = atDeadline;
+    let quiet = 0;
+    this.#standing += 1;
+    try {
+      for (let checks = 0; checks < REAL_CHECKS && quiet < QUIET_PAUSES_AT_DEADLINE; checks += 1) {
+        quiet = (await isQuietFor(REAL_STEP_MS)) ? quiet + 1 : 0;
+        problem = await check();
+        if (problem === undefined) break;
+      }
+    } finally {
+      this.#standing -= 1;
+    }
+    return problem;
   }
 
   close(): void {
     this.#closed = true;
   }
 
-  async #drive(): Promise<void> {
-    let atMs = systemClock.monotonicMs();
-    while (!this.#closed) {
-      if (this.#waiting > 0 && this.#working === 0) {
-        await settled();
-        if (this.#working === 0) this.clock.step();
-      } else {
-        await systemClock.sleep(REAL_STEP_MS);
-        const nowMs = systemClock.monotonicMs();
-        await this.clock.advance(nowMs - atMs);
-      }
-      atMs = systemClock.monotonicMs();
+  get #mayJump(): boolean {
+    return this.#waiting > 0 && this.#working + this.#asking + this.#standing === 0;
+  }
+
+  async #whileWaiting(waiting: Promise<void>): Promise<void> {
+    this.#waiting += 1;
+    if (this.#mayJump) this.#endPause();
+    try {
+      await waiting;
+    } finally {
+      this.#waiting -= 1;
     }
   }
-}
 
-async function settled(): Promise<void> {
-  for (let round = 0; round < ROUNDS; round += 1) {
-    // Signing and hashing run in the thread pool: this job is queued behind them.
-    await new Promise((resolve) => randomBytes(1, resolve));
-    for (let i = 0; i < TURNS; i += 1) await turn();
+  async #untilChange(shortestMs: number, longestMs: number): Promise<void> {
+    const over = Promise.withResolvers<void>();
+    const nowMs = this.clock.monotonicMs();
+    const pause = { shortestMs: nowMs + shortestMs, endMs: nowMs + longestMs, end: over.resolve };
+    this.#pauses.add(pause);
+    await this.#whileWaiting(over.promise);
+  }
+
+  async #drive(): Promise<void> {
+    let quiet = 0;
+    let atMs = systemClock.monotonicMs();
+    while (!this.#closed) {
+      if (this.#mayJump) {
+        await settled();
+        if (this.#mayJump) await this.#jump();
+        atMs = systemClock.monotonicMs();
+        continue;
+      }
+      quiet = (await this.#pause()) ? quiet + 1 : 0;
+      const nowMs = systemClock.monotonicMs();
+      if (this.#standing === 0) await this.clock.advance(nowMs - atMs);
+      this.#endPauses();
+      atMs = nowMs;
+      if (quiet >= QUIET_PAUSES && this.#asking > 0 && this.#working + this.#standing === 0) await this.#jump();
+    }
+  }
+
+  /** A real pause. Returns whether a request is open, and nothing else happened. */
+  async #pause(): Promise<boolean> {
+    if (this.#asking > 0) return isQuietFor(REAL_STEP_MS);
+    const over = new AbortController();
+    this.#endPause = () => over.abort('time may jump');
+    await systemClock.sleep(REAL_STEP_MS, over.signal);
+    return false;
+  }
+
+  /** Goes to the next sleeper or end of a pause, unless a pause is over now. */
+  async #jump(): Promise<void> {
+    if (this.#endPauses()) return;
+    const nextMs = Math.min(...[...this.#pauses].map(({ endMs }) => endMs));
+    if (this.clock.step(nextMs))
+      for (const pause of this.#pauses) pause.endMs = Math.min(pause.endMs, pause.shortestMs);
+    else if (Number.isFinite(nextMs)) await this.clock.advance(nextMs - this.clock.monotonicMs());
+  }
+
+  /** Ends the pauses that are over; whether there was one. */
+  #endPauses(): boolean {
+    const over = [...this.#pauses].filter(({ endMs }) => endMs <= this.clock.monotonicMs());
+    for (const pause of over) {
+      this.#pauses.delete(pause);
+      pause.end();
+    }
+    return over.length > 0;
   }
 }
-
-/** Why something is not yet as expected; undefined when it is. */
-export type Check = () => Promise<string | undefined>;
 
 /** Repeats the check until there is no problem, for at most `withinMs`. Returns the remaining problem. */
 export async function waitUntilRight(
@@ -128,7 +222,8 @@ export async function waitUntilRight(
   const pause = time.pollDelay({ growthMs: POLL_GROWTH_MS });
   for (;;) {
     const problem = await time.inRealTime(check);
-    if (problem === undefined || time.clock.monotonicMs() >= endMs) return problem;
+    if (problem === undefined) return undefined;
+    if (time.clock.monotonicMs() >= endMs) return time.overtime(check, problem);
     signal.throwIfAborted();
     await pause(endMs - time.clock.monotonicMs());
   }

@@ -36,7 +36,7 @@ export async function withDeadline<T>(clock: Clock, ms: number, work: Promise<T>
   try {
     return await Promise.race([work, clock.sleep(ms, settled.signal).then(() => undefined)]);
   } finally {
-    settled.abort();
+    settled.abort('over');
   }
 }
 
@@ -55,7 +55,7 @@ export async function withAbortAfter<T>(
   try {
     return await work(AbortSignal.any([parent, late.signal]));
   } finally {
-    settled.abort();
+    settled.abort('over');
   }
 }
 

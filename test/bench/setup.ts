@@ -44,7 +44,9 @@ export function withoutClose(kind: TargetKind, target: Target): TargetKind {
     clock: time.clock,
     wait: (ms, signal) => time.wait(ms, signal),
     inRealTime: (work) => time.inRealTime(work),
+    untilAnswered: (work) => time.untilAnswered(work),
     pollDelay: (options) => time.pollDelay(options),
+    overtime: (check, problem) => time.overtime(check, problem),
     close: () => undefined,
   };
   return { ...kind, open: async () => ({ ...target, time: shared, close: async () => undefined }) };

@@ -1,6 +1,9 @@
+import { execFile } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { VirtualTime, waitUntilRight, watchWhileRight } from '../../src/bench/test-time.ts';
+import { systemClock } from '../../src/lib/clock.ts';
 
 function pace(): VirtualTime {
   const opened = new VirtualTime();
@@ -32,22 +35,98 @@ describe('time that is skipped', () => {
     expect(it.clock.monotonicMs()).toBeGreaterThanOrEqual(3_600_000);
   });
 
-  it('is checked ever more rarely while something is waited for, and evenly while it has to stay', async () => {
+  it('is checked when a sleeper was woken, each 25 ms at most and ever more rarely', async () => {
     const time = pace();
     const { signal } = new AbortController();
-    let checks = 0;
-    const look = (problem?: string) => async () => {
-      checks += 1;
-      return problem;
+    const ticking = new AbortController();
+    void (async () => {
+      while (!ticking.signal.aborted) await time.clock.sleep(10);
+    })();
+    const atMs: number[] = [];
+    const look = async () => {
+      atMs.push(time.clock.monotonicMs());
+      return 'not yet';
     };
-    expect(await waitUntilRight(time, 600_000, look('not yet'), signal)).toBe('not yet');
+    expect(await waitUntilRight(time, 10_000, look, signal)).toBe('not yet');
+    ticking.abort();
+    const pauses = atMs.slice(1).map((it, index) => it - (atMs[index] ?? 0));
+    expect(atMs.length).toBeGreaterThan(100);
+    expect(atMs.length).toBeLessThan(300);
+    expect(Math.max(...pauses)).toBeLessThan(250);
+  });
+
+  it('is checked once a second where all sleep, and then at once', async () => {
+    const time = pace();
+    const { signal } = new AbortController();
+    let isThere = false;
+    void time.clock.sleep(333_333).then(() => {
+      isThere = true;
+    });
+    let checks = 0;
+    const look = async () => {
+      checks += 1;
+      return isThere ? undefined : 'not yet';
+    };
+    expect(await waitUntilRight(time, 600_000, look, signal)).toBeUndefined();
+    expect(checks).toBeGreaterThan(300);
+    expect(checks).toBeLessThan(400);
+    expect(time.clock.monotonicMs() - 333_333).toBeLessThan(200);
+  });
+
+  it('sees a moment that a watch must not miss', async () => {
+    const time = pace();
+    let isRight = true;
+    void time.clock.sleep(5_000).then(async () => {
+      isRight = false;
+      await time.clock.sleep(40);
+      isRight = true;
+    });
+    const look = async () => (isRight ? undefined : 'it was wrong');
+    expect(await watchWhileRight(time, 10_000, look, new AbortController().signal)).toBe('it was wrong');
+  });
+
+  it('is skipped while a request waits for nothing but time', async () => {
+    const time = pace();
+    const beganMs = systemClock.monotonicMs();
+    await time.untilAnswered(() => time.clock.sleep(600_000));
     expect(time.clock.monotonicMs()).toBeGreaterThanOrEqual(600_000);
-    // Each 25 ms they were 24,000, and each 100 ms 6,000.
-    expect(checks).toBeGreaterThan(6_000);
-    expect(checks).toBeLessThan(6_200);
-    checks = 0;
-    expect(await watchWhileRight(time, 10_000, look(), signal)).toBeUndefined();
-    expect(checks).toBeGreaterThan(350);
+    expect(systemClock.monotonicMs() - beganMs).toBeLessThan(60_000);
+  });
+
+  it('is not skipped while a request waits for a program', async () => {
+    const time = pace();
+    let passedMs = Number.NaN;
+    await time.untilAnswered(async () => {
+      void time.clock.sleep(3_600_000);
+      const beganMs = time.clock.monotonicMs();
+      await promisify(execFile)('sleep', ['0.2']);
+      passedMs = time.clock.monotonicMs() - beganMs;
+    });
+    expect(passedMs).toBeLessThan(60_000);
+  });
+
+  it('stands at a deadline, while work that is late gets real time', async () => {
+    const time = pace();
+    const { signal } = new AbortController();
+    let isDone = false;
+    let deadlineMs = 0;
+    const look = async () => {
+      if (time.clock.monotonicMs() >= 1_000 && deadlineMs === 0) {
+        deadlineMs = time.clock.monotonicMs();
+        setTimeout(() => {
+          isDone = true;
+        }, 15);
+      }
+      return isDone ? undefined : 'not yet';
+    };
+    expect(await waitUntilRight(time, 1_000, look, signal)).toBeUndefined();
+    expect(time.clock.monotonicMs()).toBe(deadlineMs);
+    // What sleeps longer than the deadline is too late, however long the overtime is.
+    let isLate = false;
+    void time.clock.sleep(1_001).then(() => {
+      isLate = true;
+    });
+    expect(await waitUntilRight(time, 1_000, async () => (isLate ? undefined : 'not yet'), signal)).toBe('not yet');
   });
 
   it('goes by itself when nobody waits', async () => {

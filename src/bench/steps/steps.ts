@@ -80,7 +80,7 @@ async function runVerb<V extends Verb>(verb: V, step: Step, context: StepContext
   announceStep(verb, title, context);
   if (value === undefined) return undefined;
   const work = () => run(value, context, step);
-  const result = await (waits ? work() : context.target.time.inRealTime(work));
+  const result = await (waits ? work() : context.target.time.untilAnswered(work));
   if (result !== undefined) {
     scope.set(verb, result);
     if (step.as !== undefined) scope.set(step.as, result);
