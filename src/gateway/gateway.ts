@@ -4,6 +4,7 @@ import type { PayboxError } from '../lib/errors.ts';
 import { HostResolver } from '../lib/resolver.ts';
 import { endAll, STOP_BUDGET_MS } from '../lib/shutdown.ts';
 import { Pruner } from '../store/pruner.ts';
+import type { NewPayment } from '../store/repositories/payments.ts';
 import type { DeliveriesFor } from '../store/startup/requeue.ts';
 import { type OnStandby, openStore, type Store } from '../store/store.ts';
 import { Enrolments } from './access/enrolments.ts';
@@ -136,8 +137,8 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   const boxes = { ...shared, hub: edges.boxHub(hub), connect, signer, logins };
   const dialect = await dialectOf(config, boxes, edges, opened);
   const mqtt = await openMqtt(config, { ...boxes, listeners: dialect?.listeners }, edges, opened);
-  if (mqtt !== undefined) await dialect?.open(mqtt.address);
-  const pay = edges.receivePayment({ ...shared, hub, dispatcher });
+  const onPaid = (payment: NewPayment) => dialect?.tellHosts(payment);
+  const pay = edges.receivePayment({ ...shared, hub, dispatcher, onPaid });
   const service = new Service({ ...shared, hub: edges.pushHub(hub), pay, metrics });
   targets.payPush = async (pushId) => {
     const orderId = await store.orders.idByPush(pushId);
@@ -153,6 +154,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   const enrolments = await Enrolments.open({ ...shared, secrets, isOnline, expel });
   const health = new Health({ clock, store, isBrokerThere: () => mqtt?.isConnected() ?? true });
   const app = openApp(config, base);
+  if (mqtt !== undefined) await dialect?.open(mqtt.address, service, () => originAt(app, config));
   const tokens = edges.tokens(await createTokens(store, clock, random));
   const parts = { ...shared, service, dispatcher, signer, logins, hub, backlog, enrolments, health, metrics, tokens };
   const endStreams = registerRoutes(app, edges, { ...parts, cachedBacklog, boxes });
@@ -246,7 +248,7 @@ async function openMqtt(
 /** Boxes of the public dialect; their code is loaded only where there are some. */
 async function dialectOf(
   config: GatewayConfig,
-  deps: Omit<DialectDeps, 'boxConnected' | 'withFaults' | 'receive'>,
+  deps: Omit<DialectDeps, 'boxConnected' | 'withFaults'>,
   edges: Edges,
   opened: OpenParts,
 ): Promise<Dialect | undefined> {
@@ -254,7 +256,7 @@ async function dialectOf(
   if (settings === undefined || config.mqtt === null) return undefined;
   const { Dialect } = await import('./boxes/dialect/dialect.ts');
   const { boxConnected, connect: withFaults } = edges;
-  const dialect = new Dialect(settings, { ...deps, boxConnected, withFaults, receive: () => undefined });
+  const dialect = new Dialect(settings, { ...deps, boxConnected, withFaults });
   opened.add('boxes of the dialect', () => dialect.close());
   return dialect;
 }

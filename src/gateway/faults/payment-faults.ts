@@ -103,6 +103,7 @@ function reportingAfter(over: Promise<unknown>, deps: ReceivePaymentDeps): Recei
       resendFromStore: (...args) => later(() => hub.resendFromStore(...args)),
       withdrawPush: (...args) => later(() => hub.withdrawPush(...args)),
     },
+    onPaid: (payment) => later(() => deps.onPaid?.(payment)),
     dispatcher: { wake: (partner) => later(() => dispatcher.wake(partner)) },
   };
 }

@@ -1,4 +1,4 @@
-import type { Notice, PaymentDetails } from '../../store/repositories/payments.ts';
+import type { NewPayment, Notice, PaymentDetails } from '../../store/repositories/payments.ts';
 import type { Context } from '../context.ts';
 import { paymentEffects } from './payment-effects.ts';
 
@@ -24,6 +24,8 @@ export interface ReceivePaymentDeps
     sendPayment(terminalCode: string, payment: Notice): void;
     resendFromStore(terminalCodes: readonly string[]): void;
   };
+  /** Called once for each payment, after it is stored. */
+  onPaid?: (payment: NewPayment) => void;
   dispatcher: {
     /** Makes the dispatcher send the due callbacks of a partner. */
     wake(partner: string): void;
@@ -55,6 +57,7 @@ export function createReceivePayment(deps: ReceivePaymentDeps): ReceivePayment {
     }
     for (const { id, terminal_code } of withdrawn) hub.withdrawPush(terminal_code, id, 'paid');
     if (callback !== undefined) dispatcher.wake(payment.partner);
+    deps.onPaid?.(payment);
     changes.publish('payments', 'orders', 'callbacks');
     return transactionId;
   };

@@ -5,7 +5,7 @@ import { writeMosquittoConfig } from '../../support/mosquitto.ts';
 import { eventually, freePort, temporaryFolder } from '../../support/net.ts';
 import { run } from '../../support/processes.ts';
 import { findProgram, PROGRAMS, without } from '../../support/programs.ts';
-import { partnerServer, processed, qrFor, type TestGateway } from '../harness.ts';
+import { order, partnerServer, processed, qrFor, type TestGateway } from '../harness.ts';
 import { dialectGateway, firmware, LOGIN, TO_IT, VIETQR, VIETQR_BOX } from './support.ts';
 
 const { missing, note } = without(PROGRAMS.mosquitto);
@@ -85,5 +85,25 @@ describe.skipIf(missing)(`boxes of the dialect at a broker of one's own${note}`,
     const box = firmware({ mqttUrl: url });
     await online(gateway, box);
     expect((await gateway.sendQr(TO_IT)).status).toBe(200);
+  });
+
+  it('VQD-1 VQD-7 a request that a host has the broker keep is answered once, also by the next run of the gateway', async () => {
+    const { url } = await startMosquitto();
+    const { gateway, options } = await shop(url);
+    const host = await connectAsync(url, LOGIN, false);
+    onTestFinished(() => host.endAsync(true));
+    const answers: string[] = [];
+    host.on('message', (topic) => answers.push(topic));
+    await host.subscribeAsync('vietqr/response/+', { qos: 1 });
+    const { terminalCode } = VIETQR_BOX;
+    const request = JSON.stringify(order({ terminalCode }));
+    await host.publishAsync(`vietqr/request/${terminalCode}`, request, { qos: 1, retain: true });
+    await eventually('the answer', () => answers.length === 1);
+    await gateway.close();
+    const next = await dialectGateway(options);
+    await host.publishAsync('vietqr/request/LATER', JSON.stringify(order({ orderId: 'LATER' })), { qos: 1 });
+    await eventually('the next answer', () => answers.length > 1);
+    expect(answers).toEqual([`vietqr/response/${terminalCode}`, 'vietqr/response/LATER']);
+    expect(await next.mock('/orders')).toHaveLength(2);
   });
 });

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { reasonOf } from '../../../lib/errors.ts';
 import type { HostResolver } from '../../../lib/resolver.ts';
 import { equalSecrets } from '../../../protocol/checksum.ts';
 import {
@@ -11,22 +12,23 @@ import {
   macCheckSum,
   macDigits,
 } from '../../../protocol/dialect.ts';
+import type { NewPayment } from '../../../store/repositories/payments.ts';
 import type { GatewayConfig } from '../../config.ts';
 import { BoxQueues } from '../box-queues.ts';
 import type { BrokerAddress } from '../broker-client.ts';
 import { type MqttChannel, openMqttChannel } from '../mqtt-channel.ts';
 import { DialectBox, type DialectBoxDeps, type Outcome } from './dialect-box.ts';
 import { DialectConnection } from './dialect-connection.ts';
+import { Hosts, type HostsDeps } from './hosts.ts';
 import { Listeners } from './listeners.ts';
 
 type OwnDeps = 'queues' | 'publish' | 'tellsListeners' | 'paidMessage' | 'startedMs';
 
 export interface DialectDeps extends Omit<DialectBoxDeps, OwnDeps> {
+  trafficLog: DialectBoxDeps['trafficLog'] & HostsDeps['trafficLog'];
   config: Pick<GatewayConfig, 'vietqrBoxes' | 'mqtt'>;
   /** Called when a box has connected to the embedded broker. */
   boxConnected: (terminalCode: string, socket: Socket) => void;
-  /** Takes a message on any topic but that of enrolment. */
-  receive: (topic: string, payload: Buffer) => void;
 }
 
 type VietqrBoxes = NonNullable<GatewayConfig['vietqrBoxes']>;
@@ -42,6 +44,7 @@ export class Dialect {
   readonly #byMac = new Map<string, DialectBox>();
   #channel: MqttChannel<DialectConnection> | undefined;
   #connection: DialectConnection | undefined;
+  #hosts: Hosts | undefined;
 
   constructor(settings: VietqrBoxes, deps: DialectDeps) {
     this.#deps = deps;
@@ -67,13 +70,20 @@ export class Dialect {
     this.listeners = isEmbedded ? new Listeners(login.username, (...change) => this.#changed(...change)) : undefined;
   }
 
-  /** Connects to the broker, and greets the boxes that listen there. Throws as `openMqttChannel`. */
-  async open(address: BrokerAddress): Promise<void> {
+  /**
+   * Connects to the broker, greets the boxes that listen there, and answers hosts; `origin` is the address of the gateway.
+   * Throws as `openMqttChannel`.
+   */
+  async open(address: BrokerAddress, service: HostsDeps['service'], origin: () => string): Promise<void> {
+    const publish = (topic: string, payload: string) => this.publish(topic, payload);
+    const hosts = new Hosts({ ...this.#deps, service, origin, publish });
+    this.#hosts = hosts;
     const { listeners } = this;
     const deps = {
       ...this.#deps,
       isListening: listeners && ((topic: string) => listeners.isListening(topic)),
-      receive: (topic: string, payload: Buffer) => this.#receive(topic, payload),
+      receive: (topic: string, payload: Buffer) =>
+        topic === ENROL_TOPIC ? this.#enrol(payload) : hosts.receive(topic, payload),
       lost: (why: string) => {
         for (const box of this.#byTopic.values()) box.lose(why);
       },
@@ -85,6 +95,13 @@ export class Dialect {
       return connection;
     };
     this.#channel = await openMqttChannel(address, open, deps);
+  }
+
+  /** Tells hosts of a payment, once: a failure is only logged, because a host acts on each message. */
+  tellHosts(payment: NewPayment): void {
+    void this.#hosts?.tellPaid(payment).catch((error: unknown) => {
+      this.#deps.log.warn('host-untold', { transactionId: payment.id, reason: reasonOf(error) });
+    });
   }
 
   /** Publishes with QoS 1, never retained. Never throws. */
@@ -108,11 +125,6 @@ export class Dialect {
     }
     this.#deps.boxConnected(box.terminalCode, socket);
     void box.greet();
-  }
-
-  #receive(topic: string, payload: Buffer): void {
-    if (topic === ENROL_TOPIC) this.#enrol(payload);
-    else this.#deps.receive(topic, payload);
   }
 
   /** Answers a box that the configuration knows; any other gets no answer (PROTOCOL.md, clause VQD-2). */

@@ -1,0 +1,116 @@
+import { reasonOf } from '../../../lib/errors.ts';
+import { type HostTopic, isOneLevel, type PaidToHost, paidTopic, parseHostTopic } from '../../../protocol/dialect.ts';
+import { LIMITS } from '../../../protocol/fields.ts';
+import type { NewPayment } from '../../../store/repositories/payments.ts';
+import type { PartnerConfig } from '../../config.ts';
+import type { Context } from '../../context.ts';
+import { isObject, parseJson } from '../../decode.ts';
+import { accept, type Refusal, type Result, refuse } from '../../result.ts';
+import type { Service } from '../../service/service.ts';
+import type { TrafficLog } from '../../traffic-log.ts';
+import { vietnamTime } from './notices.ts';
+
+/** Calls of hosts that are worked on at once; more are dropped, and a host that gets no answer asks again. */
+const CALLS_MAX = 32;
+
+export interface HostsDeps extends Pick<Context, 'directory' | 'store' | 'clock' | 'log'> {
+  service: Pick<Service, 'generate' | 'testCallback'>;
+  trafficLog: Pick<TrafficLog, 'call'>;
+  publish: (topic: string, payload: string) => Promise<unknown>;
+  /** Address of the gateway, for links in answers. */
+  origin: () => string;
+}
+
+/**
+ * Hosts, the programs that use the service over MQTT (PROTOCOL.md, clause VQD-7). They have the login of the boxes and no
+ * name of their own, so they act for the partner of an account, and only for accounts of boxes of the dialect.
+ */
+export class Hosts {
+  readonly #deps: HostsDeps;
+  #calls = 0;
+
+  constructor(deps: HostsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Answers a request; messages on other topics change nothing. */
+  receive(topic: string, payload: Buffer): void {
+    const asked = parseHostTopic(topic);
+    const { log } = this.#deps;
+    if (asked === undefined) return;
+    if (this.#calls >= CALLS_MAX || payload.length > LIMITS.httpBodyBytesMax) {
+      log.warn('host-call-dropped', { topic, reason: 'too many calls at once, or too long' });
+      return;
+    }
+    this.#calls += 1;
+    this.#answer(topic, asked, payload)
+      .catch((error: unknown) => log.error('host-call-failed', { topic, reason: reasonOf(error) }))
+      .finally(() => {
+        this.#calls -= 1;
+      });
+  }
+
+  /** Tells hosts of a payment whose order names a terminal; once, as many of them act on each message. */
+  async tellPaid(payment: NewPayment): Promise<void> {
+    const { store, publish } = this.#deps;
+    if (payment.trans_type !== 'C' || payment.order_ref === null || !this.#isOfDialect(payment.bank_account)) return;
+    const terminalCode = (await store.orders.find(payment.order_ref))?.terminal_code ?? '';
+    if (!isOneLevel(terminalCode)) return;
+    const paid: PaidToHost = {
+      bankAccount: payment.bank_account,
+      amount: payment.amount,
+      timePaid: vietnamTime(payment.paid_at_ms),
+      transType: payment.trans_type,
+      referenceNumber: payment.reference_number,
+      content: payment.content,
+      orderId: payment.order_id,
+      status: 1,
+    };
+    await publish(paidTopic(terminalCode), JSON.stringify(paid));
+  }
+
+  async #answer(topic: string, asked: HostTopic, payload: Buffer): Promise<void> {
+    const { clock, log, trafficLog, publish } = this.#deps;
+    const beganMs = clock.monotonicMs();
+    const body = parseJson(payload);
+    const partner = body.ok ? this.#partnerOf(body.value) : body;
+    const result = body.ok && partner.ok ? await this.#call(asked, partner.value, body.value) : (partner as Refusal);
+    const answer = result.ok ? JSON.stringify(result.value) : failureOf(asked, result);
+    const by = partner.ok ? partner.value.username : null;
+    const tookMs = clock.monotonicMs() - beganMs;
+    const status = result.ok ? 200 : 400;
+    trafficLog.call({ by, method: 'MQTT', path: topic, body: String(payload), status, answer: answer ?? '', tookMs });
+    if (!result.ok) log.warn('host-call-refused', { topic, code: result.code, reason: result.reason });
+    if (answer === undefined) return;
+    // The terminalCode of the body counts, as at the public service.
+    const named = body.ok && isObject(body.value) ? body.value.terminalCode : undefined;
+    const terminalCode = typeof named === 'string' && isOneLevel(named) ? named : asked.terminalCode;
+    for (const to of asked.answersFor(terminalCode)) await publish(to, answer);
+  }
+
+  async #call({ call }: HostTopic, partner: PartnerConfig, json: unknown): Promise<Result<object>> {
+    const { service, origin } = this.#deps;
+    if (call === 'generate') return service.generate(partner, json, origin());
+    if (call === 'status') return refuse('E05', 'not built');
+    const paid = await service.testCallback(partner, json);
+    return paid.ok ? accept({ status: 'SUCCESS', message: paid.value }) : paid;
+  }
+
+  #partnerOf(json: unknown): Result<PartnerConfig> {
+    const { directory } = this.#deps;
+    const bankAccount = isObject(json) ? json.bankAccount : undefined;
+    if (typeof bankAccount !== 'string') return refuse('E46', 'bankAccount: expected a text');
+    if (!this.#isOfDialect(bankAccount)) return refuse('E36', 'bankAccount: expected that of a box of the dialect');
+    const partner = directory.partner(directory.account(bankAccount)?.partner ?? '');
+    return partner === undefined ? refuse('E77', 'bankAccount: expected an account of a partner') : accept(partner);
+  }
+
+  #isOfDialect(bankAccount: string): boolean {
+    return this.#deps.directory.boxesOf(bankAccount).some(({ dialect }) => dialect === 'vietqr');
+  }
+}
+
+/** The answer to a refused call: none to a generate call, as at the public service. */
+function failureOf({ call }: HostTopic, { code }: Refusal): string | undefined {
+  return call === 'generate' ? undefined : JSON.stringify({ status: 'FAILED', message: code });
+}
