@@ -1,5 +1,5 @@
 /** A list in the console. */
-export type Topic = 'boxes' | 'orders' | 'payments' | 'callbacks' | 'enrolments' | 'faults';
+export type Topic = 'boxes' | 'orders' | 'payments' | 'callbacks' | 'enrolments' | 'faults' | 'calls';
 
 /** Notifies watchers that a list has changed; they read it again. */
 export class Changes {

@@ -5,9 +5,9 @@ import { isExposed, isLoopbackHost } from '../lib/tls.ts';
 import { findBank } from '../protocol/banks.ts';
 import { bankAccount, freeText, LIMITS } from '../protocol/fields.ts';
 import { isSampleSecret, SECRET_EXPECTED, strongSecret } from '../protocol/secret.ts';
-import { webhookKey } from '../protocol/webhook.ts';
 import { box, type Complain, checkDialects, password, username, vietqrBoxes } from './boxes-config.ts';
-import { addressProblem, isOwnHost, portOf } from './callback-destination.ts';
+import { callback, hasUserInfo } from './callback-config.ts';
+import { isOwnHost, portOf } from './callback-destination.ts';
 import { callbackLateRetries, callbackRetryWaitsMs } from './retry-schedule.ts';
 
 /** Room for about 7,000 boxes; such a file takes some seconds to read. */
@@ -15,14 +15,6 @@ export const GATEWAY_FILE_CHARS_MAX = 1_048_576;
 
 const port = z.int().min(0).max(65_535);
 const host = z.string().min(1).max(255);
-const httpUrl = z
-  .url({ protocol: /^https?$/, error: 'an http:// or https:// address', abort: true })
-  .max(LIMITS.urlMax)
-  .refine((url) => !hasUserInfo(url), 'expected an address without a user name and password: use auth')
-  .refine((url) => addressProblem(new URL(url)) === undefined, {
-    error: ({ input }) => `expected the address of a partner: ${addressProblem(new URL(String(input)))}`,
-  });
-
 /** Other parameters could change the limits and the lock that the gateway sets. */
 const DATABASE_PARAMETERS = ['sslmode', 'sslrootcert'];
 const databaseUrl = z
@@ -34,6 +26,15 @@ const databaseUrl = z
     `expected no parameters but ${DATABASE_PARAMETERS.join(' and ')}`,
   );
 
+const CORS_MAX = 100;
+/** As browsers write it in the header Origin. */
+const webOrigin = z
+  .string()
+  .refine(
+    (origin) => /^https?:$/.test(URL.parse(origin)?.protocol ?? '') && URL.parse(origin)?.origin === origin,
+    'expected the origin of a page, as https://shop.example',
+  );
+
 const LISTENS_PLAINLY = {
   path: ['host'],
   error: 'expected tls beside a host that other machines can reach, or allowPlain: true',
@@ -42,30 +43,6 @@ const LISTENS_PLAINLY = {
 function isGuarded(at: { host: string; tls?: unknown; allowPlain: boolean }): boolean {
   return at.allowPlain || at.tls !== undefined || isLoopbackHost(at.host);
 }
-
-/** Logs and the console show addresses, so an address must not contain a password. */
-function hasUserInfo(address: string): boolean {
-  const url = new URL(address);
-  return url.username !== '' || url.password !== '';
-}
-
-const callbackAuth = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('none') }),
-  z.strictObject({ kind: z.literal('bearer'), token: z.string().min(1).max(4096) }),
-  z
-    .strictObject({ kind: z.literal('token'), url: httpUrl, username, password })
-    .describe('fetched before each attempt'),
-]);
-
-const callback = z.strictObject({
-  url: httpUrl,
-  auth: callbackAuth.default({ kind: 'none' }),
-  signingSecret: z
-    .string()
-    .refine((secret) => webhookKey(secret) !== undefined, 'expected whsec_ and 24 to 64 random bytes in base64')
-    .optional()
-    .describe('signs each attempt by the Standard Webhooks scheme'),
-});
 
 const partner = z.strictObject({
   username,
@@ -144,6 +121,15 @@ export const gatewayConfigSchema = z
       .regex(/^(\/[\w-]+)*$/, "a path as /vqr, without a slash at its end, or ''")
       .default('/vqr'),
     sandbox: z.boolean().default(true).describe('whether the test callback works'),
+    strict: z
+      .boolean()
+      .default(false)
+      .describe('takes calls of partners to the letter only (PROTOCOL.md, clause LEN-1)'),
+    contentPrefix: z
+      .enum(['none', 'vietqr'])
+      .default('none')
+      .describe('what generate puts before a content: vietqr: VQR, ten characters and a space'),
+    cors: z.array(webOrigin).max(CORS_MAX).default([]).describe('origins of pages that may call the service'),
     confirm: z.enum(['displayed', 'accepted']).default('displayed').describe('what a push waits for'),
     confirmTimeoutMs: z.int().min(1).max(60_000).default(5000),
     qrLifetimeSeconds: z.int().min(1).max(86_400).default(300),
@@ -173,7 +159,6 @@ export type GatewayConfig = z.output<typeof gatewayConfigSchema>;
 export type PartnerConfig = GatewayConfig['partners'][number];
 export type AccountConfig = GatewayConfig['accounts'][number];
 export type BoxConfig = GatewayConfig['boxes'][number];
-export type CallbackAuth = z.output<typeof callbackAuth>;
 
 interface Named {
   databaseUrl?: string | undefined;

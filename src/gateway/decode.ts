@@ -4,7 +4,7 @@ import { accept, type Result, refuse } from './result.ts';
 
 /** Decodes the JSON object of a request by `schema`; problems are E46 (PROTOCOL.md, clause ERR-3). */
 export function decodeBody<T>(schema: z.ZodType<T>, json: unknown): Result<T> {
-  if (!isObject(json)) return refuse('E46', 'the body is not a JSON object');
+  if (!isObject(json)) return refuse('E46', 'body: expected a JSON object');
   const parsed = schema.safeParse(json);
   return parsed.success ? accept(parsed.data) : refuse('E46', issuesOf(parsed.error));
 }
@@ -21,11 +21,11 @@ export function unknownFields(schema: z.ZodObject, json: unknown): string[] {
 
 /** Decodes the JSON of a received body, or refuses it by clause ERR-3. */
 export function parseJson(body: Buffer | undefined): Result<unknown> {
-  if (body === undefined || body.length === 0) return refuse('E46', 'the body is empty');
+  if (body === undefined || body.length === 0) return refuse('E46', 'body: expected JSON, it is empty');
   try {
     return accept(JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body), finite) as unknown);
   } catch {
-    return refuse('E46', 'the body is not UTF-8 JSON');
+    return refuse('E46', 'body: expected UTF-8 JSON');
   }
 }
 

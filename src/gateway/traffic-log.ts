@@ -1,6 +1,8 @@
 import type { Clock } from '../lib/clock.ts';
 import type { Random } from '../lib/random.ts';
+import { PATHS } from '../protocol/http-api.ts';
 import type { WireEntry, WireEntryOf, WirePage } from '../protocol/wire.ts';
+import type { Changes } from './changes.ts';
 
 /** Entries and characters that are kept; the oldest entries are dropped. */
 const ENTRIES_MAX = 20_000;
@@ -11,8 +13,12 @@ const PAGE_CHARS_MAX = 4_000_000;
 const TEXT_CHARS_MAX = 16_384;
 /** Estimated size of an entry without its texts. */
 const ENTRY_CHARS = 200;
+/** Calls of partners with a note that the console lists. */
+const NOTED_MAX = 50;
 /** Empty slots at which the list is compacted. */
 const EMPTIED_MAX = 4_096;
+
+const PARTNER_PATHS: readonly string[] = Object.values(PATHS);
 
 /** Fields whose values are masked, so that nobody can log in with what the log shows. */
 const SECRET_FIELD = /password|secret|token|authorization|checksum/i;
@@ -37,6 +43,7 @@ interface Kept {
 export interface TrafficLogDeps {
   clock: Clock;
   random: Random;
+  changes: Pick<Changes, 'publish'>;
 }
 
 /** The newest calls, messages and callbacks of the gateway, in memory only. */
@@ -50,8 +57,11 @@ export class TrafficLog {
   /** Number of the newest entry. */
   #newest = 0;
   #chars = 0;
+  readonly #changes: TrafficLogDeps['changes'];
+  readonly #noted: { n: number; kept: Kept }[] = [];
 
-  constructor({ clock, random }: TrafficLogDeps) {
+  constructor({ clock, random, changes }: TrafficLogDeps) {
+    this.#changes = changes;
     this.#clock = clock;
     this.#run = random.uuid();
     this.#startedMs = clock.monotonicMs();
@@ -60,12 +70,22 @@ export class TrafficLog {
   /** `body` and `answer` are the texts as sent; their secrets are masked. */
   call(fields: Omit<Fields<'call'>, 'body' | 'answer'> & { body: string; answer: string }): void {
     const [body, answer] = [cut(fields.body), cut(fields.answer)];
-    this.#add(body.length + answer.length, () => ({
+    const kept = this.#add(body.length + answer.length, () => ({
       ...fields,
       kind: 'call',
       body: withoutSecrets(body),
       answer: withoutSecrets(answer),
     }));
+    const { path, reason, lenient, warnings } = fields;
+    if (!PARTNER_PATHS.includes(path) || (reason === null && lenient.length + warnings.length === 0)) return;
+    this.#noted.unshift({ n: this.#newest, kept });
+    this.#noted.splice(NOTED_MAX);
+    this.#changes.publish('calls');
+  }
+
+  /** The newest calls of partners that were refused, read leniently or warned of; newest first. */
+  noted(): WireEntry[] {
+    return this.#noted.map(({ n, kept }) => this.#entryOf(n, kept));
   }
 
   /** A message of the protocol, or of a dialect with its own `type`. */
@@ -99,8 +119,7 @@ export class TrafficLog {
       if (kept === undefined) break;
       chars += kept.chars;
       if (chars > PAGE_CHARS_MAX && entries.length > 0) break;
-      const at = new Date(kept.wallMs).toISOString();
-      entries.push({ n, at, upMs: kept.monotonicMs - this.#startedMs, ...kept.read() });
+      entries.push(this.#entryOf(n, kept));
     }
     return {
       run: this.#run,
@@ -111,9 +130,14 @@ export class TrafficLog {
     };
   }
 
-  #add(textChars: number, read: Kept['read']): void {
+  #entryOf(n: number, { wallMs, monotonicMs, read }: Kept): WireEntry {
+    return { n, at: new Date(wallMs).toISOString(), upMs: monotonicMs - this.#startedMs, ...read() };
+  }
+
+  #add(textChars: number, read: Kept['read']): Kept {
     const chars = textChars + ENTRY_CHARS;
-    this.#kept.push({ wallMs: this.#clock.wallMs(), monotonicMs: this.#clock.monotonicMs(), chars, read });
+    const kept = { wallMs: this.#clock.wallMs(), monotonicMs: this.#clock.monotonicMs(), chars, read };
+    this.#kept.push(kept);
     this.#newest += 1;
     this.#chars += chars;
     while (this.#kept.length - this.#emptied > ENTRIES_MAX || this.#chars > CHARS_MAX) {
@@ -125,6 +149,7 @@ export class TrafficLog {
       this.#kept = this.#kept.slice(this.#emptied);
       this.#emptied = 0;
     }
+    return kept;
   }
 }
 

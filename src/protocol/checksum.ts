@@ -18,6 +18,11 @@ export function checkSum(password: string, fields: CheckSummed): string {
     .digest('hex');
 }
 
+/** The `checkSum` of check-order (PROTOCOL.md, clause CHK-1): the lower-case hexadecimal MD5 of bankAccount and user name. */
+export function accountCheckSum(bankAccount: string, username: string): string {
+  return createHash('md5').update(`${bankAccount}${username}`, 'utf8').digest('hex');
+}
+
 /** Whether two strings are equal. The time of the comparison does not depend on where they differ. */
 export function equalSecrets(a: string, b: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text, 'utf8').digest();

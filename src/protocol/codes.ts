@@ -21,6 +21,7 @@ export const CODES = {
   E75: 'the test callback works in the sandbox only',
   E76: 'the partner has no transaction-sync endpoint configured',
   E77: 'the account does not belong to this partner',
+  E95: 'type is neither 0 (by orderId) nor 1 (by referenceNumber)',
   E96: 'transaction not found',
   '002': 'amount is missing or not a whole number of đồng from 1 to 9999999999999',
   '003': 'transType is not C or D',
@@ -33,9 +34,12 @@ export const CODES = {
   QR_INVALID: 'the QR string is not a valid VietQR payload',
   QR_MISMATCH:
     'the account, bank or amount inside the QR differs from the request or from the account linked to the box',
+  QR_STATIC: 'the QR has no amount, so the payer could pay any; push one of qrType 0 or 3',
   QR_TOO_DENSE: "the box's display cannot show this QR scannably",
   DISPLAY_FAULT: "the box's screen failed",
   STORAGE_FAULT: "the box's disk failed",
+  FAULT_UNKNOWN:
+    'the content begins with FAULT, but no content orders such a fault; X-Paybox-Reason lists the contents that do',
   REPLACED: 'a newer push took the screen before this one was on it',
   WITHDRAWN: 'the push was withdrawn or had expired before it reached the screen',
   NOT_REGISTERED: 'terminalCode, serialNumber or secret are not those of a box in the system',

@@ -9,12 +9,16 @@ export const LIMITS = {
   orderIdMax: 64,
   /** Tag 62-08 holds at most 25 characters. */
   contentMax: 25,
+  /** A longer purpose of a QR that somebody else made is read. */
+  readPurposeMax: 99,
   /** Section 2.5 of the service specification. */
   testCallbackContentMax: 19,
   /** The text beside a QR; a longer content is refused. */
   pushContentMax: 99,
   userBankNameMax: 70,
   codeFieldMax: 64,
+  /** A user name, and an id of its own. */
+  referenceNumberMax: 128,
   urlMax: 512,
   /** A VietQR payload. A version 20 QR at ECC L has room for 858 bytes; real payloads have fewer than 300. */
   qrCodeMax: 512,

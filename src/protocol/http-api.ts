@@ -80,6 +80,37 @@ export const testCallbackRequest = z.object({
   bankCode: coded.optional(),
 });
 
+/** `type`: 0 looks for the orderId in `value`, 1 for the referenceNumber. */
+export const checkOrderRequest = z.object({
+  bankAccount: coded,
+  type: z.union([z.number(), coded]).describe('0 or 1, as a number or a text'),
+  value: text(LIMITS.referenceNumberMax),
+  checkSum: coded.describe('MD5 of bankAccount and user name'),
+});
+
+/** An order or a payment (PROTOCOL.md, clause CHK-3). Times are seconds since 1970. */
+const checkedOrder = z.object({
+  referenceNumber: z.string(),
+  orderId: z.string(),
+  amount: z.int(),
+  content: z.string(),
+  transType: z.enum(['C', 'D']),
+  status: z.literal([0, 1, 2]).describe('0 waits, 1 paid, 2 cancelled or expired'),
+  type: z.literal([0, 2]).describe('0 of an order, 2 of none'),
+  timeCreated: z.int(),
+  timePaid: z.int().describe('0 before it is paid'),
+  terminalCode: z.string(),
+  note: z.string(),
+  refundCount: z.literal(0),
+  amountRefunded: z.literal(0),
+});
+
+export const checkOrderResponse = z.array(checkedOrder);
+
+export const cancelQrRequest = z.object({
+  transactionReceiveId: text(LIMITS.codeFieldMax).describe('the transactionId of the answer of generate'),
+});
+
 /** Payload of the transaction-sync callback (PROTOCOL.md, clause SYN-2). The service mixes the case of its keys. */
 export const transactionSync = z.object({
   transactionid: z.string(),
@@ -100,25 +131,31 @@ export const transactionSync = z.object({
 /** Answer of a partner who has processed a callback (PROTOCOL.md, clause SYN-3). */
 export const transactionSyncReply = z.object({
   error: z.boolean(),
-  errorReason: z.string(),
-  toastMessage: z.string(),
-  object: z.object({ reftransactionid: z.string() }),
+  errorReason: z.string().nullable(),
+  toastMessage: z.string().nullable(),
+  object: z.object({ reftransactionid: z.string() }).nullable(),
 });
 
 export type GenerateRequest = z.infer<typeof generateRequest>;
 export type GenerateResponse = z.infer<typeof generateResponse>;
 export type SendQrRequest = z.infer<typeof sendQrRequest>;
 export type StatusResponse = z.infer<typeof statusResponse>;
+export type CheckedOrder = z.infer<typeof checkedOrder>;
 export type TestCallbackRequest = z.infer<typeof testCallbackRequest>;
 export type TransactionSync = z.infer<typeof transactionSync>;
 export type TokenResponse = z.infer<typeof tokenResponse>;
 
-/** Paths below `{base_url}` (service specification, section 4). */
+/**
+ * Paths below `{base_url}`: those of the service specification, section 4, and two more of the public service
+ * (PROTOCOL.md, clauses CHK and CAN).
+ */
 export const PATHS = {
   token: '/api/token_generate',
   generate: '/api/qr/generate-customer',
   sendQr: '/api/tid/send-qr',
   testCallback: '/bank/api/test/transaction-callback',
+  checkOrder: '/api/transactions/check-order',
+  cancelQr: '/api/tid/cancel-qr',
 } as const;
 
 /** Paths of the box's own connection over HTTP (PROTOCOL.md, clause BOX-HTTP), relative to the gateway's origin. */
@@ -136,6 +173,13 @@ export const BOX_SILENCE_MAX_MS = 15_000;
  * MSG-11).
  */
 export const BOX_UNHEARD_MAX_MS = 25_000;
+
+/** Header of a refusal: the field, and what was expected (PROTOCOL.md, clause ERR-7). */
+export const REASON_HEADER = 'x-paybox-reason';
+/** Header of a call that was read leniently: what was not to the letter (PROTOCOL.md, clause LEN-1). */
+export const LENIENT_HEADER = 'x-paybox-lenient';
+/** Header of an answer that will bring its caller into trouble later (PROTOCOL.md, clause GEN-8). */
+export const WARNING_HEADER = 'x-paybox-warning';
 
 /** Header that names the session on every request of a box over HTTP. */
 export const BOX_SESSION_HEADER = 'paybox-session';

@@ -19,7 +19,10 @@ export interface VietQr {
   merchantName?: string;
   /** Tag 60, at most 15 characters. */
   merchantCity?: string;
-  /** Tags 62-01, 62-05, 62-07 and 62-08, at most 25 characters each and 83 together. */
+  /**
+   * Tags 62-01, 62-05, 62-07 and 62-08, at most 25 characters each and 83 together. A purpose that is read may be
+   * longer.
+   */
   bill?: string;
   reference?: string;
   terminal?: string;
@@ -63,6 +66,8 @@ const RULES = {
   merchantCity: textUpTo(15),
   postalCode: textUpTo(10),
   label: textUpTo(LIMITS.contentMax),
+  /** The public service prefixes the content, and so exceeds the length of a label. */
+  purpose: textUpTo(LIMITS.readPurposeMax),
   crc: { pattern: /^[0-9A-F]{4}$/, words: 'four upper-case hexadecimal digits' },
   template: { pattern: /^./, words: 'a template' },
 } as const satisfies Record<string, Rule>;
@@ -85,6 +90,7 @@ export function decodeVietQr(payload: string): VietQrResult {
  */
 export function encodeVietQr(fields: VietQr): string {
   try {
+    refuseLongPurpose(fields);
     const payload = build(fields);
     decode(payload);
     return payload;
@@ -93,6 +99,11 @@ export function encodeVietQr(fields: VietQr): string {
     const fix = `correct what goes into tag ${error.tag}`;
     throw new PayboxError('QR_INVALID', error.message, { severity: 'fatal', fix, cause: error });
   }
+}
+
+function refuseLongPurpose({ purpose = '' }: VietQr): void {
+  if (purpose.length <= LIMITS.contentMax) return;
+  throw new TlvRefusal('62-08', `${purpose.length} characters, at most ${LIMITS.contentMax} are written`);
 }
 
 function decode(payload: string): VietQr {
@@ -192,7 +203,7 @@ function readLabels(
     bill: optional(labels, '01', RULES.label),
     reference: optional(labels, '05', RULES.label),
     terminal: optional(labels, '07', RULES.label),
-    purpose: optional(labels, '08', RULES.label),
+    purpose: optional(labels, '08', RULES.purpose),
   });
 }
 

@@ -23,6 +23,11 @@ const call = z.object({
   /** JSON without secrets; a text if it is not JSON; null without a body, or if it was not read. */
   body: z.unknown(),
   status: z.int(),
+  /** Of a refusal: the field, and what was expected; null otherwise. */
+  reason: z.string().nullable(),
+  /** Things that were taken although they are not to the letter (PROTOCOL.md, clause LEN-1). */
+  lenient: z.array(z.string()),
+  warnings: z.array(z.string()),
   answer: z.unknown(),
   /** Milliseconds from the head of the request to the answer. */
   tookMs: z.number().min(0),

@@ -12,6 +12,7 @@ import { BoxSecretStore, EnrolmentRequestStore, KnownLoginStore } from './reposi
 import { OrderStore } from './repositories/orders.ts';
 import { PaymentStore } from './repositories/payments.ts';
 import { QrCodeStore } from './repositories/qr-codes.ts';
+import { Search } from './repositories/search.ts';
 import { isHarmless, schemaDifference } from './schema/difference.ts';
 import { MIGRATIONS } from './schema/migrations.ts';
 import type { Tables } from './schema/tables.ts';
@@ -29,6 +30,7 @@ export interface Store {
   orders: OrderStore;
   qrCodes: QrCodeStore;
   payments: PaymentStore;
+  search: Search;
   callbacks: CallbackStore;
   knownLogins: KnownLoginStore;
   enrolmentRequests: EnrolmentRequestStore;
@@ -101,6 +103,7 @@ export async function openStore(
     orders: new OrderStore(db, log),
     qrCodes: new QrCodeStore(db),
     payments: new PaymentStore(db, log, (head) => mark?.move(head)),
+    search: new Search(db, log),
     callbacks: new CallbackStore(db, log),
     knownLogins: new KnownLoginStore(db),
     enrolmentRequests: new EnrolmentRequestStore(db),

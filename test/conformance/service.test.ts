@@ -70,6 +70,12 @@ describe('our own service', () => {
     expect(results.filter(({ outcome }) => outcome !== 'passed')).toEqual([]);
     expect(results.length).toBe(SERVICE_CHECKS.length);
   }, 180_000);
+
+  it('LEN-1 keeps every clause about calls to the letter too', async () => {
+    const checks = SERVICE_CHECKS.filter(({ clause }) => /^(ERR|LIM|GEN|SND|CBK|SUM)-/.test(clause));
+    const results = await judgeEmulated({ isWithoutBox: true, isQuick: true, config: { strict: true } }, { checks });
+    expect(results.filter(({ outcome }) => outcome !== 'passed' && outcome !== 'skipped')).toEqual([]);
+  }, 120_000);
 });
 
 describe('something that is no such service', () => {

@@ -228,7 +228,7 @@ async function routesWith(store: Store) {
   const clock = systemClock;
   const log = createLogger(new PassThrough().resume(), clock, 'json');
   const directory = { box: (code: string) => BOXES.find((it) => it.terminalCode === code) } as unknown as Directory;
-  const trafficLog = new TrafficLog({ clock, random });
+  const trafficLog = new TrafficLog({ clock, random, changes: new Changes() });
   const common = { directory, store, clock, random, log, trafficLog, changes: new Changes() };
   const hub = new Hub({ ...common, confirm: 'displayed', confirmTimeoutMs: 5000 });
   const app = createApp(log, clock);

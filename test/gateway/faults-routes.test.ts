@@ -4,7 +4,7 @@ import { FAULT_NAMES, type FaultName, faultKind, magicContent } from '../../src/
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
 import { askFaults, faults } from './faults.ts';
-import { ACCOUNT, BOX1, partnerServer, push, SEND_QR, type TestGateway, testGateway } from './harness.ts';
+import { ACCOUNT, BOX1, failed, partnerServer, push, SEND_QR, type TestGateway, testGateway } from './harness.ts';
 
 const AT_GATEWAY = FAULT_NAMES.filter((name) => faultKind(name).place !== 'box');
 const HERE = { config: { mqtt: null } };
@@ -49,7 +49,7 @@ describe('/_mock/faults', () => {
   it('FLT-2 refuses what is no order, with its code and the reason', async () => {
     const gateway = await testGateway(HERE);
     for (const [body, code, reason] of [
-      ['{', 'E46', 'not UTF-8 JSON'],
+      ['{', 'E46', 'UTF-8 JSON'],
       [[], 'E46', 'body'],
       [{ fault: 'nothing' }, 'E46', 'fault: expected one of'],
       [{ fault: 'push-lost', colour: 1 }, 'E46', 'colour'],
@@ -185,11 +185,33 @@ describe('magic contents', () => {
     await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
     const { magic } = (await faults(gateway)).faults.find(({ name }) => name === fault) ?? {};
     expect(magic).toBe(null);
-    expect((await gateway.sendQr({ content: magicContent(fault) })).status).toBe(200);
-    expect(gateway.log).toContainEqual(expect.objectContaining({ event: 'fault-refused', fault }));
+    const refused = await gateway.sendQr({ content: magicContent(fault) });
+    expect(refused).toMatchObject({ status: 400, body: failed('FAULT_UNKNOWN') });
+    expect(refused.headers.get('x-paybox-reason')).toContain(`${fault} is for admins`);
     expect((await faults(gateway)).standing).toEqual([]);
     expect(happened(gateway, fault)).toEqual([]);
     expect((await post(gateway, { fault })).status).toBe(201);
+  });
+
+  it('FLT-12 refuse what no content orders, and list what contents order', async () => {
+    const gateway = await testGateway({ config: { mqtt: null } });
+    const contents = ['FAULT', 'FAULT PUSH THRICE', 'FAULT push twice', 'FAULT DISK FULL', 'FAULT BROKER KILLED'];
+    for (const [at, content] of contents.entries()) {
+      for (const answer of [
+        await gateway.generate({ content }),
+        await gateway.sendQr({ content }),
+        await gateway.testCallback({ content }),
+      ]) {
+        const isPlain = at === 0;
+        expect([content, answer.body.message === 'FAULT_UNKNOWN']).toEqual([content, !isPlain]);
+        if (isPlain) continue;
+        const reason = answer.headers.get('x-paybox-reason') ?? '';
+        expect(reason).toMatch(/^content: .*; expected one of .*FAULT PUSH TWICE/);
+        expect(reason).not.toMatch(/DISK FULL|BROKER KILLED/);
+        expect(reason.includes('broker-killed is')).toBe(content === 'FAULT BROKER KILLED');
+      }
+    }
+    expect((await gateway.mock('/orders')).map((it) => it.content)).toEqual(['FAULT']);
   });
 
   it('FLT-4 have one fault of a link stand at a time, however often they are pushed', async () => {

@@ -79,8 +79,8 @@ describe('GEN', () => {
     expect(decoded(body.qrCode).bin).toBe('970436');
   });
 
-  it('GEN-1 ERR-3 refuses with E46 what lacks a field, or has one of another type', async () => {
-    const gateway = await testGateway();
+  it('GEN-1 ERR-3 LEN-1 refuses to the letter with E46 what lacks a field, or has one of another type', async () => {
+    const gateway = await testGateway({ config: { strict: true } });
     const requests = [
       ...['bankCode', 'bankAccount', 'userBankName', 'content', 'amount', 'orderId', 'transType'].map((field) =>
         order({ [field]: undefined }),

@@ -5,7 +5,7 @@ import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { type Gateway, startGateway } from '../../src/gateway/gateway.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { type Random, systemRandom } from '../../src/lib/random.ts';
-import { checkSum } from '../../src/protocol/checksum.ts';
+import { accountCheckSum, checkSum } from '../../src/protocol/checksum.ts';
 import { encodeVietQr } from '../../src/protocol/vietqr.ts';
 import { keptLog, type LogLine } from '../support/kept-log.ts';
 import { temporaryFolder } from '../support/net.ts';
@@ -187,6 +187,12 @@ export const testCallback = (change: Record<string, unknown> = {}) => ({
   transType: 'C',
   ...change,
 });
+
+/** A check-order request that finds the order DH001, its checkSum as `push` has it. */
+export const checkOrder = (change: Record<string, unknown> = {}) => {
+  const request = { bankAccount: ACCOUNT.bankAccount, type: 0, value: 'DH001', ...change };
+  return { checkSum: accountCheckSum(request.bankAccount, 'demo'), ...request };
+};
 
 export interface PartnerCall {
   method: string;

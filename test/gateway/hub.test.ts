@@ -6,6 +6,7 @@ import { Changes } from '../../src/gateway/changes.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { createDirectory } from '../../src/gateway/directory.ts';
 import { createMetrics } from '../../src/gateway/metrics.ts';
+import { CallNotes } from '../../src/gateway/service/call-notes.ts';
 import { createReceivePayment, type ReceivePaymentDeps } from '../../src/gateway/service/receive-payment.ts';
 import { Service } from '../../src/gateway/service/service.ts';
 import { TrafficLog } from '../../src/gateway/traffic-log.ts';
@@ -230,6 +231,8 @@ it('MSG-9 withdraws a push anew that the box shows although it had refused it', 
   expect(got.at(-1)).toMatchObject({ type: 'withdraw', pushId });
 });
 
+const credit = { bankAccount: ACCOUNT.bankAccount, content: 'DH001', amount: 50_000 };
+
 it('MSG-7 SYN-4 tells of a payment that is kept although the store failed to say so', async () => {
   const { hub, store, clock, hello, got, serviceOf, partner } = await hubWithBox();
   await hello();
@@ -241,7 +244,7 @@ it('MSG-7 SYN-4 tells of a payment that is kept although the store failed to say
   const woken: string[] = [];
   const dispatcher = { wake: (name: string) => void woken.push(name) };
   const service = serviceOf(hub, dispatcher);
-  const paying = service.testCallback(partner, { bankAccount: ACCOUNT.bankAccount, content: 'DH001', amount: 50_000 });
+  const paying = service.testCallback(partner, credit, new CallNotes(true));
   await expect(paying).rejects.toThrow('the connection ended');
   expect(woken).toEqual(['demo']);
   await clock.advance(RESEND_MS);
@@ -255,7 +258,7 @@ it('MSG-7 AGT-11 tells a box of a payment, and says that it is new, although the
   const [sendPayment, resendFromStore] = [hub.sendPayment.bind(hub), hub.resendFromStore.bind(hub)];
   const away = { sendPayment, resendFromStore, withdrawPush: hub.withdrawPush.bind(hub), session: () => undefined };
   const service = serviceOf(away);
-  await service.testCallback(partner, { bankAccount: ACCOUNT.bankAccount, content: 'DH001', amount: 50_000 });
+  await service.testCallback(partner, credit, new CallNotes(true));
   await clock.advance(RESEND_MS);
   await turns();
   expect(got.filter((it) => it.type === 'payment')).toMatchObject([{ amount: 50_000, repeated: false }]);

@@ -31,6 +31,10 @@ const CHECKS: Record<string, (value: unknown, wanted: unknown, at: Place) => str
     const others = Object.keys(value).filter((key) => !Object.hasOwn(own, key));
     return others.flatMap((key) => (wanted === false ? [`has ${key}`] : within(at, key).problems(wanted, value[key])));
   },
+  anyOf: (value, wanted, at) => {
+    const options = Array.isArray(wanted) ? wanted : [];
+    return options.some((it) => within(at, '').problems(it, value).length === 0) ? [] : ['fits no alternative'];
+  },
   propertyNames: (value, wanted, at) =>
     isSchema(value) ? Object.keys(value).flatMap((key) => within(at, key).problems(wanted, key)) : [],
   items: (value, wanted, at) =>
@@ -80,8 +84,10 @@ export function resolveRef(document: unknown, ref: string): Schema {
 }
 
 function typeOf(value: unknown, wanted: unknown): boolean {
+  if (Array.isArray(wanted)) return wanted.some((it) => typeOf(value, it));
   if (wanted === 'object') return isSchema(value);
   if (wanted === 'array') return Array.isArray(value);
+  if (wanted === 'null') return value === null;
   if (wanted === 'integer') return Number.isInteger(value);
   return typeof value === wanted;
 }

@@ -4,11 +4,24 @@ import { BOX_REFUSALS, CODES } from '../../src/protocol/codes.ts';
 import { PATHS } from '../../src/protocol/http-api.ts';
 import { connectFakeBox, type FakeBoxOptions } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
-import { BOX1, order, partnerServer, processed, push, type TestGateway, testCallback, testGateway } from './harness.ts';
+import {
+  BOX1,
+  checkOrder,
+  FOREIGN_ACCOUNT,
+  order,
+  partnerServer,
+  processed,
+  push,
+  qrFor,
+  type TestGateway,
+  testCallback,
+  testGateway,
+} from './harness.ts';
 import { resolveRef, schemaProblems } from './json-schema.ts';
 
 const content = z.strictObject({ 'application/json': z.strictObject({ schema: z.record(z.string(), z.unknown()) }) });
-const response = z.strictObject({ description: z.string().min(1), content });
+const headers = z.strictObject({ 'x-paybox-reason': z.strictObject({ description: z.string(), schema: z.unknown() }) });
+const response = z.strictObject({ description: z.string().min(1), headers: headers.optional(), content });
 const operation = z.strictObject({
   summary: z.string().min(1),
   description: z.string().optional(),
@@ -68,16 +81,25 @@ const REFUSED: [string, unknown, Record<string, string>][] = [
   [PATHS.testCallback, testCallback({ bankAccount: '5550001' }), {}],
   [PATHS.testCallback, testCallback({ bankCode: 'VCB' }), {}],
   [PATHS.testCallback, testCallback(), {}],
-  ...[PATHS.generate, PATHS.sendQr, PATHS.testCallback].flatMap((path): [string, unknown, Record<string, string>][] => [
-    [path, '[]', {}],
-    [path, '{}', { authorization: 'Bearer x' }],
-    [path, '{}', { 'content-type': 'text/plain' }],
-    [path, 'x'.repeat(70_000), {}],
-  ]),
+  [PATHS.sendQr, push({ qrCode: qrFor({ amount: undefined }) }), {}],
+  [PATHS.generate, order({ content: 'FAULT NOTHING' }), {}],
+  [PATHS.checkOrder, checkOrder({ checkSum: '-' }), {}],
+  [PATHS.checkOrder, checkOrder({ bankAccount: FOREIGN_ACCOUNT.bankAccount }), {}],
+  [PATHS.checkOrder, checkOrder({ type: 2 }), {}],
+  [PATHS.checkOrder, checkOrder(), {}],
+  [PATHS.cancelQr, { transactionReceiveId: 'x' }, {}],
+  ...Object.values(PATHS)
+    .filter((path) => path !== PATHS.token)
+    .flatMap((path): [string, unknown, Record<string, string>][] => [
+      [path, '[]', {}],
+      [path, '{}', { authorization: 'Bearer x' }],
+      [path, '{}', { 'content-type': 'text/plain' }],
+      [path, 'x'.repeat(70_000), {}],
+    ]),
 ];
 
 describe('/openapi.json', () => {
-  it('is an OpenAPI 3.1 document of the four endpoints, without a loose end', async () => {
+  it('is an OpenAPI 3.1 document of every endpoint, without a loose end', async () => {
     const gateway = await testGateway();
     const api = await read(gateway);
     expect(Object.keys(api.paths).toSorted()).toEqual(Object.values(PATHS).toSorted());

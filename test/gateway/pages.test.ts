@@ -56,6 +56,7 @@ it.each([
   'elements.js',
   'begin.js',
   'enrol.js',
+  'calls.js',
   'faults.js',
   'resend.js',
   'console.css',

@@ -203,7 +203,8 @@ const MORE: [string, Record<string, unknown>][] = [
   ['QR_INVALID', { qrCode: 'x'.repeat(20_000) }],
   ['QR_MISMATCH', { qrCode: qrFor({ account: OTHER_ACCOUNT.bankAccount }) }],
   ['QR_MISMATCH', { qrCode: qrFor({ bin: '970436' }) }],
-  ['QR_MISMATCH', { qrCode: qrFor({ amount: undefined }) }],
+  ['QR_STATIC', { qrCode: qrFor({ amount: undefined }) }],
+  ['QR_STATIC', { qrCode: qrFor({ amount: undefined, initiation: 'static' }) }],
   ['QR_MISMATCH', { qrCode: qrFor({ service: 'card' }) }],
   ['QR_MISMATCH', { terminalCode: BOX4.terminalCode, serialNumber: BOX4.serialNumber }],
   ['E46', { content: 'x'.repeat(100) }],
@@ -211,8 +212,8 @@ const MORE: [string, Record<string, unknown>][] = [
 ];
 
 describe('SND', () => {
-  it('SND-1 ERR-3 refuses with E46 what lacks a field, or has an amount of another type', async () => {
-    const gateway = await testGateway();
+  it('SND-1 ERR-3 LEN-1 refuses to the letter with E46 what lacks a field, or has an amount of another type', async () => {
+    const gateway = await testGateway({ config: { strict: true } });
     const changes = [
       ...['bankAccount', 'bankCode', 'amount', 'qrCode', 'checkSum'].map((field) => ({ [field]: undefined })),
       { terminalCode: undefined, serialNumber: undefined },

@@ -80,8 +80,8 @@ describe('CBK', () => {
     expect(await gateway.mock('/payments')).toEqual([]);
   });
 
-  it('CBK-2 ERR-3 ERR-5 LIM-3 refuses a wrong value with its code', async () => {
-    const { gateway, partner } = await withPartner();
+  it('CBK-2 ERR-3 ERR-5 LIM-3 LEN-1 refuses to the letter a wrong value with its code', async () => {
+    const { gateway, partner } = await withPartner({ strict: true });
     await expectRefused(
       gateway,
       [...WRONG, ...MORE].map(([code, change]) => [TEST_CALLBACK, testCallback(change), code]),

@@ -1,14 +1,16 @@
 import { describe, expect, it } from 'vitest';
+import { Changes } from '../../src/gateway/changes.ts';
 import { TrafficLog, withoutSecrets } from '../../src/gateway/traffic-log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { wirePage } from '../../src/protocol/wire.ts';
 
-const CALL = { by: 'demo', method: 'POST', path: '/x', status: 200, tookMs: 1 };
+const NOTES = { reason: null, lenient: [], warnings: [] };
+const CALL = { by: 'demo', method: 'POST', path: '/x', status: 200, tookMs: 1, ...NOTES };
 
 function wire() {
   const clock = new VirtualClock();
-  return { clock, wire: new TrafficLog({ clock, random: systemRandom }) };
+  return { clock, wire: new TrafficLog({ clock, random: systemRandom, changes: new Changes() }) };
 }
 
 describe('the wire', () => {

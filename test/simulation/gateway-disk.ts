@@ -18,6 +18,7 @@ import { BoxSecretStore, EnrolmentRequestStore, KnownLoginStore } from '../../sr
 import { OrderStore } from '../../src/store/repositories/orders.ts';
 import { PaymentStore } from '../../src/store/repositories/payments.ts';
 import { QrCodeStore } from '../../src/store/repositories/qr-codes.ts';
+import { Search } from '../../src/store/repositories/search.ts';
 import { MIGRATIONS } from '../../src/store/schema/migrations.ts';
 import type { Tables } from '../../src/store/schema/tables.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -85,6 +86,7 @@ export class GatewayDisk {
       orders: new OrderStore(db, log),
       qrCodes: new QrCodeStore(db),
       payments: new PaymentStore(db, log, () => undefined),
+      search: new Search(db, log),
       callbacks: new CallbackStore(db, log),
       knownLogins: new KnownLoginStore(db),
       enrolmentRequests: new EnrolmentRequestStore(db),

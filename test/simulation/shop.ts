@@ -1,5 +1,6 @@
 import type { GatewayConfig } from '../../src/gateway/config.ts';
 import type { Result } from '../../src/gateway/result.ts';
+import { CallNotes } from '../../src/gateway/service/call-notes.ts';
 import { checkSum } from '../../src/protocol/checksum.ts';
 import { encodeVietQr } from '../../src/protocol/vietqr.ts';
 import type { World } from './world.ts';
@@ -51,7 +52,14 @@ export class Shop {
   async generate(order: KnownOrder): Promise<void> {
     const { qrCode: _, ...asked } = order;
     await this.#call('generate', (service, partner) =>
-      service.generate(partner, { ...asked, userBankName: 'A', qrType: 0, transType: 'C' }, 'http://gateway'),
+      service.generate(
+        partner,
+        { ...asked, userBankName: 'A', qrType: 0, transType: 'C' },
+        {
+          origin: 'http://gateway',
+          notes: new CallNotes(true),
+        },
+      ),
     );
   }
 
@@ -81,7 +89,7 @@ export class Shop {
     const key = `${content} ${amount}`;
     this.asked.set(key, (this.asked.get(key) ?? 0) + 1);
     const verdict = await this.#call('pay', (service, partner) =>
-      service.testCallback(partner, { bankAccount, content, amount }),
+      service.testCallback(partner, { bankAccount, content, amount }, new CallNotes(true)),
     );
     if (verdict?.ok === true) this.accepted.set(verdict.value, { amount, content });
   }

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { type AgentConfig, parseAgentConfig } from '../../agent/config.ts';
 import { transportNamed } from '../../agent/transports/registry.ts';
 import { DISPLAY_DRIVERS } from '../../display/registry.ts';
+import type { CallbackInput } from '../../gateway/callback-config.ts';
 import { type GatewayConfig, parseGatewayConfig } from '../../gateway/config.ts';
 import { ConfigError } from '../../lib/errors.ts';
 
@@ -22,9 +23,7 @@ interface Ports {
 }
 
 /** Configuration of the gateway of `paybox up`. */
-export function demoGatewayConfig(
-  options: Ports & { dataDir: string; callback: NonNullable<GatewayConfig['partners'][number]['callback']> },
-): GatewayConfig {
+export function demoGatewayConfig(options: Ports & { dataDir: string; callback: CallbackInput }): GatewayConfig {
   const { bankAccount } = DEMO.account;
   return parseGatewayConfig(
     {

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { type Agent, startAgent } from '../../agent/agent.ts';
 import { setupOf } from '../../agent/setup.ts';
 import { startGuardedPartnerServer } from '../../bench/clients/partner-server.ts';
-import type { CallbackAuth } from '../../gateway/config.ts';
+import type { CallbackAuth } from '../../gateway/callback-config.ts';
 import { type Gateway, startGateway } from '../../gateway/gateway.ts';
 import { systemClock, withDeadline } from '../../lib/clock.ts';
 import { ConfigError, PayboxError, reasonOf, systemCodeOf } from '../../lib/errors.ts';

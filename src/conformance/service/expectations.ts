@@ -37,6 +37,11 @@ export function mayBeTaken(expect: () => void, isTolerable = true): void {
   }
 }
 
+/** Expects a refusal, or nothing of a request that is taken: the specification allows both (PROTOCOL.md, clause LEN). */
+export function unlessTaken(called: Answer, expect: () => void): void {
+  if (isRefusal(called)) expect();
+}
+
 /** Throws Mismatch unless the HTTP status is 200 and the answer's `status`, if any, is SUCCESS. */
 export function expectOk(called: Answer, what: string): void {
   if (called.status !== 200 || codeOf(called) !== undefined) {

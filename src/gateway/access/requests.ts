@@ -4,7 +4,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { EventStream } from '../../lib/event-stream.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Code } from '../../protocol/codes.ts';
-import { BOX_ALIVE_MS } from '../../protocol/http-api.ts';
+import { BOX_ALIVE_MS, REASON_HEADER } from '../../protocol/http-api.ts';
 import { parseJson, unknownFields } from '../decode.ts';
 import { UNREAD_BYTES_MAX } from '../listen.ts';
 import type { Refusal, Result } from '../result.ts';
@@ -13,6 +13,7 @@ import type { LoginAttempt, Logins } from './logins.ts';
 /** Statuses of PROTOCOL.md, clause ERR-2. The callers give 404, 405, 413 and 415. */
 const STATUS_OF: Partial<Record<Code, number>> = { E74: 401, E05: 500 };
 
+const HEADER_CHARS_MAX = 1_000;
 const ROWS_DEFAULT = 50;
 export const ROWS_MAX = 500;
 
@@ -22,7 +23,7 @@ export const listQuery = z.object({
   before: z.string().optional(),
 });
 
-/** Answers a refusal and logs it (PROTOCOL.md, clauses ERR-1, ERR-2 and ERR-5). */
+/** Answers a refusal and logs it (PROTOCOL.md, clauses ERR-1, ERR-2, ERR-5 and ERR-7). */
 export function answerRefusal(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -31,7 +32,14 @@ export function answerRefusal(
   status = STATUS_OF[refusal.code] ?? 400,
 ): FastifyReply {
   logRefusal(request, log, refusal, status);
+  reply.header(REASON_HEADER, headerText(refusal.reason));
   return reply.code(status).send({ status: 'FAILED', message: refusal.code });
+}
+
+/** A text as the value of a header: one line of ASCII, with other characters in JSON notation. */
+export function headerText(text: string): string {
+  const line = text.replaceAll(/[^\x20-\x7e]/g, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return line.slice(0, HEADER_CHARS_MAX);
 }
 
 /** Logs a refusal; the caller answers it (PROTOCOL.md, clause ERR-5). */

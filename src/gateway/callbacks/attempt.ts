@@ -1,12 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import { isIP, type LookupFunction } from 'node:net';
+import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import { openHttp } from '../../lib/http-client.ts';
 import { tokenResponse, transactionSyncReply } from '../../protocol/http-api.ts';
 import { signWebhook } from '../../protocol/webhook.ts';
+import type { CallbackAuth } from '../callback-config.ts';
 import { checkedLookup, destinationProblem, hostOf, type OwnPorts, portOf } from '../callback-destination.ts';
-import type { CallbackAuth } from '../config.ts';
 
 /** Includes the request for the partner's token (PROTOCOL.md, clause SYN-6). */
 const ATTEMPT_TIMEOUT_MS = 10_000;
@@ -14,6 +15,13 @@ const ATTEMPT_TIMEOUT_MS = 10_000;
 const ANSWER_STORED_CHARS_MAX = 4096;
 /** PROTOCOL.md, clause SYN-6. */
 const ANSWER_READ_BYTES_MAX = 65_536;
+
+/** A reply that says that the callback was not processed, whatever else it says. */
+const errorReply = z.object({
+  error: z.literal(true),
+  errorReason: z.unknown().optional(),
+  toastMessage: z.unknown().optional(),
+});
 
 export interface Answer {
   status: number;
@@ -105,7 +113,8 @@ async function authorize(auth: CallbackAuth, post: Post, signal: AbortSignal): P
   const basic = Buffer.from(`${auth.username}:${auth.password}`, 'utf8').toString('base64');
   const answer = await post(auth.url, { authorization: `Basic ${basic}` }, '{}', signal);
   const token = tokenResponse.pick({ access_token: true }).safeParse(jsonOf(answer.body));
-  if (answer.status !== 200) throw new Error(`the token request was answered with HTTP ${answer.status}`);
+  const isGiven = answer.status >= 200 && answer.status <= 299;
+  if (!isGiven) throw new Error(`the token request was answered with HTTP ${answer.status}`);
   if (!token.success) throw new Error('the answer to the token request has no access_token');
   return `Bearer ${token.data.access_token}`;
 }
@@ -116,12 +125,14 @@ function resultOf(answer: Answer): Pick<Attempt, 'result' | 'warning'> {
   if (status < 200 || status > 299) return { result: 'retry', warning: null };
   if (status !== 200) return { result: 'delivered', warning: `HTTP ${status}: the documented reply is 200` };
   if (answer.cut) return { result: 'delivered', warning: `the reply is longer than ${ANSWER_READ_BYTES_MAX} bytes` };
-  const reply = transactionSyncReply.safeParse(jsonOf(answer.body));
-  if (!reply.success) return { result: 'delivered', warning: 'the body is not the documented reply' };
-  return {
-    result: 'delivered',
-    warning: reply.data.error ? `the reply has an error: ${reply.data.errorReason}` : null,
-  };
+  const reply = jsonOf(answer.body);
+  const failed = errorReply.safeParse(reply).data;
+  if (failed !== undefined) {
+    const reasons = [failed.errorReason, failed.toastMessage].filter((it) => typeof it === 'string' && it !== '');
+    return { result: 'delivered', warning: `the reply has an error: ${reasons.join(', ') || 'without a reason'}` };
+  }
+  const isDocumented = transactionSyncReply.safeParse(reply).success;
+  return { result: 'delivered', warning: isDocumented ? null : 'the body is not the documented reply' };
 }
 
 /** PostgreSQL cannot store NUL in a text. */

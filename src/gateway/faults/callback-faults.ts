@@ -1,10 +1,11 @@
 import { reasonOf } from '../../lib/errors.ts';
 import type { FaultName } from '../../protocol/faults.ts';
-import { type TransactionSync, transactionSync } from '../../protocol/http-api.ts';
+import type { TransactionSync } from '../../protocol/http-api.ts';
 import type { Answer, CallbackRequest, MakeAttempt, Post } from '../callbacks/attempt.ts';
 import type { Context } from '../context.ts';
 import { parseJson } from '../decode.ts';
 import type { Directory } from '../directory.ts';
+import { paymentOf } from '../service/callback-body.ts';
 import type { DelayedOccurrence, Subject } from './active-faults.ts';
 import type { Faults } from './faults.ts';
 import type { LatePayments } from './payment-faults.ts';
@@ -89,7 +90,7 @@ function answered(to: CallbackRequest, post: Post, faults: Faults, subject: Subj
 /** The payment in a callback; undefined if it cannot be read: the callback is sent all the same. */
 function paymentIn(body: string): TransactionSync | undefined {
   const json = parseJson(Buffer.from(body));
-  return json.ok ? transactionSync.safeParse(json.value).data : undefined;
+  return json.ok ? paymentOf(json.value) : undefined;
 }
 
 function boxesOf(payment: TransactionSync | undefined, directory: Directory): string[] {

@@ -83,6 +83,16 @@ export class Faults implements FaultOrders {
     return accept(ordered.listed());
   }
 
+  /** Why a content that asks for a fault orders none, with those that do; undefined for any other (clause FLT-12). */
+  contentProblem({ content = '', boxes }: Subject): string | undefined {
+    if (!content.startsWith(MAGIC_PREFIX)) return undefined;
+    const fault = faultOfContent(content);
+    if (fault !== undefined && this.#isPossible(fault, boxes)) return undefined;
+    const possible = FAULT_NAMES.filter((name) => faultKind(name).place !== 'box' && this.#isPossible(name, boxes));
+    const problem = fault === undefined ? 'no content orders this fault' : `${fault} is for admins, or impossible here`;
+    return `content: ${problem}; expected one of ${possible.map(magicContent).join(', ')}`;
+  }
+
   /** Whether a fault may happen to a call with this body. */
   mayConcern(body: Buffer): boolean {
     return this.#active.size > 0 || body.includes(MAGIC_PREFIX);
@@ -130,6 +140,14 @@ export class Faults implements FaultOrders {
 
   #isByContent(fault: FaultName): boolean {
     return !faultKind(fault).isOfAll || this.#deps.partners.length === 1;
+  }
+
+  /** Whether a content can order a fault for one of these boxes, or for all where it happens to all. */
+  #isPossible(fault: FaultName, boxes: readonly string[]): boolean {
+    const problem = this.#effects.get(fault)?.problem ?? (() => undefined);
+    const isOfAll = faultKind(fault).isOfAll === true || boxes.length === 0;
+    const orders = isOfAll ? [{ fault }] : boxes.map((box) => ({ fault, box }));
+    return this.#isByContent(fault) && orders.some((order) => problem(order) === undefined);
   }
 
   #magic(fault: FaultName, { boxes, content = '', isRepeated = false }: Subject): Occurrence | undefined {

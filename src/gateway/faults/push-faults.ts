@@ -1,5 +1,6 @@
 import { reasonOf } from '../../lib/errors.ts';
 import type { FaultName } from '../../protocol/faults.ts';
+import { LIMITS } from '../../protocol/fields.ts';
 import type { DownMessage, DownOf } from '../../protocol/messages.ts';
 import { decodeVietQr, encodeVietQr, type VietQr } from '../../protocol/vietqr.ts';
 import type { BoxConnection } from '../boxes/connection.ts';
@@ -138,7 +139,10 @@ export class FaultyConnection implements BoxConnection {
     const changes = QR_CHANGES.filter(([fault]) => this.#deps.faults.take(fault, this.#subjectOf(show)));
     if (changes.length === 0) return show.qrCode;
     const decoded = decodeVietQr(show.qrCode);
-    return decoded.ok ? encodeVietQr(changes.reduce((qr, [, change]) => change(qr), decoded.value)) : show.qrCode;
+    if (!decoded.ok) return show.qrCode;
+    const { purpose, ...qr } = decoded.value;
+    const short = purpose === undefined ? qr : { ...qr, purpose: purpose.slice(0, LIMITS.contentMax) };
+    return encodeVietQr(changes.reduce((changed, [, change]) => change(changed), short));
   }
 
   #subjectOf({ content }: DownOf<'show'>) {

@@ -33,12 +33,14 @@ export interface ServiceFaultsDeps extends Pick<Context, 'directory' | 'log'> {
   expirable: ExpirableTokens;
 }
 
-/** Makes calls of logged-in partners fail, before they change anything (PROTOCOL.md, clause FLT-5). */
+/** Makes calls of logged-in partners fail, before they change anything (PROTOCOL.md, clauses FLT-5 and FLT-12). */
 export function serviceFaults(scope: FastifyInstance, deps: ServiceFaultsDeps): void {
   const { faults, expirable, log } = deps;
   scope.addHook('preHandler', async (request, reply) => {
     const subject = subjectOf(request, deps);
     if (subject === undefined) return undefined;
+    const problem = faults.contentProblem(subject);
+    if (problem !== undefined) return answerRefusal(request, reply, log, { code: 'FAULT_UNKNOWN', reason: problem });
     const slow = faults.delay('service-slow', subject);
     await slow?.delayed((slow.seconds ?? 0) * 1000);
     if (faults.take('service-500', subject) === undefined) return undefined;

@@ -23,7 +23,7 @@ export function requireAdmin(scope: FastifyInstance, { adminToken, logins, log }
     }
     const problem = refusalReason(request);
     if (problem === undefined) return undefined;
-    reply.header('www-authenticate', 'Bearer').header('x-paybox-reason', problem);
+    reply.header('www-authenticate', 'Bearer');
     return answerRefusal(request, reply, log, { code: 'E74', reason: problem });
   });
 }

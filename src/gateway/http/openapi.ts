@@ -2,9 +2,13 @@ import { z } from 'zod';
 import { CODES, type Code } from '../../protocol/codes.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import {
+  cancelQrRequest,
+  checkOrderRequest,
+  checkOrderResponse,
   generateRequest,
   generateResponse,
   PATHS,
+  REASON_HEADER,
   sendQrRequest,
   statusResponse,
   testCallbackRequest,
@@ -19,19 +23,33 @@ const SCHEMAS = {
   GenerateResponse: generateResponse,
   SendQrRequest: sendQrRequest,
   TestCallbackRequest: testCallbackRequest,
+  CheckOrderRequest: checkOrderRequest,
+  CheckOrderResponse: checkOrderResponse,
+  CancelQrRequest: cancelQrRequest,
   StatusResponse: statusResponse,
   TransactionSync: transactionSync,
   TransactionSyncReply: transactionSyncReply,
 };
 
-/** Codes of each endpoint, in the order of its clause (PROTOCOL.md, clauses GEN-2, SND-2 and CBK-2). */
+/** Codes of each endpoint, in the order of its clause (PROTOCOL.md, clauses GEN-2, SND-2, CBK-2, CHK-2 and CAN-2). */
 const REFUSALS = {
-  generate: ['E46', 'E02', 'E03', 'E10', 'E24', 'E26', 'E34', 'E35'],
+  generate: ['E46', 'E02', 'E03', 'E10', 'E24', 'E26', 'E34', 'E35', 'FAULT_UNKNOWN'],
   sendQr: [
-    ...['E46', 'E02', 'E39', 'E36', 'E77', 'E24', 'E51', 'E35', 'QR_INVALID', 'QR_MISMATCH'],
-    ...['BOX_OFFLINE', 'BOX_TIMEOUT', 'QR_TOO_DENSE', 'DISPLAY_FAULT', 'STORAGE_FAULT', 'REPLACED', 'WITHDRAWN'],
+    ...['E46', 'E02', 'E39', 'E36', 'E77', 'E24', 'E51', 'E35', 'QR_INVALID', 'QR_MISMATCH', 'QR_STATIC'],
+    ...[
+      'BOX_OFFLINE',
+      'BOX_TIMEOUT',
+      'QR_TOO_DENSE',
+      'DISPLAY_FAULT',
+      'STORAGE_FAULT',
+      'REPLACED',
+      'WITHDRAWN',
+      'FAULT_UNKNOWN',
+    ],
   ],
-  testCallback: ['E75', 'E46', '010', '009', '002', '003', 'E77', 'E51', 'E76'],
+  testCallback: ['E75', 'E46', '010', '009', '002', '003', 'E77', 'E51', 'E76', 'FAULT_UNKNOWN'],
+  checkOrder: ['E46', 'E39', 'E77', 'E95', 'E96'],
+  cancelQr: ['E46', 'E96'],
 } as const satisfies Record<string, readonly Code[]>;
 
 const ref = (name: keyof typeof SCHEMAS) => ({ $ref: `#/components/schemas/${name}` });
@@ -69,6 +87,8 @@ export function openApi(baseUrl: string): object {
         'TestCallbackRequest',
         'StatusResponse',
       ),
+      [PATHS.checkOrder]: endpoint('checkOrder', 'The state of orders', 'CheckOrderRequest', 'CheckOrderResponse'),
+      [PATHS.cancelQr]: endpoint('cancelQr', 'Cancel an unpaid order', 'CancelQrRequest', 'StatusResponse'),
     },
     webhooks: {
       transactionSync: {
@@ -118,6 +138,7 @@ function answer(description: string, schema: keyof typeof SCHEMAS): object {
 function failure(codes: readonly Code[]): object {
   return {
     description: codes.map((code) => `- \`${code}\` ${CODES[code]}`).join('\n'),
+    headers: { [REASON_HEADER]: { description: 'the field, and what was expected', schema: { type: 'string' } } },
     content: {
       'application/json': {
         schema: {

@@ -18,6 +18,7 @@ const ASSETS: Record<string, URL> = {
   '/elements.js': new URL('elements.js', OWN),
   '/begin.js': new URL('begin.js', OWN),
   '/enrol.js': new URL('enrol.js', OWN),
+  '/calls.js': new URL('calls.js', OWN),
   '/faults.js': new URL('faults.js', OWN),
   '/resend.js': new URL('resend.js', OWN),
   '/docs/docs.js': new URL('docs.js', OWN),

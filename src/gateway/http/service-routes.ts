@@ -1,24 +1,39 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
+import type { Logger } from '../../lib/log.ts';
 import {
+  cancelQrRequest,
+  checkOrderRequest,
   generateRequest,
+  LENIENT_HEADER,
   PATHS,
   type StatusResponse,
   sendQrRequest,
   type TokenResponse,
   testCallbackRequest,
+  WARNING_HEADER,
 } from '../../protocol/http-api.ts';
 import type { Logins } from '../access/logins.ts';
-import { answerRefusal, basicCredentials, bearerToken, isLoggedIn, readBody } from '../access/requests.ts';
+import {
+  answerRefusal,
+  basicCredentials,
+  bearerToken,
+  headerText,
+  isLoggedIn,
+  pathOf,
+  readBody,
+} from '../access/requests.ts';
 import { TOKEN_SECONDS, type Tokens } from '../access/tokens.ts';
 import type { PartnerConfig } from '../config.ts';
 import type { Context } from '../context.ts';
 import type { Result } from '../result.ts';
+import { CallNotes, readLeniently } from '../service/call-notes.ts';
 import type { Service } from '../service/service.ts';
 import type { TrafficLog } from '../traffic-log.ts';
-import { logCalls } from './traffic-routes.ts';
+import { allowOrigins } from './cors.ts';
+import { logCalls, NOTES_SEPARATOR } from './traffic-routes.ts';
 
-export interface ServiceRoutesDeps extends Pick<Context, 'clock' | 'directory' | 'log'> {
+export interface ServiceRoutesDeps extends Pick<Context, 'config' | 'clock' | 'directory' | 'log' | 'changes'> {
   service: Service;
   tokens: Tokens;
   logins: Logins;
@@ -30,8 +45,9 @@ export interface ServiceRoutesDeps extends Pick<Context, 'clock' | 'directory' |
 /** Decoration of a request with its partner; null before the login. */
 const PARTNER = 'partner';
 
-/** The four endpoints of the payment QR service, below `{base_url}`. */
+/** The endpoints of the payment QR service, below `{base_url}`. */
 export function serviceRoutes(scope: FastifyInstance, deps: ServiceRoutesDeps): void {
+  allowOrigins(scope, Object.values(PATHS), { origins: deps.config.cors, log: deps.log });
   scope.decorateRequest(PARTNER, null);
   logCalls(scope, scope.prefix, deps, (request) => {
     return request.getDecorator<PartnerConfig | null>(PARTNER)?.username ?? null;
@@ -58,7 +74,8 @@ async function answerToken(request: FastifyRequest, reply: FastifyReply, deps: S
   return reply.header('cache-control', 'no-store').send(answer);
 }
 
-function bearerRoutes(scope: FastifyInstance, { service, directory, tokens, log, originOf }: ServiceRoutesDeps): void {
+function bearerRoutes(scope: FastifyInstance, deps: ServiceRoutesDeps): void {
+  const { config, service, directory, tokens, log, originOf } = deps;
   scope.addHook('onRequest', async (request, reply) => {
     const token = bearerToken(request);
     const username = token === undefined ? undefined : await tokens.read(token);
@@ -68,30 +85,60 @@ function bearerRoutes(scope: FastifyInstance, { service, directory, tokens, log,
       return;
     }
     reply.header('www-authenticate', token === undefined ? 'Bearer' : 'Bearer error="invalid_token"');
-    const reason = token === undefined ? 'no bearer token' : 'the bearer token is wrong or expired';
+    const reason =
+      token === undefined ? 'Authorization: expected a bearer token' : 'the bearer token is wrong or expired';
     return answerRefusal(request, reply, log, { code: 'E74', reason });
   });
 
-  const post = <T>(
-    url: string,
-    schema: z.ZodObject,
-    work: (partner: PartnerConfig, json: unknown, request: FastifyRequest) => Promise<Result<T>>,
-    answer: (value: T) => unknown,
-  ) =>
+  const tellNotes = notesTeller(log);
+  const post = <T>(url: string, schema: z.ZodObject, work: Work<T>, answer: (value: T) => unknown) =>
     scope.post(url, async (request, reply) => {
       const body = readBody(request, log, schema);
       const partner = request.getDecorator<PartnerConfig>(PARTNER);
-      const result = body.ok ? await work(partner, body.value, request) : body;
+      const notes = new CallNotes(config.strict);
+      const result = body.ok
+        ? await work(partner, readLeniently(schema, body.value, notes), { origin: originOf(request), notes })
+        : body;
+      tellNotes(notes, partner, request, reply);
       return result.ok ? reply.send(answer(result.value)) : answerRefusal(request, reply, log, result);
     });
   const success = (message = ''): StatusResponse => ({ status: 'SUCCESS', message });
+  const asItIs = <T>(value: T) => value;
 
-  post(
-    PATHS.generate,
-    generateRequest,
-    (partner, json, request) => service.generate(partner, json, originOf(request)),
-    (generated) => generated,
-  );
+  post(PATHS.generate, generateRequest, (partner, json, call) => service.generate(partner, json, call), asItIs);
   post(PATHS.sendQr, sendQrRequest, (partner, json) => service.sendQr(partner, json), success);
-  post(PATHS.testCallback, testCallbackRequest, (partner, json) => service.testCallback(partner, json), success);
+  post(
+    PATHS.testCallback,
+    testCallbackRequest,
+    (partner, json, { notes }) => service.testCallback(partner, json, notes),
+    success,
+  );
+  post(PATHS.checkOrder, checkOrderRequest, (partner, json) => service.checkOrder(partner, json), asItIs);
+  post(PATHS.cancelQr, cancelQrRequest, (partner, json) => service.cancelQr(partner, json), success);
+}
+
+type Work<T> = (
+  partner: PartnerConfig,
+  json: unknown,
+  call: { origin: string; notes: CallNotes },
+) => Promise<Result<T>>;
+
+/** Writes the notes of calls into the headers of their answers, and what was taken leniently once into the log. */
+function notesTeller(log: Logger) {
+  const told = new Set<string>();
+  return (
+    { lenient, warnings }: CallNotes,
+    { username }: PartnerConfig,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ) => {
+    const path = pathOf(request);
+    for (const what of lenient) {
+      const key = JSON.stringify([username, path, what]);
+      if (!told.has(key)) log.info('lenient', { partner: username, path, what });
+      told.add(key);
+    }
+    if (lenient.size > 0) reply.header(LENIENT_HEADER, headerText([...lenient].join(NOTES_SEPARATOR)));
+    if (warnings.size > 0) reply.header(WARNING_HEADER, headerText([...warnings].join(NOTES_SEPARATOR)));
+  };
 }

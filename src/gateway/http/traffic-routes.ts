@@ -1,7 +1,8 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
+import { LENIENT_HEADER, REASON_HEADER, WARNING_HEADER } from '../../protocol/http-api.ts';
 import { WIRE_PAGE_MAX } from '../../protocol/wire.ts';
 import { answerRefusal, pathOf } from '../access/requests.ts';
 import type { TrafficLog } from '../traffic-log.ts';
@@ -11,7 +12,7 @@ const wireQuery = z.object({
   limit: z.coerce.number().int().min(1).max(WIRE_PAGE_MAX).default(WIRE_PAGE_MAX),
 });
 
-/** `GET /_mock/wire`: the newest entries of the traffic log. */
+/** `GET /_mock/wire`: the newest entries of the traffic log. `GET /_mock/calls`: calls of partners with a note. */
 export function trafficRoutes(
   scope: FastifyInstance,
   { trafficLog, log }: { trafficLog: TrafficLog; log: Logger },
@@ -22,6 +23,7 @@ export function trafficRoutes(
     const reason = `since: 0 or more; limit: 1 to ${WIRE_PAGE_MAX}`;
     return answerRefusal(request, reply, log, { code: 'E46', reason });
   });
+  scope.get('/calls', async () => trafficLog.noted());
 }
 
 interface CallLogDeps {
@@ -30,6 +32,8 @@ interface CallLogDeps {
 }
 
 const BEGUN_MS = 'begunMs';
+/** Between several notes in one header. */
+export const NOTES_SEPARATOR = '; ';
 
 /** Logs changes by admins; not their reads, nor refused logins. */
 export function logAdminRequests(scope: FastifyInstance, deps: CallLogDeps): void {
@@ -57,8 +61,16 @@ export function logCalls(
       path: pathOf(request).slice(prefix.length),
       body: Buffer.isBuffer(request.body) ? request.body.toString('utf8') : '',
       status: reply.statusCode,
+      reason: headerOf(reply, REASON_HEADER) ?? null,
+      lenient: headerOf(reply, LENIENT_HEADER)?.split(NOTES_SEPARATOR) ?? [],
+      warnings: headerOf(reply, WARNING_HEADER)?.split(NOTES_SEPARATOR) ?? [],
       answer: typeof payload === 'string' ? payload : '',
       tookMs: clock.monotonicMs() - request.getDecorator<number>(BEGUN_MS),
     });
   });
+}
+
+function headerOf(reply: FastifyReply, name: string): string | undefined {
+  const value = reply.getHeader(name);
+  return typeof value === 'string' ? value : undefined;
 }

@@ -1,10 +1,11 @@
 import { curls } from './begin.js';
+import { calls } from './calls.js';
 import { $, el, money, notice, pill, stack, table, time } from './elements.js';
 import { enrolments, startEnrolForm } from './enrol.js';
 import { faults, offerBoxes } from './faults.js';
 import { drawBacklog, startResendForm } from './resend.js';
 
-const TOPICS = ['boxes', 'enrolments', 'orders', 'payments', 'callbacks', 'faults'];
+const TOPICS = ['boxes', 'enrolments', 'orders', 'payments', 'callbacks', 'faults', 'calls'];
 const opened = new Set();
 let token = sessionStorage.getItem('token') ?? '';
 
@@ -41,6 +42,7 @@ function act(label, path, done) {
 const draw = {
   enrolments: (asking) => enrolments(ask, asking),
   faults: (all) => faults(ask, all),
+  calls,
   boxes(boxes) {
     offerBoxes(boxes);
     if (boxes.length === 0) return [el('div', { class: 'empty' }, 'No boxes in the configuration.')];

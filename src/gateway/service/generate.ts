@@ -1,13 +1,19 @@
 import type { Bank } from '../../protocol/banks.ts';
 import { findBank } from '../../protocol/banks.ts';
+import { MAGIC_PREFIX } from '../../protocol/faults.ts';
 import { amountVnd, bankAccount, LIMITS } from '../../protocol/fields.ts';
 import { type GenerateRequest, generateRequest } from '../../protocol/http-api.ts';
 import { encodeVietQr } from '../../protocol/vietqr.ts';
 import { decodeBody } from '../decode.ts';
 import type { Directory } from '../directory.ts';
 import { accept, type Result, refuse } from '../result.ts';
+import type { CallNotes } from './call-notes.ts';
+import { isTestable, withCode } from './content.ts';
+import { EXPECTED } from './expected.ts';
 
 const CONTENT = /^[A-Za-z0-9 .,\-_/:#]*$/;
+/** The name of a store, beside which a box has a terminalCode of its own (PROTOCOL.md, clause LEN-5). */
+const STORE_CODE = /^(?!VVB)[A-Za-z0-9][\w.-]{0,63}$/i;
 
 /**
  * A valid request with its QR. `amount` is `undefined` for a static QR, which is no order (PROTOCOL.md, clause GEN-7).
@@ -17,7 +23,16 @@ export interface Generated {
   bank: Bank;
   amount: number | undefined;
   transType: 'C' | 'D';
+  /** As in the QR. */
+  content: string;
   qrCode: string;
+}
+
+export interface GenerateDeps {
+  directory: Directory;
+  notes: CallNotes;
+  /** Ten hexadecimal digits that go before the content; `undefined` for none (PROTOCOL.md, clause GEN-9). */
+  code: string | undefined;
 }
 
 /** Fields that a qrType requires beside those of every request (PROTOCOL.md, clause GEN-1). */
@@ -26,26 +41,42 @@ const REQUIRED_BY_TYPE = {
   1: ['terminalCode'],
   3: ['amount', 'terminalCode', 'serviceCode'],
 } as const;
+/** Fields of type 0 that may be missing, and the note (PROTOCOL.md, clause LEN-4). */
+const MISSING: Partial<Record<string, string>> = {
+  orderId: 'orderId: missing, the order has none',
+  transType: 'transType: missing, taken as C',
+};
 
 /** Checks a generate request and makes its QR (PROTOCOL.md, clauses GEN-1 to GEN-6). */
-export function generate(json: unknown, directory: Directory): Result<Generated> {
+export function generate(json: unknown, { directory, notes, code }: GenerateDeps): Result<Generated> {
   const decoded = decodeBody(generateRequest, json);
   if (!decoded.ok) return decoded;
   const request = decoded.value;
-  const missing = REQUIRED_BY_TYPE[request.qrType].find((field) => isMissing(request, field));
-  if (missing !== undefined) return refuse('E46', `${missing}: required for qrType ${request.qrType}`);
+  const missing = REQUIRED_BY_TYPE[request.qrType].find((field) => {
+    return isMissing(request, field) && !(field in MISSING && notes.takes(MISSING[field] ?? ''));
+  });
+  if (missing !== undefined) return refuse('E46', `${missing}: expected for qrType ${request.qrType}`);
 
   const amount = request.qrType === 1 ? undefined : request.amount;
-  if (amount !== undefined && !amountVnd.safeParse(amount).success) return refuse('E02', 'amount');
+  if (amount !== undefined && !amountVnd.safeParse(amount).success) return refuse('E02', EXPECTED.amount);
   const transType = request.transType ?? 'C';
-  if (transType !== 'C' && transType !== 'D') return refuse('E03', 'transType');
-  if (!bankAccount.safeParse(request.bankAccount).success) return refuse('E10', 'bankAccount');
+  if (transType !== 'C' && transType !== 'D') return refuse('E03', EXPECTED.transType);
+  if (!bankAccount.safeParse(request.bankAccount).success) return refuse('E10', EXPECTED.bankAccount);
   const bank = findBank(request.bankCode);
-  if (bank === undefined) return refuse('E24', 'bankCode');
-  if (request.content.length > LIMITS.contentMax) return refuse('E26', 'content is too long');
-  if (!CONTENT.test(request.content)) return refuse('E34', 'content has a character that is not allowed');
+  if (bank === undefined) return refuse('E24', EXPECTED.bankCode);
+  // A content that orders a fault has no room for a code.
+  const hasCode = code !== undefined && !request.content.startsWith(MAGIC_PREFIX);
+  const content = hasCode ? withCode(request.content, code) : request.content;
+  if (content.length > LIMITS.contentMax) return refuse('E26', longContent(content.length - request.content.length));
+  if (!CONTENT.test(content)) {
+    return refuse('E34', 'content: expected letters without accents, digits, spaces and . , - _ / : # only');
+  }
   const { terminalCode = '' } = request;
-  if (terminalCode !== '' && directory.box(terminalCode) === undefined) return refuse('E35', 'terminalCode');
+  if (terminalCode !== '' && directory.box(terminalCode) === undefined) {
+    const isTaken = STORE_CODE.test(terminalCode) && notes.takes('terminalCode: the code of a store, not of a box');
+    if (!isTaken) return refuse('E35', 'terminalCode: expected that of a box in the system, as VVB000001');
+  }
+  warnOfContent(content, hasCode, notes);
 
   const qrCode = encodeVietQr({
     bin: bank.bin,
@@ -53,9 +84,22 @@ export function generate(json: unknown, directory: Directory): Result<Generated>
     service: 'account',
     initiation: request.qrType === 1 ? 'static' : 'dynamic',
     amount,
-    ...(request.content === '' ? {} : { purpose: request.content }),
+    ...(content === '' ? {} : { purpose: content }),
   });
-  return accept({ request, bank, amount, transType, qrCode });
+  return accept({ request, bank, amount, transType, content, qrCode });
+}
+
+function longContent(prefixChars: number): string {
+  const { contentMax } = LIMITS;
+  const beside = prefixChars === 0 ? '' : `, ${contentMax - prefixChars} of them beside the prefix`;
+  return `content: expected at most ${contentMax} characters${beside}`;
+}
+
+/** Warns of a content that the test callback will refuse (PROTOCOL.md, clause GEN-8). */
+function warnOfContent(content: string, hasCode: boolean, notes: CallNotes): void {
+  if (isTestable(content) || (hasCode && !notes.isStrict)) return;
+  const takes = `1 to ${LIMITS.testCallbackContentMax} letters, digits and spaces`;
+  notes.warn(`content: the test callback will answer 009 to this one, it takes ${takes}`);
 }
 
 /** An empty orderId or terminalCode counts as missing. A wrong transType has its own error code. */

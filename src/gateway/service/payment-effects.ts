@@ -8,6 +8,7 @@ import type {
 } from '../../store/repositories/payments.ts';
 import type { OrderRow } from '../../store/schema/tables.ts';
 import type { Directory } from '../directory.ts';
+import { callbackBody } from './callback-body.ts';
 
 /** A payment whose order is not known yet. */
 export interface Incoming {
@@ -60,18 +61,26 @@ export function deliveriesFor(
     transType: payment.trans_type,
     orderId: payment.order_id,
     sign: order?.sign ?? '',
-    terminalCode: order?.shown_on ?? order?.terminal_code ?? '',
+    terminalCode: terminalOf(order, directory),
     urlLink: order?.url_link ?? '',
     serviceCode: order?.service_code ?? '',
     subTerminalCode: order?.sub_terminal_code ?? '',
   };
-  const url = directory.partner(payment.partner)?.callback?.url;
-  const callback = url === undefined ? undefined : { id: callbackId, url, body: JSON.stringify(payload) };
+  const to = directory.partner(payment.partner)?.callback;
+  const callback = to && { id: callbackId, url: to.url, body: callbackBody(payload, to) };
   const notices = noticesOf(payment, order, directory).map((box) => ({
     ...box,
     told_at_ms: isOnline(box.terminal_code) ? payment.paid_at_ms : null,
   }));
   return { notices, callback };
+}
+
+/** The store that the partner has named, else the box that has shown the order, else the one that it was made for. */
+function terminalOf(order: OrderRow | undefined, directory: Directory): string {
+  if (order === undefined) return '';
+  const { shown_on, terminal_code } = order;
+  const isStore = terminal_code !== '' && directory.box(terminal_code) === undefined;
+  return isStore ? terminal_code : (shown_on ?? terminal_code);
 }
 
 /** The boxes that announce a payment (PROTOCOL.md, clause CBK-7). */

@@ -7,6 +7,7 @@ import type { BoxConfig, PartnerConfig } from '../config.ts';
 import { decodeBody } from '../decode.ts';
 import type { Account, Directory } from '../directory.ts';
 import { accept, type Result, refuse } from '../result.ts';
+import { EXPECTED } from './expected.ts';
 
 /** A valid push: only the box itself may still refuse it. */
 export interface Sendable {
@@ -23,27 +24,34 @@ export function decideSendQr(json: unknown, partner: PartnerConfig, directory: D
   if (!decoded.ok) return decoded;
   const request = decoded.value;
   if (request.terminalCode === '' && request.serialNumber === '') {
-    return refuse('E46', 'terminalCode or serialNumber: one of them is required');
+    return refuse('E46', 'terminalCode or serialNumber: expected one of them');
   }
   const amount = wholeAmount(request.amount);
-  if (amount === undefined) return refuse('E02', 'amount');
-  if (!equalSecrets(request.checkSum, checkSum(partner.password, request))) return refuse('E39', 'checkSum');
+  if (amount === undefined) return refuse('E02', EXPECTED.amount);
+  if (!equalSecrets(request.checkSum, checkSum(partner.password, request))) {
+    return refuse('E39', 'checkSum: expected the lower-case MD5 of password, bankAccount, amount and bankCode as sent');
+  }
 
   const account = directory.account(request.bankAccount);
-  if (account === undefined) return refuse('E36', 'bankAccount is not in the system');
-  if (account.partner !== partner.username) return refuse('E77', 'bankAccount is not of this partner');
+  if (account === undefined) return refuse('E36', 'bankAccount: expected an account in the system');
+  if (account.partner !== partner.username) return refuse('E77', EXPECTED.ownAccount);
   const bank = findBank(request.bankCode);
-  if (bank === undefined) return refuse('E24', 'bankCode');
-  if (bank.bin !== account.bank.bin) return refuse('E51', 'bankCode is not the bank of the account');
+  if (bank === undefined) return refuse('E24', EXPECTED.bankCode);
+  if (bank.bin !== account.bank.bin) return refuse('E51', EXPECTED.ownBank);
 
   const box = directory.boxNamed(request.terminalCode, request.serialNumber);
-  if (box === undefined) return refuse('E35', 'terminalCode and serialNumber name no box');
-  if (box.account === undefined) return refuse('E36', 'the box has no linked account');
+  if (box === undefined) return refuse('E35', 'terminalCode, serialNumber: expected those of one box in the system');
+  if (box.account === undefined)
+    return refuse('E36', 'terminalCode, serialNumber: expected a box that is linked to an account');
 
   const qr = decodeVietQr(request.qrCode);
-  if (!qr.ok) return refuse('QR_INVALID', `tag ${qr.tag}: ${qr.reason}`);
-  const mismatch = mismatchOf(qr.value, account, amount, box.account);
+  if (!qr.ok) return refuse('QR_INVALID', `qrCode: ${qr.reason}`);
+  const mismatch = mismatchOf(qr.value, account, box.account);
   if (mismatch !== undefined) return refuse('QR_MISMATCH', mismatch);
+  if (qr.value.amount === undefined) {
+    return refuse('QR_STATIC', 'qrCode: expected a QR with an amount, as generate makes it for qrType 0 and 3');
+  }
+  if (qr.value.amount !== amount) return refuse('QR_MISMATCH', 'qrCode: expected the amount of the push in the QR');
   const { confirm = 'sent' } = box;
   if (box.dialect === 'vietqr' && confirm !== 'sent') {
     return refuse('BOX_CONFIRMS_NOTHING', `confirm: ${confirm} of the box; only sent is possible with dialect vietqr`);
@@ -57,10 +65,10 @@ function wholeAmount(text: string): number | undefined {
   return amount >= 1 && amount <= LIMITS.amountMax ? amount : undefined;
 }
 
-function mismatchOf(qr: VietQr, account: Account, amount: number, linked: string): string | undefined {
-  if (qr.service !== 'account' || qr.account !== account.bankAccount) return 'the QR has another account';
-  if (linked !== account.bankAccount) return 'the box is linked to another account';
-  if (qr.bin !== account.bank.bin) return 'the QR has another bank';
-  if (qr.amount === undefined) return 'the QR has no amount';
-  return qr.amount === amount ? undefined : 'the QR has another amount';
+function mismatchOf(qr: VietQr, account: Account, linked: string): string | undefined {
+  if (qr.service !== 'account' || qr.account !== account.bankAccount)
+    return 'qrCode: expected the bankAccount of the push in the QR, and no card';
+  if (linked !== account.bankAccount)
+    return 'terminalCode, serialNumber: expected a box that is linked to this bankAccount';
+  return qr.bin === account.bank.bin ? undefined : 'qrCode: expected the bank of this account in the QR';
 }

@@ -1,11 +1,15 @@
-import type { GenerateResponse } from '../../protocol/http-api.ts';
+import { type CheckedOrder, cancelQrRequest, type GenerateResponse } from '../../protocol/http-api.ts';
 import type { DownBody } from '../../protocol/messages.ts';
 import type { NewOrder, NewPush } from '../../store/repositories/orders.ts';
 import type { PaymentDetails } from '../../store/repositories/payments.ts';
 import type { PartnerConfig } from '../config.ts';
 import type { Context } from '../context.ts';
+import { decodeBody } from '../decode.ts';
 import type { Metrics } from '../metrics.ts';
 import { accept, type Result, refuse } from '../result.ts';
+import type { CallNotes } from './call-notes.ts';
+import { checkedOrders, decideCheckOrder } from './check-order.ts';
+import { codesIn, TEN_HEX_CHARS } from './content.ts';
 import { generate } from './generate.ts';
 import type { ReceivePayment } from './receive-payment.ts';
 import { decideSendQr, type Sendable } from './send-qr.ts';
@@ -39,11 +43,17 @@ export class Service {
   }
 
   /** Makes a QR (PROTOCOL.md, clause GEN). `origin` is the address under which the caller reached the gateway. */
-  async generate(partner: PartnerConfig, json: unknown, origin: string): Promise<Result<GenerateResponse>> {
-    const { directory, store, clock, random, changes } = this.#deps;
-    const generated = generate(json, directory);
+  async generate(
+    partner: PartnerConfig,
+    json: unknown,
+    { origin, notes }: { origin: string; notes: CallNotes },
+  ): Promise<Result<GenerateResponse>> {
+    const { config, directory, store, clock, random, changes } = this.#deps;
+    const code =
+      config.contentPrefix === 'none' ? undefined : random.uuid().replaceAll('-', '').slice(0, TEN_HEX_CHARS);
+    const generated = generate(json, { directory, notes, code });
     if (!generated.ok) return generated;
-    const { request, bank, amount, transType, qrCode } = generated.value;
+    const { request, bank, amount, transType, content, qrCode } = generated.value;
     const id = random.uuid();
     const ref = Buffer.from(random.uuid().replaceAll('-', ''), 'hex').toString('base64url');
     const names = {
@@ -64,7 +74,7 @@ export class Service {
         bank_code: request.bankCode,
         user_bank_name: request.userBankName,
         amount,
-        content: request.content,
+        content,
         trans_type: transType,
         qr_code: qrCode,
         terminal_code: names.terminalCode,
@@ -83,7 +93,7 @@ export class Service {
       bankAccount: request.bankAccount,
       userBankName: request.userBankName,
       amount: amount === undefined ? '' : String(amount),
-      content: request.content,
+      content,
       qrCode,
       imgId: random.uuid(),
       existing: directory.account(request.bankAccount) === undefined ? 0 : 1,
@@ -110,9 +120,15 @@ export class Service {
   }
 
   /** Simulates a completed payment (PROTOCOL.md, clause CBK). Returns the transaction id. */
-  async testCallback(partner: PartnerConfig, json: unknown): Promise<Result<string>> {
+  async testCallback(partner: PartnerConfig, json: unknown, notes: CallNotes): Promise<Result<string>> {
     const { config, directory } = this.#deps;
-    const decided = decideTestCallback(json, partner, directory, config.sandbox);
+    const { sandbox, contentPrefix } = config;
+    const decided = decideTestCallback(json, partner, {
+      directory,
+      sandbox,
+      notes,
+      hasCodes: contentPrefix !== 'none',
+    });
     if (!decided.ok) return decided;
     const { account, content, amount, transType } = decided.value;
     const money: PaymentDetails = {
@@ -122,7 +138,34 @@ export class Service {
       amount,
       trans_type: transType,
     };
-    return accept(await this.#deps.pay({ money, bankCode: account.bankCode, pays: money }));
+    const pays = { ...money, content: await this.#contentPaid(money) };
+    return accept(await this.#deps.pay({ money, bankCode: account.bankCode, pays }));
+  }
+
+  /** The state of a partner's orders or payments (PROTOCOL.md, clause CHK). */
+  async checkOrder(partner: PartnerConfig, json: unknown): Promise<Result<CheckedOrder[]>> {
+    const { directory, store } = this.#deps;
+    const decided = decideCheckOrder(json, partner, directory);
+    if (!decided.ok) return decided;
+    const { by, value, bankAccount } = decided.value;
+    const account = { partner: partner.username, bank_account: bankAccount };
+    const { orders, payments } =
+      by === 'orderId' ? await store.search.byOrderId(account, value) : await store.search.byReference(account, value);
+    const found = checkedOrders(orders, payments);
+    return found.length === 0 ? refuse('E96', `value: expected a known ${by} of this account`) : accept(found);
+  }
+
+  /** Cancels an unpaid order of the partner (PROTOCOL.md, clause CAN). */
+  async cancelQr(partner: PartnerConfig, json: unknown): Promise<Result<undefined>> {
+    const decoded = decodeBody(cancelQrRequest, json);
+    if (!decoded.ok) return decoded;
+    const { transactionReceiveId: id } = decoded.value;
+    const order = await this.#deps.store.orders.find(id);
+    if (order?.id !== id || order.partner !== partner.username) {
+      return refuse('E96', 'transactionReceiveId: expected the transactionId of an order of this partner');
+    }
+    if (order.status === 'paid') return refuse('E46', 'transactionReceiveId: expected an order that is not paid');
+    return this.cancelOrder(id);
   }
 
   /** Pays one order, as a test callback does. A partner without a callback URL gets no callback. */
@@ -145,6 +188,15 @@ export class Service {
     log.info('order-cancelled', { order: order.id, orderId: order.order_id });
     changes.publish('orders');
     return accept(undefined);
+  }
+
+  /** The content of the order that money pays: a bank changes the text around the code of its QR (clause CBK-8). */
+  async #contentPaid(money: PaymentDetails): Promise<string> {
+    for (const code of codesIn(money.content)) {
+      const content = await this.#deps.store.search.contentWithCode(money, code);
+      if (content !== undefined) return content;
+    }
+    return money.content;
   }
 
   /**

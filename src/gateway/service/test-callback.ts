@@ -1,12 +1,16 @@
 import { z } from 'zod';
 import { findBank } from '../../protocol/banks.ts';
-import { amountVnd, bankAccount, LIMITS } from '../../protocol/fields.ts';
+import { amountVnd, bankAccount, freeText, LIMITS } from '../../protocol/fields.ts';
 import type { PartnerConfig } from '../config.ts';
 import { isObject } from '../decode.ts';
 import type { Account, Directory } from '../directory.ts';
 import { accept, type Result, refuse } from '../result.ts';
+import type { CallNotes } from './call-notes.ts';
+import { codesIn, isTestable } from './content.ts';
+import { EXPECTED } from './expected.ts';
 
-const content = z.string().regex(new RegExp(`^[A-Za-z0-9 ]{1,${LIMITS.testCallbackContentMax}}$`));
+/** A content of the specification, or, with the code of a QR in it, the text of a bank. */
+const content = freeText(LIMITS.pushContentMax);
 const transType = z.enum(['C', 'D']).default('C');
 
 /** A payment to simulate. */
@@ -17,6 +21,14 @@ export interface Simulated {
   transType: 'C' | 'D';
 }
 
+export interface TestCallbackDeps {
+  directory: Directory;
+  sandbox: boolean;
+  notes: CallNotes;
+  /** Whether contents have the code of their QR (PROTOCOL.md, clause CBK-8). */
+  hasCodes: boolean;
+}
+
 /**
  * Checks a test callback in the order of PROTOCOL.md, clause CBK-2. It decodes field by field, because here a missing
  * or wrongly typed field has its own code, not E46.
@@ -24,34 +36,41 @@ export interface Simulated {
 export function decideTestCallback(
   json: unknown,
   partner: PartnerConfig,
-  directory: Directory,
-  sandbox: boolean,
+  { directory, sandbox, notes, hasCodes }: TestCallbackDeps,
 ): Result<Simulated> {
-  if (!sandbox) return refuse('E75', 'not a sandbox');
-  if (!isObject(json)) return refuse('E46', 'the body is not a JSON object');
+  if (!sandbox) return refuse('E75', 'expected a gateway with sandbox: true');
+  if (!isObject(json)) return refuse('E46', 'body: expected a JSON object');
   const fields = {
     bankAccount: bankAccount.safeParse(json.bankAccount),
     content: content.safeParse(json.content),
     amount: amountVnd.safeParse(json.amount),
     transType: transType.safeParse(json.transType),
   };
-  if (!fields.bankAccount.success) return refuse('010', 'bankAccount');
-  if (!fields.content.success) return refuse('009', 'content');
-  if (!fields.amount.success) return refuse('002', 'amount');
-  if (!fields.transType.success) return refuse('003', 'transType');
+  if (!fields.bankAccount.success) return refuse('010', EXPECTED.bankAccount);
+  if (!fields.content.success || !isTaken(fields.content.data, hasCodes ? notes : undefined)) {
+    return refuse('009', `content: expected 1 to ${LIMITS.testCallbackContentMax} letters, digits and spaces`);
+  }
+  if (!fields.amount.success) return refuse('002', EXPECTED.amount);
+  if (!fields.transType.success) return refuse('003', EXPECTED.transType);
 
   const account = directory.account(fields.bankAccount.data);
-  if (account?.partner !== partner.username) return refuse('E77', 'bankAccount is not of this partner');
+  if (account?.partner !== partner.username) return refuse('E77', EXPECTED.ownAccount);
   if (json.bankCode !== undefined && !isBankOf(account, json.bankCode)) {
-    return refuse('E51', 'bankCode is not the bank of the account');
+    return refuse('E51', EXPECTED.ownBank);
   }
-  if (partner.callback === undefined) return refuse('E76', 'the partner has no callback url');
+  if (partner.callback === undefined)
+    return refuse('E76', 'expected callback.url of this partner in the configuration of the gateway');
   return accept({
     account,
     content: fields.content.data,
     amount: fields.amount.data,
     transType: fields.transType.data,
   });
+}
+
+function isTaken(text: string, notes: CallNotes | undefined): boolean {
+  if (isTestable(text)) return true;
+  return codesIn(text).length > 0 && notes?.takes('content: the text of a bank, for the code of a QR in it') === true;
 }
 
 function isBankOf(account: Account, bankCode: unknown): boolean {

@@ -10,9 +10,10 @@ const FIRST_SCHEMA = [
 ];
 
 /** By number; a released migration never changes. */
-export const MIGRATIONS: Record<string, Migration> = Object.fromEntries(
-  FIRST_SCHEMA.map((name, i) => [name, { up: i === 0 ? createSchema : async () => undefined }]),
-);
+export const MIGRATIONS: Record<string, Migration> = {
+  ...Object.fromEntries(FIRST_SCHEMA.map((name, i) => [name, { up: i === 0 ? createSchema : async () => undefined }])),
+  '011-checked-orders': { up: indexCheckedOrders },
+};
 
 const columns = (type: string) => (names: string) => names.split(' ').map((name) => `"${name}" ${type}`);
 const text = columns('text not null');
@@ -122,6 +123,13 @@ const INDEXES: readonly (readonly [name: string, table: keyof Tables, columns: s
   ['known_logins_by_seq', 'known_logins', 'seq'],
   ['enrolment_requests_by_age', 'enrolment_requests', 'asked_at_ms'],
 ];
+
+/** For check-order, and for orders that are found by the code of their QR. */
+async function indexCheckedOrders(db: Kysely<Tables>): Promise<void> {
+  await sql`create index "orders_of_code" on "orders" (substr("content", 1, 13))`.execute(db);
+  await sql`create index "payments_of_order" on "payments" ("order_ref", "seq")`.execute(db);
+  await sql`create index "payments_by_reference" on "payments" ("reference_number")`.execute(db);
+}
 
 async function createSchema(db: Kysely<Tables>): Promise<void> {
   const run = (statement: string) => sql.raw(statement).execute(db);

@@ -135,7 +135,6 @@ export const CHOICES = {
   'a request may have two Hosts': ['ERR-2'],
   'a body of any type is taken': ['ERR-2'],
   'invisible text is taken': ['ERR-3'],
-  'a number is taken for text': ['ERR-3'],
   'an orderId may be long': ['LIM-3'],
   'content of a push may be long': ['LIM-3'],
   'a body may be long': ['LIM-4'],

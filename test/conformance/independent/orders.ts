@@ -26,7 +26,6 @@ export function isTransType(transType: unknown, { faults }: World): transType is
 function textOf(fields: Fields, name: string, { faults }: World, charsMax = Number.POSITIVE_INFINITY): string {
   const value = fields[name] ?? '';
   const isNull = fields[name] === null && !faults.has('null is taken for a field that is left out');
-  if (typeof value === 'number' && faults.has('a number is taken for text')) return String(value);
   if (typeof value !== 'string' || isNull) throw new Refusal('E46');
   const isHidden = !value.isWellFormed() || INVISIBLE.test(value);
   if (isHidden && !faults.has('invisible text is taken')) throw new Refusal('E46');
@@ -139,6 +138,7 @@ export function sendQr(world: World, partner: Partner, fields: Fields): object {
     [box === undefined, 'E35'],
     [box !== undefined && box.account === undefined && !faults.has('a box without an account shows'), 'E36'],
     [qr === undefined && fields.qrCode !== undefined && !faults.has('an invalid QR is shown'), 'QR_INVALID'],
+    [qr !== undefined && isOpen(qr, { bankAccount, bankCode, amount }, box, world), 'QR_STATIC'],
     [qr !== undefined && !fits(qr, { bankAccount, bankCode, amount }, box, world), 'QR_MISMATCH'],
     [box?.isOn === false, 'BOX_OFFLINE'],
   ];
@@ -206,6 +206,11 @@ function isCheckSum(
 }
 
 /** Whether a QR has the account, bank and amount of the fields and of the box (SND-2). */
+/** Whether a QR has no amount, and nothing else is wrong in it. */
+function isOpen(qr: ReadQr, money: PushedMoney, box: Box | undefined, world: World): boolean {
+  return qr.amount === undefined && fits({ ...qr, amount: Number(money.amount) }, money, box, world);
+}
+
 function fits(qr: ReadQr, { bankAccount, bankCode, amount }: PushedMoney, box: Box | undefined, world: World): boolean {
   const { faults } = world;
   const isAmount = qr.amount === Number(amount) || faults.has('a QR of another amount is shown');

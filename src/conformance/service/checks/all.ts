@@ -36,6 +36,13 @@ export const SERVICE_CHECKS: readonly ServiceCheck[] = [
 /** Clauses that no check of a service judges. */
 export const SERVICE_NOT_JUDGED: readonly NotJudged[] = [
   { clauses: ['ERR-5'], why: 'the contents of a log' },
+  { clauses: ['LEN'], why: 'what a service may take beyond the letter: the specification leaves it open' },
+  { clauses: ['CHK', 'CAN'], why: 'calls that the specification lacks' },
+  { clauses: ['ERR-7', 'GEN-8'], why: 'help for the developer of a partner, which only our own gateway gives' },
+  {
+    clauses: ['GEN-9', 'CBK-8', 'SYN-10'],
+    why: 'other forms of contents and callbacks, which a gateway has by its configuration',
+  },
   { clauses: ['LIM-6'], why: 'limits against floods and slow requests: a judge sends none' },
   { clauses: ['QRP-6'], why: 'what an encoder refuses to write' },
   { clauses: ['SYN-5'], why: 'what a service stores of its attempts' },

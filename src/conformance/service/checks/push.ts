@@ -62,7 +62,6 @@ function mismatched(t: CheckContext, order: Order): (readonly [what: string, cha
     ['another account', { qrCode: t.makeQr(order, { account: 'SOMEBODYELSE' }) }],
     ['another bank', { qrCode: t.makeQr(order, { bin: otherBin }) }],
     ['another amount', { qrCode: t.makeQr(order, { amount: order.amount + 1 }) }],
-    ['no amount', { qrCode: t.makeQr(order, { amount: undefined }) }],
     ['a card', { qrCode: t.makeQr(order, { service: 'card' }) }],
   ];
 }
@@ -161,13 +160,15 @@ export const pushChecks: readonly ServiceCheck[] = [
   }),
   gap(
     'SND-2',
-    'a QR of another account, bank or amount, without an amount, or to a card, is QR_MISMATCH',
+    'a QR of another account, bank or amount, or to a card, is QR_MISMATCH; without an amount it is QR_STATIC',
     ['a box'],
-    (t) => {
+    async (t) => {
       const order = t.newOrder();
-      return forEachCase(mismatched(t, order), async ([what, change]) => {
+      await forEachCase(mismatched(t, order), async ([what, change]) => {
         expectCode(await t.pushOrder(order, change), 'QR_MISMATCH', `a QR of ${what}`);
       });
+      const open = await t.pushOrder(order, { qrCode: t.makeQr(order, { amount: undefined }) });
+      expectCode(open, 'QR_STATIC', 'a QR without an amount');
     },
   ),
   gap(

@@ -1,0 +1,48 @@
+import { z } from 'zod';
+import { LIMITS } from '../protocol/fields.ts';
+import { webhookKey } from '../protocol/webhook.ts';
+import { password, username } from './boxes-config.ts';
+import { addressProblem } from './callback-destination.ts';
+
+const httpUrl = z
+  .url({ protocol: /^https?$/, error: 'an http:// or https:// address', abort: true })
+  .max(LIMITS.urlMax)
+  .refine((url) => !hasUserInfo(url), 'expected an address without a user name and password: use auth')
+  .refine((url) => addressProblem(new URL(url)) === undefined, {
+    error: ({ input }) => `expected the address of a partner: ${addressProblem(new URL(String(input)))}`,
+  });
+
+/** Logs and the console show addresses, so an address must not contain a password. */
+export function hasUserInfo(address: string): boolean {
+  const url = new URL(address);
+  return url.username !== '' || url.password !== '';
+}
+
+const callbackAuth = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('none') }),
+  z.strictObject({ kind: z.literal('bearer'), token: z.string().min(1).max(4096) }),
+  z
+    .strictObject({ kind: z.literal('token'), url: httpUrl, username, password })
+    .describe('fetched before each attempt'),
+]);
+
+/** Where a partner gets its callbacks, and how (PROTOCOL.md, clause SYN). */
+export const callback = z.strictObject({
+  url: httpUrl,
+  auth: callbackAuth.default({ kind: 'none' }),
+  signingSecret: z
+    .string()
+    .refine((secret) => webhookKey(secret) !== undefined, 'expected whsec_ and 24 to 64 random bytes in base64')
+    .optional()
+    .describe('signs each attempt by the Standard Webhooks scheme'),
+  payload: z
+    .enum(['public', 'camel', 'strings'])
+    .default('public')
+    .describe('the keys as the public service sends them, in camelCase, or with every value as a text'),
+  decimals: z.boolean().default(false).describe('the amount as 25000.0'),
+});
+
+/** As in a file, where defaults may be left out. */
+export type CallbackInput = z.input<typeof callback>;
+export type CallbackConfig = z.output<typeof callback>;
+export type CallbackAuth = CallbackConfig['auth'];

@@ -1,0 +1,11 @@
+import { LIMITS } from '../../protocol/fields.ts';
+
+/** Reasons of refusals that several calls give. They are ASCII, because they go into a header. */
+export const EXPECTED = {
+  amount: `amount: expected whole dong from 1 to ${LIMITS.amountMax}, without point, comma and leading zero`,
+  transType: 'transType: expected C or D',
+  bankAccount: `bankAccount: expected 1 to ${LIMITS.bankAccountMax} letters or digits`,
+  bankCode: 'bankCode: expected the short name of a bank, as MB, or a BIN, as 970422',
+  ownAccount: 'bankAccount: expected an account of this partner',
+  ownBank: 'bankCode: expected the bank of this account',
+} as const;
