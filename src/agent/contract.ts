@@ -45,7 +45,7 @@ export interface BoxSide {
   /** A text that survives a restart; kept in memory while the disk fails. Neither throws. */
   memory: { read(): Promise<string | undefined>; write(text: string): Promise<void> };
   /** The order that has the screen, or has it back after a payment. */
-  showing(): { pushId: string; amount: number } | undefined;
+  showing(): { pushId: string; amount: number; qrCode: string } | undefined;
   /** Settles once every message that the link has taken is on the disk and acted on. */
   processed(): Promise<void>;
 }

@@ -100,7 +100,8 @@ export class VietqrSession {
   }
 
   #show({ amount, qrCode }: NoticeOf<'N17'>): InboundMessage | undefined {
-    const { clock, log, memory, qrLifetimeMs, newId } = this.#deps;
+    const { clock, log, memory, box, qrLifetimeMs, newId } = this.#deps;
+    if (box.showing()?.qrCode === qrCode) return undefined;
     if (memory.linked === undefined) {
       log.warn('push-rejected', { code: 'E36', reason: 'no account is linked to this box: it has had no N16' });
       return undefined;

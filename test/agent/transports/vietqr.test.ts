@@ -151,7 +151,11 @@ describe('a box at the public service', () => {
     await service.say(show('50,000', dynamic));
     expect(await qrOn(agent, 'payment')).toBe(dynamic);
     expect(agent.box.scene()).toMatchObject({ amount: 50_000, content: 'VQR1234567890 DH001', holder: ACCOUNT });
-    expect(agent.box.status().order).toMatchObject({ orderId: '' });
+    const { order } = agent.box.status();
+    expect(order).toMatchObject({ orderId: '' });
+    await service.say(show('50,000', dynamic));
+    await service.say({ notificationType: 'N00' });
+    expect(agent.box.status().order).toEqual(order);
     await service.say(paid('50,000', 'Da nhan 50000 dong'));
     await eventually('paid', () => agent.box.scene().kind === 'paid');
     expect(agent.box.scene()).toMatchObject({ amount: 50_000, content: 'Da nhan 50000 dong' });
