@@ -6,6 +6,8 @@ import type { ProgramName } from './program.ts';
 export interface WorldKind {
   name: string;
   link: 'mosquitto' | 'embedded' | 'http';
+  /** Whether box and gateway speak the public dialect, with a tap between box and broker. */
+  dialect?: true;
   qrLifetimeSeconds: number;
 }
 

@@ -16,10 +16,17 @@ import { type PartnerEndpoint, startPartnerEndpoint } from './partner.ts';
 import { type LogLine, Program, type ProgramName } from './program.ts';
 import type { WorldKind } from './script.ts';
 import { Shop } from './shop.ts';
+import { openTap, type Tap } from './tap.ts';
 
 /** Exit code of a program whose peer is not there. */
 const PEER_MISSING = 3;
 const BROKER_LOGIN = { username: 'gateway', password: 'sample-gateway-secret' };
+const DIALECT = {
+  macAddr: '02:00:5E:10:00:01',
+  checkSumSalt: 'sample-check-sum-salt',
+  boxIdSalt: 'sample-box-id-salt',
+  login: { username: 'sample-boxes', password: 'sample-password-of-all-boxes' },
+};
 /** A failed callback is tried again so soon that a run can wait for it. */
 const CALLBACK_RETRY_WAITS_MS = [20, 50, 100, 200, 500, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000];
 /** Below the ports that Linux gives to outgoing connections, which could take one while its program is dead. */
@@ -45,14 +52,24 @@ export class World {
   readonly shop: Shop;
   readonly gatewayUrl: string;
   readonly boxUrl: string;
+  /** Only with the public dialect. */
+  readonly tap: Tap | undefined;
   /** Told of each line of the agent. */
   onAgentLine: ((line: LogLine) => void) | undefined;
   /** Orders that this world has made; their amounts and contents are its own. */
   orders = 0;
   readonly #folder: string;
 
-  private constructor(kind: WorldKind, folder: string, ports: Ports, partner: PartnerEndpoint, brokerFile: string) {
+  private constructor(
+    kind: WorldKind,
+    folder: string,
+    ports: Ports,
+    partner: PartnerEndpoint,
+    brokerFile: string,
+    tap: Tap | undefined,
+  ) {
     this.kind = kind;
+    this.tap = tap;
     this.#folder = folder;
     this.partner = partner;
     this.evidence = new Evidence(join(folder, 'speech.spoken'));
@@ -66,13 +83,18 @@ export class World {
   /** Starts a world of its own; settles once its programs work. */
   static async open(kind: WorldKind): Promise<World> {
     const folder = await mkdtemp(join(tmpdir(), 'paybox-kill-'));
-    const ports = { http: await steadyPort(), mqtt: await steadyPort(), box: await steadyPort() };
+    const [http, mqtt, box] = [await steadyPort(), await steadyPort(), await steadyPort()];
+    const tap = kind.dialect ? await openTap(mqtt) : undefined;
+    const ports = { http, mqtt, box, boxMqtt: tap?.port ?? mqtt };
     const partner = await startPartnerEndpoint();
     await writeConfigs(kind, folder, ports, partner.url);
     const { terminalCode, secret } = DEMO.box;
-    const logins = { [BROKER_LOGIN.username]: BROKER_LOGIN.password, [terminalCode]: loginOf(secret) };
-    const brokerFile = kind.link === 'mosquitto' ? await writeMosquittoConfig(folder, ports.mqtt, logins) : '';
-    const world = new World(kind, folder, ports, partner, brokerFile);
+    const { username, password } = DIALECT.login;
+    const own = { [BROKER_LOGIN.username]: BROKER_LOGIN.password };
+    const logins = { ...own, [terminalCode]: loginOf(secret), [username]: password };
+    const brokerFile =
+      kind.link === 'mosquitto' ? await writeMosquittoConfig(folder, ports.mqtt, logins, username) : '';
+    const world = new World(kind, folder, ports, partner, brokerFile, tap);
     try {
       for (const program of world.programs.values()) program.start();
       for (const program of world.programs.values()) await program.ready();
@@ -91,6 +113,7 @@ export class World {
   async close(): Promise<void> {
     for (const program of this.programs.values()) await program.kill();
     await this.partner.close();
+    await this.tap?.close();
     await rm(this.#folder, { recursive: true, force: true, maxRetries: 5 });
   }
 
@@ -126,6 +149,8 @@ interface Ports {
   http: number;
   mqtt: number;
   box: number;
+  /** Where the box reaches the broker. */
+  boxMqtt: number;
 }
 
 async function writeConfigs(kind: WorldKind, folder: string, ports: Ports, partnerUrl: string): Promise<void> {
@@ -144,15 +169,11 @@ async function writeConfigs(kind: WorldKind, folder: string, ports: Ports, partn
     callbackRetryWaitsMs: CALLBACK_RETRY_WAITS_MS,
     partners: [{ ...DEMO.partner, accounts: [bankAccount], callback: { url: partnerUrl } }],
     accounts: [DEMO.account],
-    boxes: [{ ...DEMO.box, account: bankAccount }],
+    ...boxesOf(kind),
   };
   const speech = join(folder, 'speech');
   const agent = {
-    box: DEMO.box,
-    link:
-      kind.link === 'http'
-        ? { transport: 'http', url: `http://127.0.0.1:${ports.http}` }
-        : { transport: 'mqtt', url: brokerUrl },
+    ...identityOf(kind, ports),
     displays: [{ driver: 'browser', width: 320, height: 240 }],
     voice: { driver: 'espeak', options: { command: speech, player: { kind: 'aplay', command: 'true' } }, chime: false },
     http: { port: ports.box },
@@ -166,6 +187,24 @@ async function writeConfigs(kind: WorldKind, folder: string, ports: Ports, partn
   await chmod(speech, 0o755);
   await writeFile(`${speech}.wav`, encodeWav(silence(10, SPEECH_FORMAT)));
   await writeFile(`${speech}.spoken`, '');
+}
+
+function boxesOf({ dialect }: WorldKind): object {
+  const { secret: _, ...names } = DEMO.box;
+  const account = DEMO.account.bankAccount;
+  if (!dialect) return { boxes: [{ ...DEMO.box, account }] };
+  const { macAddr, ...vietqrBoxes } = DIALECT;
+  return { boxes: [{ ...names, dialect: 'vietqr', macAddr, account }], vietqrBoxes };
+}
+
+function identityOf({ link, dialect }: WorldKind, ports: Ports): object {
+  const { secret: _, ...names } = DEMO.box;
+  if (link === 'http') return { box: DEMO.box, link: { transport: 'http', url: `http://127.0.0.1:${ports.http}` } };
+  const url = `mqtt://127.0.0.1:${ports.boxMqtt}`;
+  if (!dialect) return { box: DEMO.box, link: { transport: 'mqtt', url } };
+  const { login, ...salts } = DIALECT;
+  // Each amount is paid once here: whatever comes again, however late, is the same payment.
+  return { box: names, link: { transport: 'vietqr', url, ...salts, ...login, repeatWindowSeconds: 3_600 } };
 }
 
 /** A port that stays free while its program is dead. */
