@@ -182,7 +182,7 @@ class DialectRun {
     await this.#recovered();
     await this.#until('every notice is sent', async () => {
       const { payments = [] } = (await observe(this.#world)) ?? {};
-      const held = payments.find((it) => this.#amounts.includes(it.amount) && it.boxes[0]?.reportedAt === null);
+      const held = payments.find((it) => this.#amounts.includes(it.amount) && it.boxes[0]?.unconfirmed === null);
       return held === undefined ? undefined : `that of ${held.amount} is not`;
     });
     const next = this.#newOrder();

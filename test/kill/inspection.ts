@@ -11,7 +11,8 @@ export interface GatewayPayment {
   transactionId: string;
   content: string;
   amount: number;
-  boxes: { reportedAt: string | null; recorded: boolean | null }[];
+  /** `unconfirmed`: that a notice was sent to a box that confirms nothing. */
+  boxes: { reportedAt: string | null; recorded: boolean | null; unconfirmed?: string | null }[];
   callback: { status: string } | null;
 }
 

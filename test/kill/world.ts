@@ -25,7 +25,7 @@ const DIALECT = {
   macAddr: '02:00:5E:10:00:01',
   checkSumSalt: 'sample-check-sum-salt',
   boxIdSalt: 'sample-box-id-salt',
-  login: { username: 'sample-boxes', password: 'sample-password-of-all-boxes' },
+  login: { username: 'vietqr-boxes', password: 'sample-password-of-all-boxes' },
 };
 /** A failed callback is tried again so soon that a run can wait for it. */
 const CALLBACK_RETRY_WAITS_MS = [20, 50, 100, 200, 500, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000];
@@ -92,8 +92,7 @@ export class World {
     const { username, password } = DIALECT.login;
     const own = { [BROKER_LOGIN.username]: BROKER_LOGIN.password };
     const logins = { ...own, [terminalCode]: loginOf(secret), [username]: password };
-    const brokerFile =
-      kind.link === 'mosquitto' ? await writeMosquittoConfig(folder, ports.mqtt, logins, username) : '';
+    const brokerFile = kind.link === 'mosquitto' ? await writeMosquittoConfig(folder, ports.mqtt, logins) : '';
     const world = new World(kind, folder, ports, partner, brokerFile, tap);
     try {
       for (const program of world.programs.values()) program.start();
