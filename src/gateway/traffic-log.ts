@@ -76,8 +76,9 @@ export class TrafficLog {
       body: withoutSecrets(body),
       answer: withoutSecrets(answer),
     }));
-    const { path, reason, lenient, warnings } = fields;
-    if (!PARTNER_PATHS.includes(path) || (reason === null && lenient.length + warnings.length === 0)) return;
+    const { method, path, reason, lenient, warnings } = fields;
+    const isOfPartner = method === 'MQTT' || PARTNER_PATHS.includes(path);
+    if (!isOfPartner || (reason === null && lenient.length + warnings.length === 0)) return;
     this.#noted.unshift({ n: this.#newest, kept });
     this.#noted.splice(NOTED_MAX);
     this.#changes.publish('calls');

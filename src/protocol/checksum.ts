@@ -18,9 +18,9 @@ export function checkSum(password: string, fields: CheckSummed): string {
     .digest('hex');
 }
 
-/** The `checkSum` of check-order (PROTOCOL.md, clause CHK-1): the lower-case hexadecimal MD5 of bankAccount and user name. */
-export function accountCheckSum(bankAccount: string, username: string): string {
-  return createHash('md5').update(`${bankAccount}${username}`, 'utf8').digest('hex');
+/** The `checkSum` of check-order (PROTOCOL.md, clause CHK-1): the lower-case hexadecimal MD5 of bankAccount and the caller's name. */
+export function accountCheckSum(bankAccount: string, name: string): string {
+  return createHash('md5').update(`${bankAccount}${name}`, 'utf8').digest('hex');
 }
 
 /** Whether two strings are equal. The time of the comparison does not depend on where they differ. */

@@ -25,6 +25,11 @@ export class CallNotes {
     return !this.isStrict;
   }
 
+  /** As in an entry of the traffic log. */
+  listed(): { lenient: string[]; warnings: string[] } {
+    return { lenient: [...this.lenient], warnings: [...this.warnings] };
+  }
+
   warn(what: string): void {
     this.warnings.add(what);
   }

@@ -19,13 +19,19 @@ const BY: Partial<Record<string, Sought['by']>> = { 0: 'orderId', 1: 'referenceN
 const OVER: readonly OrderStatus[] = ['cancelled', 'expired', 'dismissed'];
 
 /** Checks a check-order request (PROTOCOL.md, clauses CHK-1 and CHK-2). */
-export function decideCheckOrder(json: unknown, partner: PartnerConfig, directory: Directory): Result<Sought> {
+export function decideCheckOrder(
+  json: unknown,
+  { partner, name, directory }: { partner: PartnerConfig; name: string; directory: Directory },
+): Result<Sought> {
   const decoded = decodeBody(checkOrderRequest, json);
   if (!decoded.ok) return decoded;
   const { bankAccount, type, value, checkSum } = decoded.value;
   if (value === '') return refuse('E46', 'value: expected an orderId or a referenceNumber');
-  if (!equalSecrets(checkSum, accountCheckSum(bankAccount, partner.username))) {
-    return refuse('E39', 'checkSum: expected the lower-case MD5 of bankAccount and the user name');
+  if (!equalSecrets(checkSum, accountCheckSum(bankAccount, name))) {
+    return refuse(
+      'E39',
+      'checkSum: expected the lower-case MD5 of bankAccount and user name (over MQTT, the holder of the account)',
+    );
   }
   if (directory.account(bankAccount)?.partner !== partner.username) return refuse('E77', EXPECTED.ownAccount);
   const by = BY[String(type)];

@@ -142,10 +142,10 @@ export class Service {
     return accept(await this.#deps.pay({ money, bankCode: account.bankCode, pays }));
   }
 
-  /** The state of a partner's orders or payments (PROTOCOL.md, clause CHK). */
-  async checkOrder(partner: PartnerConfig, json: unknown): Promise<Result<CheckedOrder[]>> {
+  /** The state of a partner's orders or payments (PROTOCOL.md, clause CHK). `name` is the one in the checkSum. */
+  async checkOrder(partner: PartnerConfig, json: unknown, name = partner.username): Promise<Result<CheckedOrder[]>> {
     const { directory, store } = this.#deps;
-    const decided = decideCheckOrder(json, partner, directory);
+    const decided = decideCheckOrder(json, { partner, name, directory });
     if (!decided.ok) return decided;
     const { by, value, bankAccount } = decided.value;
     const account = { partner: partner.username, bank_account: bankAccount };

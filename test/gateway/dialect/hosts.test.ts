@@ -1,8 +1,9 @@
 import { connectAsync } from 'mqtt';
 import { expect, it, onTestFinished } from 'vitest';
+import { accountCheckSum } from '../../../src/protocol/checksum.ts';
 import { decodeVietQr } from '../../../src/protocol/vietqr.ts';
 import { eventually } from '../../support/net.ts';
-import { FOREIGN_ACCOUNT, OTHER_ACCOUNT, order, partnerServer, processed, testCallback } from '../harness.ts';
+import { ACCOUNT, FOREIGN_ACCOUNT, OTHER_ACCOUNT, order, partnerServer, processed, testCallback } from '../harness.ts';
 import { dialectGateway, LOGIN, VIETQR_BOX } from './support.ts';
 
 const code = VIETQR_BOX.terminalCode;
@@ -97,6 +98,19 @@ it.each([
   await eventually('the next answer', () => answers.length === answered.length + TEST_ANSWERS.length);
   const expected = answered.map((it) => [it, { status: 'FAILED', message: refusal }]);
   expect(answers.slice(0, answered.length).toSorted()).toEqual(expected.toSorted());
+});
+
+it('VQD-7 CHK-3 checks an order, by a checkSum over account and holder', async () => {
+  const { gateway, answers, ask } = await shop();
+  await gateway.generate({ terminalCode: code });
+  const { bankAccount, userBankName } = ACCOUNT;
+  const request = { bankAccount, type: 0, value: 'DH001', checkSum: accountCheckSum(bankAccount, userBankName) };
+  await ask(`vietqr/request-status/${code}`, request);
+  await eventually('the answer', () => answers.length === 1);
+  expect(answers[0]).toMatchObject([`vietqr/response-status/${code}`, [{ orderId: 'DH001', status: 0 }]]);
+  await ask(`vietqr/request-status/${code}`, { ...request, checkSum: accountCheckSum(bankAccount, 'demo') });
+  await eventually('the refusal', () => answers.length === 2);
+  expect(answers[1]?.[1]).toEqual({ status: 'FAILED', message: 'E39' });
 });
 
 it('VQD-7 CBK-1 the test callback works in the sandbox only', async () => {

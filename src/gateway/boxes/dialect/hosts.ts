@@ -1,20 +1,35 @@
+import type { z } from 'zod';
 import { reasonOf } from '../../../lib/errors.ts';
-import { type HostTopic, isOneLevel, type PaidToHost, paidTopic, parseHostTopic } from '../../../protocol/dialect.ts';
+import {
+  type HostCall,
+  type HostTopic,
+  isOneLevel,
+  type PaidToHost,
+  paidTopic,
+  parseHostTopic,
+} from '../../../protocol/dialect.ts';
 import { LIMITS } from '../../../protocol/fields.ts';
+import { checkOrderRequest, generateRequest, testCallbackRequest } from '../../../protocol/http-api.ts';
 import type { NewPayment } from '../../../store/repositories/payments.ts';
 import type { PartnerConfig } from '../../config.ts';
 import type { Context } from '../../context.ts';
 import { isObject, parseJson } from '../../decode.ts';
 import { accept, type Refusal, type Result, refuse } from '../../result.ts';
+import { CallNotes, readLeniently } from '../../service/call-notes.ts';
 import type { Service } from '../../service/service.ts';
 import type { TrafficLog } from '../../traffic-log.ts';
 import { vietnamTime } from './notices.ts';
 
+const SCHEMAS: Record<HostCall, z.ZodObject> = {
+  generate: generateRequest,
+  status: checkOrderRequest,
+  testCallback: testCallbackRequest,
+};
 /** Calls of hosts that are worked on at once; more are dropped, and a host that gets no answer asks again. */
 const CALLS_MAX = 32;
 
 export interface HostsDeps extends Pick<Context, 'directory' | 'store' | 'clock' | 'log'> {
-  service: Pick<Service, 'generate' | 'testCallback'>;
+  service: Pick<Service, 'generate' | 'testCallback' | 'checkOrder'>;
   trafficLog: Pick<TrafficLog, 'call'>;
   publish: (topic: string, payload: string) => Promise<unknown>;
   /** Address of the gateway, for links in answers. */
@@ -74,12 +89,16 @@ export class Hosts {
     const beganMs = clock.monotonicMs();
     const body = parseJson(payload);
     const partner = body.ok ? this.#partnerOf(body.value) : body;
-    const result = body.ok && partner.ok ? await this.#call(asked, partner.value, body.value) : (partner as Refusal);
+    const notes = new CallNotes(false);
+    const result =
+      body.ok && partner.ok ? await this.#call(asked, partner.value, body.value, notes) : (partner as Refusal);
     const answer = result.ok ? JSON.stringify(result.value) : failureOf(asked, result);
     const by = partner.ok ? partner.value.username : null;
     const tookMs = clock.monotonicMs() - beganMs;
     const status = result.ok ? 200 : 400;
-    trafficLog.call({ by, method: 'MQTT', path: topic, body: String(payload), status, answer: answer ?? '', tookMs });
+    const told = { reason: result.ok ? null : result.reason, ...notes.listed() };
+    const call = { by, method: 'MQTT', path: topic, body: String(payload), status, answer: answer ?? '', tookMs };
+    trafficLog.call({ ...call, ...told });
     if (!result.ok) log.warn('host-call-refused', { topic, code: result.code, reason: result.reason });
     if (answer === undefined) return;
     // The terminalCode of the body counts, as at the public service.
@@ -88,11 +107,15 @@ export class Hosts {
     for (const to of asked.answersFor(terminalCode)) await publish(to, answer);
   }
 
-  async #call({ call }: HostTopic, partner: PartnerConfig, json: unknown): Promise<Result<object>> {
-    const { service, origin } = this.#deps;
-    if (call === 'generate') return service.generate(partner, json, origin());
-    if (call === 'status') return refuse('E05', 'not built');
-    const paid = await service.testCallback(partner, json);
+  async #call({ call }: HostTopic, partner: PartnerConfig, body: unknown, notes: CallNotes): Promise<Result<object>> {
+    const { service, directory, origin } = this.#deps;
+    const json = readLeniently(SCHEMAS[call], body, notes);
+    if (call === 'generate') return service.generate(partner, json, { origin: origin(), notes });
+    if (call === 'status') {
+      const bankAccount = isObject(json) ? String(json.bankAccount) : '';
+      return service.checkOrder(partner, json, directory.account(bankAccount)?.userBankName ?? '');
+    }
+    const paid = await service.testCallback(partner, json, notes);
     return paid.ok ? accept({ status: 'SUCCESS', message: paid.value }) : paid;
   }
 
