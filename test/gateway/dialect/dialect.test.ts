@@ -1,5 +1,6 @@
 import { connectAsync } from 'mqtt';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
 import { ENROL_TOPIC, enrolAnswerTopics, macCheckSum } from '../../../src/protocol/dialect.ts';
 import { decodeVietQr } from '../../../src/protocol/vietqr.ts';
 import type { FirmwareBox } from '../../support/firmware-box.ts';
@@ -255,4 +256,18 @@ describe('a payment', () => {
     expect(box.types()).toEqual(['N16', 'N17', 'N05']);
     expect(await statusOf(gateway, 'DH001')).toBe('paid');
   });
+});
+
+it('VQD-5 the log names a box that enrolled and does not listen', async () => {
+  const clock = new VirtualClock();
+  const gateway = await dialectGateway({ clock });
+  const { client } = await bareClient(gateway);
+  const { macAddr } = VIETQR_BOX;
+  const request = { macAddr, checkSum: macCheckSum(macAddr, VIETQR.checkSumSalt) };
+  await client.publishAsync(ENROL_TOPIC, JSON.stringify(request), { qos: 1 });
+  await eventually('the warning', async () => {
+    await clock.advance(15_000);
+    return gateway.logged('box-deaf').length > 0;
+  });
+  expect(gateway.logged('box-deaf')).toMatchObject([{ box: code, reason: expect.stringContaining('restarted') }]);
 });
