@@ -26,7 +26,7 @@ type OwnDeps = 'queues' | 'publish' | 'tellsListeners' | 'paidMessage' | 'starte
 
 export interface DialectDeps extends Omit<DialectBoxDeps, OwnDeps> {
   trafficLog: DialectBoxDeps['trafficLog'] & HostsDeps['trafficLog'];
-  config: Pick<GatewayConfig, 'vietqrBoxes' | 'mqtt'>;
+  config: Pick<GatewayConfig, 'vietqrBoxes' | 'mqtt' | 'strict'>;
   /** Called when a box has connected to the embedded broker. */
   boxConnected: (terminalCode: string, socket: Socket) => void;
 }

@@ -11,7 +11,7 @@ import {
 import { LIMITS } from '../../../protocol/fields.ts';
 import { checkOrderRequest, generateRequest, testCallbackRequest } from '../../../protocol/http-api.ts';
 import type { NewPayment } from '../../../store/repositories/payments.ts';
-import type { PartnerConfig } from '../../config.ts';
+import type { GatewayConfig, PartnerConfig } from '../../config.ts';
 import type { Context } from '../../context.ts';
 import { isObject, parseJson } from '../../decode.ts';
 import { accept, type Refusal, type Result, refuse } from '../../result.ts';
@@ -29,11 +29,18 @@ const SCHEMAS: Record<HostCall, z.ZodObject> = {
 const CALLS_MAX = 32;
 
 export interface HostsDeps extends Pick<Context, 'directory' | 'store' | 'clock' | 'log'> {
+  config: Pick<GatewayConfig, 'strict'>;
   service: Pick<Service, 'generate' | 'testCallback' | 'checkOrder'>;
   trafficLog: Pick<TrafficLog, 'call'>;
   publish: (topic: string, payload: string) => Promise<unknown>;
   /** Address of the gateway, for links in answers. */
   origin: () => string;
+}
+
+/** The partner for whom a host acts, and what it sent. */
+interface Caller {
+  partner: PartnerConfig;
+  body: unknown;
 }
 
 /**
@@ -85,15 +92,14 @@ export class Hosts {
   }
 
   async #answer(topic: string, asked: HostTopic, payload: Buffer): Promise<void> {
-    const { clock, log, trafficLog, publish } = this.#deps;
+    const { clock, config, log, trafficLog, publish } = this.#deps;
     const beganMs = clock.monotonicMs();
     const body = parseJson(payload);
-    const partner = body.ok ? this.#partnerOf(body.value) : body;
-    const notes = new CallNotes(false);
-    const result =
-      body.ok && partner.ok ? await this.#call(asked, partner.value, body.value, notes) : (partner as Refusal);
+    const caller = body.ok ? this.#callerOf(body.value) : body;
+    const notes = new CallNotes(config.strict);
+    const result = caller.ok ? await this.#call(asked, caller.value, notes) : caller;
     const answer = result.ok ? JSON.stringify(result.value) : failureOf(asked, result);
-    const by = partner.ok ? partner.value.username : null;
+    const by = caller.ok ? caller.value.partner.username : null;
     const tookMs = clock.monotonicMs() - beganMs;
     const status = result.ok ? 200 : 400;
     const told = { reason: result.ok ? null : result.reason, ...notes.listed() };
@@ -107,7 +113,7 @@ export class Hosts {
     for (const to of asked.answersFor(terminalCode)) await publish(to, answer);
   }
 
-  async #call({ call }: HostTopic, partner: PartnerConfig, body: unknown, notes: CallNotes): Promise<Result<object>> {
+  async #call({ call }: HostTopic, { partner, body }: Caller, notes: CallNotes): Promise<Result<object>> {
     const { service, directory, origin } = this.#deps;
     const json = readLeniently(SCHEMAS[call], body, notes);
     if (call === 'generate') return service.generate(partner, json, { origin: origin(), notes });
@@ -119,13 +125,14 @@ export class Hosts {
     return paid.ok ? accept({ status: 'SUCCESS', message: paid.value }) : paid;
   }
 
-  #partnerOf(json: unknown): Result<PartnerConfig> {
+  #callerOf(body: unknown): Result<Caller> {
     const { directory } = this.#deps;
-    const bankAccount = isObject(json) ? json.bankAccount : undefined;
+    const bankAccount = isObject(body) ? body.bankAccount : undefined;
     if (typeof bankAccount !== 'string') return refuse('E46', 'bankAccount: expected a text');
     if (!this.#isOfDialect(bankAccount)) return refuse('E36', 'bankAccount: expected that of a box of the dialect');
     const partner = directory.partner(directory.account(bankAccount)?.partner ?? '');
-    return partner === undefined ? refuse('E77', 'bankAccount: expected an account of a partner') : accept(partner);
+    if (partner === undefined) return refuse('E77', 'bankAccount: expected an account of a partner');
+    return accept({ partner, body });
   }
 
   #isOfDialect(bankAccount: string): boolean {
