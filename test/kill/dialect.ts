@@ -12,6 +12,7 @@ const AMOUNT_FIRST = 10_000;
 const SETTLE_TIMEOUT_MS = 60_000;
 const LOOK_EVERY_MS = 50;
 const STEPS_MAX = 4;
+const NOTICE_WAIT_MS = 300;
 
 export const DIALECT_KINDS: Readonly<Record<'embedded' | 'mosquitto', WorldKind>> = {
   embedded: { name: 'embedded broker, public dialect', link: 'embedded', dialect: true, qrLifetimeSeconds: 300 },
@@ -34,6 +35,8 @@ export interface DialectReport {
 }
 
 type Fault = 'cut' | readonly ProgramName[];
+/** From when on its delay counts: from the payment, or from its notice on the way to the box or back. */
+type At = 'now' | 'sent' | 'acknowledged';
 
 /** Plays runs one after the other in one world of programs, each until all has settled. Throws at the first failure. */
 export async function playDialect(
@@ -103,20 +106,22 @@ class DialectRun {
         [6, ['gateway', 'agent']],
       ]);
       const repeats = random.chance(0.4);
-      const harm = this.#harm(
-        fault,
-        random.fraction() *
-          random.weighted([
-            [60, 10],
-            [30, 40],
-            [10, 200],
-          ]),
-      );
+      const at = random.weighted<At>([
+        [4, 'now'],
+        [3, 'sent'],
+        [3, 'acknowledged'],
+      ]);
+      const widthMs = random.weighted([
+        [60, at === 'now' ? 10 : 2],
+        [30, 40],
+        [10, 200],
+      ]);
+      const harm = this.#harm(fault, at, random.fraction() * widthMs);
       await this.#pay(order);
       if (repeats) this.#repeat();
       await harm;
       if (random.chance(0.5)) await this.#recovered();
-      if (random.chance(0.3)) this.#repeat();
+      if (random.chance(0.5)) this.#repeat();
     }
   }
 
@@ -151,9 +156,13 @@ class DialectRun {
     this.#world.tap?.repeat();
   }
 
-  async #harm(fault: Fault | undefined, delayMs: number): Promise<void> {
+  async #harm(fault: Fault | undefined, at: At, delayMs: number): Promise<void> {
     if (fault === undefined) return;
-    await delay(delayMs);
+    const { tap } = this.#world;
+    // A notice may not come: nobody listens.
+    if (at !== 'now') await Promise.race([tap?.next(at), delay(NOTICE_WAIT_MS)]);
+    // A timer takes a millisecond at least.
+    if (delayMs >= 1) await delay(delayMs);
     this.#timeline.add(fault === 'cut' ? 'cut' : `kill ${fault.join(', ')}`);
     if (fault === 'cut') {
       this.#report.cuts += 1;
@@ -185,6 +194,7 @@ class DialectRun {
       const held = payments.find((it) => this.#amounts.includes(it.amount) && it.boxes[0]?.unconfirmed === null);
       return held === undefined ? undefined : `that of ${held.amount} is not`;
     });
+    this.#repeat();
     const next = this.#newOrder();
     let qrCode: string | undefined;
     await this.#until('the next QR is on the screen', async () => {

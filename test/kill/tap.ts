@@ -11,6 +11,8 @@ export interface Tap {
   readonly delivered: ReadonlySet<number>;
   /** Notices of payments that were sent to the box, acknowledged or not. */
   readonly sent: ReadonlySet<number>;
+  /** Settles at the next notice of a payment that is sent to the box, or that the box acknowledges. */
+  next(what: 'sent' | 'acknowledged'): Promise<void>;
   /** Ends every connection at once. */
   cut(): void;
   /** Sends the last notice of a payment again, as a service would that says it twice. */
@@ -22,6 +24,7 @@ export interface Tap {
 export async function openTap(brokerPort: number): Promise<Tap> {
   const delivered = new Set<number>();
   const sent = new Set<number>();
+  const happened = { sent: Promise.withResolvers<void>(), acknowledged: Promise.withResolvers<void>() };
   const boxes = new Set<Socket>();
   let last: (Packet & { cmd: 'publish' }) | undefined;
   let ownId = OWN_IDS_FROM;
@@ -40,7 +43,10 @@ export async function openTap(brokerPort: number): Promise<Tap> {
     up.on('packet', (packet: Packet) => {
       if (packet.cmd === 'puback') {
         const amount = waiting.get(packet.messageId ?? 0);
-        if (amount !== undefined) delivered.add(amount);
+        if (amount !== undefined) {
+          delivered.add(amount);
+          happened.acknowledged.resolve();
+        }
         if ((packet.messageId ?? 0) >= OWN_IDS_FROM) return;
       }
       broker.write(generate(packet));
@@ -51,6 +57,7 @@ export async function openTap(brokerPort: number): Promise<Tap> {
         waiting.set(packet.messageId ?? 0, amount);
         sent.add(amount);
         last = packet;
+        happened.sent.resolve();
       }
       box.write(generate(packet));
     });
@@ -67,6 +74,10 @@ export async function openTap(brokerPort: number): Promise<Tap> {
     port: typeof address === 'object' && address !== null ? address.port : 0,
     delivered,
     sent,
+    next: (what) => {
+      happened[what] = Promise.withResolvers();
+      return happened[what].promise;
+    },
     cut,
     repeat: () => {
       if (last === undefined) return;
