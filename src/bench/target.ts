@@ -99,6 +99,11 @@ export interface Target {
   /** Throws PayboxError for a target without the capability. */
   powerBox(box: number, power: Power): Promise<void>;
   powerGateway(power: Power): Promise<void>;
+  /**
+   * Ends all parts, forgets what they and the partner's server have kept, and starts them again at the same addresses, with the same
+   * credentials. Undefined for a target that ran before. Throws MissingPeerError when a part does not start.
+   */
+  reset?(): Promise<void>;
   close(): Promise<void>;
 }
 

@@ -6,20 +6,22 @@ import { turn } from './virtual-clock.ts';
 /** What Node calls work that the system or another program does for this process: files, names, connections, programs. */
 const UNDER_WAY = /Req|ConnectWrap|WriteWrap|ShutdownWrap|ProcessWrap/;
 const TURNS = 6;
-const ROUNDS_MIN = 2;
 const ROUNDS_MAX = 8;
-/** Of a round itself: the thread pool's answer. */
-const OWN_EVENTS = 1;
 
 /** Waits for what is under way in this process, as messages over loopback and jobs of the thread pool; a bounded time. */
 export async function settled(): Promise<void> {
+  // Hashing may run in the thread pool: this job is queued behind it.
+  await new Promise((resolve) => randomBytes(1, resolve));
+  await turns();
   for (let round = 1; round <= ROUNDS_MAX; round += 1) {
     const before = eventCount();
-    // Hashing may run in the thread pool: this job is queued behind it.
-    await new Promise((resolve) => randomBytes(1, resolve));
-    for (let i = 0; i < TURNS; i += 1) await turn();
-    if (round >= ROUNDS_MIN && eventCount() - before <= OWN_EVENTS && !isUnderWay()) return;
+    await turns();
+    if (eventCount() === before && !isUnderWay()) return;
   }
+}
+
+async function turns(): Promise<void> {
+  for (let i = 0; i < TURNS; i += 1) await turn();
 }
 
 /** Whether nothing happens in this process for `ms` real milliseconds, and nothing is under way that could end in it. */

@@ -46,6 +46,36 @@ async function leaving(url: string, body: object, until: () => Promise<unknown>)
 }
 
 describe('a rig', () => {
+  it('is reset between two tests: as new, at the same addresses', async () => {
+    const server = await testServer();
+    const { path, json, step } = await opened(server, { ...EMULATED, seed: 9 });
+    const chance = { set: { amount: '${random(1, 1000000)}' } };
+    const amounts: unknown[] = [];
+    for (let round = 1; round <= 2; round += 1) {
+      await step(chance);
+      const { json: pushed } = await step({ push: { amount: '${amount}', content: 'DH1', order: 'ONE' } });
+      amounts.push((pushed.result as { amount: string }).amount);
+      // A second order of this name would be refused, and a payment of the round before would be announced too.
+      expect(await step({ pay: { amount: '${amount}', content: 'DH1' } })).toMatchObject({ status: 200 });
+      const settled = await step({
+        expect: { settled: true, announced: 1, callback: { payment: '${pay.transactionId}' } },
+      });
+      expect(settled).toMatchObject({ status: 200 });
+      expect(await step({ expect: { state: 'showing', within: '1s' } })).toMatchObject({ status: 409 });
+      await step({ fault: 'link-cut' });
+      const { status, json: reset } = await server.ask('POST', `${path}/reset`);
+      expect({ status, reset }).toEqual({ status: 200, reset: { ...json, steps: 0, failures: 0 } });
+      const { json: callbacks } = await server.ask('GET', `${path}/callbacks`);
+      expect(callbacks).toEqual({ callbacks: [], received: [] });
+      expect(await step({ expect: { state: 'idle', screen: 'idle', online: true, announced: 0 } })).toMatchObject({
+        status: 200,
+      });
+      expect(await step({ push: { amount: '${amount}', content: 'DH1' } })).toMatchObject({ status: 422 });
+      await server.ask('POST', `${path}/reset`);
+    }
+    expect(amounts[1]).toBe(amounts[0]);
+  });
+
   it('is driven step by step, keeps variables, and shows what it has', async () => {
     const server = await testServer();
     const { path, json, step } = await opened(server, { ...EMULATED, variables: { amount: 50000 }, seed: 9 });

@@ -32,6 +32,8 @@ export interface PartnerServer {
   /** Queues this answer for `times` callbacks, after the answers queued before. */
   answer(how: PartnerAnswer, times: number): void;
   onReceived(listener: OnReceived): void;
+  /** Forgets all callbacks and queued answers. */
+  forget(): void;
   close(): Promise<void>;
 }
 
@@ -132,6 +134,10 @@ async function serve(guard: Guard): Promise<PartnerServer> {
     answer: (how, times) => void answers.push(...Array.from({ length: times }, () => how)),
     onReceived: (it) => {
       listener = it;
+    },
+    forget: () => {
+      received.length = 0;
+      answers.length = 0;
     },
     close: () =>
       new Promise((resolve) => {

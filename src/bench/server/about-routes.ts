@@ -76,6 +76,7 @@ RIGS  a gateway, boxes and a partner's server that stay up while your own progra
                                     answers addresses and credentials; it ends when nobody asks for 10min ("idle")
   POST   /rigs/{id}/steps         { "push": { "amount": 50000, "content": "DH1" } }
                                     200 done and as expected, 409 not as expected, 422 no step
+  POST   /rigs/{id}/reset         as new, at the same addresses: once a test, instead of another rig
   GET    /rigs/{id}/boxes/1/screen.png, /rigs/{id}/boxes/1/screen.txt, /rigs/{id}/boxes/1/status
   GET    /rigs/{id}/callbacks, /rigs/{id}/report.html
   DELETE /rigs/{id}               ends it

@@ -83,6 +83,24 @@ function routesOfOne(rigs: Rigs): Route[] {
       handle: of(async (rig, { body, signal }) => ({ status: 200, json: await rig.step(body, signal) })),
     },
     {
+      method: 'POST',
+      path: '/rigs/{id}/reset',
+      name: 'resetRig',
+      summary:
+        'Forget all orders, payments, callbacks, faults and variables, between two tests; addresses and credentials stay',
+      answers: {
+        200: { about: 'as new', schema: rigView },
+        404: UNKNOWN,
+        410: GONE,
+        422: { about: 'its gateway and boxes ran before it', schema: failure },
+        503: { about: 'it did not start again', schema: failure },
+      },
+      handle: of(async (rig) => {
+        await rig.reset();
+        return { status: 200, json: rig.view() };
+      }),
+    },
+    {
       method: 'GET',
       path: '/rigs/{id}/callbacks',
       name: 'listCallbacks',

@@ -4,21 +4,21 @@ import { checkConfig } from '../../lib/config-file.ts';
 import { ConfigError, PayboxError } from '../../lib/errors.ts';
 import type { BoxClient } from '../clients/box.ts';
 import type { Result } from '../reports/result.ts';
-import { Transcript } from '../reports/transcript.ts';
-import { contextOf, recordChanges, recordFinalState } from '../run/run.ts';
-import { TrafficRecorder } from '../run/traffic-recorder.ts';
+import { reasonWithFix, recordFinalState } from '../run/run.ts';
 import { tryBaseline } from '../steps/account.ts';
-import { type StepContext, StepFailure } from '../steps/context.ts';
+import { StepFailure } from '../steps/context.ts';
 import { endInjected } from '../steps/faults.ts';
 import { runStep } from '../steps/steps.ts';
 import { reasonToSkip, type Target, type TargetKind } from '../target.ts';
 import type { Scenario } from '../vocabulary/scenario.ts';
 import { type Step, step as stepSchema } from '../vocabulary/steps.ts';
 import { usesGolden } from './orders.ts';
+import { historyOf, type RigHistory } from './rig-history.ts';
 import { Refusal } from './route.ts';
 import { type callbackList, LIMITS, type rigView, type stepAnswer } from './schemas.ts';
 
 const CLOSE_TIMEOUT_MS = 15_000;
+const RESET_FIX = 'open a rig of target process or emulated';
 const STEP_FIX = '`paybox config schema scenario` has every step, and GET /openapi.json too';
 
 export interface RigOptions {
@@ -34,37 +34,50 @@ export interface RigOptions {
 export class Rig {
   readonly id: string;
   readonly #order: RigOptions;
-  readonly #transcript: Transcript;
-  readonly #messages: TrafficRecorder;
-  readonly #context: StepContext;
+  #history: RigHistory;
   readonly #ending = new AbortController();
   readonly openedAtMs = systemClock.wallMs();
   readonly #beganMs = systemClock.monotonicMs();
   #usedMs = systemClock.monotonicMs();
   /** Requests under way. */
   #busy = 0;
-  #steps = 0;
-  readonly #failures: { reason: string; where: string }[] = [];
   #waiting = 0;
   #last: Promise<unknown> = Promise.resolve();
   #closed: Promise<void> | undefined;
 
   constructor(id: string, order: RigOptions) {
-    const { scenario, target, seed } = order;
     this.id = id;
     this.#order = order;
-    this.#transcript = new Transcript(target.time.clock);
-    const { signal } = this.#ending;
-    this.#messages = new TrafficRecorder(target, this.#transcript);
-    recordChanges(target, this.#transcript, signal);
-    const options = { seed, updateGoldens: false, signal, onStep: () => undefined };
-    this.#context = contextOf(scenario, this.#messages.target(), this.#transcript, options);
+    this.#history = historyOf(order, this.#ending.signal);
   }
 
   /** Excludes everything before this call from transcript and verdicts. */
   async begin(): Promise<void> {
-    await this.#messages.begin();
-    await this.inRealTime(() => tryBaseline(this.#context));
+    await this.#history.messages.begin();
+    await this.inRealTime(() => tryBaseline(this.#history.context));
+  }
+
+  /**
+   * Makes the rig as new after all earlier steps: no order, payment, callback, fault, variable or failure is left, and boxes and
+   * gateway have forgotten all. Addresses, credentials and the seed stay. Throws Refusal for parts that ran before the rig.
+   */
+  async reset(): Promise<void> {
+    const { target } = this.#order;
+    const { reset } = target;
+    if (reset === undefined) {
+      throw new Refusal(422, `${this.id} is at a gateway that ran before, which is not reset`, RESET_FIX);
+    }
+    await this.#afterEarlier(async () => {
+      this.#ending.signal.throwIfAborted();
+      this.#history.over.abort('the rig is reset');
+      try {
+        await reset();
+      } catch (error) {
+        throw new Refusal(503, reasonWithFix(error), 'end the rig, and open another');
+      }
+      this.#history = historyOf(this.#order, this.#ending.signal);
+      await this.begin();
+    });
   }
 
   /** Runs `work` for a request; meanwhile the rig does not count as idle. */
@@ -95,6 +108,10 @@ export class Rig {
    */
   async step(body: unknown, signal: AbortSignal): Promise<z.output<typeof stepAnswer>> {
     const step = await this.#checked(body);
+    return this.#afterEarlier(() => this.#run(step, signal));
+  }
+
+  async #afterEarlier<T>(work: () => Promise<T>): Promise<T> {
     if (this.#waiting >= LIMITS.stepsWaiting) {
       throw new Refusal(
         429,
@@ -103,7 +120,7 @@ export class Rig {
       );
     }
     this.#waiting += 1;
-    const mine = this.#last.then(() => this.#run(step, signal));
+    const mine = this.#last.then(work);
     this.#last = mine.then(
       () => undefined,
       // Its caller gets the failure; the next step runs all the same.
@@ -150,9 +167,10 @@ export class Rig {
   /** The transcript so far, with the current screens. */
   async result(): Promise<Result> {
     const { scenario, kind, seed, target } = this.#order;
-    await target.time.inRealTime(() => recordFinalState(target, this.#transcript));
-    if (this.#transcript.entries.length < LIMITS.entries) await this.#messages.end();
-    const [first] = this.#failures;
+    const { transcript, messages, failures } = this.#history;
+    await target.time.inRealTime(() => recordFinalState(target, transcript));
+    if (transcript.entries.length < LIMITS.entries) await messages.end();
+    const [first] = failures;
     return {
       scenario,
       target: kind.name,
@@ -161,9 +179,9 @@ export class Rig {
       reason: first?.reason ?? '',
       where: first?.where,
       tookMs: systemClock.monotonicMs() - this.#beganMs,
-      entries: this.#transcript.entries,
-      entriesOmitted: this.#transcript.omitted,
-      latencies: this.#transcript.latencies,
+      entries: transcript.entries,
+      entriesOmitted: transcript.omitted,
+      latencies: transcript.latencies,
     };
   }
 
@@ -185,8 +203,8 @@ export class Rig {
       }),
       callbackUrl: callbackUrl ?? target.partnerServer?.url ?? null,
       idleMs,
-      steps: this.#steps,
-      failures: this.#failures.length,
+      steps: this.#history.steps,
+      failures: this.#history.failures.length,
       links: { self, steps: `${self}/steps`, callbacks: `${self}/callbacks`, report: `${self}/report.html` },
     };
   }
@@ -200,7 +218,7 @@ export class Rig {
 
   async #close(): Promise<void> {
     const { target } = this.#order;
-    const closed = this.inRealTime(() => endInjected(this.#context))
+    const closed = this.inRealTime(() => endInjected(this.#history.context))
       .then(() => target.close())
       .then(() => target.time.close());
     await withDeadline(systemClock, CLOSE_TIMEOUT_MS, closed);
@@ -221,19 +239,20 @@ export class Rig {
   }
 
   async #run(step: Step, gone: AbortSignal): Promise<z.output<typeof stepAnswer>> {
-    this.#steps += 1;
-    const number = this.#steps;
+    const { context, transcript } = this.#history;
+    this.#history.steps += 1;
+    const number = this.#history.steps;
     const signal = AbortSignal.any([this.#ending.signal, gone]);
     const beganMs = systemClock.monotonicMs();
     try {
-      const result = await runStep(step, { ...this.#context, path: ['steps', number], signal });
+      const result = await runStep(step, { ...context, path: ['steps', number], signal });
       const kept = (result ?? null) as Record<string, unknown> | null;
       return { number, result: kept, tookMs: systemClock.monotonicMs() - beganMs };
     } catch (error) {
       this.#ending.signal.throwIfAborted();
       const where = `step ${number}`;
       if (gone.aborted) {
-        this.#transcript.add('problem', 'given up: the caller went away', { detail: { where } });
+        transcript.add('problem', 'given up: the caller went away', { detail: { where } });
         throw error;
       }
       const mistake = mistakeIn(error);
@@ -246,8 +265,9 @@ export class Rig {
   #note(error: unknown, where: string): void {
     const reason = error instanceof Error ? error.message : String(error);
     // When a rig fails repeatedly, the first reasons explain most.
-    if (this.#failures.length < LIMITS.failures) this.#failures.push({ reason, where });
-    this.#transcript.add('problem', reason, { detail: { where } });
+    const { failures, transcript } = this.#history;
+    if (failures.length < LIMITS.failures) failures.push({ reason, where });
+    transcript.add('problem', reason, { detail: { where } });
   }
 }
 

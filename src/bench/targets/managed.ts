@@ -1,5 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { ConfigError, MissingPeerError } from '../../lib/errors.ts';
 import type { Random } from '../../lib/random.ts';
 
@@ -125,6 +126,22 @@ export async function openManagedTarget(
   ]);
   const parts = new Parts(starts);
   const boxes = boxesAt(made, boxPorts);
+  const start = async () => {
+    await parts.power(GATEWAY, 'on');
+    const starting = made.map((box) => parts.power(box.terminalCode, 'on'));
+    // Otherwise a part that is still starting would outlive the failure of another.
+    await Promise.allSettled(starting);
+    await Promise.all(starting);
+    await Promise.all(boxes.map((box) => waitUntilReady(box, time, signal)));
+  };
+  const reset = async () => {
+    await parts.end('killed');
+    // Each part has its own folder, of its name.
+    const folders = [...starts.keys()].map((name) => join(folder, name));
+    await Promise.all(folders.map((path) => rm(path, { recursive: true, force: true, maxRetries: 5 })));
+    partnerServer?.forget();
+    await start();
+  };
   const close = async (how: Exclude<Power, 'on'>) => {
     await parts.end(how);
     await partnerServer?.close();
@@ -141,17 +158,11 @@ export async function openManagedTarget(
     gateway: new GatewayClient(gatewayAccess(place)),
     powerBox: (box, how) => parts.power(made[box]?.terminalCode ?? '', how),
     powerGateway: (how) => parts.power(GATEWAY, how),
+    reset: () => time.inRealTime(reset),
     close: () => time.inRealTime(() => close('off')),
   };
   try {
-    await time.inRealTime(async () => {
-      await parts.power(GATEWAY, 'on');
-      const starting = made.map((box) => parts.power(box.terminalCode, 'on'));
-      // Otherwise a part that is still starting would outlive the failure of another.
-      await Promise.allSettled(starting);
-      await Promise.all(starting);
-      await Promise.all(boxes.map((box) => waitUntilReady(box, time, signal)));
-    });
+    await time.inRealTime(start);
     return target;
   } catch (error) {
     // A cancelled start needs no orderly shutdown.

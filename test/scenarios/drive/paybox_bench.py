@@ -147,6 +147,10 @@ class Rig:
         pathlib.Path(file).parent.mkdir(parents=True, exist_ok=True)
         pathlib.Path(file).write_bytes(self._bench.read(f"{self._path}/report.html"))
 
+    def reset(self):
+        """Forgets all orders, payments, callbacks, faults and variables; addresses and credentials stay."""
+        self._bench.json("POST", f"{self._path}/reset")
+
     def end(self):
         self._bench.json("DELETE", self._path)
 

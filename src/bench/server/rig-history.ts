@@ -1,0 +1,34 @@
+import { Transcript } from '../reports/transcript.ts';
+import { contextOf, recordChanges } from '../run/run.ts';
+import { TrafficRecorder } from '../run/traffic-recorder.ts';
+import type { StepContext } from '../steps/context.ts';
+import type { Target } from '../target.ts';
+import type { Scenario } from '../vocabulary/scenario.ts';
+
+interface HistoryOptions {
+  scenario: Scenario;
+  target: Target;
+  seed: number;
+}
+
+/** What has happened since the rig was opened or reset. */
+export interface RigHistory {
+  readonly transcript: Transcript;
+  readonly messages: TrafficRecorder;
+  readonly context: StepContext;
+  /** Ends the recording of changes. */
+  readonly over: AbortController;
+  steps: number;
+  readonly failures: { reason: string; where: string }[];
+}
+
+/** The history of a rig that begins now; the signal ends it, as `over` does. */
+export function historyOf({ scenario, target, seed }: HistoryOptions, signal: AbortSignal): RigHistory {
+  const transcript = new Transcript(target.time.clock);
+  const messages = new TrafficRecorder(target, transcript);
+  const over = new AbortController();
+  recordChanges(target, transcript, AbortSignal.any([signal, over.signal]));
+  const options = { seed, updateGoldens: false, signal, onStep: () => undefined };
+  const context = contextOf(scenario, messages.target(), transcript, options);
+  return { transcript, messages, context, over, steps: 0, failures: [] };
+}
