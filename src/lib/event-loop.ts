@@ -3,7 +3,7 @@ import { performance } from 'node:perf_hooks';
 import { systemClock } from './clock.ts';
 import { turn } from './virtual-clock.ts';
 
-/** What Node calls work that the system or another program does for this process: files, names, connections, programs. */
+/** Node names so the work that the system or another program does for this process: files, names, connections, programs. */
 const UNDER_WAY = /Req|ConnectWrap|WriteWrap|ShutdownWrap|ProcessWrap/;
 const TURNS = 6;
 const ROUNDS_MAX = 8;

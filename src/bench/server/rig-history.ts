@@ -11,7 +11,7 @@ interface HistoryOptions {
   seed: number;
 }
 
-/** What has happened since the rig was opened or reset. */
+/** Steps, changes and failures since the rig was opened or reset. */
 export interface RigHistory {
   readonly transcript: Transcript;
   readonly messages: TrafficRecorder;
@@ -23,7 +23,7 @@ export interface RigHistory {
 }
 
 /** The history of a rig that begins now; the signal ends it, as `over` does. */
-export function historyOf({ scenario, target, seed }: HistoryOptions, signal: AbortSignal): RigHistory {
+export function beginHistory({ scenario, target, seed }: HistoryOptions, signal: AbortSignal): RigHistory {
   const transcript = new Transcript(target.time.clock);
   const messages = new TrafficRecorder(target, transcript);
   const over = new AbortController();

@@ -13,7 +13,7 @@ import { reasonToSkip, type Target, type TargetKind } from '../target.ts';
 import type { Scenario } from '../vocabulary/scenario.ts';
 import { type Step, step as stepSchema } from '../vocabulary/steps.ts';
 import { usesGolden } from './orders.ts';
-import { historyOf, type RigHistory } from './rig-history.ts';
+import { beginHistory, type RigHistory } from './rig-history.ts';
 import { Refusal } from './route.ts';
 import { type callbackList, LIMITS, type rigView, type stepAnswer } from './schemas.ts';
 
@@ -48,7 +48,7 @@ export class Rig {
   constructor(id: string, order: RigOptions) {
     this.id = id;
     this.#order = order;
-    this.#history = historyOf(order, this.#ending.signal);
+    this.#history = beginHistory(order, this.#ending.signal);
   }
 
   /** Excludes everything before this call from transcript and verdicts. */
@@ -75,7 +75,7 @@ export class Rig {
       } catch (error) {
         throw new Refusal(503, reasonWithFix(error), 'end the rig, and open another');
       }
-      this.#history = historyOf(this.#order, this.#ending.signal);
+      this.#history = beginHistory(this.#order, this.#ending.signal);
       await this.begin();
     });
   }
