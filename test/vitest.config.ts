@@ -32,8 +32,8 @@ export default defineConfig({
   test: {
     root: ROOT,
     pool: 'forks',
-    // Most tests wait for programs and clocks for half of their time.
-    maxWorkers: Math.min(WORKERS_MAX, Math.max(4, 2 * availableParallelism())),
+    // Most tests wait for programs and clocks for more than half of their time.
+    maxWorkers: Math.min(WORKERS_MAX, Math.max(4, 3 * availableParallelism())),
     sequence: { sequencer: LongestFirst },
     // Of a test that hangs: on a machine with much else to do any other may take long.
     testTimeout: 180_000,

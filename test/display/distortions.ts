@@ -52,9 +52,13 @@ export function photograph(screen: Picture, distortion: Distortion, seed: number
   if (blurPx > 0) light = blurred(light, width, height, blurPx);
   const random = randomOf(seed);
   const data = new Uint8Array(width * height * 4).fill(255);
-  for (const [at, each] of light.entries()) {
+  // Plain loops here and below: there are millions of pixels.
+  for (let at = 0; at < light.length; at += 1) {
     const grain = noise === 0 ? 0 : noise * (random() + random() + random() + random() - 2) * Math.sqrt(3);
-    data.fill(Math.max(0, Math.min(255, Math.round(each + grain))), at * 4, at * 4 + 3);
+    const grey = Math.max(0, Math.min(255, Math.round((light[at] ?? 0) + grain)));
+    data[at * 4] = grey;
+    data[at * 4 + 1] = grey;
+    data[at * 4 + 2] = grey;
   }
   return { width, height, data };
 }
@@ -72,6 +76,7 @@ function projected(
   const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
   // Turned or leaning, the whole screen has to stay in the photograph.
   const shrink = 1 + Math.abs(sin) * (width / height + height / width) * 0.35;
+  const greys = greysOf(screen);
   const light = new Float32Array(width * height);
   for (let y = 0; y < height; y += 1) {
     for (let x = 0; x < width; x += 1) {
@@ -82,12 +87,9 @@ function projected(
         const u = across * cos + down * sin;
         const v = down * cos - across * sin;
         const depth = 1 + (keystone * v) / (height / 2);
-        sum += lightAt(
-          screen,
-          (u * depth) / scale + screen.width / 2,
-          (v * depth) / scale + screen.height / 2,
-          distortion,
-        );
+        const column = (u * depth) / scale + screen.width / 2;
+        const row = (v * depth) / scale + screen.height / 2;
+        sum += lightAt(screen, greys, column, row, distortion.lamps === true);
       }
       light[y * width + x] = sum / (SAMPLES * SAMPLES);
     }
@@ -95,13 +97,19 @@ function projected(
   return light;
 }
 
-function lightAt({ width, height, data }: Picture, x: number, y: number, { lamps }: Distortion): number {
+function lightAt({ width, height }: Picture, greys: Float64Array, x: number, y: number, lamps: boolean): number {
   const column = Math.floor(x);
   const row = Math.floor(y);
   if (column < 0 || row < 0 || column >= width || row >= height) return ROOM_LIGHT;
   if (lamps && (x - column - 0.5) ** 2 + (y - row - 0.5) ** 2 > LAMP_RADIUS ** 2) return 0;
-  const at = (row * width + column) * 4;
-  return 0.3 * (data[at] ?? 0) + 0.59 * (data[at + 1] ?? 0) + 0.11 * (data[at + 2] ?? 0);
+  return greys[row * width + column] ?? 0;
+}
+
+function greysOf({ width, height, data }: Picture): Float64Array {
+  return Float64Array.from({ length: width * height }, (_, pixel) => {
+    const at = pixel * 4;
+    return 0.3 * (data[at] ?? 0) + 0.59 * (data[at + 1] ?? 0) + 0.11 * (data[at + 2] ?? 0);
+  });
 }
 
 /** Gaussian, along the rows and then along the columns. */

@@ -3,37 +3,49 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Durations in seconds of the slowest files, for a machine without own measurements; names without `test/` and `.test.ts`. */
 export const SECONDS: Readonly<Record<string, number>> = {
-  'bench/faults-library': 119,
-  'e2e/links': 65,
-  'conformance/box-mutants': 60,
-  'kill/mosquitto': 60,
-  'commands/fleet': 58,
-  'bench/command': 57,
-  'gateway/faults-each': 55,
-  'simulation/twin': 49,
-  'conformance/service-mutants': 45,
-  'conformance/box': 45,
-  'conformance/service': 45,
-  'e2e/standby': 41,
-  'e2e/bad-network': 40,
-  'fuzz/services': 40,
-  'bench/library': 38,
-  'security/hostile-broker': 38,
-  'e2e/shutdown': 30,
+  'bench/faults-library': 98,
+  'conformance/box': 75,
+  'commands/fleet': 57,
+  'kill/mosquitto': 49,
+  'e2e/links': 47,
+  'conformance/box-mutants': 44,
+  'e2e/standby': 42,
+  'e2e/shutdown': 41,
+  'simulation/twin': 39,
+  'display/drivers.contract': 38,
+  'bench/faults-at': 37,
+  'security/http-scan': 37,
+  'bench/command': 36,
+  'security/hostile-broker': 34,
+  'conformance/box-state-mutants': 30,
   'security/deaf-session': 30,
-  'kill/embedded': 35,
-  'store/restore': 32,
-  'security/http-scan': 31,
-  'gateway/faults-routes': 31,
+  'bench/library': 28,
+  'kill/embedded': 28,
+  'security/mqtt-attacker': 28,
+  'fuzz/services': 26,
+  'gateway/external-broker': 26,
+  'gateway/faults-half-open': 24,
+  'display/scan': 23,
+  'gateway/faults-each': 23,
+  'conformance/service': 22,
+  'e2e/enrolment': 22,
   'fuzz/devices': 22,
-  'kill/http': 25,
-  'gateway/faults-half-open': 25,
-  'security/mqtt-attacker': 24,
-  'display/drivers.contract': 24,
-  'display/scan': 20,
+  'gateway/faults-routes': 21,
+  'bench/serve-command': 19,
+  'conformance/box-independent': 19,
+  'gateway/enrolment-crowd': 19,
+  'gateway/pages': 19,
+  'bench/panels/panels': 17,
+  'bench/steps': 17,
+  'conformance/service-mutants': 17,
+  'bench/faults': 16,
+  'commands/interrupts': 16,
+  'display/io/baud': 16,
 };
 /** Assumed for files that are not listed and have no measurement. */
 const SECONDS_OF_OTHERS = 1;
+/** Files that take less stay with their project, whose files share a worker. */
+const LONG_SECONDS = 15;
 
 const nameOf = (file: string) => file.replace(/^test\//, '').replace(/\.test\.ts$/, '');
 
@@ -45,7 +57,14 @@ export class LongestFirst extends BaseSequencer {
       const last = this.ctx.cache.getTestSpecificationResult(file);
       return last === undefined || last.failed ? declared : last.duration / 1000;
     };
-    const seconds = new Map(files.map((file) => [file, secondsOf(file)]));
-    return files.toSorted((a, b) => (seconds.get(b) ?? 0) - (seconds.get(a) ?? 0));
+    const rows = files.map((file) => ({ file, seconds: secondsOf(file) }));
+    const long = rows.filter(({ seconds }) => seconds >= LONG_SECONDS);
+    const byProject = Map.groupBy(
+      rows.filter((row) => !long.includes(row)),
+      ({ file }) => file.project,
+    );
+    return [long, ...byProject.values()].flatMap((group) =>
+      group.toSorted((a, b) => b.seconds - a.seconds).map(({ file }) => file),
+    );
   }
 }
