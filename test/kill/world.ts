@@ -1,8 +1,7 @@
-import { randomInt } from 'node:crypto';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { freePorts } from '../../src/bench/free-ports.ts';
 import { loginOf } from '../../src/protocol/keys.ts';
 import { SPEECH_FORMAT } from '../../src/voice/chime.ts';
 import { encodeWav, silence } from '../../src/voice/wav.ts';
@@ -29,8 +28,6 @@ const DIALECT = {
 };
 /** A failed callback is tried again so soon that a run can wait for it. */
 const CALLBACK_RETRY_WAITS_MS = [20, 50, 100, 200, 500, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000];
-/** Below the ports that Linux gives to outgoing connections, which could take one while its program is dead. */
-const PORTS = { from: 12_000, to: 32_000 } as const;
 
 /**
  * Speaks without a sound: keeps the sentence that it reads, and gives the file beside it as what it says. A sentence
@@ -83,7 +80,8 @@ export class World {
   /** Starts a world of its own; settles once its programs work. */
   static async open(kind: WorldKind): Promise<World> {
     const folder = await mkdtemp(join(tmpdir(), 'paybox-kill-'));
-    const [http, mqtt, box] = [await steadyPort(), await steadyPort(), await steadyPort()];
+    // Out of the way of outgoing connections, which could take one while its program is dead.
+    const [http = 0, mqtt = 0, box = 0] = await freePorts(3);
     const tap = kind.dialect ? await openTap(mqtt) : undefined;
     const ports = { http, mqtt, box, boxMqtt: tap?.port ?? mqtt };
     const partner = await startPartnerEndpoint();
@@ -204,19 +202,4 @@ function identityOf({ link, dialect }: WorldKind, ports: Ports): object {
   const { login, ...salts } = DIALECT;
   // Each amount is paid once here: whatever comes again, however late, is the same payment.
   return { box: names, link: { transport: 'vietqr', url, ...salts, ...login, repeatWindowSeconds: 3_600 } };
-}
-
-/** A port that stays free while its program is dead. */
-async function steadyPort(): Promise<number> {
-  for (;;) {
-    const port = randomInt(PORTS.from, PORTS.to);
-    const server = createServer();
-    const free = await new Promise<boolean>((resolve) => {
-      server.once('error', () => resolve(false));
-      server.listen(port, '127.0.0.1', () => resolve(true));
-    });
-    if (!free) continue;
-    await new Promise((resolve) => server.close(resolve));
-    return port;
-  }
 }

@@ -26,7 +26,7 @@ export async function temporaryFolder(): Promise<string> {
 export async function eventually<T>(
   what: string,
   probe: () => T | undefined | false | Promise<T | undefined | false>,
-  timeoutMs = 20_000,
+  timeoutMs = 60_000,
 ): Promise<T> {
   const startedMs = performance.now();
   for (;;) {
