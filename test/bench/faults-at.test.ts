@@ -42,7 +42,7 @@ it('what runs already is put right again after a scenario that left faults, also
     outcome: 'skipped',
     reason: 'target at cannot disturb a serial line; give the box a serial panel',
   });
-}, 180_000);
+});
 
 it('a box that makes no faults, and a gateway that knows none, are skipped by name', async () => {
   const status = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', state: 'idle', online: true };

@@ -99,7 +99,13 @@ describe('paybox bench serve', () => {
     for (const pid of programs) process.kill(pid, 'SIGSTOP');
     program.child.kill('SIGINT');
     await eventually('it is stopping', () => program.output().includes('"event":"stopping"'));
-    expect(await program.stop('SIGINT')).toBe(130);
+    const again = () => {
+      const { exitCode, signalCode } = program.child;
+      // What a busy program reads together is one press. A press may also come while it is exiting.
+      if (exitCode === null && signalCode === null) program.child.kill('SIGINT');
+      return exitCode ?? signalCode ?? undefined;
+    };
+    expect([130, 'SIGINT']).toContain(await eventually('the end after more presses', again));
     expect(program.output()).not.toContain('"event":"stopped"');
     for (const pid of programs) process.kill(pid, 'SIGCONT');
     await eventually('its programs have ended', async () => (await programsIn(temporary)).length === 0);
@@ -170,20 +176,16 @@ const pytest = without(PROGRAMS.pytest);
 const python = without(PROGRAMS.python);
 
 describe('the examples', () => {
-  it.skipIf(pytest.missing)(
-    `of pytest pass, with JUnit and evidence${pytest.note}`,
-    async () => {
-      const folder = await temporaryFolder();
-      const junit = join(folder, 'shop.xml');
-      const reports = join(folder, 'kept', 'reports');
-      const env = { PAYBOX: CLI, PAYBOX_REPORTS: reports, PYTHONDONTWRITEBYTECODE: '1' };
-      const program = run('pytest-3', ['-p', 'no:cacheprovider', `--junitxml=${junit}`, DRIVE], env);
-      expect(await toEnd(program), program.output()).toBe(0);
-      expect(await readFile(junit, 'utf8')).toMatch(/errors="0" failures="0" skipped="0" tests="4"/);
-      expect(await readFile(join(reports, 'test_an_order_is_paid.html'), 'utf8')).toContain('data:image/png;base64,');
-    },
-    180_000,
-  );
+  it.skipIf(pytest.missing)(`of pytest pass, with JUnit and evidence${pytest.note}`, async () => {
+    const folder = await temporaryFolder();
+    const junit = join(folder, 'shop.xml');
+    const reports = join(folder, 'kept', 'reports');
+    const env = { PAYBOX: CLI, PAYBOX_REPORTS: reports, PYTHONDONTWRITEBYTECODE: '1' };
+    const program = run('pytest-3', ['-p', 'no:cacheprovider', `--junitxml=${junit}`, DRIVE], env);
+    expect(await toEnd(program), program.output()).toBe(0);
+    expect(await readFile(junit, 'utf8')).toMatch(/errors="0" failures="0" skipped="0" tests="4"/);
+    expect(await readFile(join(reports, 'test_an_order_is_paid.html'), 'utf8')).toContain('data:image/png;base64,');
+  });
 
   it.skipIf(python.missing)(
     `of Robot Framework call keywords that there are, which drive a box${python.note}`,

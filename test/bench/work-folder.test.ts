@@ -130,11 +130,11 @@ describe('paybox bench run that is killed', () => {
       run(process.execPath, [cliScript(), 'bench', 'run', ...args], { TMPDIR: place });
     const killed = bench(scenario, '--target', 'process');
     const folders = () => readdirSync(place).filter((name) => name.startsWith('paybox-bench-'));
-    await expect.poll(() => programsIn(place), { timeout: 40_000 }).toHaveLength(2);
+    await expect.poll(() => programsIn(place), { timeout: 60_000 }).toHaveLength(2);
     const left = folders();
     expect(left).toHaveLength(2);
     expect(await killed.stop('SIGKILL')).toBe('SIGKILL');
-    await expect.poll(() => programsIn(place), { timeout: 20_000 }).toEqual([]);
+    await expect.poll(() => programsIn(place), { timeout: 60_000 }).toEqual([]);
     expect(folders()).toEqual(left);
     await writeFile(scenario, 'name: x\nsteps:\n  - wait: 1s\n');
     const next = bench(scenario);

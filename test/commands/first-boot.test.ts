@@ -150,7 +150,7 @@ describe.skipIf(notifySocketNeeds.missing)(`a box from its first boot on${notify
     await socket.until(/^STATUS=fault; offline.*NOT_CONFIGURED: paybox\.yaml:6: unknown key speling/);
     await socket.until('READY=1');
     const feeds = () => socket.received().filter((line) => line === 'WATCHDOG=1').length;
-    await expect.poll(feeds, { timeout: 20_000 }).toBeGreaterThan(2);
+    await expect.poll(feeds, { timeout: 60_000 }).toBeGreaterThan(2);
 
     await box.write(`${FILE}${http}`);
     await box.firstBoot();

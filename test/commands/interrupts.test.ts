@@ -11,7 +11,6 @@ import { SOURCE_CLI } from '../support/program-code.ts';
 
 const REQUIRED_MAJOR = 24;
 const START_TIMEOUT_MS = 60_000;
-const TESTS_TIMEOUT_MS = 180_000;
 /** Keeps its program busy, as pictures do, so that a second signal is read late. */
 const BUSY = `name: Busy
 steps:
@@ -76,67 +75,55 @@ describe('one press of Ctrl-C, where an older Node starts the pinned one', () =>
         process.kill(-pid, 'SIGINT');
       },
     ],
-  ])(
-    'ends a run with its reports: %s',
-    async (_way, times, send) => {
-      const folder = await temporaryFolder();
-      await writeFile(join(folder, 'busy.yaml'), BUSY);
-      for (let n = 0; n < times; n += 1) {
-        const junit = join(folder, `${n}.xml`);
-        const args = ['bench', 'run', join(folder, 'busy.yaml'), '--junit', junit, '--report', join(folder, `${n}`)];
-        const { running, pid } = await grouped(folder, ...args);
-        const log = () => readFile(join(folder, `${n}/bench.log`), 'utf8').catch(() => '');
-        await eventually(
-          'the push',
-          async () => (await log()).includes('push-confirmed') || undefined,
-          START_TIMEOUT_MS,
-        );
-        send(pid);
-        expect([await running.stop('SIGCONT'), existsSync(junit)], running.output()).toEqual([130, true]);
-      }
-    },
-    TESTS_TIMEOUT_MS,
-  );
+  ])('ends a run with its reports: %s', async (_way, times, send) => {
+    const folder = await temporaryFolder();
+    await writeFile(join(folder, 'busy.yaml'), BUSY);
+    for (let n = 0; n < times; n += 1) {
+      const junit = join(folder, `${n}.xml`);
+      const args = ['bench', 'run', join(folder, 'busy.yaml'), '--junit', junit, '--report', join(folder, `${n}`)];
+      const { running, pid } = await grouped(folder, ...args);
+      const log = () => readFile(join(folder, `${n}/bench.log`), 'utf8').catch(() => '');
+      await eventually('the push', async () => (await log()).includes('push-confirmed') || undefined, START_TIMEOUT_MS);
+      send(pid);
+      expect([await running.stop('SIGCONT'), existsSync(junit)], running.output()).toEqual([130, true]);
+    }
+  });
 
-  it(
-    'is not a second one where it comes late, and a second one ends at once',
-    async () => {
-      const folder = await temporaryFolder();
-      await writeFile(join(folder, 'long.yaml'), 'name: Long\nsteps:\n  - fault: { box: off }\n  - wait: 1h\n');
-      const begun = async () => {
-        const own = await temporaryFolder();
-        const report = join(own, 'report');
-        const args = ['bench', 'run', join(folder, 'long.yaml'), '--target', 'process', '--report', report];
-        const { running, pid } = await grouped(own, ...args);
-        const log = () => readFile(join(report, 'logs/VVB000001-2.log'), 'utf8').catch(() => '');
-        const isOff = async () => (await log()).includes('"event":"stopped"') && (await programsIn(own)).length === 1;
-        await eventually('the box to be off', isOff, START_TIMEOUT_MS);
-        // Stopped programs do not end when they are asked to, so the bench waits for them.
-        const programs = await programsIn(own);
-        for (const program of programs) process.kill(program, 'SIGSTOP');
-        process.kill(pid, 'SIGSTOP');
-        process.kill(-pid, 'SIGINT');
-        const isEnding = () => programs.some((program) => isPending(program, 'SIGTERM')) || undefined;
-        await eventually('the bench to end its programs', isEnding, START_TIMEOUT_MS);
-        process.kill(pid, 'SIGCONT');
-        await eventually('the late signal to be read', () => !isPending(pid, 'SIGINT') || undefined);
-        return { running, pid, programs, report };
-      };
-      const once = await begun();
-      for (const program of once.programs) process.kill(program, 'SIGCONT');
-      expect([await once.running.stop('SIGCONT'), existsSync(join(once.report, 'index.html'))]).toEqual([130, true]);
+  it('is not a second one where it comes late, and a second one ends at once', async () => {
+    const folder = await temporaryFolder();
+    await writeFile(join(folder, 'long.yaml'), 'name: Long\nsteps:\n  - fault: { box: off }\n  - wait: 1h\n');
+    const begun = async () => {
+      const own = await temporaryFolder();
+      const report = join(own, 'report');
+      const args = ['bench', 'run', join(folder, 'long.yaml'), '--target', 'process', '--report', report];
+      const { running, pid } = await grouped(own, ...args);
+      const log = () => readFile(join(report, 'logs/VVB000001-2.log'), 'utf8').catch(() => '');
+      const isOff = async () => (await log()).includes('"event":"stopped"') && (await programsIn(own)).length === 1;
+      await eventually('the box to be off', isOff, START_TIMEOUT_MS);
+      // Stopped programs do not end when they are asked to, so the bench waits for them.
+      const programs = await programsIn(own);
+      for (const program of programs) process.kill(program, 'SIGSTOP');
+      process.kill(pid, 'SIGSTOP');
+      process.kill(-pid, 'SIGINT');
+      const isEnding = () => programs.some((program) => isPending(program, 'SIGTERM')) || undefined;
+      await eventually('the bench to end its programs', isEnding, START_TIMEOUT_MS);
+      process.kill(pid, 'SIGCONT');
+      await eventually('the late signal to be read', () => !isPending(pid, 'SIGINT') || undefined);
+      return { running, pid, programs, report };
+    };
+    const once = await begun();
+    for (const program of once.programs) process.kill(program, 'SIGCONT');
+    expect([await once.running.stop('SIGCONT'), existsSync(join(once.report, 'index.html'))]).toEqual([130, true]);
 
-      const twice = await begun();
-      const again = () => {
-        const { exitCode, signalCode } = twice.running.child;
-        if (exitCode === null && signalCode === null) process.kill(-twice.pid, 'SIGINT');
-        // A press may also come while it is exiting.
-        return exitCode ?? signalCode ?? undefined;
-      };
-      expect([130, 'SIGINT']).toContain(await eventually('the end after more presses', again));
-      expect(existsSync(join(twice.report, 'index.html'))).toBe(false);
-      for (const program of twice.programs) killed(program);
-    },
-    TESTS_TIMEOUT_MS,
-  );
+    const twice = await begun();
+    const again = () => {
+      const { exitCode, signalCode } = twice.running.child;
+      if (exitCode === null && signalCode === null) process.kill(-twice.pid, 'SIGINT');
+      // A press may also come while it is exiting.
+      return exitCode ?? signalCode ?? undefined;
+    };
+    expect([130, 'SIGINT']).toContain(await eventually('the end after more presses', again));
+    expect(existsSync(join(twice.report, 'index.html'))).toBe(false);
+    for (const program of twice.programs) killed(program);
+  });
 });

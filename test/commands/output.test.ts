@@ -18,7 +18,7 @@ it('a run whose reader has gone comes to its verdict', async () => {
   const { code, errors } = await inShell('paybox bench run happy-path --seed 1 | true');
   expect(errors).toMatch(/^✓ An order is paid \(.*\n1 passed; target emulated, seed 1\n$/);
   expect(code).toBe(0);
-}, 60_000);
+});
 
 it('a full disk under standard output is named, once, and is not done', async () => {
   const errors = 'paybox: standard output cannot be written: ENOSPC: no space left on device, write\n';
@@ -30,4 +30,4 @@ it('a run whose report finds no space ends with its marker', async () => {
   expect(errors).toContain('PAYBOX-BENCH END passed=1 failed=0 skipped=0 missing=0 exit=2\n');
   expect(errors).toContain('paybox: --junit /dev/full cannot be written: ENOSPC');
   expect(code).toBe(2);
-}, 60_000);
+});

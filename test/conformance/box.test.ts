@@ -51,7 +51,7 @@ describe('a box that is awaited', () => {
     expect(bench.output()).toMatch(/PAYBOX-BENCH END passed=\d\d failed=0 skipped=\d+ missing=0 exit=0/);
     expect(bench.output()).toContain('nobody sees the screen: give --box-page or --probe');
     expect(code).toBe(0);
-  }, 120_000);
+  });
 
   it('and does not come ends the run with 3 and with what to check', async () => {
     const secret = join(await temporaryFolder(), 'secret');

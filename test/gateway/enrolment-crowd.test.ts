@@ -59,7 +59,7 @@ describe('many who ask in the name of one box', () => {
     expect((await box.ask()).status).toBe(201);
     expect(await acceptCode(gateway, box.code)).toEqual([200, '']);
     expect(await loginStatus(gateway.origin, BOX.terminalCode, (await box.agree()) ?? '')).toBe(200);
-  }, 60_000);
+  });
 
   it('ENR-7 THR-24 and fill what is remembered of it: no code is accepted until others can ask again', async () => {
     const dataDir = await temporaryFolder();
@@ -76,7 +76,7 @@ describe('many who ask in the name of one box', () => {
       'this box has 4096, and more were refused',
     );
     expect([await thief.state(), await hasSecret(gateway)]).toEqual([{ state: 'pending' }, false]);
-  }, 60_000);
+  });
 
   it('ENR-7 THR-24 are taken less of the more there are, and none of them is forgotten before its time', async () => {
     const clock = new VirtualClock();

@@ -111,7 +111,7 @@ describe('with boxes on both transports', () => {
     await market.expectRight({ twice: happened('sync-twice') });
   });
 
-  it('FLT-11 of a box is over as soon as it is ended', { timeout: 120_000 }, async () => {
+  it('FLT-11 of a box is over as soon as it is ended', async () => {
     const { market } = await open();
     const { stalls } = market;
     const tryOut = async (fault: FaultName) => {

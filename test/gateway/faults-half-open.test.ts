@@ -12,24 +12,20 @@ const SILENCE_MAX_MS = 60_000;
 it.each([
   ['mqtt', { keepaliveSeconds: 5 }, /Keepalive timeout/, 'keep alive timeout'],
   ['http', {}, /not done within|was silent/, 'it was silent for 15000 ms'],
-] as const)(
-  'FLT-9 half-open over %s: both ends find out by themselves',
-  { timeout: 120_000 },
-  async (transport, link, atBox, atGateway) => {
-    const shop = await openShop(transport, { link });
-    const { id } = await shop.inject({ fault: 'half-open', seconds: 300 });
-    const isOffline = () => shop.gateway.log.some((it) => it.event === 'box-offline');
-    await eventually(
-      'both ends to find out',
-      async () => isOffline() && !(await shop.box.status()).online,
-      SILENCE_MAX_MS,
-    );
-    expect(shop.box.log.find((it) => it.event === 'link-down')?.reason).toMatch(atBox);
-    expect(shop.gateway.log.some((it) => it.why === atGateway || it.reason === atGateway)).toBe(true);
-    expect((await askFaults(shop.gateway, `/${id}`, 'DELETE')).status).toBe(204);
-    await shop.expectNormal();
-  },
-);
+] as const)('FLT-9 half-open over %s: both ends find out by themselves', async (transport, link, atBox, atGateway) => {
+  const shop = await openShop(transport, { link });
+  const { id } = await shop.inject({ fault: 'half-open', seconds: 300 });
+  const isOffline = () => shop.gateway.log.some((it) => it.event === 'box-offline');
+  await eventually(
+    'both ends to find out',
+    async () => isOffline() && !(await shop.box.status()).online,
+    SILENCE_MAX_MS,
+  );
+  expect(shop.box.log.find((it) => it.event === 'link-down')?.reason).toMatch(atBox);
+  expect(shop.gateway.log.some((it) => it.why === atGateway || it.reason === atGateway)).toBe(true);
+  expect((await askFaults(shop.gateway, `/${id}`, 'DELETE')).status).toBe(204);
+  await shop.expectNormal();
+});
 
 it('FLT-9 a held connection that is ended stays open until it is released', async () => {
   const server = createServer();

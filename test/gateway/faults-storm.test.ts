@@ -30,54 +30,50 @@ function faultOf(fault: FaultName, chance: Seeded, codes: readonly string[]): Fa
 describe.each(ENGINES)('faults that come and go at random, on $name', ({ missing, places }) => {
   const place = places();
 
-  it.skipIf(missing)(
-    `FLT-11 leave the money of ${ORDERS} orders right (seed ${SEED})`,
-    { timeout: 180_000 },
-    async () => {
-      const gateways: TestGateway[] = [];
-      const market = await Market.open(async (url) => {
-        const { dataDir, databaseUrl } = await place();
-        const callbackRetryWaitsMs = Array.from({ length: 15 }, () => 20);
-        const config = { databaseUrl, callbackRetryWaitsMs, confirmTimeoutMs: 1_500 };
-        const gateway = await testGateway({ dataDir, callback: { url }, config });
-        gateways.push(gateway);
-        return gateway;
-      });
-      const happened = (fault: string) =>
-        gateways.flatMap((it) => it.logged('fault')).filter((it) => it.fault === fault).length;
-      const chance = seeded(SEED);
-      const { stalls } = market;
-      const codes = stalls.map((it) => it.code);
-      const ordered: string[] = [];
-      const kinds = shuffled(AT_GATEWAY, chance);
-      let begun = 0;
-      const meddle = async (n: number) => {
-        if (n % (ORDERS / FAULTS) === 0) {
-          const fault = kinds[ordered.length % kinds.length] ?? 'push-lost';
-          ordered.push((await market.order(faultOf(fault, chance, codes))).id);
-        } else if (chance.chance(0.2)) {
-          await market.end(chance.chance(0.1) ? undefined : ordered[chance.below(ordered.length)]);
-        }
-      };
-      const lane = async (at: (typeof stalls)[number]) => {
-        while (begun < ORDERS) {
-          const n = begun;
-          begun += 1;
-          await meddle(n);
-          await market.trade(at);
-        }
-      };
-      await Promise.all([...stalls, ...stalls].map(lane));
-      await market.end();
-      expect(await market.standing()).toEqual([]);
-      await market.expectRight({ twice: happened('sync-twice') });
-      const { payments } = await market.books();
-      const due = market.promised.length + happened('paid-twice');
-      expect(payments.length).toBeGreaterThanOrEqual(due);
-      expect(payments.length).toBeLessThanOrEqual(due + happened('paid-before'));
-      expect(ordered).toHaveLength(FAULTS);
-      await Promise.all(stalls.map((at) => market.tradeFlawlessly(at)));
-      await market.expectRight({ twice: happened('sync-twice') });
-    },
-  );
+  it.skipIf(missing)(`FLT-11 leave the money of ${ORDERS} orders right (seed ${SEED})`, async () => {
+    const gateways: TestGateway[] = [];
+    const market = await Market.open(async (url) => {
+      const { dataDir, databaseUrl } = await place();
+      const callbackRetryWaitsMs = Array.from({ length: 15 }, () => 20);
+      const config = { databaseUrl, callbackRetryWaitsMs, confirmTimeoutMs: 1_500 };
+      const gateway = await testGateway({ dataDir, callback: { url }, config });
+      gateways.push(gateway);
+      return gateway;
+    });
+    const happened = (fault: string) =>
+      gateways.flatMap((it) => it.logged('fault')).filter((it) => it.fault === fault).length;
+    const chance = seeded(SEED);
+    const { stalls } = market;
+    const codes = stalls.map((it) => it.code);
+    const ordered: string[] = [];
+    const kinds = shuffled(AT_GATEWAY, chance);
+    let begun = 0;
+    const meddle = async (n: number) => {
+      if (n % (ORDERS / FAULTS) === 0) {
+        const fault = kinds[ordered.length % kinds.length] ?? 'push-lost';
+        ordered.push((await market.order(faultOf(fault, chance, codes))).id);
+      } else if (chance.chance(0.2)) {
+        await market.end(chance.chance(0.1) ? undefined : ordered[chance.below(ordered.length)]);
+      }
+    };
+    const lane = async (at: (typeof stalls)[number]) => {
+      while (begun < ORDERS) {
+        const n = begun;
+        begun += 1;
+        await meddle(n);
+        await market.trade(at);
+      }
+    };
+    await Promise.all([...stalls, ...stalls].map(lane));
+    await market.end();
+    expect(await market.standing()).toEqual([]);
+    await market.expectRight({ twice: happened('sync-twice') });
+    const { payments } = await market.books();
+    const due = market.promised.length + happened('paid-twice');
+    expect(payments.length).toBeGreaterThanOrEqual(due);
+    expect(payments.length).toBeLessThanOrEqual(due + happened('paid-before'));
+    expect(ordered).toHaveLength(FAULTS);
+    await Promise.all(stalls.map((at) => market.tradeFlawlessly(at)));
+    await market.expectRight({ twice: happened('sync-twice') });
+  });
 });

@@ -97,7 +97,7 @@ describe.each(ENGINES)('who has logged in before, in $name', ({ missing, places 
       expect(new Set(kept).size).toBe(2);
     });
 
-    it('within a limit, the newest of them, each once', { timeout: 60_000 }, async () => {
+    it('within a limit, the newest of them, each once', async () => {
       const store = await opened(await place());
       await store.knownLogins.add(['a', 'b', 'c']);
       await store.knownLogins.add(['a']);

@@ -37,7 +37,7 @@ describe('a YAML text', () => {
     const keys = many(40_000, (n) => `k${n.toString(36)},`);
     expect(problemOf(`{${keys}}`)).toBe('');
     expect(problemOf(`{${keys}k0}`)).toMatch(/^x\.yaml:1:\d+: not valid YAML: Map keys must be unique$/);
-  }, 30_000);
+  });
 
   it.each([
     ['lists', '[ '.repeat(5_000)],

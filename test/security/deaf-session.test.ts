@@ -53,7 +53,6 @@ describe.each([
 ] as const)('whoever has the login of a box at %s', (_broker, open, isMissing) => {
   it.skipIf(isMissing)(
     'THR-26 PRE-3 silences it by no presence message: pushes, payments and screen go on',
-    { timeout: 120_000 },
     async () => {
       const { gateway, box, mqttUrl, secret } = await open();
       const { terminalCode } = BOX1;

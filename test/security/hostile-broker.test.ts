@@ -214,5 +214,5 @@ describe('whoever runs the broker', () => {
     await relay.inject(GATEWAY_PRESENCE_TOPIC, JSON.stringify({ v: 1, online: false, sessionId: run }));
     await eventually('the box to lose its gateway', () => box.log.some((it) => /left/.test(String(it.reason))));
     await eventually('the box to be back again', isOnline, 60_000);
-  }, 120_000);
+  });
 });

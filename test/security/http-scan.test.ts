@@ -153,5 +153,4 @@ it.skipIf(process.platform !== 'linux')(
     const made = await shop.generate({ amount: 70_000, content: 'AFTER', orderId: 'AFTER' });
     expect((await shop.sendQr(made.body)).body).toEqual({ status: 'SUCCESS', message: '' });
   },
-  180_000,
 );

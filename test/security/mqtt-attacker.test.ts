@@ -113,6 +113,5 @@ describe.each(BROKERS)('at %s', (_broker, open, isMissing) => {
       if (attacker.username !== undefined) refused.push('mqtt-subscribe-refused', 'mqtt-publish-refused');
       expect(refused.filter((event) => !events.has(event))).toEqual([]);
     },
-    120_000,
   );
 });

@@ -177,7 +177,6 @@ it.skipIf(process.platform !== 'linux')(
       expect([path, ((await stat(path)).mode & 0o777).toString(8)]).toEqual([path, '600']);
     }
   },
-  180_000,
 );
 
 /** What the store keeps as settings: keys and salts. */

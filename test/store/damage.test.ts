@@ -22,7 +22,6 @@ const STORE = 'gateway.sqlite';
 const WAL = `${STORE}-wal`;
 const MARK = 'gateway.mark';
 const FLIPS = 60;
-const LONG_MS = 120_000;
 
 /** By transaction id, what a payment says. */
 type Acknowledged = Map<string, { content: string; amount: number }>;
@@ -96,9 +95,7 @@ async function flipBit(file: string, at: number, bit: number): Promise<void> {
 }
 
 describe('a gateway whose store is damaged while it is off', () => {
-  it('MSG-7 has every payment that it acknowledged as it was, or names what is lost', {
-    timeout: LONG_MS,
-  }, async () => {
+  it('MSG-7 has every payment that it acknowledged as it was, or names what is lost', async () => {
     const killed = { folder: await temporaryFolder(), known: new Map() as Acknowledged };
     await payments(killed.folder, 25, 'SIGTERM', killed.known);
     const stopped = { folder: join(await temporaryFolder(), 'stopped'), known: new Map(killed.known) };
@@ -172,9 +169,7 @@ describe('a gateway whose store is damaged while it is off', () => {
     await expect(openStore({ dataDir }, log)).rejects.toThrow('damaged in callbacks: c a of payment t a');
   });
 
-  it('refuses its start by name when the newest payments are gone, and goes on without them once the loss is accepted', {
-    timeout: LONG_MS,
-  }, async () => {
+  it('refuses its start by name when the newest payments are gone, and goes on without them once the loss is accepted', async () => {
     const folder = await temporaryFolder();
     const known: Acknowledged = new Map();
     await payments(folder, 3, 'SIGTERM', known);

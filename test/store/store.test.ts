@@ -27,7 +27,7 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
       expect(await second.setting('key', () => 'two')).toBe('one');
     });
 
-    it('out a second gateway', { timeout: 60_000 }, async () => {
+    it('out a second gateway', async () => {
       const given = await place();
       await opened(given);
       const second = opened(given);

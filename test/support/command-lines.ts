@@ -6,7 +6,7 @@ import { expect, it } from 'vitest';
 import { temporaryFolder } from './net.ts';
 
 const EACH = resolve(import.meta.dirname, 'each.js');
-const TIMEOUT_MS = 50_000;
+const TIMEOUT_MS = 150_000;
 
 /** Words of a command line as a list, or in one text with blanks between them. */
 export type CommandLine = readonly [

@@ -1,7 +1,8 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { makeWorkFolder, memoryFolder } from '../../src/bench/work-folder.ts';
+import { memoryFolder } from '../../src/bench/work-folder.ts';
 import { makeProgramCode } from './program-code.ts';
 
 /** Room for the files of all tests that run at the same time. */
@@ -32,10 +33,11 @@ export default async function setup(): Promise<(() => Promise<void>) | undefined
  * disk, which is slow when many programs write to it.
  */
 async function filesFolder(): Promise<string> {
-  let folder = await makeWorkFolder('tests', () => memoryFolder(FILES_BYTES));
+  // Short, because the address of a socket in it has 107 bytes at most.
+  let folder = mkdtempSync(join(await memoryFolder(FILES_BYTES), 'paybox-'));
   if (!canStartPrograms(folder)) {
     rmSync(folder, { recursive: true });
-    folder = await makeWorkFolder('tests');
+    folder = mkdtempSync(join(tmpdir(), 'paybox-'));
   }
   // Some tests start programs as another user.
   chmodSync(folder, 0o1777);

@@ -37,32 +37,28 @@ it.each([
   ['a gateway that does not come up', [], 1],
   ['boxes that do not come up', ['gateway'], 4],
   ['boxes that are not at work', ['gateway', 'agent'], 4],
-])(
-  'gives up %s at once, and leaves no program and no file',
-  async (_what, ready, programs) => {
-    const folder = await temporaryFolder();
-    const script = await stubborn(folder, ready);
-    const pids = async () =>
-      (await readdir(folder)).filter((name) => name.endsWith('.pid')).map((name) => Number.parseInt(name, 10));
-    onTestFinished(async () => {
-      for (const pid of (await pids()).filter(isRunning)) process.kill(pid, 'SIGKILL');
-    });
-    const kind = processTarget({
-      transport: mqttTransport,
-      probe: screenProbe(),
-      random: systemRandom,
-      program: [process.execPath, script],
-    });
-    const ending = new AbortController();
-    const opening = kind.open({ boxes: 3, enrolled: true, signal: ending.signal });
-    const given = expect(opening).rejects.toThrow('ended by SIGINT');
-    await eventually('all have begun', async () => (await pids()).length === programs);
-    const [pid = 0] = await pids();
-    const args = (await readFile(`/proc/${pid}/cmdline`, 'utf8')).split('\0');
-    ending.abort(new Error('ended by SIGINT'));
-    await given;
-    expect((await pids()).filter(isRunning)).toEqual([]);
-    await expect(readFile(args[args.indexOf('--config') + 1] ?? '')).rejects.toThrow(/ENOENT/);
-  },
-  20_000,
-);
+])('gives up %s at once, and leaves no program and no file', async (_what, ready, programs) => {
+  const folder = await temporaryFolder();
+  const script = await stubborn(folder, ready);
+  const pids = async () =>
+    (await readdir(folder)).filter((name) => name.endsWith('.pid')).map((name) => Number.parseInt(name, 10));
+  onTestFinished(async () => {
+    for (const pid of (await pids()).filter(isRunning)) process.kill(pid, 'SIGKILL');
+  });
+  const kind = processTarget({
+    transport: mqttTransport,
+    probe: screenProbe(),
+    random: systemRandom,
+    program: [process.execPath, script],
+  });
+  const ending = new AbortController();
+  const opening = kind.open({ boxes: 3, enrolled: true, signal: ending.signal });
+  const given = expect(opening).rejects.toThrow('ended by SIGINT');
+  await eventually('all have begun', async () => (await pids()).length === programs);
+  const [pid = 0] = await pids();
+  const args = (await readFile(`/proc/${pid}/cmdline`, 'utf8')).split('\0');
+  ending.abort(new Error('ended by SIGINT'));
+  await given;
+  expect((await pids()).filter(isRunning)).toEqual([]);
+  await expect(readFile(args[args.indexOf('--config') + 1] ?? '')).rejects.toThrow(/ENOENT/);
+});
