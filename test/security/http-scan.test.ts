@@ -13,7 +13,7 @@ import type { Outcome } from './attacker.ts';
 
 const BASIC = `Basic ${Buffer.from(`${DEMO.partner.username}:${DEMO.partner.password}`).toString('base64')}`;
 /** However busy the machine: an honest client waits no longer, and its request is answered. */
-const HONEST_TIMEOUT_MS = 10_000;
+const HONEST_TIMEOUT_MS = 20_000;
 /** As a busy shop, which leaves the machine to the attackers. */
 const ROUND_PAUSE_MS = 50;
 /** Thousands of connections at once, and what the collector leaves lying meanwhile. */
@@ -133,7 +133,7 @@ it.skipIf(process.platform !== 'linux')(
     const after = await rss();
     report(outcomes, tookMs, `gateway ${before[0]} to ${after[0]} MB, box ${before[1]} to ${after[1]} MB`);
 
-    expect(tookMs.length).toBeGreaterThan(100);
+    expect(tookMs.length).toBeGreaterThan(40);
     const of = (attack: string) => outcomes.filter((it) => it.attack === attack);
     for (const attack of ['slow headers', 'slow bodies', 'silence', 'slow readers']) {
       for (const { ended } of of(attack))
