@@ -37,6 +37,7 @@ const REFUSALS = {
   sendQr: [
     ...['E46', 'E02', 'E39', 'E36', 'E77', 'E24', 'E51', 'E35', 'QR_INVALID', 'QR_MISMATCH', 'QR_STATIC'],
     ...[
+      'BOX_CONFIRMS_NOTHING',
       'BOX_OFFLINE',
       'BOX_TIMEOUT',
       'QR_TOO_DENSE',

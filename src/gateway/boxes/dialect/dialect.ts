@@ -100,7 +100,7 @@ export class Dialect {
   /** Tells hosts of a payment, once: a failure is only logged, because a host acts on each message. */
   tellHosts(payment: NewPayment): void {
     void this.#hosts?.tellPaid(payment).catch((error: unknown) => {
-      this.#deps.log.warn('host-untold', { transactionId: payment.id, reason: reasonOf(error) });
+      this.#deps.log.warn('host-notice-failed', { transactionId: payment.id, reason: reasonOf(error) });
     });
   }
 
