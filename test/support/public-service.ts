@@ -28,7 +28,6 @@ interface Habits {
 export async function publicService({ spellings = ['sent', 'bare'], afterwards = [], code, port = 0 }: Habits = {}) {
   const faults: string[] = [];
   const enrolments: string[] = [];
-  let acknowledged = 0;
   const connects: { clientId: string; clean: boolean; keepalive: number }[] = [];
   const known = new Map([[MAC.replaceAll(':', ''), code ?? 'VVB000001']]);
   const boxId = (it: string) =>
@@ -46,9 +45,6 @@ export async function publicService({ spellings = ['sent', 'bare'], afterwards =
     connects.push({ clientId, clean: clean === true, keepalive: keepalive ?? 0 });
     done(null, true);
   };
-  broker.on('ack', () => {
-    acknowledged += 1;
-  });
   const publish = (to: string, payload: string, retain = false) =>
     new Promise<void>((resolve, reject) => {
       const packet = { cmd: 'publish' as const, topic: to, payload, qos: 1 as const, retain, dup: false };
@@ -94,8 +90,6 @@ export async function publicService({ spellings = ['sent', 'bare'], afterwards =
   return {
     faults,
     enrolments,
-    /** How many messages boxes have acknowledged. */
-    acknowledged: () => acknowledged,
     connects,
     known,
     port: at,

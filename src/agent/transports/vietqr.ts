@@ -1,4 +1,4 @@
-import type { IPublishPacket, MqttClient } from 'mqtt';
+import type { DoneCallback, IPublishPacket, MqttClient } from 'mqtt';
 import { withAbortAfter, withDeadline } from '../../lib/clock.ts';
 import { MissingPeerError, PayboxError, reasonOf } from '../../lib/errors.ts';
 import { systemRandom } from '../../lib/random.ts';
@@ -111,7 +111,12 @@ function noTopics({ url }: VietqrOptions, topics: string[], cause?: unknown): Pa
 }
 
 /** A message of the box's own session, or a notice and how to acknowledge it. */
-type Waiting = { message: InboundMessage } | { notice: BoxNotice; done: () => void };
+type Waiting = { message: InboundMessage } | Unread;
+
+interface Unread {
+  notice: BoxNotice;
+  done: () => void;
+}
 
 class VietqrConnection implements Connection {
   readonly incoming: AsyncIterable<InboundMessage>;
@@ -124,7 +129,7 @@ class VietqrConnection implements Connection {
   readonly #broker: string;
   readonly #enrolled = Promise.withResolvers<void>();
   /** Notices that came before the hello: the link takes none before the welcome. */
-  #early: BoxNotice[] | undefined = [];
+  #early: Unread[] | undefined = [];
   /** The topic of the box that is subscribed. */
   #boxTopic = '';
   #onBroker = false;
@@ -138,7 +143,7 @@ class VietqrConnection implements Connection {
     const qrLifetimeMs = options.qrLifetimeSeconds * 1000;
     this.#session = new VietqrSession({ ...io, memory, newId: () => systemRandom.uuid(), qrLifetimeMs });
     this.incoming = this.#messages();
-    client.handleMessage = (packet, done) => this.#receive(packet, () => done());
+    client.handleMessage = (packet, done) => this.#receive(packet, done);
     client.on('error', (error) => this.#queue.fail(this.#failureOf(error)));
     client.on('close', () => this.#queue.fail(lost(`${this.#broker} ended the connection`)));
   }
@@ -159,7 +164,7 @@ class VietqrConnection implements Connection {
     const answer = this.#session.answer(message);
     if (answer !== undefined) this.#queue.offer({ message: answer });
     if (message.type !== 'hello') return;
-    for (const notice of this.#early ?? []) this.#queue.offer({ notice, done: () => undefined });
+    for (const unread of this.#early ?? []) this.#queue.offer(unread);
     this.#early = undefined;
   }
 
@@ -201,8 +206,8 @@ class VietqrConnection implements Connection {
     if (cause !== undefined && !this.#queue.ended) throw noTopics(this.#options, topics, cause);
   }
 
-  /** The client reads nothing more until `done`, which also acknowledges. */
-  #receive({ topic, payload, retain }: IPublishPacket, done: () => void): void {
+  /** The client reads nothing more until `done`, which also acknowledges, but not with an error. */
+  #receive({ topic, payload, retain }: IPublishPacket, done: DoneCallback): void {
     if (topic !== this.#boxTopic) {
       this.#take(payload).catch((error: unknown) => this.#queue.fail(lost(reasonOf(error), error)));
       done();
@@ -211,12 +216,23 @@ class VietqrConnection implements Connection {
     // Of a retained message nobody knows how old it is.
     const decoded =
       retain === true ? ({ ok: false, reason: 'retained by the broker' } as const) : decodeNotice(payload);
-    if (decoded.ok && this.#early === undefined && this.#queue.offer({ notice: decoded.value, done })) return;
-    if (!decoded.ok) this.#refuse(decoded.reason);
-    // Whoever waits for the hello must not block the answers that it waits for.
-    else if (this.#early !== undefined && this.#early.length < INCOMING_MAX) this.#early.push(decoded.value);
-    else this.#io.log.error('messages-dropped', { reason: `${INCOMING_MAX} messages wait for the box` });
-    done();
+    if (!decoded.ok) {
+      this.#refuse(decoded.reason);
+      done();
+      return;
+    }
+    const unread = { notice: decoded.value, done: () => done() };
+    if (this.#early === undefined) {
+      this.#queue.offer(unread);
+    } else if (this.#memory.enrolled !== undefined) {
+      this.#early.push(unread);
+    } else if (this.#early.length < INCOMING_MAX) {
+      // The answer to the enrolment comes behind it. It is never acknowledged: the box may be gone before it is on the disk.
+      this.#early.push({ notice: decoded.value, done: () => undefined });
+      done(new Error('not acknowledged'));
+    } else {
+      this.#queue.fail(lost(`${INCOMING_MAX} messages wait for the box`));
+    }
   }
 
   #refuse(reason: string): void {
