@@ -1,6 +1,15 @@
 import type { Command } from 'commander';
 import { conformanceCommand } from './bench-conformance.ts';
-import { pattern, portOrAny, several, shard, whole, withBoxToken, withGatewayAccess } from './shared/arguments.ts';
+import {
+  pattern,
+  portOrAny,
+  several,
+  shard,
+  whole,
+  withBoxToken,
+  withGateway,
+  withGatewayAccess,
+} from './shared/arguments.ts';
 
 /** Registers `paybox bench …`. */
 export function addBench(root: Command): void {
@@ -12,7 +21,6 @@ export function addBench(root: Command): void {
       '--target <kind>',
       'emulated (default), process, or at: a running gateway and boxes (default with --gateway)',
     )
-    .option('--gateway <url>', 'origin of a running gateway, as http://127.0.0.1:8800')
     .option('--box <url>', 'origin of the pages of a running box; may be repeated', several, [])
     .option('--boxes <n>', 'make at least this many boxes, for a fleet', whole(1_000))
     .option('--transport <name>', 'how boxes that the bench starts connect to their gateway: mqtt (default) or http')
@@ -29,7 +37,7 @@ export function addBench(root: Command): void {
     .option('--seed <n>', 'repeats the same random choices (default: random, and printed)', whole(999_999_999))
     .option('--set <name=value>', 'a variable, instead of its value in the scenario; may be repeated', several, [])
     .option('--update-goldens', 'write golden pictures instead of comparing with them');
-  addChoice(run);
+  addChoice(withGateway(run, { isNeeded: false }));
   withBoxToken(withGatewayAccess(run))
     .addHelpText('after', BENCH_EXAMPLES)
     .action(async (files, options) => (await import('./actions/bench.ts')).run(files, options));

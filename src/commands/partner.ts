@@ -1,5 +1,7 @@
 import type { Command } from 'commander';
-import { dong } from './shared/arguments.ts';
+import { dong, withGateway } from './shared/arguments.ts';
+
+const CONTENT = 'payment content, at most 19 letters, digits and spaces';
 
 /** `paybox push` and `paybox pay`: a partner's side of the service. */
 export function addPartner(root: Command): void {
@@ -8,10 +10,7 @@ export function addPartner(root: Command): void {
       .command('push')
       .description('what a partner does: token, generate, send-qr; prints each answer')
       .requiredOption('--amount <dong>', 'amount in whole đồng', dong)
-      .requiredOption(
-        '--content <text>',
-        'payment content, at most 25 letters, digits and spaces; `paybox pay` takes at most 19',
-      )
+      .requiredOption('--content <text>', CONTENT)
       .option('--order <id>', 'order id (default: a new one)')
       .option('--box <code>', 'terminalCode of the box', 'VVB000001')
       .option('--holder <name>', 'account holder', 'NGUYEN VAN A'),
@@ -21,14 +20,13 @@ export function addPartner(root: Command): void {
       .command('pay')
       .description("the sandbox's test callback: a simulated payment of an order")
       .requiredOption('--amount <dong>', 'amount in whole đồng', dong)
-      .requiredOption('--content <text>', 'payment content of the order, at most 19 letters, digits and spaces')
+      .requiredOption('--content <text>', CONTENT)
       .option('--debit', 'a debit (transType D) instead of a credit'),
   ).action(async (options) => (await import('./actions/partner.ts')).pay(options));
 }
 
 function withPartnerAccess(command: Command): Command {
-  return command
-    .option('--service <url>', 'the service, with its path prefix', 'http://127.0.0.1:8800/vqr')
+  return withGateway(command)
     .option('--username <name>', "the partner's user name", 'demo')
     .option('--password-file <file>', 'a file with its password, - for standard input (or PAYBOX_PASSWORD)')
     .option('--account <number>', 'bank account', '0123456789')

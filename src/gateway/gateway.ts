@@ -37,6 +37,9 @@ import { createReceivePayment } from './service/receive-payment.ts';
 import { Service } from './service/service.ts';
 import { TrafficLog } from './traffic-log.ts';
 
+/** Time in which a refusal reaches a box, before its connections are closed. */
+const REFUSAL_MS = 1_000;
+
 export interface GatewayDeps extends Pick<Context, 'clock' | 'random' | 'log'> {
   /** Called once when the gateway waits because another one uses the database. */
   onStandby?: OnStandby;
@@ -146,9 +149,11 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   };
   targets.resendCallback = (id) => dispatcher.resend(id);
 
-  const expel = (terminalCode: string, reason: string) => {
-    hub.expel(terminalCode, reason);
-    mqtt?.drop(terminalCode);
+  const expel = async (terminalCode: string, reason: string) => {
+    const drop = mqtt?.dropper(terminalCode);
+    // The refusal has to reach the box first: then the box takes its QR away at once (clause MSG-8).
+    if (await hub.expel(terminalCode, reason)) await clock.sleep(REFUSAL_MS);
+    drop?.();
   };
   const isOnline = (terminalCode: string) => hub.session(terminalCode) !== undefined;
   const enrolments = await Enrolments.open({ ...shared, secrets, isOnline, expel });

@@ -5,7 +5,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { screenProbe } from '../../src/bench/probes.ts';
 import { externalTarget } from '../../src/bench/targets/external.ts';
 import { freePort, temporaryFolder } from '../support/net.ts';
-import { paybox, readyFile } from '../support/processes.ts';
+import { paybox, payboxToEnd, readyFile } from '../support/processes.ts';
 import { PASSED, verdictOn } from './library.ts';
 import { runSteps } from './setup.ts';
 
@@ -36,6 +36,9 @@ it('what runs already is put right again after a scenario that left faults, also
   expect(await runSteps(steps, { kind })).toMatchObject({ outcome: 'failed', where: 'test.yaml:5' });
   expect([await standingAt(gateway), await standingAt(pages)]).toEqual([['sync-late'], []]);
 
+  // Somebody has left an unpaid QR.
+  const pushed = await payboxToEnd('push', '--gateway', gateway, '--amount', '50000', '--content', 'LEFT');
+  expect(pushed).toMatchObject({ code: 0 });
   expect(await verdictOn('disk-full.yaml', { kind })).toEqual(PASSED);
   expect(await verdictOn('magic-contents.yaml', { kind })).toEqual(PASSED);
   expect(await verdictOn('serial-noise.yaml', { kind })).toMatchObject({
@@ -44,8 +47,9 @@ it('what runs already is put right again after a scenario that left faults, also
   });
 });
 
-it('a box that makes no faults, and a gateway that knows none, are skipped by name', async () => {
-  const status = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', state: 'idle', online: true };
+/** A box in this state, without keys, and its gateway. */
+async function servedAs(state: string): Promise<string> {
+  const status = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', state, online: true };
   const account = { bankAccount: '1', bankCode: 'MB', userBankName: 'A' };
   const about = { baseUrl: 'http://127.0.0.1/vqr', partner: { username: 'a', password: 'b' }, account };
   const server = createServer(({ url }, response) => {
@@ -54,7 +58,17 @@ it('a box that makes no faults, and a gateway that knows none, are skipped by na
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => void server.close());
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+it('a QR that the bench cannot take away is named with what to do', async () => {
+  const origin = await servedAs('showing');
+  const ended = await runSteps('  - expect: { state: idle }\n', { kind: kindAt(origin, origin) });
+  expect(ended).toMatchObject({ outcome: 'missing', reason: expect.stringMatching(/VVB000001 is showing, .*cancel/) });
+});
+
+it('a box that makes no faults, and a gateway that knows none, are skipped by name', async () => {
+  const origin = await servedAs('idle');
   const kind = kindAt(origin, origin);
   expect([await verdictOn('disk-full.yaml', { kind }), await verdictOn('pushed-twice.yaml', { kind })]).toMatchObject([
     {

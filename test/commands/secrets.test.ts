@@ -36,7 +36,7 @@ it.each([
 ])('paybox %s ends with 2 where the file of its secret is not there', async (command, args) => {
   const order = command === 'push' || command === 'pay' ? ['--amount', '1', '--content', 'X'] : [];
   const url = `http://127.0.0.1:${await freePort()}`;
-  const option = { up: '--callback-url', enrol: '--gateway' }[command] ?? '--service';
+  const option = command === 'up' ? '--callback-url' : '--gateway';
   const at = [option, url];
   const { code, output } = await payboxToEnd(command, ...order, ...at, ...args);
   expect([code, output]).toEqual([2, expect.stringContaining('/nonexistent/secret cannot be read')]);

@@ -98,7 +98,7 @@ describe('the command line', () => {
   it('ends with 3 and says what to do when no gateway answers', async () => {
     const url = `http://127.0.0.1:${await freePort()}/vqr`;
     for (const args of [['push'], ['pay']]) {
-      const { code, output } = await payboxToEnd(...args, '--amount', '50000', '--content', 'DH1', '--service', url);
+      const { code, output } = await payboxToEnd(...args, '--amount', '50000', '--content', 'DH1', '--gateway', url);
       expect(code).toBe(3);
       expect(output).toContain(url);
       expect(output).toContain('npx paybox up');

@@ -81,7 +81,7 @@ function readQr(png: Uint8Array): string | undefined {
 const enrol = (origin: string, ...args: string[]) => payboxToEnd('enrol', '--gateway', origin, ...args);
 
 async function pushAndPay(baseUrl: string, content: string) {
-  const order = ['--amount', '50000', '--content', content, '--service', baseUrl];
+  const order = ['--amount', '50000', '--content', content, '--gateway', baseUrl];
   expect(await payboxToEnd('push', ...order)).toMatchObject({ code: 0 });
   expect(await payboxToEnd('pay', ...order)).toMatchObject({ code: 0 });
 }
@@ -124,6 +124,9 @@ describe.each(['mqtt', 'http'])('a box without a secret over %s', (transport) =>
     await pushAndPay(gateway.baseUrl, 'DH002');
     expect(await readFile(file, 'utf8')).toBe(`${secret}\n`);
 
+    const unpaid = ['--gateway', gateway.origin, '--amount', '50000', '--content', 'DH003'];
+    expect(await payboxToEnd('push', ...unpaid)).toMatchObject({ code: 0 });
+    await again.becomes('showing');
     expect(await enrol(gateway.origin, '--forget', BOX.terminalCode)).toMatchObject({ code: 0 });
     const next = await again.scan();
     expect(next.code).not.toBe(code);

@@ -113,11 +113,11 @@ describe('paybox up', () => {
 
   it('explains a refusal to who pushes from the command line', async () => {
     const { at } = await up();
-    const refused = await payboxToEnd('push', '--service', at.baseUrl, '--amount', '50000', '--content', 'Cà phê');
+    const refused = await payboxToEnd('push', '--gateway', at.baseUrl, '--amount', '50000', '--content', 'Cà phê');
     expect(refused).toEqual({ code: 1, output: expect.stringMatching(/E34, content has an accent/) });
     const offline = await payboxToEnd(
       'push',
-      '--service',
+      '--gateway',
       at.baseUrl,
       '--amount',
       '1',

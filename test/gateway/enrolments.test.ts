@@ -119,6 +119,17 @@ describe('a box that asks to enrol', () => {
     void session;
   });
 
+  it.each(['mqtt', 'http'] as const)('ENR-6 MSG-8 is told over %s that it is forgotten', async (transport) => {
+    const gateway = await gatewayOf();
+    const asking = new AskingBox(gateway.origin, BOX);
+    await asking.ask();
+    await acceptCode(gateway, asking.code);
+    const secret = (await asking.agree()) ?? '';
+    const box = await connectFakeBox({ gateway, identity: { ...BOX, secret }, transport });
+    expect(await operate(gateway, `/boxes/${BOX.terminalCode}/forget`)).toEqual([200, '']);
+    expect(await box.next('refused')).toMatchObject({ code: 'NOT_REGISTERED' });
+  });
+
   it('ENR-6 anew has every connection of its old secret ended, one that never said hello too', async () => {
     const gateway = await gatewayOf();
     const first = new AskingBox(gateway.origin, BOX);

@@ -82,7 +82,7 @@ it.skipIf(process.platform !== 'linux')(
     for (const { boxUrl } of [box1, box2]) await eventually('online', () => isOnline(boxUrl), START_MS);
 
     const password = await kept(join(folder, 'password'), `${PASSWORD}\n`);
-    const asPartner = ['--service', baseUrl, '--password-file', password, '--amount', '50000', '--json'];
+    const asPartner = ['--gateway', baseUrl, '--password-file', password, '--amount', '50000', '--json'];
     for (const box of ['VVB000001', 'VVB000002'])
       await command(0, 'push', ...asPartner, '--content', box, '--box', box);
     await command(0, 'pay', ...asPartner, '--content', 'VVB000001');
@@ -95,7 +95,7 @@ it.skipIf(process.platform !== 'linux')(
       '--content',
       'A',
     ];
-    expect((await payboxToEnd('push', '--service', baseUrl, ...other)).output).not.toContain(PASSWORD);
+    expect((await payboxToEnd('push', '--gateway', baseUrl, ...other)).output).not.toContain(PASSWORD);
 
     for (const file of [gatewayFile, box1.file, box2.file]) {
       await command(0, 'config', 'check', file);

@@ -7,6 +7,7 @@ import { jsonOf, request } from '../clients/http.ts';
 import { isPanelName } from '../panels/emulator.ts';
 import type { Capability, Probe, TargetKind } from '../target.ts';
 import { realTime } from '../test-time.ts';
+import { clearScreen } from './clear-screen.ts';
 
 export interface GatewayOptions {
   /** Origin of the running gateway. */
@@ -44,7 +45,7 @@ export function externalTarget(options: ExternalOptions): TargetKind {
       time: realTime,
       probe: options.probe,
       gateway: await connectToGateway(options),
-      boxes: await boxesOf(options),
+      boxes: await clearBoxesOf(options),
       powerBox: async () => cannot(),
       powerGateway: async () => cannot(),
       close: async () => undefined,
@@ -69,6 +70,13 @@ async function capabilitiesAt(options: ExternalOptions): Promise<Set<Capability>
 
 function boxesOf({ boxes, boxToken }: ExternalOptions): Promise<BoxClient[]> {
   return Promise.all(boxes.map((url) => BoxClient.find(url, boxToken)));
+}
+
+/** The boxes, without what an earlier order has left on their screens. */
+async function clearBoxesOf(options: ExternalOptions): Promise<BoxClient[]> {
+  const boxes = await boxesOf(options);
+  await Promise.all(boxes.map(clearScreen));
+  return boxes;
 }
 
 function isOnSerialLine(status: BoxStatus): boolean {

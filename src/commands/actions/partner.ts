@@ -1,11 +1,15 @@
 import { PartnerClient } from '../../bench/clients/partner.ts';
+import { isTestable } from '../../gateway/service/content.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import { systemRandom } from '../../lib/random.ts';
 import { explained } from '../../protocol/codes.ts';
 import { secretFrom } from '../shared/secrets.ts';
 
+/** The path prefix of the service, unless the address has one. */
+const BASE_PATH = '/vqr';
+
 interface PartnerOptions {
-  service: string;
+  gateway: string;
   username: string;
   passwordFile?: string;
   account: string;
@@ -24,6 +28,9 @@ export async function push(
   const orderId = options.order ?? `DH-${systemRandom.uuid().slice(0, 8)}`;
   const account = { bankAccount: options.account, bankCode: options.bank };
   const { amount, content } = options;
+  if (!isTestable(content)) {
+    process.stderr.write('`paybox pay` will not take this content: it takes 1 to 19 letters, digits and spaces\n');
+  }
   const generated = await partner.generate(token, {
     ...account,
     amount,
@@ -65,13 +72,15 @@ export async function pay(
 }
 
 function partnerOf(options: PartnerOptions): PartnerClient {
-  const { service, passwordFile } = options;
-  if (!URL.canParse(service) || !/^https?:$/.test(new URL(service).protocol)) {
-    throw new ConfigError(`--service ${service}: expected an address as http://127.0.0.1:8800/vqr`);
+  const { gateway, passwordFile } = options;
+  const parsed = URL.parse(gateway);
+  if (parsed === null || !/^https?:$/.test(parsed.protocol)) {
+    throw new ConfigError(`--gateway ${gateway}: expected an address as http://127.0.0.1:8800`);
   }
+  const path = parsed.pathname === '/' ? BASE_PATH : parsed.pathname.replace(/\/+$/, '');
   const fromFile = passwordFile === undefined ? undefined : secretFrom('--password-file', passwordFile);
   const password = fromFile ?? process.env.PAYBOX_PASSWORD ?? 'demo-secret';
-  return new PartnerClient({ baseUrl: service.replace(/\/+$/, ''), username: options.username, password });
+  return new PartnerClient({ baseUrl: `${parsed.origin}${path}`, username: options.username, password });
 }
 
 /** Prints each answer for people, or as JSON lines. */

@@ -50,12 +50,18 @@ export function several(value: string, before: string[]): string[] {
   return [...before, value];
 }
 
+const GATEWAY = 'http://127.0.0.1:8800';
+
+/** Adds `--gateway`, the address of a gateway by one name in every command; with `isNeeded` it has a default. */
+export function withGateway(command: Command, { isNeeded = true } = {}): Command {
+  const about = `the gateway, as ${GATEWAY}, or its service, as ${GATEWAY}/vqr`;
+  return isNeeded ? command.option('--gateway <url>', about, GATEWAY) : command.option('--gateway <url>', about);
+}
+
 /** Adds the options of a command that needs admin rights at a gateway. */
 export function withGatewayOrigin(command: Command): Command {
   return withAdminToken(
-    command
-      .option('--gateway <url>', 'origin of the gateway', 'http://127.0.0.1:8800')
-      .option('--ca <file>', "the CA of the gateway's certificate, PEM, if it is no well-known one"),
+    withGateway(command).option('--ca <file>', "the CA of the gateway's certificate, PEM, if it is no well-known one"),
   );
 }
 

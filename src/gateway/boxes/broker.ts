@@ -30,8 +30,8 @@ export interface EmbeddedBroker {
   login: BrokerLogin;
   /** A connection to the broker inside this process. */
   connect(): Duplex;
-  /** Ends the connections of a box whose login is no longer valid. */
-  drop(terminalCode: string): void;
+  /** Returns a function that ends the connections which a box has now: its login is no longer valid. */
+  dropper(terminalCode: string): () => void;
   close(): Promise<void>;
 }
 
@@ -97,8 +97,11 @@ export async function startBroker(at: BrokerListener, deps: BrokerDeps): Promise
       aedes.handle(brokers);
       return ours;
     },
-    drop: (terminalCode) => {
-      for (const client of clients.get(terminalCode) ?? []) client.close();
+    dropper: (terminalCode) => {
+      const going = [...(clients.get(terminalCode) ?? [])];
+      return () => {
+        for (const client of going) client.close();
+      };
     },
     close: async () => {
       // Connections that end because the broker closes are no failures.

@@ -75,16 +75,19 @@ export class Hub {
     });
   }
 
-  /** Ends the session of a box whose secret is no longer valid. */
-  expel(terminalCode: string, reason: string): void {
-    void this.#queues.run(terminalCode, 'expel', async () => {
+  /** Ends the session of a box whose secret is no longer valid. Settles with whether the box had one and was told. */
+  async expel(terminalCode: string, reason: string): Promise<boolean> {
+    let isTold = false;
+    await this.#queues.run(terminalCode, 'expel', async () => {
       const session = this.#sessions.get(terminalCode);
       if (session === undefined) return;
+      isTold = true;
       session.send({ type: 'refused', code: 'NOT_REGISTERED', reason });
       this.#deps.log.warn('box-expelled', { box: terminalCode, code: 'NOT_REGISTERED', reason });
       this.#endSession(terminalCode, session, reason, reason);
       session.connection.end();
     });
+    return isTold;
   }
 
   #endSession(terminalCode: string, session: Session, why: string, reason: string): void {

@@ -15,8 +15,8 @@ export interface Mqtt {
   /** Address of the broker for the gateway, with its login. */
   address: BrokerAddress;
   isConnected: () => boolean;
-  /** Ends the connections of a box whose login is no longer valid. Does nothing at an external broker. */
-  drop: (terminalCode: string) => void;
+  /** Returns a function that ends the connections which a box has now: its login is no longer valid. Does nothing at an external broker. */
+  dropper: (terminalCode: string) => () => void;
   close: () => Promise<void>;
 }
 
@@ -43,7 +43,7 @@ export async function startMqtt(
   if (embedded === undefined) {
     const address = { where: url, username, password, tls: tls && readPemFiles(tls, 'mqtt.tls') };
     const { isConnected, close } = await open(address, deps);
-    return { url, address, isConnected, drop: () => undefined, close };
+    return { url, address, isConnected, dropper: () => () => undefined, close };
   }
   // Loaded here: a gateway at an external broker starts sooner without it.
   const { startBroker } = await import('./broker.ts');
@@ -71,7 +71,7 @@ export async function startMqtt(
     await close();
     throw error;
   }
-  return { url: broker.url, address, isConnected: channel.isConnected, drop: broker.drop, close };
+  return { url: broker.url, address, isConnected: channel.isConnected, dropper: broker.dropper, close };
 }
 
 function open(address: BrokerAddress, deps: BrokerConnectionDeps): Promise<MqttChannel<BrokerConnection>> {

@@ -52,7 +52,7 @@ export async function startKillable(
     url: first.url,
     login: first.login,
     connect: () => current?.connect() ?? deadEnd(),
-    drop: (terminalCode) => current?.drop(terminalCode),
+    dropper: (terminalCode) => current?.dropper(terminalCode) ?? (() => undefined),
     close: async () => {
       closing.abort();
       await changing;
