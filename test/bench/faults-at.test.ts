@@ -39,6 +39,8 @@ it('what runs already is put right again after a scenario that left faults, also
   // Somebody has left an unpaid QR.
   const pushed = await payboxToEnd('push', '--gateway', gateway, '--amount', '50000', '--content', 'LEFT');
   expect(pushed).toMatchObject({ code: 0 });
+  const clear = await runSteps('  - expect: { state: idle, within: 100ms }\n', { kind });
+  expect(clear).toMatchObject({ outcome: 'passed' });
   expect(await verdictOn('disk-full.yaml', { kind })).toEqual(PASSED);
   expect(await verdictOn('magic-contents.yaml', { kind })).toEqual(PASSED);
   expect(await verdictOn('serial-noise.yaml', { kind })).toMatchObject({
