@@ -2,6 +2,8 @@ const text = (value: string) => Buffer.from(value);
 
 /** Inputs that broke a property once, by the name of their target; they are always fed first. */
 export const REGRESSIONS: Readonly<Record<string, readonly Buffer[]>> = {
+  // Names of fields that every object has.
+  generate: [text('{"__proto__":" "}'), text('{"constructor":1}')],
   nextion: [Buffer.from('0b0103ffffff0003ffffff', 'hex')],
   'hostile gateway': [
     text(

@@ -39,7 +39,7 @@ export class CallNotes {
 export function readLeniently(schema: z.ZodObject, json: unknown, notes: CallNotes): unknown {
   if (!isObject(json)) return json;
   const fields = Object.entries(json).flatMap(([field, value]) => {
-    const rule = schema.shape[field] as z.ZodType | undefined;
+    const rule = Object.hasOwn(schema.shape, field) ? (schema.shape[field] as z.ZodType) : undefined;
     if (rule === undefined || rule.safeParse(value).success) return [[field, value]];
     if (value === null && rule.safeParse(undefined).success && notes.takes(`${field}: null where it is left out`)) {
       return [];
