@@ -1,0 +1,155 @@
+import { expect, it } from 'vitest';
+import { BoxQueues } from '../../../src/gateway/boxes/box-queues.ts';
+import type { BoxConnection } from '../../../src/gateway/boxes/connection.ts';
+import { DialectBox, type DialectBoxDeps, type Outcome } from '../../../src/gateway/boxes/dialect/dialect-box.ts';
+import { greeting, paidNotice, payloadFor } from '../../../src/gateway/boxes/dialect/notices.ts';
+import { systemRandom } from '../../../src/lib/random.ts';
+import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
+import { boxIdOf, boxIdTopic } from '../../../src/protocol/dialect.ts';
+import { LIMITS } from '../../../src/protocol/fields.ts';
+import type { DownBody, DownOf, UpMessage } from '../../../src/protocol/messages.ts';
+import { keptLog } from '../../support/kept-log.ts';
+import { eventually } from '../../support/net.ts';
+import { ACCOUNT, qrFor } from '../harness.ts';
+import { VIETQR_BOX } from './support.ts';
+
+const STARTED_MS = 1_767_225_600_000;
+const [FIRST, SECOND] = ['6f1c0000-0000-4000-8000-000000000001', '6f1c0000-0000-4000-8000-000000000002'];
+
+const payment = (change: Partial<Extract<DownBody, { type: 'payment' }>> = {}): DownBody => ({
+  type: 'payment',
+  transactionId: '46f00000-0000-4000-8000-000000000001',
+  pushId: null,
+  orderId: '',
+  amount: 50_000,
+  content: 'DH001',
+  ...{ bankAccount: ACCOUNT.bankAccount, bankCode: ACCOUNT.bankCode, paidAtMs: STARTED_MS + 1, repeated: false },
+  ...change,
+});
+
+const show = (pushId: string): DownBody => ({
+  ...{ type: 'show', pushId, orderId: 'DH001', amount: 50_000, content: 'DH001', ...ACCOUNT, qrCode: qrFor() },
+  ...{ expiresAtMs: STARTED_MS + 300_000, expiresInMs: 300_000, sessionMs: 0 },
+});
+const withdraw = (pushId: string): DownBody => ({ type: 'withdraw', pushId, why: 'cancelled' });
+
+/** A box that listens, at a hub and a store of which only the answers are known. */
+async function listening(stored: 'first' | 'repeated' = 'first') {
+  const clock = new VirtualClock();
+  const said: string[] = [];
+  const reported: unknown[][] = [];
+  const reports: UpMessage[] = [];
+  const state: { outcome: Outcome; sessionId: string; connection?: BoxConnection } = {
+    outcome: 'taken',
+    sessionId: '',
+  };
+  const { log } = keptLog(clock);
+  const box = new DialectBox({ ...VIETQR_BOX, dialect: 'vietqr' }, 'vietqr/boxId/sample', {
+    ...{ clock, log, random: systemRandom, queues: new BoxQueues(log), paidMessage: '{amount}', startedMs: STARTED_MS },
+    directory: { accountOf: () => ACCOUNT },
+    changes: { publish: () => undefined },
+    trafficLog: { message: () => undefined },
+    store: {
+      orders: { newestShown: async () => undefined },
+      payments: {
+        report: async (...args: unknown[]) => reported.push(['report', ...args.slice(0, 3)]) && stored,
+        unreport: async (...args: unknown[]) => reported.push(['unreport', ...args]),
+      },
+    },
+    hub: {
+      session: () => ({ sessionId: state.sessionId }),
+      disconnected: () => undefined,
+      receive: async (_code: string, connection: BoxConnection, message: UpMessage) => {
+        reports.push(message);
+        Object.assign(state, { connection, sessionId: message.sessionId });
+        return true;
+      },
+    },
+    withFaults: (connect: unknown) => connect,
+    tellsListeners: () => true,
+    publish: async (_topic: string, payload: string) => {
+      if (state.outcome !== 'nobody') said.push(JSON.parse(payload).notificationType);
+      return state.outcome;
+    },
+  } as unknown as DialectBoxDeps);
+  await box.greet();
+  const { sessionId } = state;
+  const send = (body: DownBody) => {
+    const head = { v: 1, id: systemRandom.uuid(), sentAtMs: STARTED_MS, sessionId } as const;
+    state.connection?.send({ ...head, ...body });
+  };
+  const ended = () => reports.filter((it) => it.type === 'ended').map((it) => it.pushId);
+  return { state, said, reported, reports, send, ended };
+}
+
+it('VQD-6 a notice is stored as sent before it is sent, and reported then', async () => {
+  const { send, said, reported, reports } = await listening();
+  send(payment());
+  await eventually('the report', () => reports.at(-1)?.type === 'paid');
+  expect(said).toEqual(['N16', 'N05']);
+  expect(reported).toEqual([['report', expect.any(String), VIETQR_BOX.terminalCode, true]]);
+});
+
+it.each([
+  ['that is stored as sent', 'repeated', payment({ repeated: true }), true],
+  ['that an earlier run may have sent', 'first', payment({ repeated: true, paidAtMs: STARTED_MS - 1 }), false],
+] as const)(
+  'VQD-6 a notice %s is not sent again, and the hub is told that no more comes',
+  async (_what, stored, body, isSent) => {
+    const { send, said, reported, reports } = await listening(stored);
+    send(body);
+    await eventually('the report', () => reports.at(-1)?.type === 'paid');
+    expect(said).toEqual(['N16']);
+    expect(reported).toEqual([['report', expect.any(String), VIETQR_BOX.terminalCode, isSent]]);
+  },
+);
+
+it('VQD-6 a notice of this run that was never sent is sent with the next session', async () => {
+  const { send, said, reports } = await listening();
+  send(payment({ repeated: true }));
+  await eventually('the report', () => reports.at(-1)?.type === 'paid');
+  expect(said).toEqual(['N16', 'N05']);
+});
+
+it.each([
+  ['nobody', ['report', 'unreport']],
+  ['unknown', ['report']],
+] as const)('VQD-6 a notice that %s took is only sent again if that is sure', async (outcome, changes) => {
+  const { send, state, reported, reports } = await listening();
+  state.outcome = outcome;
+  send(payment());
+  await eventually('the change', () => reported.length === changes.length);
+  expect(reported.map(([what]) => what)).toEqual(changes);
+  expect(reports.map((it) => it.type)).toEqual(['hello']);
+});
+
+it('VQD-5 the end of a QR is sent only while that QR, or none that is known, is on the screen', async () => {
+  const { send, said, ended } = await listening();
+  send(withdraw(FIRST));
+  await eventually('ended', () => ended().length === 1);
+  send(show(SECOND));
+  send(withdraw(FIRST));
+  await eventually('ended again', () => ended().length === 2);
+  expect(said).toEqual(['N16', 'N12', 'N17']);
+  send(withdraw(SECOND));
+  await eventually('the other ended', () => ended().length === 3);
+  expect(said.at(-1)).toBe('N12');
+});
+
+it('VQD-5 AGT-4 a push that was withdrawn before it came is not shown', async () => {
+  const { send, said, ended } = await listening();
+  send(withdraw(FIRST));
+  send(show(FIRST));
+  await eventually('both ends', () => ended().length === 2);
+  expect(said).toEqual(['N16', 'N12']);
+});
+
+it('VQD-4 the longest greeting and the longest notice of a payment fit the buffer of firmware', () => {
+  const topic = boxIdTopic(boxIdOf('VVB000001', 's'.repeat(64)));
+  const account = { bankAccount: 'A'.repeat(19), bankCode: 'MB', userBankName: 'Ễ'.repeat(LIMITS.userBankNameMax) };
+  expect(payloadFor(topic, greeting('VVB000001', account))).toBeDefined();
+  const template = `${'ễ'.repeat(94)}{amount}{content}{time}`;
+  const longest = { ...payment(), amount: LIMITS.amountMax, content: '"'.repeat(LIMITS.pushContentMax) };
+  const { notice } = paidNotice(longest as DownOf<'payment'>, template, []);
+  expect(payloadFor(topic, notice)).toBeDefined();
+});
