@@ -95,7 +95,7 @@ describe('paybox up', () => {
     const failing = { terminalCode: '', serialNumber: '' };
     const wrong: [string, Record<string, unknown>][] = [
       ['E39', { checkSum: '0'.repeat(32) }],
-      ['E46', { amount: 50_000 }],
+      ['E46', { amount: true }],
       ['E46', failing],
       ['E35', { terminalCode: 'VVB999999', serialNumber: '' }],
       ['E35', { serialNumber: 'VVB999999' }],

@@ -6,6 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { sqliteFile } from '../../src/store/engines/sqlite.ts';
 import { CallbackStore } from '../../src/store/repositories/callbacks.ts';
 import { OrderStore } from '../../src/store/repositories/orders.ts';
+import { Search } from '../../src/store/repositories/search.ts';
 import type { Tables } from '../../src/store/schema/tables.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { temporaryFolder } from '../support/net.ts';
@@ -94,6 +95,25 @@ describe('a store in a file', () => {
       expect.stringContaining('callbacks_of_status (status=?)'),
     ]);
     expect(plans.slice(0, 3).join()).not.toContain('TEMP B-TREE');
+  });
+
+  it('CHK-3 CBK-8 finds orders and payments by number, reference and code by an index', async () => {
+    const queries: CompiledQuery[] = [];
+    const db = await openedFile(await temporaryFolder(), (query) => queries.push(query));
+    const search = new Search(db, keptLog().log);
+    const account = { partner: 'demo', bank_account: '1' };
+    await search.byOrderId(account, 'DH001');
+    await search.byReference(account, 'R');
+    const money = { ...account, content: 'x', amount: 1, trans_type: 'C' } as const;
+    await search.contentWithCode(money, 'VQR0123456789');
+    const plans: string[] = [];
+    for (const { sql: text, parameters } of [...queries]) {
+      const { rows } = await db.executeQuery(CompiledQuery.raw(`explain query plan ${text}`, [...parameters]));
+      plans.push(JSON.stringify(rows));
+    }
+    expect(plans.length).toBe(4);
+    for (const plan of plans) expect(plan).not.toContain('SCAN');
+    expect(plans.join()).toMatch(/orders_by_order_id.*payments_by_reference.*orders_of_code/s);
   });
 
   it('keeps whole or not at all what no longer fits, says why, and goes on when there is room again', async () => {
