@@ -23,7 +23,7 @@ export type Capability =
 const ADVICE: Partial<Record<Capability, string>> = {
   'order faults at the gateway': 'it has no /_mock/faults',
   'order faults at boxes': 'set faults: true in the configuration of each box, on a test bench only',
-  'disturb a serial line': 'give the box a serial panel',
+  'disturb a serial line': '--panel nextion gives boxes of the bench an emulated panel; other boxes need a serial one',
 };
 
 const OWN_BOXES = 'boxes that the bench makes can: --target emulated or process';

@@ -268,4 +268,10 @@ describe('variables from the command line', () => {
       'the variable custmers is not used by the scenario; did you mean customers?',
     );
   });
+
+  it('are refused where a step would set them again', () => {
+    const nested = '  - repeat: { times: 2, steps: [{ set: { what: A } }, { title: "${what}", wait: 1s }] }';
+    const one = parseScenario(source([nested]), 'x.yaml');
+    expect(() => withSettings([one], { what: 'B' })).toThrow('a step sets what, so --set what would be lost');
+  });
 });

@@ -36,7 +36,7 @@ describe('paybox bench run', () => {
       'PAYBOX-BENCH BEGIN number=1 name="It passes"',
       'PAYBOX-BENCH RESULT outcome=passed name="It passes"',
       'PAYBOX-BENCH BEGIN number=2 name="It fails"',
-      'PAYBOX-BENCH RESULT outcome=failed name="It fails" reason="VVB000001: state: expected \\"paid\\", is \\"idle\\", 1s long" where=b.yaml:3',
+      'PAYBOX-BENCH RESULT outcome=failed name="It fails" reason="VVB000001: state: expected \\"paid\\", is \\"idle\\", after 1s" where=b.yaml:3',
       `PAYBOX-BENCH REPORT kind=junit path=${path('out/j.xml')}`,
       `PAYBOX-BENCH REPORT kind=tap path=${path('out/t.tap')}`,
       `PAYBOX-BENCH REPORT kind=report path=${path('report/index.html')}`,

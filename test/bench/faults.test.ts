@@ -100,7 +100,7 @@ describe('a fault by its name', () => {
     expect(verdict(await runSteps(over))).toEqual(PASSED);
     for (const times of [0, 1]) {
       const { reason } = await runSteps(lines('fault: box-offline', ...power, asked(times)));
-      expect(reason).toBe('fault: box-offline is over, and how often it happened is not known, 1s long');
+      expect(reason).toBe('fault: box-offline is over, and how often it happened is not known, after 1s');
     }
   });
 
@@ -111,17 +111,25 @@ describe('a fault by its name', () => {
       ['fault: { inject: link-cut, content: A }', /answered 400: .*link-cut happens to a connection/],
       [
         'expect: { fault: { name: push-lost, happened: 1 }, within: 1s }',
-        'fault: no push-lost was injected, or it was ended, 1s long',
+        'fault: no push-lost was injected, or it was ended, after 1s',
       ],
-      ['expect: { announced: 1, within: 1s }', 'VVB000001: announced: expected 1, it has announced 0, 1s long'],
+      ['expect: { announced: 1, within: 1s }', 'VVB000001: announced: expected 1, it has announced 0, after 1s'],
+      [
+        'fault: { partner: { answer: 500 } }',
+        'fault: no callback came after this answer of the partner was ordered: pay an order',
+      ],
+      [
+        'if: ${1 == 2}\n    then: [{ pay: { amount: 1, content: A } }]\n  - expect: { settled: true, within: 1s }',
+        'settled: nothing was paid, so there is nothing to judge; `announced: 0` beside it says that none is meant, after 1s',
+      ],
       [push(', answer: [E39, E46]'), 'push: expected E39 or E46, the answer is SUCCESS'],
       [
         'fault: push-lost\n  - expect: { fault: { name: push-lost, happened: 2 }, within: 1s }',
-        'fault: expected push-lost 2 times, it happened 0 times, 1s long',
+        'fault: expected push-lost 2 times, it happened 0 times, after 1s',
       ],
       [
         'fault: { inject: link-slow, for: 1s }\n  - wait: 5s\n  - expect: { fault: { name: link-slow, happened: 0 }, within: 1s }',
-        'fault: link-slow is over, and how often it happened is not known, 1s long',
+        'fault: link-slow is over, and how often it happened is not known, after 1s',
       ],
     ];
     for (const [step, reason] of cases) {
@@ -199,7 +207,7 @@ describe('an account that is not settled', () => {
       [async (target) => target, /^$/],
       [
         gateway(rows('payments', (row) => [{ ...row, boxes: [{ terminalCode: 'VVB000001', reportedAt: null }] }])),
-        /^settled: payment \S+ is not reported by VVB000001, 1s long$/,
+        /^settled: payment \S+ is not reported by VVB000001, after 1s$/,
       ],
       [gateway(rows('callbacks', () => [])), /^settled: payment \S+ has no callback, /],
       [gateway(rows('callbacks', (row) => [row, row])), /^settled: payment \S+ has 2 callbacks, /],
@@ -255,7 +263,7 @@ describe('an account that is not settled', () => {
         kind,
       },
     );
-    expect(reason).toMatch(/^settled: payment \S+ was accepted by the gateway, which does not list it, 1s long$/);
+    expect(reason).toMatch(/^settled: payment \S+ was accepted by the gateway, which does not list it, after 1s$/);
   });
 
   it('is that of a payment without a step of its own too, where others came before the scenario', async () => {
@@ -270,6 +278,6 @@ describe('an account that is not settled', () => {
     const result = await runSteps(lines(...paid, 'expect: { announced: 1 }', 'expect: { settled: true, within: 1s }'), {
       kind: goesOn,
     });
-    expect(result.reason).toMatch(/^settled: payment \S+ has a callback that is pending, 1s long$/);
+    expect(result.reason).toMatch(/^settled: payment \S+ has a callback that is pending, after 1s$/);
   });
 });

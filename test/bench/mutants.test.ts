@@ -99,7 +99,7 @@ describe('a product that is wrong', () => {
     const change = (path: string, body: Buffer) =>
       path === '/status' ? Buffer.from(String(body).replace('"state":"showing"', '"state":"paid"')) : body;
     expect(await judged(lyingBox(change))).toMatchObject({
-      reason: 'VVB000001: state: expected "showing", is "paid", 5s long',
+      reason: 'VVB000001: state: expected "showing", is "paid", after 5s',
     });
   });
 

@@ -114,7 +114,7 @@ describe('a rig', () => {
   it('answers 409 for what is not as expected, and goes on', async () => {
     const server = await testServer();
     const { path, step } = await opened(server);
-    const error = 'VVB000001: state: expected "paid", is "idle", 1s long';
+    const error = 'VVB000001: state: expected "paid", is "idle", after 1s';
     const fix = `${path}/report.html shows what was seen`;
     expect(await step({ expect: { state: 'paid', within: '1s' } })).toMatchObject({
       status: 409,

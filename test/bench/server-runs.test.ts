@@ -57,7 +57,7 @@ describe('runs', () => {
     const told = events.filter(({ event }) => event !== 'step');
     expect(told.map(({ event }) => event)).toEqual(['begin', 'result', 'begin', 'result', 'end']);
     expect(events.find(({ event }) => event === 'step')?.data).toMatchObject({ number: 1 });
-    const reason = 'VVB000001: state: expected "paid", is "idle", 1s long';
+    const reason = 'VVB000001: state: expected "paid", is "idle", after 1s';
     expect(told[3]?.data).toMatchObject({ outcome: 'failed', name: 'It fails', reason, where: 'fails.yaml:3' });
     expect(told[4]?.data).toEqual({ state: 'failed' });
 

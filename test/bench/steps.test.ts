@@ -28,39 +28,42 @@ describe('steps on an emulated box', () => {
     expect(verdict(result)).toEqual({
       outcome: 'failed',
       where: 'test.yaml:4',
-      reason: 'VVB000001: state: expected "paid", is "idle", 1s long',
+      reason: 'VVB000001: state: expected "paid", is "idle", after 1s',
     });
     expect(result.entries.map(({ kind }) => kind)).toContain('screen');
     expect(result.entries.filter(({ kind }) => kind === 'problem')).toHaveLength(1);
   });
 
   it.each([
-    ['expect: { screen: payment, within: 1s }', 'VVB000001: screen: expected payment, is idle, 1s long'],
-    ['expect: { qr: XYZ, within: 1s }', 'VVB000001: qr: expected "XYZ", none is read on the screen, 1s long'],
+    ['expect: { screen: payment, within: 1s }', 'VVB000001: screen: expected payment, is idle, after 1s'],
+    ['expect: { qr: XYZ, within: 1s }', 'VVB000001: qr: expected "XYZ", none is read on the screen, after 1s'],
     ['expect: { text: 9 ₫, within: 1s }', /^VVB000001: text: expected "9 ₫" on the screen, which says "Sẵn sàng/],
     ['expect: { no text: NGUYEN VAN A, within: 1s }', /^VVB000001: text: expected no "NGUYEN VAN A" on the screen/],
-    ['expect: { online: false, within: 1s }', 'VVB000001: online: expected false, is true, 1s long'],
-    ['expect: { unreachable: true, within: 1s }', 'VVB000001: expected it to be off, it is idle, 1s long'],
+    ['expect: { online: false, within: 1s }', 'VVB000001: online: expected false, is true, after 1s'],
+    ['expect: { unreachable: true, within: 1s }', 'VVB000001: expected it to be off, it is idle, after 1s'],
     [
       'fault: { box: "off" }\n  - expect: { unreachable: true, state: paid, within: 1s }',
-      /^nothing answers at http:\/\/127\.0\.0\.1:\d+ \(ECONNREFUSED\), 1s long$/,
+      /^nothing answers at http:\/\/127\.0\.0\.1:\d+ \(ECONNREFUSED\), after 1s$/,
     ],
     [
       'expect: { status: { order: { amount: 1 } }, within: 1s }',
-      'VVB000001: order: expected an object, is null, 1s long',
+      'VVB000001: order: expected an object, is null, after 1s',
     ],
     [
       'expect: { report: { order: NONE, status: shown }, within: 1s }',
-      'report: the gateway knows no order NONE, 1s long',
+      'report: the gateway knows no order NONE, after 1s',
     ],
-    ['expect: { callback: { payment: NONE }, within: 1s }', 'callback: the gateway has none for payment NONE, 1s long'],
+    [
+      'expect: { callback: { payment: NONE }, within: 1s }',
+      'callback: the gateway has none for payment NONE, after 1s',
+    ],
     [
       'expect: { golden: none.png, within: 1s }',
       /^golden: none\.png cannot be read \(ENOENT.*--update-goldens writes it/,
     ],
     [
       'expect: { golden: package.json, within: 1s }',
-      /^golden: \S+: the file is not a picture: .*--update-goldens writes it, 1s long$/,
+      /^golden: \S+: the file is not a picture: .*--update-goldens writes it, after 1s$/,
     ],
     ['push: { amount: 1, content: X, answer: E39 }', 'push: expected E39, the answer is SUCCESS'],
     ['pay: { amount: 0, content: X }', /^pay: expected SUCCESS, the answer is 002, /],
@@ -182,7 +185,8 @@ describe('steps on an emulated box', () => {
   it.each([
     ['if: "${1}"\n    then: [{ wait: 1s }]', 'expected true or false, is 1'],
     ['repeat: { times: "${0 - 1}", steps: [{ wait: 1s }] }', 'repeat: expected from 1 to 10000 times, is -1'],
-    ['expect: { announced: "${unique}" }', /^expected a whole number from 0 on, is "[0-9A-F]{4}", 5s long$/],
+    ['repeat: { times: "${unique}", steps: [{ wait: 1s }] }', /^repeat: expected .* times, is "[0-9A-F]{4}"$/],
+    ['expect: { announced: "${unique}" }', /^expected a whole number from 0 on, is "[0-9A-F]{4}", after 5s$/],
   ])('%s says why it cannot be run', async (step, reason) => {
     const result = await runSteps(`  - ${step}\n`);
     expect(verdict(result)).toMatchObject({ outcome: 'failed', where: 'test.yaml:3' });
@@ -223,7 +227,7 @@ describe('steps on an emulated box', () => {
       '    expect: { state: paid, within: 1s }',
     ];
     const { failure, reason } = await runSteps(steps.join('\n'), { head: 'boxes: 2\n' });
-    expect(reason).toBe('VVB000001: state: expected "paid", is "showing", 1s long');
+    expect(reason).toBe('VVB000001: state: expected "paid", is "showing", after 1s');
     expect(failure && failureLines(failure)).toEqual([
       '  7 |   - pay: { amount: 2000, content: B }',
       '> 8 |   - title: the first one is paid',
@@ -245,7 +249,7 @@ describe('steps on an emulated box', () => {
     const { failure, reason } = await runSteps(steps.join('\n'));
     const { expected = '', actual = '' } = failure ?? {};
     expect(reason).toMatch(
-      /^VVB000001: qr: expected "…\S+", the screen has "…\S+", of order ONE for VVB000001; they differ from character \d+ on, 1s long$/,
+      /^VVB000001: qr: expected "…\S+", the screen has "…\S+", of order ONE for VVB000001; they differ from character \d+ on, after 1s$/,
     );
     expect([expected.slice(0, 13), expected.slice(13, 17)]).toEqual([actual.slice(0, 13), '2000']);
     expect(actual.slice(13, 17)).toBe('1000');

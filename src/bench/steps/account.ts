@@ -40,9 +40,9 @@ export async function announcementProblem(expected: number, context: StepContext
 
 /**
  * Why a payment is not settled. Every payment since the scenario began must be reported once by each box that was notified, and
- * delivered once to the partner.
+ * delivered once to the partner. Where none is meant (`mayBeNone`), nothing need be paid.
  */
-export async function settlementProblem(context: StepContext): Promise<string | undefined> {
+export async function settlementProblem(context: StepContext, mayBeNone: boolean): Promise<string | undefined> {
   const { target, state } = context;
   const before = await baseline(context);
   const everyPayment = await paymentsSince(before.payment, target);
@@ -50,6 +50,9 @@ export async function settlementProblem(context: StepContext): Promise<string | 
   const lost = state.paid?.find((it) => !known.has(it));
   if (lost !== undefined) return `settled: payment ${lost} was accepted by the gateway, which does not list it`;
   const payments = everyPayment.filter((it) => isOf(it, target));
+  if (payments.length === 0 && !mayBeNone) {
+    return 'settled: nothing was paid, so there is nothing to judge; `announced: 0` beside it says that none is meant';
+  }
   const callbacks = Map.groupBy(await callbacksFor(payments, target), ({ transactionId }) => transactionId);
   const received =
     target.partnerServer && Map.groupBy(target.partnerServer.received, ({ transactionId }) => transactionId);

@@ -35,11 +35,20 @@ export interface PushedOrder {
   readonly terminalCode: string;
 }
 
+/** Answers of the partner that a step has ordered. */
+export interface OrderedAnswers {
+  /** Callbacks that the partner had received before. */
+  readonly after: number;
+  readonly path: readonly (string | number)[];
+  readonly source: Source;
+}
+
 /** Kept from step to step. */
 export interface ScenarioState {
   firstToken?: string;
   /** In the order of injection. */
   injectedFaults?: InjectedFault[];
+  orderedAnswers?: OrderedAnswers[];
   baseline?: Baseline;
   /** terminalCodes of boxes that were turned off. */
   turnedOff?: Set<string>;

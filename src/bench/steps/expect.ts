@@ -15,7 +15,7 @@ import type { Expectation } from '../vocabulary/expect.ts';
 import { mistake } from '../vocabulary/expression.ts';
 import { screenKindOf } from '../vocabulary/screen-kind.ts';
 import { announcementProblem, settlementProblem } from './account.ts';
-import { boxOf, type StepContext, StepFailure } from './context.ts';
+import { boxOf, type PushedOrder, type StepContext, StepFailure } from './context.ts';
 import { faultProblem } from './faults.ts';
 import { goldenProblem } from './golden.ts';
 
@@ -46,7 +46,7 @@ export async function expect(args: Expectation, context: StepContext): Promise<u
         (callback && (await callbackProblem(callback, context))) ??
         (fault && (await faultProblem(fault, context))) ??
         (announced === undefined ? undefined : await announcementProblem(countOf(announced), context)) ??
-        (settled && (await settlementProblem(context))) ??
+        (settled && (await settlementProblem(context, announced !== undefined))) ??
         (await boxProblem(shown, context)) ??
         (golden === undefined ? undefined : await goldenProblem({ golden, tolerance }, context))
       );
@@ -68,7 +68,7 @@ export async function expect(args: Expectation, context: StepContext): Promise<u
   };
   const until = () => waitUntilRight(target.time, withinMs, look, signal);
   const problem = await transcript.timed(`until ${nameOf(args)}`, until, target.time.clock);
-  if (problem !== undefined) await fail((reason) => `${reason}, ${within ?? '5s'} long`);
+  if (problem !== undefined) await fail((reason) => `${reason}, after ${within ?? '5s'}`);
   const forMs = durationOf(stays);
   if (forMs === undefined) return undefined;
   const later = await watchWhileRight(target.time, forMs, look, signal);
@@ -179,11 +179,13 @@ async function qrProblem(expected: string, context: StepContext): Promise<Proble
     return seen.qr === undefined ? undefined : `qr: expected none, the screen has ${shown(seen.qr)}`;
   if (seen.qr === expected) return undefined;
   const whose = context.state.pushed?.get(seen.qr ?? '');
-  const owner = whose === undefined ? '' : `, of order ${whose.orderId} for ${whose.terminalCode}`;
+  const ownerOf = (order: PushedOrder | undefined) =>
+    order === undefined ? '' : `, of order ${order.orderId} for ${order.terminalCode}`;
   const [left, right] = cutToDifference(expected, seen.qr ?? '');
   if (seen.qr === undefined) return `qr: expected ${shown(left)}, ${seen.noQrReason ?? 'none is read on the screen'}`;
   const from = firstDifference(expected, seen.qr) + 1;
-  const reason = `qr: expected ${shown(left)}, the screen has ${shown(right)}${owner}; they differ from character ${from} on`;
+  const meant = ownerOf(context.state.pushed?.get(expected));
+  const reason = `qr: expected ${shown(left)}${meant}, the screen has ${shown(right)}${ownerOf(whose)}; they differ from character ${from} on`;
   return { reason, expected: left, actual: right };
 }
 

@@ -26,7 +26,12 @@ export async function fault(args: FaultArgs, context: StepContext): Promise<obje
     if (gateway !== 'on') await markEnded(target.gateway, context);
     await target.powerGateway(gateway);
   }
-  if (partner !== undefined) target.partnerServer?.answer(partner.answer, partner.times ?? 1);
+  if (partner !== undefined && target.partnerServer !== undefined) {
+    target.partnerServer.answer(partner.answer, partner.times ?? 1);
+    context.state.orderedAnswers ??= [];
+    const after = target.partnerServer.received.length;
+    context.state.orderedAnswers.push({ after, path: context.path, source: context.source });
+  }
   return undefined;
 }
 
@@ -79,9 +84,14 @@ async function endFaults(which: string, context: StepContext): Promise<void> {
 
 /**
  * Throws StepFailure for a fault that was injected and never happened, because the result was then observed without it. Exempt are
- * faults with a chance, faults that last for a time, and faults that the scenario ended.
+ * faults with a chance, faults that last for a time, and faults that the scenario ended. So it is with answers of the partner.
  */
-export async function expectHappened({ state }: StepContext): Promise<void> {
+export async function expectHappened({ state, target }: StepContext): Promise<void> {
+  const received = target.partnerServer?.received.length ?? 0;
+  const unused = state.orderedAnswers?.find(({ after }) => after === received);
+  if (unused !== undefined) {
+    throw new StepFailure('fault: no callback came after this answer of the partner was ordered: pay an order', unused);
+  }
   for (const injected of state.injectedFaults ?? []) {
     const { fault, chance, seconds } = injected;
     const lasts = faultKind(fault).timing !== 'late' && seconds !== undefined;

@@ -116,9 +116,10 @@ async function repeat(
   context: StepContext,
 ): Promise<undefined> {
   const path = [...context.path, 'repeat', 'steps'];
-  const rounds = Number(context.scope.fill(times, context.random));
+  const given = context.scope.fill<unknown>(times, context.random);
+  const rounds = Number(given);
   if (!Number.isSafeInteger(rounds) || rounds < 1 || rounds > LIMITS.times) {
-    throw new StepFailure(`repeat: expected from 1 to ${LIMITS.times} times, is ${shown(rounds)}`, context);
+    throw new StepFailure(`repeat: expected from 1 to ${LIMITS.times} times, is ${shown(given)}`, context);
   }
   for (let round = 1; round <= rounds; round += 1) {
     await runSteps(steps, { ...context, path, scope: context.scope.loop({ [as]: round }) });

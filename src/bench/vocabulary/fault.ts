@@ -35,7 +35,7 @@ const fault = z
       .refine((it) => (durationMs(it) ?? 0) <= DAY_MS, 'expected a day at most')
       .optional()
       .describe('how long it lasts, or how late something is'),
-    chance: z.number().min(0).max(1).optional().describe('how probable it is each time; 1 if left out'),
+    chance: z.number().gt(0).max(1).optional().describe('how probable it is each time; 1 if left out'),
     content: word.optional().describe('for orders of this content only'),
     end: z
       .union([oneOf([...FAULT_NAMES, 'all']), z.string().regex(/\$\{/, END)], {

@@ -34,7 +34,21 @@ export function withSettings(scenarios: readonly Scenario[], settings: Settings)
     const words = hint === '' ? `; its variables are ${[...known].sort().join(', ') || 'none'}` : hint;
     throw new ConfigError(`the variable ${name} is not used by the scenario${scenarios.length > 1 ? 's' : ''}${words}`);
   }
+  const setBySteps = new Set(scenarios.flatMap(({ steps }) => [...setIn(steps)]));
+  const replaced = Object.keys(settings).find((name) => setBySteps.has(name));
+  if (replaced !== undefined) {
+    throw new ConfigError(`a step sets ${replaced}, so --set ${replaced} would be lost: give it under variables`);
+  }
   return scenarios.map((it) => ({ ...it, variables: { ...it.variables, ...settings } }));
+}
+
+/** Variables of all `set` steps. */
+function* setIn(value: unknown): Iterable<string> {
+  if (typeof value !== 'object' || value === null) return;
+  for (const [key, inner] of Object.entries(value)) {
+    if (key === 'set' && typeof inner === 'object' && inner !== null) yield* Object.keys(inner);
+    else yield* setIn(inner);
+  }
 }
 
 /** Every variable that a scenario defines or uses. */
