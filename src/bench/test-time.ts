@@ -50,6 +50,8 @@ export const realTime: TestTime = {
 };
 
 const REAL_STEP_MS = 4;
+/** Time that passes in a real pause at most: where the machine keeps this process waiting, its boxes have waited too. */
+const REAL_STEP_MAX_MS = 12;
 /** After so many real pauses in a row without an event, all work under way has ended. */
 const QUIET_PAUSES = 3;
 /** Checks in real time at most, because in a program with much else to do there is always an event. */
@@ -175,7 +177,7 @@ export class VirtualTime implements TestTime {
       }
       quiet = (await this.#pause()) ? quiet + 1 : 0;
       const nowMs = systemClock.monotonicMs();
-      if (this.#standing === 0) await this.clock.advance(nowMs - atMs);
+      if (this.#standing === 0) await this.clock.advance(Math.min(nowMs - atMs, REAL_STEP_MAX_MS));
       this.#endPauses();
       atMs = nowMs;
       if (quiet >= QUIET_PAUSES && this.#asking > 0 && this.#working + this.#standing === 0) await this.#jump();

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -39,9 +40,27 @@ export class Fixture {
     }
   }
 
+  /** Runs `paybox …` on the pinned Node to its end; returns its exit code. */
+  async payboxToEnd(args: readonly string[]): Promise<number | null> {
+    const child = spawn(CLI, args, { stdio: 'ignore', env: ENV, cwd: ROOT });
+    this.#children.push(child);
+    const [code] = (await once(child, 'exit')) as [number | null];
+    return code;
+  }
+
   async close(): Promise<void> {
     for (const child of this.#children) await end(child);
     for (const folder of this.#folders) await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+/** Runs the work with a fixture that is closed after it. */
+export async function withFixture<T>(work: (fixture: Fixture) => Promise<T>): Promise<T> {
+  const fixture = new Fixture();
+  try {
+    return await work(fixture);
+  } finally {
+    await fixture.close();
   }
 }
 

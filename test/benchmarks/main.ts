@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { table } from '../../src/lib/text.ts';
+import { bench, rig } from './bench.ts';
 import { bundle } from './bundle.ts';
 import { day } from './day.ts';
 import { frame } from './frame.ts';
@@ -10,7 +11,7 @@ import type { Benchmark, Row } from './row.ts';
 import { scan } from './scan.ts';
 import { wire } from './wire.ts';
 
-const BENCHMARKS: readonly Benchmark[] = [up, push, payment, day, memory, bundle, frame, wire, scan];
+const BENCHMARKS: readonly Benchmark[] = [up, push, payment, day, memory, bundle, frame, wire, scan, rig, bench];
 
 const { values, positionals } = parseArgs({
   options: { only: { type: 'boolean' }, json: { type: 'string' } },
