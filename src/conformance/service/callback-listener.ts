@@ -25,6 +25,8 @@ export interface ReceivedRequest {
   body: string;
   /** Monotonic time of the target's clock. */
   atMs: number;
+  /** Undefined until the whole answer was sent. */
+  answer: CallbackAnswer | undefined;
 }
 
 /** The partner's server. */
@@ -53,7 +55,8 @@ export async function startListener(
   const arrived: ReceivedRequest[] = [];
   let how: CallbackAnswer = 'ok';
   let tokens = 0;
-  const reply = (response: ServerResponse, { path, body, headers }: ReceivedRequest) => {
+  const reply = (response: ServerResponse, request: ReceivedRequest) => {
+    const { path, body, headers } = request;
     const answer = (status: number, json: object, more: Record<string, string> = {}) => {
       response.writeHead(status, { 'content-type': 'application/json', ...more });
       response.end(JSON.stringify(json));
@@ -64,6 +67,10 @@ export async function startListener(
       tokens += 1;
       return answer(200, { access_token: `bench-${tokens}`, token_type: 'Bearer', expires_in: 300 });
     }
+    const given = how;
+    response.once('finish', () => {
+      request.answer = given;
+    });
     if (how === 'redirect') return answer(302, {}, { location: ELSEWHERE_PATH });
     if (how !== 'ok') return answer(how === 'wrong-shape' ? 200 : how, { status: 'as the bench says' });
     const reftransactionid = recordOf(parseJson(body)).transactionid;
@@ -73,7 +80,8 @@ export async function startListener(
     readBody(request, LIMITS.httpBodyBytesMax).then(
       (body) => {
         const { method = '', url: path = '', headers } = request;
-        const it = { method, path, headers, body: body?.toString('utf8') ?? '', atMs: clock.monotonicMs() };
+        const text = body?.toString('utf8') ?? '';
+        const it = { method, path, headers, body: text, atMs: clock.monotonicMs(), answer: undefined };
         if (arrived.length < ARRIVED_MAX) arrived.push(it);
         reply(response, it);
       },

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { parseJson } from '../../lib/http-client.ts';
 import { findBank } from '../../protocol/banks.ts';
 import { PATHS } from '../../protocol/http-api.ts';
 import { decodeVietQr, encodeVietQr, type VietQr } from '../../protocol/vietqr.ts';
@@ -6,7 +7,7 @@ import { type Level, PreconditionFailed } from '../check.ts';
 import { basicOf } from './callback-listener.ts';
 import { type Answer, type ServiceRequest, sendRequest, summaryOf } from './client.ts';
 import { recordOf } from './json.ts';
-import type { Order, ServiceAccess, ServiceCheck, ServiceNeed, ServiceRun } from './subject.ts';
+import type { Order, SentRequest, ServiceAccess, ServiceCheck, ServiceNeed, ServiceRun } from './subject.ts';
 
 /** A token is renewed long before its 300 s end. */
 const TOKEN_USED_MS = 120_000;
@@ -75,11 +76,16 @@ export class CheckContext implements ServiceRun {
   }
 
   /** Sends a request. An empty header is left out. */
-  send({ headers = {}, ...request }: ServiceRequest): Promise<Answer> {
-    return sendRequest(this, {
+  async send({ headers = {}, ...request }: ServiceRequest): Promise<Answer> {
+    const { path, body = '' } = request;
+    const sent: SentRequest = { path, fields: recordOf(parseJson(body)), answer: undefined };
+    this.subject.sent.push(sent);
+    const called = await sendRequest(this, {
       ...request,
       headers: Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== '')),
     });
+    sent.answer = { status: called.status, json: called.json };
+    return called;
   }
 
   /** Sends a request with the partner's token. `headers` adds and replaces headers; an empty one is removed. */

@@ -21,7 +21,8 @@ export function expectRefused(called: Answer, what: string): void {
   if (!isRefusal(called)) throw new Breach(`${what}: expected a refusal, the answer is ${summaryOf(called)}`);
 }
 
-function isRefusal({ status, json }: Answer): boolean {
+/** Whether this is a refusal of any kind. */
+export function isRefusal({ status, json }: Pick<Answer, 'status' | 'json'>): boolean {
   return status >= 400 || recordOf(json).status === 'FAILED';
 }
 
@@ -75,13 +76,21 @@ export function expectFields(expected: object, actual: unknown): Promise<void> {
   );
 }
 
-/** Throws one Breach for all fields that say something else than happened; a number may also be its decimal text. */
-export function expectFacts(expected: Readonly<Record<string, string | number>>, actual: unknown): Promise<void> {
-  return forEachCase(Object.entries(expected), async ([field, value]) => {
+type Facts = Readonly<Record<string, string | number>>;
+
+/** Throws one Breach for all fields that say something else than happened. */
+export async function expectFacts(expected: Facts, actual: unknown): Promise<void> {
+  const wrong = wrongFacts(expected, actual);
+  if (wrong.length > 0) throw new Breach(wrong.join('; '));
+}
+
+/** The fields that say something else than happened, each in words; a number may also be its decimal text. */
+export function wrongFacts(expected: Facts, actual: unknown): string[] {
+  return Object.entries(expected).flatMap(([field, value]) => {
     const is = recordOf(actual)[field];
     const isTrue =
       is === value || (typeof value === 'number' && typeof is === 'string' && is !== '' && Number(is) === value);
-    if (!isTrue) throw new Breach(`${field}: expected ${JSON.stringify(value)}, is ${JSON.stringify(is)}`);
+    return isTrue ? [] : [`${field}: expected ${JSON.stringify(value)}, is ${JSON.stringify(is)}`];
   });
 }
 

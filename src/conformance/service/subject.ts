@@ -27,7 +27,7 @@ export interface ServiceOptions {
   time: TestTime;
   /** Letters and digits that make the orders of this run differ from others. */
   tag: string;
-  /** Lowest amount, 1 to 50,000,000; different in each run. */
+  /** Lowest amount of every fourth order, 1 to 50,000,000; different in each run. */
   firstAmount: number;
   sandbox: boolean;
   /** Access to the same service outside a sandbox. */
@@ -68,9 +68,20 @@ export interface Order {
   content: string;
 }
 
+/** A request of the judge, with the fields of its JSON. */
+export interface SentRequest {
+  /** With the query, and perhaps with the base address before it. */
+  path: string;
+  fields: Readonly<Record<string, unknown>>;
+  /** Undefined until the answer has come. */
+  answer: { status: number; json: unknown } | undefined;
+}
+
 export type ServiceCheck = Check<ServiceSubject, ServiceNeed>;
 export type ServiceRun = CheckRun<ServiceSubject>;
 const NUMBER_DIGITS = 4;
+/** Orders of a run begin at these amounts in turn, and at one that differs in each run. */
+const AMOUNTS_FROM = [1_000, 35_000, 2 ** 31] as const;
 
 /** The payment QR service that is judged. */
 export class ServiceSubject {
@@ -78,11 +89,16 @@ export class ServiceSubject {
   readonly redactor = new Redactor();
   /** The codes of all refusals so far. */
   readonly codes = new Set<string>();
+  /** All requests of the run, in order. */
+  readonly sent: SentRequest[] = [];
+  /** When the run began, by the clock of the target. */
+  readonly beganMs: number;
   readonly tokens = new Map<string, { token: string; sinceMs: number }>();
   #orders = 0;
 
   constructor(options: ServiceOptions) {
     this.options = options;
+    this.beganMs = options.time.clock.wallMs();
     const { access, second, outside, boxSecret, signingSecret, callbackAuth } = options;
     for (const partner of [access, second, outside]) {
       if (partner === undefined) continue;
@@ -101,7 +117,8 @@ export class ServiceSubject {
   newOrder(): Order {
     this.#orders += 1;
     const content = `${this.options.tag}${String(this.#orders).padStart(NUMBER_DIGITS, '0')}`;
-    return { amount: this.options.firstAmount + this.#orders, content };
+    const from = AMOUNTS_FROM[this.#orders % (AMOUNTS_FROM.length + 1)] ?? this.options.firstAmount;
+    return { amount: from + this.#orders, content };
   }
 
   /** Why a need is not met, with the option that would meet it; undefined if it is met. */

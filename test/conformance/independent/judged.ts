@@ -44,6 +44,7 @@ export async function judgeIndependent(
     attempt: (work) => time.inRealTime(work),
     faults: new Set(faults),
     orders: [],
+    callbacks: 0,
     pictures: new Map(),
   });
   const service = await startIndependentService(world(true));

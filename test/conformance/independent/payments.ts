@@ -6,6 +6,8 @@ import { type Fields, type Order, type Partner, Refusal, type World } from './wo
 
 const ATTEMPT_MS = 10_000;
 const HOUR_MS = 3_600_000;
+const LATE_MS = 8_000;
+const MILLION = 1_000_000;
 const WAITS_MS = [1, 2, 3, 4, 5, 60, 60, 60, 60, 60].map((seconds) => seconds * 1_000).concat(Array(72).fill(HOUR_MS));
 
 /** Takes a simulated payment and sends its callback (CBK-1 to CBK-7). */
@@ -84,10 +86,15 @@ class Delivery {
   readonly #callback: Callback;
   readonly #payment: Payment;
   readonly #ending: AbortSignal;
+  readonly #isCopy: boolean;
+  readonly #number: number;
   readonly #id = `msg_${randomUUID()}`;
 
-  constructor(world: World, callback: Callback, payment: Payment, ending: AbortSignal) {
+  constructor(world: World, callback: Callback, payment: Payment, ending: AbortSignal, isCopy = false) {
+    this.#isCopy = isCopy;
     this.#world = world;
+    world.callbacks += 1;
+    this.#number = world.callbacks;
     this.#callback = callback;
     this.#payment = payment;
     this.#ending = ending;
@@ -103,10 +110,22 @@ class Delivery {
       const status = await attempt(() => this.#attempt(number).catch(() => 0));
       if (status === 200 && faults.has('a callback is sent twice') && number === 0)
         await attempt(() => this.#attempt(0).catch(() => 0));
+      if (status === 200) this.#again();
       if (this.#isOver(status) || faults.has('a callback is never tried again')) return;
       if (number === 2 && faults.has('a callback is tried three times')) return;
       await clock.sleep(waitMs, this.#ending);
     }
+  }
+
+  #again(): void {
+    const { clock, faults } = this.#world;
+    const isUnasked = faults.has('a callback comes that nobody asked for');
+    const isLater = isUnasked || faults.has('a callback comes again later as that of another payment');
+    if (this.#isCopy || !isLater) return;
+    const other: Payment = { ...this.#payment, transactionid: randomUUID(), referencenumber: randomUUID() };
+    if (isUnasked) other.content = 'NOBODY PAID';
+    const copy = new Delivery(this.#world, this.#callback, other, this.#ending, true);
+    void clock.sleep(LATE_MS, this.#ending).then(() => copy.run());
   }
 
   #isOver(status: number): boolean {
@@ -131,6 +150,10 @@ class Delivery {
       }),
       ...(faults.has('a callback names no box') && { terminalCode: '' }),
       ...(faults.has('a retry has another reference number') && number > 0 && { referencenumber: randomUUID() }),
+      ...(faults.has('a callback of less than a million says one more') &&
+        Number(all.amount) < MILLION && { amount: Number(all.amount) + 1 }),
+      ...(faults.has('every third callback has a fraction') &&
+        this.#number % 3 === 0 && { amount: Number(all.amount) + 0.4 }),
       ...(faults.has('a retry has another amount') && number > 0 && { amount: 1 }),
     };
     const said = Object.entries({ ...all, ...changes });

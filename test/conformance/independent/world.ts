@@ -64,6 +64,8 @@ export interface World {
   faults: ReadonlySet<Fault>;
   /** Oldest first. */
   orders: Order[];
+  /** How many callbacks there were. */
+  callbacks: number;
   /** The QR behind each qrLink, by its id. */
   pictures: Map<string, string>;
 }

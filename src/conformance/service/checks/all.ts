@@ -1,10 +1,12 @@
 import type { NotJudged } from '../../suite.ts';
 import { THREATS_NOT_JUDGED } from '../../suite.ts';
 import type { ServiceCheck } from '../subject.ts';
+import { amountChecks } from './amounts.ts';
 import { answerChecks } from './answers.ts';
 import { boxChecks } from './boxes.ts';
 import { callbackChecks } from './callbacks.ts';
 import { codeChecks, errorChecks } from './errors.ts';
+import { everyCallbackChecks } from './every-callback.ts';
 import { generateChecks } from './generate.ts';
 import { limitChecks } from './limits.ts';
 import { matchChecks } from './matches.ts';
@@ -26,11 +28,13 @@ export const SERVICE_CHECKS: readonly ServiceCheck[] = [
   ...paymentChecks,
   ...matchChecks,
   ...callbackChecks,
+  ...amountChecks,
   ...errorChecks,
   ...limitChecks,
   ...paymentLimits,
   ...codeChecks,
   ...guessChecks,
+  ...everyCallbackChecks,
 ];
 
 /** Clauses that no check of a service judges. */

@@ -18,6 +18,7 @@ import {
   startPush,
   withBox,
 } from './pushing.ts';
+import { forEachAmount } from './sizes.ts';
 
 /** Longest deadline of a push, and the interval of looking for its answer. */
 const DEADLINE_MAX_MS = 65_000;
@@ -31,27 +32,24 @@ export const boxChecks: readonly ServiceCheck[] = [
     expectSuccess(called, 'the push');
     expectNoMessage(called);
   }),
-  spec('SND-3', 'when it is SUCCESS, the QR is on the screen', ['a box that is on', 'a screen'], async (t) => {
-    const { called, qrCode } = await pushToRunningBox(t);
-    if (codeOf(called) !== undefined)
-      throw new PreconditionFailed(`needs a push that is shown, this one is answered ${summaryOf(called)}`);
-    const seen = await t.time.inRealTime(async () => t.options.seeQr?.());
-    if (seen !== qrCode) throw new Mismatch(`the screen has ${seen ?? 'no QR'} after SUCCESS`);
-  }),
-  specWithBox('SND-3', 'the box gets the pushed QR, and nothing else', async (t, box) => {
-    const { order, qrCode, answer, show } = await startPush(t, box);
-    expectSuccess(await answer.called, 'a push that the box shows');
-    const { bankAccount, userBankName } = t.options.account;
-    const expected = {
-      qrCode,
-      bankAccount,
-      userBankName,
-      amount: order.amount,
-      content: order.content,
-      orderId: order.content,
-    };
-    await expectFields(expected, show);
-  }),
+  spec('SND-3', 'when it is SUCCESS, the QR is on the screen', ['a box that is on', 'a screen'], (t) =>
+    forEachAmount(t, async (order) => {
+      const { called, qrCode } = await pushToRunningBox(t, order);
+      if (codeOf(called) !== undefined)
+        throw new PreconditionFailed(`needs a push that is shown, this one is answered ${summaryOf(called)}`);
+      const seen = await t.time.inRealTime(async () => t.options.seeQr?.());
+      if (seen !== qrCode) throw new Mismatch(`the screen has ${seen ?? 'no QR'} after SUCCESS`);
+    }),
+  ),
+  specWithBox('SND-3', 'the box gets the pushed QR, and nothing else', (t, box) =>
+    forEachAmount(t, async (order) => {
+      const { qrCode, answer, show } = await startPush(t, box, order);
+      expectSuccess(await answer.called, 'a push that the box shows');
+      const { bankAccount, userBankName } = t.options.account;
+      const { amount, content } = order;
+      await expectFields({ qrCode, bankAccount, userBankName, amount, content, orderId: content }, show);
+    }),
+  ),
   spec(
     'SND-3',
     'SUCCESS, with an empty message, is answered only after the box confirmed',

@@ -87,7 +87,8 @@ export async function callbackBody(
   return recordOf(parseJson(arrived.body));
 }
 
-function keep({ evidence, subject }: CheckContext, { method, path, headers, body }: ReceivedRequest): void {
+/** Keeps a callback as evidence. */
+export function keep({ evidence, subject }: CheckContext, { method, path, headers, body }: ReceivedRequest): void {
   evidence.add('callback', `${method} ${path}`, { detail: subject.redactor.value({ method, path, headers, body }) });
 }
 

@@ -84,8 +84,10 @@ export function expectNoMessage({ json, text }: Answer): void {
 }
 
 /** Pushes to the running box. Throws PreconditionFailed when it is offline. */
-export async function pushToRunningBox(t: CheckContext): Promise<{ called: Answer; qrCode: string }> {
-  const order = t.newOrder();
+export async function pushToRunningBox(
+  t: CheckContext,
+  order: Order = t.newOrder(),
+): Promise<{ called: Answer; qrCode: string }> {
   const qrCode = await t.generatedQr(order);
   const { terminalCode = '', serialNumber = '' } = t.options.boxOn ?? {};
   const called = await t.sendPush(t.pushBody(order, qrCode, { terminalCode, serialNumber }));
