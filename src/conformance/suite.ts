@@ -20,6 +20,11 @@ export const THREATS_NOT_JUDGED: NotJudged = {
   why: 'a list of threats: the clauses that it names stand against them',
 };
 
+export const DIALECT_NOT_JUDGED: NotJudged = {
+  clauses: ['VQD', 'DIA'],
+  why: 'the public MQTT dialect, which confirms no screen: the judges speak the messages of PROTOCOL.md',
+};
+
 /** An open target, with the data for its checks. */
 interface OpenTarget<Subject, Need extends string> extends Pick<RunChecksOptions<Subject, Need>, 'lacks' | 'redact'> {
   subject: Subject;

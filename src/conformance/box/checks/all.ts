@@ -1,4 +1,4 @@
-import { type NotJudged, THREATS_NOT_JUDGED } from '../../suite.ts';
+import { DIALECT_NOT_JUDGED, type NotJudged, THREATS_NOT_JUDGED } from '../../suite.ts';
 import type { BoxCheck } from '../check-context.ts';
 import { ANNOUNCEMENT_CHECKS } from './announcements.ts';
 import { HTTP_CHECKS, MQTT_CHECKS, TLS_CHECKS, VIOLATION_CHECKS } from './connections.ts';
@@ -35,7 +35,7 @@ export const BOX_CHECKS: readonly BoxCheck[] = [
 /** Clauses that no check of a box judges. */
 export const BOX_NOT_JUDGED: readonly NotJudged[] = [
   {
-    clauses: ['ERR', 'TOK', 'GEN', 'SUM', 'SND', 'CBK', 'SYN'],
+    clauses: ['ERR', 'LEN', 'TOK', 'GEN', 'SUM', 'SND', 'CBK', 'CHK', 'CAN', 'SYN'],
     why: 'what a service answers its partners: judge one with --service',
   },
   { clauses: ['LIM-6'], why: 'limits of its pages against floods and slow requests: a judge sends none' },
@@ -48,5 +48,6 @@ export const BOX_NOT_JUDGED: readonly NotJudged[] = [
     clauses: ['FLT'],
     why: 'fault injection on a test bench; the checks of AGT-2, AGT-5 and AGT-10 use FLT-10',
   },
+  DIALECT_NOT_JUDGED,
   THREATS_NOT_JUDGED,
 ];

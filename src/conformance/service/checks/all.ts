@@ -1,5 +1,5 @@
 import type { NotJudged } from '../../suite.ts';
-import { THREATS_NOT_JUDGED } from '../../suite.ts';
+import { DIALECT_NOT_JUDGED, THREATS_NOT_JUDGED } from '../../suite.ts';
 import type { ServiceCheck } from '../subject.ts';
 import { amountChecks } from './amounts.ts';
 import { answerChecks } from './answers.ts';
@@ -59,5 +59,6 @@ export const SERVICE_NOT_JUDGED: readonly NotJudged[] = [
   { clauses: ['ENR', 'FLT', 'STO', 'BAK'], why: 'what only our own gateway does, for its admin' },
   { clauses: ['TLS'], why: 'TLS in front of the service is set up by its admin; every request checks its certificate' },
   { clauses: ['AGT'], why: 'what a box does: judge one with --await-box' },
+  DIALECT_NOT_JUDGED,
   THREATS_NOT_JUDGED,
 ];
