@@ -86,7 +86,7 @@ describe('paybox provision', () => {
     const secret = textOf(made, 'boxes/VVB000001/secret').trim();
     expect(Buffer.from(secret, 'base64url')).toHaveLength(32);
     expect(output).not.toContain(secret);
-    expect(output).not.toMatch(/[\w-]{40}/);
+    expect(output.replaceAll(out, '')).not.toMatch(/[\w-]{40}/);
     const holders = Object.keys(made).filter((name) => textOf(made, name).includes(secret));
     expect(holders).toEqual(['boxes/VVB000001/secret', 'gateway/gateway.yaml']);
 
