@@ -64,6 +64,7 @@ export const WRONGS = {
   'the orderId of a callback is wrong': ['CBK-6', 'GEN-7', 'SYN-2'],
   'the account of a callback is wrong': ['SYN-2'],
   'a debit is told as a credit': ['SYN-2'],
+  'the amount of a debit is wrong': ['SYN-2'],
   'a callback of less than a million says one more': ['SYN-2'],
   'every third callback has a fraction': ['SYN-2'],
   'a retry has another amount': ['SYN-2'],

@@ -152,6 +152,7 @@ class Delivery {
       ...(faults.has('a retry has another reference number') && number > 0 && { referencenumber: randomUUID() }),
       ...(faults.has('a callback of less than a million says one more') &&
         Number(all.amount) < MILLION && { amount: Number(all.amount) + 1 }),
+      ...(faults.has('the amount of a debit is wrong') && all.transType === 'D' && { amount: Number(all.amount) + 1 }),
       ...(faults.has('every third callback has a fraction') &&
         this.#number % 3 === 0 && { amount: Number(all.amount) + 0.4 }),
       ...(faults.has('a retry has another amount') && number > 0 && { amount: 1 }),
