@@ -183,9 +183,9 @@ export function parseHostTopic(topic: string): HostTopic | undefined {
   return undefined;
 }
 
-/** Whether a text can be one level of a topic. */
+/** Whether a text can be one level of a topic. Brokers end connections for control characters and non-characters. */
 export function isOneLevel(text: string): boolean {
-  return /^[^/+#\0]{1,256}$/.test(text);
+  return /^[^/+#\p{C}]{1,256}$/u.test(text);
 }
 
 /** Topic on which hosts hear of the payments of a terminal. */

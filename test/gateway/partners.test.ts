@@ -350,9 +350,13 @@ describe('contents', () => {
     expect([paid.status, paid.headers.get('x-paybox-lenient')]).toEqual([200, expect.stringContaining('code of a QR')]);
     await eventually('the callback', () => partner.calls.length === 1);
     expect(JSON.parse(partner.calls[0]?.body ?? '')).toMatchObject({ orderId: 'CODE', content });
-    expect((await gateway.generate({ content: 'x'.repeat(12) })).headers.get('x-paybox-reason')).toContain(
-      '11 of them',
-    );
+    const long = await gateway.generate({ content: 'Thanh toan DH001', orderId: 'LONG' });
+    expect(long.body.content).toMatch(/^VQR[0-9a-f]{10} Thanh toan$/);
+    expect(long.headers.get('x-paybox-warning')).toContain('cut to the 25 characters');
+    expect(long.body.qrCode).toContain(String(long.body.content));
+    await gateway.testCallback({ content: long.body.content });
+    expect((await gateway.mock('/payments'))[0]).toMatchObject({ orderId: 'LONG' });
+    expect((await gateway.generate({ content: 'x'.repeat(26) })).body.message).toBe('E26');
   });
 
   it('CBK-8 finds an order by its code and amount in what a bank has made of it', async () => {

@@ -41,9 +41,9 @@ export function readLeniently(schema: z.ZodObject, json: unknown, notes: CallNot
   const fields = Object.entries(json).flatMap(([field, value]) => {
     const rule = Object.hasOwn(schema.shape, field) ? (schema.shape[field] as z.ZodType) : undefined;
     if (rule === undefined || rule.safeParse(value).success) return [[field, value]];
-    if (value === null && rule.safeParse(undefined).success && notes.takes(`${field}: null where it is left out`)) {
-      return [];
-    }
+    const isUnset = (value === null || value === '') && rule.safeParse(undefined).success;
+    const written = value === null ? 'null' : 'an empty text';
+    if (isUnset && notes.takes(`${field}: ${written} where it is left out`)) return [];
     const turned = NEVER_TURNED.includes(field) ? undefined : turnedOf(value);
     const isTaken = turned !== undefined && rule.safeParse(turned.value).success;
     return [[field, isTaken && notes.takes(`${field}: ${turned.what}`) ? turned.value : value]];
@@ -53,7 +53,7 @@ export function readLeniently(schema: z.ZodObject, json: unknown, notes: CallNot
 
 /** The other reading of a value of the wrong type. */
 function turnedOf(value: unknown): { value: unknown; what: string } | undefined {
-  if (typeof value === 'number' && Number.isSafeInteger(value)) {
+  if (typeof value === 'number' && Number.isSafeInteger(value) && !Object.is(value, -0)) {
     return { value: String(value), what: 'a number for a text' };
   }
   if (typeof value === 'string' && DIGITS.test(value)) return { value: Number(value), what: 'a text for a number' };

@@ -4,9 +4,9 @@ import { LIMITS } from '../../protocol/fields.ts';
 const CODE = /VQR[0-9A-F]{10}/gi;
 export const TEN_HEX_CHARS = 10;
 
-/** The content that the QR carries under `contentPrefix: vietqr` (PROTOCOL.md, clause GEN-9). */
+/** The content that the QR carries under `contentPrefix: vietqr`: cut, because its code is enough (PROTOCOL.md, clause GEN-9). */
 export function withCode(content: string, tenHex: string): string {
-  return `VQR${tenHex} ${content}`.trimEnd();
+  return `VQR${tenHex} ${content}`.slice(0, LIMITS.contentMax).trimEnd();
 }
 
 /** The codes of public QRs in a text, as they are stored (PROTOCOL.md, clause CBK-8). */

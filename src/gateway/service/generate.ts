@@ -66,8 +66,13 @@ export function generate(json: unknown, { directory, notes, code }: GenerateDeps
   if (bank === undefined) return refuse('E24', EXPECTED.bankCode);
   // A content that orders a fault has no room for a code.
   const hasCode = code !== undefined && !request.content.startsWith(MAGIC_PREFIX);
+  if (request.content.length > LIMITS.contentMax) {
+    return refuse('E26', `content: expected at most ${LIMITS.contentMax} characters`);
+  }
   const content = hasCode ? withCode(request.content, code) : request.content;
-  if (content.length > LIMITS.contentMax) return refuse('E26', longContent(content.length - request.content.length));
+  if (hasCode && !content.endsWith(request.content.trimEnd())) {
+    notes.warn(`the content is cut to the ${LIMITS.contentMax} characters of a QR: its code finds the order`);
+  }
   if (!CONTENT.test(content)) {
     return refuse('E34', 'content: expected letters without accents, digits, spaces and . , - _ / : # only');
   }
@@ -87,12 +92,6 @@ export function generate(json: unknown, { directory, notes, code }: GenerateDeps
     ...(content === '' ? {} : { purpose: content }),
   });
   return accept({ request, bank, amount, transType, content, qrCode });
-}
-
-function longContent(prefixChars: number): string {
-  const { contentMax } = LIMITS;
-  const beside = prefixChars === 0 ? '' : `, ${contentMax - prefixChars} of them beside the prefix`;
-  return `content: expected at most ${contentMax} characters${beside}`;
 }
 
 /** Warns of a content that the test callback will refuse (PROTOCOL.md, clause GEN-8). */

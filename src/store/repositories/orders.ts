@@ -272,6 +272,12 @@ export class OrderStore {
     return newestShown(this.#db, terminalCode);
   }
 
+  /** Whether a push to the box had a lifetime that ends after this time, however it went on. */
+  async hasPushSince(terminalCode: string, atMs: number): Promise<boolean> {
+    const pushes = this.#db.selectFrom('pushes').select('id').where('terminal_code', '=', terminalCode);
+    return (await pushes.where('expires_at_ms', '>', atMs).limit(1).executeTakeFirst()) !== undefined;
+  }
+
   /** The newest pushes that a box may show: they are on their way or displayed (clause MSG-10). */
   async openPushIds(terminalCode: string): Promise<string[]> {
     const pushes = await this.#db

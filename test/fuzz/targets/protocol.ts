@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type Decoded, decodeDown, decodePresence, decodeUp } from '../../../src/protocol/codec.ts';
 import { crc16 } from '../../../src/protocol/crc16.ts';
+import { LIMITS } from '../../../src/protocol/fields.ts';
 import {
   boxMayPublish,
   boxMaySubscribe,
@@ -74,6 +75,8 @@ const vietQr: Target['open'] = pure((input) => {
     holdNamed(result.reason);
     return false;
   }
+  // Longer purposes are read and not written (PROTOCOL.md, clause QRP-2).
+  if ((result.value.purpose?.length ?? 0) > LIMITS.contentMax) return true;
   const again = decodeVietQr(encodeVietQr(result.value));
   hold(again.ok && isDeepStrictEqual(again.value, result.value), () => 'what was taken is not written as it was read');
   return true;

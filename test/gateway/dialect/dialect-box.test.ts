@@ -33,8 +33,14 @@ const show = (pushId: string): DownBody => ({
 });
 const withdraw = (pushId: string): DownBody => ({ type: 'withdraw', pushId, why: 'cancelled' });
 
+/** A push that an earlier run of the gateway has shown. */
+const LEFT = {
+  ...{ id: FIRST, order_id: 'DH001', amount: 50_000, qr_code: qrFor(), bank_account: ACCOUNT.bankAccount },
+  expires_at_ms: STARTED_MS + 9_000_000_000_000,
+};
+
 /** A box that listens, at a hub and a store of which only the answers are known. */
-async function listening(stored: 'first' | 'repeated' = 'first') {
+async function listening(stored: 'first' | 'repeated' = 'first', left?: { status: string }) {
   const clock = new VirtualClock();
   const said: string[] = [];
   const reported: unknown[][] = [];
@@ -50,7 +56,12 @@ async function listening(stored: 'first' | 'repeated' = 'first') {
     changes: { publish: () => undefined },
     trafficLog: { message: () => undefined },
     store: {
-      orders: { newestShown: async () => undefined },
+      orders: {
+        newestShown: async () => (left?.status === 'ended' ? undefined : left && LEFT),
+        hasPushSince: async () => left !== undefined,
+        idByPush: async () => 'order',
+        find: async () => left,
+      },
       payments: {
         report: async (...args: unknown[]) => reported.push(['report', ...args.slice(0, 3)]) && stored,
         unreport: async (...args: unknown[]) => reported.push(['unreport', ...args]),
@@ -136,6 +147,22 @@ it('VQD-5 the end of a QR is sent only while that QR, or none that is known, is 
   expect(said.at(-1)).toBe('N12');
 });
 
+it.each([
+  ['shown', ['N16', 'N17']],
+  ['paid', ['N16', 'N12']],
+  ['ended', ['N12', 'N16']],
+])('VQD-5 a QR of an earlier run, whose order is %s now', async (status, notices) => {
+  const { said } = await listening('first', { status });
+  await eventually('both notices', () => said.length === notices.length);
+  expect(said).toEqual(notices);
+});
+
+it('VQD-6 a text that may have been heard of another payment gets a code of the transaction', () => {
+  const message = (known: boolean) => paidNotice(payment() as DownOf<'payment'>, '{amount}', () => known).notice;
+  expect(message(false)).toMatchObject({ message: '50000' });
+  expect(message(true)).toMatchObject({ message: '50000, mã giao dịch 000001' });
+});
+
 it('VQD-5 AGT-4 a push that was withdrawn before it came is not shown', async () => {
   const { send, said, ended } = await listening();
   send(withdraw(FIRST));
@@ -150,6 +177,6 @@ it('VQD-4 the longest greeting and the longest notice of a payment fit the buffe
   expect(payloadFor(topic, greeting('VVB000001', account))).toBeDefined();
   const template = `${'ễ'.repeat(94)}{amount}{content}{time}`;
   const longest = { ...payment(), amount: LIMITS.amountMax, content: '"'.repeat(LIMITS.pushContentMax) };
-  const { notice } = paidNotice(longest as DownOf<'payment'>, template, []);
+  const { notice } = paidNotice(longest as DownOf<'payment'>, template, () => true);
   expect(payloadFor(topic, notice)).toBeDefined();
 });

@@ -1,4 +1,4 @@
-import { amountText, type WireNotice } from '../../../protocol/dialect.ts';
+import type { WireNotice } from '../../../protocol/dialect.ts';
 import {
   type DownMessage,
   type DownOf,
@@ -12,7 +12,7 @@ import type { TrafficLog } from '../../traffic-log.ts';
 import type { BoxQueues } from '../box-queues.ts';
 import type { BoxConnection, Connect } from '../connection.ts';
 import type { Hub } from '../hub.ts';
-import { greeting, paidNotice, payloadFor } from './notices.ts';
+import { greeting, paidNotice, payloadFor, qrNotice } from './notices.ts';
 
 /** Waits before each greeting of a box that has enrolled: it subscribes to its topic only then. */
 const GREETING_WAITS_MS = [0, 250, 500, 1_000, 2_000, 4_000, 8_000, 15_000];
@@ -21,7 +21,7 @@ const BLIND_GREETING_WAITS_MS = [2_000];
 /** Withdrawn pushes that are remembered: such a push is not shown, even if it comes later (clause AGT-4). */
 const WITHDRAWN_MAX = 100;
 /** Texts of payments that are remembered, so that two payments do not get the same text. */
-const TEXTS_MAX = 32;
+const TEXTS_MAX = 1_000;
 
 /** Whether somebody listens on the topic of a message: yes, no, or the broker did not tell. */
 export type Outcome = 'taken' | 'nobody' | 'unknown';
@@ -118,7 +118,10 @@ export class DialectBox {
     if (queues.isFull(this.terminalCode)) return false;
     await queues.run(this.terminalCode, 'greet', async () => {
       const hasStale = await this.#restore();
-      if (hasStale) await this.#say({ notificationType: 'N12', transactionReceiveId: '' });
+      if (hasStale) {
+        const ended = await this.#say({ notificationType: 'N12', transactionReceiveId: '' });
+        this.#isRestored = ended !== 'nobody';
+      }
       const outcome = await this.#say(greeting(this.terminalCode, directory.accountOf(this.#box)));
       if (outcome === 'taken') await this.#begin();
       else this.lose('nobody listens on its topic');
@@ -132,7 +135,8 @@ export class DialectBox {
     const { store, clock } = this.#deps;
     const open = await store.orders.newestShown(this.terminalCode);
     this.#isRestored = true;
-    if (open === undefined) return false;
+    // It may still show the QR of an order that was paid or ended meanwhile.
+    if (open === undefined) return store.orders.hasPushSince(this.terminalCode, clock.wallMs());
     const { id: pushId, order_id: orderId, amount, qr_code: qrCode, bank_account, expires_at_ms } = open;
     if (bank_account !== this.#box.account) return true;
     const endsAtMs = clock.monotonicMs() + expires_at_ms - clock.wallMs();
@@ -157,8 +161,16 @@ export class DialectBox {
     }
     const shown = this.#shown;
     if (shown === undefined) return;
-    if (shown.endsAtMs <= clock.monotonicMs()) await this.#expire(shown);
+    if (await this.#isPaid(shown.pushId)) await this.#takeAway(shown.pushId);
+    else if (shown.endsAtMs <= clock.monotonicMs()) await this.#expire(shown);
     else if ((await this.#say(qrNotice(shown))) !== 'taken') this.lose('nobody took its QR');
+  }
+
+  /** Whether the order of a push was paid while the box was away: nobody should pay it again. */
+  async #isPaid(pushId: string): Promise<boolean> {
+    const { orders } = this.#deps.store;
+    const order = await orders.find((await orders.idByPush(pushId)) ?? '');
+    return order?.status === 'paid';
   }
 
   #take(message: DownMessage): void {
@@ -241,7 +253,10 @@ export class DialectBox {
   }
 
   #noticeOf(payment: DownOf<'payment'>): WireNotice {
-    const { text, notice } = paidNotice(payment, this.#deps.paidMessage, this.#texts);
+    const { paidMessage, startedMs } = this.#deps;
+    // An earlier run may have said the same of another payment.
+    const mayBeKnown = (it: string) => payment.paidAtMs < startedMs || this.#texts.includes(it);
+    const { text, notice } = paidNotice(payment, paidMessage, mayBeKnown);
     this.#texts.push(text);
     if (this.#texts.length > TEXTS_MAX) this.#texts.shift();
     return notice;
@@ -278,16 +293,8 @@ export class DialectBox {
   async #report(body: UpBody): Promise<void> {
     const { hub, random, clock } = this.#deps;
     if (this.#session === undefined) return;
-    const head = {
-      v: MESSAGE_VERSION,
-      id: random.uuid(),
-      sentAtMs: clock.wallMs(),
-      sessionId: this.#session.id,
-    } as const;
+    const { id: sessionId } = this.#session;
+    const head = { v: MESSAGE_VERSION, id: random.uuid(), sentAtMs: clock.wallMs(), sessionId } as const;
     await hub.receive(this.terminalCode, this.#connection, { ...head, ...body } satisfies UpMessage);
   }
-}
-
-function qrNotice({ amount, qrCode }: Pick<Shown, 'amount' | 'qrCode'>): WireNotice {
-  return { notificationType: 'N17', amount: amountText(amount), qrCode };
 }

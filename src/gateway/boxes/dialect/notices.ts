@@ -6,6 +6,9 @@ import { encodeVietQr } from '../../../protocol/vietqr.ts';
 /** Characters of a content that are said. */
 const CONTENT_SAID_MAX = 60;
 
+/** End of a transactionId that tells payments of one text apart. */
+const CODE_CHARS = 6;
+
 /** The first message to a box that listens: its account with a static QR, or that it is connected (clause VQD-3). */
 export function greeting(terminalCode: string, account: LinkedAccount | null): WireNotice {
   const bank = account === null ? undefined : findBank(account.bankCode);
@@ -25,24 +28,29 @@ export function greeting(terminalCode: string, account: LinkedAccount | null): W
   };
 }
 
+/** The QR of an order (clause VQD-5). */
+export function qrNotice({ amount, qrCode }: { amount: number; qrCode: string }): WireNotice {
+  return { notificationType: 'N17', amount: amountText(amount), qrCode };
+}
+
 function staticQr(bin: string, account: string): string {
   return encodeVietQr({ bin, account, service: 'account', initiation: 'static', amount: undefined });
 }
 
 /**
- * The notice of a payment, and its text without a number. A box can tell two payments from one that is sent twice by the
- * text alone, so a text that is among the `earlier` ones of the box gets the next number (clause VQD-6).
+ * The notice of a payment, and its text without a code. A box can tell two payments from one that is sent twice by the
+ * text alone, so a text that it may have heard gets a code of its transaction (clause VQD-6).
  */
 export function paidNotice(
-  { amount, content, paidAtMs }: DownOf<'payment'>,
+  { amount, content, paidAtMs, transactionId }: DownOf<'payment'>,
   template: string,
-  earlier: readonly string[],
+  mayBeKnown: (text: string) => boolean,
 ): { text: string; notice: WireNotice } {
   const said = Array.from(content).slice(0, CONTENT_SAID_MAX).join('').trim();
   const values = { amount: String(amount), content: said === '' ? 'trống' : said, time: timeSaid(paidAtMs) };
   const text = template.replaceAll(/\{(amount|content|time)\}/g, (_all, name: keyof typeof values) => values[name]);
-  const nth = earlier.filter((it) => it === text).length + 1;
-  const message = nth === 1 ? text : `${text}, giao dịch thứ ${nth}`;
+  const code = transactionId.slice(-CODE_CHARS).toUpperCase();
+  const message = mayBeKnown(text) ? `${text}, mã giao dịch ${code}` : text;
   return { text, notice: { notificationType: 'N05', amount: amountText(amount), message } };
 }
 
