@@ -1,4 +1,5 @@
 import type { Code } from '../protocol/codes.ts';
+import { isPayable } from '../protocol/vietqr.ts';
 import type { Draft } from './draft.ts';
 import { resetInFlight } from './outbox.ts';
 import { leftMs, staticQrProblem } from './push.ts';
@@ -33,10 +34,14 @@ export function onLinked(draft: Draft, link: Link): void {
 
 type Link = Pick<BoxEvent & { type: 'linked' }, 'account' | 'pictures'>;
 
-/** A static QR that is not this account's never reaches the screen (clause DIA-4). */
+/** Neither a static QR of another account nor a certificate that somebody pays reaches the screen (clauses DIA-2, DIA-4). */
 function linkOf({ account, pictures: { certificate, staticQr } }: Link): Link {
   const isOwn = account !== null && staticQr !== undefined && staticQrProblem(staticQr, account) === undefined;
-  return { account, pictures: { certificate, staticQr: isOwn ? staticQr : undefined } };
+  const isMoney = certificate !== undefined && isPayable(certificate);
+  return {
+    account,
+    pictures: { certificate: isMoney ? undefined : certificate, staticQr: isOwn ? staticQr : undefined },
+  };
 }
 
 /** The account of this state may be another one than the order on the screen, and people, have. */

@@ -82,6 +82,19 @@ export function decodeVietQr(payload: string): VietQrResult {
   }
 }
 
+/** EMVCo: every payload begins with its version; an account at a bank stands behind the name of NAPAS. */
+const PAYABLE = new RegExp(`^000201|${NAPAS}`);
+
+/** Whether a wallet could take this text for a payment, whomever it pays and however broken it is. */
+export function isPayable(text: string): boolean {
+  return PAYABLE.test(
+    text
+      .normalize('NFKC')
+      .replaceAll(/[^0-9A-Za-z]/g, '')
+      .toUpperCase(),
+  );
+}
+
 /**
  * The payload of these fields, in the order of clause QRP-2. Whatever the decoder would refuse is refused here
  * (PROTOCOL.md, clause QRP-6); an empty text too: leave the key out instead.

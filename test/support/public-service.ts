@@ -19,13 +19,17 @@ interface Habits {
   afterwards?: object[];
   code?: string;
   port?: number;
+  /** Another than a service would give. */
+  qrCertificate?: string;
 }
 
 /**
  * The public service with its broker, written anew from the facts about it: it shares no code with the box or the
  * gateway. It keeps what boxes do wrong in `faults`.
  */
-export async function publicService({ spellings = ['sent', 'bare'], afterwards = [], code, port = 0 }: Habits = {}) {
+export async function publicService(habits: Habits = {}) {
+  const { spellings = ['sent', 'bare'], afterwards = [], code, port = 0 } = habits;
+  const beforehand: [topic: string, payload: string][] = [];
   const faults: string[] = [];
   const enrolments: string[] = [];
   const connects: { clientId: string; clean: boolean; keepalive: number }[] = [];
@@ -57,7 +61,9 @@ export async function publicService({ spellings = ['sent', 'bare'], afterwards =
     const bare = macAddr.replaceAll(/[:.]/g, '');
     const box = known.get(bare);
     if (checkSum !== right || box === undefined) return;
-    const answer = JSON.stringify({ qrCertificate: `sample-certificate-of-${box}`, boxId: boxId(box) });
+    const { qrCertificate = `sample-certificate-of-${box}` } = habits;
+    const answer = JSON.stringify({ qrCertificate, boxId: boxId(box) });
+    for (const [to, text] of beforehand) await publish(to, text);
     for (const spelling of spellings) {
       await publish(`/vqr/handle-box/response/${spelling === 'sent' ? macAddr : bare}`, answer);
     }
@@ -89,6 +95,8 @@ export async function publicService({ spellings = ['sent', 'bare'], afterwards =
   const at = typeof address === 'object' && address !== null ? address.port : 0;
   return {
     faults,
+    /** What somebody else says before each answer. */
+    beforehand,
     enrolments,
     connects,
     known,

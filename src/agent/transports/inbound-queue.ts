@@ -15,6 +15,11 @@ export class InboundQueue<T> {
     return this.#ended.signal.aborted;
   }
 
+  /** Aborts when the queue ends. */
+  get over(): AbortSignal {
+    return this.#ended.signal;
+  }
+
   /** Adds an item; returns whether there was room. */
   offer(item: T): boolean {
     return this.queue.offer(item);

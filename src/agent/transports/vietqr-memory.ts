@@ -7,12 +7,13 @@ import { decodeWith } from '../../protocol/codec.ts';
 import { type BoxNotice, type EnrolAnswer, enrolAnswer } from '../../protocol/dialect.ts';
 import { LIMITS, wallTimeMs } from '../../protocol/fields.ts';
 import { linkedAccount } from '../../protocol/messages.ts';
+import { isPayable } from '../../protocol/vietqr.ts';
 import type { BoxSide } from '../contract.ts';
 
 type PaidNotice = Extract<BoxNotice, { notificationType: 'N05' }>;
 
-/** Payments that are remembered to detect repetitions; the oldest of more are dropped. */
-const PAYMENTS_MAX = 50;
+/** Payments within the window that are remembered to detect repetitions; the oldest of more are dropped. */
+const PAYMENTS_MAX = 1_000;
 
 const linked = z.object({ account: linkedAccount, staticQr: z.string().max(LIMITS.qrCodeMax) });
 const content = z.object({
@@ -47,6 +48,13 @@ export interface KnownPayment {
   repeated: boolean;
 }
 
+/** Whoever scanned it would pay (PROTOCOL.md, clause DIA-2). */
+export function refuseCertificate(log: Logger): void {
+  const reason = 'the qrCertificate of the enrolment is a payment QR, the screen does not show it';
+  const fix = 'ask the service for one that links a box to an account';
+  log.warn('certificate-refused', { code: 'QR_MISMATCH', reason, fix });
+}
+
 /** Remembers what a box has heard of a service that says most things once (PROTOCOL.md, clauses DIA-3 to DIA-6). */
 export class VietqrMemory {
   readonly #deps: MemoryDeps;
@@ -63,6 +71,7 @@ export class VietqrMemory {
     const found = text === undefined ? undefined : decodeWith(content, text);
     if (found?.ok === false) deps.log.error('link-memory-unreadable', { reason: found.reason });
     const own = found?.ok === true && found.value.owner === owner ? found.value : undefined;
+    if (own?.enrolled !== undefined && isPayable(own.enrolled.qrCertificate)) refuseCertificate(deps.log);
     return new VietqrMemory(own ?? { v: 1, owner, payments: [] }, deps);
   }
 

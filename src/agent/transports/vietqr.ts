@@ -10,12 +10,14 @@ import {
   decodeEnrolAnswer,
   decodeNotice,
   ENROL_TOPIC,
+  type EnrolAnswer,
   macDigits,
 } from '../../protocol/dialect.ts';
 import type { UpMessage } from '../../protocol/messages.ts';
 import type { Connection, InboundMessage, LoginIo, Transport, TransportIo } from '../contract.ts';
 import { BROKER_SCHEMES, brokerFailure, connected, refusedSubscription, startClient, unreachable } from './broker.ts';
 import { InboundQueue, lost } from './inbound-queue.ts';
+import { VietqrEnrolment } from './vietqr-enrolment.ts';
 import { VietqrMemory } from './vietqr-memory.ts';
 import {
   clientIdOf,
@@ -85,9 +87,9 @@ async function checkLogin(options: VietqrOptions, { clock, sessionId }: LoginIo,
   const client = await connectAsync(options.url, login, false);
   try {
     const answer = new Promise<string>((resolve) => {
-      client.on('message', (_topic, payload) => {
+      client.on('message', (_topic, payload, { retain }) => {
         const decoded = decodeEnrolAnswer(payload);
-        if (decoded.ok) resolve(boxCodeIn(decoded.value.boxId) ?? 'a box of unknown code');
+        if (decoded.ok && !retain) resolve(boxCodeIn(decoded.value.boxId) ?? 'a box of unknown code');
       });
     });
     if ((await refusedSubscription(client, topicsOf(options))) !== undefined)
@@ -110,6 +112,9 @@ function noTopics({ url }: VietqrOptions, topics: string[], cause?: unknown): Pa
   });
 }
 
+/** Nobody knows how old it is. */
+const RETAINED = { ok: false, reason: 'retained by the broker' } as const;
+
 /** A message of the box's own session, or a notice and how to acknowledge it. */
 type Waiting = { message: InboundMessage } | Unread;
 
@@ -126,6 +131,7 @@ class VietqrConnection implements Connection {
   readonly #io: TransportIo;
   readonly #memory: VietqrMemory;
   readonly #session: VietqrSession;
+  readonly #enrolment: VietqrEnrolment;
   readonly #broker: string;
   readonly #enrolled = Promise.withResolvers<void>();
   /** Notices that came before the hello: the link takes none before the welcome. */
@@ -142,6 +148,13 @@ class VietqrConnection implements Connection {
     this.#broker = `the broker at ${options.url}`;
     const qrLifetimeMs = options.qrLifetimeSeconds * 1000;
     this.#session = new VietqrSession({ ...io, memory, newId: () => systemRandom.uuid(), qrLifetimeMs });
+    this.#enrolment = new VietqrEnrolment({
+      ...io,
+      publish: () => void client.publish(ENROL_TOPIC, enrolment(options), { qos: 1 }),
+      enrolled: () => memory.enrolled,
+      isShowing: () => io.box.showing() !== undefined,
+      take: (answer) => this.#take(answer),
+    });
     this.incoming = this.#messages();
     client.handleMessage = (packet, done) => this.#receive(packet, done);
     client.on('error', (error) => this.#queue.fail(this.#failureOf(error)));
@@ -172,14 +185,8 @@ class VietqrConnection implements Connection {
     this.#queue.close();
     if (this.#client.connected) {
       const ended = this.#client.endAsync().then(() => true);
-      if (
-        await withDeadline(
-          this.#io.clock,
-          GOODBYE_TIMEOUT_MS,
-          ended.catch(() => true),
-        )
-      )
-        return;
+      const said = ended.catch(() => true);
+      if (await withDeadline(this.#io.clock, GOODBYE_TIMEOUT_MS, said)) return;
     }
     this.#client.end(true);
   }
@@ -192,7 +199,7 @@ class VietqrConnection implements Connection {
     const boxId = this.#memory.enrolled?.boxId ?? boxIdOf(this.#io.identity.terminalCode, boxIdSalt);
     await this.#subscribe(topicsOf(this.#options));
     await this.#listen(boxId);
-    this.#client.publish(ENROL_TOPIC, enrolment(this.#options), { qos: 1 });
+    this.#enrolment.ask(this.#queue.over).catch((error: unknown) => this.#fail(error));
     if (this.#memory.enrolled === undefined) await this.#enrolled.promise;
   }
 
@@ -207,15 +214,14 @@ class VietqrConnection implements Connection {
   }
 
   /** The client reads nothing more until `done`, which also acknowledges, but not with an error. */
-  #receive({ topic, payload, retain }: IPublishPacket, done: DoneCallback): void {
+  #receive(packet: IPublishPacket, done: DoneCallback): void {
+    const { topic, payload, retain } = packet;
     if (topic !== this.#boxTopic) {
-      this.#take(payload).catch((error: unknown) => this.#queue.fail(lost(reasonOf(error), error)));
+      this.#enrolment.hear(packet).catch((error: unknown) => this.#fail(error));
       done();
       return;
     }
-    // Of a retained message nobody knows how old it is.
-    const decoded =
-      retain === true ? ({ ok: false, reason: 'retained by the broker' } as const) : decodeNotice(payload);
+    const decoded = retain === true ? RETAINED : decodeNotice(payload);
     if (!decoded.ok) {
       this.#refuse(decoded.reason);
       done();
@@ -239,23 +245,19 @@ class VietqrConnection implements Connection {
     this.#io.log.warn('message-refused', { code: 'MESSAGE_ILLEGAL', reason });
   }
 
-  /** The answer to the enrolment comes on two topics, and on some services with another certificate each time. */
-  async #take(payload: Buffer | string): Promise<void> {
-    const { log, identity } = this.#io;
-    const decoded = decodeEnrolAnswer(payload);
-    if (!decoded.ok) return this.#refuse(decoded.reason);
+  #fail(error: unknown): void {
+    this.#queue.fail(lost(reasonOf(error), error));
+  }
+
+  async #take(answer: EnrolAnswer): Promise<void> {
+    const { boxId } = answer;
     const before = this.#memory.enrolled;
-    const { boxId, qrCertificate } = decoded.value;
-    if (before?.boxId === boxId && before.qrCertificate === qrCertificate) return;
-    await this.#memory.enrol(decoded.value);
-    const service = boxCodeIn(boxId) ?? null;
-    if (before?.boxId !== boxId) log.info('enrolled', { service });
-    if (service !== identity.terminalCode)
-      log.warn('box-code-differs', { service, configured: identity.terminalCode, fix: 'correct box.terminalCode' });
-    if (before !== undefined && before.boxId !== boxId) {
+    const kept = this.#memory.enrol(answer);
+    // In the same turn: nothing of the new boxId is said on the old one's connection.
+    if (before !== undefined && before.boxId !== boxId)
       this.#queue.fail(lost('the service has given this box another boxId'));
-      return;
-    }
+    await kept;
+    if (this.#queue.ended) return;
     if (this.#boxTopic !== boxIdTopic(boxId)) await this.#listen(boxId);
     this.#enrolled.resolve();
     if (before !== undefined) this.#queue.offer({ message: this.#session.linkMessage() });

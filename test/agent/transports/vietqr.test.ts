@@ -1,3 +1,5 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Agent, startAgent } from '../../../src/agent/agent.ts';
@@ -255,6 +257,70 @@ describe('a box at the public service', () => {
     await qrOn(again, 'idle');
   });
 
+  const OTHER = JSON.stringify({ qrCertificate: 'x', boxId: 'of-another-box' });
+  const ANSWERS = `/vqr/handle-box/response/${MAC}`;
+
+  it('DIA-3 DIA-9 takes no answer that it has not asked for: link and QR stay', async () => {
+    const { agent, service, events, count } = await linkedBox();
+    const dynamic = qr(50_000);
+    await service.say(show('50,000', dynamic));
+    await eventually('the QR', () => agent.box.scene().kind === 'payment');
+    await service.publish(ANSWERS, OTHER);
+    await eventually('refused', () => count('message-refused') === 1);
+    expect(events().some((it) => it.event === 'enrolled' && it.service === null)).toBe(false);
+    await service.say(paid('50,000', 'Nhan 50000'));
+    await eventually('paid', () => announced(agent) === 1);
+    expect(agent.box.scene()).toMatchObject({ kind: 'paid', holder: ACCOUNT });
+    expect([count('link-down'), service.enrolments.length]).toEqual([0, 1]);
+  });
+
+  it('DIA-3 keeps its boxId while the service gives that one too, whoever answers first', async () => {
+    const { agent, service, folder } = await linkedBox();
+    await agent.close();
+    service.beforehand.push([ANSWERS, OTHER]);
+    const { agent: again, count } = await box({ url: service.url, dataDir: folder });
+    await eventually('it has asked', () => service.enrolments.length === 2);
+    await service.say(paid('50,000', 'Nhan 50000'));
+    await eventually('paid', () => announced(again) === 1);
+    expect(again.box.scene()).toMatchObject({ kind: 'paid', holder: ACCOUNT });
+    expect(count('enrolled')).toBe(0);
+  });
+
+  it('DIA-8 takes no answer that the broker has kept', async () => {
+    const service = await publicService({ afterwards: [LINKED] });
+    await service.publish(ANSWERS, OTHER, true);
+    const { agent, events } = await box({ url: service.url });
+    await eventually('linked', () => agent.box.scene().kind === 'idle');
+    expect(events().some((it) => it.reason === 'enrolment: retained by the broker')).toBe(true);
+    expect(service.connects.length).toBe(1);
+  });
+
+  it.each([
+    ['of any account', qr(50_000, undefined, '9999999999')],
+    ['of its own', STATIC_QR],
+    ['that is broken', ` 000201${'0'.repeat(20)}`],
+    ['in an address', `https://example.test/?qr=${STATIC_QR}`],
+  ])('DIA-2 shows no payment QR %s as the certificate, and asks on', async (_what, qrCertificate) => {
+    const service = await publicService({ qrCertificate });
+    const { agent, count } = await box({ url: service.url });
+    await eventually('it has asked again', () => service.enrolments.length >= 3);
+    expect(count('certificate-refused')).toBe(1);
+    expect(qrTextOf(agent.box.scene())).toBeUndefined();
+  });
+
+  it('DIA-2 shows no payment QR that it remembers as a certificate', async () => {
+    const service = await publicService();
+    service.known.clear();
+    const folder = await temporaryFolder();
+    const enrolled = { boxId: 'abc', qrCertificate: STATIC_QR };
+    const owner = `${service.url} ${MAC.replaceAll(':', '')}`;
+    await writeFile(join(folder, 'link.json'), JSON.stringify({ v: 1, owner, enrolled }));
+    const { agent, count } = await box({ url: service.url, dataDir: folder });
+    await eventually('online', () => agent.box.status().online);
+    expect(agent.box.scene().kind).toBe('unlinked');
+    expect(count('certificate-refused')).toBe(1);
+  });
+
   it('DIA-7 shows that it is offline, without a static QR, and listens again after each loss', async () => {
     const { agent, service } = await linkedBox();
     for (const round of [1, 2, 3]) {
@@ -326,6 +392,15 @@ describe('what a box remembers of the service', () => {
     const later = await (await memory(folder, clock)).payment(N05);
     expect(later.repeated).toBe(false);
     expect(later.transactionId).not.toBe(first.transactionId);
+  });
+
+  it('DIA-6 knows the first of many payments within the window, also after a restart', async () => {
+    const folder = await temporaryFolder();
+    const clock = new VirtualClock();
+    const before = await memory(folder, clock);
+    const first = await before.payment(N05);
+    for (let n = 1; n <= 60; n += 1) await before.payment({ ...N05, message: `Nhan ${n}` });
+    expect(await (await memory(folder, clock)).payment(N05)).toMatchObject({ ...first, repeated: true });
   });
 
   it('DIA-3 takes nothing of another service or address, or of a damaged file', async () => {
