@@ -8,6 +8,7 @@ import {
   type GenerateResponse,
   generateResponse,
   PATHS,
+  REASON_HEADER,
   type SendQrRequest,
   type StatusResponse,
   statusResponse,
@@ -85,7 +86,9 @@ export class PartnerClient {
     const isSuccess = status >= 200 && status < 300;
     if (!isSuccess && !refusalIsAnswer) {
       const refusal = statusResponse.safeParse(json);
-      const why = refusal.success ? explained(refusal.data.message) : answer.body.toString('utf8');
+      const told = answer.headers[REASON_HEADER];
+      const reason = typeof told === 'string' ? ` (${told})` : '';
+      const why = refusal.success ? `${explained(refusal.data.message)}${reason}` : answer.body.toString('utf8');
       const isElsewhere = status === 404;
       const fix = isElsewhere ? 'the base address has a path of its own, as in http://127.0.0.1:8800/vqr' : '';
       const code = refusal.success ? refusal.data.message : 'REFUSED';

@@ -38,7 +38,8 @@ export async function push(
     orderId,
     userBankName: options.holder,
   });
-  print('generate', generated, `order ${orderId}: ${generated.qrCode}`);
+  const made = generated.content === content ? '' : ` (pay it with the content ${generated.content})`;
+  print('generate', generated, `order ${orderId}: ${generated.qrCode}${made}`);
   const sent = await partner.sendQr(token, {
     ...account,
     amount: generated.amount,
