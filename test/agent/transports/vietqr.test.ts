@@ -96,8 +96,13 @@ async function qrOn(agent: Agent, kind: string): Promise<string> {
   const text = await eventually('the QR on it', () => {
     const frame = agent.box.frame();
     if (frame?.kind !== 'pixels') return undefined;
-    const [one, other] = decodeQrTwice(encodePng(frame));
-    return one === other && one === qrTextOf(agent.box.scene()) ? one : undefined;
+    try {
+      const [one, other] = decodeQrTwice(encodePng(frame));
+      return one === other && one === qrTextOf(agent.box.scene()) ? one : undefined;
+    } catch {
+      // A picture without a QR: that of the scene is not drawn yet.
+      return undefined;
+    }
   });
   return text;
 }
