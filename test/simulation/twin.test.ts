@@ -4,7 +4,7 @@ import { run } from './twin.ts';
 
 /** `PAYBOX_TWIN_SEED` runs one session alone, as a failure names it. */
 const ONE = process.env.PAYBOX_TWIN_SEED;
-const SESSIONS = 50;
+const SESSIONS = 32;
 
 describe('a program that is stopped at each of its writes', () => {
   it('loses no payment and tells none twice', { timeout: 600_000 }, async () => {
