@@ -19,6 +19,7 @@ import {
 import { loginOf } from '../../protocol/keys.ts';
 import type { UpMessage } from '../../protocol/messages.ts';
 import type { Connection, LoginIo, Transport, TransportIo } from '../contract.ts';
+import { begun } from './begin.ts';
 import { lost } from './inbound-queue.ts';
 import { MessageQueue, notRegistered } from './message-queue.ts';
 import { certificateFix, checkTls, connectionTls, gatewayOrigin, tlsOptions } from './tls.ts';
@@ -51,13 +52,7 @@ export const httpTransport: Transport<HttpOptions> = {
   async open(options, io, signal) {
     signal.throwIfAborted();
     const connection = new HttpConnection(options, io);
-    try {
-      await withAbortAfter(io.clock, options.connectTimeoutMs, signal, (until) => connection.begin(until));
-      return connection;
-    } catch (error) {
-      await connection.close();
-      throw error;
-    }
+    return begun(connection, options, io, signal);
   },
 };
 

@@ -1,6 +1,6 @@
 import type { IClientOptions, IPublishPacket, MqttClient } from 'mqtt';
 import { z } from 'zod';
-import { type Clock, withAbortAfter, withDeadline } from '../../lib/clock.ts';
+import { type Clock, withDeadline } from '../../lib/clock.ts';
 import { MissingPeerError, PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import { boxPresence, decodePresence } from '../../protocol/codec.ts';
@@ -8,6 +8,7 @@ import { clientIdOf, loginOf } from '../../protocol/keys.ts';
 import type { UpMessage } from '../../protocol/messages.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../protocol/topics.ts';
 import type { Connection, LoginIo, Transport, TransportIo } from '../contract.ts';
+import { begun } from './begin.ts';
 import {
   BROKER_SCHEMES,
   brokerFailure,
@@ -55,13 +56,7 @@ export const mqttTransport: Transport<MqttOptions> = {
   async open(options, io, signal) {
     signal.throwIfAborted();
     const connection = new MqttConnection(await startClient(options, sessionOptions(options, io)), options, io);
-    try {
-      await withAbortAfter(io.clock, options.connectTimeoutMs, signal, (until) => connection.begin(until));
-      return connection;
-    } catch (error) {
-      await connection.close();
-      throw error;
-    }
+    return begun(connection, options, io, signal);
   },
 };
 

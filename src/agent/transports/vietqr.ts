@@ -1,5 +1,5 @@
 import type { DoneCallback, IPublishPacket, MqttClient } from 'mqtt';
-import { withAbortAfter, withDeadline } from '../../lib/clock.ts';
+import { withDeadline } from '../../lib/clock.ts';
 import { MissingPeerError, PayboxError, reasonOf } from '../../lib/errors.ts';
 import { systemRandom } from '../../lib/random.ts';
 import {
@@ -15,6 +15,7 @@ import {
 } from '../../protocol/dialect.ts';
 import type { UpMessage } from '../../protocol/messages.ts';
 import type { Connection, InboundMessage, LoginIo, Transport, TransportIo } from '../contract.ts';
+import { begun } from './begin.ts';
 import { BROKER_SCHEMES, brokerFailure, connected, refusedSubscription, startClient, unreachable } from './broker.ts';
 import { InboundQueue, lost } from './inbound-queue.ts';
 import { VietqrEnrolment } from './vietqr-enrolment.ts';
@@ -70,13 +71,7 @@ export const vietqrTransport: Transport<VietqrOptions> = {
     const clientId = clientIdOf(options, io.sessionId);
     const client = await startClient(options, { ...loginOf(options), clientId, keepalive: options.keepaliveSeconds });
     const connection = new VietqrConnection(client, options, io, memory);
-    try {
-      await withAbortAfter(io.clock, options.connectTimeoutMs, signal, (until) => connection.begin(until));
-      return connection;
-    } catch (error) {
-      await connection.close();
-      throw error;
-    }
+    return begun(connection, options, io, signal);
   },
 };
 
