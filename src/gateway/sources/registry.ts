@@ -1,0 +1,17 @@
+import type { z } from 'zod';
+import type { NamedOptions, Source, SourceDeps, SourceKind } from './source.ts';
+
+/** A kind for any options. Decoding and opening are one step, so that no caller needs their type. */
+export interface RegisteredKind {
+  readonly kind: string;
+  readonly options: z.ZodType<NamedOptions>;
+  /** Throws a ZodError for wrong options. */
+  open(options: unknown, deps: SourceDeps): Source;
+}
+
+export function register<Options extends z.ZodType<NamedOptions>>(it: SourceKind<Options>): RegisteredKind {
+  return { kind: it.kind, options: it.options, open: (given, deps) => it.open(it.options.parse(given), deps) };
+}
+
+/** Every kind of source, one line each. */
+export const SOURCE_KINDS: readonly RegisteredKind[] = [];
