@@ -24,6 +24,9 @@ export const linkedAccount = z.object({
   userBankName: z.string().max(LIMITS.userBankNameMax),
 });
 
+/** Whole đồng that an order asked for, and that were paid for it: less or more (PROTOCOL.md, clause MSG-13). */
+export const due = z.object({ amount: amountVnd, paid: amountVnd });
+
 /** A message of another session than the one in use is ignored (PROTOCOL.md, clause MSG-4). */
 const head = { v: z.literal(MESSAGE_VERSION), id: z.uuid(), sentAtMs: wallTimeMs, sessionId: z.uuid() };
 
@@ -33,6 +36,10 @@ const welcome = z.object({
   link: linkedAccount.nullable(),
   /** Pushes that the box may show. Any other order on its screen has ended (PROTOCOL.md, clause MSG-10). */
   openPushIds: z.array(z.uuid()).max(LIMITS.openPushIdsMax),
+  /** Whether its payments are money; not named by a service that has no such modes (PROTOCOL.md, clause MSG-13). */
+  mode: z.enum(['sandbox', 'live']).optional(),
+  /** Whether every screen of the box says so in a sandbox. */
+  sandboxMark: z.boolean().optional(),
 });
 
 const refused = z.object({ ...head, type: z.literal('refused'), code, reason });
@@ -78,6 +85,10 @@ const payment = z.object({
   paidAtMs: wallTimeMs,
   /** Whether the box may have got it before (PROTOCOL.md, clause AGT-11). */
   repeated: z.boolean(),
+  /** Whether it is old news: listed and reported, but neither spoken nor shown (clause MSG-13). */
+  late: z.boolean().default(false),
+  /** What its order asked for and what was paid so far, this payment included; null where they are equal. */
+  due: due.nullable().default(null),
 });
 
 /** The gateway has stored these reports: the box may delete them. */
@@ -139,6 +150,7 @@ const alive = z.object({ ...head, type: z.literal('alive') });
 export const upMessage = z.discriminatedUnion('type', [hello, accepted, shown, rejected, ended, paid, alive]);
 
 export type LinkedAccount = z.infer<typeof linkedAccount>;
+export type Due = z.infer<typeof due>;
 export type DownMessage = z.infer<typeof downMessage>;
 export type UpMessage = z.infer<typeof upMessage>;
 export type DownOf<T extends DownMessage['type']> = Extract<DownMessage, { type: T }>;

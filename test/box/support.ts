@@ -68,6 +68,8 @@ export function paymentOf(n: number, change: Partial<DownOf<'payment'>> = {}): D
     bankCode: LINK.bankCode,
     paidAtMs: WALL_START_MS,
     repeated: false,
+    late: false,
+    due: null,
     ...change,
   };
 }

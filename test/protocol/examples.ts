@@ -8,7 +8,7 @@ const link = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN 
 
 /** One legal message of every type to a box. */
 export const DOWN: { [T in DownMessage['type']]: DownOf<T> } = {
-  welcome: { ...head, type: 'welcome', link, openPushIds: [pushId] },
+  welcome: { ...head, type: 'welcome', link, openPushIds: [pushId], mode: 'sandbox', sandboxMark: true },
   refused: { ...head, type: 'refused', code: 'SUPERSEDED', reason: 'another agent has this identity' },
   show: {
     ...head,
@@ -36,6 +36,8 @@ export const DOWN: { [T in DownMessage['type']]: DownOf<T> } = {
     bankCode: link.bankCode,
     paidAtMs: 1_721_372_634_000,
     repeated: false,
+    late: false,
+    due: { amount: 70_000, paid: 50_000 },
   },
   ack: { ...head, type: 'ack', reportIds: [pushId, transactionId] },
   heard: { ...head, type: 'heard', aliveId: pushId },

@@ -182,6 +182,7 @@ async function pourPushes(
         transactionId,
         ...{ pushId: paysNewest ? pushId : null, orderId: paysNewest ? `DH${sent}` : '', amount },
         ...{ content: `DH${sent}`, bankAccount, bankCode, paidAtMs: Date.now(), repeated: false },
+        ...{ late: false, due: null },
       });
     }
     await delay(5);

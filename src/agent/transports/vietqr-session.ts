@@ -133,7 +133,7 @@ export class VietqrSession {
     const pushId = showing?.amount === amount ? showing.pushId : null;
     const content = shortened(message, LIMITS.pushContentMax);
     const paid = { transactionId, pushId, orderId: '', amount, content, bankAccount, bankCode, paidAtMs, repeated };
-    return { ...this.#head(), type: 'payment', ...paid };
+    return { ...this.#head(), type: 'payment', ...paid, late: false, due: null };
   }
 
   /** It names an order that the box does not know, so it can only mean the one on the screen. */

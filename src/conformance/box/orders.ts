@@ -56,6 +56,8 @@ export function ordersOf(gateway: ScriptedGateway) {
         bankCode,
         paidAtMs: clock.wallMs(),
         repeated: false,
+        late: false,
+        due: null,
         ...change,
       };
     },

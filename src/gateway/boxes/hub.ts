@@ -212,6 +212,8 @@ export class Hub {
       type: 'welcome',
       link: directory.accountOf(box),
       openPushIds: await store.orders.openPushIds(terminalCode),
+      mode: 'sandbox',
+      sandboxMark: true,
     });
     // After the welcome: a box ignores what comes before it.
     this.#sessions.set(terminalCode, session);

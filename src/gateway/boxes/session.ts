@@ -90,6 +90,8 @@ export class Session {
       bankCode: payment.bank_code,
       paidAtMs: payment.paid_at_ms,
       repeated: payment.repeated,
+      late: false,
+      due: null,
     });
   }
 

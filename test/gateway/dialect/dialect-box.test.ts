@@ -24,6 +24,7 @@ const payment = (change: Partial<Extract<DownBody, { type: 'payment' }>> = {}): 
   amount: 50_000,
   content: 'DH001',
   ...{ bankAccount: ACCOUNT.bankAccount, bankCode: ACCOUNT.bankCode, paidAtMs: STARTED_MS + 1, repeated: false },
+  ...{ late: false, due: null },
   ...change,
 });
 
