@@ -1,12 +1,11 @@
 import { z } from 'zod';
 import type { BoxClient } from '../../bench/clients/box.ts';
-import { waitUntilRight } from '../../bench/test-time.ts';
+import type { Capture } from '../../bench/target.ts';
+import { type TestTime, waitUntilRight } from '../../bench/test-time.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { FaultName } from '../../protocol/faults.ts';
-import { Mismatch, PreconditionFailed } from '../check.ts';
-import type { Session } from './gateway/scripted-gateway.ts';
-import { GatewayTranscript } from './gateway-transcript.ts';
-import { RETURN_MS } from './subject.ts';
+import { type CheckRun, Mismatch, PreconditionFailed } from '../check.ts';
+import type { BoxControls } from './subject.ts';
 
 /** Longest time that a payment or another announcement takes on the screen of any box. */
 export const ANNOUNCEMENT_MAX_MS = 30_000;
@@ -21,38 +20,42 @@ export const LINGER_MS = 500;
 
 const saidAloud = z.looseObject({ said: z.int(), words: z.string().nullable() });
 
+/** A QR must be gone after this time. A camera picture may be a moment old. */
+const GONE_MS = 5_000;
+/** Time for which a QR that must stay is watched. */
+const STAYS_MS = 2_500;
+const STAYS_AWAY_LOOK_MS = 2_000;
 /** Time in which a box that says a payment twice has begun it again. */
 const SAYING_MS = 3_000;
 
-/** The sessions of a box, its own pages, and the faults that can be injected there. */
-export class BoxPages extends GatewayTranscript {
+/** The QR of an order. */
+type SeenQr = { qrCode: string };
+
+/** A box with its screen, its own pages, and the faults that can be injected there. */
+export interface SeenBox {
+  readonly identity: { readonly terminalCode: string };
+  readonly time: TestTime;
+  readonly controls: BoxControls;
+}
+
+/** What can be seen of a box, and told by its pages, whatever it speaks to its gateway. */
+export class BoxPages<Subject extends SeenBox> {
+  readonly subject: Subject;
+  protected readonly run: CheckRun<Subject>;
   readonly #faults: string[] = [];
 
-  override async tearDown(isFailed: boolean): Promise<void> {
-    await this.endFaults();
-    await super.tearDown(isFailed);
+  constructor(run: CheckRun<Subject>) {
+    this.run = run;
+    this.subject = run.subject;
   }
 
-  /** Waits for the next session. Throws Mismatch when no hello comes in time. */
-  async nextSession(after: Session | undefined, withinMs = RETURN_MS): Promise<Session> {
-    await this.until('a new hello', withinMs, () => ![after, undefined].includes(this.gateway.session));
-    const { session } = this.gateway;
-    if (session === undefined) throw new Mismatch('no hello came');
-    return session;
+  get time() {
+    return this.subject.time;
   }
 
-  /** Breaks the connection, and waits until the box is back. */
-  async reconnect(): Promise<Session> {
-    const { session } = this.gateway;
-    this.gateway.cut();
-    return this.precondition('a box that comes back', () => this.nextSession(session));
-  }
-
-  async restart(): Promise<Session> {
-    const { session } = this.gateway;
-    this.run.step('restarts the box');
-    await this.subject.controls.restart?.();
-    return this.precondition('a box that comes back', () => this.nextSession(session, 2 * RETURN_MS));
+  /** Milliseconds of the clock that the box uses. */
+  get nowMs(): number {
+    return this.time.clock.monotonicMs();
   }
 
   /** Calls the pages of the box. Throws PreconditionFailed when they do not answer. */
@@ -182,6 +185,68 @@ export class BoxPages extends GatewayTranscript {
     };
     for (const id of ids) await this.askPages((pages) => pages.endFault(id));
     await waitUntilRight(this.time, FAULT_OVER_MS, look, this.run.signal);
+  }
+
+  /** Takes a picture of the screen and decodes its QR. Throws PreconditionFailed when the probe fails. */
+  protected async look(): Promise<Capture | undefined> {
+    const seen = await this.time
+      .inRealTime(async () => this.subject.controls.see?.())
+      .catch((error: unknown) => {
+        throw new PreconditionFailed(`the screen cannot be seen: ${reasonOf(error)}`, error);
+      });
+    if (seen !== undefined) this.run.evidence.addScreen(this.subject.identity.terminalCode, seen.file, seen.qr);
+    return seen;
+  }
+
+  /** Whether the QR of the order is on the screen now; false where nobody sees it. */
+  async isQrSeen({ qrCode }: SeenQr): Promise<boolean> {
+    return (await ifTold(async () => (await this.look())?.qr === qrCode)) ?? false;
+  }
+
+  /** Throws Mismatch unless the QR of the order is on the screen within this time. */
+  async expectQr({ qrCode }: SeenQr, withinMs = 0): Promise<void> {
+    const seen = await this.waitForQr(withinMs, (qr) => qr === qrCode);
+    if (seen === qrCode) return;
+    throw new Mismatch(`the screen shows ${seen === undefined ? 'no QR' : `the QR ${seen}`}, expected ${qrCode}`);
+  }
+
+  /** Whether the QR of the order can be read. Throws PreconditionFailed for another QR, which other checks judge. */
+  async isQrReadable({ qrCode }: SeenQr): Promise<boolean> {
+    const seen = await this.waitForQr(ANNOUNCEMENT_MAX_MS, (qr) => qr !== undefined);
+    if (seen !== undefined && seen !== qrCode) throw new PreconditionFailed('the screen shows another QR');
+    return seen !== undefined;
+  }
+
+  /** Throws Mismatch when the QR of the order is still on the screen after this time. */
+  async expectQrGone({ qrCode }: SeenQr, withinMs = GONE_MS): Promise<void> {
+    const seen = await this.waitForQr(withinMs, (qr) => qr !== qrCode);
+    if (seen === qrCode) throw new Mismatch('the QR is still on the screen');
+  }
+
+  /** Throws Mismatch when the QR of the order comes back within this time. */
+  async expectQrStaysAway({ qrCode }: SeenQr, forMs: number): Promise<void> {
+    const seen = await this.waitForQr(forMs, (qr) => qr === qrCode, STAYS_AWAY_LOOK_MS);
+    if (seen === qrCode) throw new Mismatch('the QR came back');
+  }
+
+  /** Throws Mismatch with this message when the QR of the order disappears within a short time. */
+  async expectQrStays({ qrCode }: SeenQr, message: string): Promise<void> {
+    const seen = await this.waitForQr(STAYS_MS, (qr) => qr !== qrCode);
+    if (seen !== qrCode) throw new Mismatch(message);
+  }
+
+  protected waitForQr(withinMs: number, isRight: (qr: string | undefined) => boolean, lookMs?: number) {
+    return this.poll(async () => (await this.look())?.qr, isRight, withinMs, lookMs);
+  }
+
+  /** Runs a preparation that another check judges: a Mismatch becomes PreconditionFailed. */
+  async precondition<T>(what: string, prepare: () => Promise<T>): Promise<T> {
+    try {
+      return await prepare();
+    } catch (error) {
+      if (error instanceof Mismatch) throw new PreconditionFailed(`needs ${what}: ${error.message}`, error);
+      throw error;
+    }
   }
 
   /** Calls `look` until the value is right or the time is over. Returns the last value. */

@@ -1,19 +1,37 @@
 import type { Capture } from '../../bench/target.ts';
-import { reasonOf } from '../../lib/errors.ts';
 import { type Check, type CheckRun, Mismatch, PreconditionFailed } from '../check.ts';
-import { ANNOUNCEMENT_MAX_MS, amountsIn, BoxPages, ifTold } from './box-pages.ts';
-import type { Body } from './gateway-transcript.ts';
-import type { BoxNeed, BoxSubject } from './subject.ts';
+import { ANNOUNCEMENT_MAX_MS, amountsIn, ifTold } from './box-pages.ts';
+import type { Session } from './gateway/scripted-gateway.ts';
+import { type Body, GatewayTranscript } from './gateway-transcript.ts';
+import { type BoxNeed, type BoxSubject, RETURN_MS } from './subject.ts';
 
-/** A QR must be gone after this time. A camera picture may be a moment old. */
-const GONE_MS = 5_000;
-/** Time for which a QR that must stay is watched. */
-const STAYS_MS = 2_500;
 /** When a QR has stayed for this time, no payment waits for the screen any more. */
 const UNDISTURBED_MS = 4_000;
-const STAYS_AWAY_LOOK_MS = 2_000;
+
 /** Everything that a check of a box works with: the messages, the screen, the box's own pages, and faults. */
-export class CheckContext extends BoxPages {
+export class CheckContext extends GatewayTranscript {
+  /** Waits for the next session. Throws Mismatch when no hello comes in time. */
+  async nextSession(after: Session | undefined, withinMs = RETURN_MS): Promise<Session> {
+    await this.until('a new hello', withinMs, () => ![after, undefined].includes(this.gateway.session));
+    const { session } = this.gateway;
+    if (session === undefined) throw new Mismatch('no hello came');
+    return session;
+  }
+
+  /** Breaks the connection, and waits until the box is back. */
+  async reconnect(): Promise<Session> {
+    const { session } = this.gateway;
+    this.gateway.cut();
+    return this.precondition('a box that comes back', () => this.nextSession(session));
+  }
+
+  async restart(): Promise<Session> {
+    const { session } = this.gateway;
+    this.run.step('restarts the box');
+    await this.subject.controls.restart?.();
+    return this.precondition('a box that comes back', () => this.nextSession(session, 2 * RETURN_MS));
+  }
+
   /** Throws Mismatch unless the box is idle within this time, and nothing of the order is on its screen. */
   async expectIdle({ content, amount }: Pick<Body<'show'>, 'content' | 'amount'>, withinMs: number): Promise<void> {
     const problem = async () => {
@@ -24,7 +42,7 @@ export class CheckContext extends BoxPages {
     };
     const left = await this.poll(problem, (why) => why === undefined, withinMs);
     if (left !== undefined) throw new Mismatch(`the box is not idle within ${withinMs / 1000} s: ${left}`);
-    const isQr = await ifTold(async () => (await this.#look())?.qr !== undefined);
+    const isQr = await ifTold(async () => (await this.look())?.qr !== undefined);
     if (isQr === true) throw new Mismatch('a QR is on the screen of an idle box');
   }
 
@@ -40,24 +58,13 @@ export class CheckContext extends BoxPages {
     const order = await this.qrShown();
     let sinceMs = this.nowMs;
     await this.precondition('a QR that stays on the screen', async () => {
-      const seen = await this.#waitForQr(2 * ANNOUNCEMENT_MAX_MS, (qr) => {
+      const seen = await this.waitForQr(2 * ANNOUNCEMENT_MAX_MS, (qr) => {
         if (qr !== order.qrCode) sinceMs = this.nowMs;
         return this.nowMs - sinceMs >= UNDISTURBED_MS;
       });
       if (seen !== order.qrCode) throw new Mismatch('other screens cover it');
     });
     return order;
-  }
-
-  /** Takes a picture of the screen and decodes its QR. Throws PreconditionFailed when the probe fails. */
-  async #look(): Promise<Capture | undefined> {
-    const seen = await this.time
-      .inRealTime(async () => this.subject.controls.see?.())
-      .catch((error: unknown) => {
-        throw new PreconditionFailed(`the screen cannot be seen: ${reasonOf(error)}`, error);
-      });
-    if (seen !== undefined) this.run.evidence.addScreen(this.subject.identity.terminalCode, seen.file, seen.qr);
-    return seen;
   }
 
   /**
@@ -69,7 +76,7 @@ export class CheckContext extends BoxPages {
     let picture: Promise<Capture | undefined> | undefined;
     gateway.onMessage = (message) => {
       if (message.type !== 'shown' || message.pushId !== order.pushId) return;
-      picture ??= this.#look();
+      picture ??= this.look();
       picture.catch(() => undefined);
     };
     try {
@@ -80,47 +87,6 @@ export class CheckContext extends BoxPages {
     const qr = (await picture)?.qr;
     if (qr === order.qrCode) return;
     throw new Mismatch(`when shown came in, the screen had ${qr === undefined ? 'no QR' : `the QR ${qr}`}`);
-  }
-
-  /** Whether the QR of the order is on the screen now; false where nobody sees it. */
-  async isQrSeen({ qrCode }: Body<'show'>): Promise<boolean> {
-    return (await ifTold(async () => (await this.#look())?.qr === qrCode)) ?? false;
-  }
-
-  /** Throws Mismatch unless the QR of the order is on the screen within this time. */
-  async expectQr({ qrCode }: Body<'show'>, withinMs = 0): Promise<void> {
-    const seen = await this.#waitForQr(withinMs, (qr) => qr === qrCode);
-    if (seen === qrCode) return;
-    throw new Mismatch(`the screen shows ${seen === undefined ? 'no QR' : `the QR ${seen}`}, expected ${qrCode}`);
-  }
-
-  /** Whether the QR of the order can be read. Throws PreconditionFailed for another QR, which other checks judge. */
-  async isQrReadable({ qrCode }: Body<'show'>): Promise<boolean> {
-    const seen = await this.#waitForQr(ANNOUNCEMENT_MAX_MS, (qr) => qr !== undefined);
-    if (seen !== undefined && seen !== qrCode) throw new PreconditionFailed('the screen shows another QR');
-    return seen !== undefined;
-  }
-
-  /** Throws Mismatch when the QR of the order is still on the screen after this time. */
-  async expectQrGone({ qrCode }: Body<'show'>, withinMs = GONE_MS): Promise<void> {
-    const seen = await this.#waitForQr(withinMs, (qr) => qr !== qrCode);
-    if (seen === qrCode) throw new Mismatch('the QR is still on the screen');
-  }
-
-  /** Throws Mismatch when the QR of the order comes back within this time. */
-  async expectQrStaysAway({ qrCode }: Body<'show'>, forMs: number): Promise<void> {
-    const seen = await this.#waitForQr(forMs, (qr) => qr === qrCode, STAYS_AWAY_LOOK_MS);
-    if (seen === qrCode) throw new Mismatch('the QR came back');
-  }
-
-  /** Throws Mismatch with this message when the QR of the order disappears within a short time. */
-  async expectQrStays({ qrCode }: Body<'show'>, message: string): Promise<void> {
-    const seen = await this.#waitForQr(STAYS_MS, (qr) => qr !== qrCode);
-    if (seen !== qrCode) throw new Mismatch(message);
-  }
-
-  #waitForQr(withinMs: number, isRight: (qr: string | undefined) => boolean, lookMs?: number) {
-    return this.poll(async () => (await this.#look())?.qr, isRight, withinMs, lookMs);
   }
 }
 

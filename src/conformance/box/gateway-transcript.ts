@@ -3,6 +3,7 @@ import { MissingPeerError } from '../../lib/errors.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import type { DownBody, DownOf, UpMessage, UpOf } from '../../protocol/messages.ts';
 import { type CheckRun, Mismatch, PreconditionFailed } from '../check.ts';
+import { BoxPages } from './box-pages.ts';
 import { ACCOUNT } from './gateway/scripted-gateway.ts';
 import { ordersOf } from './orders.ts';
 import { type BoxSubject, RETURN_MS } from './subject.ts';
@@ -19,31 +20,19 @@ const ANSWER_MS = 10_000;
 const CLEANUP_MS = 5_000;
 
 /** The messages of one check: those that the gateway sends, and those of the box. */
-export class GatewayTranscript {
-  readonly subject: BoxSubject;
-  protected readonly run: CheckRun<BoxSubject>;
+export class GatewayTranscript extends BoxPages<BoxSubject> {
   readonly #orders: ReturnType<typeof ordersOf>;
   /** Pushes that may still be on the screen. */
   readonly #pushed = new Set<string>();
   #from = 0;
 
   constructor(run: CheckRun<BoxSubject>) {
-    this.run = run;
-    this.subject = run.subject;
+    super(run);
     this.#orders = ordersOf(run.subject.gateway);
   }
 
   get gateway() {
     return this.subject.gateway;
-  }
-
-  get time() {
-    return this.subject.time;
-  }
-
-  /** Milliseconds of the clock that the box uses. */
-  get nowMs(): number {
-    return this.time.clock.monotonicMs();
   }
 
   /** Waits for a session. Throws PreconditionFailed when no hello was legal, MissingPeerError when none came. */
@@ -69,6 +58,7 @@ export class GatewayTranscript {
 
   /** Leaves an idle box in a session for the next check; a new one after a failed check, which may have broken it. */
   async tearDown(isFailed: boolean): Promise<void> {
+    await this.endFaults();
     const { gateway } = this;
     const needsNewSession = isFailed || gateway.helloAnswer !== 'welcome' || gateway.account !== ACCOUNT;
     Object.assign(gateway, { helloAnswer: 'welcome', account: ACCOUNT, openPushIds: [], acksReports: true });
@@ -268,16 +258,6 @@ export class GatewayTranscript {
     };
     this.gateway.send({ type: 'withdraw', pushId, why: 'timeout' });
     return (await waitUntilRight(this.time, ANSWER_MS, look, this.run.signal)) === undefined;
-  }
-
-  /** Runs a preparation that another check judges: a Mismatch becomes PreconditionFailed. */
-  async precondition<T>(what: string, prepare: () => Promise<T>): Promise<T> {
-    try {
-      return await prepare();
-    } catch (error) {
-      if (error instanceof Mismatch) throw new PreconditionFailed(`needs ${what}: ${error.message}`, error);
-      throw error;
-    }
   }
 
   #throwIfTwoBoxes(): void {

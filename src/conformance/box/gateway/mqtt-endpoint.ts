@@ -1,6 +1,4 @@
-import type { EventEmitter } from 'node:events';
-import { createServer, type Server, type Socket } from 'node:net';
-import { Aedes, type AedesOptions, type AuthenticateError, type Client } from 'aedes';
+import type { AedesOptions, Client } from 'aedes';
 import type { Random } from '../../../lib/random.ts';
 import { decodePresence, encode } from '../../../protocol/codec.ts';
 import { goneProofOf } from '../../../protocol/keys.ts';
@@ -13,22 +11,15 @@ import {
   type JudgedIdentity,
   type ListenAddress,
   loginProblem,
-  openServer,
 } from './endpoint.ts';
-import { type TlsIdentity, TlsListener } from './tls-listener.ts';
+import { type ConnectPacket, loginRefused, ScriptedBroker } from './scripted-broker.ts';
+import type { TlsIdentity, TlsListener } from './tls-listener.ts';
 
-const PORT_OPTION = '--mqtt-port';
-const CONNECTIONS_MAX = 64;
 const PRESENCES_MAX = 10_000;
-const CONNECT_TIMEOUT_MS = 10_000;
 /** PROTOCOL.md, clause TOP-4. */
 const KEEPALIVE_SECONDS_MAX = 600;
 /** MQTT 3.1.1, section 3.1.2.2. */
 const PROTOCOL_LEVEL = 4;
-/** CONNACK return code for a bad user name or password (MQTT 3.1.1, section 3.2.2.3). */
-const BAD_CREDENTIALS = 4;
-
-type ConnectPacket = Parameters<NonNullable<AedesOptions['preConnect']>>[1];
 
 /** A client id does not contain this many hexadecimal digits of the session by chance. */
 const SESSION_HEX_MAX = 8;
@@ -61,18 +52,13 @@ export interface BrokerDeps {
 export class MqttEndpoint implements GatewayEndpoint {
   readonly #identity: JudgedIdentity;
   readonly #deps: BrokerDeps;
-  readonly #sockets = new Set<Socket>();
   readonly #connections = new WeakMap<Client, MqttConnection>();
   /** The CONNECT packets of the clients. */
   readonly #packets = new WeakMap<Client, ConnectPacket>();
-  #server: Server | undefined;
-  #aedes: Aedes | undefined;
+  #broker: ScriptedBroker | undefined;
   #run: string | undefined;
   /** Presence messages of the box, and of its last will. */
   readonly presences: Presence[] = [];
-  tls: TlsListener | undefined;
-  connectionCount = 0;
-  port = 0;
 
   private constructor(identity: JudgedIdentity, deps: BrokerDeps) {
     this.#identity = identity;
@@ -82,47 +68,26 @@ export class MqttEndpoint implements GatewayEndpoint {
   /** Throws ConfigError when the address cannot be used. */
   static async open(at: ListenAddress, identity: JudgedIdentity, deps: BrokerDeps): Promise<MqttEndpoint> {
     const endpoint = new MqttEndpoint(identity, deps);
-    // No limit: above a limit aedes queues without bound, and thousands of queued calls overflow the stack.
-    const aedes = await Aedes.createBroker({
-      ...endpoint.#rights(),
-      connectTimeout: CONNECT_TIMEOUT_MS,
-      concurrency: 0,
-    });
-    endpoint.#aedes = aedes;
-    // Here connections break on purpose, and some speak no MQTT. Without a listener an error would end the process.
-    (aedes as EventEmitter).on('error', () => undefined);
-    aedes.on('publish', (packet, client) => endpoint.#onPublish(packet, client));
-    endpoint.port = await endpoint
-      .#listen(at, (socket) => aedes.handle(socket))
-      .catch(async (error: unknown) => {
-        await new Promise<void>((resolve) => aedes.close(resolve));
-        throw error;
-      });
+    endpoint.#broker = await ScriptedBroker.open(at, endpoint.#rights(), deps.tls);
+    endpoint.#broker.aedes.on('publish', (packet, client) => endpoint.#onPublish(packet, client));
     await endpoint.restart();
     return endpoint;
   }
 
-  async #listen(at: ListenAddress, handle: (socket: Socket) => void): Promise<number> {
-    const onSocket = (socket: Socket) => {
-      this.connectionCount += 1;
-      this.#sockets.add(socket);
-      socket.setNoDelay(true);
-      socket.once('close', () => this.#sockets.delete(socket));
-      handle(socket);
-    };
-    const { tls } = this.#deps;
-    if (tls !== undefined) {
-      this.tls = await TlsListener.open(at, PORT_OPTION, tls, onSocket);
-      return this.tls.port;
-    }
-    const server = createServer(onSocket);
-    server.maxConnections = CONNECTIONS_MAX;
-    this.#server = server;
-    return openServer(server, at, PORT_OPTION);
+  get tls(): TlsListener | undefined {
+    return this.#broker?.tls;
+  }
+
+  get connectionCount(): number {
+    return this.#broker?.connectionCount ?? 0;
+  }
+
+  get port(): number {
+    return this.#broker?.port ?? 0;
   }
 
   cut(): void {
-    for (const socket of this.#sockets) socket.destroy();
+    this.#broker?.cut();
   }
 
   async restart(): Promise<void> {
@@ -137,22 +102,12 @@ export class MqttEndpoint implements GatewayEndpoint {
   }
 
   async close(): Promise<void> {
-    const closed = this.#server && new Promise((resolve) => this.#server?.close(resolve));
-    await new Promise<void>((resolve) => this.#aedes?.close(resolve));
-    this.cut();
-    await Promise.all([closed, this.tls?.close()]);
+    await this.#broker?.close();
   }
 
   async #publishPresence(online: boolean): Promise<void> {
     const sessionId = this.#run ?? this.#deps.random.uuid();
-    await this.#publish(GATEWAY_PRESENCE_TOPIC, encode({ v: MESSAGE_VERSION, online, sessionId }), true);
-  }
-
-  #publish(topic: string, payload: string | Uint8Array, retain: boolean): Promise<void> {
-    const packet = { cmd: 'publish', topic, payload: Buffer.from(payload), qos: 1, retain, dup: false } as const;
-    return new Promise((resolve, reject) => {
-      this.#aedes?.publish(packet, (error) => (error ? reject(error) : resolve()));
-    });
+    await this.#broker?.publish(GATEWAY_PRESENCE_TOPIC, encode({ v: MESSAGE_VERSION, online, sessionId }), true);
   }
 
   #rights(): AedesOptions {
@@ -169,7 +124,7 @@ export class MqttEndpoint implements GatewayEndpoint {
         if (problem === undefined) {
           this.#connections.set(client, this.#connectionOf(client, this.#willOf(client)));
           done(null, true);
-        } else done(Object.assign(new Error(problem), { returnCode: BAD_CREDENTIALS }) as AuthenticateError, false);
+        } else done(loginRefused(problem), false);
       },
       authorizePublish: (_client, packet, done) => {
         const isAllowed = boxMayPublish(terminalCode, packet.topic);
@@ -228,7 +183,7 @@ export class MqttEndpoint implements GatewayEndpoint {
   #connectionOf(client: Client, will: Presence | undefined): MqttConnection {
     const deliver = (bytes: string | Uint8Array) => {
       // A closed broker publishes nothing.
-      this.#publish(boxTopic(this.#identity.terminalCode, 'down'), bytes, false).catch(() => undefined);
+      this.#broker?.publish(boxTopic(this.#identity.terminalCode, 'down'), bytes).catch(() => undefined);
     };
     const run = () => this.#run ?? '';
     return {
