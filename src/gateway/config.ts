@@ -9,6 +9,8 @@ import { box, type Complain, checkDialects, password, username, vietqrBoxes } fr
 import { callback, hasUserInfo } from './callback-config.ts';
 import { isOwnHost, portOf } from './callback-destination.ts';
 import { callbackLateRetries, callbackRetryWaitsMs } from './retry-schedule.ts';
+import { sourceOptions } from './sources/registry.ts';
+import type { NamedOptions } from './sources/source.ts';
 
 /** Room for about 7,000 boxes; such a file takes some seconds to read. */
 export const GATEWAY_FILE_CHARS_MAX = 1_048_576;
@@ -126,9 +128,19 @@ export const gatewayConfigSchema = z
       .default(false)
       .describe('takes calls of partners to the letter only (PROTOCOL.md, clause LEN-1)'),
     contentPrefix: z
-      .enum(['none', 'vietqr'])
+      .enum(['none', 'vietqr', 'code'])
       .default('none')
-      .describe('what generate puts before a content: vietqr: VQR, ten characters and a space'),
+      .describe(
+        'what generate puts before a content: vietqr: VQR and ten characters; code: a code of 9 that survives banks',
+      ),
+    underpaid: z
+      .enum(['open', 'end'])
+      .default('open')
+      .describe('whether an order goes on when less than its amount came in'),
+    overpaid: z
+      .enum(['end', 'open'])
+      .default('end')
+      .describe('whether an order ends as paid when more than its amount came in'),
     cors: z.array(webOrigin).max(CORS_MAX).default([]).describe('origins of pages that may call the service'),
     confirm: z.enum(['displayed', 'accepted']).default('displayed').describe('what a push waits for'),
     confirmTimeoutMs: z.int().min(1).max(60_000).default(5000),
@@ -152,6 +164,10 @@ export const gatewayConfigSchema = z
     accounts: z.array(account).default([]),
     boxes: z.array(box).default([]),
     vietqrBoxes: vietqrBoxes.optional().describe('required if a box has dialect vietqr'),
+    sources: z
+      .array(sourceOptions)
+      .default([])
+      .describe('who tells of real money, at POST /hooks/{name} (PROTOCOL.md, clause SRC)'),
   })
   .superRefine(crossCheck);
 
@@ -171,6 +187,7 @@ interface Named {
   accounts: z.output<typeof account>[];
   boxes: z.output<typeof box>[];
   vietqrBoxes?: z.output<typeof vietqrBoxes> | undefined;
+  sources: NamedOptions[];
 }
 
 /** Checks across fields. */
@@ -213,7 +230,7 @@ function checkCallbackUrls({ http, mqtt, partners }: Named, complain: Complain):
 }
 
 /** Names must be unique, and every account must be listed. */
-function checkNames({ partners, accounts, boxes }: Named, complain: Complain): void {
+function checkNames({ partners, accounts, boxes, sources }: Named, complain: Complain): void {
   const owned = partners.flatMap((it, i) =>
     it.accounts.map((value, j) => ({ path: ['partners', i, 'accounts', j], value })),
   );
@@ -228,6 +245,7 @@ function checkNames({ partners, accounts, boxes }: Named, complain: Complain): v
     ['the account', owned],
     ['the terminalCode', named('boxes', boxes, 'terminalCode')],
     ['the serialNumber', named('boxes', boxes, 'serialNumber')],
+    ['the name', named('sources', sources, 'name')],
   ];
   for (const [what, values] of unique) {
     const seen = new Set<string>();

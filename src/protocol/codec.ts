@@ -47,12 +47,14 @@ export function decodePresence(bytes: Uint8Array | string): Decoded<Presence> {
   return decodeWith(presence, bytes);
 }
 
-/** Decodes UTF-8 JSON of at most `messageBytesMax` bytes by a schema. Never throws. */
-export function decodeWith<T>(schema: z.ZodType<T>, bytes: Uint8Array | string): Decoded<T> {
+/** Decodes UTF-8 JSON of at most `bytesMax` bytes by a schema. Never throws. */
+export function decodeWith<T>(
+  schema: z.ZodType<T>,
+  bytes: Uint8Array | string,
+  bytesMax: number = LIMITS.messageBytesMax,
+): Decoded<T> {
   const size = typeof bytes === 'string' ? Buffer.byteLength(bytes) : bytes.byteLength;
-  if (size > LIMITS.messageBytesMax) {
-    return { ok: false, reason: `message of ${size} bytes, the limit is ${LIMITS.messageBytesMax}` };
-  }
+  if (size > bytesMax) return { ok: false, reason: `message of ${size} bytes, the limit is ${bytesMax}` };
   let json: unknown;
   try {
     json = JSON.parse(typeof bytes === 'string' ? bytes : new TextDecoder('utf-8', { fatal: true }).decode(bytes));

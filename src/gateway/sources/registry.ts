@@ -1,4 +1,5 @@
-import type { z } from 'zod';
+import { z } from 'zod';
+import { sepay } from './sepay.ts';
 import type { NamedOptions, Source, SourceDeps, SourceKind } from './source.ts';
 
 /** A kind for any options. Decoding and opening are one step, so that no caller needs their type. */
@@ -14,4 +15,13 @@ export function register<Options extends z.ZodType<NamedOptions>>(it: SourceKind
 }
 
 /** Every kind of source, one line each. */
-export const SOURCE_KINDS: readonly RegisteredKind[] = [];
+export const SOURCE_KINDS: ReadonlyMap<string, RegisteredKind> = new Map([register(sepay)].map((it) => [it.kind, it]));
+
+type Discriminable = Parameters<typeof z.discriminatedUnion>[1][number] & z.ZodType<NamedOptions>;
+
+/** The options of one source in a configuration. */
+export const sourceOptions: z.ZodType<NamedOptions> = z.discriminatedUnion(
+  'kind',
+  // Each kind's options are an object with a literal `kind`, which its type does not say.
+  [...SOURCE_KINDS.values()].map(({ options }) => options as Discriminable) as [Discriminable],
+);

@@ -1,0 +1,94 @@
+import { createHmac } from 'node:crypto';
+import { z } from 'zod';
+import { equalSecrets } from '../../protocol/checksum.ts';
+import {
+  bankTime,
+  decodeHook,
+  headerOf,
+  refused,
+  SUCCESS,
+  sourceName,
+  sourceSecret,
+  toldAccount,
+  toldAmount,
+  toldReference,
+  toldText,
+} from './fields.ts';
+import type { Heard, HookRequest, Source, SourceKind } from './source.ts';
+
+/** How old or new a signature may be. */
+const SIGNATURE_DRIFT_MS_MAX = 300_000;
+
+const auth = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('apikey'), key: sourceSecret }),
+  z.strictObject({ kind: z.literal('hmac'), secret: sourceSecret }),
+]);
+
+const options = z.strictObject({ kind: z.literal('sepay'), name: sourceName, auth });
+type Auth = z.output<typeof auth>;
+
+/** One webhook, as far as it is read. The console's test call has id 0. */
+const webhook = z.object({
+  id: z.int().min(0),
+  transactionDate: bankTime,
+  accountNumber: toldAccount,
+  subAccount: toldAccount.nullish().or(z.literal('')),
+  content: toldText.nullish(),
+  description: toldText.nullish(),
+  transferType: z.enum(['in', 'out']),
+  transferAmount: toldAmount.min(0),
+  referenceCode: toldReference.nullish(),
+});
+
+/** SePay webhooks (PROTOCOL.md, clauses SRC-6 and SRC-7). */
+export const sepay: SourceKind<typeof options> = {
+  kind: 'sepay',
+  options,
+  open: ({ name, kind, auth }, { clock }): Source => ({
+    name,
+    kind,
+    success: SUCCESS,
+    hear: (request) => {
+      if (request.path !== '') return refused(400, 'path: expected nothing after the name of the source');
+      const problem = problemOfOrigin(auth, request, clock.wallMs());
+      return problem === undefined ? heardIn(request.body) : refused(401, problem);
+    },
+  }),
+};
+
+/** Why a request is not proved to come from SePay; undefined if it is. */
+function problemOfOrigin(auth: Auth, { headers, body }: HookRequest, nowMs: number): string | undefined {
+  if (auth.kind === 'apikey') {
+    const key = /^Apikey +(\S.*)$/i.exec(headerOf(headers, 'authorization').trim())?.[1];
+    if (key === undefined) return 'Authorization: expected Apikey and the key';
+    return equalSecrets(key, auth.key) ? undefined : 'Authorization: the key is wrong';
+  }
+  const stamp = headerOf(headers, 'x-sepay-timestamp');
+  const signature = /^sha256=([0-9a-f]{64})$/i.exec(headerOf(headers, 'x-sepay-signature'))?.[1];
+  if (!/^\d{1,12}$/.test(stamp)) return 'X-SePay-Timestamp: expected seconds since 1970';
+  if (signature === undefined) return 'X-SePay-Signature: expected sha256= and 64 hexadecimal digits';
+  const expected = createHmac('sha256', auth.secret).update(`${stamp}.`).update(body).digest('hex');
+  if (!equalSecrets(signature.toLowerCase(), expected)) return 'X-SePay-Signature: does not fit body and secret';
+  if (Math.abs(nowMs - Number(stamp) * 1000) <= SIGNATURE_DRIFT_MS_MAX) return undefined;
+  return `X-SePay-Timestamp: expected at most ${SIGNATURE_DRIFT_MS_MAX / 1000} s from the time of the gateway`;
+}
+
+function heardIn(body: Buffer): Heard {
+  const decoded = decodeHook(webhook, body);
+  if (!decoded.ok) return refused(400, decoded.reason);
+  const { id, transferType, transferAmount: amount, ...told } = decoded.value;
+  const ignored = (why: string): Heard => ({ kind: 'told', credits: [], ignored: [`${id}: ${why}`] });
+  if (id === 0) return ignored('a test call');
+  if (transferType === 'out') return ignored('a debit');
+  if (amount === 0) return ignored('no money');
+  const credit = {
+    sourceId: String(id),
+    reference: told.referenceCode ?? '',
+    bankAccount: told.accountNumber,
+    virtualAccount: told.subAccount ?? '',
+    amount,
+    text: told.content || told.description || '',
+    bankTimeMs: told.transactionDate,
+  };
+  return { kind: 'told', credits: [credit], ignored: [] };
+}
