@@ -97,15 +97,17 @@ type IsSilent = (terminalCode: string) => boolean;
 
 /**
  * The reports of a box about a payment. A silent box has none: the row says that its notice was sent, or, as not
- * recorded, that an earlier run of the gateway may have sent it (clause VQD-6).
+ * recorded, that an earlier run of the gateway may have sent it (clause VQD-6), or that it never was (clause VQD-8).
  */
 function reportView({ terminal_code, told_at_ms, reported_at_ms, recorded }: NoticeRow, isSilent: IsSilent): object {
   if (!isSilent(terminal_code)) {
     const isRecorded = recorded === null ? null : recorded === 1;
     return { toldAt: time(told_at_ms), reportedAt: time(reported_at_ms), recorded: isRecorded };
   }
-  const unconfirmed = reported_at_ms === null ? null : recorded === 1 ? 'sent' : 'maybe sent';
-  return { toldAt: time(reported_at_ms), reportedAt: null, recorded: null, unconfirmed };
+  if (reported_at_ms === null) return { toldAt: null, reportedAt: null, recorded: null, unconfirmed: null };
+  const isOld = recorded !== 1 && told_at_ms === null;
+  const unconfirmed = recorded === 1 ? 'sent' : isOld ? 'not sent: too old' : 'maybe sent';
+  return { toldAt: isOld ? null : time(reported_at_ms), reportedAt: null, recorded: null, unconfirmed };
 }
 
 function orderView(row: OrderRow, pushes: PushRow[], isSilent: IsSilent): object {

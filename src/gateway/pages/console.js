@@ -203,7 +203,7 @@ const draw = {
 };
 
 function notReported({ since, online, registered, unconfirmed, toldAt }) {
-  if (unconfirmed) return `${unconfirmed} ${time(toldAt)}: nobody confirms it`;
+  if (unconfirmed) return toldAt ? `${unconfirmed} ${time(toldAt)}: nobody confirms it` : unconfirmed;
   const why = online ? 'the box is online' : registered ? 'the box is offline' : 'the box is not in the configuration';
   return `not reported since ${time(since)}: ${why}`;
 }

@@ -154,6 +154,35 @@ export class PaymentStore {
       .where('terminal_code', '=', terminalCode)
       .execute();
   }
+
+  /** Ends a notice that is never sent: its payment is no news any more. */
+  async dropNotice(paymentId: string, terminalCode: string, atMs: number): Promise<void> {
+    await unreportedOf(this.#db, terminalCode).set(dropped(atMs)).where('payment_id', '=', paymentId).execute();
+  }
+
+  /**
+   * Records under `name`, for good, that a box is there. The first time, the notices that wait for its terminalCode end
+   * unsent. Returns their number.
+   */
+  async beginNotices(terminalCode: string, name: string, atMs: number): Promise<number> {
+    return this.#db.transaction().execute(async (trx) => {
+      const begun = trx.insertInto('settings').values({ name, value: String(atMs) });
+      const { numInsertedOrUpdatedRows = 0n } = await begun
+        .onConflict((it) => it.column('name').doNothing())
+        .executeTakeFirstOrThrow();
+      if (numInsertedOrUpdatedRows === 0n) return 0;
+      const ended = await unreportedOf(trx, terminalCode).set(dropped(atMs)).executeTakeFirstOrThrow();
+      return Number(ended.numUpdatedRows);
+    });
+  }
+}
+
+function unreportedOf(db: Kysely<Tables>, terminalCode: string) {
+  return db.updateTable('notices').where('terminal_code', '=', terminalCode).where('reported_at_ms', 'is', null);
+}
+
+function dropped(atMs: number) {
+  return { told_at_ms: null, reported_at_ms: atMs, recorded: 0 };
 }
 
 /** Stores the notices and the callback of a payment, in the caller's transaction. */

@@ -13,7 +13,7 @@ import { eventually } from '../../support/net.ts';
 import { ACCOUNT, qrFor } from '../harness.ts';
 import { VIETQR_BOX } from './support.ts';
 
-const STARTED_MS = 1_767_225_600_000;
+const STARTED_MS = new VirtualClock().wallMs();
 const [FIRST, SECOND] = ['6f1c0000-0000-4000-8000-000000000001', '6f1c0000-0000-4000-8000-000000000002'];
 
 const payment = (change: Partial<Extract<DownBody, { type: 'payment' }>> = {}): DownBody => ({
@@ -66,6 +66,8 @@ async function listening(stored: 'first' | 'repeated' = 'first', left?: { status
       payments: {
         report: async (...args: unknown[]) => reported.push(['report', ...args.slice(0, 3)]) && stored,
         unreport: async (...args: unknown[]) => reported.push(['unreport', ...args]),
+        dropNotice: async (...args: unknown[]) => reported.push(['drop', ...args]),
+        beginNotices: async () => 0,
       },
     },
     hub: {
@@ -91,7 +93,14 @@ async function listening(stored: 'first' | 'repeated' = 'first', left?: { status
     state.connection?.send({ ...head, ...body });
   };
   const ended = () => reports.filter((it) => it.type === 'ended').map((it) => it.pushId);
-  return { state, said, reported, reports, send, ended };
+  const leave = () => box.lose('a test');
+  const comeBack = async () => {
+    await box.greet();
+    const { sessionId } = state;
+    return (body: DownBody) =>
+      state.connection?.send({ v: 1, id: systemRandom.uuid(), sentAtMs: 0, sessionId, ...body });
+  };
+  return { state, said, reported, reports, send, ended, clock, leave, comeBack };
 }
 
 it('VQD-6 a notice is stored as sent before it is sent, and reported then', async () => {
@@ -133,6 +142,24 @@ it.each([
   await eventually('the change', () => reported.length === changes.length);
   expect(reported.map(([what]) => what)).toEqual(changes);
   expect(reports.map((it) => it.type)).toEqual(['hello']);
+});
+
+const MINUTE_MS = 60_000;
+
+it.each([
+  ['that is older than the limit, to a box that was away longer', 6, 6, false],
+  ['of 4 minutes ago, to a box that was away for an hour', 60, 4, true],
+  ['that is old by a calendar that was set, to a box that was away for 4 minutes', 4, 120, true],
+] as const)('VQD-8 a payment %s', async (_what, awayMinutes, ageMinutes, isSaid) => {
+  const { leave, comeBack, clock, said, reported, reports } = await listening();
+  leave();
+  await clock.advance(awayMinutes * MINUTE_MS);
+  const send = await comeBack();
+  const paidAtMs = clock.wallMs() - ageMinutes * MINUTE_MS;
+  send(payment({ paidAtMs }));
+  await eventually('the report', () => reports.at(-1)?.type === 'paid');
+  expect(said).toEqual(isSaid ? ['N16', 'N16', 'N05'] : ['N16', 'N16']);
+  expect(reported.map(([what]) => what)).toEqual([isSaid ? 'report' : 'drop']);
 });
 
 it('VQD-5 the end of a QR is sent only while that QR, or none that is known, is on the screen', async () => {

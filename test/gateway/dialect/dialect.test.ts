@@ -225,6 +225,27 @@ describe('a payment', () => {
     ]);
   });
 
+  it('VQD-8 from before the box was there for the first time is never said, also after a restart', async () => {
+    const { options, gateway } = await shop();
+    for (const content of ['OLD1', 'OLD2']) await gateway.testCallback({ content });
+    const box = firmware(gateway);
+    await online(gateway, box);
+    await gateway.testCallback({ content: 'NEW1' });
+    await eventually('the new payment', () => box.spoken.length > 0);
+    await box.stop();
+    await eventually('offline', async () => !(await boxView(gateway)).online);
+    await gateway.testCallback({ content: 'NEW2' });
+    await gateway.close();
+    const again = await dialectGateway(options);
+    const back = firmware(again);
+    await eventually('the payment of its absence', () => back.spoken.length > 0);
+    await again.testCallback({ content: 'NEW3' });
+    await eventually('the newest payment', () => back.spoken.length > 1);
+    expect([...box.spoken, ...back.spoken]).toEqual(['NEW1', 'NEW2', 'NEW3'].map((it) => expect.stringContaining(it)));
+    const old = { toldAt: null, unconfirmed: 'not sent: too old' };
+    expect((await noticesOf(again)).slice(-2)).toMatchObject([old, old]);
+  });
+
   it('VQD-6 has a text of its own, also when it is equal to another', async () => {
     const { gateway, box } = await shopWithBox();
     for (let at = 0; at < 4; at += 1) await gateway.testCallback();

@@ -12,7 +12,8 @@ import type { TrafficLog } from '../../traffic-log.ts';
 import type { BoxQueues } from '../box-queues.ts';
 import type { BoxConnection, Connect } from '../connection.ts';
 import type { Hub } from '../hub.ts';
-import { greeting, paidNotice, payloadFor, qrNotice } from './notices.ts';
+import { Announcements } from './announcements.ts';
+import { greeting, payloadFor, qrNotice } from './notices.ts';
 
 /** Waits before each greeting of a box that has enrolled: it subscribes to its topic only then. */
 const GREETING_WAITS_MS = [0, 250, 500, 1_000, 2_000, 4_000, 8_000, 15_000];
@@ -20,8 +21,6 @@ const GREETING_WAITS_MS = [0, 250, 500, 1_000, 2_000, 4_000, 8_000, 15_000];
 const BLIND_GREETING_WAITS_MS = [2_000];
 /** Withdrawn pushes that are remembered: such a push is not shown, even if it comes later (clause AGT-4). */
 const WITHDRAWN_MAX = 100;
-/** Texts of payments that are remembered, so that two payments do not get the same text. */
-const TEXTS_MAX = 1_000;
 
 /** Whether somebody listens on the topic of a message: yes, no, or the broker did not tell. */
 export type Outcome = 'taken' | 'nobody' | 'unknown';
@@ -63,7 +62,7 @@ export class DialectBox {
   readonly #deps: DialectBoxDeps;
   readonly #connection: BoxConnection;
   readonly #withdrawn = new Set<string>();
-  readonly #texts: string[] = [];
+  readonly #announcements: Announcements;
   #greeting = new AbortController();
   #session: { id: string; beganMs: number } | undefined;
   #shown: Shown | undefined;
@@ -74,6 +73,7 @@ export class DialectBox {
     this.#box = box;
     this.#topic = topic;
     this.#deps = deps;
+    this.#announcements = new Announcements(box, deps);
     const own: BoxConnection = { transport: 'mqtt', end: () => undefined, send: (message) => this.#take(message) };
     // No bytes pass the socket: these messages are not signed.
     const socket = { transport: 'mqtt', problem: () => undefined, send: () => undefined, end: () => undefined };
@@ -82,10 +82,13 @@ export class DialectBox {
 
   /** Greets a box that has enrolled, again until it listens. */
   async meet(): Promise<void> {
-    const { clock, log, tellsListeners } = this.#deps;
+    const { clock, log, tellsListeners, queues } = this.#deps;
     this.#greeting.abort();
     this.#greeting = new AbortController();
     const { signal } = this.#greeting;
+    if (!queues.isFull(this.terminalCode)) {
+      await queues.run(this.terminalCode, 'enrol', () => this.#announcements.begin());
+    }
     for (const waitMs of tellsListeners() ? GREETING_WAITS_MS : BLIND_GREETING_WAITS_MS) {
       await clock.sleep(waitMs, signal);
       if (signal.aborted || (await this.#greet())) return;
@@ -104,6 +107,7 @@ export class DialectBox {
   lose(why: string): void {
     if (this.#session === undefined) return;
     this.#session = undefined;
+    this.#announcements.pause();
     this.#deps.hub.disconnected(this.terminalCode, { connection: this.#connection }, why);
   }
 
@@ -148,6 +152,7 @@ export class DialectBox {
   async #begin(): Promise<void> {
     const { clock, random, hub } = this.#deps;
     if (this.#session === undefined) {
+      await this.#announcements.begin();
       const id = random.uuid();
       this.#session = { id, beganMs: clock.monotonicMs() };
       const { terminalCode, serialNumber } = this.#box;
@@ -227,39 +232,23 @@ export class DialectBox {
     return isTaken;
   }
 
-  /** Sends the notice of a payment at most once: that it is sent is stored before (clause VQD-6). */
+  /** Sends the notice of a payment at most once (clause VQD-6). */
   async #announce(payment: DownOf<'payment'>): Promise<void> {
-    const { store, clock, log, changes, startedMs } = this.#deps;
+    const { log, changes } = this.#deps;
     const { transactionId, pushId, orderId, amount } = payment;
-    const box = this.terminalCode;
-    // An earlier run may have sent it, and nobody would know.
-    const isUnsure = payment.repeated && payment.paidAtMs < startedMs;
-    const stored = await store.payments.report(transactionId, box, !isUnsure, clock.wallMs());
-    if (stored === 'first' && isUnsure) {
-      const reason = 'the gateway was stopped before it could know whether this notice was sent; it is not sent again';
-      log.warn('notice-unsure', { box, transactionId, reason });
-    } else if (stored === 'first') {
-      const outcome = await this.#say(this.#noticeOf(payment));
+    const notice = await this.#announcements.take(payment);
+    if (notice !== undefined) {
+      const outcome = await this.#say(notice);
       if (outcome !== 'taken') {
-        if (outcome === 'nobody') await store.payments.unreport(transactionId, box);
+        if (outcome === 'nobody') await this.#announcements.putBack(transactionId);
         this.lose('nobody took the notice of a payment');
         return;
       }
-      log.info('notice-sent', { box, transactionId });
+      log.info('notice-sent', { box: this.terminalCode, transactionId });
     }
     if (this.#shown?.pushId === pushId) this.#forget();
     await this.#report({ type: 'paid', transactionId, orderId, amount, recorded: false });
     changes.publish('payments');
-  }
-
-  #noticeOf(payment: DownOf<'payment'>): WireNotice {
-    const { paidMessage, startedMs } = this.#deps;
-    // An earlier run may have said the same of another payment.
-    const mayBeKnown = (it: string) => payment.paidAtMs < startedMs || this.#texts.includes(it);
-    const { text, notice } = paidNotice(payment, paidMessage, mayBeKnown);
-    this.#texts.push(text);
-    if (this.#texts.length > TEXTS_MAX) this.#texts.shift();
-    return notice;
   }
 
   #keep(shown: Omit<Shown, 'over'>): void {
