@@ -218,13 +218,15 @@ function toHistory(stage: Stage, _event: StageEvent, { recentPayments, nowMs, co
 
 /**
  * Who has the screen next. `seen`: the payment that had it until now. Where no display has confirmed that one, only
- * later ones follow, or it would come back for ever. `resume`: the order that has the screen after these payments, and
- * at once where they are many.
+ * later ones follow, or it would come back for ever. `resume`: the order that has the screen after these payments, at
+ * once where they are many, and before payments of no order: nobody else waits to see those (clause AGT-12).
  */
 function nextScreen(state: BoxState, seen?: Payment, resume?: ActiveOrder): Stage {
   const { unconfirmedPayments, faults, account } = state;
   const seenIndex = unconfirmedPayments.findIndex(({ transactionId }) => transactionId === seen?.transactionId);
-  const payment = unconfirmedPayments[seenIndex + 1];
+  const payment = unconfirmedPayments
+    .slice(seenIndex + 1)
+    .find(({ orderId }) => resume === undefined || orderId !== '');
   const isOrderFirst = resume !== undefined && unconfirmedPayments.length > RECENT_MAX;
   if (payment !== undefined && faults.display === undefined && !isOrderFirst) {
     return paid(state, payment, account ?? null, resume, unconfirmedPayments.length > 1);

@@ -312,6 +312,23 @@ describe('a payment', () => {
     expect(view(late.state)).toMatchObject(shows(5));
   });
 
+  it('AGT-12 of no order that waits does not cover a QR again, and is shown after it', () => {
+    const strays = [1, 2, 3].map((n) => payment(n, { pushId: null, orderId: '' }));
+    const burst = play(ready(), [...strays, paidDrawn(1), push(4)]);
+    const shown = play(burst.state, [drawn(4)]);
+    expect(types(shown)).toEqual(['shown']);
+    expect(view(shown.state)).toMatchObject({ kind: 'payment', pushId: uuid(4) });
+    const over = play(shown.state, [{ type: 'key', key: 'dismiss' }]);
+    expect(view(over.state)).toMatchObject({ kind: 'paid', transactionId: uuid(0xc002) });
+    // Those that come before the QR is drawn hide it once, not each in its turn: the push has a deadline.
+    const covered = play(ready(), [push(4), ...strays, paidDrawn(1)]);
+    expect(view(covered.state).kind).toBe('paid');
+    const back = play(covered.state, [[covered.wakeAtMs ?? 0, { type: 'tick' }], drawn(4)]);
+    expect(types(back)).toEqual(['shown']);
+    expect(view(back.state)).toMatchObject({ kind: 'payment', pushId: uuid(4) });
+    expect(back.state.nowMs - covered.state.nowMs).toBeLessThanOrEqual(3_000);
+  });
+
   it('AGT-5 AGT-6 for another order is told, then the QR on the screen comes back until its own deadline', () => {
     const other = play(showing(), [payment(2, { pushId: null, amount: 7_000 })]);
     expect(view(other.state)).toMatchObject({ kind: 'paid', amount: 7_000 });
