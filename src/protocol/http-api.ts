@@ -18,14 +18,17 @@ export const tokenResponse = z.object({
 
 /** `qrType`: 0 dynamic, 1 static, 3 semi-dynamic. */
 const QR_TYPES = [0, 1, 3] as const;
+/** For a text too: where it is read as a number (PROTOCOL.md, clause LEN-3), it has nothing but digits. */
+const NUMBER_EXPECTED =
+  'expected a number, as 79000 (without strict: true also as its digits: no sign, point, separator or leading zero)';
 
 export const generateRequest = z.object({
   bankCode: coded,
   bankAccount: coded,
   userBankName: text(LIMITS.userBankNameMax),
   content: coded,
-  qrType: z.literal(QR_TYPES).default(0),
-  amount: z.number().optional().describe('required for qrType 0 and 3'),
+  qrType: z.literal(QR_TYPES, 'expected 0 (dynamic), 1 (static) or 3 (semi-dynamic)').default(0),
+  amount: z.number(NUMBER_EXPECTED).optional().describe('required for qrType 0 and 3'),
   orderId: text(LIMITS.orderIdMax).optional().describe('required for qrType 0'),
   transType: coded.optional().describe('C or D; required for qrType 0'),
   terminalCode: coded.optional().describe('required for qrType 1 and 3'),
@@ -146,7 +149,7 @@ export type TransactionSync = z.infer<typeof transactionSync>;
 export type TokenResponse = z.infer<typeof tokenResponse>;
 
 /**
- * Paths below `{base_url}`: those of the service specification, section 4, and two more of the public service
+ * Paths below `{base_url}`: those of the service specification, section 4, and three more of the public service
  * (PROTOCOL.md, clauses CHK and CAN).
  */
 export const PATHS = {
@@ -155,6 +158,7 @@ export const PATHS = {
   sendQr: '/api/tid/send-qr',
   testCallback: '/bank/api/test/transaction-callback',
   checkOrder: '/api/transactions/check-order',
+  checkEcommerceOrder: '/api/ecommerce-transactions/check-order',
   cancelQr: '/api/tid/cancel-qr',
 } as const;
 

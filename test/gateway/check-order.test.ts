@@ -15,7 +15,7 @@ import {
   testGateway,
 } from './harness.ts';
 
-const { checkOrder: CHECK, cancelQr: CANCEL } = PATHS;
+const { checkOrder: CHECK, checkEcommerceOrder: TWIN, cancelQr: CANCEL } = PATHS;
 
 async function shop(config: object = {}) {
   const partner = await partnerServer(processed);
@@ -46,6 +46,8 @@ describe('CHK', () => {
     };
     expect(await check(gateway)).toMatchObject({ status: 200, body: [row] });
     expect((await check(gateway)).body).toStrictEqual([row]);
+    expect((await gateway.post(TWIN, checkOrder())).body).toStrictEqual([row]);
+    expect((await gateway.post(TWIN, checkOrder({ checkSum: '-' }))).body).toEqual(failed('E39'));
     await gateway.testCallback();
     await gateway.testCallback();
     await eventually('two callbacks', () => partner.calls.length === 2);

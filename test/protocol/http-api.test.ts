@@ -53,6 +53,7 @@ it('TOK-1 GEN-1 SND-1 CBK-1 the paths are those of the service', () => {
     sendQr: '/api/tid/send-qr',
     testCallback: '/bank/api/test/transaction-callback',
     checkOrder: '/api/transactions/check-order',
+    checkEcommerceOrder: '/api/ecommerce-transactions/check-order',
     cancelQr: '/api/tid/cancel-qr',
   });
 });

@@ -31,6 +31,8 @@ const SCHEMAS = {
   TransactionSyncReply: transactionSyncReply,
 };
 
+const CHECK_REFUSALS = ['E46', 'E39', 'E77', 'E95', 'E96'] as const;
+
 /** Codes of each endpoint, in the order of its clause (PROTOCOL.md, clauses GEN-2, SND-2, CBK-2, CHK-2 and CAN-2). */
 const REFUSALS = {
   generate: ['E46', 'E02', 'E03', 'E10', 'E24', 'E26', 'E34', 'E35', 'FAULT_UNKNOWN'],
@@ -49,7 +51,8 @@ const REFUSALS = {
     ],
   ],
   testCallback: ['E75', 'E46', '010', '009', '002', '003', 'E77', 'E51', 'E76', 'FAULT_UNKNOWN'],
-  checkOrder: ['E46', 'E39', 'E77', 'E95', 'E96'],
+  checkOrder: CHECK_REFUSALS,
+  checkEcommerceOrder: CHECK_REFUSALS,
   cancelQr: ['E46', 'E96'],
 } as const satisfies Record<string, readonly Code[]>;
 
@@ -88,7 +91,12 @@ export function openApi(baseUrl: string): object {
         'TestCallbackRequest',
         'StatusResponse',
       ),
-      [PATHS.checkOrder]: endpoint('checkOrder', 'The state of orders', 'CheckOrderRequest', 'CheckOrderResponse'),
+      ...Object.fromEntries(
+        (['checkOrder', 'checkEcommerceOrder'] as const).map((id) => [
+          PATHS[id],
+          endpoint(id, 'The state of orders', 'CheckOrderRequest', 'CheckOrderResponse'),
+        ]),
+      ),
       [PATHS.cancelQr]: endpoint('cancelQr', 'Cancel an unpaid order', 'CancelQrRequest', 'StatusResponse'),
     },
     webhooks: {

@@ -113,7 +113,9 @@ function bearerRoutes(scope: FastifyInstance, deps: ServiceRoutesDeps): void {
     (partner, json, { notes }) => service.testCallback(partner, json, notes),
     success,
   );
-  post(PATHS.checkOrder, checkOrderRequest, (partner, json) => service.checkOrder(partner, json), asItIs);
+  for (const path of [PATHS.checkOrder, PATHS.checkEcommerceOrder]) {
+    post(path, checkOrderRequest, (partner, json) => service.checkOrder(partner, json), asItIs);
+  }
   post(PATHS.cancelQr, cancelQrRequest, (partner, json) => service.cancelQr(partner, json), success);
 }
 

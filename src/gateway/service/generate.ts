@@ -79,7 +79,7 @@ export function generate(json: unknown, { directory, notes, code }: GenerateDeps
   const { terminalCode = '' } = request;
   if (terminalCode !== '' && directory.box(terminalCode) === undefined) {
     const isTaken = STORE_CODE.test(terminalCode) && notes.takes('terminalCode: the code of a store, not of a box');
-    if (!isTaken) return refuse('E35', 'terminalCode: expected that of a box in the system, as VVB000001');
+    if (!isTaken) return refuse('E35', `terminalCode: expected ${expectedCode(terminalCode, notes)}`);
   }
   warnOfContent(content, hasCode, notes);
 
@@ -92,6 +92,12 @@ export function generate(json: unknown, { directory, notes, code }: GenerateDeps
     ...(content === '' ? {} : { purpose: content }),
   });
   return accept({ request, bank, amount, transType, content, qrCode });
+}
+
+function expectedCode(given: string, { isStrict }: CallNotes): string {
+  const ofBox = 'that of a box in the system, as VVB000001';
+  const isBox = isStrict || /^VVB/i.test(given);
+  return isBox ? ofBox : `${ofBox}, or of a store: 1 to 64 letters, digits and _ . - without accents and spaces`;
 }
 
 /** Warns of a content that the test callback will refuse (PROTOCOL.md, clause GEN-8). */
