@@ -107,8 +107,10 @@ export function faultKind(fault: FaultName): FaultKind {
   return FAULTS[fault];
 }
 
+/** The word alone, without a name, orders nothing, and is refused like a wrong name (clause FLT-12). */
+export const MAGIC_WORD = 'FAULT';
 /** The prefix of every content that orders a fault. */
-export const MAGIC_PREFIX = 'FAULT ';
+export const MAGIC_PREFIX = `${MAGIC_WORD} `;
 
 /** The content with which a partner orders this fault for its own order, as `FAULT PUSH TWICE`. */
 export function magicContent(fault: FaultName): string {

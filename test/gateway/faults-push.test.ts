@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { decodeVietQr } from '../../src/protocol/vietqr.ts';
 import { eventually } from '../support/net.ts';
-import { openShop, type Shop } from './faults.ts';
+import { expectTold, openShop, type Shop } from './faults.ts';
 import { ACCOUNT } from './harness.ts';
 
 const QUICK = { confirmTimeoutMs: 2_000 };
@@ -46,6 +46,23 @@ it('FLT-6 box-offline: the push is answered BOX_OFFLINE, and nothing reaches the
   expect(await shownOrder(shop)).toBeUndefined();
   expect((await shop.gateway.mock('/orders'))[0]).toMatchObject({ pushes: [] });
   await shop.expectNormal();
+});
+
+it('FLT-4 SND-9 an order on the screen that is pushed again with the content of a fault gets that fault', async () => {
+  const shop = await openShop('mqtt', { config: QUICK });
+  expect(await shop.sell('DH1')).toBe('');
+  const { qrCode } = (await shop.box.status()).order ?? {};
+  const again = async (content: string) =>
+    (await shop.gateway.sendQr({ orderId: 'DH1', content, qrCode })).body.message;
+  expect(await again('DH1')).toBe('');
+  expect(await again('FAULT BOX OFFLINE')).toBe('BOX_OFFLINE');
+  expect(await Promise.all([again('FAULT PUSH LOST'), again('FAULT BOX OFFLINE')])).toEqual([
+    'BOX_TIMEOUT',
+    'BOX_OFFLINE',
+  ]);
+  expect([shop.happened('box-offline'), shop.happened('push-lost')]).toEqual([2, 1]);
+  expect(await shownOrder(shop)).toBe('DH1');
+  await expectTold(shop, await shop.pay('DH1'));
 });
 
 it('FLT-6 paid-before: the order is paid however late its push then is', async () => {

@@ -196,22 +196,21 @@ describe('magic contents', () => {
   it('FLT-12 refuse what no content orders, and list what contents order', async () => {
     const gateway = await testGateway({ config: { mqtt: null } });
     const contents = ['FAULT', 'FAULT PUSH THRICE', 'FAULT push twice', 'FAULT DISK FULL', 'FAULT BROKER KILLED'];
-    for (const [at, content] of contents.entries()) {
+    for (const content of contents) {
       for (const answer of [
         await gateway.generate({ content }),
         await gateway.sendQr({ content }),
         await gateway.testCallback({ content }),
       ]) {
-        const isPlain = at === 0;
-        expect([content, answer.body.message === 'FAULT_UNKNOWN']).toEqual([content, !isPlain]);
-        if (isPlain) continue;
+        expect([content, answer.body.message]).toEqual([content, 'FAULT_UNKNOWN']);
         const reason = answer.headers.get('x-paybox-reason') ?? '';
         expect(reason).toMatch(/^content: .*; expected one of .*FAULT PUSH TWICE/);
         expect(reason).not.toMatch(/DISK FULL|BROKER KILLED/);
         expect(reason.includes('broker-killed is')).toBe(content === 'FAULT BROKER KILLED');
       }
     }
-    expect((await gateway.mock('/orders')).map((it) => it.content)).toEqual(['FAULT']);
+    expect(await gateway.mock('/orders')).toEqual([]);
+    expect((await gateway.generate({ content: 'FAULTY LAMP' })).status).toBe(200);
   });
 
   it('FLT-4 have one fault of a link stand at a time, however often they are pushed', async () => {

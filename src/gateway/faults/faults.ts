@@ -8,6 +8,7 @@ import {
   faultKind,
   faultOfContent,
   MAGIC_PREFIX,
+  MAGIC_WORD,
   magicContent,
 } from '../../protocol/faults.ts';
 import type { Context } from '../context.ts';
@@ -85,7 +86,7 @@ export class Faults implements FaultOrders {
 
   /** Why a content that asks for a fault orders none, with those that do; undefined for any other (clause FLT-12). */
   contentProblem({ content = '', boxes }: Subject): string | undefined {
-    if (!content.startsWith(MAGIC_PREFIX)) return undefined;
+    if (content !== MAGIC_WORD && !content.startsWith(MAGIC_PREFIX)) return undefined;
     const fault = faultOfContent(content);
     if (fault !== undefined && this.#isPossible(fault, boxes)) return undefined;
     const possible = FAULT_NAMES.filter((name) => faultKind(name).place !== 'box' && this.#isPossible(name, boxes));
@@ -95,7 +96,7 @@ export class Faults implements FaultOrders {
 
   /** Whether a fault may happen to a call with this body. */
   mayConcern(body: Buffer): boolean {
-    return this.#active.size > 0 || body.includes(MAGIC_PREFIX);
+    return this.#active.size > 0 || body.includes(MAGIC_WORD);
   }
 
   /** The fault, ordered or by content, if it happens to this subject now. It is counted and logged. */

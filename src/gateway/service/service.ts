@@ -1,3 +1,4 @@
+import { faultKind, faultOfContent } from '../../protocol/faults.ts';
 import { type CheckedOrder, cancelQrRequest, type GenerateResponse } from '../../protocol/http-api.ts';
 import type { DownBody } from '../../protocol/messages.ts';
 import type { NewOrder, NewPush } from '../../store/repositories/orders.ts';
@@ -206,7 +207,8 @@ export class Service {
   async #pushOnce(partner: PartnerConfig, sendable: Sendable): Promise<Result<undefined>> {
     const { request, box } = sendable;
     if (request.orderId === '') return this.#push(partner, sendable);
-    const key = JSON.stringify([partner.username, box.terminalCode, request.orderId, request.qrCode]);
+    const ordered = this.#faultOf(request.content) ?? '';
+    const key = JSON.stringify([partner.username, box.terminalCode, request.orderId, request.qrCode, ordered]);
     const awaited = this.#awaited.get(key);
     if (awaited !== undefined) return awaited;
     const pushed = this.#push(partner, sendable).finally(() => this.#awaited.delete(key));
@@ -214,11 +216,18 @@ export class Service {
     return pushed;
   }
 
+  /** The fault of pushes or links that a content orders, which happens to each push (clause FLT-4). */
+  #faultOf(content: string): string | undefined {
+    const fault = this.#deps.config.sandbox ? faultOfContent(content) : undefined;
+    return fault !== undefined && ['push', 'link'].includes(faultKind(fault).place) ? fault : undefined;
+  }
+
   async #push(partner: PartnerConfig, { request, amount, account, box, qr }: Sendable): Promise<Result<undefined>> {
     const { store, hub, random, clock, config, log } = this.#deps;
     const known = await store.orders.findPushed(partner.username, request.qrCode, request.orderId);
     const nowMs = clock.wallMs();
-    if (request.orderId !== '' && known !== undefined) {
+    // A push that orders a fault is a new one, or the fault would have nothing to happen to.
+    if (request.orderId !== '' && known !== undefined && this.#faultOf(request.content) === undefined) {
       if (await store.orders.isOnBox(known.id, box.terminalCode, config.confirm, nowMs)) return accept(undefined);
     }
     const lifetimeMs = config.qrLifetimeSeconds * 1000;
