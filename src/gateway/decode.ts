@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { issuesOf } from '../protocol/codec.ts';
+import { isObject, issuesOf } from '../protocol/codec.ts';
 import { accept, type Result, refuse } from './result.ts';
 
 /** Decodes the JSON object of a request by `schema`; problems are E46 (PROTOCOL.md, clause ERR-3). */
@@ -7,11 +7,6 @@ export function decodeBody<T>(schema: z.ZodType<T>, json: unknown): Result<T> {
   if (!isObject(json)) return refuse('E46', 'body: expected a JSON object');
   const parsed = schema.safeParse(json);
   return parsed.success ? accept(parsed.data) : refuse('E46', issuesOf(parsed.error));
-}
-
-/** Whether a decoded JSON value is an object, not an array. */
-export function isObject(json: unknown): json is Record<string, unknown> {
-  return typeof json === 'object' && json !== null && !Array.isArray(json);
 }
 
 /** Top-level fields of a body that its schema does not know (PROTOCOL.md, clause ERR-4). */

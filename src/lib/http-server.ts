@@ -116,6 +116,24 @@ export function isForeignPage({ headers, method }: Asked): boolean {
   return !isRead || headers['sec-fetch-mode'] !== 'navigate' || headers['sec-fetch-dest'] !== 'document';
 }
 
+export interface Credentials {
+  username: string;
+  password: string;
+}
+
+/** The Basic credentials of a request (RFC 7617); `undefined` if missing or malformed. */
+export function basicCredentials(request: Pick<IncomingMessage, 'headers'>): Credentials | undefined {
+  const encoded = /^Basic +([A-Za-z0-9+/]+={0,2}) *$/i.exec(request.headers.authorization ?? '')?.[1];
+  const text = encoded === undefined ? '' : Buffer.from(encoded, 'base64').toString('utf8');
+  const colon = text.indexOf(':');
+  return colon < 0 ? undefined : { username: text.slice(0, colon), password: text.slice(colon + 1) };
+}
+
+/** The bearer token of a request (RFC 6750). */
+export function bearerToken(request: Pick<IncomingMessage, 'headers'>): string | undefined {
+  return /^Bearer +([\w.~+/=-]+) *$/i.exec(request.headers.authorization ?? '')?.[1];
+}
+
 /** Headers, with hyphens or underscores, in which a proxy says that it forwards a request. */
 const PROXY_HEADER = /forwarded|real[-_]ip|client[-_]ip|connecting[-_]ip|^via$|^max-forwards$|^proxy-/;
 const SHOWN_CHARS_MAX = 32;

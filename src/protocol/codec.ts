@@ -65,6 +65,11 @@ export function decodeWith<T>(
   return parsed.success ? { ok: true, value: parsed.data } : { ok: false, reason: issuesOf(parsed.error) };
 }
 
+/** Whether a decoded JSON value is an object, not an array. */
+export function isObject(json: unknown): json is Record<string, unknown> {
+  return typeof json === 'object' && json !== null && !Array.isArray(json);
+}
+
 /** The first three problems that zod found, as `path: problem`, in one line. */
 export function issuesOf(error: z.ZodError): string {
   const shown = error.issues.slice(0, 3).map((issue) => `${issue.path.join('.') || 'body'}: ${issue.message}`);

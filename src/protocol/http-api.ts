@@ -10,6 +10,9 @@ import { LIMITS, freeText as text } from './fields.ts';
 /** A field whose wrong values, too long ones included, have their own code. The limit of the body bounds it. */
 const coded = z.string();
 
+/** Validity of a token in seconds (PROTOCOL.md, clause TOK-2). */
+export const TOKEN_SECONDS = 300;
+
 export const tokenResponse = z.object({
   access_token: z.string(),
   token_type: z.literal('Bearer'),
@@ -146,6 +149,7 @@ export type StatusResponse = z.infer<typeof statusResponse>;
 export type CheckedOrder = z.infer<typeof checkedOrder>;
 export type TestCallbackRequest = z.infer<typeof testCallbackRequest>;
 export type TransactionSync = z.infer<typeof transactionSync>;
+export type TransactionSyncReply = z.infer<typeof transactionSyncReply>;
 export type TokenResponse = z.infer<typeof tokenResponse>;
 
 /**

@@ -67,24 +67,6 @@ export function readBody(request: FastifyRequest, log: Logger, schema?: z.ZodObj
   return json;
 }
 
-export interface Credentials {
-  username: string;
-  password: string;
-}
-
-/** The Basic credentials of a request (RFC 7617); `undefined` if missing or malformed. */
-export function basicCredentials(request: FastifyRequest): Credentials | undefined {
-  const encoded = /^Basic +([A-Za-z0-9+/]+={0,2}) *$/i.exec(request.headers.authorization ?? '')?.[1];
-  const text = encoded === undefined ? '' : Buffer.from(encoded, 'base64').toString('utf8');
-  const colon = text.indexOf(':');
-  return colon < 0 ? undefined : { username: text.slice(0, colon), password: text.slice(colon + 1) };
-}
-
-/** The bearer token of a request (RFC 6750). */
-export function bearerToken(request: FastifyRequest): string | undefined {
-  return /^Bearer +([\w.~+/=-]+) *$/i.exec(request.headers.authorization ?? '')?.[1];
-}
-
 /**
  * Turns an answer into a stream of events. Regular comments tell a quiet stream from a dead one (clause BOX-HTTP-3).
  */

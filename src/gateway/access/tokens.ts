@@ -2,10 +2,8 @@ import { SignJWT } from 'jose/jwt/sign';
 import { jwtVerify } from 'jose/jwt/verify';
 import type { Clock } from '../../lib/clock.ts';
 import type { Random } from '../../lib/random.ts';
+import { TOKEN_SECONDS } from '../../protocol/http-api.ts';
 import type { Store } from '../../store/store.ts';
-
-/** Validity of a token in seconds (PROTOCOL.md, clause TOK-2). */
-export const TOKEN_SECONDS = 300;
 
 const ISSUER = 'paybox-gateway';
 const SECRET_BYTES = 32;

@@ -1,9 +1,11 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { bearerToken } from '../../lib/http-server.ts';
+import { isObject } from '../../protocol/codec.ts';
 import { PATHS } from '../../protocol/http-api.ts';
-import { answerRefusal, bearerToken, pathOf } from '../access/requests.ts';
+import { answerRefusal, pathOf } from '../access/requests.ts';
 import type { Tokens } from '../access/tokens.ts';
 import type { Context } from '../context.ts';
-import { isObject, parseJson } from '../decode.ts';
+import { parseJson } from '../decode.ts';
 import type { Subject } from './active-faults.ts';
 import type { Faults } from './faults.ts';
 

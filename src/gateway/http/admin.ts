@@ -1,9 +1,9 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { hostnameOf, isForeignPage, strangerProblem } from '../../lib/http-server.ts';
+import { bearerToken, hostnameOf, isForeignPage, strangerProblem } from '../../lib/http-server.ts';
 import type { Logger } from '../../lib/log.ts';
 import { isLoopbackHost } from '../../lib/tls.ts';
 import type { Logins } from '../access/logins.ts';
-import { answerRefusal, bearerToken, isLoggedIn } from '../access/requests.ts';
+import { answerRefusal, isLoggedIn } from '../access/requests.ts';
 
 export interface AdminGuardDeps {
   /** Callers with this token are admins. If it is not set, all programs on this machine are. */

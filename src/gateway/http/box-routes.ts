@@ -1,10 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
+import { basicCredentials } from '../../lib/http-server.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import { BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER, BOX_SILENCE_MAX_MS } from '../../protocol/http-api.ts';
 import { boxPasswordOf, type Logins } from '../access/logins.ts';
-import { answerRefusal, basicCredentials, isLoggedIn, openStream } from '../access/requests.ts';
+import { answerRefusal, isLoggedIn, openStream } from '../access/requests.ts';
 import { type BoxConnection, type Connect, connectionToEvict } from '../boxes/connection.ts';
 import type { Hub } from '../boxes/hub.ts';
 import type { MessageSigner } from '../boxes/message-signer.ts';

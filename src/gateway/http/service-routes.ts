@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
+import { basicCredentials, bearerToken } from '../../lib/http-server.ts';
 import type { Logger } from '../../lib/log.ts';
 import {
   cancelQrRequest,
@@ -9,21 +10,14 @@ import {
   PATHS,
   type StatusResponse,
   sendQrRequest,
+  TOKEN_SECONDS,
   type TokenResponse,
   testCallbackRequest,
   WARNING_HEADER,
 } from '../../protocol/http-api.ts';
 import type { Logins } from '../access/logins.ts';
-import {
-  answerRefusal,
-  basicCredentials,
-  bearerToken,
-  headerText,
-  isLoggedIn,
-  pathOf,
-  readBody,
-} from '../access/requests.ts';
-import { TOKEN_SECONDS, type Tokens } from '../access/tokens.ts';
+import { answerRefusal, headerText, isLoggedIn, pathOf, readBody } from '../access/requests.ts';
+import type { Tokens } from '../access/tokens.ts';
 import type { PartnerConfig } from '../config.ts';
 import type { Context } from '../context.ts';
 import type { Result } from '../result.ts';

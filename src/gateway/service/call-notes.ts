@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { isObject } from '../decode.ts';
+import { isObject } from '../../protocol/codec.ts';
 
 /** Whole numbers as text: without sign, point, exponent and leading zero. */
 const DIGITS = /^(0|[1-9]\d{0,14})$/;

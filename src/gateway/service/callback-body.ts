@@ -1,6 +1,6 @@
+import { isObject } from '../../protocol/codec.ts';
 import { type TransactionSync, transactionSync } from '../../protocol/http-api.ts';
 import type { CallbackConfig } from '../callback-config.ts';
-import { isObject } from '../decode.ts';
 
 /** How a partner wants its callbacks written. */
 export type CallbackForm = Pick<CallbackConfig, 'payload' | 'decimals'>;

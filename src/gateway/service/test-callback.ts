@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { findBank } from '../../protocol/banks.ts';
+import { isObject } from '../../protocol/codec.ts';
 import { amountVnd, bankAccount, freeText, LIMITS } from '../../protocol/fields.ts';
 import type { PartnerConfig } from '../config.ts';
-import { isObject } from '../decode.ts';
 import type { Account, Directory } from '../directory.ts';
 import { accept, type Result, refuse } from '../result.ts';
 import type { CallNotes } from './call-notes.ts';

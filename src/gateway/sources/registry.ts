@@ -1,6 +1,9 @@
 import { z } from 'zod';
+import { casso } from './casso.ts';
+import { payos } from './payos.ts';
 import { sepay } from './sepay.ts';
 import type { NamedOptions, Source, SourceDeps, SourceKind } from './source.ts';
+import { vietqr } from './vietqr.ts';
 
 /** A kind for any options. Decoding and opening are one step, so that no caller needs their type. */
 export interface RegisteredKind {
@@ -15,7 +18,9 @@ export function register<Options extends z.ZodType<NamedOptions>>(it: SourceKind
 }
 
 /** Every kind of source, one line each. */
-export const SOURCE_KINDS: ReadonlyMap<string, RegisteredKind> = new Map([register(sepay)].map((it) => [it.kind, it]));
+export const SOURCE_KINDS: ReadonlyMap<string, RegisteredKind> = new Map(
+  [register(sepay), register(casso), register(payos), register(vietqr)].map((it) => [it.kind, it]),
+);
 
 type Discriminable = Parameters<typeof z.discriminatedUnion>[1][number] & z.ZodType<NamedOptions>;
 

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import { reasonOf } from '../../../lib/errors.ts';
+import { isObject } from '../../../protocol/codec.ts';
 import {
   type HostCall,
   type HostTopic,
@@ -13,7 +14,7 @@ import { checkOrderRequest, generateRequest, testCallbackRequest } from '../../.
 import type { NewPayment } from '../../../store/repositories/payments.ts';
 import type { GatewayConfig, PartnerConfig } from '../../config.ts';
 import type { Context } from '../../context.ts';
-import { isObject, parseJson } from '../../decode.ts';
+import { parseJson } from '../../decode.ts';
 import { accept, type Refusal, type Result, refuse } from '../../result.ts';
 import { CallNotes, readLeniently } from '../../service/call-notes.ts';
 import type { Service } from '../../service/service.ts';

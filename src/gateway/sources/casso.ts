@@ -1,0 +1,162 @@
+import { createHmac } from 'node:crypto';
+import { z } from 'zod';
+import { reasonOf } from '../../lib/errors.ts';
+import { equalSecrets } from '../../protocol/checksum.ts';
+import { isObject } from '../../protocol/codec.ts';
+import {
+  bankTime,
+  decodeHook,
+  eachOf,
+  headerOf,
+  type Read,
+  refused,
+  SUCCESS,
+  sortedByKey,
+  sourceName,
+  sourceSecret,
+  toldAccount,
+  toldAmount,
+  toldOrNot,
+  toldText,
+} from './fields.ts';
+import type { Credit, Heard, HookRequest, Source, SourceKind } from './source.ts';
+
+/** Casso names no limit: this one is ours. */
+const SIGNATURE_DRIFT_MS_MAX = 300_000;
+/** The id of the transaction by which Casso's console tries a hook. */
+const TEST_ID = 0;
+
+const auth = z.discriminatedUnion('kind', [
+  z
+    .strictObject({
+      kind: z.literal('signature'),
+      key: sourceSecret,
+      previousKey: sourceSecret.optional().describe('taken too, while the key is changed'),
+    })
+    .describe('webhook V2'),
+  z.strictObject({ kind: z.literal('secure-token'), token: sourceSecret }).describe('webhook V1'),
+]);
+type Auth = z.output<typeof auth>;
+
+const options = z.strictObject({ kind: z.literal('casso'), name: sourceName, auth });
+
+/** A transaction in the words of V2, of V1, or of the list. */
+type Transaction = Omit<Credit, 'sourceId'> & { id: number };
+
+const id = z.int().min(0);
+const text = toldText.nullish().transform((it) => it ?? '');
+
+const transactionV2 = z
+  .object({
+    id,
+    reference: toldOrNot,
+    description: text,
+    amount: toldAmount,
+    transactionDateTime: bankTime,
+    accountNumber: toldAccount,
+    virtualAccountNumber: toldOrNot,
+  })
+  .transform(
+    (it): Transaction => ({
+      id: it.id,
+      reference: it.reference,
+      bankAccount: it.accountNumber,
+      virtualAccount: it.virtualAccountNumber,
+      amount: it.amount,
+      text: it.description,
+      bankTimeMs: it.transactionDateTime,
+    }),
+  );
+
+const transactionV1 = z
+  .object({
+    id,
+    tid: toldOrNot,
+    description: text,
+    amount: toldAmount,
+    when: bankTime,
+    bank_sub_acc_id: toldOrNot,
+    subAccId: toldOrNot,
+    virtualAccount: toldOrNot,
+  })
+  .refine((it) => it.bank_sub_acc_id !== '' || it.subAccId !== '', 'bank_sub_acc_id: expected an account')
+  .transform(
+    (it): Transaction => ({
+      id: it.id,
+      reference: it.tid,
+      bankAccount: it.bank_sub_acc_id || it.subAccId,
+      virtualAccount: it.virtualAccount,
+      amount: it.amount,
+      text: it.description,
+      bankTimeMs: it.when,
+    }),
+  );
+
+/** V2 tells one transaction, V1 several. */
+const WEBHOOKS = {
+  signature: z.object({ error: z.literal(0), data: transactionV2.transform((it) => ({ read: [it], unread: [] })) }),
+  'secure-token': z.object({ error: z.literal(0), data: eachOf(transactionV1) }),
+} satisfies Record<Auth['kind'], z.ZodType<{ data: Read<Transaction> }>>;
+
+/** Casso (PROTOCOL.md, clauses SRC-20 and SRC-21). */
+export const casso: SourceKind<typeof options> = {
+  kind: 'casso',
+  options,
+  open: ({ kind, name, auth }, { clock }): Source => ({
+    name,
+    kind,
+    success: SUCCESS,
+    hear: (request): Heard => {
+      if (request.path !== '') return refused(400, 'path: expected nothing after the name of the source');
+      const problem = problemOfOrigin(auth, request, clock.wallMs());
+      if (problem !== undefined) return refused(401, problem);
+      const webhook = decodeHook<{ data: Read<Transaction> }>(WEBHOOKS[auth.kind], request.body);
+      return webhook.ok ? heardIn(webhook.value.data) : refused(400, webhook.reason);
+    },
+  }),
+};
+
+/** Why a request is not proved to come from Casso; undefined if it is. */
+function problemOfOrigin(auth: Auth, { headers, body }: HookRequest, nowMs: number): string | undefined {
+  if (auth.kind === 'secure-token') {
+    const isRight = equalSecrets(headerOf(headers, 'secure-token'), auth.token);
+    return isRight ? undefined : 'Secure-Token: it is missing or wrong';
+  }
+  const sent = /^t=(\d{1,15}),v1=([0-9a-f]{128})$/.exec(headerOf(headers, 'x-casso-signature'));
+  const [, stamp = '', signature = ''] = sent ?? [];
+  if (sent === null) return 'X-Casso-Signature: expected t=, milliseconds, and v1=, 128 hexadecimal digits';
+  const canonical = canonicalBody(body);
+  if (!canonical.ok) return `X-Casso-Signature: nothing can be signed: ${canonical.reason}`;
+  const isRight = [auth.key, auth.previousKey].some((key) => {
+    if (key === undefined) return false;
+    const expected = createHmac('sha512', key).update(`${stamp}.${canonical.value}`, 'utf8').digest('hex');
+    return equalSecrets(expected, signature);
+  });
+  if (!isRight) return 'X-Casso-Signature: does not fit body and key';
+  if (Math.abs(nowMs - Number(stamp)) <= SIGNATURE_DRIFT_MS_MAX) return undefined;
+  return `X-Casso-Signature: expected t at most ${SIGNATURE_DRIFT_MS_MAX / 1000} s from the time of the gateway`;
+}
+
+/** The body as JavaScript writes it, without blanks, with the keys of each object from A to Z; arrays keep their order. */
+function canonicalBody(body: Buffer): ReturnType<typeof decodeHook<string>> {
+  const json = decodeHook(z.unknown(), body);
+  if (!json.ok) return json;
+  try {
+    return { ok: true, value: JSON.stringify(json.value, (_key, it) => (isObject(it) ? sortedByKey(it) : it)) };
+  } catch (error) {
+    // Nested so deeply that it can be read, but not written.
+    return { ok: false, reason: reasonOf(error) };
+  }
+}
+
+function heardIn({ read, unread }: Read<Transaction>): Heard {
+  const credits: Credit[] = [];
+  const ignored = [...unread];
+  for (const { id, ...told } of read) {
+    if (id === TEST_ID) ignored.push(`${id}: a test call`);
+    else if (told.amount < 0) ignored.push(`${id}: a debit`);
+    else if (told.amount === 0) ignored.push(`${id}: no money`);
+    else credits.push({ sourceId: String(id), ...told });
+  }
+  return { kind: 'told', credits, ignored };
+}
