@@ -4,7 +4,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import { decodeWith } from '../../protocol/codec.ts';
-import { type BoxNotice, type EnrolAnswer, enrolAnswer } from '../../protocol/dialect.ts';
+import { amountOfText, type BoxNotice, type EnrolAnswer, enrolAnswer } from '../../protocol/dialect.ts';
 import { LIMITS, wallTimeMs } from '../../protocol/fields.ts';
 import { linkedAccount } from '../../protocol/messages.ts';
 import { isPayable } from '../../protocol/vietqr.ts';
@@ -14,6 +14,8 @@ type PaidNotice = Extract<BoxNotice, { notificationType: 'N05' }>;
 
 /** Payments within the window that are remembered to detect repetitions; the oldest of more are dropped. */
 const PAYMENTS_MAX = 1_000;
+
+const NUMBERS = /\d+(?:[.,]\d+)*/g;
 
 const linked = z.object({ account: linkedAccount, staticQr: z.string().max(LIMITS.qrCodeMax) });
 const content = z.object({
@@ -99,7 +101,9 @@ export class VietqrMemory {
    */
   async payment({ amount, message }: PaidNotice): Promise<KnownPayment> {
     const { clock, random, repeatWindowMs } = this.#deps;
-    const digest = createHash('sha256').update(`${amount}\n${message}`).digest('base64url');
+    // One sender writes 25000 where another writes 25000.0 or 25,000, in the text too.
+    const said = message.replaceAll(NUMBERS, (it) => (amountOfText(it) === amount ? String(amount) : it));
+    const digest = createHash('sha256').update(`${amount}\n${said}`).digest('base64url');
     const nowMs = clock.wallMs();
     // Also one from a little later: the clock may have been set back.
     const recent = this.#content.payments.filter(({ paidAtMs }) => Math.abs(nowMs - paidAtMs) < repeatWindowMs);

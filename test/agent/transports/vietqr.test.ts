@@ -12,6 +12,7 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
 import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
+import { decodeNotice } from '../../../src/protocol/dialect.ts';
 import { encodeVietQr } from '../../../src/protocol/vietqr.ts';
 import { qrTextOf } from '../../../src/scene.ts';
 import { eventually, temporaryFolder } from '../../support/net.ts';
@@ -398,6 +399,29 @@ describe('what a box remembers of the service', () => {
     expect(later.repeated).toBe(false);
     expect(later.transactionId).not.toBe(first.transactionId);
   });
+
+  it.each([
+    ['25000', 'Nhan 25000 VND'],
+    ['25,000', 'Nhan 25,000 VND'],
+    ['25000.0', 'Nhan 25000.0 VND'],
+    [25_000.0, 'Nhan 25.000 VND'],
+  ])(
+    'DIA-6 takes a notice of %s in the words "%s" for the same, and other amounts for others',
+    async (amount, text) => {
+      const notice = (it: string | number, message: string) => {
+        const decoded = decodeNotice(JSON.stringify({ notificationType: 'N05', amount: it, message }));
+        if (!decoded.ok || decoded.value.notificationType !== 'N05') throw new Error('not taken');
+        return decoded.value;
+      };
+      const known = await memory(await temporaryFolder(), new VirtualClock());
+      const first = await known.payment(notice('25,000', 'Nhan 25000 VND'));
+      expect(await known.payment(notice(amount, text))).toEqual({ ...first, repeated: true });
+      for (const other of ['Nhan 25000 VND lan 2', 'Nhan 25001 VND', 'Nhan 250000 VND']) {
+        expect(await known.payment(notice(amount, other))).toMatchObject({ repeated: false });
+      }
+      expect(await known.payment(notice('25001', text))).toMatchObject({ repeated: false });
+    },
+  );
 
   it('DIA-6 knows the first of many payments within the window, also after a restart', async () => {
     const folder = await temporaryFolder();

@@ -147,16 +147,17 @@ it.each([
 const MINUTE_MS = 60_000;
 
 it.each([
-  ['that is older than the limit, to a box that was away longer', 6, 6, false],
-  ['of 4 minutes ago, to a box that was away for an hour', 60, 4, true],
-  ['that is old by a calendar that was set, to a box that was away for 4 minutes', 4, 120, true],
-] as const)('VQD-8 a payment %s', async (_what, awayMinutes, ageMinutes, isSaid) => {
+  ['that is older than the limit, to a box that was away longer', 6, 6, false, false],
+  ['of 4 minutes ago, to a box that was away for an hour', 60, 4, false, true],
+  ['that is old by a calendar that was set, to a box that was away for 4 minutes', 4, 120, false, true],
+  ['of which the gateway heard late, to a box that was away for a minute', 1, 0, true, false],
+] as const)('VQD-8 a payment %s', async (_what, awayMinutes, ageMinutes, late, isSaid) => {
   const { leave, comeBack, clock, said, reported, reports } = await listening();
   leave();
   await clock.advance(awayMinutes * MINUTE_MS);
   const send = await comeBack();
   const paidAtMs = clock.wallMs() - ageMinutes * MINUTE_MS;
-  send(payment({ paidAtMs }));
+  send(payment({ paidAtMs, late }));
   await eventually('the report', () => reports.at(-1)?.type === 'paid');
   expect(said).toEqual(isSaid ? ['N16', 'N16', 'N05'] : ['N16', 'N16']);
   expect(reported.map(([what]) => what)).toEqual([isSaid ? 'report' : 'drop']);

@@ -55,9 +55,9 @@ export class Announcements {
     const box = this.#box.terminalCode;
     // An earlier run may have sent it, and nobody would know.
     const isUnsure = payment.repeated && paidAtMs < startedMs;
-    if (!isUnsure && !this.#isNews(paidAtMs)) {
+    if (!isUnsure && !this.#isNews(payment)) {
       await store.payments.dropNotice(transactionId, box, clock.wallMs());
-      const reason = `the box was away for more than ${NEWS_MAX_MS / 60_000} min after this payment; it is not said any more`;
+      const reason = `this payment is older than ${NEWS_MAX_MS / 60_000} min; it is in the list and is not said any more`;
       log.warn('notice-old', { box, transactionId, reason });
       return undefined;
     }
@@ -75,7 +75,8 @@ export class Announcements {
   }
 
   /** By either clock: a calendar that is set must not silence what came during a short absence. */
-  #isNews(paidAtMs: number): boolean {
+  #isNews({ paidAtMs, late }: DownOf<'payment'>): boolean {
+    if (late) return false;
     return this.#awayMs <= NEWS_MAX_MS || this.#deps.clock.wallMs() - paidAtMs <= NEWS_MAX_MS;
   }
 
