@@ -1,9 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { DISPLAY_DRIVERS } from '../display/registry.ts';
-import { checkConfig, readConfigFile } from '../lib/config-file.ts';
-import { ConfigError, reasonOf } from '../lib/errors.ts';
+import { checkConfig, readConfigFile, readSecretFile } from '../lib/config-file.ts';
 import { boxCode } from '../protocol/fields.ts';
 import { strongSecret } from '../protocol/secret.ts';
 import { type VoiceOptions, voiceOptions } from '../voice/config.ts';
@@ -135,8 +133,9 @@ export interface AgentConfig {
 export function parseAgentConfig(value: unknown, name: string, folder = '.'): AgentConfig {
   const { box, displays, dataDir, link, enrolment, http, ...rest } = checkConfig(agentConfigSchema, value, name, FIX);
   const { terminalCode, serialNumber } = box;
-  const secret = box.secret ?? (box.secretFile && readSecret('box.secretFile', box.secretFile, name, folder));
-  const { tokenFile, token = tokenFile && readSecret('http.tokenFile', tokenFile, name, folder), ...pages } = http;
+  const read = (option: string, file: string) => readSecretFile({ option, file }, { name, folder }, strongSecret);
+  const secret = box.secret ?? (box.secretFile && read('box.secretFile', box.secretFile));
+  const { tokenFile, token = tokenFile && read('http.tokenFile', tokenFile), ...pages } = http;
   const guarded = withSecrets(link as AgentConfig['link'], name, folder);
   const { url, tls, allowPlain } = enrolment ?? guarded;
   const enrolsAt = TRANSPORTS.get(guarded.transport)?.ownLogin === undefined ? { url, tls, allowPlain } : undefined;
@@ -161,18 +160,8 @@ export async function loadAgentConfig(path: string): Promise<AgentConfig> {
   return parseAgentConfig(value, name, folder);
 }
 
-function readSecret(option: string, file: string, name: string, folder: string, schema = strongSecret): string {
-  const path = resolve(folder, file);
-  let text: string;
-  try {
-    text = readFileSync(path, 'utf8');
-  } catch (error) {
-    throw new ConfigError(`${name}: ${option}: cannot be read: ${reasonOf(error)}`, `put the secret into ${path}`);
-  }
-  const parsed = schema.safeParse(text.trim());
-  if (parsed.success) return parsed.data;
-  throw new ConfigError(`${name}: ${option}: ${parsed.error.issues[0]?.message} in ${path}`);
-}
+/** Of a service that is not ours, which decides how strong it is. */
+const sharedSecret = z.string().min(1).max(200);
 
 /** The link with what its `…File` options name in place of them. */
 function withSecrets(link: AgentConfig['link'], name: string, folder: string): AgentConfig['link'] {
@@ -181,7 +170,7 @@ function withSecrets(link: AgentConfig['link'], name: string, folder: string): A
     const fileOption = `${option}File`;
     const file = link[fileOption];
     if (typeof file !== 'string') continue;
-    read[option] = readSecret(`link.${fileOption}`, file, name, folder, z.string().min(1).max(200));
+    read[option] = readSecretFile({ option: `link.${fileOption}`, file }, { name, folder }, sharedSecret);
     delete read[fileOption];
   }
   return read;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { type ConfigFile, readSecretFile } from '../lib/config-file.ts';
 import { macAddress, macDigits } from '../protocol/dialect.ts';
 import { bankAccount, boxCode, freeText } from '../protocol/fields.ts';
 import { strongSecret } from '../protocol/secret.ts';
@@ -30,15 +31,54 @@ const salt = z
   .regex(/^[ -~]{1,64}$/, '1 to 64 ASCII characters')
   .describe('shared by all these boxes; from their maker');
 
-export const vietqrBoxes = z.strictObject({
-  checkSumSalt: salt,
-  boxIdSalt: salt,
-  login: z.strictObject({ username, password }).describe('the login at the broker that boxes and hosts share'),
-  paidMessage: freeText(PAID_MESSAGE_MAX)
-    .refine((it) => it.includes('{amount}'), 'expected a text with {amount}, and maybe {content} and {time}')
-    .default('Đã nhận {amount} đồng, nội dung {content}, lúc {time}')
-    .describe('the text that such a box says for a payment'),
-});
+const fromFile = z.string().min(1).max(1000).optional().describe('a file that holds it instead');
+
+/** Each of these texts must be given, itself or by a file. */
+function checkGiven(names: readonly string[]) {
+  return (given: Record<string, unknown>, context: z.RefinementCtx): void => {
+    for (const name of names) {
+      if ((given[name] === undefined) !== (given[`${name}File`] === undefined)) continue;
+      context.addIssue({ code: 'custom', path: [name], message: `expected either ${name} or ${name}File` });
+    }
+  };
+}
+
+export const vietqrBoxes = z
+  .strictObject({
+    checkSumSalt: salt.optional(),
+    checkSumSaltFile: fromFile,
+    boxIdSalt: salt.optional(),
+    boxIdSaltFile: fromFile,
+    login: z
+      .strictObject({ username, password: password.optional(), passwordFile: fromFile })
+      .superRefine(checkGiven(['password']))
+      .transform(({ password = '', ...rest }) => ({ ...rest, password }))
+      .describe('the login at the broker that boxes and hosts share'),
+    paidMessage: freeText(PAID_MESSAGE_MAX)
+      .refine((it) => it.includes('{amount}'), 'expected a text with {amount}, and maybe {content} and {time}')
+      .default('Đã nhận {amount} đồng, nội dung {content}, lúc {time}')
+      .describe('the text that such a box says for a payment'),
+  })
+  .superRefine(checkGiven(['checkSumSalt', 'boxIdSalt']))
+  .transform(({ checkSumSalt = '', boxIdSalt = '', ...rest }) => ({ ...rest, checkSumSalt, boxIdSalt }));
+
+type VietqrBoxes = z.output<typeof vietqrBoxes>;
+
+/** As in a file, with what its `…File` options name in place of them; undefined without such options. Throws ConfigError. */
+export function withSecretsOfFiles(
+  { checkSumSaltFile, boxIdSaltFile, login: { passwordFile, ...login }, ...given }: VietqrBoxes,
+  at: Pick<ConfigFile, 'name' | 'folder'>,
+): z.input<typeof vietqrBoxes> | undefined {
+  if ([checkSumSaltFile, boxIdSaltFile, passwordFile].every((it) => it === undefined)) return undefined;
+  const read = (key: string, file: string | undefined, value: string) =>
+    file === undefined ? value : readSecretFile({ option: `vietqrBoxes.${key}File`, file }, at, password);
+  return {
+    ...given,
+    checkSumSalt: read('checkSumSalt', checkSumSaltFile, given.checkSumSalt),
+    boxIdSalt: read('boxIdSalt', boxIdSaltFile, given.boxIdSalt),
+    login: { ...login, password: read('login.password', passwordFile, login.password) },
+  };
+}
 
 export type Complain = (path: (string | number)[], message: string) => void;
 

@@ -5,7 +5,15 @@ import { isExposed, isLoopbackHost } from '../lib/tls.ts';
 import { findBank } from '../protocol/banks.ts';
 import { bankAccount, freeText, LIMITS } from '../protocol/fields.ts';
 import { isSampleSecret, SECRET_EXPECTED, strongSecret } from '../protocol/secret.ts';
-import { box, type Complain, checkDialects, password, username, vietqrBoxes } from './boxes-config.ts';
+import {
+  box,
+  type Complain,
+  checkDialects,
+  password,
+  username,
+  vietqrBoxes,
+  withSecretsOfFiles,
+} from './boxes-config.ts';
 import { callback, hasUserInfo } from './callback-config.ts';
 import { isOwnHost, portOf } from './callback-destination.ts';
 import { callbackLateRetries, callbackRetryWaitsMs } from './retry-schedule.ts';
@@ -261,22 +269,21 @@ function checkNames({ partners, accounts, boxes, sources }: Named, complain: Com
 }
 
 /**
- * Checks a configuration that is not from a file; `name` is its name in messages. Throws ConfigError with name, path
- * and what was expected.
+ * Checks a configuration that is not from a file, and reads its secrets from files. `name` is its name in messages;
+ * relative paths start at `folder`. Throws ConfigError with name, path and what was expected.
  */
-export function parseGatewayConfig(value: unknown, name: string): GatewayConfig {
-  return checkConfig(
-    gatewayConfigSchema,
-    value,
-    name,
-    'see device-config/gateway.yaml for a valid example, and `paybox config schema gateway` for every key',
-  );
+export function parseGatewayConfig(value: unknown, name: string, folder = '.'): GatewayConfig {
+  const fix = 'see device-config/gateway.yaml for a valid example, and `paybox config schema gateway` for every key';
+  const check = (it: unknown) => checkConfig(gatewayConfigSchema, it, name, fix);
+  const config = check(value);
+  const vietqrBoxes = config.vietqrBoxes && withSecretsOfFiles(config.vietqrBoxes, { name, folder });
+  return vietqrBoxes === undefined ? config : check({ ...(value as object), vietqrBoxes });
 }
 
 /** Reads a YAML file. Paths in it are resolved against its folder. Throws ConfigError. */
 export async function loadGatewayConfig(path: string): Promise<GatewayConfig> {
   const { name, folder, value } = await readConfigFile(path, GATEWAY_FILE_CHARS_MAX);
-  const config = parseGatewayConfig(value, name);
+  const config = parseGatewayConfig(value, name, folder);
   const { dataDir, http, mqtt } = config;
   const absolute = <T extends object>(files: T | undefined): T | undefined =>
     files && (Object.fromEntries(Object.entries(files).map(([name, path]) => [name, resolve(folder, path)])) as T);

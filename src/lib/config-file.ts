@@ -1,5 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { basename, dirname } from 'node:path';
+import { basename, dirname, resolve } from 'node:path';
 import {
   type Document,
   isMap,
@@ -44,6 +45,24 @@ export async function readConfigFile(path: string, charsMax = CONFIG_CHARS_MAX):
     throw new ConfigError(`${name}: has ${text.length} characters, expected at most ${charsMax}`);
   }
   return { name, folder: dirname(path), value: parseYaml(text, name).value };
+}
+
+/** The secret in the file that an option of a configuration names. Throws ConfigError, which never has the secret. */
+export function readSecretFile(
+  { option, file }: { option: string; file: string },
+  { name, folder }: Pick<ConfigFile, 'name' | 'folder'>,
+  schema: z.ZodType<string>,
+): string {
+  const path = resolve(folder, file);
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new ConfigError(`${name}: ${option}: cannot be read: ${reasonOf(error)}`, `put the secret into ${path}`);
+  }
+  const parsed = schema.safeParse(text.trim());
+  if (parsed.success) return parsed.data;
+  throw new ConfigError(`${name}: ${option}: ${parsed.error.issues[0]?.message} in ${path}`);
 }
 
 /** A parsed YAML text with positions. */

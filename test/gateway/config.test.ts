@@ -51,6 +51,31 @@ describe('the configuration of a gateway', () => {
     expect([partners[0]?.username, accounts, boxes[0]?.terminalCode]).toEqual(['demo', [ACCOUNT], BOX1.terminalCode]);
   });
 
+  it('THR-22 VQD reads what boxes of the dialect share from files, and then checks it', async () => {
+    const folder = await temporaryFolder();
+    const words = {
+      salt: 'salt-of-this-test',
+      id: 'id-of-this-test',
+      word: 'word-of-this-test',
+      sample: 'sample-word',
+    };
+    for (const [name, text] of Object.entries(words)) await writeFile(join(folder, name), `${text}\n`);
+    const login = { username: 'boxes', passwordFile: 'word' };
+    const vietqrBoxes = { checkSumSaltFile: 'salt', boxIdSaltFile: 'id', login };
+    const read = (change: object = {}, more: object = {}) =>
+      parseGatewayConfig({ ...FULL, ...more, vietqrBoxes: { ...vietqrBoxes, ...change } }, 'gateway.yaml', folder);
+    expect(read().vietqrBoxes).toMatchObject({
+      checkSumSalt: 'salt-of-this-test',
+      boxIdSalt: 'id-of-this-test',
+      login: { username: 'boxes', password: 'word-of-this-test' },
+    });
+    expect(() => read({ boxIdSalt: 'x' })).toThrow('vietqrBoxes.boxIdSalt: expected either boxIdSalt or boxIdSaltFile');
+    expect(() => read({ login: { username: 'x' } })).toThrow('vietqrBoxes.login.password: expected either password or');
+    expect(() => read({ checkSumSaltFile: 'none' })).toThrow('vietqrBoxes.checkSumSaltFile: cannot be read');
+    const open = { http: { host: '0.0.0.0', allowPlain: true } };
+    expect(() => read({ login: { ...login, passwordFile: 'sample' } }, open)).toThrow('password: is a sample');
+  });
+
   it('needs a folder and nothing else, and takes the service as the protocol says it', () => {
     expect(parseGatewayConfig(LEAST, 'least')).toMatchObject({
       http: { host: '127.0.0.1', port: 8800 },
