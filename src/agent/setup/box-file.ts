@@ -1,5 +1,4 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { isDeepStrictEqual } from 'node:util';
 import { stringify } from 'yaml';
 import { z } from 'zod';
 import { DISPLAY_DRIVERS } from '../../display/registry.ts';
@@ -12,16 +11,12 @@ import { isStrongSecret, SECRET_EXPECTED } from '../../protocol/secret.ts';
 import { agentConfigSchema } from '../config.ts';
 import { GATEWAY_TRANSPORTS, transportFor } from '../transports/registry.ts';
 import { gatewayOrigin } from '../transports/tls.ts';
+import { FROM_FILES, publicLink } from '../transports/vietqr-options.ts';
+import { KEPT, withKept, withoutSecrets, withSecretsAs } from './box-secrets.ts';
 import { BOX_FILE_BYTES_MAX } from './machine.ts';
-
-/** Replaces a secret in that file once the box has it. */
-export const KEPT = 'kept';
 
 const FIX = `correct it on the boot partition and restart the box; \`paybox config schema box\` prints every key`;
 const SSID_BYTES_MAX = 32;
-/** Values that nobody may read who takes the card out of a box. */
-const SECRETS = [['secret'], ['key'], ['wifi', 'psk']] as const;
-
 const SCHEMES = [...GATEWAY_TRANSPORTS.values()].map(({ schemes }) => schemes);
 const TLS_EXAMPLES = SCHEMES.map((schemes) => schemes.find((it) => isTlsUrl(`${it}://gateway`)));
 
@@ -64,6 +59,9 @@ function schemaOf<Shown extends z.ZodType>(oneDisplay: Shown) {
       enrolment: gatewayOrigin
         .optional()
         .describe('the gateway over HTTP, for a box without secret whose gateway address is a broker'),
+      link: publicLink
+        .optional()
+        .describe('for the public service in its MQTT dialect, in place of a gateway of paybox'),
       secret: text('the secret')
         .max(200)
         .refine((it) => it === KEPT || isStrongSecret(it), SECRET_EXPECTED)
@@ -91,6 +89,7 @@ function schemaOf<Shown extends z.ZodType>(oneDisplay: Shown) {
       const complain = (key: string, message: string) =>
         context.addIssue({ code: 'custom', path: [key], message, input: file });
       const { gateway, enrolment, secret, ca, cert, key, allowPlain } = file;
+      const isPublic = file.link !== undefined;
       const canEnrol = transportFor(gateway)?.canEnrol === true;
       if (canEnrol && !gatewayOrigin.safeParse(gateway).success) {
         complain('gateway', 'expected an origin only, as https://gateway.example: no user name, path or query');
@@ -106,7 +105,11 @@ function schemaOf<Shown extends z.ZodType>(oneDisplay: Shown) {
       if (cert !== undefined && key !== undefined && key !== KEPT && !belongTogether(cert, key)) {
         complain('key', 'expected the private key of cert');
       }
-      if (secret === undefined && enrolment === undefined && !canEnrol) {
+      if (isPublic && canEnrol) complain('gateway', 'expected the address of a broker beside link');
+      for (const [name, value] of Object.entries(isPublic ? { secret, enrolment } : {})) {
+        if (value !== undefined) complain(name, 'expected none beside link: that service knows no secret of the box');
+      }
+      if (secret === undefined && enrolment === undefined && !canEnrol && !isPublic) {
         complain('enrolment', 'expected the address of the gateway, https://…, because the box has no secret yet');
       }
       if (file.display !== undefined && file.displays !== undefined)
@@ -136,7 +139,7 @@ export interface BoxFile {
 export function readBoxFile(bytes: Uint8Array, before: BoxSettings | undefined): BoxFile {
   const { source, yaml, given, value } = parsed(bytes);
   const settings = withKept(given, before, yaml.lineOf);
-  return { settings, withoutSecrets: withoutSecrets(source, given, value, yaml) };
+  return { settings, withoutSecrets: withoutSecrets(source, value, yaml) };
 }
 
 /** The settings in a `paybox.yaml`, with every secret masked. Throws as `readBoxFile` does. */
@@ -155,14 +158,6 @@ function parsed(bytes: Uint8Array) {
   const given = withDisplay(value);
   checkConfig(checked, given, BOX_FILE, FIX, yaml.lineOf);
   return { source, yaml, value, given: given as BoxSettings };
-}
-
-function withSecretsAs(settings: BoxSettings, word: string): BoxSettings {
-  const copy = structuredClone(settings);
-  if (copy.secret !== undefined) copy.secret = word;
-  if (copy.key !== undefined) copy.key = word;
-  if (copy.wifi?.psk !== undefined) copy.wifi.psk = word;
-  return copy;
 }
 
 /** A driver's name alone stands for its default options. */
@@ -191,57 +186,6 @@ function textOf(bytes: Uint8Array): string {
     }
   }
   return new TextDecoder('utf-8').decode(bytes);
-}
-
-function withKept(given: BoxSettings, before: BoxSettings | undefined, lineOf: (path: string[]) => number) {
-  const known = before?.terminalCode === given.terminalCode ? before : undefined;
-  const settings = structuredClone(given);
-  const keep = (path: string[], old: string | undefined): string => {
-    if (old !== undefined) return old;
-    const name = path.join('.');
-    throw new ConfigError(
-      `${BOX_FILE}:${lineOf(path)}: ${name}: this box has kept none`,
-      `write ${name} there${name === 'secret' ? ', or take the line out and the box enrols' : ''}`,
-    );
-  };
-  if (settings.secret === KEPT) settings.secret = keep(['secret'], known?.secret);
-  if (settings.key === KEPT) settings.key = keep(['key'], known?.key);
-  if (settings.wifi?.psk === KEPT) {
-    const old = before?.wifi?.ssid === settings.wifi.ssid ? before.wifi.psk : undefined;
-    settings.wifi.psk = keep(['wifi', 'psk'], old);
-  }
-  return settings;
-}
-
-/** Keeps a person's own lines and comments, unless they still contain a secret. */
-function withoutSecrets(
-  source: string,
-  given: BoxSettings,
-  value: object,
-  { rangeOf }: ReturnType<typeof parseYaml>,
-): string {
-  const secrets = [given.secret, given.key, given.wifi?.psk].filter(
-    (it): it is string => it !== undefined && it !== KEPT,
-  );
-  if (secrets.length === 0) return source;
-  const wanted = withSecretsAs(value as BoxSettings, KEPT);
-  const ranges = SECRETS.map((path) => rangeOf(path)).filter((range) => range !== undefined);
-  const edited = ranges
-    .toSorted(([a], [b]) => b - a)
-    .reduce((left, [from, to]) => {
-      const end = left.slice(from, to).endsWith('\n') ? '\n' : '';
-      return `${left.slice(0, from)}${KEPT}${end}${left.slice(to)}`;
-    }, source);
-  const isSafe = !secrets.some((secret) => edited.includes(secret.trim())) && holds(edited, wanted);
-  return isSafe ? edited : `# The box has taken this over, and keeps its secrets.\n${stringify(wanted)}`;
-}
-
-function holds(source: string, wanted: object): boolean {
-  try {
-    return isDeepStrictEqual(parseYaml(source, BOX_FILE).value, wanted);
-  } catch {
-    return false;
-  }
 }
 
 function isCertificate(pem: string): boolean {
@@ -282,9 +226,10 @@ export function agentFilesOf(settings: BoxSettings, folder: string, dataDir: str
   const enrols = secret === undefined && enrolment !== undefined;
   const enrolmentTls = enrols && enrolment.startsWith('https:') && ca !== undefined ? { tls: { ca: tls.ca } } : {};
   const { http, voice, light, buttons, paidHoldSeconds, endedHoldSeconds, onStop } = rest;
+  const { link, linkFiles } = linkOf(settings, folder);
   const config = {
     box: { terminalCode, serialNumber, ...(secret === undefined ? {} : { secretFile: `${folder}/secret` }) },
-    link: { transport: transportFor(gateway)?.name, url: gateway, ...guard },
+    link: { transport: transportFor(gateway)?.name, url: gateway, ...guard, ...link },
     ...(enrols ? { enrolment: { url: enrolment, ...plain, ...enrolmentTls } } : {}),
     displays: several ?? [one ?? { driver: 'framebuffer' }],
     ...{ http, voice, light, buttons, paidHoldSeconds, endedHoldSeconds, onStop },
@@ -294,6 +239,19 @@ export function agentFilesOf(settings: BoxSettings, folder: string, dataDir: str
     'agent.yaml': `${MADE}${stringify(config)}`,
     ...(secret === undefined ? {} : { [`${folder}/secret`]: `${secret}\n` }),
     ...Object.fromEntries(own.map(([name, pem]) => [`${folder}/${name}.pem`, pem])),
+    ...linkFiles,
+  };
+}
+
+/** The options of a link to the public service, and the files with its secrets. */
+function linkOf({ link }: Pick<BoxSettings, 'link'>, folder: string) {
+  const given = Object.entries(link ?? {});
+  const isSecret = (name: string) => FROM_FILES.some((it) => it === name);
+  const options = given.map(([name, value]) => (isSecret(name) ? [`${name}File`, `${folder}/${name}`] : [name, value]));
+  const secrets = given.filter(([name]) => isSecret(name));
+  return {
+    link: Object.fromEntries(options) as object,
+    linkFiles: Object.fromEntries(secrets.map(([name, value]) => [`${folder}/${name}`, `${value}\n`])),
   };
 }
 

@@ -45,6 +45,21 @@ export const vietqrOptions = z
 
 export type VietqrOptions = z.infer<typeof vietqrOptions>;
 
+const { macAddr, username, qrLifetimeSeconds, repeatWindowSeconds } = vietqrOptions.shape;
+const given = z.string('expected what all boxes of the service share, in quotes where it is a number').min(1).max(200);
+
+/** The same link in a boot file, which names the broker as its gateway and has no other file beside it. */
+export const publicLink = z.strictObject({
+  transport: z.literal('vietqr', 'expected vietqr; without link the address of the gateway says how it is reached'),
+  macAddr,
+  checkSumSalt: given,
+  boxIdSalt: given,
+  username,
+  password: given.optional(),
+  qrLifetimeSeconds: qrLifetimeSeconds.unwrap().optional(),
+  repeatWindowSeconds: repeatWindowSeconds.unwrap().optional(),
+});
+
 /** New for each connection: with one id for all of them, an old half-open one and the new one would end each other. */
 export function clientIdOf({ macAddr }: VietqrOptions, sessionId: string): string {
   return `${macDigits(macAddr)}${sessionId.replaceAll('-', '').slice(0, 10)}`;

@@ -53,6 +53,55 @@ describe('a paybox.yaml', () => {
     expect(agentConfigSchema.safeParse(config).success).toBe(true);
   });
 
+  const PUBLIC = `${CODES}gateway: mqtts://broker.example:8883
+link:
+  transport: vietqr
+  macAddr: 02:00:5E:10:00:01
+  checkSumSalt: check-salt-of-this-test  # theirs
+  boxIdSalt: "id-salt-of-this-test"
+  username: boxes
+  password: login-word-of-this-test
+  qrLifetimeSeconds: 120
+`;
+
+  it('DIA-9 names the public service in its dialect, whose secrets go into files', async () => {
+    const { settings, withoutSecrets } = read(PUBLIC);
+    const { 'agent.yaml': yaml, ...files } = agentFilesOf(settings, 'box-1', '/state');
+    expect(files).toEqual({
+      'box-1/checkSumSalt': 'check-salt-of-this-test\n',
+      'box-1/boxIdSalt': 'id-salt-of-this-test\n',
+      'box-1/password': 'login-word-of-this-test\n',
+    });
+    expect(agentConfigSchema.parse(parse(yaml))).toMatchObject({
+      link: {
+        ...{ transport: 'vietqr', url: 'mqtts://broker.example:8883', macAddr: '02:00:5E:10:00:01', username: 'boxes' },
+        ...{ checkSumSaltFile: 'box-1/checkSumSalt', boxIdSaltFile: 'box-1/boxIdSalt', passwordFile: 'box-1/password' },
+        qrLifetimeSeconds: 120,
+      },
+    });
+    expect(yaml + withoutSecrets).not.toContain('of-this-test');
+    expect(withoutSecrets).toContain('checkSumSalt: kept  # theirs');
+    expect(read(withoutSecrets, settings).settings).toEqual(settings);
+    const elsewhere = withoutSecrets.replace('broker.example', 'broker.thief.example');
+    expect(() => read(elsewhere, settings)).toThrow('link.checkSumSalt: this box has kept none');
+    expect(JSON.stringify(maskedBoxFile(Buffer.from(PUBLIC)))).not.toContain('of-this-test');
+  });
+
+  it.each([
+    ['a secret of the box', `${PUBLIC}secret: A-long-secret-that-a-box-has\n`, 'secret: expected none beside link'],
+    ['an enrolment', `${PUBLIC}enrolment: https://g.example\n`, 'enrolment: expected none beside link'],
+    ['no salt', PUBLIC.replace(/\n.*checkSumSalt.*/, ''), 'link.checkSumSalt: expected what all boxes'],
+    ['another transport', PUBLIC.replace('vietqr', 'mqtt'), 'link.transport: expected vietqr'],
+    [
+      'no broker',
+      PUBLIC.replace('mqtts://broker.example:8883', 'https://g.example'),
+      'gateway: expected the address of a',
+    ],
+    ['no TLS', PUBLIC.replace('mqtts', 'mqtt'), 'gateway: expected an address with TLS'],
+  ])('DIA-9 the public service with %s is refused by name', (_what, text, message) => {
+    expect(told(text)).toContain(message);
+  });
+
   it('becomes a configuration that the agent takes, with all that it may say', async () => {
     const { ca, cert, key, block } = await pems();
     const file = `${CODES}gateway: mqtts://broker.example:8883
