@@ -61,7 +61,7 @@ const FLOORS: Record<string, readonly (readonly string[])[]> = {
   commands: [['shared'], ['actions'], ['.']],
   conformance: [['.'], ['service', 'box/gateway'], ['box', 'service/checks'], ['box/checks']],
   store: [
-    ['schema/tables.ts', 'store-files.ts'],
+    ['schema/tables.ts', 'store-files.ts', 'retention.ts'],
     ['integrity'],
     ['engines', 'repositories'],
     ['schema', 'startup'],

@@ -33,8 +33,11 @@ import { readServerTls } from './listen.ts';
 import { createMetrics } from './metrics.ts';
 import { retryWaitsOf } from './retry-schedule.ts';
 import { deliveriesFor } from './service/payment-effects.ts';
+import { createReceiveCredit } from './service/receive-credits.ts';
 import { createReceivePayment } from './service/receive-payment.ts';
 import { Service } from './service/service.ts';
+import { SOURCE_KINDS } from './sources/registry.ts';
+import type { Source } from './sources/source.ts';
 import { TrafficLog } from './traffic-log.ts';
 
 /** Time in which a refusal reaches a box, before its connections are closed. */
@@ -141,7 +144,10 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   const dialect = await dialectOf(config, boxes, edges, opened);
   const mqtt = await openMqtt(config, { ...boxes, listeners: dialect?.listeners }, edges, opened);
   const onPaid = (payment: NewPayment) => dialect?.tellHosts(payment);
-  const pay = edges.receivePayment({ ...shared, hub, dispatcher, onPaid });
+  const paying = { ...shared, hub, dispatcher, onPaid };
+  const pay = edges.receivePayment(paying);
+  const receiveCredit = createReceiveCredit(paying);
+  const sources = openSources(config, base);
   const service = new Service({ ...shared, hub: edges.pushHub(hub), pay, metrics });
   targets.payPush = async (pushId) => {
     const orderId = await store.orders.idByPush(pushId);
@@ -162,7 +168,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   if (mqtt !== undefined) await dialect?.open(mqtt.address, service, () => originAt(app, config));
   const tokens = edges.tokens(await createTokens(store, clock, random));
   const parts = { ...shared, service, dispatcher, signer, logins, hub, backlog, enrolments, health, metrics, tokens };
-  const endStreams = registerRoutes(app, edges, { ...parts, cachedBacklog, boxes });
+  const endStreams = registerRoutes(app, edges, { ...parts, cachedBacklog, boxes, sources, receiveCredit });
   opened.add('requests', () => {
     endStreams();
     return app.close();
@@ -264,6 +270,10 @@ async function dialectOf(
   const dialect = new Dialect(settings, { ...deps, boxConnected, withFaults });
   opened.add('boxes of the dialect', () => dialect.close());
   return dialect;
+}
+
+function openSources({ sources }: GatewayConfig, deps: Pick<GatewayDeps, 'clock' | 'random'>): Source[] {
+  return sources.flatMap((it) => SOURCE_KINDS.get(it.kind)?.open(it, deps) ?? []);
 }
 
 function openApp(config: GatewayConfig, { clock, log }: GatewayDeps): FastifyInstance {

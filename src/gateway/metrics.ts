@@ -16,6 +16,8 @@ export type CountBacklog = () => Promise<BacklogCounts | undefined>;
 export interface Metrics {
   /** Counts the answer to a push: `SUCCESS` or the code of its failure. */
   pushed(result: string, seconds: number): void;
+  /** Counts what a source told: the result of a credit, `ignored` or `refused`. */
+  heard(source: string, result: string): void;
   /** Counts an attempt of a callback. */
   called(result: 'delivered' | 'retry' | 'failed'): void;
   contentType: string;
@@ -39,6 +41,12 @@ export function createMetrics(boxesOnline: () => number, backlog: CountBacklog):
     labelNames: ['result'],
     registers,
   });
+  const credits = new Counter({
+    name: 'paybox_gateway_credits_total',
+    help: 'what sources told, by result: paid, unmatched, duplicate, account-unknown, too-old, ignored or refused',
+    labelNames: ['source', 'result'],
+    registers,
+  });
   const seconds = new Histogram({
     name: 'paybox_gateway_send_qr_seconds',
     help: 'time from a valid send-qr request to its answer',
@@ -59,6 +67,7 @@ export function createMetrics(boxesOnline: () => number, backlog: CountBacklog):
       pushes.inc({ result });
       seconds.observe(took);
     },
+    heard: (source, result) => credits.inc({ source, result }),
     called: (result) => callbacks.inc({ result }),
     contentType: registry.contentType,
     text: () => registry.metrics(),

@@ -18,6 +18,8 @@ const NOTED_MAX = 50;
 /** Empty slots at which the list is compacted. */
 const EMPTIED_MAX = 4_096;
 
+/** Below it sources tell of money; the console lists their calls too. */
+const HOOKS_PREFIX = '/hooks/';
 const PARTNER_PATHS: readonly string[] = Object.values(PATHS);
 
 /** Fields whose values are masked, so that nobody can log in with what the log shows. */
@@ -77,7 +79,7 @@ export class TrafficLog {
       answer: withoutSecrets(answer),
     }));
     const { method, path, reason, lenient, warnings } = fields;
-    const isOfPartner = method === 'MQTT' || PARTNER_PATHS.includes(path);
+    const isOfPartner = method === 'MQTT' || PARTNER_PATHS.includes(path) || path.startsWith(HOOKS_PREFIX);
     if (!isOfPartner || (reason === null && lenient.length + warnings.length === 0)) return;
     this.#noted.unshift({ n: this.#newest, kept });
     this.#noted.splice(NOTED_MAX);

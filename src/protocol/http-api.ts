@@ -132,6 +132,9 @@ export const transactionSync = z.object({
   urlLink: z.string(),
   serviceCode: z.string(),
   subTerminalCode: z.string(),
+  /** Only where they differ: what the order asks for, and what was paid for it so far (PROTOCOL.md, clause SYN-11). */
+  orderAmount: z.int().optional(),
+  orderPaid: z.int().optional(),
 });
 
 /** Answer of a partner who has processed a callback (PROTOCOL.md, clause SYN-3). */

@@ -1,10 +1,12 @@
 import { type Kysely, sql } from 'kysely';
 import { recordPruned } from './integrity/ledger.ts';
+import { RETENTION_MS } from './retention.ts';
 import { CLOCK_ERROR_MS_MAX, type Tables } from './schema/tables.ts';
 
-const RETENTION_MS = 30 * 86_400_000;
 /** Finished rows of each kind that are kept. */
 const KEPT_MAX = 100_000;
+/** More credits than payments are kept: one that is told again must be known. */
+const CREDITS_PER_PAYMENT = 10;
 /** Rows of one transaction. Other queries wait for it, so it must be short. */
 const BATCH_ROWS_MAX = 20;
 
@@ -24,7 +26,7 @@ export interface Pruned {
   undelivered?: number;
 }
 
-type PrunedTable = 'pushes' | 'orders' | 'payments';
+type PrunedTable = 'pushes' | 'orders' | 'payments' | 'credits';
 
 /** A row is due if its `seq` is at most `uptoSeq`, or if it last changed before `beforeMs`. */
 interface Due {
@@ -56,8 +58,9 @@ export async function* prune(
   { keptMs, keptMax }: RetentionLimits = { keptMs: RETENTION_MS, keptMax: KEPT_MAX },
 ): AsyncGenerator<Pruned, void> {
   const beforeMs = atMs - keptMs;
-  for (const kind of ['pushes', 'orders', 'payments'] as const) {
-    const due = { beforeMs, uptoSeq: await newestBeyond(db, kind, keptMax) };
+  for (const kind of ['pushes', 'orders', 'payments', 'credits'] as const) {
+    const rowsMax = kind === 'credits' ? keptMax * CREDITS_PER_PAYMENT : keptMax;
+    const due = { beforeMs, uptoSeq: await newestBeyond(db, kind, rowsMax) };
     for (let cursor: Cursor | undefined = START; cursor !== undefined; ) {
       const from: Cursor = cursor;
       const batch: Batch | undefined = await db
@@ -96,6 +99,7 @@ async function pruneBatch(
       pushes: ['created_at_ms', 'created_at_ms'],
       orders: ['created_at_ms', 'updated_at_ms'],
       payments: ['paid_at_ms', 'paid_at_ms'],
+      credits: ['received_at_ms', 'received_at_ms'],
     } as const
   )[kind];
   const rows = await db
@@ -114,6 +118,7 @@ async function pruneBatch(
   const ids = dueRows.map(({ id }) => id);
   if (kind === 'pushes') return { deleted: await prunePushes(db, ids, due, atMs), next };
   if (kind === 'orders') return { deleted: await pruneOrders(db, ids, atMs), next };
+  if (kind === 'credits') return { deleted: await pruneCredits(db, ids), next };
   const dueByAge = dueRows.filter(({ seq }) => seq > due.uptoSeq).map(({ id }) => id);
   return { ...(await prunePayments(db, ids, new Set(dueByAge))), next };
 }
@@ -151,8 +156,16 @@ async function pruneOrders(db: Kysely<Tables>, ids: string[], atMs: number): Pro
   const finished = without(ids, onBox);
   if (finished.length > 0) {
     await db.deleteFrom('pushes').where('order_ref', 'in', finished).execute();
+    await db.deleteFrom('order_codes').where('order_ref', 'in', finished).execute();
     await db.deleteFrom('orders').where('id', 'in', finished).execute();
   }
+  return finished.length;
+}
+
+/** Keeps a credit whose payment is still there. */
+async function pruneCredits(db: Kysely<Tables>, ids: string[]): Promise<number> {
+  const finished = without(ids, await db.selectFrom('payments').select('id').where('id', 'in', ids).execute());
+  if (finished.length > 0) await db.deleteFrom('credits').where('id', 'in', finished).execute();
   return finished.length;
 }
 

@@ -78,7 +78,7 @@ export class Pruner {
   async #prune(): Promise<void> {
     const { store, clock, log } = this.#deps;
     const { signal } = this.#closing;
-    const pruned = { pushes: 0, orders: 0, payments: 0, qrCodes: 0 };
+    const pruned = { pushes: 0, orders: 0, payments: 0, credits: 0, qrCodes: 0 };
     for await (const { kind, deleted, undelivered = 0 } of store.prune(await this.#trustedMs())) {
       pruned[kind] += deleted;
       if (undelivered > 0) {

@@ -6,9 +6,11 @@ import type { Logger } from '../lib/log.ts';
 import { noBackup, SnapshotMaker } from './engines/snapshot.ts';
 import { damaged, sqliteFile, sqliteProblem } from './engines/sqlite.ts';
 import type { StoreLocation } from './integrity/high-water-mark.ts';
+import type { LedgerHead } from './integrity/ledger.ts';
 import { type Pruned, prune, type RetentionLimits } from './prune.ts';
 import { CallbackStore } from './repositories/callbacks.ts';
 import { BoxSecretStore, EnrolmentRequestStore, KnownLoginStore } from './repositories/credentials.ts';
+import { CreditStore } from './repositories/credits.ts';
 import { OrderStore } from './repositories/orders.ts';
 import { PaymentStore } from './repositories/payments.ts';
 import { QrCodeStore } from './repositories/qr-codes.ts';
@@ -30,6 +32,7 @@ export interface Store {
   orders: OrderStore;
   qrCodes: QrCodeStore;
   payments: PaymentStore;
+  credits: CreditStore;
   search: Search;
   callbacks: CallbackStore;
   knownLogins: KnownLoginStore;
@@ -99,10 +102,12 @@ export async function openStore(
   const replaceSetting: Store['replaceSetting'] = async (name, value) => {
     await db.updateTable('settings').set({ value }).where('name', '=', name).execute();
   };
+  const onStored = (head: LedgerHead) => mark?.move(head);
   return {
     orders: new OrderStore(db, log),
     qrCodes: new QrCodeStore(db),
-    payments: new PaymentStore(db, log, (head) => mark?.move(head)),
+    payments: new PaymentStore(db, log, onStored),
+    credits: new CreditStore(db, log, onStored),
     search: new Search(db, log),
     callbacks: new CallbackStore(db, log),
     knownLogins: new KnownLoginStore(db),

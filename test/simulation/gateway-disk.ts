@@ -15,6 +15,7 @@ import { CHECKSUM_FUNCTION, checksumOf } from '../../src/store/integrity/checksu
 import { prune } from '../../src/store/prune.ts';
 import { CallbackStore } from '../../src/store/repositories/callbacks.ts';
 import { BoxSecretStore, EnrolmentRequestStore, KnownLoginStore } from '../../src/store/repositories/credentials.ts';
+import { CreditStore } from '../../src/store/repositories/credits.ts';
 import { OrderStore } from '../../src/store/repositories/orders.ts';
 import { PaymentStore } from '../../src/store/repositories/payments.ts';
 import { QrCodeStore } from '../../src/store/repositories/qr-codes.ts';
@@ -86,6 +87,7 @@ export class GatewayDisk {
       orders: new OrderStore(db, log),
       qrCodes: new QrCodeStore(db),
       payments: new PaymentStore(db, log, () => undefined),
+      credits: new CreditStore(db, log, () => undefined),
       search: new Search(db, log),
       callbacks: new CallbackStore(db, log),
       knownLogins: new KnownLoginStore(db),

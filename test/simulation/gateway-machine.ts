@@ -18,6 +18,7 @@ const RESTART_MS = 500;
 const NO_METRICS: Metrics = {
   pushed: () => undefined,
   called: () => undefined,
+  heard: () => undefined,
   contentType: '',
   text: async () => '',
 };

@@ -14,7 +14,7 @@ const callback = (id: string) => ({ id, url: 'u', body: 'b' });
 const told = [{ terminal_code: BOX, push_id: null, told_at_ms: null }];
 
 async function prune(store: Store, limits?: { keptMs: number; keptMax: number }) {
-  const pruned = { pushes: 0, orders: 0, payments: 0, qrCodes: 0, batchMax: 0 };
+  const pruned = { pushes: 0, orders: 0, payments: 0, credits: 0, qrCodes: 0, batchMax: 0 };
   for await (const { kind, deleted } of store.prune(NOW_MS, limits)) {
     pruned[kind] += deleted;
     pruned.batchMax = Math.max(pruned.batchMax, deleted);

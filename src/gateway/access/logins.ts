@@ -6,12 +6,12 @@ import { loginOf } from '../../protocol/keys.ts';
 import { KnownLogins } from './known-logins.ts';
 
 /** Number of wrong logins at once; one is forgotten after each `forgetMs`. */
-interface Budget {
+export interface Budget {
   failuresMax: number;
   forgetMs: number;
 }
 
-const ADDRESS_BUDGET: Budget = { failuresMax: 30, forgetMs: 2_000 };
+export const ADDRESS_BUDGET: Budget = { failuresMax: 30, forgetMs: 2_000 };
 /** Larger than the budget of an address, so that one address alone cannot lock out a user. */
 const USER_BUDGET: Budget = { failuresMax: 120, forgetMs: 500 };
 /** Keys of each kind with counted failures. Beyond that, the one with the oldest failure is forgotten. */
@@ -71,7 +71,7 @@ export class Logins {
 }
 
 /** Counts failures by key; they are forgotten one by one. */
-class Failures {
+export class Failures {
   readonly #budget: Budget;
   /** Monotonic time at which all failures of a key are forgotten. Keys are in the order of their last failure. */
   readonly #forgottenAtMs = new Map<string, number>();

@@ -1,5 +1,6 @@
 import type { Logger } from '../../lib/log.ts';
 import { CODES } from '../../protocol/codes.ts';
+import { LIMITS } from '../../protocol/fields.ts';
 import { BOX_UNHEARD_MAX_MS } from '../../protocol/http-api.ts';
 import {
   type DownBody,
@@ -85,13 +86,13 @@ export class Session {
       pushId: payment.push_id,
       orderId: payment.order_id,
       amount: payment.amount,
-      content: payment.content,
+      content: payment.content.slice(0, LIMITS.pushContentMax).toWellFormed(),
       bankAccount: payment.bank_account,
       bankCode: payment.bank_code,
       paidAtMs: payment.paid_at_ms,
       repeated: payment.repeated,
-      late: false,
-      due: null,
+      late: payment.late,
+      due: payment.due,
     });
   }
 

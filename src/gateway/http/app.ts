@@ -117,7 +117,7 @@ function bodyProblem(request: FastifyRequest, status: 413 | 415): string {
 function answerUnknownPaths(app: FastifyInstance, log: Logger): void {
   const routes: { pattern: RegExp; methods: string[] }[] = [];
   app.addHook('onRoute', ({ url, method }) => {
-    const pattern = new RegExp(`^${url.replaceAll(/[.]/g, '\\$&').replaceAll(/:\w+/g, '[^/]+')}$`);
+    const pattern = new RegExp(`^${url.replaceAll(/[.]/g, '\\$&').replaceAll(/:\w+/g, '[^/]+').replace(/\*$/, '.*')}$`);
     routes.push({ pattern, methods: [method].flat() });
   });
   app.addHook('onRequest', async (request, reply) => {

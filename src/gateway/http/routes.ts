@@ -6,12 +6,14 @@ import { addressError, urlHost } from '../listen.ts';
 import { type AdminRoutesDeps, adminRoutes } from './admin-routes.ts';
 import { type BoxRoutesDeps, boxRoutes } from './box-routes.ts';
 import { adminEnrolmentRoutes, boxEnrolmentRoutes, type EnrolmentRoutesDeps } from './enrolment-routes.ts';
+import { type HookRoutesDeps, hookRoutes } from './hook-routes.ts';
 import { type PageRoutesDeps, pageRoutes } from './page-routes.ts';
 import { type ServiceRoutesDeps, serviceRoutes } from './service-routes.ts';
 
 export type RoutesDeps = Omit<AdminRoutesDeps, 'baseUrl' | 'faults'> &
   Omit<ServiceRoutesDeps, 'originOf'> &
   EnrolmentRoutesDeps &
+  HookRoutesDeps &
   Pick<PageRoutesDeps, 'metrics' | 'health'> & {
     boxes: BoxRoutesDeps;
     /** The backlog, at most one second old, for metrics. */
@@ -48,6 +50,7 @@ export function registerRoutes(app: FastifyInstance, edges: RouteEdges, deps: Ro
     },
     { prefix: '/_mock' },
   );
+  app.register(async (scope) => hookRoutes(scope, deps), { prefix: '/hooks' });
   app.register(async (scope) => boxEnrolmentRoutes(scope, deps));
   app.register(async (scope) => adminEnrolmentRoutes(scope, { ...deps, ...config }), { prefix: '/_mock' });
   app.register((scope) => pageRoutes(scope, { ...deps, backlog: cachedBacklog, basePath }));

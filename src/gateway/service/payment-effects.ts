@@ -1,4 +1,5 @@
 import type { TransactionSync } from '../../protocol/http-api.ts';
+import type { Due } from '../../protocol/messages.ts';
 import type {
   Deliveries,
   NewNotice,
@@ -18,13 +19,15 @@ export interface Incoming {
   callbackId: string;
   referenceNumber: string;
   paidAtMs: number;
+  /** The due of the order after this payment; null for none. */
+  due?: Due | null;
   /** Whether a notice can be sent to this box now. */
   isOnline(terminalCode: string): boolean;
 }
 
 /** A payment of this order, or of none, with its deliveries (PROTOCOL.md, clauses CBK-4 to CBK-7 and SYN-2). */
 export function paymentEffects(
-  { money, bankCode, transactionId, callbackId, referenceNumber, paidAtMs, isOnline }: Incoming,
+  { money, bankCode, transactionId, callbackId, referenceNumber, paidAtMs, isOnline, due = null }: Incoming,
   order: OrderRow | undefined,
   directory: Directory,
 ): PaymentEffects {
@@ -41,7 +44,7 @@ export function paymentEffects(
     trans_type: money.trans_type,
     paid_at_ms: paidAtMs,
   };
-  return { payment, ...deliveriesFor(payment, order, directory, { callbackId, isOnline }) };
+  return { payment, ...deliveriesFor(payment, order, directory, { callbackId, isOnline, due }) };
 }
 
 /** The notices to boxes and the callback of a payment (PROTOCOL.md, clauses CBK-7 and SYN-2). */
@@ -49,7 +52,7 @@ export function deliveriesFor(
   payment: NewPayment,
   order: OrderRow | undefined,
   directory: Directory,
-  { callbackId, isOnline }: Pick<Incoming, 'callbackId' | 'isOnline'>,
+  { callbackId, isOnline, due = null }: Pick<Incoming, 'callbackId' | 'isOnline' | 'due'>,
 ): Deliveries {
   const payload: TransactionSync = {
     transactionid: payment.id,
@@ -65,6 +68,7 @@ export function deliveriesFor(
     urlLink: order?.url_link ?? '',
     serviceCode: order?.service_code ?? '',
     subTerminalCode: order?.sub_terminal_code ?? '',
+    ...(due === null ? {} : { orderAmount: due.amount, orderPaid: due.paid }),
   };
   const to = directory.partner(payment.partner)?.callback;
   const callback = to && { id: callbackId, url: to.url, body: callbackBody(payload, to) };

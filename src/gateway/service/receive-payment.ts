@@ -1,4 +1,5 @@
-import type { NewPayment, Notice, PaymentDetails } from '../../store/repositories/payments.ts';
+import { type CreditSides, ON_TIME } from '../../store/repositories/credit-sides.ts';
+import type { NewPayment, Notice, PaymentDetails, StoredPayment } from '../../store/repositories/payments.ts';
 import type { Context } from '../context.ts';
 import { paymentEffects } from './payment-effects.ts';
 
@@ -33,32 +34,47 @@ export interface ReceivePaymentDeps
 }
 
 export function createReceivePayment(deps: ReceivePaymentDeps): ReceivePayment {
-  const { store, hub, dispatcher, directory, clock, random, changes, log } = deps;
+  const { store, hub, directory, clock, random } = deps;
   return async ({ money, bankCode, pays }) => {
     const paidAtMs = clock.wallMs();
     const [transactionId, callbackId] = [random.uuid(), random.uuid()];
     const referenceNumber = `${money.partner}-${random.uuid()}`;
     const isOnline = (terminalCode: string) => hub.session(terminalCode) !== undefined;
     const incoming = { money, bankCode, transactionId, callbackId, referenceNumber, paidAtMs, isOnline };
-    const boxes = directory.boxesOf(money.bank_account).map(({ terminalCode }) => terminalCode);
     const stored = await store.payments
       .add(pays, paidAtMs, (order) => paymentEffects(incoming, order, directory))
       .catch((error: unknown) => {
-        // The store may have stored the payment, and only its answer was lost.
-        hub.resendFromStore(boxes);
-        dispatcher.wake(money.partner);
+        reportFromStore(deps, money);
         throw error;
       });
-    const { payment, notices, callback, withdrawn } = stored;
-    log.info('payment', { transactionId, orderId: payment.order_id, amount: payment.amount });
-    for (const { terminal_code, push_id, told_at_ms } of notices) {
-      if (told_at_ms === null) hub.resendFromStore([terminal_code]);
-      else hub.sendPayment(terminal_code, { ...payment, push_id, repeated: false });
-    }
-    for (const { id, terminal_code } of withdrawn) hub.withdrawPush(terminal_code, id, 'paid');
-    if (callback !== undefined) dispatcher.wake(payment.partner);
-    deps.onPaid?.(payment);
-    changes.publish('payments', 'orders', 'callbacks');
+    reportPayment(deps, stored, ON_TIME);
     return transactionId;
   };
+}
+
+/** After a failure of the store: it may have stored the payment, and only its answer was lost. */
+export function reportFromStore(
+  { hub, dispatcher, directory }: Pick<ReceivePaymentDeps, 'hub' | 'dispatcher' | 'directory'>,
+  { partner, bank_account }: Pick<PaymentDetails, 'partner' | 'bank_account'>,
+): void {
+  hub.resendFromStore(directory.boxesOf(bank_account).map(({ terminalCode }) => terminalCode));
+  dispatcher.wake(partner);
+}
+
+/** Reports a stored payment to its boxes and its partner. */
+export function reportPayment(
+  { hub, dispatcher, changes, log, onPaid }: ReceivePaymentDeps,
+  { payment, notices, callback, withdrawn }: StoredPayment,
+  sides: CreditSides,
+): void {
+  log.info('payment', { transactionId: payment.id, orderId: payment.order_id, amount: payment.amount });
+  for (const { terminal_code, push_id, told_at_ms } of notices) {
+    if (told_at_ms === null) hub.resendFromStore([terminal_code]);
+    else hub.sendPayment(terminal_code, { ...payment, push_id, repeated: false, ...sides });
+  }
+  const isPaid = sides.due === null || sides.due.paid > sides.due.amount;
+  for (const { id, terminal_code } of withdrawn) hub.withdrawPush(terminal_code, id, isPaid ? 'paid' : 'cancelled');
+  if (callback !== undefined) dispatcher.wake(payment.partner);
+  onPaid?.(payment);
+  changes.publish('payments', 'orders', 'callbacks');
 }

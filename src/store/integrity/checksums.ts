@@ -38,6 +38,21 @@ const COVERED = {
     ...(['payment_id', 'terminal_code', 'push_id', 'created_at_ms', 'told_at_ms'] as const),
     ...(['reported_at_ms', 'recorded'] as const),
   ],
+  credits: [
+    ...([
+      'id',
+      'seq',
+      'source',
+      'source_id',
+      'reference',
+      'bank_account',
+      'virtual_account',
+      'amount',
+      'text',
+    ] as const),
+    ...(['bank_time_ms', 'received_at_ms', 'late', 'payment_id', 'order_amount', 'order_paid'] as const),
+  ],
+  order_codes: [...(['code', 'bank_account', 'order_ref', 'created_at_ms'] as const)],
   ledger: [...(['name', 'end_seq', 'end_link', 'pruned_seq', 'pruned_link', 'pruned_count'] as const)],
 } as const satisfies { [Table in keyof Tables]?: readonly (keyof Tables[Table])[] };
 

@@ -12,6 +12,7 @@ import {
   type PushRow,
   type Tables,
 } from '../schema/tables.ts';
+import { type CreditSides, ON_TIME, sidesOf } from './credit-sides.ts';
 import { nextSeq, seqOf } from './seq.ts';
 
 /** Notices that are sent to a box at once. The others follow when it reports these. */
@@ -35,7 +36,7 @@ export interface StoredPayment extends PaymentEffects {
   withdrawn: Pick<PushRow, 'id' | 'terminal_code'>[];
 }
 /** A payment in a notice to a box; `repeated` if the notice may have been sent before. */
-export type Notice = NewPayment & Pick<NoticeRow, 'push_id'> & { repeated: boolean };
+export type Notice = NewPayment & Pick<NoticeRow, 'push_id'> & { repeated: boolean } & CreditSides;
 /** Fields by which the order of a payment is found (PROTOCOL.md, clause CBK-6). */
 export type PaymentDetails = Pick<OrderRow, 'partner' | 'bank_account' | 'content' | 'amount' | 'trans_type'>;
 
@@ -104,9 +105,12 @@ export class PaymentStore {
     const payments = onlyIntact('payments', unreported.slice(0, NOTICES_MAX), this.#log);
     const rows = await this.noticesOf(payments.map(({ id }) => id));
     const own = new Map(rows.filter((it) => it.terminal_code === terminalCode).map((it) => [it.payment_id, it]));
+    const sides = await sidesOf(this.#db, payments);
     const notices = payments.flatMap((payment) => {
       const row = own.get(payment.id);
-      return row === undefined ? [] : [{ ...payment, push_id: row.push_id, repeated: row.told_at_ms !== null }];
+      if (row === undefined) return [];
+      const { push_id, told_at_ms } = row;
+      return [{ ...payment, push_id, repeated: told_at_ms !== null, ...(sides.get(payment.id) ?? ON_TIME) }];
     });
     const first = notices.filter(({ repeated }) => !repeated).map(({ id }) => id);
     if (first.length > 0) {
@@ -248,18 +252,28 @@ async function findOrderFor(
   );
 }
 
-/**
- * Marks an order as paid. On a box with a notice its push ends, because the payment replaces the QR; other open pushes
- * are cancelled.
- */
-async function payOrder(
+/** Marks an order as paid, and ends its pushes. */
+function payOrder(
   db: Kysely<Tables>,
   orderRef: string,
   notices: NewNotice[],
   atMs: number,
 ): Promise<StoredPayment['withdrawn']> {
-  const paid = { status: 'paid', paid_at_ms: atMs, updated_at_ms: atMs } as const;
-  await db.updateTable('orders').set(paid).where('id', '=', orderRef).execute();
+  return endOrder(db, orderRef, { status: 'paid', paid_at_ms: atMs, updated_at_ms: atMs }, notices);
+}
+
+/**
+ * Ends an order by a payment. On a box with a notice its push ends, because the payment replaces the QR; other open
+ * pushes are cancelled.
+ */
+export async function endOrder(
+  db: Kysely<Tables>,
+  orderRef: string,
+  end: Pick<OrderRow, 'status' | 'updated_at_ms'> & Partial<Pick<OrderRow, 'paid_at_ms'>>,
+  notices: NewNotice[],
+): Promise<StoredPayment['withdrawn']> {
+  const atMs = end.updated_at_ms;
+  await db.updateTable('orders').set(end).where('id', '=', orderRef).execute();
   const announced = notices.flatMap((it) => it.push_id ?? []);
   const open = db.updateTable('pushes').where('order_ref', '=', orderRef).where('status', 'in', OPEN_PUSH);
   if (announced.length > 0) {

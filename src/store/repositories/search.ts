@@ -6,7 +6,7 @@ import type { PaymentDetails } from './payments.ts';
 
 const FOUND_MAX = 100;
 /** As in the index `orders_of_code`. */
-const CODE_OF_CONTENT = sql<string>`substr("content", 1, 13)`;
+export const CODE_OF_CONTENT = sql<string>`substr("orders"."content", 1, 13)`;
 
 /** An account of a partner: a partner finds nothing of others. */
 export type OwnAccount = Pick<OrderRow, 'partner' | 'bank_account'>;
@@ -63,7 +63,8 @@ export class Search {
       .where(CODE_OF_CONTENT, '=', code)
       .where('partner', '=', money.partner)
       .where('bank_account', '=', money.bank_account)
-      .where('amount', '=', money.amount)
+      // The plus keeps SQLite from the index of amounts: a shop may ask for the same one all day.
+      .where(sql`+"orders"."amount"`, '=', money.amount)
       .where('trans_type', '=', money.trans_type)
       .orderBy('seq', 'desc')
       .limit(1)

@@ -13,6 +13,7 @@ const FIRST_SCHEMA = [
 export const MIGRATIONS: Record<string, Migration> = {
   ...Object.fromEntries(FIRST_SCHEMA.map((name, i) => [name, { up: i === 0 ? createSchema : async () => undefined }])),
   '011-checked-orders': { up: indexCheckedOrders },
+  '012-credits': { up: addCredits },
 };
 
 const columns = (type: string) => (names: string) => names.split(' ').map((name) => `"${name}" ${type}`);
@@ -27,6 +28,9 @@ const key = (table: string, names: string) =>
     .split(' ')
     .map((it) => `"${it}"`)
     .join(', ')})`;
+
+/** Tables that the first migration does not make. */
+const LATER_TABLES: readonly (keyof Tables)[] = ['credits', 'order_codes'];
 
 const TABLES: Record<keyof Tables, readonly string[]> = {
   settings: [...text('name value'), key('settings', 'name')],
@@ -95,6 +99,20 @@ const TABLES: Record<keyof Tables, readonly string[]> = {
     ...text('terminal_code serial_number public_key proof address'),
     ...number('asked_at_ms'),
   ],
+  credits: [
+    ...text('id source source_id reference bank_account virtual_account text'),
+    ...number('seq amount bank_time_ms received_at_ms late'),
+    ...optionalText('payment_id'),
+    ...optionalNumber('order_amount order_paid'),
+    ...optionalText('checksum'),
+    key('credits', 'id'),
+  ],
+  order_codes: [
+    ...text('bank_account code order_ref'),
+    ...number('created_at_ms'),
+    ...optionalText('checksum'),
+    key('order_codes', 'bank_account code'),
+  ],
 };
 
 /** No query may read a whole table, nor all orders of a shop that always asks for the same amount. */
@@ -131,14 +149,33 @@ async function indexCheckedOrders(db: Kysely<Tables>): Promise<void> {
   await sql`create index "payments_by_reference" on "payments" ("reference_number")`.execute(db);
 }
 
+/** Money that sources tell of, each credit once, and the codes by which it finds its order. */
+async function addCredits(db: Kysely<Tables>): Promise<void> {
+  for (const table of LATER_TABLES) await createTable(db, table);
+  await sql`create unique index "credits_of_source" on "credits" ("source", "source_id")`.execute(db);
+  await sql`create unique index "credits_of_bank" on "credits" ("bank_account", "reference", "amount")
+    where "reference" <> ''`.execute(db);
+  await sql`create index "credits_by_seq" on "credits" ("seq")`.execute(db);
+  await sql`create index "credits_of_payment" on "credits" ("payment_id")`.execute(db);
+  await sql`create index "order_codes_of_order" on "order_codes" ("order_ref")`.execute(db);
+  await sql`create index "orders_of_amount" on "orders" ("bank_account", "amount", "seq")
+    where "trans_type" = 'C'`.execute(db);
+  for (const table of ['credits', 'order_codes'] as const) await addChecksumTriggers(db, table);
+}
+
+function createTable(db: Kysely<Tables>, table: keyof Tables): Promise<unknown> {
+  return sql.raw(`create table "${table}" (${TABLES[table].join(', ')})`).execute(db);
+}
+
 async function createSchema(db: Kysely<Tables>): Promise<void> {
   const run = (statement: string) => sql.raw(statement).execute(db);
-  for (const [name, parts] of Object.entries(TABLES)) await run(`create table "${name}" (${parts.join(', ')})`);
+  const isFirst = (table: keyof Tables) => !LATER_TABLES.includes(table);
+  for (const table of (Object.keys(TABLES) as (keyof Tables)[]).filter(isFirst)) await createTable(db, table);
   for (const [name, table, names, where] of INDEXES) {
     const on = names.split(' ').map((it) => `"${it}"`);
     await run(`create index "${name}" on "${table}" (${on.join(', ')})${where === undefined ? '' : ` where ${where}`}`);
   }
   await addChecksumFunction(db);
-  for (const table of CHECKED_TABLES) await addChecksumTriggers(db, table);
+  for (const table of CHECKED_TABLES.filter(isFirst)) await addChecksumTriggers(db, table);
   await db.insertInto('ledger').values(EMPTY_LEDGER).execute();
 }

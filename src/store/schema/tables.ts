@@ -15,6 +15,8 @@ export interface Tables {
   known_logins: { digest: string; seq: number };
   ledger: LedgerRow & Checked;
   damaged_rows: DamagedRow;
+  credits: CreditRow & Checked;
+  order_codes: OrderCodeRow & Checked;
 }
 
 /** A trigger writes the checksum at each insert and update. */
@@ -27,6 +29,8 @@ export type OrderStatus =
   | 'pushed'
   | 'shown'
   | 'paid'
+  /** Ended with less money than it asked for (PROTOCOL.md, clause MAT-5). */
+  | 'underpaid'
   | 'expired'
   | 'replaced'
   | 'dismissed'
@@ -172,6 +176,38 @@ export interface LedgerRow {
   pruned_seq: number;
   pruned_link: string;
   pruned_count: number;
+}
+
+/** One movement of money that a source told of (PROTOCOL.md, clause CRE-1). */
+export interface CreditRow {
+  /** Also the id of its payment. */
+  id: string;
+  seq: number;
+  source: string;
+  source_id: string;
+  /** The bank's number of the transfer, or ''. */
+  reference: string;
+  bank_account: string;
+  virtual_account: string;
+  amount: number;
+  text: string;
+  bank_time_ms: number;
+  received_at_ms: number;
+  late: number;
+  /** null if it is a payment to nobody: its account is not in the system, or it is too old. */
+  payment_id: string | null;
+  /** The amount of its order, and the sum paid with this credit; null where they are equal or it has no order. */
+  order_amount: number | null;
+  order_paid: number | null;
+}
+
+/** The code in the content of an order, by which the text of a bank names it (PROTOCOL.md, clause MAT-1). */
+export interface OrderCodeRow {
+  code: string;
+  bank_account: string;
+  /** `orders.id` */
+  order_ref: string;
+  created_at_ms: number;
 }
 
 /** A damaged row whose loss an admin accepted. */

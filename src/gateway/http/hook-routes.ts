@@ -1,0 +1,115 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { networkOf } from '../../lib/connections.ts';
+import { reasonOf } from '../../lib/errors.ts';
+import { REASON_HEADER, WARNING_HEADER } from '../../protocol/http-api.ts';
+import { ADDRESS_BUDGET, Failures } from '../access/logins.ts';
+import { headerText, logRefusal, pathOf } from '../access/requests.ts';
+import type { Context } from '../context.ts';
+import type { Metrics } from '../metrics.ts';
+import type { ReceiveCredit, ReceivedCredit } from '../service/receive-credits.ts';
+import type { Heard, Source } from '../sources/source.ts';
+import { logCalls, NOTES_SEPARATOR } from './traffic-routes.ts';
+
+export interface HookRoutesDeps extends Pick<Context, 'clock' | 'log' | 'trafficLog'> {
+  sources: readonly Source[];
+  receiveCredit: ReceiveCredit;
+  metrics: Pick<Metrics, 'heard'>;
+}
+
+type Hook = FastifyRequest<{ Params: { name: string; '*'?: string } }>;
+type Refused = Pick<Extract<Heard, { kind: 'refused' }>, 'status' | 'reason' | 'body'>;
+
+const TOO_MANY = 429;
+
+/** `POST /hooks/{name}` and below it: where sources tell of money (PROTOCOL.md, clauses SRC-1 to SRC-5). */
+export function hookRoutes(scope: FastifyInstance, deps: HookRoutesDeps): void {
+  const { sources, log, clock, metrics } = deps;
+  const byName = new Map(sources.map((it) => [it.name, it]));
+  const failures = new Failures(ADDRESS_BUDGET);
+  // A flood of wrong ones must not push the others out of the lists.
+  logCalls(scope, '', deps, (request, status) => (status === TOO_MANY ? undefined : nameIn(request as Hook)));
+  scope.removeAllContentTypeParsers();
+  scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+  scope.setErrorHandler((error, request, reply) => {
+    const status = statusOf(error);
+    if (status !== 503) return refuse(request, reply, { status, reason: reasonOf(error), body: failed('E46') });
+    log.error('request-failed', { path: pathOf(request), code: 'E05', reason: reasonOf(error) });
+    return reply.code(status).send(failed('E05'));
+  });
+
+  const refuse = (request: FastifyRequest, reply: FastifyReply, { status, reason, body }: Refused) => {
+    logRefusal(request, log, { code: status === 401 ? 'E74' : 'E46', reason }, status);
+    return reply.code(status).header(REASON_HEADER, headerText(reason)).send(body);
+  };
+  const answer = async (request: FastifyRequest, reply: FastifyReply) => {
+    const { name, '*': below } = (request as Hook).params;
+    const source = byName.get(name);
+    if (source === undefined) {
+      return refuse(request, reply, { status: 404, reason: 'no source has this name', body: failed('E46') });
+    }
+    const path = below === undefined || below === '' ? '' : `/${below}`.replaceAll(/\/{2,}/g, '/').replace(/\/$/, '');
+    const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+    const heard = source.hear({ path, headers: request.headers, body });
+    if (heard.kind === 'answered') return reply.code(heard.status).header('cache-control', 'no-store').send(heard.body);
+    if (heard.kind === 'told') return told(source, heard, reply);
+    metrics.heard(name, 'refused');
+    if (heard.status !== 401) return refuse(request, reply, heard);
+    const nowMs = clock.monotonicMs();
+    const key = `${name} ${networkOf(request.socket.remoteAddress ?? '')}`;
+    const waitMs = failures.waitMs(key, nowMs);
+    // The proof was looked at all the same: whoever has a right one is not shut out by those who have none.
+    if (waitMs > 0)
+      return reply
+        .code(TOO_MANY)
+        .header('retry-after', String(Math.ceil(waitMs / 1000)))
+        .send(heard.body);
+    failures.add(key, nowMs);
+    return refuse(request, reply, heard);
+  };
+  /** Stores all, then answers, then reports: a source must not wait for boxes, nor tell again what is stored. */
+  const told = async (source: Source, { credits, ignored }: Extract<Heard, { kind: 'told' }>, reply: FastifyReply) => {
+    const received: ReceivedCredit[] = [];
+    const report = () => {
+      for (const it of received) it.report();
+    };
+    try {
+      for (const credit of credits) received.push(await deps.receiveCredit(source.name, credit, false));
+    } catch (error) {
+      report();
+      throw new StoreFailed(error);
+    }
+    const results = received.map(({ result }) => result);
+    for (const result of results) metrics.heard(source.name, result);
+    for (const why of ignored) {
+      metrics.heard(source.name, 'ignored');
+      log.info('credit-ignored', { source: source.name, reason: why });
+    }
+    const notes = [...ignored, ...results.filter((it) => it !== 'paid' && it !== 'unmatched')];
+    if (notes.length > 0) void reply.header(WARNING_HEADER, headerText(notes.join(NOTES_SEPARATOR)));
+    void reply.send(source.success);
+    report();
+    return reply;
+  };
+  for (const url of ['/:name', '/:name/*']) scope.post(url, answer);
+}
+
+/** The store took nothing: the source has to tell again. */
+class StoreFailed extends Error {
+  readonly statusCode = 503;
+  constructor(cause: unknown) {
+    super(reasonOf(cause), { cause });
+  }
+}
+
+function statusOf(error: unknown): number {
+  const status = error instanceof Error && 'statusCode' in error ? Number(error.statusCode) : 503;
+  return status >= 400 && status < 500 ? status : 503;
+}
+
+function nameIn({ params }: Hook): string {
+  return params.name;
+}
+
+function failed(message: 'E46' | 'E05'): object {
+  return { success: false, message };
+}

@@ -1,0 +1,30 @@
+import type { Random } from '../../lib/random.ts';
+
+const PREFIX = 'PB';
+/** Without 0, 1, I and O, which people and banks confuse. */
+const ALPHABET = '23456789ABCDEFGHJKLMNPQRSTUVWXYZ';
+const RANDOM_CHARS = 6;
+const CODE_IN_TEXT = new RegExp(`(?=(${PREFIX}[${ALPHABET}]{${RANDOM_CHARS + 1}}))`, 'g');
+
+/** A code for the content of a QR: `PB`, six random characters and a check character (PROTOCOL.md, clause MAT-1). */
+export function makeOrderCode(random: Random): string {
+  const bytes = Buffer.from(random.secret(RANDOM_CHARS), 'base64url');
+  const chars = [...bytes].map((byte) => ALPHABET[byte % ALPHABET.length] ?? '').join('');
+  return `${PREFIX}${chars}${checkOf(chars)}`;
+}
+
+/** The codes with a right check character in a text of A to Z and 0 to 9, in their order. */
+export function orderCodesIn(reduced: string): string[] {
+  const found = [...reduced.matchAll(CODE_IN_TEXT)].map(([, code = '']) => code);
+  return found.filter((code) => code.endsWith(checkOf(code.slice(PREFIX.length, -1))));
+}
+
+/** The check character by Luhn's algorithm for an alphabet of 32: any single wrong character is noticed. */
+function checkOf(chars: string): string {
+  const size = ALPHABET.length;
+  const sum = [...chars].reduce((total, char, at) => {
+    const value = ALPHABET.indexOf(char) * (at % 2 === 0 ? 1 : 2);
+    return total + Math.floor(value / size) + (value % size);
+  }, 0);
+  return ALPHABET[(size - (sum % size)) % size] ?? '';
+}

@@ -1,0 +1,147 @@
+import { createHash } from 'node:crypto';
+import { isPlainText } from '../../lib/text.ts';
+import { dueOf } from '../../store/repositories/credit-sides.ts';
+import type { CreditDecisions, Matched, NewCredit, Settlement } from '../../store/repositories/credits.ts';
+import type { GatewayConfig } from '../config.ts';
+import type { Account } from '../directory.ts';
+import type { Credit } from '../sources/source.ts';
+import { findOrder } from './matching.ts';
+import { paymentEffects } from './payment-effects.ts';
+import { type ReceivePaymentDeps, reportFromStore, reportPayment } from './receive-payment.ts';
+
+/** A credit that is heard of later than this after its time at the bank is late (PROTOCOL.md, clause CRE-5). */
+export const CREDIT_FRESH_MS = 300_000;
+
+/** `account-unknown` and `too-old`: it is kept, and nobody gets a payment. */
+export type CreditResult = 'duplicate' | 'paid' | 'unmatched' | 'account-unknown' | 'too-old';
+
+/** A stored credit. `report` tells boxes and partner of its payment, if it has one. */
+export interface ReceivedCredit {
+  result: CreditResult;
+  report(): void;
+}
+
+/**
+ * Stores a credit and its payment in one transaction (PROTOCOL.md, clauses CRE-1 to CRE-4). `caughtUp` if the gateway
+ * asked for it. The caller answers its source, then has it reported. Rejects when the store fails.
+ */
+export type ReceiveCredit = (source: string, credit: Credit, caughtUp: boolean) => Promise<ReceivedCredit>;
+
+export interface ReceiveCreditDeps extends ReceivePaymentDeps {
+  config: Pick<GatewayConfig, 'underpaid' | 'overpaid'>;
+}
+
+export function createReceiveCredit(deps: ReceiveCreditDeps): ReceiveCredit {
+  const { store, directory, clock, changes, log } = deps;
+  return async (source, told, caughtUp) => {
+    const receivedAtMs = clock.wallMs();
+    const credit = rowOf(source, told, { receivedAtMs, caughtUp });
+    // The QR may have been made for the virtual account.
+    const account = directory.account(credit.virtual_account) ?? directory.account(credit.bank_account);
+    const partner = account?.partner ?? '';
+    const decisions = account && decisionsFor(deps, { credit, account, partner });
+    const received = await store.credits.receive(credit, decisions).catch((error: unknown) => {
+      if (account !== undefined) reportFromStore(deps, { partner, bank_account: account.bankAccount });
+      throw error;
+    });
+    const { bank_account: bankAccount, amount, reference } = credit;
+    const facts = { source, id: credit.source_id, reference, bankAccount, amount };
+    if (received.kind === 'payment') {
+      const { stored, due } = received;
+      const isMatched = stored.payment.order_ref !== null;
+      log.info('credit', { ...facts, transactionId: credit.id, late: credit.late === 1, matched: isMatched });
+      const report = () => {
+        reportPayment(deps, stored, { late: credit.late === 1, due });
+        changes.publish('credits');
+      };
+      return { result: isMatched ? 'paid' : 'unmatched', report };
+    }
+    const report = () => changes.publish('credits');
+    if (received.kind === 'duplicate') return { result: 'duplicate', report };
+    const result = account === undefined ? 'account-unknown' : 'too-old';
+    log.warn('credit-not-paid-out', { ...facts, reason: result });
+    return { result, report };
+  };
+}
+
+function rowOf(
+  source: string,
+  told: Credit,
+  { receivedAtMs, caughtUp }: { receivedAtMs: number; caughtUp: boolean },
+): NewCredit {
+  const reference = /[A-Z1-9]/i.test(told.reference) ? cleaned(told.reference) : '';
+  const bankAccount = cleaned(told.bankAccount);
+  const isLate = caughtUp || receivedAtMs - told.bankTimeMs > CREDIT_FRESH_MS;
+  return {
+    id: creditId(reference === '' ? [source, told.sourceId] : [bankAccount, reference, String(told.amount)]),
+    source,
+    source_id: told.sourceId,
+    reference,
+    bank_account: bankAccount,
+    virtual_account: cleaned(told.virtualAccount),
+    amount: told.amount,
+    text: cleaned(told.text),
+    bank_time_ms: told.bankTimeMs,
+    received_at_ms: receivedAtMs,
+    late: isLate ? 1 : 0,
+  };
+}
+
+/**
+ * The id of a credit and of its payment. The same credit gets the same id also after a restored backup and from another
+ * source, so that no box announces it twice (clause CRE-3).
+ */
+function creditId(key: readonly string[]): string {
+  const hex = createHash('sha256').update(JSON.stringify(key)).digest('hex');
+  const variant = '89ab'[Number.parseInt(hex[16] ?? '0', 16) % 4];
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
+}
+
+/** A text of a bank in one line, without what a screen or a log could not show (PROTOCOL.md, clause ERR-3). */
+function cleaned(text: string): string {
+  return [...text.toWellFormed()]
+    .map((char) => (isPlainText(char) ? char : ' '))
+    .join('')
+    .trim();
+}
+
+function decisionsFor(
+  { directory, hub, random, config }: ReceiveCreditDeps,
+  { credit, account, partner }: { credit: NewCredit; account: Account; partner: string },
+): CreditDecisions {
+  const { bankAccount, bankCode } = account;
+  const content = credit.text;
+  const incoming = {
+    money: { partner, bank_account: bankAccount, content, amount: credit.amount, trans_type: 'C' as const },
+    bankCode,
+    transactionId: credit.id,
+    callbackId: random.uuid(),
+    referenceNumber: credit.reference || `${credit.source}-${credit.source_id}`,
+    // A bank's clock may be ahead.
+    paidAtMs: Math.min(credit.bank_time_ms, credit.received_at_ms),
+    isOnline: (terminalCode: string) => hub.session(terminalCode) !== undefined,
+  };
+  return {
+    payee: { partner, bankAccount },
+    find: (finder) => findOrder({ text: credit.text, amount: credit.amount }, finder),
+    settle: (matched) => settlementOf(matched, config),
+    effectsOf: (matched, settlement) => {
+      const due = matched === undefined ? null : dueOf(matched.order.amount, matched.paid);
+      const effects = paymentEffects({ ...incoming, due }, matched?.order, directory);
+      // Only a payment that ends the order on the screen may replace it.
+      const isOverQr = credit.late === 0 && settlement !== 'open';
+      const notices = effects.notices.map((it) => ({
+        ...it,
+        push_id: isOverQr ? it.push_id : null,
+        told_at_ms: it.told_at_ms === null ? null : credit.received_at_ms,
+      }));
+      return { ...effects, notices };
+    },
+  };
+}
+
+function settlementOf({ order, paid }: Matched, { underpaid, overpaid }: ReceiveCreditDeps['config']): Settlement {
+  if (paid === order.amount) return 'paid';
+  if (paid < order.amount) return underpaid === 'end' ? 'ended' : 'open';
+  return overpaid === 'end' ? 'paid' : 'open';
+}

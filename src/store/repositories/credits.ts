@@ -1,0 +1,201 @@
+import { type Kysely, sql } from 'kysely';
+import type { Logger } from '../../lib/log.ts';
+import type { Due } from '../../protocol/messages.ts';
+import { intact, onlyIntact } from '../integrity/checksums.ts';
+import { appendToLedger, type LedgerHead } from '../integrity/ledger.ts';
+import { RETENTION_MS } from '../retention.ts';
+import type { CreditRow, OrderRow, Tables } from '../schema/tables.ts';
+import { dueOf } from './credit-sides.ts';
+import { endOrder, enqueueDeliveries, orderWith, type PaymentEffects, type StoredPayment } from './payments.ts';
+import { CODE_OF_CONTENT } from './search.ts';
+import { nextSeq, seqOf } from './seq.ts';
+
+/** Orders of one amount among which a content is sought: the newest. */
+const CANDIDATES_MAX = 1_000;
+
+export type NewCredit = Omit<CreditRow, 'seq' | 'payment_id' | 'order_amount' | 'order_paid'>;
+/** An order as far as matching needs it. */
+export type Candidate = Pick<OrderRow, 'id' | 'content' | 'status'>;
+
+/** Whose orders a credit may pay: those of the account's partner, '' without one. */
+export interface Payee {
+  partner: string;
+  bankAccount: string;
+}
+
+/** Finds orders that ask for money to one account, in the transaction of a credit. */
+export interface OrderFinder {
+  /** Orders with these codes, as MAT-1 or GEN-9 have them, with what was paid for them. */
+  byCodes(codes: readonly string[]): Promise<(Candidate & { code: string; amount: number; paid: number })[]>;
+  /** The newest orders of exactly this amount, newest first. */
+  byAmount(amount: number): Promise<Candidate[]>;
+}
+
+/** How an order goes on after a payment: it is paid, it ended with less than it asked for, or it waits for more. */
+export type Settlement = 'paid' | 'ended' | 'open';
+
+/** The order of a credit, and what was paid for it with this credit. */
+export interface Matched {
+  order: OrderRow;
+  paid: number;
+}
+
+/** The meaning of a credit. Called in its transaction, without side effects. */
+export interface CreditDecisions {
+  payee: Payee;
+  find(finder: OrderFinder): Promise<string | undefined>;
+  settle(matched: Matched): Settlement;
+  effectsOf(matched: Matched | undefined, settlement: Settlement): PaymentEffects;
+}
+
+/** `duplicate`: it was told before. `kept`: nobody gets a payment for it. */
+export type StoredCredit = { kind: 'duplicate' | 'kept' } | { kind: 'payment'; stored: StoredPayment; due: Due | null };
+
+/** Money that sources told of (PROTOCOL.md, clause CRE). Every method settles once the change is durable. */
+export class CreditStore {
+  readonly #db: Kysely<Tables>;
+  readonly #log: Logger;
+  readonly #onStored: (head: LedgerHead) => void;
+
+  /** `onStored` is called for each stored payment, before anybody is informed. */
+  constructor(db: Kysely<Tables>, log: Logger, onStored: (head: LedgerHead) => void) {
+    this.#db = db;
+    this.#log = log;
+    this.#onStored = onStored;
+  }
+
+  /**
+   * Stores a credit with its payment, notices and callback in one transaction; a credit that is known changes nothing.
+   * Without `decisions`, and if it is older than what the store remembers, it is kept without a payment. Throws when its
+   * order is damaged.
+   */
+  async receive(credit: NewCredit, decisions: CreditDecisions | undefined): Promise<StoredCredit> {
+    const isTooOld = credit.bank_time_ms < credit.received_at_ms - RETENTION_MS;
+    const result = await this.#db.transaction().execute(async (trx) => {
+      const pays = isTooOld ? undefined : decisions;
+      const row = {
+        ...credit,
+        payment_id: pays === undefined ? null : credit.id,
+        order_amount: null,
+        order_paid: null,
+      };
+      const inserted = await trx
+        .insertInto('credits')
+        .values({ ...row, seq: nextSeq('credits') })
+        .onConflict((it) => it.doNothing())
+        .executeTakeFirst();
+      if ((inserted.numInsertedOrUpdatedRows ?? 0n) === 0n) return { kind: 'duplicate' } as const;
+      if (pays === undefined) return { kind: 'kept' } as const;
+      // The credit of a payment may have been lost with a damaged row: the payment is still the same.
+      const payment = trx.selectFrom('payments').select('id').where('id', '=', credit.id);
+      if ((await payment.executeTakeFirst()) !== undefined) return { kind: 'duplicate' } as const;
+      return storePayment(trx, credit, pays);
+    });
+    if (result.kind !== 'payment') return result;
+    const { head, ...rest } = result;
+    this.#onStored(head);
+    return rest;
+  }
+
+  /** Newest first; with `before`, an id, only older ones. */
+  async newest(limit: number, before?: string): Promise<CreditRow[]> {
+    const rows = this.#db.selectFrom('credits').selectAll().orderBy('seq', 'desc').limit(limit);
+    const listed = before === undefined ? rows : rows.where('seq', '<', seqOf('credits', before));
+    return onlyIntact('credits', await listed.execute(), this.#log);
+  }
+}
+
+type PaidFor = Extract<StoredCredit, { kind: 'payment' }> & { head: LedgerHead };
+
+async function storePayment(db: Kysely<Tables>, credit: NewCredit, pays: CreditDecisions): Promise<PaidFor> {
+  const atMs = credit.received_at_ms;
+  const found = await pays.find(finderOf(db, pays.payee));
+  const order = found === undefined ? undefined : intact('orders', await orderWith(db, found));
+  const matched = order && { order, paid: (await paidFor(db, order.id)) + credit.amount };
+  const settlement = matched === undefined ? 'open' : pays.settle(matched);
+  const effects = pays.effectsOf(matched, settlement);
+  const head = await appendToLedger(db, effects.payment);
+  await db.insertInto('payments').values(head).execute();
+  await enqueueDeliveries(db, effects.payment, effects, atMs);
+  const withdrawn =
+    matched === undefined ? [] : await settleOrder(db, matched.order, settlement, effects.notices, atMs);
+  const due = matched === undefined ? null : dueOf(matched.order.amount, matched.paid);
+  if (due !== null) {
+    const change = { order_amount: due.amount, order_paid: due.paid };
+    await db.updateTable('credits').set(change).where('id', '=', credit.id).execute();
+  }
+  return { kind: 'payment', stored: { ...effects, withdrawn }, due, head };
+}
+
+async function settleOrder(
+  db: Kysely<Tables>,
+  { id, status }: OrderRow,
+  settlement: Settlement,
+  notices: PaymentEffects['notices'],
+  atMs: number,
+): Promise<StoredPayment['withdrawn']> {
+  if (settlement === 'paid')
+    return endOrder(db, id, { status: 'paid', paid_at_ms: atMs, updated_at_ms: atMs }, notices);
+  // An order that was paid before stays so.
+  if (settlement === 'ended' && status !== 'paid') {
+    return endOrder(db, id, { status: 'underpaid', updated_at_ms: atMs }, notices);
+  }
+  await db.updateTable('orders').set({ updated_at_ms: atMs }).where('id', '=', id).execute();
+  return [];
+}
+
+async function paidFor(db: Kysely<Tables>, orderRef: string): Promise<number> {
+  const paid = await paidForEach(db, [orderRef]);
+  return paid.get(orderRef) ?? 0;
+}
+
+/** The sum that was paid for each of these orders. */
+export async function paidForEach(
+  db: Kysely<Tables>,
+  orderRefs: readonly string[],
+): Promise<ReadonlyMap<string, number>> {
+  if (orderRefs.length === 0) return new Map();
+  const sums = await db
+    .selectFrom('payments')
+    .select(['order_ref', sql<number>`cast(sum("amount") as bigint)`.as('paid')])
+    .where('order_ref', 'in', orderRefs)
+    .where('trans_type', '=', 'C')
+    .groupBy('order_ref')
+    .execute();
+  return new Map(sums.map(({ order_ref, paid }) => [order_ref ?? '', paid]));
+}
+
+function finderOf(db: Kysely<Tables>, { partner, bankAccount }: Payee): OrderFinder {
+  const orders = db
+    .selectFrom('orders')
+    .where('orders.bank_account', '=', bankAccount)
+    .where('orders.partner', '=', partner)
+    // A literal: with a parameter SQLite does not use the index of credits.
+    .where('orders.trans_type', '=', sql.lit('C'))
+    .orderBy('orders.seq', 'desc');
+  const fields = ['orders.id', 'orders.content', 'orders.status'] as const;
+  return {
+    byCodes: async (codes) => {
+      if (codes.length === 0) return [];
+      const own = await orders
+        .innerJoin('order_codes', 'order_codes.order_ref', 'orders.id')
+        .select([...fields, 'orders.amount', 'order_codes.code'])
+        .where('order_codes.bank_account', '=', bankAccount)
+        .where('order_codes.code', 'in', codes)
+        .limit(codes.length)
+        .execute();
+      const made = await orders
+        .select([...fields, 'orders.amount', CODE_OF_CONTENT.as('code')])
+        .where(CODE_OF_CONTENT, 'in', codes)
+        .limit(codes.length)
+        .execute();
+      const found = [...own, ...made];
+      const paid = await paidForEach(
+        db,
+        found.map(({ id }) => id),
+      );
+      return found.map((it) => ({ ...it, paid: paid.get(it.id) ?? 0 }));
+    },
+    byAmount: (amount) => orders.select(fields).where('orders.amount', '=', amount).limit(CANDIDATES_MAX).execute(),
+  };
+}
