@@ -1,6 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { onTestFinished } from 'vitest';
 import type { Logger } from '../../src/lib/log.ts';
+import type { CreditDecisions, NewCredit, Settlement } from '../../src/store/repositories/credits.ts';
 import type { PaymentEffects, StoredPayment } from '../../src/store/repositories/payments.ts';
 import { openStore, type Store, type StorePlace } from '../../src/store/store.ts';
 import { keptLog } from '../support/kept-log.ts';
@@ -75,3 +76,47 @@ export function spoil(file: string, table: string, change: string): void {
     db.close();
   }
 }
+
+/** A credit of 50,000 dong to the account `1`, heard of at once. */
+export const credit = (id: string, change: Partial<NewCredit> = {}): NewCredit => ({
+  id,
+  source: 'bank',
+  source_id: id,
+  reference: '',
+  bank_account: '1',
+  virtual_account: '',
+  amount: 50_000,
+  text: 'x',
+  bank_time_ms: 5,
+  received_at_ms: 5,
+  late: 0,
+  ...change,
+});
+
+/** Decisions by which a credit pays the order with this id, or none. */
+export const paying = (
+  id: string,
+  {
+    orderRef,
+    settlement = 'paid',
+    amount = 50_000,
+    notices = [],
+    callback,
+  }: {
+    orderRef?: string;
+    settlement?: Settlement;
+    amount?: number;
+  } & Partial<Omit<PaymentEffects, 'payment'>> = {},
+): CreditDecisions => ({
+  payee: { partner: 'demo', bankAccount: '1' },
+  find: async () => orderRef,
+  settle: () => settlement,
+  effectsOf: (matched) => ({
+    payment: {
+      ...{ id, order_ref: matched?.order.id ?? null, partner: 'demo', order_id: '', reference_number: 'r' },
+      ...{ bank_account: '1', bank_code: 'MB', amount, content: 'x', trans_type: 'C', paid_at_ms: 5 },
+    },
+    notices,
+    callback,
+  }),
+});

@@ -5,12 +5,13 @@ import { CompiledQuery, Kysely, sql } from 'kysely';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { sqliteFile } from '../../src/store/engines/sqlite.ts';
 import { CallbackStore } from '../../src/store/repositories/callbacks.ts';
+import { CreditStore } from '../../src/store/repositories/credits.ts';
 import { OrderStore } from '../../src/store/repositories/orders.ts';
 import { Search } from '../../src/store/repositories/search.ts';
 import type { Tables } from '../../src/store/schema/tables.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { temporaryFolder } from '../support/net.ts';
-import { opened, order, pay, push } from './rows.ts';
+import { credit, opened, order, pay, paying, push } from './rows.ts';
 
 const NAME = 'gateway.sqlite';
 
@@ -111,9 +112,35 @@ describe('a store in a file', () => {
       const { rows } = await db.executeQuery(CompiledQuery.raw(`explain query plan ${text}`, [...parameters]));
       plans.push(JSON.stringify(rows));
     }
-    expect(plans.length).toBe(4);
+    expect(plans.length).toBe(5);
     for (const plan of plans) expect(plan).not.toContain('SCAN');
-    expect(plans.join()).toMatch(/orders_by_order_id.*payments_by_reference.*orders_of_code/s);
+    expect(plans.join()).toMatch(/orders_by_order_id.*payments_by_reference.*order_codes_1.*orders_of_code/s);
+  });
+
+  it('MAT-2 MAT-3 finds the order of a credit by an index', async () => {
+    const queries: CompiledQuery[] = [];
+    const db = await openedFile(await temporaryFolder(), (query) => queries.push(query));
+    const credits = new CreditStore(db, keptLog().log, () => undefined);
+    await credits.receive(credit('c'), {
+      ...paying('c'),
+      find: async (finder) => {
+        await finder.byCodes(['PB2345678', 'VQR0123456789']);
+        await finder.byAmount(1);
+        return undefined;
+      },
+    });
+    const plans: string[] = [];
+    for (const { sql: text, parameters } of queries.filter(({ sql: text }) => text.includes('"orders"'))) {
+      const { rows } = await db.executeQuery(CompiledQuery.raw(`explain query plan ${text}`, [...parameters]));
+      plans.push(JSON.stringify(rows));
+    }
+    for (const plan of plans) expect(plan).not.toContain('SCAN');
+    expect(plans).toEqual([
+      expect.stringMatching(/SEARCH order_codes USING.*SEARCH orders USING INDEX sqlite_autoindex_orders_1/),
+      expect.stringContaining('orders_of_code (<expr>=?)'),
+      expect.stringContaining('orders_of_amount (bank_account=? AND amount=?)'),
+    ]);
+    expect(plans[2]).not.toContain('TEMP B-TREE');
   });
 
   it('keeps whole or not at all what no longer fits, says why, and goes on when there is room again', async () => {

@@ -1,12 +1,18 @@
+import type { Random } from '../../lib/random.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 
 /** The prefix of the public service, in the text of a bank: in any case. */
 const CODE = /VQR[0-9A-F]{10}/gi;
-export const TEN_HEX_CHARS = 10;
+const HEX_DIGITS = 10;
 
-/** The content that the QR carries under `contentPrefix: vietqr`: cut, because its code is enough (PROTOCOL.md, clause GEN-9). */
-export function withCode(content: string, tenHex: string): string {
-  return `VQR${tenHex} ${content}`.slice(0, LIMITS.contentMax).trimEnd();
+/** A code as the public service puts it before a content. */
+export function makePublicCode(random: Random): string {
+  return `VQR${random.uuid().replaceAll('-', '').slice(0, HEX_DIGITS)}`;
+}
+
+/** The content that a QR carries after a code: cut, because the code is enough (PROTOCOL.md, clauses GEN-9 and GEN-10). */
+export function withCode(content: string, code: string): string {
+  return `${code} ${content}`.slice(0, LIMITS.contentMax).trimEnd();
 }
 
 /** The codes of public QRs in a text, as they are stored (PROTOCOL.md, clause CBK-8). */

@@ -25,14 +25,16 @@ export interface Generated {
   transType: 'C' | 'D';
   /** As in the QR. */
   content: string;
+  /** The code in the content, if it has one. */
+  code: string | undefined;
   qrCode: string;
 }
 
 export interface GenerateDeps {
   directory: Directory;
   notes: CallNotes;
-  /** Ten hexadecimal digits that go before the content; `undefined` for none (PROTOCOL.md, clause GEN-9). */
-  code: string | undefined;
+  /** Makes the code that goes before the content; `undefined` for none (PROTOCOL.md, clauses GEN-9 and GEN-10). */
+  makeCode(isOrder: boolean): string | undefined;
 }
 
 /** Fields that a qrType requires beside those of every request (PROTOCOL.md, clause GEN-1). */
@@ -48,7 +50,7 @@ const MISSING: Partial<Record<string, string>> = {
 };
 
 /** Checks a generate request and makes its QR (PROTOCOL.md, clauses GEN-1 to GEN-6). */
-export function generate(json: unknown, { directory, notes, code }: GenerateDeps): Result<Generated> {
+export function generate(json: unknown, { directory, notes, makeCode }: GenerateDeps): Result<Generated> {
   const decoded = decodeBody(generateRequest, json);
   if (!decoded.ok) return decoded;
   const request = decoded.value;
@@ -65,7 +67,8 @@ export function generate(json: unknown, { directory, notes, code }: GenerateDeps
   const bank = findBank(request.bankCode);
   if (bank === undefined) return refuse('E24', EXPECTED.bankCode);
   // A content that orders a fault has no room for a code.
-  const hasCode = code !== undefined && !request.content.startsWith(MAGIC_PREFIX);
+  const code = request.content.startsWith(MAGIC_PREFIX) ? undefined : makeCode(amount !== undefined);
+  const hasCode = code !== undefined;
   if (request.content.length > LIMITS.contentMax) {
     return refuse('E26', `content: expected at most ${LIMITS.contentMax} characters`);
   }
@@ -91,7 +94,7 @@ export function generate(json: unknown, { directory, notes, code }: GenerateDeps
     amount,
     ...(content === '' ? {} : { purpose: content }),
   });
-  return accept({ request, bank, amount, transType, content, qrCode });
+  return accept({ request, bank, amount, transType, content, code, qrCode });
 }
 
 function expectedCode(given: string, { isStrict }: CallNotes): string {

@@ -1,4 +1,6 @@
 import type { Candidate, OrderFinder } from '../../store/repositories/credits.ts';
+import type { PaymentDetails } from '../../store/repositories/payments.ts';
+import type { Search } from '../../store/repositories/search.ts';
 import { codesIn } from './content.ts';
 import { orderCodesIn } from './order-code.ts';
 
@@ -15,11 +17,25 @@ export async function findOrder(
   { text, amount }: { text: string; amount: number },
   finder: OrderFinder,
 ): Promise<string | undefined> {
-  const codes = [...orderCodesIn(reduced(text)), ...codesIn(text)].slice(0, CODES_MAX);
+  const codes = allCodesIn(text);
   const named = (await finder.byCodes(codes)).toSorted((a, b) => codes.indexOf(a.code) - codes.indexOf(b.code));
   const byCode = named.find((it) => it.amount - it.paid === amount) ?? named.find(isUnpaid) ?? named[0];
   if (byCode !== undefined) return byCode.id;
   return bestContained(text, await finder.byAmount(amount))?.id;
+}
+
+/** The codes of orders in a text, first those of this gateway (PROTOCOL.md, clauses CBK-8 and MAT-1). */
+export function allCodesIn(text: string): string[] {
+  return [...orderCodesIn(reduced(text)), ...codesIn(text)].slice(0, CODES_MAX);
+}
+
+/** The content of the order that money pays: a bank changes the text around the code of its QR (clause CBK-8). */
+export async function contentPaid(search: Pick<Search, 'contentWithCode'>, money: PaymentDetails): Promise<string> {
+  for (const code of allCodesIn(money.content)) {
+    const content = await search.contentWithCode(money, code);
+    if (content !== undefined) return content;
+  }
+  return money.content;
 }
 
 /**

@@ -13,6 +13,10 @@ export function makeOrderCode(random: Random): string {
   return `${PREFIX}${chars}${checkOf(chars)}`;
 }
 
+export function isOrderCode(text: string): boolean {
+  return orderCodesIn(text)[0] === text;
+}
+
 /** The codes with a right check character in a text of A to Z and 0 to 9, in their order. */
 export function orderCodesIn(reduced: string): string[] {
   const found = [...reduced.matchAll(CODE_IN_TEXT)].map(([, code = '']) => code);

@@ -10,11 +10,16 @@ import type { Metrics } from '../metrics.ts';
 import { accept, type Result, refuse } from '../result.ts';
 import type { CallNotes } from './call-notes.ts';
 import { checkedOrders, decideCheckOrder } from './check-order.ts';
-import { codesIn, TEN_HEX_CHARS } from './content.ts';
+import { makePublicCode } from './content.ts';
 import { generate } from './generate.ts';
+import { contentPaid } from './matching.ts';
+import { isOrderCode, makeOrderCode } from './order-code.ts';
 import type { ReceivePayment } from './receive-payment.ts';
 import { decideSendQr, type Sendable } from './send-qr.ts';
 import { decideTestCallback } from './test-callback.ts';
+
+/** Random codes of which each was taken: then the store is full of them, or chance is broken. */
+const CODE_TRIES_MAX = 5;
 
 /** The hub, as the service uses it. */
 export interface PushHub {
@@ -47,14 +52,25 @@ export class Service {
   async generate(
     partner: PartnerConfig,
     json: unknown,
-    { origin, notes }: { origin: string; notes: CallNotes },
+    call: { origin: string; notes: CallNotes },
   ): Promise<Result<GenerateResponse>> {
-    const { config, directory, store, clock, random, changes } = this.#deps;
-    const code =
-      config.contentPrefix === 'none' ? undefined : random.uuid().replaceAll('-', '').slice(0, TEN_HEX_CHARS);
-    const generated = generate(json, { directory, notes, code });
+    for (let tries = 0; tries < CODE_TRIES_MAX; tries += 1) {
+      const answer = await this.#generateOnce(partner, json, call);
+      if (answer !== undefined) return answer;
+    }
+    throw new Error(`${CODE_TRIES_MAX} random codes are those of other orders`);
+  }
+
+  /** Returns undefined, and stores nothing, if the code of the QR is that of another order. */
+  async #generateOnce(
+    partner: PartnerConfig,
+    json: unknown,
+    { origin, notes }: { origin: string; notes: CallNotes },
+  ): Promise<Result<GenerateResponse> | undefined> {
+    const { directory, store, clock, random, changes } = this.#deps;
+    const generated = generate(json, { directory, notes, makeCode: (isOrder) => this.#makeCode(isOrder) });
     if (!generated.ok) return generated;
-    const { request, bank, amount, transType, content, qrCode } = generated.value;
+    const { request, bank, amount, transType, content, code, qrCode } = generated.value;
     const id = random.uuid();
     const ref = Buffer.from(random.uuid().replaceAll('-', ''), 'hex').toString('base64url');
     const names = {
@@ -85,7 +101,8 @@ export class Service {
         url_link: request.urlLink ?? '',
         created_at_ms: nowMs,
       };
-      await store.orders.add(order, ref);
+      const own = code !== undefined && isOrderCode(code) ? code : undefined;
+      if (!(await store.orders.add(order, ref, own))) return undefined;
       changes.publish('orders');
     }
     return accept({
@@ -139,7 +156,7 @@ export class Service {
       amount,
       trans_type: transType,
     };
-    const pays = { ...money, content: await this.#contentPaid(money) };
+    const pays = { ...money, content: await contentPaid(this.#deps.store.search, money) };
     return accept(await this.#deps.pay({ money, bankCode: account.bankCode, pays }));
   }
 
@@ -191,13 +208,10 @@ export class Service {
     return accept(undefined);
   }
 
-  /** The content of the order that money pays: a bank changes the text around the code of its QR (clause CBK-8). */
-  async #contentPaid(money: PaymentDetails): Promise<string> {
-    for (const code of codesIn(money.content)) {
-      const content = await this.#deps.store.search.contentWithCode(money, code);
-      if (content !== undefined) return content;
-    }
-    return money.content;
+  #makeCode(isOrder: boolean): string | undefined {
+    const { config, random } = this.#deps;
+    if (config.contentPrefix === 'vietqr') return makePublicCode(random);
+    return config.contentPrefix === 'code' && isOrder ? makeOrderCode(random) : undefined;
   }
 
   /**

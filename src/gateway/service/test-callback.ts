@@ -6,8 +6,9 @@ import type { PartnerConfig } from '../config.ts';
 import type { Account, Directory } from '../directory.ts';
 import { accept, type Result, refuse } from '../result.ts';
 import type { CallNotes } from './call-notes.ts';
-import { codesIn, isTestable } from './content.ts';
+import { isTestable } from './content.ts';
 import { EXPECTED } from './expected.ts';
+import { allCodesIn } from './matching.ts';
 
 /** A content of the specification, or, with the code of a QR in it, the text of a bank. */
 const content = freeText(LIMITS.pushContentMax);
@@ -70,7 +71,9 @@ export function decideTestCallback(
 
 function isTaken(text: string, notes: CallNotes | undefined): boolean {
   if (isTestable(text)) return true;
-  return codesIn(text).length > 0 && notes?.takes('content: the text of a bank, for the code of a QR in it') === true;
+  return (
+    allCodesIn(text).length > 0 && notes?.takes('content: the text of a bank, for the code of a QR in it') === true
+  );
 }
 
 function isBankOf(account: Account, bankCode: unknown): boolean {

@@ -10,6 +10,8 @@ import { endOrder, enqueueDeliveries, orderWith, type PaymentEffects, type Store
 import { CODE_OF_CONTENT } from './search.ts';
 import { nextSeq, seqOf } from './seq.ts';
 
+/** Orders that are found by codes: a code is rarely that of two. */
+const CODED_MAX = 100;
 /** Orders of one amount among which a content is sought: the newest. */
 const CANDIDATES_MAX = 1_000;
 
@@ -166,36 +168,43 @@ export async function paidForEach(
 }
 
 function finderOf(db: Kysely<Tables>, { partner, bankAccount }: Payee): OrderFinder {
-  const orders = db
-    .selectFrom('orders')
-    .where('orders.bank_account', '=', bankAccount)
-    .where('orders.partner', '=', partner)
-    // A literal: with a parameter SQLite does not use the index of credits.
-    .where('orders.trans_type', '=', sql.lit('C'))
-    .orderBy('orders.seq', 'desc');
   const fields = ['orders.id', 'orders.content', 'orders.status'] as const;
+  const isOwn = (it: Pick<OrderRow, 'partner' | 'bank_account' | 'trans_type'>) =>
+    it.partner === partner && it.bank_account === bankAccount && it.trans_type === 'C';
   return {
     byCodes: async (codes) => {
       if (codes.length === 0) return [];
+      const orders = db
+        .selectFrom('orders')
+        .select([...fields, 'amount', 'partner', 'orders.bank_account', 'trans_type'])
+        .orderBy('seq', 'desc')
+        .limit(CODED_MAX);
       const own = await orders
         .innerJoin('order_codes', 'order_codes.order_ref', 'orders.id')
-        .select([...fields, 'orders.amount', 'order_codes.code'])
+        .select('order_codes.code')
         .where('order_codes.bank_account', '=', bankAccount)
         .where('order_codes.code', 'in', codes)
-        .limit(codes.length)
         .execute();
-      const made = await orders
-        .select([...fields, 'orders.amount', CODE_OF_CONTENT.as('code')])
-        .where(CODE_OF_CONTENT, 'in', codes)
-        .limit(codes.length)
-        .execute();
-      const found = [...own, ...made];
+      // By the code alone: with the account SQLite would read all its orders.
+      const made = await orders.select(CODE_OF_CONTENT.as('code')).where(CODE_OF_CONTENT, 'in', codes).execute();
+      const found = [...own, ...made].filter(isOwn);
       const paid = await paidForEach(
         db,
         found.map(({ id }) => id),
       );
       return found.map((it) => ({ ...it, paid: paid.get(it.id) ?? 0 }));
     },
-    byAmount: (amount) => orders.select(fields).where('orders.amount', '=', amount).limit(CANDIDATES_MAX).execute(),
+    byAmount: (amount) =>
+      db
+        .selectFrom('orders')
+        .select(fields)
+        .where('bank_account', '=', bankAccount)
+        .where('amount', '=', amount)
+        .where('partner', '=', partner)
+        // A literal: with a parameter SQLite does not use the index of credits.
+        .where('trans_type', '=', sql.lit('C'))
+        .orderBy('seq', 'desc')
+        .limit(CANDIDATES_MAX)
+        .execute(),
   };
 }

@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import type { EndedHow } from '../../protocol/messages.ts';
 import type { OrderRow, OrderStatus, PushRow, PushStatus, Tables } from '../schema/tables.ts';
+import { insertQrCode } from './qr-codes.ts';
 import { nextSeq } from './seq.ts';
 
 export const ORDER_AFTER: Record<EndedHow, OrderStatus> = {
@@ -23,6 +24,22 @@ export async function insertOrder(db: Kysely<Tables>, order: NewOrder): Promise<
     .insertInto('orders')
     .values({ ...order, ...pushed, ...begun, seq: nextSeq('orders') })
     .execute();
+}
+
+/** Inserts an order with its QR and its code. Returns false, and inserts nothing, if another order has the code. */
+export async function addOrder(db: Kysely<Tables>, order: NewOrder, qrRef?: string, code?: string): Promise<boolean> {
+  const { bank_account, id: order_ref, created_at_ms } = order;
+  if (code !== undefined) {
+    const added = await db
+      .insertInto('order_codes')
+      .values({ bank_account, code, order_ref, created_at_ms })
+      .onConflict((it) => it.doNothing())
+      .executeTakeFirst();
+    if (added.numInsertedOrUpdatedRows === 0n) return false;
+  }
+  if (qrRef !== undefined) await insertQrCode(db, qrRef, order.qr_code, created_at_ms);
+  await insertOrder(db, order);
+  return true;
 }
 
 /** Changes a push of this box if its status is in `among`. Returns whether it was. */

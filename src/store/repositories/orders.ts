@@ -6,6 +6,7 @@ import type { DownOf, EndedHow } from '../../protocol/messages.ts';
 import { intact, onlyIntact } from '../integrity/checksums.ts';
 import { OPEN_PUSH, type OrderRow, type PushRow, type PushStatus, type Tables } from '../schema/tables.ts';
 import {
+  addOrder,
   changePush,
   insertOrder,
   type NewOrder,
@@ -14,7 +15,6 @@ import {
   type ShownPush,
   setOrderStatus,
 } from './order-changes.ts';
-import { insertQrCode } from './qr-codes.ts';
 import { nextSeq, seqOf } from './seq.ts';
 
 const PUSHES_LISTED_MAX = 20;
@@ -43,12 +43,12 @@ export class OrderStore {
     this.#log = log;
   }
 
-  /** Stores an order. With `qrRef`, the name in the link to its picture, the QR too: both or neither. */
-  async add(order: NewOrder, qrRef?: string): Promise<void> {
-    await this.#db.transaction().execute(async (trx) => {
-      if (qrRef !== undefined) await insertQrCode(trx, qrRef, order.qr_code, order.created_at_ms);
-      await insertOrder(trx, order);
-    });
+  /**
+   * Stores an order, the QR under `qrRef`, the name in the link to its picture, and its code: all or nothing. Returns
+   * false if another order of its account has the code (PROTOCOL.md, clause MAT-1).
+   */
+  add(order: NewOrder, qrRef?: string, code?: string): Promise<boolean> {
+    return this.#db.transaction().execute((trx) => addOrder(trx, order, qrRef, code));
   }
 
   /** Finds the newest order of a QR that the partner generated; with an orderId, only one that has it. */

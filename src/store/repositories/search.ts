@@ -57,6 +57,18 @@ export class Search {
 
   /** The content of the newest order that has this code of its QR and fits the money (PROTOCOL.md, clause CBK-8). */
   async contentWithCode(money: PaymentDetails, code: string): Promise<string | undefined> {
+    const own = await this.#db
+      .selectFrom('order_codes')
+      .innerJoin('orders', 'orders.id', 'order_codes.order_ref')
+      .select(['content', 'partner', 'amount', 'trans_type'])
+      .where('order_codes.bank_account', '=', money.bank_account)
+      .where('code', '=', code)
+      .executeTakeFirst();
+    if (own !== undefined) {
+      const { partner, amount, trans_type } = money;
+      const fits = own.partner === partner && own.amount === amount && own.trans_type === trans_type;
+      return fits ? own.content : undefined;
+    }
     const found = await this.#db
       .selectFrom('orders')
       .select('content')
