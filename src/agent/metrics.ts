@@ -1,4 +1,5 @@
 import type { BoxEvent, BoxState, Send } from '../box/state.ts';
+import { metricsText } from '../lib/metrics.ts';
 
 const ANNOUNCEMENTS = 'paybox_box_announcements_total';
 /** Payments that came again and were not announced again. */
@@ -43,12 +44,15 @@ export class AgentMetrics {
       ['paybox_box_storage_ok', state.faults.storage === undefined ? 1 : 0],
       ['process_resident_memory_bytes', process.memoryUsage.rss()],
     ];
-    const families = Map.groupBy([...this.#counts], ([name]) => name.replace(/\{.*/, ''));
-    const lines = gauges.flatMap(([name, value]) => [`# TYPE ${name} gauge`, `${name} ${value}`]);
-    for (const [family, counts] of families) {
-      lines.push(`# TYPE ${family} counter`, ...counts.map(([name, value]) => `${name} ${value}`));
-    }
-    return `${lines.join('\n')}\n`;
+    const counts = Map.groupBy(this.#counts, ([name]) => name.replace(/\{.*/, ''));
+    return metricsText([
+      ...gauges.map(([name, value]) => ({ name, type: 'gauge' as const, samples: [['', value] as const] })),
+      ...[...counts].map(([name, counted]) => ({
+        name,
+        type: 'counter' as const,
+        samples: counted.map(([labelled, value]) => [labelled.slice(name.length), value] as const),
+      })),
+    ]);
   }
 
   #count(name: string, by = 1): void {

@@ -1,4 +1,5 @@
-import QRCode from 'qrcode';
+import type { QRCode, QRCodeSegment } from 'qrcode';
+import { create } from 'qrcode/lib/core/qrcode.js';
 
 /** White margin in modules: the standard's, and the least that phones can read. */
 export const QUIET_MODULES = 4;
@@ -32,24 +33,24 @@ export type QrFit = { ok: true; qr: Qr } | { ok: false; reason: string; sideMin?
 export interface Encoding {
   payload: string;
   versionAt(level: EccLevel): number | undefined;
-  create(level: EccLevel): QRCode.QRCode;
+  create(level: EccLevel): QRCode;
 }
 
 export function encodingOf(payload: string): Encoding {
-  const least = tried(() => QRCode.create(payload, { errorCorrectionLevel: 'L', maskPattern: ANY_MASK }));
+  const least = tried(() => create(payload, { errorCorrectionLevel: 'L', maskPattern: ANY_MASK }));
   // The encoder accepts its own segments, although its declarations require the names of their modes.
-  const segments = (least?.segments ?? []) as unknown as QRCode.QRCodeSegment[];
+  const segments = (least?.segments ?? []) as unknown as QRCodeSegment[];
   const versions = new Map<EccLevel, number | undefined>([['L', least?.version]]);
   return {
     payload,
     versionAt: (level) => {
       if (least !== undefined && !versions.has(level)) {
-        const made = tried(() => QRCode.create(segments, { errorCorrectionLevel: level, maskPattern: ANY_MASK }));
+        const made = tried(() => create(segments, { errorCorrectionLevel: level, maskPattern: ANY_MASK }));
         versions.set(level, made?.version);
       }
       return versions.get(level);
     },
-    create: (level) => QRCode.create(segments, { errorCorrectionLevel: level }),
+    create: (level) => create(segments, { errorCorrectionLevel: level }),
   };
 }
 

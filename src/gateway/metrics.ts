@@ -1,4 +1,4 @@
-import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { Histogram, labelled, METRICS_TYPE, type MetricFamily, metricsText } from '../lib/metrics.ts';
 
 /** Undelivered callbacks. */
 export interface BacklogCounts {
@@ -12,7 +12,7 @@ export interface BacklogCounts {
 /** Returns `undefined` while the store does not answer. Never rejects. */
 export type CountBacklog = () => Promise<BacklogCounts | undefined>;
 
-/** Metrics of the gateway, in their own registry. */
+/** Metrics of the gateway. */
 export interface Metrics {
   /** Counts the answer to a push: `SUCCESS` or the code of its failure. */
   pushed(result: string, seconds: number): void;
@@ -27,71 +27,68 @@ export interface Metrics {
 const SECONDS = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10];
 
 export function createMetrics(boxesOnline: () => number, backlog: CountBacklog): Metrics {
-  const registry = new Registry();
-  const registers = [registry];
-  const pushes = new Counter({
-    name: 'paybox_gateway_pushes_total',
-    help: 'send-qr requests by result: SUCCESS or the error code',
-    labelNames: ['result'],
-    registers,
-  });
-  const callbacks = new Counter({
-    name: 'paybox_gateway_callbacks_total',
-    help: 'attempts of transaction-sync callbacks by result: delivered, retry or failed',
-    labelNames: ['result'],
-    registers,
-  });
-  const credits = new Counter({
-    name: 'paybox_gateway_credits_total',
-    help: 'what sources told, by result: paid, unmatched, duplicate, account-unknown, too-old, ignored or refused',
-    labelNames: ['source', 'result'],
-    registers,
-  });
-  const seconds = new Histogram({
-    name: 'paybox_gateway_send_qr_seconds',
-    help: 'time from a valid send-qr request to its answer',
-    buckets: SECONDS,
-    registers,
-  });
-  new Gauge({
-    name: 'paybox_gateway_boxes_online',
-    help: 'registered boxes',
-    registers,
-    collect() {
-      this.set(boxesOnline());
-    },
-  });
-  gaugesOf(backlog, registers);
+  const pushes = new Map<string, number>();
+  const callbacks = new Map<string, number>();
+  const credits = new Map<string, number>();
+  const seconds = new Histogram(SECONDS);
   return {
     pushed: (result, took) => {
-      pushes.inc({ result });
+      count(pushes, { result });
       seconds.observe(took);
     },
-    heard: (source, result) => credits.inc({ source, result }),
-    called: (result) => callbacks.inc({ result }),
-    contentType: registry.contentType,
-    text: () => registry.metrics(),
+    heard: (source, result) => count(credits, { source, result }),
+    called: (result) => count(callbacks, { result }),
+    contentType: METRICS_TYPE,
+    text: async () =>
+      metricsText([
+        {
+          name: 'paybox_gateway_pushes_total',
+          help: 'send-qr requests by result: SUCCESS or the error code',
+          type: 'counter',
+          samples: pushes,
+        },
+        {
+          name: 'paybox_gateway_callbacks_total',
+          help: 'attempts of transaction-sync callbacks by result: delivered, retry or failed',
+          type: 'counter',
+          samples: callbacks,
+        },
+        {
+          name: 'paybox_gateway_credits_total',
+          help: 'what sources told, by result: paid, unmatched, duplicate, account-unknown, too-old, ignored or refused',
+          type: 'counter',
+          samples: credits,
+        },
+        {
+          name: 'paybox_gateway_send_qr_seconds',
+          help: 'time from a valid send-qr request to its answer',
+          type: 'histogram',
+          samples: seconds.samples(),
+        },
+        gauge('paybox_gateway_boxes_online', 'registered boxes', boxesOnline()),
+        ...gaugesOf(await backlog()),
+      ]),
   };
 }
 
-function gaugesOf(backlog: CountBacklog, registers: Registry[]): void {
-  const gauge = (name: string, help: string, read: (now: BacklogCounts) => number) =>
-    new Gauge({
-      name,
-      help,
-      registers,
-      async collect() {
-        // Without an answer of the store this number is left out.
-        const now = await backlog();
-        if (now === undefined) this.remove();
-        else this.set(read(now));
-      },
-    });
-  gauge('paybox_gateway_callbacks_waiting', 'callbacks that are still to be delivered', (it) => it.waiting);
-  gauge('paybox_gateway_callbacks_failed', 'callbacks that are not tried again: dead letters', (it) => it.failed);
-  gauge(
-    'paybox_gateway_callbacks_oldest_waiting_seconds',
-    'age of the oldest callback that is still to be delivered; 0 when none is',
-    (it) => it.oldestWaitingSeconds,
-  );
+function count(counts: Map<string, number>, labels: Readonly<Record<string, string>>): void {
+  const named = labelled(labels);
+  counts.set(named, (counts.get(named) ?? 0) + 1);
+}
+
+function gauge(name: string, help: string, value: number | undefined): MetricFamily {
+  return { name, help, type: 'gauge', samples: value === undefined ? [] : [['', value]] };
+}
+
+/** Without an answer of the store these numbers are left out. */
+function gaugesOf(now: BacklogCounts | undefined): MetricFamily[] {
+  return [
+    gauge('paybox_gateway_callbacks_waiting', 'callbacks that are still to be delivered', now?.waiting),
+    gauge('paybox_gateway_callbacks_failed', 'callbacks that are not tried again: dead letters', now?.failed),
+    gauge(
+      'paybox_gateway_callbacks_oldest_waiting_seconds',
+      'age of the oldest callback that is still to be delivered; 0 when none is',
+      now?.oldestWaitingSeconds,
+    ),
+  ];
 }

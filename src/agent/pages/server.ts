@@ -17,6 +17,7 @@ import {
   SERVER_LIMITS,
 } from '../../lib/http-server.ts';
 import type { Logger } from '../../lib/log.ts';
+import { METRICS_TYPE } from '../../lib/metrics.ts';
 import type { Random } from '../../lib/random.ts';
 import type { BoxApi, Key } from '../contract.ts';
 import { type Answer, json, nothing, plain } from './answer.ts';
@@ -140,7 +141,7 @@ function routesOf(box: BoxApi, live: StatusStream, guard: PageGuard, deps: Local
     ...(guard.hasToken ? [['POST /login', (request) => guard.login(request)] satisfies [string, Route]] : []),
     ['GET /status', (_request, access) => json(200, statusFor(box.status(), access))],
     ['GET /screen.txt', ofScreen(() => plain(200, sceneText(box.scene())))],
-    ['GET /metrics', () => ({ status: 200, type: 'text/plain; version=0.0.4; charset=utf-8', body: box.metrics() })],
+    ['GET /metrics', () => ({ status: 200, type: METRICS_TYPE, body: box.metrics() })],
     ['GET /healthz', () => health(box)],
     [
       'GET /screen.png',

@@ -9,6 +9,7 @@ import {
   hostnameOf,
   isForeignPage,
   limitConnections,
+  NO_JSON_SCHEMAS,
   SAFE_HEADERS,
   SERVER_LIMITS,
   strangerProblem,
@@ -78,6 +79,7 @@ function createApp({ token, log }: ServerOptions): FastifyInstance {
   const { requestTimeout, keepAliveTimeout, maxRequestsPerSocket, ...http } = SERVER_LIMITS;
   const app = Fastify({
     logger: false,
+    schemaController: NO_JSON_SCHEMAS,
     bodyLimit: LIMITS.bodyBytes,
     http,
     requestTimeout,

@@ -1,6 +1,5 @@
 import { appendFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { gifOf } from '../../bench/reports/gif.ts';
 import { annotationsOf, summaryOf } from '../../bench/reports/github.ts';
 import { jsonOf } from '../../bench/reports/json.ts';
 import { pageOf } from '../../bench/reports/page.ts';
@@ -102,7 +101,11 @@ export async function run(names: readonly string[], options: BenchOptions): Prom
   const about = { target, seed, startedAtMs };
   const files = [
     { kind: 'json', file: options.json, content: () => jsonOf(results, about) },
-    { kind: 'gif', file: options.gif, content: () => gifOf(results) },
+    {
+      kind: 'gif',
+      file: options.gif,
+      content: async () => (await import('../../bench/reports/gif.ts')).gifOf(results),
+    },
   ];
   const page = () => pageOf(results, about);
   await finishRun(results, options, { ...about, progress, isInterrupted: signal.aborted, failOnSkip, page, files });

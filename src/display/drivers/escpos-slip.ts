@@ -1,4 +1,4 @@
-import QRCode from 'qrcode';
+import { create } from 'qrcode/lib/core/qrcode.js';
 import type { PanelFrame } from '../contract.ts';
 import { wrap } from '../layout/wrap.ts';
 import { type EccLevel, fitQr, QUIET_MODULES_MIN } from '../qr.ts';
@@ -99,7 +99,7 @@ function qrSizeFor(payload: string, { dots, moduleDotsMax }: Medium): { moduleDo
 function modulesInBytes(payload: string, errorCorrectionLevel: EccLevel): number | undefined {
   try {
     const segments = [{ data: Buffer.from(payload, 'utf8'), mode: 'byte' as const }];
-    return QRCode.create(segments, { errorCorrectionLevel, maskPattern: 0 }).modules.size + 2 * QUIET_MODULES_MIN;
+    return create(segments, { errorCorrectionLevel, maskPattern: 0 }).modules.size + 2 * QUIET_MODULES_MIN;
   } catch {
     return undefined;
   }

@@ -1,4 +1,4 @@
-import QRCode from 'qrcode';
+import { create } from 'qrcode/lib/core/qrcode.js';
 import { needsQr, qrTextOf, type Scene } from '../../scene.ts';
 import { withoutAccents } from '../charset.ts';
 import { type CharacterFrame, type PanelFrame, type PanelQr, type PanelSurface, UPPER_HALF } from '../contract.ts';
@@ -41,7 +41,7 @@ function ownSize(payload: string, bytes: number, qr: PanelQr): QrFit {
   }
   const segments = [{ data: new TextEncoder().encode(payload), mode: 'byte' as const }];
   const version = (modules - 17) / 4;
-  const made = QRCode.create(segments, { version, errorCorrectionLevel: 'L' });
+  const made = create(segments, { version, errorCorrectionLevel: 'L' });
   const side = (modules + 2 * QUIET_MODULES) * modulePixels;
   const { data: dark } = made.modules;
   return { ok: true, qr: { version, ecc: 'L', modules, modulePixels, quietModules: QUIET_MODULES, side, dark } };

@@ -7,6 +7,7 @@ import {
   cutSlowReader,
   hostnameOf,
   limitConnections,
+  NO_JSON_SCHEMAS,
   ResponseScheduler,
   SAFE_HEADERS,
   SERVER_LIMITS,
@@ -32,6 +33,7 @@ export function createApp(log: Logger, clock: Clock, tls?: { cert?: Buffer; key?
   const { requestTimeout, keepAliveTimeout, maxRequestsPerSocket, ...http } = SERVER_LIMITS;
   const app = Fastify({
     logger: false,
+    schemaController: NO_JSON_SCHEMAS,
     bodyLimit: LIMITS.httpBodyBytesMax,
     http,
     ...(tls && { https: { ...http, ...TLS_FLOOR, ...tls, handshakeTimeout: HANDSHAKE_TIMEOUT_MS } }),
