@@ -186,7 +186,7 @@ export class Loop {
   #wakeAt(wakeAtMs: number | undefined): void {
     if (wakeAtMs === this.#wakeAtMs) return;
     this.#wakeAtMs = wakeAtMs;
-    this.#wakeCancel.abort();
+    this.#wakeCancel.abort('another time');
     if (wakeAtMs === undefined) return;
     const cancel = new AbortController();
     this.#wakeCancel = cancel;

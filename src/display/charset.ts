@@ -11,6 +11,9 @@ export const FIGURES = '0123456789. ₫';
 
 const KNOWN = new Set(CHARSET);
 
+/** Words of ASCII with a space between them: most of what is shown, again with each second of a countdown. */
+const CLEAN = /^[!-~]+(?: [!-~]+)*$/;
+
 function accented(): string[] {
   const tones = ['', '\u0300', '\u0301', '\u0309', '\u0303', '\u0323'];
   const letters = [...'aăâeêioôơuưy'].flatMap((vowel) => tones.map((tone) => (vowel + tone).normalize('NFC')));
@@ -22,6 +25,7 @@ function accented(): string[] {
  * become spaces, letters lose foreign accents, other characters become `?`.
  */
 export function cleanText(text: string): string {
+  if (CLEAN.test(text)) return text;
   const composed = text
     .toWellFormed()
     .normalize('NFC')

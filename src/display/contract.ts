@@ -48,7 +48,7 @@ export interface PixelFrame {
   kind: 'pixels';
   width: number;
   height: number;
-  data: Uint8Array;
+  readonly data: Uint8Array;
 }
 
 /** Shows two square modules in a cell: the upper one in the ink colour, the lower one in the paper colour. */

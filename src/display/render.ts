@@ -31,8 +31,9 @@ export type QrScanCheck = ({ ok: true } & QrShown) | { ok: false; reason: string
 /** Draws scenes for one surface. Both methods are fast and do no I/O. */
 export interface Renderer {
   /**
-   * Draws a scene. The pixels are valid until the second next `render`: two buffers are used in turn, because new
-   * megabytes every second would burden the memory. To keep a frame longer, copy its data.
+   * Draws a scene. Pixels are painted when their `data` is first read: nobody may look at each second of a countdown on
+   * a page. They are valid until the second next painting: two buffers are used in turn, because new megabytes every
+   * second would burden the memory. To keep a frame longer, copy its data.
    */
   render(scene: Scene): Frame;
   /** Whether this surface can show the payload scannably. The reason of a refusal names modules and pixels. */
@@ -61,10 +62,23 @@ export async function openRenderer(surface: Surface, deps: FaceSource): Promise<
   const blank = (): Sheet => ({ canvas: createCanvas(surface.width, surface.height), items: [] });
   let sheet = blank();
   let spare = blank();
-  const render = (scene: Scene): Frame => {
+  const painted = (scene: Scene): Uint8Array => {
     [sheet, spare] = [spare, sheet];
     const fit = fitFor(scene);
-    return paint(layoutPixels(scene, fit?.ok ? fit.qr : undefined, stage), sheet);
+    return paint(layoutPixels(scene, fit?.ok ? fit.qr : undefined, stage), sheet).data;
+  };
+  const { width, height } = surface;
+  const render = (scene: Scene): Frame => {
+    let data: Uint8Array | undefined;
+    return {
+      kind: 'pixels',
+      width,
+      height,
+      get data() {
+        data ??= painted(scene);
+        return data;
+      },
+    };
   };
   return { checkQr, render };
 }

@@ -44,7 +44,7 @@ export async function withDeadline<T>(clock: Clock, ms: number, work: Promise<T>
 export async function withAbortAfter<T>(
   clock: Clock,
   ms: number,
-  parent: AbortSignal,
+  parent: AbortSignal | undefined,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const settled = new AbortController();
@@ -53,7 +53,7 @@ export async function withAbortAfter<T>(
     if (!settled.signal.aborted) late.abort(new Error(`not done within ${ms} ms`));
   });
   try {
-    return await work(AbortSignal.any([parent, late.signal]));
+    return await work(parent === undefined ? late.signal : AbortSignal.any([parent, late.signal]));
   } finally {
     settled.abort('over');
   }

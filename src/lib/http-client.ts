@@ -38,7 +38,7 @@ export async function askHttp(
   { signal: parent, ...request }: HttpRequest,
   { timeoutMs, bytesMax, clock = systemClock }: { timeoutMs: number; bytesMax: number; clock?: Clock },
 ): Promise<HttpAnswer> {
-  return withAbortAfter(clock, timeoutMs, parent ?? new AbortController().signal, async (signal) => {
+  return withAbortAfter(clock, timeoutMs, parent, async (signal) => {
     try {
       const response = await openHttp(url, { ...request, signal });
       const { statusCode: status = 0, headers } = response;
@@ -82,7 +82,7 @@ export function openHttp(
 function limitConnect(socket: Socket, timeoutMs: number): void {
   if (!socket.connecting) return;
   const over = new AbortController();
-  for (const event of ['connect', 'close']) socket.once(event, () => over.abort());
+  for (const event of ['connect', 'close']) socket.once(event, () => over.abort('over'));
   void systemClock.sleep(timeoutMs, over.signal).then(() => {
     if (over.signal.aborted) return;
     socket.destroy(Object.assign(new Error(`no connection within ${timeoutMs} ms`), { code: 'ETIMEDOUT' }));

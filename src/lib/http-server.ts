@@ -46,7 +46,7 @@ export const PAGE_POLICY =
 /** Disconnects a reader that does not take this answer in time. Call it when the answer is ready. */
 export async function cutSlowReader(response: ServerResponse, clock: Clock): Promise<void> {
   const taken = new AbortController();
-  response.once('close', () => taken.abort());
+  response.once('close', () => taken.abort('taken'));
   await clock.sleep(ANSWER_TIMEOUT_MS, taken.signal);
   if (!taken.signal.aborted) response.destroy();
 }

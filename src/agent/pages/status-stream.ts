@@ -75,9 +75,11 @@ export class StatusStream {
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
-      const [here, elsewhere] = [this.#data({ isHere: true }), this.#data({ isHere: false })];
+      const told = new Map<boolean, string>();
       for (const [watcher, { isHere }] of this.#watchers) {
-        watcher.send({ event: 'status', data: isHere ? here : elsewhere });
+        const data = told.get(isHere) ?? this.#data({ isHere });
+        told.set(isHere, data);
+        watcher.send({ event: 'status', data });
       }
     });
   }

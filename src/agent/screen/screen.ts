@@ -260,7 +260,7 @@ export class Screen {
     try {
       return await Promise.race([work, this.#deps.clock.sleep(ms, over).then(() => undefined)]);
     } finally {
-      settled.abort();
+      settled.abort('over');
     }
   }
 

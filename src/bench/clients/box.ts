@@ -13,6 +13,8 @@ const boxStatus = z.looseObject({
   online: z.boolean(),
 });
 
+const statusEvent = z.looseObject({ status: z.unknown() });
+
 const ANNOUNCEMENTS = /^paybox_box_announcements_total (\d+)$/m;
 
 /** The `/status` of a box. Boxes of other makers may report more or fewer fields. */
@@ -110,7 +112,7 @@ export class BoxClient {
     const stream = await openHttp(url, { headers: this.#headers, signal });
     const parser = createParser({
       onEvent: ({ data }) => {
-        const told = z.looseObject({ status: z.unknown() }).safeParse(JSON.parse(data));
+        const told = statusEvent.safeParse(JSON.parse(data));
         if (told.success) onStatus(told.data.status);
       },
     });

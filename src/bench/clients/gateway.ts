@@ -7,8 +7,9 @@ import { activeFaultsIn, endedFault, FAULTS, orderedFault } from './faults.ts';
 import { jsonOf, request } from './http.ts';
 import { PartnerClient } from './partner.ts';
 
-/** Rows per page: a small first page, which is nearly always enough, then the gateway's maximum. */
-const FIRST_ROWS = 20;
+/** Rows per page: a small first page, which is nearly always enough, then larger ones up to the gateway's maximum. */
+const FIRST_ROWS = 4;
+const GROWTH = 8;
 const ROWS_MAX = 500;
 /** Pages that are read of one list; later ones are ignored. */
 const PAGES_MAX = 200;
@@ -128,8 +129,7 @@ export class GatewayClient {
 
   async *#pages<T>(list: string, schema: z.ZodType<T[]>, idOf: (row: T) => string): AsyncGenerator<T[], void> {
     let before = '';
-    for (let page = 0; page < PAGES_MAX; page += 1) {
-      const limit = page === 0 ? FIRST_ROWS : ROWS_MAX;
+    for (let page = 0, limit = FIRST_ROWS; page < PAGES_MAX; page += 1, limit = Math.min(limit * GROWTH, ROWS_MAX)) {
       const rows = schema.parse(await this.#get(`${list}?limit=${limit}${before}`));
       yield rows;
       const oldest = rows.at(-1);

@@ -3,7 +3,8 @@ import type { IconName } from '../words.ts';
 import { blend, type Canvas, fill, intersection } from './canvas.ts';
 
 /** Corners of a line in a square of side 1. */
-type Line = readonly (readonly [x: number, y: number])[];
+type Line = readonly Point[];
+type Point = readonly [x: number, y: number];
 
 const THICKNESS = 0.085;
 const ARC_STEPS = 24;
@@ -48,8 +49,9 @@ export function paintIcon(canvas: Canvas, box: Box, name: IconName, disc: number
 
 /** Paints a filled circle with smooth edges. */
 export function paintDisc(canvas: Canvas, x: number, y: number, radius: number, color: number): void {
-  const reach = Math.ceil(radius + 1);
-  for (let row = Math.floor(y) - reach; row <= y + reach; row += 1) {
+  const part = intersection(boxAround([[x, y]], radius + 1), canvas.clip);
+  const [left, right] = [part.x, part.x + part.width];
+  for (let row = part.y; row < part.y + part.height; row += 1) {
     const down = row + 0.5 - y;
     const solid = Math.floor(Math.sqrt(Math.max(0, (radius - 1) ** 2 - down * down)));
     const from = Math.ceil(x) - solid;
@@ -59,43 +61,51 @@ export function paintDisc(canvas: Canvas, x: number, y: number, radius: number, 
       const inside = radius - Math.sqrt((column + 0.5 - x) ** 2 + down * down) + 0.5;
       blend(canvas, column, row, color, Math.round(Math.min(1, inside) * 255));
     };
-    for (let column = Math.floor(x) - reach; column < from; column += 1) edge(column);
-    for (let column = Math.max(from, to); column <= x + reach; column += 1) edge(column);
+    for (let column = left; column < Math.min(from, right); column += 1) edge(column);
+    for (let column = Math.max(from, to, left); column < right; column += 1) edge(column);
   }
 }
 
 /** Paints all pixels nearer than `radius` to the line; coverage depends on the distance to the edge. */
 function paintLine(canvas: Canvas, line: Line, radius: number, color: number): void {
-  const xs = line.map(([x]) => x);
-  const ys = line.map(([, y]) => y);
-  const reach = radius + 1;
-  const left = Math.floor(Math.min(...xs) - reach);
-  const top = Math.floor(Math.min(...ys) - reach);
-  const size = { width: Math.ceil(Math.max(...xs) + reach) - left, height: Math.ceil(Math.max(...ys) + reach) - top };
-  const { x, y, width, height } = intersection({ x: left, y: top, ...size }, canvas.clip);
-  for (let row = y; row < y + height; row += 1) {
-    for (let column = x; column < x + width; column += 1) {
-      const inside = radius - distance(line, column + 0.5, row + 0.5) + 0.5;
-      if (inside > 0) blend(canvas, column, row, color, Math.round(Math.min(1, inside) * 255));
+  const around = boxAround(line, radius + 1);
+  const part = intersection(around, canvas.clip);
+  if (part.width === 0) return;
+  const coverage = new Uint8Array(part.width * part.height);
+  for (const [index, to] of line.entries()) {
+    const from = line[index - 1] ?? (line.length === 1 ? to : undefined);
+    if (from !== undefined) coverStroke(coverage, part, from, to, radius);
+  }
+  for (let at = 0, row = part.y; row < part.y + part.height; row += 1) {
+    for (let column = part.x; column < part.x + part.width; column += 1, at += 1) {
+      blend(canvas, column, row, color, coverage[at] ?? 0);
     }
   }
 }
 
-/** Distance of a point to the line. */
-function distance(line: Line, x: number, y: number): number {
-  let nearest = Number.POSITIVE_INFINITY;
-  let [fromX, fromY] = line[0] ?? [0, 0];
-  for (const [toX, toY] of line) {
-    const acrossX = toX - fromX;
-    const acrossY = toY - fromY;
-    const length = acrossX * acrossX + acrossY * acrossY;
-    const along = ((x - fromX) * acrossX + (y - fromY) * acrossY) / length;
-    const share = length === 0 ? 0 : Math.max(0, Math.min(1, along));
-    const offX = x - fromX - share * acrossX;
-    const offY = y - fromY - share * acrossY;
-    nearest = Math.min(nearest, offX * offX + offY * offY);
-    fromX = toX;
-    fromY = toY;
+/** Raises the coverage of the pixels of `part` to that of one straight stroke: a pixel counts as what is nearest. */
+function coverStroke(coverage: Uint8Array, part: Box, from: Point, to: Point, radius: number): void {
+  const [acrossX, acrossY] = [to[0] - from[0], to[1] - from[1]];
+  const length = acrossX * acrossX + acrossY * acrossY;
+  const { x, y, width, height } = intersection(boxAround([from, to], radius + 1), part);
+  for (let row = y; row < y + height; row += 1) {
+    for (let column = x; column < x + width; column += 1) {
+      const [fromX, fromY] = [column + 0.5 - from[0], row + 0.5 - from[1]];
+      const along = (fromX * acrossX + fromY * acrossY) / length;
+      const share = length === 0 ? 0 : Math.max(0, Math.min(1, along));
+      const inside = radius - Math.sqrt((fromX - share * acrossX) ** 2 + (fromY - share * acrossY) ** 2) + 0.5;
+      if (inside <= 0) continue;
+      const at = (row - part.y) * part.width + column - part.x;
+      coverage[at] = Math.max(coverage[at] ?? 0, Math.round(Math.min(1, inside) * 255));
+    }
   }
-  return Math.sqrt(nearest);
+}
+
+/** The whole pixels around all points, with `reach` on each side. */
+function boxAround(line: Line, reach: number): Box {
+  const xs = line.map(([x]) => x);
+  const ys = line.map(([, y]) => y);
+  const x = Math.floor(Math.min(...xs) - reach);
+  const y = Math.floor(Math.min(...ys) - reach);
+  return { x, y, width: Math.ceil(Math.max(...xs) + reach) - x, height: Math.ceil(Math.max(...ys) + reach) - y };
 }

@@ -38,10 +38,13 @@ export function encodePng(frame: Frame): Uint8Array {
 function filteredRows(width: number, height: number, data: Uint8Array): Uint8Array {
   const rows = new Uint8Array(height * (1 + width * 3));
   const stride = width * 4;
-  let to = 0;
-  let from = 0;
+  const pixels = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
   for (let y = 0; y < height; y += 1) {
+    let to = y * (1 + width * 3);
+    let from = y * stride;
     rows[to++] = FILTER_UP;
+    // Most rows are like the one above: their differences are 0 already.
+    if (y > 0 && pixels.compare(pixels, from - stride, from, from, from + stride) === 0) continue;
     for (let x = 0; x < width; x += 1, from += 4) {
       for (let channel = 0; channel < 3; channel += 1) {
         const above = y === 0 ? 0 : (data[from + channel - stride] ?? 0);

@@ -19,7 +19,7 @@ export class ExpirableTokens {
   wrap(tokens: Tokens): Tokens {
     return {
       issue: (partner) => tokens.issue(partner),
-      read: async (token) => (this.#expired.has(token) ? undefined : tokens.read(token)),
+      read: (token) => (this.#expired.has(token) ? undefined : tokens.read(token)),
     };
   }
 

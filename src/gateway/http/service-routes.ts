@@ -63,7 +63,7 @@ async function answerToken(request: FastifyRequest, reply: FastifyReply, deps: S
   const attempt = { kind: 'partner', username, secret: password, expected: partner?.password } as const;
   if (!isLoggedIn(request, reply, attempt, { ...deps, challenge })) return reply;
   if (partner !== undefined) request.setDecorator(PARTNER, partner);
-  const access_token = await deps.tokens.issue(username);
+  const access_token = deps.tokens.issue(username);
   const answer: TokenResponse = { access_token, token_type: 'Bearer', expires_in: TOKEN_SECONDS };
   return reply.header('cache-control', 'no-store').send(answer);
 }
@@ -72,7 +72,7 @@ function bearerRoutes(scope: FastifyInstance, deps: ServiceRoutesDeps): void {
   const { config, service, directory, tokens, log, originOf } = deps;
   scope.addHook('onRequest', async (request, reply) => {
     const token = bearerToken(request);
-    const username = token === undefined ? undefined : await tokens.read(token);
+    const username = token === undefined ? undefined : tokens.read(token);
     const partner = directory.partner(username ?? '');
     if (partner !== undefined) {
       request.setDecorator(PARTNER, partner);
