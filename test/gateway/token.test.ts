@@ -97,6 +97,10 @@ it.each([GENERATE, SEND_QR, TEST_CALLBACK])('TOK-5 asks %s for a bearer before i
     `Basic ${token}`,
     `Bearer ${token}x`,
     `Bearer ${token.split('.').slice(0, 2).join('.')}.`,
+    `Bearer ${token}.${token}`,
+    `Bearer ${forged(token, { alg: 'none', typ: 'JWT' })}`,
+    `Bearer ${forged(token, { alg: 'HS384', typ: 'JWT' })}`,
+    `Bearer ${forged(token, undefined, { sub: 'admin' })}`,
     basic('demo:demo-secret').authorization,
   ]) {
     const { status, body, headers } = await gateway.post(path, '{"a":', { authorization, 'content-type': 'text/xml' });
@@ -104,3 +108,12 @@ it.each([GENERATE, SEND_QR, TEST_CALLBACK])('TOK-5 asks %s for a bearer before i
     expect(headers.get('www-authenticate')).toMatch(/^Bearer/);
   }
 });
+
+/** The token with another header or other claims, and its old signature; without one where its algorithm is none. */
+function forged(token: string, header?: object, claims: object = {}): string {
+  const [head = '', payload = '', signature = ''] = token.split('.');
+  const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+  const told = JSON.parse(Buffer.from(payload, 'base64url').toString('utf8')) as object;
+  const isUnsigned = JSON.stringify(header ?? {}).includes('none');
+  return [header ? encoded(header) : head, encoded({ ...told, ...claims }), isUnsigned ? '' : signature].join('.');
+}
