@@ -219,8 +219,13 @@ function edgesWithoutFaults(clock: Clock): Edges {
 async function openGatewayStore(config: GatewayConfig, deps: GatewayDeps, opened: OpenParts): Promise<Store> {
   const { random, log, onStandby } = deps;
   // With a damaged store it is unknown which payments a box had got: they are sent as repeated (AGT-11).
-  const deliveriesAgain: DeliveriesFor = (payment, order) =>
-    deliveriesFor(payment, order, createDirectory(config), { callbackId: random.uuid(), isOnline: () => true });
+  const deliveriesAgain: DeliveriesFor = (payment, order, sides) =>
+    deliveriesFor(payment, order, createDirectory(config), {
+      callbackId: random.uuid(),
+      isOnline: () => true,
+      isOverQr: !sides.late && (sides.due === null || sides.due.paid > sides.due.amount),
+      due: sides.due,
+    });
   return opened.keep(await openStore(config, log, { onStandby, deliveriesFor: deliveriesAgain }));
 }
 

@@ -57,6 +57,7 @@ it.each([
   'begin.js',
   'enrol.js',
   'calls.js',
+  'credits.js',
   'faults.js',
   'resend.js',
   'console.css',

@@ -73,6 +73,7 @@ function orderRoutes(scope: FastifyInstance, deps: AdminRoutesDeps, views: Views
   list('/boxes', () => views.boxes());
   list('/orders', (limit, before) => views.orders(limit, before));
   list('/payments', (limit, before) => views.payments(limit, before));
+  list('/credits', (limit, before) => views.credits(limit, before));
   scope.get<{ Params: { terminalCode: string } }>('/boxes/:terminalCode', async (request, reply) => {
     const box = views.box(request.params.terminalCode);
     return box ?? answerRefusal(request, reply, log, { code: 'E96', reason: 'no such box' }, 404);

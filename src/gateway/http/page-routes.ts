@@ -19,6 +19,7 @@ const ASSETS: Record<string, URL> = {
   '/begin.js': new URL('begin.js', OWN),
   '/enrol.js': new URL('enrol.js', OWN),
   '/calls.js': new URL('calls.js', OWN),
+  '/credits.js': new URL('credits.js', OWN),
   '/faults.js': new URL('faults.js', OWN),
   '/resend.js': new URL('resend.js', OWN),
   '/docs/docs.js': new URL('docs.js', OWN),

@@ -1,7 +1,9 @@
+import { sidesIn } from '../../store/repositories/credit-sides.ts';
 import type {
   AttemptRow,
   CallbackRow,
   CallbackStatus,
+  CreditRow,
   NoticeRow,
   OrderRow,
   PaymentRow,
@@ -21,6 +23,7 @@ export interface Views {
   box(terminalCode: string): object | undefined;
   orders(limit: number, before?: string): Promise<object[]>;
   payments(limit: number, before?: string): Promise<object[]>;
+  credits(limit: number, before?: string): Promise<object[]>;
   /** With their newest attempts. */
   callbacks(limit: number, before?: string, status?: CallbackStatus): Promise<object[]>;
   callback(row: CallbackRow): Promise<object>;
@@ -59,15 +62,21 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
     box: boxView,
     orders: async (limit, before) => {
       const rows = await store.orders.newest(limit, before);
-      const pushes = await store.orders.pushesOf(rows.map((it) => it.id));
-      return rows.map((it) => orderView(it, pushes, isSilent));
+      const ids = rows.map((it) => it.id);
+      const [pushes, paid] = await Promise.all([store.orders.pushesOf(ids), store.credits.paidFor(ids)]);
+      return rows.map((it) => ({ ...orderView(it, pushes, isSilent), paidAmount: paid.get(it.id) ?? 0 }));
     },
     payments: async (limit, before) => {
       const rows = await store.payments.newest(limit, before);
       const ids = rows.map((it) => it.id);
-      const [notices, callbacks] = await Promise.all([store.payments.noticesOf(ids), store.callbacks.ofPayments(ids)]);
+      const [notices, callbacks, credits] = await Promise.all([
+        store.payments.noticesOf(ids),
+        store.callbacks.ofPayments(ids),
+        store.credits.ofPayments(ids),
+      ]);
       return rows.map((row) => ({
         ...paymentView(row),
+        ...originView(credits.find((it) => it.payment_id === row.id)),
         boxes: notices
           .filter((it) => it.payment_id === row.id)
           .map((it) => ({
@@ -85,6 +94,7 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
             .map((it) => ({ id: it.id, status: it.status, warning: it.warning }))[0] ?? null,
       }));
     },
+    credits: async (limit, before) => (await store.credits.newest(limit, before)).map(creditView),
     callbacks: async (limit, before, status) => {
       return callbackViews(await store.callbacks.newest(limit, before, status), ATTEMPTS_IN_LIST_MAX);
     },
@@ -162,6 +172,33 @@ function paymentView(row: PaymentRow): object {
     content: row.content,
     transType: row.trans_type,
     paidAt: time(row.paid_at_ms),
+  };
+}
+
+/** Where the gateway has heard of a payment: from a source, or (null) by a test callback or an admin. */
+function originView(credit: CreditRow | undefined): object {
+  return credit === undefined
+    ? { source: null, late: false, due: null }
+    : { source: credit.source, ...sidesIn(credit) };
+}
+
+function creditView(row: CreditRow & { order_id: string | null }): object {
+  return {
+    id: row.id,
+    source: row.source,
+    sourceId: row.source_id,
+    reference: row.reference,
+    bankAccount: row.bank_account,
+    virtualAccount: row.virtual_account,
+    amount: row.amount,
+    text: row.text,
+    bankTime: time(row.bank_time_ms),
+    receivedAt: time(row.received_at_ms),
+    ...sidesIn(row),
+    /** null if nobody gets a payment for it: its account is not in the system, or it is too old. */
+    transactionId: row.payment_id,
+    /** The orderId of its order; '' for an order without one, and for no order. */
+    orderId: row.order_id ?? '',
   };
 }
 

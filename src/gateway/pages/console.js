@@ -1,11 +1,12 @@
 import { curls } from './begin.js';
 import { calls } from './calls.js';
+import { credits, paidNote } from './credits.js';
 import { $, el, money, notice, pill, stack, table, time } from './elements.js';
 import { enrolments, startEnrolForm } from './enrol.js';
 import { faults, offerBoxes } from './faults.js';
 import { drawBacklog, startResendForm } from './resend.js';
 
-const TOPICS = ['boxes', 'enrolments', 'orders', 'payments', 'callbacks', 'faults', 'calls'];
+const TOPICS = ['boxes', 'enrolments', 'orders', 'payments', 'credits', 'callbacks', 'faults', 'calls'];
 const opened = new Set();
 let token = sessionStorage.getItem('token') ?? '';
 
@@ -43,6 +44,7 @@ const draw = {
   enrolments: (asking) => enrolments(ask, asking),
   faults: (all) => faults(ask, all),
   calls,
+  credits,
   boxes(boxes) {
     offerBoxes(boxes);
     if (boxes.length === 0) return [el('div', { class: 'empty' }, 'No boxes in the configuration.')];
@@ -92,10 +94,7 @@ const draw = {
             stack(it.orderId || '(no orderId)', `${it.bankCode} ${it.bankAccount}`),
             money(it.amount),
             it.content,
-            stack(
-              pill(it.status),
-              it.failure ?? (it.status === 'sent' ? 'to a connected box; nobody confirms it' : ''),
-            ),
+            stack(pill(it.status), it.failure ?? paidNote(it)),
             it.box ?? '–',
             time(it.createdAt),
             it.status === 'paid'

@@ -19,6 +19,10 @@ export interface Incoming {
   callbackId: string;
   referenceNumber: string;
   paidAtMs: number;
+  /** When the first notices are sent; by default at the time of the payment. */
+  toldAtMs?: number;
+  /** Whether a box may show it in place of the QR of its order; true by default. */
+  isOverQr?: boolean;
   /** The due of the order after this payment; null for none. */
   due?: Due | null;
   /** Whether a notice can be sent to this box now. */
@@ -27,7 +31,7 @@ export interface Incoming {
 
 /** A payment of this order, or of none, with its deliveries (PROTOCOL.md, clauses CBK-4 to CBK-7 and SYN-2). */
 export function paymentEffects(
-  { money, bankCode, transactionId, callbackId, referenceNumber, paidAtMs, isOnline, due = null }: Incoming,
+  { money, bankCode, transactionId, referenceNumber, paidAtMs, ...how }: Incoming,
   order: OrderRow | undefined,
   directory: Directory,
 ): PaymentEffects {
@@ -44,15 +48,17 @@ export function paymentEffects(
     trans_type: money.trans_type,
     paid_at_ms: paidAtMs,
   };
-  return { payment, ...deliveriesFor(payment, order, directory, { callbackId, isOnline, due }) };
+  return { payment, ...deliveriesFor(payment, order, directory, how) };
 }
+
+type HowToDeliver = Pick<Incoming, 'callbackId' | 'isOnline' | 'isOverQr' | 'due' | 'toldAtMs'>;
 
 /** The notices to boxes and the callback of a payment (PROTOCOL.md, clauses CBK-7 and SYN-2). */
 export function deliveriesFor(
   payment: NewPayment,
   order: OrderRow | undefined,
   directory: Directory,
-  { callbackId, isOnline, due = null }: Pick<Incoming, 'callbackId' | 'isOnline' | 'due'>,
+  { callbackId, isOnline, isOverQr = true, due = null, toldAtMs = payment.paid_at_ms }: HowToDeliver,
 ): Deliveries {
   const payload: TransactionSync = {
     transactionid: payment.id,
@@ -72,9 +78,10 @@ export function deliveriesFor(
   };
   const to = directory.partner(payment.partner)?.callback;
   const callback = to && { id: callbackId, url: to.url, body: callbackBody(payload, to) };
-  const notices = noticesOf(payment, order, directory).map((box) => ({
-    ...box,
-    told_at_ms: isOnline(box.terminal_code) ? payment.paid_at_ms : null,
+  const notices = noticesOf(payment, order, directory).map(({ terminal_code, push_id }) => ({
+    terminal_code,
+    push_id: isOverQr ? push_id : null,
+    told_at_ms: isOnline(terminal_code) ? toldAtMs : null,
   }));
   return { notices, callback };
 }

@@ -119,6 +119,7 @@ function decisionsFor(
     referenceNumber: credit.reference || `${credit.source}-${credit.source_id}`,
     // A bank's clock may be ahead.
     paidAtMs: Math.min(credit.bank_time_ms, credit.received_at_ms),
+    toldAtMs: credit.received_at_ms,
     isOnline: (terminalCode: string) => hub.session(terminalCode) !== undefined,
   };
   return {
@@ -127,15 +128,9 @@ function decisionsFor(
     settle: (matched) => settlementOf(matched, config),
     effectsOf: (matched, settlement) => {
       const due = matched === undefined ? null : dueOf(matched.order.amount, matched.paid);
-      const effects = paymentEffects({ ...incoming, due }, matched?.order, directory);
       // Only a payment that ends the order on the screen may replace it.
       const isOverQr = credit.late === 0 && settlement !== 'open';
-      const notices = effects.notices.map((it) => ({
-        ...it,
-        push_id: isOverQr ? it.push_id : null,
-        told_at_ms: it.told_at_ms === null ? null : credit.received_at_ms,
-      }));
-      return { ...effects, notices };
+      return paymentEffects({ ...incoming, due, isOverQr }, matched?.order, directory);
     },
   };
 }

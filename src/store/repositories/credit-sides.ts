@@ -27,7 +27,7 @@ export async function sidesOf(
   return new Map(rows.map((row) => [row.payment_id ?? '', sidesIn(row)]));
 }
 
-function sidesIn({
+export function sidesIn({
   late,
   order_amount: amount,
   order_paid: paid,

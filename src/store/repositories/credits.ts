@@ -99,11 +99,29 @@ export class CreditStore {
     return rest;
   }
 
-  /** Newest first; with `before`, an id, only older ones. */
-  async newest(limit: number, before?: string): Promise<CreditRow[]> {
-    const rows = this.#db.selectFrom('credits').selectAll().orderBy('seq', 'desc').limit(limit);
-    const listed = before === undefined ? rows : rows.where('seq', '<', seqOf('credits', before));
+  /** Newest first, each with the orderId of its payment; with `before`, an id, only older ones. */
+  async newest(limit: number, before?: string): Promise<(CreditRow & { order_id: string | null })[]> {
+    const rows = this.#db
+      .selectFrom('credits')
+      .leftJoin('payments', 'payments.id', 'credits.payment_id')
+      .selectAll('credits')
+      .select('payments.order_id')
+      .orderBy('credits.seq', 'desc')
+      .limit(limit);
+    const listed = before === undefined ? rows : rows.where('credits.seq', '<', seqOf('credits', before));
     return onlyIntact('credits', await listed.execute(), this.#log);
+  }
+
+  /** The credits of these payments; a payment that no source told of has none. */
+  async ofPayments(paymentIds: readonly string[]): Promise<CreditRow[]> {
+    if (paymentIds.length === 0) return [];
+    const rows = this.#db.selectFrom('credits').selectAll().where('payment_id', 'in', paymentIds);
+    return onlyIntact('credits', await rows.execute(), this.#log);
+  }
+
+  /** What was paid for each of these orders. */
+  paidFor(orderIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    return paidForEach(this.#db, orderIds);
   }
 }
 
@@ -152,10 +170,7 @@ async function paidFor(db: Kysely<Tables>, orderRef: string): Promise<number> {
 }
 
 /** The sum that was paid for each of these orders. */
-export async function paidForEach(
-  db: Kysely<Tables>,
-  orderRefs: readonly string[],
-): Promise<ReadonlyMap<string, number>> {
+async function paidForEach(db: Kysely<Tables>, orderRefs: readonly string[]): Promise<ReadonlyMap<string, number>> {
   if (orderRefs.length === 0) return new Map();
   const sums = await db
     .selectFrom('payments')
