@@ -10,7 +10,12 @@ export interface Holder {
   bankCode: string;
 }
 
-interface Shown {
+interface Marked {
+  /** Set where the payments of the gateway are no money: the screen says SANDBOX. */
+  sandbox?: true;
+}
+
+interface Shown extends Marked {
   /** False while the box has no registered connection to the gateway: screens carry an offline badge. */
   online: boolean;
 }
@@ -20,20 +25,20 @@ interface Waiting {
   plainLink: boolean;
 }
 
-export interface StartingScene {
+export interface StartingScene extends Marked {
   kind: 'starting';
   version: string;
 }
 
 /** The box is looking for its gateway and has not been told its account yet. */
-export interface ConnectingScene extends Waiting {
+export interface ConnectingScene extends Waiting, Marked {
   kind: 'connecting';
   terminalCode: string;
   serialNumber: string;
 }
 
 /** The box asks to be enrolled: the gateway's admin types the code there, or scans it. */
-export interface EnrolScene {
+export interface EnrolScene extends Marked {
   kind: 'enrol';
   /** As it is typed, in groups: `7KQF-2M8C-4TZN`. */
   code: string;
@@ -101,6 +106,8 @@ export interface PaidScene extends Shown {
   content: string;
   /** Null when the box has no linked account any more. */
   holder: Holder | null;
+  /** What the order asked for and what was paid for it so far, where they differ. */
+  due?: { amount: number; paid: number };
 }
 
 /** The order on the screen ended without a payment. */

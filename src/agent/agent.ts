@@ -58,6 +58,8 @@ export interface AgentSetup {
   paidHoldMs: number;
   endedHoldMs: number;
   onStop: OnStop;
+  /** Whether screens say SANDBOX where the gateway asks for it (PROTOCOL.md, clause AGT-15); true by default. */
+  sandboxMark?: boolean;
   /** Whether faults may be injected; for test benches only. */
   faults?: boolean;
 }
@@ -181,7 +183,7 @@ function assemble(setup: AgentSetup, deps: AgentDeps, journal: Journal): Box {
     if (!working.signal.aborted) dispatch(event);
   };
   const press = (key: Key) => {
-    if (key === 'repeat') parts.repeat(loop.state.recentPayments[0]);
+    if (key === 'repeat') parts.repeat(loop.state.recentPayments.find(({ late }) => !late));
     else take({ type: 'key', key });
   };
   const parts = new Peripherals(setup.parts, { clock, log, press, changed });
@@ -276,7 +278,8 @@ function logSends(log: Logger, sends: readonly Send[]): void {
 }
 
 function boxConfig(setup: AgentSetup) {
-  const { identity, version, paidHoldMs, endedHoldMs } = setup;
+  const { identity, version, paidHoldMs, endedHoldMs, sandboxMark = true } = setup;
   const { terminalCode, serialNumber } = identity;
-  return { terminalCode, serialNumber, version, paidHoldMs, endedHoldMs, plainLink: isExposed(setup.link.gateway) };
+  const plainLink = isExposed(setup.link.gateway);
+  return { terminalCode, serialNumber, version, paidHoldMs, endedHoldMs, plainLink, sandboxMark };
 }

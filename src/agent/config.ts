@@ -80,6 +80,10 @@ export const agentConfigSchema = z
       .enum(['blank', 'leave'])
       .default('blank')
       .describe('what the displays show once the agent has been stopped; a QR is always removed'),
+    sandboxMark: z
+      .boolean()
+      .default(true)
+      .describe('whether every screen says SANDBOX where the gateway is a sandbox and asks for it'),
     faults: z
       .boolean()
       .default(false)
@@ -122,6 +126,8 @@ export interface AgentConfig {
   paidHoldSeconds: number;
   endedHoldSeconds: number;
   onStop: OnStop;
+  /** Whether screens say SANDBOX where the gateway asks for it. */
+  sandboxMark: boolean;
   /** Whether faults may be injected over the box's pages. */
   faults: boolean;
 }

@@ -20,6 +20,7 @@ export function setupOf(config: AgentConfig): AgentSetup {
     paidHoldSeconds,
     endedHoldSeconds,
     onStop,
+    sandboxMark,
     faults,
   } = config;
   const transport = TRANSPORTS.get(link.transport);
@@ -45,6 +46,7 @@ export function setupOf(config: AgentConfig): AgentSetup {
     paidHoldMs: paidHoldSeconds * 1000,
     endedHoldMs: endedHoldSeconds * 1000,
     onStop,
+    sandboxMark,
     faults,
   };
 }

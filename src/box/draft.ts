@@ -97,6 +97,12 @@ export class Draft {
     this.set({ closedPushIds: withId(this.state.closedPushIds, pushId) });
   }
 
+  /** Whether screens say from now on, also after a restart, that the gateway is a sandbox (clause AGT-15). */
+  mark(shown: boolean): void {
+    this.writes.push({ kind: 'mark', shown, changedAtMs: this.at.wallMs });
+    this.set({ sandboxMark: shown });
+  }
+
   announceAccount(account: LinkedAccount): void {
     this.writes.push({ kind: 'account', account, announcedAtMs: this.at.wallMs });
     this.set({ announcedAccount: account });

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { amountVnd, LIMITS, wallTimeMs } from '../protocol/fields.ts';
-import { ENDS, linkedAccount } from '../protocol/messages.ts';
+import { due, ENDS, linkedAccount } from '../protocol/messages.ts';
 
 const order = z.object({
   pushId: z.uuid(),
@@ -21,12 +21,15 @@ const payment = z.object({
   amount: amountVnd,
   content: z.string().max(LIMITS.pushContentMax),
   paidAtMs: wallTimeMs,
+  // Earlier versions wrote neither.
+  late: z.boolean().default(false),
+  due: due.nullable().default(null),
 });
 
 /**
  * Written on the disk of a box before it acts (house rule 2). `ended` and `payment` are also reports: they are sent to
  * the gateway until `acked` names their pushId or transactionId. A `payment` is shown until `payment-displayed` names it.
- * `account` is the linked account that people know.
+ * `account` is the linked account that people know, `mark` whether the last welcome asked for the mark of a sandbox.
  */
 export const entry = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('push'), order }),
@@ -41,6 +44,7 @@ export const entry = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('payment'), payment, pushId: z.uuid().nullable() }),
   z.object({ kind: z.literal('payment-displayed'), transactionId: z.uuid() }),
   z.object({ kind: z.literal('account'), account: linkedAccount, announcedAtMs: wallTimeMs }),
+  z.object({ kind: z.literal('mark'), shown: z.boolean(), changedAtMs: wallTimeMs }),
   z.object({ kind: z.literal('acked'), ids: z.array(z.uuid()).max(LIMITS.ackIdsMax) }),
 ]);
 

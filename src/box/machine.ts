@@ -29,6 +29,8 @@ export type StageEvent =
   | { type: 'withdraw'; pushId: string }
   /** `pushId`: the push that it pays. */
   | { type: 'payment'; payment: Payment; pushId: string | null }
+  /** A payment that is old news (clause AGT-14): only the order that it pays loses the screen, to the list of payments. */
+  | { type: 'late'; pushId: string | null }
   /** A screen that stays for a while has had its time, or a person dismissed it. */
   | { type: 'finish' }
   /** The gateway has named the linked account. */
@@ -68,6 +70,7 @@ export const TABLE: { readonly [T in StageEvent['type']]: Row<T> } = {
   'too-dense':     [toText,      stay,           stay,          toText,      toText,      toText,         toText],
   'withdraw':      [stay,        stay,           stay,          stay,        dropText,    stay,           stay],
   'payment':       [toPaid,      coverOrder,     queuePaid,     toPaid,      toPaid,      toPaid,         toPaid],
+  'late':          [stay,        listOverOrder,  dropPaid,      stay,        listOverText, stay,           stay],
   'finish':        [illegal,     illegal,        afterPaid,     next,        next,        next,           next],
   'welcome':       [toAccount,   stay,           stay,          stay,        stay,        updateAccount,  stay],
   'account-drawn': [stay,        stay,           stay,          stay,        stay,        confirmAccount, stay],
@@ -190,6 +193,18 @@ function queuePaid(stage: StageOf<'paid'>, event: EventOf<'payment'>, state: Box
   return { ...stage, untilMs: Math.min(stage.untilMs, readMs), resume: later.resume };
 }
 
+function listOverOrder(stage: StageOf<'order'>, { pushId }: EventOf<'late'>, state: BoxState): Stage {
+  return stage.active.order.pushId === pushId ? listOf(state) : stage;
+}
+
+function listOverText(stage: StageOf<'too-dense'>, { pushId }: EventOf<'late'>, state: BoxState): Stage {
+  return stage.order.pushId === pushId ? listOf(state) : stage;
+}
+
+function dropPaid(stage: StageOf<'paid'>, { pushId }: EventOf<'late'>): Stage {
+  return stage.resume?.order.pushId === pushId ? dropResume(stage) : stage;
+}
+
 function afterPaid({ payment, resume }: StageOf<'paid'>, _event: StageEvent, state: BoxState): Stage {
   return nextScreen(state, payment, resume);
 }
@@ -212,8 +227,12 @@ function confirmAccount(stage: StageOf<'account'>, { account }: EventOf<'account
   return { ...stage, drawn: true, untilMs: accountUntilMs(state) };
 }
 
-function toHistory(stage: Stage, _event: StageEvent, { recentPayments, nowMs, config }: BoxState): Stage {
-  return recentPayments.length === 0 ? stage : { kind: 'history', untilMs: nowMs + config.endedHoldMs };
+function toHistory(stage: Stage, _event: StageEvent, state: BoxState): Stage {
+  return state.recentPayments.length === 0 ? stage : listOf(state);
+}
+
+function listOf({ nowMs, config }: BoxState): Stage {
+  return { kind: 'history', untilMs: nowMs + config.endedHoldMs };
 }
 
 /**

@@ -14,6 +14,7 @@ export interface JournalState {
   recentPayments: readonly Payment[];
   unconfirmedPayments: readonly Payment[];
   announcedAccount: LinkedAccount | undefined;
+  sandboxMark: boolean;
 }
 
 /**
@@ -30,6 +31,7 @@ export function replay(entries: readonly Entry[]): JournalState {
   const closed: string[] = [];
   let recentPayments: readonly Payment[] = [];
   let announcedAccount: LinkedAccount | undefined;
+  let sandboxMark = false;
   const close = (pushId: string) => {
     open.delete(pushId);
     closed.push(pushId);
@@ -61,7 +63,7 @@ export function replay(entries: readonly Entry[]): JournalState {
         if (announced.has(transactionId)) break;
         announced.add(transactionId);
         recentPayments = withNewest(recentPayments, entry.payment);
-        unconfirmedPayments.set(transactionId, entry.payment);
+        if (!entry.payment.late) unconfirmedPayments.set(transactionId, entry.payment);
         reports.set(transactionId, { type: 'paid', id: transactionId, transactionId, orderId, amount, recorded: true });
         break;
       }
@@ -70,6 +72,9 @@ export function replay(entries: readonly Entry[]): JournalState {
         break;
       case 'account':
         announcedAccount = entry.account;
+        break;
+      case 'mark':
+        sandboxMark = entry.shown;
         break;
       case 'acked':
         for (const id of entry.ids) acked.add(id);
@@ -88,5 +93,6 @@ export function replay(entries: readonly Entry[]): JournalState {
     recentPayments,
     unconfirmedPayments: [...unconfirmedPayments.values()].slice(-UNCONFIRMED_MAX),
     announcedAccount,
+    sandboxMark,
   };
 }

@@ -23,6 +23,7 @@ import {
  *   push        checked, journaled, shown; `accepted` at once, `shown` when the display has confirmed it
  *   newer push  takes the screen; the older one is reported as `replaced`, or rejected if it never was on the screen
  *   payment     always shown, always reported, once a transactionId; another order's QR comes back after it
+ *   late one    listed and reported, neither shown nor said; the QR that it paid goes
  *   restart     the order is dated by the gateway's time, payments that no display confirmed are shown, nothing is announced twice
  *   time        ends an order at its deadline and other screens after their hold; sends again what is not acknowledged
  *   withdrawal  ends its push, also one that has not arrived yet
@@ -182,14 +183,14 @@ function onWithdraw(draft: Draft, pushId: string, why: DownOf<'withdraw'>['why']
 }
 
 function onPayment(draft: Draft, { payment: message }: BoxEvent & { type: 'payment' }, recorded: boolean): void {
-  const { transactionId, orderId, amount, content, paidAtMs, pushId } = message;
+  const { transactionId, orderId, amount, content, paidAtMs, pushId, late, due } = message;
   const report: UnsentReport = { type: 'paid', id: transactionId, transactionId, orderId, amount, recorded };
   const { announced, unsent } = draft.state;
   if (announced.includes(transactionId)) {
     draft.sends.push(unsent.find(({ id }) => id === transactionId) ?? report);
     return;
   }
-  const payment: Payment = { transactionId, orderId, amount, content, paidAtMs };
+  const payment: Payment = { transactionId, orderId, amount, content, paidAtMs, late, due };
   const active = activeOrder(draft.state.stage);
   const paysActive = active !== undefined && active.order.pushId === pushId;
   draft.writes.push({ kind: 'payment', payment, pushId });
@@ -198,15 +199,15 @@ function onPayment(draft: Draft, { payment: message }: BoxEvent & { type: 'payme
   draft.set({
     announced: withId(announced, transactionId),
     recentPayments: withNewest(recentPayments, payment),
-    unconfirmedPayments: [...unconfirmedPayments, payment].slice(-UNCONFIRMED_MAX),
+    unconfirmedPayments: late ? unconfirmedPayments : [...unconfirmedPayments, payment].slice(-UNCONFIRMED_MAX),
     undatedOrder: undatedOrder?.pushId === pushId ? undefined : undatedOrder,
   });
-  if (!mayHaveBeenAnnounced(draft.state, message)) draft.announcements.push(payment);
+  if (!late && !mayHaveBeenAnnounced(draft.state, message)) draft.announcements.push(payment);
   if (paysActive && !active.displayed) {
     const reason = 'paid before it was on the screen';
     draft.sends.push({ type: 'rejected', pushId: active.order.pushId, code: 'REPLACED', reason });
   }
-  draft.move({ type: 'payment', payment, pushId });
+  draft.move(late ? { type: 'late', pushId } : { type: 'payment', payment, pushId });
   draft.enqueue(report);
 }
 

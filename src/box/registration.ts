@@ -16,11 +16,12 @@ export function onEnrolling(draft: Draft, { code, url, expiresInMs }: BoxEvent &
 
 export function onRegistered(
   draft: Draft,
-  { account, gatewayMs, openPushIds, pictures = {} }: BoxEvent & { type: 'registered' },
+  { account, gatewayMs, openPushIds, sandboxMark, pictures = {} }: BoxEvent & { type: 'registered' },
 ): void {
   const firstWelcomeMs = draft.state.firstWelcomeMs ?? gatewayMs;
   const welcomed = { connection: 'registered', enrolment: undefined, refusal: undefined } as const;
   draft.set({ ...resetInFlight(draft.state), ...welcomed, firstWelcomeMs, ...linkOf({ account, pictures }) });
+  if (sandboxMark !== draft.state.sandboxMark) draft.mark(sandboxMark);
   endUnlessOpen(draft, openPushIds);
   dateOrder(draft, gatewayMs);
   takeAccount(draft);

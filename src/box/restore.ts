@@ -24,6 +24,7 @@ export function initialState(config: BoxConfig, at: At): BoxState {
     closedPushIds: [],
     journalIntact: false,
     firstWelcomeMs: undefined,
+    sandboxMark: false,
     unsent: [],
     inFlight: [],
     resendAtMs: undefined,
@@ -75,6 +76,8 @@ export function mergeJournal(draft: Draft, entries: Entry[], intact: boolean): v
   // Written again, after the account that the box took for its first one.
   if (before.announcedAccount !== undefined && !isSameAccount(before.announcedAccount, announcedAccount))
     draft.announceAccount(before.announcedAccount);
+  if (draft.state.firstWelcomeMs === undefined) draft.set({ sandboxMark: before.sandboxMark });
+  else if (before.sandboxMark !== draft.state.sandboxMark) draft.mark(draft.state.sandboxMark);
   if (shown !== undefined && !closedPushIds.includes(shown.pushId)) draft.endPush(shown, 'interrupted');
   draft.flush();
   draft.move({ type: 'settle' });

@@ -12,6 +12,8 @@ export interface BoxConfig {
   endedHoldMs: number;
   /** Whether the connection to the gateway is not encrypted. */
   plainLink: boolean;
+  /** False where the mark of a sandbox is off by this box's own configuration. */
+  sandboxMark: boolean;
 }
 
 /** Transaction ids and push ids kept to detect repetitions; the oldest of more are dropped. */
@@ -100,6 +102,8 @@ export interface BoxState {
   readonly journalIntact: boolean;
   /** The gateway's calendar time at the first welcome since the start. */
   readonly firstWelcomeMs: number | undefined;
+  /** Whether every screen says that the gateway is a sandbox, as the last welcome asked (PROTOCOL.md, clause AGT-15). */
+  readonly sandboxMark: boolean;
   /** In the order in which they happened. */
   readonly unsent: readonly UnsentReport[];
   /** The ids of the reports at the head of `unsent` that were sent in this session. */
@@ -138,6 +142,7 @@ export type BoxEvent =
       account: LinkedAccount | null;
       gatewayMs: number;
       openPushIds: readonly string[];
+      sandboxMark: boolean;
       pictures?: LinkPictures | undefined;
     }
   /** The account, or what leads to one, was named while the box is registered. */

@@ -12,8 +12,15 @@ const ACTIONS: Partial<Record<Code, string>> = {
 };
 const CALL_FOR_HELP = 'Liên hệ bộ phận hỗ trợ';
 
+type BoxScene = Exclude<Scene, BlankScene | SetupScene>;
+
 /** The picture of a state; the screen is derived, never commanded. */
-export function view(state: BoxState): Exclude<Scene, BlankScene | SetupScene> {
+export function view(state: BoxState): BoxScene {
+  const scene = unmarked(state);
+  return state.sandboxMark && state.config.sandboxMark ? { ...scene, sandbox: true } : scene;
+}
+
+function unmarked(state: BoxState): BoxScene {
   const online = state.connection === 'registered';
   const { stage } = state;
   switch (stage.kind) {
@@ -23,8 +30,9 @@ export function view(state: BoxState): Exclude<Scene, BlankScene | SetupScene> {
       return { kind: 'payment', pushId, qrCode, amount, content, holder, secondsLeft, online };
     }
     case 'paid': {
-      const { transactionId, amount, content } = stage.payment;
-      return { kind: 'paid', transactionId, amount, content, holder: stage.holder, online };
+      const { transactionId, amount, content, due } = stage.payment;
+      const paid = { kind: 'paid', transactionId, amount, content, holder: stage.holder, online } as const;
+      return due === null ? paid : { ...paid, due };
     }
     case 'ended':
       return { kind: stage.how, amount: stage.order.amount, content: stage.order.content, online };
@@ -44,7 +52,7 @@ export function view(state: BoxState): Exclude<Scene, BlankScene | SetupScene> {
 }
 
 /** While nothing has the screen: what is wrong, or how far the box has come with its gateway. */
-function idleScene(state: BoxState): Exclude<Scene, BlankScene | SetupScene> {
+function idleScene(state: BoxState): BoxScene {
   const { connection, account, config, enrolment, pictures } = state;
   const online = connection === 'registered';
   const fault = faultOf(state);
@@ -120,6 +128,8 @@ export function statusView(state: BoxState): StatusView {
             amount: lastPayment.amount,
             content: lastPayment.content,
             paidAt: new Date(lastPayment.paidAtMs).toISOString(),
+            late: lastPayment.late,
+            due: lastPayment.due,
           },
     fault: reason ?? null,
     enrolment: enrolment === undefined ? null : enrolmentView(enrolment),

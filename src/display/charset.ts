@@ -9,6 +9,9 @@ export const CHARSET = `${ASCII}${VIETNAMESE}₫…“”‘’–—•·×`;
 /** The characters of an amount: `50.000 ₫`. */
 export const FIGURES = '0123456789. ₫';
 
+/** The letters of the mark on screens of a sandbox. */
+export const MARK_LETTERS = 'ABDNOSX';
+
 const KNOWN = new Set(CHARSET);
 
 /** Words of ASCII with a space between them: most of what is shown, again with each second of a countdown. */

@@ -82,9 +82,12 @@ export interface PanelFrame {
   holder: string;
   account: string;
   timeLeft: string;
+  /** What is missing or too much of a payment, or the next step. */
   hint: string;
   /** Problem of the connection: it is missing, or not encrypted. */
   offline: string;
+  /** `SANDBOX` where payments are no money; it is at the beginning of the title too. */
+  mark: string;
   /** Payload to draw; null on every screen without a QR. */
   qrCode: string | null;
 }

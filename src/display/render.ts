@@ -1,14 +1,18 @@
 import { qrTextOf, type Scene } from '../scene.ts';
 import type { Frame, PixelSurface, Surface } from './contract.ts';
 import { layoutCharacters } from './layout/characters.ts';
+import { markHeight } from './layout/edge.ts';
 import { type FaceSource, openFaces } from './layout/fonts/glyph-sheets.ts';
 import { layoutPanel } from './layout/panel.ts';
-import { layoutPixels, type Stage } from './layout/pixels.ts';
-import { fitBesideWords, fitOn } from './layout/room.ts';
-import { bitmapTypography, isSmall, specsOf, typographyFor, withFaces } from './layout/typography.ts';
+import { layoutPixels } from './layout/pixels.ts';
+import { besideMark, fitBesideWords, fitOn } from './layout/room.ts';
+import { bitmapTypography, isSmall, type Stage, specsOf, typographyFor, withFaces } from './layout/typography.ts';
 import { createCanvas } from './pixels/canvas.ts';
 import { paint, type Sheet } from './pixels/paint.ts';
 import type { EccLevel, QrFit } from './qr.ts';
+
+/** Modules in the height of a character. */
+const ROW_MODULES = 2;
 
 /** How a display shows a QR. */
 export interface QrShown {
@@ -36,8 +40,11 @@ export interface Renderer {
    * second would burden the memory. To keep a frame longer, copy its data.
    */
   render(scene: Scene): Frame;
-  /** Whether this surface can show the payload scannably. The reason of a refusal names modules and pixels. */
-  checkQr(qrCode: string): QrScanCheck;
+  /**
+   * Whether this surface can show the payload scannably, and how, beside the mark of a sandbox if the scene has one. The
+   * reason of a refusal names modules and pixels.
+   */
+  checkQr(qrCode: string, sandbox?: boolean): QrScanCheck;
 }
 
 /**
@@ -45,20 +52,16 @@ export interface Renderer {
  * Throws a PayboxError `FONT_MISSING` when the fonts cannot be made.
  */
 export async function openRenderer(surface: Surface, deps: FaceSource): Promise<Renderer> {
-  const fitted = remembering((qrCode) => fitOn(surface, qrCode));
-  const fitFor = (scene: Scene) => {
-    if (scene.kind === 'enrol') return fitBesideWords(surface, scene.url);
-    const qrCode = qrTextOf(scene);
-    return qrCode === undefined ? undefined : fitted(qrCode);
-  };
-  const checkQr = (qrCode: string) => qrCheckOf(fitted(qrCode));
   if (surface.kind === 'characters') {
+    const { fitFor, checkQr } = fitsOf(surface, ROW_MODULES);
     return { checkQr, render: (scene) => layoutCharacters(scene, fitFor(scene), surface) };
   }
   if (surface.kind === 'panel') {
+    const { fitFor, checkQr } = fitsOf(surface, 0);
     return { checkQr, render: (scene) => layoutPanel(scene, fitFor(scene), surface) };
   }
   const stage = await openStage(surface, deps);
+  const { fitFor, checkQr } = fitsOf(surface, markHeight(stage));
   const blank = (): Sheet => ({ canvas: createCanvas(surface.width, surface.height), items: [] });
   let sheet = blank();
   let spare = blank();
@@ -81,6 +84,20 @@ export async function openRenderer(surface: Surface, deps: FaceSource): Promise<
     };
   };
   return { checkQr, render };
+}
+
+/** The QRs of scenes as large as they can be on this surface, some beside a mark of `markPx`. */
+function fitsOf(surface: Surface, markPx: number) {
+  const fitted = remembering((qrCode) => fitOn(surface, qrCode));
+  const beside = remembering((qrCode) => besideMark(surface, qrCode, fitted(qrCode), markPx));
+  const fitFor = (scene: Scene) => {
+    if (scene.kind === 'enrol') return fitBesideWords(surface, scene.url);
+    const qrCode = qrTextOf(scene);
+    if (qrCode === undefined) return undefined;
+    return 'sandbox' in scene ? beside(qrCode) : fitted(qrCode);
+  };
+  const checkQr = (qrCode: string, sandbox = false) => qrCheckOf(sandbox ? beside(qrCode) : fitted(qrCode));
+  return { fitFor, checkQr };
 }
 
 /** Loads the fonts of a pixel surface for `layoutPixels`. Throws as `openRenderer` does. */

@@ -10,11 +10,13 @@ export function sceneText(scene: Scene): string {
   const lines = [
     page.title || undefined,
     page.amount,
+    page.due?.text,
     page.code,
     ...page.facts.map(({ label, value }) => `${label}: ${value}`),
     page.timeLeft && `${TIME_LEFT}: ${page.timeLeft}`,
     page.hint,
     page.badge?.text,
+    page.mark,
     qrTextOf(scene)?.replaceAll(/\p{Cc}/gu, ''),
   ];
   return lines

@@ -18,6 +18,8 @@ export interface Page {
   /** Title for a narrow screen. */
   shortTitle: string;
   amount: string | undefined;
+  /** What is missing or too much where the amount is not what its order asked for. */
+  due: Due | undefined;
   /** A code that a person types elsewhere, in groups separated by hyphens. */
   code: string | undefined;
   /** Most important first. */
@@ -31,6 +33,8 @@ export interface Page {
   /** Whether the hint belongs to the facts, and comes after them. */
   hintLast: boolean;
   badge: Badge | undefined;
+  /** A word that every screen of a sandbox carries. */
+  mark: string | undefined;
 }
 
 /** A problem of the connection. */
@@ -40,8 +44,20 @@ export interface Badge {
   short: string;
 }
 
+/** An amount that is missing or too much. */
+export interface Due {
+  /** `Còn thiếu 20.000 ₫` */
+  text: string;
+  /** `Thiếu 20.000 ₫` */
+  short: string;
+  /** The word and the amount of `short`, for a screen without room for both in one line. */
+  parts: readonly [string, string];
+}
+
 export const OFFLINE: Badge = { text: 'Mất kết nối', short: 'Mất mạng' };
 export const PLAIN_LINK: Badge = { text: 'Kết nối không mã hóa', short: 'Không mã hóa' };
+/** Said by every screen whose gateway's payments are no money. */
+const SANDBOX = 'SANDBOX';
 export const TIME_LEFT = 'Còn lại';
 export const PROBLEM = 'Vấn đề';
 export const DEVICE_CODE = 'Mã thiết bị';
@@ -78,13 +94,14 @@ const HEADINGS: Readonly<Record<Scene['kind'], Heading>> = {
 /** The Vietnamese texts of `scene`; a blank scene has none. */
 export function pageOf(scene: Scene): Page {
   const { tone, icon, title, shortTitle = title } = HEADINGS[scene.kind];
-  const { amount, code, facts = [], list = false, timeLeft, hint, hintLast = false } = detailsOf(scene);
+  const { amount, due, code, facts = [], list = false, timeLeft, hint, hintLast = false } = detailsOf(scene);
   return {
     tone,
     icon,
     title,
     shortTitle,
     amount,
+    due,
     code: cleanText(code ?? '') || undefined,
     facts: facts.map(({ label, value }) => ({ label, value: cleanText(value) })).filter(({ value }) => value !== ''),
     list,
@@ -92,6 +109,7 @@ export function pageOf(scene: Scene): Page {
     hint: cleanText(hint ?? '') || undefined,
     hintLast,
     badge: badgeOf(scene),
+    mark: 'sandbox' in scene ? SANDBOX : undefined,
   };
 }
 
@@ -127,6 +145,7 @@ function detailsOf(scene: Scene): Partial<Page> {
     case 'payment':
       return { ...orderDetails(scene, scene.holder), timeLeft: formatTimeLeft(scene.secondsLeft) };
     case 'paid':
+      return { ...orderDetails(scene, scene.holder), due: scene.due && dueOf(scene.due) };
     case 'too-dense':
       return orderDetails(scene, scene.holder);
     case 'expired':
@@ -153,6 +172,12 @@ function detailsOf(scene: Scene): Partial<Page> {
 function orderDetails({ amount, content }: { amount: number; content: string }, holder: Holder | null): Partial<Page> {
   const facts = [{ label: 'Nội dung', value: content }, ...(holder === null ? [] : holderFacts(holder))];
   return { amount: formatAmount(amount), facts };
+}
+
+function dueOf({ amount, paid }: { amount: number; paid: number }): Due {
+  const [word, short] = paid > amount ? ['Thừa', 'Thừa'] : ['Còn thiếu', 'Thiếu'];
+  const difference = formatAmount(Math.abs(amount - paid));
+  return { text: `${word} ${difference}`, short: `${short} ${difference}`, parts: [short, difference] };
 }
 
 function codes(scene: { terminalCode: string | null; serialNumber: string | null }): Fact[] {

@@ -56,6 +56,7 @@ describe('the configuration of a box', () => {
       paidHoldSeconds: 10,
       endedHoldSeconds: 5,
       onStop: 'blank',
+      sandboxMark: true,
       faults: false,
     });
   });

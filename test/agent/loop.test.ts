@@ -192,8 +192,8 @@ describe('a loop whose disk has failed', () => {
     const { loop, clock, on, finish } = await loopOf(journal);
     await on(registered);
     journal.broken = undefined;
-    const { transactionId, orderId, amount, content, paidAtMs } = paymentOf(1);
-    const told = { transactionId, orderId, amount, content, paidAtMs };
+    const { transactionId, orderId, amount, content, paidAtMs, late, due } = paymentOf(1);
+    const told = { transactionId, orderId, amount, content, paidAtMs, late, due };
     journal.unknown = [
       { kind: 'payment', payment: told, pushId: null },
       { kind: 'payment-displayed', transactionId },

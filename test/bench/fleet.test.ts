@@ -9,7 +9,7 @@ const HOLDER = { userBankName: 'A', bankAccount: '1', bankCode: 'MB' };
 
 function panel(screen: Scene['kind'], qrCode: string | null): Frame {
   const texts = { title: '', amount: '', content: '', holder: '', account: '', timeLeft: '', hint: '', offline: '' };
-  return { kind: 'panel', screen, ...texts, qrCode };
+  return { kind: 'panel', screen, ...texts, mark: '', qrCode };
 }
 
 /** A tracker with orders A and B for one box and C for another, and what screens do. */

@@ -19,7 +19,8 @@ function activeOf(n: number, change: Partial<ActiveOrder> = {}): ActiveOrder {
 
 function paymentOf(n: number): Payment {
   const transactionId = uuid(0xc000 + n);
-  return { transactionId, orderId: `DH${n}`, amount: 50_000, content: `DH${n}`, paidAtMs: WALL_START_MS };
+  const paid = { transactionId, orderId: `DH${n}`, amount: 50_000, content: `DH${n}`, paidAtMs: WALL_START_MS };
+  return { ...paid, late: false, due: null };
 }
 
 /** One of each stage, 2 s old where that counts. Order 1 has the screen, or has it back after payment 7. */
@@ -51,6 +52,7 @@ const EVENTS: { [T in StageEvent['type']]: StageEvent & { type: T } } = {
   'too-dense': { type: 'too-dense', order: orderOf(2), untilMs: NOW_MS + 1_000 },
   withdraw: { type: 'withdraw', pushId: uuid(4) },
   payment: { type: 'payment', payment: paymentOf(8), pushId: null },
+  late: { type: 'late', pushId: uuid(1) },
   finish: { type: 'finish' },
   welcome: { type: 'welcome' },
   'account-drawn': { type: 'account-drawn', account: LINK },
@@ -73,6 +75,7 @@ const EXPECTED: { [T in StageEvent['type']]: { [K in Stage['kind']]: Stage['kind
   'too-dense':     { idle: 'too-dense', order: same,    paid: same,   ended: 'too-dense', 'too-dense': 'too-dense', account: 'too-dense', history: 'too-dense' },
   withdraw:        { idle: same,        order: same,    paid: same,   ended: same,    'too-dense': 'idle',  account: same,    history: same },
   payment:         { idle: 'paid',      order: 'paid',  paid: 'paid', ended: 'paid',  'too-dense': 'paid',  account: 'paid',  history: 'paid' },
+  late:            { idle: same,        order: 'history', paid: 'paid', ended: same,  'too-dense': same,    account: same,    history: same },
   finish:          { idle: never,       order: never,   paid: 'order', ended: 'idle', 'too-dense': 'idle',  account: 'account', history: 'idle' },
   welcome:         { idle: same,        order: same,    paid: same,   ended: same,    'too-dense': same,    account: same,    history: same },
   'account-drawn': { idle: same,        order: same,    paid: same,   ended: same,    'too-dense': same,    account: 'account', history: same },

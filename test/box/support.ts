@@ -11,6 +11,7 @@ export const CONFIG: BoxConfig = {
   version: '0.0.0',
   paidHoldMs: 10_000,
   endedHoldMs: 5_000,
+  sandboxMark: true,
   plainLink: false,
 };
 
@@ -101,6 +102,7 @@ export const registeredAt = (
   account,
   gatewayMs: WALL_START_MS + ms,
   openPushIds,
+  sandboxMark: false,
 });
 export const registered = registeredAt(0);
 /** A push that took no time from the gateway to the box, unless told when its lifetime began. */

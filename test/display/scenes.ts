@@ -128,6 +128,27 @@ export const SCENES: Readonly<Record<string, Scene>> = {
   blank: { kind: 'blank' },
 };
 
+const PAID = { kind: 'paid', online: true, content: 'Thanh toan don hang 1234', holder } as const;
+
+/** Payments of less and of more than their orders asked for. */
+export const DUE: Readonly<Record<string, Scene>> = {
+  'paid, something missing': { ...PAID, transactionId: 't3', amount: 30_000, due: { amount: 50_000, paid: 30_000 } },
+  'paid, too much': { ...PAID, transactionId: 't4', amount: 55_000, due: { amount: 50_000, paid: 55_000 } },
+  'paid, much missing': {
+    ...{ ...PAID, transactionId: 't5', amount: 1, content: 'Cà phê', holder: LONG },
+    due: { amount: 1_234_567_890, paid: 2 },
+  },
+};
+
+/** Scenes of a box at a sandbox. */
+export const MARKED: Readonly<Record<string, Scene>> = Object.fromEntries(
+  Object.entries({ ...SCENES, ...DUE }).flatMap(([name, scene]) =>
+    scene.kind === 'setup' || scene.kind === 'blank'
+      ? []
+      : [[`${name}, sandbox`, { ...scene, sandbox: true as const }]],
+  ),
+);
+
 const anyText = fc.oneof(
   fc.string({ unit: 'grapheme', maxLength: 120 }),
   fc.string({ unit: anyChar, maxLength: 120 }),
@@ -140,8 +161,7 @@ const shown = { online: fc.boolean() };
 const waiting = { plainLink: fc.boolean() };
 const anyPayload = fc.integer({ min: 20, max: 400 }).map(payloadOf);
 
-/** Any scene, with texts that nobody has cleaned. */
-export const anyScene: fc.Arbitrary<Scene> = fc.oneof(
+const anyUnmarked: fc.Arbitrary<Scene> = fc.oneof(
   fc.record({ kind: fc.constant('starting' as const), version: anyText }),
   fc.record({ kind: fc.constant('connecting' as const), ...codes, ...waiting }),
   fc.record({ kind: fc.constant('unlinked' as const), ...codes, ...shown, ...waiting }),
@@ -190,6 +210,15 @@ export const anyScene: fc.Arbitrary<Scene> = fc.oneof(
     holder: fc.option(anyHolder),
     ...shown,
   }),
+  fc.record({
+    kind: fc.constant('paid' as const),
+    transactionId: anyText,
+    amount,
+    content: anyText,
+    holder: fc.option(anyHolder),
+    due: fc.record({ amount, paid: amount }),
+    ...shown,
+  }),
   fc.record({ kind: fc.constantFrom('expired' as const, 'cancelled' as const), amount, content: anyText, ...shown }),
   fc.record({ kind: fc.constant('too-dense' as const), amount, content: anyText, holder: anyHolder, ...shown }),
   fc.record({
@@ -202,3 +231,10 @@ export const anyScene: fc.Arbitrary<Scene> = fc.oneof(
   fc.record({ kind: fc.constant('fault' as const), code: anyText, action: anyText, ...shown }),
   fc.record({ kind: fc.constant('blank' as const) }),
 );
+
+/** Any scene, with texts that nobody has cleaned, of a sandbox or not. */
+export const anyScene: fc.Arbitrary<Scene> = fc
+  .record({ scene: anyUnmarked, marked: fc.boolean() })
+  .map(({ scene, marked }) =>
+    !marked || scene.kind === 'setup' || scene.kind === 'blank' ? scene : { ...scene, sandbox: true },
+  );

@@ -72,6 +72,7 @@ export class BoxMachine {
       paidHoldMs: 10_000,
       endedHoldMs: 5_000,
       plainLink: false,
+      sandboxMark: true,
     };
     const at = { monotonicMs: run.monotonicMs(), wallMs: run.wallMs() };
     const loop: Loop = new Loop(restore(config, { entries: journal.load(), intact: journal.status().complete }, at), {

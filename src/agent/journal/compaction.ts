@@ -11,6 +11,7 @@ export function keyOf(entry: Entry): string {
   if (entry.kind === 'acked') return `acked ${entry.ids.length} ${entry.ids[0]}`;
   // An account that comes back is announced again.
   if (entry.kind === 'account') return `account ${entry.account.bankAccount} ${entry.announcedAtMs}`;
+  if (entry.kind === 'mark') return `mark ${entry.shown} ${entry.changedAtMs}`;
   return `${entry.kind} ${idOf(entry)}`;
 }
 
@@ -45,7 +46,8 @@ export function entriesToKeep(entries: readonly Entry[], wallMs: number): Set<nu
   newest(REMEMBERED_MAX, (entry, index) => index > aged && entry.kind === 'payment');
   newest(RECENT_MAX, (entry) => entry.kind === 'payment');
   newest(1, (entry) => entry.kind === 'account');
-  newest(RECENT_MAX, (entry) => entry.kind === 'payment' && !isSeen(entry));
+  newest(1, (entry) => entry.kind === 'mark');
+  newest(RECENT_MAX, (entry) => entry.kind === 'payment' && !entry.payment.late && !isSeen(entry));
 
   const ids = new Set([...kept].map((index) => idOf(entries[index])));
   entries.forEach((entry, index) => {
@@ -70,7 +72,8 @@ function agedUpTo(entries: readonly Entry[], wallMs: number): number {
 
 function ownTimeMs(entry: Entry): number | undefined {
   if (entry.kind === 'push') return entry.order.expiresAtMs;
-  return entry.kind === 'payment' ? entry.payment.paidAtMs : undefined;
+  // A late payment is old news, however new its entry is.
+  return entry.kind === 'payment' && !entry.payment.late ? entry.payment.paidAtMs : undefined;
 }
 
 function factsOf(entries: readonly Entry[]) {

@@ -236,10 +236,11 @@ export class Link {
     this.#whyGivenUp = undefined;
     this.#status = { connectedAtMs: clock.wallMs(), reason: undefined };
     const { link, openPushIds, pictures } = answer;
+    const sandboxMark = answer.mode === 'sandbox' && answer.sandboxMark === true;
     log.info('registered', { terminalCode, account: link?.bankAccount ?? null });
     // The welcome took at most the time since the hello.
     const gatewayMs = Math.ceil(answer.sentAtMs + clock.monotonicMs() - helloAtMs);
-    emit({ type: 'registered', account: link, gatewayMs, openPushIds, pictures });
+    emit({ type: 'registered', account: link, gatewayMs, openPushIds, sandboxMark, pictures });
     return undefined;
   }
 

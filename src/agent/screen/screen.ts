@@ -228,7 +228,7 @@ export class Screen {
     this.#frame = frame;
     // The words beside an enrolment's QR say what it says, so it may be missing.
     const qrCode = scene.kind === 'enrol' ? undefined : qrTextOf(scene);
-    const qrCheck = qrCode === undefined ? undefined : renderer.checkQr(qrCode);
+    const qrCheck = qrCode === undefined ? undefined : renderer.checkQr(qrCode, 'sandbox' in scene);
     this.#qr = qrCheck?.ok ? drawnBy(qrCheck) : null;
     this.#deps.onOutcome({ ok: true, scene, ...(qrCheck?.ok === false ? { unreadable: qrCheck.reason } : {}) });
     return frame;

@@ -68,9 +68,11 @@ export const dqr: DisplayDriver<z.infer<typeof options>> = {
 
 /** The line of a frame. No screen has a place for the time left, so a countdown sends nothing. */
 function lineOf(frame: PanelFrame, scene: Scene, id: string | undefined, time: string): string {
-  const { title, amount, content, account, qrCode } = frame;
-  const name = id ?? fieldOf(account || title);
-  const order = `${amount} ${content}`;
+  const { title, amount, content, account, qrCode, mark } = frame;
+  const marked = (...texts: string[]) => [mark, ...texts].filter((text) => text !== '').join(' ');
+  const named = id ?? account;
+  const name = fieldOf(named === '' ? title : marked(named));
+  const order = marked(amount, scene.kind === 'paid' ? frame.hint : '', content);
   switch (scene.kind) {
     case 'too-dense':
       return welcome(fieldOf(order));
@@ -85,7 +87,7 @@ function lineOf(frame: PanelFrame, scene: Scene, id: string | undefined, time: s
     case 'expired':
       return lineWith('DisplayFailQRCodeScreen', '', order, time);
     case 'enrol':
-      return welcome(fieldOf(content));
+      return welcome(fieldOf(marked(content)));
     case 'account':
       return welcome(fieldOf(`${title} ${account}`));
     case 'fault':

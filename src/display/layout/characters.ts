@@ -94,6 +94,8 @@ function linesOf(page: Page, width: number): Line[] {
   blank();
   // An amount is shown completely or not at all, because a cut one would be wrong.
   if (page.amount !== undefined && page.amount.length <= width) add(page.amount, 0, INK, WHITE, 1);
+  const due = page.due && [page.due.text, page.due.short].find((text) => text.length <= width);
+  if (due !== undefined) add(due, 0, INK, WHITE, 1);
   if (page.code !== undefined && page.code.length <= width) add(page.code, 0, INK, WHITE, 1);
   if (page.hint !== undefined && !page.hintLast) add(page.hint, 2);
   for (const [index, { label, value }] of page.facts.entries()) {
@@ -113,6 +115,8 @@ function linesOf(page: Page, width: number): Line[] {
     blank();
     add(page.badge.text, 0, WARNING.ink, WARNING.paper, 1);
   }
+  // Below everything else, and left out last.
+  if (page.mark !== undefined) add(page.mark, -1, WARNING.ink, WARNING.paper, 1);
   return lines;
 }
 

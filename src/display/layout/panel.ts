@@ -56,14 +56,15 @@ export function layoutPanel(scene: Scene, fit: QrFit | undefined, surface: Panel
   return {
     kind: 'panel',
     screen: scene.kind,
-    title: say(page.title),
+    title: say([page.mark, page.title].filter(Boolean).join(' • ')),
     amount: say(page.amount),
     content: say(page.code) || fact('Nội dung') || say(codes.map((it) => it.value).join(' ')),
     holder: page.code === undefined ? fact('Người nhận') : fact(DEVICE_CODE),
     account: fact('Tài khoản'),
     timeLeft: page.timeLeft === undefined ? '' : say(`${TIME_LEFT} ${page.timeLeft}`),
-    hint: needsQr(scene) && fit?.ok === false ? say(NO_ROOM_FOR_QR) : say(page.hint),
+    hint: needsQr(scene) && fit?.ok === false ? say(NO_ROOM_FOR_QR) : say(page.due?.text ?? page.hint),
     offline: say(page.badge?.text),
+    mark: page.mark ?? '',
     qrCode: fit?.ok ? (qrTextOf(scene) ?? null) : null,
   };
 }

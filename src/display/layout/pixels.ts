@@ -3,11 +3,12 @@ import type { PixelSurface } from '../contract.ts';
 import type { Qr } from '../qr.ts';
 import { type Badge, type IconName, NO_ROOM_FOR_QR, type Page, pageOf, TIME_LEFT } from '../words.ts';
 import { type Block, column, type TextBlock } from './column.ts';
+import { groundFor, restOf, withEdge } from './edge.ts';
 import { type Face, measure } from './fonts/faces.ts';
 import type { Box, Item } from './items.ts';
-import { type Arrangement, arrangementOf, EDGE_PX } from './room.ts';
+import { type Arrangement, arrangementOf } from './room.ts';
 import { BLACK, lookOf, type Theme, WARNING, WHITE } from './theme.ts';
-import { isSmall, type Typography } from './typography.ts';
+import { isSmall, type Stage } from './typography.ts';
 
 /** Seconds left at which the countdown becomes a warning. */
 const HURRY_SECONDS = 30;
@@ -22,12 +23,6 @@ const LOW_BELOW_PX = 48;
 const FIRST_FACT_RANK = 2;
 /** Just after the first fact. */
 const TITLE_YIELDS_RANK = FIRST_FACT_RANK + 0.5;
-
-/** Inputs of a layout beside the scene. */
-export interface Stage {
-  surface: PixelSurface;
-  type: Typography<Face>;
-}
 
 /** Lays out a scene as a picture. `qr` is the scene's QR, if it fits on this surface. */
 export function layoutPixels(scene: Scene, qr: Qr | undefined, stage: Stage): Item[] {
@@ -47,7 +42,7 @@ function withQr(page: Page, theme: Theme, qr: Qr, hurry: boolean, stage: Stage):
   const { width, height } = stage.surface;
   const arrangement = arrangementOf(stage.surface, qr);
   const { head, facts, foot } = qrBlocks(page, theme, hurry, stage, widthBeside(arrangement, stage, qr));
-  const panel = panelOf(arrangement, stage.surface, qr);
+  const panel = panelOf(arrangement, groundFor(arrangement, page, qr, stage), qr);
   const x = panel.x + Math.floor((panel.width - qr.side) / 2);
   const y = panel.y + Math.floor((panel.height - qr.side) / 2);
   const { light } = lookOf(isSmall(stage.surface));
@@ -57,37 +52,28 @@ function withQr(page: Page, theme: Theme, qr: Qr, hurry: boolean, stage: Stage):
   ];
   if (arrangement === 'alone') {
     const under = { x: 0, y: y + qr.side, width, height: height - y - qr.side };
-    return [...code, ...withEdge([], page, under)];
+    return [...code, ...withEdge([], page, under, stage)];
   }
   const margin = marginOf(stage);
   if (arrangement === 'beside') {
     const right = { x: panel.width, y: 0, width: width - panel.width, height };
-    const texts = column([...head, ...facts, ...foot], inset(right, margin, margin), 'left');
-    return [...code, ...withEdge(texts, page, right)];
+    const texts = column([...head, ...facts, ...foot], inset(restOf(page, right, stage), margin, margin), 'left');
+    return [...code, ...withEdge(texts, page, right, stage)];
   }
   const bottom = panel.y + panel.height;
   const below = { x: 0, y: bottom, width, height: height - bottom };
-  const room = inset(below, margin, margin / 2);
-  if (panel.y === 0) return [...code, ...withEdge(column([...head, ...facts, ...foot], room, 'center'), page, below)];
+  const room = inset(restOf(page, below, stage), margin, margin / 2);
+  const edged = (texts: readonly Item[]) => withEdge(texts, page, below, stage);
+  if (panel.y === 0) return [...code, ...edged(column([...head, ...facts, ...foot], room, 'center'))];
   const above = inset({ x: 0, y: 0, width, height: panel.y }, margin, margin / 2);
   const texts = column([...facts, ...foot], room, 'center');
-  return [...code, ...column(head, above, 'center'), ...withEdge(texts, page, below)];
+  return [...code, ...column(head, above, 'center'), ...edged(texts)];
 }
 
 /** Width for a line of text beside, above or below the QR. */
 function widthBeside(arrangement: Arrangement, stage: Stage, qr: Qr): number {
   const { width } = stage.surface;
   return (arrangement === 'beside' ? width - qr.side : width) - 2 * marginOf(stage);
-}
-
-/** Shows a badge that had no room as a mark at the lower edge of the texts. */
-function withEdge(texts: readonly Item[], page: Page, area: Box): Item[] {
-  const said = (item: Item) =>
-    item.kind === 'text' && (item.text === page.badge?.text || item.text === page.badge?.short);
-  const height = Math.min(area.height, EDGE_PX);
-  if (page.badge === undefined || height <= 0 || texts.some(said)) return [...texts];
-  const box = { x: area.x, y: area.y + area.height - height, width: area.width, height };
-  return [...texts, { kind: 'rect', box, radius: 0, color: WARNING.paper }];
 }
 
 /**
@@ -147,6 +133,7 @@ function message(page: Page, theme: Theme, stage: Stage): Item[] {
     const faces = low ? type.amount.filter(({ lineHeight }) => lineHeight <= surface.height / 2) : type.amount;
     blocks.push(line(page.amount, faces, theme.ink, { gap: unit / 4, rank: 0, whole: true, steady: true }));
   }
+  blocks.push(...dueBlocks(page, theme, stage, surface.width - 2 * marginOf(stage)));
   const margin = marginOf(stage);
   blocks.push(...codeBlocks(page, theme, stage, surface.width - 2 * margin));
   const hint = line(page.hint ?? '', type.value, theme.accent, { gap: unit, rank: 5, linesMax: 4, prose: true });
@@ -154,7 +141,8 @@ function message(page: Page, theme: Theme, stage: Stage): Item[] {
   blocks.push(...(page.hintLast ? [...facts, hint] : [hint, ...facts]));
   if (page.badge !== undefined) blocks.push(badgeBlock(page.badge, stage, unit));
   const whole = { x: 0, y: 0, width: surface.width, height: surface.height };
-  return withEdge(column(blocks, inset(whole, margin, margin), 'center'), page, whole);
+  const texts = column(blocks, inset(restOf(page, whole, stage), margin, margin), 'center');
+  return withEdge(texts, page, whole, stage);
 }
 
 /**
@@ -167,7 +155,7 @@ function titleBlock(page: Page, theme: Theme, { type, surface }: Stage): Block {
     page.list || page.code !== undefined || page.hintLast || (page.tone === 'bad' && page.amount !== undefined);
   const yields = small && page.facts.length > 0 && mattersLess;
   const rest = { gap: unitOf(surface) * 0.7, linesMax: small ? 3 : 2 };
-  if (!yields) return line(page.title, type.title, theme.ink, { ...rest, rank: 0 });
+  if (!yields) return line(page.title, type.title, theme.ink, { ...rest, rank: page.due === undefined ? 0 : 1 });
   return line(page.title, type.title, theme.ink, { ...rest, rank: TITLE_YIELDS_RANK, short: page.shortTitle });
 }
 
@@ -186,6 +174,20 @@ function factBlocks(page: Page, theme: Theme, { type, surface }: Stage): Block[]
       line(value, type.value, theme.ink, { gap: gap / 8, rank, linesMax }),
     ];
   });
+}
+
+/** What an amount lacks, in one line or, where it is too long, the word over its amount. */
+function dueBlocks({ due }: Page, theme: Theme, { type, surface }: Stage, width: number): Block[] {
+  if (due === undefined) return [];
+  const faces = isSmall(surface) ? type.value : type.title.slice(2);
+  const smallest = faces.at(-1);
+  const rest = { gap: unitOf(surface) / 2, rank: 0, whole: true, steady: true } as const;
+  if (smallest === undefined || measure(due.short, smallest) <= width) {
+    return [line(due.text, faces, theme.accent, { ...rest, short: due.short })];
+  }
+  const [word, amount] = due.parts;
+  const figures = type.amount.filter(({ lineHeight }) => lineHeight <= smallest.lineHeight);
+  return [line(word, faces, theme.accent, rest), line(amount, figures, theme.accent, { ...rest, gap: 0 })];
 }
 
 /** A code in one line, or its groups in a line each if one line would be small. */

@@ -1,7 +1,7 @@
 import type { Scene } from '../../scene.ts';
 import { withoutAccents } from '../charset.ts';
 import type { Cell, CharacterFrame, CharacterSurface } from '../contract.ts';
-import { type Badge, DEVICE_CODE, type Page, PROBLEM, pageOf } from '../words.ts';
+import { type Badge, DEVICE_CODE, type Due, type Page, PROBLEM, pageOf } from '../words.ts';
 import { wrap } from './wrap.ts';
 
 const INK = 0x17233a;
@@ -24,10 +24,14 @@ type OrderKind = keyof typeof STATES;
  * Lays out a scene for a customer display of few rows of ASCII characters, which shows no QR. Of an order: first the
  * amount, then its content, then its state. It always fills the surface.
  */
-export function layoutPlain(scene: Scene, { columns, rows }: CharacterSurface): CharacterFrame {
+export function layoutPlain(scene: Scene, surface: CharacterSurface): CharacterFrame {
+  const { columns, rows } = surface;
   const page = plainPage(pageOf(scene));
-  const lines = scene.kind in STATES ? orderLines(page, scene.kind as OrderKind, columns, rows) : [];
-  const text = lines.length > 0 ? lines : messageLines(page, scene.kind, columns, rows);
+  const order = scene.kind in STATES ? orderLines(page, scene.kind as OrderKind, columns, rows) : [];
+  const text =
+    order.length > 0
+      ? marked(page, order, -1, surface)
+      : marked(page, messageLines(page, scene.kind, columns, rows), cutOf(page, scene.kind, rows), surface);
   const cells: Cell[] = Array.from({ length: rows }, (_, row) => (text[row] ?? '').padEnd(columns).slice(0, columns))
     .flatMap((line) => Array.from(line))
     .map((char) => ({ char, ink: INK, paper: PAPER }));
@@ -40,30 +44,66 @@ function plainPage(page: Page): Page {
     ...page,
     title: withoutAccents(page.title),
     amount: plain(page.amount),
+    due: page.due && { ...plainBadge(page.due), parts: [withoutAccents(page.due.parts[0]), ''] },
     hint: plain(page.hint),
-    badge: page.badge && { text: withoutAccents(page.badge.text), short: withoutAccents(page.badge.short) },
+    badge: page.badge && plainBadge(page.badge),
     facts: page.facts.map(({ label, value }) => ({ label, value: withoutAccents(value) })),
   };
 }
 
+function plainBadge({ text, short }: Badge): Badge {
+  return { text: withoutAccents(text), short: withoutAccents(short) };
+}
+
+/**
+ * Adds the mark of a sandbox: behind the first line, or in the last blank row, or before the line `cut`, whose end is
+ * cut: a title, or the last line of an order. What an amount lacks and the codes of an enrolment are never cut, and a
+ * display of one row has the mark only behind its line.
+ */
+function marked(
+  { mark, due }: Page,
+  lines: readonly string[],
+  cut: number | undefined,
+  { columns, rows }: CharacterSurface,
+): string[] {
+  const page = Array.from({ length: rows }, (_, row) => lines[row] ?? '');
+  if (mark === undefined) return page;
+  const [first = '', ...others] = page;
+  if (first.length + 1 + mark.length <= columns) return [spread(first, mark, columns), ...others];
+  const blank = page.lastIndexOf('');
+  if (blank >= 0) return page.with(blank, mark);
+  const line = cut === undefined || rows === 1 || due !== undefined ? undefined : page.at(cut);
+  if (cut === undefined || line === undefined) return page;
+  return page.with(cut, linesOf(`${mark} ${line}`, columns, 1)[0] ?? mark);
+}
+
 /** No lines if the amount does not fit, because a cut one would be wrong. */
 function orderLines(page: Page, kind: OrderKind, columns: number, rows: number): string[] {
-  const { amount = '', timeLeft = '', badge } = page;
+  const { amount = '', timeLeft = '', badge, due } = page;
   if (amount.length > columns) return [];
   const content = page.facts.find(({ label }) => label === 'Nội dung')?.value ?? '';
   const state = withoutAccents(STATES[kind]);
   const lost = badge?.text ?? '';
   const lostShort = badge?.short ?? '';
+  const difference = due === undefined ? [] : [differenceIn(due, columns)];
   if (rows >= 3) {
-    const body = linesOf(content, columns, rows - 2);
+    const body = [...difference, ...linesOf(content, columns, rows - 2 - difference.length)];
     const last = kind === 'payment' ? spread(lost || state, timeLeft, columns) : spread(state, lostShort, columns);
     return [amount, ...body, ...Array<string>(rows - 2 - body.length).fill(''), last];
   }
+  if (due !== undefined) return [spread(amount, lostShort, columns), ...difference].slice(0, rows);
   const note = kind === 'payment' ? timeLeft : state;
   const first = spread(amount, note, columns);
   const said = first.length > amount.length;
-  const second = [said ? '' : note, said ? lost : lostShort, content].filter((part) => part !== '').join(' ');
+  const second = [said ? '' : note, said && page.mark === undefined ? lost : lostShort, content]
+    .filter((part) => part !== '')
+    .join(' ');
   return [first, ...linesOf(second, columns, 1)].slice(0, rows);
+}
+
+/** What an amount lacks, or the word for it alone: a cut amount would be wrong. */
+function differenceIn({ text, short, parts: [word] }: Due, columns: number): string {
+  return [text, short].find((it) => it.length <= columns) ?? word;
 }
 
 /** The title, then one line per fact; the first facts get the free rows too. */
@@ -82,6 +122,12 @@ function messageLines(page: Page, kind: Scene['kind'], columns: number, rows: nu
   }
   if (page.badge === undefined || room === rows) return lines;
   return [...lines, ...Array<string>(room - lines.length).fill(''), lineFor(page.badge, columns)];
+}
+
+/** The row of a message whose end may be cut: its title, if it has one. */
+function cutOf({ code }: Page, kind: Scene['kind'], rows: number): number | undefined {
+  if (kind === 'fault') return -1;
+  return code === undefined || rows >= TITLED_ROWS_MIN ? 0 : undefined;
 }
 
 /** Only the text that must be read completely and, if there is room, its subject. */

@@ -35,6 +35,22 @@ export function fitBesideWords(surface: Surface, payload: string): QrFit {
   return fitQr(payload, Math.max(0, space), surface.kind === 'pixels' ? 'H' : 'M');
 }
 
+/**
+ * `fit`, or one of the same modules with fewer of them, where the QR would leave no room for a mark of `markPx` pixels,
+ * or of one row of characters. It is kept where only smaller modules would make room.
+ */
+export function besideMark(surface: Surface, payload: string, fit: QrFit, markPx: number): QrFit {
+  if (!fit.ok || surface.kind === 'panel') return fit;
+  const { width, height } = surface.kind === 'pixels' ? surface : { width: surface.columns, height: surface.rows * 2 };
+  const isBesideText =
+    surface.kind === 'pixels' ? arrangementOf(surface, fit.qr) !== 'alone' : width - fit.qr.side >= TEXT_COLUMNS_MIN;
+  if (isBesideText || height - fit.qr.side >= markPx) return fit;
+  const { modulePixels, quietModules, ecc } = fit.qr;
+  const lower = fitQr(payload, Math.min(width, height - markPx), ecc);
+  const isAsLarge = lower.ok && lower.qr.modulePixels === modulePixels && lower.qr.quietModules === quietModules;
+  return isAsLarge ? lower : fit;
+}
+
 /** The arrangement that `fitOn` chose for this code. */
 export function arrangementOf(surface: PixelSurface, qr: Qr): Arrangement {
   if (qr.side > besideTexts(surface)) return 'alone';

@@ -1,3 +1,4 @@
+import type { PixelSurface } from '../contract.ts';
 import { bitmapFace } from './fonts/bitmap.ts';
 import { type BitmapSpec, type Face, type FaceSpec, faceName } from './fonts/faces.ts';
 
@@ -15,6 +16,14 @@ export interface Typography<T> {
   value: readonly T[];
   title: readonly T[];
   amount: readonly T[];
+  /** Of the word that all screens of a sandbox carry. */
+  mark: readonly T[];
+}
+
+/** Inputs of a layout beside the scene. */
+export interface Stage {
+  surface: PixelSurface;
+  type: Typography<Face>;
 }
 
 /** Whether a screen is a small panel, such as an LED matrix or small OLED. */
@@ -41,6 +50,7 @@ export function bitmapTypography(): Typography<Face> {
       figures('6x13', 1),
       figures('5x7', 1),
     ],
+    mark: [bitmapFace({ bitmap: '5x7', scale: 1, charset: 'mark' })],
   };
 }
 
@@ -58,6 +68,7 @@ export function typographyFor(width: number, height: number): Typography<FaceSpe
     value: ladder(base, 600, 'text', [1.3, 1.1, 0.9]),
     title: ladder(base, 700, 'text', [2.2, 1.8, 1.45, 1.15, 0.9]),
     amount: ladder(base, 700, 'figures', [5, 4.2, 3.6, 3.1, 2.6, 2.2, 1.8, 1.5, 1.2, 1]),
+    mark: ladder(base, 700, 'text', [0.9]),
   };
 }
 
@@ -76,6 +87,7 @@ export function withFaces(typography: Typography<FaceSpec>, faces: readonly Face
     value: role(typography.value),
     title: role(typography.title),
     amount: role(typography.amount),
+    mark: role(typography.mark),
   };
 }
 

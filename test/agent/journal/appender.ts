@@ -11,7 +11,8 @@ const log = createLogger(new PassThrough().resume(), systemClock, 'json');
 const journal = openJournal(folder, 'VVB000001', { clock: systemClock, log });
 for (;;) {
   const transactionId = systemRandom.uuid();
-  const payment = { transactionId, orderId: '', amount: 1_000, content: '', paidAtMs: systemClock.wallMs() };
+  const paid = { transactionId, orderId: '', amount: 1_000, content: '', paidAtMs: systemClock.wallMs() };
+  const payment = { ...paid, late: false, due: null };
   await journal.append([{ kind: 'payment', payment, pushId: null }]);
   writeSync(1, `${transactionId}\n`);
 }

@@ -42,7 +42,7 @@ export function payment(
   pushId: string | null = null,
   paidAtMs = AT.wallMs,
 ): Entry & { kind: 'payment' } {
-  const paid = { transactionId, orderId: 'DH1', amount: 50_000, content: 'Cà phê', paidAtMs };
+  const paid = { transactionId, orderId: 'DH1', amount: 50_000, content: 'Cà phê', paidAtMs, late: false, due: null };
   return { kind: 'payment', payment: paid, pushId };
 }
 

@@ -22,7 +22,10 @@ import { hold, holdNamed, type Target, type World } from '../target.ts';
 const pushId = '00000000-0000-4000-8000-000000000001';
 const transactionId = '00000000-0000-4000-8000-000000000002';
 const order = { pushId, orderId: 'DH1', amount: 50_000, content: 'Cà phê', qrCode: QR_CODE, holder: ACCOUNT };
-const payment = { transactionId, orderId: 'DH1', amount: 50_000, content: 'Cà phê', paidAtMs: 1_700_000_000_000 };
+const payment = {
+  ...{ transactionId, orderId: 'DH1', amount: 50_000, content: 'Cà phê', paidAtMs: 1_700_000_000_000 },
+  ...{ late: true, due: { amount: 70_000, paid: 50_000 } },
+};
 const ENTRIES: Entry[] = [
   { kind: 'push', order: { ...order, expiresAtMs: 4_000_000_000_000, lifetimeMs: 60_000 } },
   { kind: 'shown', pushId },
@@ -31,6 +34,7 @@ const ENTRIES: Entry[] = [
   { kind: 'payment', payment, pushId },
   { kind: 'payment-displayed', transactionId },
   { kind: 'account', account: ACCOUNT, announcedAtMs: 1_700_000_000_000 },
+  { kind: 'mark', shown: true, changedAtMs: 1_700_000_000_000 },
   { kind: 'acked', ids: [transactionId, pushId] },
 ];
 const LINES = ENTRIES.map((entry) => Buffer.from(JSON.stringify(entry)));
@@ -41,6 +45,7 @@ const CONFIG = {
   paidHoldMs: 1,
   endedHoldMs: 1,
   plainLink: false,
+  sandboxMark: true,
 };
 const COMPANIONS = ['', '-wal', '-shm'];
 

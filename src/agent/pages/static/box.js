@@ -15,6 +15,14 @@ function setLink(kind, text) {
   say('lamp-text', text);
 }
 
+function paymentLine({ amount, content, paidAt, late, due }) {
+  const rest = due && due.amount - due.paid;
+  const parts = [dong(amount), content, time(paidAt)];
+  if (rest) parts.push(rest > 0 ? `${dong(rest)} missing` : `${dong(-rest)} too much`);
+  if (late) parts.push('late');
+  return parts.join(' · ');
+}
+
 function show({ frame, sound, status }) {
   setLink(status.online ? 'online' : 'offline', status.online ? 'online' : 'offline');
   say('terminal', status.terminalCode);
@@ -23,7 +31,7 @@ function show({ frame, sound, status }) {
   const more = fault === null ? enrolment && `enrol with ${enrolment.code}` : `${fault.code}: ${fault.reason}`;
   say('state', more ? `${status.state} · ${more}` : status.state);
   say('order', order && `${dong(order.amount)} · ${order.content} · until ${time(order.expiresAt)}`);
-  say('payment', lastPayment && `${dong(lastPayment.amount)} · ${lastPayment.content} · ${time(lastPayment.paidAt)}`);
+  say('payment', lastPayment && paymentLine(lastPayment));
   say('link', `${link.reason === null ? link.gateway : link.reason}${link.plain ? ' · not encrypted' : ''}`);
   say('display', `${display.driver} · ${display.ok ? display.surface : display.reason}`);
   part('version').textContent = `paybox ${status.version}`;

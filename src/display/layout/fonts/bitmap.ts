@@ -1,4 +1,4 @@
-import { CHARSET, FIGURES } from '../../charset.ts';
+import { CHARSET, FIGURES, MARK_LETTERS } from '../../charset.ts';
 import { BITMAP_ROWS } from './bitmap-rows.ts';
 import type { BitmapSpec, Face, Glyph } from './faces.ts';
 
@@ -16,10 +16,16 @@ interface Font {
 }
 
 const FONTS: Readonly<Record<BitmapSpec['bitmap'], Font>> = {
-  '5x7': { height: 7, characters: FIGURES, spacePx: 0, gapPx: 1 },
+  '5x7': { height: 7, characters: FIGURES + MARK_LETTERS, spacePx: 0, gapPx: 1 },
   '6x13': { height: 13, characters: CHARSET, spacePx: 3, gapPx: 1 },
   '8x13': { height: 13, characters: CHARSET, spacePx: 4, gapPx: 1 },
   '10x20': { height: 20, characters: FIGURES, spacePx: 4, gapPx: 2 },
+};
+
+const CHARACTERS: Readonly<Record<BitmapSpec['charset'], string>> = {
+  text: CHARSET,
+  figures: FIGURES,
+  mark: MARK_LETTERS,
 };
 
 /** All figures get the width of this one: no other has ink outside its columns. */
@@ -50,7 +56,7 @@ export function bitmapFace(spec: BitmapSpec): Face {
   const glyphs = new Map<string, Glyph>();
   const masks: Uint8Array[] = [];
   let offset = 0;
-  for (const char of spec.charset === 'figures' ? FIGURES : CHARSET) {
+  for (const char of CHARACTERS[spec.charset]) {
     const { left, width } = inkOf(rowsOf(/\d/.test(char) ? WIDEST_FIGURE : char), rowBytes * 8);
     const mask = maskOf(rowsOf(char), rowBytes * 8 - left, width, scale);
     const advance = (width === 0 ? spacePx : width + gapPx) * scale;

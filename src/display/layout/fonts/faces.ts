@@ -8,10 +8,10 @@ export interface FaceSpec {
 
 /** A pixel font, for panels too small for outlines. Each pixel is a square of `scale`. */
 export interface BitmapSpec {
-  /** `5x7` and `10x20` have only figures. */
+  /** `5x7` has only figures and the letters of a mark, `10x20` only figures. */
   bitmap: '5x7' | '6x13' | '8x13' | '10x20';
   scale: 1 | 2;
-  charset: FaceSpec['charset'];
+  charset: FaceSpec['charset'] | 'mark';
 }
 
 /** Place of a glyph's mask in its sheet, and on the screen: in pixels from the pen position and the top of the line. */
