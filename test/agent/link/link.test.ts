@@ -212,11 +212,28 @@ describe('the link', () => {
     await eventually('registered', () => types().includes('registered'));
     expect(events).toEqual([
       { type: 'connecting' },
-      { type: 'registered', account: LINK, gatewayMs: expect.any(Number), openPushIds: [uuid(1)] },
+      { type: 'registered', account: LINK, gatewayMs: expect.any(Number), openPushIds: [uuid(1)], sandboxMark: false },
     ]);
     expect(far.sent.map((message) => message.type)).toEqual(['hello']);
     expect(link.status()).toMatchObject({ reason: undefined, connectedAtMs: expect.any(Number) });
   });
+
+  it.each([
+    [true, { mode: 'sandbox', sandboxMark: true }],
+    [false, { mode: 'sandbox', sandboxMark: false }],
+    [false, { mode: 'live', sandboxMark: true }],
+    [false, {}],
+  ] as const)(
+    'AGT-15 MSG-13 asks for the mark of a sandbox (%s) where the welcome has %j',
+    async (sandboxMark, said) => {
+      const far = new Far();
+      const { events, types } = linkOf(async () => far);
+      await eventually('hello', () => far.hello());
+      far.say({ type: 'welcome', link: LINK, openPushIds: [], ...said });
+      await eventually('registered', () => types().includes('registered'));
+      expect(events.at(-1)).toMatchObject({ type: 'registered', sandboxMark });
+    },
+  );
 
   it('MSG-2 MSG-4 MSG-5 turns what the gateway says in this session into events, in order, and sends in order', async () => {
     const far = new Far();

@@ -3,7 +3,7 @@ import { DqrEmulator } from '../../../src/bench/panels/dqr.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import type { Scene } from '../../../src/scene.ts';
 import { cabled, scene } from '../opened.ts';
-import { PAYMENT, payloadOf } from '../scenes.ts';
+import { DUE, MARKED, PAYMENT, payloadOf } from '../scenes.ts';
 
 const idle = scene('idle');
 const NOON_MS = Date.UTC(2026, 0, 2, 5);
@@ -48,6 +48,16 @@ describe('a DQR box', () => {
     await show({ kind: 'cancelled', online: true, amount: 1, content: '**' });
     expect(panel.screen).toBe('DisplayCancelQRCodeScreen');
     expect(panel.shownTexts().slice(0, 2)).toEqual(['-', '1 d']);
+  });
+
+  it('AGT-15 AGT-5 names a sandbox on every screen, and what an amount lacks', async () => {
+    const { cable, show } = await box();
+    for (const scene of Object.values(MARKED)) {
+      await show(scene);
+      expect(new TextDecoder().decode(cable.written()), scene.kind).toMatch(/^$|SANDBOX/);
+    }
+    await show(DUE['paid, something missing'] ?? idle);
+    expect(new TextDecoder().decode(cable.written())).toContain('30.000 d Con thieu 20.000 d Thanh toan');
   });
 
   it.each(['12**34', '*1234', '1234*', '12\n34', '12é34'])('refuses the payload %j by name', async (part) => {

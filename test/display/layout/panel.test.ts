@@ -5,7 +5,7 @@ import { qrTextOf } from '../../../src/scene.ts';
 import { fc } from '../../support/properties.ts';
 import { scene } from '../opened.ts';
 import { expectDecodes, textPicture } from '../pictures.ts';
-import { anyScene, PAYMENT, payloadOf, QR_CODE, SCENES } from '../scenes.ts';
+import { anyScene, DUE, MARKED, PAYMENT, payloadOf, QR_CODE, SCENES } from '../scenes.ts';
 
 const PANEL: PanelSurface = { kind: 'panel', qr: { sidePixels: 200, charsMax: 300 }, accents: true };
 const PLAIN: PanelSurface = { ...PANEL, accents: false };
@@ -29,6 +29,7 @@ describe('what a panel is told', () => {
       timeLeft: 'Còn lại 4:32',
       hint: '',
       offline: '',
+      mark: '',
       qrCode: PAYMENT.qrCode,
     });
   });
@@ -159,5 +160,21 @@ describe("a panel's picture on the box's own pages", () => {
       'MB • 0123456789',
       '',
     ]);
+  });
+});
+
+describe('a panel at a sandbox', () => {
+  it('AGT-15 begins every title with its mark', () => {
+    for (const [name, scene] of Object.entries(MARKED)) {
+      const frame = layoutPanel(scene, undefined, { kind: 'panel', qr: null, accents: false });
+      expect(frame.title, name).toMatch(/^SANDBOX - ./);
+    }
+  });
+
+  it('AGT-5 says in its hint what an amount lacks', () => {
+    const hintOf = (name: string) =>
+      layoutPanel(DUE[name] ?? PAYMENT, undefined, { kind: 'panel', qr: null, accents: true }).hint;
+    expect(hintOf('paid, something missing')).toBe('Còn thiếu 20.000 ₫');
+    expect(hintOf('paid, too much')).toBe('Thừa 5.000 ₫');
   });
 });
