@@ -106,7 +106,7 @@ export interface PaidScene extends Shown {
   content: string;
   /** Null when the box has no linked account any more. */
   holder: Holder | null;
-  /** What the order asked for and what was paid for it so far, where they differ. */
+  /** Set where the order asked for another amount than was paid for it so far. */
   due?: { amount: number; paid: number };
 }
 

@@ -82,7 +82,7 @@ export interface PanelFrame {
   holder: string;
   account: string;
   timeLeft: string;
-  /** What is missing or too much of a payment, or the next step. */
+  /** Amount that is missing or too much, or the next step. */
   hint: string;
   /** Problem of the connection: it is missing, or not encrypted. */
   offline: string;

@@ -18,7 +18,7 @@ export interface Page {
   /** Title for a narrow screen. */
   shortTitle: string;
   amount: string | undefined;
-  /** What is missing or too much where the amount is not what its order asked for. */
+  /** Set where the amount is not that of its order. */
   due: Due | undefined;
   /** A code that a person types elsewhere, in groups separated by hyphens. */
   code: string | undefined;

@@ -87,7 +87,7 @@ const payment = z.object({
   repeated: z.boolean(),
   /** Whether it is old news: listed and reported, but neither spoken nor shown (clause MSG-13). */
   late: z.boolean().default(false),
-  /** What its order asked for and what was paid so far, this payment included; null where they are equal. */
+  /** Amount of its order and sum paid for it, this payment included; null where they are equal. */
   due: due.nullable().default(null),
 });
 

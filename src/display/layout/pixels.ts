@@ -176,7 +176,7 @@ function factBlocks(page: Page, theme: Theme, { type, surface }: Stage): Block[]
   });
 }
 
-/** What an amount lacks, in one line or, where it is too long, the word over its amount. */
+/** The missing amount in one line or, where that is too long, the word over its amount. */
 function dueBlocks({ due }: Page, theme: Theme, { type, surface }: Stage, width: number): Block[] {
   if (due === undefined) return [];
   const faces = isSmall(surface) ? type.value : type.title.slice(2);

@@ -57,7 +57,7 @@ function plainBadge({ text, short }: Badge): Badge {
 
 /**
  * Adds the mark of a sandbox: behind the first line, or in the last blank row, or before the line `cut`, whose end is
- * cut: a title, or the last line of an order. What an amount lacks and the codes of an enrolment are never cut, and a
+ * cut: a title, or the last line of an order. A missing amount and the codes of an enrolment are never cut, and a
  * display of one row has the mark only behind its line.
  */
 function marked(
@@ -101,7 +101,7 @@ function orderLines(page: Page, kind: OrderKind, columns: number, rows: number):
   return [first, ...linesOf(second, columns, 1)].slice(0, rows);
 }
 
-/** What an amount lacks, or the word for it alone: a cut amount would be wrong. */
+/** The missing amount, or the word for it alone: a cut amount would be wrong. */
 function differenceIn({ text, short, parts: [word] }: Due, columns: number): string {
   return [text, short].find((it) => it.length <= columns) ?? word;
 }
