@@ -59,7 +59,7 @@ const FLOORS: Record<string, readonly (readonly string[])[]> = {
   ],
   gateway: [['sources'], ['.'], ['access', 'callbacks', 'service'], ['boxes'], ['http', 'faults'], ['gateway.ts']],
   commands: [['shared'], ['actions'], ['.']],
-  conformance: [['.'], ['service', 'box/gateway'], ['box', 'service/checks'], ['box/checks']],
+  conformance: [['.'], ['service', 'box/gateway'], ['box', 'service/checks'], ['box/checks', 'dialect']],
   store: [
     ['schema/tables.ts', 'store-files.ts', 'retention.ts'],
     ['integrity'],

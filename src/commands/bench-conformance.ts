@@ -3,10 +3,28 @@ import { portOrAny, whole } from './shared/arguments.ts';
 
 /** `paybox bench run conformance`, also available as `paybox bench conformance`. */
 export function conformanceCommand(): Command {
-  return new Command('conformance')
+  return withBoxOptions(withServiceOptions(new Command('conformance')))
     .description(
       'judges a payment QR service, a box, or our own gateway and agent, clause by clause against PROTOCOL.md',
     )
+    .option('--slow', 'also checks that take minutes: token expiry, every retry of a callback, repeated reports')
+    .option('--guess-passwords', 'also send wrong passwords until the service limits them')
+    .option('--strict', 'fail where the target differs in a gap of the specification')
+    .option('--baseline <file>', 'accept the deviations in this file: they differ, whatever --strict says')
+    .option('--update-baseline', 'with --baseline: write the file anew, with every deviation of this run')
+    .option('--only <clauses>', 'judge these only, as TOK,SND-4')
+    .option('--junit <file>', 'write the verdicts as JUnit XML')
+    .option('--tap <file>', 'write the verdicts as TAP 14')
+    .option('--report <dir>', 'write index.html, clause by clause, with requests and answers')
+    .option('--seed <n>', 'repeats the random choices of a run (default: random, and printed)', whole(999_999_999))
+    .option('--json', 'print the verdicts as JSON lines and nothing else')
+    .addHelpText('after', EXAMPLES)
+    .exitOverride()
+    .action(async (options) => (await import('./actions/bench-conformance.ts')).conformance(options));
+}
+
+function withServiceOptions(command: Command): Command {
+  return command
     .option('--service <url>', 'the service to judge, with its path prefix, as https://dev.example.com/vqr')
     .option('--username <name>', "the partner's user name")
     .option('--password-file <file>', 'a file with its password, - for standard input (or PAYBOX_PASSWORD)')
@@ -36,8 +54,17 @@ export function conformanceCommand(): Command {
       '--callback-auth-file <file>',
       'how callbacks are authorized: none, bearer:TOKEN, or token:USERNAME:PASSWORD',
     )
-    .option('--callback-signing-secret-file <file>', 'the whsec_ secret that callbacks are signed with')
+    .option('--callback-signing-secret-file <file>', 'the whsec_ secret that callbacks are signed with');
+}
+
+function withBoxOptions(command: Command): Command {
+  return command
     .option('--await-box <codes>', 'the box to judge, as VVB000001:VVB900001; the bench is its gateway')
+    .option(
+      '--dialect <name>',
+      'vietqr: the bench is the public service towards a box, named by its MAC address in --await-box, or our own agent',
+    )
+    .option('--check-sum-salt-file <file>', 'with --dialect: a file with the salt of the checkSum')
     .option(
       '--listen <host>',
       'with --await-box: the address of this machine that the box connects to (default: 127.0.0.1)',
@@ -54,21 +81,7 @@ export function conformanceCommand(): Command {
       '--probe <how>',
       'with --await-box: how its screen is seen, as in `bench run` (default: --box-page, if given)',
     )
-    .option('--restart-command <command>', 'with --await-box: a shell command that power-cycles the box')
-    .option('--slow', 'also checks that take minutes: token expiry, every retry of a callback, repeated reports')
-    .option('--guess-passwords', 'also send wrong passwords until the service limits them')
-    .option('--strict', 'fail where the target differs in a gap of the specification')
-    .option('--baseline <file>', 'accept the deviations in this file: they differ, whatever --strict says')
-    .option('--update-baseline', 'with --baseline: write the file anew, with every deviation of this run')
-    .option('--only <clauses>', 'judge these only, as TOK,SND-4')
-    .option('--junit <file>', 'write the verdicts as JUnit XML')
-    .option('--tap <file>', 'write the verdicts as TAP 14')
-    .option('--report <dir>', 'write index.html, clause by clause, with requests and answers')
-    .option('--seed <n>', 'repeats the random choices of a run (default: random, and printed)', whole(999_999_999))
-    .option('--json', 'print the verdicts as JSON lines and nothing else')
-    .addHelpText('after', EXAMPLES)
-    .exitOverride()
-    .action(async (options) => (await import('./actions/bench-conformance.ts')).conformance(options));
+    .option('--restart-command <command>', 'with --await-box: a shell command that power-cycles the box');
 }
 
 /** Rewrites the arguments so that `bench run conformance` is its own command: its options differ from those of `bench run`. */
@@ -97,6 +110,10 @@ was not given is skipped, and names the option that would give it.
       --box-page http://192.168.1.20:8810                       any box; prints where the box has to connect, and waits
   $ …  --tls pki                                                over TLS; pki is a folder of \`paybox provision\`,
                                                                 the box trusts pki/ca.pem
+  $ paybox bench conformance --await-box 02:00:5E:10:00:01 --dialect vietqr --check-sum-salt-file salt \\
+      --username boxes --password-file pw --listen 0.0.0.0      a box of the public MQTT dialect; at a terminal the
+                                                                bench asks what the screen shows
+  $ paybox bench conformance --dialect vietqr                   our own agent in that dialect
   $ …  --probe 'rpicam-still -n -o -' --restart-command 'usbrelay BOX=0; sleep 2; usbrelay BOX=1' --slow
 
 passed: as the clause says. failed: against the specification, or, also where that says nothing, what must be refused is

@@ -22,7 +22,7 @@ export const THREATS_NOT_JUDGED: NotJudged = {
 
 export const DIALECT_NOT_JUDGED: NotJudged = {
   clauses: ['VQD', 'DIA'],
-  why: 'the public MQTT dialect, which confirms no screen: the judges speak the messages of PROTOCOL.md',
+  why: 'the public MQTT dialect, which confirms no screen: judge a box that speaks it with --dialect',
 };
 
 /** An open target, with the data for its checks. */

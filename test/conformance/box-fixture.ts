@@ -23,6 +23,7 @@ import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { seededRandom } from '../../src/lib/random.ts';
 import type { UpMessage } from '../../src/protocol/messages.ts';
+import { qrTextOf } from '../../src/scene.ts';
 import type { VoiceStatus } from '../../src/voice/voice.ts';
 import { checksNear } from './nearby-checks.ts';
 
@@ -72,7 +73,7 @@ export class Panel {
 }
 
 /** Starts our own box in this process, with the changes of the mutant. */
-function starterOf(mutant: Mutant, panel: Panel, isReal: boolean): Pick<Starter, 'time' | 'agent'> {
+export function starterOf(mutant: Mutant, panel: Panel, isReal: boolean): Pick<Starter, 'time' | 'agent'> {
   const time = new VirtualTime();
   const { clock } = time;
   let starts = 0;
@@ -120,8 +121,7 @@ function panelDisplay(panel: Panel, clock: Clock): AgentSetup['displays'][0] {
     open: async () => ({
       surface: { kind: 'panel', qr: { sidePixels: 400, charsMax: 512 }, accents: true },
       draw: async (_frame, scene) => {
-        const qr = scene.kind === 'payment' ? scene.qrCode : undefined;
-        panel.drawn.push({ atMs: clock.monotonicMs(), qr });
+        panel.drawn.push({ atMs: clock.monotonicMs(), qr: qrTextOf(scene) });
       },
       close: async () => undefined,
     }),
@@ -166,21 +166,9 @@ export async function judge(mutant: Mutant, { transport = 'mqtt', probe, tls, wi
   const panel = new Panel();
   const starter = starterOf(mutant, panel, probe?.name === 'screen');
   const { time } = starter;
-  const onPanel: Probe = {
-    name: 'panel',
-    capture: async () => {
-      const nowMs = time.clock.monotonicMs();
-      const drawn = mutant.panel?.(panel.drawn, nowMs) ?? frozen(panel) ?? panel.drawn.at(-1);
-      return {
-        file: Buffer.from(drawn?.qr ?? ''),
-        picture: { width: 1, height: 1, data: new Uint8Array(4) },
-        qr: drawn?.qr,
-      };
-    },
-  };
   const options = {
     transport: transportNamed('judge', transport),
-    probe: probe ?? onPanel,
+    probe: probe ?? probeOf(mutant, panel, time.clock),
     random: seededRandom(SEED),
     tls,
     signal: never,
@@ -194,6 +182,17 @@ export async function judge(mutant: Mutant, { transport = 'mqtt', probe, tls, wi
   } finally {
     await subject.controls.close();
   }
+}
+
+/** Sees what is on the panel. */
+export function probeOf(mutant: Mutant, panel: Panel, clock: Clock): Probe {
+  return {
+    name: 'panel',
+    capture: async () => {
+      const { qr } = mutant.panel?.(panel.drawn, clock.monotonicMs()) ?? frozen(panel) ?? panel.drawn.at(-1) ?? {};
+      return { file: Buffer.from(qr ?? ''), picture: { width: 1, height: 1, data: new Uint8Array(4) }, qr };
+    },
+  };
 }
 
 /** The checks of a mutant; a push and a payment are in every run, as most violations need one. */

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ConnectionOptions } from 'node:tls';
 import { describe, expect, it, vi } from 'vitest';
-import { newAuthority, tlsIdentitiesOf } from '../../src/commands/actions/bench-conformance.ts';
+import { newAuthority, tlsIdentitiesOf } from '../../src/commands/actions/bench-tls.ts';
 import { boxChecksNear, brokenClauses, judge } from './box-fixture.ts';
 import { TLS_MUTANTS } from './mutants/tls.ts';
 import { keepOutcomes, MUTANT_TIMEOUT_MS } from './nearby-checks.ts';

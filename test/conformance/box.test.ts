@@ -2,9 +2,9 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { screenProbe } from '../../src/bench/probes.ts';
-import { newAuthority, tlsIdentitiesOf } from '../../src/commands/actions/bench-conformance.ts';
+import { newAuthority, tlsIdentitiesOf } from '../../src/commands/actions/bench-tls.ts';
 import { BOX_CHECKS } from '../../src/conformance/box/checks/all.ts';
-import { eventually, temporaryFolder } from '../support/net.ts';
+import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { paybox, payboxToEnd } from '../support/processes.ts';
 import { judge, troubles } from './box-fixture.ts';
 
@@ -52,6 +52,32 @@ describe('a box that is awaited', () => {
     expect(bench.output()).toContain('nobody sees the screen: give --box-page or --probe');
     expect(code).toBe(0);
   });
+
+  it('in the public dialect is told where to enrol, and judged by its page as a program of its own', async () => {
+    const folder = await temporaryFolder();
+    await writeFile(join(folder, 'salt'), 'sample-check-sum-salt\n', { mode: 0o600 });
+    const macAddr = '02:00:5E:10:00:07';
+    const page = `http://127.0.0.1:${await freePort()}`;
+    const named = ['--await-box', macAddr, '--dialect', 'vietqr', '--check-sum-salt-file', join(folder, 'salt')];
+    const options = ['--mqtt-port', '0', '--box-page', page, '--only', 'VQD-1,VQD-2,DIA-2,DIA-4'];
+    const bench = paybox('bench', 'conformance', ...named, ...options);
+    const url = await eventually('where to enrol', () => /mqtt:\/\/127\.0\.0\.1:\d+/.exec(bench.output())?.[0]);
+    const salts = { checkSumSalt: 'sample-check-sum-salt', boxIdSalt: 'sample-box-id-salt' };
+    const config = {
+      box: { terminalCode: 'VVB000007', serialNumber: 'VVB900007' },
+      link: { transport: 'vietqr', url, macAddr, ...salts },
+      http: { port: Number(new URL(page).port) },
+      dataDir: join(folder, 'data'),
+    };
+    await writeFile(join(folder, 'agent.yaml'), JSON.stringify(config));
+    paybox('agent', '--config', join(folder, 'agent.yaml'));
+    const code = await eventually('the verdict', () => bench.child.exitCode ?? undefined, 120_000);
+    expect(bench.output()).toContain(`waiting for the enrolment of ${macAddr}`);
+    expect(bench.output()).toMatch(/PAYBOX-BENCH END passed=5 failed=0 skipped=1 missing=0 exit=0/);
+    expect(bench.output()).toContain('the box cannot be restarted: give --restart-command');
+    expect(bench.output()).not.toContain('sample-check-sum-salt');
+    expect(code).toBe(0);
+  }, 150_000);
 
   it('and does not come ends the run with 3 and with what to check', async () => {
     const secret = join(await temporaryFolder(), 'secret');

@@ -18,6 +18,7 @@ import {
   PreconditionFailed,
   runChecks,
 } from '../../src/conformance/check.ts';
+import { DIALECT_BOX_NOT_JUDGED, DIALECT_CHECKS } from '../../src/conformance/dialect/checks/all.ts';
 import { conformancePage } from '../../src/conformance/page.ts';
 import { SERVICE_CHECKS, SERVICE_NOT_JUDGED } from '../../src/conformance/service/checks/all.ts';
 import { Redactor } from '../../src/conformance/service/redactor.ts';
@@ -221,6 +222,7 @@ async function allClauses(): Promise<string[]> {
 describe.each([
   ['service', SERVICE_CHECKS, SERVICE_NOT_JUDGED],
   ['box', BOX_CHECKS, BOX_NOT_JUDGED],
+  ['box of the public dialect', DIALECT_CHECKS, DIALECT_BOX_NOT_JUDGED],
 ] as const)('each clause of PROTOCOL.md at a %s', (_name, checks, unjudged) => {
   const roomOf = (clause: string) => clause.replace(/-\d+$/, '');
   const named = unjudged.flatMap(({ clauses }) => clauses);
@@ -264,6 +266,7 @@ describe('paybox bench run conformance', () => {
   const JUDGE = ['bench', 'run', 'conformance'];
   const NOBODY = [...JUDGE, '--service', 'http://127.0.0.1:9/vqr', '--username', 'u'];
   const BOX = [...JUDGE, '--await-box', 'VVB000001:VVB900001'];
+  const MAC = [...JUDGE, '--await-box', '02:00:5E:10:00:01', '--dialect', 'vietqr'];
   const CODES = '--await-box VVB000001: expected terminalCode:serialNumber, as VVB000001:VVB900001';
   eachEnds([
     [2, 'a service that is no address', [...JUDGE, '--service', 'shop'], '--service shop: expected an address'],
@@ -275,6 +278,12 @@ describe('paybox bench run conformance', () => {
     [2, 'a box without its secret', BOX, '--box-secret-file is needed with --await-box'],
     [2, 'a baseline that is nowhere', [...JUDGE, '--baseline', '/none.json'], 'write it anew with --update-baseline'],
     [2, 'a baseline to write without its name', [...JUDGE, '--update-baseline'], 'expected --baseline FILE beside it'],
+    [2, 'a dialect that there is not', [...JUDGE, '--dialect', 'mqtt'], '--dialect mqtt: expected vietqr'],
+    [2, 'a box of a dialect by its code', [...BOX, '--dialect', 'vietqr'], 'expected the MAC address of the box'],
+    [2, 'a box of a dialect without its salt', MAC, '--check-sum-salt-file is needed with --dialect'],
+    [2, 'a user without a password', [...MAC, '--check-sum-salt-file', 'x', '--username', 'u'], 'expected both'],
+    [2, 'a dialect of a service', [...NOBODY, '--dialect', 'vietqr'], '--dialect: a dialect is judged at boxes'],
+    [2, 'a salt without a dialect', [...BOX, '--check-sum-salt-file', 'x'], 'expected --dialect beside it'],
     [2, 'a box and a service', [...BOX, '--service', 'http://x'], 'expected one of them'],
   ]);
 });

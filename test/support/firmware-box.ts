@@ -1,16 +1,17 @@
+import { createHash } from 'node:crypto';
 import { connect, type MqttClient } from 'mqtt';
 import { onTestFinished } from 'vitest';
-import {
-  type BoxNotice,
-  boxIdTopic,
-  decodeEnrolAnswer,
-  decodeNotice,
-  ENROL_TOPIC,
-  enrolAnswerTopics,
-  FIRMWARE_PACKET_BYTES_MAX,
-  macCheckSum,
-  packetBytes,
-} from '../../src/protocol/dialect.ts';
+
+/** A longer packet does not fit its buffer. */
+const BUFFER_BYTES = 1024;
+
+/** A message as it came in. */
+interface Notice {
+  notificationType: string;
+  amount?: string | number;
+  message?: string | null;
+  qrCode?: string | null;
+}
 
 export interface FirmwareOptions {
   mqttUrl: string;
@@ -26,7 +27,8 @@ export interface FirmwareOptions {
 
 /**
  * A box of another maker, as public firmware behaves: clean session with a fixed client id, publishes with QoS 0, enrols
- * again after each reconnect, drops packets over 1,024 bytes without a word, says each N05 that it gets.
+ * again after each reconnect, drops packets over 1,024 bytes without a word, says each N05 that it gets. Written anew
+ * from the facts about such firmware: it shares no code with the box, the gateway or the bench.
  */
 export class FirmwareBox {
   /** Everything on its screen: the QR to be scanned, an amount with a dynamic QR, the text of a payment. */
@@ -35,7 +37,7 @@ export class FirmwareBox {
     qrCode: '',
   };
   boxId: string | undefined;
-  readonly notices: BoxNotice[] = [];
+  readonly notices: Notice[] = [];
   /** Texts that its loudspeaker has said. */
   readonly spoken: string[] = [];
   /** Bytes of the packets that did not fit its buffer. */
@@ -49,8 +51,8 @@ export class FirmwareBox {
   constructor(options: FirmwareOptions) {
     this.#options = options;
     const { macAddr, login, mqttUrl, answerSpelling = 'as-sent', reconnectMs = 2_000 } = options;
-    const [asSent = '', plain = ''] = enrolAnswerTopics(macAddr);
-    this.#answerTopic = answerSpelling === 'as-sent' ? asSent : plain;
+    const name = answerSpelling === 'as-sent' ? macAddr : macAddr.replaceAll(/[:.-]/g, '');
+    this.#answerTopic = `/vqr/handle-box/response/${name}`;
     this.#client = connect(mqttUrl, {
       ...login,
       clientId: `VQRBOX-${macAddr}`,
@@ -91,39 +93,53 @@ export class FirmwareBox {
     this.#client.subscribe(this.#answerTopic, { qos: 0 });
     const { macAddr, checkSumSalt, resubscribes = true } = this.#options;
     const again = this.boxId === undefined ? {} : { localIP: '192.0.2.7' };
-    if (this.boxId !== undefined && resubscribes) this.#client.subscribe(boxIdTopic(this.boxId), { qos: 1 });
+    if (this.boxId !== undefined && resubscribes) this.#client.subscribe(`vietqr/boxId/${this.boxId}`, { qos: 1 });
     this.enrolments += 1;
-    const request = { macAddr, checkSum: macCheckSum(macAddr, checkSumSalt), ...again };
-    this.#client.publish(ENROL_TOPIC, JSON.stringify(request), { qos: 0 });
+    const checkSum = createHash('md5').update(`${macAddr}${checkSumSalt}`).digest('hex');
+    this.#client.publish('/vqr/handle-box', JSON.stringify({ macAddr, checkSum, ...again }), { qos: 0 });
   }
 
   #receive(topic: string, payload: Buffer): void {
-    const bytes = packetBytes(topic, payload.toString('utf8'));
+    // Both lengths, the number of a QoS 1 packet, and a head of two or three bytes.
+    const rest = 2 + Buffer.byteLength(topic) + 2 + payload.length;
+    const bytes = rest + (rest < 128 ? 2 : 3);
     this.packetBytes.push(bytes);
-    if (bytes > FIRMWARE_PACKET_BYTES_MAX) this.dropped.push(bytes);
+    if (bytes > BUFFER_BYTES) this.dropped.push(bytes);
     else if (topic === this.#answerTopic) this.#enrolled(payload);
     else this.#noticed(payload);
   }
 
   #enrolled(payload: Buffer): void {
-    const answer = decodeEnrolAnswer(payload);
-    if (!answer.ok || this.boxId !== undefined) return;
-    this.boxId = answer.value.boxId;
-    this.screen = { kind: 'certificate', qrCode: answer.value.qrCertificate };
-    this.#client.subscribe(boxIdTopic(this.boxId), { qos: 1 });
+    const { boxId, qrCertificate } = read(payload) ?? {};
+    if (typeof boxId !== 'string' || typeof qrCertificate !== 'string' || this.boxId !== undefined) return;
+    this.boxId = boxId;
+    this.screen = { kind: 'certificate', qrCode: qrCertificate };
+    this.#client.subscribe(`vietqr/boxId/${boxId}`, { qos: 1 });
   }
 
   #noticed(payload: Buffer): void {
-    const notice = decodeNotice(payload);
-    if (!notice.ok) return;
-    const { value } = notice;
-    this.notices.push(value);
-    if (value.notificationType === 'N16') this.screen = { kind: 'idle', qrCode: value.qrCode };
-    if (value.notificationType === 'N17') this.screen = { ...value, kind: 'dynamic' };
-    if (value.notificationType === 'N12') this.screen = { kind: 'idle', qrCode: this.static };
-    if (value.notificationType !== 'N05') return;
+    const notice = read(payload) as Notice | undefined;
+    if (notice === undefined || !/^N(00|05|12|16|17)$/.test(notice.notificationType)) return;
+    this.notices.push(notice);
+    const { notificationType, qrCode } = notice;
+    const amount = Number(String(notice.amount ?? '').replaceAll(',', ''));
+    if (notificationType === 'N16' && qrCode) this.screen = { kind: 'idle', qrCode };
+    if (notificationType === 'N17' && qrCode && amount > 0) this.screen = { kind: 'dynamic', qrCode, amount };
+    if (notificationType === 'N12') this.screen = { kind: 'idle', qrCode: this.static };
+    if (notificationType !== 'N05' || !(amount > 0)) return;
     // Without an id it cannot know that a notice comes again: it says each.
-    this.spoken.push(value.message);
-    this.screen = { kind: 'paid', qrCode: '', amount: value.amount };
+    this.spoken.push(notice.message ?? '');
+    this.screen = { kind: 'paid', qrCode: '', amount };
+  }
+}
+
+function read(payload: Buffer): Record<string, unknown> | undefined {
+  try {
+    const json: unknown = JSON.parse(payload.toString('utf8'));
+    return typeof json === 'object' && json !== null && !Array.isArray(json)
+      ? (json as Record<string, unknown>)
+      : undefined;
+  } catch {
+    return undefined;
   }
 }

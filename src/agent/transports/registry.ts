@@ -25,6 +25,14 @@ export function transportNamed(option: string, name = ALL[0]?.name ?? ''): BoxTr
   return transport;
 }
 
+/** The dialect of other makers that a command's `option` names. Throws ConfigError that lists them. */
+export function dialectNamed(option: string, name: string): BoxTransport {
+  const dialects = [...TRANSPORTS.keys()].filter((it) => !GATEWAY_TRANSPORTS.has(it));
+  const transport = dialects.includes(name) ? TRANSPORTS.get(name) : undefined;
+  if (transport === undefined) throw new ConfigError(`${option} ${name}: expected ${dialects.join(' or ')}`);
+  return transport;
+}
+
 /** The transport to a gateway at this address, by its scheme. */
 export function transportFor(url: string): BoxTransport | undefined {
   const scheme = URL.parse(url)?.protocol.slice(0, -1) ?? '';

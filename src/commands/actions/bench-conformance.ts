@@ -9,7 +9,6 @@ import { BOX_CHECKS, BOX_NOT_JUDGED } from '../../conformance/box/checks/all.ts'
 import { openEmulatedBox } from '../../conformance/box/emulated-box.ts';
 import { isAnyHost, openExternalBox, ownAddress } from '../../conformance/box/external-box.ts';
 import type { JudgedIdentity } from '../../conformance/box/gateway/endpoint.ts';
-import type { TlsIdentities } from '../../conformance/box/gateway/tls-listener.ts';
 import { type BoxNeed, type BoxSubject, boxLacks } from '../../conformance/box/subject.ts';
 import { groupByClause } from '../../conformance/check.ts';
 import { conformancePage } from '../../conformance/page.ts';
@@ -23,19 +22,19 @@ import { systemClock } from '../../lib/clock.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import { seededRandom, systemRandom } from '../../lib/random.ts';
 import { table } from '../../lib/text.ts';
-import { readPemFiles } from '../../lib/tls.ts';
 import { boxCode } from '../../protocol/fields.ts';
-import { type Credential, createAuthority, issue, validFor } from '../../provision/pki.ts';
 import { fileLog } from '../shared/daemon.ts';
 import { shareGlyphs } from '../shared/glyph-cache.ts';
 import { assertOut, assertReports, finishRun, writeOut } from '../shared/report-files.ts';
 import { boxTokenOf, secretFrom } from '../shared/secrets.ts';
 import { StopSignal } from '../shared/stop-signal.ts';
+import { type DialectOptions, emulatedDialectBox, externalDialectBox } from './bench-conformance-dialect.ts';
 import { emulatedStarter } from './bench-emulated.ts';
 import { anySeed } from './bench-target.ts';
+import { authorityIn, newAuthority, tlsIdentitiesOf } from './bench-tls.ts';
 
 /** Options of `paybox bench conformance`. */
-export interface ConformanceOptions extends ServiceOptionsGiven {
+export interface ConformanceOptions extends ServiceOptionsGiven, DialectOptions {
   /** terminalCode:serialNumber */
   awaitBox?: string;
   boxTokenFile?: string;
@@ -69,9 +68,6 @@ const LOOPBACK = '127.0.0.1';
 const MQTT_PORT = 18_840;
 const HTTP_PORT = 8_840;
 const WITHIN_SECONDS = 120;
-const YEARS = 1;
-const YEAR_MS = 365 * 86_400_000;
-const OTHER_HOST = 'elsewhere.invalid';
 
 /** `paybox bench conformance`: exit code 0 when every clause is kept, 1 when one is broken, 3 when nobody answered. */
 export async function conformance(options: ConformanceOptions): Promise<void> {
@@ -117,15 +113,22 @@ async function baselineFrom({ baseline, updateBaseline = false }: ConformanceOpt
 }
 
 function targetsOf(options: ConformanceOptions, seed: number): JudgeTarget[] {
-  const { only, service, awaitBox } = options;
+  const { only, service, awaitBox, dialect } = options;
   const wanted = only?.split(',').map((it) => it.trim());
   const isWanted = (clause: string) => wanted?.some((it) => clause === it || clause.startsWith(`${it}-`)) ?? true;
   if (service !== undefined && awaitBox !== undefined) {
     throw new ConfigError('--await-box and --service: expected one of them, a run judges a box or a service');
   }
+  if (service !== undefined && dialect !== undefined) {
+    throw new ConfigError('--dialect: a dialect is judged at boxes', 'leave out --service');
+  }
+  if (options.checkSumSaltFile !== undefined && dialect === undefined) {
+    throw new ConfigError('--check-sum-salt-file: expected --dialect beside it');
+  }
   const targets = () => {
     if (awaitBox !== undefined) return [externalBox(options, isWanted)];
     if (service !== undefined) return [externalService(options, isWanted)];
+    if (dialect !== undefined) return [emulatedDialectBox(options, { probe: screenProbe(), seed, isWanted })];
     const stray = strayServiceOption(options);
     if (stray !== undefined) throw new ConfigError(stray, 'give the address of the service to judge');
     const boxes = [...GATEWAY_TRANSPORTS.values()].map((transport) => emulatedBox(options, transport, seed, isWanted));
@@ -201,7 +204,20 @@ function emulatedBox({ report }: ConformanceOptions, transport: Transport, seed:
 
 /** Any box that connects from outside. Throws ConfigError that names the option. */
 function externalBox(given: ConformanceOptions, isWanted: IsWanted): JudgeTarget {
+  const options = externalOptions(given);
+  if (given.dialect !== undefined) return externalDialectBox(given, isWanted, options);
   const identity = identityOf(given);
+  return judgeTarget(isWanted, {
+    target: `box ${identity.terminalCode}`,
+    checks: BOX_CHECKS,
+    notJudged: BOX_NOT_JUDGED,
+    open: async (signal) =>
+      openBox(await openExternalBox({ ...(await options(signal)), identity }), given.slow === true),
+  });
+}
+
+/** How a box from outside connects and is seen, whatever it speaks. Throws ConfigError that names the option. */
+function externalOptions(given: ConformanceOptions) {
   const { boxPage: url, probe, listen: host = LOOPBACK, restartCommand } = given;
   if (url !== undefined && !/^https?:\/\/[^@]+$/.test(url)) {
     throw new ConfigError(`--box-page ${url}: expected the origin of the box's pages, as http://192.168.1.20:8810`);
@@ -209,27 +225,18 @@ function externalBox(given: ConformanceOptions, isWanted: IsWanted): JudgeTarget
   const token = boxTokenOf(given);
   const pages = url === undefined ? undefined : screenProbe();
   const authority = given.tls === undefined ? undefined : authorityIn(given.tls);
-  return judgeTarget(isWanted, {
-    target: `box ${identity.terminalCode}`,
-    checks: BOX_CHECKS,
-    notJudged: BOX_NOT_JUDGED,
-    open: async (signal) => {
-      const subject = await openExternalBox({
-        identity,
-        tls: authority && (await tlsIdentitiesOf(authority, isAnyHost(host) ? ownAddress() : host)),
-        place: { host, mqttPort: given.mqttPort ?? MQTT_PORT, httpPort: given.httpPort ?? HTTP_PORT },
-        url,
-        token,
-        probe: probe === undefined ? pages : probeOf(probe),
-        restartCommand,
-        withinMs: (given.within ?? WITHIN_SECONDS) * 1000,
-        random: systemRandom,
-        signal,
-        onListening: (lines) => process.stderr.write(`${lines.join('\n')}\n`),
-        onProgress: (text) => process.stderr.write(`… ${text}\n`),
-      });
-      return openBox(subject, given.slow === true);
-    },
+  return async (signal: AbortSignal) => ({
+    tls: authority && (await tlsIdentitiesOf(authority, isAnyHost(host) ? ownAddress() : host)),
+    place: { host, mqttPort: given.mqttPort ?? MQTT_PORT, httpPort: given.httpPort ?? HTTP_PORT },
+    url,
+    token,
+    probe: probe === undefined ? pages : probeOf(probe),
+    restartCommand,
+    withinMs: (given.within ?? WITHIN_SECONDS) * 1000,
+    random: systemRandom,
+    signal,
+    onListening: (lines: string[]) => void process.stderr.write(`${lines.join('\n')}\n`),
+    onProgress: (text: string) => void process.stderr.write(`… ${text}\n`),
   });
 }
 
@@ -248,34 +255,6 @@ function identityOf({ awaitBox = '', boxSecretFile }: ConformanceOptions): Judge
     throw new ConfigError('--box-secret-file is needed with --await-box: a file with the secret of the box');
   }
   return { terminalCode, serialNumber, secret: secretFrom('--box-secret-file', boxSecretFile) };
-}
-
-/** The authority of a folder made by `paybox provision`. Throws ConfigError that names the file. */
-function authorityIn(folder: string): Credential {
-  const files = { 'ca.pem': join(folder, 'ca.pem'), 'ca-key.pem': join(folder, 'ca-key.pem') };
-  const { 'ca.pem': cert = '', 'ca-key.pem': key = '' } = readPemFiles(files, '--tls');
-  return { cert: String(cert), key: String(key) };
-}
-
-/** An authority for this run only. */
-export function newAuthority(): Promise<Credential> {
-  return createAuthority('paybox bench', validFor(systemClock.wallMs(), YEARS));
-}
-
-/** The valid and the invalid certificates of a gateway at this host. */
-export async function tlsIdentitiesOf(authority: Credential, host: string): Promise<TlsIdentities> {
-  const nowMs = systemClock.wallMs();
-  const valid = validFor(nowMs, YEARS);
-  const over = { fromMs: nowMs - YEAR_MS, untilMs: nowMs - YEAR_MS / 2 };
-  const server = (by: Credential, validity = valid, name = host) =>
-    issue(by, name, { kind: 'server', hosts: [name] }, validity);
-  return {
-    ca: authority.cert,
-    valid: await server(authority),
-    otherAuthority: await server(await newAuthority()),
-    expired: await server(authority, over),
-    otherHost: await server(authority, valid, OTHER_HOST),
-  };
 }
 
 function printJson({ target, results }: TargetResults): void {

@@ -38,7 +38,7 @@ export interface SeenBox {
   readonly controls: BoxControls;
 }
 
-/** What can be seen of a box, and told by its pages, whatever it speaks to its gateway. */
+/** Screen and pages of a box, whatever it speaks to its gateway. */
 export class BoxPages<Subject extends SeenBox> {
   readonly subject: Subject;
   protected readonly run: CheckRun<Subject>;
@@ -124,9 +124,9 @@ export class BoxPages<Subject extends SeenBox> {
   }
 
   /** Throws Mismatch unless the screen names this amount in whole đồng, and not a longer or another number. */
-  async expectAmount(amount: number): Promise<void> {
+  async expectAmount(amount: number, withinMs = AMOUNT_MS): Promise<void> {
     const text = () => this.askPages((pages) => pages.text());
-    const seen = await this.poll(text, (now) => amountsIn(now).includes(amount), AMOUNT_MS);
+    const seen = await this.poll(text, (now) => amountsIn(now).includes(amount), withinMs);
     this.run.evidence.add('status', 'text on the screen', { detail: seen });
     const amounts = amountsIn(seen);
     if (amounts.includes(amount)) return;
@@ -223,10 +223,10 @@ export class BoxPages<Subject extends SeenBox> {
     if (seen === qrCode) throw new Mismatch('the QR is still on the screen');
   }
 
-  /** Throws Mismatch when the QR of the order comes back within this time. */
-  async expectQrStaysAway({ qrCode }: SeenQr, forMs: number): Promise<void> {
+  /** Throws Mismatch with this message when the QR of the order is on the screen within this time. */
+  async expectQrStaysAway({ qrCode }: SeenQr, forMs: number, message = 'the QR came back'): Promise<void> {
     const seen = await this.waitForQr(forMs, (qr) => qr === qrCode, STAYS_AWAY_LOOK_MS);
-    if (seen === qrCode) throw new Mismatch('the QR came back');
+    if (seen === qrCode) throw new Mismatch(message);
   }
 
   /** Throws Mismatch with this message when the QR of the order disappears within a short time. */

@@ -3,14 +3,20 @@ import { join } from 'node:path';
 import { BoxClient } from '../../bench/clients/box.ts';
 import { freePorts } from '../../bench/free-ports.ts';
 import type { Probe } from '../../bench/target.ts';
-import { agentConfigFor, generateBoxes, type TargetLayout, type Transport } from '../../bench/targets/config.ts';
+import {
+  agentConfigFor,
+  type GeneratedBox,
+  generateBoxes,
+  type TargetLayout,
+  type Transport,
+} from '../../bench/targets/config.ts';
 import type { Part, Starter } from '../../bench/targets/managed.ts';
 import { PART_BYTES, waitUntilReady } from '../../bench/targets/managed.ts';
 import { makeWorkFolder, memoryFolder } from '../../bench/work-folder.ts';
 import type { Random } from '../../lib/random.ts';
 import { ScriptedGateway } from './gateway/scripted-gateway.ts';
 import type { TlsIdentities } from './gateway/tls-listener.ts';
-import { type BoxSubject, waitForHello } from './subject.ts';
+import { type BoxControls, type BoxSubject, waitForHello } from './subject.ts';
 
 /** Tells the words; the sound is a chime that nobody hears. */
 const VOICE = { driver: 'page', options: { speech: { kind: 'none' } } };
@@ -35,17 +41,44 @@ export async function openEmulatedBox(
   const [made] = generateBoxes(1, true, random);
   if (made?.secret === undefined) throw new Error('a box without a secret cannot be judged');
   const identity = { ...made, secret: made.secret };
-  const folder = await makeWorkFolder('bench-box', () => memoryFolder(PART_BYTES));
   const loopback = { host: '127.0.0.1', mqttPort: 0, httpPort: 0 };
   const gateway = await ScriptedGateway.open(loopback, identity, { clock: time.clock, random, tls });
+  const configIn = async (folder: string, boxPort: number) => {
+    const place = { mqttPort: gateway.mqtt.port, httpPort: gateway.http.port, transport, folder };
+    const plain = agentConfigFor(place, made, boxPort);
+    return tls === undefined ? plain : { ...plain, link: await linkOverTls(place, tls) };
+  };
+  const arrived = async (at: BoxClient) => {
+    await waitForHello(gateway, { time, withinMs: START_MS, signal });
+    if (gateway.session !== undefined) await time.inRealTime(() => waitUntilReady(at, time));
+  };
+  const controls = await emulatedControls(starter, { made, probe, configIn, arrived, gateway });
+  return { identity, time, gateway, controls };
+}
+
+interface EmulatedParts {
+  made: GeneratedBox;
+  probe: Probe;
+  /** Its configuration, with a folder for its files and a port for its pages. */
+  configIn(folder: string, boxPort: number): Promise<object>;
+  /** Waits until the box is there. */
+  arrived(at: BoxClient): Promise<void>;
+  /** Closed after the box. */
+  gateway: { close(): Promise<void> };
+}
+
+/** Starts a box of the bench, and waits until it is there. Throws what `arrived` does, with nothing left behind. */
+export async function emulatedControls(
+  { time, agent }: Pick<Starter, 'time' | 'agent'>,
+  { made, probe, configIn, arrived, gateway }: EmulatedParts,
+): Promise<BoxControls> {
+  const folder = await makeWorkFolder('bench-box', () => memoryFolder(PART_BYTES));
   const [boxPort = 0] = await freePorts(1);
-  const place = { mqttPort: gateway.mqtt.port, httpPort: gateway.http.port, transport, folder };
-  const plain = { ...agentConfigFor(place, made, boxPort), voice: VOICE };
-  const config = tls === undefined ? plain : { ...plain, link: await linkOverTls(place, tls) };
+  const config = { ...(await configIn(folder, boxPort)), voice: VOICE };
   const at = new BoxClient(`http://127.0.0.1:${boxPort}`, made);
   let part: Part | undefined;
   const start = async () => {
-    part = await time.inRealTime(() => starter.agent(config, made.terminalCode));
+    part = await time.inRealTime(() => agent(config, made.terminalCode));
   };
   const end = async () => {
     await time.inRealTime(async () => part?.end('killed'));
@@ -71,9 +104,8 @@ export async function openEmulatedBox(
   };
   try {
     await start();
-    await waitForHello(gateway, { time, withinMs: START_MS, signal });
-    if (gateway.session !== undefined) await time.inRealTime(() => waitUntilReady(at, time));
-    return { identity, time, gateway, controls };
+    await arrived(at);
+    return controls;
   } catch (error) {
     await close();
     throw error;

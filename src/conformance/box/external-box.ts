@@ -61,14 +61,17 @@ export async function openExternalBox(options: ExternalBoxOptions): Promise<BoxS
   }
 }
 
-async function controlsOf({
+/** Access to a box of any maker beside its messages. */
+export async function controlsOf({
   identity,
   url,
   token,
   probe,
   restartCommand,
   signal,
-}: ExternalBoxOptions): Promise<Omit<BoxControls, 'close'>> {
+}: Pick<ExternalBoxOptions, 'url' | 'token' | 'probe' | 'restartCommand' | 'signal'> & {
+  identity: { terminalCode: string; serialNumber: string };
+}): Promise<Omit<BoxControls, 'close'>> {
   const at = new BoxClient(url ?? '', identity, token);
   return {
     see: probe && (() => probe.capture(at)),
@@ -85,18 +88,22 @@ async function takesFaults(at: BoxClient): Promise<boolean> {
 
 /** Instructions for a person who sets up the box. */
 function whereToConnect({ identity, mqtt, http, tls }: ScriptedGateway, host: string): string[] {
-  const name = isAnyHost(host) ? ownAddress() : host;
-  const at = name.includes(':') ? `[${name}]` : name;
   const isPlain = tls === undefined;
-  const mqttUrl = `${isPlain ? 'mqtt' : 'mqtts'}://${at}:${mqtt.port}`;
+  const mqttUrl = urlAt(isPlain ? 'mqtt' : 'mqtts', host, mqtt.port);
   const plain = isExposed(mqttUrl) ? ['without TLS: an agent of paybox wants link.allowPlain: true for that'] : [];
   return [
     `waiting for ${identity.terminalCode} (serial number ${identity.serialNumber}) at one of`,
     `  ${mqttUrl}`,
-    `  ${isPlain ? 'http' : 'https'}://${at}:${http.port}`,
+    `  ${urlAt(isPlain ? 'http' : 'https', host, http.port)}`,
     `user name ${identity.terminalCode}; password: base64url of HMAC-SHA256(secret, "paybox/v1 login"), clause TOP-2`,
     ...plain,
   ];
+}
+
+/** The address for a box of a server that listens on this host. */
+export function urlAt(scheme: string, host: string, port: number): string {
+  const name = isAnyHost(host) ? ownAddress() : host;
+  return `${scheme}://${name.includes(':') ? `[${name}]` : name}:${port}`;
 }
 
 /** Whether the host means every address of this machine. */

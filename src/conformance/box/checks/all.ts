@@ -35,9 +35,10 @@ export const BOX_CHECKS: readonly BoxCheck[] = [
 /** Clauses that no check of a box judges. */
 export const BOX_NOT_JUDGED: readonly NotJudged[] = [
   {
-    clauses: ['ERR', 'LEN', 'TOK', 'GEN', 'SUM', 'SND', 'CBK', 'CHK', 'CAN', 'SYN'],
+    clauses: ['ERR', 'LEN', 'TOK', 'GEN', 'SUM', 'SND', 'CBK', 'CHK', 'CAN', 'SYN', 'SRC'],
     why: 'what a service answers its partners: judge one with --service',
   },
+  { clauses: ['MSG-13'], why: 'what a gateway says of itself, and of a payment that is late or not of the amount due' },
   { clauses: ['LIM-6'], why: 'limits of its pages against floods and slow requests: a judge sends none' },
   { clauses: ['QRP-6'], why: 'what an encoder refuses to write: a box writes no QR' },
   { clauses: ['TOP-5'], why: 'what a broker does with a box that reads nothing' },

@@ -58,6 +58,7 @@ export const SERVICE_NOT_JUDGED: readonly NotJudged[] = [
   },
   { clauses: ['ENR', 'FLT', 'STO', 'BAK'], why: 'what only our own gateway does, for its admin' },
   { clauses: ['TLS'], why: 'TLS in front of the service is set up by its admin; every request checks its certificate' },
+  { clauses: ['SRC'], why: 'how a gateway hears of money that another service reports' },
   { clauses: ['AGT'], why: 'what a box does: judge one with --await-box' },
   DIALECT_NOT_JUDGED,
   THREATS_NOT_JUDGED,
