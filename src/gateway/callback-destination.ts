@@ -77,18 +77,29 @@ export function destinationProblem(address: string, port: number, ownPorts: OwnP
 }
 
 /**
+ * The lookup of a connection to this URL that reaches allowed addresses only. Throws when the URL itself has a forbidden
+ * address.
+ */
+export function lookupFor(to: URL, ownPorts: OwnPorts, lookup: LookupFunction): LookupFunction {
+  const host = hostOf(to);
+  // An IP address in the URL is not looked up, so it is checked here.
+  const problem = isIP(host) === 0 ? undefined : destinationProblem(host, portOf(to), ownPorts);
+  if (problem !== undefined) throw new Error(`${to.host} is not allowed: ${problem}`);
+  return checkedLookup(portOf(to), ownPorts, lookup);
+}
+
+/**
  * A lookup for one connection that checks every address it returns. So the name cannot get another address between
  * check and connection.
  */
-export function checkedLookup(port: number, ownPorts: OwnPorts, lookup: LookupFunction): LookupFunction {
+function checkedLookup(port: number, ownPorts: OwnPorts, lookup: LookupFunction): LookupFunction {
   return (hostname, options, callback) => {
     lookup(hostname, { ...options, all: true }, (error, found, family) => {
       if (error) return callback(error, []);
       const addresses = Array.isArray(found) ? found : [{ address: found, family: family ?? isIP(found) }];
       for (const { address } of addresses) {
         const problem = destinationProblem(address, port, ownPorts);
-        if (problem !== undefined)
-          return callback(new Error(`${hostname} is not allowed for callbacks: ${problem}`), []);
+        if (problem !== undefined) return callback(new Error(`${hostname} is not allowed: ${problem}`), []);
       }
       const [first] = addresses;
       if (options.all === true || first === undefined) return callback(null, addresses);

@@ -32,6 +32,8 @@ import { listenAt, originAt, registerRoutes } from './http/routes.ts';
 import { readServerTls } from './listen.ts';
 import { createMetrics } from './metrics.ts';
 import { retryWaitsOf } from './retry-schedule.ts';
+import { type AskSourceDeps, createAskSource } from './service/ask-source.ts';
+import { CatchUp, type CatchUpDeps } from './service/catch-up.ts';
 import { deliveriesFor } from './service/payment-effects.ts';
 import { createReceiveCredit } from './service/receive-credits.ts';
 import { createReceivePayment } from './service/receive-payment.ts';
@@ -133,7 +135,10 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   const cachedBacklog = cacheBacklog(backlog, clock);
   const metrics = createMetrics(() => hub.online, cachedBacklog);
   const ownPorts: number[] = [];
-  const dispatcher = openDispatcher({ ...shared, metrics, edges }, ownPorts, opened);
+  const names = new HostResolver(base);
+  opened.add('names', () => names.close());
+  const outside: Outside = { ownPorts: () => ownPorts, lookup: (signal) => names.lookup(signal) };
+  const dispatcher = openDispatcher({ ...shared, ...outside, metrics, edges }, opened);
   const pruner = new Pruner({ store, clock, log });
   opened.add('pruner', () => pruner.close());
   const { known, close: keepKnown } = await openKnownLogins({ ...base, store });
@@ -148,6 +153,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   const pay = edges.receivePayment(paying);
   const receiveCredit = createReceiveCredit(paying);
   const sources = openSources(config, base);
+  const catchUp = await openCatchUp({ ...shared, ...outside, sources, receiveCredit, heard: metrics.heard }, opened);
   const service = new Service({ ...shared, hub: edges.pushHub(hub), pay, metrics });
   targets.payPush = async (pushId) => {
     const orderId = await store.orders.idByPush(pushId);
@@ -168,7 +174,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   if (mqtt !== undefined) await dialect?.open(mqtt.address, service, () => originAt(app, config));
   const tokens = edges.tokens(await createTokens(store, clock, random));
   const parts = { ...shared, service, dispatcher, signer, logins, hub, backlog, enrolments, health, metrics, tokens };
-  const endStreams = registerRoutes(app, edges, { ...parts, cachedBacklog, boxes, sources, receiveCredit });
+  const endStreams = registerRoutes(app, edges, { ...parts, cachedBacklog, boxes, sources, receiveCredit, catchUp });
   opened.add('requests', () => {
     endStreams();
     return app.close();
@@ -177,6 +183,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   const origin = originAt(app, config);
   ownPorts.push(...portsOf(origin, config.mqtt?.embedded === undefined ? undefined : mqtt?.url));
   dispatcher.start();
+  catchUp.start();
   pruner.start();
 
   const mqttUrl = mqtt?.url;
@@ -229,22 +236,25 @@ async function openGatewayStore(config: GatewayConfig, deps: GatewayDeps, opened
   return opened.keep(await openStore(config, log, { onStandby, deliveriesFor: deliveriesAgain }));
 }
 
-/** The dispatcher of callbacks. It never calls the gateway's own ports. */
+/** How other machines are reached: never the gateway's own ports. */
+type Outside = Pick<AskSourceDeps, 'ownPorts' | 'lookup'>;
+
 function openDispatcher(
-  deps: Omit<CallbackDispatcherDeps, 'post' | 'attempt' | 'retryWaitsMs'> & { config: GatewayConfig; edges: Edges },
-  ownPorts: readonly number[],
+  deps: Omit<CallbackDispatcherDeps, 'post' | 'attempt' | 'retryWaitsMs'> &
+    Outside & { config: GatewayConfig; edges: Edges },
   opened: OpenParts,
 ): CallbackDispatcher {
-  const names = new HostResolver(deps);
-  const post = createPost(
-    () => ownPorts,
-    (signal) => names.lookup(signal),
-  );
+  const post = createPost(deps.ownPorts, deps.lookup);
   const attempt = deps.edges.attempt(attemptCallback);
   const dispatcher = new CallbackDispatcher({ ...deps, post, attempt, retryWaitsMs: retryWaitsOf(deps.config) });
   opened.add('callbacks', () => dispatcher.close());
-  opened.add('names', () => names.close());
   return dispatcher;
+}
+
+async function openCatchUp(deps: Omit<CatchUpDeps, 'askUntil'> & Outside, opened: OpenParts): Promise<CatchUp> {
+  const catchUp = await CatchUp.open({ ...deps, askUntil: (signal) => createAskSource(deps, signal) });
+  opened.add('catch-up', () => catchUp.close());
+  return catchUp;
 }
 
 async function openMqtt(

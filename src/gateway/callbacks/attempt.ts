@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { isIP, type LookupFunction } from 'node:net';
+import type { LookupFunction } from 'node:net';
 import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
@@ -7,7 +7,7 @@ import { openHttp } from '../../lib/http-client.ts';
 import { tokenResponse, transactionSyncReply } from '../../protocol/http-api.ts';
 import { signWebhook } from '../../protocol/webhook.ts';
 import type { CallbackAuth } from '../callback-config.ts';
-import { checkedLookup, destinationProblem, hostOf, type OwnPorts, portOf } from '../callback-destination.ts';
+import { lookupFor, type OwnPorts } from '../callback-destination.ts';
 
 /** Includes the request for the partner's token (PROTOCOL.md, clause SYN-6). */
 const ATTEMPT_TIMEOUT_MS = 10_000;
@@ -155,15 +155,11 @@ function jsonOf(text: string): unknown {
 export function createPost(ownPorts: OwnPorts, lookup: (signal: AbortSignal) => LookupFunction): Post {
   return async (url, headers, body, signal) => {
     const to = new URL(url);
-    const host = hostOf(to);
-    // An IP address in the URL is not looked up, so it is checked here.
-    const problem = isIP(host) === 0 ? undefined : destinationProblem(host, portOf(to), ownPorts);
-    if (problem !== undefined) throw new Error(`${to.host} is not allowed for callbacks: ${problem}`);
     const response = await openHttp(to, {
       method: 'POST',
       headers,
       body,
-      lookup: checkedLookup(portOf(to), ownPorts, lookup(signal)),
+      lookup: lookupFor(to, ownPorts, lookup(signal)),
       // No connection is reused: the partner may close an idle one, and the attempt would fail without reaching it.
       agent: false,
       signal,

@@ -13,12 +13,13 @@ import type { Changes } from '../changes.ts';
 import type { Context } from '../context.ts';
 import type { FaultOrders } from '../fault-orders.ts';
 import type { Result } from '../result.ts';
+import type { CatchUp } from '../service/catch-up.ts';
 import type { Service } from '../service/service.ts';
 import { requireAdmin } from './admin.ts';
 import { type CallbackRoutesDeps, callbackRoutes } from './callback-routes.ts';
 import { faultRoutes } from './fault-routes.ts';
 import { logAdminRequests, trafficRoutes } from './traffic-routes.ts';
-import { createViews, type Views } from './views.ts';
+import { createViews, sourceView, type Views } from './views.ts';
 
 const WATCHERS_MAX = 100;
 /** The password of the demo is public, so the console may show it. Others are left blank. */
@@ -34,6 +35,7 @@ export interface AdminRoutesDeps
   logins: Logins;
   hub: Hub;
   faults: FaultOrders;
+  catchUp: Pick<CatchUp, 'status'>;
   baseUrl: () => string;
 }
 
@@ -84,6 +86,7 @@ function orderRoutes(scope: FastifyInstance, deps: AdminRoutesDeps, views: Views
   scope.post<OfOrder>('/orders/:orderId/pay', async (request, reply) =>
     answer(request, reply, await service.payOrder(request.params.orderId)),
   );
+  scope.get('/sources', async () => deps.catchUp.status().map(sourceView));
   scope.get('/keys', async () => ({ kid: signer.kid }));
   scope.post('/keys/rotate', async () => {
     await signer.rotate();

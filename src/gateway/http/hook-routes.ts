@@ -6,6 +6,7 @@ import { ADDRESS_BUDGET, Failures } from '../access/logins.ts';
 import { headerText, logRefusal, pathOf } from '../access/requests.ts';
 import type { Context } from '../context.ts';
 import type { Metrics } from '../metrics.ts';
+import type { CatchUp } from '../service/catch-up.ts';
 import type { ReceiveCredit, ReceivedCredit } from '../service/receive-credits.ts';
 import type { Heard, Source } from '../sources/source.ts';
 import { logCalls, NOTES_SEPARATOR } from './traffic-routes.ts';
@@ -13,6 +14,7 @@ import { logCalls, NOTES_SEPARATOR } from './traffic-routes.ts';
 export interface HookRoutesDeps extends Pick<Context, 'clock' | 'log' | 'trafficLog'> {
   sources: readonly Source[];
   receiveCredit: ReceiveCredit;
+  catchUp: Pick<CatchUp, 'told' | 'lost'>;
   metrics: Pick<Metrics, 'heard'>;
 }
 
@@ -23,7 +25,7 @@ const TOO_MANY = 429;
 
 /** `POST /hooks/{name}` and below it: where sources tell of money (PROTOCOL.md, clauses SRC-1 to SRC-5). */
 export function hookRoutes(scope: FastifyInstance, deps: HookRoutesDeps): void {
-  const { sources, log, clock, metrics } = deps;
+  const { sources, log, clock, metrics, catchUp } = deps;
   const byName = new Map(sources.map((it) => [it.name, it]));
   const failures = new Failures(ADDRESS_BUDGET);
   // A flood of wrong ones must not push the others out of the lists.
@@ -68,6 +70,7 @@ export function hookRoutes(scope: FastifyInstance, deps: HookRoutesDeps): void {
   };
   /** Stores all, then answers, then reports: a source must not wait for boxes, nor tell again what is stored. */
   const told = async (source: Source, { credits, ignored }: Extract<Heard, { kind: 'told' }>, reply: FastifyReply) => {
+    catchUp.told(source.name);
     const received: ReceivedCredit[] = [];
     const report = () => {
       for (const it of received) it.report();
@@ -76,6 +79,7 @@ export function hookRoutes(scope: FastifyInstance, deps: HookRoutesDeps): void {
       for (const credit of credits) received.push(await deps.receiveCredit(source.name, credit, false));
     } catch (error) {
       report();
+      catchUp.lost(source.name);
       throw new StoreFailed(error);
     }
     const results = received.map(({ result }) => result);

@@ -12,6 +12,7 @@ import type {
 import type { Store } from '../../store/store.ts';
 import type { Hub } from '../boxes/hub.ts';
 import type { Directory } from '../directory.ts';
+import type { SourceStatus } from '../service/catch-up.ts';
 
 /** Newest attempts of a callback in a list, and of one that is asked for alone. */
 const ATTEMPTS_IN_LIST_MAX = 20;
@@ -229,4 +230,18 @@ function callbackView(row: CallbackRow, attempts: AttemptRow[]): object {
 
 function time(ms: number | null): string | null {
   return ms === null ? null : new Date(ms).toISOString();
+}
+
+/** A source of money as the admin sees it (PROTOCOL.md, clause SRC-30). */
+export function sourceView({ name, kind, hasList, found, problem, ...at }: SourceStatus): object {
+  return {
+    name,
+    kind,
+    list: hasList,
+    lastWebhook: time(at.toldAtMs),
+    lastCatchUp: time(at.agreedAtMs),
+    agreedUpTo: time(at.agreedUpToMs),
+    found,
+    problem,
+  };
 }

@@ -19,7 +19,8 @@ import {
   toldOrNot,
   toldText,
 } from './fields.ts';
-import type { Credit, Heard, HookRequest, Source, SourceKind } from './source.ts';
+import { decodeAnswer, eachPage, listApi, PAGE_ROWS, vietnamTime } from './list.ts';
+import type { AskSource, Credit, Heard, HookRequest, Listed, Period, Source, SourceKind } from './source.ts';
 
 /** Casso names no limit: this one is ours. */
 const SIGNATURE_DRIFT_MS_MAX = 300_000;
@@ -38,7 +39,13 @@ const auth = z.discriminatedUnion('kind', [
 ]);
 type Auth = z.output<typeof auth>;
 
-const options = z.strictObject({ kind: z.literal('casso'), name: sourceName, auth });
+const options = z.strictObject({
+  kind: z.literal('casso'),
+  name: sourceName,
+  auth,
+  api: listApi('https://oauth.casso.vn'),
+});
+type Api = NonNullable<z.output<typeof options>['api']>;
 
 /** A transaction in the words of V2, of V1, or of the list. */
 type Transaction = Omit<Credit, 'sourceId'> & { id: number };
@@ -68,6 +75,7 @@ const transactionV2 = z
     }),
   );
 
+/** Of V1, and of the list. */
 const transactionV1 = z
   .object({
     id,
@@ -77,14 +85,15 @@ const transactionV1 = z
     when: bankTime,
     bank_sub_acc_id: toldOrNot,
     subAccId: toldOrNot,
+    bankSubAccId: toldOrNot,
     virtualAccount: toldOrNot,
   })
-  .refine((it) => it.bank_sub_acc_id !== '' || it.subAccId !== '', 'bank_sub_acc_id: expected an account')
+  .refine((it) => accountV1(it) !== '', 'bank_sub_acc_id: expected an account')
   .transform(
     (it): Transaction => ({
       id: it.id,
       reference: it.tid,
-      bankAccount: it.bank_sub_acc_id || it.subAccId,
+      bankAccount: accountV1(it),
       virtualAccount: it.virtualAccount,
       amount: it.amount,
       text: it.description,
@@ -92,20 +101,30 @@ const transactionV1 = z
     }),
   );
 
+function accountV1(it: { bank_sub_acc_id: string; subAccId: string; bankSubAccId: string }): string {
+  return it.bank_sub_acc_id || it.subAccId || it.bankSubAccId;
+}
+
 /** V2 tells one transaction, V1 several. */
 const WEBHOOKS = {
   signature: z.object({ error: z.literal(0), data: transactionV2.transform((it) => ({ read: [it], unread: [] })) }),
   'secure-token': z.object({ error: z.literal(0), data: eachOf(transactionV1) }),
 } satisfies Record<Auth['kind'], z.ZodType<{ data: Read<Transaction> }>>;
 
+const page = z.object({
+  error: z.literal(0),
+  data: z.object({ totalPages: z.int().min(0), records: eachOf(transactionV1) }),
+});
+
 /** Casso (PROTOCOL.md, clauses SRC-20 and SRC-21). */
 export const casso: SourceKind<typeof options> = {
   kind: 'casso',
   options,
-  open: ({ kind, name, auth }, { clock }): Source => ({
+  open: ({ kind, name, auth, api }, { clock }): Source => ({
     name,
     kind,
     success: SUCCESS,
+    list: api && ((period, ask) => listOf(api, period, ask)),
     hear: (request): Heard => {
       if (request.path !== '') return refused(400, 'path: expected nothing after the name of the source');
       const problem = problemOfOrigin(auth, request, clock.wallMs());
@@ -149,14 +168,34 @@ function canonicalBody(body: Buffer): ReturnType<typeof decodeHook<string>> {
   }
 }
 
+/** The transactions of whole days: some banks tell Casso no time of day. Debits are left out. */
+async function listOf({ url, token }: Api, { sinceMs, untilMs }: Period, ask: AskSource): Promise<Listed> {
+  const listed: Listed = { credits: [], unread: [] };
+  const [fromDate, toDate] = [sinceMs, untilMs].map((it) => vietnamTime(it).slice(0, 10));
+  await eachPage(async (number) => {
+    const query = `fromDate=${fromDate}&toDate=${toDate}&page=${number}&pageSize=${PAGE_ROWS}&sort=ASC`;
+    const headers = { authorization: `Apikey ${token}` };
+    const { data } = decodeAnswer(await ask(`${url}/v2/transactions?${query}`, { headers }), page);
+    listed.credits.push(...creditsOf(data.records.read).credits);
+    listed.unread.push(...data.records.unread);
+    return { hasMore: number < data.totalPages };
+  });
+  return listed;
+}
+
 function heardIn({ read, unread }: Read<Transaction>): Heard {
+  const { credits, ignored } = creditsOf(read);
+  return { kind: 'told', credits, ignored: [...unread, ...ignored] };
+}
+
+function creditsOf(transactions: readonly Transaction[]): { credits: Credit[]; ignored: string[] } {
   const credits: Credit[] = [];
-  const ignored = [...unread];
-  for (const { id, ...told } of read) {
+  const ignored: string[] = [];
+  for (const { id, ...told } of transactions) {
     if (id === TEST_ID) ignored.push(`${id}: a test call`);
     else if (told.amount < 0) ignored.push(`${id}: a debit`);
     else if (told.amount === 0) ignored.push(`${id}: no money`);
     else credits.push({ sourceId: String(id), ...told });
   }
-  return { kind: 'told', credits, ignored };
+  return { credits, ignored };
 }

@@ -5,6 +5,7 @@ import { isObject, issuesOf } from '../../protocol/codec.ts';
 import {
   bankTime,
   decodeHook,
+  eachOf,
   refused,
   SUCCESS,
   sortedByKey,
@@ -16,9 +17,11 @@ import {
   toldReference,
   toldText,
 } from './fields.ts';
-import type { Credit, Heard, Source, SourceKind } from './source.ts';
+import { apiUrl, decodeAnswer } from './list.ts';
+import type { AskSource, Credit, Heard, Listed, Period, Source, SourceKind } from './source.ts';
 
 const PAID = '00';
+const NOT_FOUND = 404;
 /** The order of the call by which payOS tries a hook; its text is that of no transfer. */
 const TEST_ORDER = 123;
 const TEST_TEXTS = ['VQRIO123', 'Ma giao dich thu nghiem'];
@@ -29,7 +32,9 @@ const options = z.strictObject({
   checksumKey: sourceSecret,
   clientId: sourceSecret.optional(),
   apiKey: sourceSecret.optional(),
+  api: z.strictObject({ url: apiUrl('https://api-merchant.payos.vn') }).prefault({}),
 });
+type Access = { url: string; checksumKey: string; headers: Record<string, string> };
 
 const webhook = z.object({ data: z.record(z.string(), z.unknown()), signature: z.string() });
 
@@ -48,24 +53,38 @@ const paidTransfer = transfer.extend({
   code: z.string(),
 });
 
+/** The answer about an order. Only one that is found has data. */
+const order = z.object({
+  code: z.string(),
+  data: z.record(z.string(), z.unknown()).nullish(),
+  signature: z.string().nullish(),
+});
+const orderData = z.object({ id: toldReference.min(1), orderCode: z.int().min(0), transactions: eachOf(transfer) });
+
 /** payOS (PROTOCOL.md, clauses SRC-22 and SRC-23). */
 export const payos: SourceKind<typeof options> = {
   kind: 'payos',
   options,
-  open: ({ kind, name, checksumKey }): Source => ({
+  open: ({ kind, name, checksumKey, clientId, apiKey, api }): Source => ({
     name,
     kind,
     success: SUCCESS,
+    list:
+      clientId === undefined || apiKey === undefined
+        ? undefined
+        : (period, ask) => {
+            const headers = { 'x-client-id': clientId, 'x-api-key': apiKey };
+            return listOf({ url: api.url, checksumKey, headers }, period, ask);
+          },
     hear: ({ path, body }): Heard => {
       if (path !== '') return refused(400, 'path: expected nothing after the name of the source');
       const told = decodeHook(webhook, body);
       if (!told.ok) return refused(400, told.reason);
-      const { signature } = told.value;
-      const data = Object.fromEntries(Object.entries(told.value.data).map(([key, it]) => [key, said(it)]));
+      const { data, signature } = told.value;
       if (!equalSecrets(signatureOf(checksumKey, data), signature)) {
         return refused(401, 'signature: does not fit data and checksumKey');
       }
-      return heardIn(data);
+      return heardIn(Object.fromEntries(Object.entries(data).map(([key, it]) => [key, said(it)])));
     },
   }),
 };
@@ -79,7 +98,7 @@ function said(value: unknown): unknown {
 function signatureOf(key: string, data: Record<string, unknown>): string {
   const text = Object.entries(sortedByKey(data)).map(([name, value]) => {
     const items = Array.isArray(value) ? value.map((it: unknown) => (isObject(it) ? sortedByKey(it) : it)) : undefined;
-    return `${name}=${items === undefined ? String(value) : JSON.stringify(items)}`;
+    return `${name}=${items === undefined ? String(said(value)) : JSON.stringify(items)}`;
   });
   return createHmac('sha256', key).update(text.join('&'), 'utf8').digest('hex');
 }
@@ -108,4 +127,29 @@ function creditOf(it: z.output<typeof transfer>, order: { orderCode: number; pay
     bankTimeMs: it.transactionDateTime,
     orderCode: order.orderCode,
   };
+}
+
+/** payOS has no list of transfers: each order that waits for money is asked for. */
+async function listOf({ url, checksumKey, headers }: Access, { orderCodes }: Period, ask: AskSource): Promise<Listed> {
+  const listed: Listed = { credits: [], unread: [] };
+  for (const orderCode of orderCodes) {
+    const answer = await ask(`${url}/v2/payment-requests/${orderCode}`, { headers });
+    if (answer.status === NOT_FOUND) continue;
+    const { code, data, signature } = decodeAnswer(answer, order);
+    // Not every order of the gateway is one of payOS.
+    if (code !== PAID || !isObject(data)) continue;
+    if (typeof signature === 'string' && !equalSecrets(signatureOf(checksumKey, data), signature)) {
+      throw new Error(`the answer about order ${orderCode}: its signature does not fit checksumKey`);
+    }
+    const read = orderData.safeParse(data);
+    if (!read.success) {
+      listed.unread.push(`order ${orderCode}: ${issuesOf(read.error)}`);
+      continue;
+    }
+    const { id, transactions } = read.data;
+    const paid = transactions.read.filter(({ amount }) => amount > 0);
+    listed.credits.push(...paid.map((it) => creditOf(it, { orderCode: read.data.orderCode, paymentLinkId: id })));
+    listed.unread.push(...transactions.unread.map((it) => `order ${orderCode}: ${it}`));
+  }
+  return listed;
 }

@@ -1,9 +1,11 @@
 import { createHmac } from 'node:crypto';
 import { z } from 'zod';
 import { equalSecrets } from '../../protocol/checksum.ts';
+import { LIMITS } from '../../protocol/fields.ts';
 import {
   bankTime,
   decodeHook,
+  eachOf,
   headerOf,
   refused,
   SUCCESS,
@@ -11,20 +13,30 @@ import {
   sourceSecret,
   toldAccount,
   toldAmount,
+  toldOrNot,
   toldReference,
   toldText,
 } from './fields.ts';
-import type { Heard, HookRequest, Source, SourceKind } from './source.ts';
+import { decodeAnswer, eachPage, listApi, PAGE_ROWS, vietnamTime } from './list.ts';
+import type { AskSource, Credit, Heard, HookRequest, Listed, Period, Source, SourceKind } from './source.ts';
 
 /** How old or new a signature may be. */
 const SIGNATURE_DRIFT_MS_MAX = 300_000;
+/** SePay tries a webhook again for 33 minutes. */
+const RETRIES_MS = 40 * 60_000;
 
 const auth = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('apikey'), key: sourceSecret }),
   z.strictObject({ kind: z.literal('hmac'), secret: sourceSecret }),
 ]);
 
-const options = z.strictObject({ kind: z.literal('sepay'), name: sourceName, auth });
+const options = z.strictObject({
+  kind: z.literal('sepay'),
+  name: sourceName,
+  auth,
+  api: listApi('https://userapi.sepay.vn'),
+});
+type Api = NonNullable<z.output<typeof options>['api']>;
 type Auth = z.output<typeof auth>;
 
 /** One webhook, as far as it is read. The console's test call has id 0. */
@@ -40,14 +52,32 @@ const webhook = z.object({
   referenceCode: toldReference.nullish(),
 });
 
+/** An entry of the list, API v2. Its id is another one than the webhook's. */
+const entry = z.object({
+  id: z.union([z.string().min(1).max(LIMITS.referenceNumberMax), z.int()]).transform(String),
+  transaction_date: bankTime,
+  account_number: toldAccount,
+  va: toldOrNot,
+  amount_in: toldAmount.min(0),
+  transaction_content: toldText.nullish(),
+  reference_number: toldOrNot,
+  webhook_success: z.union([z.boolean(), z.int()]).nullish(),
+});
+const page = z.object({
+  status: z.literal('success'),
+  data: eachOf(entry),
+  meta: z.object({ pagination: z.object({ has_more: z.boolean() }) }),
+});
+
 /** SePay webhooks (PROTOCOL.md, clauses SRC-6 and SRC-7). */
 export const sepay: SourceKind<typeof options> = {
   kind: 'sepay',
   options,
-  open: ({ name, kind, auth }, { clock }): Source => ({
+  open: ({ name, kind, auth, api }, { clock }): Source => ({
     name,
     kind,
     success: SUCCESS,
+    list: api && ((period, ask) => listOf(api, period, ask)),
     hear: (request) => {
       if (request.path !== '') return refused(400, 'path: expected nothing after the name of the source');
       const problem = problemOfOrigin(auth, request, clock.wallMs());
@@ -91,4 +121,46 @@ function heardIn(body: Buffer): Heard {
     bankTimeMs: told.transactionDate,
   };
   return { kind: 'told', credits: [credit], ignored: [] };
+}
+
+async function listOf({ url, token }: Api, { sinceMs, untilMs }: Period, ask: AskSource): Promise<Listed> {
+  const listed: Listed = { credits: [], unread: [] };
+  await eachPage(async (number) => {
+    const query = new URLSearchParams({
+      transaction_date_from: vietnamTime(sinceMs),
+      transaction_date_to: vietnamTime(untilMs),
+      transaction_date_sort: 'asc',
+      page: String(number),
+      per_page: String(PAGE_ROWS),
+    });
+    const headers = { authorization: `Bearer ${token}` };
+    const { data, meta } = decodeAnswer(await ask(`${url}/v2/transactions?${query}`, { headers }), page);
+    listed.credits.push(...data.read.filter((it) => mayBeNew(it, untilMs)).map(creditOf));
+    listed.unread.push(...data.unread);
+    return { hasMore: meta.pagination.has_more };
+  });
+  return listed;
+}
+
+/**
+ * Whether an entry is money that may be new. Webhook and list have only the bank's reference in common: an entry without
+ * one counts if its webhook has failed for good.
+ */
+function mayBeNew(it: z.output<typeof entry>, nowMs: number): boolean {
+  if (it.amount_in === 0) return false;
+  if (it.reference_number !== '') return true;
+  const isGivenUp = nowMs - it.transaction_date > RETRIES_MS;
+  return isGivenUp && (it.webhook_success === false || it.webhook_success === 0);
+}
+
+function creditOf(it: z.output<typeof entry>): Credit {
+  return {
+    sourceId: it.id,
+    reference: it.reference_number,
+    bankAccount: it.account_number,
+    virtualAccount: it.va,
+    amount: it.amount_in,
+    text: it.transaction_content ?? '',
+    bankTimeMs: it.transaction_date,
+  };
 }

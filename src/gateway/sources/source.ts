@@ -52,6 +52,14 @@ export type AskSource = (
 export interface Period {
   sinceMs: number;
   untilMs: number;
+  /** The numbers of orders that wait for money: payOS lists by order. */
+  orderCodes: readonly number[];
+}
+
+/** The entries of a list, and one line for each that could not be read. */
+export interface Listed {
+  credits: Credit[];
+  unread: string[];
 }
 
 /** An open source of money. */
@@ -62,8 +70,11 @@ export interface Source {
   hear(request: HookRequest): Heard;
   /** The body of 2xx. */
   readonly success: object;
-  /** The credits of a period, from the source's own list. Throws when it does not answer as documented. */
-  list?(period: Period, ask: AskSource): Promise<Credit[]>;
+  /**
+   * The credits of a period, and maybe of more, from the source's own list. Throws when it does not answer as documented.
+   * `undefined` if the file has no access to the list.
+   */
+  readonly list: ((period: Period, ask: AskSource) => Promise<Listed>) | undefined;
 }
 
 export interface SourceDeps {

@@ -62,6 +62,7 @@ export const vietqr: SourceKind<typeof options> = {
       name,
       kind,
       success: replyOf('', ''),
+      list: undefined,
       hear: (request): Heard => {
         if (request.path === PATHS.token) {
           const { username: user = '', password: secret = '' } = basicCredentials(request) ?? {};
