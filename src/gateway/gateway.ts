@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Clock } from '../lib/clock.ts';
 import type { PayboxError } from '../lib/errors.ts';
 import { HostResolver } from '../lib/resolver.ts';
-import { endAll, STOP_BUDGET_MS } from '../lib/shutdown.ts';
+import { STOP_BUDGET_MS } from '../lib/shutdown.ts';
 import { Pruner } from '../store/pruner.ts';
 import type { NewPayment } from '../store/repositories/payments.ts';
 import type { DeliveriesFor } from '../store/startup/requeue.ts';
@@ -31,6 +31,7 @@ import { answerBeforeClosing, createApp } from './http/app.ts';
 import { listenAt, originAt, registerRoutes } from './http/routes.ts';
 import { readServerTls } from './listen.ts';
 import { createMetrics } from './metrics.ts';
+import { OpenParts } from './open-parts.ts';
 import { retryWaitsOf } from './retry-schedule.ts';
 import { type AskSourceDeps, createAskSource } from './service/ask-source.ts';
 import { CatchUp, type CatchUpDeps } from './service/catch-up.ts';
@@ -65,38 +66,6 @@ export interface Gateway {
    * except a write to the store that has begun. The next start continues with what is stored.
    */
   close(withinMs?: number): Promise<void>;
-}
-
-/** The open parts of a gateway. They are closed together, then the store that they write to. */
-class OpenParts {
-  readonly #deps: GatewayDeps;
-  readonly #ends = new Map<string, () => unknown>();
-  #store: Store | undefined;
-  #closing: Promise<void> | undefined;
-
-  constructor(deps: GatewayDeps) {
-    this.#deps = deps;
-  }
-
-  add(part: string, end: () => unknown): void {
-    this.#ends.set(part, end);
-  }
-
-  /** The store to close after all parts. Returns it. */
-  keep(store: Store): Store {
-    this.#store = store;
-    return store;
-  }
-
-  close(withinMs: number): Promise<void> {
-    this.#closing ??= this.#close(withinMs);
-    return this.#closing;
-  }
-
-  async #close(withinMs: number): Promise<void> {
-    await endAll(Object.fromEntries(this.#ends), withinMs, this.#deps);
-    await this.#store?.close();
-  }
 }
 
 /**
