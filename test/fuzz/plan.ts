@@ -3,6 +3,7 @@ import { REGRESSIONS } from './regressions.ts';
 import type { Target } from './target.ts';
 import { BOX } from './targets/box.ts';
 import { BOXES } from './targets/boxes.ts';
+import { DIALECT } from './targets/dialect.ts';
 import { ENROLMENT } from './targets/enrolment.ts';
 import { FILES } from './targets/files.ts';
 import { LOCAL } from './targets/local.ts';
@@ -14,7 +15,7 @@ import { STORAGE } from './targets/storage.ts';
 
 /** The targets by what they need: texts and messages; panels and files; gateways and boxes. */
 export const PARTS = {
-  messages: [...PROTOCOL, ...SEALS, ...BOX],
+  messages: [...PROTOCOL, ...DIALECT, ...SEALS, ...BOX],
   devices: [...PANELS, ...FILES, ...STORAGE, ...LOCAL],
   services: [...SERVICE, ...BOXES, ...ENROLMENT],
 } as const satisfies Record<string, readonly Target[]>;

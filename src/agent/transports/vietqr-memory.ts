@@ -14,6 +14,8 @@ type PaidNotice = Extract<BoxNotice, { notificationType: 'N05' }>;
 
 /** Payments within the window that are remembered to detect repetitions; the oldest of more are dropped. */
 const PAYMENTS_MAX = 1_000;
+/** Room for them, and for an account and a boxId of the longest. */
+const FILE_BYTES_MAX = 262_144;
 
 const NUMBERS = /\d+(?:[.,]\d+)*/g;
 
@@ -70,7 +72,7 @@ export class VietqrMemory {
   /** Reads what is remembered of this owner. Of another one, or of a damaged file, nothing is taken. */
   static async open(owner: string, deps: MemoryDeps): Promise<VietqrMemory> {
     const text = await deps.memory.read();
-    const found = text === undefined ? undefined : decodeWith(content, text);
+    const found = text === undefined ? undefined : decodeWith(content, text, FILE_BYTES_MAX);
     if (found?.ok === false) deps.log.error('link-memory-unreadable', { reason: found.reason });
     const own = found?.ok === true && found.value.owner === owner ? found.value : undefined;
     if (own?.enrolled !== undefined && isPayable(own.enrolled.qrCertificate)) refuseCertificate(deps.log);

@@ -428,7 +428,7 @@ describe('what a box remembers of the service', () => {
     const clock = new VirtualClock();
     const before = await memory(folder, clock);
     const first = await before.payment(N05);
-    for (let n = 1; n <= 60; n += 1) await before.payment({ ...N05, message: `Nhan ${n}` });
+    for (let n = 1; n <= 500; n += 1) await before.payment({ ...N05, message: `Nhan ${n}` });
     expect(await (await memory(folder, clock)).payment(N05)).toMatchObject({ ...first, repeated: true });
   });
 

@@ -19,7 +19,7 @@ import { hold, holdNamed, pure, type Target } from '../target.ts';
 const sameJson = (a: object, b: object) => JSON.stringify(a) === JSON.stringify(b);
 
 /** A message is refused in one line, or is legal by what it decodes to. */
-function decoded(decode: (bytes: Uint8Array | string) => Decoded<object>) {
+export function decoded(decode: (bytes: Uint8Array | string) => Decoded<object>) {
   return pure((input) => {
     const fromBytes = decode(input);
     if (!fromBytes.ok) {

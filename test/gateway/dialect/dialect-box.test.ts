@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest';
 import { BoxQueues } from '../../../src/gateway/boxes/box-queues.ts';
 import type { BoxConnection } from '../../../src/gateway/boxes/connection.ts';
-import { DialectBox, type DialectBoxDeps, type Outcome } from '../../../src/gateway/boxes/dialect/dialect-box.ts';
+import { DialectBox, type DialectBoxDeps } from '../../../src/gateway/boxes/dialect/dialect-box.ts';
+import type { Outcome } from '../../../src/gateway/boxes/dialect/notice-sender.ts';
 import { greeting, paidNotice, payloadFor } from '../../../src/gateway/boxes/dialect/notices.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
 import { VirtualClock } from '../../../src/lib/virtual-clock.ts';

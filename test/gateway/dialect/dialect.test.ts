@@ -5,6 +5,7 @@ import { ENROL_TOPIC, enrolAnswerTopics, macCheckSum } from '../../../src/protoc
 import { decodeVietQr } from '../../../src/protocol/vietqr.ts';
 import type { FirmwareBox } from '../../support/firmware-box.ts';
 import { eventually, temporaryFolder } from '../../support/net.ts';
+import { askFaults } from '../faults.ts';
 import { ACCOUNT, partnerServer, processed, qrFor, type TestGateway } from '../harness.ts';
 import { dialectGateway, firmware, LOGIN, TO_IT, VIETQR, VIETQR_BOX } from './support.ts';
 
@@ -277,6 +278,19 @@ describe('a payment', () => {
     expect(box.types()).toEqual(['N16', 'N17', 'N05']);
     expect(await statusOf(gateway, 'DH001')).toBe('paid');
   });
+});
+
+it('FLT-9 VQD-4 link-twice sends the next notice twice, and the one after it once', async () => {
+  const { gateway, box } = await shopWithBox();
+  const order = { fault: 'link-twice', box: code };
+  expect((await askFaults(gateway, '', 'POST', order)).status).toBe(201);
+  await gateway.testCallback({ content: 'FIRST' });
+  await eventually('the payment twice', () => box.spoken.length === 2);
+  await gateway.testCallback({ content: 'SECOND' });
+  await eventually('the next payment', () => box.spoken.length === 3);
+  expect(box.spoken).toEqual(['FIRST', 'FIRST', 'SECOND'].map((it) => expect.stringContaining(it)));
+  expect(new Set(box.spoken).size).toBe(2);
+  expect(gateway.logged('fault')).toMatchObject([{ fault: 'link-twice' }]);
 });
 
 it('VQD-5 the log names a box that enrolled and does not listen', async () => {

@@ -1,4 +1,3 @@
-import type { WireNotice } from '../../../protocol/dialect.ts';
 import {
   type DownMessage,
   type DownOf,
@@ -8,12 +7,12 @@ import {
 } from '../../../protocol/messages.ts';
 import type { BoxConfig } from '../../config.ts';
 import type { Context } from '../../context.ts';
-import type { TrafficLog } from '../../traffic-log.ts';
 import type { BoxQueues } from '../box-queues.ts';
 import type { BoxConnection, Connect } from '../connection.ts';
 import type { Hub } from '../hub.ts';
 import { Announcements } from './announcements.ts';
-import { greeting, payloadFor, qrNotice } from './notices.ts';
+import { NoticeSender, type NoticeSenderDeps } from './notice-sender.ts';
+import { greeting, qrNotice } from './notices.ts';
 
 /** Waits before each greeting of a box that has enrolled: it subscribes to its topic only then. */
 const GREETING_WAITS_MS = [0, 250, 500, 1_000, 2_000, 4_000, 8_000, 15_000];
@@ -22,17 +21,13 @@ const BLIND_GREETING_WAITS_MS = [2_000];
 /** Withdrawn pushes that are remembered: such a push is not shown, even if it comes later (clause AGT-4). */
 const WITHDRAWN_MAX = 100;
 
-/** Whether somebody listens on the topic of a message: yes, no, or the broker did not tell. */
-export type Outcome = 'taken' | 'nobody' | 'unknown';
-
-export interface DialectBoxDeps extends Pick<Context, 'directory' | 'store' | 'clock' | 'random' | 'log' | 'changes'> {
+export interface DialectBoxDeps
+  extends NoticeSenderDeps,
+    Pick<Context, 'directory' | 'store' | 'clock' | 'random' | 'log' | 'changes'> {
   hub: Pick<Hub, 'session' | 'receive' | 'disconnected'>;
   /** Adds faults to connections. */
   withFaults: (connect: Connect) => Connect;
   queues: BoxQueues;
-  trafficLog: Pick<TrafficLog, 'message'>;
-  /** Never throws. */
-  publish: (topic: string, payload: string) => Promise<Outcome>;
   /** Whether `publish` can tell that nobody listens. */
   tellsListeners: () => boolean;
   paidMessage: string;
@@ -58,9 +53,9 @@ interface Shown {
 export class DialectBox {
   readonly terminalCode: string;
   readonly #box: BoxConfig;
-  readonly #topic: string;
   readonly #deps: DialectBoxDeps;
   readonly #connection: BoxConnection;
+  readonly #notices: NoticeSender;
   readonly #withdrawn = new Set<string>();
   readonly #announcements: Announcements;
   #greeting = new AbortController();
@@ -71,13 +66,15 @@ export class DialectBox {
   constructor(box: BoxConfig, topic: string, deps: DialectBoxDeps) {
     this.terminalCode = box.terminalCode;
     this.#box = box;
-    this.#topic = topic;
     this.#deps = deps;
     this.#announcements = new Announcements(box, deps);
     const own: BoxConnection = { transport: 'mqtt', end: () => undefined, send: (message) => this.#take(message) };
-    // No bytes pass the socket: these messages are not signed.
-    const socket = { transport: 'mqtt', problem: () => undefined, send: () => undefined, end: () => undefined };
-    this.#connection = deps.withFaults(() => own)(this.terminalCode, socket);
+    this.#notices = new NoticeSender(this.terminalCode, topic, deps);
+    const connect: Connect = (_terminalCode, socket) => {
+      this.#notices.useSocket(socket);
+      return own;
+    };
+    this.#connection = deps.withFaults(connect)(this.terminalCode, this.#notices.socket);
   }
 
   /** Greets a box that has enrolled, again until it listens. */
@@ -123,10 +120,10 @@ export class DialectBox {
     await queues.run(this.terminalCode, 'greet', async () => {
       const hasStale = await this.#restore();
       if (hasStale) {
-        const ended = await this.#say({ notificationType: 'N12', transactionReceiveId: '' });
+        const ended = await this.#notices.send({ notificationType: 'N12', transactionReceiveId: '' });
         this.#isRestored = ended !== 'nobody';
       }
-      const outcome = await this.#say(greeting(this.terminalCode, directory.accountOf(this.#box)));
+      const outcome = await this.#notices.send(greeting(this.terminalCode, directory.accountOf(this.#box)));
       if (outcome === 'taken') await this.#begin();
       else this.lose('nobody listens on its topic');
     });
@@ -168,7 +165,7 @@ export class DialectBox {
     if (shown === undefined) return;
     if (await this.#isPaid(shown.pushId)) await this.#takeAway(shown.pushId);
     else if (shown.endsAtMs <= clock.monotonicMs()) await this.#expire(shown);
-    else if ((await this.#say(qrNotice(shown))) !== 'taken') this.lose('nobody took its QR');
+    else if ((await this.#notices.send(qrNotice(shown))) !== 'taken') this.lose('nobody took its QR');
   }
 
   /** Whether the order of a push was paid while the box was away: nobody should pay it again. */
@@ -197,7 +194,7 @@ export class DialectBox {
       return;
     }
     const replaced = this.#shown;
-    if ((await this.#say(qrNotice({ amount, qrCode }))) !== 'taken') {
+    if ((await this.#notices.send(qrNotice({ amount, qrCode }))) !== 'taken') {
       this.lose('nobody took its QR');
       return;
     }
@@ -226,7 +223,7 @@ export class DialectBox {
 
   /** Returns whether the box was there to take it. */
   async #takeAway(pushId: string): Promise<boolean> {
-    const isTaken = (await this.#say({ notificationType: 'N12', transactionReceiveId: pushId })) === 'taken';
+    const isTaken = (await this.#notices.send({ notificationType: 'N12', transactionReceiveId: pushId })) === 'taken';
     if (isTaken) this.#forget();
     else this.lose('nobody took the end of its QR');
     return isTaken;
@@ -238,7 +235,7 @@ export class DialectBox {
     const { transactionId, pushId, orderId, amount } = payment;
     const notice = await this.#announcements.take(payment);
     if (notice !== undefined) {
-      const outcome = await this.#say(notice);
+      const outcome = await this.#notices.send(notice);
       if (outcome !== 'taken') {
         if (outcome === 'nobody') await this.#announcements.putBack(transactionId);
         this.lose('nobody took the notice of a payment');
@@ -265,18 +262,6 @@ export class DialectBox {
   #forget(): void {
     this.#shown?.over.abort();
     this.#shown = undefined;
-  }
-
-  async #say(notice: WireNotice): Promise<Outcome> {
-    const payload = payloadFor(this.#topic, notice);
-    const { notificationType: type, ...fields } = notice;
-    if (payload === undefined) {
-      this.#deps.log.error('message-unsent', { box: this.terminalCode, type, reason: 'too long for its firmware' });
-      return 'nobody';
-    }
-    const outcome = await this.#deps.publish(this.#topic, payload);
-    if (outcome !== 'nobody') this.#deps.trafficLog.message(this.terminalCode, 'box', { type, ...fields });
-    return outcome;
   }
 
   async #report(body: UpBody): Promise<void> {

@@ -6,7 +6,7 @@ import { boxIdTopic, DIALECT_GATEWAY_RIGHTS } from '../../../protocol/dialect.ts
 import type { Context } from '../../context.ts';
 import { type BrokerAddress, connectToBroker } from '../broker-client.ts';
 import type { ChannelConnection } from '../mqtt-channel.ts';
-import type { Outcome } from './dialect-box.ts';
+import type { Outcome } from './notice-sender.ts';
 
 /** MQTT 5: the broker has no subscription for the topic of a message. */
 const NO_MATCHING_SUBSCRIBERS = 16;

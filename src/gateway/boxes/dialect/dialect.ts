@@ -17,10 +17,11 @@ import type { GatewayConfig } from '../../config.ts';
 import { BoxQueues } from '../box-queues.ts';
 import type { BrokerAddress } from '../broker-client.ts';
 import { type MqttChannel, openMqttChannel } from '../mqtt-channel.ts';
-import { DialectBox, type DialectBoxDeps, type Outcome } from './dialect-box.ts';
+import { DialectBox, type DialectBoxDeps } from './dialect-box.ts';
 import { DialectConnection } from './dialect-connection.ts';
 import { Hosts, type HostsDeps } from './hosts.ts';
 import { Listeners } from './listeners.ts';
+import type { Outcome } from './notice-sender.ts';
 
 type OwnDeps = 'queues' | 'publish' | 'tellsListeners' | 'paidMessage' | 'startedMs';
 

@@ -1,0 +1,60 @@
+import type { WireNotice } from '../../../protocol/dialect.ts';
+import type { Context } from '../../context.ts';
+import type { TrafficLog } from '../../traffic-log.ts';
+import type { BoxSocket } from '../connection.ts';
+import { payloadFor } from './notices.ts';
+
+/** The message of the hub that each notice stands for. */
+const AS_MESSAGE = { N00: 'welcome', N16: 'welcome', N17: 'show', N12: 'withdraw', N05: 'payment' } as const;
+
+/** Whether somebody listens on the topic of a message: yes, no, or the broker did not tell. */
+export type Outcome = 'taken' | 'nobody' | 'unknown';
+
+export interface NoticeSenderDeps extends Pick<Context, 'log'> {
+  trafficLog: Pick<TrafficLog, 'message'>;
+  /** Never throws. */
+  publish: (topic: string, payload: string) => Promise<Outcome>;
+}
+
+/** Sends notices to one box of the dialect, one after the other. Nobody signs them. */
+export class NoticeSender {
+  /** Publishes. Faults may put another one around it. */
+  readonly socket: BoxSocket;
+  readonly #box: string;
+  readonly #topic: string;
+  readonly #deps: NoticeSenderDeps;
+  #used: BoxSocket;
+  /** Outcomes of the notice that is being sent: two, where a fault sends it twice. */
+  #outcomes: Promise<Outcome>[] = [];
+
+  constructor(box: string, topic: string, deps: NoticeSenderDeps) {
+    this.#box = box;
+    this.#topic = topic;
+    this.#deps = deps;
+    this.socket = {
+      ...{ transport: 'mqtt', problem: () => undefined, end: () => undefined },
+      send: (payload) => void this.#outcomes.push(deps.publish(topic, payload)),
+    };
+    this.#used = this.socket;
+  }
+
+  useSocket(socket: BoxSocket): void {
+    this.#used = socket;
+  }
+
+  /** Call it again only when it has settled. */
+  async send(notice: WireNotice): Promise<Outcome> {
+    const { log, trafficLog } = this.#deps;
+    const payload = payloadFor(this.#topic, notice);
+    const { notificationType: type, ...fields } = notice;
+    if (payload === undefined) {
+      log.error('message-unsent', { box: this.#box, type, reason: 'too long for its firmware' });
+      return 'nobody';
+    }
+    this.#outcomes = [];
+    this.#used.send(payload, AS_MESSAGE[type]);
+    const heard = (await Promise.all(this.#outcomes)).filter((it) => it !== 'nobody');
+    for (const _ of heard) trafficLog.message(this.#box, 'box', { type, ...fields });
+    return heard[0] ?? 'nobody';
+  }
+}
