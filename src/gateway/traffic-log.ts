@@ -22,12 +22,20 @@ const EMPTIED_MAX = 4_096;
 const HOOKS_PREFIX = '/hooks/';
 const PARTNER_PATHS: readonly string[] = Object.values(PATHS);
 
-/** Fields whose values are masked, so that nobody can log in with what the log shows. */
-const SECRET_FIELD = /password|secret|token|authorization|checksum/i;
+/** Fields whose values are masked, so that nobody can log in with what the log shows; also `checkSum` as it is misspelt. */
+const SECRET_NAMES = String.raw`pass?word|passwd|secret|token|authori[sz]ation|bearer|salt|key\b|che?c?k?[\s_-]?su[mn]`;
+const SECRET_FIELD = new RegExp(SECRET_NAMES, 'i');
 const MASK = '***';
-/** Masks the values of such fields in text that is not JSON, up to the possible end of the value. */
-const SECRET_TEXT =
-  /((?:password|secret|token|authorization|checksum)\w{0,30}"?\s{0,8}[:=]\s{0,8})("(?:[^"\\]|\\.)*"?|[^\s,}&"]+)/gi;
+/** Masks the values of such fields in text that is no JSON, up to the possible end of the value. */
+const SECRET_TEXT = new RegExp(
+  String.raw`((?:${SECRET_NAMES})\w{0,30}["']?\s{0,8}[:=]{0,2}>?\s{0,8})` +
+    String.raw`("(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?|\[[^\]]*\]?|\{[^}]*\}?|[^,}&"'\n]+)`,
+  'gi',
+);
+/** A bearer token, and a checkSum, wherever they stand. An orderId may look like a checkSum, but not in such a field. */
+const TOKEN = /eyJ[\w-]{8,}(?:\.[\w-]+){1,2}/g;
+const CHECK_SUM = /(?<![0-9a-z-])[0-9a-f]{32}(?![0-9a-z-])/gi;
+const LIKE_CHECK_SUM = /ch.?e|sum|md5|hash/i;
 const DEPTH_MAX = 8;
 
 type Numbered = 'n' | 'at' | 'upMs';
@@ -181,15 +189,21 @@ export function withoutSecrets(text: string): unknown {
     return masked(JSON.parse(text) as unknown, 0);
   } catch {
     // It is not JSON, or nested too deeply.
-    return text.replaceAll(SECRET_TEXT, `$1${MASK}`);
+    return text.replaceAll(SECRET_TEXT, `$1${MASK}`).replaceAll(TOKEN, MASK).replaceAll(CHECK_SUM, MASK);
   }
 }
 
 function masked(value: unknown, depth: number): unknown {
+  if (typeof value === 'string') return value.replaceAll(TOKEN, MASK);
   if (typeof value !== 'object' || value === null) return value;
   if (depth >= DEPTH_MAX) throw new Error('too deep');
   if (Array.isArray(value)) return value.map((it) => masked(it, depth + 1));
   return Object.fromEntries(
-    Object.entries(value).map(([key, it]) => [key, SECRET_FIELD.test(key) ? MASK : masked(it, depth + 1)]),
+    Object.entries(value).map(([key, it]) => [key, isSecret(key, it) ? MASK : masked(it, depth + 1)]),
   );
+}
+
+function isSecret(field: string, value: unknown): boolean {
+  if (SECRET_FIELD.test(field)) return true;
+  return LIKE_CHECK_SUM.test(field) && typeof value === 'string' && value.search(CHECK_SUM) >= 0;
 }

@@ -13,6 +13,10 @@ function wire() {
   return { clock, wire: new TrafficLog({ clock, random: systemRandom, changes: new Changes() }) };
 }
 
+const MD5 = '0123456789abcdef0123456789ABCDEF';
+const JWT = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJkZW1vIn0.c2lnbmF0dXJl';
+const MISSPELT = { checkSun: '***', checksumm: '***', chekSum: '***', sum: '***', orderId: MD5 };
+
 describe('the wire', () => {
   it('numbers what it hears, and tells what came since a number', async () => {
     const { wire: it, clock } = wire();
@@ -80,6 +84,13 @@ describe('the wire', () => {
     ],
     ['{"checkSum":"0f0f","amount":', '{"checkSum":***,"amount":'],
     ['{"password":"a\\"b', '{"password":***'],
+    [`{"checkSun":"${MD5}","checksumm":"${MD5}","chekSum":"0f","sum":"${MD5}","orderId":"${MD5}"}`, MISSPELT],
+    [`{"orderId":"${JWT}","apiKey":"k","monkeys":2}`, { orderId: '***', apiKey: '***', monkeys: 2 }],
+    [`{"chksm":"${MD5}","a":1,`, '{"chksm":"***","a":1,'],
+    [`{'password': 'it is mine', 'apiKey': k1 k2, "amount": 5`, `{'password': ***, 'apiKey': ***, "amount": 5`],
+    ['{"token" "abc def" "secret": ["x", "y"], "b":1', '{"token" *** "secret": ***, "b":1'],
+    [`Bearer ${JWT} {`, 'Bearer ***'],
+    [`{"x":"${JWT}"`, '{"x":"***"'],
     ['username=x&password=y&z=1', 'username=x&password=***&z=1'],
     ['"a text"', 'a text'],
     [`${'['.repeat(20)}{"token":"t"}${']'.repeat(20)}`, `${'['.repeat(20)}{"token":***}${']'.repeat(20)}`],
