@@ -5,7 +5,7 @@ import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { eventually, temporaryFolder } from '../support/net.ts';
+import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { programsIn, type Running, run } from '../support/processes.ts';
 import { SOURCE_CLI } from '../support/program-code.ts';
 
@@ -126,4 +126,28 @@ describe('one press of Ctrl-C, where an older Node starts the pinned one', () =>
     expect(existsSync(join(twice.report, 'index.html'))).toBe(false);
     for (const program of twice.programs) killed(program);
   });
+});
+
+it('the pinned Node ends with the program that started it, however that ended', async () => {
+  const folder = await temporaryFolder();
+  const ready = join(folder, 'ready');
+  const names = ['--http-port', '--mqtt-port', '--box-port'];
+  const ports = (await Promise.all(names.map(async (name) => [name, String(await freePort())]))).flat();
+  const { pid } = await grouped(
+    folder,
+    'up',
+    '--no-open',
+    '--data',
+    join(folder, 'data'),
+    '--ready-file',
+    ready,
+    ...ports,
+  );
+  await eventually('ready', () => existsSync(ready), START_TIMEOUT_MS);
+  const child = Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ')[0]);
+  expect(child).toBeGreaterThan(0);
+  process.kill(pid, 'SIGKILL');
+  // Nobody may be there who takes the exit code of an orphan.
+  const isOver = () => !existsSync(`/proc/${child}`) || readFileSync(`/proc/${child}/status`, 'utf8').includes('\tZ');
+  await eventually('the end of the other', isOver, START_TIMEOUT_MS);
 });

@@ -115,6 +115,13 @@ describe('paybox up', () => {
     const { at } = await up();
     const refused = await payboxToEnd('push', '--gateway', at.baseUrl, '--amount', '50000', '--content', 'Cà phê');
     expect(refused).toEqual({ code: 1, output: expect.stringMatching(/E34, content has an accent/) });
+    const push = (content: string) =>
+      payboxToEnd('push', '--gateway', at.baseUrl, '--amount', '50000', '--content', content);
+    const { output: help } = await payboxToEnd('push', '--help');
+    expect(help.replaceAll(/\s+/g, ' ')).toMatch(/at most 25 letters .* takes at most 19 letters/);
+    expect(await push('x'.repeat(26))).toEqual({ code: 1, output: expect.stringMatching(/E26/) });
+    const warned = expect.stringMatching(/will not take this content: it takes 1 to 19 letters[\s\S]*SUCCESS/);
+    expect(await push('x'.repeat(25))).toEqual({ code: 0, output: warned });
     const offline = await payboxToEnd(
       'push',
       '--gateway',

@@ -3,6 +3,7 @@ import { isTestable } from '../../gateway/service/content.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import { systemRandom } from '../../lib/random.ts';
 import { explained } from '../../protocol/codes.ts';
+import { LIMITS } from '../../protocol/fields.ts';
 import { secretFrom } from '../shared/secrets.ts';
 
 /** The path prefix of the service, unless the address has one. */
@@ -29,7 +30,10 @@ export async function push(
   const account = { bankAccount: options.account, bankCode: options.bank };
   const { amount, content } = options;
   if (!isTestable(content)) {
-    process.stderr.write('`paybox pay` will not take this content: it takes 1 to 19 letters, digits and spaces\n');
+    const most = LIMITS.testCallbackContentMax;
+    process.stderr.write(
+      `\`paybox pay\` will not take this content: it takes 1 to ${most} letters, digits and spaces\n`,
+    );
   }
   const generated = await partner.generate(token, {
     ...account,
