@@ -63,6 +63,24 @@ describe('wrong logins', () => {
     expect(logins.check(RIGHT, '203.0.113.9')).toEqual({ ok: true });
   });
 
+  it.each([
+    ['a box with a secret of 128 bits', loginOf('a secret'), false],
+    ['boxes of the dialect that share a password of 128 bits', 'c0ffee5ca1ab1e0ddba11f00dfeed123', false],
+    ['boxes of the dialect that share a word', 'a-word', true],
+    ['a box that does not exist', undefined, false],
+  ])('TOK-6 THR-31 of strangers at many addresses against %s', (_what, expected, isLockedOut) => {
+    const logins = new Logins(new VirtualClock());
+    const attempt = { kind: 'box', username: 'boxes', secret: 'wrong', expected } as const;
+    for (let from = 0; from < 10; from += 1) failuresTaken(logins, attempt, `192.0.2.${from}`);
+    const right = logins.check({ ...attempt, secret: expected ?? 'x' }, '203.0.113.9');
+    expect(right).toEqual(
+      isLockedOut
+        ? { ok: false, retryAfterSeconds: 1 }
+        : { ok: expected !== undefined, ...(expected === undefined && { retryAfterSeconds: 0 }) },
+    );
+    expect(failuresTaken(logins, attempt, '192.0.2.1')).toBe(0);
+  });
+
   it('TOK-6 THR-2 of a neighbour behind the same address do not shut out who was in before; his own are limited too', () => {
     const logins = new Logins(new VirtualClock());
     expect(logins.check(RIGHT, '192.0.2.1')).toEqual({ ok: true });

@@ -3,6 +3,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { networkOf } from '../../lib/connections.ts';
 import { equalSecrets } from '../../protocol/checksum.ts';
 import { loginOf } from '../../protocol/keys.ts';
+import { isStrongSecret } from '../../protocol/secret.ts';
 import { KnownLogins } from './known-logins.ts';
 
 /** Number of wrong logins at once; one is forgotten after each `forgetMs`. */
@@ -16,6 +17,9 @@ export const ADDRESS_BUDGET: Budget = { failuresMax: 30, forgetMs: 2_000 };
 const USER_BUDGET: Budget = { failuresMax: 120, forgetMs: 500 };
 /** Keys of each kind with counted failures. Beyond that, the one with the oldest failure is forgotten. */
 const KEYS_MAX = 10_000;
+
+/** In place of the secret of an unknown box, which must not be told from a known one. */
+const OF_NOBODY = loginOf('');
 
 /** A claimed name, the secret that was sent, and the expected secret. */
 export interface LoginAttempt {
@@ -31,7 +35,7 @@ export type LoginResult = { ok: true } | { ok: false; retryAfterSeconds: number 
 
 /**
  * Checks logins, and limits wrong ones by address and by user. Beyond a limit no secret is compared, which stops
- * guessing. A user who has logged in from an address before has an own limit there: neither others at that address nor
+ * guessing. Boxes whose secret cannot be guessed are limited by address only. A user who has logged in from an address before has an own limit there: neither others at that address nor
  * guesses from elsewhere lock it out (PROTOCOL.md, clause TOK-6).
  */
 export class Logins {
@@ -53,12 +57,14 @@ export class Logins {
     // A digest, because a name can be long.
     const user = createHash('sha256').update(`${kind} ${username}`).digest('base64');
     const pair = this.#known.digestOf(user, network);
+    const ofAddress = [this.#addresses, network] as const;
+    // Nobody guesses such a secret, so a limit of the user would only keep out boxes that come from a new address.
+    const isOfUser = kind !== 'box' || !isStrongSecret(expected ?? OF_NOBODY);
     const counted = this.#known.has(pair)
       ? ([[this.#pairs, pair]] as const)
-      : ([
-          [this.#addresses, network],
-          [this.#users, user],
-        ] as const);
+      : isOfUser
+        ? ([ofAddress, [this.#users, user]] as const)
+        : ([ofAddress] as const);
     const waitMs = Math.max(...counted.map(([failures, key]) => failures.waitMs(key, nowMs)));
     if (waitMs > 0) return { ok: false, retryAfterSeconds: Math.ceil(waitMs / 1000) };
     if (isSecret(secret ?? '', expected)) {
