@@ -40,7 +40,7 @@ export function signedBySepay(secret: string, body: string | Buffer, wallMs = Da
   return { 'x-sepay-signature': `sha256=${hex}`, 'x-sepay-timestamp': stamp };
 }
 
-/** POSTs to a hook, JSON with the right key unless told otherwise. */
+/** POSTs to a hook, JSON with the right key unless told otherwise; an empty header is left out. */
 export async function tellHook(
   { origin }: { origin: string },
   body: unknown = sepayBody(),
@@ -48,7 +48,7 @@ export async function tellHook(
 ): Promise<Answer> {
   const answer = await fetch(`${origin}/hooks/${name}`, {
     method: 'POST',
-    headers: { 'content-type': 'application/json', ...headers },
+    headers: Object.entries({ 'content-type': 'application/json', ...headers }).filter(([, value]) => value !== ''),
     body: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
   });
   const text = await answer.text();

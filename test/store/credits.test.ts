@@ -1,0 +1,172 @@
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, expect, it } from 'vitest';
+import type { NewCredit } from '../../src/store/repositories/credits.ts';
+import type { Store } from '../../src/store/store.ts';
+import { keptLog } from '../support/kept-log.ts';
+import { temporaryFolder } from '../support/net.ts';
+import { ENGINES } from '../support/stores.ts';
+import { BOX, credit, opened, order, paying, push, spoil } from './rows.ts';
+
+const AMOUNT = 50_000;
+const DAY_MS = 86_400_000;
+const callback = (id: string) => ({ id, url: 'u', body: 'b' });
+const told = [{ terminal_code: BOX, push_id: null, told_at_ms: null }];
+
+/** Stores a credit that pays the order `a`, with a notice and a callback. */
+const paid = (store: Store, change: Partial<NewCredit> & { id: string }, more: Parameters<typeof paying>[1] = {}) =>
+  store.credits.receive(
+    credit(change.id, change),
+    paying(change.id, { orderRef: 'a', notices: told, callback: callback(`c ${change.id}`), ...more }),
+  );
+const counted = async (store: Store) => ({
+  credits: (await store.credits.newest(100)).length,
+  payments: (await store.payments.newest(100)).length,
+  callbacks: (await store.callbacks.newest(100)).length,
+});
+
+describe.each(ENGINES)('credits on $name', ({ missing, places }) => {
+  const place = places();
+
+  describe.skipIf(missing)('are stored', () => {
+    it('CRE-1 CRE-2 once with payment, notice and callback, by the key of the source or by the bank', async () => {
+      const store = await opened(await place());
+      await store.orders.add(order('a', { amount: AMOUNT }));
+      expect(await paid(store, { id: 'x', reference: 'FT1' })).toMatchObject({ kind: 'payment', due: null });
+      const again: (Partial<NewCredit> & { id: string })[] = [
+        { id: 'x', reference: 'FT1' },
+        { id: 'y', source_id: 'x', reference: 'FT2' },
+        { id: 'y', source: 'other', source_id: '1', reference: 'FT1' },
+      ];
+      for (const change of again) expect(await paid(store, change)).toEqual({ kind: 'duplicate' });
+      expect(await counted(store)).toEqual({ credits: 1, payments: 1, callbacks: 1 });
+      const others: (Partial<NewCredit> & { id: string })[] = [
+        { id: 'b', reference: 'FT1', amount: AMOUNT + 1 },
+        { id: 'c', reference: 'FT1', bank_account: '2' },
+        { id: 'd', reference: '' },
+        { id: 'e', reference: '' },
+      ];
+      for (const change of others) expect(await paid(store, change)).toMatchObject({ kind: 'payment' });
+      expect(await counted(store)).toEqual({ credits: 5, payments: 5, callbacks: 5 });
+      expect((await store.orders.find('a'))?.status).toBe('paid');
+    });
+
+    it('CRE-2 once when two sources tell at the same time', async () => {
+      const store = await opened(await place());
+      const results = await Promise.all(
+        Array.from({ length: 8 }, (_, n) =>
+          paid(store, { id: 'same', source: `s${n % 2}`, source_id: `${n}`, reference: 'FT1' }, { orderRef: '' }),
+        ),
+      );
+      expect(results.map(({ kind }) => kind).toSorted()).toEqual([...Array(7).fill('duplicate'), 'payment']);
+      expect(await counted(store)).toEqual({ credits: 1, payments: 1, callbacks: 1 });
+    });
+
+    it('CRE-1 not at all when a part of them fails', async () => {
+      const store = await opened(await place());
+      const failing = paying('x', { notices: [...told, ...told] });
+      await expect(store.credits.receive(credit('x'), failing)).rejects.toThrow();
+      expect(await counted(store)).toEqual({ credits: 0, payments: 0, callbacks: 0 });
+      expect(await paid(store, { id: 'x' }, { orderRef: '' })).toMatchObject({ kind: 'payment' });
+    });
+
+    it('CRE-3 CRE-2 without a second payment when the row of a credit was lost', async () => {
+      const store = await opened(await place());
+      await paid(store, { id: 'x' }, { orderRef: '' });
+      expect(await paid(store, { id: 'x', source_id: 'y' }, { orderRef: '' })).toEqual({ kind: 'duplicate' });
+      expect(await counted(store)).toEqual({ credits: 1, payments: 1, callbacks: 1 });
+    });
+
+    it('CRE-4 without a payment for an unknown account, and when they are too old', async () => {
+      const store = await opened(await place());
+      expect(await store.credits.receive(credit('x'), undefined)).toEqual({ kind: 'kept' });
+      expect(await paid(store, { id: 'old', received_at_ms: 31 * DAY_MS })).toEqual({ kind: 'kept' });
+      expect(await counted(store)).toEqual({ credits: 2, payments: 0, callbacks: 0 });
+      expect((await store.credits.newest(9)).map((it) => [it.id, it.payment_id])).toEqual([
+        ['old', null],
+        ['x', null],
+      ]);
+    });
+
+    it('MAT-5 with what is due: an open order goes on, an ended one ends, more than enough pays', async () => {
+      const store = await opened(await place());
+      const made = order('a', { amount: 3 * AMOUNT, created_at_ms: 1 });
+      await store.orders.startPush(push('p', 'a'), made);
+      await store.orders.confirmPush('p', BOX, 'shown', 3);
+      const status = async () => (await store.orders.find('a'))?.status;
+      const first = await paid(store, { id: '1' }, { settlement: 'open' });
+      expect(first).toMatchObject({ due: { amount: 3 * AMOUNT, paid: AMOUNT }, stored: { withdrawn: [] } });
+      expect(await status()).toBe('shown');
+      expect(await paid(store, { id: '2' }, { settlement: 'ended' })).toMatchObject({
+        due: { amount: 3 * AMOUNT, paid: 2 * AMOUNT },
+        stored: { withdrawn: [{ id: 'p', terminal_code: BOX }] },
+      });
+      expect(await status()).toBe('underpaid');
+      expect(await paid(store, { id: '3' })).toMatchObject({ due: null });
+      expect(await status()).toBe('paid');
+      expect(await paid(store, { id: '4' }, { settlement: 'ended' })).toMatchObject({
+        due: { amount: 3 * AMOUNT, paid: 4 * AMOUNT },
+      });
+      expect(await status()).toBe('paid');
+      expect(await store.credits.paidFor(['a', 'b'])).toEqual(new Map([['a', 4 * AMOUNT]]));
+      const { notices } = await store.payments.takeUnreported(BOX, 9);
+      expect(notices.map(({ due }) => due?.paid)).toEqual([AMOUNT, 2 * AMOUNT, undefined, 4 * AMOUNT]);
+    });
+
+    it('CRE-5 late, and told so again after a restart', async () => {
+      const at = await place();
+      const first = await opened(at);
+      await paid(first, { id: 'x', late: 1 }, { orderRef: '' });
+      await first.close();
+      const { notices } = await (await opened(at)).payments.takeUnreported(BOX, 9);
+      expect(notices).toMatchObject([{ id: 'x', late: true, due: null, repeated: false }]);
+    });
+
+    it('CRE-7 for 30 days, as long as their payment is there, and codes as long as their order', async () => {
+      const store = await opened(await place());
+      const nowMs = 100 * DAY_MS;
+      const rows = { created_at_ms: nowMs - 31 * DAY_MS, updated_at_ms: nowMs - 31 * DAY_MS };
+      expect(await store.orders.add(order('o', rows), undefined, 'PBCODE')).toBe(true);
+      expect(await store.orders.add(order('o2', rows), undefined, 'PBCODE')).toBe(false);
+      expect((await store.orders.newest(9)).map(({ id }) => id)).toEqual(['o']);
+      const at = (days: number) => ({ bank_time_ms: nowMs - days * DAY_MS, received_at_ms: nowMs - days * DAY_MS });
+      await paid(store, { id: 'unreported', ...at(31) }, { orderRef: '' });
+      await paid(store, { id: 'done', ...at(31) }, { orderRef: '', notices: [], callback: undefined });
+      await store.credits.receive(credit('nobody', at(31)), undefined);
+      await paid(store, { id: 'new', ...at(29) }, { orderRef: '', notices: [], callback: undefined });
+      let credits = 0;
+      for await (const { kind, deleted } of store.prune(nowMs)) credits += kind === 'credits' ? deleted : 0;
+      expect(credits).toBe(2);
+      expect((await store.credits.newest(9)).map(({ id }) => id)).toEqual(['new', 'unreported']);
+      expect(await store.orders.add(order('o3', { created_at_ms: nowMs }), undefined, 'PBCODE')).toBe(true);
+    });
+  });
+});
+
+it('CRE-7 STO-3 a damaged credit or code refuses the start by name', async () => {
+  const changes = [
+    ['credits', 'amount = amount + 1', 'damaged in credits: x'],
+    ['order_codes', "order_ref = 'b'", 'damaged in order_codes: PBCODE'],
+  ] as const;
+  for (const [table, change, named] of changes) {
+    const dataDir = await temporaryFolder();
+    const store = await opened({ dataDir });
+    await store.orders.add(order('a'), undefined, 'PBCODE');
+    await paid(store, { id: 'x' }, { orderRef: '' });
+    await store.close();
+    spoil(join(dataDir, 'gateway.sqlite'), table, change);
+    await expect(opened({ dataDir }, keptLog().log)).rejects.toThrow(named);
+  }
+});
+
+it('CRE-1 the store of a version before sources is opened, and takes credits', async () => {
+  const dataDir = await temporaryFolder();
+  await (await opened({ dataDir })).close();
+  const db = new DatabaseSync(join(dataDir, 'gateway.sqlite'));
+  db.function('paybox_checksum', () => '');
+  db.exec(`drop table credits; drop table order_codes; drop index orders_of_amount;
+    delete from kysely_migration where name = '012-credits'`);
+  db.close();
+  const store = await opened({ dataDir });
+  expect(await paid(store, { id: 'x' }, { orderRef: '' })).toMatchObject({ kind: 'payment' });
+});
