@@ -1,52 +1,14 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type FaultName, magicContent } from '../../src/protocol/faults.ts';
-import type { StorePlace } from '../../src/store/store.ts';
-import { NODE } from '../benchmarks/fixture.ts';
-import { type LogLine, Program } from '../kill/program.ts';
-import { eventually, freePort } from '../support/net.ts';
-import { cliScript } from '../support/program-code.ts';
+import { eventually } from '../support/net.ts';
 import { ENGINES } from '../support/stores.ts';
 import { Market, type Stall } from './faults-market.ts';
-import { ACCOUNT, BOXES, OTHER_ACCOUNT, processed } from './harness.ts';
+import { gatewayProgram } from './gateway-program.ts';
+import { processed } from './harness.ts';
 
 const LONG_SECONDS = 600;
 /** Longer than from an attempt to the kill, and short enough to wait for after it. */
 const RETRY_MS = 3_000;
-
-/** A gateway as a program of its own, on ports that stay the same. */
-async function gatewayProgram({ dataDir, databaseUrl }: StorePlace, url: string) {
-  const [http, mqtt] = [await freePort(), await freePort()];
-  const partner = { username: 'demo', password: 'demo-secret' };
-  const accounts = [ACCOUNT.bankAccount, OTHER_ACCOUNT.bankAccount];
-  const config = {
-    http: { port: http },
-    mqtt: { embedded: { port: mqtt } },
-    dataDir,
-    databaseUrl,
-    accounts: [ACCOUNT, OTHER_ACCOUNT],
-    boxes: BOXES,
-    partners: [{ ...partner, accounts, callback: { url } }],
-    callbackRetryWaitsMs: [RETRY_MS, 100, 100, 100],
-  };
-  const file = join(dataDir, 'gateway.yaml');
-  await writeFile(file, JSON.stringify(config));
-  const log: LogLine[] = [];
-  const program = new Program({
-    name: 'gateway',
-    command: NODE,
-    args: [cliScript(), 'gateway', '--config', file],
-    isReady: (line) => line.event === 'ready',
-    retryCodes: [],
-    onLine: (line) => void log.push(line),
-  });
-  onTestFinished(() => program.kill());
-  program.start();
-  await program.ready();
-  const origin = `http://127.0.0.1:${http}`;
-  return { program, log, reach: { origin, baseUrl: `${origin}/vqr`, mqttUrl: `mqtt://127.0.0.1:${mqtt}` } };
-}
 
 describe.each(ENGINES)('a gateway that is killed in the midst of its faults, on $name', ({ missing, places }) => {
   const place = places();
@@ -57,7 +19,7 @@ describe.each(ENGINES)('a gateway that is killed in the midst of its faults, on 
     let hung = '';
     const market = await Market.open(
       async (url) => {
-        const gateway = await gatewayProgram(await place(), url);
+        const gateway = await gatewayProgram(await place(), url, { callbackRetryWaitsMs: [RETRY_MS, 100, 100, 100] });
         gateways.push(gateway);
         return gateway.reach;
       },

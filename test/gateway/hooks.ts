@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { ACCOUNT, type Answer, type TestGateway, type TestOptions, testGateway } from './harness.ts';
 
 export const SEPAY_KEY = 'sample-key-of-sepay';
-const SEPAY = { kind: 'sepay', name: 'sepay', auth: { kind: 'apikey', key: SEPAY_KEY } };
+export const SEPAY = { kind: 'sepay', name: 'sepay', auth: { kind: 'apikey', key: SEPAY_KEY } };
 
 /** A gateway with the source `sepay`. */
 export function hookedGateway({ config, ...options }: TestOptions = {}): Promise<TestGateway> {
