@@ -36,7 +36,7 @@ import { retryWaitsOf } from './retry-schedule.ts';
 import { type AskSourceDeps, createAskSource } from './service/ask-source.ts';
 import { CatchUp, type CatchUpDeps } from './service/catch-up.ts';
 import { deliveriesFor } from './service/payment-effects.ts';
-import { createReceiveCredit } from './service/receive-credits.ts';
+import { createReceiveCredit, type ReceiveCredit, type ReceiveCreditDeps } from './service/receive-credits.ts';
 import { createReceivePayment } from './service/receive-payment.ts';
 import { Service } from './service/service.ts';
 import { SOURCE_KINDS } from './sources/registry.ts';
@@ -120,9 +120,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   const onPaid = (payment: NewPayment) => dialect?.tellHosts(payment);
   const paying = { ...shared, hub, dispatcher, onPaid };
   const pay = edges.receivePayment(paying);
-  const receiveCredit = createReceiveCredit(paying);
-  const sources = openSources(config, base);
-  const catchUp = await openCatchUp({ ...shared, ...outside, sources, receiveCredit, heard: metrics.heard }, opened);
+  const money = await openSources({ ...paying, ...outside, heard: metrics.heard }, opened);
   const service = new Service({ ...shared, hub: edges.pushHub(hub), pay, metrics });
   targets.payPush = async (pushId) => {
     const orderId = await store.orders.idByPush(pushId);
@@ -130,12 +128,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   };
   targets.resendCallback = (id) => dispatcher.resend(id);
 
-  const expel = async (terminalCode: string, reason: string) => {
-    const drop = mqtt?.dropper(terminalCode);
-    // The refusal has to reach the box first: then the box takes its QR away at once (clause MSG-8).
-    if (await hub.expel(terminalCode, reason)) await clock.sleep(REFUSAL_MS);
-    drop?.();
-  };
+  const expel = expeller(hub, clock, (terminalCode) => mqtt?.dropper(terminalCode));
   const isOnline = (terminalCode: string) => hub.session(terminalCode) !== undefined;
   const enrolments = await Enrolments.open({ ...shared, secrets, isOnline, expel });
   const health = new Health({ clock, store, isBrokerThere: () => mqtt?.isConnected() ?? true });
@@ -143,7 +136,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   if (mqtt !== undefined) await dialect?.open(mqtt.address, service, () => originAt(app, config));
   const tokens = edges.tokens(await createTokens(store, clock, random));
   const parts = { ...shared, service, dispatcher, signer, logins, hub, backlog, enrolments, health, metrics, tokens };
-  const endStreams = registerRoutes(app, edges, { ...parts, cachedBacklog, boxes, sources, receiveCredit, catchUp });
+  const endStreams = registerRoutes(app, edges, { ...parts, cachedBacklog, boxes, ...money });
   opened.add('requests', () => {
     endStreams();
     return app.close();
@@ -152,13 +145,23 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   const origin = originAt(app, config);
   ownPorts.push(...portsOf(origin, config.mqtt?.embedded === undefined ? undefined : mqtt?.url));
   dispatcher.start();
-  catchUp.start();
+  money.catchUp.start();
   pruner.start();
 
   const mqttUrl = mqtt?.url;
   log.info('gateway-ready', { origin, mqttUrl });
   const close = (withinMs = STOP_BUDGET_MS) => opened.close(withinMs);
   return { origin, baseUrl: `${origin}${config.basePath}`, mqttUrl, superseded: store.superseded, close };
+}
+
+/** Returns a function that ends the session of a box and its connections. */
+function expeller(hub: Hub, clock: Clock, dropperOf: (terminalCode: string) => (() => void) | undefined) {
+  return async (terminalCode: string, reason: string) => {
+    const drop = dropperOf(terminalCode);
+    // The refusal has to reach the box first: then the box takes its QR away at once (clause MSG-8).
+    if (await hub.expel(terminalCode, reason)) await clock.sleep(REFUSAL_MS);
+    drop?.();
+  };
 }
 
 /** Loads the code of faults only in a sandbox. */
@@ -220,10 +223,19 @@ function openDispatcher(
   return dispatcher;
 }
 
-async function openCatchUp(deps: Omit<CatchUpDeps, 'askUntil'> & Outside, opened: OpenParts): Promise<CatchUp> {
-  const catchUp = await CatchUp.open({ ...deps, askUntil: (signal) => createAskSource(deps, signal) });
+/** Opens the sources of real money, and what asks their lists. */
+async function openSources(
+  deps: Omit<CatchUpDeps, 'askUntil' | 'sources' | 'receiveCredit'> &
+    ReceiveCreditDeps &
+    Outside & { config: GatewayConfig },
+  opened: OpenParts,
+): Promise<{ sources: Source[]; receiveCredit: ReceiveCredit; catchUp: CatchUp }> {
+  const sources = deps.config.sources.flatMap((it) => SOURCE_KINDS.get(it.kind)?.open(it, deps) ?? []);
+  const receiveCredit = createReceiveCredit(deps);
+  const askUntil = (signal: AbortSignal) => createAskSource(deps, signal);
+  const catchUp = await CatchUp.open({ ...deps, sources, receiveCredit, askUntil });
   opened.add('catch-up', () => catchUp.close());
-  return catchUp;
+  return { sources, receiveCredit, catchUp };
 }
 
 async function openMqtt(
@@ -254,10 +266,6 @@ async function dialectOf(
   const dialect = new Dialect(settings, { ...deps, boxConnected, withFaults });
   opened.add('boxes of the dialect', () => dialect.close());
   return dialect;
-}
-
-function openSources({ sources }: GatewayConfig, deps: Pick<GatewayDeps, 'clock' | 'random'>): Source[] {
-  return sources.flatMap((it) => SOURCE_KINDS.get(it.kind)?.open(it, deps) ?? []);
 }
 
 function openApp(config: GatewayConfig, { clock, log }: GatewayDeps): FastifyInstance {
