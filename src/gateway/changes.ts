@@ -1,5 +1,14 @@
 /** A list in the console. */
-export type Topic = 'boxes' | 'orders' | 'payments' | 'callbacks' | 'credits' | 'enrolments' | 'faults' | 'calls';
+export type Topic =
+  | 'boxes'
+  | 'orders'
+  | 'payments'
+  | 'callbacks'
+  | 'credits'
+  | 'sources'
+  | 'enrolments'
+  | 'faults'
+  | 'calls';
 
 /** Notifies watchers that a list has changed; they read it again. */
 export class Changes {

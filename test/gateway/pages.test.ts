@@ -58,6 +58,7 @@ it.each([
   'enrol.js',
   'calls.js',
   'credits.js',
+  'sources.js',
   'faults.js',
   'resend.js',
   'console.css',

@@ -314,6 +314,38 @@ export const PROVIDERS: Readonly<Record<string, Provider>> = {
   vietqr,
 };
 
+/** How a provider reaches a hook; rejects when there is no answer. */
+export type Post = (call: HookCall) => Promise<{ status: number; body: unknown }>;
+
+/**
+ * Tells of this money as the provider does: again after each of its waits, until it is answered 2xx, or 400 at the public
+ * service, which takes that for an answer. Returns the waits, and the last status; undefined without any answer.
+ */
+export async function deliver(
+  provider: Provider,
+  money: Moved,
+  post: Post,
+  now: () => number,
+): Promise<{ waitsMs: number[]; status: number | undefined }> {
+  const waitsMs: number[] = [];
+  const { askToken, key, retryWaitsMs } = provider;
+  const tell = async () => {
+    const given = askToken === undefined ? undefined : (await post(askToken(key))).body;
+    const token = isObject(given) ? { token: String(given.access_token) } : {};
+    return post(provider.call(provider.body(money), { nowMs: now(), ...token }));
+  };
+  for (const waitMs of [...retryWaitsMs, undefined]) {
+    const status = await tell().then(
+      (answer) => answer.status,
+      () => undefined,
+    );
+    const isAnswered = status !== undefined && (status < 300 || (askToken !== undefined && status === 400));
+    if (isAnswered || waitMs === undefined) return { waitsMs, status };
+    waitsMs.push(waitMs);
+  }
+  return { waitsMs, status: undefined };
+}
+
 /** The same body with another value at a place; `undefined` takes the field out. */
 export function bodyWith(body: unknown, [key = '', ...deeper]: readonly string[], value: unknown): Json {
   const copy = (Array.isArray(body) ? [...body] : { ...(body as Json) }) as Json;

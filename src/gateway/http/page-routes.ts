@@ -20,6 +20,7 @@ const ASSETS: Record<string, URL> = {
   '/enrol.js': new URL('enrol.js', OWN),
   '/calls.js': new URL('calls.js', OWN),
   '/credits.js': new URL('credits.js', OWN),
+  '/sources.js': new URL('sources.js', OWN),
   '/faults.js': new URL('faults.js', OWN),
   '/resend.js': new URL('resend.js', OWN),
   '/docs/docs.js': new URL('docs.js', OWN),

@@ -5,8 +5,9 @@ import { $, el, money, notice, pill, stack, table, time } from './elements.js';
 import { enrolments, startEnrolForm } from './enrol.js';
 import { faults, offerBoxes } from './faults.js';
 import { drawBacklog, startResendForm } from './resend.js';
+import { sources } from './sources.js';
 
-const TOPICS = ['boxes', 'enrolments', 'orders', 'payments', 'credits', 'callbacks', 'faults', 'calls'];
+const TOPICS = ['boxes', 'enrolments', 'orders', 'payments', 'credits', 'sources', 'callbacks', 'faults', 'calls'];
 const opened = new Set();
 let token = sessionStorage.getItem('token') ?? '';
 
@@ -45,6 +46,7 @@ const draw = {
   faults: (all) => faults(ask, all),
   calls,
   credits,
+  sources,
   boxes(boxes) {
     offerBoxes(boxes);
     if (boxes.length === 0) return [el('div', { class: 'empty' }, 'No boxes in the configuration.')];

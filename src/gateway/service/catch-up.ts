@@ -107,7 +107,9 @@ export class CatchUp {
   /** Must be called when a source has told something. */
   told(name: string): void {
     const caught = this.#all.get(name);
-    if (caught !== undefined) caught.agreement.toldAtMs = this.#deps.clock.wallMs();
+    if (caught === undefined) return;
+    caught.agreement.toldAtMs = this.#deps.clock.wallMs();
+    this.#deps.changes.publish('sources');
   }
 
   /** Must be called when what a source told was not stored: its list is asked soon. */
@@ -156,7 +158,7 @@ export class CatchUp {
         caught.failures += 1;
         log.warn('source-list-failed', { source: caught.source.name, reason: caught.problem, waitMs });
       }
-      changes.publish('credits');
+      changes.publish('sources');
       const woken = new AbortController();
       // A list that failed a moment ago would fail again.
       caught.wake = () => {

@@ -1,0 +1,97 @@
+import { describe, expect, it } from 'vitest';
+import { connectFakeBox } from '../support/fake-box.ts';
+import { eventually } from '../support/net.ts';
+import { bodyWith, deliver, type HookCall, moved, type Post, PROVIDERS } from '../support/providers.ts';
+import { ACCOUNT, BOX1, kept, type TestGateway, testGateway } from './harness.ts';
+
+const HOOK = '/hooks/till';
+
+async function withSource(options: Record<string, unknown>): Promise<{ gateway: TestGateway; post: Post }> {
+  const gateway = await testGateway({ config: { sources: [{ name: 'till', ...options }] } });
+  const post: Post = async ({ path, headers, body }) => {
+    const answer = await fetch(`${gateway.origin}${HOOK}${path}`, { method: 'POST', headers, body });
+    return { status: answer.status, body: await answer.json() };
+  };
+  return { gateway, post };
+}
+
+/** Money of half a minute ago. */
+const fresh = (change: Parameters<typeof moved>[0] = {}) => {
+  const atMs = Date.now() - 30_000;
+  return moved({ atMs: atMs - (atMs % 1000), bankAccount: ACCOUNT.bankAccount, text: 'MBVCB.1 DH001 ck', ...change });
+};
+
+describe.each(Object.entries(PROVIDERS))('the hook of %s', (_name, provider) => {
+  const isVietqr = provider.options.kind === 'vietqr';
+
+  it('SRC-26 makes one payment of what is told until it is answered, and told again by hand', async () => {
+    const { gateway, post } = await withSource(provider.options);
+    const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
+    let tries = 0;
+    // The first try does not come through, then the answer is lost.
+    const badly: Post = async (call) => {
+      if (provider.askToken !== undefined && call.path === '/api/token_generate') return post(call);
+      tries += 1;
+      if (tries === 1) throw new Error('no connection');
+      const answer = await post(call);
+      if (tries === 2) throw new Error('the answer is lost');
+      return answer;
+    };
+    const money = fresh();
+    const delivered = await deliver(provider, money, badly, Date.now);
+    expect(delivered).toEqual({ waitsMs: provider.retryWaitsMs.slice(0, 2), status: 200 });
+    for (let i = 0; i < 2; i += 1) expect((await deliver(provider, money, post, Date.now)).status).toBe(200);
+    const payment = await box.next('payment');
+    expect(payment).toMatchObject({ amount: 50_000, content: 'MBVCB.1 DH001 ck', late: false });
+    await deliver(provider, fresh({ id: 2, reference: 'FT2', amount: 60_000 }), post, Date.now);
+    await eventually('the second payment', () => box.of('payment').length === 2);
+    expect(await gateway.mock('/payments')).toMatchObject([{ amount: 60_000 }, { amount: 50_000 }]);
+  });
+
+  it('SRC-26 answers what is wrong as documented, with one line in the log, and changes nothing', async () => {
+    const { gateway, post } = await withSource(provider.options);
+    const before = await kept(gateway);
+    const token = provider.askToken && ((await post(provider.askToken(provider.key))).body as { access_token: string });
+    const proof = { nowMs: Date.now(), ...(token && { token: token.access_token }) };
+    const body = provider.body(fresh());
+    const right = provider.call(body, proof);
+    const long = provider.call(bodyWith(body, provider.at.text, 'x'.repeat(70_000)), proof);
+    const rows: [what: string, status: number, call: HookCall][] = [
+      ['another key', 401, provider.call(body, { ...proof, key: 'wrong', token: 'wrong' })],
+      [
+        'no JSON',
+        provider.proof === 'signature' && provider.options.kind === 'casso' ? 401 : 400,
+        { ...right, body: '{', headers: { ...right.headers, ...provider.sign('{', proof) } },
+      ],
+      ['a fraction', 400, provider.call(bodyWith(body, provider.at.amount, 0.5), proof)],
+      ['another path', 400, { ...right, path: '/another' }],
+      ['too long a body', 413, long],
+    ];
+    for (const [what, status, call] of rows) {
+      const { length } = gateway.log;
+      const answer = await post(call);
+      expect([what, answer.status]).toEqual([what, status]);
+      const lines = gateway.log.slice(length).filter((it) => it.level !== 'debug');
+      expect([what, lines]).toEqual([what, [expect.objectContaining({ event: 'request-refused', status })]]);
+      const failed = isVietqr && status !== 413 ? { error: true } : { success: false };
+      expect([what, answer.body]).toEqual([what, expect.objectContaining(failed)]);
+    }
+    expect(await kept(gateway)).toEqual(before);
+  });
+
+  it('SRC-26 takes any content type, answers debits and test calls like success, and repeated slashes as one', async () => {
+    const { gateway, post } = await withSource(provider.options);
+    const plainly: Post = (call) =>
+      post({
+        ...call,
+        path: call.path.replaceAll('/', '//'),
+        headers: { ...call.headers, 'content-type': 'text/plain' },
+      });
+    expect((await deliver(provider, fresh({ out: true }), plainly, Date.now)).status).toBe(200);
+    if (!isVietqr) expect((await deliver(provider, fresh({ id: 0 }), plainly, Date.now)).status).toBe(200);
+    expect(await gateway.mock('/payments')).toEqual([]);
+    expect(gateway.logged('credit-ignored')).toHaveLength(isVietqr ? 1 : 2);
+    expect((await deliver(provider, fresh(), plainly, Date.now)).status).toBe(200);
+    expect(await gateway.mock('/payments')).toHaveLength(1);
+  });
+});
