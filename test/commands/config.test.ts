@@ -54,6 +54,21 @@ describe('paybox config', () => {
     expect(output).not.toContain('hunter22');
   });
 
+  it('prints the sources of a gateway without their keys', async () => {
+    const file = join(await temporaryFolder(), 'gateway.yaml');
+    const sources = [
+      { kind: 'sepay', name: 'a', auth: { kind: 'apikey', key: 'hidden-1' } },
+      { kind: 'casso', name: 'b', auth: { kind: 'signature', key: 'hidden-2', previousKey: 'hidden-3' } },
+      { kind: 'payos', name: 'c', checksumKey: 'hidden-4' },
+      { kind: 'vietqr', name: 'd', username: 'shown', password: 'hidden-5' },
+    ];
+    await writeFile(file, JSON.stringify({ dataDir: 'data', sources, http: { tls: { cert: 'a.pem', key: 'b.pem' } } }));
+    const { output } = await payboxToEnd('config', 'print', file);
+    expect(output).toContain("key: '***'".replaceAll("'", '"'));
+    expect(output).toContain('b.pem');
+    expect(output).not.toContain('hidden');
+  });
+
   it.each(['agent', 'box', 'gateway'])('prints the JSON schema of the %s', async (kind) => {
     const { code, output } = await payboxToEnd('config', 'schema', kind);
     expect(code).toBe(0);

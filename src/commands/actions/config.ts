@@ -65,10 +65,12 @@ function masked(value: unknown): unknown {
   if (typeof value === 'string') return withoutPassword(value);
   if (Array.isArray(value)) return value.map(masked);
   if (typeof value !== 'object' || value === null) return value;
+  // Beside a certificate, `key` is the name of a file.
+  const isKey = (name: string) => /key$/i.test(name) && !('cert' in value);
   return Object.fromEntries(
     Object.entries(value).map(([name, part]) => [
       name,
-      typeof part === 'string' && isSecretName(name) ? '***' : masked(part),
+      typeof part === 'string' && (isSecretName(name) || isKey(name)) ? '***' : masked(part),
     ]),
   );
 }

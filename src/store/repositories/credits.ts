@@ -119,7 +119,7 @@ export class CreditStore {
     return onlyIntact('credits', await rows.execute(), this.#log);
   }
 
-  /** What was paid for each of these orders. */
+  /** The sum that was paid for each of these orders. */
   paidFor(orderIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
     return paidForEach(this.#db, orderIds);
   }

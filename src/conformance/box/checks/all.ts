@@ -35,7 +35,7 @@ export const BOX_CHECKS: readonly BoxCheck[] = [
 /** Clauses that no check of a box judges. */
 export const BOX_NOT_JUDGED: readonly NotJudged[] = [
   {
-    clauses: ['ERR', 'LEN', 'TOK', 'GEN', 'SUM', 'SND', 'CBK', 'CHK', 'CAN', 'SYN', 'SRC'],
+    clauses: ['ERR', 'LEN', 'TOK', 'GEN', 'SUM', 'SND', 'CBK', 'CHK', 'CAN', 'SYN', 'SRC', 'CRE', 'MAT'],
     why: 'what a service answers its partners: judge one with --service',
   },
   { clauses: ['MSG-13'], why: 'what a gateway says of itself, and of a payment that is late or not of the amount due' },

@@ -44,7 +44,7 @@ export const SERVICE_NOT_JUDGED: readonly NotJudged[] = [
   { clauses: ['CHK', 'CAN'], why: 'calls that the specification lacks' },
   { clauses: ['ERR-7', 'GEN-8'], why: 'help for the developer of a partner, which only our own gateway gives' },
   {
-    clauses: ['GEN-9', 'CBK-8', 'SYN-10'],
+    clauses: ['GEN-9', 'GEN-10', 'CBK-8', 'SYN-10', 'SYN-11'],
     why: 'other forms of contents and callbacks, which a gateway has by its configuration',
   },
   { clauses: ['LIM-6'], why: 'limits against floods and slow requests: a judge sends none' },
@@ -58,7 +58,7 @@ export const SERVICE_NOT_JUDGED: readonly NotJudged[] = [
   },
   { clauses: ['ENR', 'FLT', 'STO', 'BAK'], why: 'what only our own gateway does, for its admin' },
   { clauses: ['TLS'], why: 'TLS in front of the service is set up by its admin; every request checks its certificate' },
-  { clauses: ['SRC'], why: 'how a gateway hears of money that another service reports' },
+  { clauses: ['SRC', 'CRE', 'MAT'], why: 'how a gateway hears of money that another service reports' },
   { clauses: ['AGT'], why: 'what a box does: judge one with --await-box' },
   DIALECT_NOT_JUDGED,
   THREATS_NOT_JUDGED,
