@@ -11,6 +11,7 @@ import { addGateway } from './commands/gateway.ts';
 import { addKeys } from './commands/keys.ts';
 import { addPartner } from './commands/partner.ts';
 import { addProvision } from './commands/provision.ts';
+import { addSell } from './commands/sell.ts';
 import { addUp } from './commands/up.ts';
 import { ConfigError, MissingPeerError, PayboxError, reasonOf } from './lib/errors.ts';
 import { version } from './lib/version.ts';
@@ -20,7 +21,19 @@ import { version } from './lib/version.ts';
  * loaded on demand, so that `--help` and every start are fast.
  */
 const COMMANDS = [
-  ...[addUp, addGateway, addAgent, addPartner, addConfig, addDoctor, addProvision, addEnrol, addKeys, addBackup],
+  ...[
+    addUp,
+    addGateway,
+    addAgent,
+    addPartner,
+    addSell,
+    addConfig,
+    addDoctor,
+    addProvision,
+    addEnrol,
+    addKeys,
+    addBackup,
+  ],
   ...[addBench, addFleet],
 ];
 

@@ -70,7 +70,14 @@ const FLOORS: Record<string, readonly (readonly string[])[]> = {
   lib: [['clock.ts', 'errors.ts', 'http.ts', 'random.ts', 'text.ts'], ['.']],
 };
 /** The files and folders that may name a transport: each its own, the gateway's side of them, and those who judge both. */
-const MAY_NAME_TRANSPORTS = ['agent/transports', 'gateway', 'provision', 'conformance'];
+/** The live demo names a source, the public service. */
+const MAY_NAME_TRANSPORTS = [
+  'agent/transports',
+  'gateway',
+  'provision',
+  'conformance',
+  'commands/actions/live-demo.ts',
+];
 const FLOORS_MAX = 6;
 const FILES_WITHOUT_FLOORS_MAX = 15;
 const LINES_MAX = 300;

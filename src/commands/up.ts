@@ -20,6 +20,11 @@ export function addUp(root: Command): void {
     .option('--ready-file <file>', 'written once everything answers: addresses and demo identities as JSON')
     .option('--display <name>', 'the display that confirms: browser, terminal or png (default: browser)')
     .option('--transport <name>', 'how the box reaches the gateway: mqtt (default) or http')
+    .option(
+      '--live-demo',
+      'a shop that is live, and beside it the sandbox of the public service, which tells it of money',
+    )
+    .option('--service-port <port>', 'with --live-demo: port of the public service', port, 8801)
     .option('--no-open', 'do not open the box page in a browser')
     .action(async (options) => (await import('./actions/up.ts')).up(options));
 }

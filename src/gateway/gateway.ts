@@ -38,6 +38,7 @@ import { CatchUp, type CatchUpDeps } from './service/catch-up.ts';
 import { deliveriesFor } from './service/payment-effects.ts';
 import { createReceiveCredit, type ReceiveCredit, type ReceiveCreditDeps } from './service/receive-credits.ts';
 import { createReceivePayment } from './service/receive-payment.ts';
+import { Sales } from './service/sales.ts';
 import { Service } from './service/service.ts';
 import { SOURCE_KINDS } from './sources/registry.ts';
 import type { Source } from './sources/source.ts';
@@ -121,7 +122,8 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   const paying = { ...shared, hub, dispatcher, onPaid };
   const pay = edges.receivePayment(paying);
   const money = await openSources({ ...paying, ...outside, heard: metrics.heard }, opened);
-  const service = new Service({ ...shared, hub: edges.pushHub(hub), pay, metrics });
+  const pushing = { ...shared, hub: edges.pushHub(hub) };
+  const [service, sales] = [new Service({ ...pushing, pay, metrics }), new Sales(pushing)];
   targets.payPush = async (pushId) => {
     const orderId = await store.orders.idByPush(pushId);
     if (orderId !== undefined) await service.payOrder(orderId);
@@ -136,7 +138,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   if (mqtt !== undefined) await dialect?.open(mqtt.address, service, () => originAt(app, config));
   const tokens = edges.tokens(await createTokens(store, clock, random));
   const parts = { ...shared, service, dispatcher, signer, logins, hub, backlog, enrolments, health, metrics, tokens };
-  const endStreams = registerRoutes(app, edges, { ...parts, cachedBacklog, boxes, ...money });
+  const endStreams = registerRoutes(app, edges, { ...parts, cachedBacklog, boxes, ...money, sales });
   opened.add('requests', () => {
     endStreams();
     return app.close();

@@ -14,6 +14,7 @@ import { CreditStore } from './repositories/credits.ts';
 import { OrderStore } from './repositories/orders.ts';
 import { PaymentStore } from './repositories/payments.ts';
 import { QrCodeStore } from './repositories/qr-codes.ts';
+import { SaleStore } from './repositories/sales.ts';
 import { Search } from './repositories/search.ts';
 import { isHarmless, schemaDifference } from './schema/difference.ts';
 import { MIGRATIONS } from './schema/migrations.ts';
@@ -33,6 +34,7 @@ export interface Store {
   qrCodes: QrCodeStore;
   payments: PaymentStore;
   credits: CreditStore;
+  sales: SaleStore;
   search: Search;
   callbacks: CallbackStore;
   knownLogins: KnownLoginStore;
@@ -108,6 +110,7 @@ export async function openStore(
     qrCodes: new QrCodeStore(db),
     payments: new PaymentStore(db, log, onStored),
     credits: new CreditStore(db, log, onStored),
+    sales: new SaleStore(db, log),
     search: new Search(db, log),
     callbacks: new CallbackStore(db, log),
     knownLogins: new KnownLoginStore(db),

@@ -61,6 +61,7 @@ it.each([
   'sources.js',
   'faults.js',
   'resend.js',
+  'sell.js',
   'console.css',
   'console.html',
   'docs.html',

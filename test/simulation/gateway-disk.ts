@@ -19,6 +19,7 @@ import { CreditStore } from '../../src/store/repositories/credits.ts';
 import { OrderStore } from '../../src/store/repositories/orders.ts';
 import { PaymentStore } from '../../src/store/repositories/payments.ts';
 import { QrCodeStore } from '../../src/store/repositories/qr-codes.ts';
+import { SaleStore } from '../../src/store/repositories/sales.ts';
 import { Search } from '../../src/store/repositories/search.ts';
 import { MIGRATIONS } from '../../src/store/schema/migrations.ts';
 import type { Tables } from '../../src/store/schema/tables.ts';
@@ -88,6 +89,7 @@ export class GatewayDisk {
       qrCodes: new QrCodeStore(db),
       payments: new PaymentStore(db, log, () => undefined),
       credits: new CreditStore(db, log, () => undefined),
+      sales: new SaleStore(db, log),
       search: new Search(db, log),
       callbacks: new CallbackStore(db, log),
       knownLogins: new KnownLoginStore(db),

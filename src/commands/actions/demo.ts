@@ -39,9 +39,18 @@ export function demoGatewayConfig(options: Ports & { dataDir: string; callback: 
   );
 }
 
-/** Configuration of the box of `paybox up`. Throws ConfigError for an unknown display or transport. */
+interface DemoBox {
+  terminalCode: string;
+  serialNumber: string;
+  secret: string;
+}
+
+/**
+ * Configuration of the box of `paybox up`; a `box` of its own is one of a live gateway, which has no faults. Throws
+ * ConfigError for an unknown display or transport.
+ */
 export function demoAgentConfig(
-  options: Ports & { dataDir: string; display?: string; onTerminal: boolean },
+  options: Ports & { dataDir: string; display?: string; onTerminal: boolean; box?: DemoBox | undefined },
 ): AgentConfig {
   const first = options.display ?? 'browser';
   if (!DISPLAY_DRIVERS.has(first)) throw new ConfigError(`--display ${first}: expected browser, terminal or png`);
@@ -51,13 +60,13 @@ export function demoAgentConfig(
   const url = transport.urlOf({ origin: `http://127.0.0.1:${options.httpPort}`, brokerPort: options.mqttPort });
   return parseAgentConfig(
     {
-      box: DEMO.box,
+      box: options.box ?? DEMO.box,
       link: { transport: transport.name, url },
       displays: [{ driver: first, ...own }, ...(alsoTerminal ? [{ driver: 'terminal' }] : [])],
       http: { port: options.boxPort },
       voice: { driver: 'page' },
       dataDir: join(options.dataDir, 'box'),
-      faults: true,
+      faults: options.box === undefined,
     },
     'paybox up',
   );

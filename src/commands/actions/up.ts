@@ -17,6 +17,7 @@ import { secretFrom } from '../shared/secrets.ts';
 import { StopSignal } from '../shared/stop-signal.ts';
 import { KEYS_HELP, takeTerminal } from '../shared/terminal.ts';
 import { DEMO, demoAgentConfig, demoGatewayConfig } from './demo.ts';
+import { liveDemo } from './live-demo.ts';
 
 export interface UpOptions {
   data?: string;
@@ -30,6 +31,8 @@ export interface UpOptions {
   display?: string;
   transport?: string | undefined;
   open: boolean;
+  liveDemo?: boolean;
+  servicePort: number;
 }
 
 /** Time for gateway and box to answer; the box needs its first picture and its registration. */
@@ -43,7 +46,11 @@ export async function up(options: UpOptions): Promise<void> {
   const stop = new StopSignal();
   const startedMs = systemClock.monotonicMs();
   const auth = callbackAuth(howOf(options));
-  const dataDir = resolve(options.data ?? defaultDataDir());
+  if (options.liveDemo === true && options.callbackUrl !== undefined) {
+    throw new ConfigError('--callback-url: expected without --live-demo, whose shop has no back end');
+  }
+  const home = resolve(options.data ?? defaultDataDir());
+  const dataDir = options.liveDemo === true ? join(home, 'live-demo') : home;
   try {
     makeFolder(dataDir);
   } catch (error) {
@@ -51,10 +58,17 @@ export async function up(options: UpOptions): Promise<void> {
   }
   if (options.readyFile !== undefined) await forgetReadyFile(options.readyFile);
   assertDifferent(options);
-  const agentConfig = demoAgentConfig({ ...options, dataDir, onTerminal: process.stdout.isTTY === true });
+  const live = options.liveDemo === true ? liveDemo({ ...options, dataDir }, systemRandom) : undefined;
+  const agentConfig = demoAgentConfig({
+    ...options,
+    dataDir,
+    onTerminal: process.stdout.isTTY === true,
+    box: live?.box,
+  });
   await assertFree(options.httpPort, '--http-port');
   await assertFree(options.mqttPort, '--mqtt-port');
   await assertFree(options.boxPort, '--box-port');
+  if (live !== undefined) await assertFree(options.servicePort, '--service-port');
 
   const logFile = join(dataDir, 'paybox.log');
   const closers = new Closers();
@@ -68,7 +82,10 @@ export async function up(options: UpOptions): Promise<void> {
       options.callbackUrl === undefined ? await bundledPartner(closers, deps) : { url: options.callbackUrl, auth };
     // The box redraws the terminal in place, so texts for people are printed before it starts.
     terminal?.write(`paybox: ${addresses(options)}\nCtrl-C ends all. ${KEYS_HELP}.\nThe log is ${logFile}\n`);
-    const gatewayConfig = demoGatewayConfig({ ...options, dataDir, callback });
+    const gatewayConfig = live?.shop ?? demoGatewayConfig({ ...options, dataDir, callback });
+    if (live !== undefined) {
+      await startGateway(live.service, { ...deps, log: log.with({ program: 'service' }) }).then(closers.adding);
+    }
     const starting = [
       startGateway(gatewayConfig, { ...deps, log: log.with({ program: 'gateway' }) }).then(closers.adding),
       startAgent(setupOf(agentConfig), {
@@ -83,7 +100,8 @@ export async function up(options: UpOptions): Promise<void> {
     box = agent;
     const isUp = await Promise.race([untilIdle(agent.box).then(() => true), stop.received.then(() => false)]);
     if (isUp) {
-      if (options.readyFile !== undefined) await writeReadyFile(options.readyFile, readyContent(gateway, agent));
+      if (options.readyFile !== undefined)
+        await writeReadyFile(options.readyFile, readyContent(gateway, agent, options));
       const tookMs = Math.round(systemClock.monotonicMs() - startedMs);
       if (terminal === undefined) process.stdout.write(`paybox is ready in ${tookMs} ms: ${addresses(options)}\n`);
       if (options.open && process.stdout.isTTY) await openPage(agent.origin);
@@ -103,16 +121,27 @@ export async function up(options: UpOptions): Promise<void> {
   }
 }
 
-function readyContent({ baseUrl, mqttUrl, origin }: Gateway, { origin: boxUrl }: Agent) {
+function readyContent(
+  { baseUrl, mqttUrl, origin }: Gateway,
+  { origin: boxUrl }: Agent,
+  { liveDemo, servicePort }: UpOptions,
+) {
   const { terminalCode, serialNumber } = DEMO.box;
   const { partner, account } = DEMO;
   const consoleUrl = `${origin}/`;
-  return { baseUrl, mqttUrl, boxUrl, consoleUrl, partner, account, box: { terminalCode, serialNumber } };
+  const serviceUrl = liveDemo === true ? `http://127.0.0.1:${servicePort}/vqr` : baseUrl;
+  return { baseUrl, serviceUrl, mqttUrl, boxUrl, consoleUrl, partner, account, box: { terminalCode, serialNumber } };
 }
 
-function addresses({ httpPort, boxPort }: UpOptions): string {
+function addresses({ httpPort, boxPort, liveDemo, servicePort }: UpOptions): string {
   const gateway = `http://127.0.0.1:${httpPort}`;
-  return `box http://127.0.0.1:${boxPort}  console ${gateway}/  service ${gateway}/vqr`;
+  const box = `box http://127.0.0.1:${boxPort}`;
+  if (liveDemo === true) {
+    return `${box}  live shop ${gateway}/  public service http://127.0.0.1:${servicePort}/
+Sell with: paybox sell --amount 50000 --gateway ${gateway}
+Pay with:  paybox pay --amount 50000 --content CODE --gateway http://127.0.0.1:${servicePort}`;
+  }
+  return `${box}  console ${gateway}/  service ${gateway}/vqr`;
 }
 
 function defaultDataDir(): string {
@@ -195,9 +224,10 @@ function callbackAuth(how: string): CallbackAuth {
   );
 }
 
-function assertDifferent({ httpPort, mqttPort, boxPort }: UpOptions): void {
-  if (new Set([httpPort, mqttPort, boxPort]).size === 3) return;
-  throw new ConfigError('--http-port, --mqtt-port and --box-port: expected three different ports');
+function assertDifferent({ httpPort, mqttPort, boxPort, servicePort, liveDemo }: UpOptions): void {
+  const ports = [httpPort, mqttPort, boxPort, ...(liveDemo === true ? [servicePort] : [])];
+  if (new Set(ports).size === ports.length) return;
+  throw new ConfigError('--http-port, --mqtt-port, --box-port and --service-port: expected different ports');
 }
 
 async function assertFree(port: number, option: string): Promise<void> {

@@ -31,7 +31,7 @@ export interface AdminOptions {
   adminToken?: string | undefined;
 }
 
-/** Client of the gateway's admin routes, `/_mock`. */
+/** Client of the gateway's admin routes: below `/_mock`, unless a path begins with a slash. */
 export class AdminClient {
   readonly #origin: string;
   readonly #token: string | undefined;
@@ -65,6 +65,13 @@ export class AdminClient {
     if (status === 200) return undefined;
     const refusal = statusResponse.safeParse(json);
     if (refusal.success && (status === 400 || status === 404)) return refusal.data.message;
+    throw this.#problem(status, json);
+  }
+
+  /** Returns the JSON of the answer, status 200 or 201. Throws as `get` does. */
+  async create<T>(path: string, body: object): Promise<T> {
+    const { status, json } = await this.#ask('POST', path, JSON.stringify(body));
+    if (status === 200 || status === 201) return json as T;
     throw this.#problem(status, json);
   }
 
@@ -121,7 +128,7 @@ export class AdminClient {
   }
 
   #url(path: string): URL {
-    return new URL(`/_mock/${path}`, this.#origin);
+    return new URL(path.startsWith('/') ? path : `/_mock/${path}`, this.#origin);
   }
 
   #request(request: HttpRequest): HttpRequest {

@@ -23,6 +23,7 @@ const ASSETS: Record<string, URL> = {
   '/sources.js': new URL('sources.js', OWN),
   '/faults.js': new URL('faults.js', OWN),
   '/resend.js': new URL('resend.js', OWN),
+  '/sell.js': new URL('sell.js', OWN),
   '/docs/docs.js': new URL('docs.js', OWN),
   '/docs/swagger-ui.css': new URL('swagger-ui.css', SWAGGER),
   '/docs/swagger-ui-bundle.js': new URL('swagger-ui-bundle.js', SWAGGER),

@@ -3,17 +3,21 @@ import type { BacklogReader } from '../callbacks/backlog.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { FaultOrders } from '../fault-orders.ts';
 import { addressError, urlHost } from '../listen.ts';
+import { requireAdmin } from './admin.ts';
 import { type AdminRoutesDeps, adminRoutes } from './admin-routes.ts';
 import { type BoxRoutesDeps, boxRoutes } from './box-routes.ts';
 import { adminEnrolmentRoutes, boxEnrolmentRoutes, type EnrolmentRoutesDeps } from './enrolment-routes.ts';
 import { type HookRoutesDeps, hookRoutes } from './hook-routes.ts';
 import { type PageRoutesDeps, pageRoutes } from './page-routes.ts';
+import { type SaleRoutesDeps, saleRoutes } from './sale-routes.ts';
 import { type ServiceRoutesDeps, serviceRoutes } from './service-routes.ts';
+import { logAdminRequests } from './traffic-routes.ts';
 
 export type RoutesDeps = Omit<AdminRoutesDeps, 'baseUrl' | 'faults'> &
   Omit<ServiceRoutesDeps, 'originOf'> &
   EnrolmentRoutesDeps &
   HookRoutesDeps &
+  Pick<SaleRoutesDeps, 'sales'> &
   Pick<PageRoutesDeps, 'metrics' | 'health'> & {
     boxes: BoxRoutesDeps;
     /** The backlog, at most one second old, for metrics. */
@@ -51,6 +55,14 @@ export function registerRoutes(app: FastifyInstance, edges: RouteEdges, deps: Ro
     { prefix: '/_mock' },
   );
   app.register(async (scope) => hookRoutes(scope, deps), { prefix: '/hooks' });
+  app.register(
+    async (scope) => {
+      logAdminRequests(scope, deps);
+      requireAdmin(scope, { ...deps, adminToken: config.adminToken });
+      saleRoutes(scope, deps);
+    },
+    { prefix: '/admin/v1' },
+  );
   app.register(async (scope) => boxEnrolmentRoutes(scope, deps));
   app.register(async (scope) => adminEnrolmentRoutes(scope, { ...deps, ...config }), { prefix: '/_mock' });
   app.register((scope) => pageRoutes(scope, { ...deps, backlog: cachedBacklog, basePath }));

@@ -5,9 +5,22 @@ import { $, el, money, notice, pill, stack, table, time } from './elements.js';
 import { enrolments, startEnrolForm } from './enrol.js';
 import { faults, offerBoxes } from './faults.js';
 import { drawBacklog, startResendForm } from './resend.js';
+import { offerSellers, sales, startSellForm, sumOf } from './sell.js';
 import { sources } from './sources.js';
 
-const TOPICS = ['boxes', 'enrolments', 'orders', 'payments', 'credits', 'sources', 'callbacks', 'faults', 'calls'];
+const TOPICS = [
+  'boxes',
+  'enrolments',
+  'sales',
+  'orders',
+  'payments',
+  'credits',
+  'sources',
+  'callbacks',
+  'faults',
+  'calls',
+];
+const PATHS = { sales: '/admin/v1/sales' };
 const opened = new Set();
 let token = sessionStorage.getItem('token') ?? '';
 
@@ -47,8 +60,10 @@ const draw = {
   calls,
   credits,
   sources,
+  sales: (today) => sales(act, today),
   boxes(boxes) {
     offerBoxes(boxes);
+    offerSellers(boxes);
     if (boxes.length === 0) return [el('div', { class: 'empty' }, 'No boxes in the configuration.')];
     return boxes.map((it) =>
       el(
@@ -230,6 +245,7 @@ function attempt(it, index) {
 }
 
 const COUNTS = {
+  sales: sumOf,
   boxes: (boxes) => `${boxes.filter((it) => it.online).length} of ${boxes.length} online`,
   faults: ({ standing }) => (standing.length === 0 ? '' : `${standing.length} ordered`),
 };
@@ -243,7 +259,7 @@ function refresh(topic) {
     setTimeout(async () => {
       asked.delete(topic);
       try {
-        const rows = await (await ask(`/_mock/${topic}`)).json();
+        const rows = await (await ask(PATHS[topic] ?? `/_mock/${topic}`)).json();
         $(topic).replaceChildren(...draw[topic](rows));
         if (topic === 'callbacks') drawBacklog(await (await ask('/_mock/callbacks/backlog')).json());
         else $(`${topic}-count`).textContent = COUNTS[topic]?.(rows) ?? (rows.length || '');
@@ -275,7 +291,9 @@ async function watch() {
         if (done) break;
         const lines = (rest + value).split('\n');
         rest = lines.pop();
-        for (const line of lines) if (TOPICS.includes(line.slice(6))) refresh(line.slice(6));
+        const topics = lines.map((line) => line.slice(6)).filter((it) => TOPICS.includes(it));
+        topics.forEach(refresh);
+        if (topics.includes('orders')) refresh('sales');
       }
     } catch (error) {
       $('live').title = error.message;
@@ -298,4 +316,5 @@ $('login').addEventListener('submit', (event) => {
 });
 startEnrolForm(ask);
 startResendForm(ask);
+startSellForm(ask);
 watch();

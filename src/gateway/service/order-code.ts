@@ -32,3 +32,15 @@ function checkOf(chars: string): string {
   }, 0);
   return ALPHABET[(size - (sum % size)) % size] ?? '';
 }
+
+/** Random codes of which each was taken: then the store is full of them, or chance is broken. */
+const CODE_TRIES_MAX = 10;
+
+/** Calls `make`, which returns undefined where another order has its new code, until it returns something. */
+export async function withFreeCode<T>(make: () => Promise<T | undefined>): Promise<T> {
+  for (let tries = 0; tries < CODE_TRIES_MAX; tries += 1) {
+    const made = await make();
+    if (made !== undefined) return made;
+  }
+  throw new Error(`${CODE_TRIES_MAX} random codes are those of other orders`);
+}

@@ -1,6 +1,5 @@
 import { faultKind, faultOfContent } from '../../protocol/faults.ts';
 import { type CheckedOrder, cancelQrRequest, type GenerateResponse } from '../../protocol/http-api.ts';
-import type { DownBody } from '../../protocol/messages.ts';
 import type { NewOrder, NewPush } from '../../store/repositories/orders.ts';
 import type { PaymentDetails } from '../../store/repositories/payments.ts';
 import type { PartnerConfig } from '../config.ts';
@@ -13,13 +12,11 @@ import { checkedOrders, decideCheckOrder } from './check-order.ts';
 import { makePublicCode } from './content.ts';
 import { generate } from './generate.ts';
 import { contentPaid } from './matching.ts';
-import { isOrderCode, makeOrderCode } from './order-code.ts';
+import { isOrderCode, makeOrderCode, withFreeCode } from './order-code.ts';
+import { NO_NAMES, pushOf, type ShowBody } from './order-push.ts';
 import type { ReceivePayment } from './receive-payment.ts';
 import { decideSendQr, type Sendable } from './send-qr.ts';
 import { decideTestCallback } from './test-callback.ts';
-
-/** Random codes of which each was taken: then the store is full of them, or chance is broken. */
-const CODE_TRIES_MAX = 5;
 
 /** The hub, as the service uses it. */
 export interface PushHub {
@@ -28,9 +25,6 @@ export interface PushHub {
   push(push: NewPush, newOrder: NewOrder | undefined, show: ShowBody): Promise<Result<undefined>>;
   withdrawPush(terminalCode: string, pushId: string, why: 'cancelled' | 'paid'): void;
 }
-
-/** A push to a box, without the fields that its session adds. */
-export type ShowBody = Omit<Extract<DownBody, { type: 'show' }>, 'sessionMs'>;
 
 export interface ServiceDeps
   extends Pick<Context, 'config' | 'directory' | 'store' | 'changes' | 'clock' | 'random' | 'log'> {
@@ -54,11 +48,7 @@ export class Service {
     json: unknown,
     call: { origin: string; notes: CallNotes },
   ): Promise<Result<GenerateResponse>> {
-    for (let tries = 0; tries < CODE_TRIES_MAX; tries += 1) {
-      const answer = await this.#generateOnce(partner, json, call);
-      if (answer !== undefined) return answer;
-    }
-    throw new Error(`${CODE_TRIES_MAX} random codes are those of other orders`);
+    return withFreeCode(() => this.#generateOnce(partner, json, call));
   }
 
   /** Returns undefined, and stores nothing, if the code of the QR is that of another order. */
@@ -244,53 +234,37 @@ export class Service {
     if (request.orderId !== '' && known !== undefined && this.#faultOf(request.content) === undefined) {
       if (await store.orders.isOnBox(known.id, box.terminalCode, config.confirm, nowMs)) return accept(undefined);
     }
-    const lifetimeMs = config.qrLifetimeSeconds * 1000;
-    const { bankAccount, bankCode, userBankName } = account;
-    const newOrder: NewOrder | undefined =
-      known === undefined
-        ? {
-            id: random.uuid(),
-            partner: partner.username,
-            order_id: request.orderId,
-            bank_account: bankAccount,
-            bank_code: bankCode,
-            user_bank_name: userBankName,
-            amount,
-            content: request.content === '' ? (qr.purpose ?? '') : request.content,
-            trans_type: 'C',
-            qr_code: request.qrCode,
-            terminal_code: box.terminalCode,
-            sub_terminal_code: '',
-            service_code: '',
-            sign: '',
-            url_link: '',
-            created_at_ms: nowMs,
-          }
-        : undefined;
-    const order = known ?? newOrder;
-    const pushId = random.uuid();
-    const push = {
-      id: pushId,
-      order_ref: order?.id ?? '',
+    const seen = {
+      amount,
+      bank_account: account.bankAccount,
+      bank_code: account.bankCode,
+      user_bank_name: account.userBankName,
+      qr_code: request.qrCode,
+    };
+    const content = request.content === '' ? (known?.content ?? qr.purpose ?? '') : request.content;
+    const made: NewOrder = {
+      ...NO_NAMES,
+      ...seen,
+      id: random.uuid(),
+      partner: partner.username,
+      order_id: request.orderId,
+      content,
+      trans_type: 'C',
       terminal_code: box.terminalCode,
       created_at_ms: nowMs,
-      expires_at_ms: nowMs + lifetimeMs,
     };
-    const result = await hub.push(push, newOrder, {
-      type: 'show',
-      pushId,
-      orderId: order?.order_id ?? '',
-      amount,
-      content: request.content === '' ? (order?.content ?? '') : request.content,
-      bankAccount,
-      bankCode,
-      userBankName,
-      qrCode: request.qrCode,
-      expiresAtMs: push.expires_at_ms,
-      expiresInMs: lifetimeMs,
-    });
+    const { push, show } = pushOf(
+      { ...(known ?? made), ...seen, content },
+      {
+        pushId: random.uuid(),
+        terminalCode: box.terminalCode,
+        nowMs,
+        lifetimeMs: config.qrLifetimeSeconds * 1000,
+      },
+    );
+    const result = await hub.push(push, known === undefined ? made : undefined, show);
     if (!result.ok) return result;
-    log.info('push-confirmed', { box: box.terminalCode, pushId, orderId: order?.order_id, amount });
+    log.info('push-confirmed', { box: box.terminalCode, pushId: push.id, orderId: show.orderId, amount });
     return accept(undefined);
   }
 }

@@ -14,6 +14,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   ...Object.fromEntries(FIRST_SCHEMA.map((name, i) => [name, { up: i === 0 ? createSchema : async () => undefined }])),
   '011-checked-orders': { up: indexCheckedOrders },
   '012-credits': { up: addCredits },
+  '013-sales': { up: addSales },
 };
 
 const columns = (type: string) => (names: string) => names.split(' ').map((name) => `"${name}" ${type}`);
@@ -30,7 +31,7 @@ const key = (table: string, names: string) =>
     .join(', ')})`;
 
 /** Tables that the first migration does not make. */
-const LATER_TABLES: readonly (keyof Tables)[] = ['credits', 'order_codes'];
+const LATER_TABLES: readonly (keyof Tables)[] = ['credits', 'order_codes', 'sales'];
 
 const TABLES: Record<keyof Tables, readonly string[]> = {
   settings: [...text('name value'), key('settings', 'name')],
@@ -113,6 +114,7 @@ const TABLES: Record<keyof Tables, readonly string[]> = {
     ...optionalText('checksum'),
     key('order_codes', 'bank_account code'),
   ],
+  sales: [...text('order_ref'), ...number('created_at_ms'), key('sales', 'order_ref')],
 };
 
 /** No query may read a whole table, nor all orders of a shop that always asks for the same amount. */
@@ -151,7 +153,7 @@ async function indexCheckedOrders(db: Kysely<Tables>): Promise<void> {
 
 /** Money that sources tell of, each credit once, and the codes by which it finds its order. */
 async function addCredits(db: Kysely<Tables>): Promise<void> {
-  for (const table of LATER_TABLES) await createTable(db, table);
+  for (const table of ['credits', 'order_codes'] as const) await createTable(db, table);
   await sql`create unique index "credits_of_source" on "credits" ("source", "source_id")`.execute(db);
   await sql`create unique index "credits_of_bank" on "credits" ("bank_account", "reference", "amount")
     where "reference" <> ''`.execute(db);
@@ -161,6 +163,11 @@ async function addCredits(db: Kysely<Tables>): Promise<void> {
   await sql`create index "orders_of_amount" on "orders" ("bank_account", "amount", "seq")
     where "trans_type" = 'C'`.execute(db);
   for (const table of ['credits', 'order_codes'] as const) await addChecksumTriggers(db, table);
+}
+
+async function addSales(db: Kysely<Tables>): Promise<void> {
+  await createTable(db, 'sales');
+  await sql`create index "sales_by_time" on "sales" ("created_at_ms")`.execute(db);
 }
 
 function createTable(db: Kysely<Tables>, table: keyof Tables): Promise<unknown> {

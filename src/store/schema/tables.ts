@@ -17,6 +17,8 @@ export interface Tables {
   damaged_rows: DamagedRow;
   credits: CreditRow & Checked;
   order_codes: OrderCodeRow & Checked;
+  /** Orders that cashiers made. */
+  sales: { order_ref: string; created_at_ms: number };
 }
 
 /** A trigger writes the checksum at each insert and update. */

@@ -1,0 +1,116 @@
+import { systemClock } from '../../lib/clock.ts';
+import { ConfigError } from '../../lib/errors.ts';
+import { AdminClient, type AdminOptions } from '../shared/admin-client.ts';
+import { StopSignal } from '../shared/stop-signal.ts';
+
+const SALES = '/admin/v1/sales';
+const LOOK_MS = 300;
+/** Statuses after which no money is expected any more. */
+const OVER = ['paid', 'overpaid', 'expired', 'replaced', 'dismissed', 'cancelled', 'failed'];
+
+export interface SellOptions extends AdminOptions {
+  amount?: number;
+  box?: string;
+  note?: string;
+  wait: boolean;
+  cancel?: string;
+  list?: boolean;
+  csv?: boolean;
+  day?: string;
+  json?: boolean;
+}
+
+interface SaleView {
+  id: string;
+  code: string;
+  amount: number;
+  content: string;
+  status: string;
+  paid: number;
+  terminalCode: string;
+  madeAt: string;
+}
+
+/** `paybox sell`: sells at a box, cancels a sale, or lists those of a day. Exit code 1 if the sale ends unpaid. */
+export async function sell(options: SellOptions): Promise<void> {
+  const { amount, cancel, list = false, csv = false, day } = options;
+  if ([amount !== undefined, cancel !== undefined, list, csv].filter((it) => it).length !== 1) {
+    throw new ConfigError('expected one of --amount, --cancel, --list and --csv', 'paybox sell --amount 50000');
+  }
+  if (day !== undefined && !(list || csv)) throw new ConfigError('--day: expected --list or --csv beside it');
+  const gateway = new AdminClient(options);
+  const query = day === undefined ? '' : `?day=${encodeURIComponent(day)}`;
+  if (csv) {
+    await gateway.save(`${SALES}.csv${query}`, async (piece) => void process.stdout.write(piece));
+  } else if (list) {
+    await listDay(gateway, query, options.json === true);
+  } else if (cancel !== undefined) {
+    const sale = await gateway.create<SaleView>(`${SALES}/${encodeURIComponent(cancel)}/cancel`, {});
+    print(options, sale, `${sale.code} is cancelled`);
+  } else {
+    await sellAt(gateway, options);
+  }
+}
+
+async function sellAt(gateway: AdminClient, options: SellOptions): Promise<void> {
+  const { amount, box = '', note = '' } = options;
+  const stop = new StopSignal();
+  const sale = await gateway.create<SaleView>(SALES, { amount, terminalCode: box, note });
+  const waits = options.wait ? '; Ctrl-C cancels' : '';
+  print(options, sale, `${sale.terminalCode} shows ${dong(sale.amount)}, content ${sale.content}${waits}`);
+  if (!options.wait) return;
+  const ending = stop.aborting();
+  for (let seen = sale.status; ; ) {
+    await systemClock.sleep(LOOK_MS, ending);
+    const now = ending.aborted
+      ? await gateway.create<SaleView>(`${SALES}/${sale.id}/cancel`, {})
+      : await gateway.get<SaleView>(`${SALES}/${sale.id}`);
+    if (now.status !== seen) print(options, now, lineOf(now));
+    seen = now.status;
+    if (!OVER.includes(seen)) continue;
+    if (now.paid < now.amount) process.exitCode = 1;
+    return;
+  }
+}
+
+function lineOf({ code, status, amount, paid }: SaleView): string {
+  if (status === 'paid') return `${code} is paid: ${dong(paid)}`;
+  if (status === 'overpaid') return `${code} is overpaid: ${dong(paid)} came for ${dong(amount)}`;
+  if (status === 'underpaid')
+    return `${code} is underpaid: ${dong(paid)} of ${dong(amount)} came, ${dong(amount - paid)} are missing`;
+  return `${code} is ${status}`;
+}
+
+async function listDay(gateway: AdminClient, query: string, json: boolean): Promise<void> {
+  let before = '';
+  for (;;) {
+    const found: { day: string; sales: number; paid: number; amount: number; rows: SaleView[] } = await gateway.get(
+      `${SALES}${query === '' ? '?' : `${query}&`}limit=500${before}`,
+    );
+    for (const it of found.rows) {
+      const line = `${clockTime(it.madeAt)}  ${it.code.padEnd(10)}${dong(it.amount).padStart(18)}  ${it.status.padEnd(10)} ${it.terminalCode}  ${it.content}`;
+      process.stdout.write(`${json ? JSON.stringify(it) : line}\n`);
+    }
+    const last = found.rows.at(-1);
+    if (last !== undefined && found.rows.length === 500) {
+      before = `&before=${last.id}`;
+      continue;
+    }
+    const { rows: _rows, ...sum } = found;
+    const line = `${found.day}: ${found.sales} sales, ${found.paid} of them paid, ${dong(found.amount)}`;
+    process.stdout.write(`${json ? JSON.stringify(sum) : line}\n`);
+    return;
+  }
+}
+
+function print({ json = false }: SellOptions, answer: SaleView, line: string): void {
+  process.stdout.write(`${json ? JSON.stringify(answer) : line}\n`);
+}
+
+function clockTime(iso: string): string {
+  return new Date(iso).toLocaleTimeString('en-GB', { timeZone: 'Asia/Ho_Chi_Minh' });
+}
+
+function dong(amount: number): string {
+  return `${amount.toLocaleString('vi-VN')} ₫`;
+}

@@ -1,0 +1,18 @@
+import type { Command } from 'commander';
+import { dong, withGatewayOrigin } from './shared/arguments.ts';
+
+/** `paybox sell`. */
+export function addSell(root: Command): void {
+  withGatewayOrigin(root.command('sell'))
+    .description('what a cashier does without a back end: an amount, its QR on the box, and waits for the money')
+    .option('--amount <dong>', 'amount in whole đồng', dong)
+    .option('--box <code>', 'terminalCode of the box (default: the only one with an account)')
+    .option('--note <text>', 'a few words behind the code in the content, at most 15 letters, digits and spaces')
+    .option('--no-wait', 'end once the box shows the QR; otherwise Ctrl-C cancels a sale that is not paid')
+    .option('--cancel <code>', 'cancel the sale with this code, and take its QR off the box')
+    .option('--list', 'the sales of a day, and their sum')
+    .option('--csv', 'the sales of a day as a CSV file, to standard output')
+    .option('--day <date>', 'with --list and --csv: the day in Vietnam, as 2026-01-31 (default: today)')
+    .option('--json', 'print answers as JSON lines')
+    .action(async (options) => (await import('./actions/sell.ts')).sell(options));
+}

@@ -1,0 +1,85 @@
+import { $, el, money, notice, pill, stack, table, time } from './elements.js';
+
+const OPEN = ['created', 'pushed', 'shown', 'underpaid'];
+const COLUMNS = [
+  ['Code', 'mono'],
+  ['Amount', 'amount'],
+  ['Content', ''],
+  ['Status', ''],
+  ['Box', ''],
+  ['Made', 'time'],
+  ['', 'acts'],
+];
+
+export const sumOf = ({ day, sales, paid, amount }) =>
+  sales === 0 ? '' : `${day}: ${paid} of ${sales} paid, ${money(amount)}`;
+
+/** Draws the sales of today; `act` makes a button that calls the gateway. */
+export function sales(act, { rows }) {
+  if (rows.length === 0) return [];
+  return [
+    table(
+      COLUMNS,
+      rows.map((it) => ({
+        cells: [
+          it.code,
+          money(it.amount),
+          it.content,
+          stack(
+            pill(it.status),
+            it.paid === 0 || it.paid === it.amount ? (it.failure ?? '') : `${money(it.paid)} came`,
+          ),
+          it.terminalCode,
+          time(it.madeAt),
+          OPEN.includes(it.status)
+            ? act('Cancel', `/admin/v1/sales/${it.id}/cancel`, () => notice(`${it.code} is cancelled`))
+            : '',
+        ],
+      })),
+      '',
+    ),
+  ];
+}
+
+/** Offers the boxes with an account. */
+export function offerSellers(boxes) {
+  const select = $('sell-box');
+  const chosen = select.value;
+  const able = boxes.filter((it) => it.account !== null);
+  select.replaceChildren(...able.map((it) => el('option', { value: it.terminalCode }, it.terminalCode)));
+  if (able.some((it) => it.terminalCode === chosen)) select.value = chosen;
+  $('sell-section').hidden = able.length === 0;
+}
+
+/** Starts the form of a sale; `ask` sends a request to the gateway. */
+export function startSellForm(ask) {
+  const form = $('sell-form');
+  form.addEventListener('submit', async (event) => {
+    event.preventDefault();
+    const { amount, box, note } = Object.fromEntries(new FormData(form));
+    const body = JSON.stringify({ amount: Number(amount.replaceAll(/[. ]/g, '')), terminalCode: box, note });
+    const button = form.querySelector('button');
+    button.disabled = true;
+    try {
+      const headers = { 'content-type': 'application/json' };
+      const sale = await (await ask('/admin/v1/sales', { method: 'POST', headers, body })).json();
+      notice(`${sale.terminalCode} shows ${money(sale.amount)}`);
+      form.reset();
+      $('sell-box').value = box;
+    } catch (error) {
+      notice(error.message);
+    }
+    button.disabled = false;
+  });
+  $('sell-csv').addEventListener('click', async () => {
+    try {
+      const answer = await ask('/admin/v1/sales.csv');
+      const name = /filename="([^"]+)"/.exec(answer.headers.get('content-disposition') ?? '')?.[1] ?? 'sales.csv';
+      const url = URL.createObjectURL(await answer.blob());
+      el('a', { href: url, download: name }).click();
+      URL.revokeObjectURL(url);
+    } catch (error) {
+      notice(error.message);
+    }
+  });
+}

@@ -1,0 +1,100 @@
+import { encodeVietQr } from '../../protocol/vietqr.ts';
+import type { NewOrder } from '../../store/repositories/orders.ts';
+import type { Sale } from '../../store/repositories/sales.ts';
+import type { BoxConfig } from '../config.ts';
+import type { Account } from '../directory.ts';
+import { accept, type Result, refuse } from '../result.ts';
+import { withCode } from './content.ts';
+import { makeOrderCode, withFreeCode } from './order-code.ts';
+import { NO_NAMES, pushOf } from './order-push.ts';
+import type { ServiceDeps } from './service.ts';
+
+/** A sale as a cashier asks for it. */
+export interface SaleRequest {
+  /** Whole đồng. */
+  amount: number;
+  /** The box that shows the QR; '' for the only one that is linked to an account. */
+  terminalCode: string;
+  /** A few words in the content of the transfer, behind its code; may be ''. */
+  note: string;
+}
+
+/** Sells without a back end of the shop: an order with a code of its own, on a box at once (PROTOCOL.md, clause SEL). */
+export class Sales {
+  readonly #deps: Omit<ServiceDeps, 'pay' | 'metrics'>;
+
+  constructor(deps: Omit<ServiceDeps, 'pay' | 'metrics'>) {
+    this.#deps = deps;
+  }
+
+  /** Settles when the box has confirmed the QR, with the id of the order. A sale that the box refused is stored as failed. */
+  async sell(request: SaleRequest): Promise<Result<Sale>> {
+    const { hub, clock, random, config, store, changes, log } = this.#deps;
+    const found = this.#boxFor(request.terminalCode);
+    if (!found.ok) return found;
+    const { box, account } = found.value;
+    if (hub.session(box.terminalCode) === undefined) return refuse('BOX_OFFLINE', 'the box is not connected');
+    const nowMs = clock.wallMs();
+    const order = await this.#store(request, box, account, nowMs);
+    changes.publish('orders');
+    const { push, show } = pushOf(order, {
+      pushId: random.uuid(),
+      terminalCode: box.terminalCode,
+      nowMs,
+      lifetimeMs: config.qrLifetimeSeconds * 1000,
+    });
+    const pushed = await hub.push(push, undefined, show);
+    changes.publish('orders');
+    if (!pushed.ok) return pushed;
+    log.info('sale', { box: box.terminalCode, orderId: order.order_id, amount: order.amount });
+    const sale = await store.sales.find(order.id);
+    if (sale === undefined) throw new Error('the sale that was stored is gone');
+    return accept(sale);
+  }
+
+  #boxFor(terminalCode: string): Result<{ box: BoxConfig; account: Account }> {
+    const { directory } = this.#deps;
+    const linked = directory.boxes().filter((it) => it.account !== undefined);
+    const [only, second] = linked;
+    if (terminalCode === '' && second !== undefined) {
+      return refuse('E35', 'terminalCode: expected that of a box, because several are linked to an account');
+    }
+    const box = terminalCode === '' ? only : directory.box(terminalCode);
+    if (box === undefined) return refuse('E35', 'terminalCode: expected that of a box in the system');
+    const account = directory.account(box.account ?? '');
+    if (account === undefined) return refuse('E36', 'terminalCode: expected a box that is linked to an account');
+    return accept({ box, account });
+  }
+
+  /** Stores the order of a sale under a code that no other order of the account has. */
+  #store({ amount, note }: SaleRequest, box: BoxConfig, account: Account, nowMs: number): Promise<NewOrder> {
+    const { random, store } = this.#deps;
+    return withFreeCode(async () => {
+      const code = makeOrderCode(random);
+      const content = withCode(note, code);
+      const order: NewOrder = {
+        ...NO_NAMES,
+        id: random.uuid(),
+        partner: account.partner ?? '',
+        order_id: code,
+        bank_account: account.bankAccount,
+        bank_code: account.bankCode,
+        user_bank_name: account.userBankName,
+        amount,
+        content,
+        trans_type: 'C',
+        qr_code: encodeVietQr({
+          bin: account.bank.bin,
+          account: account.bankAccount,
+          service: 'account',
+          initiation: 'dynamic',
+          amount,
+          purpose: content,
+        }),
+        terminal_code: box.terminalCode,
+        created_at_ms: nowMs,
+      };
+      return (await store.sales.add(order, code)) ? order : undefined;
+    });
+  }
+}

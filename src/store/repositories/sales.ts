@@ -1,0 +1,99 @@
+import { type Kysely, sql } from 'kysely';
+import type { Logger } from '../../lib/log.ts';
+import { intact, onlyIntact } from '../integrity/checksums.ts';
+import type { OrderRow, PaymentRow, Tables } from '../schema/tables.ts';
+import { addOrder, type NewOrder } from './order-changes.ts';
+import { seqOf } from './seq.ts';
+
+/** An order that a cashier made, with the money that has come for it, oldest first. */
+export interface Sale {
+  order: OrderRow;
+  payments: PaymentRow[];
+}
+
+/** A span of calendar time, from `fromMs` until before `toMs`. */
+export interface Period {
+  fromMs: number;
+  toMs: number;
+}
+
+/** Orders that cashiers make, without a back end. */
+export class SaleStore {
+  readonly #db: Kysely<Tables>;
+  readonly #log: Logger;
+
+  constructor(db: Kysely<Tables>, log: Logger) {
+    this.#db = db;
+    this.#log = log;
+  }
+
+  /** Stores a sale with the code in its content. Returns false, and stores nothing, if the account has that code already. */
+  add(order: NewOrder, code: string): Promise<boolean> {
+    return this.#db.transaction().execute(async (trx) => {
+      if (!(await addOrder(trx, order, undefined, code))) return false;
+      await trx.insertInto('sales').values({ order_ref: order.id, created_at_ms: order.created_at_ms }).execute();
+      return true;
+    });
+  }
+
+  /** A sale by the id of its order or its code. */
+  async find(idOrCode: string): Promise<Sale | undefined> {
+    const row = this.#sales()
+      .selectAll('orders')
+      .where((it) => it.or([it('orders.id', '=', idOrCode), it('orders.order_id', '=', idOrCode)]))
+      .limit(1);
+    const order = intact('orders', await row.executeTakeFirst());
+    return order === undefined ? undefined : (await this.#withPayments([order]))[0];
+  }
+
+  /** The sales that were made in a period, newest first; with `before`, an id, only older ones. */
+  async made({ fromMs, toMs }: Period, limit: number, before?: string): Promise<Sale[]> {
+    let rows = this.#sales()
+      .selectAll('orders')
+      .where('sales.created_at_ms', '>=', fromMs)
+      .where('sales.created_at_ms', '<', toMs);
+    if (before !== undefined) rows = rows.where('orders.seq', '<', seqOf('orders', before));
+    const orders = await rows
+      .orderBy('sales.created_at_ms', 'desc')
+      .orderBy('orders.seq', 'desc')
+      .limit(limit)
+      .execute();
+    return this.#withPayments(onlyIntact('orders', orders, this.#log));
+  }
+
+  /** How many sales were made in a period, and the money that has come for them. */
+  async sum({ fromMs, toMs }: Period): Promise<{ sales: number; paid: number; amount: number }> {
+    const paidFor = sql<number>`(select coalesce(sum(amount), 0) from payments where payments.order_ref = sales.order_ref)`;
+    const perSale = this.#db
+      .selectFrom('sales')
+      .select(paidFor.as('amount'))
+      .where('created_at_ms', '>=', fromMs)
+      .where('created_at_ms', '<', toMs);
+    const sums = await this.#db
+      .selectFrom(perSale.as('each_sale'))
+      .select((it) => [
+        it.fn.countAll<number>().as('sales'),
+        it.fn.coalesce(it.fn.sum<number>(sql`case when amount > 0 then 1 else 0 end`), it.lit(0)).as('paid'),
+        it.fn.coalesce(it.fn.sum<number>('amount'), it.lit(0)).as('amount'),
+      ])
+      .executeTakeFirstOrThrow();
+    return { sales: Number(sums.sales), paid: Number(sums.paid), amount: Number(sums.amount) };
+  }
+
+  #sales() {
+    return this.#db.selectFrom('sales').innerJoin('orders', 'orders.id', 'sales.order_ref');
+  }
+
+  async #withPayments(orders: readonly OrderRow[]): Promise<Sale[]> {
+    if (orders.length === 0) return [];
+    const ids = orders.map(({ id }) => id);
+    const found = await this.#db
+      .selectFrom('payments')
+      .selectAll()
+      .where('order_ref', 'in', ids)
+      .orderBy('seq')
+      .execute();
+    const payments = onlyIntact('payments', found, this.#log);
+    return orders.map((order) => ({ order, payments: payments.filter((it) => it.order_ref === order.id) }));
+  }
+}

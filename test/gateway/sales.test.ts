@@ -1,0 +1,143 @@
+import { describe, expect, it } from 'vitest';
+import { decodeVietQr } from '../../src/protocol/vietqr.ts';
+import { connectFakeBox } from '../support/fake-box.ts';
+import { eventually } from '../support/net.ts';
+import { BOX1, BOX3, partnerServer, processed, type TestGateway, testGateway } from './harness.ts';
+
+interface SaleView {
+  id: string;
+  code: string;
+  amount: number;
+  content: string;
+  status: string;
+  paid: number;
+  qrCode: string;
+  terminalCode: string;
+}
+
+async function ask(gateway: TestGateway, path: string, body?: unknown, headers: Record<string, string> = {}) {
+  const sent = { method: 'POST', headers: { 'content-type': 'application/json', ...headers } };
+  const init = body === undefined ? { headers } : { ...sent, body: JSON.stringify(body) };
+  return fetch(`${gateway.origin}/admin/v1/sales${path}`, init);
+}
+const json = async <T>(answer: Promise<Response>) => {
+  const came = await answer;
+  return { status: came.status, body: (await came.json()) as T };
+};
+
+/** A gateway with one connected box that shows what it is sent. */
+async function counter(config: Record<string, unknown> = {}) {
+  const { url } = await partnerServer(processed);
+  const gateway = await testGateway({ config, callback: { url } });
+  const box = await connectFakeBox({
+    gateway,
+    identity: BOX1,
+    transport: 'http',
+    onShow: (it, show) => void it.shown(show),
+  });
+  return { gateway, box };
+}
+const sell = (gateway: TestGateway, change: object = {}) =>
+  json<SaleView>(ask(gateway, '', { amount: 50_000, terminalCode: BOX1.terminalCode, ...change }));
+const find = (gateway: TestGateway, id: string) => json<SaleView>(ask(gateway, `/${id}`));
+
+describe('SEL', () => {
+  it('SEL-1 SEL-2 an amount becomes a QR with a code on the box, and the money for it pays the sale', async () => {
+    const { gateway } = await counter();
+    const { status, body: sale } = await sell(gateway, { note: 'ban 7' });
+    expect([status, sale.status, sale.amount, sale.content]).toEqual([201, 'shown', 50_000, `${sale.code} ban 7`]);
+    expect(sale.code).toMatch(/^PB[2-9A-HJ-NP-Z]{7}$/);
+    expect(decodeVietQr(sale.qrCode)).toMatchObject({
+      ok: true,
+      value: { amount: 50_000, purpose: sale.content, initiation: 'dynamic' },
+    });
+    await gateway.testCallback({ content: sale.content });
+    expect((await find(gateway, sale.id)).body).toMatchObject({ status: 'paid', paid: 50_000 });
+    expect((await find(gateway, sale.code)).body.id).toBe(sale.id);
+  });
+
+  it('SEL-3 a cancelled sale leaves the box, and cannot be cancelled once it is paid', async () => {
+    const { gateway, box } = await counter();
+    const { body: sale } = await sell(gateway);
+    const cancelled = await json<SaleView>(ask(gateway, `/${sale.code}/cancel`, {}));
+    expect([cancelled.status, cancelled.body.status]).toEqual([200, 'cancelled']);
+    await eventually('the withdrawal', () => box.received.some((it) => it.type === 'withdraw'));
+    const { body: other } = await sell(gateway);
+    await gateway.testCallback({ content: other.content });
+    expect((await json<object>(ask(gateway, `/${other.id}/cancel`, {}))).status).toBe(400);
+    expect((await find(gateway, other.id)).body.status).toBe('paid');
+  });
+
+  it('SEL-4 the sales of a day in Vietnam, page by page, with their sum, and as a file', async () => {
+    const { gateway } = await counter();
+    const sold: SaleView[] = [];
+    for (const amount of [10_000, 20_000, 30_000]) sold.push((await sell(gateway, { amount })).body);
+    const [first, , third] = sold as [SaleView, SaleView, SaleView];
+    for (const { content, amount } of [first, third]) await gateway.testCallback({ content, amount });
+    interface Day {
+      day: string;
+      sales: number;
+      paid: number;
+      amount: number;
+      rows: SaleView[];
+    }
+    const { body: day } = await json<Day>(ask(gateway, '?limit=2'));
+    const today = new Date(Date.now() + 7 * 3_600_000).toISOString().slice(0, 10);
+    expect([day.sales, day.paid, day.amount]).toEqual([3, 2, 40_000]);
+    expect([today, new Date(Date.now() + 7 * 3_600_000 - 60_000).toISOString().slice(0, 10)]).toContain(day.day);
+    expect(day.rows.map((it) => it.amount)).toEqual([30_000, 20_000]);
+    const { body: rest } = await json<Day>(ask(gateway, `?limit=2&day=${day.day}&before=${day.rows[1]?.id}`));
+    expect(rest.rows.map((it) => it.amount)).toEqual([10_000]);
+    const { body: other } = await json<Day>(ask(gateway, '?day=2020-02-29'));
+    expect(other).toEqual({ day: '2020-02-29', sales: 0, paid: 0, amount: 0, rows: [] });
+    const file = await ask(gateway, `.csv?day=${day.day}`);
+    expect(file.headers.get('content-disposition')).toContain(`sales-${day.day}.csv`);
+    const lines = (await file.text()).split('\r\n').map((line) => line.split(','));
+    expect(lines.map((it) => [it[2], it[3], it[4]])).toEqual([
+      ['amount', 'paid', 'status'],
+      ['10000', '10000', 'paid'],
+      ['20000', '0', expect.stringMatching(/shown|replaced/)],
+      ['30000', '30000', 'paid'],
+      ['', '40000', ''],
+      [undefined, undefined, undefined],
+    ]);
+  });
+
+  it.each([
+    ['no amount', { amount: undefined }, 'E46'],
+    ['half a dong', { amount: 0.5 }, 'E46'],
+    ['nothing', { amount: 0 }, 'E46'],
+    ['more than a QR can say', { amount: 1e13 }, 'E46'],
+    ['a note with accents', { note: 'bàn' }, 'E46'],
+    ['a long note', { note: 'a'.repeat(16) }, 'E46'],
+    ['a field that is none', { price: 1 }, 'E46'],
+    ['an unknown box', { terminalCode: 'VVB999999' }, 'E35'],
+    ['no box, where several could be meant', { terminalCode: '' }, 'E35'],
+    ['a box without an account', { terminalCode: BOX3.terminalCode }, 'E36'],
+    ['a box that is not connected', { terminalCode: 'VVB000002' }, 'BOX_OFFLINE'],
+  ])('SEL-1 refuses %s, and stores nothing', async (_what, change, code) => {
+    const { gateway } = await counter();
+    const { status, body } = await sell(gateway, change);
+    expect([status, body]).toEqual([400, { status: 'FAILED', message: code }]);
+    expect(await gateway.mock('/orders')).toEqual([]);
+  });
+
+  it.each(['?day=2026-02-30', '?day=today', '?limit=0', '?limit=1000'])('SEL-4 refuses the list %s', async (query) => {
+    const { gateway } = await counter();
+    expect((await ask(gateway, query)).status).toBe(400);
+  });
+
+  it('SEL-5 only an admin sells', async () => {
+    const adminToken = 'Admin-token-of-this-test-only-1';
+    const { gateway } = await counter({ adminToken });
+    expect((await ask(gateway, '', { amount: 1 })).status).toBe(401);
+    expect((await ask(gateway, '')).status).toBe(401);
+    expect((await ask(gateway, '', undefined, { authorization: `Bearer ${adminToken}` })).status).toBe(200);
+  });
+
+  it('SEL-1 an account without a partner can sell, too', async () => {
+    const gateway = await testGateway({ config: { partners: [] } });
+    await connectFakeBox({ gateway, identity: BOX1, transport: 'http', onShow: (it, show) => void it.shown(show) });
+    expect((await sell(gateway)).status).toBe(201);
+  });
+});
