@@ -11,6 +11,9 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const KEEPALIVE_SECONDS = 15;
 const MQTT_PORT = 1883;
 
+/** The message of the error where the broker gives no reason. */
+export const CLOSED = 'the broker closed the connection';
+
 /** Address of the broker: a URL, or a connection inside this process. */
 export interface BrokerAddress {
   where: string | (() => Duplex);
@@ -32,7 +35,7 @@ export async function connectToBroker(
     await new Promise<void>((resolve, reject) => {
       client.once('connect', () => resolve());
       client.once('error', reject);
-      client.once('close', () => reject(new Error('the broker closed the connection')));
+      client.once('close', () => reject(new Error(CLOSED)));
     });
   } catch (error) {
     client.on('error', () => undefined);

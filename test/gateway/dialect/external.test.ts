@@ -1,3 +1,5 @@
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { Aedes } from 'aedes';
 import { connectAsync } from 'mqtt';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { FirmwareBox } from '../../support/firmware-box.ts';
@@ -31,6 +33,52 @@ const isOnline = async (gateway: TestGateway) =>
   (await gateway.mock<{ online: boolean }>(`/boxes/${VIETQR_BOX.terminalCode}`)).online;
 const online = (gateway: TestGateway, box: FirmwareBox) =>
   eventually('the box', async () => box.screen.kind !== 'certificate' && (await isOnline(gateway)));
+
+/** As RabbitMQ 3.10 and NATS 2.9: a broker that knows MQTT 3.1.1 only, and tells nobody who listens. */
+async function olderBroker(refuse: (socket: Socket) => void): Promise<string> {
+  const aedes = await Aedes.createBroker();
+  const versions: number[] = [];
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.once('readable', () => {
+      const packet: Buffer | null = socket.read();
+      // The level of the protocol stands behind its name.
+      const version = packet?.[packet.indexOf('MQTT') + 4] ?? 0;
+      versions.push(version);
+      if (packet !== null && version < 5) {
+        socket.unshift(packet);
+        aedes.handle(socket);
+      } else {
+        refuse(socket);
+      }
+    });
+  });
+  onTestFinished(() => {
+    expect(versions).toContain(5);
+    aedes.close();
+    server.close();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return `mqtt://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+it.each<[how: string, refuse: (socket: Socket) => void]>([
+  ['ends the connection', (socket) => socket.destroy()],
+  ['refuses the version', (socket) => socket.end(Buffer.of(0x20, 2, 0, 1))],
+])(
+  'VQD-5 a broker that knows no MQTT 5 and %s serves boxes too, and the log says what it cannot tell',
+  async (_how, refuse) => {
+    const url = await olderBroker(refuse);
+    const { gateway } = await shop(url);
+    expect(gateway.logged('listeners-unknown')).toHaveLength(1);
+    const box = firmware({ mqttUrl: url });
+    await online(gateway, box);
+    expect((await gateway.sendQr(TO_IT)).status).toBe(200);
+    await gateway.testCallback();
+    await eventually('the payment', () => box.spoken.length > 0);
+    expect(box.types()).toEqual(['N16', 'N17', 'N05']);
+  },
+);
 
 describe.skipIf(missing)(`boxes of the dialect at a broker of one's own${note}`, () => {
   it('VQD-1 VQD-3 VQD-5 VQD-6 are served from enrolment to payment and cancellation', async () => {

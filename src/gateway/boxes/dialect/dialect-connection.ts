@@ -4,7 +4,7 @@ import { reasonOf } from '../../../lib/errors.ts';
 import type { HostResolver } from '../../../lib/resolver.ts';
 import { boxIdTopic, DIALECT_GATEWAY_RIGHTS } from '../../../protocol/dialect.ts';
 import type { Context } from '../../context.ts';
-import { type BrokerAddress, connectToBroker } from '../broker-client.ts';
+import { type BrokerAddress, CLOSED, connectToBroker } from '../broker-client.ts';
 import type { ChannelConnection } from '../mqtt-channel.ts';
 import type { Outcome } from './notice-sender.ts';
 
@@ -17,6 +17,12 @@ export interface DialectConnectionDeps extends Pick<Context, 'clock' | 'random' 
   isListening: ((topic: string) => boolean) | undefined;
   receive: (topic: string, payload: Buffer) => void;
   lost: (why: string) => void;
+}
+
+/** Such a broker refuses the version (return code 1 or 132), or ends the connection without a word. */
+function mayNotKnowMqtt5(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return error.message === CLOSED || ('code' in error && (error.code === 1 || error.code === 132));
 }
 
 /** One connection of the gateway to the broker for boxes and hosts of the public dialect. */
@@ -45,10 +51,15 @@ export class DialectConnection implements ChannelConnection {
     names: HostResolver,
     deps: DialectConnectionDeps,
   ): Promise<DialectConnection> {
-    // Only MQTT 5 tells a publisher whether somebody listens; at the embedded broker the gateway sees it itself.
-    const protocolVersion = deps.isListening === undefined ? 5 : 4;
+    const isForeign = deps.isListening === undefined;
     const clientId = `gateway-vietqr-${deps.random.uuid().slice(0, 8)}`;
-    const client = await connectToBroker(address, names, { clientId, protocolVersion }, deps.log);
+    const connect = (protocolVersion: 4 | 5) =>
+      connectToBroker(address, names, { clientId, protocolVersion }, deps.log);
+    // Only MQTT 5 tells a publisher whether somebody listens; at the embedded broker the gateway sees it itself.
+    const client = await connect(isForeign ? 5 : 4).catch((error: unknown) => {
+      if (isForeign && mayNotKnowMqtt5(error)) return connect(4);
+      throw error;
+    });
     const connection = new DialectConnection(client, deps);
     try {
       // The broker repeats a retained request at each subscription.
@@ -56,7 +67,7 @@ export class DialectConnection implements ChannelConnection {
         if (!retain) deps.receive(topic, payload);
       });
       await client.subscribeAsync([...DIALECT_GATEWAY_RIGHTS.read], { qos: 1 });
-      if (deps.isListening === undefined) await connection.#probe();
+      if (isForeign) await connection.#probe();
     } catch (error) {
       client.end(true);
       throw error;
