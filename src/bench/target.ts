@@ -4,6 +4,7 @@ import type { GatewayClient } from './clients/gateway.ts';
 import type { PartnerServer } from './clients/partner-server.ts';
 import type { Picture } from './pictures.ts';
 import type { TestTime } from './test-time.ts';
+import { dialectLimits } from './vocabulary/dialect-limits.ts';
 import { faultOf } from './vocabulary/fault.ts';
 import type { Scenario } from './vocabulary/scenario.ts';
 import { listsIn, type Step } from './vocabulary/steps.ts';
@@ -33,7 +34,7 @@ const ELSEWHERE: Partial<Record<Capability, string>> = {
   'turn boxes off and on': OWN_BOXES,
   'turn the gateway off and on': OWN_BOXES,
   'answer callbacks': OWN_BOXES,
-  'start boxes without a secret': OWN_BOXES,
+  'start boxes without a secret': `${OWN_BOXES}, without --dialect`,
   'kill programs': 'programs of their own can be killed: --target process',
 };
 
@@ -96,6 +97,8 @@ export interface Target {
   readonly partnerServer?: PartnerServer;
   /** The target ran before the scenario and keeps running after it. */
   readonly isExternal?: true;
+  /** The dialect of other makers that its boxes speak. */
+  readonly dialect?: string | undefined;
   /** Throws PayboxError for a target without the capability. */
   powerBox(box: number, power: Power): Promise<void>;
   powerGateway(power: Power): Promise<void>;
@@ -123,6 +126,8 @@ export interface TargetKind {
   readonly capabilities: ReadonlySet<Capability>;
   /** Further capabilities, from asking the running parts. Throws MissingPeerError when they do not answer. */
   askCapabilities?(): Promise<ReadonlySet<Capability>>;
+  /** The dialect of other makers that its boxes speak. */
+  readonly dialect?: string | undefined;
   /** Maximum number of boxes; undefined where boxes are created as needed. */
   readonly boxesMax?: number;
   open(need: TargetRequest): Promise<Target>;
@@ -159,6 +164,8 @@ export async function reasonToSkip(scenario: Scenario, kind: TargetKind): Promis
   if (kind.boxesMax !== undefined && scenario.boxes > kind.boxesMax) {
     return `needs ${scenario.boxes} boxes, target ${kind.name} has ${kind.boxesMax}`;
   }
+  const limits = kind.dialect === undefined ? undefined : dialectLimits(everyStep(scenario.steps));
+  if (limits !== undefined) return `the dialect ${kind.dialect} cannot have ${limits}`;
   const missing = [...capabilitiesNeeded(scenario)].filter((need) => !kind.capabilities.has(need));
   // Ask running parts only when the answer can change the result.
   const isWorthAsking = missing.length > 0 && missing.every((need) => need in ADVICE);

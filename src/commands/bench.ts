@@ -24,6 +24,7 @@ export function addBench(root: Command): void {
     .option('--box <url>', 'origin of the pages of a running box; may be repeated', several, [])
     .option('--boxes <n>', 'make at least this many boxes, for a fleet', whole(1_000))
     .option('--transport <name>', 'how boxes that the bench starts connect to their gateway: mqtt (default) or http')
+    .option('--dialect <name>', 'vietqr: gateway and boxes of the bench speak the public MQTT dialect')
     .option(
       '--probe <how>',
       'where screens are seen: screen, panel, file:PATH, framebuffer:PATH:WxHx16, or a command that prints a picture (default: screen, or panel with --panel)',

@@ -28,7 +28,7 @@ const payments = z.array(
     content: z.string(),
     amount: z.int(),
     paidAt: z.iso.datetime(),
-    boxes: z.array(z.looseObject({ terminalCode: z.string(), reportedAt: time })),
+    boxes: z.array(z.looseObject({ terminalCode: z.string(), reportedAt: time, unconfirmed: z.string().nullish() })),
   }),
 );
 const callbacks = z.array(

@@ -65,7 +65,7 @@ All of it as OpenAPI: /openapi.json    Every answer is JSON unless its name says
 RUNS  scenarios that are judged from beginning to end, one run at a time
   GET    /scenarios                 what may be run by name
   POST   /runs                      { "scenarios": ["happy-path", { "yaml": "name: Mine\\nsteps: …" }] }
-                                    also target, transport, boxes, seed, gateway, box, probe… as of paybox bench run
+                                    also target, transport, dialect, boxes, seed, gateway, box, probe… as of paybox bench run
   GET    /runs, /runs/{id}          state: queued, running, passed, failed, skipped, missing or aborted
   GET    /runs/{id}/events          server-sent events: begin, step, result, end
   GET    /runs/{id}/junit.xml, /runs/{id}/report.tap, /runs/{id}/report.html

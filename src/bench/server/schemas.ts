@@ -41,6 +41,7 @@ const choice = {
     .describe('emulated, process, or at: a running gateway and boxes (default with a gateway)')
     .meta({ enum: ['emulated', 'process', 'at'] }),
   transport: text.optional().describe('how boxes that the bench starts connect to their gateway; mqtt if left out'),
+  dialect: text.optional().describe('vietqr: gateway and boxes that the bench starts speak the public MQTT dialect'),
   probe: text.default('screen').describe('where screens are seen: screen, or a probe that the server was started with'),
   seed: z.int().min(1).max(999_999_999).optional().describe('repeats the same random choices; random if left out'),
   gateway: text.optional().describe('origin of a running gateway, as http://127.0.0.1:8800'),

@@ -4,6 +4,9 @@ import type { Target } from '../target.ts';
 import type { Problem } from '../vocabulary/difference.ts';
 import { type Baseline, boxOf, type StepContext } from './context.ts';
 
+/** Of a notice to a box that reports nothing (PROTOCOL.md, clause VQD-6). Its own count of announcements judges it. */
+const SENT = 'sent';
+
 /** The state before the first step. An external target already has earlier payments. Throws PayboxError. */
 export async function baseline({ target, state }: StepContext): Promise<Baseline> {
   const before = state.baseline ?? (await currentState(target));
@@ -77,7 +80,10 @@ export async function settlementProblem(context: StepContext, mayBeNone: boolean
 
 function reportProblem(payment: PaymentView, { boxes }: Target): string | undefined {
   const unreported = payment.boxes.filter(
-    (it) => it.reportedAt === null && boxes.some(({ terminalCode }) => terminalCode === it.terminalCode),
+    (it) =>
+      it.reportedAt === null &&
+      it.unconfirmed !== SENT &&
+      boxes.some(({ terminalCode }) => terminalCode === it.terminalCode),
   );
   const names = unreported.map(({ terminalCode }) => terminalCode).join(', ');
   return names === '' ? undefined : `is not reported by ${names}`;

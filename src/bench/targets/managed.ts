@@ -51,15 +51,24 @@ export interface ManagedTargetOptions {
   random: Random;
 }
 
+/** The dialect that boxes on this transport speak; undefined for the gateway's own messages. */
+export function dialectOf({ name, ownLogin }: Transport): string | undefined {
+  return ownLogin === undefined ? undefined : name;
+}
+
 /** Capabilities of every target that the bench starts itself. */
-export function managedCapabilities({ panel }: Pick<ManagedTargetOptions, 'panel'>): readonly Capability[] {
+export function managedCapabilities({
+  panel,
+  transport,
+}: Pick<ManagedTargetOptions, 'panel' | 'transport'>): readonly Capability[] {
   return [
     'turn boxes off and on',
     'turn the gateway off and on',
     'answer callbacks',
-    'start boxes without a secret',
     'order faults at the gateway',
     'order faults at boxes',
+    // Boxes of a dialect have none, and are never enrolled by an admin.
+    ...(transport.ownLogin === undefined ? (['start boxes without a secret'] as const) : []),
     ...(panel === undefined ? [] : (['disturb a serial line'] as const)),
   ];
 }
@@ -152,6 +161,7 @@ export async function openManagedTarget(
     name,
     time,
     probe,
+    dialect: dialectOf(transport),
     ...(partnerServer === undefined ? {} : { partnerServer }),
     ...(panels === undefined ? {} : { panels }),
     boxes,
@@ -215,7 +225,10 @@ export async function waitUntilReady(
       const { state, online, enrolment } = await box.status();
       const isThere =
         (online || (enrolment !== undefined && enrolment !== null)) && (await box.picture()) !== undefined;
-      return isThere && state !== 'starting' ? undefined : `it is ${state}, ${online ? 'online' : 'offline'}`;
+      // A box of a dialect is linked only some time after it has enrolled.
+      return isThere && state !== 'starting' && state !== 'unlinked'
+        ? undefined
+        : `it is ${state}, ${online ? 'online' : 'offline'}`;
     } catch (error) {
       if (error instanceof MissingPeerError) return error.message;
       throw error;

@@ -8,6 +8,7 @@ import type { TargetKind } from '../target.ts';
 import { realTime } from '../test-time.ts';
 import { makeWorkFolder } from '../work-folder.ts';
 import {
+  dialectOf,
   type ManagedTargetOptions,
   managedCapabilities,
   openManagedTarget,
@@ -31,6 +32,7 @@ export interface ProcessOptions extends Omit<ManagedTargetOptions, 'name'> {
 export function processTarget(options: ProcessOptions): TargetKind {
   return {
     name: 'process',
+    dialect: dialectOf(options.transport),
     capabilities: new Set([...managedCapabilities(options), 'kill programs']),
     open: async (need) => {
       const folder = await makeWorkFolder('bench-files');

@@ -4,6 +4,7 @@ import type { ConfiguredDisplay } from '../../agent/screen/screen.ts';
 import { setupOf } from '../../agent/setup.ts';
 import type { TargetKind } from '../../bench/target.ts';
 import {
+  dialectOf,
   type ManagedTargetOptions,
   managedCapabilities,
   openManagedTarget,
@@ -22,6 +23,7 @@ type EmulatedOptions = Omit<ManagedTargetOptions, 'name'> & { log: Logger };
 export function emulatedTarget(options: EmulatedOptions): TargetKind {
   return {
     name: 'emulated',
+    dialect: dialectOf(options.transport),
     capabilities: new Set(managedCapabilities(options)),
     open: (need) => openManagedTarget(need, emulatedStarter(options), { ...options, name: 'emulated' }),
   };

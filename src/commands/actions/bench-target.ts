@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { transportNamed } from '../../agent/transports/registry.ts';
+import { dialectNamed, transportNamed } from '../../agent/transports/registry.ts';
 import { isPanelName, PANEL_NAMES } from '../../bench/panels/emulator.ts';
 import { probeOf } from '../../bench/probes.ts';
 import type { Probe, TargetKind } from '../../bench/target.ts';
@@ -22,6 +22,8 @@ export interface TargetOptions extends Omit<GatewayOptions, 'gateway'> {
   boxToken?: string | undefined;
   boxes?: number | undefined;
   transport?: string | undefined;
+  /** The dialect that gateway and boxes speak; their own if undefined. */
+  dialect?: string | undefined;
   /** Default: the panel if there is one, otherwise the screen. */
   probe?: string | undefined;
   /** Display of the boxes that the bench starts. */
@@ -62,10 +64,17 @@ export function withBoxes(scenario: Scenario, { boxes, box }: Pick<TargetOptions
 /** The kind of target from the options. Throws ConfigError that names the option. */
 export function targetOf(options: TargetOptions, seed: number): TargetKind {
   const name = options.target ?? (options.gateway === undefined ? 'emulated' : 'at');
-  const { panel } = options;
-  const transport = transportNamed('--transport', options.transport);
+  const { panel, dialect } = options;
+  const transport =
+    dialect === undefined ? transportNamed('--transport', options.transport) : dialectNamed('--dialect', dialect);
+  if (dialect !== undefined && options.transport !== undefined) {
+    throw new ConfigError('--dialect and --transport: expected one of them, a dialect has its own transport');
+  }
   const { probe = panel === undefined ? 'screen' : 'panel' } = options;
   if (name === 'at') {
+    if (dialect !== undefined) {
+      throw new ConfigError('--dialect belongs to --target emulated and process: boxes that run have theirs already');
+    }
     if (panel !== undefined) throw new ConfigError('--panel belongs to --target emulated and process, not to at');
     return runningTarget(options, probeOf(probe));
   }

@@ -26,6 +26,7 @@ export interface BenchOptions extends RunOptions {
   box: string[];
   boxes?: number;
   transport?: string | undefined;
+  dialect?: string;
   probe?: string;
   panel?: string;
   junit?: string;
