@@ -6,6 +6,8 @@ import { openInBrowser } from '../support/browser.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
+import { cassoList, failing, listServer } from '../support/provider-lists.ts';
+import { moved, PROVIDERS, type Provider } from '../support/providers.ts';
 import { decodeQrTwice } from '../support/qr-decoders.ts';
 import {
   ACCOUNT,
@@ -141,6 +143,7 @@ describe('the picture of a QR', () => {
 });
 
 describe('in a browser', () => {
+  const sepay = PROVIDERS['sepay by key'] as Provider;
   const open = async (url: string) => {
     const page = await openInBrowser(url);
     const becomes = (expression: string) =>
@@ -213,6 +216,28 @@ describe('in a browser', () => {
       expect(await page.evaluate('document.title')).toBe('paybox gateway');
     },
   );
+
+  it.skipIf(missing)(`SRC-30 THR-6 the console shows sources, hostile texts as texts${note}`, async () => {
+    const list = cassoList();
+    const hostile = '<img src=x onerror="document.title=1">';
+    list.first.push(failing(500, JSON.stringify({ message: hostile })));
+    const casso = { name: 'casso-till', ...list.options(await listServer(list)) };
+    const gateway = await testGateway({ config: { sources: [casso, { name: 'sepay-till', ...sepay.options }] } });
+    const page = await open(`${gateway.origin}/`);
+    await page.shows('list failed');
+    await page.shows(hostile);
+    await page.becomes("document.querySelectorAll('#sources tbody tr').length === 2");
+    await page.shows('no list in the file');
+    await page.shows('none yet');
+    const { headers, body } = sepay.call(sepay.body(moved({ bankAccount: ACCOUNT.bankAccount })), {
+      nowMs: Date.now(),
+    });
+    await fetch(`${gateway.origin}/hooks/sepay-till`, { method: 'POST', headers, body });
+    await page.becomes("!document.querySelectorAll('#sources tbody tr')[1].innerText.includes('none yet')");
+    await page.shows('MBVCB.3278907687 DH001 thanh toán/Nguyễn Á');
+    await page.becomes("document.title === 'paybox gateway'");
+    expect(await page.evaluate('faults')).toEqual([]);
+  });
 
   it.skipIf(missing)(
     `SYN-5 CBK-7 the console sends all that failed again, and tells which box is not told${note}`,

@@ -95,3 +95,25 @@ describe.each(Object.entries(PROVIDERS))('the hook of %s', (_name, provider) => 
     expect(await gateway.mock('/payments')).toHaveLength(1);
   });
 });
+
+it.each([{}, { payload: 'camel' }, { payload: 'strings', decimals: true }])(
+  'SRC-24 SRC-25 SYN-10 a gateway as the public service pays at a shop, which is its partner: %o',
+  async (form) => {
+    const { username, password }: Record<string, unknown> = { ...PROVIDERS.vietqr?.options };
+    const { gateway: shop } = await withSource({ kind: 'vietqr', username, password });
+    const box = await connectFakeBox({ gateway: shop, identity: BOX1, transport: 'http' });
+    const hook = `${shop.origin}${HOOK}`;
+    const auth = { kind: 'token', url: `${hook}//api/token_generate`, username, password };
+    const service = await testGateway({ callback: { url: `${hook}//bank/api/transaction-sync`, auth, ...form } });
+    expect((await service.testCallback({ content: 'DH001 tai quay 2' })).body.status).toBe('SUCCESS');
+    expect(await box.next('payment')).toMatchObject({ amount: 50_000, content: 'DH001 tai quay 2', late: false });
+    const [payment] = await service.mock('/payments');
+    const [credit] = await shop.mock('/credits');
+    expect(credit).toMatchObject({
+      source: 'till',
+      reference: payment?.referenceNumber ?? expect.stringMatching(/^demo-/),
+    });
+    await eventually('the callback', async () => (await service.mock('/callbacks'))[0]?.status === 'delivered');
+    expect((await service.mock('/callbacks'))[0]).toMatchObject({ warning: null, attemptCount: 1 });
+  },
+);
