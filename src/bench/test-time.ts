@@ -29,8 +29,9 @@ export interface TestTime {
   close(): void;
 }
 
-/** Pause between checks. */
+/** Pause between checks, and the first one in real time; the next ones are longer by as much each. */
 const POLL_MS = 25;
+const POLL_FIRST_MS = 5;
 /** How much longer a pause of a wait is than the one before. */
 const POLL_GROWTH_MS = 1;
 const POLL_MAX_MS = 100;
@@ -41,10 +42,13 @@ export const realTime: TestTime = {
   wait: (ms, signal) => systemClock.sleep(ms, signal),
   inRealTime: (work) => work(),
   untilAnswered: (work) => work(),
-  pollDelay:
-    ({ pauseMs = POLL_MS } = {}) =>
-    (mostMs) =>
-      systemClock.sleep(Math.min(pauseMs, Math.max(0, mostMs))),
+  pollDelay: ({ pauseMs = POLL_MS } = {}) => {
+    let checks = 0;
+    return (mostMs) => {
+      checks += 1;
+      return systemClock.sleep(Math.min(pauseMs, POLL_FIRST_MS * checks, Math.max(0, mostMs)));
+    };
+  },
   overtime: async (_check, problem) => problem,
   close: () => undefined,
 };

@@ -89,7 +89,7 @@ export const FAULTS = {
   'display-slow': { place: 'box', about: 'the display takes a second for each picture', seconds: 30 },
   'serial-noise': {
     place: 'box',
-    about: 'one byte in a hundred on the serial wire is another, both ways',
+    about: 'one byte in a hundred on the serial wire is another, both ways; a push may be refused all the same',
     seconds: 10,
   },
   'disk-full': { place: 'box', about: 'the disk takes nothing more', seconds: 10 },

@@ -86,6 +86,19 @@ describe('steps on an emulated box', () => {
       });
   });
 
+  it('name all that is wrong, and their waits after what they wait for', async () => {
+    const wrong = '{ state: paid, screen: idle, text: 9 ₫, callback: { payment: NONE }, within: 1s }';
+    const result = await runSteps(`  - expect: { text: 1 ₫, qr: none, within: 1s }\n`);
+    const both = await runSteps(`  - expect: { text: Sẵn sàng, qr: none }\n  - expect: ${wrong}\n`);
+    expect(result.failure?.notes).toEqual([]);
+    expect(both.reason).toBe('callback: the gateway has none for payment NONE, after 1s');
+    expect(both.failure?.notes).toEqual([
+      'also wrong: VVB000001: state: expected "paid", is "idle"',
+      expect.stringMatching(/^also wrong: VVB000001: text: expected "9 ₫" on the screen, which says/),
+    ]);
+    expect([...both.latencies.keys()]).toContain('until text and qr as expected');
+  });
+
   it('go on side by side, each with variables of its own', async () => {
     const result = await runSteps(
       [

@@ -120,10 +120,17 @@ describe('a suite', () => {
     const ending = new AbortController();
     const running = suite({ a: [], b: ['hangs'], c: [] }, { signal: ending.signal, onBegin: () => undefined });
     for (let turn = 0; turn < 200; turn += 1) await Promise.resolve();
+    const beganMs = performance.now();
+    await expect.poll(() => performance.now() - beganMs).toBeGreaterThan(20);
     ending.abort(new Error('ended by SIGINT'));
     const { outcomes, results } = await running;
     expect(outcomes).toEqual(['passed', 'missing', 'missing']);
     expect(results[2]?.reason).toBe('ended by SIGINT, before its verdict');
+    const [, begun = 0, never = 0] = results.map(({ tookMs }) => tookMs);
+    expect(begun).toBeGreaterThan(20);
+    expect(never).toBeLessThan(begun);
+    const junit = junitOf(results, { startedAtMs: 0 });
+    expect(junit).toContain('type="missing">ended by SIGINT, before its verdict</error>');
   });
 
   it('fails when the bench itself does', async () => {

@@ -9,6 +9,8 @@ import { PartnerClient } from './partner.ts';
 
 /** Rows per page: a small first page, which is nearly always enough, then larger ones up to the gateway's maximum. */
 const FIRST_ROWS = 4;
+/** Rows of a first page that somebody reads as a list. */
+export const LISTED_ROWS = 20;
 const GROWTH = 8;
 const ROWS_MAX = 500;
 /** Pages that are read of one list; later ones are ignored. */
@@ -89,8 +91,8 @@ export class GatewayClient {
     return this.#pages('payments', payments, ({ transactionId }) => transactionId);
   }
 
-  callbacks(): AsyncGenerator<CallbackView[], void> {
-    return this.#pages('callbacks', callbacks, ({ id }) => id);
+  callbacks(firstRows = FIRST_ROWS): AsyncGenerator<CallbackView[], void> {
+    return this.#pages('callbacks', callbacks, ({ id }) => id, firstRows);
   }
 
   /** Active faults; undefined where none can be ordered. */
@@ -127,9 +129,14 @@ export class GatewayClient {
     return asking.some((it) => it.terminalCode === terminalCode);
   }
 
-  async *#pages<T>(list: string, schema: z.ZodType<T[]>, idOf: (row: T) => string): AsyncGenerator<T[], void> {
+  async *#pages<T>(
+    list: string,
+    schema: z.ZodType<T[]>,
+    idOf: (row: T) => string,
+    firstRows = FIRST_ROWS,
+  ): AsyncGenerator<T[], void> {
     let before = '';
-    for (let page = 0, limit = FIRST_ROWS; page < PAGES_MAX; page += 1, limit = Math.min(limit * GROWTH, ROWS_MAX)) {
+    for (let page = 0, limit = firstRows; page < PAGES_MAX; page += 1, limit = Math.min(limit * GROWTH, ROWS_MAX)) {
       const rows = schema.parse(await this.#get(`${list}?limit=${limit}${before}`));
       yield rows;
       const oldest = rows.at(-1);

@@ -54,6 +54,7 @@ function verdictOf({ outcome, reason, where, failure }: ReportRow): string | und
   if (outcome === 'skipped') return `      <skipped message="${message}"/>`;
   // The format has no outcome between passed and failed, so `differs` is a skip with a message.
   if (outcome === 'differs') return `      <skipped message="differs: ${message}"/>`;
+  const place = where === undefined ? '' : `${escaped(where)}: `;
   const tag = outcome === 'failed' ? 'failure' : 'error';
   const detail =
     failure === undefined
@@ -61,7 +62,7 @@ function verdictOf({ outcome, reason, where, failure }: ReportRow): string | und
       : failureLines(failure)
           .map((line) => `\n${escaped(line)}`)
           .join('');
-  return `      <${tag} message="${message}" type="${outcome}">${escaped(where ?? '')}: ${message}${detail}</${tag}>`;
+  return `      <${tag} message="${message}" type="${outcome}">${place}${message}${detail}</${tag}>`;
 }
 
 function outputOf({ entries }: ReportRow): string {

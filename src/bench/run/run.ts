@@ -1,6 +1,7 @@
 import { systemClock, withDeadline } from '../../lib/clock.ts';
 import { MissingPeerError, PayboxError, reasonOf } from '../../lib/errors.ts';
 import { seededRandom } from '../../lib/random.ts';
+import { LISTED_ROWS } from '../clients/gateway.ts';
 import type { Result } from '../reports/result.ts';
 import { Transcript } from '../reports/transcript.ts';
 import { tryBaseline } from '../steps/account.ts';
@@ -184,7 +185,7 @@ export async function recordFinalState(target: Target, transcript: Transcript): 
       transcript.add('problem', `${terminalCode}: ${panel.name} received data that it garbles`, { detail });
   }
   try {
-    const { value: newest } = await target.gateway.callbacks().next();
+    const { value: newest } = await target.gateway.callbacks(LISTED_ROWS).next();
     transcript.add('callback', 'the newest callbacks of the gateway', { detail: newest });
   } catch (error) {
     transcript.add('callback', 'the gateway does not list callbacks', { detail: reasonOf(error) });

@@ -1,3 +1,4 @@
+import { systemClock } from '../../lib/clock.ts';
 import type { Judged, Result } from '../reports/result.ts';
 import type { Entry } from './choice.ts';
 import { resultWithoutVerdict } from './run.ts';
@@ -61,6 +62,7 @@ class Suite {
   async judged(entry: Entry, number: number): Promise<Judged> {
     const { retries, failFast } = this.#options;
     const earlier: Result[] = [];
+    const beganMs = systemClock.monotonicMs();
     try {
       for (;;) {
         this.#signal.throwIfAborted();
@@ -76,7 +78,7 @@ class Suite {
       }
     } catch (error) {
       if (!this.#signal.aborted) throw error;
-      return { ...this.#unjudged(entry), earlier };
+      return { ...this.#unjudged(entry), tookMs: systemClock.monotonicMs() - beganMs, earlier };
     }
   }
 

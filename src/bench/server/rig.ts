@@ -3,6 +3,7 @@ import { systemClock, withDeadline } from '../../lib/clock.ts';
 import { checkConfig } from '../../lib/config-file.ts';
 import { ConfigError, PayboxError } from '../../lib/errors.ts';
 import type { BoxClient } from '../clients/box.ts';
+import { LISTED_ROWS } from '../clients/gateway.ts';
 import type { Result } from '../reports/result.ts';
 import { reasonWithFix, recordFinalState } from '../run/run.ts';
 import { tryBaseline } from '../steps/account.ts';
@@ -155,7 +156,7 @@ export class Rig {
   /** The newest callbacks. Throws MissingPeerError. */
   async callbacks(): Promise<z.output<typeof callbackList>> {
     const { gateway, partnerServer } = this.#order.target;
-    const { value: newest } = await gateway.callbacks().next();
+    const { value: newest } = await gateway.callbacks(LISTED_ROWS).next();
     const received = partnerServer?.received
       .slice(-LIMITS.callbacks)
       .map(({ transactionId = null, body, answered }) => {

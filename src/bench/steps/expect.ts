@@ -25,46 +25,20 @@ const WITHIN_MS = 5_000;
 /** `expect`: all conditions must be true at one moment within the time limit. Throws StepFailure. */
 export async function expect(args: Expectation, context: StepContext): Promise<undefined> {
   const { target, signal, transcript } = context;
-  const {
-    within,
-    for: stays,
-    golden,
-    tolerance,
-    report,
-    callback,
-    announced,
-    settled,
-    fault,
-    unreachable,
-    ...shown
-  } = args;
+  const { within, for: stays } = args;
   const withinMs = durationOf(within) ?? WITHIN_MS;
-  const findProblem = async (): Promise<Problem | undefined> => {
-    try {
-      return (
-        (unreachable && (await reachableProblem(context))) ??
-        (report && (await reportProblem(report, context))) ??
-        (callback && (await callbackProblem(callback, context))) ??
-        (fault && (await faultProblem(fault, context))) ??
-        (announced === undefined ? undefined : await announcementProblem(countOf(announced), context)) ??
-        (settled && (await settlementProblem(context, announced !== undefined))) ??
-        (await boxProblem(shown, context)) ??
-        (golden === undefined ? undefined : await goldenProblem({ golden, tolerance }, context))
-      );
-    } catch (error) {
-      // A part that is off or not ready is checked again; the last reason becomes the verdict at timeout.
-      return reasonOf(error);
-    }
-  };
   let last: Problem | undefined;
   const look = async () => {
-    last = await findProblem();
+    last = await problemOf(args, context);
     return last && reasonIn(last);
   };
   const fail = async (words: (reason: string) => string) => {
     const problem = last ?? 'nothing was seen';
     const reason = words(reasonIn(problem));
-    const notes = await target.time.inRealTime(() => notesOn(args, context));
+    const notes = await target.time.inRealTime(async () => [
+      ...(await otherProblems(args, reasonIn(problem), context)),
+      ...(await notesOn(args, context)),
+    ]);
     throw new StepFailure(typeof problem === 'string' ? reason : { ...problem, reason }, context, { notes });
   };
   const until = () => waitUntilRight(target.time, withinMs, look, signal);
@@ -75,6 +49,47 @@ export async function expect(args: Expectation, context: StepContext): Promise<u
   const later = await watchWhileRight(target.time, forMs, look, signal);
   if (later !== undefined) await fail((reason) => `it did not stay true for ${stays}: ${reason}`);
   return undefined;
+}
+
+/** Why the first condition is not true; undefined when all are. */
+async function problemOf(args: Expectation, context: StepContext): Promise<Problem | undefined> {
+  const { within: _within, for: _for, golden, tolerance, report, callback, ...rest } = args;
+  const { announced, settled, fault, unreachable, ...shown } = rest;
+  try {
+    return (
+      (unreachable && (await reachableProblem(context))) ??
+      (report && (await reportProblem(report, context))) ??
+      (callback && (await callbackProblem(callback, context))) ??
+      (fault && (await faultProblem(fault, context))) ??
+      (announced === undefined ? undefined : await announcementProblem(countOf(announced), context)) ??
+      (settled && (await settlementProblem(context, announced !== undefined))) ??
+      (await boxProblem(shown, context)) ??
+      (golden === undefined ? undefined : await goldenProblem({ golden, tolerance }, context))
+    );
+  } catch (error) {
+    // A part that is off or not ready is checked again; the last reason becomes the verdict at timeout.
+    return reasonOf(error);
+  }
+}
+
+/** The names of its conditions. */
+function conditionsIn(args: Expectation): (keyof Expectation)[] {
+  const { within: _within, for: _for, tolerance: _tolerance, ...conditions } = args;
+  return Object.keys(conditions) as (keyof Expectation)[];
+}
+
+/** Notes on the conditions that are not true either, each looked at alone. */
+async function otherProblems(args: Expectation, first: string, context: StepContext): Promise<string[]> {
+  const names = conditionsIn(args);
+  if (names.length < 2) return [];
+  const others = new Set<string>();
+  for (const name of names) {
+    // The meaning of these two depends on another one.
+    const beside = name === 'golden' ? 'tolerance' : name === 'settled' ? 'announced' : name;
+    const problem = await problemOf({ [beside]: args[beside], [name]: args[name] }, context);
+    if (problem !== undefined && reasonIn(problem) !== first) others.add(`also wrong: ${reasonIn(problem)}`);
+  }
+  return [...others];
 }
 
 /** The payment that the steps before made. */
@@ -112,13 +127,14 @@ function countOf(value: number | string): number {
 }
 
 /** A short name of what is expected. */
-function nameOf({ state, screen, callback, report, settled, unreachable }: Expectation): string {
+function nameOf(args: Expectation): string {
+  const { state, screen, callback, report, settled, unreachable } = args;
   if (state !== undefined) return `the box is ${state}`;
   if (screen !== undefined) return `the screen is ${screen}`;
   if (callback !== undefined) return `the callback is ${callback.status ?? 'delivered'}`;
   if (report !== undefined) return 'the box has reported';
   if (settled) return 'all is settled';
-  return unreachable ? 'the box is off' : 'the rest';
+  return unreachable ? 'the box is off' : `${conditionsIn(args).join(' and ')} as expected`;
 }
 
 function durationOf(text: string | undefined): number | undefined {
@@ -228,13 +244,14 @@ async function found<T>(pages: AsyncIterable<T[]>, isMeant: (row: T) => boolean)
   return undefined;
 }
 
-/** Callbacks of a payment. All are on the page of the newest one, because they are created at the same time. */
+/** Callbacks of a payment. They are created at the same time, so they stand beside each other, on one page or two. */
 async function callbacksOf(transactionId: string, gateway: GatewayClient): Promise<CallbackView[]> {
+  const own: CallbackView[] = [];
   for await (const rows of gateway.callbacks()) {
-    const own = rows.filter((it) => it.transactionId === transactionId);
-    if (own.length > 0) return own;
+    own.push(...rows.filter((it) => it.transactionId === transactionId));
+    if (own.length > 0 && rows.at(-1)?.transactionId !== transactionId) break;
   }
-  return [];
+  return own;
 }
 
 /** Why the callbacks are not as expected, from the gateway's list and from what the partner's server received. */

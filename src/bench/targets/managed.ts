@@ -136,8 +136,10 @@ export async function openManagedTarget(
   const parts = new Parts(starts);
   const boxes = boxesAt(made, boxPorts);
   const start = async () => {
-    await parts.power(GATEWAY, 'on');
-    const starting = made.map((box) => parts.power(box.terminalCode, 'on'));
+    const gateway = parts.power(GATEWAY, 'on');
+    // Programs load side by side: a box that is there first dials again soon, but asks for its enrolment only later.
+    if (starter.isVolatile === true || !need.enrolled) await gateway;
+    const starting = [gateway, ...made.map((box) => parts.power(box.terminalCode, 'on'))];
     // Otherwise a part that is still starting would outlive the failure of another.
     await Promise.allSettled(starting);
     await Promise.all(starting);

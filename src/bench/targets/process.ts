@@ -18,7 +18,7 @@ import {
 
 const START_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 5_000;
-const LOOK_MS = 20;
+const LOOK_MS = 10;
 const TOLD_CHARS_MAX = 2_000;
 
 export interface ProcessOptions extends Omit<ManagedTargetOptions, 'name'> {
@@ -62,8 +62,9 @@ export function processStarter(
     signal = new AbortController().signal,
   ): Promise<Part> => {
     count += 1;
-    const file = join(folder, `${name}-${count}.yaml`);
-    const ready = join(folder, `${name}-${count}.ready.json`);
+    const numbered = `${name}-${count}`;
+    const file = join(folder, `${numbered}.yaml`);
+    const ready = join(folder, `${numbered}.ready.json`);
     // JSON is valid YAML. Mode 600, because it contains secrets.
     await writeFile(file, JSON.stringify(config), { mode: 0o600 });
     signal.throwIfAborted();
@@ -71,7 +72,7 @@ export function processStarter(
     const args = [...first, command, '--config', file, '--ready-file', ready];
     // With an IPC channel the program ends when the bench ends, even when the bench is killed.
     const child = spawn(path, args, { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] });
-    const told = keepErrors(child, logDir === undefined ? undefined : join(logDir, `${name}-${count}.log`));
+    const told = keepErrors(child, logDir === undefined ? undefined : join(logDir, `${numbered}.log`));
     const ended = new Promise<void>((resolve) => {
       child.once('exit', () => resolve());
       child.once('error', () => resolve());

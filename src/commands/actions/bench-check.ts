@@ -39,10 +39,9 @@ export async function readChecked(names: readonly string[], options: CheckOption
   const results = scenarios.map(checkScenario);
   const all = (which: keyof CheckResult) => [...new Set(results.flatMap((it) => it[which]))];
   const idle = options.boxes === undefined ? [] : idleBoxes(read, scenarios);
-  for (const warning of [...all('warnings'), ...idle]) {
-    process.stderr.write(`warning: ${warning}\n`);
-  }
   const problems = all('problems');
+  const hollow = problems.length > 0 ? [] : expectingNothing(scenarios);
+  for (const warning of [...all('warnings'), ...idle, ...hollow]) process.stderr.write(`warning: ${warning}\n`);
   if (problems.length > 0) throw problemsError(problems);
   return scenarios;
 }
@@ -54,6 +53,13 @@ function idleBoxes(read: readonly Scenario[], scenarios: readonly Scenario[]): s
     if (isUsed || boxes <= (read[index]?.boxes ?? boxes)) return [];
     return `${file}: of ${boxes} boxes only the first is used: put the steps in \`for each box\`, or name a \`box\``;
   });
+}
+
+/** Warnings about scenarios that would pass whatever is on the screens. */
+function expectingNothing(scenarios: readonly Scenario[]): string[] {
+  return scenarios
+    .filter(({ steps }) => [...everyStep(steps)].every(({ expect }) => expect === undefined))
+    .map(({ file }) => `${file}: nothing expected: only the answers of its calls are judged; add an \`expect\``);
 }
 
 /** A path, or the name of a scenario shipped with the program. */

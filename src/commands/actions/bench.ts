@@ -68,6 +68,10 @@ export async function run(names: readonly string[], options: BenchOptions): Prom
   if (entries.length === 0 && shard === undefined) {
     throw new ConfigError(`--grep ${grep?.source}: matches no file and no name of the scenarios`, 'leave it out');
   }
+  if (shard !== undefined && entries.length === 0) {
+    const { number, of } = shard;
+    process.stderr.write(`shard ${number}/${of} is empty: its scenarios are in the other parts\n`);
+  }
   await assertReports(options);
   const { json, gif } = options;
   for (const [option, file] of Object.entries({ json, gif }))

@@ -34,7 +34,7 @@ function isRunning(pid: number): boolean {
 
 // Whoever waits for them waits for half a minute.
 it.each([
-  ['a gateway that does not come up', [], 1],
+  ['a gateway that does not come up', [], 4],
   ['boxes that do not come up', ['gateway'], 4],
   ['boxes that are not at work', ['gateway', 'agent'], 4],
 ])('gives up %s at once, and leaves no program and no file', async (_what, ready, programs) => {
