@@ -16,6 +16,7 @@ import {
 } from './boxes-config.ts';
 import { callback, hasUserInfo } from './callback-config.ts';
 import { isOwnHost, portOf } from './callback-destination.ts';
+import { checkLive, isGuarded, LISTENS_PLAINLY, type LiveConfig, modeKeys } from './mode.ts';
 import { callbackLateRetries, callbackRetryWaitsMs } from './retry-schedule.ts';
 import { sourceOptions } from './sources/registry.ts';
 import type { NamedOptions } from './sources/source.ts';
@@ -44,15 +45,6 @@ const webOrigin = z
     (origin) => /^https?:$/.test(URL.parse(origin)?.protocol ?? '') && URL.parse(origin)?.origin === origin,
     'expected the origin of a page, as https://shop.example',
   );
-
-const LISTENS_PLAINLY = {
-  path: ['host'],
-  error: 'expected tls beside a host that other machines can reach, or allowPlain: true',
-};
-
-function isGuarded(at: { host: string; tls?: unknown; allowPlain: boolean }): boolean {
-  return at.allowPlain || at.tls !== undefined || isLoopbackHost(at.host);
-}
 
 const partner = z.strictObject({
   username,
@@ -130,7 +122,7 @@ export const gatewayConfigSchema = z
       .string()
       .regex(/^(\/[\w-]+)*$/, "a path as /vqr, without a slash at its end, or ''")
       .default('/vqr'),
-    sandbox: z.boolean().default(true).describe('whether the test callback works'),
+    ...modeKeys,
     strict: z
       .boolean()
       .default(false)
@@ -179,17 +171,15 @@ export const gatewayConfigSchema = z
   })
   .superRefine(crossCheck);
 
-export type GatewayConfig = z.output<typeof gatewayConfigSchema>;
+export type GatewayConfig = z.output<typeof gatewayConfigSchema> & { sandbox: boolean };
 export type PartnerConfig = GatewayConfig['partners'][number];
 export type AccountConfig = GatewayConfig['accounts'][number];
 export type BoxConfig = GatewayConfig['boxes'][number];
 
-interface Named {
+interface Named extends Pick<LiveConfig, 'mode' | 'sandbox' | 'publicUrl' | 'enrolment' | 'adminToken'> {
   databaseUrl?: string | undefined;
   standby: boolean;
-  http: { host: string; port: number };
-  enrolment: 'code' | 'open' | 'closed';
-  adminToken?: string | undefined;
+  http: { host: string; port: number; allowPlain: boolean };
   mqtt: z.output<typeof mqtt> | null;
   partners: z.output<typeof partner>[];
   accounts: z.output<typeof account>[];
@@ -208,6 +198,7 @@ function crossCheck(config: Named, context: z.RefinementCtx): void {
   checkCallbackUrls(config, complain);
   checkNames(config, complain);
   checkDialects(config, complain);
+  checkLive(config, complain);
 }
 
 /** If other machines can reach the gateway: no enrolment without a code, and no published secret. */
@@ -275,9 +266,10 @@ function checkNames({ partners, accounts, boxes, sources }: Named, complain: Com
 export function parseGatewayConfig(value: unknown, name: string, folder = '.'): GatewayConfig {
   const fix = 'see device-config/gateway.yaml for a valid example, and `paybox config schema gateway` for every key';
   const check = (it: unknown) => checkConfig(gatewayConfigSchema, it, name, fix);
-  const config = check(value);
-  const vietqrBoxes = config.vietqrBoxes && withSecretsOfFiles(config.vietqrBoxes, { name, folder });
-  return vietqrBoxes === undefined ? config : check({ ...(value as object), vietqrBoxes });
+  const given = check(value);
+  const vietqrBoxes = given.vietqrBoxes && withSecretsOfFiles(given.vietqrBoxes, { name, folder });
+  const config = vietqrBoxes === undefined ? given : check({ ...(value as object), vietqrBoxes });
+  return { ...config, sandbox: config.sandbox ?? config.mode === 'sandbox' };
 }
 
 /** Reads a YAML file. Paths in it are resolved against its folder. Throws ConfigError. */

@@ -207,7 +207,10 @@ async function openGatewayStore(config: GatewayConfig, deps: GatewayDeps, opened
       isOverQr: !sides.late && (sides.due === null || sides.due.paid > sides.due.amount),
       due: sides.due,
     });
-  return opened.keep(await openStore(config, log, { onStandby, deliveriesFor: deliveriesAgain }));
+  const store = opened.keep(await openStore(config, log, { onStandby, deliveriesFor: deliveriesAgain }));
+  // Before `mode` there was only `sandbox: false` for real money: its payments are no tests.
+  await store.history.begin(config.sandbox ? 'test' : 'money', config.mode === 'live' ? 'test' : 'money');
+  return store;
 }
 
 /** How other machines are reached: never the gateway's own ports. */

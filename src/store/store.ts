@@ -11,6 +11,7 @@ import { type Pruned, prune, type RetentionLimits } from './prune.ts';
 import { CallbackStore } from './repositories/callbacks.ts';
 import { BoxSecretStore, EnrolmentRequestStore, KnownLoginStore } from './repositories/credentials.ts';
 import { CreditStore } from './repositories/credits.ts';
+import { ModeHistory } from './repositories/mode-history.ts';
 import { OrderStore } from './repositories/orders.ts';
 import { PaymentStore } from './repositories/payments.ts';
 import { QrCodeStore } from './repositories/qr-codes.ts';
@@ -39,6 +40,7 @@ export interface Store {
   callbacks: CallbackStore;
   knownLogins: KnownLoginStore;
   enrolmentRequests: EnrolmentRequestStore;
+  history: ModeHistory;
   /** Reads all secrets into memory; called once. */
   boxSecrets(): Promise<BoxSecretStore>;
   /** Returns a setting. A missing one is created with the value of `make`. */
@@ -115,6 +117,7 @@ export async function openStore(
     callbacks: new CallbackStore(db, log),
     knownLogins: new KnownLoginStore(db),
     enrolmentRequests: new EnrolmentRequestStore(db),
+    history: new ModeHistory(db),
     boxSecrets: () => BoxSecretStore.open(db),
     setting,
     replaceSetting,

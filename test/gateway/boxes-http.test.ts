@@ -230,7 +230,14 @@ async function routesWith(store: Store) {
   const directory = { box: (code: string) => BOXES.find((it) => it.terminalCode === code) } as unknown as Directory;
   const trafficLog = new TrafficLog({ clock, random, changes: new Changes() });
   const common = { directory, store, clock, random, log, trafficLog, changes: new Changes() };
-  const hub = new Hub({ ...common, confirm: 'displayed', confirmTimeoutMs: 5000 });
+  const hub = new Hub({
+    ...common,
+    confirm: 'displayed',
+    confirmTimeoutMs: 5000,
+    mode: 'sandbox',
+    sandbox: true,
+    sandboxMark: true,
+  });
   const app = createApp(log, clock);
   const settings = { setting: async () => random.secret(32) } as unknown as Store;
   const signer = await MessageSigner.open({ ...common, hub, store: settings });

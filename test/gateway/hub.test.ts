@@ -42,7 +42,15 @@ async function hubWithBox() {
   onTestFinished(() => store.close());
   const deps = { directory: createDirectory(config), store, clock, random: systemRandom, log, changes: new Changes() };
   const trafficLog = new TrafficLog(deps);
-  const hub = new Hub({ ...deps, trafficLog, confirm: 'displayed', confirmTimeoutMs: 5_000 });
+  const hub = new Hub({
+    ...deps,
+    trafficLog,
+    confirm: 'displayed',
+    confirmTimeoutMs: 5_000,
+    mode: 'sandbox',
+    sandbox: true,
+    sandboxMark: true,
+  });
   onTestFinished(() => hub.close());
   const got: DownMessage[] = [];
   const network = { loses: (_message: DownMessage) => false };

@@ -16,6 +16,7 @@ import { prune } from '../../src/store/prune.ts';
 import { CallbackStore } from '../../src/store/repositories/callbacks.ts';
 import { BoxSecretStore, EnrolmentRequestStore, KnownLoginStore } from '../../src/store/repositories/credentials.ts';
 import { CreditStore } from '../../src/store/repositories/credits.ts';
+import { ModeHistory } from '../../src/store/repositories/mode-history.ts';
 import { OrderStore } from '../../src/store/repositories/orders.ts';
 import { PaymentStore } from '../../src/store/repositories/payments.ts';
 import { QrCodeStore } from '../../src/store/repositories/qr-codes.ts';
@@ -94,6 +95,7 @@ export class GatewayDisk {
       callbacks: new CallbackStore(db, log),
       knownLogins: new KnownLoginStore(db),
       enrolmentRequests: new EnrolmentRequestStore(db),
+      history: new ModeHistory(db),
       boxSecrets: () => BoxSecretStore.open(db),
       setting: async (_name, make) => make(),
       replaceSetting: async () => undefined,

@@ -17,6 +17,11 @@ export interface HubDeps extends Pick<Context, 'directory' | 'store' | 'clock' |
   trafficLog: Pick<TrafficLog, 'box'>;
   confirm: 'displayed' | 'accepted';
   confirmTimeoutMs: number;
+  mode: 'sandbox' | 'live';
+  /** Whether its payments are only tests. */
+  sandbox: boolean;
+  /** Whether boxes show that. */
+  sandboxMark: boolean;
 }
 
 export type ShowBody = Omit<Extract<DownBody, { type: 'show' }>, 'sessionMs'>;
@@ -190,7 +195,7 @@ export class Hub {
   }
 
   async #welcome(terminalCode: string, connection: BoxConnection, hello: UpOf<'hello'>): Promise<void> {
-    const { directory, store, clock, log, changes, trafficLog, confirm } = this.#deps;
+    const { directory, store, clock, log, changes, trafficLog, confirm, mode, sandbox, sandboxMark } = this.#deps;
     const box = directory.box(terminalCode);
     const { sessionId, agentVersion, display } = hello;
     if (!isThisBox(box, hello)) {
@@ -212,8 +217,8 @@ export class Hub {
       type: 'welcome',
       link: directory.accountOf(box),
       openPushIds: await store.orders.openPushIds(terminalCode),
-      mode: 'sandbox',
-      sandboxMark: true,
+      mode,
+      sandboxMark: sandbox && sandboxMark,
     });
     // After the welcome: a box ignores what comes before it.
     this.#sessions.set(terminalCode, session);

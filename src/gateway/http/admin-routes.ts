@@ -15,7 +15,7 @@ import type { FaultOrders } from '../fault-orders.ts';
 import type { Result } from '../result.ts';
 import type { CatchUp } from '../service/catch-up.ts';
 import type { Service } from '../service/service.ts';
-import { requireAdmin } from './admin.ts';
+import { refuseSandboxWrites, requireAdmin } from './admin.ts';
 import { type CallbackRoutesDeps, callbackRoutes } from './callback-routes.ts';
 import { faultRoutes } from './fault-routes.ts';
 import { logAdminRequests, trafficRoutes } from './traffic-routes.ts';
@@ -44,6 +44,7 @@ export function adminRoutes(scope: FastifyInstance, deps: AdminRoutesDeps): () =
   const { config, store, hub, directory, changes, clock, logins, log } = deps;
   logAdminRequests(scope, deps);
   requireAdmin(scope, { adminToken: config.adminToken, logins, log });
+  refuseSandboxWrites(scope, { mode: config.mode, log });
   const views = createViews(store, hub, directory);
   orderRoutes(scope, deps, views);
   callbackRoutes(scope, { ...deps, views });
@@ -150,6 +151,7 @@ function about({ config, baseUrl }: AdminRoutesDeps): object {
   return {
     baseUrl: baseUrl(),
     sandbox: config.sandbox,
+    mode: config.mode,
     partner:
       partner === undefined
         ? null

@@ -36,3 +36,21 @@ function refusalReason(request: FastifyRequest): string | undefined {
   if (!isLoopbackHost(hostnameOf(request.raw) ?? '')) return 'not by a loopback name';
   return isForeignPage(request.raw) ? 'from a page of another origin' : undefined;
 }
+
+/** Routes below `/_mock` that change something and that a service for real money has too. */
+const LIVE_WRITES = new Set([
+  '/_mock/orders/:orderId/cancel',
+  '/_mock/callbacks/resend',
+  '/_mock/callbacks/:id/resend',
+  '/_mock/keys/rotate',
+]);
+
+/** Refuses, in a live gateway, the writes below `/_mock` that only a sandbox has (PROTOCOL.md, clause MOD-2). */
+export function refuseSandboxWrites(scope: FastifyInstance, { mode, log }: { mode: string; log: Logger }): void {
+  if (mode !== 'live') return;
+  scope.addHook('onRequest', async (request, reply) => {
+    if (['GET', 'HEAD'].includes(request.method) || LIVE_WRITES.has(request.routeOptions.url ?? '')) return undefined;
+    const reason = 'expected a gateway with mode: sandbox: this one is live, where nothing is paid or fails by order';
+    return answerRefusal(request, reply, log, { code: 'E75', reason });
+  });
+}

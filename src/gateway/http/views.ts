@@ -77,6 +77,8 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
       ]);
       return rows.map((row) => ({
         ...paymentView(row),
+        /** A payment of a sandbox: no money, whatever the gateway is now (clause MOD-3). */
+        test: store.history.isTest(row.seq),
         ...originView(credits.find((it) => it.payment_id === row.id)),
         boxes: notices
           .filter((it) => it.payment_id === row.id)

@@ -145,7 +145,7 @@ const draw = {
         payments.map((it) => ({
           cells: [
             stack(it.transactionId, it.orderId ? `order ${it.orderId}` : 'no order'),
-            `${it.transType === 'D' ? '−' : ''}${money(it.amount)}`,
+            stack(`${it.transType === 'D' ? '−' : ''}${money(it.amount)}`, isOnlyTest(it) && pill('SANDBOX')),
             it.content,
             it.boxes.length === 0
               ? '–'
@@ -218,6 +218,11 @@ const draw = {
   },
 };
 
+/** Whether a live gateway lists it only as what a sandbox had. */
+function isOnlyTest({ test }) {
+  return test && $('mode').className === 'live';
+}
+
 function notReported({ since, online, registered, unconfirmed, toldAt }) {
   if (unconfirmed) return toldAt ? `${unconfirmed} ${time(toldAt)}: nobody confirms it` : unconfirmed;
   const why = online ? 'the box is online' : registered ? 'the box is offline' : 'the box is not in the configuration';
@@ -247,6 +252,7 @@ function attempt(it, index) {
 const COUNTS = {
   sales: sumOf,
   boxes: (boxes) => `${boxes.filter((it) => it.online).length} of ${boxes.length} online`,
+  payments: (payments) => payments.filter((it) => !isOnlyTest(it)).length || '',
   faults: ({ standing }) => (standing.length === 0 ? '' : `${standing.length} ordered`),
 };
 
@@ -271,7 +277,10 @@ function refresh(topic) {
 }
 
 async function start() {
-  curls(await (await ask('/_mock/about')).json());
+  const about = await (await ask('/_mock/about')).json();
+  $('mode').textContent = about.mode === 'live' ? 'LIVE' : about.sandbox ? 'SANDBOX' : '';
+  $('mode').className = about.mode;
+  curls(about);
   const orders = await (await ask('/_mock/orders?limit=1')).json();
   if (orders.length === 0) $('begin').open = true;
 }
@@ -282,7 +291,7 @@ async function watch() {
   for (;;) {
     try {
       const reader = (await ask('/_mock/events')).body.pipeThrough(new TextDecoderStream()).getReader();
-      $('live').textContent = 'live';
+      $('live').textContent = 'connected';
       $('live').className = 'on';
       await start();
       TOPICS.forEach(refresh);
