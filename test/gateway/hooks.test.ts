@@ -3,6 +3,7 @@ import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { connectFakeBox, type FakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
+import { bankTime } from '../support/providers.ts';
 import {
   ACCOUNT,
   type Answer,
@@ -14,7 +15,7 @@ import {
   processed,
   type TestGateway,
 } from './harness.ts';
-import { bankTime, byKey, hookedGateway, SEPAY_KEY, sepayBody, signedBySepay, tellHook } from './hooks.ts';
+import { byKey, hookedGateway, SEPAY_KEY, sepayBody, signedBySepay, tellHook } from './hooks.ts';
 
 const SECRET = 'sample-secret-of-sepay';
 const HMAC = { kind: 'sepay', name: 'signed', auth: { kind: 'hmac', secret: SECRET } };
@@ -54,7 +55,7 @@ describe('a webhook of a source', () => {
     expect((await gateway.mock('/payments'))[0]).toMatchObject({ source: 'sepay', late: false, due: null });
   });
 
-  it('CRE-2 CRE-3 is one payment, however often and by whom it is told, also at once', async () => {
+  it('CRE-2 CRE-3 THR-33 is one payment, however often and by whom it is told, also at once', async () => {
     const { gateway, box, calls } = await shop({
       config: { sources: [{ kind: 'sepay', name: 'sepay', auth: { kind: 'apikey', key: SEPAY_KEY } }, HMAC] },
     });
@@ -93,7 +94,7 @@ describe('a webhook of a source', () => {
     { told: 70_000, is: 'paid', due: { amount: 50_000, paid: 70_000 }, over: true },
     { told: 70_000, config: { overpaid: 'open' }, is: 'shown', due: { amount: 50_000, paid: 70_000 }, over: false },
   ])(
-    'MAT-5 MSG-13 SYN-11 of $told for 50000, with $config, leaves the order $is',
+    'MAT-5 MSG-13 SYN-11 THR-34 of $told for 50000, with $config, leaves the order $is',
     async ({ told, config, is, due, over }) => {
       const { gateway, box, calls } = await shop({ sell: false, config: { contentPrefix: 'code', ...config } });
       const made = (await gateway.generate()).body;
@@ -191,7 +192,7 @@ describe('a hook refuses', () => {
       },
     });
 
-  it('SRC-3 SRC-6 SRC-7 wrong proofs and bodies: each answered as documented, logged, and nothing changed', async () => {
+  it('SRC-3 SRC-6 SRC-7 THR-33 wrong proofs and bodies: each answered as documented, logged, and nothing changed', async () => {
     const gateway = await gatewayOf();
     const before = await kept(gateway);
     const right = JSON.stringify(sepayBody());

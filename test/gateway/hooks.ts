@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto';
+import { bankTime } from '../support/providers.ts';
 import { ACCOUNT, type Answer, type TestGateway, type TestOptions, testGateway } from './harness.ts';
 
 export const SEPAY_KEY = 'sample-key-of-sepay';
@@ -9,16 +10,11 @@ export function hookedGateway({ config, ...options }: TestOptions = {}): Promise
   return testGateway({ ...options, config: { sources: [SEPAY], ...config } });
 }
 
-/** A time as banks write it, in Vietnam. */
-export function bankTime(wallMs = Date.now()): string {
-  return new Date(wallMs + 7 * 3_600_000).toISOString().slice(0, 19).replace('T', ' ');
-}
-
 /** A SePay webhook of 50,000 dong for DH001, as a bank sends that on. */
 export const sepayBody = (change: Record<string, unknown> = {}) => ({
   id: 92_704,
   gateway: 'MBBank',
-  transactionDate: bankTime(),
+  transactionDate: bankTime(Date.now()),
   accountNumber: ACCOUNT.bankAccount,
   subAccount: null,
   code: null,

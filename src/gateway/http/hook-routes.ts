@@ -28,8 +28,9 @@ export function hookRoutes(scope: FastifyInstance, deps: HookRoutesDeps): void {
   const { sources, log, clock, metrics, catchUp } = deps;
   const byName = new Map(sources.map((it) => [it.name, it]));
   const failures = new Failures(ADDRESS_BUDGET);
-  // A flood of wrong ones must not push the others out of the lists.
-  logCalls(scope, '', deps, (request, status) => (status === TOO_MANY ? undefined : nameIn(request as Hook)));
+  // A flood of wrong ones, or one who tries names, must not push the others out of the lists.
+  const isListed = (status: number) => status !== TOO_MANY && status !== 404;
+  logCalls(scope, '', deps, (request, status) => (isListed(status) ? nameIn(request as Hook) : undefined));
   scope.removeAllContentTypeParsers();
   scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
   scope.setErrorHandler((error, request, reply) => {
