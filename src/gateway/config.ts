@@ -2,21 +2,13 @@ import { resolve } from 'node:path';
 import { z } from 'zod';
 import { checkConfig, readConfigFile } from '../lib/config-file.ts';
 import { isExposed, isLoopbackHost } from '../lib/tls.ts';
-import { findBank } from '../protocol/banks.ts';
-import { bankAccount, freeText, LIMITS } from '../protocol/fields.ts';
+import { LIMITS } from '../protocol/fields.ts';
 import { isSampleSecret, SECRET_EXPECTED, strongSecret } from '../protocol/secret.ts';
-import {
-  box,
-  type Complain,
-  checkDialects,
-  password,
-  username,
-  vietqrBoxes,
-  withSecretsOfFiles,
-} from './boxes-config.ts';
-import { callback, hasUserInfo } from './callback-config.ts';
+import { box, type Complain, checkDialects, vietqrBoxes, withSecretsOfFiles } from './boxes-config.ts';
+import { hasUserInfo } from './callback-config.ts';
 import { isOwnHost, portOf } from './callback-destination.ts';
 import { checkLive, isGuarded, LISTENS_PLAINLY, type LiveConfig, modeKeys } from './mode.ts';
+import { account, partner } from './partners-config.ts';
 import { callbackLateRetries, callbackRetryWaitsMs } from './retry-schedule.ts';
 import { sourceOptions } from './sources/registry.ts';
 import type { NamedOptions } from './sources/source.ts';
@@ -45,21 +37,6 @@ const webOrigin = z
     (origin) => /^https?:$/.test(URL.parse(origin)?.protocol ?? '') && URL.parse(origin)?.origin === origin,
     'expected the origin of a page, as https://shop.example',
   );
-
-const partner = z.strictObject({
-  username,
-  password,
-  accounts: z.array(bankAccount).default([]),
-  callback: callback.optional(),
-});
-
-const account = z.strictObject({
-  bankAccount,
-  bankCode: z
-    .string()
-    .refine((code) => findBank(code) !== undefined, 'expected the short name of a bank, as MB, or a BIN, as 970422'),
-  userBankName: freeText(LIMITS.userBankNameMax).min(1),
-});
 
 const file = z.string().min(1).max(1000);
 const serverTls = z
@@ -160,6 +137,10 @@ export const gatewayConfigSchema = z
       .describe(
         'how boxes without a secret come to one: by the code on their screen, without a question, or not at all',
       ),
+    registry: z
+      .enum(['file', 'store'])
+      .default('file')
+      .describe("whose partners, accounts and boxes are below: the file's, or the store's, which they only begin"),
     partners: z.array(partner).default([]),
     accounts: z.array(account).default([]),
     boxes: z.array(box).default([]),

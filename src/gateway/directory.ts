@@ -1,71 +1,187 @@
 import type { Bank } from '../protocol/banks.ts';
 import { findBank } from '../protocol/banks.ts';
 import type { LinkedAccount } from '../protocol/messages.ts';
-import type { AccountConfig, BoxConfig, GatewayConfig, PartnerConfig } from './config.ts';
+import type { BoxSecretStore } from '../store/repositories/credentials.ts';
+import type { RegistryReader } from '../store/repositories/registry.ts';
+import type { AccountRow, BoxRow, PartnerRow } from '../store/schema/tables.ts';
+import { callback } from './callback-config.ts';
+import type { BoxConfig, GatewayConfig, PartnerConfig } from './config.ts';
+import { RowCache } from './row-cache.ts';
+import type { Vault } from './vault.ts';
+
+export type Partner = Omit<PartnerConfig, 'accounts'>;
+
+/** A partner; a disabled one has no access, but still gets its callbacks. */
+export interface KnownPartner extends Partner {
+  disabled: boolean;
+}
 
 /** An account with its bank and its partner, if any. */
-export interface Account extends AccountConfig {
+export interface Account extends LinkedAccount {
   bank: Bank;
   partner: string | undefined;
+  disabled: boolean;
 }
 
-/** Secrets that boxes got at enrolment. */
-export interface EnrolledSecrets {
-  get(terminalCode: string, serialNumber: string): string | undefined;
+/** A box; nothing is sent to a disabled one. */
+export interface KnownBox extends Omit<BoxConfig, 'secret'> {
+  disabled: boolean;
 }
 
-/** Looks up partners, accounts and boxes of the configuration. */
+/** A box with its secret. */
+export interface Box extends KnownBox {
+  /** From the registry or from enrolment. Without one it cannot log in, as no disabled box and none of the dialect can. */
+  secret: string | undefined;
+  /** Whether its secret comes from enrolment. */
+  enrols: boolean;
+}
+
+/** A part of the list of boxes, in the order of their codes. */
+export interface BoxPage {
+  limit: number;
+  after?: string | undefined;
+}
+
+/** Looks up partners, accounts and boxes of the registry. Each call may read the store, and rejects when that fails. */
 export interface Directory {
-  partner(username: string): PartnerConfig | undefined;
-  account(bankAccount: string): Account | undefined;
-  /**
-   * A box with its secret from the configuration or from enrolment. Without a secret it cannot log in, as no box of the
-   * dialect vietqr can.
-   */
-  box(terminalCode: string): BoxConfig | undefined;
-  /** Whether the secret of this box comes from enrolment. */
-  enrols(terminalCode: string): boolean;
+  partner(username: string): Promise<KnownPartner | undefined>;
+  account(bankAccount: string): Promise<Account | undefined>;
+  accountsOf(partner: string, limit: number): Promise<Account[]>;
+  box(terminalCode: string): Promise<Box | undefined>;
   /** The box with this terminalCode or serialNumber; with both given, they must name the same box. */
-  boxNamed(terminalCode: string, serialNumber: string): BoxConfig | undefined;
-  boxesOf(bankAccount: string): BoxConfig[];
-  boxes(): readonly BoxConfig[];
+  boxNamed(terminalCode: string, serialNumber: string): Promise<Box | undefined>;
+  /** The boxes that are linked to an account, disabled ones too. */
+  boxesOf(bankAccount: string): Promise<KnownBox[]>;
+  boxes(page: BoxPage): Promise<KnownBox[]>;
+  /** Some boxes that are linked to an account. */
+  linkedBoxes(limit: number): Promise<KnownBox[]>;
+  /** Boxes of the dialect vietqr. */
+  dialectBoxes(limit: number): Promise<KnownBox[]>;
   /** The account that the welcome announces to a box; null without one (PROTOCOL.md, clause MSG-4). */
-  accountOf(box: BoxConfig): LinkedAccount | null;
+  accountOf(box: Pick<KnownBox, 'account'>): Promise<LinkedAccount | null>;
+  /** Grows with each change: whoever keeps an answer asks again after one. */
+  readonly version: number;
+  /** Must be called after each change of the registry or of a box's secret. */
+  changed(): void;
 }
 
-export function createDirectory(config: GatewayConfig, enrolled: EnrolledSecrets = new Map()): Directory {
-  const partners = new Map(config.partners.map((it) => [it.username, it]));
-  const partnerOf = new Map(config.partners.flatMap((it) => it.accounts.map((account) => [account, it.username])));
-  const accounts = new Map<string, Account>();
-  for (const it of config.accounts) {
-    const bank = findBank(it.bankCode);
-    if (bank !== undefined) accounts.set(it.bankAccount, { ...it, bank, partner: partnerOf.get(it.bankAccount) });
-  }
-  const byTerminal = new Map(config.boxes.map((it) => [it.terminalCode, it]));
-  const bySerial = new Map(config.boxes.map((it) => [it.serialNumber, it]));
-  return {
-    partner: (username) => partners.get(username),
-    account: (bankAccount) => accounts.get(bankAccount),
-    box: (terminalCode) => {
-      const box = byTerminal.get(terminalCode);
-      if (box === undefined || box.dialect === 'vietqr') return box;
-      return { ...box, secret: box.secret ?? enrolled.get(terminalCode, box.serialNumber) };
+export interface DirectoryDeps {
+  registry: RegistryReader;
+  /** Secrets that boxes got at enrolment. */
+  enrolled: Pick<BoxSecretStore, 'get'>;
+  /** Has the secrets of the rows that the file manages. */
+  config: Pick<GatewayConfig, 'partners' | 'boxes'>;
+  /** Opens the secrets of the other rows. */
+  vault: Pick<Vault, 'unwrap'>;
+}
+
+/** A directory that keeps the rows that were asked for last. */
+export function createDirectory({ registry, enrolled, config, vault }: DirectoryDeps): Directory {
+  const cache = new RowCache();
+  const partnersOfFile = new Map(config.partners.map((it) => [it.username, it]));
+  const partnerOf = (row: PartnerRow) => partnerFrom(row, partnersOfFile.get(row.username), vault);
+  const boxesOfFile = new Map(config.boxes.map((it) => [it.terminalCode, it]));
+  let version = 0;
+
+  const withSecret = async (row: BoxRow): Promise<Box> => {
+    const box = boxFrom(row);
+    const { terminalCode, serialNumber, dialect, disabled } = box;
+    const kept = row.secret === null ? undefined : vault.unwrap(SECRET_OF.box(terminalCode), row.secret);
+    const own = row.managed === 'file' ? boxesOfFile.get(terminalCode)?.secret : kept;
+    const enrols = dialect === 'paybox' && own === undefined;
+    const secret = enrols ? await enrolled.get(terminalCode, serialNumber) : own;
+    return { ...box, secret: disabled ? undefined : secret, enrols };
+  };
+  const directory: Directory = {
+    partner: (username) =>
+      cache.get(`partner ${username}`, async () => {
+        const row = await registry.find('partners', username);
+        return row && partnerOf(row);
+      }),
+    account: (bankAccount) =>
+      cache.get(`account ${bankAccount}`, async () => {
+        const row = await registry.find('accounts', bankAccount);
+        return row && accountFrom(row);
+      }),
+    accountsOf: async (partner, limit) => {
+      const rows = await registry.page('accounts', { limit, where: { column: 'partner', value: partner } });
+      return rows.flatMap((row) => accountFrom(row) ?? []);
     },
-    enrols: (terminalCode) => {
-      const box = byTerminal.get(terminalCode);
-      return box?.dialect === 'paybox' && box.secret === undefined;
-    },
-    boxNamed: (terminalCode, serialNumber) => {
-      const box = terminalCode === '' ? bySerial.get(serialNumber) : byTerminal.get(terminalCode);
+    box: (terminalCode) =>
+      cache.get(`box ${terminalCode}`, async () => {
+        const row = await registry.find('boxes', terminalCode);
+        return row && withSecret(row);
+      }),
+    boxNamed: async (terminalCode, serialNumber) => {
+      const code =
+        terminalCode !== ''
+          ? terminalCode
+          : await cache.get(`serial ${serialNumber}`, async () => {
+              return (await registry.boxBy('serial_number', serialNumber))?.terminal_code;
+            });
+      const box = code === undefined ? undefined : await directory.box(code);
       return serialNumber === '' || box?.serialNumber === serialNumber ? box : undefined;
     },
-    boxesOf: (bankAccount) => config.boxes.filter((it) => it.account === bankAccount),
-    boxes: () => config.boxes,
-    accountOf: (box) => {
-      const account = box.account === undefined ? undefined : accounts.get(box.account);
+    boxesOf: (bankAccount) =>
+      cache.get(`boxes of ${bankAccount}`, async () => (await registry.boxesOf(bankAccount)).map(boxFrom)),
+    boxes: async (page) => (await registry.page('boxes', page)).map(boxFrom),
+    linkedBoxes: async (limit) => (await registry.linkedBoxes(limit)).map(boxFrom),
+    dialectBoxes: async (limit) => (await registry.dialectBoxes(limit)).map(boxFrom),
+    accountOf: async (box) => {
+      const account = box.account === undefined ? undefined : await directory.account(box.account);
       if (account === undefined) return null;
       const { bankAccount, bankCode, userBankName } = account;
       return { bankAccount, bankCode, userBankName };
     },
+    get version() {
+      return version;
+    },
+    changed: () => {
+      version += 1;
+      cache.clear();
+    },
+  };
+  return directory;
+}
+
+/** Names of wrapped secrets. */
+export const SECRET_OF = {
+  box: (terminalCode: string) => `boxes/${terminalCode}/secret`,
+  password: (username: string) => `partners/${username}/password`,
+  callback: (username: string) => `partners/${username}/callback`,
+};
+
+/** A partner from its row; the secrets of one that the file manages are in the file. */
+export function partnerFrom(
+  row: PartnerRow,
+  listed: PartnerConfig | undefined,
+  vault: Pick<Vault, 'unwrap'>,
+): KnownPartner | undefined {
+  const { username } = row;
+  const disabled = row.disabled === 1;
+  if (row.managed === 'file')
+    return listed && { username, password: listed.password, callback: listed.callback, disabled };
+  if (row.password === null) return undefined;
+  const password = vault.unwrap(SECRET_OF.password(username), row.password);
+  const kept = row.callback === null ? undefined : vault.unwrap(SECRET_OF.callback(username), row.callback);
+  return { username, password, callback: kept === undefined ? undefined : callback.parse(JSON.parse(kept)), disabled };
+}
+
+function accountFrom(row: AccountRow): Account | undefined {
+  const { bank_account: bankAccount, bank_code: bankCode, user_bank_name: userBankName } = row;
+  const bank = findBank(bankCode);
+  const links = { partner: row.partner ?? undefined, disabled: row.disabled === 1 };
+  return bank && { bankAccount, bankCode, userBankName, bank, ...links };
+}
+
+function boxFrom(row: BoxRow): KnownBox {
+  return {
+    terminalCode: row.terminal_code,
+    serialNumber: row.serial_number,
+    account: row.account ?? undefined,
+    dialect: row.dialect === 'vietqr' ? 'vietqr' : 'paybox',
+    macAddr: row.mac_addr ?? undefined,
+    confirm: row.confirm ?? undefined,
+    disabled: row.disabled === 1,
   };
 }

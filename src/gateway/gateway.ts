@@ -5,6 +5,7 @@ import { HostResolver } from '../lib/resolver.ts';
 import { STOP_BUDGET_MS } from '../lib/shutdown.ts';
 import { Pruner } from '../store/pruner.ts';
 import type { NewPayment } from '../store/repositories/payments.ts';
+import type { RegistryStore } from '../store/repositories/registry.ts';
 import type { DeliveriesFor } from '../store/startup/requeue.ts';
 import { type OnStandby, openStore, type Store } from '../store/store.ts';
 import { Enrolments } from './access/enrolments.ts';
@@ -23,7 +24,7 @@ import { CallbackDispatcher, type CallbackDispatcherDeps } from './callbacks/dis
 import { Changes } from './changes.ts';
 import type { GatewayConfig } from './config.ts';
 import type { Context } from './context.ts';
-import { createDirectory } from './directory.ts';
+import { createDirectory, type Directory, partnerFrom } from './directory.ts';
 import { NO_FAULTS } from './fault-orders.ts';
 import type { Edges, FaultTargets } from './faults/edges.ts';
 import { Health } from './health.ts';
@@ -32,6 +33,7 @@ import { listenAt, originAt, registerRoutes } from './http/routes.ts';
 import { readServerTls } from './listen.ts';
 import { createMetrics } from './metrics.ts';
 import { OpenParts } from './open-parts.ts';
+import { adoptFileRows, writeFileRows } from './registry/seed.ts';
 import { retryWaitsOf } from './retry-schedule.ts';
 import { type AskSourceDeps, createAskSource } from './service/ask-source.ts';
 import { CatchUp, type CatchUpDeps } from './service/catch-up.ts';
@@ -43,6 +45,7 @@ import { Service } from './service/service.ts';
 import { SOURCE_KINDS } from './sources/registry.ts';
 import type { Source } from './sources/source.ts';
 import { TrafficLog } from './traffic-log.ts';
+import { Vault } from './vault.ts';
 
 /** Time in which a refusal reaches a box, before its connections are closed. */
 const REFUSAL_MS = 1_000;
@@ -91,9 +94,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   const edges = await edgesOf(config, world, changes, targets);
   const clock = edges.clock;
   const base = { ...world, clock, config, changes };
-  const store = await openGatewayStore(config, { ...world, clock }, opened);
-  const secrets = await store.boxSecrets();
-  const directory = createDirectory(config, secrets);
+  const { store, directory } = await openGatewayStore(config, { ...world, clock }, opened);
   await store.orders.failUnfinished(clock.wallMs(), config.confirm);
   const trafficLog = new TrafficLog(base);
   const shared = { ...base, directory, store, trafficLog };
@@ -132,7 +133,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
 
   const expel = expeller(hub, clock, (terminalCode) => mqtt?.dropper(terminalCode));
   const isOnline = (terminalCode: string) => hub.session(terminalCode) !== undefined;
-  const enrolments = await Enrolments.open({ ...shared, secrets, isOnline, expel });
+  const enrolments = await Enrolments.open({ ...shared, secrets: store.boxSecrets, isOnline, expel });
   const health = new Health({ clock, store, isBrokerThere: () => mqtt?.isConnected() ?? true });
   const app = openApp(config, base);
   if (mqtt !== undefined) await dialect?.open(mqtt.address, service, () => originAt(app, config));
@@ -175,7 +176,7 @@ async function edgesOf(
 ): Promise<Edges> {
   if (!config.sandbox) return edgesWithoutFaults(world.clock);
   const { injectFaults } = await import('./faults/fault-injection.ts');
-  return injectFaults({ ...world, config, changes, targets, directory: createDirectory(config) });
+  return injectFaults({ ...world, config, changes, targets });
 }
 
 /** Edges that change nothing. */
@@ -197,20 +198,36 @@ function edgesWithoutFaults(clock: Clock): Edges {
   };
 }
 
-async function openGatewayStore(config: GatewayConfig, deps: GatewayDeps, opened: OpenParts): Promise<Store> {
-  const { random, log, onStandby } = deps;
+async function openGatewayStore(
+  config: GatewayConfig,
+  deps: GatewayDeps,
+  opened: OpenParts,
+): Promise<{ store: Store; directory: Directory; vault: Vault }> {
+  const { clock, random, log, onStandby } = deps;
+  const { promise: vaultOpened, resolve } = Promise.withResolvers<Vault>();
+  const seed = async (registry: RegistryStore) => {
+    const vault = await Vault.open(config.dataDir, registry, random);
+    resolve(vault);
+    const atMs = clock.wallMs();
+    if (config.registry === 'file') await writeFileRows(registry, config, atMs);
+    else await adoptFileRows(registry, config, { vault, atMs });
+  };
   // With a damaged store it is unknown which payments a box had got: they are sent as repeated (AGT-11).
-  const deliveriesAgain: DeliveriesFor = (payment, order, sides) =>
-    deliveriesFor(payment, order, createDirectory(config), {
-      callbackId: random.uuid(),
-      isOnline: () => true,
-      isOverQr: !sides.late && (sides.due === null || sides.due.paid > sides.due.amount),
-      due: sides.due,
-    });
-  const store = opened.keep(await openStore(config, log, { onStandby, deliveriesFor: deliveriesAgain }));
+  const deliveriesAgain: DeliveriesFor = async (payment, order, sides, registry) => {
+    const recipients = await registry.recipients(order, payment.bank_account);
+    const row = await registry.find('partners', payment.partner);
+    const listed = config.partners.find((it) => it.username === payment.partner);
+    const callbackTo = (row && partnerFrom(row, listed, await vaultOpened))?.callback;
+    const isOverQr = !sides.late && (sides.due === null || sides.due.paid > sides.due.amount);
+    const how = { callbackId: random.uuid(), isOnline: () => true, isOverQr, due: sides.due };
+    return deliveriesFor(payment, order, { recipients, callbackTo }, how);
+  };
+  const store = opened.keep(await openStore(config, log, { onStandby, seed, deliveriesFor: deliveriesAgain }));
   // Before `mode` there was only `sandbox: false` for real money: its payments are no tests.
   await store.history.begin(config.sandbox ? 'test' : 'money', config.mode === 'live' ? 'test' : 'money');
-  return store;
+  const vault = await vaultOpened;
+  const { registry, boxSecrets: enrolled } = store;
+  return { store, directory: createDirectory({ registry, enrolled, config, vault }), vault };
 }
 
 /** How other machines are reached: never the gateway's own ports. */
@@ -222,7 +239,7 @@ function openDispatcher(
   opened: OpenParts,
 ): CallbackDispatcher {
   const post = createPost(deps.ownPorts, deps.lookup);
-  const attempt = deps.edges.attempt(attemptCallback);
+  const attempt = deps.edges.attempt(attemptCallback, deps.directory);
   const dispatcher = new CallbackDispatcher({ ...deps, post, attempt, retryWaitsMs: retryWaitsOf(deps.config) });
   opened.add('callbacks', () => dispatcher.close());
   return dispatcher;
@@ -268,7 +285,7 @@ async function dialectOf(
   if (settings === undefined || config.mqtt === null) return undefined;
   const { Dialect } = await import('./boxes/dialect/dialect.ts');
   const { boxConnected, connect: withFaults } = edges;
-  const dialect = new Dialect(settings, { ...deps, boxConnected, withFaults });
+  const dialect = await Dialect.create(settings, { ...deps, boxConnected, withFaults });
   opened.add('boxes of the dialect', () => dialect.close());
   return dialect;
 }

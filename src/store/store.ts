@@ -15,6 +15,7 @@ import { ModeHistory } from './repositories/mode-history.ts';
 import { OrderStore } from './repositories/orders.ts';
 import { PaymentStore } from './repositories/payments.ts';
 import { QrCodeStore } from './repositories/qr-codes.ts';
+import { RegistryStore } from './repositories/registry.ts';
 import { SaleStore } from './repositories/sales.ts';
 import { Search } from './repositories/search.ts';
 import { isHarmless, schemaDifference } from './schema/difference.ts';
@@ -41,8 +42,8 @@ export interface Store {
   knownLogins: KnownLoginStore;
   enrolmentRequests: EnrolmentRequestStore;
   history: ModeHistory;
-  /** Reads all secrets into memory; called once. */
-  boxSecrets(): Promise<BoxSecretStore>;
+  boxSecrets: BoxSecretStore;
+  registry: RegistryStore;
   /** Returns a setting. A missing one is created with the value of `make`. */
   setting(name: string, make: () => string): Promise<string>;
   /** Changes an existing setting. */
@@ -66,6 +67,8 @@ export type OnStandby = (reason: string) => void;
 
 export interface StoreHooks {
   onStandby?: OnStandby | undefined;
+  /** Brings the registry up to date, before anything is read from it. */
+  seed?: (registry: RegistryStore) => Promise<void>;
   /** Recreates damaged callbacks and notices; without it they are lost. */
   deliveriesFor?: DeliveriesFor;
 }
@@ -83,14 +86,19 @@ export interface StorePlace extends StoreLocation {
 export async function openStore(
   place: StorePlace,
   log: Logger,
-  { onStandby, deliveriesFor }: StoreHooks = {},
+  { onStandby, seed, deliveriesFor }: StoreHooks = {},
 ): Promise<Store> {
   const { dataDir, databaseUrl } = place;
   const { db, assertInPlace, problem, backup, superseded } =
     databaseUrl === undefined
       ? await openSqlite(dataDir, log)
       : await openPostgres({ ...place, databaseUrl }, log, onStandby);
-  const mark = await checkAtStart(db, place, log, deliveriesFor).catch(async (error: unknown) => {
+  const registry = new RegistryStore(db);
+  const prepare = async () => {
+    await seed?.(registry);
+    return checkAtStart(db, place, log, deliveriesFor);
+  };
+  const mark = await prepare().catch(async (error: unknown) => {
     await db.destroy();
     throw problem(error);
   });
@@ -118,7 +126,8 @@ export async function openStore(
     knownLogins: new KnownLoginStore(db),
     enrolmentRequests: new EnrolmentRequestStore(db),
     history: new ModeHistory(db),
-    boxSecrets: () => BoxSecretStore.open(db),
+    boxSecrets: new BoxSecretStore(db),
+    registry,
     setting,
     replaceSetting,
     trustedTimeMs: async (wallMs) => {

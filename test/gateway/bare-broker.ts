@@ -2,10 +2,10 @@ import { onTestFinished } from 'vitest';
 import { Logins } from '../../src/gateway/access/logins.ts';
 import { startBroker } from '../../src/gateway/boxes/broker.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
-import { createDirectory } from '../../src/gateway/directory.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { keptLog } from '../support/kept-log.ts';
+import { directoryOf } from './directory.ts';
 import { ACCOUNT, BOXES, OTHER_ACCOUNT } from './harness.ts';
 
 /** The embedded broker without a gateway, with its own limit of connections or another, until the test ends. */
@@ -16,7 +16,7 @@ export async function bareBroker(connectionsMax?: number) {
     { host: '127.0.0.1', port: 0 },
     {
       config,
-      directory: createDirectory(config),
+      directory: directoryOf(config),
       random: systemRandom,
       log,
       logins: new Logins(systemClock),

@@ -1,7 +1,6 @@
 import { connectAsync } from 'mqtt';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
-import { createDirectory } from '../../src/gateway/directory.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { agreementKeyOf } from '../../src/protocol/enrolment.ts';
 import { loginOf } from '../../src/protocol/keys.ts';
@@ -10,6 +9,7 @@ import { AskingBox, loginStatus } from '../support/asking-box.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { ENGINES } from '../support/stores.ts';
+import { directoryOf } from './directory.ts';
 import { type TestGateway, type TestOptions, testGateway } from './harness.ts';
 
 const BOX = { terminalCode: 'VVB000001', serialNumber: 'VVB900001' };
@@ -433,12 +433,15 @@ describe('nobody logs in', () => {
     expect(await loginStatus(gateway.origin, BOX.terminalCode, secret)).toBe(401);
   });
 
-  it('ENR-5 by an enrolled secret where the configuration has one: that is the one that counts', () => {
+  it('ENR-5 by an enrolled secret where the configuration has one: that is the one that counts', async () => {
     const config = parseGatewayConfig({ dataDir: 'x', boxes: [BOX, CONFIGURED] }, 'test');
-    const directory = createDirectory(config, { get: () => 'enrolled' });
-    expect(directory.box(BOX.terminalCode)?.secret).toBe('enrolled');
-    expect(directory.box(CONFIGURED.terminalCode)?.secret).toBe(CONFIGURED.secret);
-    expect([directory.enrols(BOX.terminalCode), directory.enrols(CONFIGURED.terminalCode)]).toEqual([true, false]);
+    const directory = directoryOf(config, { get: async () => 'enrolled' });
+    const [enrolled, configured] = [
+      await directory.box(BOX.terminalCode),
+      await directory.box(CONFIGURED.terminalCode),
+    ];
+    expect(enrolled).toMatchObject({ secret: 'enrolled', enrols: true });
+    expect(configured).toMatchObject({ secret: CONFIGURED.secret, enrols: false });
   });
 });
 
@@ -455,19 +458,18 @@ for (const engine of ENGINES) {
     it('ENR-5 are kept, replaced and forgotten, over new starts', async () => {
       const at = await place();
       const first = await opened(at);
-      const secrets = await first.boxSecrets();
+      const secrets = first.boxSecrets;
       await secrets.keep(row);
       await secrets.keep({ ...row, terminal_code: 'VVB000002', serial_number: 'VVB900002' });
       await secrets.keep({ ...row, secret: 'two' });
       await secrets.forget('VVB000002');
-      expect([secrets.get('VVB000001', 'VVB900001'), secrets.get('VVB000002', 'VVB900002')]).toEqual([
-        'two',
-        undefined,
-      ]);
+      const known = (of: typeof secrets) =>
+        Promise.all([of.get('VVB000001', 'VVB900001'), of.get('VVB000002', 'VVB900002')]);
+      expect(await known(secrets)).toEqual(['two', undefined]);
       await first.close();
-      const again = await (await opened(at)).boxSecrets();
-      expect([again.get('VVB000001', 'VVB900001'), again.get('VVB000002', 'VVB900002')]).toEqual(['two', undefined]);
-      expect(again.get('VVB000001', 'VVB900009')).toBeUndefined();
+      const again = (await opened(at)).boxSecrets;
+      expect(await known(again)).toEqual(['two', undefined]);
+      expect(await again.get('VVB000001', 'VVB900009')).toBeUndefined();
     });
   });
 }

@@ -5,7 +5,6 @@ import { parseAgentConfig } from '../../src/agent/config.ts';
 import { setupOf } from '../../src/agent/setup.ts';
 import { Changes } from '../../src/gateway/changes.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
-import { createDirectory } from '../../src/gateway/directory.ts';
 import { Faults } from '../../src/gateway/faults/faults.ts';
 import { LinkFaults } from '../../src/gateway/faults/link-faults.ts';
 import { LatePayments } from '../../src/gateway/faults/payment-faults.ts';
@@ -17,6 +16,7 @@ import type { ActiveFaultView, FaultOrder } from '../../src/protocol/faults.ts';
 import type { DownMessage } from '../../src/protocol/messages.ts';
 import { keptLog, type LogLine } from '../support/kept-log.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
+import { directoryOf } from './directory.ts';
 import {
   ACCOUNT,
   BOX1,
@@ -225,7 +225,7 @@ export function faultsOnly() {
   const clock = new VirtualClock();
   const log = createLogger(new PassThrough().resume(), clock, 'json');
   const config = { dataDir: 'x', accounts: [ACCOUNT, OTHER_ACCOUNT], boxes: BOXES };
-  const directory = createDirectory(parseGatewayConfig(config, 'test'));
+  const directory = directoryOf(parseGatewayConfig(config, 'test'));
   const common = { directory, clock, log, random: systemRandom, changes: new Changes(), partners: [] };
   const faults = new Faults(common);
   const targets = { payPush: async () => undefined, resendCallback: async () => undefined };

@@ -6,6 +6,7 @@ import { Changes } from '../../src/gateway/changes.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { createDirectory } from '../../src/gateway/directory.ts';
 import { createMetrics } from '../../src/gateway/metrics.ts';
+import { writeFileRows } from '../../src/gateway/registry/seed.ts';
 import { CallNotes } from '../../src/gateway/service/call-notes.ts';
 import { createReceivePayment, type ReceivePaymentDeps } from '../../src/gateway/service/receive-payment.ts';
 import { Service } from '../../src/gateway/service/service.ts';
@@ -16,6 +17,7 @@ import { turn, VirtualClock } from '../../src/lib/virtual-clock.ts';
 import type { DownMessage, UpBody } from '../../src/protocol/messages.ts';
 import { openStore } from '../../src/store/store.ts';
 import { temporaryFolder } from '../support/net.ts';
+import { NO_VAULT } from './directory.ts';
 import { ACCOUNT, BOX1, BOXES, qrFor } from './harness.ts';
 
 const RESEND_MS = 10_000;
@@ -40,7 +42,9 @@ async function hubWithBox() {
   );
   const store = await openStore({ dataDir }, log);
   onTestFinished(() => store.close());
-  const deps = { directory: createDirectory(config), store, clock, random: systemRandom, log, changes: new Changes() };
+  await writeFileRows(store.registry, config, clock.wallMs());
+  const directory = createDirectory({ registry: store.registry, enrolled: store.boxSecrets, config, vault: NO_VAULT });
+  const deps = { directory, store, clock, random: systemRandom, log, changes: new Changes() };
   const trafficLog = new TrafficLog(deps);
   const hub = new Hub({
     ...deps,

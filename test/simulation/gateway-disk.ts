@@ -20,6 +20,7 @@ import { ModeHistory } from '../../src/store/repositories/mode-history.ts';
 import { OrderStore } from '../../src/store/repositories/orders.ts';
 import { PaymentStore } from '../../src/store/repositories/payments.ts';
 import { QrCodeStore } from '../../src/store/repositories/qr-codes.ts';
+import { RegistryStore } from '../../src/store/repositories/registry.ts';
 import { SaleStore } from '../../src/store/repositories/sales.ts';
 import { Search } from '../../src/store/repositories/search.ts';
 import { MIGRATIONS } from '../../src/store/schema/migrations.ts';
@@ -71,6 +72,15 @@ export class GatewayDisk {
     if (this.#db.isTransaction) this.#db.exec('ROLLBACK');
   }
 
+  /** Puts rows there before a program starts: no write of a program. */
+  put(table: string, rows: readonly object[]): void {
+    for (const row of rows) {
+      const columns = Object.keys(row);
+      const insert = `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`;
+      this.#prepare(insert).statement.run(...(Object.values(row) as SQLInputValue[]));
+    }
+  }
+
   rows<Row>(sql: string, ...parameters: SQLInputValue[]): Row[] {
     return this.#prepare(sql).statement.all(...parameters) as Row[];
   }
@@ -96,7 +106,8 @@ export class GatewayDisk {
       knownLogins: new KnownLoginStore(db),
       enrolmentRequests: new EnrolmentRequestStore(db),
       history: new ModeHistory(db),
-      boxSecrets: () => BoxSecretStore.open(db),
+      boxSecrets: new BoxSecretStore(db),
+      registry: new RegistryStore(db),
       setting: async (_name, make) => make(),
       replaceSetting: async () => undefined,
       trustedTimeMs: async (wallMs) => wallMs,

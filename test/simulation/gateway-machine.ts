@@ -3,11 +3,13 @@ import { attemptCallback } from '../../src/gateway/callbacks/attempt.ts';
 import { CallbackDispatcher } from '../../src/gateway/callbacks/dispatcher.ts';
 import { Changes } from '../../src/gateway/changes.ts';
 import type { GatewayConfig } from '../../src/gateway/config.ts';
-import { createDirectory, type Directory } from '../../src/gateway/directory.ts';
+import { createDirectory } from '../../src/gateway/directory.ts';
 import type { Metrics } from '../../src/gateway/metrics.ts';
+import { rowsOfFile } from '../../src/gateway/registry/seed.ts';
 import { createReceivePayment } from '../../src/gateway/service/receive-payment.ts';
 import { Service } from '../../src/gateway/service/service.ts';
 import type { TrafficLog } from '../../src/gateway/traffic-log.ts';
+import { NO_VAULT } from '../gateway/directory.ts';
 import type { GatewayDisk } from './gateway-disk.ts';
 import { type Calendar, Run } from './machine.ts';
 import { traceLog } from './quiet-log.ts';
@@ -28,7 +30,6 @@ const NO_TRAFFIC_LOG: Pick<TrafficLog, 'box' | 'callback'> = { box: () => undefi
 /** A gateway whose program may end at any moment and start again over the same disk. */
 export class GatewayMachine {
   readonly calendar: Calendar = { offsetMs: 0 };
-  readonly directory: Directory;
   readonly #world: World;
   readonly #disk: GatewayDisk;
   readonly #config: GatewayConfig;
@@ -40,7 +41,7 @@ export class GatewayMachine {
     this.#world = world;
     this.#disk = disk;
     this.#config = config;
-    this.directory = createDirectory(config);
+    for (const [table, rows] of Object.entries(rowsOfFile(config, 0))) disk.put(table, rows);
   }
 
   get isOn(): boolean {
@@ -73,7 +74,12 @@ export class GatewayMachine {
     const { chance, network, partner } = this.#world;
     const log = traceLog('gateway', (...words) => run.alive && this.#world.trace(...words));
     const store = this.#disk.storeFor(run, log);
-    const { directory } = this;
+    const directory = createDirectory({
+      registry: store.registry,
+      enrolled: store.boxSecrets,
+      config: this.#config,
+      vault: NO_VAULT,
+    });
     const changes = new Changes();
     await store.orders.failUnfinished(run.wallMs(), this.#config.confirm);
     const common = { clock: run, random: chance, log, directory, store, changes, trafficLog: NO_TRAFFIC_LOG };

@@ -9,10 +9,10 @@ import { freePorts } from '../../src/bench/free-ports.ts';
 import { Logins } from '../../src/gateway/access/logins.ts';
 import { startBroker } from '../../src/gateway/boxes/broker.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
-import { createDirectory } from '../../src/gateway/directory.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
+import { directoryOf } from '../gateway/directory.ts';
 import { cliScript } from '../support/program-code.ts';
 import { type Seeded, seeded } from '../support/seeded.ts';
 import { FloodingGateway, HOLDER, TERMINAL_CODE } from './flooding-gateway.ts';
@@ -124,7 +124,7 @@ async function openFixture(): Promise<Fixture> {
     { host: '127.0.0.1', port: 0 },
     {
       config,
-      directory: createDirectory(config),
+      directory: directoryOf(config),
       random: systemRandom,
       log: createLogger(process.stderr, systemClock, 'text'),
       logins: new Logins(systemClock),

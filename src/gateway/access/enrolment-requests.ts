@@ -81,6 +81,11 @@ export class EnrolmentRequests {
     return pending === undefined || this.#isExpired(pending) ? undefined : pending;
   }
 
+  /** Boxes that have asked, in no order. */
+  boxes(): string[] {
+    return [...this.#boxes.keys()];
+  }
+
   /** Every remembered request, oldest first; expired ones too. */
   all(terminalCode: string): PendingRequest[] {
     return this.of(terminalCode).remembered.map(({ pending }) => pending);

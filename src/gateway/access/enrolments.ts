@@ -54,17 +54,19 @@ export class Enrolments {
   readonly #probe: AgreementKey;
   #lastAcceptance: Promise<unknown> = Promise.resolve();
 
-  private constructor(deps: EnrolmentsDeps, earlier: readonly EnrolmentRequestRow[]) {
+  private constructor(deps: EnrolmentsDeps) {
     this.#deps = deps;
     this.#requests = new EnrolmentRequests(deps.clock);
     this.#probe = agreementKeyOf(deps.random.secret(SEED_BYTES));
-    for (const row of earlier) {
-      if (deps.directory.box(row.terminal_code) !== undefined) this.#requests.add(expiredRequest(row, deps.clock));
-    }
   }
 
   static async open(deps: EnrolmentsDeps): Promise<Enrolments> {
-    return new Enrolments(deps, await deps.store.enrolmentRequests.all());
+    const enrolments = new Enrolments(deps);
+    for (const row of await deps.store.enrolmentRequests.all()) {
+      const isKnown = (await deps.directory.box(row.terminal_code)) !== undefined;
+      if (isKnown) enrolments.#requests.add(expiredRequest(row, deps.clock));
+    }
+    return enrolments;
   }
 
   /**
@@ -76,7 +78,7 @@ export class Enrolments {
     address: string,
   ): Promise<Result<{ id: string }> | { ok: false; waitMs: number }> {
     const { terminalCode, serialNumber } = request;
-    const problem = this.#problem(terminalCode, serialNumber);
+    const problem = await this.#problem(terminalCode, serialNumber);
     if (problem !== undefined) return problem;
     if (this.#probe.agree(request.publicKey) === undefined) return refuse('E46', 'publicKey: it is not usable');
     const known = this.#requests.live(terminalCode).find((it) => isSameRequest(it.request, request));
@@ -111,21 +113,25 @@ export class Enrolments {
     return pending.state;
   }
 
-  list(): EnrolmentView[] {
-    return this.#deps.directory.boxes().flatMap(({ terminalCode, serialNumber }) => {
+  /** Boxes that ask, in the order of their codes. */
+  async list(): Promise<EnrolmentView[]> {
+    const views: EnrolmentView[] = [];
+    for (const terminalCode of this.#requests.boxes().sort()) {
       const pending = this.#requests.live(terminalCode).filter((it) => it.state.state === 'pending');
       const newest = pending.at(-1);
-      if (newest === undefined) return [];
+      const box = newest === undefined ? undefined : await this.#deps.directory.box(terminalCode);
+      if (newest === undefined || box === undefined) continue;
       const from = [...new Set(pending.map((it) => it.address))].slice(0, ADDRESSES_SHOWN_MAX);
       const since = new Date(newest.sinceMs).toISOString();
-      const replaces = this.#deps.secrets.get(terminalCode, serialNumber) !== undefined;
-      return { terminalCode, serialNumber, requests: pending.length, from, since, replaces };
-    });
+      const replaces = box.enrols && box.secret !== undefined;
+      views.push({ terminalCode, serialNumber: box.serialNumber, requests: pending.length, from, since, replaces });
+    }
+    return views;
   }
 
   /** Gives a secret to the box that shows this code. It replaces an older one. */
   async accept(terminalCode: string, typed: string): Promise<Result<undefined>> {
-    const problem = this.#problem(terminalCode);
+    const problem = await this.#problem(terminalCode);
     if (problem !== undefined) return problem;
     const code = readEnrolmentCode(typed);
     if (code === undefined) return refuse('WRONG_CODE', 'a code is 12 letters and digits, as 7K2M-Q0XA-94TZ');
@@ -144,8 +150,8 @@ export class Enrolments {
   }
 
   /** Rejects all requests under the name of this box. The box itself makes a new code. */
-  reject(terminalCode: string): Result<undefined> {
-    const problem = this.#problem(terminalCode);
+  async reject(terminalCode: string): Promise<Result<undefined>> {
+    const problem = await this.#problem(terminalCode);
     if (problem !== undefined) return problem;
     this.#rejectAll(terminalCode);
     this.#deps.log.info('enrolment-rejected', { box: terminalCode });
@@ -155,11 +161,13 @@ export class Enrolments {
   /** Deletes the secret of an enrolled box: it must enrol again. */
   async forget(terminalCode: string): Promise<Result<undefined>> {
     const { directory, secrets, log, expel, changes } = this.#deps;
-    if (directory.box(terminalCode) === undefined) return unknownBox();
-    if (!directory.enrols(terminalCode)) {
+    const box = await directory.box(terminalCode);
+    if (box === undefined) return unknownBox();
+    if (!box.enrols) {
       return refuse('ENROLMENT_CLOSED', 'its secret is in the configuration: replace it there and start anew');
     }
     await secrets.forget(terminalCode);
+    directory.changed();
     expel(terminalCode, 'its secret was forgotten');
     log.info('box-secret-forgotten', { box: terminalCode });
     changes.publish('boxes');
@@ -181,14 +189,13 @@ export class Enrolments {
     }
   }
 
-  #problem(terminalCode: string, serialNumber?: string): Refusal | undefined {
+  async #problem(terminalCode: string, serialNumber?: string): Promise<Refusal | undefined> {
     const { directory, config } = this.#deps;
-    const box = directory.box(terminalCode);
+    const box = await directory.box(terminalCode);
     if (box === undefined || (serialNumber ?? box.serialNumber) !== box.serialNumber) return unknownBox();
     if (config.enrolment === 'closed') return refuse('ENROLMENT_CLOSED', 'enrolment is closed');
-    if (!directory.enrols(terminalCode)) {
-      return refuse('ENROLMENT_CLOSED', 'the secret of this box is in the configuration');
-    }
+    if (box.disabled) return refuse('ENROLMENT_CLOSED', 'this box is disabled');
+    if (!box.enrols) return refuse('ENROLMENT_CLOSED', 'the secret of this box is in the configuration');
     return undefined;
   }
 
@@ -200,7 +207,7 @@ export class Enrolments {
   }
 
   async #agree(pending: PendingRequest, code: string): Promise<void> {
-    const { random, clock, secrets, log, changes, expel } = this.#deps;
+    const { directory, random, clock, secrets, log, changes, expel } = this.#deps;
     const { terminalCode, serialNumber, publicKey: boxKey } = pending.request;
     if (pending.state.state !== 'pending') return;
     const key = agreementKeyOf(random.secret(SEED_BYTES));
@@ -213,6 +220,7 @@ export class Enrolments {
       secret: agreedSecret(shared, code, agreement),
       enrolled_at_ms: clock.wallMs(),
     });
+    directory.changed();
     const how = code === '' ? 'open' : 'code';
     const proof = gatewayProof(code, agreement);
     pending.state = { state: 'accepted', how, publicKey: key.publicKey, proof };

@@ -66,7 +66,7 @@ export class BrokerConnection implements ChannelConnection {
     try {
       client.on('message', (topic, payload, packet) => {
         if (topic === GATEWAY_PRESENCE_TOPIC) connection.#keepPresent(payload, packet);
-        else connection.#receive(topic, payload, packet);
+        else void connection.#receive(topic, payload, packet);
       });
       await client.subscribeAsync([...GATEWAY_RIGHTS.read], { qos: 1 });
       await connection.#announce(true);
@@ -127,35 +127,39 @@ export class BrokerConnection implements ChannelConnection {
     this.#announce(true).catch((error: unknown) => log.warn('broker-error', { reason: reasonOf(error) }));
   }
 
-  /** Handles any message of a box. On a broker without topic rights it can contain anything. */
-  #receive(topic: string, payload: Buffer, { retain }: IPublishPacket): void {
+  /** Handles any message of a box. On a broker without topic rights it can contain anything. Never throws. */
+  async #receive(topic: string, payload: Buffer, { retain }: IPublishPacket): Promise<void> {
+    const { log } = this.#deps;
     const from = parseBoxTopic(topic);
-    const refusal =
-      from === undefined
-        ? refuse('E46', 'not a topic of a box')
-        : from.channel === 'presence'
-          ? this.#takePresence(from.terminalCode, payload)
-          : retain
-            ? refuse('E46', 'retained by the broker')
-            : this.#takeMessage(from.terminalCode, payload);
-    if (refusal === undefined) return;
-    this.#deps.log.warn('message-refused', { topic, code: refusal.code, reason: refusal.reason });
+    try {
+      const refusal =
+        from === undefined
+          ? refuse('E46', 'not a topic of a box')
+          : from.channel === 'presence'
+            ? await this.#takePresence(from.terminalCode, payload)
+            : retain
+              ? refuse('E46', 'retained by the broker')
+              : await this.#takeMessage(from.terminalCode, payload);
+      if (refusal !== undefined) log.warn('message-refused', { topic, code: refusal.code, reason: refusal.reason });
+    } catch (error) {
+      log.error('message-failed', { topic, reason: reasonOf(error) });
+    }
   }
 
-  #takePresence(terminalCode: string, payload: Buffer): Refusal | undefined {
+  async #takePresence(terminalCode: string, payload: Buffer): Promise<Refusal | undefined> {
     const presence = decodePresence(payload);
     if (!presence.ok) return refuse('E46', presence.reason);
     if (presence.value.online) return undefined;
-    if (!this.#deps.signer.provesGone(terminalCode, presence.value)) {
+    if (!(await this.#deps.signer.provesGone(terminalCode, presence.value))) {
       return refuse('SIGNATURE_INVALID', 'the sender of the offline presence does not know the secret of the box');
     }
     this.#deps.hub.disconnected(terminalCode, presence.value, 'its presence ended');
     return undefined;
   }
 
-  #takeMessage(terminalCode: string, payload: Buffer): Refusal | undefined {
+  async #takeMessage(terminalCode: string, payload: Buffer): Promise<Refusal | undefined> {
     const { hub, signer, connect } = this.#deps;
-    const message = signer.verify(terminalCode, this.#runId, payload);
+    const message = await signer.verify(terminalCode, this.#runId, payload);
     if (!message.ok) return message;
     const connection = this.#boxes.get(terminalCode) ?? connect(terminalCode, this.#socketOf(terminalCode));
     this.#boxes.set(terminalCode, connection);

@@ -1,5 +1,6 @@
 import { TLSSocket } from 'node:tls';
 import type { AedesOptions, AuthenticateError, Client } from 'aedes';
+import { reasonOf } from '../../lib/errors.ts';
 import { equalSecrets } from '../../protocol/checksum.ts';
 import { DIALECT_RIGHTS, isAmong } from '../../protocol/dialect.ts';
 import { boxMayPublish, boxMaySubscribe, boxTopic } from '../../protocol/topics.ts';
@@ -47,15 +48,20 @@ export function rights({ config, directory, logins, random, log }: RightsDeps, l
       done(new Error('the last will is not allowed'), false);
     },
     authenticate: (client, username, password, done) => {
-      const reason = loginProblem({ directory, logins, shared }, login, client, username, password?.toString('utf8'));
-      if (reason === undefined) {
-        // Broker-chosen ids: a client that copies another's id would end its connection.
-        Object.assign(client, { id: `${username}/${random.uuid()}` });
-        done(null, true);
-        return;
-      }
-      refuse('mqtt-login-refused', username, { client: client.id, reason: reason.text });
-      done(Object.assign(new Error(reason.text), { returnCode: reason.code }) as AuthenticateError, false);
+      const answer = (reason: LoginProblem | undefined) => {
+        if (reason === undefined) {
+          // Broker-chosen ids: a client that copies another's id would end its connection.
+          Object.assign(client, { id: `${username}/${random.uuid()}` });
+          done(null, true);
+          return;
+        }
+        refuse('mqtt-login-refused', username, { client: client.id, reason: reason.text });
+        done(Object.assign(new Error(reason.text), { returnCode: reason.code }) as AuthenticateError, false);
+      };
+      loginProblem({ directory, logins, shared }, login, client, username, password?.toString('utf8')).then(
+        answer,
+        (error: unknown) => answer({ text: `the store failed: ${reasonOf(error)}`, code: UNAVAILABLE }),
+      );
     },
     authorizePublish: (client, packet, done) => {
       const box = client === null ? undefined : boxOf(client);
@@ -105,19 +111,25 @@ function topicRights(shared: string | undefined) {
   };
 }
 
-function loginProblem(
+interface LoginProblem {
+  text: string;
+  code: number;
+}
+
+async function loginProblem(
   { directory, logins, shared }: Pick<RightsDeps, 'directory' | 'logins'> & { shared: BrokerLogin | undefined },
   login: BrokerLogin,
   client: Client,
   username = '',
   password: string | undefined,
-): { text: string; code: number } | undefined {
+): Promise<LoginProblem | undefined> {
   const wrong = { text: 'unknown box or wrong secret', code: BAD_CREDENTIALS };
   // Only inside this process, and not limited by wrong logins of others.
   if (username === login.username && !(client.conn instanceof LimitedSocket)) {
     return equalSecrets(password ?? '', login.password) ? undefined : wrong;
   }
-  const expected = username === shared?.username ? shared.password : boxPasswordOf(directory.box(username)?.secret);
+  const expected =
+    username === shared?.username ? shared.password : boxPasswordOf((await directory.box(username))?.secret);
   const verdict = logins.check({ kind: 'box', username, secret: password, expected }, addressOf(client));
   if (!verdict.ok && verdict.retryAfterSeconds > 0) return { text: 'too many wrong logins', code: UNAVAILABLE };
   if (!verdict.ok) return wrong;

@@ -3,8 +3,8 @@ import type { Code } from '../../protocol/codes.ts';
 import type { DownBody, UpMessage, UpOf } from '../../protocol/messages.ts';
 import type { NewOrder, NewPush } from '../../store/repositories/orders.ts';
 import type { Notice } from '../../store/repositories/payments.ts';
-import type { BoxConfig } from '../config.ts';
 import type { Context } from '../context.ts';
+import type { Box } from '../directory.ts';
 import { accept, type Result, refuse } from '../result.ts';
 import type { TrafficLog } from '../traffic-log.ts';
 import { BoxQueues } from './box-queues.ts';
@@ -196,7 +196,7 @@ export class Hub {
 
   async #welcome(terminalCode: string, connection: BoxConnection, hello: UpOf<'hello'>): Promise<void> {
     const { directory, store, clock, log, changes, trafficLog, confirm, mode, sandbox, sandboxMark } = this.#deps;
-    const box = directory.box(terminalCode);
+    const box = await directory.box(terminalCode);
     const { sessionId, agentVersion, display } = hello;
     if (!isThisBox(box, hello)) {
       const reason = 'terminalCode and serialNumber are not those of a box in the system';
@@ -215,7 +215,7 @@ export class Hub {
     await store.orders.endAllExcept(hello.shownPushId, terminalCode, clock.wallMs());
     session.send({
       type: 'welcome',
-      link: directory.accountOf(box),
+      link: await directory.accountOf(box),
       openPushIds: await store.orders.openPushIds(terminalCode),
       mode,
       sandboxMark: sandbox && sandboxMark,
@@ -282,6 +282,6 @@ export class Hub {
   }
 }
 
-function isThisBox(box: BoxConfig | undefined, hello: UpOf<'hello'>): box is BoxConfig {
-  return box?.terminalCode === hello.terminalCode && box.serialNumber === hello.serialNumber;
+function isThisBox(box: Box | undefined, hello: UpOf<'hello'>): box is Box {
+  return box?.terminalCode === hello.terminalCode && box.serialNumber === hello.serialNumber && !box.disabled;
 }

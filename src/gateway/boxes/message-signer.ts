@@ -14,6 +14,8 @@ const SETTING = 'signing-key';
 
 interface BoxKeys {
   secret: string;
+  /** Version of the directory that had this secret. */
+  version: number;
   /** By sessionId, oldest first. */
   sessions: Map<string, SignedSession>;
   /** Time of the last hello of each signing key, by the box's own clock; newest key last. */
@@ -76,25 +78,32 @@ export class MessageSigner {
     return sealed;
   }
 
-  /** Verifies bytes from the box. A hello must contain this challenge. Never throws. */
-  verify(terminalCode: string, challenge: string, bytes: Uint8Array | string): Opened<UpMessage> {
-    const opened = this.#open(terminalCode, challenge, bytes);
+  /**
+   * Verifies bytes from the box. A hello must contain this challenge. Messages of a box are verified in the order of the
+   * calls. Rejects when the store fails.
+   */
+  async verify(terminalCode: string, challenge: string, bytes: Uint8Array | string): Promise<Opened<UpMessage>> {
+    const box = this.#known(terminalCode) ?? (await this.#read(terminalCode));
+    const opened = this.#open(terminalCode, box, challenge, bytes);
     if (opened.ok && opened.value.type !== 'alive')
       this.#deps.trafficLog.message(terminalCode, 'gateway', opened.value);
     return opened;
   }
 
   /** Whether the box itself has proved that it left this session (PROTOCOL.md, clause PRE-3). */
-  provesGone(terminalCode: string, { online, sessionId, proof = '' }: Presence): boolean {
-    const secret = this.#deps.directory.box(terminalCode)?.secret;
+  async provesGone(terminalCode: string, { online, sessionId, proof = '' }: Presence): Promise<boolean> {
+    const secret = (this.#known(terminalCode) ?? (await this.#read(terminalCode)))?.secret;
     return !online && secret !== undefined && equalSecrets(proof, goneProofOf(secret, terminalCode, sessionId));
   }
 
-  #open(terminalCode: string, challenge: string, bytes: Uint8Array | string): Opened<UpMessage> {
-    const secret = this.#deps.directory.box(terminalCode)?.secret;
-    if (secret === undefined)
+  #open(
+    terminalCode: string,
+    box: BoxKeys | undefined,
+    challenge: string,
+    bytes: Uint8Array | string,
+  ): Opened<UpMessage> {
+    if (box === undefined)
       return { ok: false, code: 'WRONG_BOX', reason: 'no box with this terminalCode has a secret' };
-    const box = this.#sealsOf(terminalCode, secret);
     const read = readUp(terminalCode, bytes);
     if (!read.ok) return read;
     const { jws, message } = read.value;
@@ -122,11 +131,24 @@ export class MessageSigner {
     return { ok: true, value: hello };
   }
 
-  /** A new secret of the box ends the sessions under the old one. */
-  #sealsOf(terminalCode: string, secret: string): BoxKeys {
+  /** The keys of a box if its secret cannot have changed since it was read. */
+  #known(terminalCode: string): BoxKeys | undefined {
     const known = this.#boxes.get(terminalCode);
-    if (known?.secret === secret) return known;
-    const fresh = { secret, sessions: new Map(), helloMs: known?.helloMs ?? new Map<string, number>() };
+    return known?.version === this.#deps.directory.version ? known : undefined;
+  }
+
+  /** Reads the secret of a box. A new one ends the sessions under the old one. */
+  async #read(terminalCode: string): Promise<BoxKeys | undefined> {
+    const { directory } = this.#deps;
+    const { version } = directory;
+    const secret = (await directory.box(terminalCode))?.secret;
+    if (secret === undefined) return undefined;
+    const known = this.#boxes.get(terminalCode);
+    if (known?.secret === secret) {
+      known.version = version;
+      return known;
+    }
+    const fresh = { secret, version, sessions: new Map(), helloMs: known?.helloMs ?? new Map<string, number>() };
     this.#boxes.set(terminalCode, fresh);
     return fresh;
   }

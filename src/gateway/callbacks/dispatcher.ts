@@ -126,7 +126,7 @@ export class CallbackDispatcher {
     if (callback === undefined || (!byHand && callback.status !== 'pending')) return;
     const { partner, body, tries } = callback;
     // The configured URL, because it may have been corrected; the stored one if the partner has none any more.
-    const configured = directory.partner(partner)?.callback;
+    const configured = (await directory.partner(partner))?.callback;
     const { url = callback.url, auth = { kind: 'none' as const }, signingSecret } = configured ?? {};
     const request = { id, url, auth, signingSecret, body, tries, byHand };
     const attempt = await this.#deps.attempt(request, { clock, post }, signal);

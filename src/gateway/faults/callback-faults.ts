@@ -33,7 +33,7 @@ export function withCallbackFaults(make: MakeAttempt, deps: CallbackFaultsDeps):
   const swapped = new Swapped();
   return async (to, how, stop) => {
     const payment = paymentIn(to.body);
-    const subject = { boxes: boxesOf(payment, directory), content: payment?.content };
+    const subject = { boxes: await boxesOf(payment, directory), content: payment?.content };
     const isFirst = to.tries === 0 && !to.byHand;
     const late = isFirst ? faults.delay('sync-late', subject) : undefined;
     await Promise.all([
@@ -93,8 +93,9 @@ function paymentIn(body: string): TransactionSync | undefined {
   return json.ok ? paymentOf(json.value) : undefined;
 }
 
-function boxesOf(payment: TransactionSync | undefined, directory: Directory): string[] {
+async function boxesOf(payment: TransactionSync | undefined, directory: Directory): Promise<string[]> {
   if (payment === undefined) return [];
   const { terminalCode, bankaccount } = payment;
-  return terminalCode === '' ? directory.boxesOf(bankaccount).map((it) => it.terminalCode) : [terminalCode];
+  if (terminalCode !== '') return [terminalCode];
+  return (await directory.boxesOf(bankaccount)).map((it) => it.terminalCode);
 }

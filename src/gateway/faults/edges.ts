@@ -7,6 +7,7 @@ import type { BrokerLogin } from '../boxes/broker-rights.ts';
 import type { Connect } from '../boxes/connection.ts';
 import type { Hub } from '../boxes/hub.ts';
 import type { MakeAttempt } from '../callbacks/attempt.ts';
+import type { Directory } from '../directory.ts';
 import type { FaultOrders } from '../fault-orders.ts';
 import type { ReceivePayment, ReceivePaymentDeps } from '../service/receive-payment.ts';
 import type { PushHub } from '../service/service.ts';
@@ -23,14 +24,14 @@ export interface Edges {
   faults: FaultOrders;
   tokens(tokens: Tokens): Tokens;
   /** Adds hooks to the routes of partners. */
-  partnerRoutes(scope: FastifyInstance): void;
+  partnerRoutes(scope: FastifyInstance, directory: Directory): void;
   /** Adds hooks to the routes of boxes. */
   boxRoutes(scope: FastifyInstance): void;
   connect(connect: Connect): Connect;
   boxHub(hub: BoxHub): BoxHub;
   pushHub(hub: PushHub): PushHub;
   receivePayment(deps: ReceivePaymentDeps): ReceivePayment;
-  attempt(make: MakeAttempt): MakeAttempt;
+  attempt(make: MakeAttempt, directory: Directory): MakeAttempt;
   startBroker(
     at: BrokerListener,
     start: (at: BrokerListener, login?: BrokerLogin) => Promise<EmbeddedBroker>,

@@ -10,7 +10,7 @@ import { LatePayments, withPaymentFaults } from './payment-faults.ts';
 import { withOfflineFault } from './push-faults.ts';
 import { ExpirableTokens, serviceFaults } from './service-faults.ts';
 
-export interface FaultInjectionDeps extends Pick<Context, 'directory' | 'changes' | 'clock' | 'random' | 'log'> {
+export interface FaultInjectionDeps extends Pick<Context, 'changes' | 'clock' | 'random' | 'log'> {
   /** Read at each call, because it is set after the gateway is composed. */
   targets: FaultTargets;
   config: Pick<GatewayConfig, 'mqtt' | 'confirmTimeoutMs' | 'partners'>;
@@ -35,13 +35,13 @@ export function injectFaults({ config, targets, ...rest }: FaultInjectionDeps): 
     clock,
     faults,
     tokens: (tokens) => expirable.wrap(tokens),
-    partnerRoutes: (scope) => serviceFaults(scope, { ...deps, faults, expirable }),
+    partnerRoutes: (scope, directory) => serviceFaults(scope, { ...deps, directory, faults, expirable }),
     boxRoutes: (scope) => links.hookBoxRoutes(scope),
     connect: (connect) => links.connect(connect),
     boxHub: (hub) => links.hub(hub),
     pushHub: (hub) => withOfflineFault(hub, faults),
     receivePayment: (payment) => withPaymentFaults({ ...payment, faults, latePayments }),
-    attempt: (make) => withCallbackFaults(make, { ...deps, faults, latePayments }),
+    attempt: (make, directory) => withCallbackFaults(make, { ...deps, directory, faults, latePayments }),
     startBroker: (at, start) => startKillable(at, start, { ...deps, faults }),
     boxConnected: (terminalCode, socket) => void socket.once('close', links.connected(terminalCode, socket)),
     close: () => faults.close(),

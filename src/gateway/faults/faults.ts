@@ -29,7 +29,7 @@ export interface Effect {
   begin(ordered: OrderedFault): void;
 }
 
-export interface FaultsDeps extends Pick<Context, 'directory' | 'clock' | 'random' | 'log' | 'changes'> {
+export interface FaultsDeps extends Pick<Context, 'clock' | 'random' | 'log' | 'changes'> {
   /** If there are several, no partner may order a fault that affects all of them. */
   partners: readonly unknown[];
 }
@@ -63,9 +63,6 @@ export class Faults implements FaultOrders {
   }
 
   order(order: FaultOrder): Result<ActiveFaultView> {
-    if (order.box !== undefined && this.#deps.directory.box(order.box) === undefined) {
-      return refuse('E35', `box: ${order.box} is not in the system`);
-    }
     const effect = this.#effects.get(order.fault);
     const problem = problemOf(order) ?? effect?.problem?.(order);
     if (problem !== undefined) return refuse('E46', problem);

@@ -58,13 +58,13 @@ export function withPaymentFaults(
   const receive = createReceivePayment(deps);
   return async (asked) => {
     const { money } = asked;
-    const boxes = directory.boxesOf(money.bank_account).map((it) => it.terminalCode);
+    const boxes = (await directory.boxesOf(money.bank_account)).map((it) => it.terminalCode);
     const subject = { boxes, content: money.content };
     const happens = (fault: FaultName) => faults.take(fault, subject) !== undefined;
     let incoming = asked;
     if (happens('wrong-amount')) incoming = withMoney(incoming, { amount: otherAmount(money.amount) });
     if (happens('wrong-content')) incoming = withMoney(incoming, { content: OTHER_CONTENT });
-    if (happens('wrong-account')) incoming = toOtherAccount(incoming, directory);
+    if (happens('wrong-account')) incoming = await toOtherAccount(incoming, directory);
     if (happens('paid-twice')) await receive(incoming);
     const late = faults.delay('paid-late', subject);
     if (late === undefined) return receive(incoming);
@@ -83,10 +83,9 @@ function withMoney({ money, bankCode }: IncomingMoney, change: Partial<IncomingM
 }
 
 /** Moves a payment to another account of its partner. If there is none, it pays no order. */
-function toOtherAccount(incoming: IncomingMoney, directory: Directory): IncomingMoney {
+async function toOtherAccount(incoming: IncomingMoney, directory: Directory): Promise<IncomingMoney> {
   const { partner, bank_account } = incoming.money;
-  const other = directory.partner(partner)?.accounts.find((it) => it !== bank_account);
-  const account = other === undefined ? undefined : directory.account(other);
+  const account = (await directory.accountsOf(partner, 2)).find((it) => it.bankAccount !== bank_account);
   if (account === undefined) return { ...incoming, pays: { orderRef: '' } };
   return { ...withMoney(incoming, { bank_account: account.bankAccount }), bankCode: account.bankCode };
 }

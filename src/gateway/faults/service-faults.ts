@@ -39,7 +39,7 @@ export interface ServiceFaultsDeps extends Pick<Context, 'directory' | 'log'> {
 export function serviceFaults(scope: FastifyInstance, deps: ServiceFaultsDeps): void {
   const { faults, expirable, log } = deps;
   scope.addHook('preHandler', async (request, reply) => {
-    const subject = subjectOf(request, deps);
+    const subject = await subjectOf(request, deps);
     if (subject === undefined) return undefined;
     const problem = faults.contentProblem(subject);
     if (problem !== undefined) return answerRefusal(request, reply, log, { code: 'FAULT_UNKNOWN', reason: problem });
@@ -50,18 +50,21 @@ export function serviceFaults(scope: FastifyInstance, deps: ServiceFaultsDeps): 
   });
   scope.addHook('onSend', async (request, reply) => {
     if (reply.statusCode !== 200 || !pathOf(request).endsWith(PATHS.generate)) return;
-    const subject = subjectOf(request, deps);
+    const subject = await subjectOf(request, deps);
     if (subject !== undefined && faults.take('token-expired', subject)) expirable.expire(bearerToken(request) ?? '');
   });
 }
 
 /** Boxes and content of a call; undefined if no fault can happen to it. */
-function subjectOf({ body }: FastifyRequest, { faults, directory }: ServiceFaultsDeps): Subject | undefined {
+async function subjectOf(
+  { body }: FastifyRequest,
+  { faults, directory }: ServiceFaultsDeps,
+): Promise<Subject | undefined> {
   if (!Buffer.isBuffer(body) || !faults.mayConcern(body)) return undefined;
   const parsed = parseJson(body);
   const json = parsed.ok && isObject(parsed.value) ? parsed.value : {};
   const text = (name: string) => (typeof json[name] === 'string' ? json[name] : '');
-  const named = directory.boxNamed(text('terminalCode'), text('serialNumber'));
-  const boxes = named === undefined ? directory.boxesOf(text('bankAccount')) : [named];
+  const named = await directory.boxNamed(text('terminalCode'), text('serialNumber'));
+  const boxes = named === undefined ? await directory.boxesOf(text('bankAccount')) : [named];
   return { boxes: boxes.map((it) => it.terminalCode), content: text('content') };
 }

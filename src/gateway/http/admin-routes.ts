@@ -1,5 +1,6 @@
 import { pipeline } from 'node:stream/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
 import { type Clock, withAbortAfter } from '../../lib/clock.ts';
 import { PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { EventStream } from '../../lib/event-stream.ts';
@@ -22,6 +23,12 @@ import { logAdminRequests, trafficRoutes } from './traffic-routes.ts';
 import { createViews, sourceView, type Views } from './views.ts';
 
 const WATCHERS_MAX = 100;
+/** More boxes than fit into the gateway's file. */
+const BOXES_LISTED_MAX = 10_000;
+const boxesQuery = z.object({
+  limit: z.coerce.number().int().min(1).max(BOXES_LISTED_MAX).default(BOXES_LISTED_MAX),
+  after: z.string().optional(),
+});
 /** The password of the demo is public, so the console may show it. Others are left blank. */
 const DEMO_PASSWORD = 'demo-secret';
 /** A backup may be large, and its reader slow. */
@@ -73,12 +80,16 @@ function orderRoutes(scope: FastifyInstance, deps: AdminRoutesDeps, views: Views
   };
 
   scope.get('/about', async () => about(deps));
-  list('/boxes', () => views.boxes());
+  scope.get('/boxes', async (request, reply) => {
+    const query = boxesQuery.safeParse(request.query);
+    if (query.success) return views.boxes(query.data);
+    return answerRefusal(request, reply, log, { code: 'E46', reason: `limit: 1 to ${BOXES_LISTED_MAX}` });
+  });
   list('/orders', (limit, before) => views.orders(limit, before));
   list('/payments', (limit, before) => views.payments(limit, before));
   list('/credits', (limit, before) => views.credits(limit, before));
   scope.get<{ Params: { terminalCode: string } }>('/boxes/:terminalCode', async (request, reply) => {
-    const box = views.box(request.params.terminalCode);
+    const box = await views.box(request.params.terminalCode);
     return box ?? answerRefusal(request, reply, log, { code: 'E96', reason: 'no such box' }, 404);
   });
   scope.post<OfOrder>('/orders/:orderId/cancel', async (request, reply) =>

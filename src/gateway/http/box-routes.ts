@@ -66,7 +66,7 @@ export function boxRoutes(scope: FastifyInstance, deps: BoxRoutesDeps): () => vo
       answerRefusal(request, reply, log, { code: 'E46', reason }, status);
     const stream = streams.get(sender);
     if (stream === undefined) return refuse('a post without the stream of its session', 409);
-    const message = signer.verify(box, stream.challenge, Buffer.isBuffer(request.body) ? request.body : '');
+    const message = await signer.verify(box, stream.challenge, Buffer.isBuffer(request.body) ? request.body : '');
     // The box repeats a post when the connection broke before the answer. The first one was accepted.
     if (!message.ok && message.code === 'MESSAGE_REPLAYED') {
       log.warn('message-refused', { box, code: message.code, reason: message.reason });
@@ -87,7 +87,7 @@ export function boxRoutes(scope: FastifyInstance, deps: BoxRoutesDeps): () => vo
 
 async function identify(request: FastifyRequest, reply: FastifyReply, deps: BoxRoutesDeps) {
   const { username: terminalCode = '', password } = basicCredentials(request) ?? {};
-  const expected = boxPasswordOf(deps.directory.box(terminalCode)?.secret);
+  const expected = boxPasswordOf((await deps.directory.box(terminalCode))?.secret);
   const attempt = { kind: 'box', username: terminalCode, secret: password, expected } as const;
   const challenge = 'Basic realm="paybox box", charset="UTF-8"';
   if (!isLoggedIn(request, reply, attempt, { ...deps, challenge })) return reply;

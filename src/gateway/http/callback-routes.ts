@@ -55,7 +55,7 @@ export function callbackRoutes(scope: FastifyInstance, deps: CallbackRoutesDeps)
     const chosen = choice.safeParse(json.value);
     if (!chosen.success) return refuse(request, reply, issuesOf(chosen.error));
     const { partner, from: fromMs, to: toMs, status } = chosen.data;
-    if (partner !== undefined && directory.partner(partner) === undefined) {
+    if (partner !== undefined && (await directory.partner(partner)) === undefined) {
       return answerRefusal(request, reply, log, { code: 'E67', reason: `partner: there is no ${partner}` }, 404);
     }
     const { count, more } = await dispatcher.resendAll({ partner, fromMs, toMs, status });

@@ -32,7 +32,7 @@ export function boxEnrolmentRoutes(scope: FastifyInstance, deps: EnrolmentRoutes
     }
     const { terminalCode, serialNumber } = parsed.data;
     const address = request.socket.remoteAddress ?? '';
-    const known = directory.box(terminalCode)?.serialNumber;
+    const known = (await directory.box(terminalCode))?.serialNumber;
     // Counted for both together: a wrong serial number must not lock out the box itself.
     const username = `${terminalCode} ${serialNumber}`;
     const verdict = logins.check({ kind: 'enrolment', username, secret: serialNumber, expected: known }, address);
@@ -75,7 +75,7 @@ export function adminEnrolmentRoutes(
     return answer(request, reply, await enrolments.accept(request.params.terminalCode, parsed.data.code));
   });
   scope.post<OfBox>('/enrolments/:terminalCode/reject', async (request, reply) =>
-    answer(request, reply, enrolments.reject(request.params.terminalCode)),
+    answer(request, reply, await enrolments.reject(request.params.terminalCode)),
   );
   scope.post<OfBox>('/boxes/:terminalCode/forget', async (request, reply) =>
     answer(request, reply, await enrolments.forget(request.params.terminalCode)),

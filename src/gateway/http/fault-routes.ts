@@ -3,13 +3,17 @@ import type { Logger } from '../../lib/log.ts';
 import { issuesOf } from '../../protocol/codec.ts';
 import { faultOrder } from '../../protocol/faults.ts';
 import { logRefusal, readBody } from '../access/requests.ts';
+import type { Directory } from '../directory.ts';
 import type { FaultOrders } from '../fault-orders.ts';
 import { type Refusal, refuse } from '../result.ts';
 
 const ORDER_BYTES_MAX = 4_096;
 
 /** Routes of faults, below `/_mock` (PROTOCOL.md, clauses FLT-1 and FLT-3). */
-export function faultRoutes(scope: FastifyInstance, { faults, log }: { faults: FaultOrders; log: Logger }): void {
+export function faultRoutes(
+  scope: FastifyInstance,
+  { faults, directory, log }: { faults: FaultOrders; directory: Directory; log: Logger },
+): void {
   /** The answer contains the reason, because only admins get it. */
   const answer = (request: FastifyRequest, reply: FastifyReply, refusal: Refusal, status = 400) => {
     logRefusal(request, log, refusal, status);
@@ -21,6 +25,10 @@ export function faultRoutes(scope: FastifyInstance, { faults, log }: { faults: F
     if (!json.ok) return answer(request, reply, json);
     const order = faultOrder.safeParse(json.value);
     if (!order.success) return answer(request, reply, refuse('E46', issuesOf(order.error)));
+    const { box } = order.data;
+    if (box !== undefined && (await directory.box(box)) === undefined) {
+      return answer(request, reply, refuse('E35', `box: ${box} is not in the system`));
+    }
     const ordered = faults.order(order.data);
     return ordered.ok ? reply.code(201).send(ordered.value) : answer(request, reply, ordered);
   });

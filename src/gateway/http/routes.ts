@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { BacklogReader } from '../callbacks/backlog.ts';
 import type { GatewayConfig } from '../config.ts';
+import type { Directory } from '../directory.ts';
 import type { FaultOrders } from '../fault-orders.ts';
 import { addressError, urlHost } from '../listen.ts';
 import { requireAdmin } from './admin.ts';
@@ -27,7 +28,7 @@ export type RoutesDeps = Omit<AdminRoutesDeps, 'baseUrl' | 'faults'> &
 /** Edges of the routes. */
 interface RouteEdges {
   faults: FaultOrders;
-  partnerRoutes(scope: FastifyInstance): void;
+  partnerRoutes(scope: FastifyInstance, directory: Directory): void;
   boxRoutes(scope: FastifyInstance): void;
 }
 
@@ -38,7 +39,7 @@ export function registerRoutes(app: FastifyInstance, edges: RouteEdges, deps: Ro
   const endStreams: (() => void)[] = [];
   app.register(
     async (scope) => {
-      edges.partnerRoutes(scope);
+      edges.partnerRoutes(scope, deps.directory);
       serviceRoutes(scope, { ...deps, originOf: (request) => originFor(request, app, config) });
     },
     { prefix: basePath },

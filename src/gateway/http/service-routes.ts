@@ -18,8 +18,8 @@ import {
 import type { Logins } from '../access/logins.ts';
 import { answerRefusal, headerText, isLoggedIn, pathOf, readBody } from '../access/requests.ts';
 import type { Tokens } from '../access/tokens.ts';
-import type { PartnerConfig } from '../config.ts';
 import type { Context } from '../context.ts';
+import type { Directory, Partner } from '../directory.ts';
 import type { Result } from '../result.ts';
 import { CallNotes, readLeniently } from '../service/call-notes.ts';
 import type { Service } from '../service/service.ts';
@@ -44,7 +44,7 @@ export function serviceRoutes(scope: FastifyInstance, deps: ServiceRoutesDeps): 
   allowOrigins(scope, Object.values(PATHS), { origins: deps.config.cors, log: deps.log });
   scope.decorateRequest(PARTNER, null);
   logCalls(scope, scope.prefix, deps, (request) => {
-    return request.getDecorator<PartnerConfig | null>(PARTNER)?.username ?? null;
+    return request.getDecorator<Partner | null>(PARTNER)?.username ?? null;
   });
   scope.route({
     method: 'POST',
@@ -58,7 +58,7 @@ export function serviceRoutes(scope: FastifyInstance, deps: ServiceRoutesDeps): 
 
 async function answerToken(request: FastifyRequest, reply: FastifyReply, deps: ServiceRoutesDeps) {
   const { username = '', password } = basicCredentials(request) ?? {};
-  const partner = deps.directory.partner(username);
+  const partner = await enabledPartner(deps.directory, username);
   const challenge = 'Basic realm="paybox", charset="UTF-8"';
   const attempt = { kind: 'partner', username, secret: password, expected: partner?.password } as const;
   if (!isLoggedIn(request, reply, attempt, { ...deps, challenge })) return reply;
@@ -68,12 +68,17 @@ async function answerToken(request: FastifyRequest, reply: FastifyReply, deps: S
   return reply.header('cache-control', 'no-store').send(answer);
 }
 
+async function enabledPartner(directory: Directory, username: string): Promise<Partner | undefined> {
+  const partner = await directory.partner(username);
+  return partner?.disabled === false ? partner : undefined;
+}
+
 function bearerRoutes(scope: FastifyInstance, deps: ServiceRoutesDeps): void {
   const { config, service, directory, tokens, log, originOf } = deps;
   scope.addHook('onRequest', async (request, reply) => {
     const token = bearerToken(request);
     const username = token === undefined ? undefined : tokens.read(token);
-    const partner = directory.partner(username ?? '');
+    const partner = await enabledPartner(directory, username ?? '');
     if (partner !== undefined) {
       request.setDecorator(PARTNER, partner);
       return;
@@ -88,7 +93,7 @@ function bearerRoutes(scope: FastifyInstance, deps: ServiceRoutesDeps): void {
   const post = <T>(url: string, schema: z.ZodObject, work: Work<T>, answer: (value: T) => unknown) =>
     scope.post(url, async (request, reply) => {
       const body = readBody(request, log, schema);
-      const partner = request.getDecorator<PartnerConfig>(PARTNER);
+      const partner = request.getDecorator<Partner>(PARTNER);
       const notes = new CallNotes(config.strict);
       const result = body.ok
         ? await work(partner, readLeniently(schema, body.value, notes), { origin: originOf(request), notes })
@@ -113,21 +118,12 @@ function bearerRoutes(scope: FastifyInstance, deps: ServiceRoutesDeps): void {
   post(PATHS.cancelQr, cancelQrRequest, (partner, json) => service.cancelQr(partner, json), success);
 }
 
-type Work<T> = (
-  partner: PartnerConfig,
-  json: unknown,
-  call: { origin: string; notes: CallNotes },
-) => Promise<Result<T>>;
+type Work<T> = (partner: Partner, json: unknown, call: { origin: string; notes: CallNotes }) => Promise<Result<T>>;
 
 /** Writes the notes of calls into the headers of their answers, and what was taken leniently once into the log. */
 function notesTeller(log: Logger) {
   const told = new Set<string>();
-  return (
-    { lenient, warnings }: CallNotes,
-    { username }: PartnerConfig,
-    request: FastifyRequest,
-    reply: FastifyReply,
-  ) => {
+  return ({ lenient, warnings }: CallNotes, { username }: Partner, request: FastifyRequest, reply: FastifyReply) => {
     const path = pathOf(request);
     for (const what of lenient) {
       const key = JSON.stringify([username, path, what]);

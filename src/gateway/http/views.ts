@@ -11,7 +11,7 @@ import type {
 } from '../../store/schema/tables.ts';
 import type { Store } from '../../store/store.ts';
 import type { Hub } from '../boxes/hub.ts';
-import type { Directory } from '../directory.ts';
+import type { BoxPage, Directory, KnownBox } from '../directory.ts';
 import type { SourceStatus } from '../service/catch-up.ts';
 
 /** Newest attempts of a callback in a list, and of one that is asked for alone. */
@@ -20,8 +20,9 @@ const ATTEMPTS_ALONE_MAX = 1000;
 
 /** JSON of the lists below `/_mock`. Times are ISO 8601 in UTC. */
 export interface Views {
-  boxes(): object[];
-  box(terminalCode: string): object | undefined;
+  /** In the order of their codes. */
+  boxes(page: BoxPage): Promise<object[]>;
+  box(terminalCode: string): Promise<object | undefined>;
   orders(limit: number, before?: string): Promise<object[]>;
   payments(limit: number, before?: string): Promise<object[]>;
   credits(limit: number, before?: string): Promise<object[]>;
@@ -31,18 +32,21 @@ export interface Views {
 }
 
 export function createViews(store: Store, hub: Hub, directory: Directory): Views {
-  const isSilent: IsSilent = (terminalCode) => directory.box(terminalCode)?.dialect === 'vietqr';
-  const boxView = (terminalCode: string) => {
-    const box = directory.box(terminalCode);
+  const knownOf = async (terminalCodes: readonly string[]) => {
+    const found = await Promise.all([...new Set(terminalCodes)].map((it) => directory.box(it)));
+    return new Map(found.flatMap((it) => (it === undefined ? [] : [[it.terminalCode, it]])));
+  };
+  const boxView = async (terminalCode: string) => {
+    const box = await directory.box(terminalCode);
     if (box === undefined) return undefined;
     const session = hub.session(terminalCode);
     return {
       terminalCode,
       serialNumber: box.serialNumber,
-      account: directory.accountOf(box),
+      account: await directory.accountOf(box),
       dialect: box.dialect,
       /** A box that confirms nothing: SUCCESS means that the QR was sent to it while it was connected (clause VQD-5). */
-      confirms: !isSilent(terminalCode),
+      confirms: box.dialect !== 'vietqr',
       /** A box without a secret waits for enrolment. */
       hasSecret: box.secret !== undefined,
       online: session !== undefined,
@@ -59,12 +63,16 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
     return rows.map((it) => callbackView(it, attempts));
   };
   return {
-    boxes: () => directory.boxes().flatMap((it) => boxView(it.terminalCode) ?? []),
+    boxes: async (page) => {
+      const found = await Promise.all((await directory.boxes(page)).map((it) => boxView(it.terminalCode)));
+      return found.filter((it) => it !== undefined);
+    },
     box: boxView,
     orders: async (limit, before) => {
       const rows = await store.orders.newest(limit, before);
       const ids = rows.map((it) => it.id);
       const [pushes, paid] = await Promise.all([store.orders.pushesOf(ids), store.credits.paidFor(ids)]);
+      const isSilent = silentAmong(await knownOf(pushes.map((it) => it.terminal_code)));
       return rows.map((it) => ({ ...orderView(it, pushes, isSilent), paidAmount: paid.get(it.id) ?? 0 }));
     },
     payments: async (limit, before) => {
@@ -75,6 +83,8 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
         store.callbacks.ofPayments(ids),
         store.credits.ofPayments(ids),
       ]);
+      const known = await knownOf(notices.map((it) => it.terminal_code));
+      const isSilent = silentAmong(known);
       return rows.map((row) => ({
         ...paymentView(row),
         /** A payment of a sandbox: no money, whatever the gateway is now (clause MOD-3). */
@@ -88,7 +98,7 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
             since: time(it.created_at_ms),
             online: hub.session(it.terminal_code) !== undefined,
             /** A box that was removed from the configuration reports nothing any more. */
-            registered: directory.box(it.terminal_code) !== undefined,
+            registered: known.has(it.terminal_code),
             ...reportView(it, isSilent),
           })),
         callback:
@@ -107,6 +117,10 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
 
 /** Whether a box confirms nothing. */
 type IsSilent = (terminalCode: string) => boolean;
+
+function silentAmong(known: ReadonlyMap<string, KnownBox>): IsSilent {
+  return (terminalCode) => known.get(terminalCode)?.dialect === 'vietqr';
+}
 
 /**
  * The reports of a box about a payment. A silent box has none: the row says that its notice was sent, or, as not

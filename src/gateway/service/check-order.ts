@@ -1,9 +1,8 @@
 import { accountCheckSum, equalSecrets } from '../../protocol/checksum.ts';
 import { type CheckedOrder, checkOrderRequest } from '../../protocol/http-api.ts';
 import type { OrderRow, OrderStatus, PaymentRow } from '../../store/schema/tables.ts';
-import type { PartnerConfig } from '../config.ts';
 import { decodeBody } from '../decode.ts';
-import type { Directory } from '../directory.ts';
+import type { Directory, Partner } from '../directory.ts';
 import { accept, type Result, refuse } from '../result.ts';
 import { EXPECTED } from './expected.ts';
 
@@ -19,10 +18,10 @@ const BY: Partial<Record<string, Sought['by']>> = { 0: 'orderId', 1: 'referenceN
 const OVER: readonly OrderStatus[] = ['cancelled', 'expired', 'dismissed'];
 
 /** Checks a check-order request (PROTOCOL.md, clauses CHK-1 and CHK-2). */
-export function decideCheckOrder(
+export async function decideCheckOrder(
   json: unknown,
-  { partner, name, directory }: { partner: PartnerConfig; name: string; directory: Directory },
-): Result<Sought> {
+  { partner, name, directory }: { partner: Partner; name: string; directory: Directory },
+): Promise<Result<Sought>> {
   const decoded = decodeBody(checkOrderRequest, json);
   if (!decoded.ok) return decoded;
   const { bankAccount, type, value, checkSum } = decoded.value;
@@ -33,7 +32,7 @@ export function decideCheckOrder(
       'checkSum: expected the lower-case MD5 of bankAccount and user name (over MQTT, the holder of the account)',
     );
   }
-  if (directory.account(bankAccount)?.partner !== partner.username) return refuse('E77', EXPECTED.ownAccount);
+  if ((await directory.account(bankAccount))?.partner !== partner.username) return refuse('E77', EXPECTED.ownAccount);
   const by = BY[String(type)];
   return by === undefined
     ? refuse('E95', 'type: expected 0, to look for an orderId, or 1, for a referenceNumber')

@@ -50,7 +50,10 @@ const MISSING: Partial<Record<string, string>> = {
 };
 
 /** Checks a generate request and makes its QR (PROTOCOL.md, clauses GEN-1 to GEN-6). */
-export function generate(json: unknown, { directory, notes, makeCode }: GenerateDeps): Result<Generated> {
+export async function generate(
+  json: unknown,
+  { directory, notes, makeCode }: GenerateDeps,
+): Promise<Result<Generated>> {
   const decoded = decodeBody(generateRequest, json);
   if (!decoded.ok) return decoded;
   const request = decoded.value;
@@ -80,7 +83,7 @@ export function generate(json: unknown, { directory, notes, makeCode }: Generate
     return refuse('E34', 'content: expected letters without accents, digits, spaces and . , - _ / : # only');
   }
   const { terminalCode = '' } = request;
-  if (terminalCode !== '' && directory.box(terminalCode) === undefined) {
+  if (terminalCode !== '' && (await directory.box(terminalCode)) === undefined) {
     const isTaken = STORE_CODE.test(terminalCode) && notes.takes('terminalCode: the code of a store, not of a box');
     if (!isTaken) return refuse('E35', `terminalCode: expected ${expectedCode(terminalCode, notes)}`);
   }

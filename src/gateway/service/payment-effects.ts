@@ -7,8 +7,9 @@ import type {
   PaymentDetails,
   PaymentEffects,
 } from '../../store/repositories/payments.ts';
+import type { Recipients } from '../../store/repositories/registry.ts';
 import type { OrderRow } from '../../store/schema/tables.ts';
-import type { Directory } from '../directory.ts';
+import type { CallbackConfig } from '../callback-config.ts';
 import { callbackBody } from './callback-body.ts';
 
 /** A payment whose order is not known yet. */
@@ -29,11 +30,17 @@ export interface Incoming {
   isOnline(terminalCode: string): boolean;
 }
 
+/** Who learns of a payment. */
+export interface Audience {
+  recipients: Recipients;
+  callbackTo: CallbackConfig | undefined;
+}
+
 /** A payment of this order, or of none, with its deliveries (PROTOCOL.md, clauses CBK-4 to CBK-7 and SYN-2). */
 export function paymentEffects(
   { money, bankCode, transactionId, referenceNumber, paidAtMs, ...how }: Incoming,
   order: OrderRow | undefined,
-  directory: Directory,
+  audience: Audience,
 ): PaymentEffects {
   const payment = {
     id: transactionId,
@@ -48,7 +55,7 @@ export function paymentEffects(
     trans_type: money.trans_type,
     paid_at_ms: paidAtMs,
   };
-  return { payment, ...deliveriesFor(payment, order, directory, how) };
+  return { payment, ...deliveriesFor(payment, order, audience, how) };
 }
 
 type HowToDeliver = Pick<Incoming, 'callbackId' | 'isOnline' | 'isOverQr' | 'due' | 'toldAtMs'>;
@@ -57,7 +64,7 @@ type HowToDeliver = Pick<Incoming, 'callbackId' | 'isOnline' | 'isOverQr' | 'due
 export function deliveriesFor(
   payment: NewPayment,
   order: OrderRow | undefined,
-  directory: Directory,
+  { recipients, callbackTo: to }: Audience,
   { callbackId, isOnline, isOverQr = true, due = null, toldAtMs = payment.paid_at_ms }: HowToDeliver,
 ): Deliveries {
   const payload: TransactionSync = {
@@ -70,15 +77,14 @@ export function deliveriesFor(
     transType: payment.trans_type,
     orderId: payment.order_id,
     sign: order?.sign ?? '',
-    terminalCode: terminalOf(order, directory),
+    terminalCode: terminalOf(order, recipients),
     urlLink: order?.url_link ?? '',
     serviceCode: order?.service_code ?? '',
     subTerminalCode: order?.sub_terminal_code ?? '',
     ...(due === null ? {} : { orderAmount: due.amount, orderPaid: due.paid }),
   };
-  const to = directory.partner(payment.partner)?.callback;
   const callback = to && { id: callbackId, url: to.url, body: callbackBody(payload, to) };
-  const notices = noticesOf(payment, order, directory).map(({ terminal_code, push_id }) => ({
+  const notices = noticesOf(payment, order, recipients).map(({ terminal_code, push_id }) => ({
     terminal_code,
     push_id: isOverQr ? push_id : null,
     told_at_ms: isOnline(terminal_code) ? toldAtMs : null,
@@ -87,10 +93,10 @@ export function deliveriesFor(
 }
 
 /** The store that the partner has named, else the box that has shown the order, else the one that it was made for. */
-function terminalOf(order: OrderRow | undefined, directory: Directory): string {
+function terminalOf(order: OrderRow | undefined, recipients: Recipients): string {
   if (order === undefined) return '';
   const { shown_on, terminal_code } = order;
-  const isStore = terminal_code !== '' && directory.box(terminal_code) === undefined;
+  const isStore = terminal_code !== '' && !recipients.isBox(terminal_code);
   return isStore ? terminal_code : (shown_on ?? terminal_code);
 }
 
@@ -98,14 +104,9 @@ function terminalOf(order: OrderRow | undefined, directory: Directory): string {
 function noticesOf(
   payment: NewPayment,
   order: OrderRow | undefined,
-  directory: Directory,
+  { shownOn, boxes }: Recipients,
 ): Omit<NewNotice, 'told_at_ms'>[] {
   if (payment.trans_type === 'D') return [];
-  const { shown_on = null, shown_push_id = null } = order ?? {};
-  if (shown_on !== null && directory.box(shown_on) !== undefined) {
-    return [{ terminal_code: shown_on, push_id: shown_push_id }];
-  }
-  return directory
-    .boxesOf(payment.bank_account)
-    .map(({ terminalCode }) => ({ terminal_code: terminalCode, push_id: null }));
+  if (shownOn !== undefined) return [{ terminal_code: shownOn, push_id: order?.shown_push_id ?? null }];
+  return boxes.map((terminal_code) => ({ terminal_code, push_id: null }));
 }

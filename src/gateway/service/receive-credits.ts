@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { isPlainText } from '../../lib/text.ts';
 import { dueOf } from '../../store/repositories/credit-sides.ts';
 import type { CreditDecisions, Matched, NewCredit, Settlement } from '../../store/repositories/credits.ts';
+import type { CallbackConfig } from '../callback-config.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { Account } from '../directory.ts';
 import type { Credit } from '../sources/source.ts';
@@ -37,11 +38,13 @@ export function createReceiveCredit(deps: ReceiveCreditDeps): ReceiveCredit {
     const receivedAtMs = clock.wallMs();
     const credit = rowOf(source, told, { receivedAtMs, caughtUp });
     // The QR may have been made for the virtual account.
-    const account = directory.account(credit.virtual_account) ?? directory.account(credit.bank_account);
+    const account = (await directory.account(credit.virtual_account)) ?? (await directory.account(credit.bank_account));
     const partner = account?.partner ?? '';
-    const decisions = account && decisionsFor(deps, { credit, account, partner });
+    const boxes = account === undefined ? [] : await directory.boxesOf(account.bankAccount);
+    const callbackTo = (await directory.partner(partner))?.callback;
+    const decisions = account && decisionsFor(deps, { credit, account, partner, callbackTo });
     const received = await store.credits.receive(credit, decisions).catch((error: unknown) => {
-      if (account !== undefined) reportFromStore(deps, { partner, bank_account: account.bankAccount });
+      if (account !== undefined) reportFromStore(deps, partner, boxes);
       throw error;
     });
     const { bank_account: bankAccount, amount, reference } = credit;
@@ -105,9 +108,16 @@ function cleaned(text: string): string {
     .trim();
 }
 
+interface CreditFacts {
+  credit: NewCredit;
+  account: Account;
+  partner: string;
+  callbackTo: CallbackConfig | undefined;
+}
+
 function decisionsFor(
-  { directory, hub, random, config }: ReceiveCreditDeps,
-  { credit, account, partner }: { credit: NewCredit; account: Account; partner: string },
+  { hub, random, config }: ReceiveCreditDeps,
+  { credit, account, partner, callbackTo }: CreditFacts,
 ): CreditDecisions {
   const { bankAccount, bankCode } = account;
   const content = credit.text;
@@ -126,11 +136,12 @@ function decisionsFor(
     payee: { partner, bankAccount },
     find: (finder) => findOrder({ text: credit.text, amount: credit.amount }, finder),
     settle: (matched) => settlementOf(matched, config),
-    effectsOf: (matched, settlement) => {
+    effectsOf: async (matched, settlement, registry) => {
       const due = matched === undefined ? null : dueOf(matched.order.amount, matched.paid);
+      const recipients = await registry.recipients(matched?.order, bankAccount);
       // Only a payment that ends the order on the screen may replace it.
       const isOverQr = credit.late === 0 && settlement !== 'open';
-      return paymentEffects({ ...incoming, due, isOverQr }, matched?.order, directory);
+      return paymentEffects({ ...incoming, due, isOverQr }, matched?.order, { recipients, callbackTo });
     },
   };
 }

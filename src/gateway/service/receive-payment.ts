@@ -1,6 +1,7 @@
 import { type CreditSides, ON_TIME } from '../../store/repositories/credit-sides.ts';
 import type { NewPayment, Notice, PaymentDetails, StoredPayment } from '../../store/repositories/payments.ts';
 import type { Context } from '../context.ts';
+import type { KnownBox } from '../directory.ts';
 import { paymentEffects } from './payment-effects.ts';
 
 /** Money that arrives at an account. It pays the order that fits, or the order with this id. */
@@ -41,10 +42,15 @@ export function createReceivePayment(deps: ReceivePaymentDeps): ReceivePayment {
     const referenceNumber = `${money.partner}-${random.uuid()}`;
     const isOnline = (terminalCode: string) => hub.session(terminalCode) !== undefined;
     const incoming = { money, bankCode, transactionId, callbackId, referenceNumber, paidAtMs, isOnline };
+    const boxes = await directory.boxesOf(money.bank_account);
+    const callbackTo = (await directory.partner(money.partner))?.callback;
     const stored = await store.payments
-      .add(pays, paidAtMs, (order) => paymentEffects(incoming, order, directory))
+      .add(pays, paidAtMs, async (order, registry) => {
+        const recipients = await registry.recipients(order, money.bank_account);
+        return paymentEffects(incoming, order, { recipients, callbackTo });
+      })
       .catch((error: unknown) => {
-        reportFromStore(deps, money);
+        reportFromStore(deps, money.partner, boxes);
         throw error;
       });
     reportPayment(deps, stored, ON_TIME);
@@ -54,10 +60,11 @@ export function createReceivePayment(deps: ReceivePaymentDeps): ReceivePayment {
 
 /** After a failure of the store: it may have stored the payment, and only its answer was lost. */
 export function reportFromStore(
-  { hub, dispatcher, directory }: Pick<ReceivePaymentDeps, 'hub' | 'dispatcher' | 'directory'>,
-  { partner, bank_account }: Pick<PaymentDetails, 'partner' | 'bank_account'>,
+  { hub, dispatcher }: Pick<ReceivePaymentDeps, 'hub' | 'dispatcher'>,
+  partner: string,
+  boxes: readonly KnownBox[],
 ): void {
-  hub.resendFromStore(directory.boxesOf(bank_account).map(({ terminalCode }) => terminalCode));
+  hub.resendFromStore(boxes.map(({ terminalCode }) => terminalCode));
   dispatcher.wake(partner);
 }
 

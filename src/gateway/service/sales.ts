@@ -1,8 +1,7 @@
 import { encodeVietQr } from '../../protocol/vietqr.ts';
 import type { NewOrder } from '../../store/repositories/orders.ts';
 import type { Sale } from '../../store/repositories/sales.ts';
-import type { BoxConfig } from '../config.ts';
-import type { Account } from '../directory.ts';
+import type { Account, KnownBox } from '../directory.ts';
 import { accept, type Result, refuse } from '../result.ts';
 import { withCode } from './content.ts';
 import { makeOrderCode, withFreeCode } from './order-code.ts';
@@ -30,7 +29,7 @@ export class Sales {
   /** Settles when the box has confirmed the QR, with the id of the order. A sale that the box refused is stored as failed. */
   async sell(request: SaleRequest): Promise<Result<Sale>> {
     const { hub, clock, random, config, store, changes, log } = this.#deps;
-    const found = this.#boxFor(request.terminalCode);
+    const found = await this.#boxFor(request.terminalCode);
     if (!found.ok) return found;
     const { box, account } = found.value;
     if (hub.session(box.terminalCode) === undefined) return refuse('BOX_OFFLINE', 'the box is not connected');
@@ -52,22 +51,23 @@ export class Sales {
     return accept(sale);
   }
 
-  #boxFor(terminalCode: string): Result<{ box: BoxConfig; account: Account }> {
+  async #boxFor(terminalCode: string): Promise<Result<{ box: KnownBox; account: Account }>> {
     const { directory } = this.#deps;
-    const linked = directory.boxes().filter((it) => it.account !== undefined);
-    const [only, second] = linked;
+    const [only, second] = terminalCode === '' ? await directory.linkedBoxes(2) : [];
     if (terminalCode === '' && second !== undefined) {
       return refuse('E35', 'terminalCode: expected that of a box, because several are linked to an account');
     }
-    const box = terminalCode === '' ? only : directory.box(terminalCode);
+    const box = terminalCode === '' ? only : await directory.box(terminalCode);
     if (box === undefined) return refuse('E35', 'terminalCode: expected that of a box in the system');
-    const account = directory.account(box.account ?? '');
-    if (account === undefined) return refuse('E36', 'terminalCode: expected a box that is linked to an account');
+    const account = await directory.account(box.account ?? '');
+    if (account === undefined || account.disabled) {
+      return refuse('E36', 'terminalCode: expected a box that is linked to an account that is not disabled');
+    }
     return accept({ box, account });
   }
 
   /** Stores the order of a sale under a code that no other order of the account has. */
-  #store({ amount, note }: SaleRequest, box: BoxConfig, account: Account, nowMs: number): Promise<NewOrder> {
+  #store({ amount, note }: SaleRequest, box: KnownBox, account: Account, nowMs: number): Promise<NewOrder> {
     const { random, store } = this.#deps;
     return withFreeCode(async () => {
       const code = makeOrderCode(random);

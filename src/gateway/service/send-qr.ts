@@ -3,9 +3,8 @@ import { checkSum, equalSecrets } from '../../protocol/checksum.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import { type SendQrRequest, sendQrRequest } from '../../protocol/http-api.ts';
 import { decodeVietQr, type VietQr } from '../../protocol/vietqr.ts';
-import type { BoxConfig, PartnerConfig } from '../config.ts';
 import { decodeBody } from '../decode.ts';
-import type { Account, Directory } from '../directory.ts';
+import type { Account, Box, Directory, Partner } from '../directory.ts';
 import { accept, type Result, refuse } from '../result.ts';
 import { EXPECTED } from './expected.ts';
 
@@ -14,12 +13,12 @@ export interface Sendable {
   request: SendQrRequest;
   amount: number;
   account: Account;
-  box: BoxConfig;
+  box: Box;
   qr: VietQr;
 }
 
 /** Checks a send-qr request in the order of PROTOCOL.md, clause SND-2, up to whether the box is connected. */
-export function decideSendQr(json: unknown, partner: PartnerConfig, directory: Directory): Result<Sendable> {
+export async function decideSendQr(json: unknown, partner: Partner, directory: Directory): Promise<Result<Sendable>> {
   const decoded = decodeBody(sendQrRequest, json);
   if (!decoded.ok) return decoded;
   const request = decoded.value;
@@ -32,14 +31,16 @@ export function decideSendQr(json: unknown, partner: PartnerConfig, directory: D
     return refuse('E39', 'checkSum: expected the lower-case MD5 of password, bankAccount, amount and bankCode as sent');
   }
 
-  const account = directory.account(request.bankAccount);
-  if (account === undefined) return refuse('E36', 'bankAccount: expected an account in the system');
+  const account = await directory.account(request.bankAccount);
+  if (account === undefined || account.disabled) {
+    return refuse('E36', 'bankAccount: expected an account in the system that is not disabled');
+  }
   if (account.partner !== partner.username) return refuse('E77', EXPECTED.ownAccount);
   const bank = findBank(request.bankCode);
   if (bank === undefined) return refuse('E24', EXPECTED.bankCode);
   if (bank.bin !== account.bank.bin) return refuse('E51', EXPECTED.ownBank);
 
-  const box = directory.boxNamed(request.terminalCode, request.serialNumber);
+  const box = await directory.boxNamed(request.terminalCode, request.serialNumber);
   if (box === undefined) return refuse('E35', 'terminalCode, serialNumber: expected those of one box in the system');
   if (box.account === undefined)
     return refuse('E36', 'terminalCode, serialNumber: expected a box that is linked to an account');

@@ -2,9 +2,9 @@ import { faultKind, faultOfContent } from '../../protocol/faults.ts';
 import { type CheckedOrder, cancelQrRequest, type GenerateResponse } from '../../protocol/http-api.ts';
 import type { NewOrder, NewPush } from '../../store/repositories/orders.ts';
 import type { PaymentDetails } from '../../store/repositories/payments.ts';
-import type { PartnerConfig } from '../config.ts';
 import type { Context } from '../context.ts';
 import { decodeBody } from '../decode.ts';
+import type { Partner } from '../directory.ts';
 import type { Metrics } from '../metrics.ts';
 import { accept, type Result, refuse } from '../result.ts';
 import type { CallNotes } from './call-notes.ts';
@@ -44,7 +44,7 @@ export class Service {
 
   /** Makes a QR (PROTOCOL.md, clause GEN). `origin` is the address under which the caller reached the gateway. */
   async generate(
-    partner: PartnerConfig,
+    partner: Partner,
     json: unknown,
     call: { origin: string; notes: CallNotes },
   ): Promise<Result<GenerateResponse>> {
@@ -53,12 +53,12 @@ export class Service {
 
   /** Returns undefined, and stores nothing, if the code of the QR is that of another order. */
   async #generateOnce(
-    partner: PartnerConfig,
+    partner: Partner,
     json: unknown,
     { origin, notes }: { origin: string; notes: CallNotes },
   ): Promise<Result<GenerateResponse> | undefined> {
     const { directory, store, clock, random, changes } = this.#deps;
-    const generated = generate(json, { directory, notes, makeCode: (isOrder) => this.#makeCode(isOrder) });
+    const generated = await generate(json, { directory, notes, makeCode: (isOrder) => this.#makeCode(isOrder) });
     if (!generated.ok) return generated;
     const { request, bank, amount, transType, content, code, qrCode } = generated.value;
     const id = random.uuid();
@@ -104,7 +104,7 @@ export class Service {
       content,
       qrCode,
       imgId: random.uuid(),
-      existing: directory.account(request.bankAccount) === undefined ? 0 : 1,
+      existing: (await directory.account(request.bankAccount)) === undefined ? 0 : 1,
       transactionId: id,
       transactionRefId: ref,
       qrLink: `${origin}/qr/${ref}`,
@@ -114,10 +114,10 @@ export class Service {
   }
 
   /** Pushes a QR to a box and waits for its confirmation (PROTOCOL.md, clause SND). */
-  async sendQr(partner: PartnerConfig, json: unknown): Promise<Result<undefined>> {
+  async sendQr(partner: Partner, json: unknown): Promise<Result<undefined>> {
     const { clock, metrics, directory, hub } = this.#deps;
     const begunMs = clock.monotonicMs();
-    const decided = decideSendQr(json, partner, directory);
+    const decided = await decideSendQr(json, partner, directory);
     const result = !decided.ok
       ? decided
       : hub.session(decided.value.box.terminalCode) === undefined
@@ -128,10 +128,10 @@ export class Service {
   }
 
   /** Simulates a completed payment (PROTOCOL.md, clause CBK). Returns the transaction id. */
-  async testCallback(partner: PartnerConfig, json: unknown, notes: CallNotes): Promise<Result<string>> {
+  async testCallback(partner: Partner, json: unknown, notes: CallNotes): Promise<Result<string>> {
     const { config, directory } = this.#deps;
     const { sandbox, contentPrefix } = config;
-    const decided = decideTestCallback(json, partner, {
+    const decided = await decideTestCallback(json, partner, {
       directory,
       sandbox,
       notes,
@@ -151,9 +151,9 @@ export class Service {
   }
 
   /** The state of a partner's orders or payments (PROTOCOL.md, clause CHK). `name` is the one in the checkSum. */
-  async checkOrder(partner: PartnerConfig, json: unknown, name = partner.username): Promise<Result<CheckedOrder[]>> {
+  async checkOrder(partner: Partner, json: unknown, name = partner.username): Promise<Result<CheckedOrder[]>> {
     const { directory, store } = this.#deps;
-    const decided = decideCheckOrder(json, { partner, name, directory });
+    const decided = await decideCheckOrder(json, { partner, name, directory });
     if (!decided.ok) return decided;
     const { by, value, bankAccount } = decided.value;
     const account = { partner: partner.username, bank_account: bankAccount };
@@ -164,7 +164,7 @@ export class Service {
   }
 
   /** Cancels an unpaid order of the partner (PROTOCOL.md, clause CAN). */
-  async cancelQr(partner: PartnerConfig, json: unknown): Promise<Result<undefined>> {
+  async cancelQr(partner: Partner, json: unknown): Promise<Result<undefined>> {
     const decoded = decodeBody(cancelQrRequest, json);
     if (!decoded.ok) return decoded;
     const { transactionReceiveId: id } = decoded.value;
@@ -208,7 +208,7 @@ export class Service {
    * A second push of an order to the same box joins the first one while that is awaited or on the screen (clause
    * SND-9).
    */
-  async #pushOnce(partner: PartnerConfig, sendable: Sendable): Promise<Result<undefined>> {
+  async #pushOnce(partner: Partner, sendable: Sendable): Promise<Result<undefined>> {
     const { request, box } = sendable;
     if (request.orderId === '') return this.#push(partner, sendable);
     const ordered = this.#faultOf(request.content) ?? '';
@@ -226,7 +226,7 @@ export class Service {
     return fault !== undefined && ['push', 'link'].includes(faultKind(fault).place) ? fault : undefined;
   }
 
-  async #push(partner: PartnerConfig, { request, amount, account, box, qr }: Sendable): Promise<Result<undefined>> {
+  async #push(partner: Partner, { request, amount, account, box, qr }: Sendable): Promise<Result<undefined>> {
     const { store, hub, random, clock, config, log } = this.#deps;
     const known = await store.orders.findPushed(partner.username, request.qrCode, request.orderId);
     const nowMs = clock.wallMs();

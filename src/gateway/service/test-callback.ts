@@ -2,8 +2,7 @@ import { z } from 'zod';
 import { findBank } from '../../protocol/banks.ts';
 import { isObject } from '../../protocol/codec.ts';
 import { amountVnd, bankAccount, freeText, LIMITS } from '../../protocol/fields.ts';
-import type { PartnerConfig } from '../config.ts';
-import type { Account, Directory } from '../directory.ts';
+import type { Account, Directory, Partner } from '../directory.ts';
 import { accept, type Result, refuse } from '../result.ts';
 import type { CallNotes } from './call-notes.ts';
 import { isTestable } from './content.ts';
@@ -34,11 +33,11 @@ export interface TestCallbackDeps {
  * Checks a test callback in the order of PROTOCOL.md, clause CBK-2. It decodes field by field, because here a missing
  * or wrongly typed field has its own code, not E46.
  */
-export function decideTestCallback(
+export async function decideTestCallback(
   json: unknown,
-  partner: PartnerConfig,
+  partner: Partner,
   { directory, sandbox, notes, hasCodes }: TestCallbackDeps,
-): Result<Simulated> {
+): Promise<Result<Simulated>> {
   if (!sandbox) return refuse('E75', 'expected a gateway with sandbox: true');
   if (!isObject(json)) return refuse('E46', 'body: expected a JSON object');
   const fields = {
@@ -54,7 +53,7 @@ export function decideTestCallback(
   if (!fields.amount.success) return refuse('002', EXPECTED.amount);
   if (!fields.transType.success) return refuse('003', EXPECTED.transType);
 
-  const account = directory.account(fields.bankAccount.data);
+  const account = await directory.account(fields.bankAccount.data);
   if (account?.partner !== partner.username) return refuse('E77', EXPECTED.ownAccount);
   if (json.bankCode !== undefined && !isBankOf(account, json.bankCode)) {
     return refuse('E51', EXPECTED.ownBank);

@@ -154,7 +154,7 @@ export async function addChecksumFunction(db: Kysely<Tables>): Promise<void> {
     .execute(db);
 }
 
-function isPostgres(db: Kysely<Tables>): boolean {
+export function isPostgres(db: Kysely<Tables>): boolean {
   return db.getExecutor().adapter instanceof PostgresAdapter;
 }
 

@@ -4,40 +4,32 @@ import type { BoxSecretRow, EnrolmentRequestRow, Tables } from '../schema/tables
 /** Digests of known logins that are stored. Beyond that, the oldest is deleted. */
 export const KNOWN_LOGINS_MAX = 10_000;
 
-/** Secrets that boxes agreed on at enrolment, one per box. Kept in memory too, because every login reads one. */
+/** Secrets that boxes agreed on at enrolment, one per box. */
 export class BoxSecretStore {
   readonly #db: Kysely<Tables>;
-  readonly #rows: Map<string, BoxSecretRow>;
 
-  private constructor(db: Kysely<Tables>, rows: readonly BoxSecretRow[]) {
+  constructor(db: Kysely<Tables>) {
     this.#db = db;
-    this.#rows = new Map(rows.map((row) => [row.terminal_code, row]));
-  }
-
-  static async open(db: Kysely<Tables>): Promise<BoxSecretStore> {
-    return new BoxSecretStore(db, await db.selectFrom('box_secrets').selectAll().execute());
   }
 
   /** The secret of this box. A box with another serialNumber has none, even under the same terminalCode. */
-  get(terminalCode: string, serialNumber: string): string | undefined {
-    const row = this.#rows.get(terminalCode);
-    return row?.serial_number === serialNumber ? row.secret : undefined;
+  async get(terminalCode: string, serialNumber: string): Promise<string | undefined> {
+    const rows = this.#db.selectFrom('box_secrets').select('secret').where('terminal_code', '=', terminalCode);
+    return (await rows.where('serial_number', '=', serialNumber).executeTakeFirst())?.secret;
   }
 
   /** Replaces an older secret. Valid once it is durable. */
   async keep(row: BoxSecretRow): Promise<void> {
-    const { terminal_code: terminalCode, ...rest } = row;
+    const { terminal_code: _key, ...rest } = row;
     await this.#db
       .insertInto('box_secrets')
       .values(row)
       .onConflict((it) => it.column('terminal_code').doUpdateSet(rest))
       .execute();
-    this.#rows.set(terminalCode, row);
   }
 
   async forget(terminalCode: string): Promise<void> {
     await this.#db.deleteFrom('box_secrets').where('terminal_code', '=', terminalCode).execute();
-    this.#rows.delete(terminalCode);
   }
 }
 

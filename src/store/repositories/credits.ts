@@ -7,6 +7,7 @@ import { RETENTION_MS } from '../retention.ts';
 import type { CreditRow, OrderRow, Tables } from '../schema/tables.ts';
 import { dueOf } from './credit-sides.ts';
 import { endOrder, enqueueDeliveries, orderWith, type PaymentEffects, type StoredPayment } from './payments.ts';
+import { RegistryStore } from './registry.ts';
 import { CODE_OF_CONTENT } from './search.ts';
 import { nextSeq, seqOf } from './seq.ts';
 
@@ -42,12 +43,16 @@ export interface Matched {
   paid: number;
 }
 
-/** The meaning of a credit. Called in its transaction, without side effects. */
+/** The meaning of a credit. Called in its transaction, without side effects; `registry` is that of the transaction. */
 export interface CreditDecisions {
   payee: Payee;
   find(finder: OrderFinder): Promise<string | undefined>;
   settle(matched: Matched): Settlement;
-  effectsOf(matched: Matched | undefined, settlement: Settlement): PaymentEffects;
+  effectsOf(
+    matched: Matched | undefined,
+    settlement: Settlement,
+    registry: RegistryStore,
+  ): PaymentEffects | Promise<PaymentEffects>;
 }
 
 /** `duplicate`: it was told before. `kept`: nobody gets a payment for it. */
@@ -133,7 +138,7 @@ async function storePayment(db: Kysely<Tables>, credit: NewCredit, pays: CreditD
   const order = found === undefined ? undefined : intact('orders', await orderWith(db, found));
   const matched = order && { order, paid: (await paidFor(db, order.id)) + credit.amount };
   const settlement = matched === undefined ? 'open' : pays.settle(matched);
-  const effects = pays.effectsOf(matched, settlement);
+  const effects = await pays.effectsOf(matched, settlement, new RegistryStore(db));
   const head = await appendToLedger(db, effects.payment);
   await db.insertInto('payments').values(head).execute();
   await enqueueDeliveries(db, effects.payment, effects, atMs);

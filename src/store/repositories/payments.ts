@@ -13,6 +13,7 @@ import {
   type Tables,
 } from '../schema/tables.ts';
 import { type CreditSides, ON_TIME, sidesOf } from './credit-sides.ts';
+import { RegistryStore } from './registry.ts';
 import { nextSeq, seqOf } from './seq.ts';
 
 /** Notices that are sent to a box at once. The others follow when it reports these. */
@@ -54,17 +55,17 @@ export class PaymentStore {
   }
 
   /**
-   * Stores a payment and its effects in one transaction; `effectsOf` returns them without side effects. The payment
-   * pays the order that fits `pays`, or the one that `pays` names. Throws when the order is damaged.
+   * Stores a payment and its effects in one transaction; `effectsOf` returns them without side effects, and reads only
+   * the registry of that transaction. The payment pays the order that fits `pays`, or the one that `pays` names. Throws when the order is damaged.
    */
   async add(
     pays: PaymentDetails | { orderRef: string },
     atMs: number,
-    effectsOf: (order: OrderRow | undefined) => PaymentEffects,
+    effectsOf: (order: OrderRow | undefined, registry: RegistryStore) => PaymentEffects | Promise<PaymentEffects>,
   ): Promise<StoredPayment> {
     const { head, ...stored } = await this.#db.transaction().execute(async (trx) => {
       const order = 'orderRef' in pays ? await orderWith(trx, pays.orderRef) : await findOrderFor(trx, pays, atMs);
-      const effects = effectsOf(intact('orders', order));
+      const effects = await effectsOf(intact('orders', order), new RegistryStore(trx));
       const head = await appendToLedger(trx, effects.payment);
       await trx.insertInto('payments').values(head).execute();
       await enqueueDeliveries(trx, effects.payment, effects, atMs);

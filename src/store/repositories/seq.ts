@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 
 /** `seq` of a new row: the highest of its table plus one. The store has only one writer. */
-export function nextSeq(table: 'orders' | 'pushes' | 'callbacks' | 'credits'): RawBuilder<number> {
+export function nextSeq(table: 'orders' | 'pushes' | 'callbacks' | 'credits' | 'audit'): RawBuilder<number> {
   return sql<number>`(select coalesce(max(seq), 0) + 1 from ${sql.table(table)})`;
 }
 

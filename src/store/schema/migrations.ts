@@ -1,7 +1,8 @@
 import { type Kysely, type Migration, sql } from 'kysely';
 import { addChecksumFunction, addChecksumTriggers, CHECKED_TABLES } from '../integrity/checksums.ts';
 import { EMPTY_LEDGER } from '../integrity/ledger.ts';
-import type { Tables } from './tables.ts';
+import { createRegistry } from './registry-tables.ts';
+import type { RegistryTable, Tables } from './tables.ts';
 
 /** Names in existing stores. The first migration makes the schema; the others change nothing. */
 const FIRST_SCHEMA = [
@@ -15,6 +16,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '011-checked-orders': { up: indexCheckedOrders },
   '012-credits': { up: addCredits },
   '013-sales': { up: addSales },
+  '014-registry': { up: createRegistry },
 };
 
 const columns = (type: string) => (names: string) => names.split(' ').map((name) => `"${name}" ${type}`);
@@ -30,10 +32,13 @@ const key = (table: string, names: string) =>
     .map((it) => `"${it}"`)
     .join(', ')})`;
 
-/** Tables that the first migration does not make. */
-const LATER_TABLES: readonly (keyof Tables)[] = ['credits', 'order_codes', 'sales'];
+/** Tables of the registry have a migration of their own. */
+type StoredTable = Exclude<keyof Tables, RegistryTable | 'audit'>;
 
-const TABLES: Record<keyof Tables, readonly string[]> = {
+/** Tables that the first migration does not make. */
+const LATER_TABLES: readonly StoredTable[] = ['credits', 'order_codes', 'sales'];
+
+const TABLES: Record<StoredTable, readonly string[]> = {
   settings: [...text('name value'), key('settings', 'name')],
   qr_codes: [...text('ref qr_code'), ...number('created_at_ms'), key('qr_codes', 'ref')],
   orders: [
@@ -170,14 +175,14 @@ async function addSales(db: Kysely<Tables>): Promise<void> {
   await sql`create index "sales_by_time" on "sales" ("created_at_ms")`.execute(db);
 }
 
-function createTable(db: Kysely<Tables>, table: keyof Tables): Promise<unknown> {
+function createTable(db: Kysely<Tables>, table: StoredTable): Promise<unknown> {
   return sql.raw(`create table "${table}" (${TABLES[table].join(', ')})`).execute(db);
 }
 
 async function createSchema(db: Kysely<Tables>): Promise<void> {
   const run = (statement: string) => sql.raw(statement).execute(db);
-  const isFirst = (table: keyof Tables) => !LATER_TABLES.includes(table);
-  for (const table of (Object.keys(TABLES) as (keyof Tables)[]).filter(isFirst)) await createTable(db, table);
+  const isFirst = (table: StoredTable) => !LATER_TABLES.includes(table);
+  for (const table of (Object.keys(TABLES) as StoredTable[]).filter(isFirst)) await createTable(db, table);
   for (const [name, table, names, where] of INDEXES) {
     const on = names.split(' ').map((it) => `"${it}"`);
     await run(`create index "${name}" on "${table}" (${on.join(', ')})${where === undefined ? '' : ` where ${where}`}`);

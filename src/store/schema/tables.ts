@@ -19,6 +19,10 @@ export interface Tables {
   order_codes: OrderCodeRow & Checked;
   /** Orders that cashiers made. */
   sales: { order_ref: string; created_at_ms: number };
+  partners: PartnerRow;
+  accounts: AccountRow;
+  boxes: BoxRow;
+  audit: AuditRow;
 }
 
 /** A trigger writes the checksum at each insert and update. */
@@ -217,4 +221,54 @@ export interface DamagedRow {
   table_name: string;
   name: string;
   content: string;
+}
+
+export type RegistryTable = 'partners' | 'accounts' | 'boxes';
+
+/** Columns of every row of the registry. */
+interface Registered {
+  /** `file`: the row is written from the gateway's file at each start, and its secrets are only there. */
+  managed: 'file' | 'store';
+  disabled: number;
+  changed_at_ms: number;
+}
+
+export interface PartnerRow extends Registered {
+  username: string;
+  /** Wrapped; null for a row of the file. */
+  password: string | null;
+  /** JSON of the callback's configuration, wrapped; null without one and for a row of the file. */
+  callback: string | null;
+}
+
+export interface AccountRow extends Registered {
+  bank_account: string;
+  bank_code: string;
+  user_bank_name: string;
+  partner: string | null;
+}
+
+export interface BoxRow extends Registered {
+  terminal_code: string;
+  serial_number: string;
+  account: string | null;
+  /** As in the gateway's file. */
+  dialect: string;
+  /** Twelve upper-case digits. */
+  mac_addr: string | null;
+  confirm: 'displayed' | 'accepted' | 'sent' | null;
+  /** Wrapped; null for a row of the file, and for a box that enrols. */
+  secret: string | null;
+}
+
+/** One change of the registry. */
+export interface AuditRow {
+  seq: number;
+  at_ms: number;
+  who: string;
+  what: string;
+  /** The changed row, as `boxes/VVB000001`. */
+  target: string;
+  /** JSON without secrets. */
+  detail: string;
 }

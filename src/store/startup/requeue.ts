@@ -3,6 +3,7 @@ import type { Logger } from '../../lib/log.ts';
 import type { Quarantined } from '../integrity/checksums.ts';
 import { type CreditSides, ON_TIME, sidesOf } from '../repositories/credit-sides.ts';
 import { type Deliveries, enqueueDeliveries, type NewPayment, orderWith } from '../repositories/payments.ts';
+import { RegistryStore } from '../repositories/registry.ts';
 import type { OrderRow, PaymentRow, Tables } from '../schema/tables.ts';
 
 const BATCH_ROWS_MAX = 1000;
@@ -12,7 +13,12 @@ const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
  * Returns the deliveries of a stored payment, without side effects. `order` is its order if that is intact, `sides` are
  * those of its credit.
  */
-export type DeliveriesFor = (payment: NewPayment, order: OrderRow | undefined, sides: CreditSides) => Deliveries;
+export type DeliveriesFor = (
+  payment: NewPayment,
+  order: OrderRow | undefined,
+  sides: CreditSides,
+  registry: RegistryStore,
+) => Promise<Deliveries>;
 
 /**
  * Recreates the damaged callbacks and notices of intact payments, in the caller's transaction (PROTOCOL.md, clause
@@ -25,9 +31,11 @@ export async function requeueDamaged(
   log: Logger,
 ): Promise<void> {
   const lost = new Set(damaged.payments.map((it) => it.id));
+  const registry = new RegistryStore(db);
   const deliveriesOf = async (payment: PaymentRow) => {
     const order = payment.order_ref === null ? undefined : await orderWith(db, payment.order_ref);
-    return deliveriesFor(payment, order, (await sidesOf(db, [payment])).get(payment.id) ?? ON_TIME);
+    const sides = (await sidesOf(db, [payment])).get(payment.id) ?? ON_TIME;
+    return deliveriesFor(payment, order, sides, registry);
   };
   for await (const { payment, row } of paymentsOf(db, 'callbacks', damaged.callbacks, lost)) {
     const { callback } = await deliveriesOf(payment);

@@ -52,7 +52,7 @@ async function listening(stored: 'first' | 'repeated' = 'first', left?: { status
     sessionId: '',
   };
   const { log } = keptLog(clock);
-  const box = new DialectBox({ ...VIETQR_BOX, dialect: 'vietqr' }, 'vietqr/boxId/sample', {
+  const box = new DialectBox({ ...VIETQR_BOX, dialect: 'vietqr', disabled: false }, 'vietqr/boxId/sample', {
     ...{ clock, log, random: systemRandom, queues: new BoxQueues(log), paidMessage: '{amount}', startedMs: STARTED_MS },
     directory: { accountOf: () => ACCOUNT },
     changes: { publish: () => undefined },

@@ -5,8 +5,8 @@ import {
   type UpBody,
   type UpMessage,
 } from '../../../protocol/messages.ts';
-import type { BoxConfig } from '../../config.ts';
 import type { Context } from '../../context.ts';
+import type { KnownBox } from '../../directory.ts';
 import type { BoxQueues } from '../box-queues.ts';
 import type { BoxConnection, Connect } from '../connection.ts';
 import type { Hub } from '../hub.ts';
@@ -52,7 +52,7 @@ interface Shown {
  */
 export class DialectBox {
   readonly terminalCode: string;
-  readonly #box: BoxConfig;
+  readonly #box: KnownBox;
   readonly #deps: DialectBoxDeps;
   readonly #connection: BoxConnection;
   readonly #notices: NoticeSender;
@@ -63,7 +63,7 @@ export class DialectBox {
   #shown: Shown | undefined;
   #isRestored = false;
 
-  constructor(box: BoxConfig, topic: string, deps: DialectBoxDeps) {
+  constructor(box: KnownBox, topic: string, deps: DialectBoxDeps) {
     this.terminalCode = box.terminalCode;
     this.#box = box;
     this.#deps = deps;
@@ -123,7 +123,7 @@ export class DialectBox {
         const ended = await this.#notices.send({ notificationType: 'N12', transactionReceiveId: '' });
         this.#isRestored = ended !== 'nobody';
       }
-      const outcome = await this.#notices.send(greeting(this.terminalCode, directory.accountOf(this.#box)));
+      const outcome = await this.#notices.send(greeting(this.terminalCode, await directory.accountOf(this.#box)));
       if (outcome === 'taken') await this.#begin();
       else this.lose('nobody listens on its topic');
     });

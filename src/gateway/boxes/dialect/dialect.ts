@@ -23,6 +23,9 @@ import { Hosts, type HostsDeps } from './hosts.ts';
 import { Listeners } from './listeners.ts';
 import type { Outcome } from './notice-sender.ts';
 
+/** Boxes of the dialect: the gateway itself remembers what each of them shows. */
+const BOXES_MAX = 10_000;
+
 type OwnDeps = 'queues' | 'publish' | 'tellsListeners' | 'paidMessage' | 'startedMs';
 
 export interface DialectDeps extends Omit<DialectBoxDeps, OwnDeps> {
@@ -43,16 +46,17 @@ export class Dialect {
   readonly #queues: BoxQueues;
   readonly #byTopic = new Map<string, DialectBox>();
   readonly #byMac = new Map<string, DialectBox>();
+  readonly #boxDeps: DialectBoxDeps;
   #channel: MqttChannel<DialectConnection> | undefined;
   #connection: DialectConnection | undefined;
   #hosts: Hosts | undefined;
 
-  constructor(settings: VietqrBoxes, deps: DialectDeps) {
+  private constructor(settings: VietqrBoxes, deps: DialectDeps) {
     this.#deps = deps;
     this.#settings = settings;
     this.#queues = new BoxQueues(deps.log);
-    const { paidMessage, boxIdSalt, login } = settings;
-    const own = {
+    const { paidMessage, login } = settings;
+    this.#boxDeps = {
       ...deps,
       paidMessage,
       queues: this.#queues,
@@ -60,15 +64,19 @@ export class Dialect {
       publish: (topic: string, payload: string) => this.publish(topic, payload),
       tellsListeners: () => this.#connection?.tellsListeners === true,
     };
-    for (const box of deps.directory.boxes()) {
-      if (box.dialect !== 'vietqr') continue;
-      const topic = boxIdTopic(boxIdOf(box.terminalCode, boxIdSalt));
-      const made = new DialectBox(box, topic, own);
-      this.#byTopic.set(topic, made);
-      this.#byMac.set(macDigits(box.macAddr ?? ''), made);
-    }
     const isEmbedded = deps.config.mqtt?.embedded !== undefined;
     this.listeners = isEmbedded ? new Listeners(login.username, (...change) => this.#changed(...change)) : undefined;
+  }
+
+  static async create(settings: VietqrBoxes, deps: DialectDeps): Promise<Dialect> {
+    const dialect = new Dialect(settings, deps);
+    for (const box of await deps.directory.dialectBoxes(BOXES_MAX)) {
+      const topic = boxIdTopic(boxIdOf(box.terminalCode, settings.boxIdSalt));
+      const made = new DialectBox(box, topic, dialect.#boxDeps);
+      dialect.#byTopic.set(topic, made);
+      dialect.#byMac.set(macDigits(box.macAddr ?? ''), made);
+    }
+    return dialect;
   }
 
   /**

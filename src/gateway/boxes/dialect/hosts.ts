@@ -12,9 +12,10 @@ import {
 import { LIMITS } from '../../../protocol/fields.ts';
 import { checkOrderRequest, generateRequest, testCallbackRequest } from '../../../protocol/http-api.ts';
 import type { NewPayment } from '../../../store/repositories/payments.ts';
-import type { GatewayConfig, PartnerConfig } from '../../config.ts';
+import type { GatewayConfig } from '../../config.ts';
 import type { Context } from '../../context.ts';
 import { parseJson } from '../../decode.ts';
+import type { Partner } from '../../directory.ts';
 import { accept, type Refusal, type Result, refuse } from '../../result.ts';
 import { CallNotes, readLeniently } from '../../service/call-notes.ts';
 import type { Service } from '../../service/service.ts';
@@ -40,7 +41,7 @@ export interface HostsDeps extends Pick<Context, 'directory' | 'store' | 'clock'
 
 /** The partner for whom a host acts, and what it sent. */
 interface Caller {
-  partner: PartnerConfig;
+  partner: Partner;
   body: unknown;
 }
 
@@ -76,7 +77,8 @@ export class Hosts {
   /** Tells hosts of a payment whose order names a terminal; once, as many of them act on each message. */
   async tellPaid(payment: NewPayment): Promise<void> {
     const { store, publish } = this.#deps;
-    if (payment.trans_type !== 'C' || payment.order_ref === null || !this.#isOfDialect(payment.bank_account)) return;
+    if (payment.trans_type !== 'C' || payment.order_ref === null || !(await this.#isOfDialect(payment.bank_account)))
+      return;
     const terminalCode = (await store.orders.find(payment.order_ref))?.terminal_code ?? '';
     if (!isOneLevel(terminalCode)) return;
     const paid: PaidToHost = {
@@ -96,7 +98,7 @@ export class Hosts {
     const { clock, config, log, trafficLog, publish } = this.#deps;
     const beganMs = clock.monotonicMs();
     const body = parseJson(payload);
-    const caller = body.ok ? this.#callerOf(body.value) : body;
+    const caller = body.ok ? await this.#callerOf(body.value) : body;
     const notes = new CallNotes(config.strict);
     const result = caller.ok ? await this.#call(asked, caller.value, notes) : caller;
     const answer = result.ok ? JSON.stringify(result.value) : failureOf(asked, result);
@@ -120,24 +122,26 @@ export class Hosts {
     if (call === 'generate') return service.generate(partner, json, { origin: origin(), notes });
     if (call === 'status') {
       const bankAccount = isObject(json) ? String(json.bankAccount) : '';
-      return service.checkOrder(partner, json, directory.account(bankAccount)?.userBankName ?? '');
+      return service.checkOrder(partner, json, (await directory.account(bankAccount))?.userBankName ?? '');
     }
     const paid = await service.testCallback(partner, json, notes);
     return paid.ok ? accept({ status: 'SUCCESS', message: paid.value }) : paid;
   }
 
-  #callerOf(body: unknown): Result<Caller> {
+  async #callerOf(body: unknown): Promise<Result<Caller>> {
     const { directory } = this.#deps;
     const bankAccount = isObject(body) ? body.bankAccount : undefined;
     if (typeof bankAccount !== 'string') return refuse('E46', 'bankAccount: expected a text');
-    if (!this.#isOfDialect(bankAccount)) return refuse('E36', 'bankAccount: expected that of a box of the dialect');
-    const partner = directory.partner(directory.account(bankAccount)?.partner ?? '');
-    if (partner === undefined) return refuse('E77', 'bankAccount: expected an account of a partner');
+    if (!(await this.#isOfDialect(bankAccount)))
+      return refuse('E36', 'bankAccount: expected that of a box of the dialect');
+    const partner = await directory.partner((await directory.account(bankAccount))?.partner ?? '');
+    if (partner?.disabled !== false)
+      return refuse('E77', 'bankAccount: expected an account of a partner that is not disabled');
     return accept({ partner, body });
   }
 
-  #isOfDialect(bankAccount: string): boolean {
-    return this.#deps.directory.boxesOf(bankAccount).some(({ dialect }) => dialect === 'vietqr');
+  async #isOfDialect(bankAccount: string): Promise<boolean> {
+    return (await this.#deps.directory.boxesOf(bankAccount)).some(({ dialect }) => dialect === 'vietqr');
   }
 }
 

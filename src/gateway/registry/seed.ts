@@ -1,0 +1,188 @@
+import { isDeepStrictEqual } from 'node:util';
+import { ConfigError } from '../../lib/errors.ts';
+import { macDigits } from '../../protocol/dialect.ts';
+import { NAME_OF, type RegistryRow, type RegistryStore } from '../../store/repositories/registry.ts';
+import type { AccountRow, BoxRow, PartnerRow, RegistryTable } from '../../store/schema/tables.ts';
+import type { GatewayConfig } from '../config.ts';
+import { type Partner, SECRET_OF } from '../directory.ts';
+import type { Vault } from '../vault.ts';
+
+/** Names of one change of the file that the audit list has. */
+const NAMES_LISTED_MAX = 100;
+
+type Listed = Pick<GatewayConfig, 'partners' | 'accounts' | 'boxes'>;
+
+/** The rows of the gateway's file, without secrets: they stay in the file. */
+export interface FileRows {
+  partners: PartnerRow[];
+  accounts: AccountRow[];
+  boxes: BoxRow[];
+}
+
+export function rowsOfFile({ partners, accounts, boxes }: Listed, atMs: number): FileRows {
+  const partnerOf = new Map(partners.flatMap((it) => it.accounts.map((account) => [account, it.username])));
+  const registered = { managed: 'file', disabled: 0, changed_at_ms: atMs } as const;
+  return {
+    partners: partners.map(({ username }) => ({ username, password: null, callback: null, ...registered })),
+    accounts: accounts.map(({ bankAccount, bankCode, userBankName }) => ({
+      bank_account: bankAccount,
+      bank_code: bankCode,
+      user_bank_name: userBankName,
+      partner: partnerOf.get(bankAccount) ?? null,
+      ...registered,
+    })),
+    boxes: boxes.map(({ terminalCode, serialNumber, account, dialect, macAddr, confirm }) => ({
+      terminal_code: terminalCode,
+      serial_number: serialNumber,
+      account: account ?? null,
+      dialect,
+      mac_addr: macAddr === undefined ? null : macDigits(macAddr),
+      confirm: confirm ?? null,
+      secret: null,
+      ...registered,
+    })),
+  };
+}
+
+/**
+ * Makes the rows that the gateway's file manages equal to the file (PROTOCOL.md, clause REG-2). A row of this name that was
+ * added otherwise becomes the file's. Throws ConfigError where a box of the file has the serialNumber or MAC address of
+ * another box.
+ */
+export async function writeFileRows(registry: RegistryStore, listed: Listed, atMs: number): Promise<void> {
+  const rows = rowsOfFile(listed, atMs);
+  await registry.transaction(async (trx) => {
+    await sync(trx, 'partners', rows.partners, atMs);
+    await sync(trx, 'accounts', rows.accounts, atMs);
+    await sync(trx, 'boxes', rows.boxes, atMs);
+  });
+}
+
+/**
+ * With `registry: store`: the file's rows begin an empty store; in another one, rows that the file managed become the
+ * store's own (PROTOCOL.md, clause REG-3).
+ */
+export async function adoptFileRows(
+  registry: RegistryStore,
+  listed: Listed,
+  { vault, atMs }: { vault: Vault; atMs: number },
+): Promise<void> {
+  const isUnused = await registry.isUnused();
+  const rows = rowsOfFile(listed, atMs);
+  const isListed = TABLES.some((table) => rows[table].length > 0);
+  const managed = {
+    partners: await namesOfFile(registry, 'partners'),
+    accounts: await namesOfFile(registry, 'accounts'),
+    boxes: await namesOfFile(registry, 'boxes'),
+  };
+  const isManaging = TABLES.some((table) => managed[table].size > 0);
+  if (!isManaging && !(isUnused && isListed)) return;
+  await vault.prepare(registry);
+  const own = ownRows(rows, listed, vault);
+  await registry.transaction(async (trx) => {
+    for (const table of TABLES) {
+      for (const name of managed[table]) await trx.remove(table, name);
+      const taken = own[table].filter((row) => isUnused || managed[table].has(nameOf(table, row)));
+      for (const row of taken) {
+        if ('serial_number' in row) await assertFree(trx, row);
+        await trx.put(table, row);
+      }
+      await note(trx, table, { adopted: taken.map((row) => nameOf(table, row)) }, atMs);
+    }
+  });
+}
+
+async function namesOfFile(registry: RegistryStore, table: RegistryTable): Promise<ReadonlySet<string>> {
+  return new Set((await registry.managedByFile(table)).map((row) => nameOf(table, row)));
+}
+
+const TABLES = ['partners', 'accounts', 'boxes'] as const;
+
+/** The rows of the file as the store's own, with their secrets. */
+function ownRows({ partners, accounts, boxes }: FileRows, listed: Listed, vault: Vault): FileRows {
+  const managed = 'store' as const;
+  const partnersOfFile = new Map(listed.partners.map((it) => [it.username, it]));
+  const boxesOfFile = new Map(listed.boxes.map((it) => [it.terminalCode, it]));
+  return {
+    partners: partners.map((row) => {
+      const { password = '', callback } = partnersOfFile.get(row.username) ?? {};
+      return { ...row, managed, ...partnerSecrets(vault, row.username, { password, callback }) };
+    }),
+    accounts: accounts.map((row) => ({ ...row, managed })),
+    boxes: boxes.map((row) => {
+      const { secret } = boxesOfFile.get(row.terminal_code) ?? {};
+      return {
+        ...row,
+        managed,
+        secret: secret === undefined ? null : vault.wrap(SECRET_OF.box(row.terminal_code), secret),
+      };
+    }),
+  };
+}
+
+/** The columns with a partner's secrets. The key must be prepared. */
+export function partnerSecrets(
+  vault: Vault,
+  username: string,
+  { password, callback }: Pick<Partner, 'password' | 'callback'>,
+): Pick<PartnerRow, 'password' | 'callback'> {
+  return {
+    password: vault.wrap(SECRET_OF.password(username), password),
+    callback: callback === undefined ? null : vault.wrap(SECRET_OF.callback(username), JSON.stringify(callback)),
+  };
+}
+
+function nameOf(table: RegistryTable, row: object): string {
+  return String(Object.entries(row).find(([key]) => key === NAME_OF[table])?.[1]);
+}
+
+async function note(
+  registry: RegistryStore,
+  target: RegistryTable,
+  changes: Record<string, readonly string[]>,
+  atMs: number,
+): Promise<void> {
+  for (const [what, names] of Object.entries(changes)) {
+    if (names.length === 0) continue;
+    const detail = JSON.stringify({ count: names.length, names: names.slice(0, NAMES_LISTED_MAX) });
+    await registry.note({ at_ms: atMs, who: 'file', what, target, detail });
+  }
+}
+
+async function sync<Table extends RegistryTable>(
+  registry: RegistryStore,
+  table: Table,
+  rows: readonly RegistryRow<Table>[],
+  atMs: number,
+): Promise<void> {
+  const named = (row: RegistryRow<Table>) => nameOf(table, row);
+  const before = new Map((await registry.managedByFile(table)).map((row) => [named(row), row]));
+  const listed = new Set(rows.map(named));
+  const removed = [...before.keys()].filter((name) => !listed.has(name));
+  const other = rows.filter((row) => {
+    const known = before.get(named(row));
+    return known === undefined || !isDeepStrictEqual({ ...known, changed_at_ms: atMs }, { ...row });
+  });
+  const added = other.filter((row) => !before.has(named(row))).map(named);
+  const changed = other.filter((row) => before.has(named(row))).map(named);
+  // Removed first: boxes may have swapped what only one may have.
+  for (const name of [...removed, ...changed]) await registry.remove(table, name);
+  for (const row of other) {
+    if ('serial_number' in row) await assertFree(registry, row);
+    await registry.put(table, row);
+  }
+  await note(registry, table, { added, changed, removed }, atMs);
+}
+
+async function assertFree(registry: RegistryStore, row: BoxRow): Promise<void> {
+  for (const column of ['serial_number', 'mac_addr'] as const) {
+    const value = row[column];
+    const other = value === null ? undefined : await registry.boxBy(column, value);
+    if (other === undefined || other.terminal_code === row.terminal_code) continue;
+    throw new ConfigError(
+      `boxes: ${row.terminal_code} has the ${column === 'serial_number' ? 'serialNumber' : 'macAddr'} ${value} of ` +
+        `${other.terminal_code}, which is not in the file`,
+      `correct it in the file, or start without this box and run: paybox admin boxes remove ${other.terminal_code}`,
+    );
+  }
+}

@@ -1,0 +1,188 @@
+import { type Kysely, type RawBuilder, sql } from 'kysely';
+import type { AuditRow, BoxRow, OrderRow, RegistryTable, Tables } from '../schema/tables.ts';
+import { nextSeq } from './seq.ts';
+
+/** Boxes of one account: each payment to it makes a notice for each of them. */
+export const BOXES_OF_ACCOUNT_MAX = 10_000;
+/** Changes that are listed. Beyond that, the oldest is deleted. */
+const AUDIT_ROWS_MAX = 100_000;
+/** Greater than any character of a name. */
+const AFTER_ALL = '\u{10ffff}';
+
+export type RegistryRow<Table extends RegistryTable> = Tables[Table];
+
+/** Column with the name of a row. */
+export const NAME_OF = { partners: 'username', accounts: 'bank_account', boxes: 'terminal_code' } as const;
+
+/** A part of a table, in the order of its names. */
+export interface PageQuery {
+  limit: number;
+  /** Only rows after this name, or after this value of the column of `begins`. */
+  after?: string | undefined;
+  /** Only rows that have this value in this column. */
+  where?: { column: 'account' | 'partner'; value: string } | undefined;
+  /** Only rows whose value in this column begins with this text. */
+  begins?: { column: 'username' | 'bank_account' | 'terminal_code' | 'serial_number'; text: string } | undefined;
+}
+
+/** The boxes that a payment concerns. */
+export interface Recipients {
+  /** Whether a box, enabled or not, has this terminalCode. */
+  isBox(terminalCode: string): boolean;
+  /** The enabled box that has shown the order. */
+  shownOn: string | undefined;
+  /** Every enabled box of the account; empty if `shownOn` is given. */
+  boxes: readonly string[];
+}
+
+/** Reads partners, accounts and boxes. No query reads a whole table. */
+export interface RegistryReader {
+  find<Table extends RegistryTable>(table: Table, name: string): Promise<RegistryRow<Table> | undefined>;
+  boxBy(column: 'serial_number' | 'mac_addr', value: string): Promise<BoxRow | undefined>;
+  /** At most `BOXES_OF_ACCOUNT_MAX`. */
+  boxesOf(bankAccount: string): Promise<BoxRow[]>;
+  page<Table extends RegistryTable>(table: Table, query: PageQuery): Promise<RegistryRow<Table>[]>;
+  /** Boxes that are linked to an account, by account. */
+  linkedBoxes(limit: number): Promise<BoxRow[]>;
+  /** Boxes that speak a dialect of other makers. */
+  dialectBoxes(limit: number): Promise<BoxRow[]>;
+}
+
+/** Setting with the id of the key that wraps secrets. */
+const KEY_ID = 'registry-key';
+
+/** Partners, accounts and boxes, and the list of their changes. */
+export class RegistryStore implements RegistryReader {
+  readonly #db: Kysely<Tables>;
+
+  constructor(db: Kysely<Tables>) {
+    this.#db = db;
+  }
+
+  /** Makes all changes of `work`, or none. */
+  transaction<T>(work: (registry: RegistryStore) => Promise<T>): Promise<T> {
+    return this.#db.transaction().execute((trx) => work(new RegistryStore(trx)));
+  }
+
+  async find<Table extends RegistryTable>(table: Table, name: string): Promise<RegistryRow<Table> | undefined> {
+    const [row] = await this.#rows<Table>(sql`select * from ${sql.table(table)} where ${nameIn(table)} = ${name}`);
+    return row;
+  }
+
+  boxBy(column: 'serial_number' | 'mac_addr', value: string): Promise<BoxRow | undefined> {
+    return this.#db.selectFrom('boxes').selectAll().where(column, '=', value).executeTakeFirst();
+  }
+
+  boxesOf(bankAccount: string): Promise<BoxRow[]> {
+    return this.page('boxes', { limit: BOXES_OF_ACCOUNT_MAX, where: { column: 'account', value: bankAccount } });
+  }
+
+  async page<Table extends RegistryTable>(
+    table: Table,
+    { limit, after = '', where, begins }: PageQuery,
+  ): Promise<RegistryRow<Table>[]> {
+    // A page by another column is in the order of that column, so that the index gives it as it is.
+    const by = begins === undefined ? nameIn(table) : sql.ref(begins.column);
+    const conditions = [sql`${by} > ${after}`];
+    if (where !== undefined) conditions.push(sql`${sql.ref(where.column)} = ${where.value}`);
+    if (begins !== undefined) {
+      conditions.push(sql`${by} >= ${begins.text}`, sql`${by} < ${begins.text + AFTER_ALL}`);
+    }
+    return this.#rows<Table>(
+      sql`select * from ${sql.table(table)} where ${sql.join(conditions, sql` and `)} order by ${by} limit ${limit}`,
+    );
+  }
+
+  linkedBoxes(limit: number): Promise<BoxRow[]> {
+    const boxes = this.#db.selectFrom('boxes').selectAll().where('account', '>', '');
+    return boxes.orderBy('account').orderBy('terminal_code').limit(limit).execute();
+  }
+
+  dialectBoxes(limit: number): Promise<BoxRow[]> {
+    // A literal: with a parameter SQLite does not use the index.
+    const boxes = this.#db.selectFrom('boxes').selectAll().where('dialect', '<>', sql.lit('paybox'));
+    return boxes.orderBy('terminal_code').limit(limit).execute();
+  }
+
+  /** Rows that the gateway's file manages: not more than fit into a file. */
+  managedByFile<Table extends RegistryTable>(table: Table): Promise<RegistryRow<Table>[]> {
+    return this.#rows<Table>(sql`select * from ${sql.table(table)} where managed = ${sql.lit('file')}`);
+  }
+
+  /** Whether there is no row that the file does not manage. */
+  async isUnused(): Promise<boolean> {
+    for (const table of ['partners', 'accounts', 'boxes'] as const) {
+      const own = sql`select * from ${sql.table(table)} where managed <> ${sql.lit('file')} limit 1`;
+      if ((await this.#rows(own)).length > 0) return false;
+    }
+    return true;
+  }
+
+  /** Adds a row, or replaces the one of its name. */
+  async put<Table extends RegistryTable>(table: Table, row: RegistryRow<Table>): Promise<void> {
+    const columns = Object.entries(row);
+    const names = sql.join(columns.map(([name]) => sql.ref(name)));
+    const changes = columns.map(([name]) => sql`${sql.ref(name)} = ${sql.ref(`excluded.${name}`)}`);
+    await sql`insert into ${sql.table(table)} (${names}) values (${sql.join(columns.map(([, value]) => value))})
+      on conflict (${nameIn(table)}) do update set ${sql.join(changes)}`.execute(this.#db);
+  }
+
+  async remove(table: RegistryTable, name: string): Promise<void> {
+    await sql`delete from ${sql.table(table)} where ${nameIn(table)} = ${name}`.execute(this.#db);
+  }
+
+  /** Notes a change, in the transaction of the change. */
+  async note(change: Omit<AuditRow, 'seq'>): Promise<void> {
+    await this.#db
+      .insertInto('audit')
+      .values({ ...change, seq: nextSeq('audit') })
+      .execute();
+    const newest = sql<number>`(select max(seq) from audit) - ${AUDIT_ROWS_MAX}`;
+    await this.#db.deleteFrom('audit').where('seq', '<=', newest).execute();
+  }
+
+  /** Changes, newest first; with `before`, a `seq`, only older ones. */
+  changes(limit: number, { before, target }: { before?: number; target?: string } = {}): Promise<AuditRow[]> {
+    let rows = this.#db.selectFrom('audit').selectAll().orderBy('seq', 'desc').limit(limit);
+    if (before !== undefined) rows = rows.where('seq', '<', before);
+    if (target !== undefined) rows = rows.where('target', '=', target);
+    return rows.execute();
+  }
+
+  /** The id of the key that wraps secrets; `undefined` while there is none. */
+  async keyId(): Promise<string | undefined> {
+    const setting = this.#db.selectFrom('settings').select('value').where('name', '=', KEY_ID);
+    return (await setting.executeTakeFirst())?.value;
+  }
+
+  async keepKeyId(value: string): Promise<void> {
+    const added = this.#db.insertInto('settings').values({ name: KEY_ID, value });
+    await added.onConflict((it) => it.column('name').doUpdateSet({ value })).execute();
+  }
+
+  /** The boxes that a payment of this order, or of none, to this account concerns. */
+  async recipients(order: OrderRow | undefined, bankAccount: string): Promise<Recipients> {
+    const { shown_on = null, terminal_code = '' } = order ?? {};
+    const named = [...new Set([shown_on ?? '', terminal_code])].filter((it) => it !== '');
+    const known = new Map<string, BoxRow>();
+    for (const name of named) {
+      const box = await this.find('boxes', name);
+      if (box !== undefined) known.set(name, box);
+    }
+    const shownOn = known.get(shown_on ?? '')?.disabled === 0 ? (shown_on ?? undefined) : undefined;
+    const boxes = shownOn === undefined ? await this.boxesOf(bankAccount) : [];
+    return {
+      isBox: (terminalCode) => known.has(terminalCode),
+      shownOn,
+      boxes: boxes.filter((it) => it.disabled === 0).map((it) => it.terminal_code),
+    };
+  }
+
+  async #rows<Table extends RegistryTable>(query: RawBuilder<unknown>): Promise<RegistryRow<Table>[]> {
+    return (query as RawBuilder<RegistryRow<Table>>).execute(this.#db).then(({ rows }) => rows);
+  }
+}
+
+function nameIn(table: RegistryTable): RawBuilder<unknown> {
+  return sql.ref(NAME_OF[table]);
+}

@@ -1,0 +1,37 @@
+import { type Kysely, sql } from 'kysely';
+import { isPostgres } from '../integrity/checksums.ts';
+import type { RegistryTable, Tables } from './tables.ts';
+
+const REGISTERED = '"managed" text not null, "disabled" bigint not null, "changed_at_ms" bigint not null';
+
+/** Partners, accounts and boxes, found by name and by link, and the list of their changes. */
+export async function createRegistry(db: Kysely<Tables>): Promise<void> {
+  // Names are ordered by their bytes in both engines, so that a page ends where the next begins.
+  const name = isPostgres(db) ? 'text collate "C"' : 'text';
+  const tables: Record<RegistryTable | 'audit', string> = {
+    partners: `"username" ${name} primary key, "password" text, "callback" text, ${REGISTERED}`,
+    accounts: `"bank_account" ${name} primary key, "bank_code" text not null, "user_bank_name" text not null,
+      "partner" ${name}, ${REGISTERED}`,
+    boxes: `"terminal_code" ${name} primary key, "serial_number" ${name} not null, "account" ${name},
+      "dialect" text not null, "mac_addr" ${name}, "confirm" text, "secret" text, ${REGISTERED}`,
+    audit: `"seq" bigint primary key, "at_ms" bigint not null, "who" text not null, "what" text not null,
+      "target" text not null, "detail" text not null`,
+  };
+  const indexes = [
+    'index "accounts_of_partner" on "accounts" ("partner", "bank_account")',
+    'unique index "boxes_by_serial" on "boxes" ("serial_number")',
+    'unique index "boxes_by_mac" on "boxes" ("mac_addr")',
+    'index "boxes_of_account" on "boxes" ("account", "terminal_code")',
+    `index "boxes_of_dialect" on "boxes" ("terminal_code") where "dialect" <> 'paybox'`,
+    'index "audit_of_target" on "audit" ("target", "seq")',
+    ...[
+      ['partners', 'username'],
+      ['accounts', 'bank_account'],
+      ['boxes', 'terminal_code'],
+    ].map(([table, key]) => `index "${table}_of_file" on "${table}" ("${key}") where "managed" = 'file'`),
+  ];
+  for (const [table, columns] of Object.entries(tables)) {
+    await sql.raw(`create table "${table}" (${columns})`).execute(db);
+  }
+  for (const index of indexes) await sql.raw(`create ${index}`).execute(db);
+}

@@ -1,0 +1,36 @@
+import type { GatewayConfig } from '../../src/gateway/config.ts';
+import { createDirectory, type Directory } from '../../src/gateway/directory.ts';
+import { rowsOfFile } from '../../src/gateway/registry/seed.ts';
+import { NAME_OF, type RegistryReader, type RegistryRow } from '../../src/store/repositories/registry.ts';
+import type { RegistryTable } from '../../src/store/schema/tables.ts';
+
+/** The directory of a configuration, without a store. */
+export function directoryOf(
+  config: GatewayConfig,
+  enrolled: { get(terminalCode: string, serialNumber: string): Promise<string | undefined> } = new NobodyEnrolled(),
+): Directory {
+  const rows = rowsOfFile(config, 0);
+  const listed = <Table extends RegistryTable>(table: Table) => rows[table] as unknown as RegistryRow<Table>[];
+  const columnOf = (row: object, column: string) => (row as Record<string, unknown>)[column];
+  const registry: RegistryReader = {
+    find: async (table, name) => listed(table).find((row) => columnOf(row, NAME_OF[table]) === name),
+    boxBy: async (column, value) => rows.boxes.find((row) => row[column] === value),
+    boxesOf: async (bankAccount) => rows.boxes.filter((row) => row.account === bankAccount),
+    page: async (table, { limit, where }) => {
+      const fits = (row: object) => where === undefined || columnOf(row, where.column) === where.value;
+      return listed(table).filter(fits).slice(0, limit);
+    },
+    linkedBoxes: async (limit) => rows.boxes.filter((row) => row.account !== null).slice(0, limit),
+    dialectBoxes: async (limit) => rows.boxes.filter((row) => row.dialect === 'vietqr').slice(0, limit),
+  };
+  return createDirectory({ registry, enrolled, config, vault: NO_VAULT });
+}
+
+/** A configuration has its secrets itself. */
+export const NO_VAULT = { unwrap: (of: string) => `no secret ${of}` };
+
+class NobodyEnrolled {
+  async get(): Promise<undefined> {
+    return undefined;
+  }
+}
