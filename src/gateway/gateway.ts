@@ -33,7 +33,7 @@ import { listenAt, originAt, registerRoutes } from './http/routes.ts';
 import { readServerTls } from './listen.ts';
 import { createMetrics } from './metrics.ts';
 import { OpenParts } from './open-parts.ts';
-import { adoptFileRows, writeFileRows } from './registry/seed.ts';
+import { seedRegistry } from './registry/seed.ts';
 import { retryWaitsOf } from './retry-schedule.ts';
 import { type AskSourceDeps, createAskSource } from './service/ask-source.ts';
 import { CatchUp, type CatchUpDeps } from './service/catch-up.ts';
@@ -208,9 +208,7 @@ async function openGatewayStore(
   const seed = async (registry: RegistryStore) => {
     const vault = await Vault.open(config.dataDir, registry, random);
     resolve(vault);
-    const atMs = clock.wallMs();
-    if (config.registry === 'file') await writeFileRows(registry, config, atMs);
-    else await adoptFileRows(registry, config, { vault, atMs });
+    await seedRegistry(registry, config, { vault, atMs: clock.wallMs() });
   };
   // With a damaged store it is unknown which payments a box had got: they are sent as repeated (AGT-11).
   const deliveriesAgain: DeliveriesFor = async (payment, order, sides, registry) => {

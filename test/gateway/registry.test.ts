@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { createDirectory } from '../../src/gateway/directory.ts';
-import { adoptFileRows, writeFileRows } from '../../src/gateway/registry/seed.ts';
+import { seedRegistry, writeFileRows } from '../../src/gateway/registry/seed.ts';
 import { Vault } from '../../src/gateway/vault.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import type { Store, StorePlace } from '../../src/store/store.ts';
@@ -29,8 +29,7 @@ async function startedWith(place: StorePlace, change: Record<string, unknown> = 
   const store = await opened(place);
   const { registry } = store;
   const vault = await Vault.open(place.dataDir, registry, systemRandom);
-  if (config.registry === 'file') await writeFileRows(registry, config, 1);
-  else await adoptFileRows(registry, config, { vault, atMs: 1 });
+  await seedRegistry(registry, config, { vault, atMs: 1 });
   const directory = createDirectory({ registry, enrolled: store.boxSecrets, config, vault });
   return { store, directory };
 }

@@ -32,10 +32,6 @@ export interface Views {
 }
 
 export function createViews(store: Store, hub: Hub, directory: Directory): Views {
-  const knownOf = async (terminalCodes: readonly string[]) => {
-    const found = await Promise.all([...new Set(terminalCodes)].map((it) => directory.box(it)));
-    return new Map(found.flatMap((it) => (it === undefined ? [] : [[it.terminalCode, it]])));
-  };
   const boxView = async (terminalCode: string) => {
     const box = await directory.box(terminalCode);
     if (box === undefined) return undefined;
@@ -72,7 +68,12 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
       const rows = await store.orders.newest(limit, before);
       const ids = rows.map((it) => it.id);
       const [pushes, paid] = await Promise.all([store.orders.pushesOf(ids), store.credits.paidFor(ids)]);
-      const isSilent = silentAmong(await knownOf(pushes.map((it) => it.terminal_code)));
+      const isSilent = silentAmong(
+        await knownAmong(
+          directory,
+          pushes.map((it) => it.terminal_code),
+        ),
+      );
       return rows.map((it) => ({ ...orderView(it, pushes, isSilent), paidAmount: paid.get(it.id) ?? 0 }));
     },
     payments: async (limit, before) => {
@@ -83,7 +84,10 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
         store.callbacks.ofPayments(ids),
         store.credits.ofPayments(ids),
       ]);
-      const known = await knownOf(notices.map((it) => it.terminal_code));
+      const known = await knownAmong(
+        directory,
+        notices.map((it) => it.terminal_code),
+      );
       const isSilent = silentAmong(known);
       return rows.map((row) => ({
         ...paymentView(row),
@@ -117,6 +121,11 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
 
 /** Whether a box confirms nothing. */
 type IsSilent = (terminalCode: string) => boolean;
+
+async function knownAmong(directory: Directory, terminalCodes: readonly string[]): Promise<Map<string, KnownBox>> {
+  const found = await Promise.all([...new Set(terminalCodes)].map((it) => directory.box(it)));
+  return new Map(found.flatMap((it) => (it === undefined ? [] : [[it.terminalCode, it]])));
+}
 
 function silentAmong(known: ReadonlyMap<string, KnownBox>): IsSilent {
   return (terminalCode) => known.get(terminalCode)?.dialect === 'vietqr';

@@ -12,6 +12,16 @@ const NAMES_LISTED_MAX = 100;
 
 type Listed = Pick<GatewayConfig, 'partners' | 'accounts' | 'boxes'>;
 
+/** Brings the store up to date with the gateway's file at its start. Throws ConfigError. */
+export async function seedRegistry(
+  registry: RegistryStore,
+  config: Listed & Pick<GatewayConfig, 'registry'>,
+  how: { vault: Vault; atMs: number },
+): Promise<void> {
+  if (config.registry === 'file') await writeFileRows(registry, config, how.atMs);
+  else await adoptFileRows(registry, config, how);
+}
+
 /** The rows of the gateway's file, without secrets: they stay in the file. */
 export interface FileRows {
   partners: PartnerRow[];
