@@ -6,6 +6,8 @@ import { DEMO } from './demo.ts';
 /** The source of the shop: the public service, which tells it of money. */
 const SOURCE = 'vietqr';
 const SECRET_BYTES = 24;
+/** A live gateway takes no identity of the demo. */
+export const LIVE_ACCOUNT = { bankAccount: '0987654321', bankCode: 'MB', userBankName: 'TRAN THI B' };
 
 export interface LiveDemoPorts {
   httpPort: number;
@@ -32,7 +34,7 @@ export function liveDemo(
   const { terminalCode, serialNumber } = DEMO.box;
   const box = { terminalCode, serialNumber, secret: random.secret(SECRET_BYTES) };
   const login = { username: 'service', password: random.secret(SECRET_BYTES) };
-  const { bankAccount } = DEMO.account;
+  const { bankAccount } = LIVE_ACCOUNT;
   const hook = `http://127.0.0.1:${httpPort}/hooks/${SOURCE}`;
   const shop = parseGatewayConfig(
     {
@@ -40,7 +42,7 @@ export function liveDemo(
       http: { port: httpPort },
       mqtt: { embedded: { port: mqttPort } },
       dataDir: join(dataDir, 'shop'),
-      accounts: [DEMO.account],
+      accounts: [LIVE_ACCOUNT],
       boxes: [{ ...box, account: bankAccount }],
       sources: [{ kind: 'vietqr', name: SOURCE, ...login }],
     },
@@ -51,7 +53,7 @@ export function liveDemo(
       http: { port: servicePort },
       mqtt: null,
       dataDir: join(dataDir, 'service'),
-      accounts: [DEMO.account],
+      accounts: [LIVE_ACCOUNT],
       partners: [
         {
           ...DEMO.partner,

@@ -17,7 +17,7 @@ import { secretFrom } from '../shared/secrets.ts';
 import { StopSignal } from '../shared/stop-signal.ts';
 import { KEYS_HELP, takeTerminal } from '../shared/terminal.ts';
 import { DEMO, demoAgentConfig, demoGatewayConfig } from './demo.ts';
-import { liveDemo } from './live-demo.ts';
+import { LIVE_ACCOUNT, liveDemo } from './live-demo.ts';
 
 export interface UpOptions {
   data?: string;
@@ -127,7 +127,8 @@ function readyContent(
   { liveDemo, servicePort }: UpOptions,
 ) {
   const { terminalCode, serialNumber } = DEMO.box;
-  const { partner, account } = DEMO;
+  const { partner } = DEMO;
+  const account = liveDemo === true ? LIVE_ACCOUNT : DEMO.account;
   const consoleUrl = `${origin}/`;
   const serviceUrl = liveDemo === true ? `http://127.0.0.1:${servicePort}/vqr` : baseUrl;
   return { baseUrl, serviceUrl, mqttUrl, boxUrl, consoleUrl, partner, account, box: { terminalCode, serialNumber } };
@@ -139,7 +140,7 @@ function addresses({ httpPort, boxPort, liveDemo, servicePort }: UpOptions): str
   if (liveDemo === true) {
     return `${box}  live shop ${gateway}/  public service http://127.0.0.1:${servicePort}/
 Sell with: paybox sell --amount 50000 --gateway ${gateway}
-Pay with:  paybox pay --amount 50000 --content CODE --gateway http://127.0.0.1:${servicePort}`;
+Pay with:  paybox pay --amount 50000 --content CODE --account ${LIVE_ACCOUNT.bankAccount} --gateway http://127.0.0.1:${servicePort}`;
   }
   return `${box}  console ${gateway}/  service ${gateway}/vqr`;
 }
