@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { startPartnerServer } from '../support/partner-server.ts';
 import { paybox, payboxToEnd, readyFile } from '../support/processes.ts';
+import { decodeQrTwice } from '../support/qr-decoders.ts';
 import { getJson, Shop, walkTheLoop } from './walk.ts';
 
 interface Ready {
@@ -11,6 +12,8 @@ interface Ready {
   mqttUrl?: string;
   boxUrl: string;
   consoleUrl: string;
+  serviceUrl: string;
+  account: { bankAccount: string };
 }
 
 async function up(...more: string[]) {
@@ -63,6 +66,27 @@ describe('paybox up', () => {
       partner.received.length > 0 ? partner.received : undefined,
     );
     expect(first?.authorization).toBe('Bearer my-token');
+  });
+
+  it('SEL-2 SRC-24 SRC-25 sells at a live shop, and hears of the money from the public service beside it', async () => {
+    const { at } = await up('--live-demo', '--service-port', `${await freePort()}`);
+    const shopOrigin = new URL(at.baseUrl).origin;
+    const sell = ['sell', '--gateway', shopOrigin, '--json'];
+    const sold = await payboxToEnd(...sell, '--amount', '50000', '--no-wait');
+    const { id, content, qrCode } = JSON.parse(sold.output) as Record<'id' | 'content' | 'qrCode', string>;
+    const screen = await fetch(`${at.boxUrl}/screen.png`);
+    expect(decodeQrTwice(new Uint8Array(await screen.arrayBuffer()))).toEqual([qrCode, qrCode]);
+    const service = new Shop(at.serviceUrl);
+    await service.login();
+    const pay = () => service.pay({ amount: 50_000, content }, at.account.bankAccount);
+    const shopItself = new Shop(at.baseUrl);
+    await expect(shopItself.login()).rejects.toThrow();
+    expect((await pay()).body.status).toBe('SUCCESS');
+    await eventually('paid', async () => (await getJson(`${at.boxUrl}/status`)).state === 'paid');
+    const sale = () => getJson(`${shopOrigin}/admin/v1/sales/${id}`);
+    expect(await sale()).toMatchObject({ status: 'paid', paid: 50_000 });
+    const words = async () => (await getJson<{ voice: { said: number } }>(`${at.boxUrl}/status`)).voice.said;
+    expect(await eventually('the words', async () => (await words()) || undefined)).toBe(1);
   });
 
   it('AGT-8 shows the same QR again after the box was killed, and pays it', async () => {
