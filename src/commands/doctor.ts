@@ -4,8 +4,11 @@ import type { Command } from 'commander';
 export function addDoctor(root: Command): void {
   root
     .command('doctor')
-    .description('checks what a box needs and says what to do: display, storage, clock, ports, gateway')
-    .requiredOption('--config <file>', 'configuration of the agent')
+    .description(
+      'checks what a box needs and says what to do: display, storage, clock, ports, gateway; or what a gateway needs: TLS, storage, clock, backup, hooks and sources',
+    )
+    .option('--config <file>', 'configuration of the agent')
+    .option('--gateway <file>', 'configuration of a gateway, in place of an agent')
     .option('--json', 'print the findings as JSON')
     .action(async (options) => (await import('./actions/doctor.ts')).doctor(options));
 }

@@ -3,7 +3,8 @@ import { PayboxError, reasonOf } from '../lib/errors.ts';
 /** One finding of `paybox doctor`: the check, its result, and the fix if it failed. */
 export interface Finding {
   check: string;
-  result: 'ok' | 'warning' | 'failed';
+  /** `skipped`: it could not be found out from here; `found` says why. */
+  result: 'ok' | 'warning' | 'failed' | 'skipped';
   found: string;
   fix: string;
 }
@@ -11,6 +12,11 @@ export interface Finding {
 /** A finding without a problem. */
 export function well(check: string, found: string): Finding {
   return { check, result: 'ok', found, fix: '' };
+}
+
+/** A check that could not be made. */
+export function skipped(check: string, why: string): Finding {
+  return { check, result: 'skipped', found: why, fix: '' };
 }
 
 /** A finding from an error, with the error's own fix or else `otherFix`. */

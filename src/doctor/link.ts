@@ -26,20 +26,21 @@ const RENEW_FIX = 'make a new one in time: paybox provision --rotate';
  */
 export async function linkFindings(config: AgentConfig, secret: string | undefined): Promise<Finding[]> {
   const { link, enrolment } = config;
-  const findings = await reachFindings('gateway', link);
+  const findings = await reachFindings('gateway', link, 'link.url');
   const reached = !findings.some((it) => it.result === 'failed');
   if (reached && secret !== undefined) findings.push(await loginFinding(config, secret));
   if (secret !== undefined || enrolment === undefined) return findings;
-  if (enrolment.url !== link.url) findings.push(...(await reachFindings('enrolment', enrolment)));
+  if (enrolment.url !== link.url) findings.push(...(await reachFindings('enrolment', enrolment, 'enrolment.url')));
   if (!findings.some((it) => it.result === 'failed')) findings.push(await healthFinding(enrolment));
   return findings;
 }
 
-async function reachFindings(check: string, link: GatewayAddress): Promise<Finding[]> {
+/** Each step from the host name to the certificate of an address; `option` names it in the configuration. */
+export async function reachFindings(check: string, link: GatewayAddress, option: string): Promise<Finding[]> {
   const { hostname } = new URL(link.url);
   const named = await nameFinding(check, hostname.replace(/^\[|\]$/g, ''));
   if (named?.result === 'failed') return [named];
-  const listens = await gatewayFinding(link.url, check);
+  const listens = await gatewayFinding(link.url, check, option);
   const findings = named === undefined ? [listens] : [named, listens];
   if (listens.result === 'failed') return findings;
   if (isTlsUrl(link.url)) return [...findings, ...(await certificateFindings(check, link))];
@@ -78,7 +79,7 @@ async function fileFinding(check: string, file: string): Promise<Finding> {
 }
 
 /** Checks the validity dates of a certificate. */
-function datesFinding(check: string, { validFromDate, validToDate }: X509Certificate, what: string): Finding {
+export function datesFinding(check: string, { validFromDate, validToDate }: X509Certificate, what: string): Finding {
   const nowMs = systemClock.wallMs();
   const day = validToDate.toISOString().slice(0, 10);
   const daysLeft = Math.floor((validToDate.getTime() - nowMs) / DAY_MS);

@@ -65,7 +65,7 @@ export function networkFinding(): Finding {
 }
 
 /** Whether something listens at the gateway's address. Sends no hello, so a running agent keeps its session. */
-export async function gatewayFinding(address: string, check: string): Promise<Finding> {
+export async function gatewayFinding(address: string, check: string, option = 'link.url'): Promise<Finding> {
   const url = new URL(address);
   const socket = createConnection({ host: url.hostname.replace(/^\[|\]$/g, ''), port: portOfUrl(url) });
   const answered = new Promise<unknown>((resolve) => {
@@ -81,6 +81,6 @@ export async function gatewayFinding(address: string, check: string): Promise<Fi
     check,
     result: 'failed',
     found: `${address}: ${why}`,
-    fix: `start the gateway, or correct ${check === 'gateway' ? 'link' : check}.url`,
+    fix: `start the gateway, or correct ${option}`,
   };
 }

@@ -54,7 +54,7 @@ async function isBooted({ root }: Machine): Promise<boolean> {
 }
 
 /** Whether the clock is synchronized to a time server; undefined without systemd. */
-async function timeFinding(machine: Machine): Promise<Finding | undefined> {
+export async function timeFinding(machine: Machine): Promise<Finding | undefined> {
   if (!(await isBooted(machine))) return undefined;
   const check = 'time synchronisation';
   const answer = await ask(machine.timedatectl, ['show', '-p', 'NTP', '-p', 'NTPSynchronized']);

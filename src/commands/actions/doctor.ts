@@ -1,14 +1,23 @@
 import { loadAgentConfig } from '../../agent/config.ts';
 import { findingsOf } from '../../doctor/doctor.ts';
 import type { Finding } from '../../doctor/findings.ts';
+import { gatewayFindings } from '../../doctor/gateway.ts';
+import { loadGatewayConfig } from '../../gateway/config.ts';
+import { ConfigError } from '../../lib/errors.ts';
 import { table } from '../../lib/text.ts';
 
 /** `paybox doctor`: exit code 1 if a check failed, 2 if the configuration cannot be read. */
-export async function doctor(options: { config: string; json?: boolean }): Promise<void> {
-  const findings = await findingsOf(await loadAgentConfig(options.config));
+export async function doctor(options: { config?: string; gateway?: string; json?: boolean }): Promise<void> {
+  const findings = await findingsFor(options);
   if (options.json === true) process.stdout.write(`${JSON.stringify(findings)}\n`);
   else process.stdout.write(`${report(findings)}\n`);
   if (findings.some((finding) => finding.result === 'failed')) process.exitCode = 1;
+}
+
+async function findingsFor({ config, gateway }: { config?: string; gateway?: string }): Promise<Finding[]> {
+  if (config !== undefined && gateway === undefined) return findingsOf(await loadAgentConfig(config));
+  if (gateway !== undefined && config === undefined) return gatewayFindings(await loadGatewayConfig(gateway));
+  throw new ConfigError('expected --config with the file of an agent, or --gateway with that of a gateway');
 }
 
 function report(findings: readonly Finding[]): string {

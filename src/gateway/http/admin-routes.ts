@@ -33,6 +33,8 @@ const boxesQuery = z.object({
 const DEMO_PASSWORD = 'demo-secret';
 /** A backup may be large, and its reader slow. */
 const DOWNLOAD_TIMEOUT_MS = 600_000;
+/** Setting with the calendar time of the newest backup. */
+const BACKUP_AT = 'backup-at-ms';
 
 export interface AdminRoutesDeps
   extends Omit<CallbackRoutesDeps, 'views'>,
@@ -79,7 +81,7 @@ function orderRoutes(scope: FastifyInstance, deps: AdminRoutesDeps, views: Views
     return answerRefusal(request, reply, log, result, result.code === 'E96' ? 404 : 400);
   };
 
-  scope.get('/about', async () => about(deps));
+  scope.get('/about', async () => ({ ...about(deps), lastBackupAt: await lastBackup(deps.store) }));
   scope.get('/boxes', async (request, reply) => {
     const query = boxesQuery.safeParse(request.query);
     if (query.success) return views.boxes(query.data);
@@ -127,7 +129,7 @@ function watchRoute(scope: FastifyInstance, changes: Changes, clock: Clock): () 
 /** The store as a file (PROTOCOL.md, clause BAK-1). Returns a function that ends the downloads. */
 function backupRoute(
   scope: FastifyInstance,
-  { store, clock, log }: { store: Pick<Store, 'backup'>; clock: Clock; log: Logger },
+  { store, clock, log }: { store: Pick<Store, 'backup' | 'setting' | 'replaceSetting'>; clock: Clock; log: Logger },
 ): () => void {
   const ending = new AbortController();
   scope.get('/backup', async (request, reply) => {
@@ -147,12 +149,20 @@ function backupRoute(
     try {
       await withAbortAfter(clock, DOWNLOAD_TIMEOUT_MS, ending.signal, send);
       log.info('backup-taken', { bytes: size });
+      const at = String(clock.wallMs());
+      if ((await store.setting(BACKUP_AT, () => at)) !== at) await store.replaceSetting(BACKUP_AT, at);
     } catch (error) {
       log.warn('backup-not-taken', { bytes: size, reason: reasonOf(error) });
     }
     return reply;
   });
   return () => ending.abort();
+}
+
+/** When the store was last handed out whole; null if it never was. A backup of PostgreSQL is not known here. */
+async function lastBackup(store: Pick<Store, 'setting'>): Promise<string | null> {
+  const at = await store.setting(BACKUP_AT, () => '');
+  return at === '' ? null : new Date(Number(at)).toISOString();
 }
 
 function about({ config, baseUrl }: AdminRoutesDeps): object {

@@ -1,0 +1,195 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { z } from 'zod';
+import { systemClock } from '../lib/clock.ts';
+import { reasonOf, systemCodeOf } from '../lib/errors.ts';
+import { askHttp, authorizationHeader, type HttpAnswer, type HttpRequest, parseJson } from '../lib/http-client.ts';
+import { isLoopbackHost } from '../lib/tls.ts';
+import { type Finding, failed, skipped, well } from './findings.ts';
+import { datesFinding, reachFindings } from './link.ts';
+import { clockFinding, storageFinding } from './machine.ts';
+import { thisMachine, timeFinding } from './system.ts';
+
+const LIMITS = { timeoutMs: 8_000, bytesMax: 1_000_000 };
+const DAY_MS = 86_400_000;
+/** A shop loses what came after the newest backup. */
+const BACKUP_AGE_MAX_MS = 2 * DAY_MS;
+const BACKUP_FIX = 'let a timer run every day: paybox backup FILE --gateway ORIGIN, and keep FILE on another disk';
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+/** The parts of a gateway's configuration that are checked. */
+export interface CheckedGateway {
+  mode: 'sandbox' | 'live';
+  dataDir: string;
+  databaseUrl?: string | undefined;
+  publicUrl?: string | undefined;
+  adminToken?: string | undefined;
+  http: { host: string; port: number; tls?: { cert: string; key: string } | undefined };
+  sources: readonly { kind: string; name: string }[];
+}
+
+const about = z.object({ mode: z.enum(['sandbox', 'live']), lastBackupAt: z.iso.datetime().nullable() });
+const heardSources = z.array(
+  z.object({
+    name: z.string(),
+    list: z.boolean(),
+    lastWebhook: z.string().nullable(),
+    lastCatchUp: z.string().nullable(),
+    problem: z.string().nullable(),
+  }),
+);
+
+/** Checks a gateway and its machine, one check after another; what only the running gateway knows is asked of it. */
+export async function gatewayFindings(config: CheckedGateway): Promise<Finding[]> {
+  const { mode, http, dataDir, sources } = config;
+  const time = await timeFinding(thisMachine());
+  return [
+    well('configuration', `mode: ${mode}, ${sources.length} ${sources.length === 1 ? 'source' : 'sources'} of money`),
+    clockFinding(systemClock.wallMs()),
+    ...(time === undefined ? [] : [time]),
+    await storageFinding(dataDir),
+    ...(http.tls === undefined ? [] : [await chainFinding(http.tls)]),
+    ...(await runningFindings(config)),
+    ...(await publicFindings(config)),
+  ];
+}
+
+/** The gateway's certificates: their dates, that each is signed by the next one, and that the key belongs to the first. */
+async function chainFinding({ cert, key }: { cert: string; key: string }): Promise<Finding> {
+  const check = 'http.tls';
+  const fix =
+    'put the certificate first and the one that signed it after it into the file of cert, and its key into that of key';
+  try {
+    const chain = ((await readFile(cert, 'utf8')).match(CERTIFICATE) ?? []).map((pem) => new X509Certificate(pem));
+    const [own] = chain;
+    if (own === undefined) return failed(check, new Error(`${cert} has no certificate`), fix);
+    if (!own.checkPrivateKey(createPrivateKey(await readFile(key)))) {
+      return failed(check, new Error(`${key} is not the key of the first certificate in ${cert}`), fix);
+    }
+    for (const [i, each] of chain.entries()) {
+      const issuer = chain[i + 1];
+      if (issuer === undefined || (each.checkIssued(issuer) && each.verify(issuer.publicKey))) continue;
+      return failed(check, new Error(`certificate ${i + 2} in ${cert} did not sign certificate ${i + 1}`), fix);
+    }
+    const dates = chain.map((each, i) => datesFinding(check, each, `certificate ${i + 1} in ${cert}`));
+    const worst = dates.find(({ result }) => result === 'failed') ?? dates.find(({ result }) => result !== 'ok');
+    return worst ?? dates[0] ?? well(check, cert);
+  } catch (error) {
+    return failed(check, error, fix);
+  }
+}
+
+/** From the running gateway: its mode, the age of its newest backup, and the last word of each source. */
+async function runningFindings(config: CheckedGateway): Promise<Finding[]> {
+  const { databaseUrl, sources } = config;
+  const asked = await askRunning(config, '/_mock/about', about);
+  const unasked = (checks: readonly string[]) => checks.map((check) => skipped(check, `the gateway was not asked`));
+  const names = sources.map(({ name }) => `source ${name}`);
+  if ('finding' in asked) return [asked.finding, ...unasked(['backup', ...names])];
+  const { mode, lastBackupAt } = asked.answer;
+  const isOther = mode !== config.mode;
+  const running: Finding = {
+    check: 'gateway',
+    result: isOther ? 'warning' : 'ok',
+    found: `it runs with mode: ${mode}`,
+    fix: isOther ? `restart it: this file says ${config.mode}` : '',
+  };
+  const backup =
+    databaseUrl === undefined
+      ? backupFinding(lastBackupAt, systemClock.wallMs())
+      : skipped('backup', 'the store is in PostgreSQL: the gateway does not know when pg_dump last ran');
+  return [running, backup, ...(sources.length === 0 ? [] : await sourceFindings(config, names))];
+}
+
+/** The gateway knows when it last handed its store out whole; whether that file is still there it cannot know. */
+export function backupFinding(lastBackupAt: string | null, nowMs: number): Finding {
+  const check = 'backup';
+  if (lastBackupAt === null) return { check, result: 'warning', found: 'none was ever taken', fix: BACKUP_FIX };
+  const ageMs = nowMs - Date.parse(lastBackupAt);
+  const found = `the gateway handed out the newest one at ${lastBackupAt}`;
+  return ageMs > BACKUP_AGE_MAX_MS ? { check, result: 'warning', found, fix: BACKUP_FIX } : well(check, found);
+}
+
+async function sourceFindings(config: CheckedGateway, names: readonly string[]): Promise<Finding[]> {
+  const asked = await askRunning(config, '/_mock/sources', heardSources);
+  if ('finding' in asked) return names.map((check) => skipped(check, asked.finding.found));
+  return names.map((check) => {
+    const source = asked.answer.find(({ name }) => `source ${name}` === check);
+    if (source === undefined)
+      return { check, result: 'warning', found: 'the gateway does not know it', fix: 'restart it' };
+    const { lastWebhook, lastCatchUp, list, problem } = source;
+    if (problem !== null) {
+      return {
+        check,
+        result: 'warning',
+        found: `its list cannot be read: ${problem}`,
+        fix: 'check its api in this file',
+      };
+    }
+    const heard = [lastWebhook && `webhook at ${lastWebhook}`, lastCatchUp && `list at ${lastCatchUp}`].filter(Boolean);
+    if (heard.length > 0 && (lastWebhook !== null || list)) return well(check, heard.join(', '));
+    const fix = 'register publicUrl and /hooks/NAME at the provider, and let it send a test';
+    return { check, result: 'warning', found: 'it has never told of anything', fix };
+  });
+}
+
+/** Asks the gateway at the address of its file. */
+async function askRunning<T>(
+  { http, adminToken }: CheckedGateway,
+  path: string,
+  schema: z.ZodType<T>,
+): Promise<{ answer: T } | { finding: Finding }> {
+  const check = 'gateway';
+  const host = ['0.0.0.0', '::', ''].includes(http.host) ? '127.0.0.1' : http.host;
+  const origin = `${http.tls === undefined ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${http.port}`;
+  const fix = 'start it: paybox gateway --config FILE';
+  try {
+    const headers = authorizationHeader(adminToken);
+    const tls = http.tls === undefined ? {} : await ownTls(http.tls.cert, host);
+    const { status, body } = await askHttp(`${origin}${path}`, { ...tls, headers, agent: false }, LIMITS);
+    const answer = status === 200 ? schema.safeParse(parseJson(body)) : undefined;
+    if (answer?.success === true) return { answer: answer.data };
+    const found = `${origin}${path} answers ${status}${answer === undefined ? '' : ' in an unknown form'}`;
+    return { finding: failed(check, new Error(found), 'see its log; another program may have its port') };
+  } catch (error) {
+    const found = `it does not answer at ${origin}: ${systemCodeOf(error) ?? reasonOf(error)}`;
+    return { finding: { check, result: 'warning', found, fix } };
+  }
+}
+
+/** The gateway's own certificate is trusted here: who reads its file could read its store as well. */
+async function ownTls(cert: string, host: string): Promise<Pick<HttpRequest, 'ca' | 'servername'>> {
+  const ca = await readFile(cert);
+  if (!isLoopbackHost(host)) return { ca };
+  const [, name] = /DNS:([^,\s]+)/.exec(new X509Certificate(ca).subjectAltName ?? '') ?? [];
+  return name === undefined ? { ca } : { ca, servername: name };
+}
+
+/** The public address, and each hook as its provider would call it, but without a proof. */
+async function publicFindings({ publicUrl, sources }: CheckedGateway): Promise<Finding[]> {
+  const hooks = sources.map(({ kind, name }) => ({
+    check: `hook ${name}`,
+    path: `hooks/${name}${kind === 'vietqr' ? '/api/token_generate' : ''}`,
+  }));
+  if (publicUrl === undefined) {
+    return hooks.map(({ check }) => skipped(check, 'publicUrl is not in the file, so nobody knows where it is called'));
+  }
+  const reached = await reachFindings('public address', { url: publicUrl }, 'publicUrl');
+  if (reached.some(({ result }) => result === 'failed')) {
+    return [...reached, ...hooks.map(({ check }) => skipped(check, 'the public address is not reached'))];
+  }
+  const base = publicUrl.endsWith('/') ? publicUrl : `${publicUrl}/`;
+  return [...reached, ...(await Promise.all(hooks.map(({ check, path }) => hookFinding(check, new URL(path, base)))))];
+}
+
+async function hookFinding(check: string, url: URL): Promise<Finding> {
+  const fix = 'let the proxy in front of the gateway pass POST /hooks on to it, unchanged';
+  let answer: HttpAnswer;
+  try {
+    answer = await askHttp(url, { method: 'POST', body: '{}', agent: false }, LIMITS);
+  } catch (error) {
+    return failed(check, error, fix);
+  }
+  if (answer.status === 401) return well(check, `${url.href} refuses a call without proof, as it should`);
+  return failed(check, new Error(`${url.href} answers ${answer.status} to a call without proof, not 401`), fix);
+}
