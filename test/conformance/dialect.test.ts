@@ -42,18 +42,17 @@ vi.mock('../../src/box/push.ts', async (importOriginal) => {
 judged.now = new AsyncLocalStorage<Judged>();
 
 describe('our own box in the public dialect', () => {
-  it.each([
-    ['seen by its picture', screenProbe()],
-    ['seen by a panel', undefined],
-  ])(
-    '%s holds every clause (VQD-1, VQD-2, VQD-4, DIA-1 to DIA-8)',
-    async (_how, probe) => {
-      const results = await judgeDialect({ breaks: [] }, probe && { probe });
-      expect(troubles(results)).toEqual([]);
-      expect(results).toHaveLength(DIALECT_CHECKS.length);
-    },
-    240_000,
-  );
+  it('seen by a panel holds every clause (VQD-1, VQD-2, VQD-4, DIA-1 to DIA-8)', async () => {
+    const results = await judgeDialect({ breaks: [] });
+    expect(troubles(results)).toEqual([]);
+    expect(results).toHaveLength(DIALECT_CHECKS.length);
+  }, 240_000);
+
+  // Painting and decoding pictures is slow.
+  it('seen by its picture shows its QRs (DIA-2, DIA-4)', async () => {
+    const checks = DIALECT_CHECKS.filter(({ clause }) => ['DIA-2', 'DIA-4'].includes(clause));
+    expect(troubles(await judgeDialect({ breaks: [] }, { probe: screenProbe(), checks }))).toEqual([]);
+  }, 240_000);
 });
 
 describe.concurrent('a box of the dialect that', () => {

@@ -210,27 +210,27 @@ async function panelsOf(
   return { panels, probe: probe === 'panel' ? panelProbe(panels) : probe };
 }
 
+/** A box of a dialect is linked only some time after it has enrolled. */
+const NOT_READY: readonly string[] = ['starting', 'unlinked'];
 /** Time limit from a box's start to its first picture and registration, or to its enrolment code. */
 const READY_TIMEOUT_MS = 30_000;
 
 /**
- * Waits until a box is ready: idle, showing an order, or showing an enrolment code. Throws MissingPeerError, or the signal's
- * reason.
+ * Waits until a box is ready: idle, showing an order, or showing an enrolment code; in none of the states `notReady`. Throws
+ * MissingPeerError, or the signal's reason.
  */
 export async function waitUntilReady(
   box: BoxClient,
   time: TestTime,
   signal = new AbortController().signal,
+  notReady = NOT_READY,
 ): Promise<void> {
   const look = async () => {
     try {
       const { state, online, enrolment } = await box.status();
       const isThere =
         (online || (enrolment !== undefined && enrolment !== null)) && (await box.picture()) !== undefined;
-      // A box of a dialect is linked only some time after it has enrolled.
-      return isThere && state !== 'starting' && state !== 'unlinked'
-        ? undefined
-        : `it is ${state}, ${online ? 'online' : 'offline'}`;
+      return isThere && !notReady.includes(state) ? undefined : `it is ${state}, ${online ? 'online' : 'offline'}`;
     } catch (error) {
       if (error instanceof MissingPeerError) return error.message;
       throw error;

@@ -53,7 +53,7 @@ export class DialectContext extends BoxPages<DialectSubject> {
       if (service.hasLinked) throw new PreconditionFailed('the box is linked already');
       return;
     }
-    await this.say({ notificationType: 'N12', transactionReceiveId: '' });
+    await this.end();
     await this.say(this.linked());
   }
 
@@ -124,6 +124,11 @@ export class DialectContext extends BoxPages<DialectSubject> {
     return this.say({ notificationType: 'N17', amount: text, qrCode });
   }
 
+  /** Ends the order on the screen. */
+  end(): Promise<void> {
+    return this.say({ notificationType: 'N12', transactionReceiveId: this.service.random.uuid() });
+  }
+
   pay({ amount }: { amount: number }, message = `Da nhan ${amount} dong, ${this.service.random.uuid()}`) {
     return this.say({ notificationType: 'N05', amount: amountText(amount), message });
   }
@@ -168,8 +173,10 @@ export class DialectContext extends BoxPages<DialectSubject> {
   }
 
   async expectShown(shown: Shown): Promise<void> {
-    if (this.#hasEyes) await this.expectQr(shown, SHOWN_MS);
-    else await this.#expectAnswer(`Is the QR of ${shown.name} on the screen?`, true);
+    if (!this.#hasEyes) return this.#expectAnswer(`Is the QR of ${shown.name} on the screen?`, true);
+    // No report tells when a picture is painted, so the clock has to stand for it at the deadline.
+    const problem = await waitUntilRight(this.time, SHOWN_MS, () => this.#qrProblem(shown), this.run.signal);
+    if (problem !== undefined) throw new Mismatch(problem);
   }
 
   async expectNotShown(shown: Shown): Promise<void> {
@@ -197,14 +204,29 @@ export class DialectContext extends BoxPages<DialectSubject> {
     else await this.#expectAnswer(`Did the box say ${count === 1 ? 'one payment' : `${count} payments`} aloud?`, true);
   }
 
-  /** Throws Mismatch unless the box listens, and shows an order where that can be seen. */
-  async expectAlive(): Promise<void> {
+  /** Throws Mismatch unless the box listens after this, and shows an order then as it did before, where that can be seen. */
+  async expectSurvives(provoke: () => Promise<void>): Promise<void> {
+    const canBeSeen = this.#hasEyes || this.subject.controls.ask !== undefined;
+    if (canBeSeen) {
+      await this.pushShown();
+      await this.end();
+    }
+    await provoke();
     if (!(await this.isBack())) throw new Mismatch('since then the box does not listen any more');
-    const { see, ask } = this.subject.controls;
-    if (see === undefined && ask === undefined) return;
+    if (!canBeSeen) return;
     const order = this.order();
     await this.push(order);
     await this.expectShown(order);
+  }
+
+  async #qrProblem(shown: Shown): Promise<string | undefined> {
+    try {
+      await this.expectQr(shown);
+      return undefined;
+    } catch (error) {
+      if (error instanceof Mismatch) return error.message;
+      throw error;
+    }
   }
 
   get #hasEyes(): boolean {

@@ -1,5 +1,6 @@
+import type { BoxClient } from '../../bench/clients/box.ts';
 import { agentConfigFor, dialectLogin, generateBoxes } from '../../bench/targets/config.ts';
-import type { Starter } from '../../bench/targets/managed.ts';
+import { type Starter, waitUntilReady } from '../../bench/targets/managed.ts';
 import { realTime } from '../../bench/test-time.ts';
 import { isExposed } from '../../lib/tls.ts';
 import { macWithColons } from '../../protocol/dialect.ts';
@@ -24,7 +25,11 @@ export async function openEmulatedDialectBox(
   const service = await ScriptedService.open({ host: '127.0.0.1', port: 0 }, identity, { clock: time.clock, random });
   const configIn = async (folder: string, boxPort: number) =>
     agentConfigFor({ httpPort: 0, mqttPort: service.broker.port, transport, folder }, made, boxPort);
-  const arrived = () => waitForEnrolment(service, { time, withinMs: START_MS, signal });
+  const arrived = async (at: BoxClient) => {
+    await waitForEnrolment(service, { time, withinMs: START_MS, signal });
+    // The first picture takes real time. Nothing has linked the box so far.
+    if (service.isHeard) await time.inRealTime(() => waitUntilReady(at, time, signal, ['starting']));
+  };
   const controls = await emulatedControls(starter, { made, probe, configIn, arrived, gateway: service });
   return { identity, time, service, controls };
 }

@@ -198,19 +198,7 @@ export const DIALECT_MUTANTS: Record<string, DialectMutant> = {
   },
   'shows no certificate': { breaks: ['DIA-2'], ...withoutPicture('certificate') },
   'shows a certificate that a wallet could pay': { breaks: ['DIA-2'], lacks: 'isPayable' },
-  'takes every answer for its own': {
-    breaks: ['DIA-3'],
-    client: (client) => {
-      let known: unknown;
-      hearing((packet) => {
-        if (!packet.topic.startsWith(ENROL_ANSWER)) return packet;
-        const { boxId } = JSON.parse(String(packet.payload)) as { boxId?: unknown };
-        if (known !== undefined && boxId !== known) client.subscribe(`vietqr/boxId/${boxId}`, { qos: 1 });
-        known ??= boxId;
-        return packet;
-      })(client);
-    },
-  },
+  'takes every answer for its own': { breaks: ['DIA-3'], client: takingEveryAnswer() },
   'forgets its account when it restarts': {
     breaks: ['DIA-3'],
     setup: (setup) => ({
@@ -287,6 +275,16 @@ export const DIALECT_MUTANTS: Record<string, DialectMutant> = {
   'hears nothing after a message that means nothing': { breaks: ['DIA-8'], client: deafAfter((text) => text === '{') },
   'hears nothing after a long message': { breaks: ['DIA-8'], client: deafAfter((text) => text.length > 4_000) },
 };
+
+function takingEveryAnswer() {
+  let known = '';
+  return hearing(({ topic, payload, ...packet }, client) => {
+    const boxId = topic.startsWith(ENROL_ANSWER) && /"boxId":"([^"]+)"/.exec(String(payload))?.[1];
+    if (boxId && known !== '' && boxId !== known) client.subscribe(`vietqr/boxId/${boxId}`, { qos: 1 });
+    if (boxId) known ||= boxId;
+    return { topic, payload, ...packet };
+  });
+}
 
 function deafAfter(isFatal: (text: string) => boolean) {
   return (client: MqttClient) => {

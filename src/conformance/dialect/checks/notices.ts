@@ -76,6 +76,8 @@ export const NOTICE_CHECKS: readonly DialectCheck[] = [
     'gap',
     ['VQD-4', 'reads an amount without groups, with points, and as a number', ['screen']],
     async (t) => {
+      await t.pushShown();
+      await t.end();
       for (const text of [(it: number) => String(it), (it: number) => `${it}.0`, (it: number) => it]) {
         const order = t.order();
         await t.push(order, text(order.amount));
@@ -84,6 +86,7 @@ export const NOTICE_CHECKS: readonly DialectCheck[] = [
     },
   ),
   dialectCheck('gap', ['VQD-4', 'takes an N16 whose unneeded fields are null or missing', ['screen']], async (t) => {
+    await t.precondition('its static QR', () => t.expectShown(t.staticQr()));
     const linkedTo = { bankAccount: OTHER_ACCOUNT, qrCode: t.staticQr(OTHER_ACCOUNT).qrCode };
     const { imgBank: _, homePage: __, ...linked } = t.linked(linkedTo);
     await t.service.say({ ...linked, terminalName: null, terminalCode: null, boxCode: null });
@@ -116,23 +119,25 @@ export const NOTICE_CHECKS: readonly DialectCheck[] = [
   dialectCheck('gap', ['DIA-6', 'after a payment of another amount the QR comes back', ['screen']], async (t) => {
     const order = await t.pushShown();
     await t.pay({ amount: order.amount + 1_000 });
-    await t.time.wait(REPEATED_AFTER_MS);
+    await t.precondition('a payment that covers it', () => t.expectTakenAway(order));
     await t.expectShown(order);
   }),
   dialectCheck('spec', ['DIA-8', 'survives messages that mean nothing', []], async (t) => {
     const { service } = t;
-    for (const topic of [service.boxTopic, ...service.answerTopics]) {
-      for (const message of GARBAGE) await service.say(message, { topic });
-    }
-    await t.expectAlive();
+    await t.expectSurvives(async () => {
+      for (const topic of [service.boxTopic, ...service.answerTopics]) {
+        for (const message of GARBAGE) await service.say(message, { topic });
+      }
+    });
   }),
   dialectCheck('spec', ['DIA-8', 'survives messages that are longer than the service sends', []], async (t) => {
-    for (const length of LENGTHS) {
-      const order = t.order();
-      await t.pay(order, 'x'.repeat(length));
-      await t.push({ ...order, qrCode: 'x'.repeat(length) });
-    }
-    await t.expectAlive();
+    await t.expectSurvives(async () => {
+      for (const length of LENGTHS) {
+        const order = t.order();
+        await t.pay(order, 'x'.repeat(length));
+        await t.push({ ...order, qrCode: 'x'.repeat(length) });
+      }
+    });
   }),
   dialectCheck('spec', ['DIA-8', 'believes nothing that is said to another box', ['screen']], async (t) => {
     const { identity, random } = t.service;
