@@ -14,6 +14,7 @@ import { Logins } from './access/logins.ts';
 import { createTokens } from './access/tokens.ts';
 import { signedConnections } from './boxes/connection.ts';
 import type { Dialect, DialectDeps } from './boxes/dialect/dialect.ts';
+import { expeller } from './boxes/expeller.ts';
 import { Hub } from './boxes/hub.ts';
 import { MessageSigner } from './boxes/message-signer.ts';
 import type { Mqtt, MqttDeps } from './boxes/mqtt.ts';
@@ -33,6 +34,7 @@ import { listenAt, originAt, registerRoutes } from './http/routes.ts';
 import { readServerTls } from './listen.ts';
 import { createMetrics } from './metrics.ts';
 import { OpenParts } from './open-parts.ts';
+import { Registry, type RegistryDeps } from './registry/registry.ts';
 import { seedRegistry } from './registry/seed.ts';
 import { retryWaitsOf } from './retry-schedule.ts';
 import { type AskSourceDeps, createAskSource } from './service/ask-source.ts';
@@ -46,9 +48,6 @@ import { SOURCE_KINDS } from './sources/registry.ts';
 import type { Source } from './sources/source.ts';
 import { TrafficLog } from './traffic-log.ts';
 import { Vault } from './vault.ts';
-
-/** Time in which a refusal reaches a box, before its connections are closed. */
-const REFUSAL_MS = 1_000;
 
 export interface GatewayDeps extends Pick<Context, 'clock' | 'random' | 'log'> {
   /** Called once when the gateway waits because another one uses the database. */
@@ -94,7 +93,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   const edges = await edgesOf(config, world, changes, targets);
   const clock = edges.clock;
   const base = { ...world, clock, config, changes };
-  const { store, directory } = await openGatewayStore(config, { ...world, clock }, opened);
+  const { store, directory, vault } = await openGatewayStore(config, { ...world, clock }, opened);
   await store.orders.failUnfinished(clock.wallMs(), config.confirm);
   const trafficLog = new TrafficLog(base);
   const shared = { ...base, directory, store, trafficLog };
@@ -132,13 +131,12 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   targets.resendCallback = (id) => dispatcher.resend(id);
 
   const expel = expeller(hub, clock, (terminalCode) => mqtt?.dropper(terminalCode));
-  const isOnline = (terminalCode: string) => hub.session(terminalCode) !== undefined;
-  const enrolments = await Enrolments.open({ ...shared, secrets: store.boxSecrets, isOnline, expel });
+  const access = await openAccess({ ...shared, hub, expel, vault });
   const health = new Health({ clock, store, isBrokerThere: () => mqtt?.isConnected() ?? true });
   const app = openApp(config, base);
   if (mqtt !== undefined) await dialect?.open(mqtt.address, service, () => originAt(app, config));
   const tokens = edges.tokens(await createTokens(store, clock, random));
-  const parts = { ...shared, service, dispatcher, signer, logins, hub, backlog, enrolments, health, metrics, tokens };
+  const parts = { ...shared, service, dispatcher, signer, logins, hub, backlog, ...access, health, metrics, tokens };
   const endStreams = registerRoutes(app, edges, { ...parts, cachedBacklog, boxes, ...money, sales });
   opened.add('requests', () => {
     endStreams();
@@ -157,14 +155,16 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   return { origin, baseUrl: `${origin}${config.basePath}`, mqttUrl, superseded: store.superseded, close };
 }
 
-/** Returns a function that ends the session of a box and its connections. */
-function expeller(hub: Hub, clock: Clock, dropperOf: (terminalCode: string) => (() => void) | undefined) {
-  return async (terminalCode: string, reason: string) => {
-    const drop = dropperOf(terminalCode);
-    // The refusal has to reach the box first: then the box takes its QR away at once (clause MSG-8).
-    if (await hub.expel(terminalCode, reason)) await clock.sleep(REFUSAL_MS);
-    drop?.();
-  };
+/** Who has a login: the registry's changes, and boxes that enrol. */
+async function openAccess(
+  deps: Omit<RegistryDeps, 'registry' | 'secrets' | 'renew'> &
+    Pick<Context, 'store' | 'config'> & { hub: Pick<Hub, 'session' | 'renew'> },
+): Promise<{ registry: Registry; enrolments: Enrolments }> {
+  const { store, hub } = deps;
+  const renew = (terminalCode: string, reason: string) => hub.renew(terminalCode, reason);
+  const isOnline = (terminalCode: string) => hub.session(terminalCode) !== undefined;
+  const registry = new Registry({ ...deps, registry: store.registry, secrets: store.boxSecrets, renew });
+  return { registry, enrolments: await Enrolments.open({ ...deps, secrets: store.boxSecrets, isOnline }) };
 }
 
 /** Loads the code of faults only in a sandbox. */

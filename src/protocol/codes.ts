@@ -48,6 +48,9 @@ export const CODES = {
   CODE_SHARED:
     'somebody else who asks to enrol under this terminalCode knows this code too, and the box shows a new one; or so many ask that nobody can tell',
   WRONG_CODE: 'no box that asks to enrol under this terminalCode shows this code',
+  MANAGED_BY_FILE: "the row is the gateway's file's: change it there and start anew, or set registry: store",
+  NAME_TAKEN: 'another row of the registry has this name or serialNumber',
+  STILL_IN_USE: 'others are still linked to this row, or an order of the account is on a box',
   NO_BACKUP: 'the gateway makes no backup of its store now, for the reason beside the code',
   SUPERSEDED: 'another agent registered with the identity of this box',
   SESSION_ENDED: 'the gateway has no such session of the box any more; the box says hello anew',

@@ -95,6 +95,16 @@ export class Hub {
     return isTold;
   }
 
+  /** Has a box say hello again, and so learn its account: it keeps its QR until the welcome (clause MSG-12). */
+  async renew(terminalCode: string, reason: string): Promise<void> {
+    await this.#queues.run(terminalCode, 'renew', async () => {
+      const session = this.#sessions.get(terminalCode);
+      if (session === undefined) return;
+      this.#staleSessions.refuse(session, 'SESSION_ENDED');
+      this.#endSession(terminalCode, session, reason, reason);
+    });
+  }
+
   #endSession(terminalCode: string, session: Session, why: string, reason: string): void {
     this.#sessions.delete(terminalCode);
     session.end();

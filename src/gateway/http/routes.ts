@@ -10,6 +10,7 @@ import { type BoxRoutesDeps, boxRoutes } from './box-routes.ts';
 import { adminEnrolmentRoutes, boxEnrolmentRoutes, type EnrolmentRoutesDeps } from './enrolment-routes.ts';
 import { type HookRoutesDeps, hookRoutes } from './hook-routes.ts';
 import { type PageRoutesDeps, pageRoutes } from './page-routes.ts';
+import { type RegistryRoutesDeps, registryRoutes } from './registry-routes.ts';
 import { type SaleRoutesDeps, saleRoutes } from './sale-routes.ts';
 import { type ServiceRoutesDeps, serviceRoutes } from './service-routes.ts';
 import { logAdminRequests } from './traffic-routes.ts';
@@ -19,6 +20,7 @@ export type RoutesDeps = Omit<AdminRoutesDeps, 'baseUrl' | 'faults'> &
   EnrolmentRoutesDeps &
   HookRoutesDeps &
   Pick<SaleRoutesDeps, 'sales'> &
+  Pick<RegistryRoutesDeps, 'registry'> &
   Pick<PageRoutesDeps, 'metrics' | 'health'> & {
     boxes: BoxRoutesDeps;
     /** The backlog, at most one second old, for metrics. */
@@ -61,6 +63,14 @@ export function registerRoutes(app: FastifyInstance, edges: RouteEdges, deps: Ro
       logAdminRequests(scope, deps);
       requireAdmin(scope, { ...deps, adminToken: config.adminToken });
       saleRoutes(scope, deps);
+    },
+    { prefix: '/admin/v1' },
+  );
+  app.register(
+    async (scope) => {
+      // Not in the traffic log: bodies and answers have passwords. The audit list has every change.
+      requireAdmin(scope, { ...deps, adminToken: config.adminToken });
+      registryRoutes(scope, deps);
     },
     { prefix: '/admin/v1' },
   );

@@ -32,27 +32,7 @@ export interface Views {
 }
 
 export function createViews(store: Store, hub: Hub, directory: Directory): Views {
-  const boxView = async (terminalCode: string) => {
-    const box = await directory.box(terminalCode);
-    if (box === undefined) return undefined;
-    const session = hub.session(terminalCode);
-    return {
-      terminalCode,
-      serialNumber: box.serialNumber,
-      account: await directory.accountOf(box),
-      dialect: box.dialect,
-      /** A box that confirms nothing: SUCCESS means that the QR was sent to it while it was connected (clause VQD-5). */
-      confirms: box.dialect !== 'vietqr',
-      /** A box without a secret waits for enrolment. */
-      hasSecret: box.secret !== undefined,
-      online: session !== undefined,
-      transport: session?.connection.transport ?? null,
-      sessionId: session?.sessionId ?? null,
-      since: time(session?.sinceMs ?? null),
-      agentVersion: session?.agentVersion ?? null,
-      display: session?.display ?? null,
-    };
-  };
+  const boxView = (terminalCode: string) => boxViewOf(terminalCode, hub, directory);
   const callbackViews = async (rows: CallbackRow[], attemptsMax: number) => {
     const ids = rows.map((it) => it.id);
     const attempts = await store.callbacks.attemptsOf(ids, attemptsMax);
@@ -116,6 +96,28 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
       return callbackViews(await store.callbacks.newest(limit, before, status), ATTEMPTS_IN_LIST_MAX);
     },
     callback: async (row) => (await callbackViews([row], ATTEMPTS_ALONE_MAX))[0] ?? {},
+  };
+}
+
+async function boxViewOf(terminalCode: string, hub: Hub, directory: Directory): Promise<object | undefined> {
+  const box = await directory.box(terminalCode);
+  if (box === undefined) return undefined;
+  const session = hub.session(terminalCode);
+  return {
+    terminalCode,
+    serialNumber: box.serialNumber,
+    account: await directory.accountOf(box),
+    dialect: box.dialect,
+    /** A box that confirms nothing: SUCCESS means that the QR was sent to it while it was connected (clause VQD-5). */
+    confirms: box.dialect !== 'vietqr',
+    /** A box without a secret waits for enrolment. */
+    hasSecret: box.secret !== undefined,
+    online: session !== undefined,
+    transport: session?.connection.transport ?? null,
+    sessionId: session?.sessionId ?? null,
+    since: time(session?.sinceMs ?? null),
+    agentVersion: session?.agentVersion ?? null,
+    display: session?.display ?? null,
   };
 }
 

@@ -1,5 +1,12 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
-import type { AuditRow, BoxRow, OrderRow, RegistryTable, Tables } from '../schema/tables.ts';
+import {
+  type AuditRow,
+  type BoxRow,
+  OPEN_PUSH,
+  type OrderRow,
+  type RegistryTable,
+  type Tables,
+} from '../schema/tables.ts';
 import { nextSeq } from './seq.ts';
 
 /** Boxes of one account: each payment to it makes a notice for each of them. */
@@ -142,7 +149,10 @@ export class RegistryStore implements RegistryReader {
   }
 
   /** Changes, newest first; with `before`, a `seq`, only older ones. */
-  changes(limit: number, { before, target }: { before?: number; target?: string } = {}): Promise<AuditRow[]> {
+  changes(
+    limit: number,
+    { before, target }: { before?: number | undefined; target?: string | undefined } = {},
+  ): Promise<AuditRow[]> {
     let rows = this.#db.selectFrom('audit').selectAll().orderBy('seq', 'desc').limit(limit);
     if (before !== undefined) rows = rows.where('seq', '<', before);
     if (target !== undefined) rows = rows.where('target', '=', target);
@@ -158,6 +168,18 @@ export class RegistryStore implements RegistryReader {
   async keepKeyId(value: string): Promise<void> {
     const added = this.#db.insertInto('settings').values({ name: KEY_ID, value });
     await added.onConflict((it) => it.column('name').doUpdateSet({ value })).execute();
+  }
+
+  /** Whether a box may show an order of this account, at this calendar time. */
+  async isOnBox(bankAccount: string, atMs: number): Promise<boolean> {
+    const open = this.#db
+      .selectFrom('pushes')
+      .innerJoin('orders', 'orders.id', 'pushes.order_ref')
+      .select('pushes.id')
+      .where('pushes.status', 'in', OPEN_PUSH)
+      .where('pushes.expires_at_ms', '>', atMs)
+      .where('orders.bank_account', '=', bankAccount);
+    return (await open.limit(1).executeTakeFirst()) !== undefined;
   }
 
   /** The boxes that a payment of this order, or of none, to this account concerns. */
