@@ -25,7 +25,8 @@ export interface CheckedGateway {
   publicUrl?: string | undefined;
   adminToken?: string | undefined;
   http: { host: string; port: number; tls?: { cert: string; key: string } | undefined };
-  sources: readonly { kind: string; name: string }[];
+  /** Each with the path below the gateway at which its provider calls first. */
+  sources: readonly { name: string; hook: string }[];
 }
 
 const about = z.object({ mode: z.enum(['sandbox', 'live']), lastBackupAt: z.iso.datetime().nullable() });
@@ -167,10 +168,7 @@ async function ownTls(cert: string, host: string): Promise<Pick<HttpRequest, 'ca
 
 /** The public address, and each hook as its provider would call it, but without a proof. */
 async function publicFindings({ publicUrl, sources }: CheckedGateway): Promise<Finding[]> {
-  const hooks = sources.map(({ kind, name }) => ({
-    check: `hook ${name}`,
-    path: `hooks/${name}${kind === 'vietqr' ? '/api/token_generate' : ''}`,
-  }));
+  const hooks = sources.map(({ name, hook }) => ({ check: `hook ${name}`, path: hook }));
   if (publicUrl === undefined) {
     return hooks.map(({ check }) => skipped(check, 'publicUrl is not in the file, so nobody knows where it is called'));
   }

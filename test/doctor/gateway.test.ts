@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Finding } from '../../src/doctor/findings.ts';
 import { backupFinding, type CheckedGateway, gatewayFindings } from '../../src/doctor/gateway.ts';
+import { hookPathOf } from '../../src/gateway/sources/registry.ts';
 import { createAuthority, issue, validFor } from '../../src/provision/pki.ts';
 import { testGateway } from '../gateway/harness.ts';
 import { freePort, temporaryFolder } from '../support/net.ts';
@@ -14,6 +15,8 @@ const SOURCES = [
   { kind: 'sepay', name: 'feed', auth: { kind: 'apikey', key: 'key-of-this-test' } },
   { kind: 'vietqr', name: 'public', username: 'shop', password: 'password-of-this-test' },
 ];
+
+const HOOKS = SOURCES.map((it) => ({ name: it.name, hook: hookPathOf(it) }));
 
 async function checked(change: Partial<CheckedGateway> = {}): Promise<CheckedGateway> {
   const http = { host: '127.0.0.1', port: await freePort() };
@@ -28,7 +31,7 @@ async function findingsFor(change: Partial<CheckedGateway>): Promise<(check: str
 /** A running gateway with two sources, and its part of the configuration. */
 async function running(): Promise<Partial<CheckedGateway> & { origin: string }> {
   const { origin } = await testGateway({ config: { sources: SOURCES } });
-  return { origin, http: { host: '127.0.0.1', port: Number(new URL(origin).port) }, sources: SOURCES };
+  return { origin, http: { host: '127.0.0.1', port: Number(new URL(origin).port) }, sources: HOOKS };
 }
 
 describe('paybox doctor --gateway', () => {
@@ -53,12 +56,12 @@ describe('paybox doctor --gateway', () => {
     await new Promise((resolve) => server.once('listening', resolve));
     const address = server.address();
     const port = typeof address === 'object' ? (address?.port ?? 0) : 0;
-    const of = await findingsFor({ sources: SOURCES, publicUrl: `http://127.0.0.1:${port}` });
+    const of = await findingsFor({ sources: HOOKS, publicUrl: `http://127.0.0.1:${port}` });
     expect(of('hook feed')).toMatchObject({ result: 'failed', found: expect.stringContaining('answers 200') });
-    const none = await findingsFor({ sources: SOURCES, publicUrl: `http://127.0.0.1:${await freePort()}` });
+    const none = await findingsFor({ sources: HOOKS, publicUrl: `http://127.0.0.1:${await freePort()}` });
     expect(none('public address')).toMatchObject({ result: 'failed', fix: expect.stringContaining('publicUrl') });
     expect(none('hook feed')).toMatchObject({ result: 'skipped', found: 'the public address is not reached' });
-    const unknown = await findingsFor({ sources: SOURCES });
+    const unknown = await findingsFor({ sources: HOOKS });
     expect(unknown('hook feed')).toMatchObject({ result: 'skipped', found: expect.stringContaining('publicUrl') });
   });
 
@@ -87,7 +90,7 @@ describe('paybox doctor --gateway', () => {
   });
 
   it('skips, with the reason, what only the running gateway knows, or what its database keeps', async () => {
-    const of = await findingsFor({ sources: SOURCES });
+    const of = await findingsFor({ sources: HOOKS });
     expect(of('gateway')).toMatchObject({ result: 'warning', found: expect.stringContaining('ECONNREFUSED') });
     for (const check of ['backup', 'source feed', 'source public']) {
       expect(of(check)).toMatchObject({ result: 'skipped', found: 'the gateway was not asked' });

@@ -3,6 +3,7 @@ import { findingsOf } from '../../doctor/doctor.ts';
 import type { Finding } from '../../doctor/findings.ts';
 import { gatewayFindings } from '../../doctor/gateway.ts';
 import { loadGatewayConfig } from '../../gateway/config.ts';
+import { hookPathOf } from '../../gateway/sources/registry.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import { table } from '../../lib/text.ts';
 
@@ -16,7 +17,10 @@ export async function doctor(options: { config?: string; gateway?: string; json?
 
 async function findingsFor({ config, gateway }: { config?: string; gateway?: string }): Promise<Finding[]> {
   if (config !== undefined && gateway === undefined) return findingsOf(await loadAgentConfig(config));
-  if (gateway !== undefined && config === undefined) return gatewayFindings(await loadGatewayConfig(gateway));
+  if (gateway !== undefined && config === undefined) {
+    const { sources, ...file } = await loadGatewayConfig(gateway);
+    return gatewayFindings({ ...file, sources: sources.map((it) => ({ name: it.name, hook: hookPathOf(it) })) });
+  }
   throw new ConfigError('expected --config with the file of an agent, or --gateway with that of a gateway');
 }
 

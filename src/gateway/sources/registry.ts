@@ -22,6 +22,11 @@ export const SOURCE_KINDS: ReadonlyMap<string, RegisteredKind> = new Map(
   [register(sepay), register(casso), register(payos), register(vietqr)].map((it) => [it.kind, it]),
 );
 
+/** The path below the gateway at which this source is called first. */
+export function hookPathOf({ kind, name }: NamedOptions): string {
+  return `hooks/${name}${kind === vietqr.kind ? '/api/token_generate' : ''}`;
+}
+
 type Discriminable = Parameters<typeof z.discriminatedUnion>[1][number] & z.ZodType<NamedOptions>;
 
 /** The options of one source in a configuration. */
