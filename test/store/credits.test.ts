@@ -1,7 +1,10 @@
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
+import { Kysely, Migrator } from 'kysely';
 import { describe, expect, it } from 'vitest';
+import { sqliteFile } from '../../src/store/engines/sqlite.ts';
 import type { NewCredit } from '../../src/store/repositories/credits.ts';
+import { MIGRATIONS } from '../../src/store/schema/migrations.ts';
+import type { Tables } from '../../src/store/schema/tables.ts';
 import type { Store } from '../../src/store/store.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { temporaryFolder } from '../support/net.ts';
@@ -24,6 +27,9 @@ const counted = async (store: Store) => ({
   payments: (await store.payments.newest(100)).length,
   callbacks: (await store.callbacks.newest(100)).length,
 });
+
+const fileIn = (dataDir: string) =>
+  new Kysely<Tables>({ dialect: sqliteFile(join(dataDir, 'gateway.sqlite'), keptLog().log).dialect });
 
 describe.each(ENGINES)('credits on $name', ({ missing, places }) => {
   const place = places();
@@ -68,13 +74,6 @@ describe.each(ENGINES)('credits on $name', ({ missing, places }) => {
       await expect(store.credits.receive(credit('x'), failing)).rejects.toThrow();
       expect(await counted(store)).toEqual({ credits: 0, payments: 0, callbacks: 0 });
       expect(await paid(store, { id: 'x' }, { orderRef: '' })).toMatchObject({ kind: 'payment' });
-    });
-
-    it('CRE-3 CRE-2 without a second payment when the row of a credit was lost', async () => {
-      const store = await opened(await place());
-      await paid(store, { id: 'x' }, { orderRef: '' });
-      expect(await paid(store, { id: 'x', source_id: 'y' }, { orderRef: '' })).toEqual({ kind: 'duplicate' });
-      expect(await counted(store)).toEqual({ credits: 1, payments: 1, callbacks: 1 });
     });
 
     it('CRE-4 without a payment for an unknown account, and when they are too old', async () => {
@@ -146,6 +145,7 @@ describe.each(ENGINES)('credits on $name', ({ missing, places }) => {
 it('CRE-7 STO-3 a damaged credit or code refuses the start by name', async () => {
   const changes = [
     ['credits', 'amount = amount + 1', 'damaged in credits: x'],
+    ['credits', 'late = 1', 'damaged in credits: x'],
     ['order_codes', "order_ref = 'b'", 'damaged in order_codes: PBCODE'],
   ] as const;
   for (const [table, change, named] of changes) {
@@ -159,14 +159,26 @@ it('CRE-7 STO-3 a damaged credit or code refuses the start by name', async () =>
   }
 });
 
+it('CRE-3 CRE-2 a credit whose row was lost is no second payment', async () => {
+  const dataDir = await temporaryFolder();
+  const first = await opened({ dataDir });
+  await paid(first, { id: 'x', reference: 'FT1' }, { orderRef: '' });
+  await first.close();
+  const db = fileIn(dataDir);
+  await db.deleteFrom('credits').execute();
+  await db.destroy();
+  const store = await opened({ dataDir });
+  expect(await paid(store, { id: 'x', reference: 'FT1' }, { orderRef: '' })).toEqual({ kind: 'duplicate' });
+  expect(await counted(store)).toEqual({ credits: 1, payments: 1, callbacks: 1 });
+});
+
 it('CRE-1 the store of a version before sources is opened, and takes credits', async () => {
   const dataDir = await temporaryFolder();
-  await (await opened({ dataDir })).close();
-  const db = new DatabaseSync(join(dataDir, 'gateway.sqlite'));
-  db.function('paybox_checksum', () => '');
-  db.exec(`drop table credits; drop table order_codes; drop index orders_of_amount;
-    delete from kysely_migration where name = '012-credits'`);
-  db.close();
+  const db = fileIn(dataDir);
+  const older = Object.fromEntries(Object.entries(MIGRATIONS).filter(([name]) => name < '012'));
+  const { error } = await new Migrator({ db, provider: { getMigrations: async () => older } }).migrateToLatest();
+  await db.destroy();
+  expect([error, Object.keys(older).length]).toEqual([undefined, 11]);
   const store = await opened({ dataDir });
   expect(await paid(store, { id: 'x' }, { orderRef: '' })).toMatchObject({ kind: 'payment' });
 });
