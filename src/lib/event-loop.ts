@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
 import { systemClock } from './clock.ts';
 import { turn } from './virtual-clock.ts';
@@ -5,10 +6,12 @@ import { turn } from './virtual-clock.ts';
 /** Node names so the work that the system or another program does for this process: files, names, connections, programs. */
 const UNDER_WAY = /Req|ConnectWrap|WriteWrap|ShutdownWrap|ProcessWrap/;
 const TURNS = 6;
-const ROUNDS_MAX = 32;
+const ROUNDS_MAX = 8;
 
-/** Waits for what is under way in this process, as messages over loopback; a bounded time. */
+/** Waits for what is under way in this process, as messages over loopback and jobs of the thread pool; a bounded time. */
 export async function settled(): Promise<void> {
+  // Hashing may run in the thread pool: this job is queued behind it.
+  await new Promise((resolve) => randomBytes(1, resolve));
   await turns();
   for (let round = 1; round <= ROUNDS_MAX; round += 1) {
     const before = eventCount();

@@ -95,7 +95,7 @@ const BEHIND_A_PROXY: readonly Mutant[] = [
     }),
   ],
   ["a partner's own QR is refused", 'differs', ['SND-7'], takingOwnQrs],
-  ['a push is refused while another is on the screen', 'failed', ['SND-8'], refusingMore],
+  ['a push is refused while another is on the screen', 'failed', ['SND-8', 'SND-3'], refusingMore],
   ['a repeated push is a new one', 'differs', ['SND-9'], neverTheSame],
   ['a push whose order is paid before is not taken back', 'failed', ['CBK-7'], without('"why":"paid"')],
 ];

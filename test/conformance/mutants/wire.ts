@@ -201,7 +201,7 @@ export const WIRE_MUTANTS: Record<string, Mutant> = {
     },
   },
   'keeps an expired QR on the screen': {
-    breaks: ['AGT-3'],
+    breaks: ['AGT-3', 'AGT-6'],
     wire: ({ clock }, panel) => ({
       up: (message) => {
         if (message.type === 'ended' && message.how === 'expired') {
