@@ -90,11 +90,11 @@ export class RegistryStore implements RegistryReader {
   ): Promise<RegistryRow<Table>[]> {
     // A page by another column is in the order of that column, so that the index gives it as it is.
     const by = begins === undefined ? nameIn(table) : sql.ref(begins.column);
-    const conditions = [sql`${by} > ${after}`];
+    // One lower bound only: with two, SQLite may begin at the lower one and read up to the other.
+    const isFirst = begins !== undefined && after < begins.text;
+    const conditions = [isFirst ? sql`${by} >= ${begins.text}` : sql`${by} > ${after}`];
+    if (begins !== undefined) conditions.push(sql`${by} < ${begins.text + AFTER_ALL}`);
     if (where !== undefined) conditions.push(sql`${sql.ref(where.column)} = ${where.value}`);
-    if (begins !== undefined) {
-      conditions.push(sql`${by} >= ${begins.text}`, sql`${by} < ${begins.text + AFTER_ALL}`);
-    }
     return this.#rows<Table>(
       sql`select * from ${sql.table(table)} where ${sql.join(conditions, sql` and `)} order by ${by} limit ${limit}`,
     );
