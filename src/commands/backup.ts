@@ -26,4 +26,5 @@ Each night, and back again:
   $ systemctl stop paybox-gateway
   $ paybox restore /backup/paybox-2026-01-31 --config gateway.yaml --replace
   $ systemctl start paybox-gateway
-Boxes and partners then get the notices and callbacks that were pending at the backup, with the same ids.`;
+Boxes and partners then get the notices and callbacks that were pending at the backup, with the same ids.
+Keep registry.key of dataDir, if there is one, beside the backup: secrets of the registry open with it only.`;
