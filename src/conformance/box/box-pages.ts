@@ -25,6 +25,8 @@ const GONE_MS = 5_000;
 /** Time for which a QR that must stay is watched. */
 const STAYS_MS = 2_500;
 const STAYS_AWAY_LOOK_MS = 2_000;
+/** A box counts a sentence at its end, which takes less than this. */
+const SENTENCE_MS = 10_000;
 /** Time in which a box that says a payment twice has begun it again. */
 const SAYING_MS = 3_000;
 
@@ -92,6 +94,19 @@ export class BoxPages<Subject extends SeenBox> {
     throw new PreconditionFailed(
       'the box does not tell what it says aloud: its /status lacks voice.said and voice.words',
     );
+  }
+
+  /** Waits until the box has said aloud what it announced so far. Returns the number of payments that it has said. */
+  async saidSoFar(): Promise<number> {
+    const announced = await ifTold(() => this.announcements());
+    let last = -1;
+    let sinceMs = this.nowMs;
+    const isOver = ({ said }: { said: number }) => {
+      if (said !== last) sinceMs = this.nowMs;
+      last = said;
+      return said === announced || this.nowMs - sinceMs >= SENTENCE_MS;
+    };
+    return (await this.poll(() => this.saidAloud(), isOver, 2 * ANNOUNCEMENT_MAX_MS)).said;
   }
 
   /** Throws Mismatch unless the box says one more payment aloud, with these words and only once. */

@@ -13,8 +13,8 @@ export type CallbackAuth =
   | { kind: 'bearer'; token: string }
   | { kind: 'token'; username: string; password: string };
 
-/** Answer of the partner: a status, the documented reply, a 200 of another shape, or a redirect. */
-export type CallbackAnswer = number | 'ok' | 'wrong-shape' | 'redirect';
+/** Answer of the partner: a status, the documented reply, a 200 of another shape, a redirect, or a closed connection. */
+export type CallbackAnswer = number | 'ok' | 'wrong-shape' | 'redirect' | 'closed';
 
 /** A request to the partner's endpoint. */
 export interface ReceivedRequest {
@@ -36,8 +36,8 @@ export interface CallbackListener {
   readonly tokenUrl: string;
   /** In the order of arrival, including requests to the token endpoint. */
   readonly requests: readonly ReceivedRequest[];
-  /** Sets the answer to every later callback. */
-  answerWith(how: CallbackAnswer): void;
+  /** Sets the answer to every later callback, or to those with this content. */
+  answerWith(how: CallbackAnswer, content?: string): void;
   close(): Promise<void>;
 }
 
@@ -53,7 +53,8 @@ export async function startListener(
   auth: CallbackAuth = { kind: 'none' },
 ): Promise<CallbackListener> {
   const arrived: ReceivedRequest[] = [];
-  let how: CallbackAnswer = 'ok';
+  let usual: CallbackAnswer = 'ok';
+  const byContent = new Map<unknown, CallbackAnswer>();
   let tokens = 0;
   const reply = (response: ServerResponse, request: ReceivedRequest) => {
     const { path, body, headers } = request;
@@ -67,13 +68,14 @@ export async function startListener(
       tokens += 1;
       return answer(200, { access_token: `bench-${tokens}`, token_type: 'Bearer', expires_in: 300 });
     }
-    const given = how;
+    const { content, transactionid: reftransactionid } = recordOf(parseJson(body));
+    const how = byContent.get(content) ?? usual;
     response.once('finish', () => {
-      request.answer = given;
+      request.answer = how;
     });
+    if (how === 'closed') return response.destroy();
     if (how === 'redirect') return answer(302, {}, { location: ELSEWHERE_PATH });
     if (how !== 'ok') return answer(how === 'wrong-shape' ? 200 : how, { status: 'as the bench says' });
-    const reftransactionid = recordOf(parseJson(body)).transactionid;
     return answer(200, { error: false, errorReason: '000', toastMessage: '', object: { reftransactionid } });
   };
   const server = createServer((request, response) => {
@@ -102,8 +104,9 @@ export async function startListener(
     url: `${origin}${SYNC_PATH}`,
     tokenUrl: `${origin}${PATHS.token}`,
     requests: arrived,
-    answerWith: (next) => {
-      how = next;
+    answerWith: (how, content) => {
+      if (content === undefined) usual = how;
+      else byContent.set(content, how);
     },
     close: () =>
       new Promise((resolve) => {

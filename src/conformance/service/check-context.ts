@@ -1,12 +1,13 @@
-import { createHash } from 'node:crypto';
 import { parseJson } from '../../lib/http-client.ts';
 import { findBank } from '../../protocol/banks.ts';
 import { PATHS } from '../../protocol/http-api.ts';
 import { decodeVietQr, encodeVietQr, type VietQr } from '../../protocol/vietqr.ts';
 import { type Level, PreconditionFailed } from '../check.ts';
 import { basicOf } from './callback-listener.ts';
+import { checkSumOf } from './check-sum.ts';
 import { type Answer, type ServiceRequest, sendRequest, summaryOf } from './client.ts';
 import { recordOf } from './json.ts';
+import { leaksIn } from './leaks.ts';
 import type { Order, SentRequest, ServiceAccess, ServiceCheck, ServiceNeed, ServiceRun } from './subject.ts';
 
 /** A token is renewed long before its 300 s end. */
@@ -50,7 +51,7 @@ export class CheckContext implements ServiceRun {
   /** A token of the partner. Throws PreconditionFailed without one: TOK-1 judges that. */
   async token(partner: ServiceAccess = this.options.access): Promise<string> {
     const { tokens } = this.subject;
-    const name = `${partner.baseUrl} ${partner.username}`;
+    const name = nameOf(partner);
     const known = tokens.get(name);
     const nowMs = this.time.clock.monotonicMs();
     if (known !== undefined && nowMs - known.sinceMs < TOKEN_USED_MS) return known.token;
@@ -60,6 +61,7 @@ export class CheckContext implements ServiceRun {
       throw new PreconditionFailed(`needs a token, but ${PATHS.token} answered ${summaryOf(called)}`);
     }
     tokens.set(name, { token, sinceMs: nowMs });
+    if (partner === this.options.access) this.subject.issued.push({ token, sinceMs: nowMs });
     return token;
   }
 
@@ -85,18 +87,36 @@ export class CheckContext implements ServiceRun {
       headers: Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== '')),
     });
     sent.answer = { status: called.status, json: called.json };
+    for (const leak of leaksIn(this.options, sent, called)) this.subject.leaks.add(leak);
     return called;
   }
 
   /** Sends a request with the partner's token. `headers` adds and replaces headers; an empty one is removed. */
   async post(path: string, body: Body, { as = this.options.access, headers = {}, ...more }: PostOptions = {}) {
-    const authorization = headers.authorization ?? `Bearer ${await this.token(as)}`;
-    return this.send({
-      path: `${as.baseUrl}${path}`,
-      headers: { 'content-type': 'application/json', ...headers, authorization },
-      body: typeof body === 'string' ? body : JSON.stringify(body),
-      ...more,
-    });
+    const sendWith = (authorization: string) =>
+      this.send({
+        path: `${as.baseUrl}${path}`,
+        headers: { 'content-type': 'application/json', ...headers, authorization },
+        body: typeof body === 'string' ? body : JSON.stringify(body),
+        ...more,
+      });
+    if (headers.authorization !== undefined) return sendWith(headers.authorization);
+    const token = await this.token(as);
+    const called = await sendWith(`Bearer ${token}`);
+    return called.status === 401 || called.status === 403 ? this.#sentAgain(as, called, sendWith) : called;
+  }
+
+  /** Sends a refused request with a new token: if the old one had ended, TOK-2 says so, not every check after that. */
+  async #sentAgain(as: ServiceAccess, refused: Answer, sendWith: (authorization: string) => Promise<Answer>) {
+    const name = nameOf(as);
+    const { tokens, endedTokensMs } = this.subject;
+    const old = tokens.get(name);
+    const nowMs = this.time.clock.monotonicMs();
+    if (old === undefined || old.sinceMs === nowMs) return refused;
+    tokens.delete(name);
+    const called = await sendWith(`Bearer ${await this.token(as)}`);
+    if (called.status !== refused.status) endedTokensMs.push(nowMs - old.sinceMs);
+    return called;
   }
 
   generate(body: Body): Promise<Answer> {
@@ -182,22 +202,15 @@ export class CheckContext implements ServiceRun {
   }
 }
 
+function nameOf({ baseUrl, username }: ServiceAccess): string {
+  return `${baseUrl} ${username}`;
+}
+
 /** Throws PreconditionFailed for an unknown bank. */
 export function binOf(bankCode: string): string {
   const bank = findBank(bankCode);
   if (bank !== undefined) return bank.bin;
   throw new PreconditionFailed(`the bench knows no BIN of bank ${bankCode}: name it by its BIN`);
-}
-
-/**
- * The partner's checkSum of a push (service specification 5.3). Not computed by the gateway's code: the judge must not
- * share its mistakes.
- */
-export function checkSumOf({ password }: ServiceAccess, { bankAccount, amount, bankCode }: Change): string {
-  const covered = [bankAccount, amount, bankCode].map((value) => (typeof value === 'string' ? value : ''));
-  return createHash('md5')
-    .update([password, ...covered].join(''), 'utf8')
-    .digest('hex');
 }
 
 /** Sends requests, and throws Mismatch when the service does not follow the clause. */

@@ -108,6 +108,11 @@ export function codeOf({ json }: Answer): string | undefined {
   return status === 'FAILED' && typeof message === 'string' ? message : undefined;
 }
 
+/** Whether this is a refusal of any kind. */
+export function isRefusal({ status, json }: Pick<Answer, 'status' | 'json'>): boolean {
+  return status >= 400 || recordOf(json).status === 'FAILED';
+}
+
 /** An answer in a few words: `400 E46`, `200 SUCCESS`, `404 <html>…`. */
 export function summaryOf(called: Answer): string {
   const { status, message } = recordOf(called.json);

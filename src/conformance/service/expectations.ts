@@ -1,5 +1,5 @@
 import { Breach, Mismatch, NoAnswer } from '../check.ts';
-import { type Answer, codeOf, summaryOf } from './client.ts';
+import { type Answer, codeOf, isRefusal, summaryOf } from './client.ts';
 import { recordOf } from './json.ts';
 
 /** Throws Mismatch unless the answer has this status: a Breach for a refusal that looks like a success. */
@@ -19,11 +19,6 @@ export function expectCode(called: Answer, code: string, what: string): void {
 /** Throws a Breach unless the answer is a refusal of any kind. */
 export function expectRefused(called: Answer, what: string): void {
   if (!isRefusal(called)) throw new Breach(`${what}: expected a refusal, the answer is ${summaryOf(called)}`);
-}
-
-/** Whether this is a refusal of any kind. */
-export function isRefusal({ status, json }: Pick<Answer, 'status' | 'json'>): boolean {
-  return status >= 400 || recordOf(json).status === 'FAILED';
 }
 
 /**

@@ -94,6 +94,12 @@ export class ServiceSubject {
   /** When the run began, by the clock of the target. */
   readonly beganMs: number;
   readonly tokens = new Map<string, { token: string; sinceMs: number }>();
+  /** All tokens of the partner, oldest first. */
+  readonly issued: { token: string; sinceMs: number }[] = [];
+  /** Ages, in milliseconds, at which tokens were refused although a new one was taken. */
+  readonly endedTokensMs: number[] = [];
+  /** Secrets in answers, in words; TOK-1 gives the token. */
+  readonly leaks = new Set<string>();
   #orders = 0;
 
   constructor(options: ServiceOptions) {

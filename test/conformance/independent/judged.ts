@@ -44,6 +44,9 @@ export async function judgeIndependent(
     attempt: (work) => time.inRealTime(work),
     faults: new Set(faults),
     orders: [],
+    pushed: [],
+    newest: new Map(),
+    isSending: false,
     callbacks: 0,
     pictures: new Map(),
   });
@@ -60,7 +63,7 @@ export async function judgeIndependent(
     outside: { baseUrl: outside.baseUrl, ...SHOP },
     box: ON,
     confirm: 'displayed',
-    ...(isBoxOn && { boxOn: ON, seeQr: async () => box.shown?.qrCode }),
+    ...(isBoxOn && { boxOn: ON, seeQr: async () => box.shownQr ?? box.shown?.qrCode }),
     unlinkedBox: UNLINKED.terminalCode,
     second: { baseUrl, ...SECOND },
     secondAccount: SECOND_ACCOUNT.bankAccount,

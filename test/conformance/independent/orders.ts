@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { binOf, type ReadQr, readQr, writeQr } from './qr.ts';
+import { binOf, type QrFacts, type ReadQr, readQr, writeQr } from './qr.ts';
 import { type Box, type Fields, findBox, type Order, type Partner, Refusal, type World } from './world.ts';
 
 const AMOUNT_MAX = 9_999_999_999_999;
@@ -57,6 +57,7 @@ export function generate(world: World, partner: Partner, fields: Fields, origin:
   const [terminalCode, subTerminalCode] = [text('terminalCode'), text('subTerminalCode')];
   const [serviceCode, urlLink, sign] = [text('serviceCode'), text('urlLink'), text('sign')];
   const orderId = textOf(fields, 'orderId', world, orderCharsMax);
+  if (/[^ -~]/.test(userBankName) && faults.has('a holder with accents is a fault of the service')) throw new Error();
   const bin = binOf(bankCode) ?? (faults.has('a bank of no table is taken') ? '970400' : undefined);
   const charsMax = faults.has('content of 26 is taken') ? 26 : 25;
   const isPlain = faults.has('content may have accents') ? true : /^[A-Za-z0-9 .,\-_/:#]*$/.test(content);
@@ -75,13 +76,11 @@ export function generate(world: World, partner: Partner, fields: Fields, origin:
   const wrong = rules.find(([isWrong]) => isWrong);
   if (wrong !== undefined) throw new Refusal(wrong[1]);
   const asked = qrType === 1 ? undefined : Number(amount);
-  const printable = content
-    .normalize('NFD')
-    .replace(/[^ -~]/g, '')
-    .slice(0, 25);
-  const qrCode = writeQr({ bin: bin ?? '', account: bankAccount, amount: asked, content: printable }, faults);
+  const facts = { bin: bin ?? '', account: bankAccount, amount: asked, content: printable(content, world) };
+  const qrCode = earlierQr(world, partner, fields) ?? writeQr(payedTo(facts, partner, bankCode, world), faults);
   if (asked !== undefined) {
     const paid = { partner, bankAccount, amount: asked, content, transType, isPaid: false, qrCode };
+    if (faults.has('only the newest order is known')) orders.splice(0);
     if (!faults.has('a generated order is not kept')) {
       orders.push({ ...paid, orderId, sign, terminalCode, subTerminalCode, serviceCode, urlLink });
     }
@@ -113,6 +112,32 @@ export function generate(world: World, partner: Partner, fields: Fields, origin:
   return { ...answer, ...links, ...codes, ...more };
 }
 
+/** What a QR can say of a content. */
+function printable(content: string, { faults }: World): string {
+  const said = content
+    .normalize('NFD')
+    .replace(/[^ -~]/g, '')
+    .slice(0, 25);
+  if (faults.has('a QR has its content in capitals')) return said.toUpperCase();
+  return faults.has('a QR has single spaces') ? said.trim().replace(/ +/g, ' ') : said;
+}
+
+/** The QR of an earlier order that a service takes for this one. */
+function earlierQr({ orders, faults }: World, partner: Partner, { orderId, content }: Fields): string | undefined {
+  const own = orders.filter((it) => it.partner === partner);
+  const byId = faults.has('an orderId has its first QR') && own.find((it) => it.orderId === orderId);
+  const byContent = faults.has('a content has its first amount') && own.find((it) => it.content === content);
+  return (byId || byContent || undefined)?.qrCode;
+}
+
+/** Whom a QR pays, with the faults of this service. */
+function payedTo(facts: QrFacts, partner: Partner, bankCode: string, { partners, accounts, faults }: World): QrFacts {
+  const isFirsts = partner !== partners[0] && faults.has("a second partner's QR pays the first");
+  const [first] = accounts;
+  if (isFirsts && first !== undefined) return { ...facts, account: first.bankAccount };
+  return bankCode === 'TPB' && faults.has('the BIN of one bank is wrong') ? { ...facts, bin: '970403' } : facts;
+}
+
 const PUSHED = ['bankAccount', 'bankCode', 'amount', 'qrCode', 'checkSum'];
 
 /** Shows a QR on a box that is on (SUM-1, SND-1 to SND-9). */
@@ -120,6 +145,8 @@ export function sendQr(world: World, partner: Partner, fields: Fields): object {
   const { faults } = world;
   const needed = faults.has('a push needs no QR') ? PUSHED.filter((it) => it !== 'qrCode') : PUSHED;
   if (needed.some((name) => fields[name] === undefined)) throw new Refusal('E46');
+  const isNull = fields.checkSum === null && faults.has('a push without a checkSum is taken where it is null');
+  if (isNull) fields.checkSum = rightSum(fields, partner);
   const [bankAccount, bankCode, amount, qrCode, checkSum, terminalCode, serialNumber] = [
     ...PUSHED,
     'terminalCode',
@@ -145,12 +172,26 @@ export function sendQr(world: World, partner: Partner, fields: Fields): object {
   if (faults.has('the box of a push is looked for first')) rules.unshift([box === undefined, 'E35']);
   const wrong = rules.find(([isWrong]) => isWrong);
   if (wrong?.[1] === 'E35' && faults.has('SUCCESS for an unknown box')) return { status: 'SUCCESS', message: '' };
-  if (wrong !== undefined) throw new Refusal(wrong[1]);
+  if (wrong !== undefined) {
+    const isShown =
+      (wrong[1] === 'E39' && faults.has('a push with a wrong checkSum is refused and shown')) ||
+      (wrong[1] === 'QR_MISMATCH' && faults.has('a QR that does not fit is refused and shown'));
+    if (box !== undefined && isShown) box.shownQr = qrCode;
+    const isTold = wrong[1] === 'E39' && faults.has('a refusal tells the right checkSum');
+    throw new Refusal(wrong[1], 400, isTold ? { 'x-paybox-reason': rightSum(fields, partner) } : {});
+  }
+  const isKnown = (it: Order) =>
+    it.orderId === orderId &&
+    (faults.has('a known orderId is SUCCESS and keeps its first QR') ||
+      (it.qrCode === qrCode && faults.has('a known push is SUCCESS for ever')));
+  if (world.pushed.some(isKnown)) return { status: 'SUCCESS', message: '' };
   const order = world.orders.findLast((it) => it.partner === partner && it.orderId === orderId && it.qrCode === qrCode);
   const own = { partner, bankAccount, amount: Number(amount), content, transType: 'C', orderId, qrCode, isPaid: false };
   const codes = { sign: '', terminalCode: box?.terminalCode ?? '', subTerminalCode: '', serviceCode: '', urlLink: '' };
   const pushed: Order = order ?? { ...own, ...codes };
   if (order === undefined) world.orders.push(pushed);
+  world.pushed.push(pushed);
+  if (box !== undefined) box.shownQr = undefined;
   const isDrawn = !faults.has('SUCCESS is answered and nothing is on the screen');
   if (box !== undefined && isDrawn) {
     const isOther = faults.has('the box shows ten times the amount');
@@ -197,20 +238,29 @@ function isCheckSum(
   { password }: Partner,
   { faults }: World,
 ): boolean {
-  const md5 = (...parts: string[]) => createHash('md5').update(parts.join(''), 'utf8').digest('hex');
   if (faults.has('any checkSum is taken')) return true;
   if (faults.has('a checkSum without the amount is taken') && checkSum === md5(password, bankAccount, bankCode))
     return true;
   const given = faults.has('a checkSum in capitals is taken') ? checkSum.toLowerCase() : checkSum;
-  return given === md5(password, bankAccount, amount, bankCode);
+  const right = md5(password, bankAccount, amount, bankCode);
+  return given === right || (faults.has('eight characters of a checkSum count') && isNear(given, right));
 }
 
-/** Whether a QR has the account, bank and amount of the fields and of the box (SND-2). */
+const isNear = (given: string, right: string) =>
+  given.length === right.length && given.slice(0, 8) === right.slice(0, 8);
+
+const md5 = (...parts: string[]) => createHash('md5').update(parts.join(''), 'utf8').digest('hex');
+
+function rightSum({ bankAccount, amount, bankCode }: Fields, { password }: Partner): string {
+  return md5(password, String(bankAccount), String(amount), String(bankCode));
+}
+
 /** Whether a QR has no amount, and nothing else is wrong in it. */
 function isOpen(qr: ReadQr, money: PushedMoney, box: Box | undefined, world: World): boolean {
   return qr.amount === undefined && fits({ ...qr, amount: Number(money.amount) }, money, box, world);
 }
 
+/** Whether a QR has the account, bank and amount of the fields and of the box (SND-2). */
 function fits(qr: ReadQr, { bankAccount, bankCode, amount }: PushedMoney, box: Box | undefined, world: World): boolean {
   const { faults } = world;
   const isAmount = qr.amount === Number(amount) || faults.has('a QR of another amount is shown');

@@ -7,6 +7,7 @@ import { type Fields, type Order, type Partner, Refusal, type World } from './wo
 const ATTEMPT_MS = 10_000;
 const HOUR_MS = 3_600_000;
 const LATE_MS = 8_000;
+const MINUTE_MS = 60_000;
 const MILLION = 1_000_000;
 const WAITS_MS = [1, 2, 3, 4, 5, 60, 60, 60, 60, 60].map((seconds) => seconds * 1_000).concat(Array(72).fill(HOUR_MS));
 
@@ -19,7 +20,10 @@ export function testCallback(world: World, partner: Partner, fields: Fields, end
   const allowed = faults.has('a test callback takes accents') ? /^[\p{L}\d ]+$/u : /^[A-Za-z0-9 ]+$/;
   const account = accounts.find((it) => it.bankAccount === bankAccount);
   const isBank = typeof bankCode === 'string' && binOf(bankCode) === binOf(account?.bankCode ?? '');
-  const isOwn = partner.accounts.includes(String(bankAccount)) || faults.has("a partner pays into another's account");
+  const isAnybodys =
+    faults.has("a partner pays into another's account") ||
+    (transType === 'D' && faults.has("a partner debits another's account"));
+  const isOwn = partner.accounts.includes(String(bankAccount)) || isAnybodys;
   const rules: [isWrong: boolean, code: string][] = [
     [typeof bankAccount !== 'string' || !isAccount(bankAccount, world), '010'],
     [typeof content !== 'string' || content.length > charsMax || !allowed.test(content), '009'],
@@ -69,12 +73,28 @@ function paidOrder(
   const isAlike = (it: Order) =>
     it.bankAccount === paid.bankAccount &&
     (it.amount === paid.amount || faults.has('an order is found by its content alone')) &&
-    it.content === paid.content &&
+    isSame(it.content, paid.content) &&
     it.transType === paid.transType;
+  const isAny = faults.has('an order is found by its content in any case');
+  const isSame = (one: string, other: string) => one === other || (isAny && one.toLowerCase() === other.toLowerCase());
   const alike = orders.filter(isAlike);
   if (faults.has('the oldest of equal orders is paid')) return alike[0];
   const shown = boxes.map((it) => it.shown).find((it) => it !== undefined && alike.includes(it));
   return shown ?? alike.findLast((it) => !it.isPaid) ?? alike.at(-1);
+}
+
+/** What a careless service says of a payment. */
+function carelessFacts(all: Payment, number: number, faults: World['faults']): Payment {
+  const orderId = String(all.orderId);
+  const atMs = Number(all.transactiontime);
+  return {
+    ...(faults.has('the orderId of a callback is cut') && { orderId: orderId.slice(0, 32) }),
+    ...(faults.has('the orderId of a callback is a number') && { orderId: orderId.replace(/^0+(?=\d+$)/, '') }),
+    ...(faults.has('the content of a callback is trimmed') && { content: String(all.content).trim() }),
+    ...(faults.has('a callback is told in the time of Vietnam') && { transactiontime: atMs + 7 * HOUR_MS }),
+    ...(faults.has('a callback is ten minutes old') && { transactiontime: atMs - 10 * MINUTE_MS }),
+    ...(faults.has('the eleventh reference number is the first again') && { referencenumber: `R${number % 10}` }),
+  };
 }
 
 type Callback = Exclude<Partner['callback'], undefined>;
@@ -105,9 +125,13 @@ class Delivery {
     const isLate = faults.has('a callback comes a minute late');
     const waits = faults.has('a callback is tried again after ten seconds') ? WAITS_MS.map(() => 10_000) : WAITS_MS;
     if (isLate) await clock.sleep(60_000, this.#ending);
+    if (this.#number % 7 === 0 && faults.has('every seventh callback is lost')) return;
+    if (this.#world.isSending && faults.has('of callbacks that come together one is sent')) return;
     for (const [number, waitMs] of [...waits, 0].entries()) {
       if (this.#ending.aborted) return;
+      this.#world.isSending = true;
       const status = await attempt(() => this.#attempt(number).catch(() => 0));
+      this.#world.isSending = false;
       if (status === 200 && faults.has('a callback is sent twice') && number === 0)
         await attempt(() => this.#attempt(0).catch(() => 0));
       if (status === 200) this.#again();
@@ -120,18 +144,21 @@ class Delivery {
   #again(): void {
     const { clock, faults } = this.#world;
     const isUnasked = faults.has('a callback comes that nobody asked for');
-    const isLater = isUnasked || faults.has('a callback comes again later as that of another payment');
+    const isAgain = faults.has('a callback comes again a minute later');
+    const isLater = isUnasked || isAgain || faults.has('a callback comes again later as that of another payment');
     if (this.#isCopy || !isLater) return;
     const other: Payment = { ...this.#payment, transactionid: randomUUID(), referencenumber: randomUUID() };
     if (isUnasked) other.content = 'NOBODY PAID';
-    const copy = new Delivery(this.#world, this.#callback, other, this.#ending, true);
-    void clock.sleep(LATE_MS, this.#ending).then(() => copy.run());
+    const copy = new Delivery(this.#world, this.#callback, isAgain ? this.#payment : other, this.#ending, true);
+    void clock.sleep(isAgain ? MINUTE_MS : LATE_MS, this.#ending).then(() => copy.run());
   }
 
   #isOver(status: number): boolean {
     const { faults } = this.#world;
     if (status === 400) return !faults.has('a callback is sent again after 400');
     if (status === 404 && faults.has('a callback ends with 404')) return true;
+    if (status === 502 && faults.has('a callback ends with 502')) return true;
+    if (status === 0 && faults.has('a callback ends with a closed connection')) return true;
     return faults.has('only 200 ends a callback') ? status === 200 : status >= 200 && status < 300;
   }
 
@@ -148,6 +175,7 @@ class Delivery {
       ...(faults.has('a callback has its time in seconds') && {
         transactiontime: Math.floor(Number(all.transactiontime) / 1_000),
       }),
+      ...carelessFacts(all, this.#number, faults),
       ...(faults.has('a callback names no box') && { terminalCode: '' }),
       ...(faults.has('a retry has another reference number') && number > 0 && { referencenumber: randomUUID() }),
       ...(faults.has('a callback of less than a million says one more') &&

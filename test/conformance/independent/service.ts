@@ -8,6 +8,8 @@ import { type Fields, type Partner, Refusal, type World } from './world.ts';
 
 const BASE_PATH = '/vqr';
 const BODY_BYTES_MAX = 65_536;
+/** Requests within this real time come together. */
+const TOGETHER_MS = 30;
 
 interface Reply {
   status: number;
@@ -85,11 +87,39 @@ async function answerTo({ world, logins, baseUrl, ending }: Serving, request: In
     return json(200, logins.token(headers.authorization, socket.remoteAddress ?? ''));
   }
   if (isLate) fieldsOf(world, given ?? '');
-  const partner = logins.partnerOf(headers.authorization);
+  const partner = await partnerOf(request, path, world, logins);
   const isJson = /^application\/json\s*(;|$)/i.test(headers['content-type'] ?? '');
   if (!isJson && !faults.has('a body of any type is taken')) throw new Refusal('E46', 415);
   const fields = fieldsOf(world, given ?? (await read(request, world)));
-  return json(200, service?.(partner, fields) ?? {});
+  return json(200, service?.(partner, await withOthers(world, path, fields)) ?? {});
+}
+
+/** Who calls. Throws Refusal for a wrong bearer. */
+async function partnerOf(request: IncomingMessage, path: string, world: World, logins: Logins): Promise<Partner> {
+  const { faults, boxes } = world;
+  const { authorization } = request.headers;
+  const { searchParams } = new URL(request.url ?? '', 'http://localhost');
+  const isTold = authorization === undefined && faults.has('a token in the address is taken');
+  try {
+    return logins.partnerOf(isTold ? `Bearer ${searchParams.get('access_token')}` : authorization);
+  } catch (error) {
+    const isShown = path === '/api/tid/send-qr' && faults.has('a push without a bearer is refused and shown');
+    const { qrCode } = isShown ? fieldsOf(world, await read(request, world)) : {};
+    for (const box of boxes) if (isShown && box.account !== undefined) box.shownQr = String(qrCode);
+    throw error;
+  }
+}
+
+/** The fields of a request, unless those of another one that came with it are taken for it. */
+async function withOthers({ faults, newest }: World, path: string, fields: Fields): Promise<Fields> {
+  const isMixed =
+    path === '/api/qr/generate-customer'
+      ? faults.has('requests that come together have one QR')
+      : path.endsWith('transaction-callback') && faults.has('payments that come together are the last one');
+  if (!isMixed) return fields;
+  newest.set(path, fields);
+  await new Promise((resolve) => setTimeout(resolve, TOGETHER_MS));
+  return newest.get(path) ?? fields;
 }
 
 const json = (status: number, body: object): Reply => ({
@@ -145,10 +175,11 @@ function firstOfEqual(text: string): string {
     .replace(/,\}$/, '}');
 }
 
-function refused({ faults }: World, error: unknown): Reply {
+function refused({ faults, partners }: World, error: unknown): Reply {
   if (!(error instanceof Refusal)) return json(500, { status: 'FAILED', message: 'E05' });
   const { code, status, headers } = error;
-  const word = faults.has('a refusal has no code') ? { error: 'refused' } : { status: 'FAILED', message: code };
+  const why = faults.has('a refusal tells the password') && { reason: `expected ${partners[0]?.password}` };
+  const word = faults.has('a refusal has no code') ? { error: 'refused' } : { status: 'FAILED', message: code, ...why };
   const ordinary = faults.has('refusals come as HTTP 200') ? 200 : faults.has('refusals are 422') ? 422 : 400;
   const { headers: type, body } = json(
     status,

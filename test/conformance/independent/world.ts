@@ -27,6 +27,8 @@ export interface Box {
   isOn: boolean;
   /** The order on its screen. */
   shown?: Order | undefined;
+  /** Another QR that is on its screen. */
+  shownQr?: string | undefined;
 }
 
 /** What a customer is to pay. */
@@ -64,6 +66,12 @@ export interface World {
   faults: ReadonlySet<Fault>;
   /** Oldest first. */
   orders: Order[];
+  /** Orders that were on a screen, oldest first. */
+  pushed: Order[];
+  /** The fields of the newest request of a path. */
+  newest: Map<string, Fields>;
+  /** Whether a callback is under way. */
+  isSending: boolean;
   /** How many callbacks there were. */
   callbacks: number;
   /** The QR behind each qrLink, by its id. */

@@ -1,9 +1,9 @@
 import { systemClock } from '../../../lib/clock.ts';
 import { BOX_REFUSALS } from '../../../protocol/codes.ts';
 import { PATHS } from '../../../protocol/http-api.ts';
-import { Mismatch, PreconditionFailed } from '../../check.ts';
+import { Breach, Mismatch, PreconditionFailed } from '../../check.ts';
 import { type CheckContext, gap, spec, withTimeout } from '../check-context.ts';
-import { type Answer, codeOf, summaryOf } from '../client.ts';
+import { type Answer, codeOf, isRefusal, summaryOf } from '../client.ts';
 import { expectCode, expectFields, expectRefused, expectSuccess, forEachCase } from '../expectations.ts';
 import { type OnShow, type SimulatedBox, withSimulatedBox } from '../simulated-box.ts';
 import type { ServiceCheck } from '../subject.ts';
@@ -23,6 +23,7 @@ import { forEachAmount } from './sizes.ts';
 /** Longest deadline of a push, and the interval of looking for its answer. */
 const DEADLINE_MAX_MS = 65_000;
 const DEADLINE_STEP_MS = 500;
+const MANY_PUSHES = 30;
 /** Shorter than any deadline of a push. */
 const AT_ONCE_MS = 4_000;
 
@@ -41,6 +42,22 @@ export const boxChecks: readonly ServiceCheck[] = [
       if (seen !== qrCode) throw new Mismatch(`the screen has ${seen ?? 'no QR'} after SUCCESS`);
     }),
   ),
+  spec(
+    'SND-3',
+    'so it is for a known orderId with another amount, and for a push that another had replaced',
+    ['a box that is on', 'a screen'],
+    async (t) => {
+      const { content, amount } = t.newOrder();
+      for (const its of [amount, amount + 20_000, amount]) {
+        const { called, qrCode } = await pushToRunningBox(t, { content, amount: its });
+        const seen = await t.time.inRealTime(async () => t.options.seeQr?.());
+        // A service may refuse an orderId that it knows.
+        if (codeOf(called) === undefined && seen !== qrCode) {
+          throw new Breach(`the screen has ${seen ?? 'no QR'} after SUCCESS for ${its} đồng`);
+        }
+      }
+    },
+  ),
   specWithBox('SND-3', 'the box gets the pushed QR, and nothing else', (t, box) =>
     forEachAmount(t, async (order) => {
       const { qrCode, answer, show } = await startPush(t, box, order);
@@ -50,6 +67,32 @@ export const boxChecks: readonly ServiceCheck[] = [
       await expectFields({ qrCode, bankAccount, userBankName, amount, content, orderId: content }, show);
     }),
   ),
+  specWithBox('SND-3', 'the box gets the QR of each push: without a content, or of a known orderId', async (t, box) => {
+    const { content, amount } = t.newOrder();
+    const again = { content, amount: amount + 20_000 };
+    const pushes = [{ order: { content, amount } }, { order: again }, { order: t.newOrder(), change: { content: '' } }];
+    await forEachCase(pushes, async ({ order, change = {} }) => {
+      const qrCode = t.makeQr(order);
+      const called = await t.sendPush(t.pushBody(order, qrCode, { orderId: content, ...change }));
+      // A service may refuse an orderId that it knows, or an empty content.
+      if (isRefusal(called)) return;
+      const got = box.of('show').at(-1)?.qrCode;
+      if (got !== qrCode) throw new Breach(`SUCCESS for the QR ${qrCode}, and the box has ${got ?? 'none'}`);
+    });
+  }),
+  spec('SND-3', 'SUCCESS waits for the box also after many pushes', ['a simulated box'], async (t) => {
+    const showFirst: OnShow = async (box, show) => {
+      if (box.of('show').length <= MANY_PUSHES) await box.show(show);
+    };
+    const push = async (_: CheckContext, box: SimulatedBox) => {
+      for (let count = 0; count < MANY_PUSHES; count += 1) expectSuccess(await t.pushOrder(), 'a push');
+      const { answer } = await startPush(t, box);
+      await expectUnanswered(t, answer, `after ${MANY_PUSHES} pushes, before the box has said anything,`);
+      await box.close();
+      await answer.called;
+    };
+    await withBox(push, showFirst)(t);
+  }),
   spec(
     'SND-3',
     'SUCCESS, with an empty message, is answered only after the box confirmed',

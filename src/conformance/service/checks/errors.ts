@@ -1,7 +1,8 @@
 import { connect } from 'node:net';
 import { CODES } from '../../../protocol/codes.ts';
 import { PATHS } from '../../../protocol/http-api.ts';
-import { Mismatch, NoAnswer, PreconditionFailed } from '../../check.ts';
+import { Breach, Mismatch, NoAnswer, PreconditionFailed } from '../../check.ts';
+import { basicOf } from '../callback-listener.ts';
 import { type CheckContext, gap, spec } from '../check-context.ts';
 import { type Answer, codeOf } from '../client.ts';
 import {
@@ -72,7 +73,9 @@ export const errorChecks: readonly ServiceCheck[] = [
     }),
   ),
   gap('ERR-2', 'a request with two Hosts is 400', ['plain HTTP'], async (t) => {
-    const answer = await raw(t, (host) => `Host: ${host}\r\nHost: elsewhere.example\r\n`);
+    // With right credentials: a service may look at these first.
+    const authorization = `Authorization: ${basicOf(t.options.access)}\r\n`;
+    const answer = await raw(t, (host) => `Host: ${host}\r\nHost: elsewhere.example\r\n${authorization}`);
     if (!/^HTTP\/1\.1 400 /.test(answer)) throw new Mismatch(`expected 400, is ${answer.slice(0, 60)}`);
   }),
   gap('ERR-3', 'a body that is not a JSON object is E46', (t) =>
@@ -115,6 +118,15 @@ export const errorChecks: readonly ServiceCheck[] = [
   }),
 ];
 
+/** Run after all others: checks the texts of all answers. */
+export const leakCheck: ServiceCheck = gap(
+  'ERR-7',
+  'no answer of the run had a password, or a right checkSum instead of a wrong one',
+  async ({ subject }) => {
+    if (subject.leaks.size > 0) throw new Breach([...subject.leaks].join('; '));
+  },
+);
+
 /** Run after all others: checks the codes of all answers. */
 export const codeChecks: readonly ServiceCheck[] = [
   gap('ERR-6', 'every code that was answered is one of the table', async ({ subject }) => {
@@ -130,7 +142,8 @@ async function raw({ subject, evidence, signal }: CheckContext, head: (host: str
   const { hostname, port, host, pathname } = new URL(subject.options.access.baseUrl);
   const text = `POST ${pathname}${PATHS.token} HTTP/1.1\r\n${head(host)}Content-Length: 0\r\nConnection: close\r\n\r\n`;
   const answer = await subject.time.inRealTime(() => exchange(text, hostname, port === '' ? 80 : Number(port), signal));
-  evidence.add('call', `POST ${PATHS.token}: ${answer.slice(0, 40)}`, { detail: { request: text, answer } });
+  const detail = subject.redactor.value({ request: text, answer });
+  evidence.add('call', `POST ${PATHS.token}: ${answer.slice(0, 40)}`, { detail });
   return answer;
 }
 

@@ -1,17 +1,20 @@
-import { watchWhileRight } from '../../../bench/test-time.ts';
+import { waitUntilRight, watchWhileRight } from '../../../bench/test-time.ts';
 import { parseJson } from '../../../lib/http-client.ts';
 import { PATHS } from '../../../protocol/http-api.ts';
 import { Breach, PreconditionFailed } from '../../check.ts';
 import type { CallbackAnswer, ReceivedRequest } from '../callback-listener.ts';
 import { type CheckContext, gap, spec } from '../check-context.ts';
-import { isRefusal, wrongFacts } from '../expectations.ts';
+import { isRefusal } from '../client.ts';
+import { expectFacts, wrongFacts } from '../expectations.ts';
 import { recordOf } from '../json.ts';
-import type { SentRequest, ServiceCheck } from '../subject.ts';
-import { keep } from './callbacks.ts';
+import type { Order, SentRequest, ServiceCheck } from '../subject.ts';
+import { callbackBody, keep, payOrder } from './callbacks.ts';
 
 /** How long the end of a run waits for callbacks that should not come. */
 const SILENCE_MS = 3_000;
-const SLOW_SILENCE_MS = 30_000;
+const SLOW_SILENCE_MS = 75_000;
+/** A callback that has not come by then is lost. */
+const LOST_MS = 10_000;
 /** Callbacks that a reason names. */
 const NAMED_MAX = 3;
 
@@ -44,6 +47,19 @@ export const everyCallbackChecks: readonly ServiceCheck[] = [
   gap('SYN-2', 'every callback of the run says what was paid', ['callbacks'], async (t) =>
     expectNone(t, judgedCallbacks(t).untrue, 'say what was not paid'),
   ),
+  spec('CBK-4', 'every simulated payment of the run had its callback', ['callbacks'], async (t) => {
+    const look = async () => (lostPayments(t).length === 0 ? undefined : 'they have not come');
+    if (callbacksOf(t).length > 0) await waitUntilRight(t.time, LOST_MS, look, t.signal);
+    const lost = lostPayments(t).map(({ facts }) => `${JSON.stringify(facts.content)} of ${facts.amount}`);
+    if (lost.length === 0) return;
+    throw new Breach(`${lost.length} payments had no callback: ${lost.slice(0, NAMED_MAX).join('; ')}`);
+  }),
+  spec('GEN-7', 'the oldest order of the run is still found when it is paid', ['sandbox', 'callbacks'], async (t) => {
+    const order = oldestOrder(t.subject.sent);
+    if (order === undefined) throw new PreconditionFailed('needs an order that is not paid yet');
+    const { orderId, ...its } = order;
+    await expectFacts({ orderId }, await callbackBody(t, await payOrder(t, its)));
+  }),
   spec('SYN-3', 'no callback of the run came unasked, or again after it was answered 200', ['callbacks'], async (t) => {
     const { requests = [] } = t.options.listener ?? {};
     let judged = -1;
@@ -57,6 +73,36 @@ export const everyCallbackChecks: readonly ServiceCheck[] = [
     expectNone(t, judgedCallbacks(t).unasked, 'came unasked, or again after they were answered 200');
   }),
 ];
+
+/** Payments that the service took, and of which the partner has heard nothing. */
+function lostPayments(t: CheckContext): AskedPayment[] {
+  const all = callbacksOf(t);
+  const ids = new Set(all.map(({ said }) => said.transactionid));
+  const isHeard = ({ facts, transactionId }: AskedPayment) =>
+    ids.has(transactionId) || all.some(({ said }) => said.content === facts.content);
+  const { bankAccount } = t.options.account;
+  return askedPayments(t.subject.sent).filter(
+    (it) => it.transactionId !== undefined && it.facts.bankaccount === bankAccount && !isHeard(it),
+  );
+}
+
+/** The oldest generated order whose content nobody used again, and that a test callback can pay. */
+function oldestOrder(sent: readonly SentRequest[]): (Order & { orderId: string }) | undefined {
+  const timesOf = new Map<unknown, number>();
+  for (const { fields } of sent) timesOf.set(fields.content, (timesOf.get(fields.content) ?? 0) + 1);
+  const { fields: { content, amount, orderId } = {} } =
+    sent.find(
+      ({ path, fields, answer }) =>
+        path.endsWith(PATHS.generate) &&
+        answer?.status === 200 &&
+        !isRefusal(answer) &&
+        timesOf.get(fields.content) === 1 &&
+        fields.orderId === fields.content &&
+        fields.transType === 'C',
+    ) ?? {};
+  if (typeof content !== 'string' || typeof orderId !== 'string') return undefined;
+  return { content, orderId, amount: Number(amount) };
+}
 
 /** Throws a Breach that names the first of them. */
 function expectNone(t: CheckContext, wrong: readonly WrongCallback[], what: string): void {
@@ -75,6 +121,7 @@ function judgedCallbacks(t: CheckContext): { untrue: WrongCallback[]; unasked: W
   const ids = new Set<unknown>(payments.map(({ transactionId }) => transactionId ?? {}));
   const untrue: WrongCallback[] = [];
   const unasked: WrongCallback[] = [];
+  const owners = new Map<unknown, unknown>();
   // First those whose transactionid is known: only what they leave can have another one.
   const [others = [], known = []] = [false, true].map((isKnown) =>
     callbacks.filter(({ said }) => ids.has(said.transactionid) === isKnown),
@@ -95,6 +142,12 @@ function judgedCallbacks(t: CheckContext): { untrue: WrongCallback[]; unasked: W
       continue;
     }
     const wrong = untrueIn(said, payment, t.subject.sent);
+    const { referencenumber } = said;
+    const owner = owners.get(referencenumber) ?? said.transactionid;
+    owners.set(referencenumber, owner);
+    if (referencenumber !== undefined && owner !== said.transactionid) {
+      wrong.push(`referencenumber ${referencenumber} is that of another payment`);
+    }
     if (wrong.length > 0) untrue.push({ request, why: `${name}: ${wrong.join(', ')}` });
     if (request.answer === 'ok') payment.takenAt = Math.min(payment.takenAt, at);
     if (isSuccess(request.answer)) payment.heardAt = Math.min(payment.heardAt, at);

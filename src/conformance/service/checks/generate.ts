@@ -1,8 +1,9 @@
-import { findBank } from '../../../protocol/banks.ts';
+import { BANKS, findBank } from '../../../protocol/banks.ts';
+import { PATHS } from '../../../protocol/http-api.ts';
 import { decodeVietQr, type VietQr } from '../../../protocol/vietqr.ts';
 import { Breach, Mismatch, PreconditionFailed } from '../../check.ts';
-import { type Body, type CheckContext, gap, spec } from '../check-context.ts';
-import { type Answer, summaryOf } from '../client.ts';
+import { type Body, binOf, type CheckContext, gap, spec } from '../check-context.ts';
+import { type Answer, isRefusal, summaryOf } from '../client.ts';
 import {
   expectCode,
   expectFacts,
@@ -18,6 +19,9 @@ import { callbackBody, payOrder } from './callbacks.ts';
 import { EVERY_SIZE, forEachAmount } from './sizes.ts';
 
 const CONTENT_MAX = 25;
+const CONTENTS = ['don hang So 7', 'Ban  3   Tang 2', ' DH 12 ', 'a B.c,d-e_f/g:h#9'];
+/** Requests that are sent at the same time. */
+const TOGETHER = 4;
 
 /** A generate request for each qrType. */
 export function bodiesByType(t: CheckContext): Record<'dynamic' | 'static' | 'semi-dynamic', Record<string, unknown>> {
@@ -33,12 +37,16 @@ export function bodiesByType(t: CheckContext): Record<'dynamic' | 'static' | 'se
 /** The decoded QR of an answer. Throws PreconditionFailed without one: GEN-1 and QRP judge that. */
 export async function decodedQr(t: CheckContext, body: Body): Promise<VietQr> {
   const called = await t.generate(body);
+  if (called.status !== 200) throw new PreconditionFailed(`needs a QR: the answer is ${summaryOf(called)}`);
+  return decodedIn(called);
+}
+
+/** The decoded QR in an answer. Throws PreconditionFailed without one. */
+function decodedIn(called: Answer): VietQr {
   const { qrCode } = recordOf(called.json);
-  if (called.status !== 200 || typeof qrCode !== 'string')
-    throw new PreconditionFailed(`needs a QR: the answer is ${summaryOf(called)}`);
-  const decoded = decodeVietQr(qrCode);
-  if (!decoded.ok) throw new PreconditionFailed(`needs a valid QR: tag ${decoded.tag}: ${decoded.reason}`);
-  return decoded.value;
+  const decoded = typeof qrCode === 'string' ? decodeVietQr(qrCode) : undefined;
+  if (decoded?.ok === true) return decoded.value;
+  throw new PreconditionFailed(`needs a valid QR: the answer is ${summaryOf(called)}`);
 }
 
 /** Without these a QR pays nobody, or nothing. A tolerant service fills in the others. */
@@ -91,6 +99,11 @@ export const generateChecks: readonly ServiceCheck[] = [
   gap('GEN-1', 'a missing qrType is 0', async (t) =>
     expectQr(await t.generateWith({ qrType: undefined }), 'without qrType'),
   ),
+  gap('GEN-1', 'a holder may have Vietnamese letters', async (t) => {
+    const called = await t.generateWith({ userBankName: 'NGUYỄN VĂN Ả' });
+    if (called.status >= 500) throw new Breach(`the answer is ${summaryOf(called)}`);
+    expectQr(called, 'the holder NGUYỄN VĂN Ả');
+  }),
   gap('GEN-1', 'a dynamic QR without a needed field is E46', (t) => {
     const fields = ['bankCode', 'bankAccount', 'userBankName', 'content', 'amount', 'orderId', 'transType'];
     return expectMissing(t, t.generateBody(), fields);
@@ -133,6 +146,17 @@ export const generateChecks: readonly ServiceCheck[] = [
       await expectFacts({ bin: t.bin }, await decodedQr(t, body));
     });
   }),
+  gap('GEN-3', 'each bank that is taken has its own BIN', async (t) => {
+    const body = t.generateBody();
+    await t.token();
+    const answers = await Promise.all(BANKS.map(({ code }) => t.generate({ ...body, bankCode: code })));
+    await forEachCase([...BANKS.entries()], async ([index, { code, bin }]) => {
+      const called = answers[index];
+      if (called === undefined || isRefusal(called)) return;
+      const is = decodedIn(called).bin;
+      if (is !== bin) throw new Breach(`the BIN of ${code}: expected ${bin}, is ${is}`);
+    });
+  }),
   spec('GEN-5', 'the QR pays this amount to this account with this content', async (t) => {
     const body = t.generateBody();
     const qr = await decodedQr(t, body);
@@ -149,6 +173,47 @@ export const generateChecks: readonly ServiceCheck[] = [
       expectSame('the amount in the QR', order.amount, (await decodedQr(t, t.generateBody(order))).amount);
     }),
   ),
+  spec('GEN-5', 'the QR has the content byte for byte: capitals, signs and every space', (t) =>
+    forEachCase(CONTENTS, async (content) => {
+      // GEN-2 and LEN judge which contents are taken.
+      const called = await t.generateWith({ content });
+      if (isRefusal(called)) return;
+      const { purpose } = decodedIn(called);
+      if (purpose?.endsWith(content) === true) return;
+      throw new Breach(`the content in the QR: expected ${JSON.stringify(content)}, is ${JSON.stringify(purpose)}`);
+    }),
+  ),
+  spec('GEN-5', 'an order or a content that is asked for again with another amount has that amount', async (t) => {
+    const { content, amount } = t.newOrder();
+    const asked = [amount, amount + 20_000, amount + 40_000];
+    await forEachCase([...asked.entries()], async ([index, it]) => {
+      const orderId = index < 2 ? content : `${content}-${index}`;
+      // A service may refuse an orderId that it knows.
+      const called = await t.generate({ ...t.generateBody({ content, amount: it }), orderId });
+      if (!isRefusal(called)) await expectFacts({ amount: it }, decodedIn(called));
+    });
+  }),
+  spec('GEN-5', 'requests that come together have each its own QR', async (t) => {
+    const orders = Array.from({ length: TOGETHER }, () => t.newOrder());
+    await t.token();
+    const answers = await Promise.all(orders.map((order) => t.generate(t.generateBody(order))));
+    await forEachCase([...orders.entries()], async ([index, { amount, content }]) => {
+      const called = answers[index];
+      if (called === undefined || isRefusal(called)) return;
+      const { amount: asked, purpose } = decodedIn(called);
+      await expectFacts({ amount, orderId: content }, recordOf(called.json));
+      if (asked !== amount || purpose?.endsWith(content) !== true) {
+        throw new Breach(`the request of ${content} has the QR of ${purpose}, which asks for ${asked}`);
+      }
+    });
+  }),
+  spec('GEN-5', 'the QR of a second partner pays him', ['a partner without an endpoint'], async (t) => {
+    const { second, secondAccount = '', secondBank = '' } = t.options;
+    const body = { ...t.generateBody(), bankAccount: secondAccount, bankCode: secondBank };
+    const called = await t.post(PATHS.generate, body, { as: second });
+    if (isRefusal(called)) throw new PreconditionFailed(`needs a QR: the answer is ${summaryOf(called)}`);
+    await expectFacts({ account: secondAccount, bin: binOf(secondBank), amount: body.amount }, decodedIn(called));
+  }),
   gap('GEN-5', 'types 0 and 3 are point of initiation 12 with an amount, type 1 is 11 without one', ['a box'], (t) =>
     forEachCase(BY_TYPE, async ([type, initiation, hasAmount]) => {
       const qr = await decodedQr(t, bodiesByType(t)[type]);

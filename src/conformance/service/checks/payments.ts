@@ -1,7 +1,8 @@
+import { parseJson } from '../../../lib/http-client.ts';
 import { BANKS } from '../../../protocol/banks.ts';
-import { Mismatch } from '../../check.ts';
+import { Breach, Mismatch } from '../../check.ts';
 import { type CheckContext, gap, spec } from '../check-context.ts';
-import { type Answer, codeOf } from '../client.ts';
+import { type Answer, codeOf, isRefusal } from '../client.ts';
 import {
   expectCode,
   expectFacts,
@@ -13,10 +14,13 @@ import {
   unlessTaken,
 } from '../expectations.ts';
 import { recordOf } from '../json.ts';
-import type { ServiceCheck } from '../subject.ts';
+import type { Order, ServiceCheck } from '../subject.ts';
 import { callbackBody, firstCallback, payOrder } from './callbacks.ts';
 
 const CONTENT_MAX = 19;
+/** Payments that are sent at the same time. */
+const TOGETHER = 4;
+const PAID = ['sandbox', 'callbacks'] as const;
 
 function payment(t: CheckContext, change: object = {}): Record<string, unknown> {
   return { ...t.paymentBody(), ...change };
@@ -112,8 +116,12 @@ export const paymentChecks: readonly ServiceCheck[] = [
     const { second: as, secondAccount: bankAccount, secondBank: bankCode } = t.options;
     const what = "a test callback for another partner's account";
     // First by the partner who has an endpoint: the other may be refused because he has none.
-    if (bankAccount !== undefined) expectCode(await t.simulate(payment(t, { bankAccount, bankCode })), 'E77', what);
-    expectCode(await t.simulate(payment(t), as), 'E77', what);
+    await forEachCase(['C', 'D'], async (transType) => {
+      if (bankAccount !== undefined) {
+        expectCode(await t.simulate(payment(t, { bankAccount, bankCode, transType })), 'E77', `${what}, ${transType}`);
+      }
+      expectCode(await t.simulate(payment(t, { transType }), as), 'E77', `${what}, ${transType}`);
+    });
   }),
   gap('CBK-2', 'transType is C where it is left out', ['sandbox'], async (t) => {
     expectSuccess(await t.simulate(payment(t, { transType: undefined })), 'without transType');
@@ -156,6 +164,55 @@ export const paymentChecks: readonly ServiceCheck[] = [
       });
     },
   ),
+];
+
+/** Order ids that a service must give back as they are. */
+const ORDER_IDS = [
+  ['of zeros and digits', ({ amount }: Order) => `000${amount}`],
+  ['of 64 characters', ({ content }: Order) => content.padEnd(64, 'x')],
+] as const;
+
+/** What a callback says of orders and payments (PROTOCOL.md, clauses CBK-5, CBK-6 and SYN-2). */
+export const orderChecks: readonly ServiceCheck[] = [
+  gap('CBK-6', 'the callback names the whole orderId, also one of zeros or of 64 characters', PAID, (t) =>
+    forEachCase(ORDER_IDS, async ([, idOf]) => {
+      const order = t.newOrder();
+      const orderId = idOf(order);
+      const made = await t.generate({ ...t.generateBody(order), orderId });
+      // LIM-3 judges whether it is taken.
+      if (!isRefusal(made)) await expectFacts({ orderId }, await callbackBody(t, await payOrder(t, order)));
+    }),
+  ),
+  gap('CBK-6', 'of two orders whose contents differ in case the one that is paid is named', PAID, async (t) => {
+    const { content, amount } = t.newOrder();
+    const orders = [`${content}ab`, `${content}AB`].map((it) => ({ content: it, amount }));
+    for (const order of orders) expectQr(await t.generate(t.generateBody(order)), 'the request');
+    await forEachCase(orders, async (order) => {
+      await expectFacts({ orderId: order.content }, await callbackBody(t, await payOrder(t, order)));
+    });
+  }),
+  gap('SYN-2', 'a callback has the content byte for byte: capitals and every space', PAID, (t) =>
+    forEachCase(['aB ', ' ', '  c '], async (end) => {
+      const { content, amount } = t.newOrder();
+      const order = { content: ` ${content}${end}`, amount };
+      await expectFacts({ content: order.content }, await callbackBody(t, await payOrder(t, order)));
+    }),
+  ),
+  gap('CBK-5', 'payments that come together are each a transaction with a callback of its own', PAID, async (t) => {
+    const orders = Array.from({ length: TOGETHER }, () => t.newOrder());
+    for (const order of orders) expectQr(await t.generate(t.generateBody(order)), 'the request');
+    const since = t.options.listener?.requests.length ?? 0;
+    const paid = await Promise.all(
+      orders.map(async (order) => ({ order, since, transactionId: await t.simulatePayment(order) })),
+    );
+    await forEachCase(paid, async (it) => {
+      const { amount, content } = it.order;
+      const arrived = await firstCallback(t, it);
+      if (arrived === undefined) throw new Breach(`the payment of ${content} has no callback`);
+      const said = parseJson(arrived.body);
+      await expectFacts({ transactionid: it.transactionId, amount, content, orderId: content }, said);
+    });
+  }),
 ];
 
 export const paymentLimits: readonly ServiceCheck[] = [

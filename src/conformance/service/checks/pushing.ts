@@ -1,13 +1,17 @@
 import { systemClock } from '../../../lib/clock.ts';
-import { Mismatch, PreconditionFailed } from '../../check.ts';
+import { PATHS } from '../../../protocol/http-api.ts';
+import { Breach, Mismatch, PreconditionFailed } from '../../check.ts';
 import { type CheckContext, gap, spec } from '../check-context.ts';
-import { type Answer, codeOf, summaryOf } from '../client.ts';
+import { type Answer, codeOf, isRefusal, summaryOf } from '../client.ts';
+import { forEachCase } from '../expectations.ts';
 import { recordOf } from '../json.ts';
 import { type OnShow, type SimulatedBox, withSimulatedBox } from '../simulated-box.ts';
-import type { Order, ServiceCheck, ServiceNeed } from '../subject.ts';
+import type { Order, SentRequest, ServiceCheck, ServiceNeed } from '../subject.ts';
 
 /** Real time. An answer that has not come by then is waiting for something. */
 const HELD_MS = 300;
+/** Real time. A push that is forwarded although it was refused is on its way by then. */
+const FORWARDED_MS = 150;
 /** Time for which the bench watches that nothing comes. */
 export const QUIET_MS = 2_000;
 
@@ -36,6 +40,33 @@ export const withBox =
   (judge: BoxJudge, onShow?: OnShow) =>
   (t: CheckContext): Promise<void> =>
     withSimulatedBox(t, (box) => judge(t, box), onShow);
+
+/**
+ * Sends what must be refused while the box is on, as far as the bench can simulate it: a box that is off would hide what
+ * a service takes. Throws a Breach when a QR is on the box although its push was refused.
+ */
+export async function whileBoxIsOn(t: CheckContext, send: () => Promise<void>): Promise<void> {
+  const { boxSecret, boxOn, seeQr } = t.options;
+  const { sent } = t.subject;
+  const from = sent.length;
+  const expectNone = async (shown: () => Promise<readonly (string | undefined)[]>) => {
+    await t.time.inRealTime(() => systemClock.sleep(FORWARDED_MS));
+    const pushes = sent.slice(from).filter(({ path }) => path.includes(PATHS.sendQr));
+    const isRefused = ({ answer }: SentRequest) => answer !== undefined && isRefusal(answer);
+    const [refused = [], taken = []] = [true, false].map((is) =>
+      pushes.filter((it) => isRefused(it) === is).map(({ fields }) => fields.qrCode),
+    );
+    const seen = (await shown()).find((qr) => refused.includes(qr) && !taken.includes(qr));
+    if (seen !== undefined) throw new Breach(`a push was refused, and its QR is on the box all the same: ${seen}`);
+  };
+  if (boxSecret !== undefined) {
+    await withSimulatedBox(t, (box) =>
+      forEachCase([send, () => expectNone(async () => box.of('show').map(({ qrCode }) => qrCode))], (it) => it()),
+    );
+  } else if (boxOn !== undefined && seeQr !== undefined) {
+    await forEachCase([send, () => expectNone(async () => [await t.time.inRealTime(seeQr)])], (it) => it());
+  } else await send();
+}
 
 /** Sends a push to the simulated box, and waits until it has arrived. */
 export async function startPush(t: CheckContext, box: SimulatedBox, order: Order = t.newOrder()) {

@@ -1,5 +1,5 @@
 import type { DownOf } from '../../../protocol/messages.ts';
-import { Mismatch } from '../../check.ts';
+import { Breach, Mismatch } from '../../check.ts';
 import { type CheckContext, gap, spec } from '../check-context.ts';
 import { expectFields, expectRefused, expectSame, expectSuccess } from '../expectations.ts';
 import { type SimulatedBox, withSimulatedBox } from '../simulated-box.ts';
@@ -29,7 +29,7 @@ export const screenChecks: readonly ServiceCheck[] = [
   }),
   gap(
     'SND-9',
-    'the same orderId and QR is one push while it is awaited and on the screen; without an orderId it is a new one',
+    'the same orderId and QR is one push while it is awaited and on the screen; after its end, or without an orderId, it is a new one',
     ['a simulated box'],
     judgeRepeated,
   ),
@@ -115,8 +115,14 @@ async function judgeRepeated(t: CheckContext): Promise<void> {
       expectSuccess(await again.called, 'its repetition while it is awaited');
       expectSuccess(await t.sendPush(body), 'its repetition while it is on the screen');
       if (box.of('show').length > 1) throw new Mismatch('the box gets it more than once');
+      await box.send({ type: 'ended', pushId: show.pushId, orderId: show.orderId, how: 'dismissed' });
+      const anew = pending(t.sendPush(body));
+      const after = await box.waitFor('show', 2);
+      if (after === undefined) throw new Breach('after its end the box does not get it again');
+      await box.show(after);
+      expectSuccess(await anew.called, 'a push after its end');
       const nameless = pending(t.sendPush({ ...body, orderId: '' }));
-      const second = await box.waitFor('show', 2);
+      const second = await box.waitFor('show', 3);
       if (second === undefined) throw new Mismatch('a push without an orderId is not a new one');
       await box.show(second);
       expectSuccess(await nameless.called, 'a push without an orderId');

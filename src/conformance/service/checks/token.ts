@@ -1,11 +1,13 @@
 import { parseJson } from '../../../lib/http-client.ts';
 import { PATHS } from '../../../protocol/http-api.ts';
-import { Mismatch } from '../../check.ts';
+import { Breach, Mismatch } from '../../check.ts';
+import { basicOf } from '../callback-listener.ts';
 import { type Body, type CheckContext, gap, spec, withTimeout } from '../check-context.ts';
 import { type Answer, summaryOf } from '../client.ts';
 import { expectCode, expectRefused, expectStatus, forEachCase } from '../expectations.ts';
 import { recordOf } from '../json.ts';
 import type { ServiceAccess, ServiceCheck } from '../subject.ts';
+import { whileBoxIsOn } from './pushing.ts';
 
 const LIFETIME_MS = 300_000;
 /** Tolerance of a lifetime, for clocks, networks and caches. */
@@ -13,6 +15,8 @@ const LEEWAY_MS = 10_000;
 
 const BEARER_PATHS = [PATHS.generate, PATHS.sendQr, PATHS.testCallback];
 const NO_JSON = '{';
+/** Where a bearer is cut or changed that is right at its beginning. */
+const CHARS_FROM_END = 4;
 
 /** Wrong credentials. */
 function wrongLogins({ username }: ServiceAccess): { what: string; authorization: string }[] {
@@ -24,6 +28,24 @@ function wrongLogins({ username }: ServiceAccess): { what: string; authorization
     { what: 'credentials that are no base64', authorization: 'Basic ***' },
     { what: 'another scheme', authorization: 'Digest username="x"' },
   ];
+}
+
+/** Passwords that are nearly right. */
+function nearPasswords({ username, password }: ServiceAccess): { what: string; authorization: string }[] {
+  const near = [
+    ['a password with one more character', `${password}x`],
+    ['a password without its last character', password.slice(0, -1)],
+    ['a password in other case', inOtherCase(password)],
+  ] as const;
+  return near
+    .filter(([, text]) => text !== password)
+    .map(([what, text]) => ({ what, authorization: basicOf({ username, password: text }) }));
+}
+
+function inOtherCase(text: string): string {
+  return text.replaceAll(/\p{L}/gu, (letter) =>
+    letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase(),
+  );
 }
 
 function headerOf({ headers }: Answer, scheme: string): boolean {
@@ -65,7 +87,12 @@ export const tokenChecks: readonly ServiceCheck[] = [
     const part = (text: string) => recordOf(parseJson(Buffer.from(text, 'base64url').toString('utf8')));
     if (part(head).alg !== 'HS256' || signature === '') throw new Mismatch('the token is no JWT signed by HS256');
     const { username } = t.options.access;
-    if (part(payload).sub !== username) throw new Mismatch('the subject of the token is not the partner');
+    const { sub, iat, exp } = part(payload);
+    if (sub !== username) throw new Mismatch('the subject of the token is not the partner');
+    const lifetimeS = Number(exp) - Number(iat);
+    if (Math.abs(lifetimeS - LIFETIME_MS / 1_000) * 1_000 > LEEWAY_MS) {
+      throw new Breach(`the token says that it is valid for ${lifetimeS} s, and its answer says 300`);
+    }
   }),
   withTimeout(
     LIFETIME_MS + 120_000,
@@ -86,7 +113,8 @@ export const tokenChecks: readonly ServiceCheck[] = [
     }),
   ),
   spec('TOK-4', 'wrong or missing credentials get no token', (t) =>
-    forEachCase(wrongLogins(t.options.access), async ({ what, authorization }) => {
+    forEachCase([...wrongLogins(t.options.access), ...nearPasswords(t.options.access)], async (it) => {
+      const { what, authorization } = it;
       const called = await t.login({ authorization });
       expectRefused(called, what);
       if (recordOf(called.json).access_token !== undefined) throw new Mismatch(`${what}: the answer has a token`);
@@ -110,14 +138,16 @@ export const tokenChecks: readonly ServiceCheck[] = [
     if (answers[0] !== answers[1]) throw new Mismatch(`they are answered ${answers.join(' and ')}`);
   }),
   spec('TOK-5', 'without a right bearer nothing is done', (t) =>
-    withoutBearer(t, rightRequests(t), (called, what) => expectRefused(called, what)),
+    whileBoxIsOn(t, () =>
+      withoutBearer(t, rightRequests(t), nearBearers, (called, what) => expectRefused(called, what)),
+    ),
   ),
   gap(
     'TOK-5',
     'without a right bearer it is 401 E74 with WWW-Authenticate: Bearer, before the body is looked at',
     (t) => {
       const broken = BEARER_PATHS.map((path) => ({ path, body: NO_JSON }));
-      return withoutBearer(t, [...rightRequests(t), ...broken], (called, what) => {
+      return withoutBearer(t, [...rightRequests(t), ...broken], wrongBearers, (called, what) => {
         expectStatus(called, 401, what);
         expectCode(called, 'E74', what);
         if (!headerOf(called, 'Bearer')) throw new Mismatch(`${what}: the answer has no WWW-Authenticate: Bearer`);
@@ -125,6 +155,21 @@ export const tokenChecks: readonly ServiceCheck[] = [
     },
   ),
 ];
+
+/** Run at the end: judges the tokens of all checks before. */
+export const tokenEndCheck: ServiceCheck = spec(
+  'TOK-2',
+  'no token of the run ended before its time, whatever came meanwhile',
+  async (t) => {
+    const { issued, endedTokensMs } = t.subject;
+    const nowMs = t.time.clock.monotonicMs();
+    const oldest = issued.find(({ sinceMs }) => nowMs - sinceMs < LIFETIME_MS - LEEWAY_MS);
+    const called = oldest === undefined ? undefined : await used(t, oldest.token);
+    const hasEnded = called?.status === 401 || called?.status === 403;
+    const [first] = [...endedTokensMs, ...(hasEnded && oldest !== undefined ? [nowMs - oldest.sinceMs] : [])];
+    if (first !== undefined) throw new Mismatch(`a token of 300 s was refused ${Math.round(first / 1_000)} s later`);
+  },
+);
 
 /** After this many wrong passwords from one address the service compares none (PROTOCOL.md, clause TOK-6). */
 const GUESSES = 30;
@@ -163,28 +208,49 @@ function rightRequests(t: CheckContext): BearerRequest[] {
   ];
 }
 
+type Bearers = readonly (readonly [what: string, authorization: string, query?: string])[];
+
+function wrongBearers(good: string): Bearers {
+  return [
+    ['no bearer', ''],
+    ['a bearer that nobody gave', 'Bearer not-a-token'],
+    ['a changed bearer', `Bearer ${changedAt(good, good.lastIndexOf('.') + 1)}`],
+    ['Basic credentials', 'Basic eDp5'],
+  ];
+}
+
+/** Also bearers that are nearly right. */
+function nearBearers(good: string): Bearers {
+  const [, claims, ...more] = good.split('.');
+  const head = Buffer.from('{"alg":"none","typ":"JWT"}', 'utf8').toString('base64url');
+  const at = good.lastIndexOf('.') + 1;
+  const other = `${good.slice(0, at)}${inOtherCase(good.slice(at))}`;
+  return [
+    ...wrongBearers(good),
+    ...(more.length === 1 ? [['a bearer that nobody signed', `Bearer ${head}.${claims}.`] as const] : []),
+    ['a bearer with another end', `Bearer ${changedAt(good, good.length - CHARS_FROM_END)}`],
+    ['a bearer that is cut', `Bearer ${good.slice(0, -CHARS_FROM_END)}`],
+    ...(other === good ? [] : [['a bearer in other case', `Bearer ${other}`] as const]),
+    ['the bearer in the address alone', '', `?access_token=${good}`],
+  ];
+}
+
 async function withoutBearer(
   t: CheckContext,
   requests: readonly BearerRequest[],
+  bearersOf: (good: string) => Bearers,
   judge: (called: Answer, what: string) => void,
 ): Promise<void> {
-  const good = await t.token().catch(() => 'e30.e30.e30');
-  const bearers = [
-    ['no bearer', ''],
-    ['a bearer that nobody gave', 'Bearer not-a-token'],
-    ['a changed bearer', `Bearer ${changedSignature(good)}`],
-    ['Basic credentials', 'Basic eDp5'],
-  ] as const;
-  const cases = requests.flatMap((it) => bearers.map(([what, authorization]) => ({ ...it, what, authorization })));
-  await forEachCase(cases, async ({ path, body, what, authorization }) => {
-    const called = await t.post(path, body, { headers: { authorization } });
+  const bearers = bearersOf(await t.token().catch(() => 'e30.e30.e30-e30'));
+  const cases = requests.flatMap((it) => bearers.map((bearer) => ({ ...it, bearer })));
+  await forEachCase(cases, async ({ path, body, bearer: [what, authorization, query = ''] }) => {
+    const called = await t.post(`${path}${query}`, body, { headers: { authorization } });
     judge(called, `${path} with ${what}`);
   });
 }
 
-/** Changes the first character of the signature: the last one of base64url may have unused bits. */
-function changedSignature(token: string): string {
-  const at = token.lastIndexOf('.') + 1;
+/** Not the last character of a signature: in base64url that one may have unused bits. */
+function changedAt(token: string, at: number): string {
   return `${token.slice(0, at)}${token[at] === 'A' ? 'B' : 'A'}${token.slice(at + 1)}`;
 }
 

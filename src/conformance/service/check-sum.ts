@@ -1,0 +1,16 @@
+import { createHash } from 'node:crypto';
+import type { ServiceAccess } from './subject.ts';
+
+/**
+ * The partner's checkSum of a push (service specification 5.3). Not computed by the gateway's code: the judge must not
+ * share its mistakes.
+ */
+export function checkSumOf(
+  { password }: Pick<ServiceAccess, 'password'>,
+  { bankAccount, amount, bankCode }: Readonly<Record<string, unknown>>,
+): string {
+  const covered = [bankAccount, amount, bankCode].map((value) => (typeof value === 'string' ? value : ''));
+  return createHash('md5')
+    .update([password, ...covered].join(''), 'utf8')
+    .digest('hex');
+}
