@@ -239,8 +239,13 @@ export class BoxPages<Subject extends SeenBox> {
   }
 
   /** Throws Mismatch with this message when the QR of the order is on the screen within this time. */
-  async expectQrStaysAway({ qrCode }: SeenQr, forMs: number, message = 'the QR came back'): Promise<void> {
-    const seen = await this.waitForQr(forMs, (qr) => qr === qrCode, STAYS_AWAY_LOOK_MS);
+  async expectQrStaysAway(
+    { qrCode }: SeenQr,
+    forMs: number,
+    message = 'the QR came back',
+    lookMs = STAYS_AWAY_LOOK_MS,
+  ): Promise<void> {
+    const seen = await this.waitForQr(forMs, (qr) => qr === qrCode, lookMs);
     if (seen === qrCode) throw new Mismatch(message);
   }
 

@@ -45,6 +45,12 @@ export const GULLIBLE_MUTANTS: Record<string, Mutant> = {
     isMute: true,
   }),
   'announces a foreign payment, and does not report it': believer('SIG-3', 'KEY_UNKNOWN', { isMute: true }),
+  ...believersOf('show'),
+  ...believersOf('withdraw'),
+  ...believersOf('ack'),
+  'takes a withdrawal a second time': believer('SIG-3', 'MESSAGE_REPLAYED', {
+    when: (_, { type }) => type === 'withdraw',
+  }),
   'takes what has expired': believer('SIG-4', 'MESSAGE_EXPIRED'),
   'takes a key that is retired': believer('SIG-5', 'KEY_RETIRED'),
   'believes what is not signed': believer('SIG-1', 'MESSAGE_ILLEGAL', { when: ({ alg }) => alg === undefined }),
@@ -68,6 +74,17 @@ export const GULLIBLE_MUTANTS: Record<string, Mutant> = {
     change: (payload) => ({ ...payload, amount: AMOUNT_MAX }),
   }),
 };
+
+/** Boxes that take forged messages of one type. */
+function believersOf(type: string): Record<string, Mutant> {
+  const when = (_: Json, payload: Json) => payload.type === type;
+  const isBare = (head: Json, payload: Json) => head.alg === undefined && payload.type === type;
+  return {
+    [`takes a changed ${type}`]: believer('SIG-3', 'SIGNATURE_INVALID', { when }),
+    [`takes an expired ${type}`]: believer('SIG-4', 'MESSAGE_EXPIRED', { when }),
+    [`takes a ${type} that is not signed`]: believer('SIG-1', 'MESSAGE_ILLEGAL', { when: isBare }),
+  };
+}
 
 function believer(clause: string, code: SealRefusal, how: Gullibility = {}): Mutant {
   return { breaks: [clause], wire: (io) => gullible(io, code, how) };

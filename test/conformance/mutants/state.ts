@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { ANNOUNCEMENT_MUTANTS } from './announcements.ts';
+import { CARELESS_STATE_MUTANTS } from './careless.ts';
 import { activeId, after, isNew, onStage, type StateMutant } from './reducer.ts';
 
 const AN_HOUR_MS = 3_600_000;
@@ -198,4 +199,5 @@ export const STATE_MUTANTS: Record<string, StateMutant> = {
     },
   },
   ...ANNOUNCEMENT_MUTANTS,
+  ...CARELESS_STATE_MUTANTS,
 };

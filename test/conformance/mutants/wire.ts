@@ -4,6 +4,7 @@ import { LIMITS } from '../../../src/protocol/fields.ts';
 import { readJws } from '../../../src/protocol/jws.ts';
 import type { UpMessage } from '../../../src/protocol/messages.ts';
 import type { Mutant, Wire } from '../box-fixture.ts';
+import { CARELESS_WIRE_MUTANTS } from './careless.ts';
 import { GULLIBLE_MUTANTS } from './gullible.ts';
 import { HTTP_MUTANTS } from './http.ts';
 import { changedQr, onPayment, onShow, PAYLOAD_MUTANTS, qrIn } from './payloads.ts';
@@ -98,6 +99,7 @@ export const WIRE_MUTANTS: Record<string, Mutant> = {
     },
   },
   ...GULLIBLE_MUTANTS,
+  ...CARELESS_WIRE_MUTANTS,
   ...PAYLOAD_MUTANTS,
   ...HTTP_MUTANTS,
   ...REPORT_MUTANTS,

@@ -3,6 +3,7 @@ import type { BoxCheck } from '../check-context.ts';
 import { ANNOUNCEMENT_CHECKS } from './announcements.ts';
 import { HTTP_CHECKS, MQTT_CHECKS, TLS_CHECKS, VIOLATION_CHECKS } from './connections.ts';
 import { FAULT_CHECKS } from './faults.ts';
+import { FORGERY_CHECKS } from './forgeries.ts';
 import { PAYMENT_CHECKS, PAYMENT_LIMIT_CHECK } from './payments.ts';
 import { PUSH_CHECKS, PUSH_LIMIT_CHECKS } from './pushes.ts';
 import { REJECTION_CHECKS } from './rejections.ts';
@@ -24,6 +25,7 @@ export const BOX_CHECKS: readonly BoxCheck[] = [
   ...PUSH_LIMIT_CHECKS,
   ...REPORT_CHECKS,
   ...SIGNING_CHECKS,
+  ...FORGERY_CHECKS,
   ...SESSION_CHECKS,
   ...TLS_CHECKS,
   ...MQTT_CHECKS,

@@ -65,14 +65,18 @@ export const PAYMENT_CHECKS = [
   }),
   boxCheck('AGT-6', 'after a payment for another order the QR is on screen again', ['screen', 'slow'], async (t) => {
     const order = await t.qrShown();
-    await t.paymentsReported(t.payment());
+    await t.paymentsReported(t.payment({ amount: order.amount }));
     await t.expectQr(order, ANNOUNCEMENT_MAX_MS);
     if (t.hasEnded(order)) throw new Mismatch('the order on the screen was ended');
   }),
-  boxCheck('AGT-6', 'a payment for another order does not end the one on the screen', async (t) => {
+  boxCheck('AGT-6', 'a payment for another order of the same amount does not end the one on the screen', async (t) => {
     const order = await t.pushShown();
-    t.send(t.payment());
+    t.send(t.payment({ amount: order.amount }));
     await t.sync(() => (t.hasEnded(order) ? 'the order on the screen was ended' : undefined));
+    t.withdraw(order.pushId);
+    const isIt = ({ pushId }: { pushId: string }) => pushId === order.pushId;
+    const answer = await t.precondition('an answer', () => t.receive('an answer', ['ended', 'rejected'], isIt));
+    if (answer.type === 'rejected') throw new Mismatch('the order on the screen was over before its withdrawal');
   }),
 ];
 

@@ -10,6 +10,9 @@ const LONG_AGO_MS = Date.UTC(2001, 8, 9);
 const FAR_AWAY_MS = Date.UTC(2100, 0, 1);
 /** Every box remembers at least this many closed pushes. */
 const REMEMBERED = 5;
+/** Time after a new QR in which the older one must not come back, and the time between two pictures in it. */
+const FLASH_MS = 1_000;
+const FRAME_MS = 80;
 /** Pictures at the moment of a report: one alone could be late by chance. */
 const LOOKS = 3;
 const CONTENT_MAX = 99;
@@ -41,9 +44,13 @@ export const PUSH_CHECKS = [
     const older = await t.qrShown();
     await t.qrShown();
     await t.expectQrGone(older);
+    await t.expectQrStaysAway(older, FLASH_MS, 'the older QR came back for a moment', FRAME_MS);
   }),
   boxCheck('AGT-3', 'a push ends when its lifetime is over', async (t) => {
     await expectExpiry(t, await t.pushShown(t.order({ expiresInMs: 4_000 })), 4_000);
+  }),
+  boxCheck('AGT-3', 'a push of more than a minute ends when its lifetime is over', ['slow'], async (t) => {
+    await expectExpiry(t, await t.pushShown(t.order({ expiresInMs: 65_000 })), 65_000);
   }),
   boxCheck('AGT-3', 'the QR is gone when its lifetime is over', ['screen'], async (t) => {
     const order = await t.qrShown(t.order({ expiresInMs: 8_000 }));
@@ -58,9 +65,11 @@ export const PUSH_CHECKS = [
     await t.expectQrGone(order);
   }),
   boxCheck('AGT-3', 'a withdrawal ends the push on the screen', async (t) => {
-    const { pushId } = await t.pushShown();
-    t.withdraw(pushId, 'cancelled');
-    await t.expectEnded(pushId, 'withdrawn');
+    for (const why of ['cancelled', 'timeout', 'paid'] as const) {
+      const { pushId } = await t.pushShown();
+      t.withdraw(pushId, why);
+      await t.expectEnded(pushId, 'withdrawn');
+    }
   }),
   boxCheck('AGT-3', 'a withdrawal removes the QR', ['screen'], async (t) => {
     const order = await t.qrShown();

@@ -28,6 +28,15 @@ const withQrOf =
     return { ...order, qrCode: qrOf(order, change(order)) };
   };
 
+/** An order of this amount whose QR asks for another one. */
+function otherAmount(amount: number): [title: string, code: string, make: Make] {
+  const make: Make = (t) => {
+    const order = t.order({ amount });
+    return { ...order, qrCode: qrOf(order, { amount: amount + 1 }) };
+  };
+  return [`another amount in the QR of an order of ${String(amount).length} digits`, 'QR_MISMATCH', make];
+}
+
 const foreignPayee = withQrOf(() => ({ account: FOREIGN_ACCOUNT }));
 
 /** Pushes that would make the customer pay another amount, or another account. */
@@ -38,6 +47,7 @@ const WRONG: readonly [title: string, code: string, make: Make][] = [
   ['a QR with a second merchant account', 'QR_INVALID', withQr((qr) => withField(qr, '26', '0004test'))],
   ['a QR with a fee on top', 'QR_INVALID', withQr((qr) => withField(qr, '56', '5000'))],
   ['another amount in the QR', 'QR_MISMATCH', withQrOf(({ amount }) => ({ amount: amount + 1 }))],
+  ...[123_456_789, 9_876_543_210, 9_999_999_999_998].map(otherAmount),
   ['a QR without an amount', 'QR_MISMATCH', withQrOf(() => ({ amount: undefined }))],
   ['another account in the QR', 'QR_MISMATCH', foreignPayee],
   ['another bank in the QR', 'QR_MISMATCH', withQrOf(() => ({ bin: FOREIGN_BIN }))],
@@ -94,6 +104,17 @@ export const REJECTION_CHECKS = [
     await t.reconnect();
     await t.expectRejected(t.order(), 'E36', 'QR_MISMATCH');
   }),
+  boxCheck(
+    'AGT-1',
+    "the screen names the account's holder, not another one that a push names",
+    ['pages'],
+    async (t) => {
+      const userBankName = 'LE VAN KHAC';
+      await t.pushShown(t.order({ userBankName }));
+      await t.sync();
+      if (await t.hasText(userBankName)) throw new Mismatch(`the screen names ${userBankName}`);
+    },
+  ),
   boxCheck('AGT-1', 'a rejected push leaves the QR on the screen', ['screen'], async (t) => {
     const order = await t.qrUndisturbed();
     t.send(foreignPayee(t));

@@ -8,7 +8,15 @@ import { paymentShown } from './announcements.ts';
 const AMOUNTS = new Map([
   [50_000, 'năm mươi nghìn đồng'],
   [1_234_567, 'một triệu hai trăm ba mươi tư nghìn năm trăm sáu mươi bảy đồng'],
+  [120_000_000, 'một trăm hai mươi triệu đồng'],
 ]);
+/** Also of more digits. */
+const SEEN_AMOUNTS = [...AMOUNTS.keys(), 12_345_678_901, 9_999_999_999_999];
+/** Payments after which a box must still know an earlier one, and the time that they may have the screen. */
+const MANY = 25;
+const MANY_MS = 120_000;
+/** What was paid too much. */
+const OTHER = 11_000;
 /** Each screen may stay for its time, after earlier payments that wait. */
 const IDLE_MS = 2 * ANNOUNCEMENT_MAX_MS;
 
@@ -38,22 +46,42 @@ const REPETITIONS: readonly [
   ['at once', [], async () => undefined],
   ['after a reconnect', [], (t) => t.reconnect()],
   ['after a restart', ['restart'], (t) => t.restart()],
+  ['after twenty-five others', ['slow'], manyPayments],
 ];
+
+/** Pays many times, and waits until each payment has had the screen. */
+async function manyPayments(t: CheckContext): Promise<void> {
+  const payments = Array.from({ length: MANY }, () => t.payment());
+  await t.paymentsReported(...payments);
+  const [last] = payments.slice(-1);
+  if (last !== undefined) await t.precondition('an idle box', () => t.expectIdle(last, MANY_MS));
+}
 
 /** Amounts on the screen, announcements, and the way back to idle (PROTOCOL.md, clauses AGT-2, AGT-5 and AGT-6). */
 export const SCREEN_CHECKS: readonly BoxCheck[] = [
   boxCheck('AGT-2', 'the screen names the amount of an order beside its QR', ['pages'], async (t) => {
-    for (const amount of AMOUNTS.keys()) {
+    for (const amount of SEEN_AMOUNTS) {
       await t.pushShown(t.order({ amount }));
       await t.expectAmount(amount);
     }
   }),
   boxCheck('AGT-5', 'the screen names the amount of a payment', ['pages'], async (t) => {
-    for (const amount of AMOUNTS.keys()) {
+    for (const amount of SEEN_AMOUNTS) {
       await paymentShown(t, { amount });
       await t.expectAmount(amount);
     }
   }),
+  boxCheck(
+    'AGT-5',
+    'the screen names what was paid where the order on it asked for another amount',
+    ['pages'],
+    async (t) => {
+      const payment = t.paymentFor(await t.pushShown());
+      const amount = payment.amount + OTHER;
+      await paymentShown(t, { ...payment, amount });
+      await t.expectAmount(amount);
+    },
+  ),
   boxCheck('AGT-5', 'the words said aloud name the amount of a payment, once', ['pages'], async (t) => {
     for (const [amount, words] of AMOUNTS) {
       // A sentence of the check before may still be under way.

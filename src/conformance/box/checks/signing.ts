@@ -1,5 +1,6 @@
 import { LIMITS } from '../../../protocol/fields.ts';
 import { signingKeyOf } from '../../../protocol/keys.ts';
+import type { DownBody } from '../../../protocol/messages.ts';
 import { Mismatch } from '../../check.ts';
 import { ifTold } from '../box-pages.ts';
 import { boxCheck, type CheckContext } from '../check-context.ts';
@@ -61,8 +62,7 @@ export const SIGNING_CHECKS = [
     const payment = t.payment();
     await expectPaymentIgnored(t, payment, () => {
       const original = signer(t).forge(jsonOf(t, { ...payment, amount: payment.amount + 1 }), {});
-      const [head, , signature] = original.split('.');
-      t.sendRaw([head, Buffer.from(jsonOf(t, payment), 'utf8').toString('base64url'), signature].join('.'));
+      t.sendRaw(tampered(original, jsonOf(t, payment)));
     });
   }),
   boxCheck('SIG-3', 'a message that comes a second time changes nothing', async (t) => {
@@ -132,12 +132,18 @@ export const SIGNING_CHECKS = [
   }),
 ];
 
-function signer({ gateway: { session } }: CheckContext) {
+/** A signed message with another payload under its signature. */
+export function tampered(signed: string, payload: string): string {
+  const [head, , signature] = signed.split('.');
+  return [head, Buffer.from(payload, 'utf8').toString('base64url'), signature].join('.');
+}
+
+export function signer({ gateway: { session } }: CheckContext) {
   if (session === undefined) throw new Mismatch('there is no session');
   return session.signer;
 }
 
-function jsonOf({ gateway }: CheckContext, body: Body<'payment'> | Body<'show'>, more?: object): string {
+export function jsonOf({ gateway }: CheckContext, body: DownBody, more?: object): string {
   return gateway.messageJson(body, gateway.session, more);
 }
 

@@ -78,12 +78,16 @@ export const everyCallbackChecks: readonly ServiceCheck[] = [
 function lostPayments(t: CheckContext): AskedPayment[] {
   const all = callbacksOf(t);
   const ids = new Set(all.map(({ said }) => said.transactionid));
-  const isHeard = ({ facts, transactionId }: AskedPayment) =>
-    ids.has(transactionId) || all.some(({ said }) => said.content === facts.content);
   const { bankAccount } = t.options.account;
-  return askedPayments(t.subject.sent).filter(
-    (it) => it.transactionId !== undefined && it.facts.bankaccount === bankAccount && !isHeard(it),
+  const payments = askedPayments(t.subject.sent).filter(
+    (it) => it.transactionId !== undefined && it.facts.bankaccount === bankAccount,
   );
+  // SYN-2 judges callbacks with another id or content.
+  const isHeard = ({ facts: { content } }: AskedPayment) => {
+    const heard = new Set(all.filter(({ said }) => said.content === content).map(({ said }) => said.transactionid));
+    return heard.size >= payments.filter(({ facts }) => facts.content === content).length;
+  };
+  return payments.filter((it) => !ids.has(it.transactionId) && !isHeard(it));
 }
 
 /** The oldest generated order whose content nobody used again, and that a test callback can pay. */
