@@ -1,6 +1,6 @@
 import type { Mutant } from '../box-fixture.ts';
 import { onShow, qrIn } from './payloads.ts';
-import { activeId, after, onStage, type StateMutant } from './reducer.ts';
+import { activeId, after, type StateMutant } from './reducer.ts';
 
 /** An amount of nine digits or more, which a careless box handles otherwise. */
 const LARGE = 100_000_000;
@@ -36,19 +36,24 @@ export const CARELESS_WIRE_MUTANTS: Record<string, Mutant> = {
 export const CARELESS_STATE_MUTANTS: Record<string, StateMutant> = {
   'asks for a tenth of a large amount on the screen': {
     breaks: ['AGT-2'],
-    change: onStage((stage) => {
-      if (stage.kind !== 'order') return stage;
+    change: after('push', (step) => {
+      const { stage } = step.state;
+      if (stage.kind !== 'order') return step;
       const { active } = stage;
-      return { ...stage, active: { ...active, order: { ...active.order, amount: tenthOf(active.order.amount) } } };
+      const order = { ...active.order, amount: tenthOf(active.order.amount) };
+      return { ...step, state: { ...step.state, stage: { ...stage, active: { ...active, order } } } };
     }),
   },
   'says a tenth of a large payment on the screen': {
     breaks: ['AGT-5'],
-    change: onStage((stage) =>
-      stage.kind === 'paid'
-        ? { ...stage, payment: { ...stage.payment, amount: tenthOf(stage.payment.amount) } }
-        : stage,
-    ),
+    change: (ours) => (before, event, at) => {
+      const step = ours(before, event, at);
+      const { stage } = step.state;
+      const idOf = (it: typeof stage) => (it.kind === 'paid' ? it.payment.transactionId : undefined);
+      if (stage.kind !== 'paid' || idOf(before.stage) === idOf(stage)) return step;
+      const payment = { ...stage.payment, amount: tenthOf(stage.payment.amount) };
+      return { ...step, state: { ...step.state, stage: { ...stage, payment } } };
+    },
   },
   'says on the screen what the order asked for, whatever was paid': {
     breaks: ['AGT-5'],
