@@ -5,6 +5,7 @@ import { type TestTime, waitUntilRight } from '../../bench/test-time.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { FaultName } from '../../protocol/faults.ts';
 import { type CheckRun, Mismatch, PreconditionFailed } from '../check.ts';
+import { amountsIn } from './amounts-in.ts';
 import type { BoxControls } from './subject.ts';
 
 /** Longest time that a payment or another announcement takes on the screen of any box. */
@@ -290,13 +291,4 @@ export async function ifTold<T>(ask: () => Promise<T>): Promise<T | undefined> {
     if (error instanceof PreconditionFailed) return undefined;
     throw error;
   }
-}
-
-/** The amounts in a text: numbers with a đồng sign, or all numbers where none has one. `500.000` is not `50.000`. */
-export function amountsIn(text: string): number[] {
-  const numbers = [
-    ...text.matchAll(/(?<![\p{L}\d.,])(\d{1,3}(?:[.,\u00a0 ]\d{3})+|\d+)(?![\p{L}\d]|[.,]\d)(\s?(?:₫|đ|VND))?/giu),
-  ];
-  const priced = numbers.filter(([, , sign]) => sign !== undefined);
-  return (priced.length > 0 ? priced : numbers).map(([, digits = '']) => Number(digits.replaceAll(/\D/g, '')));
 }

@@ -1,6 +1,7 @@
 import type { Capture } from '../../bench/target.ts';
 import { type Check, type CheckRun, Mismatch, PreconditionFailed } from '../check.ts';
-import { ANNOUNCEMENT_MAX_MS, amountsIn, ifTold } from './box-pages.ts';
+import { amountsIn } from './amounts-in.ts';
+import { ANNOUNCEMENT_MAX_MS, ifTold } from './box-pages.ts';
 import type { Session } from './gateway/scripted-gateway.ts';
 import { type Body, GatewayTranscript } from './gateway-transcript.ts';
 import { type BoxNeed, type BoxSubject, RETURN_MS } from './subject.ts';

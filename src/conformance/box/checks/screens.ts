@@ -15,7 +15,7 @@ const SEEN_AMOUNTS = [...AMOUNTS.keys(), 12_345_678_901, 9_999_999_999_999];
 /** Payments after which a box must still know an earlier one, and the time that they may have the screen. */
 const MANY = 25;
 const MANY_MS = 120_000;
-/** What was paid too much. */
+/** An amount that was paid too much. */
 const OTHER = 11_000;
 /** Each screen may stay for its time, after earlier payments that wait. */
 const IDLE_MS = 2 * ANNOUNCEMENT_MAX_MS;

@@ -61,14 +61,9 @@ export function about(
 }
 
 /** Waits for the `nth` attempt. Returns all attempts so far. */
-export async function attempts(
-  t: CheckContext,
-  payment: SimulatedPayment,
-  nth: number,
-  withinMs = CALLBACK_TIMEOUT_MS,
-): Promise<ReceivedRequest[]> {
+async function attempts(t: CheckContext, payment: SimulatedPayment, nth: number): Promise<ReceivedRequest[]> {
   const look = async () => (about(t, payment).length >= nth ? undefined : 'it has not come');
-  await waitUntilRight(t.time, withinMs, look, t.signal);
+  await waitUntilRight(t.time, CALLBACK_TIMEOUT_MS, look, t.signal);
   return about(t, payment);
 }
 

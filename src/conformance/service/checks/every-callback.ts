@@ -125,7 +125,7 @@ function judgedCallbacks(t: CheckContext): { untrue: WrongCallback[]; unasked: W
   const ids = new Set<unknown>(payments.map(({ transactionId }) => transactionId ?? {}));
   const untrue: WrongCallback[] = [];
   const unasked: WrongCallback[] = [];
-  const owners = new Map<unknown, unknown>();
+  const paymentIds = new Map<unknown, unknown>();
   // First those whose transactionid is known: only what they leave can have another one.
   const [others = [], known = []] = [false, true].map((isKnown) =>
     callbacks.filter(({ said }) => ids.has(said.transactionid) === isKnown),
@@ -147,9 +147,9 @@ function judgedCallbacks(t: CheckContext): { untrue: WrongCallback[]; unasked: W
     }
     const wrong = untrueIn(said, payment, t.subject.sent);
     const { referencenumber } = said;
-    const owner = owners.get(referencenumber) ?? said.transactionid;
-    owners.set(referencenumber, owner);
-    if (referencenumber !== undefined && owner !== said.transactionid) {
+    const named = paymentIds.get(referencenumber) ?? said.transactionid;
+    paymentIds.set(referencenumber, named);
+    if (referencenumber !== undefined && named !== said.transactionid) {
       wrong.push(`referencenumber ${referencenumber} is that of another payment`);
     }
     if (wrong.length > 0) untrue.push({ request, why: `${name}: ${wrong.join(', ')}` });

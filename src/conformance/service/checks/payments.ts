@@ -172,7 +172,7 @@ const ORDER_IDS = [
   ['of 64 characters', ({ content }: Order) => content.padEnd(64, 'x')],
 ] as const;
 
-/** What a callback says of orders and payments (PROTOCOL.md, clauses CBK-5, CBK-6 and SYN-2). */
+/** Orders and payments in a callback (PROTOCOL.md, clauses CBK-5, CBK-6 and SYN-2). */
 export const orderChecks: readonly ServiceCheck[] = [
   gap('CBK-6', 'the callback names the whole orderId, also one of zeros or of 64 characters', PAID, (t) =>
     forEachCase(ORDER_IDS, async ([, idOf]) => {

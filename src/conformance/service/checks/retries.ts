@@ -1,8 +1,9 @@
+import { waitUntilRight } from '../../../bench/test-time.ts';
 import { Breach, Mismatch } from '../../check.ts';
 import { type CheckContext, gap, withTimeout } from '../check-context.ts';
 import { forEachCase } from '../expectations.ts';
 import type { ServiceCheck } from '../subject.ts';
-import { about, answered, attempts, expectOnce, listenerOf, payOrder } from './callbacks.ts';
+import { about, answered, expectOnce, listenerOf, payOrder, type SimulatedPayment } from './callbacks.ts';
 
 /** Waits of clause SYN-4, in seconds. */
 const WAITS_S = [1, 2, 3, 4, 5, 60, 60, 60, 60, 60];
@@ -12,7 +13,7 @@ const WAIT_STEP_MS = 1_000;
 /** A partner that is away for less must not lose a callback. */
 const AWAY_S = 60;
 const AGAIN_MS = 15_000;
-/** What a partner answers that has not got the callback; another 4xx may end it. */
+/** Answers of a partner that has not got the callback; a 4xx may end it. */
 const FAILURES = [500, 502, 503, 429, 404, 'closed'] as const;
 const MAY_END = 404;
 
@@ -42,10 +43,12 @@ async function judgeFailures(t: CheckContext): Promise<void> {
   const cases = FAILURES.map((how) => ({ how, order: t.newOrder() }));
   for (const { how, order } of cases) listener.answerWith(how, order.content);
   try {
-    const paid = [];
+    const paid: { how: (typeof FAILURES)[number]; payment: SimulatedPayment }[] = [];
     for (const { how, order } of cases) paid.push({ how, payment: await payOrder(t, order) });
+    const isAgain = ({ payment }: (typeof paid)[number]) => about(t, payment).length >= 2;
+    await waitUntilRight(t.time, AGAIN_MS, async () => (paid.every(isAgain) ? undefined : 'not yet'), t.signal);
     await forEachCase(paid, async ({ how, payment }) => {
-      if ((await attempts(t, payment, 2, AGAIN_MS)).length >= 2) return;
+      if (isAgain({ how, payment })) return;
       const what = how === 'closed' ? 'whose connection was closed' : `that was answered ${how}`;
       const reason = `a callback ${what} is not sent again`;
       throw how === MAY_END ? new Mismatch(reason) : new Breach(reason);
