@@ -80,7 +80,7 @@ export class CheckContext implements ServiceRun {
   /** Sends a request. An empty header is left out. */
   async send({ headers = {}, ...request }: ServiceRequest): Promise<Answer> {
     const { path, body = '' } = request;
-    const sent: SentRequest = { path, fields: recordOf(parseJson(body)), answer: undefined };
+    const sent: SentRequest = { path: path.replace(/\?.*/s, ''), fields: recordOf(parseJson(body)), answer: undefined };
     this.subject.sent.push(sent);
     const called = await sendRequest(this, {
       ...request,

@@ -40,7 +40,7 @@ export async function sendRequest(run: ServiceRun, question: ServiceRequest): Pr
   const url = path.startsWith('http') ? path : `${subject.options.access.baseUrl}${path}`;
   const request = {
     method,
-    url,
+    url: subject.redactor.text(url),
     headers: subject.redactor.value(headers),
     body: shortened(subject.redactor.text(body ?? '')),
   };

@@ -70,7 +70,7 @@ export interface Order {
 
 /** A request of the judge, with the fields of its JSON. */
 export interface SentRequest {
-  /** With the query, and perhaps with the base address before it. */
+  /** Without the query, and perhaps with the base address before it. */
   path: string;
   fields: Readonly<Record<string, unknown>>;
   /** Undefined until the answer has come. */

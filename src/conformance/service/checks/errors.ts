@@ -4,7 +4,7 @@ import { PATHS } from '../../../protocol/http-api.ts';
 import { Breach, Mismatch, NoAnswer, PreconditionFailed } from '../../check.ts';
 import { basicOf } from '../callback-listener.ts';
 import { type CheckContext, gap, spec } from '../check-context.ts';
-import { type Answer, codeOf } from '../client.ts';
+import { type Answer, codeOf, isRefusal } from '../client.ts';
 import {
   expectCode,
   expectQr,
@@ -124,10 +124,11 @@ export const leakCheck: ServiceCheck = gap(
   'no answer of the run had a password, or a right checkSum instead of a wrong one',
   async (t) => {
     const { box, access } = t.options;
-    await t.login({ authorization: basicOf({ ...access, password: 'not the password' }) });
+    const refused = await t.login({ authorization: basicOf({ ...access, password: 'not the password' }) });
     if (box !== undefined) await t.pushOrder(t.newOrder(), { checkSum: '0'.repeat(32) });
     const { leaks } = t.subject;
     if (leaks.size > 0) throw new Breach([...leaks].join('; '));
+    if (!isRefusal(refused)) throw new PreconditionFailed('needs a refusal: TOK-4 judges that');
   },
 );
 

@@ -51,7 +51,7 @@ export async function whileBoxIsOn(t: CheckContext, send: () => Promise<void>): 
   const from = sent.length;
   const expectNone = async (shown: () => Promise<readonly (string | undefined)[]>) => {
     await t.time.inRealTime(() => systemClock.sleep(FORWARDED_MS));
-    const pushes = sent.slice(from).filter(({ path }) => path.includes(PATHS.sendQr));
+    const pushes = sent.slice(from).filter(({ path }) => path.endsWith(PATHS.sendQr));
     const isRefused = ({ answer }: SentRequest) => answer !== undefined && isRefusal(answer);
     const [refused = [], taken = []] = [true, false].map((is) =>
       pushes.filter((it) => isRefused(it) === is).map(({ fields }) => fields.qrCode),
