@@ -4,7 +4,7 @@ import { SEAL_REFUSALS } from '../../src/protocol/seal.ts';
 import { generatedFile, readProtocol } from './document.ts';
 
 /** Upper-case words of PROTOCOL.md that are values of other fields, and methods of HTTP. */
-const OTHER_VALUES: readonly string[] = ['QRIBFTTA', 'QRIBFTTC', 'VVB', 'VQR', 'VN', 'GET', 'DELETE'];
+const OTHER_VALUES: readonly string[] = ['QRIBFTTA', 'QRIBFTTC', 'VVB', 'VQR', 'PB', 'VN', 'GET', 'DELETE'];
 
 const PUBLIC_CODE = /^(E\d{2}|\d{3})$/;
 

@@ -120,7 +120,7 @@ it('ERR-1 TOK-1 answers have the shape of the service', () => {
   expect(tokenResponse.safeParse({ access_token: 'x', token_type: 'bearer', expires_in: 300 }).success).toBe(false);
 });
 
-it('SYN-2 the callback carries exactly the keys of the service', () => {
+it('SYN-2 SYN-11 the callback carries exactly the keys of the service, and two more where another amount came in', () => {
   expect(Object.keys(transactionSync.shape)).toEqual([
     'transactionid',
     'transactiontime',
@@ -135,5 +135,9 @@ it('SYN-2 the callback carries exactly the keys of the service', () => {
     'urlLink',
     'serviceCode',
     'subTerminalCode',
+    'orderAmount',
+    'orderPaid',
   ]);
+  const optional = Object.entries(transactionSync.shape).filter(([, field]) => field.safeParse(undefined).success);
+  expect(optional.map(([key]) => key)).toEqual(['orderAmount', 'orderPaid']);
 });

@@ -40,13 +40,16 @@ export const BOX_NOT_JUDGED: readonly NotJudged[] = [
     clauses: ['ERR', 'LEN', 'TOK', 'GEN', 'SUM', 'SND', 'CBK', 'CHK', 'CAN', 'SYN', 'SRC', 'CRE', 'MAT'],
     why: 'what a service answers its partners: judge one with --service',
   },
-  { clauses: ['MSG-13'], why: 'what a gateway says of itself, and of a payment that is late or not of the amount due' },
+  {
+    clauses: ['MSG-13', 'AGT-14', 'AGT-15'],
+    why: 'what a gateway says of itself and of late payments, and what a box does with it: this one says nothing of it',
+  },
   { clauses: ['LIM-6'], why: 'limits of its pages against floods and slow requests: a judge sends none' },
   { clauses: ['QRP-6'], why: 'what an encoder refuses to write: a box writes no QR' },
   { clauses: ['TOP-5'], why: 'what a broker does with a box that reads nothing' },
   { clauses: ['PRE-3'], why: 'what a gateway does with the presence of a box' },
   { clauses: ['ENR'], why: 'enrolment: the judged box has a secret already' },
-  { clauses: ['TLS-3', 'TLS-4', 'TLS-5', 'STO', 'BAK'], why: 'what a broker or a gateway does' },
+  { clauses: ['TLS-3', 'TLS-4', 'TLS-5', 'STO', 'BAK', 'SEL', 'MOD', 'REG'], why: 'what a broker or a gateway does' },
   {
     clauses: ['FLT'],
     why: 'fault injection on a test bench; the checks of AGT-2, AGT-5 and AGT-10 use FLT-10',

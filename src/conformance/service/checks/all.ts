@@ -61,7 +61,10 @@ export const SERVICE_NOT_JUDGED: readonly NotJudged[] = [
     clauses: ['MSG', 'TOP', 'PRE', 'SIG', 'BOX-HTTP'],
     why: 'messages between gateway and box, which the specification leaves to the service: SND and CBK judge the result',
   },
-  { clauses: ['ENR', 'FLT', 'STO', 'BAK'], why: 'what only our own gateway does, for its admin' },
+  {
+    clauses: ['ENR', 'FLT', 'STO', 'BAK', 'SEL', 'MOD', 'REG'],
+    why: 'what only our own gateway does, for its admin',
+  },
   { clauses: ['TLS'], why: 'TLS in front of the service is set up by its admin; every request checks its certificate' },
   { clauses: ['SRC', 'CRE', 'MAT'], why: 'how a gateway hears of money that another service reports' },
   { clauses: ['AGT'], why: 'what a box does: judge one with --await-box' },
