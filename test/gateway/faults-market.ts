@@ -52,6 +52,9 @@ interface OrderView {
   pushes: { id: string; terminalCode: string }[];
 }
 
+/** A fault that is ordered for each of three boxes may meet the calls of one. */
+const TRIES_MAX = 4;
+
 /** What came of one order. */
 export interface Trade {
   sold: string;
@@ -119,7 +122,7 @@ export class Market {
     return `T${this.#orders}`;
   }
 
-  /** An order at a box, from its QR to its payment; refusals that a second try may mend are tried once more. */
+  /** An order at a box, from its QR to its payment; refusals that another try may mend are tried again. */
   async trade(at: Stall, content = this.content()): Promise<Trade> {
     const { sold, qrCode } = await this.sell(at, content);
     return { sold, qrCode, transactionId: await this.pay(at, content) };
@@ -242,11 +245,12 @@ export class Market {
     return wrong;
   }
 
-  async #ask(path: string, body: object): Promise<Answer> {
-    const first = await this.#post(path, body);
-    if (first.status === 200 || (first.body.message !== 'E74' && first.body.message !== 'E05')) return first;
-    if (first.body.message === 'E74') this.#token = undefined;
-    return this.#post(path, body);
+  async #ask(path: string, body: object, triesLeft = TRIES_MAX): Promise<Answer> {
+    const answer = await this.#post(path, body);
+    const { message } = answer.body;
+    if (answer.status === 200 || triesLeft === 1 || (message !== 'E74' && message !== 'E05')) return answer;
+    if (message === 'E74') this.#token = undefined;
+    return this.#ask(path, body, triesLeft - 1);
   }
 
   async #post(path: string, body: object): Promise<Answer> {

@@ -25,7 +25,7 @@ export interface SmallDisk {
 /** A disk of 1 MiB in memory. */
 export async function memoryDisk(): Promise<SmallDisk> {
   const [folder, shelf] = [await temporaryFolder(), await temporaryFolder()];
-  mount('-t', 'tmpfs', '-o', 'size=1m', 'paybox-test', shelf);
+  mount('-t', 'tmpfs', '-o', 'size=2m', 'paybox-test', shelf);
   onTestFinished(() => unmount(shelf));
   const remount = (how: string) => mount('-o', `remount,${how}`, shelf);
   return diskAt(folder, remount, (how) => {
