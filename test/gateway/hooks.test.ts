@@ -60,7 +60,8 @@ describe('a webhook of a source', () => {
       config: { sources: [{ kind: 'sepay', name: 'sepay', auth: { kind: 'apikey', key: SEPAY_KEY } }, HMAC] },
     });
     const body = JSON.stringify(sepayBody());
-    const other = JSON.stringify(sepayBody({ id: 5, content: 'as another source has it' }));
+    const spelled = { id: 5, referenceCode: 'ft26-001.000001', content: 'as another source has it' };
+    const other = JSON.stringify(sepayBody(spelled));
     const bySecret = () => tellHook(gateway, other, { name: 'signed', headers: signedBySepay(SECRET, other) });
     const answers = await Promise.all([1, 2, 3].flatMap(() => [tellHook(gateway, body), bySecret()]));
     expect(answers.map((it) => it.status)).toEqual(Array(6).fill(200));

@@ -76,7 +76,7 @@ function rowOf(
   const bankAccount = cleaned(told.bankAccount);
   const isLate = caughtUp || receivedAtMs - told.bankTimeMs > CREDIT_FRESH_MS;
   return {
-    id: creditId(reference === '' ? [source, told.sourceId] : [bankAccount, reference, String(told.amount)]),
+    id: creditId(reference === '' ? [source, told.sourceId] : [bankAccount, spelled(reference), String(told.amount)]),
     source,
     source_id: told.sourceId,
     reference,
@@ -88,6 +88,11 @@ function rowOf(
     received_at_ms: receivedAtMs,
     late: isLate ? 1 : 0,
   };
+}
+
+/** A bank's reference without what each source writes otherwise: capitals, hyphens, points and blanks. */
+function spelled(reference: string): string {
+  return reference.toUpperCase().replaceAll(/[\s.\-_/]/g, '');
 }
 
 /**

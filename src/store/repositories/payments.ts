@@ -150,6 +150,17 @@ export class PaymentStore {
     });
   }
 
+  /** Records that a notice was sent that was reported, as not recorded, before. */
+  async markSent(paymentId: string, terminalCode: string): Promise<void> {
+    await this.#db
+      .updateTable('notices')
+      .set({ recorded: 1 })
+      .where('payment_id', '=', paymentId)
+      .where('terminal_code', '=', terminalCode)
+      .where('reported_at_ms', 'is not', null)
+      .execute();
+  }
+
   /** Takes a report back: it was stored before the notice was sent, and no box took that. */
   async unreport(paymentId: string, terminalCode: string): Promise<void> {
     await this.#db

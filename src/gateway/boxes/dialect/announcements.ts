@@ -48,7 +48,7 @@ export class Announcements {
     this.#pausedAtMs = this.#deps.clock.monotonicMs();
   }
 
-  /** The notice of a payment, which is stored as sent; undefined when it must not be sent, or not any more. */
+  /** The notice of a payment, which is stored as maybe sent; undefined when it must not be sent, or not any more. */
   async take(payment: DownOf<'payment'>): Promise<WireNotice | undefined> {
     const { store, clock, log, startedMs } = this.#deps;
     const { transactionId, paidAtMs } = payment;
@@ -61,12 +61,17 @@ export class Announcements {
       log.warn('notice-old', { box, transactionId, reason });
       return undefined;
     }
-    const stored = await store.payments.report(transactionId, box, !isUnsure, clock.wallMs());
+    const stored = await store.payments.report(transactionId, box, false, clock.wallMs());
     if (stored !== 'first') return undefined;
     if (!isUnsure) return this.#noticeOf(payment);
     const reason = 'the gateway was stopped before it could know whether this notice was sent; it is not sent again';
     log.warn('notice-unsure', { box, transactionId, reason });
     return undefined;
+  }
+
+  /** Records that a notice was taken for the connected box. */
+  async sent(transactionId: string): Promise<void> {
+    await this.#deps.store.payments.markSent(transactionId, this.#box.terminalCode);
   }
 
   /** Takes back that a notice was sent: nobody was there. */

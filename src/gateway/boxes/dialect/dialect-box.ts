@@ -241,6 +241,7 @@ export class DialectBox {
         this.lose('nobody took the notice of a payment');
         return;
       }
+      await this.#announcements.sent(transactionId);
       log.info('notice-sent', { box: this.terminalCode, transactionId });
     }
     if (this.#shown?.pushId === pushId) this.#forget();
