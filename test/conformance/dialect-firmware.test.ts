@@ -109,6 +109,23 @@ it('DIA-10 firmware that listens after its start only fails by name, and what it
   expect(results.find(({ title }) => title === 'N12 takes the QR away')?.outcome).toBe('passed');
 }, 240_000);
 
+it('DIA-3 a box that asked in vain, and asks still, is not accused of believing what it has not asked for', async () => {
+  const wanted = ['asks again while nobody answers', 'an answer that it has not asked for changes nothing'];
+  const checks = DIALECT_CHECKS.filter(({ title }) => wanted.includes(title));
+  const results = await dialectVerdicts(await stage({ believesEachAnswer: true }, seen), checks, false);
+  expect(results.map(({ outcome }) => outcome)).toEqual(['differs', 'passed']);
+}, 240_000);
+
+it('DIA-8 a page that answers no more after a message is the fault of the box', async () => {
+  const checks = DIALECT_CHECKS.filter(({ title }) => title.startsWith('survives messages that are longer'));
+  const subject = await stage({}, (box) => ({
+    see: async () => (box.dropped.length === 0 ? seen(box).see() : Promise.reject(new Error('ECONNRESET'))),
+  }));
+  const [result] = await dialectVerdicts(subject, checks, false);
+  expect(result?.outcome).toBe('failed');
+  expect(result?.reason).toContain('since then the screen cannot be seen: ECONNRESET');
+}, 240_000);
+
 it('where nobody sees the screen somebody is asked, and his no is a verdict', async () => {
   const asked: string[] = [];
   const answers =

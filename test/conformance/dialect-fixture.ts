@@ -7,7 +7,7 @@ import { openEmulatedDialectBox } from '../../src/conformance/dialect/open.ts';
 import { type DialectSubject, dialectLacks } from '../../src/conformance/dialect/subject.ts';
 import { seededRandom } from '../../src/lib/random.ts';
 import { Panel, probeOf, starterOf } from './box-fixture.ts';
-import type { DialectMutant } from './mutants/dialect.ts';
+import type { DialectMutant } from './mutants/dialect-habits.ts';
 
 const SEED = 7;
 const never = new AbortController().signal;

@@ -5,7 +5,8 @@ import { screenProbe } from '../../src/bench/probes.ts';
 import { DIALECT_CHECKS } from '../../src/conformance/dialect/checks/all.ts';
 import { brokenClauses, Panel, troubles } from './box-fixture.ts';
 import { judgeDialect } from './dialect-fixture.ts';
-import { DIALECT_MUTANTS, type DialectMutant } from './mutants/dialect.ts';
+import { DIALECT_MUTANTS } from './mutants/dialect.ts';
+import type { DialectMutant } from './mutants/dialect-habits.ts';
 import { checksNear, keepOutcomes, MUTANT_TIMEOUT_MS } from './nearby-checks.ts';
 
 interface Judged {
@@ -65,6 +66,7 @@ describe.concurrent('a box of the dialect that', () => {
       const results = await judged.now?.run({ mutant, panel }, () => judgeDialect(mutant, { panel, checks }));
       keepOutcomes(task, results ?? []);
       expect(brokenClauses(results ?? [])).toEqual(mutant.breaks);
+      expect(mutant.fails === true && !results?.some(({ outcome }) => outcome === 'failed')).toBe(false);
     },
   );
 });

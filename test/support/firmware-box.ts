@@ -22,6 +22,8 @@ export interface FirmwareOptions {
   answerSpelling?: 'as-sent' | 'plain';
   /** LVGL firmware that knows its boxId does not subscribe after a reconnect. */
   resubscribes?: boolean;
+  /** Takes the first answer after each of its questions, whatever boxId that names; otherwise the first one at all. */
+  believesEachAnswer?: boolean;
   reconnectMs?: number;
 }
 
@@ -44,6 +46,7 @@ export class FirmwareBox {
   readonly dropped: number[] = [];
   readonly packetBytes: number[] = [];
   enrolments = 0;
+  #asks = false;
   readonly #options: FirmwareOptions;
   readonly #client: MqttClient;
   readonly #answerTopic: string;
@@ -95,6 +98,7 @@ export class FirmwareBox {
     const again = this.boxId === undefined ? {} : { localIP: '192.0.2.7' };
     if (this.boxId !== undefined && resubscribes) this.#client.subscribe(`vietqr/boxId/${this.boxId}`, { qos: 1 });
     this.enrolments += 1;
+    this.#asks = true;
     const checkSum = createHash('md5').update(`${macAddr}${checkSumSalt}`).digest('hex');
     this.#client.publish('/vqr/handle-box', JSON.stringify({ macAddr, checkSum, ...again }), { qos: 0 });
   }
@@ -111,7 +115,10 @@ export class FirmwareBox {
 
   #enrolled(payload: Buffer): void {
     const { boxId, qrCertificate } = read(payload) ?? {};
-    if (typeof boxId !== 'string' || typeof qrCertificate !== 'string' || this.boxId !== undefined) return;
+    const isAwaited = this.#options.believesEachAnswer ? this.#asks : this.boxId === undefined;
+    if (typeof boxId !== 'string' || typeof qrCertificate !== 'string' || !isAwaited) return;
+    this.#asks = false;
+    if (boxId === this.boxId) return;
     this.boxId = boxId;
     this.screen = { kind: 'certificate', qrCode: qrCertificate };
     this.#client.subscribe(`vietqr/boxId/${boxId}`, { qos: 1 });

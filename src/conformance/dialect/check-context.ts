@@ -2,11 +2,11 @@ import { waitUntilRight } from '../../bench/test-time.ts';
 import { MissingPeerError } from '../../lib/errors.ts';
 import { findBank } from '../../protocol/banks.ts';
 import { amountText, type WireNotice } from '../../protocol/dialect.ts';
-import { encodeVietQr, type VietQr } from '../../protocol/vietqr.ts';
+import { encodeVietQr, isPayable, type VietQr } from '../../protocol/vietqr.ts';
 import { BoxPages, ifTold } from '../box/box-pages.ts';
 import { ACCOUNT } from '../box/gateway/scripted-gateway.ts';
 import { RETURN_MS } from '../box/subject.ts';
-import { type Check, type CheckRun, type Level, Mismatch, PreconditionFailed } from '../check.ts';
+import { Breach, type Check, type CheckRun, type Level, Mismatch, PreconditionFailed } from '../check.ts';
 import type { BoxLine, ScriptedService } from './scripted-service.ts';
 import type { DialectNeed, DialectSubject } from './subject.ts';
 
@@ -14,6 +14,8 @@ import type { DialectNeed, DialectSubject } from './subject.ts';
 const SHOWN_MS = 45_000;
 /** Time for which a QR that must not come is awaited. */
 const AWAY_MS = 4_000;
+/** Time in which a box that dies of a message has done so. */
+const LASTS_MS = 3_000;
 /** For answers of a person. */
 const TIMEOUT_MS = 600_000;
 const AMOUNT_MIN = 10_000;
@@ -175,13 +177,23 @@ export class DialectContext extends BoxPages<DialectSubject> {
   async expectShown(shown: Shown): Promise<void> {
     if (!this.#hasEyes) return this.#expectAnswer(`Is the QR of ${shown.name} on the screen?`, true);
     // No report tells when a picture is painted, so the clock has to stand for it at the deadline.
-    const problem = await waitUntilRight(this.time, SHOWN_MS, () => this.#qrProblem(shown), this.run.signal);
+    const look = () => this.expectQr(shown).then(() => undefined, problemOf);
+    const problem = await waitUntilRight(this.time, SHOWN_MS, look, this.run.signal);
     if (problem !== undefined) throw new Mismatch(problem);
   }
 
   async expectNotShown(shown: Shown): Promise<void> {
-    if (this.#hasEyes) await this.expectQrStaysAway(shown, AWAY_MS, `the QR of ${shown.name} is on the screen`);
+    if (this.#hasEyes) await this.#expectAway(shown);
     else await this.#expectAnswer(`Is the QR of ${shown.name} on the screen?`, false);
+  }
+
+  /** A QR that the service never sent is no choice: whoever pays it pays nobody, or another amount. */
+  async #expectAway({ qrCode, name }: Shown): Promise<void> {
+    const { service } = this;
+    const isForeign = (qr = '') => service.hasLinked && isPayable(qr) && !service.sentQrs.has(qr);
+    const seen = await this.waitForQr(AWAY_MS, (qr) => qr === qrCode || isForeign(qr));
+    if (seen === qrCode) throw new Mismatch(`the QR of ${name} is on the screen`);
+    if (isForeign(seen)) throw new Breach(`the screen shows the QR ${seen}, which nobody has sent`);
   }
 
   /** Throws Mismatch when the QR is still on the screen after the time that a box needs to take it away. */
@@ -204,29 +216,42 @@ export class DialectContext extends BoxPages<DialectSubject> {
     else await this.#expectAnswer(`Did the box say ${count === 1 ? 'one payment' : `${count} payments`} aloud?`, true);
   }
 
-  /** Throws Mismatch unless the box listens after this, and shows an order then as it did before, where that can be seen. */
-  async expectSurvives(provoke: () => Promise<void>): Promise<void> {
+  /**
+   * Throws Mismatch when the connection of the box ends by this, or when the box forgets what is on its screen: the order,
+   * or else the static QR. It must show another order then, where that can be seen.
+   */
+  async expectSurvives(provoke: () => Promise<void>, keeps: 'order' | 'account' = 'account'): Promise<void> {
+    const { line } = this.service;
     const canBeSeen = this.#hasEyes || this.subject.controls.ask !== undefined;
-    if (canBeSeen) {
-      await this.pushShown();
-      await this.end();
-    }
+    const kept = canBeSeen ? await this.#shownBefore(keeps) : undefined;
     await provoke();
+    // A box that died may be back before anything else is looked at.
+    if (await this.isSoon(() => line?.client.connected !== true, LASTS_MS)) {
+      throw new Mismatch('its connection has ended: it has died, or given up');
+    }
     if (!(await this.isBack())) throw new Mismatch('since then the box does not listen any more');
     if (!canBeSeen) return;
+    if (keeps === 'account') await this.end();
     const order = this.order();
-    await this.push(order);
-    await this.expectShown(order);
+    try {
+      if (kept !== undefined) await this.expectShown(kept);
+      await this.push(order);
+      await this.expectShown(order);
+    } catch (error) {
+      // The screen was seen before.
+      const isBlind = this.#hasEyes && error instanceof PreconditionFailed;
+      throw isBlind ? new Mismatch(`since then ${error.message}`, error) : error;
+    }
   }
 
-  async #qrProblem(shown: Shown): Promise<string | undefined> {
-    try {
-      await this.expectQr(shown);
-      return undefined;
-    } catch (error) {
-      if (error instanceof Mismatch) return error.message;
-      throw error;
-    }
+  /** Shows an order, and ends it unless it is to be kept. Returns what is on the screen, if that is known. */
+  async #shownBefore(keeps: 'order' | 'account'): Promise<Shown | undefined> {
+    const order = await this.pushShown();
+    if (keeps === 'order') return order;
+    await this.end();
+    const idle = this.staticQr();
+    const seen = this.#hasEyes && (await this.waitForQr(AWAY_MS, (qr) => qr === idle.qrCode));
+    return seen === idle.qrCode ? idle : undefined;
   }
 
   get #hasEyes(): boolean {
@@ -241,6 +266,11 @@ export class DialectContext extends BoxPages<DialectSubject> {
     if (answer === undefined) throw new PreconditionFailed(`nobody can tell: ${question}`);
     if (answer !== expected) throw new Mismatch(`somebody at the box says ${answer ? 'yes' : 'no'} to: ${question}`);
   }
+}
+
+function problemOf(error: unknown): string {
+  if (error instanceof Mismatch) return error.message;
+  throw error;
 }
 
 function raise(why: string): never {

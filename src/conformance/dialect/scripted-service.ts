@@ -79,6 +79,8 @@ export class ScriptedService {
   certificate: string | undefined;
   /** Whether enrolments get no answer. */
   isSilent = false;
+  /** The QRs of all messages so far. */
+  readonly sentQrs = new Set<string>();
   /** Whether the box was sent its account (N16). */
   hasLinked = false;
   /** Whether the box was waited for in vain. */
@@ -137,6 +139,7 @@ export class ScriptedService {
   async say(message: object | string | Uint8Array, { topic = this.boxTopic, retain = false } = {}): Promise<void> {
     const isRaw = typeof message === 'string' || message instanceof Uint8Array;
     const payload = isRaw ? message : JSON.stringify(message);
+    if ('qrCode' in Object(message)) this.sentQrs.add(String(Object(message).qrCode));
     this.onTraffic?.(`sent to ${topic}`, String(payload).slice(0, SHOWN_MAX));
     await this.broker.publish(topic, payload, retain);
   }

@@ -1,108 +1,24 @@
-import type { IClientOptions, IPublishPacket, MqttClient } from 'mqtt';
 import type { InboundMessage } from '../../../src/agent/contract.ts';
-import { ENROL_TOPIC } from '../../../src/protocol/dialect.ts';
-import type { Mutant, Panel } from '../box-fixture.ts';
-
-/** A box that speaks the public dialect otherwise. */
-export interface DialectMutant extends Mutant {
-  /** Its configuration in `link`. */
-  link?: object;
-  options?: (options: IClientOptions) => IClientOptions;
-  /** What it does with its connection. */
-  client?: (client: MqttClient, panel: Panel) => void;
-  /** Rules that it lacks. */
-  lacks?: 'isPayable' | 'staticQrProblem';
-}
-
-const BOX_TOPIC = /^vietqr\/boxId\//;
-const ENROL_ANSWER = `${ENROL_TOPIC}/response/`;
-type Json = Record<string, unknown>;
-
-/** Changes each packet before the box hears it; undefined for one that it does not hear. */
-function hearing(change: (packet: IPublishPacket, client: MqttClient) => IPublishPacket | undefined) {
-  return (client: MqttClient) => {
-    let own = client.handleMessage;
-    Object.defineProperty(client, 'handleMessage', {
-      set: (handle: typeof own) => {
-        own = handle;
-      },
-      get: () => (packet: IPublishPacket, done: () => void) => {
-        const changed = change(packet, client);
-        if (changed === undefined) done();
-        else own.call(client, changed, done);
-      },
-    });
-  };
-}
-
-/** Changes each notice before the box hears it. */
-function reading(change: (notice: Json) => Json | undefined) {
-  return hearing((packet) => {
-    try {
-      const changed = change(JSON.parse(String(packet.payload)) as Json);
-      return changed && { ...packet, payload: JSON.stringify(changed) };
-    } catch {
-      return packet;
-    }
-  });
-}
-
-/** Changes what the box publishes; undefined for nothing. */
-function publishing(change: (topic: string, payload: string) => [topic: string, payload: string, qos?: 2] | undefined) {
-  return (client: MqttClient) => {
-    const publish = client.publish.bind(client) as (...given: unknown[]) => MqttClient;
-    Object.assign(client, {
-      publish: (topic: string, payload: string, options: object, ...more: unknown[]) => {
-        const changed = change(topic, payload);
-        if (changed === undefined) return client;
-        const [to, text, qos] = changed;
-        return publish(to, text, qos === undefined ? options : { ...options, qos }, ...more);
-      },
-    });
-  };
-}
-
-/** Takes topics out of the subscriptions of the box, which believes that it has them. */
-function withoutTopics(isLeftOut: (topic: string) => boolean, later?: (topics: string[], client: MqttClient) => void) {
-  return (client: MqttClient) => {
-    const subscribe = client.subscribeAsync.bind(client);
-    Object.assign(client, {
-      subscribeAsync: async (topics: string[], options: { qos: 1 }) => {
-        later?.(topics.filter(isLeftOut), client);
-        const wanted = topics.filter((it) => !isLeftOut(it));
-        return wanted.length === 0 ? [] : subscribe(wanted, options);
-      },
-    });
-  };
-}
-
-/** Counts the connections of each start of the box. */
-function sinceStart(
-  change: (client: MqttClient, connections: number) => void,
-): Pick<DialectMutant, 'setup' | 'client'> {
-  let connections = 0;
-  return {
-    setup: (setup) => {
-      connections = 0;
-      return setup;
-    },
-    client: (client) => {
-      connections += 1;
-      change(client, connections);
-    },
-  };
-}
-
-/** Changes the messages of the box's own session, which the dialect is translated to. */
-const told = (change: (message: InboundMessage, panel: Panel) => InboundMessage[]): Pick<Mutant, 'wire'> => ({
-  wire: (_io, panel) => ({ down: (message) => change(message, panel) }),
-});
-
-const withoutPicture = (name: 'certificate' | 'staticQr') =>
-  told((message) => {
-    if ((message.type !== 'linked' && message.type !== 'welcome') || message.pictures === undefined) return [message];
-    return [{ ...message, pictures: { ...message.pictures, [name]: undefined } }];
-  });
+import {
+  amountIn,
+  BOX_TOPIC,
+  type DialectMutant,
+  deafAfter,
+  dyingOf,
+  ENROL_ANSWER,
+  hearing,
+  hearingOneAmount,
+  INT_MAX,
+  N12,
+  publishing,
+  reading,
+  redrawing,
+  sinceStart,
+  takingEveryAnswer,
+  told,
+  withoutPicture,
+  withoutTopics,
+} from './dialect-habits.ts';
 
 /** Wrong boxes of the dialect (PROTOCOL.md, clauses VQD-1, VQD-2, VQD-4 and DIA-1 to DIA-8). */
 export const DIALECT_MUTANTS: Record<string, DialectMutant> = {
@@ -237,6 +153,12 @@ export const DIALECT_MUTANTS: Record<string, DialectMutant> = {
       return [message];
     }),
   },
+  'writes the QR of an order that it may not show anew': { breaks: ['DIA-5'], fails: true, ...redrawing() },
+  'counts đồng in 32 bits': {
+    breaks: ['DIA-5', 'DIA-6'],
+    fails: true,
+    client: reading((it) => ({ ...it, ...(amountIn(it) > INT_MAX && { amount: String(amountIn(it) % INT_MAX) }) })),
+  },
   'shows an order for a day': { breaks: ['DIA-5'], link: { qrLifetimeSeconds: 86_400 } },
   'says each payment twice': {
     breaks: ['DIA-6'],
@@ -245,6 +167,12 @@ export const DIALECT_MUTANTS: Record<string, DialectMutant> = {
     ),
   },
   'says a payment again that it is told again': { breaks: ['DIA-6'], link: { repeatWindowSeconds: 0 } },
+  'takes an equal amount for a payment said before': {
+    breaks: ['DIA-6'],
+    fails: true,
+    client: reading((it) => (it.notificationType === 'N05' ? { ...it, message: 'Da nhan tien' } : it)),
+  },
+  'hears only the payment of the order on its screen': { breaks: ['DIA-6'], fails: true, client: hearingOneAmount() },
   'knows no payments': { breaks: ['DIA-6'], ...told((message) => (message.type === 'payment' ? [] : [message])) },
   'ends its order at any payment': {
     breaks: ['DIA-6'],
@@ -273,25 +201,20 @@ export const DIALECT_MUTANTS: Record<string, DialectMutant> = {
     client: hearing((packet) => ({ ...packet, retain: false })),
   },
   'hears nothing after a message that means nothing': { breaks: ['DIA-8'], client: deafAfter((text) => text === '{') },
+  'dies of a message that means nothing, and is back soon': {
+    breaks: ['DIA-8'],
+    fails: true,
+    client: dyingOf((text) => text === '{'),
+  },
+  'dies of a long message, and is back soon': {
+    breaks: ['DIA-8'],
+    fails: true,
+    client: dyingOf((text) => text.length > 4_000),
+  },
+  'forgets its order after a message that means nothing': {
+    breaks: ['DIA-8'],
+    fails: true,
+    client: hearing((packet) => (String(packet.payload) === '{' ? { ...packet, payload: N12 } : packet)),
+  },
   'hears nothing after a long message': { breaks: ['DIA-8'], client: deafAfter((text) => text.length > 4_000) },
 };
-
-function takingEveryAnswer() {
-  let known = '';
-  return hearing(({ topic, payload, ...packet }, client) => {
-    const boxId = topic.startsWith(ENROL_ANSWER) && /"boxId":"([^"]+)"/.exec(String(payload))?.[1];
-    if (boxId && known !== '' && boxId !== known) client.subscribe(`vietqr/boxId/${boxId}`, { qos: 1 });
-    if (boxId) known ||= boxId;
-    return { topic, payload, ...packet };
-  });
-}
-
-function deafAfter(isFatal: (text: string) => boolean) {
-  return (client: MqttClient) => {
-    let isDeaf = false;
-    hearing((packet) => {
-      isDeaf ||= isFatal(String(packet.payload));
-      return isDeaf ? undefined : packet;
-    })(client);
-  };
-}

@@ -1,4 +1,5 @@
 import { amountText, boxIdTopic } from '../../../protocol/dialect.ts';
+import { ifTold } from '../../box/box-pages.ts';
 import { type DialectCheck, dialectCheck } from '../check-context.ts';
 
 const OTHER_ACCOUNT = '8888888888';
@@ -8,6 +9,11 @@ const REPEATED_AFTER_MS = 1_000;
 /** Sizes of messages that are longer than the service's own, in characters. */
 const LENGTHS = [1_100, 5_000, 60_000];
 const DEEP = 400;
+/** Amounts that do not fit into 32 bits, and how they are said. */
+const LARGE_AMOUNTS: readonly [amount: number, words: string][] = [
+  [3_000_000_000, 'ba tỷ'],
+  [9_000_000_000_000, 'chín nghìn tỷ'],
+];
 
 /** Nothing of this means anything in the dialect. */
 const GARBAGE: readonly (string | Uint8Array)[] = [
@@ -32,6 +38,14 @@ export const NOTICE_CHECKS: readonly DialectCheck[] = [
     const order = t.order();
     await t.push(order);
     await t.expectNamed(order);
+  }),
+  dialectCheck('spec', ['DIA-5', 'shows and names amounts of 10 to 13 digits', ['screen', 'words']], async (t) => {
+    for (const [amount] of LARGE_AMOUNTS) {
+      const order = t.order({ amount });
+      await t.push(order);
+      await t.expectShown(order);
+      await t.expectNamed(order);
+    }
   }),
   dialectCheck('spec', ['DIA-5', 'a newer N17 replaces the QR', ['screen']], async (t) => {
     const older = await t.pushShown();
@@ -97,12 +111,38 @@ export const NOTICE_CHECKS: readonly DialectCheck[] = [
     await t.pay(payment);
     await t.expectNamed(payment);
   }),
+  dialectCheck(
+    'spec',
+    ['DIA-6', 'names payments of 10 to 13 digits, on the screen and aloud', ['words']],
+    async (t) => {
+      for (const [amount, words] of LARGE_AMOUNTS) {
+        const said = await ifTold(() => t.saidSoFar());
+        await t.pay({ amount });
+        await t.expectNamed({ amount });
+        if (said !== undefined) await t.expectWords(words, said);
+      }
+    },
+  ),
   dialectCheck('spec', ['DIA-6', 'says a payment aloud once, and another one too', ['sound']], async (t) => {
     await t.expectSaid(1, () => t.pay(t.order()));
     await t.expectSaid(2, async () => {
       for (const payment of [t.order(), t.order()]) await t.pay(payment);
     });
   }),
+  dialectCheck('spec', ['DIA-6', 'says two payments of one amount that have other texts', ['sound']], async (t) => {
+    const payment = t.order();
+    await t.expectSaid(2, async () => {
+      for (const _ of [1, 2]) await t.pay(payment);
+    });
+  }),
+  dialectCheck(
+    'spec',
+    ['DIA-6', 'says a payment of another amount than the QR on the screen asks for', ['screen', 'sound']],
+    async (t) => {
+      const { amount } = await t.pushShown();
+      await t.expectSaid(1, () => t.pay({ amount: amount + 1_000 }));
+    },
+  ),
   dialectCheck('gap', ['DIA-6', 'says a payment once that it is told twice', ['sound']], async (t) => {
     await t.expectSaid(1, async () => {
       const [payment, message] = [t.order(), `Da nhan tien ${t.service.random.uuid()}`];
@@ -128,7 +168,7 @@ export const NOTICE_CHECKS: readonly DialectCheck[] = [
       for (const topic of [service.boxTopic, ...service.answerTopics]) {
         for (const message of GARBAGE) await service.say(message, { topic });
       }
-    });
+    }, 'order');
   }),
   dialectCheck('spec', ['DIA-8', 'survives messages that are longer than the service sends', []], async (t) => {
     await t.expectSurvives(async () => {
