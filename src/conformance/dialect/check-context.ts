@@ -3,7 +3,7 @@ import { MissingPeerError } from '../../lib/errors.ts';
 import { findBank } from '../../protocol/banks.ts';
 import { amountText, type WireNotice } from '../../protocol/dialect.ts';
 import { encodeVietQr, isPayable, type VietQr } from '../../protocol/vietqr.ts';
-import { BoxPages, ifTold } from '../box/box-pages.ts';
+import { ANNOUNCEMENT_MAX_MS, BoxPages, ifTold } from '../box/box-pages.ts';
 import { ACCOUNT } from '../box/gateway/scripted-gateway.ts';
 import { RETURN_MS } from '../box/subject.ts';
 import { Breach, type Check, type CheckRun, type Level, Mismatch, PreconditionFailed } from '../check.ts';
@@ -250,7 +250,7 @@ export class DialectContext extends BoxPages<DialectSubject> {
     if (keeps === 'order') return order;
     await this.end();
     const idle = this.staticQr();
-    const seen = this.#hasEyes && (await this.waitForQr(AWAY_MS, (qr) => qr === idle.qrCode));
+    const seen = this.#hasEyes && (await this.waitForQr(ANNOUNCEMENT_MAX_MS, (qr) => qr === idle.qrCode));
     return seen === idle.qrCode ? idle : undefined;
   }
 

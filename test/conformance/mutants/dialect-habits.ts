@@ -166,3 +166,18 @@ export function redrawing() {
     return [message];
   });
 }
+
+export function forgettingAccount(): Pick<DialectMutant, 'client' | 'panel'> {
+  let isForgotten = false;
+  return {
+    client: hearing((packet) => {
+      isForgotten ||= packet.payload.length > 4_000;
+      return packet;
+    }),
+    panel: (drawn) => {
+      const last = drawn.at(-1);
+      const isStatic = last?.qr !== undefined && /^000201010211/.test(last.qr);
+      return isForgotten && isStatic ? { ...last, qr: undefined } : last;
+    },
+  };
+}

@@ -6,6 +6,7 @@ import {
   deafAfter,
   dyingOf,
   ENROL_ANSWER,
+  forgettingAccount,
   hearing,
   hearingOneAmount,
   INT_MAX,
@@ -216,5 +217,6 @@ export const DIALECT_MUTANTS: Record<string, DialectMutant> = {
     fails: true,
     client: hearing((packet) => (String(packet.payload) === '{' ? { ...packet, payload: N12 } : packet)),
   },
+  'forgets its account after a long message': { breaks: ['DIA-8'], fails: true, ...forgettingAccount() },
   'hears nothing after a long message': { breaks: ['DIA-8'], client: deafAfter((text) => text.length > 4_000) },
 };
