@@ -202,7 +202,8 @@ class DialectRun {
       const { order } = (await observe(this.#world))?.box ?? {};
       return qrCode !== undefined && order?.qrCode === qrCode ? undefined : 'it is not';
     });
-    // The QR came after all notices on its connection.
+    // The QR came after all notices on its connection. Payments that a kill has kept from being said wait for its end.
+    await this.#world.shop.cancel(next);
     await this.#until('everything delivered is told', () => {
       const owed = this.#delivered().find((amount) => !this.#isTold(amount));
       return owed === undefined ? undefined : `${owed} was delivered and neither shown nor said aloud`;
