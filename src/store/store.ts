@@ -115,17 +115,18 @@ export async function openStore(
     await db.updateTable('settings').set({ value }).where('name', '=', name).execute();
   };
   const onStored = (head: LedgerHead) => mark?.move(head);
+  const history = new ModeHistory(db);
   return {
     orders: new OrderStore(db, log),
     qrCodes: new QrCodeStore(db),
     payments: new PaymentStore(db, log, onStored),
     credits: new CreditStore(db, log, onStored),
-    sales: new SaleStore(db, log),
+    sales: new SaleStore(db, log, history),
     search: new Search(db, log),
     callbacks: new CallbackStore(db, log),
     knownLogins: new KnownLoginStore(db),
     enrolmentRequests: new EnrolmentRequestStore(db),
-    history: new ModeHistory(db),
+    history,
     boxSecrets: new BoxSecretStore(db),
     registry,
     setting,

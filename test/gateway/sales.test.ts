@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { decodeVietQr } from '../../src/protocol/vietqr.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
-import { eventually } from '../support/net.ts';
+import { eventually, temporaryFolder } from '../support/net.ts';
 import { BOX1, BOX3, partnerServer, processed, type TestGateway, testGateway } from './harness.ts';
 
 interface SaleView {
@@ -101,6 +101,24 @@ describe('SEL', () => {
       ['', '40000', ''],
       [undefined, undefined, undefined],
     ]);
+  });
+
+  it('SEL-4 MOD-3 a sandbox counts its test payments, and a live gateway none of them', async () => {
+    const { url } = await partnerServer(processed);
+    const options = { dataDir: await temporaryFolder(), callback: { url } };
+    const sandbox = await testGateway(options);
+    await connectFakeBox({ gateway: sandbox, identity: BOX1, transport: 'http' });
+    const { body: sale } = await sell(sandbox);
+    await sandbox.testCallback({ content: sale.content });
+    const day = async (gateway: TestGateway) => {
+      const { sales, paid, amount } = (await json<Record<string, unknown>>(ask(gateway, ''))).body;
+      return { sales, paid, amount };
+    };
+    expect(await day(sandbox)).toEqual({ sales: 1, paid: 1, amount: 50_000 });
+    await sandbox.close();
+    const live = await testGateway({ ...options, config: { sandbox: false } });
+    expect(await day(live)).toEqual({ sales: 1, paid: 0, amount: 0 });
+    expect((await find(live, sale.id)).body.paid).toBe(0);
   });
 
   it.each([

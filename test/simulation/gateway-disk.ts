@@ -95,17 +95,18 @@ export class GatewayDisk {
   /** The store as one run of the gateway opens it. */
   storeFor(run: Run, log: Logger): Store {
     const db = kyselyOn(new DiskDriver(this, run));
+    const history = new ModeHistory(db);
     return {
       orders: new OrderStore(db, log),
       qrCodes: new QrCodeStore(db),
       payments: new PaymentStore(db, log, () => undefined),
       credits: new CreditStore(db, log, () => undefined),
-      sales: new SaleStore(db, log),
+      sales: new SaleStore(db, log, history),
       search: new Search(db, log),
       callbacks: new CallbackStore(db, log),
       knownLogins: new KnownLoginStore(db),
       enrolmentRequests: new EnrolmentRequestStore(db),
-      history: new ModeHistory(db),
+      history,
       boxSecrets: new BoxSecretStore(db),
       registry: new RegistryStore(db),
       setting: async (_name, make) => make(),

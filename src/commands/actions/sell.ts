@@ -5,8 +5,6 @@ import { StopSignal } from '../shared/stop-signal.ts';
 
 const SALES = '/admin/v1/sales';
 const LOOK_MS = 300;
-/** Statuses after which no money is expected any more. */
-const OVER = ['paid', 'overpaid', 'expired', 'replaced', 'dismissed', 'cancelled', 'failed'];
 
 export interface SellOptions extends AdminOptions {
   amount?: number;
@@ -26,6 +24,7 @@ interface SaleView {
   amount: number;
   content: string;
   status: string;
+  isOpen: boolean;
   paid: number;
   terminalCode: string;
   madeAt: string;
@@ -62,12 +61,12 @@ async function sellAt(gateway: AdminClient, options: SellOptions): Promise<void>
   const ending = stop.aborting();
   for (let seen = sale.status; ; ) {
     await systemClock.sleep(LOOK_MS, ending);
-    const now = ending.aborted
-      ? await gateway.create<SaleView>(`${SALES}/${sale.id}/cancel`, {})
-      : await gateway.get<SaleView>(`${SALES}/${sale.id}`);
+    // Money that came at the same moment is told, and not that the cancellation is refused.
+    if (ending.aborted) await gateway.post(`${SALES}/${sale.id}/cancel`, {});
+    const now = await gateway.get<SaleView>(`${SALES}/${sale.id}`);
     if (now.status !== seen) print(options, now, lineOf(now));
     seen = now.status;
-    if (!OVER.includes(seen)) continue;
+    if (now.isOpen) continue;
     if (now.paid < now.amount) process.exitCode = 1;
     return;
   }

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { issuesOf } from '../../protocol/codec.ts';
 import { amountVnd, boxCode, LIMITS } from '../../protocol/fields.ts';
 import type { Period, Sale } from '../../store/repositories/sales.ts';
+import type { OrderStatus } from '../../store/schema/tables.ts';
 import { answerRefusal, listQuery, readBody } from '../access/requests.ts';
 import type { Context } from '../context.ts';
 import { accept, type Result, refuse } from '../result.ts';
@@ -97,7 +98,10 @@ function periodOf(day: string): Period | undefined {
   return Number.isNaN(fromMs) || dayOf(fromMs) !== day ? undefined : { fromMs, toMs: fromMs + DAY_MS };
 }
 
-/** JSON of a sale. `status` is that of its order, or `underpaid` while money is missing; `paid` is what has come. */
+/** Statuses of an order that still waits for its money. */
+const OPEN: readonly OrderStatus[] = ['created', 'pushed', 'shown'];
+
+/** JSON of a sale. `isOpen` while it waits for money. `status` is that of its order, or `underpaid` while money is missing; `paid` is what has come. */
 function saleView({ order, payments }: Sale) {
   const paid = payments.reduce((sum, it) => sum + it.amount, 0);
   return {
@@ -106,6 +110,7 @@ function saleView({ order, payments }: Sale) {
     amount: order.amount,
     content: order.content,
     status: statusOf(order.status, order.amount, paid),
+    isOpen: OPEN.includes(order.status),
     paid,
     failure: order.failure,
     terminalCode: order.terminal_code,

@@ -1,6 +1,5 @@
 import { $, el, money, notice, pill, stack, table, time } from './elements.js';
 
-const OPEN = ['created', 'pushed', 'shown', 'underpaid'];
 const COLUMNS = [
   ['Code', 'mono'],
   ['Amount', 'amount'],
@@ -31,9 +30,7 @@ export function sales(act, { rows }) {
           ),
           it.terminalCode,
           time(it.madeAt),
-          OPEN.includes(it.status)
-            ? act('Cancel', `/admin/v1/sales/${it.id}/cancel`, () => notice(`${it.code} is cancelled`))
-            : '',
+          it.isOpen ? act('Cancel', `/admin/v1/sales/${it.id}/cancel`, () => notice(`${it.code} is cancelled`)) : '',
         ],
       })),
       '',

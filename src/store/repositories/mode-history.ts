@@ -50,6 +50,11 @@ export class ModeHistory {
     });
   }
 
+  /** Whether the payment with this number counts in sums: tests do at a sandbox only. */
+  counts(seq: number): boolean {
+    return this.#changes.at(-1)?.kind === 'test' || !this.isTest(seq);
+  }
+
   /** Whether the payment with this number was only a test. */
   isTest(seq: number): boolean {
     return (this.#changes.findLast(({ afterSeq }) => afterSeq < seq)?.kind ?? 'test') === 'test';

@@ -1,7 +1,8 @@
-import { type Kysely, sql } from 'kysely';
+import type { Kysely } from 'kysely';
 import type { Logger } from '../../lib/log.ts';
 import { intact, onlyIntact } from '../integrity/checksums.ts';
 import type { OrderRow, PaymentRow, Tables } from '../schema/tables.ts';
+import type { ModeHistory } from './mode-history.ts';
 import { addOrder, type NewOrder } from './order-changes.ts';
 import { seqOf } from './seq.ts';
 
@@ -21,10 +22,13 @@ export interface Period {
 export class SaleStore {
   readonly #db: Kysely<Tables>;
   readonly #log: Logger;
+  readonly #history: Pick<ModeHistory, 'counts'>;
 
-  constructor(db: Kysely<Tables>, log: Logger) {
+  /** Payments that do not count by `history` are left out everywhere (PROTOCOL.md, clause MOD-3). */
+  constructor(db: Kysely<Tables>, log: Logger, history: Pick<ModeHistory, 'counts'>) {
     this.#db = db;
     this.#log = log;
+    this.#history = history;
   }
 
   /** Stores a sale with the code in its content. Returns false, and stores nothing, if the account has that code already. */
@@ -53,31 +57,25 @@ export class SaleStore {
       .where('sales.created_at_ms', '>=', fromMs)
       .where('sales.created_at_ms', '<', toMs);
     if (before !== undefined) rows = rows.where('orders.seq', '<', seqOf('orders', before));
-    const orders = await rows
-      .orderBy('sales.created_at_ms', 'desc')
-      .orderBy('orders.seq', 'desc')
-      .limit(limit)
-      .execute();
+    const orders = await rows.orderBy('orders.seq', 'desc').limit(limit).execute();
     return this.#withPayments(onlyIntact('orders', orders, this.#log));
   }
 
   /** How many sales were made in a period, and the money that has come for them. */
   async sum({ fromMs, toMs }: Period): Promise<{ sales: number; paid: number; amount: number }> {
-    const paidFor = sql<number>`(select coalesce(sum(amount), 0) from payments where payments.order_ref = sales.order_ref)`;
-    const perSale = this.#db
+    const rows = await this.#db
       .selectFrom('sales')
-      .select(paidFor.as('amount'))
-      .where('created_at_ms', '>=', fromMs)
-      .where('created_at_ms', '<', toMs);
-    const sums = await this.#db
-      .selectFrom(perSale.as('each_sale'))
-      .select((it) => [
-        it.fn.countAll<number>().as('sales'),
-        it.fn.coalesce(it.fn.sum<number>(sql`case when amount > 0 then 1 else 0 end`), it.lit(0)).as('paid'),
-        it.fn.coalesce(it.fn.sum<number>('amount'), it.lit(0)).as('amount'),
-      ])
-      .executeTakeFirstOrThrow();
-    return { sales: Number(sums.sales), paid: Number(sums.paid), amount: Number(sums.amount) };
+      .leftJoin('payments', 'payments.order_ref', 'sales.order_ref')
+      .select(['sales.order_ref', 'payments.seq', 'payments.amount'])
+      .where('sales.created_at_ms', '>=', fromMs)
+      .where('sales.created_at_ms', '<', toMs)
+      .execute();
+    const counted = rows.filter(({ seq }) => seq !== null && this.#history.counts(seq));
+    return {
+      sales: new Set(rows.map((it) => it.order_ref)).size,
+      paid: new Set(counted.map((it) => it.order_ref)).size,
+      amount: counted.reduce((total, it) => total + (it.amount ?? 0), 0),
+    };
   }
 
   #sales() {
@@ -93,7 +91,7 @@ export class SaleStore {
       .where('order_ref', 'in', ids)
       .orderBy('seq')
       .execute();
-    const payments = onlyIntact('payments', found, this.#log);
+    const payments = onlyIntact('payments', found, this.#log).filter(({ seq }) => this.#history.counts(seq));
     return orders.map((order) => ({ order, payments: payments.filter((it) => it.order_ref === order.id) }));
   }
 }
