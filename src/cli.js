@@ -1,7 +1,6 @@
-#!/usr/bin/env -S node --max-semi-space-size=2
+#!/usr/bin/env node
 // Plain JavaScript: a host may run it with any Node from 18 on, which cannot read TypeScript.
-// It hands over to the Node that package-lock.json pins, with its compile cache on. The flag above keeps some 25 MB of
-// memory back that a box at rest would never give up again.
+// It hands over to the Node that package-lock.json pins, with its compile cache on.
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import { fileURLToPath } from 'node:url';
@@ -15,6 +14,8 @@ if (/[\\/]node_modules[\\/]/.test(HERE)) {
   process.stderr.write(`paybox does not run as an installed package\n  ${advice}\n`);
   process.exitCode = 2;
 } else if (Number.parseInt(process.versions.node, 10) >= REQUIRED_MAJOR) {
+  const { saveMemory } = await import('./lib/compiler.js');
+  saveMemory(process.argv[2]);
   const { keepCompiled } = await import('./lib/cache-folder.js');
   keepCompiled();
   const { endWithParent } = await import('./lib/shutdown.ts');

@@ -1,4 +1,5 @@
 import { Command, CommanderError } from 'commander';
+import { addAdmin } from './commands/admin.ts';
 import { addAgent } from './commands/agent.ts';
 import { addBackup } from './commands/backup.ts';
 import { addBench } from './commands/bench.ts';
@@ -27,6 +28,7 @@ const COMMANDS = [
     addAgent,
     addPartner,
     addSell,
+    addAdmin,
     addConfig,
     addDoctor,
     addProvision,

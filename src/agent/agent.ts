@@ -27,6 +27,7 @@ import {
   displayIo,
   type OnStop,
   Screen,
+  type ScreenDeps,
   type ScreenOutcome,
 } from './screen/screen.ts';
 import { type StatusSources, statusOf } from './status.ts';
@@ -64,7 +65,7 @@ export interface AgentSetup {
   faults?: boolean;
 }
 
-export type AgentDeps = DisplayWorld & { random: Random };
+export type AgentDeps = DisplayWorld & Pick<ScreenDeps, 'beforePainting'> & { random: Random };
 
 export interface Agent {
   /** Origin of the box's own pages, as in `http://127.0.0.1:8810`. */
@@ -253,10 +254,9 @@ function screensOf(
   deps: AgentDeps,
   onOutcome: (outcome: ScreenOutcome, isPrimary: boolean) => void,
 ): [Screen, ...Screen[]] {
-  const { clock, log } = deps;
   const io = { ...displayIo(deps), cacheDir: dataDir };
   const screenOf = (display: ConfiguredDisplay, isPrimary: boolean) =>
-    new Screen(display, { clock, log, io, onOutcome: (outcome) => onOutcome(outcome, isPrimary) });
+    new Screen(display, { ...deps, io, onOutcome: (outcome) => onOutcome(outcome, isPrimary) });
   const [first, ...others] = displays;
   return [screenOf(first, true), ...others.map((display) => screenOf(display, false))];
 }

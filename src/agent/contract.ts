@@ -110,6 +110,15 @@ export interface Transport<Options extends GatewayAddress> {
   checkLogin(options: Options, io: LoginIo, signal: AbortSignal): Promise<string>;
   /** Throws a PayboxError: retryable when the gateway may come back. */
   open(options: Options, io: TransportIo, signal: AbortSignal): Promise<Connection>;
+  /** Where thousands of boxes can be in one process: a way to open their connections with little memory. */
+  openLight?(clock: Clock): Promise<LightOpener<Options>>;
+}
+
+/** Opens the connections of light boxes. Close it after them. */
+export interface LightOpener<Options> {
+  /** Throws as `Transport.open` does, and ConfigError for an address that light boxes cannot use. */
+  open(options: Options, io: Omit<TransportIo, 'box'>, signal: AbortSignal): Promise<Connection>;
+  close(): void;
 }
 
 export type LoginIo = Pick<TransportIo, 'clock' | 'identity' | 'sessionId'>;

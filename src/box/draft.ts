@@ -103,6 +103,31 @@ export class Draft {
     this.set({ sandboxMark: shown });
   }
 
+  /**
+   * Forgets the payments that are not for whoever has the box now: tests where the gateway takes money, and those to
+   * another account than the linked one (clause AGT-16). They stay announced. A test loses the screen too.
+   */
+  dropForeign(): void {
+    const { account, sandbox, firstWelcomeMs, recentPayments, unconfirmedPayments, stage } = this.state;
+    if (firstWelcomeMs === undefined) return;
+    const isTest = ({ test = false }: Payment) => test && !sandbox;
+    const own = account?.bankAccount ?? '';
+    const isForeign = (it: Payment) => isTest(it) || (own !== '' && (it.bankAccount || own) !== own);
+    const dropped = new Set(
+      [...recentPayments, ...unconfirmedPayments].filter(isForeign).map((it) => it.transactionId),
+    );
+    const isOnScreen = stage.kind === 'paid' && isTest(stage.payment);
+    for (const transactionId of dropped) this.writes.push({ kind: 'payment-dropped', transactionId });
+    if (dropped.size > 0) {
+      const isKept = (it: Payment) => !dropped.has(it.transactionId);
+      this.set({
+        recentPayments: recentPayments.filter(isKept),
+        unconfirmedPayments: unconfirmedPayments.filter(isKept),
+      });
+    }
+    if (isOnScreen || (stage.kind === 'history' && dropped.size > 0)) this.move({ type: 'finish' });
+  }
+
   announceAccount(account: LinkedAccount): void {
     this.writes.push({ kind: 'account', account, announcedAtMs: this.at.wallMs });
     this.set({ announcedAccount: account });

@@ -24,11 +24,16 @@ const payment = z.object({
   // Earlier versions wrote neither.
   late: z.boolean().default(false),
   due: due.nullable().default(null),
+  /** To which the money went; entries of earlier versions name none, nor those of a service that says nothing of it. */
+  bankAccount: z.string().max(LIMITS.bankAccountMax).optional(),
+  /** Whether it is no money: told by a gateway in its sandbox. */
+  test: z.boolean().optional(),
 });
 
 /**
  * Written on the disk of a box before it acts (house rule 2). `ended` and `payment` are also reports: they are sent to
- * the gateway until `acked` names their pushId or transactionId. A `payment` is shown until `payment-displayed` names it.
+ * the gateway until `acked` names their pushId or transactionId. A `payment` is shown until `payment-displayed` names it,
+ * and listed until `payment-dropped` does.
  * `account` is the linked account that people know, `mark` whether the last welcome asked for the mark of a sandbox.
  */
 export const entry = z.discriminatedUnion('kind', [
@@ -43,6 +48,7 @@ export const entry = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('refused'), pushId: z.uuid() }),
   z.object({ kind: z.literal('payment'), payment, pushId: z.uuid().nullable() }),
   z.object({ kind: z.literal('payment-displayed'), transactionId: z.uuid() }),
+  z.object({ kind: z.literal('payment-dropped'), transactionId: z.uuid() }),
   z.object({ kind: z.literal('account'), account: linkedAccount, announcedAtMs: wallTimeMs }),
   z.object({ kind: z.literal('mark'), shown: z.boolean(), changedAtMs: wallTimeMs }),
   z.object({ kind: z.literal('acked'), ids: z.array(z.uuid()).max(LIMITS.ackIdsMax) }),

@@ -70,6 +70,10 @@ export function replay(entries: readonly Entry[]): JournalState {
       case 'payment-displayed':
         unconfirmedPayments.delete(entry.transactionId);
         break;
+      case 'payment-dropped':
+        unconfirmedPayments.delete(entry.transactionId);
+        recentPayments = recentPayments.filter(({ transactionId }) => transactionId !== entry.transactionId);
+        break;
       case 'account':
         announcedAccount = entry.account;
         break;

@@ -1,6 +1,7 @@
 import { findBank } from '../protocol/banks.ts';
 import type { DownOf, LinkedAccount } from '../protocol/messages.ts';
 import { decodeVietQr, type VietQr } from '../protocol/vietqr.ts';
+import { isAmong } from '../protocol/virtual-accounts.ts';
 import type { Order } from './entry.ts';
 import type { QrCheck, Refusal } from './state.ts';
 
@@ -22,7 +23,7 @@ export function refusalOf(
   if (push.bankAccount !== account.bankAccount) return mismatch('bankAccount', push.bankAccount, account.bankAccount);
   const pushedBin = findBank(push.bankCode)?.bin;
   if (pushedBin !== linkedBin) return mismatch('bank', pushedBin, linkedBin);
-  const foreign = foreignPayee(qr, account);
+  const foreign = isAmong(account.virtualAccounts ?? [], qr) ? undefined : foreignPayee(qr, account);
   if (foreign !== undefined) return foreign;
   if (qr.amount !== push.amount) return mismatch('amount in the QR', qr.amount, push.amount);
   if (leftMs <= 0) return { code: 'WITHDRAWN', reason: 'the push had expired when it arrived' };
@@ -56,9 +57,17 @@ function mismatch(what: string, got: string | number | undefined, expected: stri
 }
 
 /** The order of a push. The screen names the holder of the linked account, whatever push and QR say (clause AGT-1). */
-export function orderOf(push: DownOf<'show'>, holder: LinkedAccount): Order {
+export function orderOf(push: DownOf<'show'>, account: LinkedAccount): Order {
   const { pushId, orderId, amount, content, qrCode, expiresAtMs } = push;
+  const { virtualAccounts: _none, ...holder } = account;
   return { pushId, orderId, amount, content, qrCode, holder, expiresAtMs, lifetimeMs: push.expiresInMs };
+}
+
+/** The account that a payer sees in a wallet: that of the QR, which may be a virtual one of the holder. */
+export function payeeOf({ qrCode, holder }: Pick<Order, 'qrCode' | 'holder'>): Order['holder'] {
+  const qr = decodeVietQr(qrCode);
+  if (!qr.ok || qr.value.account === holder.bankAccount) return holder;
+  return { ...holder, bankAccount: qr.value.account, bankCode: findBank(qr.value.bin)?.code ?? qr.value.bin };
 }
 
 /**

@@ -157,7 +157,7 @@ function onPush(draft: Draft, { push, bornAtMs, qrCheck }: BoxEvent & { type: 'p
   if (current !== undefined) draft.reportEnd(current, 'replaced');
   const order = orderOf(push, account);
   draft.writes.push({ kind: 'push', order });
-  draft.sends.push({ type: 'accepted', pushId: order.pushId });
+  if (push.confirm !== 'displayed') draft.sends.push({ type: 'accepted', pushId: order.pushId });
   draft.move({ type: 'accept', active: { order, deadlineMs, displayed: false, restored: false } });
 }
 
@@ -183,14 +183,15 @@ function onWithdraw(draft: Draft, pushId: string, why: DownOf<'withdraw'>['why']
 }
 
 function onPayment(draft: Draft, { payment: message }: BoxEvent & { type: 'payment' }, recorded: boolean): void {
-  const { transactionId, orderId, amount, content, paidAtMs, pushId, late, due } = message;
+  const { transactionId, orderId, amount, content, paidAtMs, pushId, late, due, bankAccount } = message;
   const report: UnsentReport = { type: 'paid', id: transactionId, transactionId, orderId, amount, recorded };
   const { announced, unsent } = draft.state;
   if (announced.includes(transactionId)) {
     draft.sends.push(unsent.find(({ id }) => id === transactionId) ?? report);
     return;
   }
-  const payment: Payment = { transactionId, orderId, amount, content, paidAtMs, late, due };
+  const test = draft.state.sandbox ? { test: true } : {};
+  const payment: Payment = { transactionId, orderId, amount, content, paidAtMs, late, due, bankAccount, ...test };
   const active = activeOrder(draft.state.stage);
   const paysActive = active !== undefined && active.order.pushId === pushId;
   draft.writes.push({ kind: 'payment', payment, pushId });

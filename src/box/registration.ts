@@ -16,11 +16,11 @@ export function onEnrolling(draft: Draft, { code, url, expiresInMs }: BoxEvent &
 
 export function onRegistered(
   draft: Draft,
-  { account, gatewayMs, openPushIds, sandboxMark, pictures = {} }: BoxEvent & { type: 'registered' },
+  { account, gatewayMs, openPushIds, sandboxMark, sandbox = false, pictures = {} }: BoxEvent & { type: 'registered' },
 ): void {
   const firstWelcomeMs = draft.state.firstWelcomeMs ?? gatewayMs;
   const welcomed = { connection: 'registered', enrolment: undefined, refusal: undefined } as const;
-  draft.set({ ...resetInFlight(draft.state), ...welcomed, firstWelcomeMs, ...linkOf({ account, pictures }) });
+  draft.set({ ...resetInFlight(draft.state), ...welcomed, sandbox, firstWelcomeMs, ...linkOf({ account, pictures }) });
   if (sandboxMark !== draft.state.sandboxMark) draft.mark(sandboxMark);
   endUnlessOpen(draft, openPushIds);
   dateOrder(draft, gatewayMs);
@@ -55,6 +55,7 @@ function takeAccount(draft: Draft): void {
   // The first account that a box knows is no change (clause AGT-13).
   if (account && draft.state.announcedAccount === undefined) draft.announceAccount(account);
   draft.move({ type: 'welcome' });
+  draft.dropForeign();
 }
 
 /** Ends an order that the gateway does not know as open: it ended while the box was offline, or its disk has lost that. */

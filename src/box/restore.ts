@@ -24,6 +24,7 @@ export function initialState(config: BoxConfig, at: At): BoxState {
     closedPushIds: [],
     journalIntact: false,
     firstWelcomeMs: undefined,
+    sandbox: false,
     sandboxMark: false,
     unsent: [],
     inFlight: [],
@@ -79,6 +80,7 @@ export function mergeJournal(draft: Draft, entries: Entry[], intact: boolean): v
   if (draft.state.firstWelcomeMs === undefined) draft.set({ sandboxMark: before.sandboxMark });
   else if (before.sandboxMark !== draft.state.sandboxMark) draft.mark(draft.state.sandboxMark);
   if (shown !== undefined && !closedPushIds.includes(shown.pushId)) draft.endPush(shown, 'interrupted');
+  draft.dropForeign();
   draft.flush();
   draft.move({ type: 'settle' });
 }

@@ -102,6 +102,8 @@ export interface BoxState {
   readonly journalIntact: boolean;
   /** The gateway's calendar time at the first welcome since the start. */
   readonly firstWelcomeMs: number | undefined;
+  /** Whether the payments of the gateway are tests, as the last welcome said. */
+  readonly sandbox: boolean;
   /** Whether every screen says that the gateway is a sandbox, as the last welcome asked (PROTOCOL.md, clause AGT-15). */
   readonly sandboxMark: boolean;
   /** In the order in which they happened. */
@@ -143,6 +145,7 @@ export type BoxEvent =
       gatewayMs: number;
       openPushIds: readonly string[];
       sandboxMark: boolean;
+      sandbox?: boolean | undefined;
       pictures?: LinkPictures | undefined;
     }
   /** The account, or what leads to one, was named while the box is registered. */

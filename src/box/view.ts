@@ -2,11 +2,13 @@ import type { Code } from '../protocol/codes.ts';
 import type { BlankScene, Scene, SetupScene } from '../scene.ts';
 import { minutesLeft } from './draft.ts';
 import type { Order, Payment } from './entry.ts';
+import { payeeOf } from './push.ts';
 import { activeOrder, type BoxState, type Enrolment } from './state.ts';
 
 /** The action for each fault, as the screen shows it. */
 const ACTIONS: Partial<Record<Code, string>> = {
   NOT_REGISTERED: 'Kiểm tra mã thiết bị và mật khẩu trong cấu hình',
+  BOX_DISABLED: 'Thiết bị đang bị tắt trên hệ thống. Khi được bật, máy tự hoạt động lại',
   SUPERSEDED: 'Thiết bị khác đang dùng mã này. Tắt nó, máy này sẽ tự kết nối lại',
   STORAGE_FAULT: 'Bộ nhớ lỗi. Kiểm tra thẻ nhớ rồi khởi động lại',
 };
@@ -25,7 +27,8 @@ function unmarked(state: BoxState): BoxScene {
   const { stage } = state;
   switch (stage.kind) {
     case 'order': {
-      const { pushId, qrCode, amount, content, holder } = stage.active.order;
+      const { pushId, qrCode, amount, content } = stage.active.order;
+      const holder = payeeOf(stage.active.order);
       const secondsLeft = Math.max(0, Math.ceil((stage.active.deadlineMs - state.nowMs) / 1000));
       return { kind: 'payment', pushId, qrCode, amount, content, holder, secondsLeft, online };
     }
@@ -37,8 +40,8 @@ function unmarked(state: BoxState): BoxScene {
     case 'ended':
       return { kind: stage.how, amount: stage.order.amount, content: stage.order.content, online };
     case 'too-dense': {
-      const { amount, content, holder } = stage.order;
-      return { kind: 'too-dense', amount, content, holder, online };
+      const { amount, content } = stage.order;
+      return { kind: 'too-dense', amount, content, holder: payeeOf(stage.order), online };
     }
     case 'account':
       return { kind: 'account', holder: stage.holder, previous: stage.previous, online };

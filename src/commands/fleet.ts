@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { whole, withGatewayAccess } from './shared/arguments.ts';
 
-const BOXES_MAX = 5_000;
+const BOXES_MAX = 100_000;
 const SECONDS_MAX = 86_400;
 const PUSHES_MAX = 1_000_000;
 const RATE_MAX = 10_000;
@@ -10,6 +10,7 @@ const SEED_MAX = 999_999_999;
 const EXAMPLES = `
   $ paybox fleet --boxes 200 --rate 50                     200 boxes on a gateway of their own, for 30 s
   $ paybox fleet --boxes 20 --pushes 500 --transport http --json
+  $ paybox fleet --boxes 10000 --light --rate 100          10,000 boxes, each a link and nothing else
   $ paybox fleet --boxes 50 --gateway https://gateway.example:8443 --identities provisioned --admin-token-file token
 
 Wrong is a payment that was not shown, reported and announced exactly once, a QR on another box than its own, and a SUCCESS
@@ -22,6 +23,8 @@ export function addFleet(root: Command): void {
     .command('fleet')
     .description('runs many boxes in one process, makes orders and payments, and judges whether every payment is right')
     .requiredOption('--boxes <n>', 'how many', whole(BOXES_MAX))
+    .option('--light', 'boxes without display, journal and pages: thousands in one process')
+    .option('--share <k/n>', 'with --gateway: this process has the k-th of n shares of the boxes, as 1/4')
     .option('--seconds <s>', 'how long orders are made (default: 30, or until --pushes are made)', whole(SECONDS_MAX))
     .option('--pushes <n>', 'how many orders in all', whole(PUSHES_MAX))
     .option('--rate <r>', 'pushes a second in all (default: one in 10 s for each box)', whole(RATE_MAX))

@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
-import { checkConfig, parseYaml } from '../lib/config-file.ts';
+import { checkConfig } from '../lib/config-file.ts';
 import { ConfigError, reasonOf } from '../lib/errors.ts';
+import { parseYaml } from '../lib/yaml-text.ts';
 import type { Finding } from './check.ts';
 import type { TargetResults } from './suite.ts';
 

@@ -1,3 +1,5 @@
+import { unaccented } from '../lib/text.ts';
+
 const ASCII = Array.from({ length: 95 }, (_, index) => String.fromCharCode(32 + index)).join('');
 
 /** Every Vietnamese letter outside ASCII, in both cases. */
@@ -45,11 +47,7 @@ function drawable(char: string): string {
 
 /** The text in ASCII letters, for displays without accented characters. */
 export function withoutAccents(text: string): string {
-  return text
-    .normalize('NFD')
-    .replaceAll(/\p{M}/gu, '')
-    .replaceAll('đ', 'd')
-    .replaceAll('Đ', 'D')
+  return unaccented(text)
     .replaceAll('₫', 'd')
     .replaceAll('…', '~')
     .replaceAll(/[“”]/g, '"')

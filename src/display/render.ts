@@ -47,11 +47,16 @@ export interface Renderer {
   checkQr(qrCode: string, sandbox?: boolean): QrScanCheck;
 }
 
+export interface RendererDeps extends FaceSource {
+  /** Called before each painting. */
+  beforePainting?: (() => void) | undefined;
+}
+
 /**
  * Opens a renderer; for pixels it loads the fonts from `cacheDir`, or draws them there once. There is nothing to close.
  * Throws a PayboxError `FONT_MISSING` when the fonts cannot be made.
  */
-export async function openRenderer(surface: Surface, deps: FaceSource): Promise<Renderer> {
+export async function openRenderer(surface: Surface, deps: RendererDeps): Promise<Renderer> {
   if (surface.kind === 'characters') {
     const { fitFor, checkQr } = fitsOf(surface, ROW_MODULES);
     return { checkQr, render: (scene) => layoutCharacters(scene, fitFor(scene), surface) };
@@ -66,6 +71,7 @@ export async function openRenderer(surface: Surface, deps: FaceSource): Promise<
   let sheet = blank();
   let spare = blank();
   const painted = (scene: Scene): Uint8Array => {
+    deps.beforePainting?.();
     [sheet, spare] = [spare, sheet];
     const fit = fitFor(scene);
     return paint(layoutPixels(scene, fit?.ok ? fit.qr : undefined, stage), sheet).data;

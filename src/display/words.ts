@@ -1,3 +1,4 @@
+import { vietnamTime } from '../lib/vietnam-time.ts';
 import type { Holder, Scene } from '../scene.ts';
 import { cleanText } from './charset.ts';
 
@@ -90,10 +91,12 @@ const HEADINGS: Readonly<Record<Scene['kind'], Heading>> = {
   fault: { tone: 'bad', icon: 'alert', title: 'Lỗi' },
   blank: { tone: 'calm', icon: 'dots', title: '' },
 };
+/** Nobody may take it for a full payment. */
+const PAID_IN_PART: Heading = { tone: 'ended', icon: 'alert', title: 'Đã nhận một phần', shortTitle: 'Đã nhận' };
 
 /** The Vietnamese texts of `scene`; a blank scene has none. */
 export function pageOf(scene: Scene): Page {
-  const { tone, icon, title, shortTitle = title } = HEADINGS[scene.kind];
+  const { tone, icon, title, shortTitle = title } = isPaidInPart(scene) ? PAID_IN_PART : HEADINGS[scene.kind];
   const { amount, due, code, facts = [], list = false, timeLeft, hint, hintLast = false } = detailsOf(scene);
   return {
     tone,
@@ -111,6 +114,10 @@ export function pageOf(scene: Scene): Page {
     badge: badgeOf(scene),
     mark: 'sandbox' in scene ? SANDBOX : undefined,
   };
+}
+
+function isPaidInPart(scene: Scene): boolean {
+  return scene.kind === 'paid' && scene.due !== undefined && scene.due.paid < scene.due.amount;
 }
 
 /** Offline comes first: without a connection nobody can read its traffic. */
@@ -198,11 +205,9 @@ function accountOf({ bankCode, bankAccount }: Holder): string {
   return `${bankCode} • ${bankAccount}`;
 }
 
-const VIETNAM_OFFSET_MS = 7 * 3_600_000;
-
-/** `09:05 02/01`: hours, minutes, day and month in Vietnam, which has one time zone and no daylight saving. */
+/** `09:05 02/01`: hours, minutes, day and month in Vietnam. */
 export function formatTime(wallMs: number): string {
-  const [date = '', time = ''] = new Date(wallMs + VIETNAM_OFFSET_MS).toISOString().split('T');
+  const [date = '', time = ''] = vietnamTime(wallMs).split(' ');
   const [, month, day] = date.split('-');
   return `${time.slice(0, 5)} ${day}/${month}`;
 }

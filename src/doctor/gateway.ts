@@ -15,6 +15,15 @@ const DAY_MS = 86_400_000;
 /** A shop loses what came after the newest backup. */
 const BACKUP_AGE_MAX_MS = 2 * DAY_MS;
 const BACKUP_FIX = 'let a timer run every day: paybox backup FILE --gateway ORIGIN, and keep FILE on another disk';
+const RENEW_FIX =
+  'check the clock, have a new one made by who made it (paybox provision --rotate for one of its own), then restart the gateway';
+/** A public address is mended where TLS ends: mostly at a proxy. */
+const PUBLIC_FIXES: Record<string, string> = {
+  'public address':
+    'start the gateway and the proxy in front of it, open its port in the firewall, or correct publicUrl',
+  'public address certificate':
+    'see to the certificate where TLS ends, at the proxy in front of the gateway or in http.tls: a well-known authority, the name in publicUrl, the whole chain, and renewed in time',
+};
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /** The parts of a gateway's configuration that are checked. */
@@ -48,7 +57,7 @@ export async function gatewayFindings(config: CheckedGateway): Promise<Finding[]
     well('configuration', `mode: ${mode}, ${sources.length} ${sources.length === 1 ? 'source' : 'sources'} of money`),
     clockFinding(systemClock.wallMs()),
     ...(time === undefined ? [] : [time]),
-    await storageFinding(dataDir),
+    await storageFinding(dataDir, 'gateway'),
     ...(http.tls === undefined ? [] : [await chainFinding(http.tls)]),
     ...(await runningFindings(config)),
     ...(await publicFindings(config)),
@@ -74,7 +83,7 @@ async function chainFinding({ cert, key }: { cert: string; key: string }): Promi
     }
     const dates = chain.map((each, i) => datesFinding(check, each, `certificate ${i + 1} in ${cert}`));
     const worst = dates.find(({ result }) => result === 'failed') ?? dates.find(({ result }) => result !== 'ok');
-    return worst ?? dates[0] ?? well(check, cert);
+    return worst === undefined ? (dates[0] ?? well(check, cert)) : { ...worst, fix: RENEW_FIX };
   } catch (error) {
     return failed(check, error, fix);
   }
@@ -154,7 +163,7 @@ async function askRunning<T>(
     return { finding: failed(check, new Error(found), 'see its log; another program may have its port') };
   } catch (error) {
     const found = `it does not answer at ${origin}: ${systemCodeOf(error) ?? reasonOf(error)}`;
-    return { finding: { check, result: 'warning', found, fix } };
+    return { finding: failed(check, new Error(found), fix) };
   }
 }
 
@@ -172,7 +181,9 @@ async function publicFindings({ publicUrl, sources }: CheckedGateway): Promise<F
   if (publicUrl === undefined) {
     return hooks.map(({ check }) => skipped(check, 'publicUrl is not in the file, so nobody knows where it is called'));
   }
-  const reached = await reachFindings('public address', { url: publicUrl }, 'publicUrl');
+  const reached = (await reachFindings('public address', { url: publicUrl }, 'publicUrl')).map((it) =>
+    it.fix === '' ? it : { ...it, fix: PUBLIC_FIXES[it.check] ?? it.fix },
+  );
   if (reached.some(({ result }) => result === 'failed')) {
     return [...reached, ...hooks.map(({ check }) => skipped(check, 'the public address is not reached'))];
   }

@@ -20,8 +20,8 @@ export function clockFinding(nowMs: number): Finding {
   return { check: 'clock', result: 'failed', found, fix: 'set the time, or let systemd-timesyncd do it' };
 }
 
-/** Whether the box can write into its folder and has room there. */
-export async function storageFinding(dataDir: string): Promise<Finding> {
+/** Whether the program can write into its folder and has room there. */
+export async function storageFinding(dataDir: string, program: 'agent' | 'gateway' = 'agent'): Promise<Finding> {
   try {
     await mkdir(dataDir, { recursive: true });
     await access(dataDir, constants.W_OK);
@@ -34,7 +34,7 @@ export async function storageFinding(dataDir: string): Promise<Finding> {
     const fix =
       systemCodeOf(error) === 'EROFS'
         ? 'the file system is read-only, perhaps after an error on the card: see dmesg, and restart the machine'
-        : 'let the user that runs the agent write there, or set dataDir';
+        : `let the user that runs the ${program} write there, or set dataDir`;
     return { check: 'storage', result: 'failed', found: reasonOf(error), fix };
   }
 }

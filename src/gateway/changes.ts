@@ -7,6 +7,7 @@ export type Topic =
   | 'credits'
   | 'sources'
   | 'enrolments'
+  | 'registry'
   | 'faults'
   | 'calls';
 

@@ -2,19 +2,19 @@ import { resolve } from 'node:path';
 import { z } from 'zod';
 import { checkConfig, readConfigFile } from '../lib/config-file.ts';
 import { isExposed, isLoopbackHost } from '../lib/tls.ts';
-import { LIMITS } from '../protocol/fields.ts';
+import { bankAccount, LIMITS } from '../protocol/fields.ts';
 import { isSampleSecret, SECRET_EXPECTED, strongSecret } from '../protocol/secret.ts';
 import { box, type Complain, checkDialects, vietqrBoxes, withSecretsOfFiles } from './boxes-config.ts';
 import { hasUserInfo } from './callback-config.ts';
-import { isOwnHost, portOf } from './callback-destination.ts';
+import { addressProblem, isOwnHost, portOf } from './callback-destination.ts';
 import { checkLive, isGuarded, LISTENS_PLAINLY, type LiveConfig, modeKeys } from './mode.ts';
-import { account, partner } from './partners-config.ts';
+import { account, contentPrefix, partner } from './partners-config.ts';
 import { callbackLateRetries, callbackRetryWaitsMs } from './retry-schedule.ts';
-import { sourceOptions } from './sources/registry.ts';
+import { accountsMadeBy, sourceOptions } from './sources/registry.ts';
 import type { NamedOptions } from './sources/source.ts';
 
-/** Room for about 7,000 boxes; such a file takes some seconds to read. */
-export const GATEWAY_FILE_CHARS_MAX = 1_048_576;
+/** Room for some 60,000 boxes; a file of 10,000 takes some seconds to read. */
+export const GATEWAY_FILE_CHARS_MAX = 8 * 1_048_576;
 
 const port = z.int().min(0).max(65_535);
 const host = z.string().min(1).max(255);
@@ -104,8 +104,7 @@ export const gatewayConfigSchema = z
       .boolean()
       .default(false)
       .describe('takes calls of partners to the letter only (PROTOCOL.md, clause LEN-1)'),
-    contentPrefix: z
-      .enum(['none', 'vietqr', 'code'])
+    contentPrefix: contentPrefix
       .default('none')
       .describe(
         'what generate puts before a content: vietqr: VQR and ten characters; code: a code of 9 that survives banks',
@@ -145,6 +144,11 @@ export const gatewayConfigSchema = z
     accounts: z.array(account).default([]),
     boxes: z.array(box).default([]),
     vietqrBoxes: vietqrBoxes.optional().describe('required if a box has dialect vietqr'),
+    virtualAccounts: z
+      .record(bankAccount, bankAccount)
+      .default({})
+      .transform((it): ReadonlyMap<string, string> => new Map(Object.entries(it)))
+      .describe('by the number of a virtual account: the account to which its money comes (PROTOCOL.md, clause CRE-9)'),
     sources: z
       .array(sourceOptions)
       .default([])
@@ -197,7 +201,7 @@ function checkExposure({ http, mqtt, enrolment, adminToken, boxes, vietqrBoxes }
 }
 
 /** The gateway trusts requests from its own machine, so a callback must not go to it. */
-function checkCallbackUrls({ http, mqtt, partners }: Named, complain: Complain): void {
+function checkCallbackUrls({ http, mqtt, partners, sources }: Named, complain: Complain): void {
   const ownPorts = [http.port, mqtt?.embedded?.port].filter((it) => it !== undefined && it !== 0);
   for (const [i, { callback }] of partners.entries()) {
     const urls = { url: callback?.url, 'auth.url': callback?.auth.kind === 'token' ? callback.auth.url : undefined };
@@ -206,6 +210,10 @@ function checkCallbackUrls({ http, mqtt, partners }: Named, complain: Complain):
       const path = ['partners', i, 'callback', ...name.split('.')];
       complain(path, 'expected the address of a partner, not of the gateway');
     }
+  }
+  for (const [i, { api }] of sources.entries()) {
+    const problem = api?.url === undefined ? undefined : addressProblem(new URL(api.url));
+    if (problem !== undefined) complain(['sources', i, 'api', 'url'], `expected the API of a source: ${problem}`);
   }
 }
 
@@ -219,6 +227,9 @@ function checkNames({ partners, accounts, boxes, sources }: Named, complain: Com
   );
   const named = <Key extends string>(list: string, rows: readonly Record<Key, string>[], key: Key) =>
     rows.map((row, i) => ({ path: [list, i, key], value: row[key] }));
+  const made = sources.flatMap((it, i) =>
+    accountsMadeBy(it).map((value, j) => ({ path: ['sources', i, 'qr', 'accounts', j], value })),
+  );
   const unique: [what: string, values: { path: (string | number)[]; value: string }[]][] = [
     ['the user name', named('partners', partners, 'username')],
     ['the account', named('accounts', accounts, 'bankAccount')],
@@ -226,6 +237,7 @@ function checkNames({ partners, accounts, boxes, sources }: Named, complain: Com
     ['the terminalCode', named('boxes', boxes, 'terminalCode')],
     ['the serialNumber', named('boxes', boxes, 'serialNumber')],
     ['the name', named('sources', sources, 'name')],
+    ['the account', made],
   ];
   for (const [what, values] of unique) {
     const seen = new Set<string>();
@@ -245,7 +257,8 @@ function checkNames({ partners, accounts, boxes, sources }: Named, complain: Com
  * relative paths start at `folder`. Throws ConfigError with name, path and what was expected.
  */
 export function parseGatewayConfig(value: unknown, name: string, folder = '.'): GatewayConfig {
-  const fix = 'see device-config/gateway.yaml for a valid example, and `paybox config schema gateway` for every key';
+  const fix =
+    'see device-config/gateway.yaml, and gateway-sources.yaml for sources, for a valid example, and `paybox config schema gateway` for every key';
   const check = (it: unknown) => checkConfig(gatewayConfigSchema, it, name, fix);
   const given = check(value);
   const vietqrBoxes = given.vietqrBoxes && withSecretsOfFiles(given.vietqrBoxes, { name, folder });

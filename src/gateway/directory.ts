@@ -1,11 +1,13 @@
 import type { Bank } from '../protocol/banks.ts';
 import { findBank } from '../protocol/banks.ts';
 import type { LinkedAccount } from '../protocol/messages.ts';
+import type { VirtualAccounts } from '../protocol/virtual-accounts.ts';
 import type { BoxSecretStore } from '../store/repositories/credentials.ts';
 import type { RegistryReader } from '../store/repositories/registry.ts';
 import type { AccountRow, BoxRow, PartnerRow } from '../store/schema/tables.ts';
 import { callback } from './callback-config.ts';
-import type { BoxConfig, GatewayConfig, PartnerConfig } from './config.ts';
+import type { AccountConfig, BoxConfig, GatewayConfig, PartnerConfig } from './config.ts';
+import { contentPrefix } from './partners-config.ts';
 import { RowCache } from './row-cache.ts';
 import type { Vault } from './vault.ts';
 
@@ -20,6 +22,8 @@ export interface KnownPartner extends Partner {
 export interface Account extends LinkedAccount {
   bank: Bank;
   partner: string | undefined;
+  /** Before the contents of its QRs; undefined: as the gateway's file says. */
+  contentPrefix: AccountConfig['contentPrefix'];
   disabled: boolean;
 }
 
@@ -30,7 +34,7 @@ export interface KnownBox extends Omit<BoxConfig, 'secret'> {
 
 /** A box with its secret. */
 export interface Box extends KnownBox {
-  /** From the registry or from enrolment. Without one it cannot log in, as no disabled box and none of the dialect can. */
+  /** From the registry or from enrolment. Without one it cannot log in, as none of the dialect can; a disabled one is told that it is. */
   secret: string | undefined;
   /** Whether its secret comes from enrolment. */
   enrols: boolean;
@@ -47,6 +51,8 @@ export interface Directory {
   partner(username: string): Promise<KnownPartner | undefined>;
   account(bankAccount: string): Promise<Account | undefined>;
   accountsOf(partner: string, limit: number): Promise<Account[]>;
+  /** Names of partners, in their order. */
+  partners(limit: number): Promise<string[]>;
   box(terminalCode: string): Promise<Box | undefined>;
   /** The box with this terminalCode or serialNumber; with both given, they must name the same box. */
   boxNamed(terminalCode: string, serialNumber: string): Promise<Box | undefined>;
@@ -73,10 +79,18 @@ export interface DirectoryDeps {
   config: Pick<GatewayConfig, 'partners' | 'boxes'>;
   /** Opens the secrets of the other rows. */
   vault: Pick<Vault, 'unwrap'>;
+  /** Where the QRs of an account may pay to beside the account itself. */
+  virtualAccountsOf?: ((bankAccount: string) => readonly VirtualAccounts[]) | undefined;
 }
 
 /** A directory that keeps the rows that were asked for last. */
-export function createDirectory({ registry, enrolled, config, vault }: DirectoryDeps): Directory {
+export function createDirectory({
+  registry,
+  enrolled,
+  config,
+  vault,
+  virtualAccountsOf = () => [],
+}: DirectoryDeps): Directory {
   const cache = new RowCache();
   const partnersOfFile = new Map(config.partners.map((it) => [it.username, it]));
   const partnerOf = (row: PartnerRow) => partnerFrom(row, partnersOfFile.get(row.username), vault);
@@ -85,12 +99,12 @@ export function createDirectory({ registry, enrolled, config, vault }: Directory
 
   const withSecret = async (row: BoxRow): Promise<Box> => {
     const box = boxFrom(row);
-    const { terminalCode, serialNumber, dialect, disabled } = box;
+    const { terminalCode, serialNumber, dialect } = box;
     const kept = row.secret === null ? undefined : vault.unwrap(SECRET_OF.box(terminalCode), row.secret);
     const own = row.managed === 'file' ? boxesOfFile.get(terminalCode)?.secret : kept;
     const enrols = dialect === 'paybox' && own === undefined;
     const secret = enrols ? await enrolled.get(terminalCode, serialNumber) : own;
-    return { ...box, secret: disabled ? undefined : secret, enrols };
+    return { ...box, secret, enrols };
   };
   const directory: Directory = {
     partner: (username) =>
@@ -107,6 +121,7 @@ export function createDirectory({ registry, enrolled, config, vault }: Directory
       const rows = await registry.page('accounts', { limit, where: { column: 'partner', value: partner } });
       return rows.flatMap((row) => accountFrom(row) ?? []);
     },
+    partners: async (limit) => (await registry.page('partners', { limit })).map((row) => row.username),
     box: (terminalCode) =>
       cache.get(`box ${terminalCode}`, async () => {
         const row = await registry.find('boxes', terminalCode);
@@ -131,7 +146,8 @@ export function createDirectory({ registry, enrolled, config, vault }: Directory
       const account = box.account === undefined ? undefined : await directory.account(box.account);
       if (account === undefined) return null;
       const { bankAccount, bankCode, userBankName } = account;
-      return { bankAccount, bankCode, userBankName };
+      const virtualAccounts = [...virtualAccountsOf(bankAccount)];
+      return { bankAccount, bankCode, userBankName, ...(virtualAccounts.length > 0 && { virtualAccounts }) };
     },
     get version() {
       return version;
@@ -149,6 +165,8 @@ export const SECRET_OF = {
   box: (terminalCode: string) => `boxes/${terminalCode}/secret`,
   password: (username: string) => `partners/${username}/password`,
   callback: (username: string) => `partners/${username}/callback`,
+  source: (name: string) => `sources/${name}/options`,
+  enrolled: (terminalCode: string) => `box_secrets/${terminalCode}`,
 };
 
 /** A partner from its row; the secrets of one that the file manages are in the file. */
@@ -170,8 +188,13 @@ export function partnerFrom(
 function accountFrom(row: AccountRow): Account | undefined {
   const { bank_account: bankAccount, bank_code: bankCode, user_bank_name: userBankName } = row;
   const bank = findBank(bankCode);
-  const links = { partner: row.partner ?? undefined, disabled: row.disabled === 1 };
-  return bank && { bankAccount, bankCode, userBankName, bank, ...links };
+  const { partner, content_prefix: prefix } = row;
+  const rest = {
+    partner: partner ?? undefined,
+    contentPrefix: prefix === null ? undefined : contentPrefix.parse(prefix),
+    disabled: row.disabled === 1,
+  };
+  return bank && { bankAccount, bankCode, userBankName, bank, ...rest };
 }
 
 function boxFrom(row: BoxRow): KnownBox {

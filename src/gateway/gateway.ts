@@ -8,10 +8,11 @@ import type { NewPayment } from '../store/repositories/payments.ts';
 import type { RegistryStore } from '../store/repositories/registry.ts';
 import type { DeliveriesFor } from '../store/startup/requeue.ts';
 import { type OnStandby, openStore, type Store } from '../store/store.ts';
-import { Enrolments } from './access/enrolments.ts';
+import { Enrolments, type EnrolmentsDeps } from './access/enrolments.ts';
 import { openKnownLogins } from './access/known-logins.ts';
 import { Logins } from './access/logins.ts';
 import { createTokens } from './access/tokens.ts';
+import { BoxSecrets } from './box-secrets.ts';
 import { signedConnections } from './boxes/connection.ts';
 import type { Dialect, DialectDeps } from './boxes/dialect/dialect.ts';
 import { expeller } from './boxes/expeller.ts';
@@ -25,7 +26,7 @@ import { CallbackDispatcher, type CallbackDispatcherDeps } from './callbacks/dis
 import { Changes } from './changes.ts';
 import type { GatewayConfig } from './config.ts';
 import type { Context } from './context.ts';
-import { createDirectory, type Directory, partnerFrom } from './directory.ts';
+import { createDirectory, type Directory, type DirectoryDeps, partnerFrom } from './directory.ts';
 import { NO_FAULTS } from './fault-orders.ts';
 import type { Edges, FaultTargets } from './faults/edges.ts';
 import { Health } from './health.ts';
@@ -36,16 +37,13 @@ import { createMetrics } from './metrics.ts';
 import { OpenParts } from './open-parts.ts';
 import { Registry, type RegistryDeps } from './registry/registry.ts';
 import { seedRegistry } from './registry/seed.ts';
+import { SourceRows, type SourceRowsDeps } from './registry/source-rows.ts';
 import { retryWaitsOf } from './retry-schedule.ts';
-import { type AskSourceDeps, createAskSource } from './service/ask-source.ts';
-import { CatchUp, type CatchUpDeps } from './service/catch-up.ts';
+import { type Money, type Outside, openMoney } from './service/money.ts';
 import { deliveriesFor } from './service/payment-effects.ts';
-import { createReceiveCredit, type ReceiveCredit, type ReceiveCreditDeps } from './service/receive-credits.ts';
 import { createReceivePayment } from './service/receive-payment.ts';
 import { Sales } from './service/sales.ts';
 import { Service } from './service/service.ts';
-import { SOURCE_KINDS } from './sources/registry.ts';
-import type { Source } from './sources/source.ts';
 import { TrafficLog } from './traffic-log.ts';
 import { Vault } from './vault.ts';
 
@@ -93,7 +91,11 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   const edges = await edgesOf(config, world, changes, targets);
   const clock = edges.clock;
   const base = { ...world, clock, config, changes };
-  const { store, directory, vault } = await openGatewayStore(config, { ...world, clock }, opened);
+  // Set later: what a welcome says of an account is known once its sources are open.
+  const late: { money?: Money } = {};
+  const virtualAccountsOf = (bankAccount: string) => late.money?.makers.virtualAccountsOf(bankAccount) ?? [];
+  const stored = await openGatewayStore(config, { ...world, clock, virtualAccountsOf }, opened);
+  const { store, directory, vault, secrets } = stored;
   await store.orders.failUnfinished(clock.wallMs(), config.confirm);
   const trafficLog = new TrafficLog(base);
   const shared = { ...base, directory, store, trafficLog };
@@ -121,8 +123,9 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   const onPaid = (payment: NewPayment) => dialect?.tellHosts(payment);
   const paying = { ...shared, hub, dispatcher, onPaid };
   const pay = edges.receivePayment(paying);
-  const money = await openSources({ ...paying, ...outside, heard: metrics.heard }, opened);
-  const pushing = { ...shared, hub: edges.pushHub(hub) };
+  const money = await openMoney({ ...paying, ...outside, vault, heard: metrics.heard }, opened);
+  late.money = money;
+  const pushing = { ...shared, hub: edges.pushHub(hub), makers: money.makers };
   const [service, sales] = [new Service({ ...pushing, pay, metrics }), new Sales(pushing)];
   targets.payPush = async (pushId) => {
     const orderId = await store.orders.idByPush(pushId);
@@ -131,7 +134,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   targets.resendCallback = (id) => dispatcher.resend(id);
 
   const expel = expeller(hub, clock, (terminalCode) => mqtt?.dropper(terminalCode));
-  const access = await openAccess({ ...shared, hub, expel, vault });
+  const access = await openAccess({ ...shared, hub, expel, vault, secrets, reload: money.sources.reload });
   const health = new Health({ clock, store, isBrokerThere: () => mqtt?.isConnected() ?? true });
   const app = openApp(config, base);
   if (mqtt !== undefined) await dialect?.open(mqtt.address, service, () => originAt(app, config));
@@ -145,26 +148,24 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   await listenAt(app, config);
   const origin = originAt(app, config);
   ownPorts.push(...portsOf(origin, config.mqtt?.embedded === undefined ? undefined : mqtt?.url));
-  dispatcher.start();
-  money.catchUp.start();
-  pruner.start();
+  for (const part of [dispatcher, money.catchUp, money.paymentRequests, pruner]) part.start();
 
-  const mqttUrl = mqtt?.url;
-  log.info('gateway-ready', { origin, mqttUrl });
+  log.info('gateway-ready', { origin, mqttUrl: mqtt?.url });
   const close = (withinMs = STOP_BUDGET_MS) => opened.close(withinMs);
-  return { origin, baseUrl: `${origin}${config.basePath}`, mqttUrl, superseded: store.superseded, close };
+  return { origin, baseUrl: `${origin}${config.basePath}`, mqttUrl: mqtt?.url, superseded: store.superseded, close };
 }
 
 /** Who has a login: the registry's changes, and boxes that enrol. */
 async function openAccess(
-  deps: Omit<RegistryDeps, 'registry' | 'secrets' | 'renew'> &
+  deps: Omit<RegistryDeps & SourceRowsDeps & EnrolmentsDeps, 'registry' | 'renew' | 'isOnline'> &
     Pick<Context, 'store' | 'config'> & { hub: Pick<Hub, 'session' | 'renew'> },
-): Promise<{ registry: Registry; enrolments: Enrolments }> {
+): Promise<{ registry: Registry; sourceRows: SourceRows; enrolments: Enrolments }> {
   const { store, hub } = deps;
   const renew = (terminalCode: string, reason: string) => hub.renew(terminalCode, reason);
   const isOnline = (terminalCode: string) => hub.session(terminalCode) !== undefined;
-  const registry = new Registry({ ...deps, registry: store.registry, secrets: store.boxSecrets, renew });
-  return { registry, enrolments: await Enrolments.open({ ...deps, secrets: store.boxSecrets, isOnline }) };
+  const changing = { ...deps, registry: store.registry, renew };
+  const [registry, sourceRows] = [new Registry(changing), new SourceRows(changing)];
+  return { registry, sourceRows, enrolments: await Enrolments.open({ ...deps, isOnline }) };
 }
 
 /** Loads the code of faults only in a sandbox. */
@@ -185,7 +186,7 @@ function edgesWithoutFaults(clock: Clock): Edges {
     clock,
     faults: NO_FAULTS,
     tokens: (tokens) => tokens,
-    partnerRoutes: () => undefined,
+    partnerRoutes: async () => undefined,
     boxRoutes: () => undefined,
     connect: (connect) => connect,
     boxHub: (hub) => hub,
@@ -200,10 +201,10 @@ function edgesWithoutFaults(clock: Clock): Edges {
 
 async function openGatewayStore(
   config: GatewayConfig,
-  deps: GatewayDeps,
+  deps: GatewayDeps & Pick<DirectoryDeps, 'virtualAccountsOf'>,
   opened: OpenParts,
-): Promise<{ store: Store; directory: Directory; vault: Vault }> {
-  const { clock, random, log, onStandby } = deps;
+): Promise<{ store: Store; directory: Directory; vault: Vault; secrets: BoxSecrets }> {
+  const { clock, random, log, onStandby, virtualAccountsOf } = deps;
   const { promise: vaultOpened, resolve } = Promise.withResolvers<Vault>();
   const seed = async (registry: RegistryStore) => {
     const vault = await Vault.open(config.dataDir, registry, random);
@@ -224,12 +225,11 @@ async function openGatewayStore(
   // Before `mode` there was only `sandbox: false` for real money: its payments are no tests.
   await store.history.begin(config.sandbox ? 'test' : 'money', config.mode === 'live' ? 'test' : 'money');
   const vault = await vaultOpened;
-  const { registry, boxSecrets: enrolled } = store;
-  return { store, directory: createDirectory({ registry, enrolled, config, vault }), vault };
+  const { registry } = store;
+  const secrets = await BoxSecrets.open({ store: store.boxSecrets, registry, vault });
+  const directory = createDirectory({ registry, enrolled: secrets, config, vault, virtualAccountsOf });
+  return { store, directory, vault, secrets };
 }
-
-/** How other machines are reached: never the gateway's own ports. */
-type Outside = Pick<AskSourceDeps, 'ownPorts' | 'lookup'>;
 
 function openDispatcher(
   deps: Omit<CallbackDispatcherDeps, 'post' | 'attempt' | 'retryWaitsMs'> &
@@ -241,21 +241,6 @@ function openDispatcher(
   const dispatcher = new CallbackDispatcher({ ...deps, post, attempt, retryWaitsMs: retryWaitsOf(deps.config) });
   opened.add('callbacks', () => dispatcher.close());
   return dispatcher;
-}
-
-/** Opens the sources of real money, and what asks their lists. */
-async function openSources(
-  deps: Omit<CatchUpDeps, 'askUntil' | 'sources' | 'receiveCredit'> &
-    ReceiveCreditDeps &
-    Outside & { config: GatewayConfig },
-  opened: OpenParts,
-): Promise<{ sources: Source[]; receiveCredit: ReceiveCredit; catchUp: CatchUp }> {
-  const sources = deps.config.sources.flatMap((it) => SOURCE_KINDS.get(it.kind)?.open(it, deps) ?? []);
-  const receiveCredit = createReceiveCredit(deps);
-  const askUntil = (signal: AbortSignal) => createAskSource(deps, signal);
-  const catchUp = await CatchUp.open({ ...deps, sources, receiveCredit, askUntil });
-  opened.add('catch-up', () => catchUp.close());
-  return { sources, receiveCredit, catchUp };
 }
 
 async function openMqtt(

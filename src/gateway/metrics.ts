@@ -1,3 +1,4 @@
+import { LoopDelay } from '../lib/loop-delay.ts';
 import { Histogram, labelled, METRICS_TYPE, type MetricFamily, metricsText } from '../lib/metrics.ts';
 
 /** Undelivered callbacks. */
@@ -31,6 +32,7 @@ export function createMetrics(boxesOnline: () => number, backlog: CountBacklog):
   const callbacks = new Map<string, number>();
   const credits = new Map<string, number>();
   const seconds = new Histogram(SECONDS);
+  const loopDelay = new LoopDelay();
   return {
     pushed: (result, took) => {
       count(pushes, { result });
@@ -65,6 +67,11 @@ export function createMetrics(boxesOnline: () => number, backlog: CountBacklog):
           type: 'histogram',
           samples: seconds.samples(),
         },
+        gauge(
+          'paybox_gateway_event_loop_delay_max_seconds',
+          'the longest time for which the gateway could do nothing else, since the scrape before',
+          loopDelay.longestSeconds(),
+        ),
         gauge('paybox_gateway_boxes_online', 'registered boxes', boxesOnline()),
         ...gaugesOf(await backlog()),
       ]),

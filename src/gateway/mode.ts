@@ -9,7 +9,15 @@ import type { Complain } from './boxes-config.ts';
 type Path = (string | number)[];
 
 /** The demo's, which everybody knows. */
-const DEMO = { username: 'demo', password: 'demo-secret', bankAccount: '0123456789' };
+export const DEMO = { username: 'demo', password: 'demo-secret', bankAccount: '0123456789' };
+const SAMPLE = 'is a sample, which everybody knows: expected one of your own with mode: live';
+const DEMO_PARTNER = 'expected no partner of the demo with mode: live: everybody knows its user and password';
+/** Nobody counts wrong keys at hooks against a right one (PROTOCOL.md, clause SRC-5), so a short one could be guessed. */
+const KEY_CHARS_MIN = 16;
+/** Options by which a source proves its origin; the others are made by its provider. */
+const PROOFS: readonly string[] = ['key', 'previousKey', 'secret', 'token', 'checksumKey', 'password'];
+/** Values of `sslmode` with which the driver checks the certificate. */
+const DATABASE_TLS = ['require', 'verify-ca', 'verify-full'];
 /** Keys of a configuration whose values are no secrets. */
 const NAMES: readonly string[] = ['name', 'username', 'userBankName'];
 
@@ -46,18 +54,39 @@ interface Listener {
   allowPlain: boolean;
 }
 
+/** A partner, an account, a box or a source, as far as a live gateway looks at it. */
+export interface LiveRow {
+  username?: string;
+  password?: string | undefined;
+  bankAccount?: string;
+  terminalCode?: string;
+  name?: string;
+  callback?: { url: string; auth?: { kind: string; url?: string } } | undefined;
+  /** Of a source. */
+  auth?: object;
+}
+
+const LIVE_TABLES = ['partners', 'accounts', 'boxes', 'sources'] as const;
+type LiveTable = (typeof LIVE_TABLES)[number];
+
 export interface LiveConfig {
   mode: 'sandbox' | 'live';
   sandbox?: boolean | undefined;
   enrolment: 'code' | 'open' | 'closed';
   http: Listener;
-  mqtt: { embedded?: Listener | undefined; url?: string | undefined; allowPlain: boolean } | null;
+  mqtt: {
+    embedded?: Listener | undefined;
+    url?: string | undefined;
+    password?: string | undefined;
+    allowPlain: boolean;
+  } | null;
+  databaseUrl?: string | undefined;
   publicUrl?: string | undefined;
   adminToken?: string | undefined;
-  partners: readonly { username: string; password: string }[];
-  accounts: readonly { bankAccount: string }[];
-  boxes: readonly object[];
-  sources: readonly object[];
+  partners: readonly LiveRow[];
+  accounts: readonly LiveRow[];
+  boxes: readonly LiveRow[];
+  sources: readonly LiveRow[];
   vietqrBoxes?: object | undefined;
 }
 
@@ -67,22 +96,52 @@ export function checkLive(config: LiveConfig, complain: Complain): void {
   if (config.sandbox === true) complain(['sandbox'], 'expected false, or no such key, with mode: live');
   if (config.enrolment === 'open') complain(['enrolment'], 'expected code or closed with mode: live');
   checkTransport(config, complain);
-  const { adminToken, partners, accounts, boxes, sources, vietqrBoxes } = config;
-  for (const path of samplesIn({ adminToken, partners, boxes, sources, vietqrBoxes })) {
-    complain(path, 'is a sample, which everybody knows: expected one of your own with mode: live');
-  }
-  for (const [i, { username, password }] of partners.entries()) {
-    if (username !== DEMO.username && password !== DEMO.password) continue;
-    complain(['partners', i], 'expected no partner of the demo with mode: live: everybody knows its user and password');
-  }
-  for (const [i, { bankAccount }] of accounts.entries()) {
-    if (bankAccount !== DEMO.bankAccount) continue;
-    complain(['accounts', i, 'bankAccount'], 'expected no account of the demo with mode: live');
+  const { adminToken, vietqrBoxes, mqtt, ...tables } = config;
+  for (const path of samplesIn({ adminToken, vietqrBoxes, mqtt })) complain(path, SAMPLE);
+  for (const table of LIVE_TABLES) {
+    for (const [i, row] of tables[table].entries()) {
+      for (const { path, message } of liveProblems(table, row)) complain([table, i, ...path], message);
+    }
   }
 }
 
+/** Complaints of a partner, an account, a box or a source that a live gateway may not have (PROTOCOL.md, clause MOD-1). */
+export function liveProblems(table: LiveTable, row: LiveRow): { path: Path; message: string }[] {
+  const { username, password, bankAccount, callback }: LiveRow = row;
+  const found = samplesIn(row).map((path) => ({ path, message: SAMPLE }));
+  if (table === 'partners' && (username?.toLowerCase() === DEMO.username || password === DEMO.password)) {
+    found.push({ path: [], message: DEMO_PARTNER });
+  }
+  if (table === 'accounts' && bankAccount === DEMO.bankAccount) {
+    found.push({ path: ['bankAccount'], message: 'expected no account of the demo with mode: live' });
+  }
+  if (table === 'sources') found.push(...shortKeysIn(row));
+  const urls: [path: Path, url: string | undefined][] = [
+    [['callback', 'url'], callback?.url],
+    [['callback', 'auth', 'url'], callback?.auth?.url],
+  ];
+  for (const [path, url] of urls) {
+    if (url !== undefined && isExposed(url)) {
+      found.push({ path, message: 'expected https:// beyond this machine with mode: live' });
+    }
+  }
+  return found;
+}
+
+function shortKeysIn({ auth = {}, ...row }: LiveRow): { path: Path; message: string }[] {
+  const options = [
+    ...Object.entries(row).map(([key, it]) => [[key], it]),
+    ...Object.entries(auth).map(([key, it]) => [['auth', key], it]),
+  ] as [Path, unknown][];
+  const short = options.filter(([path, it]) => {
+    return PROOFS.includes(String(path.at(-1))) && typeof it === 'string' && it.length < KEY_CHARS_MIN;
+  });
+  const message = `expected at least ${KEY_CHARS_MIN} characters with mode: live: others could guess it`;
+  return short.map(([path]) => ({ path, message }));
+}
+
 /** Plain text beyond this machine. */
-function checkTransport({ http, mqtt, publicUrl }: LiveConfig, complain: Complain): void {
+function checkTransport({ http, mqtt, publicUrl, databaseUrl }: LiveConfig, complain: Complain): void {
   const listeners: [path: Path, at: Listener | undefined][] = [
     [['http'], http],
     [['mqtt', 'embedded'], mqtt?.embedded],
@@ -96,6 +155,15 @@ function checkTransport({ http, mqtt, publicUrl }: LiveConfig, complain: Complai
   }
   if (publicUrl !== undefined && isExposed(publicUrl)) {
     complain(['publicUrl'], 'expected https:// with mode: live: sources send their keys there');
+  }
+  if (databaseUrl !== undefined) checkDatabase(new URL(databaseUrl), complain);
+}
+
+function checkDatabase({ hostname, password, searchParams }: URL, complain: Complain): void {
+  if (isSampleSecret(decodeURIComponent(password))) complain(['databaseUrl'], `its password ${SAMPLE}`);
+  const isHere = isLoopbackHost(hostname.replaceAll(/[[\]]/g, ''));
+  if (!isHere && !DATABASE_TLS.includes(searchParams.get('sslmode') ?? '')) {
+    complain(['databaseUrl'], 'expected ?sslmode=verify-full for a database on another machine with mode: live');
   }
 }
 

@@ -25,6 +25,7 @@ export class Vault {
   readonly #dataDir: string;
   readonly #random: Random;
   #key: Buffer | undefined;
+  #preparing: Promise<void> | undefined;
 
   private constructor(dataDir: string, random: Random, key: Buffer | undefined) {
     this.#dataDir = dataDir;
@@ -37,18 +38,21 @@ export class Vault {
   static async open(dataDir: string, registry: Pick<RegistryStore, 'keyId'>, random: Random): Promise<Vault> {
     const file = vaultFile(dataDir);
     const key = await readKey(file);
-    const known = await registry.keyId();
-    if (known !== undefined && (key === undefined || idOf(key) !== known)) {
-      throw new ConfigError(
-        `dataDir: ${file} is ${key === undefined ? 'missing' : 'another key'}: the store has secrets of partners and boxes that only its own key opens`,
-        'put the file back from beside the backup of the store, or copy it from the gateway that used this store before',
-      );
-    }
+    assertKey(file, key, await registry.keyId());
     return new Vault(dataDir, random, key);
   }
 
   /** Makes the key, in its file, if there is none yet. Settles once it is durable. */
   async prepare(registry: Pick<RegistryStore, 'keepKeyId'>): Promise<void> {
+    // One at a time: a second key would open nothing that the first has wrapped.
+    this.#preparing ??= this.#prepare(registry).catch((error: unknown) => {
+      this.#preparing = undefined;
+      throw error;
+    });
+    await this.#preparing;
+  }
+
+  async #prepare(registry: Pick<RegistryStore, 'keepKeyId'>): Promise<void> {
     if (this.#key === undefined) {
       const text = this.#random.secret(KEY_BYTES);
       makeFolder(this.#dataDir, 0o700);
@@ -84,6 +88,20 @@ export class Vault {
     if (this.#key === undefined) throw new Error(`no key for ${of}`);
     return this.#key;
   }
+}
+
+/** Throws ConfigError when the key in this dataDir is not the one with the id `known`, so that a start would be refused. */
+export async function checkVaultFile(dataDir: string, known: string | undefined): Promise<void> {
+  const file = vaultFile(dataDir);
+  assertKey(file, await readKey(file), known);
+}
+
+function assertKey(file: string, key: Buffer | undefined, known: string | undefined): void {
+  if (known === undefined || (key !== undefined && idOf(key) === known)) return;
+  throw new ConfigError(
+    `dataDir: ${file} is ${key === undefined ? 'missing' : 'another key'}: the store has secrets of partners and boxes that only its own key opens`,
+    'put the file back from beside the backup of the store, or copy it from the gateway that used this store before',
+  );
 }
 
 async function readKey(file: string): Promise<Buffer | undefined> {

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { expectedBy } from '../lib/schema-issues.ts';
 import { LIMITS } from './fields.ts';
 import { goneProofOf } from './keys.ts';
 import {
@@ -47,7 +48,7 @@ export function decodePresence(bytes: Uint8Array | string): Decoded<Presence> {
   return decodeWith(presence, bytes);
 }
 
-/** Decodes UTF-8 JSON of at most `bytesMax` bytes by a schema. Never throws. */
+/** Decodes UTF-8 JSON of at most `bytesMax` bytes by a schema (PROTOCOL.md, clause LIM-7). Never throws. */
 export function decodeWith<T>(
   schema: z.ZodType<T>,
   bytes: Uint8Array | string,
@@ -61,8 +62,19 @@ export function decodeWith<T>(
   } catch {
     return { ok: false, reason: 'message is not UTF-8 JSON' };
   }
+  if (isTooDeep(json)) return { ok: false, reason: `message is nested more than ${LIMITS.jsonDepthMax} deep` };
   const parsed = schema.safeParse(json);
   return parsed.success ? { ok: true, value: parsed.data } : { ok: false, reason: issuesOf(parsed.error) };
+}
+
+/** Whether arrays and objects are nested deeper than anybody writes them: reading or writing them could fill the stack. */
+function isTooDeep(json: unknown): boolean {
+  let level = [json];
+  for (let depth = 0; depth <= LIMITS.jsonDepthMax; depth += 1) {
+    level = level.flatMap((it) => (typeof it === 'object' && it !== null ? Object.values(it) : []));
+    if (level.length === 0) return false;
+  }
+  return true;
 }
 
 /** Whether a decoded JSON value is an object, not an array. */
@@ -72,7 +84,7 @@ export function isObject(json: unknown): json is Record<string, unknown> {
 
 /** The first three problems that zod found, as `path: problem`, in one line. */
 export function issuesOf(error: z.ZodError): string {
-  const shown = error.issues.slice(0, 3).map((issue) => `${issue.path.join('.') || 'body'}: ${issue.message}`);
+  const shown = error.issues.slice(0, 3).map((issue) => `${issue.path.join('.') || 'body'}: ${expectedBy(issue)}`);
   const more = error.issues.length - shown.length;
   return shown.join('; ') + (more > 0 ? `; and ${more} more` : '');
 }

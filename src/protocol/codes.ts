@@ -35,6 +35,9 @@ export const CODES = {
   QR_MISMATCH:
     'the account, bank or amount inside the QR differs from the request or from the account linked to the box',
   QR_STATIC: 'the QR has no amount, so the payer could pay any; push one of qrType 0 or 3',
+  QR_NOT_MADE:
+    'the provider that makes the QRs of this account made none; call again, or without it by the configuration',
+  QR_ENDED: 'the provider takes no money for this QR any more; generate a new one',
   QR_TOO_DENSE: "the box's display cannot show this QR scannably",
   DISPLAY_FAULT: "the box's screen failed",
   STORAGE_FAULT: "the box's disk failed",
@@ -43,13 +46,16 @@ export const CODES = {
   REPLACED: 'a newer push took the screen before this one was on it',
   WITHDRAWN: 'the push was withdrawn or had expired before it reached the screen',
   NOT_REGISTERED: 'terminalCode, serialNumber or secret are not those of a box in the system',
+  BOX_DISABLED: 'the box is disabled at the gateway; enabled there, it comes back by itself',
   ENROLMENT_CLOSED:
     'the gateway enrols no box with this terminalCode: its configuration has its secret, or closes enrolment',
   CODE_SHARED:
     'somebody else who asks to enrol under this terminalCode knows this code too, and the box shows a new one; or so many ask that nobody can tell',
   WRONG_CODE: 'no box that asks to enrol under this terminalCode shows this code',
-  MANAGED_BY_FILE: "the row is the gateway's file's: change it there and start anew, or set registry: store",
-  NAME_TAKEN: 'another row of the registry has this name or serialNumber',
+  MANAGED_BY_FILE:
+    "the row is the gateway's file's: change it there and start anew; with registry: store all but sources change here",
+  NAME_TAKEN: 'another row of the registry has this name or serialNumber, or had it as a source of another kind',
+  ROW_CHANGED: 'somebody else changed the row since it was read',
   STILL_IN_USE: 'others are still linked to this row, or an order of the account is on a box',
   NO_BACKUP: 'the gateway makes no backup of its store now, for the reason beside the code',
   SUPERSEDED: 'another agent registered with the identity of this box',

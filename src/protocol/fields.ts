@@ -5,6 +5,8 @@ import { isPlainText } from '../lib/text.ts';
 export const LIMITS = {
   /** Tag 54 holds at most 13 characters. */
   amountMax: 9_999_999_999_999,
+  /** A sum that was paid for an order: its difference from the order's amount is at most an amount. */
+  paidMax: 2 * 9_999_999_999_999,
   bankAccountMax: 19,
   orderIdMax: 64,
   /** Tag 62-08 holds at most 25 characters. */
@@ -24,6 +26,8 @@ export const LIMITS = {
   qrCodeMax: 512,
   httpBodyBytesMax: 65_536,
   messageBytesMax: 16_384,
+  /** Arrays and objects in one another. */
+  jsonDepthMax: 32,
   ackIdsMax: 100,
   openPushIdsMax: 16,
 } as const;

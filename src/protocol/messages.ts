@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { BOX_REFUSALS, CODES, type Code } from './codes.ts';
 import { amountVnd, bankAccount, boxCode, LIMITS, wallTimeMs } from './fields.ts';
+import { VIRTUAL_ACCOUNTS_MAX, virtualAccounts } from './virtual-accounts.ts';
 
 /** Version of the messages between gateway and box (PROTOCOL.md, clause MSG-1). */
 export const MESSAGE_VERSION = 1;
@@ -17,15 +18,17 @@ const code = z.enum(Object.keys(CODES) as [Code, ...Code[]]);
 export const REASON_CHARS_MAX = 300;
 const reason = z.string().max(REASON_CHARS_MAX);
 
+const payee = { bankAccount, bankCode: shortText.min(1), userBankName: z.string().max(LIMITS.userBankNameMax) };
+
 /** The account for whose money a box asks. */
 export const linkedAccount = z.object({
-  bankAccount,
-  bankCode: shortText.min(1),
-  userBankName: z.string().max(LIMITS.userBankNameMax),
+  ...payee,
+  /** Accounts to which its QRs may pay as well (PROTOCOL.md, clause PQR-3). */
+  virtualAccounts: z.array(virtualAccounts).max(VIRTUAL_ACCOUNTS_MAX).optional(),
 });
 
 /** Whole đồng that an order asked for, and that were paid for it: less or more (PROTOCOL.md, clause MSG-13). */
-export const due = z.object({ amount: amountVnd, paid: amountVnd });
+export const due = z.object({ amount: amountVnd, paid: z.int().min(1).max(LIMITS.paidMax) });
 
 /** A message of another session than the one in use is ignored (PROTOCOL.md, clause MSG-4). */
 const head = { v: z.literal(MESSAGE_VERSION), id: z.uuid(), sentAtMs: wallTimeMs, sessionId: z.uuid() };
@@ -42,7 +45,14 @@ const welcome = z.object({
   sandboxMark: z.boolean().optional(),
 });
 
-const refused = z.object({ ...head, type: z.literal('refused'), code, reason });
+const refused = z.object({
+  ...head,
+  type: z.literal('refused'),
+  code,
+  reason,
+  /** Beside NOT_REGISTERED: the box is known, but disabled. A box of an earlier version does not read it. */
+  disabled: z.boolean().optional(),
+});
 
 /**
  * Show this QR. Its lifetime is given as a duration too, because a box's calendar clock may be wrong, with its
@@ -55,12 +65,14 @@ const show = z.object({
   orderId,
   amount: amountVnd,
   content,
-  ...linkedAccount.shape,
+  ...payee,
   qrCode: z.string().min(1).max(LIMITS.qrCodeMax),
   expiresAtMs: wallTimeMs,
   expiresInMs: z.int().min(0).max(86_400_000),
   /** Beginning of the lifetime: milliseconds of the gateway's monotonic clock since this session's hello. */
   sessionMs: z.int().min(0),
+  /** The gateway waits for `shown`: the box leaves `accepted` out (clause AGT-2). */
+  confirm: z.literal('displayed').optional(),
 });
 
 /** Withdraw this push, or do not show it if it arrives later. */

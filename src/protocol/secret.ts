@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Random } from '../lib/random.ts';
 
 const CHARS_MAX = 200;
 /** 128 bits in each usual form of a secret. Words have about 2 bits a character. */
@@ -23,10 +24,22 @@ export function isStrongSecret(text: string): boolean {
   return !isPattern && FORMS.some((form) => form.test(text));
 }
 
+const TRIES_MAX = 10;
+
+/** A new secret of so many bytes, as base64url. One in 50,000 random texts looks like a word, and is not used. */
+export function newSecret(random: Pick<Random, 'secret'>, bytes = 24): string {
+  let secret = random.secret(bytes);
+  for (let tries = 1; tries < TRIES_MAX && !isStrongSecret(secret); tries += 1) secret = random.secret(bytes);
+  return secret;
+}
+
 /** A secret in a file of a person. */
 export const strongSecret = z.string().max(CHARS_MAX).refine(isStrongSecret, SECRET_EXPECTED);
 
+/** Samples begin so; the others are of the configuration files too, but do not say what they are. */
+const SAMPLE = /^\s*(sample(-.*)?|change-me|a-long-random-text|whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw)\s*$/i;
+
 /** Whether it is a sample of this project, which is public. */
 export function isSampleSecret(secret: string | undefined): boolean {
-  return secret !== undefined && /^sample-/i.test(secret);
+  return secret !== undefined && SAMPLE.test(secret);
 }

@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path';
 import { ConfigError } from '../lib/errors.ts';
 import type { Random } from '../lib/random.ts';
 import { loginOf } from '../protocol/keys.ts';
+import { newSecret } from '../protocol/secret.ts';
 import {
   EMQX_USERS_HEAD,
   emqxAcl,
@@ -26,11 +27,11 @@ import {
 import { type Content, createFolder, readIfThere, replaceFile } from './files.ts';
 import { type Credential, createAuthority, issue, revoke, validFor } from './pki.ts';
 
+const SECRET_BYTES = 32;
 const AUTHORITY_YEARS = 10;
 const SERVER_YEARS = 2;
 /** A box may lie in a shop unused for as long as the authority is valid. */
 const CLIENT_YEARS = 10;
-const SECRET_BYTES = 32;
 
 /**
  * A folder with a certificate authority and its files for a gateway, brokers and boxes. Files stay unchanged until
@@ -61,7 +62,7 @@ export class ProvisionFolder {
       throw new ConfigError(`--host ${wrong}: the certificate in ${this.path}/gateway is for other hosts`, fix);
     }
     const authority = await createAuthority(`paybox ${this.#random.secret(6)}`, validFor(this.#nowMs, AUTHORITY_YEARS));
-    const password = this.#random.secret(SECRET_BYTES);
+    const password = newSecret(this.#random, SECRET_BYTES);
     const gateway = await this.#gatewayFiles(authority, at.hosts);
     await createFolder(this.path, {
       'ca.pem': { text: authority.cert, isPublic: true },
@@ -102,7 +103,7 @@ export class ProvisionFolder {
     const authority = await this.#authority();
     const drafts = [];
     for (const box of boxes) {
-      const secret = this.#random.secret(SECRET_BYTES);
+      const secret = newSecret(this.#random, SECRET_BYTES);
       drafts.push({ box, secret, ...(await this.#clientOf(authority, box.terminalCode)) });
     }
     await this.#tellOthers(drafts.map(({ box, secret }) => ({ ...box, secret })));
@@ -126,7 +127,7 @@ export class ProvisionFolder {
       throw new ConfigError(`--rotate ${terminalCode}: there is no ${folder}`, 'make the box first, with --box');
     }
     const authority = await this.#authority();
-    const secret = this.#random.secret(SECRET_BYTES);
+    const secret = newSecret(this.#random, SECRET_BYTES);
     const { cert, key } = await this.#clientOf(authority, terminalCode);
     await this.#revoke(authority, old);
     await this.#tellOthers([{ terminalCode, secret }]);

@@ -157,6 +157,7 @@ async function pruneOrders(db: Kysely<Tables>, ids: string[], atMs: number): Pro
   if (finished.length > 0) {
     await db.deleteFrom('pushes').where('order_ref', 'in', finished).execute();
     await db.deleteFrom('order_codes').where('order_ref', 'in', finished).execute();
+    await db.deleteFrom('payment_requests').where('order_ref', 'in', finished).execute();
     await db.deleteFrom('sales').where('order_ref', 'in', finished).execute();
     await db.deleteFrom('orders').where('id', 'in', finished).execute();
   }

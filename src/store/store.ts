@@ -13,6 +13,7 @@ import { BoxSecretStore, EnrolmentRequestStore, KnownLoginStore } from './reposi
 import { CreditStore } from './repositories/credits.ts';
 import { ModeHistory } from './repositories/mode-history.ts';
 import { OrderStore } from './repositories/orders.ts';
+import { PaymentRequestStore } from './repositories/payment-requests.ts';
 import { PaymentStore } from './repositories/payments.ts';
 import { QrCodeStore } from './repositories/qr-codes.ts';
 import { RegistryStore } from './repositories/registry.ts';
@@ -37,6 +38,7 @@ export interface Store {
   payments: PaymentStore;
   credits: CreditStore;
   sales: SaleStore;
+  paymentRequests: PaymentRequestStore;
   search: Search;
   callbacks: CallbackStore;
   knownLogins: KnownLoginStore;
@@ -120,9 +122,10 @@ export async function openStore(
     orders: new OrderStore(db, log),
     qrCodes: new QrCodeStore(db),
     payments: new PaymentStore(db, log, onStored),
-    credits: new CreditStore(db, log, onStored),
+    credits: new CreditStore(db, log, { history, onStored }),
     sales: new SaleStore(db, log, history),
-    search: new Search(db, log),
+    paymentRequests: new PaymentRequestStore(db, log),
+    search: new Search(db, log, history),
     callbacks: new CallbackStore(db, log),
     knownLogins: new KnownLoginStore(db),
     enrolmentRequests: new EnrolmentRequestStore(db),

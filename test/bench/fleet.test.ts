@@ -1,16 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { Measurements, progressLine, showProgress } from '../../src/bench/fleet/measurements.ts';
 import { type FleetOrder, OrderTracker } from '../../src/bench/fleet/order-tracker.ts';
-import type { Frame } from '../../src/display/contract.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import type { Scene } from '../../src/scene.ts';
 
 const HOLDER = { userBankName: 'A', bankAccount: '1', bankCode: 'MB' };
-
-function panel(screen: Scene['kind'], qrCode: string | null): Frame {
-  const texts = { title: '', amount: '', content: '', holder: '', account: '', timeLeft: '', hint: '', offline: '' };
-  return { kind: 'panel', screen, ...texts, mark: '', qrCode };
-}
 
 /** A tracker with orders A and B for one box and C for another, and what screens do. */
 function shop() {
@@ -26,7 +20,7 @@ function shop() {
     tracker.add(order);
   }
   const shows = (terminalCode: string, scene: Scene, qrCode: string | null = null) =>
-    tracker.drawn(terminalCode, panel(scene.kind, qrCode), scene);
+    tracker.drawn(terminalCode, qrCode, scene);
   return {
     tracker,
     order: (name: string) => orders.get(name) ?? expect.fail(name),

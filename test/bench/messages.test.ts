@@ -22,7 +22,6 @@ describe('the evidence of a scenario', () => {
     expect(result.outcome).toBe('passed');
     expect(titles(result, 'message')).toEqual([
       'gateway → VVB000001  show A 50.000 ₫',
-      'gateway ← VVB000001  accepted',
       'gateway ← VVB000001  shown',
       'gateway → VVB000001  payment A 50.000 ₫',
       'gateway ← VVB000001  paid A 50.000 ₫',

@@ -36,7 +36,9 @@ export const bundle: Benchmark = {
       const files = await pairFiles(folder, { driver: 'png', path: 'screen.png' });
       await fixture.paybox(folder, ['gateway', '--config', files.gatewayFile]);
       const kindOf = (name: string, command: string): Kind => {
-        const env = { ...ENV, NODE_COMPILE_CACHE: join(folder, `cache-${name}`) };
+        // As its service has it: a folder of its own.
+        const cache = join(folder, `cache-${name}`);
+        const env = { ...ENV, NODE_COMPILE_CACHE: cache, CACHE_DIRECTORY: cache };
         return { name, command, env, startsMs: [], megabytes: [] };
       };
       const kinds = [

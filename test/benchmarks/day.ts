@@ -42,7 +42,7 @@ export const day: Benchmark = {
 };
 
 async function pushesMs(fixture: Fixture, prepare?: (dataDir: string) => Promise<void>): Promise<number[]> {
-  const pair = await startPair(fixture, { driver: 'browser' }, prepare);
+  const pair = await startPair(fixture, { prepare });
   const shop = new Shop(pair.baseUrl);
   await shop.login();
   const took: number[] = [];

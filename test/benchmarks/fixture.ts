@@ -29,7 +29,9 @@ export class Fixture {
   async paybox<T>(folder: string, args: readonly string[]): Promise<{ child: ChildProcess; ready: T; tookMs: number }> {
     const file = join(folder, `ready-${this.#children.length}.json`);
     const startedMs = performance.now();
-    const child = spawn(CLI, [...args, '--ready-file', file], { stdio: 'ignore', env: ENV });
+    // As the launcher of the bundle starts each.
+    const flags = args[0] === 'agent' ? ['--max-semi-space-size=2'] : [];
+    const child = spawn(NODE, [...flags, CLI, ...args, '--ready-file', file], { stdio: 'ignore', env: ENV });
     this.#children.push(child);
     for (;;) {
       const text = await readFile(file, 'utf8').catch(() => undefined);
@@ -40,9 +42,17 @@ export class Fixture {
     }
   }
 
+  /** Starts a script that writes its address to standard output, in a folder of its own; returns the address. */
+  async server(script: string): Promise<string> {
+    const child = spawn(NODE, [script, await this.folder()], { stdio: ['ignore', 'pipe', 'ignore'] });
+    this.#children.push(child);
+    const [url] = (await once(child.stdout, 'data')) as [Buffer];
+    return String(url).trim();
+  }
+
   /** Runs `paybox …` on the pinned Node to its end; returns its exit code. */
   async payboxToEnd(args: readonly string[]): Promise<number | null> {
-    const child = spawn(CLI, args, { stdio: 'ignore', env: ENV, cwd: ROOT });
+    const child = spawn(NODE, [CLI, ...args], { stdio: 'ignore', env: ENV, cwd: ROOT });
     this.#children.push(child);
     const [code] = (await once(child, 'exit')) as [number | null];
     return code;
@@ -85,8 +95,8 @@ export const SPARE_BOX = {
 };
 
 /** Writes matching configurations of a gateway and an agent into `folder`. */
-export async function pairFiles(folder: string, display: object) {
-  const [httpPort, mqttPort, boxPort] = await freePorts(3);
+export async function pairFiles(folder: string, display: object, gateway: object = {}) {
+  const [httpPort = 0, mqttPort = 0, boxPort = 0] = await freePorts(3);
   const gatewayFile = join(folder, 'gateway.yaml');
   await writeFile(
     gatewayFile,
@@ -97,6 +107,7 @@ export async function pairFiles(folder: string, display: object) {
       partners: [{ ...DEMO.partner, accounts: [DEMO.account.bankAccount], callback: { url: 'http://127.0.0.1:9/' } }],
       accounts: [DEMO.account],
       boxes: [{ ...DEMO.box, account: DEMO.account.bankAccount }, SPARE_BOX],
+      ...gateway,
     }),
   );
   const agentFile = join(folder, 'agent.yaml');
@@ -114,14 +125,20 @@ export async function pairFiles(folder: string, display: object) {
   return { gatewayFile, agentFile, origin, boxUrl, mqttPort };
 }
 
+interface PairOptions {
+  display?: object;
+  /** More of the gateway's file. */
+  gateway?: object;
+  prepare?: ((dataDir: string) => Promise<void>) | undefined;
+}
+
 /** A gateway and an agent as two processes, as deployed. */
 export async function startPair(
   fixture: Fixture,
-  display: object = { driver: 'browser' },
-  prepare?: (dataDir: string) => Promise<void>,
+  { display = { driver: 'browser' }, gateway, prepare }: PairOptions = {},
 ) {
   const folder = await fixture.folder();
-  const { gatewayFile, agentFile, origin, boxUrl, mqttPort } = await pairFiles(folder, display);
+  const { gatewayFile, agentFile, origin, boxUrl, mqttPort } = await pairFiles(folder, display, gateway);
   await prepare?.(join(folder, 'gateway'));
   await fixture.paybox(folder, ['gateway', '--config', gatewayFile]);
   const agent = await fixture.paybox(folder, ['agent', '--config', agentFile]);

@@ -3,15 +3,33 @@ import { parseArgs } from 'node:util';
 import { table } from '../../src/lib/text.ts';
 import { bench, rig } from './bench.ts';
 import { bundle } from './bundle.ts';
+import { credits } from './credits.ts';
 import { day } from './day.ts';
 import { frame } from './frame.ts';
+import { light } from './light.ts';
+import { load } from './load.ts';
 import { payment, push } from './loop.ts';
 import { memory, up } from './process.ts';
 import type { Benchmark, Row } from './row.ts';
 import { scan } from './scan.ts';
 import { wire } from './wire.ts';
 
-const BENCHMARKS: readonly Benchmark[] = [up, push, payment, day, memory, bundle, frame, wire, scan, rig, bench];
+const BENCHMARKS: readonly Benchmark[] = [
+  up,
+  push,
+  payment,
+  credits,
+  load,
+  light,
+  day,
+  memory,
+  bundle,
+  frame,
+  wire,
+  scan,
+  rig,
+  bench,
+];
 
 const { values, positionals } = parseArgs({
   options: { only: { type: 'boolean' }, json: { type: 'string' } },

@@ -69,7 +69,7 @@ async function atRest(driver: string): Promise<number> {
   const device = isPanelName(driver) ? await onPty(EMULATORS[driver]) : undefined;
   try {
     const file = driver === 'png' ? { path: 'screen.png' } : {};
-    const pair = await startPair(fixture, { driver, ...file, ...device?.options });
+    const pair = await startPair(fixture, { display: { driver, ...file, ...device?.options } });
     await delay(REST_MS);
     return await residentMegabytes(pair.agent.pid);
   } finally {

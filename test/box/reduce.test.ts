@@ -37,6 +37,13 @@ const rejection = (step: { sends: readonly object[] }) =>
   step.sends.map((send) => ('code' in send ? send.code : 'sent'));
 
 describe('a push', () => {
+  it('AGT-2 is not said to be accepted where the gateway waits for the screen', () => {
+    const pushed = play(ready(), [push(1, { confirm: 'displayed' })]);
+    expect(pushed.writes).toMatchObject([{ kind: 'push' }]);
+    expect(types(pushed)).toEqual([]);
+    expect(types(play(pushed.state, [drawn(1)]))).toEqual(['shown']);
+  });
+
   it('AGT-2 is journaled and accepted at once, but confirmed only when the display has drawn it', () => {
     const pushed = play(ready(), [push(1)]);
     expect(pushed.writes).toMatchObject([{ kind: 'push', order: { pushId: uuid(1), amount: 50_000 } }]);
@@ -72,6 +79,28 @@ describe('a push', () => {
   it('AGT-1 QRP-7 names the holder of the linked account, whatever push and QR call him', () => {
     const pushed = play(ready(), [push(1, { userBankName: 'ANOTHER', qrCode: qr({ merchantName: 'ANOTHER' }) })]);
     expect(view(pushed.state)).toMatchObject({ kind: 'payment', holder: LINK });
+  });
+
+  it('PQR-3 takes a QR to a virtual account of its own, and names that beside its holder', () => {
+    const virtualAccounts = [{ bin: '970436', begins: 'VQRQ' }];
+    const linked = play(fresh(), [{ type: 'connecting' }, registeredAt(0, { ...LINK, virtualAccounts })]).state;
+    const to = (change: Parameters<typeof qr>[0]) => play(linked, [push(1, { qrCode: qr(change) })]);
+    const shown = to({ bin: '970436', account: 'VQRQ0001' });
+    expect(rejection(shown)).toEqual(['sent']);
+    const holder = { ...LINK, bankCode: 'VCB', bankAccount: 'VQRQ0001' };
+    expect(view(shown.state)).toMatchObject({ kind: 'payment', holder });
+    expect(rejection(to({}))).toEqual(['sent']);
+    const others: Parameters<typeof qr>[0][] = [
+      { bin: '970422', account: 'VQRQ0001' },
+      { bin: '970436', account: 'VQR' },
+      { bin: '970436', account: '1VQRQ' },
+      { bin: '970436', account: 'VQRQ0001', service: 'card' },
+      { bin: '970436', account: 'VQRQ0001', amount: 50_001 },
+      { bin: '970436', account: LINK.bankAccount },
+    ];
+    for (const change of others) expect([change, rejection(to(change))]).toEqual([change, ['QR_MISMATCH']]);
+    const unknown = play(ready(), [push(1, { qrCode: qr({ bin: '970436', account: 'VQRQ0001' }) })]);
+    expect(rejection(unknown)).toEqual(['QR_MISMATCH']);
   });
 
   it('AGT-1 is refused when the display cannot show it, or no account is linked', () => {

@@ -10,7 +10,6 @@ import { OrderTracker } from '../../src/bench/fleet/order-tracker.ts';
 import { type FleetBox, startFleetBoxes } from '../../src/commands/actions/fleet-boxes.ts';
 import { managedEnvironment } from '../../src/commands/actions/fleet-environment.ts';
 import { Closers } from '../../src/commands/shared/daemon.ts';
-import type { Frame } from '../../src/display/contract.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { seededRandom, systemRandom } from '../../src/lib/random.ts';
@@ -33,20 +32,28 @@ function figuresIn(output: string): Map<string, number> {
 }
 
 describe('paybox fleet', () => {
-  it.each(['mqtt', 'http'])('sells and pays at five boxes over %s, and finds the money right', async (transport) => {
-    const args = ['--boxes', '5', '--pushes', '20', '--rate', '10', '--seed', '3', '--transport', transport];
-    const { code, output } = await payboxToEnd('fleet', ...args, '--json');
-    expect(output).toContain(`5 boxes, ${transport}, seed 3: the money is right`);
-    expect(code).toBe(0);
-    const figures = figuresIn(output);
-    const shown = ['boxes', 'pushes', 'answers SUCCESS', 'problems'].map((name) => figures.get(name));
-    expect(shown).toEqual([5, 20, 20, 0]);
-    expect(figures.get('payments')).toBe(figures.get('orders paid'));
-    expect(figures.get('payments')).toBeGreaterThan(5);
-    for (const name of ['registration', 'send-qr to confirmed', 'payment to on screen', 'payment to reported']) {
-      expect(figures.get(`${name} p50`)).toBeGreaterThan(0);
-      expect(figures.get(`${name} p99`)).toBeGreaterThanOrEqual(figures.get(`${name} p50`) ?? Number.NaN);
-    }
+  it('sells and pays at complete boxes of each transport and at light ones, and finds the money right', async () => {
+    const kinds = {
+      '5 boxes, mqtt': ['--transport', 'mqtt'],
+      '5 boxes, http': ['--transport', 'http'],
+      '5 light boxes, mqtt': ['--light'],
+    };
+    const load = ['--boxes', '5', '--pushes', '20', '--rate', '10', '--seed', '3', '--json'];
+    const runs = Object.entries(kinds).map(async ([name, options]) => {
+      const { code, output } = await payboxToEnd('fleet', ...load, ...options);
+      expect(output).toContain(`${name}, seed 3: the money is right`);
+      expect(code).toBe(0);
+      const figures = figuresIn(output);
+      const shown = ['boxes', 'pushes', 'answers SUCCESS', 'problems'].map((it) => figures.get(it));
+      expect(shown, name).toEqual([5, 20, 20, 0]);
+      expect(figures.get('payments'), name).toBe(figures.get('orders paid'));
+      expect(figures.get('payments'), name).toBeGreaterThan(5);
+      for (const of of ['registration', 'send-qr to confirmed', 'payment to on screen', 'payment to reported']) {
+        expect(figures.get(`${of} p50`), name).toBeGreaterThan(0);
+        expect(figures.get(`${of} p99`), name).toBeGreaterThanOrEqual(figures.get(`${of} p50`) ?? Number.NaN);
+      }
+    });
+    await Promise.all(runs);
   });
 
   it('loads a gateway that runs, with boxes of its own file', async () => {
@@ -77,6 +84,23 @@ describe('paybox fleet', () => {
     expect(output).toMatch(/answers SUCCESS +6$/m);
     expect(output).toContain('the money is right');
     expect(code).toBe(0);
+    const share = (k: number) => [
+      '--boxes',
+      '3',
+      '--light',
+      '--share',
+      `${k}/2`,
+      '--pushes',
+      '4',
+      '--rate',
+      '4',
+      ...at,
+    ];
+    const shares = await Promise.all([1, 2].map((k) => payboxToEnd('fleet', ...share(k))));
+    expect(shares.map((it) => /(\d) light boxes, mqtt, seed \d+: the money is right/.exec(it.output)?.[1])).toEqual([
+      '2',
+      '1',
+    ]);
     const few = await payboxToEnd('fleet', '--boxes', '4', ...at);
     expect(few.output).toContain('--boxes 4: ');
     expect(few.output).toContain('has 3 with a secret and this account');
@@ -95,8 +119,16 @@ describe('paybox fleet', () => {
   eachEnds(
     [
       [2, 'no boxes', 'fleet', "required option '--boxes <n>'"],
-      [2, 'boxes in words', 'fleet --boxes many', 'expected a whole number from 1 to 5000'],
-      [2, 'too many boxes', 'fleet --boxes 5001', 'expected a whole number from 1 to 5000'],
+      [2, 'boxes in words', 'fleet --boxes many', 'expected a whole number from 1 to 100000'],
+      [2, 'too many boxes', 'fleet --boxes 5001', '--boxes 5001: expected at most 5000, or --light'],
+      [2, 'light boxes over HTTP', 'fleet --boxes 1 --light --transport http', 'no light boxes with --transport http'],
+      [2, 'a share of nothing', 'fleet --boxes 4 --share 1/2', '--share needs --gateway'],
+      [
+        2,
+        'a share too many',
+        'fleet --boxes 4 --share 3/2 --gateway http://127.0.0.1:1 --identities .',
+        '--share 3/2: expected as 1/4',
+      ],
       [2, 'another transport', 'fleet --boxes 1 --transport mail', '--transport mail: expected mqtt or http'],
       [2, 'a gateway without boxes', 'fleet --boxes 1 --gateway http://127.0.0.1:1', '--gateway needs --identities'],
       [2, 'boxes without a gateway', 'fleet --boxes 1 --identities x.yaml', 'belong to --gateway'],
@@ -126,7 +158,7 @@ describe('paybox fleet', () => {
 
 interface Lie {
   /** What the displays are said to show. */
-  drawn?(tracker: OrderTracker, terminalCode: string, frame: Frame, scene: Scene): void;
+  drawn?(tracker: OrderTracker, terminalCode: string, qrCode: string | null, scene: Scene): void;
   announcements?(count: number): number;
   callbacksReceived?(transactionId: string): number;
 }
@@ -137,14 +169,17 @@ async function problemsWith(lie: Lie, { onTestFinished }: TestContext): Promise<
   onTestFinished(() => closers.close());
   const quiet = createLogger(new Writable({ write: (_line, _encoding, done) => done() }), systemClock, 'json');
   const deps = { clock: systemClock, random: systemRandom, log: quiet };
-  const environment = await managedEnvironment(2, transportNamed('--transport'), { ...deps, closers });
+  const environment = await managedEnvironment({ boxes: 2, isLight: false }, transportNamed('--transport'), {
+    ...deps,
+    closers,
+  });
   const tracker = new OrderTracker(systemClock);
   const measured = new Measurements();
   const boxes: FleetBox[] = [];
   closers.add(async () => void (await Promise.all(boxes.map((box) => box.close()))));
   const { signal } = new AbortController();
-  const drawn = (terminalCode: string, frame: Frame, scene: Scene) =>
-    (lie.drawn ?? ((to, ...seen) => to.drawn(...seen)))(tracker, terminalCode, frame, scene);
+  const drawn = (terminalCode: string, qrCode: string | null, scene: Scene) =>
+    (lie.drawn ?? ((to, ...seen) => to.drawn(...seen)))(tracker, terminalCode, qrCode, scene);
   await startFleetBoxes(environment.setups, boxes, { ...deps, tracker: { drawn }, signal });
   const { gateway, callbacksReceived } = environment;
   const plan = { pushesPerSecond: 10, pushes: 6, seconds: undefined, confirmsDisplayed: true };
@@ -178,27 +213,27 @@ describe.concurrent('the verdict of a fleet', () => {
   it.for<[string, Lie, RegExp]>([
     [
       "a display that shows the other box's screen",
-      { drawn: (tracker, code, frame, scene) => tracker.drawn(OTHER[code] ?? '', frame, scene) },
+      { drawn: (tracker, code, qrCode, scene) => tracker.drawn(OTHER[code] ?? '', qrCode, scene) },
       /VVB00000\d shows the QR of order F1-\d, which is for VVB00000\d/,
     ],
     [
       'a display that shows no QR',
-      { drawn: (tracker, code, frame, scene) => scene.kind !== 'payment' && tracker.drawn(code, frame, scene) },
+      { drawn: (tracker, code, qrCode, scene) => scene.kind !== 'payment' && tracker.drawn(code, qrCode, scene) },
       /order F1-\d was answered SUCCESS before its QR was on the screen of VVB00000\d/,
     ],
     [
       'a display that shows no payment',
-      { drawn: (tracker, code, frame, scene) => scene.kind !== 'paid' && tracker.drawn(code, frame, scene) },
+      { drawn: (tracker, code, qrCode, scene) => scene.kind !== 'paid' && tracker.drawn(code, qrCode, scene) },
       /the payment .{36} of order F1-\d was not shown on VVB00000\d/,
     ],
     [
       'a display that shows each payment twice',
       {
-        drawn: (tracker, code, frame, scene) => {
-          tracker.drawn(code, frame, scene);
+        drawn: (tracker, code, qrCode, scene) => {
+          tracker.drawn(code, qrCode, scene);
           if (scene.kind !== 'paid') return;
-          tracker.drawn(code, frame, { kind: 'blank' });
-          tracker.drawn(code, frame, scene);
+          tracker.drawn(code, qrCode, { kind: 'blank' });
+          tracker.drawn(code, qrCode, scene);
         },
       },
       /the payment .{36} of order F1-\d was shown 2 times/,
@@ -206,8 +241,8 @@ describe.concurrent('the verdict of a fleet', () => {
     [
       'a display that shows another amount',
       {
-        drawn: (tracker, code, frame, scene) =>
-          tracker.drawn(code, frame, scene.kind === 'paid' ? { ...scene, amount: 1 } : scene),
+        drawn: (tracker, code, qrCode, scene) =>
+          tracker.drawn(code, qrCode, scene.kind === 'paid' ? { ...scene, amount: 1 } : scene),
       },
       /the payment .{36} of order F1-\d of \d+ was shown as 1, F1 \d/,
     ],

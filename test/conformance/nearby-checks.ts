@@ -22,10 +22,15 @@ export function checksNear<C extends { clause: string }>(
   return IS_FULL_MATRIX ? checks : checks.filter((check) => always.includes(check) || isNear(check));
 }
 
-/** Keeps the outcome of each clause with the test of a mutant: `npm run soak -- --only mutants` prints them as a matrix. */
+/**
+ * Keeps the outcome of each clause with the test of a mutant, and the reasons: `npm run soak -- --only mutants` prints
+ * them, as a matrix and below it.
+ */
 export function keepOutcomes({ meta }: { meta: object }, results: readonly CheckResult[]): void {
   const outcomes = groupByClause(results).map(({ clause, outcome }) => [clause, outcome]);
-  Object.assign(meta, { outcomes: Object.fromEntries(outcomes) });
+  const broken = results.filter(({ outcome }) => outcome !== 'passed' && outcome !== 'skipped');
+  const reasons = broken.map(({ clause, title, outcome, reason }) => `${clause} ${title}: ${outcome}: ${reason}`);
+  Object.assign(meta, { outcomes: Object.fromEntries(outcomes), reasons });
 }
 
 function partsOf(clause: string): { group: string; number: number } {

@@ -78,23 +78,30 @@ function projected(
   const shrink = 1 + Math.abs(sin) * (width / height + height / width) * 0.35;
   const greys = greysOf(screen);
   const light = new Float32Array(width * height);
-  for (let y = 0; y < height; y += 1) {
-    for (let x = 0; x < width; x += 1) {
-      let sum = 0;
-      for (let sample = 0; sample < SAMPLES * SAMPLES; sample += 1) {
-        const across = (x + ((sample % SAMPLES) + 0.5) / SAMPLES - width / 2) * shrink;
-        const down = (y + (Math.floor(sample / SAMPLES) + 0.5) / SAMPLES - height / 2) * shrink;
-        const u = across * cos + down * sin;
-        const v = down * cos - across * sin;
-        const depth = 1 + (keystone * v) / (height / 2);
-        const column = (u * depth) / scale + screen.width / 2;
-        const row = (v * depth) / scale + screen.height / 2;
-        sum += lightAt(screen, greys, column, row, distortion.lamps === true);
-      }
-      light[y * width + x] = sum / (SAMPLES * SAMPLES);
+  const isLamps = distortion.lamps === true;
+  const across = samplesOf(width, shrink);
+  const down = samplesOf(height, shrink);
+  for (let line = 0; line < down.length; line += 1) {
+    const below = down[line] ?? 0;
+    const start = Math.floor(line / SAMPLES) * width;
+    for (let sample = 0; sample < across.length; sample += 1) {
+      const beside = across[sample] ?? 0;
+      const v = below * cos - beside * sin;
+      const depth = 1 + (keystone * v) / (height / 2);
+      const column = ((beside * cos + below * sin) * depth) / scale + screen.width / 2;
+      const row = (v * depth) / scale + screen.height / 2;
+      const at = start + Math.floor(sample / SAMPLES);
+      light[at] = (light[at] ?? 0) + lightAt(screen, greys, column, row, isLamps) / (SAMPLES * SAMPLES);
     }
   }
   return light;
+}
+
+/** Where the samples of a side are, from its middle. */
+function samplesOf(pixels: number, shrink: number): Float64Array {
+  const places = new Float64Array(pixels * SAMPLES);
+  for (let at = 0; at < places.length; at += 1) places[at] = ((at + 0.5) / SAMPLES - pixels / 2) * shrink;
+  return places;
 }
 
 function lightAt({ width, height }: Picture, greys: Float64Array, x: number, y: number, lamps: boolean): number {
@@ -106,10 +113,11 @@ function lightAt({ width, height }: Picture, greys: Float64Array, x: number, y: 
 }
 
 function greysOf({ width, height, data }: Picture): Float64Array {
-  return Float64Array.from({ length: width * height }, (_, pixel) => {
-    const at = pixel * 4;
-    return 0.3 * (data[at] ?? 0) + 0.59 * (data[at + 1] ?? 0) + 0.11 * (data[at + 2] ?? 0);
-  });
+  const greys = new Float64Array(width * height);
+  for (let pixel = 0, at = 0; pixel < greys.length; pixel += 1, at += 4) {
+    greys[pixel] = 0.3 * (data[at] ?? 0) + 0.59 * (data[at + 1] ?? 0) + 0.11 * (data[at + 2] ?? 0);
+  }
+  return greys;
 }
 
 /** Gaussian, along the rows and then along the columns. */

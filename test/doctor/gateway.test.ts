@@ -1,5 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Finding } from '../../src/doctor/findings.ts';
@@ -14,6 +16,10 @@ const DAY_MS = 86_400_000;
 const SOURCES = [
   { kind: 'sepay', name: 'feed', auth: { kind: 'apikey', key: 'key-of-this-test' } },
   { kind: 'vietqr', name: 'public', username: 'shop', password: 'password-of-this-test' },
+  { kind: 'sepay', name: 'signed', auth: { kind: 'hmac', secret: 'key-of-this-test' } },
+  { kind: 'casso', name: 'casso', auth: { kind: 'signature', key: 'key-of-this-test' } },
+  { kind: 'casso', name: 'casso-v1', auth: { kind: 'secure-token', token: 'key-of-this-test' } },
+  { kind: 'payos', name: 'payos', checksumKey: 'key-of-this-test' },
 ];
 
 const HOOKS = SOURCES.map((it) => ({ name: it.name, hook: hookPathOf(it) }));
@@ -28,7 +34,7 @@ async function findingsFor(change: Partial<CheckedGateway>): Promise<(check: str
   return (check) => all.find((it) => it.check === check);
 }
 
-/** A running gateway with two sources, and its part of the configuration. */
+/** A running gateway with a source for each way of proof, and its part of the configuration. */
 async function running(): Promise<Partial<CheckedGateway> & { origin: string }> {
   const { origin } = await testGateway({ config: { sources: SOURCES } });
   return { origin, http: { host: '127.0.0.1', port: Number(new URL(origin).port) }, sources: HOOKS };
@@ -38,7 +44,8 @@ describe('paybox doctor --gateway', () => {
   it('finds every hook that refuses a call without proof at the public address, as its provider would call it', async () => {
     const { origin, ...gateway } = await running();
     const of = await findingsFor({ ...gateway, publicUrl: origin });
-    expect(of('configuration')).toMatchObject({ result: 'ok', found: 'mode: sandbox, 2 sources of money' });
+    expect(of('configuration')).toMatchObject({ result: 'ok', found: 'mode: sandbox, 6 sources of money' });
+    for (const { name } of HOOKS) expect([name, of(`hook ${name}`)?.result]).toEqual([name, 'ok']);
     expect(of('gateway')).toMatchObject({ result: 'ok', found: 'it runs with mode: sandbox' });
     expect(of('hook feed')).toMatchObject({ result: 'ok', found: expect.stringContaining('/hooks/feed refuses') });
     const found = expect.stringContaining('/hooks/public/api/token_generate refuses');
@@ -59,7 +66,7 @@ describe('paybox doctor --gateway', () => {
     const of = await findingsFor({ sources: HOOKS, publicUrl: `http://127.0.0.1:${port}` });
     expect(of('hook feed')).toMatchObject({ result: 'failed', found: expect.stringContaining('answers 200') });
     const none = await findingsFor({ sources: HOOKS, publicUrl: `http://127.0.0.1:${await freePort()}` });
-    expect(none('public address')).toMatchObject({ result: 'failed', fix: expect.stringContaining('publicUrl') });
+    expect(none('public address')).toMatchObject({ result: 'failed', fix: expect.stringMatching(/proxy.*publicUrl/) });
     expect(none('hook feed')).toMatchObject({ result: 'skipped', found: 'the public address is not reached' });
     const unknown = await findingsFor({ sources: HOOKS });
     expect(unknown('hook feed')).toMatchObject({ result: 'skipped', found: expect.stringContaining('publicUrl') });
@@ -91,7 +98,7 @@ describe('paybox doctor --gateway', () => {
 
   it('skips, with the reason, what only the running gateway knows, or what its database keeps', async () => {
     const of = await findingsFor({ sources: HOOKS });
-    expect(of('gateway')).toMatchObject({ result: 'warning', found: expect.stringContaining('ECONNREFUSED') });
+    expect(of('gateway')).toMatchObject({ result: 'failed', found: expect.stringContaining('ECONNREFUSED') });
     for (const check of ['backup', 'source feed', 'source public']) {
       expect(of(check)).toMatchObject({ result: 'skipped', found: 'the gateway was not asked' });
     }
@@ -131,11 +138,31 @@ describe('paybox doctor --gateway', () => {
     expect(await of(soon.cert + authority.cert, soon.key)).toMatchObject({
       result: 'warning',
       found: expect.stringContaining('days'),
+      fix: expect.stringContaining('restart the gateway'),
     });
     expect(await of('nothing', soon.key)).toMatchObject({
       result: 'failed',
       found: expect.stringContaining('has no certificate'),
     });
+  });
+
+  it('advises on the certificate of the public address where TLS ends, and names no key of a box', async () => {
+    const authority = await createAuthority('an authority that nobody knows', validFor(Date.now(), 1));
+    const { cert, key } = await issue(
+      authority,
+      'x',
+      { kind: 'server', hosts: ['127.0.0.1'] },
+      validFor(Date.now(), 1),
+    );
+    const server = createTlsServer({ cert, key }).listen(0, '127.0.0.1');
+    onTestFinished(() => void server.close());
+    await new Promise((resolve) => server.once('listening', resolve));
+    const { port } = server.address() as AddressInfo;
+    const of = await findingsFor({ publicUrl: `https://127.0.0.1:${port}` });
+    const fix = of('public address certificate')?.fix ?? '';
+    expect(of('public address certificate')?.result).toBe('failed');
+    expect(fix).toContain('the proxy in front of the gateway');
+    expect(fix).not.toContain('link.');
   });
 
   it('is a command: 2 for a wrong file or none, 1 where a check failed', async () => {

@@ -25,6 +25,8 @@ interface Status {
 
 export interface Box {
   running: Running;
+  /** Of its pages. */
+  url: string;
   status(): Promise<Status>;
   /** Lines of its log with this event. */
   logged(event: string): Record<string, unknown>[];
@@ -53,6 +55,7 @@ export async function startBox(
   const { boxUrl } = await readyFile<{ boxUrl: string }>(ready, running);
   return {
     running,
+    url: boxUrl,
     status: () => getJson<Status>(`${boxUrl}/status`, isHere ? {} : { authorization: `Bearer ${PAGE_TOKEN}` }),
     logged: (event) => {
       const lines = running

@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { startGateway } from '../../src/gateway/gateway.ts';
-import { systemClock } from '../../src/lib/clock.ts';
+import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { CODES } from '../../src/protocol/codes.ts';
 import { BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER } from '../../src/protocol/http-api.ts';
@@ -15,7 +15,7 @@ import { type Answer, exchange, requestOf } from './http.ts';
 import { type Line, listeningLog } from './logs.ts';
 import { hold, type World } from './target.ts';
 
-const VIEWS = ['boxes', 'orders', 'payments', 'callbacks'] as const;
+const VIEWS = ['boxes', 'orders', 'payments', 'callbacks', 'credits'] as const;
 /** A refusal is compared with the state before it at least every so many inputs; then one by one, if something changed. */
 const COMPARED_EVERY = 16;
 const DEAD_PORT = 9;
@@ -34,7 +34,10 @@ export interface FuzzedGateway {
 }
 
 /** A real gateway in this process, with two boxes, a partner and nobody who would hear its callbacks. */
-export async function openGateway(world: World): Promise<FuzzedGateway> {
+export async function openGateway(
+  world: World,
+  { clock = systemClock, sources = [] }: { clock?: Clock; sources?: readonly object[] } = {},
+): Promise<FuzzedGateway> {
   const callback = { url: `http://127.0.0.1:${DEAD_PORT}/` };
   const config = parseGatewayConfig(
     {
@@ -45,12 +48,13 @@ export async function openGateway(world: World): Promise<FuzzedGateway> {
         callbackRetryWaitsMs: [],
         callbackLateRetries: { everySeconds: 3600, forSeconds: 0 },
         confirmTimeoutMs: 60_000,
+        sources,
       },
     },
     'fuzz',
   );
-  const { log, lines } = listeningLog(systemClock);
-  const gateway = await startGateway(config, { clock: systemClock, random: systemRandom, log });
+  const { log, lines } = listeningLog(clock);
+  const gateway = await startGateway(config, { clock, random: systemRandom, log });
   world.onEnd(() => gateway.close());
   const port = Number(new URL(gateway.origin).port);
   const read = (path: string) => exchange(port, requestOf(`GET ${path}`, {}, Buffer.alloc(0)));

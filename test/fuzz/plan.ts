@@ -6,6 +6,7 @@ import { BOXES } from './targets/boxes.ts';
 import { DIALECT } from './targets/dialect.ts';
 import { ENROLMENT } from './targets/enrolment.ts';
 import { FILES } from './targets/files.ts';
+import { HOOKS } from './targets/hooks.ts';
 import { LOCAL } from './targets/local.ts';
 import { PANELS } from './targets/panels.ts';
 import { PROTOCOL } from './targets/protocol.ts';
@@ -17,7 +18,7 @@ import { STORAGE } from './targets/storage.ts';
 export const PARTS = {
   messages: [...PROTOCOL, ...DIALECT, ...SEALS, ...BOX],
   devices: [...PANELS, ...FILES, ...STORAGE, ...LOCAL],
-  services: [...SERVICE, ...BOXES, ...ENROLMENT],
+  services: [...SERVICE, ...BOXES, ...ENROLMENT, ...HOOKS],
 } as const satisfies Record<string, readonly Target[]>;
 export type Part = keyof typeof PARTS;
 

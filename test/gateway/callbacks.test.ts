@@ -35,11 +35,11 @@ async function newest(gateway: TestGateway): Promise<CallbackView> {
 }
 
 /** The newest callback once so many attempts were made. */
-const afterAttempts = (gateway: TestGateway, count: number) =>
-  eventually(`${count} attempts`, async () => {
-    const callback = await newest(gateway);
-    return callback.attempts.length === count && callback;
-  });
+async function afterAttempts(gateway: TestGateway, count: number): Promise<CallbackView> {
+  await eventually(`${count} attempts`, async () => (await newest(gateway)).attempts.length === count);
+  // Its state was read before its attempts.
+  return newest(gateway);
+}
 
 /** A gateway on a clock that stands still, whose partner answers as told, and one payment. */
 async function paidGateway(

@@ -9,9 +9,11 @@ import type { AskSource, Credit, Source } from '../../src/gateway/sources/source
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { seededRandom } from '../../src/lib/random.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
+import { connectFakeBox } from '../support/fake-box.ts';
 import { keptLog } from '../support/kept-log.ts';
-import { eventually } from '../support/net.ts';
+import { eventually, temporaryFolder } from '../support/net.ts';
 import {
+  allOf,
   cassoList,
   failing,
   listServer,
@@ -20,8 +22,8 @@ import {
   sepayList,
   tooMany,
 } from '../support/provider-lists.ts';
-import { linkOf, moved, PROVIDERS } from '../support/providers.ts';
-import { ACCOUNT, testGateway } from './harness.ts';
+import { bankTime, linkOf, moved, PROVIDERS, type Provider } from '../support/providers.ts';
+import { ACCOUNT, BOX1, testGateway } from './harness.ts';
 
 const NOW_MS = Date.parse('2026-01-05T12:00:00+07:00');
 const [MINUTE_MS, HOUR_MS, DAY_MS] = [60_000, 3_600_000, 86_400_000];
@@ -48,7 +50,12 @@ const askOf =
     return { status, headers: sent, body: Buffer.from(body) };
   };
 
-const period = (change: object = {}) => ({ sinceMs: NOW_MS - HOUR_MS, untilMs: NOW_MS, orderCodes: [4711], ...change });
+const period = (change: object = {}) => ({
+  sinceMs: NOW_MS - HOUR_MS,
+  untilMs: NOW_MS,
+  orders: [{ bankAccount: ACCOUNT.bankAccount, orderId: '4711' }],
+  ...change,
+});
 const LISTS = { sepay: sepayList, casso: cassoList, payos: () => payosList() };
 
 describe.each(Object.entries(LISTS))('the list of %s', (kind, open) => {
@@ -58,8 +65,9 @@ describe.each(Object.entries(LISTS))('the list of %s', (kind, open) => {
     list.moved.push(money, ago(21, { out: true }));
     const { reference, bankAccount, virtualAccount, amount, text, atMs: bankTimeMs } = money;
     const credit = { sourceId: expect.any(String), reference, bankAccount, virtualAccount, amount, text, bankTimeMs };
-    const listed = await sourceOf(list).list?.(period(), askOf(list));
-    expect(listed).toEqual({ credits: [kind === 'payos' ? { ...credit, orderCode: 4711 } : credit], unread: [] });
+    const listed = await allOf(sourceOf(list).list?.(period(), askOf(list)));
+    const more = { sepay: { listed: 'missed' }, payos: { orderCode: 4711 } }[kind] ?? {};
+    expect(listed).toEqual({ credits: [{ ...credit, ...more }], unread: [] });
     // The same key as the webhook's, where both have it; else the bank's reference finds the other.
     if (kind !== 'sepay') expect(listed?.credits[0]?.sourceId).toBe(kind === 'casso' ? '20' : `${linkOf(4711)}/FT20`);
   });
@@ -68,7 +76,7 @@ describe.each(Object.entries(LISTS))('the list of %s', (kind, open) => {
     const list = open();
     list.moved.push(ago(20));
     list.strange.push({ id: 3, amount: 'x' });
-    const listed = await sourceOf(list).list?.(period(), askOf(list));
+    const listed = await allOf(sourceOf(list).list?.(period(), askOf(list)));
     expect(listed?.credits.map((it) => it.reference)).toEqual(['FT20']);
     expect(listed?.unread).toEqual([expect.stringMatching(/item 0: .*amount/)]);
   });
@@ -82,7 +90,7 @@ describe.each(Object.entries(LISTS))('the list of %s', (kind, open) => {
     const list = open();
     list.moved.push(ago(20));
     list.first.push(answer);
-    await expect(sourceOf(list).list?.(period(), askOf(list))).rejects.toThrow(/the list/);
+    await expect(allOf(sourceOf(list).list?.(period(), askOf(list)))).rejects.toThrow(/the list/);
   });
 
   it('SRC-28 says that its token is wrong, and never the token', async () => {
@@ -105,7 +113,7 @@ describe.each(Object.entries(LISTS))('the list of %s', (kind, open) => {
               return rest;
             },
           };
-    await expect(sourceOf(options).list?.(period(), askOf(list))).rejects.toThrow(
+    await expect(allOf(sourceOf(options).list?.(period(), askOf(list)))).rejects.toThrow(
       'the list was answered with HTTP 401: Unauthorized',
     );
   });
@@ -117,7 +125,7 @@ describe('lists', () => {
     ['casso', cassoList(10)],
   ])('SRC-28 of %s are read page by page, also if a page has fewer rows than asked for', async (_kind, list) => {
     for (let minutes = 10; minutes < 45; minutes += 1) list.moved.push(ago(minutes));
-    const listed = await sourceOf(list).list?.(period(), askOf(list));
+    const listed = await allOf(sourceOf(list).list?.(period(), askOf(list)));
     expect(new Set(listed?.credits.map((it) => it.reference)).size).toBe(35);
     expect(list.asked).toHaveLength(4);
     // The third page of the second reading fails.
@@ -130,27 +138,27 @@ describe('lists', () => {
       ),
       failing(502),
     );
-    await expect(sourceOf(list).list?.(period(), askOf(list))).rejects.toThrow('HTTP 502');
+    await expect(allOf(sourceOf(list).list?.(period(), askOf(list)))).rejects.toThrow('HTTP 502');
   });
 
   it('SRC-28 of SePay ask for the period, to the second', async () => {
     const list = sepayList();
     list.moved.push(ago(61), ago(60), ago(0), ago(-1));
-    const listed = await sourceOf(list).list?.(period(), askOf(list));
+    const listed = await allOf(sourceOf(list).list?.(period(), askOf(list)));
     expect(listed?.credits.map((it) => it.reference)).toEqual(['FT60', 'FT0']);
   });
 
   it('SRC-28 of SePay have money without a reference only if its webhook has failed for good', async () => {
     const list = sepayList();
     list.moved.push(ago(10, { reference: '' }), ago(50, { reference: '', amount: 7 }));
-    const listed = await sourceOf(list).list?.(period(), askOf(list));
+    const listed = await allOf(sourceOf(list).list?.(period(), askOf(list)));
     expect(listed?.credits).toMatchObject([{ amount: 7, reference: '' }]);
   });
 
   it('SRC-28 of Casso are asked for by days, and may have days alone', async () => {
     const list = cassoList();
     list.strange.push({ id: 5, tid: 'FT5', description: '', amount: 9, when: '2026-01-05', bankSubAccId: '1' });
-    const listed = await sourceOf(list).list?.(period({ sinceMs: NOW_MS - 13 * HOUR_MS }), askOf(list));
+    const listed = await allOf(sourceOf(list).list?.(period({ sinceMs: NOW_MS - 13 * HOUR_MS }), askOf(list)));
     expect(listed?.credits).toMatchObject([{ bankTimeMs: Date.parse('2026-01-05T00:00:00+07:00') }]);
     expect(list.asked[0]?.query.toString()).toContain('fromDate=2026-01-04&toDate=2026-01-05');
   });
@@ -158,7 +166,8 @@ describe('lists', () => {
   it('SRC-28 of payOS are asked for order by order, and an order that is not there is left out', async () => {
     const list = payosList();
     list.moved.push(ago(20), ago(30), ago(10, { orderCode: 4713 }));
-    const listed = await sourceOf(list).list?.(period({ orderCodes: [1, 2, 4711, 4713] }), askOf(list));
+    const orders = [1, 2, 4711, 4713].map((it) => ({ bankAccount: ACCOUNT.bankAccount, orderId: String(it) }));
+    const listed = await allOf(sourceOf(list).list?.(period({ orders: [...orders, ...orders] }), askOf(list)));
     expect(listed?.credits.map((it) => it.reference)).toEqual(['FT20', 'FT30', 'FT10']);
     expect(list.asked.map((it) => it.path)).toEqual([1, 2, 4711, 4713].map((it) => `/v2/payment-requests/${it}`));
   });
@@ -170,10 +179,12 @@ describe('lists', () => {
       const answer = await askOf(list)(url, request);
       return { ...answer, body: Buffer.from(answer.body.toString().replace('"amount":50000', '"amount":50001')) };
     };
-    await expect(sourceOf(list).list?.(period(), changed)).rejects.toThrow('its signature does not fit checksumKey');
+    await expect(allOf(sourceOf(list).list?.(period(), changed))).rejects.toThrow(
+      'its signature does not fit checksumKey',
+    );
     const unsigned = payosList(false);
     unsigned.moved.push(ago(20));
-    expect((await sourceOf(unsigned).list?.(period(), askOf(unsigned)))?.credits).toHaveLength(1);
+    expect((await allOf(sourceOf(unsigned).list?.(period(), askOf(unsigned)))).credits).toHaveLength(1);
   });
 
   it('SRC-28 are asked for only with what the file says', () => {
@@ -198,12 +209,12 @@ async function caughtUp(list: ProviderList, change: Partial<CatchUpDeps> = {}, k
     },
     replaceSetting: async (name, value) => void kept.set(name, value),
     orders: { newest: async () => [] },
+    paymentRequests: { open: async () => [] },
   };
-  const catchUp = await CatchUp.open({
+  const catchUp = new CatchUp({
     clock,
     log,
     changes: new Changes(),
-    sources: [sourceOf(list, URL_OF_LIST, clock)],
     store,
     receiveCredit: async (_source, credit, isCaughtUp) => {
       expect(isCaughtUp).toBe(true);
@@ -212,9 +223,10 @@ async function caughtUp(list: ProviderList, change: Partial<CatchUpDeps> = {}, k
       return { result: isKnown ? 'duplicate' : 'paid', report: () => undefined };
     },
     heard: () => undefined,
-    askUntil: () => askOf(list),
+    askOf: () => askOf(list),
     ...change,
   });
+  await catchUp.add(sourceOf(list, URL_OF_LIST, clock));
   onTestFinished(() => catchUp.close());
   const status = () => catchUp.status()[0];
   const start = async () => {
@@ -289,6 +301,48 @@ describe('catch-up', () => {
     expect(lines.filter((it) => it.event === 'source-agrees-again')).toHaveLength(1);
   });
 
+  it.each([
+    ['has the same page again and again', 2, 1, 'the list has no end: its pages 1 and 2 are the same'],
+    ['has another page each time', 1_000, 1_000, 'the list has no end: it has more than 1000 pages'],
+  ])('SRC-29 keeps what a list without an end has, which %s, and says so', async (_what, pages, found, problem) => {
+    const list = sepayList();
+    const page = (number: number) => {
+      const one = sepayList();
+      one.moved.push(ago(20 + (number % found)));
+      const { status, headers, body } = one.answer(asked);
+      return { status, headers, body: body.replace('"has_more":false', '"has_more":true') };
+    };
+    const asked = {
+      path: '/v2/transactions',
+      query: new URLSearchParams(),
+      headers: { authorization: 'Bearer sample-api-token-of-a-test' },
+    };
+    list.first.push(...Array.from({ length: 1_200 }, (_, i) => page(i)));
+    const { start, references, status, lines } = await caughtUp(list);
+    await start();
+    expect(list.asked).toHaveLength(pages);
+    expect(new Set(references()).size).toBe(found);
+    expect(status()).toMatchObject({ agreedAtMs: null, problem, found });
+    expect(lines.filter((it) => it.event === 'source-list-failed')).toHaveLength(1);
+  });
+
+  it('SRC-29 gives up a list that takes longer than 10 minutes, and keeps what it had', async () => {
+    const list = sepayList(1);
+    for (let i = 0; i < 50; i += 1) list.moved.push(ago(20 + (i % 30), { reference: `FT${i}` }));
+    const clock = new VirtualClock(NOW_MS);
+    const slow = await caughtUp(list, {
+      clock,
+      askOf: () => async (url, request) => {
+        await clock.sleep(19_000);
+        return askOf(list)(url, request);
+      },
+    });
+    await slow.start();
+    await clock.advance(11 * MINUTE_MS);
+    expect(slow.status()).toMatchObject({ agreedAtMs: null, problem: 'the list has no end: it was read for 10 min' });
+    expect(slow.references()).toHaveLength(32);
+  });
+
   it('SRC-29 leaves the mark where it was when the store takes nothing', async () => {
     const list = sepayList();
     list.moved.push(ago(20));
@@ -343,6 +397,21 @@ describe('catch-up', () => {
     expect(ahead.asked[0]?.query.get('transaction_date_from')).toBe('2026-01-05 11:00:00');
   });
 
+  it('SRC-30 knows after a kill when the source last told of something, with one write a minute', async () => {
+    const kept = new Map<string, string>();
+    const toldAt = async () => (await caughtUp(sepayList(), {}, new Map(kept))).status()?.toldAtMs;
+    const killed = await caughtUp(sepayList(), {}, kept);
+    expect(await toldAt()).toBeNull();
+    killed.catchUp.told('till');
+    expect(await toldAt()).toBe(NOW_MS);
+    await killed.clock.advance(MINUTE_MS - 1);
+    killed.catchUp.told('till');
+    expect(await toldAt()).toBe(NOW_MS);
+    await killed.clock.advance(1);
+    killed.catchUp.told('till');
+    expect(await toldAt()).toBe(NOW_MS + MINUTE_MS);
+  });
+
   it('SRC-27 asks a minute after something was lost', async () => {
     const list = sepayList();
     const { start, clock, catchUp } = await caughtUp(list);
@@ -381,6 +450,7 @@ describe('catch-up', () => {
     const kept = {
       setting: async (_name: string, make: () => string) => make(),
       replaceSetting: async () => undefined,
+      paymentRequests: { open: async () => [] },
     };
     const { start } = await caughtUp(list, { store: { ...kept, orders: { newest } } });
     await start();
@@ -413,7 +483,7 @@ describe('a source is asked', () => {
     const list = sepayList();
     const url = await listServer(list);
     const { clock, waits } = quick();
-    const ask = createAskSource({ clock, ownPorts: () => ownPorts, lookup }, new AbortController().signal);
+    const ask = createAskSource({ clock, ownPorts: () => ownPorts, lookup });
     list.first.push(tooMany('7'), tooMany(new Date(NOW_MS + 9_000).toUTCString()), tooMany(), tooMany('x'));
     const headers = { authorization: 'Bearer sample-api-token-of-a-test' };
     expect((await ask(`${url}/v2/transactions`, { headers })).status).toBe(200);
@@ -430,7 +500,7 @@ describe('a source is asked', () => {
     const url = await listServer(list);
     list.first.push({ status: 302, headers: { location: `${url}/secret` }, body: '' });
     const { clock } = quick();
-    const ask = createAskSource({ clock, ownPorts: () => ownPorts, lookup }, new AbortController().signal);
+    const ask = createAskSource({ clock, ownPorts: () => ownPorts, lookup });
     expect(
       (await ask(`${url}/v2/transactions`, { headers: { authorization: 'Bearer sample-api-token-of-a-test' } })).status,
     ).toBe(302);
@@ -439,14 +509,11 @@ describe('a source is asked', () => {
     for (const to of ['http://169.254.169.254/', 'http://[fe80::1]/', 'http://100.100.100.200/', url]) {
       await expect(ask(to)).rejects.toThrow('is not allowed');
     }
-    const rebound = createAskSource(
-      {
-        clock,
-        ownPorts: () => [],
-        lookup: () => (_host, _options, callback) => callback(null, [{ address: '169.254.169.254', family: 4 }]),
-      },
-      new AbortController().signal,
-    );
+    const rebound = createAskSource({
+      clock,
+      ownPorts: () => [],
+      lookup: () => (_host, _options, callback) => callback(null, [{ address: '169.254.169.254', family: 4 }]),
+    });
     await expect(rebound('http://api.example/')).rejects.toThrow('is not allowed');
   });
 
@@ -458,8 +525,9 @@ describe('a source is asked', () => {
       server.closeAllConnections();
     });
     const closing = new AbortController();
-    const ask = createAskSource({ clock: systemClock, ownPorts: () => [], lookup }, closing.signal);
-    const asked = ask(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+    const ask = createAskSource({ clock: systemClock, ownPorts: () => [], lookup });
+    const { signal } = closing;
+    const asked = ask(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`, { signal });
     const waiting = expect(asked).rejects.toThrow('the gateway is stopping');
     await eventually('a connection', async () => {
       const count = await new Promise((resolve) => server.getConnections((_error, count) => resolve(count)));
@@ -467,7 +535,7 @@ describe('a source is asked', () => {
     });
     closing.abort(new Error('the gateway is stopping'));
     await waiting;
-    await expect(ask('http://127.0.0.1:1/')).rejects.toThrow('the gateway is stopping');
+    await expect(ask('http://127.0.0.1:1/', { signal })).rejects.toThrow('the gateway is stopping');
   });
 });
 
@@ -489,6 +557,13 @@ describe('a gateway', () => {
       { amount: 50_000, bankAccount: ACCOUNT.bankAccount, content: money.text },
     ]);
     expect(gateway.logged('credit')).toMatchObject([{ source: 'till', late: true }]);
+    const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
+    const { transactionId, orderId, amount } = await box.next('payment');
+    await box.send({ type: 'paid', transactionId, orderId, amount, recorded: true }, transactionId);
+    await eventually('its line', () => gateway.logged('payment-listed').length === 1);
+    expect(gateway.logged('payment-announced')).toEqual([]);
+    const [payment] = await gateway.mock<{ boxes: { terminalCode: string; late: boolean }[] }[]>('/payments');
+    expect(payment?.boxes.find((it) => it.terminalCode === BOX1.terminalCode)).toMatchObject({ late: true });
     const call = PROVIDERS['sepay signed']?.call(PROVIDERS['sepay signed'].body(money), { nowMs: Date.now() });
     const told = await fetch(`${gateway.origin}/hooks/till`, {
       method: 'POST',
@@ -505,4 +580,27 @@ describe('a gateway', () => {
     });
     expect(JSON.stringify(shown)).not.toContain('sample');
   });
+});
+
+it('SRC-28 CRE-2 a gateway knows money in a list whose webhook had no reference, and two of them are two', async () => {
+  const list = sepayList();
+  const source = { name: 'till', ...list.options(await listServer(list)) };
+  const dataDir = await temporaryFolder();
+  const agoMs = Date.now() - 10 * MINUTE_MS;
+  const money = moved({ id: 77, atMs: agoMs - (agoMs % 1000), bankAccount: ACCOUNT.bankAccount, reference: '' });
+  const gateway = await testGateway({ dataDir, config: { sources: [source] } });
+  const { call, body } = PROVIDERS['sepay signed'] as Provider;
+  const { headers, body: sent } = call(body(money), { nowMs: Date.now() });
+  expect((await fetch(`${gateway.origin}/hooks/till`, { method: 'POST', headers, body: sent })).status).toBe(200);
+  await gateway.close();
+  const entry = { transaction_date: bankTime(money.atMs), account_number: money.bankAccount, transfer_type: 'in' };
+  const entries = [
+    { reference_number: 'FT1', webhook_success: 1 },
+    { reference_number: 'FT2', webhook_success: 0 },
+    { reference_number: 'FT2', webhook_success: 0 },
+  ];
+  list.strange.push(...entries.map((it, i) => ({ ...entry, id: `list-${i}`, amount_in: money.amount, ...it })));
+  const again = await testGateway({ dataDir, config: { sources: [source] } });
+  await eventually('the list', async () => (await again.mock('/sources'))[0]?.found === 2);
+  expect((await again.mock('/credits')).map(({ sourceId }) => sourceId)).toEqual(['list list-2', 'list list-1', '77']);
 });

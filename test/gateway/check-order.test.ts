@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { PATHS } from '../../src/protocol/http-api.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
-import { eventually } from '../support/net.ts';
+import { eventually, temporaryFolder } from '../support/net.ts';
 import {
   BOX1,
   checkOrder,
@@ -14,6 +14,7 @@ import {
   type TestGateway,
   testGateway,
 } from './harness.ts';
+import { SEPAY, sepayBody, tellHook } from './hooks.ts';
 
 const { checkOrder: CHECK, checkEcommerceOrder: TWIN, cancelQr: CANCEL } = PATHS;
 
@@ -26,6 +27,27 @@ async function shop(config: object = {}) {
 const check = (gateway: TestGateway, change: Record<string, unknown> = {}) => gateway.post(CHECK, checkOrder(change));
 
 describe('CHK', () => {
+  it('CHK-3 MOD-3 MAT-5 a test of a sandbox is no money at a live gateway, neither when asked nor for what is due', async () => {
+    const { url, calls } = await partnerServer(processed);
+    const options = { dataDir: await temporaryFolder(), callback: { url } };
+    const sandbox = await testGateway({ ...options, config: { sources: [SEPAY] } });
+    await sandbox.generate();
+    await sandbox.testCallback();
+    await eventually('the callback', () => calls.length === 1);
+    expect((await check(sandbox)).body).toMatchObject([{ status: 1 }]);
+    await sandbox.close();
+    const live = await testGateway({ ...options, config: { sources: [SEPAY], sandbox: false } });
+    expect((await check(live)).body).toMatchObject([{ status: 2, referenceNumber: '', timePaid: 0 }]);
+    const { referencenumber: value } = JSON.parse(calls[0]?.body ?? '');
+    expect((await check(live, { type: 1, value })).body).toEqual(failed('E96'));
+    expect(await live.mock('/orders')).toMatchObject([{ paidAmount: 0 }]);
+    expect((await tellHook(live)).status).toBe(200);
+    expect((await check(live)).body).toMatchObject([{ status: 1, referenceNumber: sepayBody().referenceCode }]);
+    expect(await live.mock('/orders')).toMatchObject([{ status: 'paid', paidAmount: 50_000 }]);
+    await eventually('the callback', () => calls.length === 2);
+    expect(JSON.parse(calls[1]?.body ?? '')).not.toHaveProperty('orderPaid');
+  });
+
   it('CHK-1 CHK-3 tells of an order that waits, is paid, paid twice, and cancelled', async () => {
     const { gateway, partner } = await shop();
     const made = await gateway.generate({ terminalCode: 'QUAN-1' });

@@ -209,7 +209,7 @@ describe('dead letters', () => {
     await clock.advance(30_000);
     const told = { waiting: 2, failed: 2, oldestWaitingSeconds: 90 };
     const health = await fetch(`${gateway.origin}/healthz`);
-    expect([health.status, await health.json()]).toEqual([200, { status: 'ok', callbacks: told }]);
+    expect([health.status, await health.json()]).toEqual([200, { status: 'ok', mode: 'sandbox', callbacks: told }]);
     const partners = [
       { partner: 'demo', waiting: 1, failed: 2 },
       { partner: 'other', waiting: 1, failed: 0 },
@@ -233,7 +233,7 @@ describe('a payment that fits no order', () => {
       return newest?.boxes.toSorted((a, b) => String(a.terminalCode).localeCompare(String(b.terminalCode)));
     };
     const time = expect.stringMatching(/^\d{4}-.*Z$/);
-    const unreported = { since: time, registered: true, reportedAt: null, recorded: null };
+    const unreported = { since: time, registered: true, late: false, reportedAt: null, recorded: null };
     expect(await payment()).toEqual([
       { ...unreported, terminalCode: BOX1.terminalCode, online: true, toldAt: time },
       { ...unreported, terminalCode: BOX2.terminalCode, online: false, toldAt: null },

@@ -9,6 +9,7 @@ import { AskingBox, loginStatus } from '../support/asking-box.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { ENGINES } from '../support/stores.ts';
+import { admin } from './admin.ts';
 import { directoryOf } from './directory.ts';
 import { type TestGateway, type TestOptions, testGateway } from './harness.ts';
 
@@ -186,6 +187,14 @@ describe('what is refused', () => {
     });
     expect(await gateway.mock('/enrolments')).toEqual([]);
     expect(gateway.refusals()).toEqual([code]);
+  });
+
+  it('ENR-2 REG-6 a disabled box, by that name', async () => {
+    const gateway = await gatewayOf({ config: { registry: 'store' } });
+    await admin(gateway, 'POST', `boxes/${BOX.terminalCode}/disable`);
+    expect(await new AskingBox(gateway.origin, BOX).ask()).toMatchObject({ body: { message: 'BOX_DISABLED' } });
+    await admin(gateway, 'POST', `boxes/${BOX.terminalCode}/enable`);
+    expect(await new AskingBox(gateway.origin, BOX).ask()).toMatchObject({ status: 201 });
   });
 
   it('ENR-2 every box, where enrolment is closed', async () => {
@@ -453,6 +462,7 @@ for (const engine of ENGINES) {
       serial_number: 'VVB900001',
       secret: 'one',
       enrolled_at_ms: 1_790_000_000_000,
+      wrapped: 1,
     };
 
     it('ENR-5 are kept, replaced and forgotten, over new starts', async () => {

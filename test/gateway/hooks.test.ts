@@ -74,10 +74,37 @@ describe('a webhook of a source', () => {
     expect(await gateway.mock('/callbacks')).toHaveLength(1);
   });
 
+  it('CRE-2 CRE-3 is one payment for each id of a source, whatever its reference says', async () => {
+    const { gateway, box } = await shop({ sell: false });
+    const told = [
+      { id: 1 },
+      { id: 2 },
+      { id: 3, transactionDate: bankTime(Date.now() - 25 * 60 * MIN_MS) },
+      { id: 4, content: 'another payer' },
+      ...[5, 6].map((id) => ({ id, referenceCode: 'N/A' })),
+      { id: 7, referenceCode: 'FT1.23' },
+      { id: 8, referenceCode: 'FT12.3' },
+    ];
+    for (const change of [...told, ...told]) expect((await tellHook(gateway, sepayBody(change))).status).toBe(200);
+    await eventually('all notices', () => new Set(idsOf(box)).size === told.length);
+    const payments = await gateway.mock('/payments');
+    expect(payments.map(({ amount }) => amount)).toEqual(told.map(() => 50_000));
+  });
+
+  it('SRC-26 CRE-5 without a time of the bank is taken as of now, and its line in the log says so', async () => {
+    const { gateway, box } = await shop({ sell: false });
+    expect((await tellHook(gateway, sepayBody({ transactionDate: '2026-02-30 10:00:00' }))).status).toBe(200);
+    const { late, paidAtMs } = await box.next('payment');
+    expect([late, Math.abs(Date.now() - paidAtMs) < 10 * MIN_MS]).toEqual([false, true]);
+    expect(gateway.logged('credit')).toMatchObject([{ id: '92704', time: 'unreadable' }]);
+  });
+
   it('CRE-5 MSG-13 that comes late pays the order, takes its QR away, and is told as late', async () => {
-    const { gateway, box, calls } = await shop();
+    const { gateway, box, calls } = await shop({ sell: false, config: { contentPrefix: 'code' } });
+    const made = (await gateway.generate()).body;
+    await gateway.sendQr({ qrCode: made.qrCode, content: '' });
     const { pushId } = await box.next('show');
-    await tellHook(gateway, sepayBody({ transactionDate: bankTime(Date.now() - 6 * MIN_MS) }));
+    await tellHook(gateway, sepayBody({ content: made.content, transactionDate: bankTime(Date.now() - 6 * MIN_MS) }));
     expect(await box.next('payment')).toMatchObject({ pushId: null, orderId: 'DH001', late: true });
     expect(await box.next('withdraw')).toMatchObject({ pushId, why: 'paid' });
     await calls(1);
@@ -122,6 +149,18 @@ describe('a webhook of a source', () => {
       expect(await orderNow(gateway)).toMatchObject({ status: 'paid', paidAmount: 50_000 });
     },
   );
+
+  it('MAT-3 that the bank booked before the order was made is not for it, though its content is', async () => {
+    const { gateway, box, calls } = await shop();
+    await box.next('show');
+    await tellHook(gateway, sepayBody({ transactionDate: bankTime(Date.now() - 120 * MIN_MS) }));
+    expect(await box.next('payment')).toMatchObject({ pushId: null, orderId: '', late: true });
+    expect((await calls(1))[0]).toMatchObject({ orderId: '', amount: 50_000 });
+    expect(await orderNow(gateway)).toMatchObject({ status: 'shown', paidAmount: 0 });
+    await tellHook(gateway, sepayBody({ id: 2, referenceCode: 'FT2', transactionDate: bankTime(Date.now() - MIN_MS) }));
+    expect(await box.next('payment', 2)).toMatchObject({ orderId: 'DH001', late: false });
+    expect(await orderNow(gateway)).toMatchObject({ status: 'paid' });
+  });
 
   it('MAT-4 CRE-4 that fits no order is a payment to the account, announced at its boxes', async () => {
     const { gateway, box, calls } = await shop();
@@ -223,7 +262,6 @@ describe('a hook refuses', () => {
       ['a negative amount', 400, 'E46', sepayBody({ transferAmount: -5 })],
       ['no id', 400, 'E46', sepayBody({ id: undefined })],
       ['another direction', 400, 'E46', sepayBody({ transferType: 'both' })],
-      ['no time', 400, 'E46', sepayBody({ transactionDate: 'yesterday' })],
       ['too much', 413, 'E46', sepayBody({ description: 'x'.repeat(70_000) })],
     ];
     for (const [what, status, code, body, how] of cases) {
@@ -315,4 +353,23 @@ it('SRC-1 takes any content type, and slashes that were glued', async () => {
     expect([path, (await tellHook(gateway, Buffer.from(body), { name: path, headers })).status]).toEqual([path, 200]);
   }
   expect(await gateway.mock('/credits')).toHaveLength(1);
+});
+
+it('FLT-7 no fault changes, doubles or delays money that a source tells, whatever its text orders', async () => {
+  const gateway = await hookedGateway();
+  const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
+  for (const fault of ['wrong-amount', 'wrong-content', 'wrong-account', 'paid-twice', 'paid-late']) {
+    const answer = await fetch(`${gateway.origin}/_mock/faults`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ fault }),
+    });
+    expect([fault, answer.status]).toEqual([fault, 201]);
+  }
+  const content = 'FAULT PAID TWICE';
+  expect((await tellHook(gateway, sepayBody({ content }))).status).toBe(200);
+  expect(await box.next('payment')).toMatchObject({ amount: 50_000, content, bankAccount: ACCOUNT.bankAccount });
+  expect(await gateway.mock('/payments')).toMatchObject([{ amount: 50_000, content }]);
+  const { standing } = await gateway.mock<{ standing: { happened: number }[] }>('/faults');
+  expect(standing.map((it) => it.happened)).toEqual([0, 0, 0, 0, 0]);
 });

@@ -8,6 +8,7 @@ import { createDirectory } from '../../src/gateway/directory.ts';
 import { createMetrics } from '../../src/gateway/metrics.ts';
 import { writeFileRows } from '../../src/gateway/registry/seed.ts';
 import { CallNotes } from '../../src/gateway/service/call-notes.ts';
+import { QrMakers } from '../../src/gateway/service/qr-makers.ts';
 import { createReceivePayment, type ReceivePaymentDeps } from '../../src/gateway/service/receive-payment.ts';
 import { Service } from '../../src/gateway/service/service.ts';
 import { TrafficLog } from '../../src/gateway/traffic-log.ts';
@@ -21,9 +22,6 @@ import { NO_VAULT } from './directory.ts';
 import { ACCOUNT, BOX1, BOXES, qrFor } from './harness.ts';
 
 const RESEND_MS = 10_000;
-const turns = async (count = 40) => {
-  for (let i = 0; i < count; i += 1) await turn();
-};
 
 /** The hub over a real store, with a connection to box 1 that can lose messages; the clock stands still. */
 async function hubWithBox() {
@@ -51,7 +49,6 @@ async function hubWithBox() {
     trafficLog,
     confirm: 'displayed',
     confirmTimeoutMs: 5_000,
-    mode: 'sandbox',
     sandbox: true,
     sandboxMark: true,
   });
@@ -105,6 +102,13 @@ async function hubWithBox() {
     return { orderRef, result };
   };
   const types = () => got.map((it) => it.type);
+  /** Lets things happen that wait for no clock; a query waits until the disk has what was written before it. */
+  const turns = async (count = 40) => {
+    for (let i = 0; i < count; i += 1) {
+      await turn();
+      await store.qrCodes.find('none');
+    }
+  };
   /** The service over this hub; its payments are reported to `boxes` and `dispatcher`. */
   const serviceOf = (
     boxes: ReceivePaymentDeps['hub'] = hub,
@@ -115,15 +119,21 @@ async function hubWithBox() {
       async () => undefined,
     );
     const pay = createReceivePayment({ ...deps, hub: boxes, dispatcher });
-    return new Service({ ...deps, config, hub, pay, metrics });
+    const makers = new QrMakers({
+      ...deps,
+      config,
+      sources: { makerFor: () => undefined },
+      askOf: () => () => Promise.reject(new Error('no source')),
+    });
+    return new Service({ ...deps, config, hub, pay, makers, metrics });
   };
   const [demo] = config.partners;
   if (demo === undefined) throw new Error('no partner');
-  return { ...deps, serviceOf, partner: demo, hub, got, types, network, connection, say, hello, push };
+  return { ...deps, serviceOf, partner: demo, hub, got, types, network, connection, say, hello, push, turns };
 }
 
 it('SND-3 answers what it has stored, although it is stopped in that moment', async () => {
-  const { store, hub, say, hello, push } = await hubWithBox();
+  const { store, hub, say, hello, push, turns } = await hubWithBox();
   await hello();
   const pushId = systemRandom.uuid();
   const { result } = push(pushId);
@@ -136,7 +146,7 @@ it('SND-3 answers what it has stored, although it is stopped in that moment', as
 });
 
 it('MSG-9 says a withdrawal again that was lost, although it came while the store was read', async () => {
-  const { clock, store, hub, say, hello, push, types, network } = await hubWithBox();
+  const { clock, store, hub, say, hello, push, types, network, turns } = await hubWithBox();
   await hello();
   const pushId = systemRandom.uuid();
   const { result, orderRef } = push(pushId);
@@ -163,7 +173,7 @@ it('MSG-9 says a withdrawal again that was lost, although it came while the stor
 });
 
 it('MSG-4 says nothing to a box before its welcome', async () => {
-  const { store, hello, push, got } = await hubWithBox();
+  const { store, hello, push, got, turns } = await hubWithBox();
   const read = store.orders.openPushIds.bind(store.orders);
   store.orders.openPushIds = async (...args) => {
     await turns(20);
@@ -179,7 +189,7 @@ it('MSG-4 says nothing to a box before its welcome', async () => {
 });
 
 it('MSG-4 takes no confirmation of its session that comes on another connection', async () => {
-  const { hub, hello, push, say, connection, got } = await hubWithBox();
+  const { hub, hello, push, say, connection, got, turns } = await hubWithBox();
   await hello();
   const pushId = systemRandom.uuid();
   const { result } = push(pushId);
@@ -232,7 +242,7 @@ it('MSG-8 takes a hello that yields only once nobody has spoken in the session i
 });
 
 it('MSG-9 withdraws a push anew that the box shows although it had refused it', async () => {
-  const { say, hello, push, got } = await hubWithBox();
+  const { say, hello, push, got, turns } = await hubWithBox();
   await hello();
   const pushId = systemRandom.uuid();
   const { result } = push(pushId);
@@ -246,7 +256,7 @@ it('MSG-9 withdraws a push anew that the box shows although it had refused it', 
 const credit = { bankAccount: ACCOUNT.bankAccount, content: 'DH001', amount: 50_000 };
 
 it('MSG-7 SYN-4 tells of a payment that is kept although the store failed to say so', async () => {
-  const { hub, store, clock, hello, got, serviceOf, partner } = await hubWithBox();
+  const { hub, store, clock, hello, got, serviceOf, partner, turns } = await hubWithBox();
   await hello();
   const add = store.payments.add.bind(store.payments);
   store.payments.add = async (...args) => {
@@ -265,7 +275,7 @@ it('MSG-7 SYN-4 tells of a payment that is kept although the store failed to say
 });
 
 it('MSG-7 AGT-11 tells a box of a payment, and says that it is new, although the box came while it was kept', async () => {
-  const { hub, clock, hello, got, serviceOf, partner } = await hubWithBox();
+  const { hub, clock, hello, got, serviceOf, partner, turns } = await hubWithBox();
   await hello();
   const [sendPayment, resendFromStore] = [hub.sendPayment.bind(hub), hub.resendFromStore.bind(hub)];
   const away = { sendPayment, resendFromStore, withdrawPush: hub.withdrawPush.bind(hub), session: () => undefined };
@@ -277,7 +287,7 @@ it('MSG-7 AGT-11 tells a box of a payment, and says that it is new, although the
 });
 
 it('does not say that an order is cancelled which is paid in that moment', async () => {
-  const { store, hello, push, say, types, serviceOf } = await hubWithBox();
+  const { store, hello, push, say, types, serviceOf, turns } = await hubWithBox();
   await hello();
   const pushId = systemRandom.uuid();
   const { result, orderRef } = push(pushId);

@@ -4,7 +4,7 @@ const isSchema = (value: unknown): value is Schema =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Keywords that say nothing about whether a value is valid. */
-const ANNOTATIONS = ['description', 'default', '$ref'];
+const ANNOTATIONS = ['description', 'default', 'format', '$ref'];
 /** The bounds of whole numbers in JavaScript, which zod writes into its schemas. */
 const CHECKS: Record<string, (value: unknown, wanted: unknown, at: Place) => string[]> = {
   type: (value, wanted) => (typeOf(value, wanted) ? [] : [`is no ${wanted}`]),
@@ -14,6 +14,10 @@ const CHECKS: Record<string, (value: unknown, wanted: unknown, at: Place) => str
   maximum: (value, wanted) => (typeof value !== 'number' || value <= Number(wanted) ? [] : ['is too large']),
   maxLength: (value, wanted) =>
     typeof value !== 'string' || [...value].length <= Number(wanted) ? [] : ['is too long'],
+  minLength: (value, wanted) =>
+    typeof value !== 'string' || [...value].length >= Number(wanted) ? [] : ['is too short'],
+  pattern: (value, wanted) =>
+    typeof value !== 'string' || new RegExp(String(wanted), 'u').test(value) ? [] : [`does not fit ${wanted}`],
   maxItems: (value, wanted) => (!Array.isArray(value) || value.length <= Number(wanted) ? [] : ['has too many']),
   required: (value, wanted) =>
     isSchema(value) && Array.isArray(wanted)
@@ -34,6 +38,12 @@ const CHECKS: Record<string, (value: unknown, wanted: unknown, at: Place) => str
   anyOf: (value, wanted, at) => {
     const options = Array.isArray(wanted) ? wanted : [];
     return options.some((it) => within(at, '').problems(it, value).length === 0) ? [] : ['fits no alternative'];
+  },
+  oneOf: (value, wanted, at) => {
+    const options = Array.isArray(wanted) ? wanted : [];
+    return options.filter((it) => within(at, '').problems(it, value).length === 0).length === 1
+      ? []
+      : ['fits no alternative, or several'];
   },
   propertyNames: (value, wanted, at) =>
     isSchema(value) ? Object.keys(value).flatMap((key) => within(at, key).problems(wanted, key)) : [],

@@ -172,12 +172,13 @@ it.each([
     const statuses: (number | undefined)[] = [];
     for (let i = 0; i < 31; i += 1) statuses.push((await ask(gateway, '127.0.0.2', path, wrong)).status);
     expect(statuses).toEqual([...Array<number>(30).fill(401), 429]);
-    expect(await ask(gateway, '127.0.0.2', path, right)).toEqual({
-      status: 429,
-      after: '2',
-      body: '{"status":"FAILED","message":"E74"}',
-    });
+    const limited = { status: 429, after: '2', body: '{"status":"FAILED","message":"E74"}' };
+    expect(await ask(gateway, '127.0.0.2', path, wrong)).toEqual(limited);
+    // An admin token cannot be guessed, and admins may share their address, a proxy, with strangers.
+    const isAdmin = path.startsWith('/_mock');
+    const here = await ask(gateway, '127.0.0.2', path, right);
+    expect(here).toEqual(isAdmin ? expect.objectContaining({ status: expected }) : limited);
     expect((await ask(gateway, '127.0.0.3', path, right)).status).toBe(expected);
-    expect(gateway.log.filter((it) => it.status === 429)).toHaveLength(2);
+    expect(gateway.log.filter((it) => it.status === 429)).toHaveLength(isAdmin ? 2 : 3);
   },
 );

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { bestContained, findOrder, reduced } from '../../src/gateway/service/matching.ts';
-import { isOrderCode, makeOrderCode, orderCodesIn } from '../../src/gateway/service/order-code.ts';
+import { bestContained, findOrder } from '../../src/gateway/service/matching.ts';
 import { systemRandom } from '../../src/lib/random.ts';
+import { reduced } from '../../src/protocol/bank-text.ts';
+import { isOrderCode, makeOrderCode, orderCodesIn } from '../../src/protocol/order-code.ts';
 import type { OrderFinder } from '../../src/store/repositories/credits.ts';
 import { fc } from '../support/properties.ts';
 
@@ -124,11 +125,12 @@ describe('MAT-2', () => {
     orders: ReturnType<typeof named>[],
     byAmount: OrderFinder['byAmount'] = async () => [],
   ): OrderFinder => ({
+    byRequest: async () => undefined,
     byCodes: async (codes) => orders.filter((it) => codes.includes(it.code)),
     byAmount,
   });
   const found = (text: string, amount: number, orders: ReturnType<typeof named>[]) =>
-    findOrder({ text, amount }, finder(orders));
+    findOrder({ text, amount, source: 'till', bank_time_ms: 9 }, finder(orders));
 
   it('MAT-2 the order of the code gets the money, whatever the amount', async () => {
     const orders = [named('a', first, 0), named('b', second, 0)];
@@ -154,8 +156,8 @@ describe('MAT-2', () => {
       asked.push(amount);
       return [{ id: 'c', content: 'DH7', status: 'created' }];
     });
-    expect(await findOrder({ text: 'CT DH7', amount: 9 }, amounts)).toBe('c');
-    expect(await findOrder({ text: 'CT', amount: 9 }, amounts)).toBeUndefined();
+    expect(await findOrder({ text: 'CT DH7', amount: 9, source: 'till', bank_time_ms: 9 }, amounts)).toBe('c');
+    expect(await findOrder({ text: 'CT', amount: 9, source: 'till', bank_time_ms: 9 }, amounts)).toBeUndefined();
     expect(asked).toEqual([9, 9]);
   });
 });

@@ -90,5 +90,8 @@ it('SIG-2 SIG-3 begins no session with a hello that was held back until a later 
   await client.publishAsync(boxTopic(terminalCode, 'up'), first, { qos: 1 });
   await eventually('the refusal', () => refusals(gateway).length === 1);
   expect(refusals(gateway)).toMatchObject([{ code: 'MESSAGE_REORDERED' }]);
-  expect(await gateway.mock<unknown>(`/boxes/${terminalCode}`)).toMatchObject({ online: true, sessionId: later });
+  const session = () => gateway.mock<{ online: boolean; sessionId?: string }>(`/boxes/${terminalCode}`);
+  // A hello is verified before it is answered, for which the store is read.
+  await eventually('the session', async () => (await session()).online);
+  expect(await session()).toMatchObject({ online: true, sessionId: later });
 });

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
+import { payboxToEnd } from '../support/processes.ts';
 import { ACCOUNT, BOX1, BOXES, FOREIGN_ACCOUNT, OTHER_ACCOUNT, partnerServer, testGateway } from './harness.ts';
 
 const SHOP = { bankAccount: '19036000111', bankCode: 'TCB', userBankName: 'PHO GIA TRUYEN' };
@@ -15,6 +16,16 @@ const LIVE = {
 };
 const parsed = (change: object) => parseGatewayConfig({ ...LIVE, ...change }, 'gateway.yaml');
 const TLS = { cert: 'cert.pem', key: 'key.pem' };
+
+const SHORT = 'fifteen-letters';
+const shortKeys: [source: object, path: string][] = [
+  [{ kind: 'sepay', auth: { kind: 'apikey', key: SHORT } }, 'auth.key'],
+  [{ kind: 'sepay', auth: { kind: 'hmac', secret: SHORT } }, 'auth.secret'],
+  [{ kind: 'casso', auth: { kind: 'signature', key: 'x'.repeat(16), previousKey: SHORT } }, 'auth.previousKey'],
+  [{ kind: 'casso', auth: { kind: 'secure-token', token: SHORT } }, 'auth.token'],
+  [{ kind: 'payos', checksumKey: SHORT }, 'checksumKey'],
+  [{ kind: 'vietqr', username: 'a', password: SHORT }, 'password'],
+];
 
 function problemOf(change: object): string {
   try {
@@ -36,7 +47,14 @@ describe('a live gateway', () => {
     });
   });
 
-  it.each([
+  it('a wrong source names the sample file of sources', () => {
+    const wrong = { sources: [{ kind: 'bank', name: 'bank' }] };
+    expect(() => parsed(wrong)).toThrow(
+      expect.objectContaining({ fix: expect.stringContaining('gateway-sources.yaml') }),
+    );
+  });
+
+  it.each<[change: object, problem: string]>([
     [{ sandbox: true }, 'sandbox: expected false'],
     [{ enrolment: 'open' }, 'enrolment: expected code or closed'],
     [{ adminToken: 'Sample-admin-token-known-to-all' }, 'adminToken: is a sample'],
@@ -51,11 +69,55 @@ describe('a live gateway', () => {
     ],
     [{ partners: [{ ...PARTNER, username: 'demo' }] }, 'partners.0: expected no partner of the demo'],
     [{ partners: [{ ...PARTNER, password: 'demo-secret' }] }, 'partners.0: expected no partner of the demo'],
+    [
+      { partners: [{ ...PARTNER, callback: { url: 'http://shop.example/sync' } }] },
+      'partners.0.callback.url: expected https://',
+    ],
+    [
+      {
+        partners: [
+          {
+            ...PARTNER,
+            callback: {
+              url: 'https://shop.example/',
+              auth: { kind: 'token', url: 'http://shop.example/', username: 'a', password: 'b' },
+            },
+          },
+        ],
+      },
+      'partners.0.callback.auth.url: expected https://',
+    ],
     [{ accounts: [SHOP, ACCOUNT] }, 'accounts.1.bankAccount: expected no account of the demo'],
     [{ http: { host: '0.0.0.0', allowPlain: true } }, 'http.allowPlain: expected tls in its place'],
     [{ mqtt: { embedded: { host: '0.0.0.0', allowPlain: true } } }, 'mqtt.embedded.allowPlain: expected tls'],
     [{ mqtt: { url: 'mqtt://10.0.0.2', allowPlain: true } }, 'mqtt.allowPlain: expected mqtts:// or wss://'],
     [{ publicUrl: 'http://pay.example' }, 'publicUrl: expected https://'],
+    ...shortKeys.map(([source, path]): [object, string] => [
+      { sources: [{ name: 'till', ...source }] },
+      `sources.0.${path}: expected at least 16 characters`,
+    ]),
+    ...['change-me', 'Sample', 'a-long-random-text', ' change-me '].map((password): [object, string] => [
+      { partners: [{ ...PARTNER, password }] },
+      'partners.0.password: is a sample',
+    ]),
+    [{ partners: [{ ...PARTNER, username: 'Demo' }] }, 'partners.0: expected no partner of the demo'],
+    [
+      {
+        partners: [
+          {
+            ...PARTNER,
+            callback: { url: 'https://shop.example/', signingSecret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' },
+          },
+        ],
+      },
+      'partners.0.callback.signingSecret: is a sample',
+    ],
+    [{ mqtt: { url: 'mqtts://broker.example', username: 'a', password: 'change-me' } }, 'mqtt.password: is a sample'],
+    [{ databaseUrl: 'postgres://a:change-me@127.0.0.1/b' }, 'databaseUrl: its password is a sample'],
+    ...['', '?sslmode=prefer', '?sslmode=disable'].map((tls): [object, string] => [
+      { databaseUrl: `postgres://a:b@10.0.0.2/c${tls}` },
+      'databaseUrl: expected ?sslmode=verify-full',
+    ]),
   ])('MOD-1 refuses %j by name', (change, problem) => {
     const message = problemOf(change);
     expect(message).toContain(problem);
@@ -69,6 +131,9 @@ describe('a live gateway', () => {
     { http: { host: '127.0.0.1', allowPlain: true } },
     { mqtt: { url: 'mqtts://broker.example' } },
     { publicUrl: 'https://pay.example' },
+    { sources: [{ kind: 'payos', name: 'till', checksumKey: 'x'.repeat(16), clientId: 'a', apiKey: 'b' }] },
+    { databaseUrl: 'postgres://a:b@[::1]/c' },
+    { databaseUrl: 'postgres://a:b@10.0.0.2/c?sslmode=verify-full' },
     {
       sources: [
         { kind: 'sepay', name: 'sample-shop', auth: { kind: 'apikey', key: 'f3b1c0de4a5968778695a4b3c2d1e0f0' } },
@@ -77,6 +142,12 @@ describe('a live gateway', () => {
   ])('takes %j', (change) => {
     expect(problemOf(change)).toBe('none');
   });
+});
+
+it('SRC-31 SYN-7 asks no list at the metadata service of a cloud', () => {
+  const auth = { kind: 'apikey', key: 'key-of-this-test' };
+  const api = { url: 'https://169.254.169.254', token: 'token-of-this-test' };
+  expect(problemOf({ sources: [{ kind: 'sepay', name: 'feed', auth, api }] })).toContain('link-local, metadata');
 });
 
 /** The parts of the harness's configuration that are not of the demo. */
@@ -88,6 +159,21 @@ const OWN = {
 };
 
 describe('a gateway that goes live', () => {
+  it('MOD-2 counts its money for programs of this machine and for admins alone, whoever guesses their token', async () => {
+    const adminToken = 'Token-of-this-test-0123456789';
+    const gateway = await testGateway({ config: { ...OWN, mode: 'live', adminToken } });
+    const byProxy = { 'x-forwarded-for': '203.0.113.7' };
+    const statusOf = async (headers: Record<string, string>, path = '/metrics') =>
+      (await fetch(`${gateway.origin}${path}`, { headers })).status;
+    const bearer = (token: string) => ({ ...byProxy, authorization: `Bearer ${token}` });
+    expect(await statusOf({})).toBe(200);
+    expect(await statusOf(byProxy)).toBe(401);
+    for (let guess = 0; guess < 40; guess += 1) await statusOf(bearer(`wrong-${guess}`));
+    expect(await statusOf(bearer('wrong'))).toBe(429);
+    expect(await statusOf(bearer(adminToken))).toBe(200);
+    expect(await statusOf(bearer(adminToken), '/_mock/about')).toBe(200);
+  });
+
   it('MOD-2 refuses by name whatever only a sandbox does, and says what it is', async () => {
     const gateway = await testGateway({ config: { ...OWN, mode: 'live' } });
     expect(await gateway.mock('/about')).toMatchObject({ mode: 'live', sandbox: false });
@@ -111,10 +197,21 @@ describe('a gateway that goes live', () => {
     expect([test.status, test.body.message]).toEqual([400, 'E75']);
   });
 
+  it('MOD-2 `paybox pay` says that there is no test callback, not that its credentials are wrong', async () => {
+    const pay = async (config: Record<string, unknown>, ...partner: string[]) => {
+      const { origin } = await testGateway({ config });
+      return payboxToEnd('pay', '--amount', '1000', '--content', 'DH001', '--gateway', origin, ...partner);
+    };
+    const live = await pay({ ...OWN, mode: 'live' });
+    expect(live).toEqual({ code: 1, output: expect.stringContaining('is live: it has no test callback') });
+    expect(live.output).not.toContain('E74');
+    expect((await pay({}, '--username', 'nobody')).output).toMatch(/E74.*\n.*name a partner with --username/);
+  });
+
   it.each([
     ['sandbox', { mode: 'sandbox' }, { mode: 'sandbox', sandboxMark: true }],
     ['sandbox without its mark', { mode: 'sandbox', sandboxMark: false }, { mode: 'sandbox', sandboxMark: false }],
-    ['sandbox: false of before', { sandbox: false }, { mode: 'sandbox', sandboxMark: false }],
+    ['sandbox: false of before', { sandbox: false }, { mode: 'live', sandboxMark: false }],
     ['live', { mode: 'live' }, { mode: 'live', sandboxMark: false }],
   ])('MSG-13 tells its boxes: %s', async (_, config, welcome) => {
     const gateway = await testGateway({ config: { ...OWN, ...config } });

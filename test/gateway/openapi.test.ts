@@ -191,6 +191,6 @@ describe('/openapi.json', () => {
     expect(check({ token_type: 'bearer' })).toEqual(['body.token_type is not Bearer']);
     expect(check({ extra: 1 })).toEqual(['body has extra']);
     expect(schemaProblems(api, { $ref: '#/components/schemas/TokenResponse' }, {})).toHaveLength(3);
-    expect(() => schemaProblems(api, { oneOf: [] }, {})).toThrow('unknown keyword oneOf');
+    expect(() => schemaProblems(api, { not: {} }, {})).toThrow('unknown keyword not');
   });
 });

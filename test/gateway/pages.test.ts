@@ -12,6 +12,7 @@ import { decodeQrTwice } from '../support/qr-decoders.ts';
 import {
   ACCOUNT,
   BOX1,
+  BOXES,
   FOREIGN_ACCOUNT,
   failed,
   GENERATE,
@@ -30,6 +31,7 @@ const { missing, note } = without(PROGRAMS.chromium);
 
 it.each([
   ['/', ['/console.css', '/console.js']],
+  ['/registry', ['/console.css', '/registry.js']],
   ['/docs', ['/docs/swagger-ui.css', '/docs/swagger-ui-bundle.js', '/docs/docs.js']],
 ])('the page %s loads, with all that it needs, from the gateway alone', async (path, assets) => {
   const gateway = await testGateway();
@@ -64,6 +66,10 @@ it.each([
   'faults.js',
   'resend.js',
   'sell.js',
+  'gateway.js',
+  'registry.js',
+  'registry-forms.js',
+  'registry.html',
   'console.css',
   'console.html',
   'docs.html',
@@ -79,7 +85,7 @@ it('tells that it is well', async () => {
   const answer = await fetch(`${gateway.origin}/healthz`);
   expect([answer.status, await answer.json()]).toEqual([
     200,
-    { status: 'ok', callbacks: { waiting: 0, failed: 0, oldestWaitingSeconds: 0 } },
+    { status: 'ok', mode: 'sandbox', callbacks: { waiting: 0, failed: 0, oldestWaitingSeconds: 0 } },
   ]);
 });
 
@@ -104,6 +110,9 @@ it('counts pushes by result, callbacks and boxes for Prometheus', async () => {
       'paybox_gateway_send_qr_seconds_count 2',
     ]),
   );
+  // Measured from the first scrape on.
+  const again = await (await fetch(`${gateway.origin}/metrics`)).text();
+  expect(again).toMatch(/^paybox_gateway_event_loop_delay_max_seconds \d+(\.\d+)?(e-\d+)?$/m);
 });
 
 describe('the picture of a QR', () => {
@@ -348,18 +357,99 @@ describe('in a browser', () => {
     expect(await page.heldBack()).toEqual([]);
   });
 
-  it.skipIf(missing)(`the console offers no faults outside of a sandbox${note}`, async () => {
-    const gateway = await testGateway({ config: { sandbox: false } });
-    const page = await open(`${gateway.origin}/`);
-    await page.shows('0 of 4 online');
-    await page.becomes("document.getElementById('fault-section').hidden");
+  it.skipIf(missing)(
+    `MOD-2 the console offers no faults and no payment outside of a sandbox, and leads to the registry${note}`,
+    async () => {
+      const account = { ...ACCOUNT, bankAccount: '19036000111' };
+      const { bankAccount } = account;
+      const partner = { username: 'pho', password: 'pho-own-password', accounts: [bankAccount] };
+      const boxes = BOXES.map((box) => ({ ...box, account: bankAccount }));
+      const gateway = await testGateway({ config: { accounts: [account], partners: [partner], boxes, mode: 'live' } });
+      const page = await open(`${gateway.origin}/`);
+      await page.shows('0 of 4 online');
+      await page.becomes("document.getElementById('fault-section').hidden");
+      const authorization = `Bearer ${await gateway.token(partner.username, partner.password)}`;
+      expect((await gateway.generate({ bankAccount }, { authorization })).status).toBe(200);
+      const buttons = "[...document.querySelectorAll('#orders button')].map((it) => it.textContent).join()";
+      await page.becomes(`${buttons} === 'Cancel'`);
+      await page.evaluate(`document.querySelector('a[href="/registry"]').click()`);
+      // The console names its boxes too.
+      await page.becomes("document.title === 'paybox gateway: who is who'");
+      await page.shows('VVB000004');
+    },
+  );
+
+  it.skipIf(missing)(`REG-4 REG-5 the console lists, adds, links, disables and rotates rows${note}`, async () => {
+    const gateway = await testGateway({ config: { registry: 'store' } });
+    const page = await open(`${gateway.origin}/registry`);
+    await page.shows('VVB000004');
+    const rows = (text: string) =>
+      page.becomes(`document.getElementById('rows').innerText.includes(${JSON.stringify(text)})`);
+    const act = async (row: string, label: string) => {
+      await page.evaluate(`[...document.querySelectorAll('#rows tr')].find((it) => it.textContent.includes('${row}'))
+        .querySelectorAll('button').forEach((it) => it.textContent === '${label}' && it.click())`);
+      await page.becomes("document.getElementById('dialog').open");
+    };
+    const send = async (values: Record<string, string>) => {
+      await page.evaluate(`(() => {
+        const { elements } = document.getElementById('form');
+        for (const [name, value] of Object.entries(${JSON.stringify(values)})) elements[name].value = value;
+        document.getElementById('form').dispatchEvent(new Event('change'));
+        document.getElementById('form').requestSubmit();
+      })()`);
+    };
+    const closed = () => page.becomes("!document.getElementById('dialog').open");
+    const hostile = '<img src=x onerror="document.title=1">';
+    await page.evaluate("location.hash = 'accounts'");
+    await page.click('Add an account');
+    await send({ bankAccount: '0077', bankCode: 'NONE', userBankName: hostile, partner: 'demo' });
+    await page.shows('bankCode: expected the short name of a bank');
+    await send({ bankCode: 'MB' });
+    await closed();
+    await rows(hostile);
+    await page.evaluate("location.hash = 'boxes'");
+    await rows('VVB000003');
+    await act('VVB000003', 'Link');
+    await send({ account: '0077' });
+    await closed();
+    await rows('0077');
+    await act('VVB000003', 'Disable');
+    await send({});
+    await closed();
+    await rows('disabled');
+    await page.evaluate("document.querySelector('[name=q]').value = 'VVB000004'");
+    await page.click('Search');
+    await page.becomes("document.querySelectorAll('#rows tbody tr').length === 1");
+    await page.evaluate("location.hash = 'partners'");
+    await rows('other');
+    await act('demo', 'Rotate');
+    await send({});
+    await page.becomes("document.querySelector('#fields .made') !== null");
+    const password = String(await page.evaluate("document.querySelector('#fields .made').textContent"));
+    expect(typeof (await gateway.token('demo', password))).toBe('string');
+    await page.click('Close');
+    await page.becomes("document.querySelector('#fields .made') === null");
+    await page.evaluate("location.hash = 'sources'");
+    await page.click('Add a source');
+    await send({ name: 'till', proof: 'sepay apikey', key: 'key-of-the-till' });
+    await closed();
+    await rows('/hooks/till');
+    await page.evaluate("location.hash = 'audit'");
+    await rows('sources/till');
+    await rows('{"account":"0077"}');
+    expect(await page.evaluate('document.body.innerHTML.includes("key-of-the-till")')).toBe(false);
+    expect(await page.evaluate('document.title')).toBe('paybox gateway: who is who');
+    expect(await page.evaluate('faults')).toEqual([]);
+    expect(await page.heldBack()).toEqual([]);
   });
 
-  it.skipIf(missing)(`the documentation shows every endpoint${note}`, async () => {
+  it.skipIf(missing).each([
+    ['/docs', [GENERATE, SEND_QR, TEST_CALLBACK]],
+    ['/docs/admin', ['/admin/v1/boxes/{name}/link', '/admin/v1/sales']],
+  ])(`the documentation at %s shows every endpoint${note}`, async (at, paths) => {
     const gateway = await testGateway();
-    const page = await open(`${gateway.origin}/docs`);
-    for (const path of [GENERATE, SEND_QR, TEST_CALLBACK])
-      await page.becomes(`document.querySelector('[data-path="${path}"]') !== null`);
+    const page = await open(`${gateway.origin}${at}`);
+    for (const path of paths) await page.becomes(`document.querySelector('[data-path="${path}"]') !== null`);
     await page.becomes("performance.getEntriesByType('resource').every((it) => it.name.startsWith(location.origin))");
     expect(await page.evaluate('faults')).toEqual([]);
     expect(await page.heldBack()).toEqual([]);

@@ -1,13 +1,19 @@
 import { stat, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { BoxSecrets } from '../../src/gateway/box-secrets.ts';
+import { Changes } from '../../src/gateway/changes.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { createDirectory } from '../../src/gateway/directory.ts';
+import { RegistryChanges } from '../../src/gateway/registry/changes.ts';
 import { seedRegistry, writeFileRows } from '../../src/gateway/registry/seed.ts';
+import { accept } from '../../src/gateway/result.ts';
 import { Vault } from '../../src/gateway/vault.ts';
+import { systemClock } from '../../src/lib/clock.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import type { Store, StorePlace } from '../../src/store/store.ts';
 import { opened } from '../store/rows.ts';
+import { keptLog } from '../support/kept-log.ts';
 import { ENGINES } from '../support/stores.ts';
 import { ACCOUNT, BOX1, BOX2, BOXES, OTHER_ACCOUNT } from './harness.ts';
 
@@ -71,6 +77,66 @@ for (const engine of ENGINES) {
       expect(await store.registry.find('partners', 'demo')).toMatchObject({ password: null, callback: null });
       expect(await store.registry.find('boxes', BOX1.terminalCode)).toMatchObject({ secret: null });
       await expect(stat(join(at.dataDir, 'registry.key'))).rejects.toThrow('ENOENT');
+    });
+
+    it('REG-9 of two who change or add one row at the same time, one wins and the other is told', async () => {
+      const { store, directory } = await startedWith(await place(), { registry: 'store' });
+      const deps = {
+        registry: store.registry,
+        directory,
+        clock: systemClock,
+        changes: new Changes(),
+        config: configOf(),
+      };
+      const changes = new RegistryChanges({ ...deps, ...keptLog(systemClock) });
+      const row = await store.registry.find('boxes', BOX1.terminalCode);
+      const seen = new Date(row?.changed_at_ms ?? 0).toISOString();
+      const linkTo = (account: string | null) =>
+        changes.change({ who: 'test', seen }, 'boxes', BOX1.terminalCode, () =>
+          accept({ what: 'linked', columns: { account }, detail: {} }),
+        );
+      const changed = await Promise.all([linkTo(null), linkTo(OTHER_ACCOUNT.bankAccount), linkTo(ACCOUNT.bankAccount)]);
+      expect(changed.filter((it) => it.ok)).toHaveLength(1);
+      expect(changed.flatMap((it) => (it.ok ? [] : [it.code]))).toEqual(['ROW_CHANGED', 'ROW_CHANGED']);
+      const won = [null, OTHER_ACCOUNT.bankAccount, ACCOUNT.bankAccount][changed.findIndex((it) => it.ok)];
+      expect((await store.registry.find('boxes', BOX1.terminalCode))?.account).toBe(won);
+      // Of other columns of one row, nothing is lost.
+      const both = [{ disabled: 1 }, { serial_number: 'VVB900099' }].map((columns) =>
+        changes.change({ who: 'test' }, 'boxes', BOX2.terminalCode, () =>
+          accept({ what: 'changed', columns, detail: {} }),
+        ),
+      );
+      expect((await Promise.all(both)).every((it) => it.ok)).toBe(true);
+      expect(await store.registry.find('boxes', BOX2.terminalCode)).toMatchObject({
+        disabled: 1,
+        serial_number: 'VVB900099',
+      });
+      const columns = { content_prefix: null, partner: null, bank_code: 'MB' };
+      const adds = ['A', 'B', 'C'].map((user_bank_name) =>
+        changes.add({ who: 'test' }, 'accounts', { bank_account: '9', user_bank_name, ...columns, ...changes.fresh() }),
+      );
+      const added = await Promise.all(adds);
+      expect(added.flatMap((it) => (it.ok ? [] : [it.code]))).toEqual(['NAME_TAKEN', 'NAME_TAKEN']);
+      const name = ['A', 'B', 'C'][added.findIndex((it) => it.ok)];
+      expect((await store.registry.find('accounts', '9'))?.user_bank_name).toBe(name);
+    });
+
+    it('REG-7 wraps the secrets of enrolled boxes, also those that an earlier version has stored', async () => {
+      const at = await place();
+      const { store } = await startedWith(at);
+      const { registry, boxSecrets } = store;
+      const row = { terminal_code: 'VVB000005', serial_number: 'VVB900005', enrolled_at_ms: 1 };
+      await boxSecrets.keep({ ...row, secret: 'of-an-earlier-version', wrapped: 0 });
+      const vault = await Vault.open(at.dataDir, registry, systemRandom);
+      const secrets = await BoxSecrets.open({ store: boxSecrets, registry, vault });
+      await secrets.keep({ ...row, terminal_code: 'VVB000006', secret: 'of-this-version' });
+      expect(await boxSecrets.plain(10)).toEqual([]);
+      const known = [await secrets.get('VVB000005', 'VVB900005'), await secrets.get('VVB000006', 'VVB900005')];
+      expect(known).toEqual(['of-an-earlier-version', 'of-this-version']);
+      expect(String(await boxSecrets.get('VVB000005', 'VVB900005'))).toMatch(/^[\w-]{60,}$/);
+      const again = await Vault.open(at.dataDir, registry, systemRandom);
+      const reopened = await BoxSecrets.open({ store: boxSecrets, registry, vault: again });
+      expect(await reopened.get('VVB000006', 'VVB900005')).toBe('of-this-version');
     });
 
     it('REG-2 starts with no box of the file that has the serial number of another one', async () => {

@@ -3,6 +3,7 @@ import { decodeVietQr } from '../../src/protocol/vietqr.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { BOX1, BOX3, partnerServer, processed, type TestGateway, testGateway } from './harness.ts';
+import { SEPAY, sepayBody, tellHook } from './hooks.ts';
 
 interface SaleView {
   id: string;
@@ -121,13 +122,53 @@ describe('SEL', () => {
     expect((await find(live, sale.id)).body.paid).toBe(0);
   });
 
+  it('SEL-4 a sale for which too little came is not paid, until the rest comes', async () => {
+    const { gateway } = await counter({ sources: [SEPAY] });
+    const { body: sale } = await sell(gateway);
+    const day = async () => {
+      const { sales, paid, amount } = (await json<Record<string, unknown>>(ask(gateway, ''))).body;
+      return [sales, paid, amount];
+    };
+    for (const [id, transferAmount, is] of [
+      [1, 20_000, [1, 0, 20_000]],
+      [2, 30_000, [1, 1, 50_000]],
+    ] as const) {
+      await tellHook(gateway, sepayBody({ id, referenceCode: `FT${id}`, content: sale.content, transferAmount }));
+      expect(await day()).toEqual(is);
+    }
+  });
+
+  it('SEL-2 SEL-3 a sale that ends with too little has the word of its order, and what came', async () => {
+    const { gateway } = await counter({ sources: [SEPAY] });
+    const { body: sale } = await sell(gateway);
+    await tellHook(gateway, sepayBody({ id: 1, referenceCode: 'FT1', content: sale.content, transferAmount: 20_000 }));
+    expect((await find(gateway, sale.id)).body).toMatchObject({ status: 'underpaid', isOpen: true, paid: 20_000 });
+    const cancelled = await json<SaleView>(ask(gateway, `/${sale.id}/cancel`, {}));
+    expect(cancelled.body).toMatchObject({ status: 'cancelled', isOpen: false, paid: 20_000 });
+    expect(await gateway.mock('/orders')).toMatchObject([{ status: 'cancelled', paidAmount: 20_000 }]);
+  });
+
+  it('SEL-1 the form of the console takes a note with accents, and says what else it takes', async () => {
+    const page = await (await fetch(`${(await testGateway()).origin}/`)).text();
+    const [, pattern = '', title] = /name="note"[^>]* pattern="([^"]+)" title="([^"]+)"/.exec(page) ?? [];
+    const isTaken = (note: string) => new RegExp(`^(?:${pattern})$`, 'v').test(note);
+    expect([isTaken('Cà phê sữa'), isTaken('bàn #7')]).toEqual([true, false]);
+    expect(title).toContain('letters, digits and spaces');
+  });
+
+  it.each(['Cà phê sữa Đắk', 'Cà phê sữa Đắk'.normalize('NFD')])('SEL-1 drops the accents of a note', async (note) => {
+    const { gateway } = await counter();
+    const { status, body } = await sell(gateway, { note });
+    expect([status, body.content]).toEqual([201, `${body.code} Ca phe sua Dak`]);
+  });
+
   it.each([
     ['no amount', { amount: undefined }, 'E46'],
     ['half a dong', { amount: 0.5 }, 'E46'],
     ['nothing', { amount: 0 }, 'E46'],
     ['more than a QR can say', { amount: 1e13 }, 'E46'],
-    ['a note with accents', { note: 'bàn' }, 'E46'],
-    ['a long note', { note: 'a'.repeat(16) }, 'E46'],
+    ['a note with a sign', { note: 'bàn #7' }, 'E46'],
+    ['a long note', { note: 'à'.repeat(16) }, 'E46'],
     ['a field that is none', { price: 1 }, 'E46'],
     ['an unknown box', { terminalCode: 'VVB999999' }, 'E35'],
     ['no box, where several could be meant', { terminalCode: '' }, 'E35'],
@@ -136,7 +177,7 @@ describe('SEL', () => {
   ])('SEL-1 refuses %s, and stores nothing', async (_what, change, code) => {
     const { gateway } = await counter();
     const { status, body } = await sell(gateway, change);
-    expect([status, body]).toEqual([400, { status: 'FAILED', message: code }]);
+    expect([status, body]).toMatchObject([400, { status: 'FAILED', message: code, reason: expect.any(String) }]);
     expect(await gateway.mock('/orders')).toEqual([]);
   });
 

@@ -3,14 +3,13 @@ import { seeded } from '../support/seeded.ts';
 import { observe } from './inspection.ts';
 import type { ProgramName } from './program.ts';
 import type { WorldKind } from './script.ts';
+import { failureOf, playRuns, until } from './seeded-runs.ts';
 import type { Order } from './shop.ts';
 import { Timeline } from './timeline.ts';
-import { World } from './world.ts';
+import type { World } from './world.ts';
 
 /** The amounts of a world begin here, each payment has its own. */
 const AMOUNT_FIRST = 10_000;
-const SETTLE_TIMEOUT_MS = 60_000;
-const LOOK_EVERY_MS = 50;
 const STEPS_MAX = 4;
 const NOTICE_WAIT_MS = 300;
 
@@ -20,7 +19,7 @@ export const DIALECT_KINDS: Readonly<Record<'embedded' | 'mosquitto', WorldKind>
 };
 
 /** What runs in the public dialect came to. */
-export interface DialectReport {
+export type DialectReport = {
   cuts: number;
   'agents killed': number;
   'gateways killed': number;
@@ -32,31 +31,19 @@ export interface DialectReport {
   'lost in a cut': number;
   /** Of the delivered ones, shown only: the agent died before it could speak. */
   silent: number;
-}
+};
 
 type Fault = 'cut' | readonly ProgramName[];
 /** From when on its delay counts: from the payment, or from its notice on the way to the box or back. */
 type At = 'now' | 'sent' | 'acknowledged';
 
 /** Plays runs one after the other in one world of programs, each until all has settled. Throws at the first failure. */
-export async function playDialect(
+export function playDialect(
   kind: WorldKind,
   seeds: Iterable<number>,
-  onRun: (report: DialectReport) => boolean = () => true,
+  onRun?: (report: DialectReport) => boolean,
 ): Promise<DialectReport> {
-  const world = await World.open(kind);
-  const total = emptyReport();
-  try {
-    for (const seed of seeds) {
-      const run = new DialectRun(world, seed);
-      const report = await run.play();
-      for (const key of Object.keys(total) as (keyof DialectReport)[]) total[key] += report[key];
-      if (!onRun(report)) break;
-    }
-    return total;
-  } finally {
-    await world.close();
-  }
+  return playRuns(kind, seeds, (world, seed) => new DialectRun(world, seed).play(), emptyReport(), onRun);
 }
 
 function emptyReport(): DialectReport {
@@ -88,7 +75,7 @@ class DialectRun {
       await this.#settle();
       return this.#counted();
     } catch (error) {
-      throw new Error(this.#told(error instanceof Error ? error.message : String(error)));
+      throw failureOf(this.#world, this.#seed, this.#timeline, error);
     }
   }
 
@@ -179,7 +166,7 @@ class DialectRun {
   }
 
   async #recovered(): Promise<void> {
-    await this.#until('box and gateway know each other', async () => {
+    await until(this.#world, 'box and gateway know each other', async () => {
       const seen = await observe(this.#world);
       if (seen === undefined) return 'no answer';
       return seen.box.online && seen.boxOnlineAtGateway ? undefined : 'the box is not online';
@@ -189,7 +176,7 @@ class DialectRun {
   /** All that was delivered is told, nothing twice, and the box takes the next order. */
   async #settle(): Promise<void> {
     await this.#recovered();
-    await this.#until('every notice is sent', async () => {
+    await until(this.#world, 'every notice is sent', async () => {
       const { payments = [] } = (await observe(this.#world)) ?? {};
       const held = payments.find((it) => this.#amounts.includes(it.amount) && it.boxes[0]?.unconfirmed === null);
       return held === undefined ? undefined : `that of ${held.amount} is not`;
@@ -197,14 +184,14 @@ class DialectRun {
     this.#repeat();
     const next = this.#newOrder();
     let qrCode: string | undefined;
-    await this.#until('the next QR is on the screen', async () => {
+    await until(this.#world, 'the next QR is on the screen', async () => {
       qrCode ??= await this.#push(next);
       const { order } = (await observe(this.#world))?.box ?? {};
       return qrCode !== undefined && order?.qrCode === qrCode ? undefined : 'it is not';
     });
     // The QR came after all notices on its connection. Payments that a kill has kept from being said wait for its end.
     await this.#world.shop.cancel(next);
-    await this.#until('everything delivered is told', () => {
+    await until(this.#world, 'everything delivered is told', () => {
       const owed = this.#delivered().find((amount) => !this.#isTold(amount));
       return owed === undefined ? undefined : `${owed} was delivered and neither shown nor said aloud`;
     });
@@ -243,23 +230,5 @@ class DialectRun {
     const silent = delivered.filter((it) => this.#world.evidence.spoken(it) === 0);
     const counts = { payments: this.#amounts.length, delivered: delivered.length, silent: silent.length };
     return { ...this.#report, ...counts, 'lost in a cut': lost.length };
-  }
-
-  async #until(what: string, missing: () => string | undefined | Promise<string | undefined>): Promise<void> {
-    const deadlineMs = performance.now() + SETTLE_TIMEOUT_MS;
-    let last: string | undefined = 'not looked';
-    while (performance.now() < deadlineMs) {
-      for (const { fault } of this.#world.programs.values()) if (fault !== undefined) throw new Error(fault);
-      last = await missing();
-      if (last === undefined) return;
-      await delay(LOOK_EVERY_MS);
-    }
-    throw new Error(`not within ${SETTLE_TIMEOUT_MS} ms: ${what}: ${last}`);
-  }
-
-  #told(reason: string): string {
-    const logs = [...this.#world.programs.values()].map(({ name, lines }) => `${name}:\n  ${lines.join('\n  ')}`);
-    const what = `seed ${this.#seed} (${this.#world.kind.name}): ${reason}`;
-    return [what, `what happened:\n  ${this.#timeline}`, ...logs].join('\n');
   }
 }

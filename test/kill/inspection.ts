@@ -9,6 +9,7 @@ const EXPIRY_SLACK_MS = 3_000;
 
 export interface GatewayPayment {
   transactionId: string;
+  orderId: string;
   content: string;
   amount: number;
   /** `unconfirmed`: that a notice was sent to a box that confirms nothing. */
@@ -16,7 +17,7 @@ export interface GatewayPayment {
   callback: { status: string } | null;
 }
 
-interface GatewayOrder {
+export interface GatewayOrder {
   orderId: string;
   status: string;
   pushes: { status: string }[];
@@ -94,7 +95,7 @@ export async function disagreements(world: World, { box, boxOnlineAtGateway, ord
 }
 
 /** The QR that a phone reads off the box's screen, or NONE. */
-async function qrOnScreen(boxUrl: string): Promise<string> {
+export async function qrOnScreen(boxUrl: string): Promise<string> {
   const picture = new Uint8Array(await (await fetch(`${boxUrl}/screen.png`)).arrayBuffer());
   try {
     const [first, second] = decodeQrTwice(picture);
@@ -105,7 +106,7 @@ async function qrOnScreen(boxUrl: string): Promise<string> {
   }
 }
 
-async function getJson<T>(url: string): Promise<T> {
+export async function getJson<T>(url: string): Promise<T> {
   const response = await fetch(url, { signal: AbortSignal.timeout(5_000) });
   return (await response.json()) as T;
 }

@@ -1,4 +1,5 @@
 import { type Seeded, seeded } from '../support/seeded.ts';
+import type { Proofs } from './feeds.ts';
 import type { Reaction } from './partner.ts';
 import type { ProgramName } from './program.ts';
 
@@ -8,6 +9,10 @@ export interface WorldKind {
   link: 'mosquitto' | 'embedded' | 'http';
   /** Whether box and gateway speak the public dialect, with a tap between box and broker. */
   dialect?: true;
+  /** Whether money is told by sources, and how they prove who they are; without, only by test callbacks. */
+  sources?: Proofs;
+  /** Default SQLite. */
+  store?: 'PostgreSQL';
   qrLifetimeSeconds: number;
 }
 

@@ -7,10 +7,12 @@ import { SPEECH_FORMAT } from '../../src/voice/chime.ts';
 import { encodeWav, silence } from '../../src/voice/wav.ts';
 import { DEMO, NODE } from '../benchmarks/fixture.ts';
 import { writeMosquittoConfig } from '../support/mosquitto.ts';
+import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { cliScript } from '../support/program-code.ts';
 import { findProgram, PROGRAMS } from '../support/programs.ts';
 import { Evidence } from './evidence.ts';
 import { ScreenExpectation } from './expectation.ts';
+import { type Feeds, openFeeds } from './feeds.ts';
 import { type PartnerEndpoint, startPartnerEndpoint } from './partner.ts';
 import { type LogLine, Program, type ProgramName } from './program.ts';
 import type { WorldKind } from './script.ts';
@@ -19,6 +21,8 @@ import { openTap, type Tap } from './tap.ts';
 
 /** Exit code of a program whose peer is not there. */
 const PEER_MISSING = 3;
+const GATEWAY_FILE = 'gateway.yaml';
+const DIES_AT_CREDIT = join(import.meta.dirname, 'dies-at-credit.ts');
 const BROKER_LOGIN = { username: 'gateway', password: 'sample-gateway-secret' };
 const DIALECT = {
   macAddr: '02:00:5E:10:00:01',
@@ -51,23 +55,25 @@ export class World {
   readonly boxUrl: string;
   /** Only with the public dialect. */
   readonly tap: Tap | undefined;
+  /** Only with sources. */
+  readonly feeds: Feeds | undefined;
+  /** With sources: once this file is there, the gateway kills itself as it logs the next credit. */
+  readonly dieFile: string;
   /** Told of each line of the agent. */
   onAgentLine: ((line: LogLine) => void) | undefined;
   /** Orders that this world has made; their amounts and contents are its own. */
   orders = 0;
   readonly #folder: string;
+  readonly #postgres: PostgresServer | undefined;
 
-  private constructor(
-    kind: WorldKind,
-    folder: string,
-    ports: Ports,
-    partner: PartnerEndpoint,
-    brokerFile: string,
-    tap: Tap | undefined,
-  ) {
+  private constructor(kind: WorldKind, folder: string, ports: Ports, brokerFile: string, around: Around) {
+    const { partner, tap, feeds, postgres } = around;
     this.kind = kind;
     this.tap = tap;
+    this.feeds = feeds;
+    this.dieFile = `${join(folder, GATEWAY_FILE)}.die`;
     this.#folder = folder;
+    this.#postgres = postgres;
     this.partner = partner;
     this.evidence = new Evidence(join(folder, 'speech.spoken'));
     this.screen = new ScreenExpectation(kind.qrLifetimeSeconds < 10);
@@ -82,16 +88,20 @@ export class World {
     const folder = await mkdtemp(join(tmpdir(), 'paybox-kill-'));
     // Out of the way of outgoing connections, which could take one while its program is dead.
     const [http = 0, mqtt = 0, box = 0] = await freePorts(3);
-    const tap = kind.dialect ? await openTap(mqtt) : undefined;
-    const ports = { http, mqtt, box, boxMqtt: tap?.port ?? mqtt };
-    const partner = await startPartnerEndpoint();
-    await writeConfigs(kind, folder, ports, partner.url);
+    const around: Around = {
+      partner: await startPartnerEndpoint(),
+      tap: kind.dialect && (await openTap(mqtt)),
+      feeds: kind.sources && (await openFeeds(kind.sources)),
+      postgres: kind.store && (await startPostgres()),
+    };
+    const ports = { http, mqtt, box, boxMqtt: around.tap?.port ?? mqtt };
+    await writeConfigs(kind, folder, ports, around);
     const { terminalCode, secret } = DEMO.box;
     const { username, password } = DIALECT.login;
     const own = { [BROKER_LOGIN.username]: BROKER_LOGIN.password };
     const logins = { ...own, [terminalCode]: loginOf(secret), [username]: password };
     const brokerFile = kind.link === 'mosquitto' ? await writeMosquittoConfig(folder, ports.mqtt, logins) : '';
-    const world = new World(kind, folder, ports, partner, brokerFile, tap);
+    const world = new World(kind, folder, ports, brokerFile, around);
     try {
       for (const program of world.programs.values()) program.start();
       for (const program of world.programs.values()) await program.ready();
@@ -111,20 +121,30 @@ export class World {
     for (const program of this.programs.values()) await program.kill();
     await this.partner.close();
     await this.tap?.close();
+    await this.feeds?.close();
+    await this.#postgres?.remove();
     await rm(this.#folder, { recursive: true, force: true, maxRetries: 5 });
   }
 
   #programs(kind: WorldKind, brokerFile: string): Program[] {
+    const preload = { agent: [], gateway: kind.sources === undefined ? [] : ['--import', DIES_AT_CREDIT] };
     const paybox = (command: 'agent' | 'gateway', file: string, onLine: (line: LogLine, life: number) => void) =>
       new Program({
         name: command,
         command: NODE,
-        args: ['--max-semi-space-size=2', cliScript(), command, '--config', join(this.#folder, file)],
+        args: [
+          '--max-semi-space-size=2',
+          ...preload[command],
+          cliScript(),
+          command,
+          '--config',
+          join(this.#folder, file),
+        ],
         isReady: (line) => line.event === 'ready',
         retryCodes: [PEER_MISSING],
         onLine,
       });
-    const gateway = paybox('gateway', 'gateway.yaml', () => undefined);
+    const gateway = paybox('gateway', GATEWAY_FILE, () => undefined);
     const agent = paybox('agent', 'agent.yaml', (line, life) => {
       this.evidence.take(line, life);
       this.onAgentLine?.(line);
@@ -142,6 +162,14 @@ export class World {
   }
 }
 
+/** What a world has beside its programs. */
+interface Around {
+  partner: PartnerEndpoint;
+  tap: Tap | undefined;
+  feeds: Feeds | undefined;
+  postgres: PostgresServer | undefined;
+}
+
 interface Ports {
   http: number;
   mqtt: number;
@@ -150,7 +178,12 @@ interface Ports {
   boxMqtt: number;
 }
 
-async function writeConfigs(kind: WorldKind, folder: string, ports: Ports, partnerUrl: string): Promise<void> {
+async function writeConfigs(
+  kind: WorldKind,
+  folder: string,
+  ports: Ports,
+  { partner, feeds, postgres }: Around,
+): Promise<void> {
   const { bankAccount } = DEMO.account;
   const brokerUrl = `mqtt://127.0.0.1:${ports.mqtt}`;
   const gatewayMqtt = {
@@ -164,8 +197,10 @@ async function writeConfigs(kind: WorldKind, folder: string, ports: Ports, partn
     dataDir: 'gateway',
     qrLifetimeSeconds: kind.qrLifetimeSeconds,
     callbackRetryWaitsMs: CALLBACK_RETRY_WAITS_MS,
-    partners: [{ ...DEMO.partner, accounts: [bankAccount], callback: { url: partnerUrl } }],
+    partners: [{ ...DEMO.partner, accounts: [bankAccount], callback: { url: partner.url } }],
     accounts: [DEMO.account],
+    ...(postgres && { databaseUrl: await postgres.database() }),
+    ...(feeds && { sources: feeds.sources, contentPrefix: 'code' }),
     ...boxesOf(kind),
   };
   const speech = join(folder, 'speech');
@@ -178,7 +213,7 @@ async function writeConfigs(kind: WorldKind, folder: string, ports: Ports, partn
     paidHoldSeconds: 0.2,
     endedHoldSeconds: 0.1,
   };
-  await writeFile(join(folder, 'gateway.yaml'), JSON.stringify(gateway));
+  await writeFile(join(folder, GATEWAY_FILE), JSON.stringify(gateway));
   await writeFile(join(folder, 'agent.yaml'), JSON.stringify(agent));
   await writeFile(speech, SPEECH_PROGRAM);
   await chmod(speech, 0o755);

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { type Decoded, decodeDown, decodePresence, decodeUp, encode } from '../../src/protocol/codec.ts';
 import type { DownMessage, UpMessage } from '../../src/protocol/messages.ts';
+import { dueOf } from '../../src/store/repositories/credit-sides.ts';
 import { anyChar, fc } from '../support/properties.ts';
 import { DOWN, PRESENCE, UP } from './examples.ts';
 
@@ -62,12 +63,29 @@ it('MSG-13 a gateway that knows neither modes nor late payments is understood', 
   });
 });
 
-it.each([{ amount: 0, paid: 50_000 }, { amount: 50_000, paid: 0 }, { amount: 50_000, paid: 1.5 }, { amount: 50_000 }])(
-  'MSG-13 due %j is refused',
-  (due) => {
-    expect(refusal(decodeDown, { ...DOWN.payment, due })).toMatch(/^due\./);
-  },
-);
+const AMOUNT_MAX = 9_999_999_999_999;
+
+it('MSG-13 due has more than the largest amount where an order of it was overpaid', () => {
+  for (const amount of [1, AMOUNT_MAX]) {
+    const told = dueOf(amount, amount + AMOUNT_MAX);
+    expect(told).toEqual({ amount, paid: amount + AMOUNT_MAX });
+    expect(decodeDown(JSON.stringify({ ...DOWN.payment, due: told }))).toMatchObject({
+      ok: true,
+      value: { due: told },
+    });
+    expect(dueOf(amount, amount + AMOUNT_MAX + 7)).toEqual(told);
+  }
+});
+
+it.each([
+  { amount: 0, paid: 50_000 },
+  { amount: 1, paid: 2 * AMOUNT_MAX + 1 },
+  { amount: 50_000, paid: 0 },
+  { amount: 50_000, paid: 1.5 },
+  { amount: 50_000 },
+])('MSG-13 due %j is refused', (due) => {
+  expect(refusal(decodeDown, { ...DOWN.payment, due })).toMatch(/^due\./);
+});
 
 it.each(CASES)('MSG-3 %s loses unknown fields', (_, decode, message) => {
   const more = JSON.stringify({ ...message, extra: 1, constructor: {}, toString: null });

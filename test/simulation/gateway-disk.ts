@@ -18,6 +18,7 @@ import { BoxSecretStore, EnrolmentRequestStore, KnownLoginStore } from '../../sr
 import { CreditStore } from '../../src/store/repositories/credits.ts';
 import { ModeHistory } from '../../src/store/repositories/mode-history.ts';
 import { OrderStore } from '../../src/store/repositories/orders.ts';
+import { PaymentRequestStore } from '../../src/store/repositories/payment-requests.ts';
 import { PaymentStore } from '../../src/store/repositories/payments.ts';
 import { QrCodeStore } from '../../src/store/repositories/qr-codes.ts';
 import { RegistryStore } from '../../src/store/repositories/registry.ts';
@@ -100,9 +101,10 @@ export class GatewayDisk {
       orders: new OrderStore(db, log),
       qrCodes: new QrCodeStore(db),
       payments: new PaymentStore(db, log, () => undefined),
-      credits: new CreditStore(db, log, () => undefined),
+      credits: new CreditStore(db, log, { history, onStored: () => undefined }),
       sales: new SaleStore(db, log, history),
-      search: new Search(db, log),
+      paymentRequests: new PaymentRequestStore(db, log),
+      search: new Search(db, log, history),
       callbacks: new CallbackStore(db, log),
       knownLogins: new KnownLoginStore(db),
       enrolmentRequests: new EnrolmentRequestStore(db),

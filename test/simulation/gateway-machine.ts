@@ -6,6 +6,7 @@ import type { GatewayConfig } from '../../src/gateway/config.ts';
 import { createDirectory } from '../../src/gateway/directory.ts';
 import type { Metrics } from '../../src/gateway/metrics.ts';
 import { rowsOfFile } from '../../src/gateway/registry/seed.ts';
+import { QrMakers } from '../../src/gateway/service/qr-makers.ts';
 import { createReceivePayment } from '../../src/gateway/service/receive-payment.ts';
 import { Service } from '../../src/gateway/service/service.ts';
 import type { TrafficLog } from '../../src/gateway/traffic-log.ts';
@@ -95,7 +96,14 @@ export class GatewayMachine {
     });
     this.#dispatcher = dispatcher;
     const pay = createReceivePayment({ ...common, hub, dispatcher });
-    this.#service = new Service({ ...common, config: this.#config, hub, pay, metrics: NO_METRICS });
+    const config = this.#config;
+    const makers = new QrMakers({
+      ...common,
+      config,
+      sources: { makerFor: () => undefined },
+      askOf: () => () => Promise.reject(new Error('no source')),
+    });
+    this.#service = new Service({ ...common, config, hub, pay, makers, metrics: NO_METRICS });
     dispatcher.start();
     network.stationIs({
       run,

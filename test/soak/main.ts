@@ -12,14 +12,16 @@ import { Progress } from './progress.ts';
 import { properties } from './properties.ts';
 import { simulation, twin } from './simulation.ts';
 import type { Soak, SoakResult } from './soak.ts';
+import { sources } from './sources.ts';
 
-const SOAKS: readonly Soak[] = [kill, dialect, twin, simulation, flood, fuzz, mutants, properties];
+const SOAKS: readonly Soak[] = [kill, dialect, sources, twin, simulation, flood, fuzz, mutants, properties];
 const INTERRUPTED = 130;
 const SEED_MIN = 1_000;
 const SEED_MAX = 1_000_000_000;
 
 const { values, positionals } = parseArgs({
   options: {
+    help: { type: 'boolean', default: false },
     only: { type: 'boolean', default: false },
     runs: { type: 'string' },
     // New seeds for each soak; the tests always use the same ones.
@@ -32,6 +34,7 @@ const { values, positionals } = parseArgs({
 const chosen = values.only ? SOAKS.filter(({ name }) => positionals.includes(name)) : SOAKS;
 const numbers = [values.runs ?? '1', values.seed, values.lanes];
 if (
+  values.help ||
   chosen.length !== (values.only ? positionals.length : SOAKS.length) ||
   numbers.some((it) => !/^[1-9]\d*$/.test(it))
 ) {
@@ -39,7 +42,7 @@ if (
   process.stderr.write(
     `usage: npm run soak -- [--only NAME…] [--runs N] [--seed S] [--lanes N] [--json FILE]\nnames: ${names}\n`,
   );
-  process.exit(2);
+  process.exit(values.help ? 0 : 2);
 }
 
 const stop = new AbortController();

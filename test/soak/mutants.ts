@@ -13,8 +13,8 @@ interface TestRow {
   fullName: string;
   status: string;
   failureMessages: string[];
-  /** The outcome of each clause, where the test judged a mutant. */
-  meta: { outcomes?: Record<string, string> };
+  /** The outcome of each clause, where the test judged a mutant, and why what broke did. */
+  meta: { outcomes?: Record<string, string>; reasons?: string[] };
 }
 
 interface VitestReport {
@@ -39,7 +39,11 @@ export const mutants: Soak = {
       const tests = report.testResults.flatMap(({ assertionResults }) => assertionResults);
       text = matrixOf(tests);
       const failed = tests.filter(({ status }) => status === 'failed');
-      failures.push(...failed.map(({ fullName, failureMessages }) => `${fullName}\n${failureMessages.join('\n')}`));
+      failures.push(
+        ...failed.map(({ fullName, failureMessages, meta: { reasons = [] } }) =>
+          [fullName, ...failureMessages, ...reasons].join('\n'),
+        ),
+      );
       progress(done + 1, `${judged} judged as expected`);
     }
     return { figures: { 'judged as expected': judged }, failures, text } satisfies SoakResult;

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { copyFile, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
@@ -108,6 +108,19 @@ describe('a backup of a gateway that works', () => {
       expect(new Set(told).size).toBe(told.length);
       return told.length === there.length && told.every((id) => there.includes(id));
     });
+  });
+
+  it('BAK-2 REG-7 says that registry.key belongs beside it, and a restore without that says what is missing', async () => {
+    const [dataDir, folder] = [await temporaryFolder(), await temporaryFolder()];
+    const gateway = await testGateway({ dataDir, config: { registry: 'store' } });
+    const file = join(folder, 'backup');
+    const made = await payboxToEnd('backup', file, '--gateway', gateway.origin);
+    expect(made).toMatchObject({ code: 0, output: expect.stringContaining('keep registry.key of dataDir beside it') });
+    const place = join(folder, 'elsewhere');
+    const restored = () => payboxToEnd('restore', file, '--data', place, '--replace');
+    expect((await restored()).output).toMatch(/will not start yet: .*registry\.key is missing.*put the file back/);
+    await copyFile(join(dataDir, 'registry.key'), join(place, 'registry.key'));
+    expect((await restored()).output).toMatch(/; start the gateway$/m);
   });
 
   it('BAK-2 is put in the place of a store only with --replace, which moves it aside', async () => {

@@ -9,7 +9,7 @@ import type { Store } from '../../src/store/store.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { temporaryFolder } from '../support/net.ts';
 import { ENGINES } from '../support/stores.ts';
-import { BOX, credit, opened, order, paying, push, spoil } from './rows.ts';
+import { BOX, credit, opened, order, pay, paying, push, spoil } from './rows.ts';
 
 const AMOUNT = 50_000;
 const DAY_MS = 86_400_000;
@@ -61,7 +61,7 @@ describe.each(ENGINES)('credits on $name', ({ missing, places }) => {
       const store = await opened(await place());
       const results = await Promise.all(
         Array.from({ length: 8 }, (_, n) =>
-          paid(store, { id: 'same', source: `s${n % 2}`, source_id: `${n}`, reference: 'FT1' }, { orderRef: '' }),
+          paid(store, { id: 'same', source: `s${n % 2}`, source_id: `${n % 2}`, reference: 'FT1' }, { orderRef: '' }),
         ),
       );
       expect(results.map(({ kind }) => kind).toSorted()).toEqual([...Array(7).fill('duplicate'), 'payment']);
@@ -89,6 +89,7 @@ describe.each(ENGINES)('credits on $name', ({ missing, places }) => {
 
     it('MAT-5 with what is due: an open order goes on, an ended one ends, more than enough pays', async () => {
       const store = await opened(await place());
+      await store.history.begin('money');
       const made = order('a', { amount: 3 * AMOUNT, created_at_ms: 1 });
       await store.orders.startPush(push('p', 'a'), made);
       await store.orders.confirmPush('p', BOX, 'shown', 3);
@@ -121,12 +122,29 @@ describe.each(ENGINES)('credits on $name', ({ missing, places }) => {
       expect(notices).toMatchObject([{ id: 'x', late: true, due: null, repeated: false }]);
     });
 
+    it('CRE-5 late once they are old news where the box gets them, and a payment that no source told of never', async () => {
+      const store = await opened(await place());
+      await paid(store, { id: 'x' }, { orderRef: '' });
+      await pay(store, 't', { notices: told });
+      const late = async (atMs: number) =>
+        (await store.payments.takeUnreported(BOX, atMs)).notices.map((it) => [it.id, it.late]);
+      const [paidAtMs, freshMs] = [5, 300_000];
+      expect(await late(paidAtMs + freshMs)).toEqual([
+        ['x', false],
+        ['t', false],
+      ]);
+      expect(await late(paidAtMs + freshMs + 1)).toEqual([
+        ['x', true],
+        ['t', false],
+      ]);
+    });
+
     it('CRE-7 for 30 days, as long as their payment is there, and codes as long as their order', async () => {
       const store = await opened(await place());
       const nowMs = 100 * DAY_MS;
       const rows = { created_at_ms: nowMs - 31 * DAY_MS, updated_at_ms: nowMs - 31 * DAY_MS };
-      expect(await store.orders.add(order('o', rows), undefined, 'PBCODE')).toBe(true);
-      expect(await store.orders.add(order('o2', rows), undefined, 'PBCODE')).toBe(false);
+      expect(await store.orders.add(order('o', rows), { code: 'PBCODE' })).toBe(true);
+      expect(await store.orders.add(order('o2', rows), { code: 'PBCODE' })).toBe(false);
       expect((await store.orders.newest(9)).map(({ id }) => id)).toEqual(['o']);
       const at = (days: number) => ({ bank_time_ms: nowMs - days * DAY_MS, received_at_ms: nowMs - days * DAY_MS });
       await paid(store, { id: 'unreported', ...at(31) }, { orderRef: '' });
@@ -137,7 +155,7 @@ describe.each(ENGINES)('credits on $name', ({ missing, places }) => {
       for await (const { kind, deleted } of store.prune(nowMs)) credits += kind === 'credits' ? deleted : 0;
       expect(credits).toBe(2);
       expect((await store.credits.newest(9)).map(({ id }) => id)).toEqual(['new', 'unreported']);
-      expect(await store.orders.add(order('o3', { created_at_ms: nowMs }), undefined, 'PBCODE')).toBe(true);
+      expect(await store.orders.add(order('o3', { created_at_ms: nowMs }), { code: 'PBCODE' })).toBe(true);
     });
   });
 });
@@ -151,7 +169,7 @@ it('CRE-7 STO-3 a damaged credit or code refuses the start by name', async () =>
   for (const [table, change, named] of changes) {
     const dataDir = await temporaryFolder();
     const store = await opened({ dataDir });
-    await store.orders.add(order('a'), undefined, 'PBCODE');
+    await store.orders.add(order('a'), { code: 'PBCODE' });
     await paid(store, { id: 'x' }, { orderRef: '' });
     await store.close();
     spoil(join(dataDir, 'gateway.sqlite'), table, change);

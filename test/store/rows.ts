@@ -80,6 +80,8 @@ export function spoil(file: string, table: string, change: string): void {
 /** A credit of 50,000 dong to the account `1`, heard of at once. */
 export const credit = (id: string, change: Partial<NewCredit> = {}): NewCredit => ({
   id,
+  other_ids: [`other ${id}`, `third ${id}`],
+  time_is_known: true,
   source: 'bank',
   source_id: id,
   reference: '',
@@ -111,9 +113,15 @@ export const paying = (
   payee: { partner: 'demo', bankAccount: '1' },
   find: async () => orderRef,
   settle: () => settlement,
-  effectsOf: (matched) => ({
+  effectsOf: (matched, _settlement, _registry, transactionId = id) => ({
     payment: {
-      ...{ id, order_ref: matched?.order.id ?? null, partner: 'demo', order_id: '', reference_number: 'r' },
+      ...{
+        id: transactionId,
+        order_ref: matched?.order.id ?? null,
+        partner: 'demo',
+        order_id: '',
+        reference_number: 'r',
+      },
       ...{ bank_account: '1', bank_code: 'MB', amount, content: 'x', trans_type: 'C', paid_at_ms: 5 },
     },
     notices,

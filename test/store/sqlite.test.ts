@@ -6,6 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { sqliteFile } from '../../src/store/engines/sqlite.ts';
 import { CallbackStore } from '../../src/store/repositories/callbacks.ts';
 import { CreditStore } from '../../src/store/repositories/credits.ts';
+import { ModeHistory } from '../../src/store/repositories/mode-history.ts';
 import { OrderStore } from '../../src/store/repositories/orders.ts';
 import { Search } from '../../src/store/repositories/search.ts';
 import type { Tables } from '../../src/store/schema/tables.ts';
@@ -69,12 +70,6 @@ describe('a store in a file', () => {
     });
   });
 
-  it('is on the disk at each commit, not only at some', async () => {
-    const db = await openedFile(await temporaryFolder());
-    const { rows } = await sql<{ synchronous: number }>`pragma synchronous`.execute(db);
-    expect(rows).toEqual([{ synchronous: 2 }]);
-  });
-
   it('SYN-4 finds what is due to a partner, what it was not told yet and what failed by an index of all that is asked', async () => {
     const queries: CompiledQuery[] = [];
     const db = await openedFile(await temporaryFolder(), (query) => queries.push(query));
@@ -101,7 +96,7 @@ describe('a store in a file', () => {
   it('CHK-3 CBK-8 finds orders and payments by number, reference and code by an index', async () => {
     const queries: CompiledQuery[] = [];
     const db = await openedFile(await temporaryFolder(), (query) => queries.push(query));
-    const search = new Search(db, keptLog().log);
+    const search = new Search(db, keptLog().log, new ModeHistory(db));
     const account = { partner: 'demo', bank_account: '1' };
     await search.byOrderId(account, 'DH001');
     await search.byReference(account, 'R');
@@ -120,12 +115,12 @@ describe('a store in a file', () => {
   it('MAT-2 MAT-3 finds the order of a credit by an index', async () => {
     const queries: CompiledQuery[] = [];
     const db = await openedFile(await temporaryFolder(), (query) => queries.push(query));
-    const credits = new CreditStore(db, keptLog().log, () => undefined);
+    const credits = new CreditStore(db, keptLog().log, { history: new ModeHistory(db), onStored: () => undefined });
     await credits.receive(credit('c'), {
       ...paying('c'),
       find: async (finder) => {
         await finder.byCodes(['PB2345678', 'VQR0123456789']);
-        await finder.byAmount(1);
+        await finder.byAmount(1, 9);
         return undefined;
       },
     });

@@ -70,11 +70,11 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
 
     it('an order and the QR of its picture, both or neither', async () => {
       const store = await opened(await place());
-      await store.orders.add(order('a'), 'ref a');
+      await store.orders.add(order('a'), { qrRef: 'ref a' });
       expect(await store.qrCodes.find('ref a')).toBe('qr-a');
-      await expect(store.orders.add(order('a'), 'ref b')).rejects.toThrow();
+      await expect(store.orders.add(order('a'), { qrRef: 'ref b' })).rejects.toThrow();
       expect(await store.qrCodes.find('ref b')).toBeUndefined();
-      await expect(store.orders.add(order('b'), 'ref a')).rejects.toThrow();
+      await expect(store.orders.add(order('b'), { qrRef: 'ref a' })).rejects.toThrow();
       expect(await store.orders.find('b')).toBeUndefined();
     });
 

@@ -32,8 +32,8 @@ const NO_SYNC = ['-c', 'fsync=off', '-c', 'full_page_writes=off'];
 /** A killed server leaves its shared memory; it is deleted with the data. */
 const SHARED_MEMORY = ['-c', 'dynamic_shared_memory_type=mmap'];
 
-/** Starts a server, as user postgres when run by root, because PostgreSQL refuses to run as root. */
-export async function startPostgres(): Promise<PostgresServer> {
+/** Starts a server, as user postgres when run by root, because PostgreSQL refuses to run as root. `settings` are `name=value`. */
+export async function startPostgres(settings: readonly string[] = []): Promise<PostgresServer> {
   const bin = dirname(findProgram(PROGRAMS.postgres) ?? '');
   const as = process.getuid?.() === 0 ? userOf('postgres') : undefined;
   const folder = await mkdtemp(join(tmpdir(), 'paybox-postgres-'));
@@ -57,6 +57,7 @@ export async function startPostgres(): Promise<PostgresServer> {
       'listen_addresses=127.0.0.1',
       ...NO_SYNC,
       ...SHARED_MEMORY,
+      ...settings.flatMap((it) => ['-c', it]),
     ];
     const child = spawn(join(bin, 'postgres'), args, { ...as, cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] });
     server = child;

@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
+import type { Listed } from '../../src/gateway/sources/source.ts';
 import { bankTime, linkOf, type Moved, PROVIDERS } from './providers.ts';
 
 type Json = Record<string, unknown>;
@@ -189,17 +190,34 @@ export function payosList(signed = true): ProviderList {
   });
 }
 
-/** The list over HTTP, until the test ends. */
-export async function listServer(provider: ProviderList): Promise<string> {
+/** The list over HTTP, until it is closed. */
+export async function openListServer(provider: ProviderList): Promise<{ url: string; close(): Promise<void> }> {
   const server = createServer(({ url = '', headers }, response) => {
     const { pathname: path, searchParams: query } = new URL(url, 'http://list');
     const { status, headers: sent, body } = provider.answer({ path, query, headers });
     response.writeHead(status, sent).end(body);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.close();
+  const close = async () => {
     server.closeAllConnections();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    await new Promise((resolve) => server.close(resolve));
+  };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close };
+}
+
+/** The list over HTTP, until the test ends. */
+export async function listServer(provider: ProviderList): Promise<string> {
+  const { url, close } = await openListServer(provider);
+  onTestFinished(close);
+  return url;
+}
+
+/** All that a list has. */
+export async function allOf(pages: AsyncIterable<Listed> | undefined): Promise<Listed> {
+  const all: Listed = { credits: [], unread: [] };
+  for await (const { credits, unread } of pages ?? []) {
+    all.credits.push(...credits);
+    all.unread.push(...unread);
+  }
+  return all;
 }

@@ -61,7 +61,9 @@ export interface Provider {
   /** What the body says of this money. */
   body(money: Moved): Json;
   /** Where the body has these fields. */
-  at: { amount: readonly string[]; account: readonly string[]; time: readonly string[]; text: readonly string[] };
+  at: Record<'amount' | 'account' | 'time' | 'text' | 'reference', readonly string[]> & {
+    virtualAccount?: readonly string[];
+  };
   call(body: Json, proof: Proof): HookCall;
   /** How the provider proves bytes that are no such body; its own call where it signs them. */
   sign(bytes: string, proof: Proof): Record<string, string>;
@@ -103,7 +105,14 @@ const SEPAY = {
   key: 'sample-sepay-key-of-a-test',
   retryWaitsMs: minutes(1, 1, 2, 3, 5, 8, 13),
   body: sepayBody,
-  at: { amount: ['transferAmount'], account: ['accountNumber'], time: ['transactionDate'], text: ['content'] },
+  at: {
+    amount: ['transferAmount'],
+    account: ['accountNumber'],
+    time: ['transactionDate'],
+    text: ['content'],
+    reference: ['referenceCode'],
+    virtualAccount: ['subAccount'],
+  },
 } as const;
 
 const sepayByKey: Provider = {
@@ -158,6 +167,8 @@ const cassoV2: Provider = {
     account: ['data', 'accountNumber'],
     time: ['data', 'transactionDateTime'],
     text: ['data', 'description'],
+    reference: ['data', 'reference'],
+    virtualAccount: ['data', 'virtualAccountNumber'],
   },
   sign: (bytes, { nowMs, key = CASSO.key }) => ({
     'x-casso-signature': `t=${nowMs},v1=${mac('sha512', key, `${nowMs}.${canonical(parsed(bytes))}`)}`,
@@ -190,6 +201,8 @@ const cassoV1: Provider = {
     account: ['data', '0', 'bank_sub_acc_id'],
     time: ['data', '0', 'when'],
     text: ['data', '0', 'description'],
+    reference: ['data', '0', 'tid'],
+    virtualAccount: ['data', '0', 'virtualAccount'],
   },
   sign: (_bytes, { key = CASSO.key }) => ({ 'secure-token': key }),
   call: (body, proof) => jsonCall(cassoV1, body, proof),
@@ -241,6 +254,8 @@ const payos: Provider = {
     account: ['data', 'accountNumber'],
     time: ['data', 'transactionDateTime'],
     text: ['data', 'description'],
+    reference: ['data', 'reference'],
+    virtualAccount: ['data', 'virtualAccountNumber'],
   },
   sign: () => ({}),
   call: (body, { key = PAYOS_KEY }) => ({
@@ -274,7 +289,13 @@ const vietqr: Provider = {
     serviceCode: '',
     subTerminalCode: '',
   }),
-  at: { amount: ['amount'], account: ['bankaccount'], time: ['transactiontime'], text: ['content'] },
+  at: {
+    amount: ['amount'],
+    account: ['bankaccount'],
+    time: ['transactiontime'],
+    text: ['content'],
+    reference: ['referencenumber'],
+  },
   sign: (_bytes, { token = 'none' }) => ({ authorization: `Bearer ${token}` }),
   call: (body, proof) => ({ ...jsonCall(vietqr, body, proof), path: '/bank/api/transaction-sync' }),
   askToken: (key) => ({

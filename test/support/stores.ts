@@ -28,10 +28,10 @@ export const ENGINES: Engine[] = [
 ];
 
 /** A server for the tests of this `describe`. */
-export function postgresServer(): () => PostgresServer {
+export function postgresServer(settings: readonly string[] = []): () => PostgresServer {
   let server: PostgresServer | undefined;
   beforeAll(async () => {
-    server = await startPostgres();
+    server = await startPostgres(settings);
   });
   afterAll(() => server?.remove());
   return () => {

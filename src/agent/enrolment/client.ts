@@ -18,8 +18,8 @@ const ANSWER_LIMITS = { timeoutMs: 10_000, bytesMax: 4_096 };
 
 /** One side refused an enrolment; the message says why. */
 export class EnrolmentRefused extends PayboxError {
-  constructor(message: string, fix: string) {
-    super('NOT_REGISTERED', message, { severity: 'retryable', fix });
+  constructor(message: string, fix: string, code: 'NOT_REGISTERED' | 'BOX_DISABLED' = 'NOT_REGISTERED') {
+    super(code, message, { severity: 'retryable', fix });
   }
 }
 
@@ -56,6 +56,7 @@ export class EnrolmentClient {
     const refusal = statusResponse.safeParse(json);
     if (refusal.success && status === 400) {
       const what = `the gateway at ${this.#origin} does not enrol this box: ${explained(refusal.data.message)}`;
+      if (refusal.data.message === 'BOX_DISABLED') return new EnrolmentRefused(what, 'enable it there', 'BOX_DISABLED');
       return new EnrolmentRefused(what, 'check terminalCode and serialNumber against the boxes of the gateway');
     }
     if (status === 429) {

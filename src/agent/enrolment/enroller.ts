@@ -22,6 +22,8 @@ import type { BoxIdentity, GatewayAddress } from '../contract.ts';
 import { EnrolmentClient, EnrolmentRefused } from './client.ts';
 
 const RETRY_MAX_MS = 30_000;
+/** A disabled box comes back within seconds once it is enabled (PROTOCOL.md, clause REG-6). */
+export const DISABLED_RETRY_MS = 5_000;
 const SEED_BYTES = 32;
 
 export interface EnrollerDeps {
@@ -99,8 +101,10 @@ export class Enroller {
         this.#failure = now;
         // A code on the screen is useless while the gateway does not answer.
         takeOff();
-        if (error instanceof EnrolmentRefused) emit({ type: 'refused', code: 'NOT_REGISTERED', reason: now });
-        waitMs = Math.min(waitMs * 2, RETRY_MAX_MS);
+        const isDisabled = error instanceof EnrolmentRefused && error.code === 'BOX_DISABLED';
+        if (error instanceof EnrolmentRefused)
+          emit({ type: 'refused', code: isDisabled ? 'BOX_DISABLED' : 'NOT_REGISTERED', reason: now });
+        waitMs = isDisabled ? DISABLED_RETRY_MS : Math.min(waitMs * 2, RETRY_MAX_MS);
       }
       await clock.sleep(waitMs, signal);
     }

@@ -6,6 +6,9 @@ export const SETTLED_AGE_MAX_MS = 30 * 86_400_000;
 /** A calendar that is further ahead of the gateway's newest time than this is not trusted, and removes nothing. */
 const AHEAD_MAX_MS = 7 * 86_400_000;
 
+/** Kinds that say that a push or a payment need not be shown any more. */
+const SETTLING: readonly Entry['kind'][] = ['shown', 'payment-displayed', 'payment-dropped'];
+
 /** Identifies the fact that an entry records. A second entry with the same key adds nothing. */
 export function keyOf(entry: Entry): string {
   if (entry.kind === 'acked') return `acked ${entry.ids.length} ${entry.ids[0]}`;
@@ -54,7 +57,7 @@ export function entriesToKeep(entries: readonly Entry[], wallMs: number): Set<nu
     const tells =
       entry.kind === 'acked'
         ? entry.ids.some((id) => ids.has(id))
-        : (entry.kind === 'payment-displayed' || entry.kind === 'shown') && ids.has(idOf(entry));
+        : ids.has(idOf(entry)) && SETTLING.includes(entry.kind);
     if (tells) kept.add(index);
   });
   return kept;
@@ -82,7 +85,7 @@ function factsOf(entries: readonly Entry[]) {
   const closedLater = new Map<string, number>();
   entries.forEach((entry, index) => {
     if (entry.kind === 'acked') for (const id of entry.ids) acked.add(id);
-    else if (entry.kind === 'shown' || entry.kind === 'payment-displayed') seen.add(idOf(entry));
+    else if (SETTLING.includes(entry.kind)) seen.add(idOf(entry));
     else if (closesAPush(entry)) closedLater.set(pushIdOf(entry), index);
   });
   return {
@@ -109,6 +112,7 @@ function idOf(entry: Entry | undefined): string {
     case 'payment':
       return entry.payment.transactionId;
     case 'payment-displayed':
+    case 'payment-dropped':
       return entry.transactionId;
     case 'shown':
     case 'ended':

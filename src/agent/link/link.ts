@@ -5,9 +5,10 @@ import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import { BOX_ALIVE_MS } from '../../protocol/http-api.ts';
 import type { SigningKey } from '../../protocol/keys.ts';
-import { MESSAGE_VERSION, REASON_CHARS_MAX, type UpMessage } from '../../protocol/messages.ts';
+import { type DownOf, MESSAGE_VERSION, REASON_CHARS_MAX, type UpMessage } from '../../protocol/messages.ts';
 import { BoxSeal } from '../../protocol/seal.ts';
 import type { BoxIdentity, Connection, InboundMessage, TransportIo } from '../contract.ts';
+import { DISABLED_RETRY_MS } from '../enrolment/enroller.ts';
 import type { BoxSecret } from '../enrolment/secret.ts';
 import { Heartbeat, messageEvent, untilRenewal } from './session.ts';
 
@@ -38,6 +39,8 @@ const OPEN_TIMEOUT_MS = 10_000;
  * the secret counts as refused after this many unanswered hellos in a row.
  */
 const UNANSWERED_MAX = 10;
+/** Wait before the first redial of a program that was never welcome: a gateway that starts beside it is there soon. */
+const REDIAL_AT_START_MS = 50;
 const REDIAL_FIRST_MS = 250;
 const REDIAL_MAX_MS = 30_000;
 /** A superseded agent waits this long before it asks whether the newer one is gone (PROTOCOL.md, clause MSG-8). */
@@ -73,6 +76,7 @@ export class Link {
   #underWay = 0;
   #unanswered = 0;
   #isSuperseded = false;
+  #isDisabled = false;
   #whyGivenUp: string | undefined;
   #oneArrived = Promise.withResolvers<void>();
   #running: Promise<void> = Promise.resolve();
@@ -138,7 +142,7 @@ export class Link {
   async #run(): Promise<void> {
     const { clock, random, log, emit } = this.#deps;
     const { signal } = this.#stop;
-    let waitMs = REDIAL_FIRST_MS;
+    let waitMs = REDIAL_AT_START_MS;
     while (!signal.aborted) {
       emit({ type: 'connecting' });
       const reason = await this.#oneSession(() => {
@@ -147,7 +151,8 @@ export class Link {
       if (signal.aborted) break;
       if (this.#status.reason !== reason) log.warn('link-down', { reason });
       this.#status = { connectedAtMs: undefined, reason };
-      const redialMs = this.#isSuperseded ? SUPERSEDED_RETRY_MS : waitMs;
+      const askedMs = this.#isDisabled ? DISABLED_RETRY_MS : waitMs;
+      const redialMs = this.#isSuperseded ? SUPERSEDED_RETRY_MS : askedMs;
       await clock.sleep(redialMs * (0.5 + random.fraction() / 2), signal);
       waitMs = Math.min(waitMs * 2, REDIAL_MAX_MS);
     }
@@ -230,17 +235,19 @@ export class Link {
       throw noWelcome();
     }
     this.#unanswered = 0;
-    if (answer.type === 'refused') return this.#refused(answer.code, answer.reason);
+    if (answer.type === 'refused') return this.#refused(answer);
     this.#welcomed = { connection, sessionId };
     this.#isSuperseded = false;
+    this.#isDisabled = false;
     this.#whyGivenUp = undefined;
     this.#status = { connectedAtMs: clock.wallMs(), reason: undefined };
     const { link, openPushIds, pictures } = answer;
-    const sandboxMark = answer.mode === 'sandbox' && answer.sandboxMark === true;
+    const sandbox = answer.mode === 'sandbox';
+    const sandboxMark = sandbox && answer.sandboxMark === true;
     log.info('registered', { terminalCode, account: link?.bankAccount ?? null });
     // The welcome took at most the time since the hello.
     const gatewayMs = Math.ceil(answer.sentAtMs + clock.monotonicMs() - helloAtMs);
-    emit({ type: 'registered', account: link, gatewayMs, openPushIds, sandboxMark, pictures });
+    emit({ type: 'registered', account: link, gatewayMs, openPushIds, sandbox, sandboxMark, pictures });
     return undefined;
   }
 
@@ -264,7 +271,7 @@ export class Link {
       if (message.sessionId !== sessionId) {
         log.warn('message-of-another-session', { type: message.type });
       } else if (message.type === 'refused') {
-        return this.#refused(message.code, message.reason);
+        return this.#refused(message);
       } else {
         const event = messageEvent(message, helloAtMs, checkQr);
         if (event === undefined) log.warn('message-out-of-turn', { type: message.type });
@@ -274,7 +281,9 @@ export class Link {
     }
   }
 
-  #refused(code: RefusalCode, reason: string): string {
+  #refused({ code: told, reason, disabled = false }: DownOf<'refused'>): string {
+    this.#isDisabled = told === 'NOT_REGISTERED' && disabled;
+    const code = this.#isDisabled ? 'BOX_DISABLED' : told;
     // A session end needs no action by a person: the next hello follows.
     if (code !== 'SESSION_ENDED') this.#deps.emit({ type: 'refused', code, reason });
     if (code === 'NOT_REGISTERED') this.#deps.secret.refused();
@@ -282,8 +291,6 @@ export class Link {
     return `${code}: ${reason}`;
   }
 }
-
-type RefusalCode = Extract<BoxEvent, { type: 'refused' }>['code'];
 
 function noWelcome(): PayboxError {
   return new PayboxError('PEER_MISSING', `the gateway did not answer the hello within ${WELCOME_TIMEOUT_MS} ms`, {

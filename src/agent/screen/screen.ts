@@ -1,6 +1,6 @@
 import type { Display, DisplayIo, Frame, SerialSettings, Surface, TerminalInput } from '../../display/contract.ts';
 import { openSerial } from '../../display/io/serial.ts';
-import { openRenderer, type QrScanCheck, type Renderer } from '../../display/render.ts';
+import { openRenderer, type QrScanCheck, type Renderer, type RendererDeps } from '../../display/render.ts';
 import { type Clock, withDeadline } from '../../lib/clock.ts';
 import { PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
@@ -14,7 +14,7 @@ export interface ConfiguredDisplay {
   open(io: DisplayIo, signal: AbortSignal): Promise<Display>;
 }
 
-export interface ScreenDeps {
+export interface ScreenDeps extends Pick<RendererDeps, 'beforePainting'> {
   clock: Clock;
   log: Logger;
   io: Omit<DisplayIo, 'requestDraw'>;
@@ -217,8 +217,8 @@ export class Screen {
 
   async #rendererFor(display: Display, signal: AbortSignal): Promise<Renderer> {
     this.#surface = display.surface;
-    const open = this.#deps.openRenderer ?? openRenderer;
-    return open(display.surface, { cacheDir: this.#deps.io.cacheDir, signal });
+    const { openRenderer: open = openRenderer, beforePainting, io } = this.#deps;
+    return open(display.surface, { cacheDir: io.cacheDir, signal, beforePainting });
   }
 
   async #draw(display: Display, renderer: Renderer, scene: Scene): Promise<Frame> {

@@ -2,10 +2,11 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { stringify } from 'yaml';
 import { z } from 'zod';
 import { DISPLAY_DRIVERS } from '../../display/registry.ts';
-import { BOX_FILE, checkConfig, parseYaml } from '../../lib/config-file.ts';
+import { BOX_FILE, checkConfig } from '../../lib/config-file.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import { isPlainText } from '../../lib/text.ts';
 import { isExposed, isTlsUrl } from '../../lib/tls.ts';
+import { parseYaml } from '../../lib/yaml-text.ts';
 import { boxCode, LIMITS } from '../../protocol/fields.ts';
 import { isStrongSecret, SECRET_EXPECTED } from '../../protocol/secret.ts';
 import { agentConfigSchema } from '../config.ts';
@@ -84,6 +85,7 @@ function schemaOf<Shown extends z.ZodType>(oneDisplay: Shown) {
       paidHoldSeconds: agentKeys.paidHoldSeconds.unwrap().optional(),
       endedHoldSeconds: agentKeys.endedHoldSeconds.unwrap().optional(),
       onStop: agentKeys.onStop.unwrap().optional(),
+      sandboxMark: agentKeys.sandboxMark.unwrap().optional(),
     })
     .superRefine((file, context) => {
       const complain = (key: string, message: string) =>
@@ -225,14 +227,14 @@ export function agentFilesOf(settings: BoxSettings, folder: string, dataDir: str
   const guard = { ...plain, ...(own.length === 0 ? {} : { tls }) };
   const enrols = secret === undefined && enrolment !== undefined;
   const enrolmentTls = enrols && enrolment.startsWith('https:') && ca !== undefined ? { tls: { ca: tls.ca } } : {};
-  const { http, voice, light, buttons, paidHoldSeconds, endedHoldSeconds, onStop } = rest;
+  const { http, voice, light, buttons, paidHoldSeconds, endedHoldSeconds, onStop, sandboxMark } = rest;
   const { link, linkFiles } = linkOf(settings, folder);
   const config = {
     box: { terminalCode, serialNumber, ...(secret === undefined ? {} : { secretFile: `${folder}/secret` }) },
     link: { transport: transportFor(gateway)?.name, url: gateway, ...guard, ...link },
     ...(enrols ? { enrolment: { url: enrolment, ...plain, ...enrolmentTls } } : {}),
     displays: several ?? [one ?? { driver: 'framebuffer' }],
-    ...{ http, voice, light, buttons, paidHoldSeconds, endedHoldSeconds, onStop },
+    ...{ http, voice, light, buttons, paidHoldSeconds, endedHoldSeconds, onStop, sandboxMark },
     dataDir,
   };
   return {

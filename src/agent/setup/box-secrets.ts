@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { stringify } from 'yaml';
-import { BOX_FILE, parseYaml, type YamlText } from '../../lib/config-file.ts';
+import { BOX_FILE } from '../../lib/config-file.ts';
 import { ConfigError } from '../../lib/errors.ts';
+import { parseYaml, type YamlText } from '../../lib/yaml-text.ts';
 import { FROM_FILES } from '../transports/vietqr-options.ts';
 
 /** Replaces a secret in `paybox.yaml` once the box has it. */

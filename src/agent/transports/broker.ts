@@ -67,15 +67,29 @@ export async function startClient({ url }: GatewayAddress, options: IClientOptio
   return connect(url, options);
 }
 
+/** The part of the MQTT library's client that a box uses. */
+export interface BrokerClient {
+  readonly connected: boolean;
+  readonly stream: unknown;
+  on(event: 'message', listener: (topic: string, payload: Buffer, packet: { retain: boolean }) => void): unknown;
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  on(event: 'close', listener: () => void): unknown;
+  once(event: 'connect' | 'close', listener: () => void): unknown;
+  subscribeAsync(topics: string[], options: { qos: 1 }): Promise<{ qos: number }[]>;
+  publishAsync(topic: string, payload: string, options: { qos: 1; retain: boolean }): Promise<unknown>;
+  endAsync(): Promise<void>;
+  end(force: true): unknown;
+}
+
 /** Settles once the broker has accepted the connection. */
-export async function connected(client: MqttClient): Promise<void> {
+export async function connected(client: BrokerClient): Promise<void> {
   await new Promise<void>((resolve) => client.once('connect', () => resolve()));
   // Without this, a message after an acknowledgement waits 40 ms for the peer's delayed ACK.
   if (client.stream instanceof Socket) client.stream.setNoDelay(true);
 }
 
 /** Subscribes with QoS 1. Returns why the broker did not grant it; undefined when it did. */
-export async function refusedSubscription(client: MqttClient, topics: string[]): Promise<unknown> {
+export async function refusedSubscription(client: BrokerClient, topics: string[]): Promise<unknown> {
   return client.subscribeAsync(topics, { qos: 1 }).then(
     (grants) => grants.find((grant) => grant.qos > 2),
     (error: unknown) => error,

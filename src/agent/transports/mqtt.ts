@@ -1,4 +1,4 @@
-import type { IClientOptions, IPublishPacket, MqttClient } from 'mqtt';
+import type { IClientOptions } from 'mqtt';
 import { z } from 'zod';
 import { type Clock, withDeadline } from '../../lib/clock.ts';
 import { MissingPeerError, PayboxError, reasonOf } from '../../lib/errors.ts';
@@ -11,6 +11,7 @@ import type { Connection, LoginIo, Transport, TransportIo } from '../contract.ts
 import { begun } from './begin.ts';
 import {
   BROKER_SCHEMES,
+  type BrokerClient,
   brokerFailure,
   brokerOptions,
   clientOptions,
@@ -53,18 +54,33 @@ export const mqttTransport: Transport<MqttOptions> = {
   example: { url: 'mqtt://127.0.0.1:18830', keepaliveSeconds: 15, connectTimeoutMs: 8000 },
   urlOf: ({ origin, brokerPort = GATEWAY_BROKER_PORT }) => `mqtt://${new URL(origin).hostname}:${brokerPort}`,
   checkLogin,
-  async open(options, io, signal) {
-    signal.throwIfAborted();
-    const connection = new MqttConnection(await startClient(options, sessionOptions(options, io)), options, io);
-    return begun(connection, options, io, signal);
+  open: (options, io, signal) => openMqtt(options, io, signal, startClient),
+  async openLight(clock) {
+    const { LightClients } = await import('./light-client.ts');
+    const clients = new LightClients(clock);
+    const open = (options: MqttOptions, io: Omit<TransportIo, 'box'>, signal: AbortSignal) =>
+      openMqtt(options, io, signal, clients.connect);
+    return { open, close: () => clients.close() };
   },
 };
+
+/** Connects with the client that `start` begins to connect. */
+async function openMqtt(
+  options: MqttOptions,
+  io: Omit<TransportIo, 'box'>,
+  signal: AbortSignal,
+  start: (link: MqttOptions, options: IClientOptions) => BrokerClient | Promise<BrokerClient>,
+): Promise<Connection> {
+  signal.throwIfAborted();
+  const connection = new MqttConnection(await start(options, sessionOptions(options, io)), options, io);
+  return begun(connection, options, io, signal);
+}
 
 /**
  * The client id is per session. With one id per box, two agents of one identity would disconnect each other forever,
  * and the older one could not be told that it is superseded (PROTOCOL.md, clause MSG-8).
  */
-function sessionOptions(options: MqttOptions, { identity, sessionId }: TransportIo): IClientOptions {
+function sessionOptions(options: MqttOptions, { identity, sessionId }: LoginIo): IClientOptions {
   return {
     ...loginOptions(options, identity),
     clientId: clientIdOf(identity, sessionId),
@@ -112,7 +128,7 @@ async function checkLogin(options: MqttOptions, { clock, identity, sessionId }: 
 
 class MqttConnection implements Connection {
   readonly incoming: MessageQueue;
-  readonly #client: MqttClient;
+  readonly #client: BrokerClient;
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #seal: TransportIo['seal'];
@@ -124,7 +140,7 @@ class MqttConnection implements Connection {
   #onBroker = false;
   #goodbye: Promise<void> | undefined;
 
-  constructor(client: MqttClient, options: MqttOptions, io: TransportIo) {
+  constructor(client: BrokerClient, options: MqttOptions, io: Omit<TransportIo, 'box'>) {
     this.#client = client;
     this.#clock = io.clock;
     this.#log = io.log;
@@ -192,7 +208,7 @@ class MqttConnection implements Connection {
     await this.#client.publishAsync(boxTopic(this.#identity.terminalCode, channel), payload, { qos: 1, retain });
   }
 
-  #receive(topic: string, payload: Buffer, packet: IPublishPacket): void {
+  #receive(topic: string, payload: Buffer, packet: { retain: boolean }): void {
     if (topic === GATEWAY_PRESENCE_TOPIC) this.#onGatewayPresence(payload);
     else if (topic !== boxTopic(this.#identity.terminalCode, 'down'))
       this.#log.warn('message-on-foreign-topic', { topic });

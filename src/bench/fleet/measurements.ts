@@ -44,7 +44,7 @@ export interface Memory {
   mostBytes: number;
 }
 
-const MEGABYTE = 1_000_000;
+const KILOBYTE = 1_000;
 /** Durations by name. */
 function durationsOf(measured: Measurements): Map<string, readonly number[]> {
   return new Map([
@@ -87,7 +87,7 @@ function ms(name: string, value: number | undefined): Figure[] {
 }
 
 function megabytes(name: string, bytes: number): Figure {
-  return { name, value: rounded(bytes / MEGABYTE), unit: 'MB' };
+  return { name, value: Math.round(bytes / KILOBYTE) / KILOBYTE, unit: 'MB' };
 }
 
 function rounded(value: number): number {

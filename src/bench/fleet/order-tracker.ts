@@ -1,4 +1,4 @@
-import type { Display, Frame, PanelSurface } from '../../display/contract.ts';
+import type { Display, PanelSurface } from '../../display/contract.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Scene } from '../../scene.ts';
 
@@ -91,10 +91,9 @@ export class OrderTracker {
     else this.#problemsOmitted += 1;
   }
 
-  /** Records a frame that a display has drawn. */
-  drawn(terminalCode: string, frame: Frame, scene: Scene): void {
+  /** Records what a display has drawn: the QR of its frame, or null, and the scene that the frame was made from. */
+  drawn(terminalCode: string, qrCode: string | null, scene: Scene): void {
     const before = this.#screens.get(terminalCode);
-    const qrCode = frame.kind === 'panel' ? frame.qrCode : null;
     const order = qrCode === null ? undefined : this.#qrDrawn(terminalCode, qrCode);
     this.#screens.set(terminalCode, { scene, order });
     if (scene.kind === 'expired') this.#end(terminalCode, scene.content, 'expired');
@@ -142,8 +141,8 @@ export class OrderTracker {
 /** A QR area and payload limit of common smart panels; every VietQR payload fits. */
 const SURFACE: PanelSurface = { kind: 'panel', qr: { sidePixels: 400, charsMax: 512 }, accents: true };
 
-/** Called with each frame sent to a box's panel and the scene it was made from. */
-export type OnScreen = (frame: Frame, scene: Scene) => void;
+/** Called with the QR of each frame that a box has drawn, null without one, and the scene it was made from. */
+export type OnScreen = (qrCode: string | null, scene: Scene) => void;
 
 /**
  * Time to send 300 bytes at 115,200 baud. With no delay, a box that confirms a QR before it is on the screen would go unnoticed.
@@ -156,7 +155,7 @@ export function fleetPanel(onScreen: OnScreen, clock: Clock): Display {
     surface: SURFACE,
     draw: async (frame, scene) => {
       await clock.sleep(DRAW_MS);
-      onScreen(frame, scene);
+      onScreen(frame.kind === 'panel' ? frame.qrCode : null, scene);
     },
     close: async () => undefined,
   };

@@ -1,8 +1,8 @@
 import type { Random } from '../../lib/random.ts';
+import { newSecret } from '../../protocol/secret.ts';
 
 const PARTNER = { username: 'bench', password: 'bench-secret' };
 const ACCOUNT = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };
-const SECRET_BYTES = 24;
 /** Short waits, because scenarios of partner faults run in real time at some targets. */
 const CALLBACK_RETRY_WAITS_MS = [200, 400, 800, 1_600, 3_200];
 
@@ -40,7 +40,7 @@ export function generateBoxes(count: number, enrolled: boolean, random: Random):
   return Array.from({ length: count }, (_, index) => {
     const number = String(index + 1).padStart(5, '0');
     const box = { terminalCode: `VVB0${number}`, serialNumber: `VVB9${number}` };
-    return enrolled ? { ...box, secret: random.secret(SECRET_BYTES) } : box;
+    return enrolled ? { ...box, secret: newSecret(random) } : box;
   });
 }
 

@@ -95,10 +95,11 @@ class Parts {
     }
   }
 
-  /** Ends all running parts, boxes before the gateway. */
+  /** Ends all running parts: boxes before the gateway, but what is killed says no goodbye. */
   async end(how: Exclude<Power, 'on'>): Promise<void> {
-    const boxes = [...this.#running.keys()].filter((name) => name !== GATEWAY);
-    await Promise.all(boxes.map((name) => this.power(name, how)));
+    const names = [...this.#running.keys()];
+    const first = how === 'killed' ? names : names.filter((name) => name !== GATEWAY);
+    await Promise.all(first.map((name) => this.power(name, how)));
     await this.power(GATEWAY, how);
   }
 }

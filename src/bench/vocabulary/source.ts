@@ -1,4 +1,4 @@
-import type { YamlText } from '../../lib/config-file.ts';
+import type { YamlText } from '../../lib/yaml-text.ts';
 
 /** The longest excerpt that a failure shows, in lines. */
 const EXCERPT_LINES_MAX = 12;

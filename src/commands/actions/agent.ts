@@ -5,6 +5,7 @@ import { type AgentConfig, loadAgentConfig } from '../../agent/config.ts';
 import { setupOf } from '../../agent/setup.ts';
 import { notifyServiceManager } from '../../agent/systemd.ts';
 import { systemClock } from '../../lib/clock.ts';
+import { optimizeHotCode } from '../../lib/compiler.js';
 import { stderrLog } from '../../lib/log.ts';
 import { systemRandom } from '../../lib/random.ts';
 import { type ServiceManager, serviceManager } from '../../lib/systemd.ts';
@@ -24,13 +25,18 @@ export async function agent(options: AgentOptions): Promise<void> {
   const log = stderrLog();
   const manager = serviceManager(process.env, process.pid, log);
   const isAlone = manager !== undefined || options.setupReport !== undefined;
-  if (!isAlone) await loadAgentConfig(options.config);
+  // Before the terminal is taken, so that a person can read what is wrong.
+  const known = isAlone ? undefined : await loadAgentConfig(options.config);
   if (options.readyFile !== undefined) await forgetReadyFile(options.readyFile);
   const io = { clock: systemClock, random: systemRandom, log };
   let box: Agent | undefined;
   const { output, keyboard } = takeTerminal(io, (key) => box?.box.press(key));
-  const deps = { ...io, terminal: output, terminalInput: keyboard };
-  const config = isAlone ? await waitedFor(options, deps, manager, stop) : await loadAgentConfig(options.config);
+  let optimize = () => {
+    optimize = () => undefined;
+    optimizeHotCode();
+  };
+  const deps = { ...io, terminal: output, terminalInput: keyboard, beforePainting: () => optimize() };
+  const config = known ?? (await waitedFor(options, deps, manager, stop));
   const running = await stop.started(startAgent(setupOf(config), deps)).catch((error: unknown) => {
     keyboard?.close();
     throw error;

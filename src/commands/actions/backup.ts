@@ -1,5 +1,6 @@
 import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises';
 import { type GatewayConfig, loadGatewayConfig } from '../../gateway/config.ts';
+import { checkVaultFile, vaultFile } from '../../gateway/vault.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { ConfigError, PayboxError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import { type BackupFile, openBackup } from '../../store/backup/backup-file.ts';
@@ -29,10 +30,11 @@ export async function backup(
         'name a file in a folder that may be written',
       );
     });
-    const holds = await fill({ handle, unfinished, file }, options, config);
+    const { holds, hasKey } = await fill({ handle, unfinished, file }, options, config);
     const { size } = await stat(unfinished);
     await rename(unfinished, file).catch((error: unknown) => Promise.reject(unwritten(file, error)));
     process.stdout.write(`${file}: ${(size / MIB).toFixed(1)} MiB, ${holds}; it is as secret as the gateway\n`);
+    if (hasKey) process.stdout.write('keep registry.key of dataDir beside it: its secrets open with that key only\n');
   } finally {
     await rm(unfinished, { force: true });
   }
@@ -45,12 +47,12 @@ interface Target {
   file: string;
 }
 
-/** Copies the store from the gateway, or from its PostgreSQL database, and checks it. Returns its content in words. */
+/** Copies the store from the gateway, or from its PostgreSQL database, and checks it. Returns its content in words, and whether a key belongs to it. */
 async function fill(
   { handle, unfinished, file }: Target,
   options: AdminOptions,
   config: GatewayConfig | undefined,
-): Promise<string> {
+): Promise<{ holds: string; hasKey: boolean }> {
   const orUnwritten = (error: unknown) => Promise.reject(unwritten(file, error));
   try {
     if (config?.databaseUrl !== undefined) {
@@ -58,7 +60,7 @@ async function fill(
       await handle.sync().catch(orUnwritten);
       const written = await openBackup(unfinished);
       await checkDump(written.handle).finally(() => written.handle.close());
-      return 'of PostgreSQL';
+      return { holds: 'of PostgreSQL', hasKey: await isThere(vaultFile(config.dataDir)) };
     }
     const client = new AdminClient({ ...options, adminToken: config?.adminToken });
     const onBytes = progress();
@@ -69,7 +71,8 @@ async function fill(
       onBytes?.(bytes, total);
     });
     await handle.sync().catch(orUnwritten);
-    return inWords(await verifyBackup(unfinished, unfinished));
+    const summary = await verifyBackup(unfinished, unfinished);
+    return { holds: inWords(summary), hasKey: summary.keyId !== undefined };
   } finally {
     await handle.close();
   }
@@ -119,12 +122,27 @@ async function restoreOpened(opened: BackupFile, place: StoreLocation, replace: 
     await restorePostgres(databaseUrl, opened);
     // This file has the newest payment of the earlier database of that name.
     await rename(highWaterMarkFile(place), `${highWaterMarkFile(place)}.before-${stamp}`).catch(ignoreAbsent);
-    process.stdout.write(`restored ${file} into ${new URL(databaseUrl).pathname.slice(1)}; start the gateway\n`);
+    const hasKey = await isThere(vaultFile(dataDir));
+    const first = hasKey ? '' : `if a registry.key is beside the backup, put it into ${dataDir}; then `;
+    process.stdout.write(
+      `restored ${file} into ${new URL(databaseUrl).pathname.slice(1)}; ${first}start the gateway\n`,
+    );
     return;
   }
   const { summary, aside } = await restoreBackup(opened, dataDir, { replace, stamp });
-  process.stdout.write(`restored ${file} into ${dataDir}: ${inWords(summary)}; start the gateway\n`);
+  process.stdout.write(`restored ${file} into ${dataDir}: ${inWords(summary)}; ${await nextStep(dataDir, summary)}\n`);
   if (aside !== undefined) process.stdout.write(`the store that was there is ${aside} now\n`);
+}
+
+/** A restore is complete without the key of its secrets, but the gateway would not start. */
+async function nextStep(dataDir: string, { keyId }: BackupSummary): Promise<string> {
+  try {
+    await checkVaultFile(dataDir, keyId);
+    return 'start the gateway';
+  } catch (error) {
+    const fix = error instanceof PayboxError ? `: ${error.fix}` : '';
+    return `the gateway will not start yet: ${reasonOf(error)}${fix}`;
+  }
 }
 
 function inWords({ orders, payments, pendingCallbacks: owed, newestPaymentAtMs }: BackupSummary): string {

@@ -60,7 +60,8 @@ const ADVICE: Record<string, string> = {
   WRONG_CODE: 'read the code on the screen of the box again; it changes every 10 minutes',
   CODE_SHARED:
     'make sure that nobody else sees the screen of the box, then type its new code; where the log of the gateway tells of many requests, cut off who sends them',
-  E35: 'put the box into the configuration of the gateway, without a secret, and restart the gateway',
+  E35: 'add the box: paybox admin boxes add CODE --serial CODE; or put it into the file of the gateway, without a secret, and restart that',
+  BOX_DISABLED: 'enable it first: paybox admin boxes enable CODE',
   ENROLMENT_CLOSED: "take the box's secret out of the configuration of the gateway, or set enrolment: code there",
 };
 

@@ -1,12 +1,17 @@
-import { type Agent, type AgentSetup, startAgent } from '../../agent/agent.ts';
+import { type AgentSetup, startAgent } from '../../agent/agent.ts';
+import { LightAgent, type LightSetup } from '../../agent/light-agent.ts';
 import type { OrderTracker } from '../../bench/fleet/order-tracker.ts';
 import { fleetPanel, type OnScreen } from '../../bench/fleet/order-tracker.ts';
 import { type Clock, withDeadline } from '../../lib/clock.ts';
 import { MissingPeerError, PayboxError } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
+import { qrTextOf, type Scene } from '../../scene.ts';
 
-/** A complete box of the fleet in this process. */
+/** A box of the fleet before it starts: a complete one, or a light one. */
+export type FleetSetup = { full: AgentSetup } | { light: LightSetup };
+
+/** A box of the fleet in this process. */
 export interface FleetBox {
   readonly terminalCode: string;
   readonly serialNumber: string;
@@ -32,14 +37,14 @@ const REGISTER_TIMEOUT_MS = 60_000;
 const ANNOUNCEMENTS = /^paybox_box_announcements_total (\d+)$/m;
 
 /** Boxes that start at the same time. More would wait for each other and distort the registration times. */
-const STARTING_MAX = 8;
+const STARTING_MAX = { full: 8, light: 64 } as const;
 
 /**
  * Starts the boxes a few at a time and adds each to `boxes` once registered, until the signal. Throws MissingPeerError for the
  * first that does not register.
  */
 export async function startFleetBoxes(
-  setups: readonly AgentSetup[],
+  setups: readonly FleetSetup[],
   boxes: FleetBox[],
   { tracker, ...deps }: Omit<FleetBoxDeps, 'onScreen'> & { tracker: Pick<OrderTracker, 'drawn'> },
 ): Promise<void> {
@@ -49,7 +54,8 @@ export async function startFleetBoxes(
   const startSome = async () => {
     for (const setup of waiting) {
       if (signal.aborted) return;
-      const onScreen: OnScreen = (frame, scene) => tracker.drawn(setup.identity.terminalCode, frame, scene);
+      const { terminalCode } = identityOf(setup);
+      const onScreen: OnScreen = (qrCode, scene) => tracker.drawn(terminalCode, qrCode, scene);
       try {
         boxes.push(await startFleetBox(setup, { ...deps, onScreen, signal }));
       } catch (error) {
@@ -58,55 +64,84 @@ export async function startFleetBoxes(
       }
     }
   };
-  const starting = Array.from({ length: STARTING_MAX }, startSome);
+  const startingMax = setups.some((it) => 'full' in it) ? STARTING_MAX.full : STARTING_MAX.light;
+  const starting = Array.from({ length: startingMax }, startSome);
   // Otherwise a box that is still starting would outlive the failure of another.
   await Promise.allSettled(starting);
   await Promise.all(starting);
 }
 
-/** Starts a box with a panel in memory and waits until it is registered. Throws MissingPeerError. */
-export async function startFleetBox(setup: AgentSetup, deps: FleetBoxDeps): Promise<FleetBox> {
-  const { clock, random, log, onScreen, signal } = deps;
-  const { terminalCode, serialNumber } = setup.identity;
+function identityOf(setup: FleetSetup): { terminalCode: string; serialNumber: string } {
+  return 'full' in setup ? setup.full.identity : setup.light.identity;
+}
+
+/** Starts a box with a panel in memory, or without one, and waits until it is registered. Throws MissingPeerError. */
+async function startFleetBox(setup: FleetSetup, deps: FleetBoxDeps): Promise<FleetBox> {
+  const { clock, signal } = deps;
+  const { terminalCode, serialNumber } = identityOf(setup);
   const beganMs = clock.monotonicMs();
+  const started = 'full' in setup ? await startFull(setup.full, deps) : startLight(setup.light, deps);
+  try {
+    await untilRegistered(terminalCode, started, clock, signal);
+  } catch (error) {
+    await started.close();
+    throw error;
+  }
+  const registeredMs = clock.monotonicMs() - beganMs;
+  return { ...started, terminalCode, serialNumber, registeredMs };
+}
+
+/** A box that has been switched on. */
+interface Started extends Pick<FleetBox, 'isOnline' | 'announcements' | 'close'> {
+  /** Calls `listener` when the box may have come online; the returned function ends that. */
+  onChange(listener: () => void): () => void;
+  /** Why it is not online. */
+  reason(): string | undefined;
+}
+
+async function startFull(setup: AgentSetup, { clock, random, log, onScreen }: FleetBoxDeps): Promise<Started> {
   const displays = [{ driver: 'fleet', open: async () => fleetPanel(onScreen, clock) }] as const;
   const world = {
     clock,
     random,
-    log: log.with({ program: terminalCode }),
+    log: log.with({ program: setup.identity.terminalCode }),
     terminal: undefined,
     terminalInput: undefined,
   };
   const agent = await startAgent({ ...setup, displays }, world);
-  try {
-    await untilRegistered(agent, clock, signal);
-  } catch (error) {
-    await agent.close();
-    throw error;
-  }
-  const registeredMs = clock.monotonicMs() - beganMs;
+  const { box } = agent;
   return {
-    terminalCode,
-    serialNumber,
-    registeredMs,
-    isOnline: () => agent.box.status().online,
-    announcements: () => announcementsIn(agent.box.metrics()),
+    isOnline: () => box.status().online,
+    announcements: () => announcementsIn(box.metrics()),
     close: () => agent.close(),
+    onChange: (listener) => box.onChange(listener),
+    reason: () => box.status().link.reason ?? undefined,
   };
 }
 
-async function untilRegistered({ box }: Agent, clock: Clock, signal: AbortSignal): Promise<void> {
+function startLight(setup: LightSetup, { clock, random, log, onScreen }: FleetBoxDeps): Started {
+  const onScene = (scene: Scene) => onScreen(qrTextOf(scene) ?? null, scene);
+  const agent = new LightAgent(setup, { clock, random, log, onScene });
+  return {
+    isOnline: () => agent.isOnline,
+    announcements: () => agent.announcements,
+    close: () => agent.close(),
+    onChange: (listener) => agent.onConnection(listener),
+    reason: () => agent.reason,
+  };
+}
+
+async function untilRegistered(terminalCode: string, box: Started, clock: Clock, signal: AbortSignal): Promise<void> {
   const settled = Promise.withResolvers<true>();
   const look = () => {
-    if (box.status().online || signal.aborted) settled.resolve(true);
+    if (box.isOnline() || signal.aborted) settled.resolve(true);
   };
   const unwatch = box.onChange(look);
   signal.addEventListener('abort', look);
   try {
     look();
     if (await withDeadline(clock, REGISTER_TIMEOUT_MS, settled.promise)) return;
-    const { terminalCode, link } = box.status();
-    const why = `it did not register within ${REGISTER_TIMEOUT_MS / 1000} s: ${link.reason ?? 'no reason known'}`;
+    const why = `it did not register within ${REGISTER_TIMEOUT_MS / 1000} s: ${box.reason() ?? 'no reason known'}`;
     throw new MissingPeerError(`box ${terminalCode}: ${why}`, 'check that the gateway runs and knows this box');
   } finally {
     unwatch();

@@ -4,22 +4,26 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { z } from 'zod';
 import type { AgentSetup } from '../../agent/agent.ts';
 import { type AgentConfig, loadAgentConfig, parseAgentConfig } from '../../agent/config.ts';
+import { lightSetupOf } from '../../agent/light-agent.ts';
 import { setupOf } from '../../agent/setup.ts';
 import { type BoxTransport, transportFor } from '../../agent/transports/registry.ts';
 import { GatewayClient } from '../../bench/clients/gateway.ts';
 import { startPartnerServer } from '../../bench/clients/partner-server.ts';
+import { freePorts } from '../../bench/free-ports.ts';
 import { gatewayAccess, gatewayConfigFor, generateBoxes } from '../../bench/targets/config.ts';
 import { connectToGateway, type GatewayOptions } from '../../bench/targets/external.ts';
+import { processStarter } from '../../bench/targets/process.ts';
 import { makeWorkFolder, memoryFolder } from '../../bench/work-folder.ts';
 import { GATEWAY_FILE_CHARS_MAX, parseGatewayConfig } from '../../gateway/config.ts';
 import { startGateway } from '../../gateway/gateway.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, systemClock } from '../../lib/clock.ts';
 import { checkConfig, readConfigFile } from '../../lib/config-file.ts';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import { boxCode } from '../../protocol/fields.ts';
 import type { Closers } from '../shared/daemon.ts';
+import type { FleetSetup } from './fleet-boxes.ts';
 
 const NAME = 'paybox fleet';
 /** Short, so that orders expire within a run of 30 s. */
@@ -32,8 +36,8 @@ const JOURNAL_BYTES_MAX = 2_000_000;
 /** The gateway and boxes of a fleet. */
 export interface FleetEnvironment {
   gateway: GatewayClient;
-  /** One for each box, with a data folder that is removed after the run. */
-  setups: AgentSetup[];
+  /** One for each box; complete ones with a data folder that is removed after the run. */
+  setups: FleetSetup[];
   /** Whether SUCCESS means that the QR is on the screen. */
   confirmsDisplayed: boolean;
   /** Callbacks that the partner received for a payment; undefined when another program is the partner. */
@@ -47,36 +51,69 @@ export interface EnvironmentDeps {
   closers: Closers;
 }
 
-/** Starts a gateway with broker, a partner's server and boxes on free ports, with a temporary folder. */
+/** How many boxes this process has, and of which kind. */
+export interface FleetSize {
+  boxes: number;
+  isLight: boolean;
+  /** Of the boxes each `of`-th, beginning with number `part`, which counts from 1. */
+  share?: { part: number; of: number } | undefined;
+}
+
+/**
+ * Starts a gateway with broker, a partner's server and boxes on free ports, with a temporary folder. The gateway of light boxes is a
+ * program of its own, because one process may not have enough open files for both ends.
+ */
 export async function managedEnvironment(
-  boxes: number,
+  { boxes, isLight }: FleetSize,
   transport: BoxTransport,
   deps: EnvironmentDeps,
 ): Promise<FleetEnvironment> {
-  const { random, log, closers } = deps;
+  const { random, closers } = deps;
   const folder = await temporaryFolder(closers);
   const partnerServer = await startPartnerServer().then(closers.adding);
   const told = new Map<string, number>();
   partnerServer.onReceived(({ transactionId = '' }) => told.set(transactionId, (told.get(transactionId) ?? 0) + 1));
   const made = generateBoxes(boxes, true, random);
+  const [httpPort = 0, mqttPort = 0] = isLight ? await freePorts(2) : [];
   const config = {
-    ...gatewayConfigFor({ httpPort: 0, mqttPort: 0, folder }, made, partnerServer.url),
+    ...gatewayConfigFor({ httpPort, mqttPort, folder }, made, partnerServer.url),
     qrLifetimeSeconds: QR_LIFETIME_SECONDS,
   };
-  const gateway = await startGateway(parseGatewayConfig(config, NAME), {
-    ...deps,
-    log: log.with({ program: 'gateway' }),
-  }).then(closers.adding);
-  const { origin, mqttUrl = '' } = gateway;
-  const brokerPort = Number(new URL(mqttUrl).port);
+  const { origin, brokerPort } = isLight
+    ? await gatewayProgram(config, { folder, httpPort, mqttPort }, closers)
+    : await gatewayHere(config, deps);
   const link = { transport: transport.name, url: transport.urlOf({ origin, brokerPort }) };
-  const journals = await journalsFolder(boxes, closers);
+  const configs = made.map((box) => parseAgentConfig({ ...HOLD, box, link, dataDir: '.' }, NAME));
   return {
     gateway: new GatewayClient(gatewayAccess({ httpPort: Number(new URL(origin).port) })),
-    setups: made.map((box) => setupIn(journals, parseAgentConfig({ ...HOLD, box, link, dataDir: '.' }, NAME))),
+    setups: await setupsOf(configs, isLight ? transport : undefined, closers),
     confirmsDisplayed: true,
     callbacksReceived: (transactionId) => told.get(transactionId) ?? 0,
   };
+}
+
+interface At {
+  origin: string;
+  brokerPort: number;
+}
+
+async function gatewayHere(config: object, deps: EnvironmentDeps): Promise<At> {
+  const log = deps.log.with({ program: 'gateway' });
+  const { origin, mqttUrl = '' } = await startGateway(parseGatewayConfig(config, NAME), { ...deps, log }).then(
+    deps.closers.adding,
+  );
+  return { origin, brokerPort: Number(new URL(mqttUrl).port) };
+}
+
+async function gatewayProgram(
+  config: object,
+  { folder, httpPort, mqttPort }: { folder: string; httpPort: number; mqttPort: number },
+  closers: Closers,
+): Promise<At> {
+  const { gateway } = processStarter(folder, { program: [process.execPath, process.argv[1] ?? ''] });
+  const { end } = await gateway(config);
+  closers.add(() => end('off'));
+  return { origin: `http://127.0.0.1:${httpPort}`, brokerPort: mqttPort };
 }
 
 export interface GivenOptions extends GatewayOptions {
@@ -89,11 +126,10 @@ export interface GivenOptions extends GatewayOptions {
  * Boxes that a running gateway knows by their secrets. Throws ConfigError, or MissingPeerError when the gateway does not answer.
  */
 export async function externalEnvironment(
-  boxes: number,
+  { boxes, isLight, share = { part: 1, of: 1 } }: FleetSize,
   options: GivenOptions,
   deps: EnvironmentDeps,
 ): Promise<FleetEnvironment> {
-  const journals = await journalsFolder(boxes, deps.closers);
   const { identities } = options;
   const isFolder = (await stat(identities).catch(() => undefined))?.isDirectory() === true;
   if (isFolder) await trustAuthorityOf(identities);
@@ -104,8 +140,24 @@ export async function externalEnvironment(
   if (configs.length < boxes) {
     throw new ConfigError(`--boxes ${boxes}: ${identities} has ${configs.length} with a secret and this account`);
   }
-  const setups = configs.map((config) => setupIn(journals, config));
+  const own = configs.filter((_config, index) => index % share.of === share.part - 1);
+  const setups = await setupsOf(own, isLight ? options.transport : undefined, deps.closers);
   return { gateway, setups, confirmsDisplayed: false, callbacksReceived: undefined };
+}
+
+/** `light`: the transport of light boxes. */
+async function setupsOf(
+  configs: readonly AgentConfig[],
+  light: BoxTransport | undefined,
+  closers: Closers,
+): Promise<FleetSetup[]> {
+  if (light?.openLight !== undefined) {
+    const opener = await light.openLight(systemClock);
+    closers.add(async () => opener.close());
+    return configs.map((config) => ({ light: lightSetupOf(config, light, opener) }));
+  }
+  const journals = await journalsFolder(configs.length, closers);
+  return configs.map((config) => ({ full: setupIn(journals, config) }));
 }
 
 /** A box without other displays and sound. Its pages are on a free port and its journal is in this folder. */

@@ -21,10 +21,12 @@ import { adminTokenOf, assertHidden, secretFrom } from '../shared/secrets.ts';
 import { StopSignal } from '../shared/stop-signal.ts';
 import { anySeed } from './bench-target.ts';
 import { type FleetBox, startFleetBoxes } from './fleet-boxes.ts';
-import { externalEnvironment, type FleetEnvironment, managedEnvironment } from './fleet-environment.ts';
+import { externalEnvironment, type FleetEnvironment, type FleetSize, managedEnvironment } from './fleet-environment.ts';
 
 export interface FleetOptions {
   boxes: number;
+  light?: boolean;
+  share?: string;
   seconds?: number;
   pushes?: number;
   rate?: number;
@@ -47,6 +49,8 @@ const EXIT = { right: 0, wrong: 1, interrupted: 130 } as const;
 /** Default rate: one order for each box in this time. */
 const SECONDS_PER_PUSH = 10;
 const SECONDS = 30;
+/** Each with its journal, its pages and its display. */
+const FULL_BOXES_MAX = 5_000;
 const KIBIBYTE = 1_024;
 /** Part of a random UUID, long enough to separate runs. The content of a test callback has room for 19 characters. */
 const RUN_ID_CHARS = 7;
@@ -56,6 +60,8 @@ interface Run {
   tracker: OrderTracker;
   measured: Measurements;
   log: Logger;
+  /** How many boxes this process is to have, and those that have registered. */
+  asked: number;
   boxes: FleetBox[];
   seed: number;
   signal: AbortSignal;
@@ -71,16 +77,18 @@ export async function fleet(options: FleetOptions): Promise<void> {
     tracker: new OrderTracker(systemClock),
     measured: new Measurements(),
     log: fileLog(options.log),
+    asked: options.boxes,
     boxes: [],
     seed: options.seed ?? anySeed(),
     signal,
   };
   const done = new AbortController();
-  const line = () => progressLine(run.boxes.filter((box) => box.isOnline()).length, options.boxes, run.measured);
+  const line = () => progressLine(run.boxes.filter((box) => box.isOnline()).length, run.asked, run.measured);
   const telling = showProgress(process.stderr, { line, clock: systemClock, signal: done.signal });
   try {
     const deps = { clock: systemClock, random: systemRandom, log: run.log, closers };
     const environment = await environmentOf({ ...options, transport }, deps);
+    run.asked = environment.setups.length;
     const figures = await measure(environment, options, run, closers);
     done.abort();
     await telling;
@@ -96,12 +104,13 @@ function environmentOf(
   options: Omit<FleetOptions, 'transport'> & { transport: BoxTransport },
   deps: Parameters<typeof managedEnvironment>[2],
 ): Promise<FleetEnvironment> {
-  const { boxes, transport, gateway, identities, broker, passwordFile } = options;
+  const { transport, gateway, identities, broker, passwordFile } = options;
+  const size = sizeOf(options);
   if (gateway === undefined) {
     if (identities !== undefined || broker !== undefined) {
       throw new ConfigError('--identities and --broker belong to --gateway: alone the fleet makes its own');
     }
-    return managedEnvironment(boxes, transport, deps);
+    return managedEnvironment(size, transport, deps);
   }
   if (!URL.canParse(gateway)) throw new ConfigError(`--gateway ${gateway}: expected http://127.0.0.1:8800 or the like`);
   if (identities === undefined) {
@@ -111,7 +120,28 @@ function environmentOf(
   const adminToken = adminTokenOf(options);
   assertHidden(adminToken, '--gateway', gateway);
   const password = passwordFile === undefined ? undefined : secretFrom('--password-file', passwordFile);
-  return externalEnvironment(boxes, { ...options, gateway, identities, broker, password, adminToken }, deps);
+  return externalEnvironment(size, { ...options, gateway, identities, broker, password, adminToken }, deps);
+}
+
+/** Throws ConfigError for what cannot go together. */
+function sizeOf({
+  boxes,
+  light: isLight = false,
+  share,
+  gateway,
+  transport,
+}: Parameters<typeof environmentOf>[0]): FleetSize {
+  if (!isLight && boxes > FULL_BOXES_MAX) {
+    throw new ConfigError(`--boxes ${boxes}: expected at most ${FULL_BOXES_MAX}, or --light`);
+  }
+  if (isLight && transport.openLight === undefined) {
+    throw new ConfigError(`--light: there are no light boxes with --transport ${transport.name}`);
+  }
+  if (share === undefined) return { boxes, isLight };
+  if (gateway === undefined) throw new ConfigError('--share needs --gateway: the shares meet at one that runs');
+  const [part = 0, of = 0] = /^\d{1,3}\/\d{1,3}$/.test(share) ? share.split('/').map(Number) : [];
+  if (part < 1 || part > of) throw new ConfigError(`--share ${share}: expected as 1/4, the first of four shares`);
+  return { boxes, isLight, share: { part, of } };
 }
 
 /** Starts the boxes, runs the load and judges, as far as it gets before the signal. */
@@ -133,7 +163,7 @@ async function measure(
   const withBoxesBytes = process.memoryUsage.rss();
   const runId = `F${systemRandom.uuid().slice(0, RUN_ID_CHARS).toUpperCase()}`;
   const plan: LoadPlan = {
-    pushesPerSecond: options.rate ?? Math.max(1, options.boxes / SECONDS_PER_PUSH),
+    pushesPerSecond: options.rate ?? Math.max(1, boxes.length / SECONDS_PER_PUSH),
     pushes: options.pushes ?? Number.POSITIVE_INFINITY,
     seconds: options.seconds ?? (options.pushes === undefined ? SECONDS : undefined),
     confirmsDisplayed,
@@ -155,7 +185,8 @@ async function measure(
   return figuresOf(boxes.length, measured, tracker, { beforeBytes, withBoxesBytes, mostBytes });
 }
 
-function tell(figures: readonly Figure[], options: FleetOptions, { tracker, measured, signal, seed }: Run): void {
+function tell(figures: readonly Figure[], options: FleetOptions, run: Run): void {
+  const { tracker, measured, signal, seed } = run;
   const { listed, omitted } = tracker.problems;
   if (options.json === true) {
     for (const figure of figures) process.stdout.write(`${JSON.stringify(figure)}\n`);
@@ -173,7 +204,7 @@ function tell(figures: readonly Figure[], options: FleetOptions, { tracker, meas
       ? 'the money is right'
       : 'the money is NOT right';
   process.stderr.write(
-    `${options.boxes} boxes, ${transportNamed('--transport', options.transport).name}, seed ${seed}: ${verdict}\n`,
+    `${run.asked} ${options.light === true ? 'light ' : ''}boxes, ${transportNamed('--transport', options.transport).name}, seed ${seed}: ${verdict}\n`,
   );
   process.exitCode = signal.aborted ? EXIT.interrupted : isRight ? EXIT.right : EXIT.wrong;
 }

@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import { type GatewayConfig, parseGatewayConfig } from '../../gateway/config.ts';
 import type { Random } from '../../lib/random.ts';
+import { newSecret } from '../../protocol/secret.ts';
 import { DEMO } from './demo.ts';
 
 /** The source of the shop: the public service, which tells it of money. */
 const SOURCE = 'vietqr';
-const SECRET_BYTES = 24;
 /** A live gateway takes no identity of the demo. */
 export const LIVE_ACCOUNT = { bankAccount: '0987654321', bankCode: 'MB', userBankName: 'TRAN THI B' };
 
@@ -32,8 +32,8 @@ export function liveDemo(
   random: Random,
 ): LiveDemo {
   const { terminalCode, serialNumber } = DEMO.box;
-  const box = { terminalCode, serialNumber, secret: random.secret(SECRET_BYTES) };
-  const login = { username: 'service', password: random.secret(SECRET_BYTES) };
+  const box = { terminalCode, serialNumber, secret: newSecret(random) };
+  const login = { username: 'service', password: newSecret(random) };
   const { bankAccount } = LIVE_ACCOUNT;
   const hook = `http://127.0.0.1:${httpPort}/hooks/${SOURCE}`;
   const shop = parseGatewayConfig(

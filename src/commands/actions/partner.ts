@@ -1,6 +1,8 @@
+import { z } from 'zod';
 import { PartnerClient } from '../../bench/clients/partner.ts';
 import { isTestable } from '../../gateway/service/content.ts';
-import { ConfigError } from '../../lib/errors.ts';
+import { ConfigError, PayboxError } from '../../lib/errors.ts';
+import { askHttp, parseJson } from '../../lib/http-client.ts';
 import { systemRandom } from '../../lib/random.ts';
 import { explained } from '../../protocol/codes.ts';
 import { LIMITS } from '../../protocol/fields.ts';
@@ -8,6 +10,8 @@ import { secretFrom } from '../shared/secrets.ts';
 
 /** The path prefix of the service, unless the address has one. */
 const BASE_PATH = '/vqr';
+const HEALTH_LIMITS = { timeoutMs: 5_000, bytesMax: 100_000 };
+const liveHealth = z.object({ mode: z.literal('live') });
 
 interface PartnerOptions {
   gateway: string;
@@ -64,7 +68,7 @@ export async function pay(
 ): Promise<void> {
   const print = printer(options.json === true);
   const partner = partnerOf(options);
-  const token = await partner.token();
+  const token = await partner.token().catch((error: unknown) => whyNoTest(options.gateway, error));
   const answer = await partner.testCallback(token, {
     bankAccount: options.account,
     content: options.content,
@@ -74,6 +78,23 @@ export async function pay(
   const paid = answer.status === 'SUCCESS';
   print('pay', answer, paid ? `SUCCESS: transaction ${answer.message}` : `FAILED: ${explained(answer.message)}`);
   if (!paid) process.exitCode = 1;
+}
+
+/** Throws the refusal of a token, in words for somebody who wants a test callback: a live gateway has none for anybody. */
+async function whyNoTest(gateway: string, error: unknown): Promise<never> {
+  if (!(error instanceof PayboxError) || error.code !== 'E74') throw error;
+  const { code, severity, message } = error;
+  if (!(await isLive(gateway))) {
+    const fix = 'name a partner with --username and --password-file';
+    throw new PayboxError(code, message, { severity, fix, cause: error });
+  }
+  const fix = 'only money pays its orders; a sandbox takes test callbacks';
+  throw new PayboxError('E75', `${gateway} is live: it has no test callback`, { severity, fix, cause: error });
+}
+
+async function isLive(gateway: string): Promise<boolean> {
+  const answer = await askHttp(new URL('/healthz', gateway), {}, HEALTH_LIMITS).catch(() => undefined);
+  return answer !== undefined && liveHealth.safeParse(parseJson(answer.body)).success;
 }
 
 function partnerOf(options: PartnerOptions): PartnerClient {

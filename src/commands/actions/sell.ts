@@ -1,10 +1,15 @@
 import { systemClock } from '../../lib/clock.ts';
-import { ConfigError } from '../../lib/errors.ts';
+import { ConfigError, MissingPeerError, PayboxError } from '../../lib/errors.ts';
 import { AdminClient, type AdminOptions } from '../shared/admin-client.ts';
-import { StopSignal } from '../shared/stop-signal.ts';
+import { exitCodeOf, StopSignal } from '../shared/stop-signal.ts';
 
 const SALES = '/admin/v1/sales';
 const LOOK_MS = 300;
+/** How long a gateway that has sold may be away, as in a restart, and how often it is asked meanwhile. */
+const AWAY_MAX_MS = 60_000;
+const AGAIN_MS = 500;
+/** Refusals of what the caller has named. */
+const USAGE: readonly string[] = ['E35', 'E36', 'E46', 'E96'];
 
 export interface SellOptions extends AdminOptions {
   amount?: number;
@@ -30,8 +35,17 @@ interface SaleView {
   madeAt: string;
 }
 
-/** `paybox sell`: sells at a box, cancels a sale, or lists those of a day. Exit code 1 if the sale ends unpaid. */
+/** `paybox sell`: sells at a box, cancels a sale, or lists those of a day. Exit code 1 if the sale ends unpaid, 130 if Ctrl-C ended it so. */
 export async function sell(options: SellOptions): Promise<void> {
+  try {
+    await run(options);
+  } catch (error) {
+    if (error instanceof PayboxError && USAGE.includes(error.code)) throw new ConfigError(error.message, error.fix);
+    throw error;
+  }
+}
+
+async function run(options: SellOptions): Promise<void> {
   const { amount, cancel, list = false, csv = false, day } = options;
   if ([amount !== undefined, cancel !== undefined, list, csv].filter((it) => it).length !== 1) {
     throw new ConfigError('expected one of --amount, --cancel, --list and --csv', 'paybox sell --amount 50000');
@@ -44,8 +58,8 @@ export async function sell(options: SellOptions): Promise<void> {
   } else if (list) {
     await listDay(gateway, query, options.json === true);
   } else if (cancel !== undefined) {
-    const sale = await gateway.create<SaleView>(`${SALES}/${encodeURIComponent(cancel)}/cancel`, {});
-    print(options, sale, `${sale.code} is cancelled`);
+    const sale = await gateway.change<SaleView>('POST', `${SALES}/${encodeURIComponent(cancel)}/cancel`, {});
+    print(options, sale, lineOf(sale));
   } else {
     await sellAt(gateway, options);
   }
@@ -54,7 +68,7 @@ export async function sell(options: SellOptions): Promise<void> {
 async function sellAt(gateway: AdminClient, options: SellOptions): Promise<void> {
   const { amount, box = '', note = '' } = options;
   const stop = new StopSignal();
-  const sale = await gateway.create<SaleView>(SALES, { amount, terminalCode: box, note });
+  const sale = await gateway.change<SaleView>('POST', SALES, { amount, terminalCode: box, note });
   const waits = options.wait ? '; Ctrl-C cancels' : '';
   print(options, sale, `${sale.terminalCode} shows ${dong(sale.amount)}, content ${sale.content}${waits}`);
   if (!options.wait) return;
@@ -63,12 +77,29 @@ async function sellAt(gateway: AdminClient, options: SellOptions): Promise<void>
     await systemClock.sleep(LOOK_MS, ending);
     // Money that came at the same moment is told, and not that the cancellation is refused.
     if (ending.aborted) await gateway.post(`${SALES}/${sale.id}/cancel`, {});
-    const now = await gateway.get<SaleView>(`${SALES}/${sale.id}`);
+    const now = await lookAt(gateway, sale, ending);
     if (now.status !== seen) print(options, now, lineOf(now));
     seen = now.status;
     if (now.isOpen) continue;
-    if (now.paid < now.amount) process.exitCode = 1;
+    if (now.paid < now.amount) process.exitCode = (ending.aborted && exitCodeOf(await stop.received)) || 1;
     return;
+  }
+}
+
+/** The sale as it is now; a gateway that is away is waited for. Throws MissingPeerError when it does not come back. */
+async function lookAt(gateway: AdminClient, { id, code }: SaleView, ending: AbortSignal): Promise<SaleView> {
+  const fix = `the sale is still open: see paybox sell --list, or paybox sell --cancel ${code}`;
+  const sinceMs = systemClock.monotonicMs();
+  for (let isTold = false; ; isTold = true) {
+    try {
+      return await gateway.get<SaleView>(`${SALES}/${id}`);
+    } catch (error) {
+      if (!(error instanceof MissingPeerError)) throw error;
+      const isOver = ending.aborted || systemClock.monotonicMs() - sinceMs > AWAY_MAX_MS;
+      if (isOver) throw new MissingPeerError(error.message, fix, error);
+      if (!isTold) process.stderr.write(`${error.message}; asked again for ${AWAY_MAX_MS / 1000} s\n`);
+    }
+    await systemClock.sleep(AGAIN_MS, ending);
   }
 }
 
@@ -77,7 +108,8 @@ function lineOf({ code, status, amount, paid }: SaleView): string {
   if (status === 'overpaid') return `${code} is overpaid: ${dong(paid)} came for ${dong(amount)}`;
   if (status === 'underpaid')
     return `${code} is underpaid: ${dong(paid)} of ${dong(amount)} came, ${dong(amount - paid)} are missing`;
-  return `${code} is ${status}`;
+  const came = paid === 0 ? '' : `: ${dong(paid)} of ${dong(amount)} came`;
+  return `${code} is ${status}${came}`;
 }
 
 async function listDay(gateway: AdminClient, query: string, json: boolean): Promise<void> {
@@ -87,7 +119,8 @@ async function listDay(gateway: AdminClient, query: string, json: boolean): Prom
       `${SALES}${query === '' ? '?' : `${query}&`}limit=500${before}`,
     );
     for (const it of found.rows) {
-      const line = `${clockTime(it.madeAt)}  ${it.code.padEnd(10)}${dong(it.amount).padStart(18)}  ${it.status.padEnd(10)} ${it.terminalCode}  ${it.content}`;
+      const came = it.paid === 0 || it.paid === it.amount ? '' : `  ${dong(it.paid)} came`;
+      const line = `${clockTime(it.madeAt)}  ${it.code.padEnd(10)}${dong(it.amount).padStart(18)}  ${it.status.padEnd(10)} ${it.terminalCode}  ${it.content}${came}`;
       process.stdout.write(`${json ? JSON.stringify(it) : line}\n`);
     }
     const last = found.rows.at(-1);
@@ -96,7 +129,7 @@ async function listDay(gateway: AdminClient, query: string, json: boolean): Prom
       continue;
     }
     const { rows: _rows, ...sum } = found;
-    const line = `${found.day}: ${found.sales} sales, ${found.paid} of them paid, ${dong(found.amount)}`;
+    const line = `${found.day}: ${found.sales} sale${found.sales === 1 ? '' : 's'}, ${found.paid} of them paid, ${dong(found.amount)}`;
     process.stdout.write(`${json ? JSON.stringify(sum) : line}\n`);
     return;
   }

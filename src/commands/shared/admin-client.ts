@@ -21,6 +21,13 @@ const ANSWER_BYTES_MAX = 1_000_000;
 
 const explainedRefusal = z.object({ reason: z.string().max(1_000) });
 
+/** Advice on refusals whose reason has none. */
+const FIXES: Record<string, string> = {
+  E46: 'run it with --help, which names what it takes',
+  E96: 'check the name: list shows the names there are',
+  NAME_TAKEN: 'choose another one, or change the row that has it',
+};
+
 export interface AdminOptions {
   /** The gateway's origin. */
   gateway: string;
@@ -68,9 +75,9 @@ export class AdminClient {
     throw this.#problem(status, json);
   }
 
-  /** Returns the JSON of the answer, status 200 or 201. Throws as `get` does. */
-  async create<T>(path: string, body: object): Promise<T> {
-    const { status, json } = await this.#ask('POST', path, JSON.stringify(body));
+  /** Sends a change; returns the JSON of the answer, status 200 or 201. Throws as `get` does. */
+  async change<T>(method: string, path: string, body?: object, headers: Record<string, string> = {}): Promise<T> {
+    const { status, json } = await this.#ask(method, path, body && JSON.stringify(body), headers);
     if (status === 200 || status === 201) return json as T;
     throw this.#problem(status, json);
   }
@@ -102,14 +109,22 @@ export class AdminClient {
       ? 'run it on the machine of the gateway, or name the adminToken of its configuration with --admin-token-file'
       : 'check that --gateway is the origin of a gateway';
     const { reason } = explainedRefusal.safeParse(json).data ?? {};
-    const what = `${this.#origin} refused: ${explained(code)}`;
-    if (reason !== undefined) return new PayboxError(code, what, { severity: 'fatal', fix: reason });
-    return new PayboxError(code, what, { severity: 'fatal', fix });
+    // The reason is of this call; what the code means is of every call that it may answer.
+    if (reason !== undefined && !isStranger) {
+      const fix = FIXES[code] ?? '';
+      return new PayboxError(code, `${this.#origin} refused: ${reason} (${code})`, { severity: 'fatal', fix });
+    }
+    return new PayboxError(code, `${this.#origin} refused: ${explained(code)}`, { severity: 'fatal', fix });
   }
 
-  async #ask(method: string, path: string, body?: string): Promise<{ status: number; json: unknown }> {
+  async #ask(
+    method: string,
+    path: string,
+    body?: string,
+    headers: Record<string, string> = {},
+  ): Promise<{ status: number; json: unknown }> {
     const answer = await this.#reach(() =>
-      askHttp(this.#url(path), this.#request({ method, body }), {
+      askHttp(this.#url(path), this.#request({ method, body, headers }), {
         timeoutMs: ANSWER_TIMEOUT_MS,
         bytesMax: ANSWER_BYTES_MAX,
       }),
@@ -136,7 +151,7 @@ export class AdminClient {
       ...TLS_FLOOR,
       ...(this.#ca && { ca: this.#ca }),
       ...request,
-      headers: authorizationHeader(this.#token),
+      headers: { ...request.headers, ...authorizationHeader(this.#token) },
       agent: false,
     };
   }

@@ -72,6 +72,10 @@ export class BoxPages<Subject extends SeenBox> {
       });
   }
 
+  status() {
+    return this.askPages((pages) => pages.status());
+  }
+
   /** Presses the key that clears the screen. */
   pressDismiss(): Promise<void> {
     return this.askPages((pages) => pages.press('dismiss'));
@@ -89,7 +93,7 @@ export class BoxPages<Subject extends SeenBox> {
 
   /** Throws PreconditionFailed for a box that does not tell what it says aloud. */
   async saidAloud(): Promise<{ said: number; words: string | null }> {
-    const { voice } = await this.askPages((pages) => pages.status());
+    const { voice } = await this.status();
     const told = saidAloud.safeParse(voice);
     if (told.success) return told.data;
     throw new PreconditionFailed(

@@ -20,6 +20,8 @@ import { type BoxControls, type BoxSubject, waitForHello } from './subject.ts';
 
 /** Tells the words; the sound is a chime that nobody hears. */
 const VOICE = { driver: 'page', options: { speech: { kind: 'none' } } };
+/** Each look paints, encodes and decodes a picture: this one has 0.4 of the pixels of a box's usual one. */
+const SCREEN = { driver: 'browser', width: 480, height: 320 };
 /** Long enough on a busy machine. */
 const START_MS = 60_000;
 
@@ -45,7 +47,7 @@ export async function openEmulatedBox(
   const gateway = await ScriptedGateway.open(loopback, identity, { clock: time.clock, random, tls });
   const configIn = async (folder: string, boxPort: number) => {
     const place = { mqttPort: gateway.mqtt.port, httpPort: gateway.http.port, transport, folder };
-    const plain = agentConfigFor(place, made, boxPort);
+    const plain = agentConfigFor(place, made, boxPort, SCREEN);
     return tls === undefined ? plain : { ...plain, link: await linkOverTls(place, tls) };
   };
   const arrived = async (at: BoxClient) => {

@@ -60,10 +60,10 @@ export class GatewayTranscript extends BoxPages<BoxSubject> {
   async tearDown(isFailed: boolean): Promise<void> {
     await this.endFaults();
     const { gateway } = this;
-    const needsNewSession = isFailed || gateway.helloAnswer !== 'welcome' || gateway.account !== ACCOUNT;
-    Object.assign(gateway, { helloAnswer: 'welcome', account: ACCOUNT, openPushIds: [], acksReports: true });
+    const isChanged = gateway.helloAnswer !== 'welcome' || gateway.account !== ACCOUNT || 'mode' in gateway.mode;
+    Object.assign(gateway, { helloAnswer: 'welcome', account: ACCOUNT, mode: {}, openPushIds: [], acksReports: true });
     Object.assign(gateway.http, { refusesWith: undefined, isSilent: false });
-    if (needsNewSession) await this.#newSession();
+    if (isFailed || isChanged) await this.#newSession();
     const unacked = gateway.received.slice(this.#from).flatMap(({ message: { type, id }, session }) => {
       return (type === 'ended' || type === 'paid') && session === gateway.session ? [id] : [];
     });

@@ -155,7 +155,10 @@ function titleBlock(page: Page, theme: Theme, { type, surface }: Stage): Block {
     page.list || page.code !== undefined || page.hintLast || (page.tone === 'bad' && page.amount !== undefined);
   const yields = small && page.facts.length > 0 && mattersLess;
   const rest = { gap: unitOf(surface) * 0.7, linesMax: small ? 3 : 2 };
-  if (!yields) return line(page.title, type.title, theme.ink, { ...rest, rank: page.due === undefined ? 0 : 1 });
+  if (page.due !== undefined) {
+    return line(page.title, type.title, theme.ink, { ...rest, rank: 1, short: page.shortTitle });
+  }
+  if (!yields) return line(page.title, type.title, theme.ink, { ...rest, rank: 0 });
   return line(page.title, type.title, theme.ink, { ...rest, rank: TITLE_YIELDS_RANK, short: page.shortTitle });
 }
 
@@ -179,7 +182,7 @@ function factBlocks(page: Page, theme: Theme, { type, surface }: Stage): Block[]
 /** The missing amount in one line or, where that is too long, the word over its amount. */
 function dueBlocks({ due }: Page, theme: Theme, { type, surface }: Stage, width: number): Block[] {
   if (due === undefined) return [];
-  const faces = isSmall(surface) ? type.value : type.title.slice(2);
+  const faces = isSmall(surface) ? type.value : type.title;
   const smallest = faces.at(-1);
   const rest = { gap: unitOf(surface) / 2, rank: 0, whole: true, steady: true } as const;
   if (smallest === undefined || measure(due.short, smallest) <= width) {

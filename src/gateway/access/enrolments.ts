@@ -11,9 +11,9 @@ import {
   isProof,
   readEnrolmentCode,
 } from '../../protocol/enrolment.ts';
-import type { BoxSecretStore } from '../../store/repositories/credentials.ts';
 import type { EnrolmentRequestRow } from '../../store/schema/tables.ts';
 import type { Store } from '../../store/store.ts';
+import type { BoxSecrets } from '../box-secrets.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { Context } from '../context.ts';
 import { accept, type Refusal, type Result, refuse } from '../result.ts';
@@ -40,7 +40,7 @@ export interface EnrolmentView {
 export interface EnrolmentsDeps extends Pick<Context, 'directory' | 'clock' | 'random' | 'log' | 'changes'> {
   config: Pick<GatewayConfig, 'enrolment'>;
   store: Pick<Store, 'enrolmentRequests'>;
-  secrets: BoxSecretStore;
+  secrets: Pick<BoxSecrets, 'keep' | 'forget'>;
   isOnline(terminalCode: string): boolean;
   /** Ends the session of a box whose secret is no longer valid. */
   expel(terminalCode: string, reason: string): void;
@@ -194,7 +194,7 @@ export class Enrolments {
     const box = await directory.box(terminalCode);
     if (box === undefined || (serialNumber ?? box.serialNumber) !== box.serialNumber) return unknownBox();
     if (config.enrolment === 'closed') return refuse('ENROLMENT_CLOSED', 'enrolment is closed');
-    if (box.disabled) return refuse('ENROLMENT_CLOSED', 'this box is disabled');
+    if (box.disabled) return refuse('BOX_DISABLED', 'this box is disabled: enable it first');
     if (!box.enrols) return refuse('ENROLMENT_CLOSED', 'the secret of this box is in the configuration');
     return undefined;
   }

@@ -52,6 +52,8 @@ export class Logins {
   }
 
   check({ kind, username, secret, expected }: LoginAttempt, address: string): LoginResult {
+    // It has 128 bits: a limit would keep nobody from guessing it, but every admin out who comes through the same proxy.
+    if (kind === 'admin' && isSecret(secret ?? '', expected)) return { ok: true };
     const nowMs = this.#clock.monotonicMs();
     const network = networkOf(address);
     // A digest, because a name can be long.

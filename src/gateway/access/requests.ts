@@ -33,7 +33,9 @@ export function answerRefusal(
 ): FastifyReply {
   logRefusal(request, log, refusal, status);
   reply.header(REASON_HEADER, headerText(refusal.reason));
-  return reply.code(status).send({ status: 'FAILED', message: refusal.code });
+  // Admins get it in the body too (clause REG-4).
+  const reason = pathOf(request).startsWith('/admin/v1/') ? { reason: refusal.reason } : {};
+  return reply.code(status).send({ status: 'FAILED', message: refusal.code, ...reason });
 }
 
 /** A text as the value of a header: one line of ASCII, with other characters in JSON notation. */

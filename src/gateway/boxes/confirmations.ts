@@ -3,48 +3,53 @@ import { type Result, refuse } from '../result.ts';
 /** Unanswered pushes of one box. One more replaces the oldest. */
 const WAITING_PER_BOX_MAX = 16;
 
-interface Waiting {
-  pushId: string;
-  terminalCode: string;
-  settle: (result: Result<undefined>) => void;
-}
+type Settle = (result: Result<undefined>) => void;
 
 /** Pushes that wait for their confirmation. */
 export class Confirmations {
-  readonly #waiting = new Map<string, Waiting>();
+  /** By terminalCode, then by pushId, oldest first. */
+  readonly #waiting = new Map<string, Map<string, Settle>>();
 
   /** Settles with the result given to `settle` or `settleAll`. */
-  wait(pushId: string, terminalCode: string): Promise<Result<undefined>> {
+  wait(terminalCode: string, pushId: string): Promise<Result<undefined>> {
     const { promise, resolve } = Promise.withResolvers<Result<undefined>>();
-    this.#waiting.set(pushId, { pushId, terminalCode, settle: resolve });
-    const [oldest, ...others] = this.#of(terminalCode);
-    if (oldest !== undefined && others.length >= WAITING_PER_BOX_MAX) {
-      this.settle(oldest.pushId, refuse('REPLACED', 'too many unanswered pushes to this box'));
+    const waiting = this.#waiting.get(terminalCode) ?? new Map<string, Settle>();
+    this.#waiting.set(terminalCode, waiting.set(pushId, resolve));
+    const [oldest] = waiting.keys();
+    if (oldest !== undefined && waiting.size > WAITING_PER_BOX_MAX) {
+      this.settle(terminalCode, oldest, refuse('REPLACED', 'too many unanswered pushes to this box'));
     }
     return promise;
   }
 
-  settle(pushId: string, result: Result<undefined>): void {
-    this.#waiting.get(pushId)?.settle(result);
-    this.#waiting.delete(pushId);
+  settle(terminalCode: string, pushId: string, result: Result<undefined>): void {
+    this.#waiting.get(terminalCode)?.get(pushId)?.(result);
+    this.forget(terminalCode, pushId);
   }
 
   /** Ends a wait without a result. */
-  forget(pushId: string): void {
-    this.#waiting.delete(pushId);
+  forget(terminalCode: string, pushId: string): void {
+    const waiting = this.#waiting.get(terminalCode);
+    waiting?.delete(pushId);
+    if (waiting?.size === 0) this.#waiting.delete(terminalCode);
+  }
+
+  isAwaited(terminalCode: string, pushId: string): boolean {
+    return this.#waiting.get(terminalCode)?.has(pushId) === true;
   }
 
   /** Ids of the pushes of a box that wait for their confirmation. */
   awaited(terminalCode: string): string[] {
-    return this.#of(terminalCode).map(({ pushId }) => pushId);
+    return [...(this.#waiting.get(terminalCode)?.keys() ?? [])];
   }
 
-  /** Settles every push of a box, or of all boxes. */
-  settleAll(terminalCode: string | undefined, result: Result<undefined>): void {
-    for (const { pushId } of this.#of(terminalCode)) this.settle(pushId, result);
+  /** Settles every push of a box. */
+  settleAll(terminalCode: string, result: Result<undefined>): void {
+    for (const pushId of this.awaited(terminalCode)) this.settle(terminalCode, pushId, result);
   }
 
-  #of(terminalCode: string | undefined): Waiting[] {
-    return [...this.#waiting.values()].filter((it) => terminalCode === undefined || it.terminalCode === terminalCode);
+  /** Settles every push of all boxes. */
+  settleEverything(result: Result<undefined>): void {
+    for (const terminalCode of [...this.#waiting.keys()]) this.settleAll(terminalCode, result);
   }
 }

@@ -10,10 +10,10 @@ export function expeller(
   clock: Clock,
   dropperOf: (terminalCode: string) => (() => void) | undefined,
 ) {
-  return async (terminalCode: string, reason: string) => {
+  return async (terminalCode: string, reason: string, disabled = false) => {
     const drop = dropperOf(terminalCode);
     // The refusal has to reach the box first: then the box takes its QR away at once (clause MSG-8).
-    if (await hub.expel(terminalCode, reason)) await clock.sleep(REFUSAL_MS);
+    if (await hub.expel(terminalCode, reason, disabled)) await clock.sleep(REFUSAL_MS);
     drop?.();
   };
 }

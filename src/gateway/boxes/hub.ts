@@ -1,5 +1,5 @@
 import { withDeadline } from '../../lib/clock.ts';
-import type { Code } from '../../protocol/codes.ts';
+import { CODES, type Code } from '../../protocol/codes.ts';
 import type { DownBody, UpMessage, UpOf } from '../../protocol/messages.ts';
 import type { NewOrder, NewPush } from '../../store/repositories/orders.ts';
 import type { Notice } from '../../store/repositories/payments.ts';
@@ -17,13 +17,13 @@ export interface HubDeps extends Pick<Context, 'directory' | 'store' | 'clock' |
   trafficLog: Pick<TrafficLog, 'box'>;
   confirm: 'displayed' | 'accepted';
   confirmTimeoutMs: number;
-  mode: 'sandbox' | 'live';
   /** Whether its payments are only tests. */
   sandbox: boolean;
   /** Whether boxes show that. */
   sandboxMark: boolean;
 }
 
+type NotAlive = Exclude<UpMessage, { type: 'alive' }>;
 export type ShowBody = Omit<Extract<DownBody, { type: 'show' }>, 'sessionMs'>;
 
 /** The sessions of registered boxes, for all transports. It sends messages to boxes and handles their reports. */
@@ -80,14 +80,14 @@ export class Hub {
     });
   }
 
-  /** Ends the session of a box whose secret is no longer valid. Settles with whether the box had one and was told. */
-  async expel(terminalCode: string, reason: string): Promise<boolean> {
+  /** Ends the session of a box that may have none any more. Settles with whether the box had one and was told. */
+  async expel(terminalCode: string, reason: string, disabled = false): Promise<boolean> {
     let isTold = false;
     await this.#queues.run(terminalCode, 'expel', async () => {
       const session = this.#sessions.get(terminalCode);
       if (session === undefined) return;
       isTold = true;
-      session.send({ type: 'refused', code: 'NOT_REGISTERED', reason });
+      session.send({ type: 'refused', code: 'NOT_REGISTERED', reason, disabled });
       this.#deps.log.warn('box-expelled', { box: terminalCode, code: 'NOT_REGISTERED', reason });
       this.#endSession(terminalCode, session, reason, reason);
       session.connection.end();
@@ -118,35 +118,35 @@ export class Hub {
    * confirmation is a report: it comes through `receive`, `#handle` and `Confirmations.settle`.
    */
   async push(push: NewPush, newOrder: NewOrder | undefined, show: ShowBody): Promise<Result<undefined>> {
-    const { clock, store, changes, confirmTimeoutMs } = this.#deps;
+    const { clock, store, changes, confirm, confirmTimeoutMs } = this.#deps;
     const { id, terminal_code: terminalCode } = push;
     const session = this.#sessions.get(terminalCode);
     if (session === undefined) return refuse('BOX_OFFLINE', 'the box is not connected');
-    const sessionMs = session.ageMs();
-    const confirmed = this.#confirmations.wait(id, terminalCode);
+    const asked = { ...show, sessionMs: session.ageMs(), ...(confirm === 'displayed' && { confirm }) };
+    const confirmed = this.#confirmations.wait(terminalCode, id);
     try {
       await store.orders.startPush(push, newOrder);
       changes.publish('orders');
-      if (this.#sessions.get(terminalCode) === session) session.send({ ...show, sessionMs });
-      else this.#confirmations.settle(id, refuse('BOX_OFFLINE', 'the connection to the box was lost'));
+      if (this.#sessions.get(terminalCode) === session) session.send(asked);
+      else this.#confirmations.settle(terminalCode, id, refuse('BOX_OFFLINE', 'the connection to the box was lost'));
       const answer = () => withDeadline(clock, confirmTimeoutMs, confirmed);
       const first = await answer();
       if (first?.ok === true) return first;
       const result = first ?? refuse('BOX_TIMEOUT', `no confirmation within ${confirmTimeoutMs} ms`);
       if (await this.#fail(push, result.code)) return result;
       // The confirmation was stored in the last moment of the wait: it counts.
-      if (await store.orders.isConfirmed(id, this.#deps.confirm)) return accept(undefined);
+      if (await store.orders.isConfirmed(id, confirm)) return accept(undefined);
       return first ?? (await answer()) ?? result;
     } finally {
-      this.#confirmations.forget(id);
+      this.#confirmations.forget(terminalCode, id);
       changes.publish('orders');
     }
   }
 
   /** Withdraws a push from its box. A box that is not connected gets this after its next welcome. */
   withdrawPush(terminalCode: string, pushId: string, why: 'cancelled' | 'paid'): void {
-    this.#confirmations.settle(pushId, refuse('WITHDRAWN', `the order was ${why}`));
-    this.#withdraw(terminalCode, pushId, why);
+    this.#confirmations.settle(terminalCode, pushId, refuse('WITHDRAWN', `the order was ${why}`));
+    this.#sessions.get(terminalCode)?.withdraw(pushId, why);
   }
 
   /**
@@ -166,7 +166,7 @@ export class Hub {
 
   /** Ends all sessions and waits. Settles once every queued message is handled. */
   async close(): Promise<void> {
-    this.#confirmations.settleAll(undefined, refuse('BOX_OFFLINE', 'the gateway is stopping'));
+    this.#confirmations.settleEverything(refuse('BOX_OFFLINE', 'the gateway is stopping'));
     for (const session of this.#sessions.values()) session.end();
     this.#sessions.clear();
     await this.#queues.idle();
@@ -183,35 +183,36 @@ export class Hub {
     return undefined;
   }
 
-  async #handle(
-    terminalCode: string,
-    connection: BoxConnection,
-    message: Exclude<UpMessage, { type: 'alive' }>,
-  ): Promise<void> {
+  async #handle(terminalCode: string, connection: BoxConnection, message: NotAlive): Promise<void> {
     if (message.type === 'hello') {
       await this.#welcome(terminalCode, connection, message);
       return;
     }
     const session = this.#inUse(terminalCode, connection, message);
     if (session === undefined) return;
-    const { confirmed, mustWithdraw } = await storeReport(this.#deps, terminalCode, message);
+    const isNews = message.type !== 'accepted' || !this.#awaitsScreen(terminalCode, message.pushId);
+    const { confirmed, mustWithdraw } = isNews ? await storeReport(this.#deps, session, terminalCode, message) : {};
     // The box repeats these until they are acknowledged (PROTOCOL.md, clause MSG-6).
     if (message.type === 'ended' || message.type === 'paid') session.send({ type: 'ack', reportIds: [message.id] });
     if (message.type === 'paid') session.answered(message.transactionId);
-    else if (mustWithdraw) this.#withdraw(terminalCode, message.pushId, 'timeout');
+    else if (mustWithdraw) session.withdraw(message.pushId, 'timeout');
     else session.answered(message.pushId);
-    if (confirmed !== undefined && message.type !== 'paid') this.#confirmations.settle(message.pushId, confirmed);
+    if (confirmed !== undefined && message.type !== 'paid')
+      this.#confirmations.settle(terminalCode, message.pushId, confirmed);
     if (session.isReadyForResend) await this.#resend(session, terminalCode);
   }
 
   async #welcome(terminalCode: string, connection: BoxConnection, hello: UpOf<'hello'>): Promise<void> {
-    const { directory, store, clock, log, changes, trafficLog, confirm, mode, sandbox, sandboxMark } = this.#deps;
+    const { directory, store, clock, log, changes, trafficLog, confirm, sandbox, sandboxMark } = this.#deps;
     const box = await directory.box(terminalCode);
     const { sessionId, agentVersion, display } = hello;
-    if (!isThisBox(box, hello)) {
-      const reason = 'terminalCode and serialNumber are not those of a box in the system';
-      log.warn('box-refused', { box: terminalCode, code: 'NOT_REGISTERED', reason, saidToBe: hello.terminalCode });
-      sendTo({ connection, sessionId }, { type: 'refused', code: 'NOT_REGISTERED', reason }, this.#deps);
+    if (!isThisBox(box, hello) || box.disabled) {
+      const disabled = isThisBox(box, hello);
+      const code = 'NOT_REGISTERED';
+      const reason = CODES[disabled ? 'BOX_DISABLED' : code];
+      // A disabled one asks every few seconds: lines of its own would hide the others.
+      if (!disabled) log.warn('box-refused', { box: terminalCode, code, reason, saidToBe: hello.terminalCode });
+      sendTo({ connection, sessionId }, { type: 'refused', code, reason, disabled }, this.#deps);
       return;
     }
     const inUse = this.#sessions.get(terminalCode);
@@ -222,12 +223,13 @@ export class Hub {
     this.#supersede(terminalCode, connection, sessionId);
     const session = new Session(hello, connection, this.#deps);
     await store.orders.failUnfinished(clock.wallMs(), confirm, this.#unawaited(terminalCode));
+    await store.payments.dropForeignNotices(terminalCode, box.account ?? '', clock.wallMs());
     await store.orders.endAllExcept(hello.shownPushId, terminalCode, clock.wallMs());
     session.send({
       type: 'welcome',
       link: await directory.accountOf(box),
       openPushIds: await store.orders.openPushIds(terminalCode),
-      mode,
+      mode: sandbox ? 'sandbox' : 'live',
       sandboxMark: sandbox && sandboxMark,
     });
     // After the welcome: a box ignores what comes before it.
@@ -254,6 +256,11 @@ export class Hub {
     session.endResend(more);
   }
 
+  /** Whether a push waits for its QR on the screen: that the box has it on its disk changes nothing, and needs no commit. */
+  #awaitsScreen(terminalCode: string, pushId: string): boolean {
+    return this.#deps.confirm === 'displayed' && this.#confirmations.isAwaited(terminalCode, pushId);
+  }
+
   #unawaited(terminalCode: string): { terminalCode: string; except: string[] } {
     return { terminalCode, except: this.#confirmations.awaited(terminalCode) };
   }
@@ -263,11 +270,11 @@ export class Hub {
     const { store, clock } = this.#deps;
     try {
       const failed = await store.orders.failPush(id, terminalCode, code, clock.wallMs(), false);
-      if (failed) this.#withdraw(terminalCode, id, 'timeout');
+      if (failed) this.#sessions.get(terminalCode)?.withdraw(id, 'timeout');
       return failed;
     } catch (error) {
       // The partner gets a failure in any case, so the QR must not stay on the screen.
-      this.#withdraw(terminalCode, id, 'timeout');
+      this.#sessions.get(terminalCode)?.withdraw(id, 'timeout');
       this.#sessions.get(terminalCode)?.needResend();
       throw error;
     }
@@ -286,12 +293,8 @@ export class Hub {
     this.#confirmations.settleAll(terminalCode, refuse('BOX_OFFLINE', 'a newer session of the box took over'));
     if (older.connection !== connection) older.connection.end();
   }
-
-  #withdraw(terminalCode: string, pushId: string, why: 'timeout' | 'cancelled' | 'paid'): void {
-    this.#sessions.get(terminalCode)?.withdraw(pushId, why);
-  }
 }
 
 function isThisBox(box: Box | undefined, hello: UpOf<'hello'>): box is Box {
-  return box?.terminalCode === hello.terminalCode && box.serialNumber === hello.serialNumber && !box.disabled;
+  return box?.terminalCode === hello.terminalCode && box.serialNumber === hello.serialNumber;
 }

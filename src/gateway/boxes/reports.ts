@@ -1,6 +1,7 @@
 import type { UpMessage } from '../../protocol/messages.ts';
 import type { Context } from '../context.ts';
 import { accept, type Result, refuse } from '../result.ts';
+import type { Session } from './session.ts';
 
 interface Deps extends Pick<Context, 'store' | 'clock' | 'log' | 'changes'> {
   confirm: 'displayed' | 'accepted';
@@ -17,6 +18,7 @@ interface ReportEffects {
 /** Stores a report of a registered box. A report that fits no push or payment of this box changes nothing. */
 export async function storeReport(
   { store: { orders, payments }, clock, log, changes, confirm }: Deps,
+  session: Pick<Session, 'wasLate'>,
   box: string,
   report: Exclude<UpMessage, { type: 'hello' | 'alive' }>,
 ): Promise<ReportEffects> {
@@ -56,7 +58,11 @@ export async function storeReport(
       const stored = await payments.report(transactionId, box, recorded, nowMs);
       if (stored === undefined) return ignore('no such payment was sent to this box');
       if (stored === 'first') {
-        log.info('payment-announced', { box, transactionId, recorded });
+        log.info(session.wasLate(transactionId) ? 'payment-listed' : 'payment-announced', {
+          box,
+          transactionId,
+          recorded,
+        });
         changes.publish('payments');
       }
       return {};

@@ -37,6 +37,8 @@ export class Session {
   readonly #deps: Deps;
   /** Ids of payments and pushes. */
   readonly #unanswered = new Set<string>();
+  /** Ids of payments that were sent as late: a box lists them, and does not announce them. */
+  readonly #late = new Set<string>();
   readonly #over = new AbortController();
   /** The store may have more for the box than was sent, or could not be read. */
   #hasMore = true;
@@ -80,6 +82,7 @@ export class Session {
   /** Sends a notice of a payment. The box must answer it (PROTOCOL.md, clause MSG-7). */
   sendPayment(payment: Notice): void {
     this.#unanswered.add(payment.id);
+    if (payment.late) this.#late.add(payment.id);
     this.send({
       type: 'payment',
       transactionId: payment.id,
@@ -102,9 +105,15 @@ export class Session {
     this.send({ type: 'withdraw', pushId, why });
   }
 
+  /** Whether this payment was sent as late in this session. */
+  wasLate(transactionId: string): boolean {
+    return this.#late.has(transactionId);
+  }
+
   /** Records that the box has answered for this payment or push. */
   answered(id: string): void {
     this.#unanswered.delete(id);
+    this.#late.delete(id);
   }
 
   /** Whether too much is unanswered: further payments wait in the store. */

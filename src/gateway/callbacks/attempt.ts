@@ -84,7 +84,7 @@ export async function attemptCallback(
   const signal = AbortSignal.any([stop, timeout.signal]);
   const requestHeaders: Record<string, string> = { 'content-type': 'application/json' };
   const ended = (end: Pick<Attempt, 'result' | 'warning' | 'status' | 'answer' | 'error'>): Attempt => {
-    timer.abort();
+    timer.abort('over');
     return { ...end, requestHeaders, startedAtMs, durationMs: Math.round(clock.monotonicMs() - begunMs) };
   };
   try {

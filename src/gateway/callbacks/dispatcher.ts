@@ -52,10 +52,16 @@ export class CallbackDispatcher {
     if (queue === undefined) this.#queues.set(partner, new PartnerQueue(partner, deps, signal));
   }
 
-  /** Makes one more attempt by hand (PROTOCOL.md, clause SYN-5). `undefined` if there is no such callback. */
-  async resend(id: string): Promise<CallbackRow | undefined> {
+  /**
+   * Makes one more attempt by hand (PROTOCOL.md, clause SYN-5). `undefined` if there is no such callback; `test`, and no
+   * attempt, if it tells of a test and the gateway takes money (clause MOD-3).
+   */
+  async resend(id: string): Promise<CallbackRow | 'test' | undefined> {
+    const { store } = this.#deps;
+    const known = await store.callbacks.find(id);
+    if (known !== undefined && (await store.history.isMuted(known.payment_id))) return 'test';
     await this.#attempt(id, true);
-    const callback = await this.#deps.store.callbacks.find(id);
+    const callback = await store.callbacks.find(id);
     if (callback !== undefined) this.wake(callback.partner);
     return callback;
   }

@@ -40,7 +40,7 @@ export class PartnerQueue {
 
   /** Makes it read the store again, after a new callback or the end of an attempt. */
   wake(): void {
-    this.#wakeUp.abort();
+    this.#wakeUp.abort('due');
   }
 
   /** Settles after `closing`, once no attempt is running. */

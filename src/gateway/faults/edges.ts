@@ -24,7 +24,7 @@ export interface Edges {
   faults: FaultOrders;
   tokens(tokens: Tokens): Tokens;
   /** Adds hooks to the routes of partners. */
-  partnerRoutes(scope: FastifyInstance, directory: Directory): void;
+  partnerRoutes(scope: FastifyInstance, directory: Directory): Promise<void>;
   /** Adds hooks to the routes of boxes. */
   boxRoutes(scope: FastifyInstance): void;
   connect(connect: Connect): Connect;

@@ -13,7 +13,7 @@ import { ExpirableTokens, serviceFaults } from './service-faults.ts';
 export interface FaultInjectionDeps extends Pick<Context, 'changes' | 'clock' | 'random' | 'log'> {
   /** Read at each call, because it is set after the gateway is composed. */
   targets: FaultTargets;
-  config: Pick<GatewayConfig, 'mqtt' | 'confirmTimeoutMs' | 'partners'>;
+  config: Pick<GatewayConfig, 'mqtt' | 'confirmTimeoutMs'>;
 }
 
 /** The edges of a sandbox, with faults (PROTOCOL.md, clause FLT). */
@@ -35,7 +35,10 @@ export function injectFaults({ config, targets, ...rest }: FaultInjectionDeps): 
     clock,
     faults,
     tokens: (tokens) => expirable.wrap(tokens),
-    partnerRoutes: (scope, directory) => serviceFaults(scope, { ...deps, directory, faults, expirable }),
+    partnerRoutes: async (scope, directory) => {
+      await faults.countPartners(directory);
+      serviceFaults(scope, { ...deps, directory, faults, expirable });
+    },
     boxRoutes: (scope) => links.hookBoxRoutes(scope),
     connect: (connect) => links.connect(connect),
     boxHub: (hub) => links.hub(hub),

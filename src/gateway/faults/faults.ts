@@ -12,6 +12,7 @@ import {
   magicContent,
 } from '../../protocol/faults.ts';
 import type { Context } from '../context.ts';
+import type { Directory } from '../directory.ts';
 import type { FaultOrders, OfferedFault } from '../fault-orders.ts';
 import { accept, type Result, refuse } from '../result.ts';
 import {
@@ -29,20 +30,31 @@ export interface Effect {
   begin(ordered: OrderedFault): void;
 }
 
-export interface FaultsDeps extends Pick<Context, 'clock' | 'random' | 'log' | 'changes'> {
-  /** If there are several, no partner may order a fault that affects all of them. */
-  partners: readonly unknown[];
-}
+export type FaultsDeps = Pick<Context, 'clock' | 'random' | 'log' | 'changes'>;
 
 /** The faults of a sandbox, ordered by admins and by magic contents (PROTOCOL.md, clause FLT). */
 export class Faults implements FaultOrders {
   readonly #deps: FaultsDeps;
   readonly #active: ActiveFaults;
   readonly #effects = new Map<FaultName, Effect>();
+  /** If there are several partners, none may order a fault that affects all of them. */
+  #isOnePartner = false;
 
   constructor(deps: FaultsDeps) {
     this.#deps = deps;
     this.#active = new ActiveFaults({ ...deps, changed: () => deps.changes.publish('faults') });
+  }
+
+  /** Counts the partners, now and after each change of the registry. */
+  async countPartners(directory: Pick<Directory, 'partners'>): Promise<void> {
+    const count = async () => {
+      this.#isOnePartner = (await directory.partners(2)).length === 1;
+    };
+    this.#deps.changes.watch((topic) => {
+      // A store that fails is told of elsewhere, and the next change counts again.
+      if (topic === 'registry') count().catch(() => undefined);
+    });
+    await count();
   }
 
   /** Sets the effect of a fault that begins when it is ordered. */
@@ -137,7 +149,7 @@ export class Faults implements FaultOrders {
   }
 
   #isByContent(fault: FaultName): boolean {
-    return !faultKind(fault).isOfAll || this.#deps.partners.length === 1;
+    return !faultKind(fault).isOfAll || this.#isOnePartner;
   }
 
   /** Whether a content can order a fault for one of these boxes, or for all where it happens to all. */

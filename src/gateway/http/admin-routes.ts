@@ -81,7 +81,7 @@ function orderRoutes(scope: FastifyInstance, deps: AdminRoutesDeps, views: Views
     return answerRefusal(request, reply, log, result, result.code === 'E96' ? 404 : 400);
   };
 
-  scope.get('/about', async () => ({ ...about(deps), lastBackupAt: await lastBackup(deps.store) }));
+  scope.get('/about', async () => ({ ...(await about(deps)), lastBackupAt: await lastBackup(deps.store) }));
   scope.get('/boxes', async (request, reply) => {
     const query = boxesQuery.safeParse(request.query);
     if (query.success) return views.boxes(query.data);
@@ -165,10 +165,13 @@ async function lastBackup(store: Pick<Store, 'setting'>): Promise<string | null>
   return at === '' ? null : new Date(Number(at)).toISOString();
 }
 
-function about({ config, baseUrl }: AdminRoutesDeps): object {
-  const partner = config.partners.find((it) => it.accounts.length > 0);
-  const box = config.boxes.find((it) => it.account !== undefined && partner?.accounts.includes(it.account));
-  const account = config.accounts.find((it) => it.bankAccount === (box?.account ?? partner?.accounts[0]));
+/** For the commands of a demo: a box that is linked, its account and its partner. */
+async function about({ config, directory, baseUrl }: AdminRoutesDeps): Promise<object> {
+  const [linked] = await directory.linkedBoxes(1);
+  const [first = ''] = await directory.partners(1);
+  const [account] =
+    linked === undefined ? await directory.accountsOf(first, 1) : [await directory.account(linked.account ?? '')];
+  const partner = await directory.partner(account?.partner ?? first);
   return {
     baseUrl: baseUrl(),
     sandbox: config.sandbox,
@@ -177,7 +180,7 @@ function about({ config, baseUrl }: AdminRoutesDeps): object {
       partner === undefined
         ? null
         : { username: partner.username, password: partner.password === DEMO_PASSWORD ? DEMO_PASSWORD : null },
-    account: account ?? null,
-    box: box === undefined ? null : { terminalCode: box.terminalCode, serialNumber: box.serialNumber },
+    account: account === undefined ? null : await directory.accountOf({ account: account.bankAccount }),
+    box: linked === undefined ? null : { terminalCode: linked.terminalCode, serialNumber: linked.serialNumber },
   };
 }

@@ -28,6 +28,17 @@ export function requireAdmin(scope: FastifyInstance, { adminToken, logins, log }
   });
 }
 
+/** Allows a route to programs of this machine, and to others only with the admin token. */
+export function requireAdminBeyondHere(scope: FastifyInstance, deps: AdminGuardDeps): void {
+  const { adminToken: expected, logins, log } = deps;
+  scope.addHook('onRequest', async (request, reply) => {
+    const stranger = strangerProblem(request.raw);
+    if (stranger === undefined) return undefined;
+    const attempt = { kind: 'admin', username: '', secret: bearerToken(request), expected } as const;
+    return isLoggedIn(request, reply, attempt, { logins, log, challenge: 'Bearer' }) ? undefined : reply;
+  });
+}
+
 /** Why a caller is no program or page of this machine, with advice; `undefined` if it is one. */
 function refusalReason(request: FastifyRequest): string | undefined {
   const stranger = strangerProblem(request.raw);

@@ -20,6 +20,8 @@ import { answerRefusal, pathOf } from '../access/requests.ts';
 /** Connections of boxes, partners and pages together. */
 const CONNECTIONS_MAX = 4_096;
 const PARAM_CHARS_MAX = 128;
+/** The address of a hook, however its parts were put together (PROTOCOL.md, clause SRC-1). */
+const HOOK = /^\/+hooks\//;
 /** Time that a closing server waits for its answers. */
 const ANSWER_TIMEOUT_MS = 500;
 /** Longer answers are sent one after the other. */
@@ -44,6 +46,7 @@ export function createApp(log: Logger, clock: Clock, tls?: { cert?: Buffer; key?
     // While the gateway closes, it still answers by the protocol: the boxes are offline.
     return503OnClosing: false,
     exposeHeadRoutes: false,
+    rewriteUrl: ({ url = '' }) => (HOOK.test(url) ? url.replaceAll(/\/{2,}/g, '/') : url),
     routerOptions: { maxParamLength: PARAM_CHARS_MAX },
     // The default handler would log the whole URL, with its query.
     frameworkErrors: (_error, request, reply) => {
@@ -125,12 +128,13 @@ function answerUnknownPaths(app: FastifyInstance, log: Logger): void {
   app.addHook('onRequest', async (request, reply) => {
     if (!request.is404) return;
     const path = pathOf(request);
-    const allowed = routes.filter((it) => it.pattern.test(path)).flatMap((it) => it.methods);
+    const allowed = [...new Set(routes.filter((it) => it.pattern.test(path)).flatMap((it) => it.methods))];
     if (allowed.length === 0) {
       return answerRefusal(request, reply, log, { code: 'E46', reason: 'unknown path' }, 404);
     }
-    reply.header('allow', [...new Set(allowed)].join(', '));
-    return answerRefusal(request, reply, log, { code: 'E46', reason: 'wrong method' }, 405);
+    reply.header('allow', allowed.join(', '));
+    const reason = `wrong method: expected ${allowed.join(' or ')}`;
+    return answerRefusal(request, reply, log, { code: 'E46', reason }, 405);
   });
 }
 

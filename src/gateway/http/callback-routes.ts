@@ -63,6 +63,10 @@ export function callbackRoutes(scope: FastifyInstance, deps: CallbackRoutesDeps)
   });
   scope.post<{ Params: { id: string } }>('/callbacks/:id/resend', async (request, reply) => {
     const callback = await dispatcher.resend(request.params.id);
+    if (callback === 'test') {
+      const reason = 'its payment was a test of the sandbox: expected one of money';
+      return answerRefusal(request, reply, log, { code: 'E75', reason });
+    }
     return callback === undefined ? unknown(request, reply) : views.callback(callback);
   });
 }

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Logger } from '../../lib/log.ts';
+import { issuesOf } from '../../protocol/codec.ts';
 import { ENROLMENTS_PATH, enrolmentRequest } from '../../protocol/enrolment.ts';
 import type { Enrolments } from '../access/enrolments.ts';
 import type { Logins } from '../access/logins.ts';
@@ -27,8 +28,7 @@ export function boxEnrolmentRoutes(scope: FastifyInstance, deps: EnrolmentRoutes
     if (!json.ok) return answerRefusal(request, reply, log, json);
     const parsed = enrolmentRequest.safeParse(json.value);
     if (!parsed.success) {
-      const [issue] = parsed.error.issues;
-      return answerRefusal(request, reply, log, { code: 'E46', reason: `${issue?.path.join('.')}: ${issue?.message}` });
+      return answerRefusal(request, reply, log, { code: 'E46', reason: issuesOf(parsed.error) });
     }
     const { terminalCode, serialNumber } = parsed.data;
     const address = request.socket.remoteAddress ?? '';

@@ -8,11 +8,12 @@ import type { Context } from '../context.ts';
 import type { Metrics } from '../metrics.ts';
 import type { CatchUp } from '../service/catch-up.ts';
 import type { ReceiveCredit, ReceivedCredit } from '../service/receive-credits.ts';
+import type { Sources } from '../service/sources.ts';
 import type { Heard, Source } from '../sources/source.ts';
 import { logCalls, NOTES_SEPARATOR } from './traffic-routes.ts';
 
 export interface HookRoutesDeps extends Pick<Context, 'clock' | 'log' | 'trafficLog'> {
-  sources: readonly Source[];
+  sources: Pick<Sources, 'find'>;
   receiveCredit: ReceiveCredit;
   catchUp: Pick<CatchUp, 'told' | 'lost'>;
   metrics: Pick<Metrics, 'heard'>;
@@ -26,7 +27,6 @@ const TOO_MANY = 429;
 /** `POST /hooks/{name}` and below it: where sources tell of money (PROTOCOL.md, clauses SRC-1 to SRC-5). */
 export function hookRoutes(scope: FastifyInstance, deps: HookRoutesDeps): void {
   const { sources, log, clock, metrics, catchUp } = deps;
-  const byName = new Map(sources.map((it) => [it.name, it]));
   const failures = new Failures(ADDRESS_BUDGET);
   // A flood of wrong ones, or one who tries names, must not push the others out of the lists.
   const isListed = (status: number) => status !== TOO_MANY && status !== 404;
@@ -46,17 +46,21 @@ export function hookRoutes(scope: FastifyInstance, deps: HookRoutesDeps): void {
   };
   const answer = async (request: FastifyRequest, reply: FastifyReply) => {
     const { name, '*': below } = (request as Hook).params;
-    const source = byName.get(name);
+    const source = sources.find(name);
     if (source === undefined) {
       return refuse(request, reply, { status: 404, reason: 'no source has this name', body: failed('E46') });
     }
-    const path = below === undefined || below === '' ? '' : `/${below}`.replaceAll(/\/{2,}/g, '/').replace(/\/$/, '');
+    // It tells again later: money is not lost while a source is off.
+    if (source === 'disabled') {
+      return refuse(request, reply, { status: 503, reason: 'the source is disabled', body: failed('E05') });
+    }
+    const path = below === undefined || below === '' ? '' : `/${below}`.replace(/\/$/, '');
     const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
     const heard = source.hear({ path, headers: request.headers, body });
     if (heard.kind === 'answered') return reply.code(heard.status).header('cache-control', 'no-store').send(heard.body);
     if (heard.kind === 'told') return told(source, heard, reply);
     metrics.heard(name, 'refused');
-    if (heard.status !== 401) return refuse(request, reply, heard);
+    if (heard.status !== 401 && heard.isUnproved !== true) return refuse(request, reply, heard);
     const nowMs = clock.monotonicMs();
     const key = `${name} ${networkOf(request.socket.remoteAddress ?? '')}`;
     const waitMs = failures.waitMs(key, nowMs);

@@ -1,12 +1,15 @@
 import { readFile } from 'node:fs/promises';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { PAGE_POLICY } from '../../lib/http-server.ts';
+import { openApi } from '../../protocol/openapi.ts';
+import type { Logins } from '../access/logins.ts';
 import { answerRefusal } from '../access/requests.ts';
 import type { BacklogReader } from '../callbacks/backlog.ts';
+import type { GatewayConfig } from '../config.ts';
 import type { Context } from '../context.ts';
 import type { Health } from '../health.ts';
 import type { Metrics } from '../metrics.ts';
-import { openApi } from './openapi.ts';
+import { requireAdminBeyondHere } from './admin.ts';
 
 const OWN = new URL('../pages/', import.meta.url);
 const SWAGGER = new URL('.', import.meta.resolve('swagger-ui-dist/package.json'));
@@ -16,6 +19,9 @@ const ASSETS: Record<string, URL> = {
   '/console.css': new URL('console.css', OWN),
   '/console.js': new URL('console.js', OWN),
   '/elements.js': new URL('elements.js', OWN),
+  '/gateway.js': new URL('gateway.js', OWN),
+  '/registry.js': new URL('registry.js', OWN),
+  '/registry-forms.js': new URL('registry-forms.js', OWN),
   '/begin.js': new URL('begin.js', OWN),
   '/enrol.js': new URL('enrol.js', OWN),
   '/calls.js': new URL('calls.js', OWN),
@@ -34,20 +40,26 @@ export interface PageRoutesDeps extends Pick<Context, 'store' | 'log'> {
   metrics: Metrics;
   health: Health;
   backlog: BacklogReader;
-  basePath: string;
+  logins: Logins;
+  config: Pick<GatewayConfig, 'basePath' | 'mode' | 'adminToken'>;
 }
 
 /** Console, API page, health and metrics. */
 export async function pageRoutes(scope: FastifyInstance, deps: PageRoutesDeps) {
-  const { store, metrics, health, backlog, log, basePath } = deps;
+  const { store, metrics, health, backlog, log, config } = deps;
   const page = (name: string) => readFile(new URL(name, OWN), 'utf8');
-  const [consolePage, docsPage] = await Promise.all([page('console.html'), page('docs.html')]);
+  const [consolePage, registryPage, docsPage] = await Promise.all([
+    page('console.html'),
+    page('registry.html'),
+    page('docs.html'),
+  ]);
   const html = (reply: FastifyReply, text: string) =>
     reply.type('text/html; charset=utf-8').header('content-security-policy', PAGE_POLICY).send(text);
 
   scope.get('/', (_request, reply) => html(reply, consolePage));
-  scope.get('/docs', (_request, reply) => html(reply, docsPage));
-  scope.get('/openapi.json', () => openApi(basePath === '' ? '/' : basePath));
+  for (const path of ['/docs', '/docs/admin']) scope.get(path, (_request, reply) => html(reply, docsPage));
+  scope.get('/registry', (_request, reply) => html(reply, registryPage));
+  scope.get('/openapi.json', () => openApi(config.basePath === '' ? '/' : config.basePath));
   scope.get('/healthz', async (_request, reply) => {
     const reason = await health.problem();
     if (reason !== undefined) return reply.code(503).send({ status: 'failed', reason });
@@ -55,9 +67,13 @@ export async function pageRoutes(scope: FastifyInstance, deps: PageRoutesDeps) {
     const pending = await backlog();
     if (pending === undefined) return reply.code(503).send({ status: 'failed', reason: 'the store does not answer' });
     const { partners: _partners, ...callbacks } = pending;
-    return { status: 'ok', callbacks };
+    return { status: 'ok', mode: config.mode, callbacks };
   });
-  scope.get('/metrics', async (_request, reply) => reply.type(metrics.contentType).send(await metrics.text()));
+  scope.register(async (counts) => {
+    // How much money a shop gets is nobody's business.
+    if (config.mode === 'live') requireAdminBeyondHere(counts, { ...deps, adminToken: config.adminToken });
+    counts.get('/metrics', async (_request, reply) => reply.type(metrics.contentType).send(await metrics.text()));
+  });
 
   for (const [path, file] of Object.entries(ASSETS)) {
     const type = path.endsWith('.css') ? 'text/css; charset=utf-8' : 'text/javascript; charset=utf-8';

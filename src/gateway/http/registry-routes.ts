@@ -1,158 +1,282 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { issuesOf } from '../../protocol/codec.ts';
+import type { Code } from '../../protocol/codes.ts';
 import { bankAccount } from '../../protocol/fields.ts';
 import { NAME_OF, type PageQuery } from '../../store/repositories/registry.ts';
 import type { RegistryTable } from '../../store/schema/tables.ts';
-import { listQuery, logRefusal, readBody } from '../access/requests.ts';
+import { listQuery } from '../access/requests.ts';
 import { username } from '../boxes-config.ts';
 import type { Context } from '../context.ts';
-import { NEW_ROWS, type Registry } from '../registry/registry.ts';
-import { accept, type Refusal, type Result, refuse } from '../result.ts';
+import { CHANGES, LINKS, NEW_ROWS, ROTATIONS } from '../registry/bodies.ts';
+import { type Admin, unknownRow } from '../registry/changes.ts';
+import type { Registry } from '../registry/registry.ts';
+import type { SourceRows } from '../registry/source-rows.ts';
+import { accept, type Result } from '../result.ts';
+import type { AdminApi } from './admin-api.ts';
+import { AUDIT_VIEW, auditView, createRegistryViews, type RegistryViewsDeps, VIEWS } from './registry-views.ts';
 
-const CHANGE_BYTES_MAX = 16_384;
 const SEARCH_CHARS_MAX = 64;
-const TABLES = ['partners', 'accounts', 'boxes'] as const;
-const STATUS_OF: Partial<Record<Refusal['code'], number>> = {
-  E96: 404,
-  MANAGED_BY_FILE: 409,
-  NAME_TAKEN: 409,
-  STILL_IN_USE: 409,
+const TABLES = ['partners', 'accounts', 'boxes', 'sources'] as const;
+const ONE: Record<RegistryTable, string> = {
+  partners: 'a partner',
+  accounts: 'an account',
+  boxes: 'a box',
+  sources: 'a source',
 };
+const CHANGE_REFUSALS: readonly Code[] = ['E96', 'MANAGED_BY_FILE', 'ROW_CHANGED'];
 
+const search = z.string().max(SEARCH_CHARS_MAX).optional();
 /** `q`: the beginning of a name; `serial`: that of a serialNumber. The next page begins after the last row of this one. */
 const pageQuery = listQuery.omit({ before: true }).extend({
-  after: z.string().max(SEARCH_CHARS_MAX).optional(),
-  q: z.string().max(SEARCH_CHARS_MAX).optional(),
-  serial: z.string().max(SEARCH_CHARS_MAX).optional(),
-  account: bankAccount.optional(),
-  partner: username.optional(),
+  after: search.describe('the last name of the page before; with serial, its last serialNumber'),
+  q: search.describe('only names that begin so'),
 });
-const auditQuery = listQuery.extend({
-  before: z.coerce.number().int().optional(),
-  target: z.string().max(SEARCH_CHARS_MAX).optional(),
-});
-const linkTo = {
-  accounts: z.strictObject({ partner: username }).transform((it) => it.partner),
-  boxes: z.strictObject({ account: bankAccount }).transform((it) => it.account),
+const PAGE_QUERIES = {
+  partners: pageQuery,
+  accounts: pageQuery.extend({ partner: username.optional() }),
+  boxes: pageQuery.extend({
+    serial: search.describe('only serialNumbers that begin so'),
+    account: bankAccount.optional(),
+  }),
+  sources: pageQuery,
 };
+type Page = z.output<typeof pageQuery> & { serial?: string; account?: string; partner?: string };
+const auditQuery = listQuery.extend({
+  before: z.coerce.number().int().optional().describe('only changes before this seq'),
+  target: search.describe('as boxes/VVB000001'),
+});
 
-export interface RegistryRoutesDeps extends Pick<Context, 'store' | 'log' | 'config'> {
+const DONE = z.strictObject({ status: z.literal('SUCCESS'), message: z.literal('') });
+const ONCE = 'shown once: nobody can read it later';
+const WITH_PASSWORD = DONE.extend({ password: z.string().describe(ONCE) });
+const WITH_KEY = DONE.extend({ key: z.string().optional().describe(`if the gateway has made it; ${ONCE}`) });
+const WITH_SECRET = DONE.extend({ secret: z.string().optional().describe(`left out: the box enrols; ${ONCE}`) });
+const SUCCESS = { status: 'SUCCESS', message: '' } as const;
+
+export interface RegistryRoutesDeps extends Pick<Context, 'store'>, RegistryViewsDeps {
   registry: Registry;
+  sourceRows: SourceRows;
 }
 
-type OfRow = { Params: { name: string } };
-
-/** The registry for admins, below `/admin/v1` (PROTOCOL.md, clauses REG-4 and REG-5). */
-export function registryRoutes(scope: FastifyInstance, deps: RegistryRoutesDeps): void {
-  const { store, registry, log, config } = deps;
-  const who = () => (config.adminToken === undefined ? 'loopback' : 'adminToken');
-  /** The answer contains the reason, because only admins get it. */
-  const answer = (request: FastifyRequest, reply: FastifyReply, result: Result<object>, status = 200) => {
-    if (result.ok) return reply.code(status).send(result.value);
-    const { code, reason } = result;
-    logRefusal(request, log, result, STATUS_OF[code] ?? 400);
-    return reply.code(STATUS_OF[code] ?? 400).send({ status: 'FAILED', message: code, reason });
-  };
-  const done = (result: Result<string | undefined>, name: 'password' | undefined): Result<object> => {
-    if (!result.ok) return result;
-    return accept({ status: 'SUCCESS', message: '', ...(name && { [name]: result.value }) });
-  };
-  const bodyOf = <T>(request: FastifyRequest, schema: z.ZodType<T>): Result<T> => {
-    const json = readBody(request, log);
-    if (!json.ok) return json;
-    const parsed = schema.safeParse(json.value);
-    return parsed.success ? accept(parsed.data) : refuse('E46', issuesOf(parsed.error));
-  };
-  const limit = { bodyLimit: CHANGE_BYTES_MAX };
-
-  for (const table of TABLES) {
-    const one = `/${table}/:name`;
-    scope.get(`/${table}`, async (request, reply) => {
-      const query = pageQuery.safeParse(request.query);
-      if (!query.success) return answer(request, reply, refuse('E46', issuesOf(query.error)));
-      const rows = await store.registry.page(table, pageOf(table, query.data));
-      return rows.map((row) => viewOf(row));
-    });
-    scope.get<OfRow>(one, async (request, reply) => {
-      const row = await store.registry.find(table, request.params.name);
-      return answer(request, reply, row === undefined ? refuse('E96', 'no such row') : accept(viewOf(row)));
-    });
-    scope.delete<OfRow>(one, async (request, reply) =>
-      answer(request, reply, done(await registry.remove(who(), table, request.params.name), undefined)),
-    );
-    for (const [path, disabled] of [
-      ['disable', true],
-      ['enable', false],
-    ] as const) {
-      scope.post<OfRow>(`${one}/${path}`, limit, async (request, reply) =>
-        answer(request, reply, done(await registry.disable(who(), table, request.params.name, disabled), undefined)),
-      );
-    }
-  }
-  scope.post('/partners', limit, async (request, reply) => {
-    const body = bodyOf(request, NEW_ROWS.partners);
-    return answer(request, reply, body.ok ? done(await registry.addPartner(who(), body.value), 'password') : body, 201);
-  });
-  scope.post('/accounts', limit, async (request, reply) => {
-    const body = bodyOf(request, NEW_ROWS.accounts);
-    return answer(request, reply, body.ok ? done(await registry.addAccount(who(), body.value), undefined) : body, 201);
-  });
-  scope.post('/boxes', limit, async (request, reply) => {
-    const body = bodyOf(request, NEW_ROWS.boxes);
-    return answer(request, reply, body.ok ? done(await registry.addBox(who(), body.value), undefined) : body, 201);
-  });
-  for (const table of ['accounts', 'boxes'] as const) {
-    scope.post<OfRow>(`/${table}/:name/link`, limit, async (request, reply) => {
-      const to = bodyOf<string>(request, linkTo[table]);
-      const linked = to.ok ? await registry.link(who(), table, request.params.name, to.value) : to;
-      return answer(request, reply, done(linked, undefined));
-    });
-    scope.post<OfRow>(`/${table}/:name/unlink`, limit, async (request, reply) =>
-      answer(request, reply, done(await registry.link(who(), table, request.params.name, null), undefined)),
-    );
-  }
-  scope.post<OfRow>('/partners/:name/rotate', limit, async (request, reply) =>
-    answer(request, reply, done(await registry.rotate(who(), request.params.name), 'password')),
-  );
-  scope.get('/audit', async (request, reply) => {
-    const query = auditQuery.safeParse(request.query);
-    if (!query.success) return answer(request, reply, refuse('E46', issuesOf(query.error)));
-    const { limit: rows, before, target } = query.data;
-    return (await store.registry.changes(rows, { before, target })).map(({ at_ms, detail, ...it }) => ({
-      ...it,
-      at: new Date(at_ms).toISOString(),
-      detail: JSON.parse(detail) as unknown,
-    }));
+/** The registry for admins, below `/admin/v1` (PROTOCOL.md, clauses REG-4 to REG-9). */
+export function registryRoutes(scope: FastifyInstance, api: AdminApi, deps: RegistryRoutesDeps): void {
+  for (const table of TABLES) readRoutes(scope, api, table, deps);
+  for (const table of TABLES) commonRoutes(scope, api, table, deps);
+  addRoutes(scope, api, deps);
+  changeRoutes(scope, api, deps);
+  linkRoutes(scope, api, deps);
+  rotateRoutes(scope, api, deps);
+  api.route(scope, {
+    method: 'GET',
+    path: '/audit',
+    summary: 'Who changed what, newest first',
+    query: auditQuery,
+    answer: z.array(AUDIT_VIEW),
+    run: async ({ query: { limit, before, target } }) =>
+      accept((await deps.store.registry.changes(limit, { before, target })).map(auditView)),
   });
 }
 
-function pageOf(
+function readRoutes<Table extends RegistryTable>(
+  scope: FastifyInstance,
+  api: AdminApi,
+  table: Table,
+  deps: RegistryRoutesDeps,
+): void {
+  const { registry } = deps.store;
+  const viewOf = createRegistryViews(deps)[table];
+  api.route(scope, {
+    method: 'GET',
+    path: `/${table}`,
+    summary: `List the ${table}, in the order of their names`,
+    query: PAGE_QUERIES[table] as z.ZodType<Page>,
+    answer: z.array<z.ZodType>(VIEWS[table]),
+    run: async ({ query }) => accept(await Promise.all((await registry.page(table, pageOf(table, query))).map(viewOf))),
+  });
+  api.route(scope, {
+    method: 'GET',
+    path: `/${table}/:name`,
+    summary: `Read ${ONE[table]}`,
+    answer: VIEWS[table] as z.ZodType,
+    refusals: ['E96'],
+    run: async ({ name, reply }) => {
+      const row = await registry.find(table, name);
+      if (row === undefined) return unknownRow(table, name);
+      const view = await viewOf(row);
+      reply.header('etag', `"${view.changedAt}"`);
+      return accept(view);
+    },
+  });
+}
+
+/** Disable, enable and remove. */
+function commonRoutes(
+  scope: FastifyInstance,
+  api: AdminApi,
   table: RegistryTable,
-  { limit, after, q, serial, account, partner }: z.output<typeof pageQuery>,
-): PageQuery {
-  const ofSerial = table === 'boxes' && serial !== undefined;
-  const begins = ofSerial
-    ? ({ column: 'serial_number', text: serial } as const)
-    : q === undefined
-      ? undefined
-      : { column: NAME_OF[table], text: q };
-  const where =
-    table === 'boxes' && account !== undefined
-      ? ({ column: 'account', value: account } as const)
-      : table === 'accounts' && partner !== undefined
-        ? ({ column: 'partner', value: partner } as const)
-        : undefined;
-  return { limit, after, begins, where };
+  { registry, sourceRows }: RegistryRoutesDeps,
+): void {
+  const disable = (by: Admin, name: string, disabled: boolean) =>
+    table === 'sources' ? sourceRows.disable(by, name, disabled) : registry.disable(by, table, name, disabled);
+  for (const [what, disabled] of [
+    ['disable', true],
+    ['enable', false],
+  ] as const) {
+    api.route(scope, {
+      method: 'POST',
+      path: `/${table}/:name/${what}`,
+      summary: `${disabled ? 'Disable' : 'Enable'} ${ONE[table]}`,
+      answer: DONE,
+      refusals: CHANGE_REFUSALS,
+      run: async ({ by, name }) => doneOf(await disable(by, name, disabled)),
+    });
+  }
+  api.route(scope, {
+    method: 'DELETE',
+    path: `/${table}/:name`,
+    summary: `Remove ${ONE[table]}`,
+    answer: DONE,
+    refusals: [...CHANGE_REFUSALS, 'STILL_IN_USE'],
+    run: async ({ by, name }) =>
+      doneOf(await (table === 'sources' ? sourceRows.remove(by, name) : registry.remove(by, table, name))),
+  });
 }
 
-/** A row without its secrets. */
-function viewOf(row: { changed_at_ms: number; disabled: number; managed: string }): object {
-  const { changed_at_ms, disabled, ...rest }: Record<string, unknown> & typeof row = { ...row };
-  const names = Object.entries(rest).filter(([key]) => !['password', 'callback', 'secret'].includes(key));
-  const camel = names.map(([key, value]) => [
-    key.replaceAll(/_(\w)/g, (_all, letter: string) => letter.toUpperCase()),
-    value,
-  ]);
-  return { ...Object.fromEntries(camel), disabled: disabled === 1, changedAt: new Date(changed_at_ms).toISOString() };
+function addRoutes(scope: FastifyInstance, api: AdminApi, { registry, sourceRows }: RegistryRoutesDeps): void {
+  const add = (table: RegistryTable) =>
+    ({
+      method: 'POST',
+      path: `/${table}`,
+      summary: `Add ${ONE[table]}`,
+      status: 201,
+      refusals: ['NAME_TAKEN'],
+    }) as const;
+  api.route(scope, {
+    ...add('partners'),
+    body: NEW_ROWS.partners,
+    answer: WITH_PASSWORD,
+    run: async ({ by, body }) => {
+      const added = await registry.addPartner(by, body);
+      return added.ok ? accept({ ...SUCCESS, password: added.value }) : added;
+    },
+  });
+  api.route(scope, {
+    ...add('accounts'),
+    body: NEW_ROWS.accounts,
+    answer: DONE,
+    run: async ({ by, body }) => doneOf(await registry.addAccount(by, body)),
+  });
+  api.route(scope, {
+    ...add('boxes'),
+    body: NEW_ROWS.boxes,
+    answer: DONE,
+    run: async ({ by, body }) => doneOf(await registry.addBox(by, body)),
+  });
+  api.route(scope, {
+    ...add('sources'),
+    body: NEW_ROWS.sources,
+    answer: DONE,
+    run: async ({ by, body }) => doneOf(await sourceRows.add(by, body)),
+  });
+}
+
+function changeRoutes(scope: FastifyInstance, api: AdminApi, { registry, sourceRows }: RegistryRoutesDeps): void {
+  const change = <Body>(
+    table: RegistryTable,
+    body: z.ZodType<Body>,
+    run: (by: Admin, name: string, body: Body) => Promise<Result<undefined>>,
+  ) =>
+    api.route(scope, {
+      method: 'PATCH',
+      path: `/${table}/:name`,
+      summary: `Change ${ONE[table]}: what is left out stays as it is`,
+      body,
+      answer: DONE,
+      refusals: table === 'boxes' ? [...CHANGE_REFUSALS, 'NAME_TAKEN'] : CHANGE_REFUSALS,
+      run: async ({ by, name, body }) => doneOf(await run(by, name, body)),
+    });
+  change('partners', CHANGES.partners, (by, name, body) => registry.changePartner(by, name, body));
+  change('accounts', CHANGES.accounts, (by, name, body) => registry.changeAccount(by, name, body));
+  change('boxes', CHANGES.boxes, (by, name, body) => registry.changeBox(by, name, body));
+  change('sources', CHANGES.sources, (by, name, body) => sourceRows.change(by, name, body));
+}
+
+function linkRoutes(scope: FastifyInstance, api: AdminApi, { registry }: RegistryRoutesDeps): void {
+  const routes = { accounts: 'partner', boxes: 'account' } as const;
+  for (const table of ['accounts', 'boxes'] as const) {
+    const common = { method: 'POST', answer: DONE, refusals: CHANGE_REFUSALS } as const;
+    const to = routes[table];
+    api.route(scope, {
+      ...common,
+      path: `/${table}/:name/link`,
+      summary: `Link ${ONE[table]} to ${to === 'partner' ? 'a partner' : 'an account'}`,
+      body: LINKS[table] as z.ZodType<Record<string, string>>,
+      run: async ({ by, name, body }) => doneOf(await registry.link(by, table, name, body[to] ?? null)),
+    });
+    api.route(scope, {
+      ...common,
+      path: `/${table}/:name/unlink`,
+      summary: `Unlink ${ONE[table]}`,
+      run: async ({ by, name }) => doneOf(await registry.link(by, table, name, null)),
+    });
+  }
+}
+
+function rotateRoutes(scope: FastifyInstance, api: AdminApi, { registry, sourceRows }: RegistryRoutesDeps): void {
+  const rotate = (table: keyof typeof ROTATIONS) =>
+    ({ method: 'POST', path: `/${table}/:name/rotate`, refusals: CHANGE_REFUSALS }) as const;
+  api.route(scope, {
+    ...rotate('partners'),
+    summary: 'Give a partner a new password; the old one is refused at once',
+    body: ROTATIONS.partners,
+    answer: WITH_PASSWORD,
+    run: async ({ by, name, body }) => {
+      const rotated = await registry.rotatePartner(by, name, body.password);
+      return rotated.ok ? accept({ ...SUCCESS, password: rotated.value }) : rotated;
+    },
+  });
+  api.route(scope, {
+    ...rotate('boxes'),
+    summary: 'Give a box a new secret, or have it enrol again; its session ends',
+    body: ROTATIONS.boxes,
+    answer: WITH_SECRET,
+    run: async ({ by, name, body }) => {
+      const rotated = await registry.rotateBox(by, name, body.enrol ?? false);
+      return rotated.ok ? accept({ ...SUCCESS, ...given(rotated.value) }) : rotated;
+    },
+  });
+  api.route(scope, {
+    ...rotate('sources'),
+    summary: 'Give a source a new key; with kind casso the old one is still taken',
+    body: ROTATIONS.sources,
+    answer: WITH_KEY,
+    run: async ({ by, name, body }) => {
+      const rotated = await sourceRows.rotate(by, name, body.key);
+      return rotated.ok ? accept({ ...SUCCESS, ...given({ key: rotated.value }) }) : rotated;
+    },
+  });
+}
+
+/** Without what is undefined. */
+function given<T extends object>(value: T): { [Key in keyof T]?: NonNullable<T[Key]> } {
+  return Object.fromEntries(Object.entries(value).filter(([, it]) => it !== undefined)) as never;
+}
+
+function doneOf(result: Result<undefined>): Result<typeof SUCCESS> {
+  return result.ok ? accept(SUCCESS) : result;
+}
+
+function pageOf(table: RegistryTable, { limit, after, q, serial, account, partner }: Page): PageQuery {
+  const begins =
+    serial !== undefined
+      ? ({ column: 'serial_number', text: serial } as const)
+      : q === undefined
+        ? undefined
+        : { column: NAME_OF[table], text: q };
+  const links = [
+    { column: 'account', value: account },
+    { column: 'partner', value: partner },
+  ] as const;
+  const where = links.flatMap(({ column, value }) => (value === undefined ? [] : [{ column, value }]))[0];
+  return { limit, after, begins, where };
 }

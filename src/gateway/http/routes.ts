@@ -5,6 +5,7 @@ import type { Directory } from '../directory.ts';
 import type { FaultOrders } from '../fault-orders.ts';
 import { addressError, urlHost } from '../listen.ts';
 import { requireAdmin } from './admin.ts';
+import { AdminApi } from './admin-api.ts';
 import { type AdminRoutesDeps, adminRoutes } from './admin-routes.ts';
 import { type BoxRoutesDeps, boxRoutes } from './box-routes.ts';
 import { adminEnrolmentRoutes, boxEnrolmentRoutes, type EnrolmentRoutesDeps } from './enrolment-routes.ts';
@@ -20,7 +21,7 @@ export type RoutesDeps = Omit<AdminRoutesDeps, 'baseUrl' | 'faults'> &
   EnrolmentRoutesDeps &
   HookRoutesDeps &
   Pick<SaleRoutesDeps, 'sales'> &
-  Pick<RegistryRoutesDeps, 'registry'> &
+  RegistryRoutesDeps &
   Pick<PageRoutesDeps, 'metrics' | 'health'> & {
     boxes: BoxRoutesDeps;
     /** The backlog, at most one second old, for metrics. */
@@ -30,7 +31,7 @@ export type RoutesDeps = Omit<AdminRoutesDeps, 'baseUrl' | 'faults'> &
 /** Edges of the routes. */
 interface RouteEdges {
   faults: FaultOrders;
-  partnerRoutes(scope: FastifyInstance, directory: Directory): void;
+  partnerRoutes(scope: FastifyInstance, directory: Directory): Promise<void>;
   boxRoutes(scope: FastifyInstance): void;
 }
 
@@ -41,7 +42,7 @@ export function registerRoutes(app: FastifyInstance, edges: RouteEdges, deps: Ro
   const endStreams: (() => void)[] = [];
   app.register(
     async (scope) => {
-      edges.partnerRoutes(scope, deps.directory);
+      await edges.partnerRoutes(scope, deps.directory);
       serviceRoutes(scope, { ...deps, originOf: (request) => originFor(request, app, config) });
     },
     { prefix: basePath },
@@ -58,11 +59,12 @@ export function registerRoutes(app: FastifyInstance, edges: RouteEdges, deps: Ro
     { prefix: '/_mock' },
   );
   app.register(async (scope) => hookRoutes(scope, deps), { prefix: '/hooks' });
+  const api = new AdminApi({ ...deps, who: config.adminToken === undefined ? 'loopback' : 'adminToken' });
   app.register(
     async (scope) => {
       logAdminRequests(scope, deps);
       requireAdmin(scope, { ...deps, adminToken: config.adminToken });
-      saleRoutes(scope, deps);
+      saleRoutes(scope, api, deps);
     },
     { prefix: '/admin/v1' },
   );
@@ -70,13 +72,14 @@ export function registerRoutes(app: FastifyInstance, edges: RouteEdges, deps: Ro
     async (scope) => {
       // Not in the traffic log: bodies and answers have passwords. The audit list has every change.
       requireAdmin(scope, { ...deps, adminToken: config.adminToken });
-      registryRoutes(scope, deps);
+      registryRoutes(scope, api, deps);
     },
     { prefix: '/admin/v1' },
   );
+  app.get('/admin/openapi.json', () => api.document());
   app.register(async (scope) => boxEnrolmentRoutes(scope, deps));
   app.register(async (scope) => adminEnrolmentRoutes(scope, { ...deps, ...config }), { prefix: '/_mock' });
-  app.register((scope) => pageRoutes(scope, { ...deps, backlog: cachedBacklog, basePath }));
+  app.register((scope) => pageRoutes(scope, { ...deps, backlog: cachedBacklog }));
   return () => {
     for (const end of endStreams) end();
   };

@@ -1,107 +1,160 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { issuesOf } from '../../protocol/codec.ts';
+import { unaccented } from '../../lib/text.ts';
+import { vietnamDay, vietnamTime } from '../../lib/vietnam-time.ts';
+import { BOX_REFUSALS } from '../../protocol/codes.ts';
 import { amountVnd, boxCode, LIMITS } from '../../protocol/fields.ts';
 import type { Period, Sale } from '../../store/repositories/sales.ts';
 import type { OrderStatus } from '../../store/schema/tables.ts';
-import { answerRefusal, listQuery, readBody } from '../access/requests.ts';
+import { listQuery } from '../access/requests.ts';
 import type { Context } from '../context.ts';
 import { accept, type Result, refuse } from '../result.ts';
 import type { Sales } from '../service/sales.ts';
 import type { Service } from '../service/service.ts';
+import type { AdminApi } from './admin-api.ts';
 
 const DAY_MS = 86_400_000;
-/** Vietnam has one time zone, without summer time. */
-const VIETNAM_MS = 7 * 3_600_000;
-const SALE_BYTES_MAX = 4_096;
 /** Rows that are read at a time for a file. */
 const FILE_ROWS = 500;
 /** The code and a space before it. */
 const NOTE_CHARS_MAX = LIMITS.contentMax - 10;
+const NOTE = new RegExp(`^[A-Za-z0-9 ]{0,${NOTE_CHARS_MAX}}$`);
+const NOTE_RULE = `at most ${NOTE_CHARS_MAX} letters, digits and spaces`;
 
 const saleRequest = z.strictObject({
   amount: amountVnd,
   terminalCode: boxCode.or(z.literal('')).default(''),
   note: z
     .string()
-    .regex(
-      new RegExp(`^[A-Za-z0-9 ]{0,${NOTE_CHARS_MAX}}$`),
-      `at most ${NOTE_CHARS_MAX} letters without accents, digits and spaces`,
-    )
+    .overwrite(unaccented)
+    .refine((it) => NOTE.test(it), NOTE_RULE)
+    .describe(`${NOTE_RULE}; accents are dropped`)
     .default(''),
 });
 const day = z.string().refine((text) => periodOf(text) !== undefined, 'expected a day as 2026-01-31');
 const dayQuery = listQuery.extend({ day: day.optional() });
 
-export interface SaleRoutesDeps extends Pick<Context, 'store' | 'clock' | 'log'> {
+const saleAnswer = z.strictObject({
+  id: z.string(),
+  code: z.string(),
+  amount: z.int(),
+  content: z.string(),
+  status: z.string().describe('of its order, underpaid while it waits for the rest, or overpaid'),
+  isOpen: z.boolean().describe('whether it waits for money'),
+  paid: z.int().describe('the sum that has come'),
+  failure: z.string().nullable(),
+  terminalCode: z.string(),
+  bankAccount: z.string(),
+  qrCode: z.string(),
+  madeAt: z.string(),
+  paidAt: z.string().nullable(),
+});
+const dayAnswer = z.strictObject({
+  day: z.string(),
+  sales: z.int(),
+  paid: z.int(),
+  amount: z.int(),
+  rows: z.array(saleAnswer),
+});
+/** Codes of a sale that was not shown. */
+const SALE_REFUSALS = [
+  'E35',
+  'E36',
+  'BOX_TIMEOUT',
+  'BOX_CONFIRMS_NOTHING',
+  'BOX_OFFLINE',
+  ...BOX_REFUSALS.slice(1),
+] as const;
+
+export interface SaleRoutesDeps extends Pick<Context, 'store' | 'clock'> {
   sales: Sales;
   service: Pick<Service, 'cancelOrder'>;
 }
 
 /** The calls of a cashier, below `/admin/v1` (PROTOCOL.md, clause SEL). */
-export function saleRoutes(scope: FastifyInstance, { store, clock, log, sales, service }: SaleRoutesDeps): void {
-  const answer = (request: FastifyRequest, reply: FastifyReply, result: Result<object>) =>
-    result.ok ? result.value : answerRefusal(request, reply, log, result, result.code === 'E96' ? 404 : 400);
+export function saleRoutes(scope: FastifyInstance, api: AdminApi, deps: SaleRoutesDeps): void {
+  const { store, clock, sales, service } = deps;
   const known = async (id: string): Promise<Result<Sale>> => {
     const sale = await store.sales.find(id);
     return sale === undefined ? refuse('E96', 'no such sale') : accept(sale);
   };
-  const viewOf = (result: Result<Sale>): Result<object> => (result.ok ? accept(saleView(result.value)) : result);
-
-  scope.post('/sales', { bodyLimit: SALE_BYTES_MAX }, async (request, reply) => {
-    const json = readBody(request, log);
-    if (!json.ok) return answer(request, reply, json);
-    const asked = saleRequest.safeParse(json.value);
-    if (!asked.success) return answer(request, reply, refuse('E46', issuesOf(asked.error)));
-    const sold = await sales.sell(asked.data);
-    if (sold.ok) reply.code(201);
-    return answer(request, reply, viewOf(sold));
-  });
-  scope.get('/sales', async (request, reply) => {
-    const query = dayQuery.safeParse(request.query);
-    if (!query.success) return answer(request, reply, refuse('E46', issuesOf(query.error)));
-    const { limit, before, day = dayOf(clock.wallMs()) } = query.data;
+  const viewOf = (result: Result<Sale>) => (result.ok ? accept(saleView(result.value)) : result);
+  const periodIn = ({ day = vietnamDay(clock.wallMs()) }: z.output<typeof dayQuery>) => {
     const period = periodOf(day);
-    if (period === undefined) return answer(request, reply, refuse('E46', `day: ${day}`));
-    const { amount, ...counts } = await store.sales.sum(period);
-    const rows = await store.sales.made(period, limit, before);
-    return { day, ...counts, amount, rows: rows.map(saleView) };
-  });
-  scope.get('/sales.csv', async (request, reply) => {
-    const query = dayQuery.safeParse(request.query);
-    if (!query.success) return answer(request, reply, refuse('E46', issuesOf(query.error)));
-    const { day = dayOf(clock.wallMs()) } = query.data;
-    const period = periodOf(day);
-    if (period === undefined) return answer(request, reply, refuse('E46', `day: ${day}`));
-    reply.header('content-disposition', `attachment; filename="sales-${day}.csv"`).type('text/csv; charset=utf-8');
-    return reply.send(await csvOf(period, store));
-  });
-  scope.get<{ Params: { id: string } }>('/sales/:id', async (request, reply) =>
-    answer(request, reply, viewOf(await known(request.params.id))),
-  );
-  scope.post<{ Params: { id: string } }>('/sales/:id/cancel', async (request, reply) => {
-    const found = await known(request.params.id);
-    if (!found.ok) return answer(request, reply, found);
-    const cancelled = await service.cancelOrder(found.value.order.id);
-    return answer(request, reply, cancelled.ok ? viewOf(await known(found.value.order.id)) : cancelled);
-  });
-}
+    return period === undefined ? refuse('E46', `day: ${day}`) : accept({ day, period });
+  };
 
-/** The day in Vietnam at this time, as 2026-01-31. */
-function dayOf(wallMs: number): string {
-  return new Date(wallMs + VIETNAM_MS).toISOString().slice(0, 10);
+  api.route(scope, {
+    method: 'POST',
+    path: '/sales',
+    summary: 'Sell: an amount, and its QR on a box',
+    body: saleRequest,
+    answer: saleAnswer,
+    status: 201,
+    refusals: SALE_REFUSALS,
+    run: async ({ body }) => viewOf(await sales.sell(body)),
+  });
+  api.route(scope, {
+    method: 'GET',
+    path: '/sales',
+    summary: 'The sales of a day, newest first, and their sum',
+    query: dayQuery,
+    answer: dayAnswer,
+    run: async ({ query }) => {
+      const asked = periodIn(query);
+      if (!asked.ok) return asked;
+      const { day, period } = asked.value;
+      const rows = await store.sales.made(period, query.limit, query.before);
+      return accept({ day, ...(await store.sales.sum(period)), rows: rows.map(saleView) });
+    },
+  });
+  api.route(scope, {
+    method: 'GET',
+    path: '/sales.csv',
+    summary: 'The sales of a day as a file',
+    query: dayQuery,
+    answer: z.string(),
+    type: 'text/csv; charset=utf-8',
+    run: async ({ query, reply }) => {
+      const asked = periodIn(query);
+      if (!asked.ok) return asked;
+      reply.header('content-disposition', `attachment; filename="sales-${asked.value.day}.csv"`);
+      return accept(await csvOf(asked.value.period, store));
+    },
+  });
+  api.route(scope, {
+    method: 'GET',
+    path: '/sales/:name',
+    summary: 'Read a sale, by its id or its code',
+    answer: saleAnswer,
+    refusals: ['E96'],
+    run: async ({ name }) => viewOf(await known(name)),
+  });
+  api.route(scope, {
+    method: 'POST',
+    path: '/sales/:name/cancel',
+    summary: 'Cancel a sale, and take its QR away',
+    answer: saleAnswer,
+    refusals: ['E96'],
+    run: async ({ name }) => {
+      const found = await known(name);
+      if (!found.ok) return found;
+      const cancelled = await service.cancelOrder(found.value.order.id);
+      return cancelled.ok ? viewOf(await known(found.value.order.id)) : cancelled;
+    },
+  });
 }
 
 /** A day in Vietnam; `undefined` for a text that is none. */
 function periodOf(day: string): Period | undefined {
   const fromMs = /^\d{4}-\d\d-\d\d$/.test(day) ? Date.parse(`${day}T00:00:00+07:00`) : Number.NaN;
-  return Number.isNaN(fromMs) || dayOf(fromMs) !== day ? undefined : { fromMs, toMs: fromMs + DAY_MS };
+  return Number.isNaN(fromMs) || vietnamDay(fromMs) !== day ? undefined : { fromMs, toMs: fromMs + DAY_MS };
 }
 
 /** Statuses of an order that still waits for its money. */
 const OPEN: readonly OrderStatus[] = ['created', 'pushed', 'shown'];
 
-/** JSON of a sale. `isOpen` while it waits for money. `status` is that of its order, or `underpaid` while money is missing; `paid` is what has come. */
+/** JSON of a sale. `isOpen` while it waits for money. `status` is that of its order, `underpaid` while it waits for the rest, or `overpaid`; `paid` is what has come. */
 function saleView({ order, payments }: Sale) {
   const paid = payments.reduce((sum, it) => sum + it.amount, 0);
   return {
@@ -121,9 +174,10 @@ function saleView({ order, payments }: Sale) {
   };
 }
 
-function statusOf(status: Sale['order']['status'], amount: number, paid: number): string {
-  if (paid === 0 || paid === amount) return status;
-  return paid < amount ? 'underpaid' : 'overpaid';
+/** A sale that ended with too little keeps the word for its end, which is also that of its order. */
+function statusOf(status: OrderStatus, amount: number, paid: number): string {
+  if (paid > amount) return 'overpaid';
+  return paid > 0 && paid < amount && OPEN.includes(status) ? 'underpaid' : status;
 }
 
 function time(ms: number | null): string | null {
@@ -138,7 +192,7 @@ async function csvOf(period: Period, { sales }: Context['store']): Promise<strin
   }
   const rows = found.reverse().map((sale) => {
     const { code, amount, paid, status, content, terminalCode, bankAccount } = saleView(sale);
-    const made = localTime(sale.order.created_at_ms);
+    const made = vietnamTime(sale.order.created_at_ms);
     return [made, code, amount, paid, status, content, terminalCode, bankAccount];
   });
   const { amount } = await sales.sum(period);
@@ -151,8 +205,4 @@ async function csvOf(period: Period, { sales }: Context['store']): Promise<strin
 function csvCell(text: string): string {
   const plain = /^[=+\-@\t]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;
-}
-
-function localTime(wallMs: number): string {
-  return new Date(wallMs + VIETNAM_MS).toISOString().slice(0, 19).replace('T', ' ');
 }

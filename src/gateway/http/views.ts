@@ -1,4 +1,4 @@
-import { sidesIn } from '../../store/repositories/credit-sides.ts';
+import { CREDIT_FRESH_MS, type CreditSides, sidesIn } from '../../store/repositories/credit-sides.ts';
 import type {
   AttemptRow,
   CallbackRow,
@@ -36,7 +36,8 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
   const callbackViews = async (rows: CallbackRow[], attemptsMax: number) => {
     const ids = rows.map((it) => it.id);
     const attempts = await store.callbacks.attemptsOf(ids, attemptsMax);
-    return rows.map((it) => callbackView(it, attempts));
+    const tests = await store.history.testsAmong(rows.map((it) => it.payment_id));
+    return rows.map((it) => ({ ...callbackView(it, attempts), test: tests.has(it.payment_id) }));
   };
   return {
     boxes: async (page) => {
@@ -69,11 +70,12 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
         notices.map((it) => it.terminal_code),
       );
       const isSilent = silentAmong(known);
+      const originOf = (row: PaymentRow) => originView(credits.find((it) => it.payment_id === row.id));
       return rows.map((row) => ({
         ...paymentView(row),
         /** A payment of a sandbox: no money, whatever the gateway is now (clause MOD-3). */
         test: store.history.isTest(row.seq),
-        ...originView(credits.find((it) => it.payment_id === row.id)),
+        ...originOf(row),
         boxes: notices
           .filter((it) => it.payment_id === row.id)
           .map((it) => ({
@@ -83,6 +85,8 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
             online: hub.session(it.terminal_code) !== undefined,
             /** A box that was removed from the configuration reports nothing any more. */
             registered: known.has(it.terminal_code),
+            /** It was old news when it was sent: the box lists it, and announces nothing (clause CRE-5). */
+            late: isLateAt(it.told_at_ms, row, originOf(row)),
             ...reportView(it, isSilent),
           })),
         callback:
@@ -91,7 +95,11 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
             .map((it) => ({ id: it.id, status: it.status, warning: it.warning }))[0] ?? null,
       }));
     },
-    credits: async (limit, before) => (await store.credits.newest(limit, before)).map(creditView),
+    credits: async (limit, before) => {
+      const rows = await store.credits.newest(limit, before);
+      const tests = await store.history.testsAmong(rows.flatMap((it) => it.payment_id ?? []));
+      return rows.map((it) => ({ ...creditView(it), test: tests.has(it.payment_id ?? '') }));
+    },
     callbacks: async (limit, before, status) => {
       return callbackViews(await store.callbacks.newest(limit, before, status), ATTEMPTS_IN_LIST_MAX);
     },
@@ -204,10 +212,18 @@ function paymentView(row: PaymentRow): object {
 }
 
 /** Where the gateway has heard of a payment: from a source, or (null) by a test callback or an admin. */
-function originView(credit: CreditRow | undefined): object {
+function originView(credit: CreditRow | undefined): CreditSides & { source: string | null } {
   return credit === undefined
     ? { source: null, late: false, due: null }
     : { source: credit.source, ...sidesIn(credit) };
+}
+
+function isLateAt(
+  toldAtMs: number | null,
+  { paid_at_ms }: PaymentRow,
+  { source, late }: ReturnType<typeof originView>,
+) {
+  return late || (source !== null && toldAtMs !== null && toldAtMs - paid_at_ms > CREDIT_FRESH_MS);
 }
 
 function creditView(row: CreditRow & { order_id: string | null }): object {
@@ -260,7 +276,7 @@ function time(ms: number | null): string | null {
 }
 
 /** A source of money as the admin sees it (PROTOCOL.md, clause SRC-30). */
-export function sourceView({ name, kind, hasList, found, problem, ...at }: SourceStatus): object {
+export function sourceView({ name, kind, hasList, found, problem, ...at }: SourceStatus) {
   return {
     name,
     kind,

@@ -1,9 +1,10 @@
 import { curls } from './begin.js';
 import { calls } from './calls.js';
 import { credits, paidNote } from './credits.js';
-import { $, el, money, notice, pill, stack, table, time } from './elements.js';
+import { $, el, isOnlyTest, money, notice, pill, stack, table, time } from './elements.js';
 import { enrolments, startEnrolForm } from './enrol.js';
 import { faults, offerBoxes } from './faults.js';
+import { ask, isLive, showMode, startLogin, watch } from './gateway.js';
 import { drawBacklog, startResendForm } from './resend.js';
 import { offerSellers, sales, startSellForm, sumOf } from './sell.js';
 import { sources } from './sources.js';
@@ -22,17 +23,6 @@ const TOPICS = [
 ];
 const PATHS = { sales: '/admin/v1/sales' };
 const opened = new Set();
-let token = sessionStorage.getItem('token') ?? '';
-
-async function ask(path, options = {}) {
-  const headers = { ...options.headers, ...(token === '' ? {} : { authorization: `Bearer ${token}` }) };
-  const answer = await fetch(path, { ...options, headers });
-  $('gate').hidden = answer.status !== 401;
-  if (answer.status === 401) throw new Error('an admin token is needed');
-  if (answer.ok) return answer;
-  const { message, reason } = await answer.json().catch(() => ({ message: `HTTP ${answer.status}` }));
-  throw new Error(`refused: ${reason ?? message}`);
-}
 
 function act(label, path, done) {
   const button = el(
@@ -119,7 +109,7 @@ const draw = {
               : el(
                   'span',
                   {},
-                  act('Pay', `/_mock/orders/${it.id}/pay`, (made) => notice(`paid: ${made.message}`)),
+                  isLive() ? '' : act('Pay', `/_mock/orders/${it.id}/pay`, (made) => notice(`paid: ${made.message}`)),
                   it.status === 'cancelled'
                     ? ''
                     : act('Cancel', `/_mock/orders/${it.id}/cancel`, () => notice('cancelled')),
@@ -156,7 +146,7 @@ const draw = {
                     stack(
                       box.terminalCode,
                       box.reportedAt
-                        ? `announced ${time(box.reportedAt)}${box.recorded ? '' : ', not recorded'}`
+                        ? `${it.late ? 'listed' : 'announced'} ${time(box.reportedAt)}${box.recorded ? '' : ', not recorded'}`
                         : notReported(box),
                     ),
                   ),
@@ -205,7 +195,9 @@ const draw = {
                 `${isOpen ? '▾' : '▸'} ${count}`,
               ),
               time(it.createdAt),
-              act('Resend', `/_mock/callbacks/${it.id}/resend`, (made) => notice(`resent: ${made.status}`)),
+              isOnlyTest(it)
+                ? pill('SANDBOX')
+                : act('Resend', `/_mock/callbacks/${it.id}/resend`, (made) => notice(`resent: ${made.status}`)),
             ],
             below: isOpen
               ? it.attempts.map((one, i) => attempt(one, count - it.attempts.length + i)).reverse()
@@ -217,11 +209,6 @@ const draw = {
     ];
   },
 };
-
-/** Whether a live gateway lists it only as what a sandbox had. */
-function isOnlyTest({ test }) {
-  return test && $('mode').className === 'live';
-}
 
 function notReported({ since, online, registered, unconfirmed, toldAt }) {
   if (unconfirmed) return toldAt ? `${unconfirmed} ${time(toldAt)}: nobody confirms it` : unconfirmed;
@@ -277,40 +264,16 @@ function refresh(topic) {
 }
 
 async function start() {
-  const about = await (await ask('/_mock/about')).json();
-  $('mode').textContent = about.mode === 'live' ? 'LIVE' : about.sandbox ? 'SANDBOX' : '';
-  $('mode').className = about.mode;
-  curls(about);
+  curls(await showMode());
   const orders = await (await ask('/_mock/orders?limit=1')).json();
   if (orders.length === 0) $('begin').open = true;
+  TOPICS.forEach(refresh);
 }
 
-const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-/** Reads the events with fetch: an EventSource cannot send the admin token. */
-async function watch() {
-  for (;;) {
-    try {
-      const reader = (await ask('/_mock/events')).body.pipeThrough(new TextDecoderStream()).getReader();
-      $('live').textContent = 'connected';
-      $('live').className = 'on';
-      await start();
-      TOPICS.forEach(refresh);
-      for (let rest = ''; ; ) {
-        const { value, done } = await reader.read();
-        if (done) break;
-        const lines = (rest + value).split('\n');
-        rest = lines.pop();
-        const topics = lines.map((line) => line.slice(6)).filter((it) => TOPICS.includes(it));
-        topics.forEach(refresh);
-        if (topics.includes('orders')) refresh('sales');
-      }
-    } catch (error) {
-      $('live').title = error.message;
-    }
-    $('live').textContent = 'not connected';
-    $('live').className = '';
-    await wait(1000);
-  }
+function changed(lines) {
+  const topics = lines.filter((it) => TOPICS.includes(it));
+  topics.forEach(refresh);
+  if (topics.includes('orders')) refresh('sales');
 }
 
 for (const details of document.querySelectorAll('details.begin')) {
@@ -318,12 +281,8 @@ for (const details of document.querySelectorAll('details.begin')) {
     details.querySelector('.fold').textContent = details.open ? 'hide' : 'show';
   });
 }
-$('login').addEventListener('submit', (event) => {
-  event.preventDefault();
-  token = new FormData($('login')).get('token');
-  sessionStorage.setItem('token', token);
-});
+startLogin();
 startEnrolForm(ask);
 startResendForm(ask);
 startSellForm(ask);
-watch();
+watch(start, changed);

@@ -1,4 +1,4 @@
-import { $, money, pill, stack, table, time } from './elements.js';
+import { $, isOnlyTest, money, pill, stack, table, time } from './elements.js';
 
 const COLUMNS = [
   ['Source', 'mono'],
@@ -18,7 +18,7 @@ export function credits(told) {
       told.map((it) => ({
         cells: [
           stack(it.source, it.reference || it.sourceId),
-          money(it.amount),
+          stack(money(it.amount), isOnlyTest(it) && pill('SANDBOX')),
           it.text,
           stack(it.bankAccount, it.virtualAccount),
           pays(it),

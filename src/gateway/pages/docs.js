@@ -1,1 +1,2 @@
-SwaggerUIBundle({ url: '/openapi.json', dom_id: '#api', deepLinking: true, validatorUrl: null });
+const url = location.pathname === '/docs/admin' ? '/admin/openapi.json' : '/openapi.json';
+SwaggerUIBundle({ url, dom_id: '#api', deepLinking: true, validatorUrl: null });

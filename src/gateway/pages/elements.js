@@ -27,6 +27,11 @@ export const pill = (text, kind = KIND[text] ?? '') => el('span', { class: `pill
 export const stack = (first, second) =>
   el('div', {}, el('div', {}, first), second ? el('div', { class: 'sub' }, second) : '');
 
+/** Whether a live gateway lists it only as what a sandbox had. */
+export function isOnlyTest({ test }) {
+  return test && $('mode').className === 'live';
+}
+
 export function notice(text) {
   $('notice').textContent = text;
   $('notice').classList.add('on');

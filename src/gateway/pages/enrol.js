@@ -5,6 +5,7 @@ const FRAGMENT = /^#enrol\/(VVB\d{6})\/([\dA-Za-z-]{12,14})$/;
 const ADVICE = {
   WRONG_CODE: 'no box shows this code: read it on the screen again',
   CODE_SHARED: 'somebody else may know this code: hide the screen and use the new code; the log shows who else asks',
+  BOX_DISABLED: 'this box is disabled: enable it first, at /registry',
   ENROLMENT_CLOSED: 'enrolment of this box is closed: see the configuration of the gateway',
   E35: 'no box has this code',
 };

@@ -1,206 +1,208 @@
-import { z } from 'zod';
-import { bankAccount, boxCode } from '../../protocol/fields.ts';
-import type { BoxSecretStore } from '../../store/repositories/credentials.ts';
-import {
-  BOXES_OF_ACCOUNT_MAX,
-  NAME_OF,
-  type RegistryRow,
-  type RegistryStore,
-} from '../../store/repositories/registry.ts';
+import type { Random } from '../../lib/random.ts';
+import { CODES } from '../../protocol/codes.ts';
+import { newSecret } from '../../protocol/secret.ts';
 import type { RegistryTable } from '../../store/schema/tables.ts';
-import { password, username } from '../boxes-config.ts';
-import { callback } from '../callback-config.ts';
-import type { Context } from '../context.ts';
-import { account } from '../partners-config.ts';
-import { accept, type Result, refuse } from '../result.ts';
+import type { BoxSecrets } from '../box-secrets.ts';
+import { SECRET_OF } from '../directory.ts';
+import { accept, type Result } from '../result.ts';
 import type { Vault } from '../vault.ts';
+import type { Change, NewRow } from './bodies.ts';
+import { type Admin, RegistryChanges, type RegistryChangesDeps } from './changes.ts';
 import { partnerSecrets } from './seed.ts';
 
-const PASSWORD_BYTES = 24;
-
-/** Bodies of new rows. A box enrols; it has no secret of its own. */
-export const NEW_ROWS = {
-  partners: z.strictObject({ username, password: password.optional(), callback: callback.optional() }),
-  accounts: account.extend({ partner: username.optional() }),
-  boxes: z.strictObject({ terminalCode: boxCode, serialNumber: boxCode, account: bankAccount.optional() }),
-};
-
-type NewRow<Table extends RegistryTable> = z.output<(typeof NEW_ROWS)[Table]>;
-
-export interface RegistryDeps extends Pick<Context, 'directory' | 'clock' | 'random' | 'changes' | 'log'> {
-  registry: RegistryStore;
-  secrets: Pick<BoxSecretStore, 'forget'>;
+export interface RegistryDeps extends RegistryChangesDeps {
+  random: Random;
+  secrets: Pick<BoxSecrets, 'forget'>;
   vault: Vault;
   /** Has a box say hello again. */
   renew(terminalCode: string, reason: string): Promise<void>;
   /** Ends the session of a box, which takes its QR away. */
-  expel(terminalCode: string, reason: string): Promise<void>;
+  expel(terminalCode: string, reason: string, disabled?: boolean): Promise<void>;
 }
+
+/** A secret that a box just got; undefined for a box that enrols. */
+export type BoxSecret = { secret: string | undefined };
 
 /** Changes of partners, accounts and boxes by admins (PROTOCOL.md, clauses REG-4 to REG-6). A refused one changes nothing. */
 export class Registry {
   readonly #deps: RegistryDeps;
+  readonly #changes: RegistryChanges;
 
   constructor(deps: RegistryDeps) {
     this.#deps = deps;
+    this.#changes = new RegistryChanges(deps);
   }
 
   /** Returns the partner's password, which nobody can read later. */
-  async addPartner(who: string, row: NewRow<'partners'>): Promise<Result<string>> {
+  async addPartner(by: Admin, row: NewRow<'partners'>): Promise<Result<string>> {
     const { random, registry, vault } = this.#deps;
-    const secret = row.password ?? random.secret(PASSWORD_BYTES);
+    const { username, callback } = row;
+    const password = row.password ?? newSecret(random);
+    const problem = this.#changes.liveProblem('partners', { username, password, callback });
+    if (problem !== undefined) return problem;
     await vault.prepare(registry);
-    const secrets = partnerSecrets(vault, row.username, { password: secret, callback: row.callback });
-    const added = await this.#add(who, 'partners', { username: row.username, ...secrets, ...this.#fresh() });
-    return added.ok ? accept(secret) : added;
+    const secrets = partnerSecrets(vault, username, { password, callback });
+    const added = await this.#changes.add(by, 'partners', { username, ...secrets, ...this.#changes.fresh() });
+    return added.ok ? accept(password) : added;
   }
 
-  addAccount(who: string, row: NewRow<'accounts'>): Promise<Result<undefined>> {
-    const { bankAccount: bank_account, bankCode: bank_code, userBankName: user_bank_name, partner = null } = row;
-    return this.#add(who, 'accounts', { bank_account, bank_code, user_bank_name, partner, ...this.#fresh() });
+  async addAccount(by: Admin, row: NewRow<'accounts'>): Promise<Result<undefined>> {
+    const {
+      bankAccount,
+      bankCode: bank_code,
+      userBankName: user_bank_name,
+      partner = null,
+      contentPrefix = null,
+    } = row;
+    const problem = this.#changes.liveProblem('accounts', { bankAccount });
+    if (problem !== undefined) return problem;
+    const columns = { bank_account: bankAccount, bank_code, user_bank_name, partner, content_prefix: contentPrefix };
+    return this.#changes.add(by, 'accounts', { ...columns, ...this.#changes.fresh() });
   }
 
-  addBox(who: string, row: NewRow<'boxes'>): Promise<Result<undefined>> {
-    const names = { terminal_code: row.terminalCode, serial_number: row.serialNumber, account: row.account ?? null };
-    const kind = { dialect: 'paybox', mac_addr: null, confirm: null, secret: null };
-    return this.#add(who, 'boxes', { ...names, ...kind, ...this.#fresh() });
+  async addBox(by: Admin, row: NewRow<'boxes'>): Promise<Result<undefined>> {
+    const { terminalCode, serialNumber: serial_number, account = null, secret } = row;
+    const problem = this.#changes.liveProblem('boxes', row);
+    if (problem !== undefined) return problem;
+    const columns = {
+      terminal_code: terminalCode,
+      serial_number,
+      account,
+      dialect: 'paybox',
+      mac_addr: null,
+      confirm: null,
+    };
+    const wrapped = secret === undefined ? null : await this.#wrap(terminalCode, secret);
+    return this.#changes.add(by, 'boxes', { ...columns, secret: wrapped, ...this.#changes.fresh() });
+  }
+
+  async changePartner(by: Admin, name: string, { callback }: Change<'partners'>): Promise<Result<undefined>> {
+    const { vault, registry } = this.#deps;
+    const problem = this.#changes.liveProblem('partners', { callback: callback ?? undefined });
+    if (problem !== undefined) return problem;
+    await vault.prepare(registry);
+    const wrapped = callback && vault.wrap(SECRET_OF.callback(name), JSON.stringify(callback));
+    const columns = callback === undefined ? {} : { callback: wrapped };
+    const detail = callback === undefined ? {} : { callback: callback && { url: withoutQuery(callback.url) } };
+    return done(await this.#changes.change(by, 'partners', name, () => accept({ what: 'changed', columns, detail })));
+  }
+
+  async changeAccount(by: Admin, name: string, change: Change<'accounts'>): Promise<Result<undefined>> {
+    const { bankCode: bank_code, userBankName: user_bank_name, contentPrefix: content_prefix, partner } = change;
+    const columns = given({ bank_code, user_bank_name, content_prefix, partner });
+    const changed = await this.#changes.change(by, 'accounts', name, () =>
+      accept({ what: 'changed', columns, detail: change }),
+    );
+    if (changed.ok && (bank_code ?? user_bank_name) !== undefined) await this.#renewBoxesOf(name);
+    return done(changed);
+  }
+
+  async changeBox(by: Admin, name: string, change: Change<'boxes'>): Promise<Result<undefined>> {
+    const { serialNumber: serial_number, account } = change;
+    const columns = given({ serial_number, account });
+    const changed = await this.#changes.change(by, 'boxes', name, () =>
+      accept({ what: 'changed', columns, detail: change }),
+    );
+    if (!changed.ok) return changed;
+    if (serial_number !== undefined && serial_number !== changed.value.serial_number) {
+      await this.#deps.expel(name, 'the serialNumber of the box was changed');
+    } else if (account !== undefined) {
+      await this.#deps.renew(name, 'the box was linked anew');
+    }
+    return accept(undefined);
   }
 
   /** Links a box to an account, or an account to a partner; with `to` null it unlinks it. */
-  async link(who: string, table: 'accounts' | 'boxes', name: string, to: string | null): Promise<Result<undefined>> {
-    const change = table === 'boxes' ? { account: to } : { partner: to };
-    const changed = await this.#change(who, table, name, to === null ? 'unlinked' : 'linked', change);
+  async link(by: Admin, table: 'accounts' | 'boxes', name: string, to: string | null): Promise<Result<undefined>> {
+    const columns = table === 'boxes' ? { account: to } : { partner: to };
+    const what = to === null ? 'unlinked' : 'linked';
+    const changed = await this.#changes.change(by, table, name, () => accept({ what, columns, detail: columns }));
     if (changed.ok && table === 'boxes') await this.#deps.renew(name, 'the box was linked anew');
-    return changed;
+    return done(changed);
   }
 
   /** Disables a row, or enables it again. */
-  async disable(who: string, table: RegistryTable, name: string, disabled: boolean): Promise<Result<undefined>> {
+  async disable(
+    by: Admin,
+    table: Exclude<RegistryTable, 'sources'>,
+    name: string,
+    disabled: boolean,
+  ): Promise<Result<undefined>> {
     const what = disabled ? 'disabled' : 'enabled';
-    const changed = await this.#change(who, table, name, what, { disabled: disabled ? 1 : 0 });
-    if (changed.ok && table === 'boxes' && disabled) await this.#deps.expel(name, 'the box was disabled');
-    return changed;
+    const columns = { disabled: disabled ? 1 : 0 };
+    const changed = await this.#changes.change(by, table, name, () => accept({ what, columns, detail: {} }));
+    if (changed.ok && table === 'boxes' && disabled) await this.#deps.expel(name, CODES.BOX_DISABLED, true);
+    return done(changed);
   }
 
   /** Replaces the password of a partner, and returns the new one. */
-  async rotate(who: string, name: string): Promise<Result<string>> {
-    const { directory, registry, random, vault } = this.#deps;
-    const partner = await directory.partner(name);
-    if (partner === undefined) return unknown('partners');
-    const secret = random.secret(PASSWORD_BYTES);
+  async rotatePartner(by: Admin, name: string, chosen: string | undefined): Promise<Result<string>> {
+    const { registry, random, vault } = this.#deps;
+    const password = chosen ?? newSecret(random);
+    const problem = this.#changes.liveProblem('partners', { password });
+    if (problem !== undefined) return problem;
     await vault.prepare(registry);
-    const secrets = partnerSecrets(vault, name, { ...partner, password: secret });
-    const changed = await this.#change(who, 'partners', name, 'rotated', secrets);
-    return changed.ok ? accept(secret) : changed;
+    const columns = { password: vault.wrap(SECRET_OF.password(name), password) };
+    const changed = await this.#changes.change(by, 'partners', name, () =>
+      accept({ what: 'rotated', columns, detail: {} }),
+    );
+    return changed.ok ? accept(password) : changed;
+  }
+
+  /**
+   * Gives a box with a secret of its own another one, and returns it; any other box, and with `enrol` this one too,
+   * has to enrol again. Its session ends.
+   */
+  async rotateBox(by: Admin, name: string, enrol: boolean): Promise<Result<BoxSecret>> {
+    const { random, secrets, expel } = this.#deps;
+    const fresh = newSecret(random);
+    const wrapped = await this.#wrap(name, fresh);
+    const changed = await this.#changes.change(by, 'boxes', name, (row) => {
+      const secret = row.secret === null || enrol ? null : wrapped;
+      return accept({ what: 'rotated', columns: { secret }, detail: { enrols: secret === null } });
+    });
+    if (!changed.ok) return changed;
+    await secrets.forget(name);
+    this.#changes.tell();
+    await expel(name, 'the box has a new secret');
+    return accept({ secret: changed.value.secret === null || enrol ? undefined : fresh });
   }
 
   /** Removes a row to which nothing is linked. */
-  async remove(who: string, table: RegistryTable, name: string): Promise<Result<undefined>> {
-    const { registry, clock, secrets, expel } = this.#deps;
-    const removed = await registry.transaction(async (trx): Promise<Result<undefined>> => {
-      const row = await trx.find(table, name);
-      const problem = problemOf(table, row) ?? (await useOf(trx, table, name, clock.wallMs()));
-      if (problem !== undefined) return problem;
-      await trx.remove(table, name);
-      await trx.note(this.#noteOf(who, 'removed', `${table}/${name}`, {}));
-      return accept(undefined);
-    });
-    this.#tell();
+  async remove(by: Admin, table: Exclude<RegistryTable, 'sources'>, name: string): Promise<Result<undefined>> {
+    const { secrets, expel } = this.#deps;
+    const removed = await this.#changes.remove(by, table, name);
     if (removed.ok && table === 'boxes') {
       await secrets.forget(name);
-      this.#tell();
+      this.#changes.tell();
       await expel(name, 'the box was removed');
     }
     return removed;
   }
 
-  async #add<Table extends RegistryTable>(
-    who: string,
-    table: Table,
-    row: RegistryRow<Table>,
-  ): Promise<Result<undefined>> {
-    const name = String(Object.entries(row).find(([key]) => key === NAME_OF[table])?.[1]);
-    const added = await this.#deps.registry.transaction(async (trx): Promise<Result<undefined>> => {
-      const isTaken = (await trx.find(table, name)) !== undefined;
-      const serial = 'serial_number' in row ? await trx.boxBy('serial_number', row.serial_number) : undefined;
-      if (isTaken || serial !== undefined)
-        return refuse('NAME_TAKEN', `${name}: expected a name that no other row has`);
-      const problem = await linkProblem(trx, row);
-      if (problem !== undefined) return problem;
-      await trx.put(table, row);
-      await trx.note(this.#noteOf(who, 'added', `${table}/${name}`, {}));
-      return accept(undefined);
-    });
-    this.#tell();
-    return added;
+  async #wrap(terminalCode: string, secret: string): Promise<string> {
+    await this.#deps.vault.prepare(this.#deps.registry);
+    return this.#deps.vault.wrap(SECRET_OF.box(terminalCode), secret);
   }
 
-  async #change<Table extends RegistryTable>(
-    who: string,
-    table: Table,
-    name: string,
-    what: string,
-    change: object,
-  ): Promise<Result<undefined>> {
-    const changed = await this.#deps.registry.transaction(async (trx): Promise<Result<undefined>> => {
-      const row = await trx.find(table, name);
-      const problem = problemOf(table, row) ?? (await linkProblem(trx, change));
-      if (problem !== undefined || row === undefined) return problem ?? unknown(table);
-      await trx.put(table, { ...row, ...change, changed_at_ms: this.#deps.clock.wallMs() });
-      await trx.note(this.#noteOf(who, what, `${table}/${name}`, what === 'rotated' ? {} : change));
-      return accept(undefined);
-    });
-    this.#tell();
-    return changed;
-  }
-
-  #fresh() {
-    return { managed: 'store', disabled: 0, changed_at_ms: this.#deps.clock.wallMs() } as const;
-  }
-
-  #noteOf(who: string, what: string, target: string, detail: object) {
-    this.#deps.log.info('registry-changed', { who, what, target });
-    return { at_ms: this.#deps.clock.wallMs(), who, what, target, detail: JSON.stringify(detail) };
-  }
-
-  #tell(): void {
-    this.#deps.directory.changed();
-    this.#deps.changes.publish('boxes');
+  /** Their QRs have the old name or bank of the account. */
+  async #renewBoxesOf(bankAccount: string): Promise<void> {
+    for (const { terminal_code } of await this.#deps.registry.boxesOf(bankAccount)) {
+      await this.#deps.renew(terminal_code, 'the account of the box was changed');
+    }
   }
 }
 
-function unknown(table: RegistryTable) {
-  return refuse('E96', `expected one of the ${table} in the registry`);
+function done(changed: Result<unknown>): Result<undefined> {
+  return changed.ok ? accept(undefined) : changed;
 }
 
-function problemOf(table: RegistryTable, row: { managed: string; dialect?: string } | undefined) {
-  if (row === undefined) return unknown(table);
-  if (row.managed === 'file')
-    return refuse('MANAGED_BY_FILE', "expected a row that the gateway's file does not manage");
-  const isForeign = row.dialect !== undefined && row.dialect !== 'paybox';
-  return isForeign ? refuse('E46', 'expected a box of dialect paybox: others change in the file') : undefined;
+/** The columns with a value. */
+function given(columns: Record<string, unknown>): object {
+  return Object.fromEntries(Object.entries(columns).filter(([, value]) => value !== undefined));
 }
 
-/** Why a row cannot be linked as asked. */
-async function linkProblem(registry: RegistryStore, row: object) {
-  const { account: toAccount, partner: toPartner }: { account?: unknown; partner?: unknown } = row;
-  if (typeof toPartner === 'string' && (await registry.find('partners', toPartner)) === undefined) {
-    return refuse('E46', `partner: expected one in the registry, not ${toPartner}`);
-  }
-  if (typeof toAccount !== 'string') return undefined;
-  if ((await registry.find('accounts', toAccount)) === undefined) {
-    return refuse('E46', `account: expected one in the registry, not ${toAccount}`);
-  }
-  const isFull = (await registry.boxesOf(toAccount)).length >= BOXES_OF_ACCOUNT_MAX;
-  return isFull ? refuse('E46', `account: expected one of fewer than ${BOXES_OF_ACCOUNT_MAX} boxes`) : undefined;
-}
-
-/** Why a row cannot be removed. */
-async function useOf(registry: RegistryStore, table: RegistryTable, name: string, atMs: number) {
-  const [column, linked] = table === 'partners' ? (['partner', 'accounts'] as const) : (['account', 'boxes'] as const);
-  if (table === 'boxes') return undefined;
-  const [first] = await registry.page(linked, { limit: 1, where: { column, value: name } });
-  if (first !== undefined) return refuse('STILL_IN_USE', `${linked} are still linked to it: unlink them first`);
-  const isShown = table === 'accounts' && (await registry.isOnBox(name, atMs));
-  return isShown ? refuse('STILL_IN_USE', 'an order of it is on a box: cancel it first') : undefined;
+/** An address as the audit list may have it: a query may be a key. */
+function withoutQuery(url: string): string {
+  return url.replace(/\?.*/s, '');
 }

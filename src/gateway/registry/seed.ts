@@ -2,24 +2,27 @@ import { isDeepStrictEqual } from 'node:util';
 import { ConfigError } from '../../lib/errors.ts';
 import { macDigits } from '../../protocol/dialect.ts';
 import { NAME_OF, type RegistryRow, type RegistryStore } from '../../store/repositories/registry.ts';
-import type { AccountRow, BoxRow, PartnerRow, RegistryTable } from '../../store/schema/tables.ts';
+import type { AccountRow, BoxRow, PartnerRow, RegistryTable, SourceRow } from '../../store/schema/tables.ts';
 import type { GatewayConfig } from '../config.ts';
 import { type Partner, SECRET_OF } from '../directory.ts';
 import type { Vault } from '../vault.ts';
+import { assertLiveRows } from './live-rows.ts';
 
 /** Names of one change of the file that the audit list has. */
 const NAMES_LISTED_MAX = 100;
 
-type Listed = Pick<GatewayConfig, 'partners' | 'accounts' | 'boxes'>;
+type Listed = Pick<GatewayConfig, 'partners' | 'accounts' | 'boxes' | 'sources'>;
 
 /** Brings the store up to date with the gateway's file at its start. Throws ConfigError. */
 export async function seedRegistry(
   registry: RegistryStore,
-  config: Listed & Pick<GatewayConfig, 'registry'>,
+  config: Listed & Pick<GatewayConfig, 'registry' | 'mode'>,
   how: { vault: Vault; atMs: number },
 ): Promise<void> {
   if (config.registry === 'file') await writeFileRows(registry, config, how.atMs);
   else await adoptFileRows(registry, config, how);
+  await writeFileSources(registry, config, how.atMs);
+  if (config.mode === 'live') await assertLiveRows(registry, how.vault);
 }
 
 /** The rows of the gateway's file, without secrets: they stay in the file. */
@@ -27,18 +30,20 @@ export interface FileRows {
   partners: PartnerRow[];
   accounts: AccountRow[];
   boxes: BoxRow[];
+  sources: SourceRow[];
 }
 
-export function rowsOfFile({ partners, accounts, boxes }: Listed, atMs: number): FileRows {
+export function rowsOfFile({ partners, accounts, boxes, sources }: Listed, atMs: number): FileRows {
   const partnerOf = new Map(partners.flatMap((it) => it.accounts.map((account) => [account, it.username])));
   const registered = { managed: 'file', disabled: 0, changed_at_ms: atMs } as const;
   return {
     partners: partners.map(({ username }) => ({ username, password: null, callback: null, ...registered })),
-    accounts: accounts.map(({ bankAccount, bankCode, userBankName }) => ({
+    accounts: accounts.map(({ bankAccount, bankCode, userBankName, contentPrefix }) => ({
       bank_account: bankAccount,
       bank_code: bankCode,
       user_bank_name: userBankName,
       partner: partnerOf.get(bankAccount) ?? null,
+      content_prefix: contentPrefix ?? null,
       ...registered,
     })),
     boxes: boxes.map(({ terminalCode, serialNumber, account, dialect, macAddr, confirm }) => ({
@@ -51,6 +56,7 @@ export function rowsOfFile({ partners, accounts, boxes }: Listed, atMs: number):
       secret: null,
       ...registered,
     })),
+    sources: sources.map(({ name, kind }) => ({ name, kind, options: null, ...registered })),
   };
 }
 
@@ -65,6 +71,25 @@ export async function writeFileRows(registry: RegistryStore, listed: Listed, atM
     await sync(trx, 'partners', rows.partners, atMs);
     await sync(trx, 'accounts', rows.accounts, atMs);
     await sync(trx, 'boxes', rows.boxes, atMs);
+  });
+}
+
+/**
+ * Makes the sources that the file manages equal to the file: they are the file's whosever the other rows are. Throws
+ * ConfigError where a name has become one of another kind (PROTOCOL.md, clause REG-8).
+ */
+export async function writeFileSources(registry: RegistryStore, listed: Listed, atMs: number): Promise<void> {
+  const { sources } = rowsOfFile(listed, atMs);
+  await registry.transaction(async (trx) => {
+    for (const { name, kind } of sources) {
+      const before = await trx.kindOfSource(name);
+      if (before !== undefined && before !== kind) {
+        const what = `sources: ${name} was of kind ${before} before: ids of ${kind} could be taken for its credits`;
+        throw new ConfigError(what, 'give the source another name');
+      }
+      if (before === undefined) await trx.keepKindOfSource(name, kind);
+    }
+    await sync(trx, 'sources', sources, atMs);
   });
 }
 
@@ -109,7 +134,7 @@ async function namesOfFile(registry: RegistryStore, table: RegistryTable): Promi
 const TABLES = ['partners', 'accounts', 'boxes'] as const;
 
 /** The rows of the file as the store's own, with their secrets. */
-function ownRows({ partners, accounts, boxes }: FileRows, listed: Listed, vault: Vault): FileRows {
+function ownRows({ partners, accounts, boxes }: FileRows, listed: Listed, vault: Vault): Omit<FileRows, 'sources'> {
   const managed = 'store' as const;
   const partnersOfFile = new Map(listed.partners.map((it) => [it.username, it]));
   const boxesOfFile = new Map(listed.boxes.map((it) => [it.terminalCode, it]));

@@ -22,27 +22,35 @@ export interface AskSourceDeps {
 }
 
 /**
- * Asks the API of a source: not more often than it allows, and never the gateway's own ports, link-local or metadata
- * addresses (PROTOCOL.md, clause SRC-31). Follows no redirect. Rejects when `signal` aborts.
+ * Asks the API of one source: not more often than it allows, and never the gateway's own ports, link-local or metadata
+ * addresses (PROTOCOL.md, clause SRC-31). Follows no redirect. Rejects when the signal of the request aborts.
  */
-export function createAskSource({ clock, ownPorts, lookup }: AskSourceDeps, signal: AbortSignal): AskSource {
+export function createAskSource({ clock, ownPorts, lookup }: AskSourceDeps): AskSource {
   let freeAtMs = 0;
-  const wait = async (ms: number) => {
-    await clock.sleep(ms, signal);
-    signal.throwIfAborted();
+  /** No request goes before this time, not even an urgent one. */
+  let pausedUntilMs = 0;
+  const turn = async (isUrgent: boolean, signal: AbortSignal) => {
+    const nowMs = clock.monotonicMs();
+    const atMs = isUrgent ? nowMs : Math.max(freeAtMs, nowMs);
+    if (!isUrgent) freeAtMs = Math.max(atMs, pausedUntilMs) + PAUSE_MS;
+    for (;;) {
+      signal.throwIfAborted();
+      const waitMs = Math.max(atMs, pausedUntilMs) - clock.monotonicMs();
+      if (waitMs <= 0) return;
+      await clock.sleep(waitMs, signal);
+    }
   };
-  return async (url, request = {}) => {
+  return async (url, { isUrgent = false, signal = new AbortController().signal, ...request } = {}) => {
     const to = new URL(url);
     for (let tries = 1; ; tries += 1) {
-      await wait(freeAtMs - clock.monotonicMs());
-      freeAtMs = clock.monotonicMs() + PAUSE_MS;
+      await turn(isUrgent, signal);
       const answer = await askHttp(
         to,
         { ...request, lookup: lookupFor(to, ownPorts, lookup(signal)), agent: false, signal },
         { timeoutMs: REQUEST_TIMEOUT_MS, bytesMax: ANSWER_BYTES_MAX, clock },
       );
       if (answer.status !== TOO_MANY || tries === TRIES_MAX) return answer;
-      freeAtMs = clock.monotonicMs() + retryAfterMs(answer.headers['retry-after'], clock.wallMs());
+      pausedUntilMs = clock.monotonicMs() + retryAfterMs(answer.headers['retry-after'], clock.wallMs());
     }
   };
 }

@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { reasonOf } from '../../lib/errors.ts';
 import { parseJson } from '../../lib/http-client.ts';
+import { CREDIT_FRESH_MS } from '../../store/repositories/credit-sides.ts';
 import type { Store } from '../../store/store.ts';
 import type { Context } from '../context.ts';
-import type { AskSource, Credit, Source } from '../sources/source.ts';
-import { CREDIT_FRESH_MS, type CreditResult, type ReceiveCredit } from './receive-credits.ts';
+import type { AskSource, Credit, Listed, Source, WaitingOrder } from '../sources/source.ts';
+import type { CreditResult, ReceiveCredit } from './receive-credits.ts';
 
 const INTERVAL_MS = 15 * 60_000;
 /** Each period begins so much before the end of the one before: lists get entries late. */
@@ -15,10 +16,16 @@ const PERIOD_MS_MAX = 86_400_000;
 const LOOKBACK_MS_MAX = 30 * 86_400_000;
 /** Waits after a failed list: twice as long each time, up to the interval. */
 const FAILED_WAIT_MS = 60_000;
-/** Orders that payOS is asked for: the newest that wait for money. */
-const ORDER_CODES_MAX = 100;
+/** Kinds that have no list of transfers: they are asked for each order. */
+const LISTED_BY_ORDER: readonly string[] = ['payos', 'vietqr'];
+/** Orders for which a source is asked at once: the newest that wait for money. */
+const ORDERS_ASKED_MAX = 100;
 const ORDERS_READ_MAX = 500;
 const LINES_LOGGED_MAX = 10;
+/** The store is told so often at most when a source last told of something: a webhook need not wait for it. */
+const TOLD_KEPT_MS = 60_000;
+/** A period that takes longer than this is a list without an end: 1,000 pages at two requests a second are quicker. */
+const LIST_TIME_MS_MAX = 600_000;
 
 /** The last agreement with a source; it survives a restart. */
 const agreement = z.object({
@@ -49,13 +56,23 @@ export interface SourceStatus {
   problem: string | null;
 }
 
+/** So much was in the pages of a period until now. */
+interface Reading {
+  nowMs: number;
+  /** Time until the oldest credit that was left to its webhook is late. */
+  youngMs: number;
+  found: number;
+  unread: string[];
+}
+
 export interface CatchUpDeps extends Pick<Context, 'clock' | 'log' | 'changes'> {
-  sources: readonly Source[];
-  store: Pick<Store, 'setting' | 'replaceSetting'> & { orders: Pick<Store['orders'], 'newest'> };
+  store: Pick<Store, 'setting' | 'replaceSetting'> & {
+    orders: Pick<Store['orders'], 'newest'>;
+    paymentRequests: Pick<Store['paymentRequests'], 'open'>;
+  };
   receiveCredit: ReceiveCredit;
   heard: (source: string, result: CreditResult) => void;
-  /** Asks until `signal` aborts. */
-  askUntil: (signal: AbortSignal) => AskSource;
+  askOf: (source: Source) => AskSource;
 }
 
 interface Caught {
@@ -63,8 +80,13 @@ interface Caught {
   agreement: Agreement;
   problem: string | null;
   failures: number;
+  /** Monotonic time at which the store was last told that the source tells. */
+  toldKeptMs?: number;
   /** Ends the wait for the next list. */
   wake: () => void;
+  /** Aborted when the source is taken away. */
+  ending: AbortController;
+  ended: Promise<void>;
 }
 
 /**
@@ -74,42 +96,60 @@ interface Caught {
 export class CatchUp {
   readonly #deps: CatchUpDeps;
   readonly #closing = new AbortController();
-  readonly #all: Map<string, Caught>;
-  #ended: Promise<unknown> = Promise.resolve();
+  readonly #all = new Map<string, Caught>();
+  #started = false;
 
-  private constructor(deps: CatchUpDeps, all: Caught[]) {
+  constructor(deps: CatchUpDeps) {
     this.#deps = deps;
-    this.#all = new Map(all.map((it) => [it.source.name, it]));
   }
 
-  static async open(deps: CatchUpDeps): Promise<CatchUp> {
-    const { store, clock } = deps;
-    const all = deps.sources.map(async (source): Promise<Caught> => {
-      const fresh: Agreement = {
-        agreedUpToMs: clock.wallMs() - CREDIT_FRESH_MS,
-        agreedAtMs: null,
-        found: 0,
-        toldAtMs: null,
-      };
-      const kept = await store.setting(settingOf(source), () => JSON.stringify(fresh));
-      const read = agreement.safeParse(parseJson(kept));
-      const known = read.success ? read.data : fresh;
-      return { source, agreement: known, problem: null, failures: 0, wake: () => undefined };
-    });
-    return new CatchUp(deps, await Promise.all(all));
+  /** Begins with a source. One of its name must have been removed before. */
+  async add(source: Source): Promise<void> {
+    const { store, clock } = this.#deps;
+    const fresh: Agreement = {
+      agreedUpToMs: clock.wallMs() - CREDIT_FRESH_MS,
+      agreedAtMs: null,
+      found: 0,
+      toldAtMs: null,
+    };
+    const kept = await store.setting(settingOf(source), () => JSON.stringify(fresh));
+    const read = agreement.safeParse(parseJson(kept));
+    const known = read.success ? read.data : fresh;
+    const caught = { source, agreement: known, problem: null, failures: 0, wake: () => undefined };
+    const begun: Caught = { ...caught, ending: new AbortController(), ended: Promise.resolve() };
+    this.#all.set(source.name, begun);
+    if (this.#started) this.#begin(begun);
+  }
+
+  /** Ends with a source: its wait or request, and then nobody asks its list. */
+  async remove(name: string): Promise<void> {
+    const caught = this.#all.get(name);
+    if (caught === undefined) return;
+    this.#all.delete(name);
+    caught.ending.abort(new Error('the source is taken away'));
+    await caught.ended;
+    await this.#save(caught);
   }
 
   start(): void {
-    const listed = [...this.#all.values()].filter(({ source }) => source.list !== undefined);
-    this.#ended = Promise.all(listed.map((it) => this.#run(it)));
+    this.#started = true;
+    for (const caught of this.#all.values()) this.#begin(caught);
+  }
+
+  #begin(caught: Caught): void {
+    if (caught.source.list !== undefined) caught.ended = this.#run(caught);
   }
 
   /** Must be called when a source has told something. */
   told(name: string): void {
     const caught = this.#all.get(name);
     if (caught === undefined) return;
-    caught.agreement.toldAtMs = this.#deps.clock.wallMs();
-    this.#deps.changes.publish('sources');
+    const { clock, changes, log } = this.#deps;
+    caught.agreement.toldAtMs = clock.wallMs();
+    changes.publish('sources');
+    if (clock.monotonicMs() - (caught.toldKeptMs ?? Number.NEGATIVE_INFINITY) < TOLD_KEPT_MS) return;
+    caught.toldKeptMs = clock.monotonicMs();
+    this.#save(caught).catch((error: unknown) => log.warn('source-not-kept', { name, reason: reasonOf(error) }));
   }
 
   /** Must be called when what a source told was not stored: its list is asked soon. */
@@ -132,8 +172,9 @@ export class CatchUp {
   /** Ends all waits and requests. */
   async close(): Promise<void> {
     this.#closing.abort(new Error('the gateway is stopping'));
-    await this.#ended;
-    await Promise.all([...this.#all.values()].map((it) => this.#save(it)));
+    const all = [...this.#all.values()];
+    await Promise.all(all.map((it) => it.ended));
+    await Promise.all(all.map((it) => this.#save(it)));
   }
 
   #save({ source, agreement }: Caught): Promise<void> {
@@ -142,8 +183,9 @@ export class CatchUp {
 
   async #run(caught: Caught): Promise<void> {
     const { clock, log, changes } = this.#deps;
-    const { signal } = this.#closing;
-    const ask = this.#deps.askUntil(signal);
+    const signal = AbortSignal.any([this.#closing.signal, caught.ending.signal]);
+    const askSource = this.#deps.askOf(caught.source);
+    const ask: AskSource = (url, request) => askSource(url, { ...request, signal });
     while (!signal.aborted) {
       let waitMs = INTERVAL_MS;
       try {
@@ -193,31 +235,40 @@ export class CatchUp {
     ask: AskSource,
     nowMs: number,
   ): Promise<number> {
-    const { log } = this.#deps;
-    const { source } = caught;
-    const orderCodes = source.kind === 'payos' ? await this.#orderCodes() : [];
-    const listed = await source.list?.({ ...period, orderCodes }, ask);
-    if (listed === undefined) return INTERVAL_MS;
-    const young: number[] = [];
-    let found = 0;
-    for (const credit of listed.credits) {
-      const ageMs = nowMs - credit.bankTimeMs;
-      // Its webhook may still come, and then the boxes say it.
-      if (ageMs <= CREDIT_FRESH_MS) young.push(CREDIT_FRESH_MS - ageMs + 1);
-      else if (await this.#receive(source, credit)) found += 1;
-      this.#closing.signal.throwIfAborted();
+    const { log, clock } = this.#deps;
+    const { source, agreement } = caught;
+    if (source.list === undefined) return INTERVAL_MS;
+    const untilMs = clock.monotonicMs() + LIST_TIME_MS_MAX;
+    const reading: Reading = { nowMs, youngMs: INTERVAL_MS, found: 0, unread: [] };
+    try {
+      for await (const page of source.list({ ...period, orders: await this.#waiting(source) }, ask)) {
+        await this.#takePage(caught, page, reading);
+        if (clock.monotonicMs() <= untilMs) continue;
+        throw new Error(`the list has no end: it was read for ${LIST_TIME_MS_MAX / 60_000} min`);
+      }
+    } finally {
+      agreement.found += reading.found;
+      if (reading.found > 0) log.warn('credits-caught-up', { source: source.name, found: reading.found });
+      for (const reason of reading.unread) log.warn('source-entry-unread', { source: source.name, reason });
     }
-    for (const line of listed.unread.slice(0, LINES_LOGGED_MAX)) {
-      log.warn('source-entry-unread', { source: source.name, reason: line });
-    }
-    if (found > 0) log.warn('credits-caught-up', { source: source.name, found });
-    const { agreement } = caught;
     const upToMs = Math.min(period.untilMs, nowMs - CREDIT_FRESH_MS);
     agreement.agreedUpToMs = Math.max(Math.min(agreement.agreedUpToMs, nowMs), upToMs);
     agreement.agreedAtMs = nowMs;
-    agreement.found += found;
     await this.#save(caught);
-    return Math.min(INTERVAL_MS, ...young);
+    return reading.youngMs;
+  }
+
+  /** Stores the credits of a page, so that a list that fails on a later one has not been read for nothing. */
+  async #takePage({ source, ending }: Caught, { credits, unread }: Listed, reading: Reading): Promise<void> {
+    for (const credit of credits) {
+      const ageMs = reading.nowMs - (credit.bankTimeMs ?? 0);
+      // Its webhook may still come, and then the boxes say it.
+      if (ageMs <= CREDIT_FRESH_MS) reading.youngMs = Math.min(reading.youngMs, CREDIT_FRESH_MS - ageMs + 1);
+      else if (await this.#receive(source, credit)) reading.found += 1;
+      ending.signal.throwIfAborted();
+      this.#closing.signal.throwIfAborted();
+    }
+    reading.unread.push(...unread.slice(0, LINES_LOGGED_MAX - reading.unread.length));
   }
 
   /** Whether nobody had told of it. */
@@ -229,11 +280,17 @@ export class CatchUp {
     return true;
   }
 
-  /** The orders of the partners whose ids may be numbers of payOS, and which wait for money. */
-  async #orderCodes(): Promise<number[]> {
-    const orders = await this.#deps.store.orders.newest(ORDERS_READ_MAX);
-    const waiting = orders.filter(({ status, order_id }) => status !== 'paid' && /^[1-9]\d{0,14}$/.test(order_id));
-    return [...new Set(waiting.map(({ order_id }) => Number(order_id)))].slice(0, ORDER_CODES_MAX);
+  /** The newest orders that wait for money: first those whose QR the source made. */
+  async #waiting(source: Source): Promise<WaitingOrder[]> {
+    const { orders, paymentRequests } = this.#deps.store;
+    if (!LISTED_BY_ORDER.includes(source.kind)) return [];
+    const made = await paymentRequests.open(source.name, ORDERS_ASKED_MAX);
+    const requested = made.map((it) => ({ bankAccount: it.bank_account, orderId: '', orderCode: it.order_code }));
+    const newest = await orders.newest(ORDERS_READ_MAX);
+    const named = newest.filter(({ status, order_id }) => status !== 'paid' && order_id !== '');
+    const byName = new Map(named.map((it) => [JSON.stringify([it.bank_account, it.order_id]), it]));
+    const others = [...byName.values()].map((it) => ({ bankAccount: it.bank_account, orderId: it.order_id }));
+    return [...requested, ...others].slice(0, ORDERS_ASKED_MAX);
   }
 }
 

@@ -14,8 +14,8 @@ export interface Sought {
 }
 
 const BY: Partial<Record<string, Sought['by']>> = { 0: 'orderId', 1: 'referenceNumber' };
-/** Orders that nobody can pay any more by their QR. */
-const OVER: readonly OrderStatus[] = ['cancelled', 'expired', 'dismissed'];
+/** Orders that nobody can pay any more by their QR. One that is `paid` without a payment was paid by a test only. */
+const OVER: readonly OrderStatus[] = ['cancelled', 'expired', 'dismissed', 'paid'];
 
 /** Checks a check-order request (PROTOCOL.md, clauses CHK-1 and CHK-2). */
 export async function decideCheckOrder(
@@ -51,7 +51,8 @@ export function checkedOrders(orders: readonly OrderRow[], payments: readonly Pa
 }
 
 function rowOf(order: OrderRow | undefined, payment: PaymentRow | undefined): CheckedOrder {
-  const status = payment !== undefined ? 1 : order !== undefined && OVER.includes(order.status) ? 2 : 0;
+  const isOver = order !== undefined && OVER.includes(order.status);
+  const status = payment !== undefined ? 1 : isOver ? 2 : 0;
   return {
     referenceNumber: payment?.reference_number ?? '',
     orderId: order?.order_id ?? '',

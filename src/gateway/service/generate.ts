@@ -33,8 +33,13 @@ export interface Generated {
 export interface GenerateDeps {
   directory: Directory;
   notes: CallNotes;
-  /** Makes the code that goes before the content; `undefined` for none (PROTOCOL.md, clauses GEN-9 and GEN-10). */
-  makeCode(isOrder: boolean): string | undefined;
+  /** Makes the code that goes before a content of this account; `undefined` for none (PROTOCOL.md, clauses GEN-9 and GEN-10). */
+  makeCode(bankAccount: string, isOrder: boolean): Promise<string | undefined>;
+}
+
+/** Whether a source may make the QR of this order: not that of a debit, nor one whose content orders a fault. */
+export function isForMaker(it: Generated): it is Generated & { amount: number } {
+  return it.amount !== undefined && it.transType === 'C' && !it.request.content.startsWith(MAGIC_PREFIX);
 }
 
 /** Fields that a qrType requires beside those of every request (PROTOCOL.md, clause GEN-1). */
@@ -70,7 +75,8 @@ export async function generate(
   const bank = findBank(request.bankCode);
   if (bank === undefined) return refuse('E24', EXPECTED.bankCode);
   // A content that orders a fault has no room for a code.
-  const code = request.content.startsWith(MAGIC_PREFIX) ? undefined : makeCode(amount !== undefined);
+  const isMagic = request.content.startsWith(MAGIC_PREFIX);
+  const code = isMagic ? undefined : await makeCode(request.bankAccount, amount !== undefined);
   const hasCode = code !== undefined;
   if (request.content.length > LIMITS.contentMax) {
     return refuse('E26', `content: expected at most ${LIMITS.contentMax} characters`);

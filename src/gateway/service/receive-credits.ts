@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
 import { isPlainText } from '../../lib/text.ts';
-import { dueOf } from '../../store/repositories/credit-sides.ts';
+import { vietnamDay } from '../../lib/vietnam-time.ts';
+import { CREDIT_FRESH_MS, dueOf } from '../../store/repositories/credit-sides.ts';
 import type { CreditDecisions, Matched, NewCredit, Settlement } from '../../store/repositories/credits.ts';
+import { listedId, spelled } from '../../store/repositories/same-credit.ts';
 import type { CallbackConfig } from '../callback-config.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { Account } from '../directory.ts';
@@ -9,9 +11,6 @@ import type { Credit } from '../sources/source.ts';
 import { findOrder } from './matching.ts';
 import { paymentEffects } from './payment-effects.ts';
 import { type ReceivePaymentDeps, reportFromStore, reportPayment } from './receive-payment.ts';
-
-/** A credit that is heard of later than this after its time at the bank is late (PROTOCOL.md, clause CRE-5). */
-export const CREDIT_FRESH_MS = 300_000;
 
 /** `account-unknown` and `too-old`: it is kept, and nobody gets a payment. */
 export type CreditResult = 'duplicate' | 'paid' | 'unmatched' | 'account-unknown' | 'too-old';
@@ -29,21 +28,21 @@ export interface ReceivedCredit {
 export type ReceiveCredit = (source: string, credit: Credit, caughtUp: boolean) => Promise<ReceivedCredit>;
 
 export interface ReceiveCreditDeps extends ReceivePaymentDeps {
-  config: Pick<GatewayConfig, 'underpaid' | 'overpaid'>;
+  config: Pick<GatewayConfig, 'underpaid' | 'overpaid' | 'virtualAccounts'>;
 }
 
 export function createReceiveCredit(deps: ReceiveCreditDeps): ReceiveCredit {
-  const { store, directory, clock, changes, log } = deps;
+  const { store, directory, clock, changes, log, config } = deps;
   return async (source, told, caughtUp) => {
     const receivedAtMs = clock.wallMs();
-    const credit = rowOf(source, told, { receivedAtMs, caughtUp });
-    // The QR may have been made for the virtual account.
-    const account = (await directory.account(credit.virtual_account)) ?? (await directory.account(credit.bank_account));
+    const credit = rowOf(source, told, { receivedAtMs, caughtUp, virtualAccounts: config.virtualAccounts });
+    const account = await accountOf(deps, source, told, credit);
     const partner = account?.partner ?? '';
     const boxes = account === undefined ? [] : await directory.boxesOf(account.bankAccount);
     const callbackTo = (await directory.partner(partner))?.callback;
-    const decisions = account && decisionsFor(deps, { credit, account, partner, callbackTo });
-    const received = await store.credits.receive(credit, decisions).catch((error: unknown) => {
+    const decisions =
+      account && decisionsFor(deps, { credit, orderCode: told.orderCode, account, partner, callbackTo });
+    const received = await store.credits.receive(credit, decisions, config.virtualAccounts).catch((error: unknown) => {
       if (account !== undefined) reportFromStore(deps, partner, boxes);
       throw error;
     });
@@ -52,7 +51,14 @@ export function createReceiveCredit(deps: ReceiveCreditDeps): ReceiveCredit {
     if (received.kind === 'payment') {
       const { stored, due } = received;
       const isMatched = stored.payment.order_ref !== null;
-      log.info('credit', { ...facts, transactionId: credit.id, late: credit.late === 1, matched: isMatched });
+      const time = credit.time_is_known ? undefined : 'unreadable';
+      log.info('credit', {
+        ...facts,
+        transactionId: stored.payment.id,
+        late: credit.late === 1,
+        matched: isMatched,
+        ...(time && { time }),
+      });
       const report = () => {
         reportPayment(deps, stored, { late: credit.late === 1, due });
         changes.publish('credits');
@@ -60,39 +66,78 @@ export function createReceiveCredit(deps: ReceiveCreditDeps): ReceiveCredit {
       return { result: isMatched ? 'paid' : 'unmatched', report };
     }
     const report = () => changes.publish('credits');
-    if (received.kind === 'duplicate') return { result: 'duplicate', report };
+    if (received.kind === 'duplicate') {
+      // A list has what is known each time.
+      if (!caughtUp) log.info('credit-known', { source, id: credit.source_id });
+      return { result: 'duplicate', report };
+    }
     const result = account === undefined ? 'account-unknown' : 'too-old';
     log.warn('credit-not-paid-out', { ...facts, reason: result });
     return { result, report };
   };
 }
 
-function rowOf(
+/**
+ * The account that gets the money: that of the order, where the source names it; else the virtual account, for which the
+ * QR may have been made, or the account behind it (PROTOCOL.md, clauses CRE-4 and PQR-4).
+ */
+async function accountOf(
+  { store, directory, config }: Pick<ReceiveCreditDeps, 'store' | 'directory' | 'config'>,
   source: string,
-  told: Credit,
-  { receivedAtMs, caughtUp }: { receivedAtMs: number; caughtUp: boolean },
-): NewCredit {
-  const reference = /[A-Z1-9]/i.test(told.reference) ? cleaned(told.reference) : '';
+  { orderCode }: Credit,
+  { virtual_account, bank_account }: NewCredit,
+): Promise<Account | undefined> {
+  const ordered = orderCode === undefined ? undefined : await store.paymentRequests.accountOf(source, orderCode);
+  const told = [virtual_account, bank_account].filter((it) => it !== '');
+  const behind = async (name: string) =>
+    config.virtualAccounts.get(name) ?? (await store.paymentRequests.accountBehind(name));
+  for (const name of [ordered ?? '', ...told]) {
+    const account = name === '' ? undefined : await directory.account(name);
+    if (account !== undefined) return account;
+  }
+  for (const name of told) {
+    const account = await directory.account((await behind(name)) ?? '');
+    if (account !== undefined) return account;
+  }
+  return undefined;
+}
+
+interface Heard {
+  receivedAtMs: number;
+  caughtUp: boolean;
+  virtualAccounts: ReadonlyMap<string, string>;
+}
+
+function rowOf(source: string, told: Credit, { receivedAtMs, caughtUp, virtualAccounts }: Heard): NewCredit {
+  const reference = cleaned(told.reference);
   const bankAccount = cleaned(told.bankAccount);
-  const isLate = caughtUp || receivedAtMs - told.bankTimeMs > CREDIT_FRESH_MS;
+  const bankTimeMs = told.bankTimeMs ?? receivedAtMs;
+  const isLate = caughtUp || receivedAtMs - bankTimeMs > CREDIT_FRESH_MS;
+  const virtualAccount = cleaned(told.virtualAccount);
+  const main = virtualAccounts.get(bankAccount) ?? bankAccount;
+  const key = reference === '' ? [source, told.sourceId] : [main, spelled(reference), String(told.amount)];
+  const payee = virtualAccount === '' ? bankAccount : virtualAccount;
+  const otherKeys = [
+    [...key, payee],
+    [...key, payee, vietnamDay(bankTimeMs)],
+    [source, told.sourceId, bankAccount, ...key],
+  ];
   return {
-    id: creditId(reference === '' ? [source, told.sourceId] : [bankAccount, spelled(reference), String(told.amount)]),
+    id: creditId(key),
+    other_ids: otherKeys.map(creditId),
+    webhook: told.listed,
+    time_is_known: told.bankTimeMs !== undefined,
     source,
-    source_id: told.sourceId,
+    source_id: told.listed === undefined ? told.sourceId : listedId(told.sourceId),
     reference,
     bank_account: bankAccount,
-    virtual_account: cleaned(told.virtualAccount),
+    virtual_account: virtualAccount,
     amount: told.amount,
     text: cleaned(told.text),
-    bank_time_ms: told.bankTimeMs,
+    bank_time_ms: bankTimeMs,
     received_at_ms: receivedAtMs,
     late: isLate ? 1 : 0,
   };
-}
-
-/** A bank's reference without what each source writes otherwise: capitals, hyphens, points and blanks. */
-function spelled(reference: string): string {
-  return reference.toUpperCase().replaceAll(/[\s.\-_/]/g, '');
 }
 
 /**
@@ -115,6 +160,7 @@ function cleaned(text: string): string {
 
 interface CreditFacts {
   credit: NewCredit;
+  orderCode: number | undefined;
   account: Account;
   partner: string;
   callbackTo: CallbackConfig | undefined;
@@ -122,14 +168,13 @@ interface CreditFacts {
 
 function decisionsFor(
   { hub, random, config }: ReceiveCreditDeps,
-  { credit, account, partner, callbackTo }: CreditFacts,
+  { credit, orderCode, account, partner, callbackTo }: CreditFacts,
 ): CreditDecisions {
   const { bankAccount, bankCode } = account;
   const content = credit.text;
   const incoming = {
     money: { partner, bank_account: bankAccount, content, amount: credit.amount, trans_type: 'C' as const },
     bankCode,
-    transactionId: credit.id,
     callbackId: random.uuid(),
     referenceNumber: credit.reference || `${credit.source}-${credit.source_id}`,
     // A bank's clock may be ahead.
@@ -139,14 +184,14 @@ function decisionsFor(
   };
   return {
     payee: { partner, bankAccount },
-    find: (finder) => findOrder({ text: credit.text, amount: credit.amount }, finder),
+    find: (finder) => findOrder({ ...credit, orderCode }, finder),
     settle: (matched) => settlementOf(matched, config),
-    effectsOf: async (matched, settlement, registry) => {
+    effectsOf: async (matched, settlement, registry, transactionId) => {
       const due = matched === undefined ? null : dueOf(matched.order.amount, matched.paid);
       const recipients = await registry.recipients(matched?.order, bankAccount);
       // Only a payment that ends the order on the screen may replace it.
       const isOverQr = credit.late === 0 && settlement !== 'open';
-      return paymentEffects({ ...incoming, due, isOverQr }, matched?.order, { recipients, callbackTo });
+      return paymentEffects({ ...incoming, transactionId, due, isOverQr }, matched?.order, { recipients, callbackTo });
     },
   };
 }

@@ -1,10 +1,10 @@
+import { makeOrderCode, withFreeCode } from '../../protocol/order-code.ts';
 import { encodeVietQr } from '../../protocol/vietqr.ts';
 import type { NewOrder } from '../../store/repositories/orders.ts';
 import type { Sale } from '../../store/repositories/sales.ts';
 import type { Account, KnownBox } from '../directory.ts';
 import { accept, type Result, refuse } from '../result.ts';
 import { withCode } from './content.ts';
-import { makeOrderCode, withFreeCode } from './order-code.ts';
 import { NO_NAMES, pushOf } from './order-push.ts';
 import type { ServiceDeps } from './service.ts';
 
@@ -34,7 +34,9 @@ export class Sales {
     const { box, account } = found.value;
     if (hub.session(box.terminalCode) === undefined) return refuse('BOX_OFFLINE', 'the box is not connected');
     const nowMs = clock.wallMs();
-    const order = await this.#store(request, box, account, nowMs);
+    const stored = await this.#store(request, box, account, nowMs);
+    if (!stored.ok) return stored;
+    const order = stored.value;
     changes.publish('orders');
     const { push, show } = pushOf(order, {
       pushId: random.uuid(),
@@ -67,11 +69,12 @@ export class Sales {
   }
 
   /** Stores the order of a sale under a code that no other order of the account has. */
-  #store({ amount, note }: SaleRequest, box: KnownBox, account: Account, nowMs: number): Promise<NewOrder> {
-    const { random, store } = this.#deps;
+  #store({ amount, note }: SaleRequest, box: KnownBox, account: Account, nowMs: number): Promise<Result<NewOrder>> {
+    const { random, store, makers } = this.#deps;
     return withFreeCode(async () => {
-      const code = makeOrderCode(random);
-      const content = withCode(note, code);
+      const made = makers.has(account.bankAccount) ? await makers.make(account, amount) : accept(ownQr());
+      if (!made.ok) return made;
+      const { code, content, qrCode, request } = made.value;
       const order: NewOrder = {
         ...NO_NAMES,
         id: random.uuid(),
@@ -83,18 +86,25 @@ export class Sales {
         amount,
         content,
         trans_type: 'C',
-        qr_code: encodeVietQr({
-          bin: account.bank.bin,
-          account: account.bankAccount,
-          service: 'account',
-          initiation: 'dynamic',
-          amount,
-          purpose: content,
-        }),
+        qr_code: qrCode,
         terminal_code: box.terminalCode,
         created_at_ms: nowMs,
       };
-      return (await store.sales.add(order, code)) ? order : undefined;
+      return (await store.sales.add(order, { code, request })) ? accept(order) : undefined;
     });
+
+    function ownQr() {
+      const code = makeOrderCode(random);
+      const content = withCode(note, code);
+      const qrCode = encodeVietQr({
+        bin: account.bank.bin,
+        account: account.bankAccount,
+        service: 'account',
+        initiation: 'dynamic',
+        amount,
+        purpose: content,
+      });
+      return { code, content, qrCode, request: undefined };
+    }
   }
 }

@@ -3,6 +3,7 @@ import { checkSum, equalSecrets } from '../../protocol/checksum.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import { type SendQrRequest, sendQrRequest } from '../../protocol/http-api.ts';
 import { decodeVietQr, type VietQr } from '../../protocol/vietqr.ts';
+import type { PaymentRequestRow } from '../../store/schema/tables.ts';
 import { decodeBody } from '../decode.ts';
 import type { Account, Box, Directory, Partner } from '../directory.ts';
 import { accept, type Result, refuse } from '../result.ts';
@@ -15,10 +16,23 @@ export interface Sendable {
   account: Account;
   box: Box;
   qr: VietQr;
+  /** For so long it can still be paid. */
+  payableMs: number;
+}
+
+export interface SendQrDeps {
+  directory: Directory;
+  /** The request for an order of this account with this QR, which a source made. */
+  madeFor(bankAccount: string, qrCode: string): Promise<PaymentRequestRow | undefined>;
+  nowMs: number;
 }
 
 /** Checks a send-qr request in the order of PROTOCOL.md, clause SND-2, up to whether the box is connected. */
-export async function decideSendQr(json: unknown, partner: Partner, directory: Directory): Promise<Result<Sendable>> {
+export async function decideSendQr(
+  json: unknown,
+  partner: Partner,
+  { directory, madeFor, nowMs }: SendQrDeps,
+): Promise<Result<Sendable>> {
   const decoded = decodeBody(sendQrRequest, json);
   if (!decoded.ok) return decoded;
   const request = decoded.value;
@@ -47,17 +61,22 @@ export async function decideSendQr(json: unknown, partner: Partner, directory: D
 
   const qr = decodeVietQr(request.qrCode);
   if (!qr.ok) return refuse('QR_INVALID', `qrCode: ${qr.reason}`);
-  const mismatch = mismatchOf(qr.value, account, box.account);
+  const made = await madeFor(account.bankAccount, request.qrCode);
+  const mismatch = mismatchOf(qr.value, account, { linked: box.account, isMade: made !== undefined });
   if (mismatch !== undefined) return refuse('QR_MISMATCH', mismatch);
   if (qr.value.amount === undefined) {
     return refuse('QR_STATIC', 'qrCode: expected a QR with an amount, as generate makes it for qrType 0 and 3');
   }
   if (qr.value.amount !== amount) return refuse('QR_MISMATCH', 'qrCode: expected the amount of the push in the QR');
+  const payableMs = made === undefined ? Number.POSITIVE_INFINITY : made.expires_at_ms - nowMs;
+  if (payableMs <= 0 || (made?.ended_at_ms ?? null) !== null) {
+    return refuse('QR_ENDED', 'qrCode: expected one for which its provider still takes money; generate a new one');
+  }
   const { confirm = 'sent' } = box;
   if (box.dialect === 'vietqr' && confirm !== 'sent') {
     return refuse('BOX_CONFIRMS_NOTHING', `confirm: ${confirm} of the box; only sent is possible with dialect vietqr`);
   }
-  return accept({ request, amount, account, box, qr: qr.value });
+  return accept({ request, amount, account, box, qr: qr.value, payableMs });
 }
 
 /** Reads a string of digits without a leading zero, within clause LIM-1. */
@@ -66,10 +85,16 @@ function wholeAmount(text: string): number | undefined {
   return amount >= 1 && amount <= LIMITS.amountMax ? amount : undefined;
 }
 
-function mismatchOf(qr: VietQr, account: Account, linked: string): string | undefined {
-  if (qr.service !== 'account' || qr.account !== account.bankAccount)
+function mismatchOf(
+  qr: VietQr,
+  account: Account,
+  { linked, isMade }: { linked: string; isMade: boolean },
+): string | undefined {
+  if (!isMade && (qr.service !== 'account' || qr.account !== account.bankAccount))
     return 'qrCode: expected the bankAccount of the push in the QR, and no card';
   if (linked !== account.bankAccount)
     return 'terminalCode, serialNumber: expected a box that is linked to this bankAccount';
+  // Whoever made it may pay to a virtual account at another bank; that was checked then.
+  if (isMade) return undefined;
   return qr.bin === account.bank.bin ? undefined : 'qrCode: expected the bank of this account in the QR';
 }

@@ -1,5 +1,6 @@
 import { faultKind, faultOfContent } from '../../protocol/faults.ts';
 import { type CheckedOrder, cancelQrRequest, type GenerateResponse } from '../../protocol/http-api.ts';
+import { isOrderCode, makeOrderCode, withFreeCode } from '../../protocol/order-code.ts';
 import type { NewOrder, NewPush } from '../../store/repositories/orders.ts';
 import type { PaymentDetails } from '../../store/repositories/payments.ts';
 import type { Context } from '../context.ts';
@@ -10,10 +11,10 @@ import { accept, type Result, refuse } from '../result.ts';
 import type { CallNotes } from './call-notes.ts';
 import { checkedOrders, decideCheckOrder } from './check-order.ts';
 import { makePublicCode } from './content.ts';
-import { generate } from './generate.ts';
+import { type Generated, generate, isForMaker } from './generate.ts';
 import { contentPaid } from './matching.ts';
-import { isOrderCode, makeOrderCode, withFreeCode } from './order-code.ts';
 import { NO_NAMES, pushOf, type ShowBody } from './order-push.ts';
+import type { MadeForOrder, QrMakers } from './qr-makers.ts';
 import type { ReceivePayment } from './receive-payment.ts';
 import { decideSendQr, type Sendable } from './send-qr.ts';
 import { decideTestCallback } from './test-callback.ts';
@@ -29,6 +30,7 @@ export interface PushHub {
 export interface ServiceDeps
   extends Pick<Context, 'config' | 'directory' | 'store' | 'changes' | 'clock' | 'random' | 'log'> {
   hub: PushHub;
+  makers: QrMakers;
   pay: ReceivePayment;
   metrics: Metrics;
 }
@@ -58,9 +60,13 @@ export class Service {
     { origin, notes }: { origin: string; notes: CallNotes },
   ): Promise<Result<GenerateResponse> | undefined> {
     const { directory, store, clock, random, changes } = this.#deps;
-    const generated = await generate(json, { directory, notes, makeCode: (isOrder) => this.#makeCode(isOrder) });
+    const makeCode = (bankAccount: string, isOrder: boolean) => this.#makeCode(bankAccount, isOrder);
+    const generated = await generate(json, { directory, notes, makeCode });
     if (!generated.ok) return generated;
-    const { request, bank, amount, transType, content, code, qrCode } = generated.value;
+    const made = await this.#madeBySource(partner, generated.value);
+    if (made?.ok === false) return made;
+    const { request, bank, amount, transType } = generated.value;
+    const { content, code, qrCode } = made?.value ?? generated.value;
     const id = random.uuid();
     const ref = Buffer.from(random.uuid().replaceAll('-', ''), 'hex').toString('base64url');
     const names = {
@@ -92,7 +98,8 @@ export class Service {
         created_at_ms: nowMs,
       };
       const own = code !== undefined && isOrderCode(code) ? code : undefined;
-      if (!(await store.orders.add(order, ref, own))) return undefined;
+      const sides = { qrRef: ref, code: own, request: made?.value.request };
+      if (!(await store.orders.add(order, sides))) return undefined;
       changes.publish('orders');
     }
     return accept({
@@ -113,11 +120,23 @@ export class Service {
     });
   }
 
+  /** The QR of an order of an account whose QRs a source makes; undefined for any other. */
+  async #madeBySource(partner: Partner, generated: Generated): Promise<Result<MadeForOrder> | undefined> {
+    const { directory, makers } = this.#deps;
+    const { bankAccount } = generated.request;
+    if (!isForMaker(generated) || !makers.has(bankAccount)) return undefined;
+    const account = await directory.account(bankAccount);
+    if (account?.partner !== partner.username || account.bank.bin !== generated.bank.bin) return undefined;
+    return makers.make(account, generated.amount);
+  }
+
   /** Pushes a QR to a box and waits for its confirmation (PROTOCOL.md, clause SND). */
   async sendQr(partner: Partner, json: unknown): Promise<Result<undefined>> {
-    const { clock, metrics, directory, hub } = this.#deps;
+    const { clock, metrics, directory, hub, store, makers } = this.#deps;
     const begunMs = clock.monotonicMs();
-    const decided = await decideSendQr(json, partner, directory);
+    const madeFor = async (bankAccount: string, qrCode: string) =>
+      makers.has(bankAccount) ? store.paymentRequests.ofQr(bankAccount, qrCode) : undefined;
+    const decided = await decideSendQr(json, partner, { directory, madeFor, nowMs: clock.wallMs() });
     const result = !decided.ok
       ? decided
       : hub.session(decided.value.box.terminalCode) === undefined
@@ -131,12 +150,7 @@ export class Service {
   async testCallback(partner: Partner, json: unknown, notes: CallNotes): Promise<Result<string>> {
     const { config, directory } = this.#deps;
     const { sandbox, contentPrefix } = config;
-    const decided = await decideTestCallback(json, partner, {
-      directory,
-      sandbox,
-      notes,
-      hasCodes: contentPrefix !== 'none',
-    });
+    const decided = await decideTestCallback(json, partner, { directory, sandbox, notes, contentPrefix });
     if (!decided.ok) return decided;
     const { account, content, amount, transType } = decided.value;
     const money: PaymentDetails = {
@@ -198,10 +212,11 @@ export class Service {
     return accept(undefined);
   }
 
-  #makeCode(isOrder: boolean): string | undefined {
-    const { config, random } = this.#deps;
-    if (config.contentPrefix === 'vietqr') return makePublicCode(random);
-    return config.contentPrefix === 'code' && isOrder ? makeOrderCode(random) : undefined;
+  async #makeCode(bankAccount: string, isOrder: boolean): Promise<string | undefined> {
+    const { config, random, directory } = this.#deps;
+    const contentPrefix = (await directory.account(bankAccount))?.contentPrefix ?? config.contentPrefix;
+    if (contentPrefix === 'vietqr') return makePublicCode(random);
+    return contentPrefix === 'code' && isOrder ? makeOrderCode(random) : undefined;
   }
 
   /**
@@ -226,7 +241,10 @@ export class Service {
     return fault !== undefined && ['push', 'link'].includes(faultKind(fault).place) ? fault : undefined;
   }
 
-  async #push(partner: Partner, { request, amount, account, box, qr }: Sendable): Promise<Result<undefined>> {
+  async #push(
+    partner: Partner,
+    { request, amount, account, box, qr, payableMs }: Sendable,
+  ): Promise<Result<undefined>> {
     const { store, hub, random, clock, config, log } = this.#deps;
     const known = await store.orders.findPushed(partner.username, request.qrCode, request.orderId);
     const nowMs = clock.wallMs();
@@ -259,7 +277,7 @@ export class Service {
         pushId: random.uuid(),
         terminalCode: box.terminalCode,
         nowMs,
-        lifetimeMs: config.qrLifetimeSeconds * 1000,
+        lifetimeMs: Math.min(config.qrLifetimeSeconds * 1000, payableMs),
       },
     );
     const result = await hub.push(push, known === undefined ? made : undefined, show);

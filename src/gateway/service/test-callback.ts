@@ -25,8 +25,8 @@ export interface TestCallbackDeps {
   directory: Directory;
   sandbox: boolean;
   notes: CallNotes;
-  /** Whether contents have the code of their QR (PROTOCOL.md, clause CBK-8). */
-  hasCodes: boolean;
+  /** Of accounts without their own: with a code, the text of a bank is taken (PROTOCOL.md, clause CBK-8). */
+  contentPrefix: NonNullable<Account['contentPrefix']>;
 }
 
 /**
@@ -36,7 +36,7 @@ export interface TestCallbackDeps {
 export async function decideTestCallback(
   json: unknown,
   partner: Partner,
-  { directory, sandbox, notes, hasCodes }: TestCallbackDeps,
+  { directory, sandbox, notes, contentPrefix }: TestCallbackDeps,
 ): Promise<Result<Simulated>> {
   if (!sandbox) return refuse('E75', 'expected a gateway with sandbox: true');
   if (!isObject(json)) return refuse('E46', 'body: expected a JSON object');
@@ -47,13 +47,14 @@ export async function decideTestCallback(
     transType: transType.safeParse(json.transType),
   };
   if (!fields.bankAccount.success) return refuse('010', EXPECTED.bankAccount);
+  const account = await directory.account(fields.bankAccount.data);
+  const hasCodes = (account?.contentPrefix ?? contentPrefix) !== 'none';
   if (!fields.content.success || !isTaken(fields.content.data, hasCodes ? notes : undefined)) {
     return refuse('009', `content: expected 1 to ${LIMITS.testCallbackContentMax} letters, digits and spaces`);
   }
   if (!fields.amount.success) return refuse('002', EXPECTED.amount);
   if (!fields.transType.success) return refuse('003', EXPECTED.transType);
 
-  const account = await directory.account(fields.bankAccount.data);
   if (account?.partner !== partner.username) return refuse('E77', EXPECTED.ownAccount);
   if (json.bankCode !== undefined && !isBankOf(account, json.bankCode)) {
     return refuse('E51', EXPECTED.ownBank);

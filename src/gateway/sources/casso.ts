@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { z } from 'zod';
-import { reasonOf } from '../../lib/errors.ts';
+import { vietnamDay } from '../../lib/vietnam-time.ts';
 import { equalSecrets } from '../../protocol/checksum.ts';
 import { isObject } from '../../protocol/codec.ts';
 import {
@@ -15,11 +15,12 @@ import {
   sourceName,
   sourceSecret,
   toldAccount,
+  toldAccountOrNot,
   toldAmount,
-  toldOrNot,
+  toldReference,
   toldText,
 } from './fields.ts';
-import { decodeAnswer, eachPage, listApi, PAGE_ROWS, vietnamTime } from './list.ts';
+import { decodeAnswer, eachPage, listApi, PAGE_ROWS } from './list.ts';
 import type { AskSource, Credit, Heard, HookRequest, Listed, Period, Source, SourceKind } from './source.ts';
 
 /** Casso names no limit: this one is ours. */
@@ -51,17 +52,16 @@ type Api = NonNullable<z.output<typeof options>['api']>;
 type Transaction = Omit<Credit, 'sourceId'> & { id: number };
 
 const id = z.int().min(0);
-const text = toldText.nullish().transform((it) => it ?? '');
 
 const transactionV2 = z
   .object({
     id,
-    reference: toldOrNot,
-    description: text,
+    reference: toldReference,
+    description: toldText,
     amount: toldAmount,
     transactionDateTime: bankTime,
     accountNumber: toldAccount,
-    virtualAccountNumber: toldOrNot,
+    virtualAccountNumber: toldAccountOrNot,
   })
   .transform(
     (it): Transaction => ({
@@ -79,14 +79,14 @@ const transactionV2 = z
 const transactionV1 = z
   .object({
     id,
-    tid: toldOrNot,
-    description: text,
+    tid: toldReference,
+    description: toldText,
     amount: toldAmount,
     when: bankTime,
-    bank_sub_acc_id: toldOrNot,
-    subAccId: toldOrNot,
-    bankSubAccId: toldOrNot,
-    virtualAccount: toldOrNot,
+    bank_sub_acc_id: toldAccountOrNot,
+    subAccId: toldAccountOrNot,
+    bankSubAccId: toldAccountOrNot,
+    virtualAccount: toldAccountOrNot,
   })
   .refine((it) => accountV1(it) !== '', 'bank_sub_acc_id: expected an account')
   .transform(
@@ -120,6 +120,11 @@ const page = z.object({
 export const casso: SourceKind<typeof options> = {
   kind: 'casso',
   options,
+  isKeyGiven: ({ auth }) => auth.kind === 'signature',
+  withKey: ({ auth, ...rest }, key) => ({
+    ...rest,
+    auth: auth.kind === 'signature' ? { ...auth, key, previousKey: auth.key } : { ...auth, token: key },
+  }),
   open: ({ kind, name, auth, api }, { clock }): Source => ({
     name,
     kind,
@@ -160,27 +165,20 @@ function problemOfOrigin(auth: Auth, { headers, body }: HookRequest, nowMs: numb
 function canonicalBody(body: Buffer): ReturnType<typeof decodeHook<string>> {
   const json = decodeHook(z.unknown(), body);
   if (!json.ok) return json;
-  try {
-    return { ok: true, value: JSON.stringify(json.value, (_key, it) => (isObject(it) ? sortedByKey(it) : it)) };
-  } catch (error) {
-    // Nested so deeply that it can be read, but not written.
-    return { ok: false, reason: reasonOf(error) };
-  }
+  return { ok: true, value: JSON.stringify(json.value, (_key, it) => (isObject(it) ? sortedByKey(it) : it)) };
 }
 
 /** The transactions of whole days: some banks tell Casso no time of day. Debits are left out. */
-async function listOf({ url, token }: Api, { sinceMs, untilMs }: Period, ask: AskSource): Promise<Listed> {
-  const listed: Listed = { credits: [], unread: [] };
-  const [fromDate, toDate] = [sinceMs, untilMs].map((it) => vietnamTime(it).slice(0, 10));
-  await eachPage(async (number) => {
+function listOf({ url, token }: Api, { sinceMs, untilMs }: Period, ask: AskSource): AsyncIterable<Listed> {
+  const [fromDate, toDate] = [sinceMs, untilMs].map(vietnamDay);
+  return eachPage(async (number) => {
     const query = `fromDate=${fromDate}&toDate=${toDate}&page=${number}&pageSize=${PAGE_ROWS}&sort=ASC`;
     const headers = { authorization: `Apikey ${token}` };
     const { data } = decodeAnswer(await ask(`${url}/v2/transactions?${query}`, { headers }), page);
-    listed.credits.push(...creditsOf(data.records.read).credits);
-    listed.unread.push(...data.records.unread);
-    return { hasMore: number < data.totalPages };
+    const { read, unread } = data.records;
+    const listed = { credits: creditsOf(read).credits, unread };
+    return { listed, entries: data.records, hasMore: number < data.totalPages };
   });
-  return listed;
 }
 
 function heardIn({ read, unread }: Read<Transaction>): Heard {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { type Decoded, decodeWith, issuesOf } from '../../protocol/codec.ts';
 import type { Code } from '../../protocol/codes.ts';
@@ -10,22 +11,38 @@ export const sourceName = z.string().regex(/^[a-z0-9-]{1,40}$/, '1 to 40 small l
 /** A key, password or token of a source. */
 export const sourceSecret = z.string().min(1).max(1_000);
 
-/** An account in a body: too long a one would fit no store. */
-export const toldAccount = z.string().trim().min(1).max(LIMITS.codeFieldMax);
-export const toldReference = z.string().trim().max(LIMITS.referenceNumberMax);
-/** Where a source may leave it out: then ''. */
-export const toldOrNot = z
-  .string()
-  .trim()
-  .max(LIMITS.referenceNumberMax)
-  .nullish()
-  .transform((text) => text ?? '');
+/** A text that a source may leave out, or write as a number. Proved money is not refused for what else is there. */
+const anyText = z
+  .unknown()
+  .optional()
+  .transform((it) => (typeof it === 'string' || typeof it === 'number' ? `${it}`.trim() : ''));
+const withinAccount = (text: string) => text.slice(0, LIMITS.codeFieldMax);
+/** An account in a body: the rest of too long a one is dropped, and it is nobody's. */
+export const toldAccount = z.string().trim().min(1).transform(withinAccount);
+/** Where a source may leave it out: then ''. A number may have lost a zero, and then be another account. */
+export const toldAccountOrNot = z
+  .unknown()
+  .optional()
+  .transform((it) => withinAccount(typeof it === 'string' ? it.trim() : ''));
+
+/** Stands there where a bank has no number: a word for nothing, one character, or neither letter nor 1 to 9. */
+const NO_NUMBER = /^(?:n[^a-z0-9]*a|null|undefined|none|nil|nan|.|[^a-z1-9]*)$/i;
+const DIGEST_CHARS = 32;
+
+/** A bank's number of a transfer; '' without one. */
+export const toldReference = anyText.transform((text) => {
+  if (NO_NUMBER.test(text)) return '';
+  if (text.length <= LIMITS.referenceNumberMax) return text;
+  // Two long ones may begin alike.
+  const digest = createHash('sha256').update(text).digest('hex').slice(0, DIGEST_CHARS);
+  return `${text.slice(0, LIMITS.referenceNumberMax - DIGEST_CHARS - 1)}#${digest}`;
+});
 /** The rest of a longer text is dropped; a bank has some hundred characters at most. */
 const TEXT_CHARS_MAX = 2_000;
 /** Characters that nobody sees. Some banks break lines with them, and PostgreSQL stores no NUL. */
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
-/** The text of a transfer. Money is not refused for its text: what nobody can see becomes a blank. */
-export const toldText = z.string().transform((text) => text.slice(0, TEXT_CHARS_MAX).replaceAll(UNSEEN, ' ').trim());
+/** The text of a transfer, '' without one. Money is not refused for its text: what nobody can see becomes a blank. */
+export const toldText = anyText.transform((text) => text.slice(0, TEXT_CHARS_MAX).replaceAll(UNSEEN, ' ').trim());
 /** Whole dong; negative amounts are debits, and 0 is no money. */
 export const toldAmount = z.int().min(-LIMITS.amountMax).max(LIMITS.amountMax);
 
@@ -34,17 +51,21 @@ const BANK_TIME = /^(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2}:\d{2})(?:\.\d+)?(Z|[+
 const VIETNAM = '+07:00';
 
 /**
- * A time of a bank, as `2026-01-05 09:10:11`, in milliseconds since 1970. Without a zone it is Vietnam's. Some lists have
- * the day alone.
+ * A time of a bank, as `2026-01-05 09:10:11`, in milliseconds since 1970; `undefined` for what is none. Without a zone it
+ * is Vietnam's. Some lists have the day alone.
  */
-export const bankTime = z.string().transform((text, context) => {
+export const bankTime = anyText.transform((text): number | undefined => {
   const [, date, time = '00:00:00', zone = VIETNAM] = BANK_TIME.exec(text) ?? [];
-  const ms = date === undefined ? Number.NaN : Date.parse(`${date}T${time}${zone}`);
-  if (Number.isNaN(ms) || ms < 0) {
-    context.addIssue({ code: 'custom', message: 'expected a time as 2026-01-05 09:10:11' });
-  }
-  return ms;
+  if (date === undefined || !isDay(date)) return undefined;
+  const ms = Date.parse(`${date}T${time}${zone}`);
+  return ms >= 0 ? ms : undefined;
 });
+
+/** Whether the calendar has this day: a parser of dates takes the 30th of February for the 2nd of March. */
+function isDay(date: string): boolean {
+  const ms = Date.parse(`${date}T00:00:00Z`);
+  return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(date);
+}
 
 /** The items of an array that could be read, and one line for each of the others. */
 export interface Read<T> {
@@ -78,13 +99,16 @@ export function sortedByKey(object: Record<string, unknown>): Record<string, unk
 /** The body of 2xx for sources that want nothing more. */
 export const SUCCESS = { success: true } as const;
 
-/** Decodes the JSON of a hook. */
+/** In UTF-8 a byte that is wrong becomes a character of three. */
+const READ_BYTES_MAX = 3 * LIMITS.httpBodyBytesMax;
+
+/** Decodes the JSON of a hook. A text in another encoding is no reason to refuse money: its letters are lost. */
 export function decodeHook<T>(schema: z.ZodType<T>, body: Buffer): Decoded<T> {
-  return decodeWith(schema, body, LIMITS.httpBodyBytesMax);
+  return decodeWith(schema, new TextDecoder().decode(body), READ_BYTES_MAX);
 }
 
 /** A refusal in the form of sources that read nothing more; `reason` is for log and console. */
-export function refused(status: 400 | 401, reason: string): Heard {
+export function refused(status: 400 | 401, reason: string): Extract<Heard, { kind: 'refused' }> {
   const message: Code = status === 401 ? 'E74' : 'E46';
   return { kind: 'refused', status, reason, body: { success: false, message } };
 }

@@ -1,110 +1,128 @@
-import { createHmac } from 'node:crypto';
 import { z } from 'zod';
-import { equalSecrets } from '../../protocol/checksum.ts';
+import { findBank } from '../../protocol/banks.ts';
 import { isObject, issuesOf } from '../../protocol/codec.ts';
+import { bankAccount, LIMITS } from '../../protocol/fields.ts';
+import { VIRTUAL_ACCOUNTS_MAX, virtualAccounts } from '../../protocol/virtual-accounts.ts';
+import { decodeHook, refused, SUCCESS, sourceName, sourceSecret } from './fields.ts';
+import { apiUrl } from './list.ts';
 import {
-  bankTime,
-  decodeHook,
-  eachOf,
-  refused,
-  SUCCESS,
-  sortedByKey,
-  sourceName,
-  sourceSecret,
-  toldAccount,
-  toldAmount,
-  toldOrNot,
-  toldReference,
-  toldText,
-} from './fields.ts';
-import { apiUrl, decodeAnswer } from './list.ts';
-import type { AskSource, Credit, Heard, Listed, Period, Source, SourceKind } from './source.ts';
+  type Access,
+  cancelQr,
+  creditOf,
+  fieldsIn,
+  isSigned,
+  linkId,
+  lookAt,
+  makeQr,
+  PAID,
+  said,
+  signedText,
+  transfer,
+} from './payos-api.ts';
+import type { AskSource, Heard, Listed, Period, QrMaker, Source, SourceKind } from './source.ts';
 
-const PAID = '00';
-const NOT_FOUND = 404;
 /** The order of the call by which payOS tries a hook; its text is that of no transfer. */
 const TEST_ORDER = 123;
 const TEST_TEXTS = ['VQRIO123', 'Ma giao dich thu nghiem'];
+/** Accounts whose QRs one channel of payOS makes. */
+const ACCOUNTS_MAX = 1_000;
 
-const options = z.strictObject({
-  kind: z.literal('payos'),
-  name: sourceName,
-  checksumKey: sourceSecret,
-  clientId: sourceSecret.optional(),
-  apiKey: sourceSecret.optional(),
-  api: z.strictObject({ url: apiUrl('https://api-merchant.payos.vn') }).prefault({}),
+const qr = z.strictObject({
+  accounts: z.array(bankAccount).min(1).max(ACCOUNTS_MAX).describe('payOS makes the QRs of their orders'),
+  virtualAccounts: z
+    .array(
+      z.strictObject({
+        bankCode: z.string().refine((it) => findBank(it) !== undefined, 'expected the short name of a bank or a BIN'),
+        begins: virtualAccounts.shape.begins,
+      }),
+    )
+    .max(VIRTUAL_ACCOUNTS_MAX)
+    .default([])
+    .describe('to which its QRs may pay beside the account itself, by bank and first characters'),
+  pageUrl: z
+    .url({ protocol: /^https$/, error: 'expected an https:// address' })
+    .max(LIMITS.urlMax)
+    .describe("where payOS's own payment page leads back to; boxes show only the QR"),
 });
-type Access = { url: string; checksumKey: string; headers: Record<string, string> };
 
-const webhook = z.object({ data: z.record(z.string(), z.unknown()), signature: z.string() });
+const options = z
+  .strictObject({
+    kind: z.literal('payos'),
+    name: sourceName,
+    checksumKey: sourceSecret,
+    clientId: sourceSecret.optional(),
+    apiKey: sourceSecret.optional(),
+    api: z.strictObject({ url: apiUrl('https://api-merchant.payos.vn') }).prefault({}),
+    qr: qr.optional().describe('has payOS make the QRs of orders (PROTOCOL.md, clause PQR)'),
+  })
+  .refine((it) => it.qr === undefined || (it.clientId !== undefined && it.apiKey !== undefined), {
+    path: ['qr'],
+    error: 'expected clientId and apiKey beside it',
+  });
 
-const transfer = z.object({
-  amount: toldAmount.min(0),
-  accountNumber: toldAccount,
-  virtualAccountNumber: toldOrNot,
-  description: toldText.nullish().transform((it) => it ?? ''),
-  reference: toldOrNot,
-  transactionDateTime: bankTime,
+/** Data is signed with every key that it has, and a record of zod lacks `__proto__`. */
+const webhook = z.object({
+  data: z.custom<Record<string, unknown>>(isObject, 'expected an object').optional(),
+  signature: z.string().optional(),
 });
 
 const paidTransfer = transfer.extend({
   orderCode: z.int().min(0),
-  paymentLinkId: toldReference.min(1),
+  paymentLinkId: linkId,
   code: z.string(),
+  currency: z.literal(['VND', ''], { error: 'expected VND' }).nullish(),
 });
 
-/** The answer about an order. Only one that is found has data. */
-const order = z.object({
-  code: z.string(),
-  data: z.record(z.string(), z.unknown()).nullish(),
-  signature: z.string().nullish(),
-});
-const orderData = z.object({ id: toldReference.min(1), orderCode: z.int().min(0), transactions: eachOf(transfer) });
-
-/** payOS (PROTOCOL.md, clauses SRC-22 and SRC-23). */
+/** payOS (PROTOCOL.md, clauses SRC-22, SRC-23 and PQR). */
 export const payos: SourceKind<typeof options> = {
   kind: 'payos',
   options,
-  open: ({ kind, name, checksumKey, clientId, apiKey, api }): Source => ({
-    name,
-    kind,
-    success: SUCCESS,
-    list:
+  isKeyGiven: () => true,
+  withKey: (given, checksumKey) => ({ ...given, checksumKey }),
+  open: ({ kind, name, checksumKey, clientId, apiKey, api, qr }): Source => {
+    const access: Access | undefined =
       clientId === undefined || apiKey === undefined
         ? undefined
-        : (period, ask) => {
-            const headers = { 'x-client-id': clientId, 'x-api-key': apiKey };
-            return listOf({ url: api.url, checksumKey, headers }, period, ask);
-          },
-    hear: ({ path, body }): Heard => {
-      if (path !== '') return refused(400, 'path: expected nothing after the name of the source');
-      const told = decodeHook(webhook, body);
-      if (!told.ok) return refused(400, told.reason);
-      const { data, signature } = told.value;
-      if (!equalSecrets(signatureOf(checksumKey, data), signature)) {
+        : { url: api.url, checksumKey, headers: { 'x-client-id': clientId, 'x-api-key': apiKey } };
+    return {
+      name,
+      kind,
+      success: SUCCESS,
+      list: access && ((period, ask) => listOf(access, period, ask)),
+      maker: access && qr && makerOf(access, qr),
+      hear: ({ path, body }): Heard => {
+        if (path !== '') return refused(400, 'path: expected nothing after the name of the source');
+        const told = decodeHook(webhook, body);
+        if (!told.ok) return { ...refused(400, told.reason), isUnproved: true };
+        const { data, signature } = told.value;
+        if (data === undefined || signature === undefined) return refused(401, 'signature: expected it beside data');
+        if (isSigned(checksumKey, data, signature)) return heardIn(data);
         return refused(401, 'signature: does not fit data and checksumKey');
-      }
-      return heardIn(Object.fromEntries(Object.entries(data).map(([key, it]) => [key, said(it)])));
-    },
-  }),
+      },
+    };
+  },
 };
 
-/** Null and these words are signed as nothing, so they must mean nothing. */
-function said(value: unknown): unknown {
-  return value === null || value === 'null' || value === 'undefined' ? '' : value;
-}
-
-/** HMAC-SHA256 over the sorted `key=value` of the data, joined by `&`: not encoded, arrays as JSON. */
-function signatureOf(key: string, data: Record<string, unknown>): string {
-  const text = Object.entries(sortedByKey(data)).map(([name, value]) => {
-    const items = Array.isArray(value) ? value.map((it: unknown) => (isObject(it) ? sortedByKey(it) : it)) : undefined;
-    return `${name}=${items === undefined ? String(said(value)) : JSON.stringify(items)}`;
-  });
-  return createHmac('sha256', key).update(text.join('&'), 'utf8').digest('hex');
+function makerOf(access: Access, { accounts, virtualAccounts, pageUrl }: z.output<typeof qr>): QrMaker {
+  return {
+    accounts,
+    virtualAccounts: virtualAccounts.map(({ bankCode, begins }) => ({
+      bin: findBank(bankCode)?.bin ?? bankCode,
+      begins,
+    })),
+    make: (request, ask) => makeQr(access, pageUrl, request, ask),
+    cancel: (orderCode, ask) => cancelQr(access, orderCode, ask),
+    look: async (orderCode, ask) =>
+      (await lookAt(access, orderCode, ask)) ?? { isOver: true, listed: { credits: [], unread: [] } },
+  };
 }
 
 function heardIn(data: Record<string, unknown>): Heard {
-  const read = paidTransfer.safeParse(data);
+  const given = paidTransfer.safeParse(Object.fromEntries(Object.entries(data).map(([key, it]) => [key, said(it)])));
+  if (!given.success) return refused(400, issuesOf(given.error));
+  // From the text: where the fields end in the data is not signed.
+  const { amount: sum, orderCode: number, ...texts } = fieldsIn(signedText(data));
+  const read = paidTransfer.safeParse({ ...texts, amount: Number(sum), orderCode: Number(number) });
   if (!read.success) return refused(400, issuesOf(read.error));
   const { orderCode, code, amount, description } = read.data;
   const ignored = (why: string): Heard => ({ kind: 'told', credits: [], ignored: [`order ${orderCode}: ${why}`] });
@@ -114,42 +132,15 @@ function heardIn(data: Record<string, unknown>): Heard {
   return { kind: 'told', credits: [creditOf(read.data, read.data)], ignored: [] };
 }
 
-/** An order may be paid by several transfers, so its number alone is not the key of a credit. */
-function creditOf(it: z.output<typeof transfer>, order: { orderCode: number; paymentLinkId: string }): Credit {
-  const key = it.reference === '' ? `${it.transactionDateTime}-${it.amount}` : it.reference;
-  return {
-    sourceId: `${order.paymentLinkId}/${key}`,
-    reference: it.reference,
-    bankAccount: it.accountNumber,
-    virtualAccount: it.virtualAccountNumber,
-    amount: it.amount,
-    text: it.description,
-    bankTimeMs: it.transactionDateTime,
-    orderCode: order.orderCode,
-  };
+/** payOS has no list of transfers: each order that waits for money is asked for. */
+async function* listOf(access: Access, { orders }: Period, ask: AskSource): AsyncGenerator<Listed> {
+  for (const orderCode of new Set(orders.map((it) => it.orderCode ?? numberIn(it.orderId)))) {
+    const seen = orderCode === undefined ? undefined : await lookAt(access, orderCode, ask);
+    if (seen !== undefined) yield seen.listed;
+  }
 }
 
-/** payOS has no list of transfers: each order that waits for money is asked for. */
-async function listOf({ url, checksumKey, headers }: Access, { orderCodes }: Period, ask: AskSource): Promise<Listed> {
-  const listed: Listed = { credits: [], unread: [] };
-  for (const orderCode of orderCodes) {
-    const answer = await ask(`${url}/v2/payment-requests/${orderCode}`, { headers });
-    if (answer.status === NOT_FOUND) continue;
-    const { code, data, signature } = decodeAnswer(answer, order);
-    // Not every order of the gateway is one of payOS.
-    if (code !== PAID || !isObject(data)) continue;
-    if (typeof signature === 'string' && !equalSecrets(signatureOf(checksumKey, data), signature)) {
-      throw new Error(`the answer about order ${orderCode}: its signature does not fit checksumKey`);
-    }
-    const read = orderData.safeParse(data);
-    if (!read.success) {
-      listed.unread.push(`order ${orderCode}: ${issuesOf(read.error)}`);
-      continue;
-    }
-    const { id, transactions } = read.data;
-    const paid = transactions.read.filter(({ amount }) => amount > 0);
-    listed.credits.push(...paid.map((it) => creditOf(it, { orderCode: read.data.orderCode, paymentLinkId: id })));
-    listed.unread.push(...transactions.unread.map((it) => `order ${orderCode}: ${it}`));
-  }
-  return listed;
+/** A partner may have made its order at payOS under the same number. */
+function numberIn(orderId: string): number | undefined {
+  return /^[1-9]\d{0,14}$/.test(orderId) ? Number(orderId) : undefined;
 }

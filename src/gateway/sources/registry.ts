@@ -11,10 +11,31 @@ export interface RegisteredKind {
   readonly options: z.ZodType<NamedOptions>;
   /** Throws a ZodError for wrong options. */
   open(options: unknown, deps: SourceDeps): Source;
+  /**
+   * The options with this key, or with a made one. `undefined` if none is given and only the provider makes one. Throws a
+   * ZodError for wrong options.
+   */
+  rotate(options: unknown, key: string | undefined, make: () => string): Rotated | undefined;
+}
+
+/** The options of a source with another key. */
+export interface Rotated {
+  options: NamedOptions;
+  key: string;
 }
 
 export function register<Options extends z.ZodType<NamedOptions>>(it: SourceKind<Options>): RegisteredKind {
-  return { kind: it.kind, options: it.options, open: (given, deps) => it.open(it.options.parse(given), deps) };
+  return {
+    kind: it.kind,
+    options: it.options,
+    open: (given, deps) => it.open(it.options.parse(given), deps),
+    rotate: (given, chosen, make) => {
+      const options = it.options.parse(given);
+      if (chosen === undefined && it.isKeyGiven(options)) return undefined;
+      const key = chosen ?? make();
+      return { options: it.withKey(options, key), key };
+    },
+  };
 }
 
 /** Every kind of source, one line each. */
@@ -35,3 +56,26 @@ export const sourceOptions: z.ZodType<NamedOptions> = z.discriminatedUnion(
   // Each kind's options are an object with a literal `kind`, which its type does not say.
   [...SOURCE_KINDS.values()].map(({ options }) => options as Discriminable) as [Discriminable],
 );
+
+/** The accounts whose QRs a source with these options makes. */
+export function accountsMadeBy(options: NamedOptions): readonly string[] {
+  return madeFor.safeParse(options).data?.qr.accounts ?? [];
+}
+
+const madeFor = z.object({ qr: z.object({ accounts: z.array(z.string()) }) });
+
+/** Options that are no secrets. */
+const SHOWN: readonly string[] = ['kind', 'username', 'auth', 'api', 'url'];
+/** Options without any secret in them. */
+const SHOWN_WHOLE: readonly string[] = ['qr'];
+
+/** The options of a source as an admin may see them; a secret is `true`. */
+export function shownOptions(options: object): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(options).map(([key, value]: [string, unknown]) => {
+      if (SHOWN_WHOLE.includes(key)) return [key, value];
+      if (!SHOWN.includes(key)) return [key, value !== undefined];
+      return [key, typeof value === 'object' && value !== null ? shownOptions(value) : value];
+    }),
+  );
+}

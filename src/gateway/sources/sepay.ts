@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { z } from 'zod';
+import { vietnamTime } from '../../lib/vietnam-time.ts';
 import { equalSecrets } from '../../protocol/checksum.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import {
@@ -12,12 +13,12 @@ import {
   sourceName,
   sourceSecret,
   toldAccount,
+  toldAccountOrNot,
   toldAmount,
-  toldOrNot,
   toldReference,
   toldText,
 } from './fields.ts';
-import { decodeAnswer, eachPage, listApi, PAGE_ROWS, vietnamTime } from './list.ts';
+import { decodeAnswer, eachPage, listApi, PAGE_ROWS } from './list.ts';
 import type { AskSource, Credit, Heard, HookRequest, Listed, Period, Source, SourceKind } from './source.ts';
 
 /** How old or new a signature may be. */
@@ -44,12 +45,12 @@ const webhook = z.object({
   id: z.int().min(0),
   transactionDate: bankTime,
   accountNumber: toldAccount,
-  subAccount: toldAccount.nullish().or(z.literal('')),
-  content: toldText.nullish(),
-  description: toldText.nullish(),
+  subAccount: toldAccountOrNot,
+  content: toldText,
+  description: toldText,
   transferType: z.enum(['in', 'out']),
   transferAmount: toldAmount.min(0),
-  referenceCode: toldReference.nullish(),
+  referenceCode: toldReference,
 });
 
 /** An entry of the list, API v2. Its id is another one than the webhook's. */
@@ -57,10 +58,10 @@ const entry = z.object({
   id: z.union([z.string().min(1).max(LIMITS.referenceNumberMax), z.int()]).transform(String),
   transaction_date: bankTime,
   account_number: toldAccount,
-  va: toldOrNot,
+  va: toldAccountOrNot,
   amount_in: toldAmount.min(0),
-  transaction_content: toldText.nullish(),
-  reference_number: toldOrNot,
+  transaction_content: toldText,
+  reference_number: toldReference,
   webhook_success: z.union([z.boolean(), z.int()]).nullish(),
 });
 const page = z.object({
@@ -73,6 +74,11 @@ const page = z.object({
 export const sepay: SourceKind<typeof options> = {
   kind: 'sepay',
   options,
+  isKeyGiven: () => false,
+  withKey: ({ auth, ...rest }, key) => ({
+    ...rest,
+    auth: auth.kind === 'apikey' ? { ...auth, key } : { ...auth, secret: key },
+  }),
   open: ({ name, kind, auth, api }, { clock }): Source => ({
     name,
     kind,
@@ -113,19 +119,18 @@ function heardIn(body: Buffer): Heard {
   if (amount === 0) return ignored('no money');
   const credit = {
     sourceId: String(id),
-    reference: told.referenceCode ?? '',
+    reference: told.referenceCode,
     bankAccount: told.accountNumber,
-    virtualAccount: told.subAccount ?? '',
+    virtualAccount: told.subAccount,
     amount,
-    text: told.content || told.description || '',
+    text: told.content || told.description,
     bankTimeMs: told.transactionDate,
   };
   return { kind: 'told', credits: [credit], ignored: [] };
 }
 
-async function listOf({ url, token }: Api, { sinceMs, untilMs }: Period, ask: AskSource): Promise<Listed> {
-  const listed: Listed = { credits: [], unread: [] };
-  await eachPage(async (number) => {
+function listOf({ url, token }: Api, { sinceMs, untilMs }: Period, ask: AskSource): AsyncIterable<Listed> {
+  return eachPage(async (number) => {
     const query = new URLSearchParams({
       transaction_date_from: vietnamTime(sinceMs),
       transaction_date_to: vietnamTime(untilMs),
@@ -135,22 +140,25 @@ async function listOf({ url, token }: Api, { sinceMs, untilMs }: Period, ask: As
     });
     const headers = { authorization: `Bearer ${token}` };
     const { data, meta } = decodeAnswer(await ask(`${url}/v2/transactions?${query}`, { headers }), page);
-    listed.credits.push(...data.read.filter((it) => mayBeNew(it, untilMs)).map(creditOf));
-    listed.unread.push(...data.unread);
-    return { hasMore: meta.pagination.has_more };
+    const credits = data.read.filter((it) => mayBeNew(it, untilMs)).map(creditOf);
+    return { listed: { credits, unread: data.unread }, entries: data, hasMore: meta.pagination.has_more };
   });
-  return listed;
 }
 
 /**
- * Whether an entry is money that may be new. Webhook and list have only the bank's reference in common: an entry without
- * one counts if its webhook has failed for good.
+ * Whether an entry is money that may be new. Webhook and list have only the bank's reference in common: an entry
+ * without one counts if its webhook has failed for good.
  */
 function mayBeNew(it: z.output<typeof entry>, nowMs: number): boolean {
   if (it.amount_in === 0) return false;
   if (it.reference_number !== '') return true;
-  const isGivenUp = nowMs - it.transaction_date > RETRIES_MS;
-  return isGivenUp && (it.webhook_success === false || it.webhook_success === 0);
+  const isGivenUp = it.transaction_date === undefined || nowMs - it.transaction_date > RETRIES_MS;
+  return isGivenUp && isMissed(it);
+}
+
+/** Whether SePay says that its webhook has failed. */
+function isMissed({ webhook_success: told }: z.output<typeof entry>): boolean {
+  return told === false || told === 0;
 }
 
 function creditOf(it: z.output<typeof entry>): Credit {
@@ -160,7 +168,8 @@ function creditOf(it: z.output<typeof entry>): Credit {
     bankAccount: it.account_number,
     virtualAccount: it.va,
     amount: it.amount_in,
-    text: it.transaction_content ?? '',
+    text: it.transaction_content,
     bankTimeMs: it.transaction_date,
+    listed: isMissed(it) ? 'missed' : 'told',
   };
 }

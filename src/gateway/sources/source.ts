@@ -3,6 +3,8 @@ import type { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
 import type { HttpAnswer } from '../../lib/http-client.ts';
 import type { Random } from '../../lib/random.ts';
+import type { VietQr } from '../../protocol/vietqr.ts';
+import type { VirtualAccounts } from '../../protocol/virtual-accounts.ts';
 
 /** One movement of money to an account, as a source tells it. */
 export interface Credit {
@@ -17,7 +19,13 @@ export interface Credit {
   amount: number;
   /** The text of the transfer, as the bank has it. */
   text: string;
-  bankTimeMs: number;
+  /** `undefined` if the source's time is none. */
+  bankTimeMs: number | undefined;
+  /**
+   * Of an entry of a list whose ids are not those of the webhooks: whether the source told it by a webhook too, as far as
+   * it says.
+   */
+  listed?: 'told' | 'missed';
   /** The number of the order at the source: payOS only. */
   orderCode?: number;
 }
@@ -28,8 +36,11 @@ export type Heard =
   | { kind: 'told'; credits: Credit[]; ignored: string[] }
   /** The answer to a call that tells of no money. */
   | { kind: 'answered'; status: number; body: object }
-  /** `reason` has no secret. 401 is a wrong proof, and is limited (PROTOCOL.md, clause SRC-5). */
-  | { kind: 'refused'; status: number; reason: string; body: object };
+  /**
+   * `reason` has no secret. 401 is a wrong proof, and is limited (PROTOCOL.md, clause SRC-5); so is what is refused before
+   * its proof could be looked at, `isUnproved`.
+   */
+  | { kind: 'refused'; status: number; reason: string; body: object; isUnproved?: boolean };
 
 export interface HookRequest {
   /** The rest of the path after `/hooks/{name}`, with repeated slashes made one: '' or `/api/token_generate`. */
@@ -39,21 +50,37 @@ export interface HookRequest {
   body: Buffer;
 }
 
+/** A request to the API of a source. */
+export interface SourceRequest {
+  method?: string;
+  headers?: Record<string, string>;
+  body?: string;
+  /** Somebody waits for the answer: the request goes before those that do not. */
+  isUrgent?: boolean;
+  /** Ends the request, and the wait for its turn. */
+  signal?: AbortSignal;
+}
+
 /**
  * Asks the source over HTTP, within its rate limits: after a 429 it waits and asks again. Throws when there is no
  * answer.
  */
-export type AskSource = (
-  url: string,
-  request?: { method?: string; headers?: Record<string, string>; body?: string },
-) => Promise<HttpAnswer>;
+export type AskSource = (url: string, request?: SourceRequest) => Promise<HttpAnswer>;
 
 /** Calendar times of a period, both included. */
 export interface Period {
   sinceMs: number;
   untilMs: number;
-  /** The numbers of orders that wait for money: payOS lists by order. */
-  orderCodes: readonly number[];
+  /** Orders that wait for money: some sources are asked by order. */
+  orders: readonly WaitingOrder[];
+}
+
+export interface WaitingOrder {
+  bankAccount: string;
+  /** The partner's own; may be ''. */
+  orderId: string;
+  /** The number under which this source makes its QR. */
+  orderCode?: number;
 }
 
 /** The entries of a list, and one line for each that could not be read. */
@@ -71,10 +98,42 @@ export interface Source {
   /** The body of 2xx. */
   readonly success: object;
   /**
-   * The credits of a period, and maybe of more, from the source's own list. Throws when it does not answer as documented.
-   * `undefined` if the file has no access to the list.
+   * The credits of a period, and maybe of more, from the source's own list, page by page. Throws when it does not answer
+   * as documented or has no end. `undefined` if the file has no access to the list.
    */
-  readonly list: ((period: Period, ask: AskSource) => Promise<Listed>) | undefined;
+  readonly list: ((period: Period, ask: AskSource) => AsyncIterable<Listed>) | undefined;
+  /** Makes the QRs of orders; `undefined` if the source does not. */
+  readonly maker?: QrMaker | undefined;
+}
+
+/** An order for which a source is to collect. */
+export interface NewRequest {
+  /** A number that the source has for no other order. */
+  orderCode: number;
+  /** Whole đồng. */
+  amount: number;
+  /** The content of the transfer: letters and digits. */
+  description: string;
+  /** From then on the source takes no money for it. */
+  expiresAtMs: number;
+}
+
+export interface MadeQr {
+  qrCode: string;
+  qr: VietQr;
+}
+
+/** Makes the QRs of orders at the source (PROTOCOL.md, clause PQR). Every method throws when there is no right answer. */
+export interface QrMaker {
+  /** The accounts whose orders get their QR here. */
+  readonly accounts: readonly string[];
+  /** Where these QRs may pay to beside the account. */
+  readonly virtualAccounts: readonly VirtualAccounts[];
+  make(request: NewRequest, ask: AskSource): Promise<MadeQr>;
+  /** Takes a QR away, as far as the source still can. */
+  cancel(orderCode: number, ask: AskSource): Promise<void>;
+  /** Money that came in for an order, and whether no more can. */
+  look(orderCode: number, ask: AskSource): Promise<{ isOver: boolean; listed: Listed }>;
 }
 
 export interface SourceDeps {
@@ -87,10 +146,16 @@ export interface SourceKind<Options extends z.ZodType<NamedOptions>> {
   readonly kind: string;
   readonly options: Options;
   open(options: z.output<Options>, deps: SourceDeps): Source;
+  /** Whether the provider makes its key; any other key the shop chooses. */
+  isKeyGiven(options: z.output<Options>): boolean;
+  /** The options with another key; the one of before is still taken where that is possible. */
+  withKey(options: z.output<Options>, key: string): z.output<Options>;
 }
 
 /** Options that every source has. */
 export interface NamedOptions {
   kind: string;
   name: string;
+  /** Of a source that is asked itself. */
+  api?: { url?: string | undefined } | undefined;
 }

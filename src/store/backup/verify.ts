@@ -2,6 +2,7 @@ import { Kysely, sql } from 'kysely';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
 import { readOnlySqlite } from '../engines/sqlite.ts';
 import { type LedgerHead, verifyLedger } from '../integrity/ledger.ts';
+import { RegistryStore } from '../repositories/registry.ts';
 import { appliedMigrations, schemaDifference } from '../schema/difference.ts';
 import { MIGRATIONS } from '../schema/migrations.ts';
 import type { Tables } from '../schema/tables.ts';
@@ -11,6 +12,8 @@ export interface BackupSummary {
   payments: number;
   pendingCallbacks: number;
   newestPaymentAtMs: number | undefined;
+  /** The id of the key that opens its secrets; `undefined` for a backup without any. */
+  keyId: string | undefined;
   /** Newest payment; `undefined` for a backup of an older version. */
   head: LedgerHead | undefined;
 }
@@ -51,6 +54,7 @@ async function countsOf(db: Kysely<Tables>): Promise<Omit<BackupSummary, 'head'>
     payments: (await count('payments').executeTakeFirstOrThrow()).count,
     pendingCallbacks: (await count('callbacks').where('status', '=', 'pending').executeTakeFirstOrThrow()).count,
     newestPaymentAtMs: (await newest.executeTakeFirst())?.at_ms ?? undefined,
+    keyId: await new RegistryStore(db).keyId(),
   };
 }
 

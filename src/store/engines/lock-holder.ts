@@ -1,11 +1,29 @@
 import type { Kysely } from 'kysely';
-import type { ClientBase } from 'pg';
+import { z } from 'zod';
 import { PayboxError } from '../../lib/errors.ts';
 import { systemRandom } from '../../lib/random.ts';
 import type { Tables } from '../schema/tables.ts';
 
 /** Setting with the id of the gateway run that has the database. */
 const HOLDER = 'holder';
+
+/** A setting of a session: the `synchronous_commit` with which a commit waits for the disk and for standbys. */
+export const DURABLE = 'paybox.durable';
+/** Commits of this session no longer wait for the disk. */
+export const COMMIT_IN_MEMORY = 'set synchronous_commit = off';
+/**
+ * A commit that waits for the disk has all earlier ones of the server on it. It waits only if its transaction has an
+ * id and has written to the log; to lock a row does both, and leaves nothing to clean up.
+ */
+const SYNC = `select value, set_config('synchronous_commit', current_setting('${DURABLE}'), true)
+  from settings where name = $1 for key share`;
+
+const rowSchema = z.object({ value: z.string() });
+
+/** Runs one query after the other on one connection. */
+interface Queries {
+  query(sql: string, parameters: readonly unknown[]): Promise<{ rows: unknown[] }>;
+}
 
 /**
  * Detects that another gateway has taken over the PostgreSQL database. Each run of a gateway writes its id into the
@@ -49,10 +67,16 @@ export class LockHolder {
   }
 
   /** Throws when another run's id is in the database. */
-  async check(client: ClientBase): Promise<void> {
-    if (!this.#registered) return;
-    const { rows } = await client.query<{ value: string }>('select value from settings where name = $1', [HOLDER]);
-    if (rows[0]?.value !== this.#runId) throw this.supersede();
+  async check(client: Queries): Promise<void> {
+    if (this.#registered) await this.#ask(client, 'select value from settings where name = $1');
+  }
+
+  /**
+   * Waits until the disk has all that this server has committed while the connection of `client` was open. Throws when
+   * another run's id is in the database. Only for a run that is registered.
+   */
+  async sync(client: Queries): Promise<void> {
+    await this.#ask(client, SYNC);
   }
 
   /** Records that another run has the lock. */
@@ -62,5 +86,10 @@ export class LockHolder {
     this.#error ??= new PayboxError('STORAGE_FAULT', `${what}: ${fix}`, { severity: 'fatal', fix });
     this.#superseded.resolve(this.#error);
     return this.#error;
+  }
+
+  async #ask(client: Queries, sql: string): Promise<void> {
+    const { rows } = await client.query(sql, [HOLDER]);
+    if (rowSchema.safeParse(rows[0]).data?.value !== this.#runId) throw this.supersede();
   }
 }

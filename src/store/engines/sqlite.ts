@@ -1,17 +1,12 @@
 import { chmodSync, closeSync, openSync, statSync } from 'node:fs';
 import { backup, DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
-import {
-  type Dialect,
-  type DialectAdapter,
-  SqliteAdapter,
-  type SqliteDatabase,
-  SqliteDialect,
-  type SqliteStatement,
-} from 'kysely';
+import { type Dialect, type SqliteDatabase, SqliteDialect, type SqliteStatement } from 'kysely';
 import { ConfigError, PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import { CHECKED_TABLES, CHECKSUM_FUNCTION, checksumOf } from '../integrity/checksums.ts';
+import { DurableSqliteDialect, type OpenSqlite } from './sqlite-dialect.ts';
+import { type SyncFile, WalSync } from './wal-sync.ts';
 
 /** Prepared statements that are kept; the store has fewer queries. */
 const STATEMENTS_MAX = 200;
@@ -46,18 +41,23 @@ export interface SqliteFile {
   copyTo(file: string): Promise<void>;
 }
 
-/** A SQLite file; a missing one is created. */
-export function sqliteFile(path: string, log: Logger): SqliteFile {
+/** A SQLite file; a missing one is created. A query settles once all that it may have seen is on the disk. */
+export function sqliteFile(path: string, log: Logger, sync?: SyncFile): SqliteFile {
   let files: ReadonlyMap<string, string> = new Map();
   const assertInPlace = () => {
     for (const [file, inode] of files) if (inodeOf(file) !== inode) throw replaced(file);
   };
   let opened: DatabaseSync | undefined;
-  const open = () => {
+  const open = (): OpenSqlite => {
     const db = openSqlite(path, log);
     opened = db;
     files = new Map([path, walOf(path)].map((file) => [file, inodeOf(file)]));
-    return adaptDatabase(db, path, assertInPlace);
+    const disk = new WalSync(path, walOf(path), sync);
+    const beginCommit = () => {
+      assertInPlace();
+      disk.beginCommit();
+    };
+    return { db, disk, adapted: adaptDatabase(db, path, beginCommit) };
   };
   const copyTo = async (file: string) => {
     assertInPlace();
@@ -65,7 +65,7 @@ export function sqliteFile(path: string, log: Logger): SqliteFile {
     await backup(opened, file, { rate: PAGES_AT_ONCE });
   };
   return {
-    dialect: new TransactionalSqliteDialect({ database: async () => open() }),
+    dialect: new DurableSqliteDialect(open),
     assertInPlace,
     copyTo,
   };
@@ -107,19 +107,6 @@ export function sqliteProblem(path: string, error: unknown): Error {
   );
 }
 
-/** Runs migrations in one transaction, so that the next start can repeat one that was killed. */
-class TransactionalSqliteDialect extends SqliteDialect {
-  override createAdapter(): DialectAdapter {
-    return new TransactionalAdapter();
-  }
-}
-
-class TransactionalAdapter extends SqliteAdapter {
-  override get supportsTransactionalDdl(): boolean {
-    return true;
-  }
-}
-
 function openSqlite(path: string, log: Logger): DatabaseSync {
   refuseOrphanWal(path, log);
   let db: DatabaseSync | undefined;
@@ -128,9 +115,9 @@ function openSqlite(path: string, log: Logger): DatabaseSync {
     db = new DatabaseSync(path);
     addChecksum(db);
     // EXCLUSIVE: two gateways on one folder would announce the same payments twice.
-    // FULL: what the gateway has acknowledged must survive a power cut.
+    // NORMAL, and no checkpoint of SQLite's own: what is acknowledged must survive a power cut, but WalSync waits for it.
     db.exec(
-      'PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 200',
+      'PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0',
     );
     // Otherwise every call that reads a damaged page would fail. Takes about 3 ms per MB.
     let findings = findingsIn(db);
@@ -196,14 +183,14 @@ function refuseOrphanWal(path: string, log: Logger): void {
 }
 
 /** Adapts `node:sqlite` to Kysely's SqliteDialect. */
-function adaptDatabase(db: DatabaseSync, path: string, assertInPlace: () => void): SqliteDatabase {
+function adaptDatabase(db: DatabaseSync, path: string, beginCommit: () => void): SqliteDatabase {
   const prepared = new Map<string, SqliteStatement>();
   return {
     prepare: (sql) => {
       // On a full disk SQLite has rolled back already, and refuses a second rollback.
       if (sql === 'rollback' && !db.isTransaction) return NO_OPERATION;
       // A write into a deleted file would be acknowledged, and lost when the process ends.
-      if (sql === 'commit' || !(db.isTransaction || sql.startsWith('select'))) assertInPlace();
+      if (sql === 'commit' || !(db.isTransaction || sql.startsWith('select'))) beginCommit();
       const known = prepared.get(sql);
       if (known !== undefined) return known;
       const statement = adapt(

@@ -53,6 +53,10 @@ const COVERED = {
     ...(['bank_time_ms', 'received_at_ms', 'late', 'payment_id', 'order_amount', 'order_paid'] as const),
   ],
   order_codes: [...(['code', 'bank_account', 'order_ref', 'created_at_ms'] as const)],
+  payment_requests: [
+    ...(['order_code', 'source', 'order_ref', 'bank_account', 'virtual_account'] as const),
+    ...(['created_at_ms', 'expires_at_ms', 'ended_at_ms', 'closed_at_ms'] as const),
+  ],
   ledger: [...(['name', 'end_seq', 'end_link', 'pruned_seq', 'pruned_link', 'pruned_count'] as const)],
 } as const satisfies { [Table in keyof Tables]?: readonly (keyof Tables[Table])[] };
 

@@ -4,7 +4,7 @@ import type { BoxSecretRow, EnrolmentRequestRow, Tables } from '../schema/tables
 /** Digests of known logins that are stored. Beyond that, the oldest is deleted. */
 export const KNOWN_LOGINS_MAX = 10_000;
 
-/** Secrets that boxes agreed on at enrolment, one per box. */
+/** Secrets that boxes agreed on at enrolment, one per box; as they are given, so wrapped. */
 export class BoxSecretStore {
   readonly #db: Kysely<Tables>;
 
@@ -26,6 +26,13 @@ export class BoxSecretStore {
       .values(row)
       .onConflict((it) => it.column('terminal_code').doUpdateSet(rest))
       .execute();
+  }
+
+  /** Secrets of an earlier version, which are not wrapped. */
+  plain(limit: number): Promise<BoxSecretRow[]> {
+    // A literal: with a parameter SQLite does not use the index.
+    const rows = this.#db.selectFrom('box_secrets').selectAll().where('wrapped', '=', sql.lit(0));
+    return rows.orderBy('terminal_code').limit(limit).execute();
   }
 
   async forget(terminalCode: string): Promise<void> {

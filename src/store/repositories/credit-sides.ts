@@ -3,6 +3,9 @@ import { LIMITS } from '../../protocol/fields.ts';
 import type { Due } from '../../protocol/messages.ts';
 import type { CreditRow, Tables } from '../schema/tables.ts';
 
+/** A credit whose time at the bank is longer ago than this is late (PROTOCOL.md, clause CRE-5). */
+export const CREDIT_FRESH_MS = 300_000;
+
 /** Facts of a credit that go with its payment to boxes and partner (PROTOCOL.md, clause MSG-13). */
 export interface CreditSides {
   late: boolean;
@@ -35,7 +38,7 @@ export function sidesIn({
   return { late: late === 1, due: amount === null || paid === null ? null : dueOf(amount, paid) };
 }
 
-/** The due of an order of this amount for which so much was paid; null where they are equal. */
+/** The due of an order of this amount for which so much was paid (PROTOCOL.md, clause MSG-13); null where they are equal. */
 export function dueOf(amount: number, paid: number): Due | null {
-  return amount === paid ? null : { amount, paid: Math.min(paid, LIMITS.amountMax) };
+  return amount === paid ? null : { amount, paid: Math.min(paid, amount + LIMITS.amountMax) };
 }

@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import type { EndedHow } from '../../protocol/messages.ts';
 import type { OrderRow, OrderStatus, PushRow, PushStatus, Tables } from '../schema/tables.ts';
+import type { NewPaymentRequest } from './payment-requests.ts';
 import { insertQrCode } from './qr-codes.ts';
 import { nextSeq } from './seq.ts';
 
@@ -26,8 +27,22 @@ export async function insertOrder(db: Kysely<Tables>, order: NewOrder): Promise<
     .execute();
 }
 
-/** Inserts an order with its QR and its code. Returns false, and inserts nothing, if another order has the code. */
-export async function addOrder(db: Kysely<Tables>, order: NewOrder, qrRef?: string, code?: string): Promise<boolean> {
+/** Stored together with an order. */
+export interface OrderSides {
+  /** The name in the link to the picture of its QR. */
+  qrRef?: string;
+  /** By it the text of a bank names the order. */
+  code?: string | undefined;
+  /** If a source collects for it. */
+  request?: NewPaymentRequest | undefined;
+}
+
+/** Inserts an order with its sides. Returns false, and inserts nothing, if another order of its account has the code. */
+export async function addOrder(
+  db: Kysely<Tables>,
+  order: NewOrder,
+  { qrRef, code, request }: OrderSides,
+): Promise<boolean> {
   const { bank_account, id: order_ref, created_at_ms } = order;
   if (code !== undefined) {
     const added = await db
@@ -38,6 +53,10 @@ export async function addOrder(db: Kysely<Tables>, order: NewOrder, qrRef?: stri
     if (added.numInsertedOrUpdatedRows === 0n) return false;
   }
   if (qrRef !== undefined) await insertQrCode(db, qrRef, order.qr_code, created_at_ms);
+  if (request !== undefined) {
+    const row = { ...request, order_ref, bank_account, ended_at_ms: null, closed_at_ms: null };
+    await db.insertInto('payment_requests').values(row).execute();
+  }
   await insertOrder(db, order);
   return true;
 }

@@ -12,6 +12,7 @@ import {
   type NewOrder,
   newestShown,
   ORDER_AFTER,
+  type OrderSides,
   type ShownPush,
   setOrderStatus,
 } from './order-changes.ts';
@@ -44,11 +45,11 @@ export class OrderStore {
   }
 
   /**
-   * Stores an order, the QR under `qrRef`, the name in the link to its picture, and its code: all or nothing. Returns
-   * false if another order of its account has the code (PROTOCOL.md, clause MAT-1).
+   * Stores an order with its sides: all or nothing. Returns false if another order of its account has the code
+   * (PROTOCOL.md, clause MAT-1).
    */
-  add(order: NewOrder, qrRef?: string, code?: string): Promise<boolean> {
-    return this.#db.transaction().execute((trx) => addOrder(trx, order, qrRef, code));
+  add(order: NewOrder, sides: OrderSides = {}): Promise<boolean> {
+    return this.#db.transaction().execute((trx) => addOrder(trx, order, sides));
   }
 
   /** Finds the newest order of a QR that the partner generated; with an orderId, only one that has it. */

@@ -1,10 +1,9 @@
-import { expressionBuilder, type Kysely, type Selectable, sql } from 'kysely';
+import type { Kysely, Selectable } from 'kysely';
 import type { Logger } from '../../lib/log.ts';
 import { intact, onlyIntact } from '../integrity/checksums.ts';
 import { appendToLedger, type LedgerHead } from '../integrity/ledger.ts';
 import {
   type CallbackRow,
-  CLOCK_ERROR_MS_MAX,
   type NoticeRow,
   OPEN_PUSH,
   type OrderRow,
@@ -12,7 +11,8 @@ import {
   type PushRow,
   type Tables,
 } from '../schema/tables.ts';
-import { type CreditSides, ON_TIME, sidesOf } from './credit-sides.ts';
+import { CREDIT_FRESH_MS, type CreditSides, ON_TIME, sidesOf } from './credit-sides.ts';
+import { findOrderFor } from './order-of-payment.ts';
 import { RegistryStore } from './registry.ts';
 import { nextSeq, seqOf } from './seq.ts';
 
@@ -91,7 +91,7 @@ export class PaymentStore {
 
   /**
    * Returns the oldest payments that a box has not reported, and records them as sent; `more` if others wait (clauses
-   * MSG-7 and AGT-11).
+   * MSG-7 and AGT-11). What a source told of is late as well if it has become old news since (clause CRE-5).
    */
   async takeUnreported(terminalCode: string, atMs: number): Promise<{ notices: Notice[]; more: boolean }> {
     const unreported = await this.#db
@@ -111,7 +111,10 @@ export class PaymentStore {
       const row = own.get(payment.id);
       if (row === undefined) return [];
       const { push_id, told_at_ms } = row;
-      return [{ ...payment, push_id, repeated: told_at_ms !== null, ...(sides.get(payment.id) ?? ON_TIME) }];
+      const told = sides.get(payment.id);
+      const isOld = told !== undefined && atMs - payment.paid_at_ms > CREDIT_FRESH_MS;
+      const { late, due } = told ?? ON_TIME;
+      return [{ ...payment, push_id, repeated: told_at_ms !== null, late: late || isOld, due }];
     });
     const first = notices.filter(({ repeated }) => !repeated).map(({ id }) => id);
     if (first.length > 0) {
@@ -176,6 +179,24 @@ export class PaymentStore {
     await unreportedOf(this.#db, terminalCode).set(dropped(atMs)).where('payment_id', '=', paymentId).execute();
   }
 
+  /** Ends the notices that wait for a box and tell of money to another account than this one (PROTOCOL.md, clause REG-5). */
+  async dropForeignNotices(terminalCode: string, bankAccount: string, atMs: number): Promise<void> {
+    const { numUpdatedRows } = await unreportedOf(this.#db, terminalCode)
+      .set(dropped(atMs))
+      .where(({ exists, selectFrom }) =>
+        exists(
+          selectFrom('payments')
+            .select('payments.id')
+            .whereRef('payments.id', '=', 'notices.payment_id')
+            .where('payments.bank_account', '<>', bankAccount),
+        ),
+      )
+      .executeTakeFirstOrThrow();
+    if (numUpdatedRows === 0n) return;
+    const reason = 'they tell of money to an account that is not linked to this box any more';
+    this.#log.warn('notices-dropped', { box: terminalCode, count: Number(numUpdatedRows), reason });
+  }
+
   /**
    * Records under `name`, for good, that a box is there. The first time, the notices that wait for its terminalCode end
    * unsent. Returns their number.
@@ -225,43 +246,6 @@ export async function enqueueDeliveries(
 
 export function orderWith(db: Kysely<Tables>, id: string): Promise<Selectable<Tables['orders']> | undefined> {
   return db.selectFrom('orders').selectAll().where('id', '=', id).executeTakeFirst();
-}
-
-/**
- * Finds the order of a payment: one that a box shows, else the newest unpaid one, else the newest paid one (clause
- * CBK-6).
- */
-async function findOrderFor(
-  db: Kysely<Tables>,
-  { partner, bank_account, content, amount, trans_type }: PaymentDetails,
-  atMs: number,
-): Promise<Selectable<Tables['orders']> | undefined> {
-  const fits = expressionBuilder<Tables, 'orders'>().and({
-    'orders.partner': partner,
-    'orders.bank_account': bank_account,
-    'orders.content': content,
-    'orders.amount': amount,
-    'orders.trans_type': trans_type,
-  });
-  // Open pushes first, because they are few: SQLite keeps the order of a cross join.
-  const onBox = db
-    .selectFrom('pushes')
-    .crossJoin('orders')
-    .selectAll('orders')
-    .whereRef('orders.id', '=', 'pushes.order_ref')
-    .where('pushes.status', 'in', OPEN_PUSH)
-    .where('pushes.expires_at_ms', '>', atMs - CLOCK_ERROR_MS_MAX)
-    .where(fits)
-    .orderBy((it) => it('pushes.status', '=', 'shown'), 'desc')
-    .orderBy('pushes.seq', 'desc')
-    .limit(1);
-  const newest = db.selectFrom('orders').selectAll().where(fits).orderBy('seq', 'desc').limit(1);
-  return (
-    (await onBox.executeTakeFirst()) ??
-    // A literal: with a parameter SQLite does not use the index of unpaid orders.
-    (await newest.where('status', '<>', sql.lit('paid')).executeTakeFirst()) ??
-    (await newest.where('status', '=', 'paid').executeTakeFirst())
-  );
 }
 
 /** Marks an order as paid, and ends its pushes. */

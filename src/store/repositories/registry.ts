@@ -19,7 +19,12 @@ const AFTER_ALL = '\u{10ffff}';
 export type RegistryRow<Table extends RegistryTable> = Tables[Table];
 
 /** Column with the name of a row. */
-export const NAME_OF = { partners: 'username', accounts: 'bank_account', boxes: 'terminal_code' } as const;
+export const NAME_OF = {
+  partners: 'username',
+  accounts: 'bank_account',
+  boxes: 'terminal_code',
+  sources: 'name',
+} as const;
 
 /** A part of a table, in the order of its names. */
 export interface PageQuery {
@@ -29,7 +34,7 @@ export interface PageQuery {
   /** Only rows that have this value in this column. */
   where?: { column: 'account' | 'partner'; value: string } | undefined;
   /** Only rows whose value in this column begins with this text. */
-  begins?: { column: 'username' | 'bank_account' | 'terminal_code' | 'serial_number'; text: string } | undefined;
+  begins?: { column: (typeof NAME_OF)[RegistryTable] | 'serial_number'; text: string } | undefined;
 }
 
 /** The boxes that a payment concerns. */
@@ -42,7 +47,7 @@ export interface Recipients {
   boxes: readonly string[];
 }
 
-/** Reads partners, accounts and boxes. No query reads a whole table. */
+/** Reads partners, accounts, boxes and sources. No query reads a whole table. */
 export interface RegistryReader {
   find<Table extends RegistryTable>(table: Table, name: string): Promise<RegistryRow<Table> | undefined>;
   boxBy(column: 'serial_number' | 'mac_addr', value: string): Promise<BoxRow | undefined>;
@@ -57,8 +62,10 @@ export interface RegistryReader {
 
 /** Setting with the id of the key that wraps secrets. */
 const KEY_ID = 'registry-key';
+/** Before the name of a source: setting with its kind. */
+const KIND_OF_SOURCE = 'kind-of-source-';
 
-/** Partners, accounts and boxes, and the list of their changes. */
+/** Partners, accounts, boxes and sources, and the list of their changes. */
 export class RegistryStore implements RegistryReader {
   readonly #db: Kysely<Tables>;
 
@@ -66,7 +73,7 @@ export class RegistryStore implements RegistryReader {
     this.#db = db;
   }
 
-  /** Makes all changes of `work`, or none. */
+  /** Makes all changes of `work`, or none. One after the other: the store has one connection. */
   transaction<T>(work: (registry: RegistryStore) => Promise<T>): Promise<T> {
     return this.#db.transaction().execute((trx) => work(new RegistryStore(trx)));
   }
@@ -111,6 +118,12 @@ export class RegistryStore implements RegistryReader {
     return boxes.orderBy('terminal_code').limit(limit).execute();
   }
 
+  /** Boxes with a secret of their own in the store, in the order of their codes. */
+  boxesWithSecret(limit: number, after: string): Promise<BoxRow[]> {
+    const boxes = this.#db.selectFrom('boxes').selectAll().where('secret', 'is not', null);
+    return boxes.where('terminal_code', '>', after).orderBy('terminal_code').limit(limit).execute();
+  }
+
   /** Rows that the gateway's file manages: not more than fit into a file. */
   managedByFile<Table extends RegistryTable>(table: Table): Promise<RegistryRow<Table>[]> {
     return this.#rows<Table>(sql`select * from ${sql.table(table)} where managed = ${sql.lit('file')}`);
@@ -127,11 +140,14 @@ export class RegistryStore implements RegistryReader {
 
   /** Adds a row, or replaces the one of its name. */
   async put<Table extends RegistryTable>(table: Table, row: RegistryRow<Table>): Promise<void> {
-    const columns = Object.entries(row);
-    const names = sql.join(columns.map(([name]) => sql.ref(name)));
-    const changes = columns.map(([name]) => sql`${sql.ref(name)} = ${sql.ref(`excluded.${name}`)}`);
-    await sql`insert into ${sql.table(table)} (${names}) values (${sql.join(columns.map(([, value]) => value))})
+    const changes = Object.keys(row).map((name) => sql`${sql.ref(name)} = ${sql.ref(`excluded.${name}`)}`);
+    await sql`${insertInto(table, row)}
       on conflict (${nameIn(table)}) do update set ${sql.join(changes)}`.execute(this.#db);
+  }
+
+  /** Adds a row. Returns false, and adds nothing, if another one has its name or another value that only one may have. */
+  async add<Table extends RegistryTable>(table: Table, row: RegistryRow<Table>): Promise<boolean> {
+    return (await this.#rows(sql`${insertInto(table, row)} on conflict do nothing returning 1`)).length > 0;
   }
 
   async remove(table: RegistryTable, name: string): Promise<void> {
@@ -160,14 +176,21 @@ export class RegistryStore implements RegistryReader {
   }
 
   /** The id of the key that wraps secrets; `undefined` while there is none. */
-  async keyId(): Promise<string | undefined> {
-    const setting = this.#db.selectFrom('settings').select('value').where('name', '=', KEY_ID);
-    return (await setting.executeTakeFirst())?.value;
+  keyId(): Promise<string | undefined> {
+    return this.#setting(KEY_ID);
   }
 
-  async keepKeyId(value: string): Promise<void> {
-    const added = this.#db.insertInto('settings').values({ name: KEY_ID, value });
-    await added.onConflict((it) => it.column('name').doUpdateSet({ value })).execute();
+  keepKeyId(value: string): Promise<void> {
+    return this.#keepSetting(KEY_ID, value);
+  }
+
+  /** The kind that a source of this name has, or had: ids of another kind could be taken for credits that it told of. */
+  kindOfSource(name: string): Promise<string | undefined> {
+    return this.#setting(`${KIND_OF_SOURCE}${name}`);
+  }
+
+  keepKindOfSource(name: string, kind: string): Promise<void> {
+    return this.#keepSetting(`${KIND_OF_SOURCE}${name}`, kind);
   }
 
   /** Whether a box may show an order of this account, at this calendar time. */
@@ -182,7 +205,7 @@ export class RegistryStore implements RegistryReader {
     return (await open.limit(1).executeTakeFirst()) !== undefined;
   }
 
-  /** The boxes that a payment of this order, or of none, to this account concerns. */
+  /** The boxes of this account that a payment of this order, or of none, to it concerns. */
   async recipients(order: OrderRow | undefined, bankAccount: string): Promise<Recipients> {
     const { shown_on = null, terminal_code = '' } = order ?? {};
     const named = [...new Set([shown_on ?? '', terminal_code])].filter((it) => it !== '');
@@ -191,7 +214,8 @@ export class RegistryStore implements RegistryReader {
       const box = await this.find('boxes', name);
       if (box !== undefined) known.set(name, box);
     }
-    const shownOn = known.get(shown_on ?? '')?.disabled === 0 ? (shown_on ?? undefined) : undefined;
+    const last = known.get(shown_on ?? '');
+    const shownOn = last?.disabled === 0 && last.account === bankAccount ? last.terminal_code : undefined;
     const boxes = shownOn === undefined ? await this.boxesOf(bankAccount) : [];
     return {
       isBox: (terminalCode) => known.has(terminalCode),
@@ -200,9 +224,25 @@ export class RegistryStore implements RegistryReader {
     };
   }
 
+  async #setting(name: string): Promise<string | undefined> {
+    const setting = this.#db.selectFrom('settings').select('value').where('name', '=', name);
+    return (await setting.executeTakeFirst())?.value;
+  }
+
+  async #keepSetting(name: string, value: string): Promise<void> {
+    const added = this.#db.insertInto('settings').values({ name, value });
+    await added.onConflict((it) => it.column('name').doUpdateSet({ value })).execute();
+  }
+
   async #rows<Table extends RegistryTable>(query: RawBuilder<unknown>): Promise<RegistryRow<Table>[]> {
     return (query as RawBuilder<RegistryRow<Table>>).execute(this.#db).then(({ rows }) => rows);
   }
+}
+
+function insertInto(table: RegistryTable, row: object): RawBuilder<unknown> {
+  const columns = Object.entries(row);
+  const names = sql.join(columns.map(([name]) => sql.ref(name)));
+  return sql`insert into ${sql.table(table)} (${names}) values (${sql.join(columns.map(([, value]) => value))})`;
 }
 
 function nameIn(table: RegistryTable): RawBuilder<unknown> {

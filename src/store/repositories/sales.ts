@@ -1,9 +1,9 @@
-import type { Kysely } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import type { Logger } from '../../lib/log.ts';
 import { intact, onlyIntact } from '../integrity/checksums.ts';
 import type { OrderRow, PaymentRow, Tables } from '../schema/tables.ts';
 import type { ModeHistory } from './mode-history.ts';
-import { addOrder, type NewOrder } from './order-changes.ts';
+import { addOrder, type NewOrder, type OrderSides } from './order-changes.ts';
 import { seqOf } from './seq.ts';
 
 /** An order that a cashier made, with the money that has come for it, oldest first. */
@@ -22,19 +22,19 @@ export interface Period {
 export class SaleStore {
   readonly #db: Kysely<Tables>;
   readonly #log: Logger;
-  readonly #history: Pick<ModeHistory, 'counts'>;
+  readonly #history: Pick<ModeHistory, 'counted' | 'counts'>;
 
   /** Payments that do not count by `history` are left out everywhere (PROTOCOL.md, clause MOD-3). */
-  constructor(db: Kysely<Tables>, log: Logger, history: Pick<ModeHistory, 'counts'>) {
+  constructor(db: Kysely<Tables>, log: Logger, history: Pick<ModeHistory, 'counted' | 'counts'>) {
     this.#db = db;
     this.#log = log;
     this.#history = history;
   }
 
   /** Stores a sale with the code in its content. Returns false, and stores nothing, if the account has that code already. */
-  add(order: NewOrder, code: string): Promise<boolean> {
+  add(order: NewOrder, sides: Pick<OrderSides, 'code' | 'request'>): Promise<boolean> {
     return this.#db.transaction().execute(async (trx) => {
-      if (!(await addOrder(trx, order, undefined, code))) return false;
+      if (!(await addOrder(trx, order, sides))) return false;
       await trx.insertInto('sales').values({ order_ref: order.id, created_at_ms: order.created_at_ms }).execute();
       return true;
     });
@@ -61,21 +61,23 @@ export class SaleStore {
     return this.#withPayments(onlyIntact('orders', orders, this.#log));
   }
 
-  /** How many sales were made in a period, and the money that has come for them. */
+  /** How many sales were made in a period, how many of them are paid in full, and the money that has come for them. */
   async sum({ fromMs, toMs }: Period): Promise<{ sales: number; paid: number; amount: number }> {
-    const rows = await this.#db
-      .selectFrom('sales')
-      .leftJoin('payments', 'payments.order_ref', 'sales.order_ref')
-      .select(['sales.order_ref', 'payments.seq', 'payments.amount'])
+    const paid = sql<number>`(select coalesce(sum("payments"."amount" * ${this.#history.counted()}), 0)
+      from "payments" where "payments"."order_ref" = "sales"."order_ref")`;
+    const each = this.#sales()
+      .select(['orders.amount as asked', paid.as('paid')])
       .where('sales.created_at_ms', '>=', fromMs)
-      .where('sales.created_at_ms', '<', toMs)
-      .execute();
-    const counted = rows.filter(({ seq }) => seq !== null && this.#history.counts(seq));
-    return {
-      sales: new Set(rows.map((it) => it.order_ref)).size,
-      paid: new Set(counted.map((it) => it.order_ref)).size,
-      amount: counted.reduce((total, it) => total + (it.amount ?? 0), 0),
-    };
+      .where('sales.created_at_ms', '<', toMs);
+    const sums = await this.#db
+      .selectFrom(each.as('each_sale'))
+      .select((it) => [
+        it.fn.countAll<number>().as('sales'),
+        sql<number>`cast(coalesce(sum(case when paid >= asked then 1 else 0 end), 0) as bigint)`.as('paid'),
+        sql<number>`cast(coalesce(sum(paid), 0) as bigint)`.as('amount'),
+      ])
+      .executeTakeFirstOrThrow();
+    return { sales: Number(sums.sales), paid: Number(sums.paid), amount: Number(sums.amount) };
   }
 
   #sales() {

@@ -2,6 +2,7 @@ import { type Kysely, sql } from 'kysely';
 import type { Logger } from '../../lib/log.ts';
 import { onlyIntact } from '../integrity/checksums.ts';
 import type { OrderRow, PaymentRow, Tables } from '../schema/tables.ts';
+import type { ModeHistory } from './mode-history.ts';
 import type { PaymentDetails } from './payments.ts';
 
 const FOUND_MAX = 100;
@@ -11,14 +12,19 @@ export const CODE_OF_CONTENT = sql<string>`substr("orders"."content", 1, 13)`;
 /** An account of a partner: a partner finds nothing of others. */
 export type OwnAccount = Pick<OrderRow, 'partner' | 'bank_account'>;
 
-/** Finds orders and payments by what a partner or a bank says of them. */
+/**
+ * Finds orders and payments by what a partner or a bank says of them. Payments that do not count by `history` are left out
+ * (PROTOCOL.md, clause MOD-3).
+ */
 export class Search {
   readonly #db: Kysely<Tables>;
   readonly #log: Logger;
+  readonly #history: Pick<ModeHistory, 'counted'>;
 
-  constructor(db: Kysely<Tables>, log: Logger) {
+  constructor(db: Kysely<Tables>, log: Logger, history: Pick<ModeHistory, 'counted'>) {
     this.#db = db;
     this.#log = log;
+    this.#history = history;
   }
 
   /** The newest orders with this orderId, with their payments. */
@@ -35,15 +41,13 @@ export class Search {
     const orders = onlyIntact('orders', found, this.#log);
     if (orders.length === 0) return { orders, payments: [] };
     const ids = orders.map(({ id }) => id);
-    const paid = this.#db.selectFrom('payments').selectAll().where('order_ref', 'in', ids).orderBy('seq');
-    return { orders, payments: onlyIntact('payments', await paid.limit(FOUND_MAX).execute(), this.#log) };
+    const paid = this.#payments().where('order_ref', 'in', ids).orderBy('seq').limit(FOUND_MAX);
+    return { orders, payments: onlyIntact('payments', await paid.execute(), this.#log) };
   }
 
   /** The payment with this reference number, with its order. */
   async byReference(account: OwnAccount, reference: string): Promise<{ orders: OrderRow[]; payments: PaymentRow[] }> {
-    const found = await this.#db
-      .selectFrom('payments')
-      .selectAll()
+    const found = await this.#payments()
       .where('reference_number', '=', reference)
       .where('partner', '=', account.partner)
       .where('bank_account', '=', account.bank_account)
@@ -82,5 +86,9 @@ export class Search {
       .limit(1)
       .executeTakeFirst();
     return found?.content;
+  }
+
+  #payments() {
+    return this.#db.selectFrom('payments').selectAll().where(this.#history.counted(), '=', 1);
   }
 }

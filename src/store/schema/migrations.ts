@@ -1,7 +1,8 @@
 import { type Kysely, type Migration, sql } from 'kysely';
 import { addChecksumFunction, addChecksumTriggers, CHECKED_TABLES } from '../integrity/checksums.ts';
 import { EMPTY_LEDGER } from '../integrity/ledger.ts';
-import { createRegistry } from './registry-tables.ts';
+import { SPELLED_REFERENCE } from '../repositories/same-credit.ts';
+import { addSources, createRegistry } from './registry-tables.ts';
 import type { RegistryTable, Tables } from './tables.ts';
 
 /** Names in existing stores. The first migration makes the schema; the others change nothing. */
@@ -17,6 +18,9 @@ export const MIGRATIONS: Record<string, Migration> = {
   '012-credits': { up: addCredits },
   '013-sales': { up: addSales },
   '014-registry': { up: createRegistry },
+  '015-sources': { up: addSources },
+  '016-payment-requests': { up: addPaymentRequests },
+  '017-credits-by-time': { up: indexCreditsByTime },
 };
 
 const columns = (type: string) => (names: string) => names.split(' ').map((name) => `"${name}" ${type}`);
@@ -36,7 +40,7 @@ const key = (table: string, names: string) =>
 type StoredTable = Exclude<keyof Tables, RegistryTable | 'audit'>;
 
 /** Tables that the first migration does not make. */
-const LATER_TABLES: readonly StoredTable[] = ['credits', 'order_codes', 'sales'];
+const LATER_TABLES: readonly StoredTable[] = ['credits', 'order_codes', 'sales', 'payment_requests'];
 
 const TABLES: Record<StoredTable, readonly string[]> = {
   settings: [...text('name value'), key('settings', 'name')],
@@ -119,6 +123,13 @@ const TABLES: Record<StoredTable, readonly string[]> = {
     ...optionalText('checksum'),
     key('order_codes', 'bank_account code'),
   ],
+  payment_requests: [
+    ...text('source order_ref bank_account virtual_account'),
+    ...number('order_code created_at_ms expires_at_ms'),
+    ...optionalNumber('ended_at_ms closed_at_ms'),
+    ...optionalText('checksum'),
+    key('payment_requests', 'source order_code'),
+  ],
   sales: [...text('order_ref'), ...number('created_at_ms'), key('sales', 'order_ref')],
 };
 
@@ -173,6 +184,26 @@ async function addCredits(db: Kysely<Tables>): Promise<void> {
 async function addSales(db: Kysely<Tables>): Promise<void> {
   await createTable(db, 'sales');
   await sql`create index "sales_by_time" on "sales" ("created_at_ms")`.execute(db);
+}
+
+/** Payment requests; and a credit is known by any of the names of its account. */
+async function addPaymentRequests(db: Kysely<Tables>): Promise<void> {
+  await createTable(db, 'payment_requests');
+  await addChecksumTriggers(db, 'payment_requests');
+  await sql`create index "payment_requests_of_order" on "payment_requests" ("order_ref")`.execute(db);
+  await sql`create index "payment_requests_of_account" on "payment_requests" ("virtual_account")`.execute(db);
+  await sql`create index "payment_requests_open" on "payment_requests" ("source", "created_at_ms")
+    where "closed_at_ms" is null`.execute(db);
+  await sql`drop index "credits_of_bank"`.execute(db);
+  await sql`create index "credits_of_reference" on "credits" (${SPELLED_REFERENCE}, "amount")
+    where "reference" <> ''`.execute(db);
+}
+
+/** Banks number their transfers each for itself: a source that has these numbers alone may tell one at two accounts. */
+async function indexCreditsByTime(db: Kysely<Tables>): Promise<void> {
+  await sql`drop index "credits_of_source"`.execute(db);
+  await sql`create unique index "credits_of_source" on "credits" ("source", "source_id", "bank_account")`.execute(db);
+  await sql`create index "credits_by_time" on "credits" ("amount", "bank_time_ms")`.execute(db);
 }
 
 function createTable(db: Kysely<Tables>, table: StoredTable): Promise<unknown> {

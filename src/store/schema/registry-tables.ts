@@ -6,9 +6,8 @@ const REGISTERED = '"managed" text not null, "disabled" bigint not null, "change
 
 /** Partners, accounts and boxes, found by name and by link, and the list of their changes. */
 export async function createRegistry(db: Kysely<Tables>): Promise<void> {
-  // Names are ordered by their bytes in both engines, so that a page ends where the next begins.
-  const name = isPostgres(db) ? 'text collate "C"' : 'text';
-  const tables: Record<RegistryTable | 'audit', string> = {
+  const name = nameType(db);
+  const tables: Record<Exclude<RegistryTable, 'sources'> | 'audit', string> = {
     partners: `"username" ${name} primary key, "password" text, "callback" text, ${REGISTERED}`,
     accounts: `"bank_account" ${name} primary key, "bank_code" text not null, "user_bank_name" text not null,
       "partner" ${name}, ${REGISTERED}`,
@@ -34,4 +33,22 @@ export async function createRegistry(db: Kysely<Tables>): Promise<void> {
     await sql.raw(`create table "${table}" (${columns})`).execute(db);
   }
   for (const index of indexes) await sql.raw(`create ${index}`).execute(db);
+}
+
+/** Sources of money, a content prefix for each account, and wrapped secrets of enrolled boxes. */
+export async function addSources(db: Kysely<Tables>): Promise<void> {
+  const statements = [
+    `create table "sources" ("name" ${nameType(db)} primary key, "kind" text not null, "options" text, ${REGISTERED})`,
+    `create index "sources_of_file" on "sources" ("name") where "managed" = 'file'`,
+    'alter table "accounts" add column "content_prefix" text',
+    'alter table "box_secrets" add column "wrapped" bigint not null default 0',
+    'create index "box_secrets_plain" on "box_secrets" ("terminal_code") where "wrapped" = 0',
+    'create index "boxes_with_secret" on "boxes" ("terminal_code") where "secret" is not null',
+  ];
+  for (const statement of statements) await sql.raw(statement).execute(db);
+}
+
+/** Names are ordered by their bytes in both engines, so that a page ends where the next begins. */
+function nameType(db: Kysely<Tables>): string {
+  return isPostgres(db) ? 'text collate "C"' : 'text';
 }

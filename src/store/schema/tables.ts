@@ -1,4 +1,7 @@
 import type { Generated } from 'kysely';
+import type { AccountRow, AuditRow, BoxRow, PartnerRow, SourceRow } from './registry-rows.ts';
+
+export type * from './registry-rows.ts';
 
 /** Times are milliseconds since 1970; `seq` orders rows by age; flags are 0 or 1, because every engine has numbers. */
 export interface Tables {
@@ -17,11 +20,13 @@ export interface Tables {
   damaged_rows: DamagedRow;
   credits: CreditRow & Checked;
   order_codes: OrderCodeRow & Checked;
+  payment_requests: PaymentRequestRow & Checked;
   /** Orders that cashiers made. */
   sales: { order_ref: string; created_at_ms: number };
   partners: PartnerRow;
   accounts: AccountRow;
   boxes: BoxRow;
+  sources: SourceRow;
   audit: AuditRow;
 }
 
@@ -172,6 +177,8 @@ export interface BoxSecretRow {
   serial_number: string;
   secret: string;
   enrolled_at_ms: number;
+  /** 1 once its secret is wrapped; 0 for one of before, until the next start. */
+  wrapped: number;
 }
 
 /** Single row: the end of the chain of payments, the newest pruned payment, and the number of pruned ones. */
@@ -216,59 +223,29 @@ export interface OrderCodeRow {
   created_at_ms: number;
 }
 
+/** A source collects for an order (PROTOCOL.md, clause PQR-1). */
+export interface PaymentRequestRow {
+  source: string;
+  /** The number of the order at the source. */
+  order_code: number;
+  /** `orders.id` */
+  order_ref: string;
+  /** The account of the order. */
+  bank_account: string;
+  /** To which its QR pays; '' if that is the account itself. */
+  virtual_account: string;
+  created_at_ms: number;
+  /** From then on the source takes no money for it. */
+  expires_at_ms: number;
+  /** When the gateway began to take it away. From then on its QR is pushed no more. */
+  ended_at_ms: number | null;
+  /** When the source takes no more money for it, and all that it took is in the store. */
+  closed_at_ms: number | null;
+}
+
 /** A damaged row whose loss an admin accepted. */
 export interface DamagedRow {
   table_name: string;
   name: string;
   content: string;
-}
-
-export type RegistryTable = 'partners' | 'accounts' | 'boxes';
-
-/** Columns of every row of the registry. */
-interface Registered {
-  /** `file`: the row is written from the gateway's file at each start, and its secrets are only there. */
-  managed: 'file' | 'store';
-  disabled: number;
-  changed_at_ms: number;
-}
-
-export interface PartnerRow extends Registered {
-  username: string;
-  /** Wrapped; null for a row of the file. */
-  password: string | null;
-  /** JSON of the callback's configuration, wrapped; null without one and for a row of the file. */
-  callback: string | null;
-}
-
-export interface AccountRow extends Registered {
-  bank_account: string;
-  bank_code: string;
-  user_bank_name: string;
-  partner: string | null;
-}
-
-export interface BoxRow extends Registered {
-  terminal_code: string;
-  serial_number: string;
-  account: string | null;
-  /** As in the gateway's file. */
-  dialect: string;
-  /** Twelve upper-case digits. */
-  mac_addr: string | null;
-  confirm: 'displayed' | 'accepted' | 'sent' | null;
-  /** Wrapped; null for a row of the file, and for a box that enrols. */
-  secret: string | null;
-}
-
-/** One change of the registry. */
-export interface AuditRow {
-  seq: number;
-  at_ms: number;
-  who: string;
-  what: string;
-  /** The changed row, as `boxes/VVB000001`. */
-  target: string;
-  /** JSON without secrets. */
-  detail: string;
 }

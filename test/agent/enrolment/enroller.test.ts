@@ -12,6 +12,7 @@ import { createLogger } from '../../../src/lib/log.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
 import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
 import { agreementKeyOf, boxProof, gatewayProof } from '../../../src/protocol/enrolment.ts';
+import { admin } from '../../gateway/admin.ts';
 import { type TestGateway, testGateway } from '../../gateway/harness.ts';
 import { loginStatus } from '../../support/asking-box.ts';
 import { eventually, temporaryFolder } from '../../support/net.ts';
@@ -234,6 +235,17 @@ describe('a box without a secret', () => {
     expect(box.refusals()[0]).toContain('ENROLMENT_CLOSED');
     expect(box.codes()).toEqual([]);
     expect(box.logged().match(/enrolment-failed/g)).toHaveLength(1);
+  });
+
+  it('REG-6 says so and asks again while the box is disabled, and shows its code once it is not', async () => {
+    const gateway = await gatewayOf({ registry: 'store' });
+    const box = enrollerAt(gateway.origin);
+    await admin(gateway, 'POST', `boxes/${BOX.terminalCode}/disable`);
+    void box.run();
+    await eventually('refusals', () => box.refusals().length > 2);
+    expect(box.refusals()[0]).toContain('BOX_DISABLED');
+    await admin(gateway, 'POST', `boxes/${BOX.terminalCode}/enable`);
+    await eventually('its code', () => box.codes().length === 1);
   });
 
   it.each([

@@ -212,7 +212,10 @@ describe('the link', () => {
     await eventually('registered', () => types().includes('registered'));
     expect(events).toEqual([
       { type: 'connecting' },
-      { type: 'registered', account: LINK, gatewayMs: expect.any(Number), openPushIds: [uuid(1)], sandboxMark: false },
+      {
+        ...{ type: 'registered', account: LINK, gatewayMs: expect.any(Number), openPushIds: [uuid(1)] },
+        ...{ sandbox: false, sandboxMark: false },
+      },
     ]);
     expect(far.sent.map((message) => message.type)).toEqual(['hello']);
     expect(link.status()).toMatchObject({ reason: undefined, connectedAtMs: expect.any(Number) });
@@ -292,6 +295,28 @@ describe('the link', () => {
     expect(fars[0].closed && fars[1].closed).toBe(true);
   });
 
+  it('redials within 50 ms at its start, and within 250 ms from its first welcome on', async () => {
+    const clock = new VirtualClock();
+    const first = new Far();
+    const { link, types, attempts } = linkOf(
+      async (attempt) => {
+        if (attempt === 1) return first;
+        throw new Error('connection refused');
+      },
+      { clock },
+    );
+    await eventually('a refused dial', () => link.status().reason);
+    await clock.advance(50);
+    await first.welcome();
+    await eventually('registered', () => types().includes('registered'));
+    await first.close();
+    await eventually('its end', () => link.status().reason);
+    await clock.advance(100);
+    expect(attempts()).toBe(2);
+    await clock.advance(150);
+    await eventually('another dial', () => attempts() === 3);
+  });
+
   it('MSG-4 tells a refusal and tries again', async () => {
     const fars = [new Far(), new Far()] as const;
     const { events, types } = linkOf(async (attempt) => fars[attempt] ?? fars[1]);
@@ -300,6 +325,37 @@ describe('the link', () => {
     await fars[1].welcome();
     await eventually('registered', () => types().includes('registered'));
     expect(events[1]).toEqual({ type: 'refused', code: 'NOT_REGISTERED', reason: 'no such box' });
+  });
+
+  it('REG-6 says of a disabled box that it is disabled, keeps its secret, and asks again within 5 s for as long as it lasts', async () => {
+    const clock = new VirtualClock();
+    const sessions: Far[] = [];
+    const open = async () => {
+      const far = new Far();
+      sessions.push(far);
+      return far;
+    };
+    let refusals = 0;
+    const refused = () => {
+      refusals += 1;
+    };
+    const { events, types } = linkOf(open, {
+      clock,
+      secret: { get: async () => 'Sample-box-secret-known-to-all', refused },
+    });
+    for (let i = 0; i < 8; i += 1) {
+      const far = await eventually(`hello ${i}`, () => sessions[i]?.hello() && sessions[i]);
+      far.say({ type: 'refused', code: 'NOT_REGISTERED', reason: 'disabled', disabled: true });
+      await eventually('its refusal', () => types().filter((type) => type === 'refused').length === i + 1);
+      await eventually('the end of the session', () => far.closed);
+      await clock.advance(5_000);
+    }
+    await eventually('the last hello', () => sessions[8]?.hello());
+    await sessions[8]?.welcome();
+    await eventually('registered', () => types().includes('registered'));
+    expect(refusals).toBe(0);
+    const told = events.filter((it) => it.type === 'refused');
+    expect(new Set(told.map(({ code }) => code))).toEqual(new Set(['BOX_DISABLED']));
   });
 
   it('MSG-8 leaves the box to a newer agent, and asks once a minute at most whether that is gone', async () => {

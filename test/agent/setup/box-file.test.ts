@@ -112,6 +112,7 @@ http: { port: 8899 }
 paidHoldSeconds: 7
 endedHoldSeconds: 3
 onStop: leave
+sandboxMark: false
 `;
     const { 'agent.yaml': yaml, ...files } = agentFilesOf(read(file).settings, 'box-1', '/state');
     expect(files).toEqual({
@@ -129,6 +130,7 @@ onStop: leave
       http: { host: '127.0.0.1', port: 8899 },
       paidHoldSeconds: 7,
       onStop: 'leave',
+      sandboxMark: false,
     });
   });
 

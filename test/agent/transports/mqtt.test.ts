@@ -10,6 +10,7 @@ import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
 import { encode } from '../../../src/protocol/codec.ts';
 import type { UpMessage } from '../../../src/protocol/messages.ts';
 import { down, fakeBroker, IDENTITY } from '../../support/fake-gateway.ts';
+import { lightTransport } from '../../support/light-transport.ts';
 import { eventually, freePort } from '../../support/net.ts';
 import { NO_BOX, NO_SEAL } from '../../support/no-seal.ts';
 import { type Direction, startProxy } from '../../support/proxy.ts';
@@ -19,7 +20,11 @@ const RUN = '3b241101-e2bb-4255-8caf-4136c566a962';
 const SLOW_MACHINE_MS = 5_000;
 const OTHER_RUN = '9b241101-e2bb-4255-8caf-4136c566a962';
 
-function box(
+/** Opens a connection by one of the two clients: the library, and the light one of fleets. */
+type Open = typeof mqttTransport.open;
+
+function boxOver(
+  open: Open,
   url: string,
   change: { secret?: string; connectTimeoutMs?: number; keepaliveSeconds?: number; clock?: Clock } = {},
 ) {
@@ -45,7 +50,7 @@ function box(
   };
   const { connectTimeoutMs = 20_000, keepaliveSeconds } = change;
   const options = mqttTransport.options.parse({ url, connectTimeoutMs, keepaliveSeconds });
-  const opening = mqttTransport.open(options, io, abort.signal);
+  const opening = open(options, io, abort.signal);
   opening.catch(() => undefined);
   onTestFinished(async () => {
     await (await opening.catch(() => undefined))?.close();
@@ -76,7 +81,12 @@ const goneProof = (sessionId: string) =>
     .update(`paybox/v1 gone\n${IDENTITY.terminalCode}\n${sessionId}`)
     .digest('base64url');
 
-describe('the MQTT transport', () => {
+describe.each([
+  ['the library', mqttTransport.open],
+  ['the light client', lightTransport.open],
+])('the MQTT transport over %s', (_client, open) => {
+  const box = (url: string, change?: Parameters<typeof boxOver>[2]) => boxOver(open, url, change);
+
   it('TOP-1 TOP-2 talks MQTT 3.1.1 with QoS 1 on its own topics, and is refused nothing', async () => {
     const broker = await fakeBroker();
     await broker.gatewayIs(true, RUN);

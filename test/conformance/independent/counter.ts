@@ -53,6 +53,8 @@ export class Counter {
   /** Whether the disk may have lost payments that were said aloud. */
   readonly #isNew: boolean;
   #firstWelcomeMs = 0;
+  /** Whether the gateway is a sandbox whose boxes say so. */
+  #isMarked = false;
   /** Number of payments said aloud since the start. */
   announcements = 0;
 
@@ -70,11 +72,15 @@ export class Counter {
 
   /** What is in the window: the QR, or a text. */
   get screen(): { qr: string | undefined; text: string } {
+    const mark = this.#isMarked ? 'SANDBOX ' : '';
     const of = ({ content, amount }: Paid | Order) => `${content}\n${amount} đ\n`;
-    if (this.#paid !== undefined) return { qr: undefined, text: `Received ${of(this.#paid)}` };
-    if (this.#order !== undefined) return { qr: this.#order.qrCode, text: `Please pay ${of(this.#order)}` };
-    if (!this.#isOtherAccount) return { qr: undefined, text: 'Welcome\n' };
-    return { qr: undefined, text: `Money goes to ${this.#account?.bankAccount}, not ${this.#known?.bankAccount}\n` };
+    if (this.#paid !== undefined) return { qr: undefined, text: `${mark}Received ${of(this.#paid)}` };
+    if (this.#order !== undefined) return { qr: this.#order.qrCode, text: `${mark}Please pay ${of(this.#order)}` };
+    if (!this.#isOtherAccount) return { qr: undefined, text: `${mark}Welcome\n` };
+    return {
+      qr: undefined,
+      text: `${mark}Money goes to ${this.#account?.bankAccount}, not ${this.#known?.bankAccount}\n`,
+    };
   }
 
   get state(): string {
@@ -101,8 +107,9 @@ export class Counter {
     if (kind === 'account') this.#known = entry.account as Json;
     if (kind === 'paid') {
       this.#announced.set(String(id), body as Json);
-      this.#waiting.push(entry.payment as Paid);
+      if (entry.isLate !== true) this.#waiting.push(entry.payment as Paid);
     }
+    if (kind === 'mark') this.#isMarked = entry.isMarked === true;
     if (kind === 'seen') this.#waiting = this.#waiting.filter(({ transactionId }) => transactionId !== id);
     if (kind === 'report') this.#reports.push({ body: body as Json, sentAtMs: undefined });
     if (kind === 'acked') this.#reports = this.#reports.filter((report) => report.body.id !== id);
@@ -144,7 +151,9 @@ export class Counter {
     this.#flush();
   }
 
-  welcome({ link, openPushIds, sentAtMs }: Json): void {
+  welcome({ link, openPushIds, sentAtMs, mode, sandboxMark }: Json): void {
+    const isMarked = mode === 'sandbox' && sandboxMark === true;
+    if (isMarked !== this.#isMarked) this.#write({ kind: 'mark', isMarked });
     if (this.#account === undefined) this.#firstWelcomeMs = Number(sentAtMs);
     this.#account = link as Json | null;
     if (this.#known === undefined && link !== null) this.#write({ kind: 'account', account: link });
@@ -229,10 +238,11 @@ export class Counter {
       return;
     }
     const body = { type: 'paid', id: transactionId, transactionId, orderId, amount, recorded: true };
-    this.#write({ kind: 'paid', id: transactionId, body, payment: { transactionId, content, amount } });
+    const isLate = message.late === true;
+    this.#write({ kind: 'paid', id: transactionId, body, payment: { transactionId, content, amount }, isLate });
     if (typeof pushId === 'string') this.#write({ kind: 'closed', id: pushId });
     const maybeSaid = this.#isNew && message.repeated === true && Number(message.paidAtMs) < this.#firstWelcomeMs;
-    if (!maybeSaid) this.announcements += 1;
+    if (!maybeSaid && !isLate) this.announcements += 1;
     this.#report(body);
   }
 

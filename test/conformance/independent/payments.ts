@@ -125,7 +125,7 @@ class Delivery {
     const isLate = faults.has('a callback comes a minute late');
     const waits = faults.has('a callback is tried again after ten seconds') ? WAITS_MS.map(() => 10_000) : WAITS_MS;
     if (isLate) await clock.sleep(60_000, this.#ending);
-    if (this.#number % 7 === 0 && faults.has('every seventh callback is lost')) return;
+    if (this.#number % 4 === 0 && faults.has('every fourth callback is lost')) return;
     if (this.#world.isSending && faults.has('of callbacks that come together one is sent')) return;
     for (const [number, waitMs] of [...waits, 0].entries()) {
       if (this.#ending.aborted) return;

@@ -5,7 +5,7 @@ import { activeId, after, type StateMutant } from './reducer.ts';
 /** An amount of nine digits or more, which a careless box handles otherwise. */
 const LARGE = 100_000_000;
 const MINUTE_MS = 60_000;
-/** When the older QR is back for a moment, after the newer one was drawn. */
+/** When the older QR is back for a moment, after the newer one was drawn first. */
 const FLASH_MS = [300, 550] as const;
 
 const tenthOf = (amount: number) => (amount >= LARGE ? Math.trunc(amount / 10) : amount);
@@ -21,7 +21,7 @@ export const CARELESS_WIRE_MUTANTS: Record<string, Mutant> = {
     panel: (drawn, nowMs) => {
       const last = drawn.at(-1);
       const older = drawn.findLast(({ qr }) => qr !== undefined && qr !== last?.qr);
-      const sinceMs = nowMs - (last?.atMs ?? 0);
+      const sinceMs = nowMs - (drawn.find(({ qr }) => qr === last?.qr)?.atMs ?? 0);
       const isBack = last?.qr !== undefined && sinceMs >= FLASH_MS[0] && sinceMs < FLASH_MS[1];
       return isBack ? (older ?? last) : last;
     },

@@ -8,12 +8,13 @@ import {
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll } from 'vitest';
+import type { Clock } from '../../../src/lib/clock.ts';
 import type { Mutant } from '../box-fixture.ts';
 
 /** A box that has given up comes back after this time, so that the run can go on. */
 const GIVES_UP_MS = 60_000;
-/** Real milliseconds until silence is taken for an answer. */
-const UNANSWERED_MS = 50;
+/** Time of the box until silence is taken for an answer: before the box gives its post up (PROTOCOL.md, clause BOX-HTTP-3). */
+const UNANSWERED_MS = 4_000;
 
 /** How a proxy between box and gateway makes another box of it. */
 interface ProxyChanges {
@@ -26,8 +27,8 @@ interface ProxyChanges {
   /** Whether the box has given up: its requests are not sent. */
   hasGivenUp?(): boolean;
   onStatus?(status: number): void;
-  /** Whether a post without an answer is taken for answered. */
-  takesSilence?: boolean;
+  /** Waits until a post without an answer is taken for answered, at most until the signal. */
+  untilTakenForAnswered?(signal: AbortSignal): Promise<void>;
 }
 
 /** Wrong boxes over HTTP (PROTOCOL.md, clause BOX-HTTP). */
@@ -60,7 +61,7 @@ export const HTTP_MUTANTS: Record<string, Mutant> = {
   'takes silence for the answer to a post': over({
     breaks: ['BOX-HTTP-3'],
     needs: ['slow'],
-    change: () => ({ takesSilence: true }),
+    change: (_origin, clock) => ({ untilTakenForAnswered: (signal) => clock.sleep(UNANSWERED_MS, signal) }),
   }),
   'gives up when it is refused': over({
     breaks: ['BOX-HTTP-4'],
@@ -77,7 +78,7 @@ export const HTTP_MUTANTS: Record<string, Mutant> = {
 };
 
 interface HttpMutant extends Pick<Mutant, 'breaks' | 'needs'> {
-  change(origin: string, clock: { monotonicMs(): number }): ProxyChanges;
+  change(origin: string, clock: Clock): ProxyChanges;
 }
 
 function over({ change, ...mutant }: HttpMutant): Mutant {
@@ -101,9 +102,13 @@ function pass(origin: string, changes: ProxyChanges, request: IncomingMessage, r
   if (isPost) changes.onPost?.(request);
   const changed = isPost ? (changes.headers?.(request) ?? {}) : {};
   const passed = ask(`${origin}${url}`, { method, headers: { ...headers, ...changed }, agent: false });
-  const answered = isPost && changes.takesSilence === true ? setTimeout(() => end(response), UNANSWERED_MS) : undefined;
+  const { untilTakenForAnswered } = isPost ? changes : {};
+  const answered = new AbortController();
+  void untilTakenForAnswered?.(answered.signal).then(() => {
+    if (!answered.signal.aborted) response.writeHead(202).end();
+  });
   passed.on('response', (answer) => {
-    clearTimeout(answered);
+    answered.abort();
     changes.onStatus?.(answer.statusCode ?? 0);
     if (response.writableEnded) return;
     response.writeHead(answer.statusCode ?? 500, answer.headers);
@@ -112,13 +117,12 @@ function pass(origin: string, changes: ProxyChanges, request: IncomingMessage, r
     answer.pipe(response);
     answer.on('error', () => response.destroy());
   });
-  passed.on('error', () => response.destroy());
-  if (changes.takesSilence !== true || !isPost) response.on('close', () => passed.destroy());
+  passed.on('error', () => {
+    answered.abort();
+    response.destroy();
+  });
+  if (untilTakenForAnswered === undefined) response.on('close', () => passed.destroy());
   request.pipe(passed);
-}
-
-function end(response: ServerResponse): void {
-  response.writeHead(202).end();
 }
 
 const proxies: Server[] = [];

@@ -8,6 +8,7 @@ import { CARELESS_WIRE_MUTANTS } from './careless.ts';
 import { GULLIBLE_MUTANTS } from './gullible.ts';
 import { HTTP_MUTANTS } from './http.ts';
 import { changedQr, onPayment, onShow, PAYLOAD_MUTANTS, qrIn } from './payloads.ts';
+import { REAL_MONEY_MUTANTS } from './real-money.ts';
 import { REPORT_MUTANTS } from './reports.ts';
 
 /** What is slow to be seen on the panel is later by so much. */
@@ -103,6 +104,7 @@ export const WIRE_MUTANTS: Record<string, Mutant> = {
   ...PAYLOAD_MUTANTS,
   ...HTTP_MUTANTS,
   ...REPORT_MUTANTS,
+  ...REAL_MONEY_MUTANTS,
   'does not follow the gateway to another key': {
     breaks: ['SIG-5'],
     wire: ({ seal }) => {
@@ -228,7 +230,7 @@ export const WIRE_MUTANTS: Record<string, Mutant> = {
   },
   'keeps the QR of an order that is paid': {
     breaks: ['AGT-5'],
-    wire: onPayment((payment) => ({ ...payment, pushId: null })),
+    wire: onPayment((payment) => (payment.late ? payment : { ...payment, pushId: null })),
   },
   'ends the order on the screen for the payment of another': {
     breaks: ['AGT-6'],

@@ -12,7 +12,7 @@ import { formatAmount } from '../../../src/display/words.ts';
 import { qrTextOf, type Scene } from '../../../src/scene.ts';
 import { fc } from '../../support/properties.ts';
 import { describePicture, expectGolden, glyphCache, textPicture } from '../pictures.ts';
-import { anyScene, PAYMENT, payloadOf, SCENES } from '../scenes.ts';
+import { anyScene, DUE, PAYMENT, payloadOf, SCENES } from '../scenes.ts';
 
 const DESIGNED: readonly (readonly [number, number])[] = [
   [800, 480],
@@ -208,6 +208,26 @@ describe('the last payments', () => {
       const times = text.match(/\d\d:\d\d/g)?.length ?? 0;
       expect([0, text.match(/₫/g)?.length], text).toContain(times);
     }
+  });
+});
+
+describe('AGT-5 a payment of less than its order asked for', () => {
+  const found = { less: DUE['paid, something missing'], all: SCENES.paid, more: DUE['paid, too much'] };
+
+  it.each([...DESIGNED, ...SMALL])('on %i x %i is told at a glance from a full one', async (width, height) => {
+    const stage = await stageOf(width, height);
+    const [less, all, more] = [found.less, found.all, found.more].map((scene) => {
+      const items = scene ? pictureOf(scene, stage) : [];
+      const [ground] = items.flatMap((it) => (it.kind === 'rect' ? [it.color] : []));
+      return { ground, icons: items.flatMap((it) => (it.kind === 'icon' ? [it.name] : [])), items };
+    });
+    expect(less?.ground).not.toBe(all?.ground);
+    expect(more?.ground).toBe(all?.ground);
+    expect(less?.icons).not.toContain('tick');
+    const texts = less?.items.flatMap((it) => (it.kind === 'text' ? [it] : [])) ?? [];
+    const heightOf = (pattern: RegExp) => texts.find((it) => pattern.test(it.text))?.face.lineHeight ?? 0;
+    expect(heightOf(/hiếu/)).toBeGreaterThan(0);
+    expect(heightOf(/hiếu/)).toBeGreaterThanOrEqual(heightOf(/Đã nhận/));
   });
 });
 

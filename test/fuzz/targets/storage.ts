@@ -33,6 +33,7 @@ const ENTRIES: Entry[] = [
   { kind: 'refused', pushId },
   { kind: 'payment', payment, pushId },
   { kind: 'payment-displayed', transactionId },
+  { kind: 'payment-dropped', transactionId },
   { kind: 'account', account: ACCOUNT, announcedAtMs: 1_700_000_000_000 },
   { kind: 'mark', shown: true, changedAtMs: 1_700_000_000_000 },
   { kind: 'acked', ids: [transactionId, pushId] },

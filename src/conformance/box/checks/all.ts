@@ -6,6 +6,7 @@ import { FAULT_CHECKS } from './faults.ts';
 import { FORGERY_CHECKS } from './forgeries.ts';
 import { PAYMENT_CHECKS, PAYMENT_LIMIT_CHECK } from './payments.ts';
 import { PUSH_CHECKS, PUSH_LIMIT_CHECKS } from './pushes.ts';
+import { REAL_MONEY_CHECKS } from './real-money.ts';
 import { REJECTION_CHECKS } from './rejections.ts';
 import { REPORT_CHECKS } from './reports.ts';
 import { SCREEN_CHECKS } from './screens.ts';
@@ -19,6 +20,7 @@ export const BOX_CHECKS: readonly BoxCheck[] = [
   ...REJECTION_CHECKS,
   ...PAYMENT_CHECKS,
   ...ANNOUNCEMENT_CHECKS,
+  ...REAL_MONEY_CHECKS,
   ...SCREEN_CHECKS,
   ...FAULT_CHECKS,
   PAYMENT_LIMIT_CHECK,
@@ -37,13 +39,18 @@ export const BOX_CHECKS: readonly BoxCheck[] = [
 /** Clauses that no check of a box judges. */
 export const BOX_NOT_JUDGED: readonly NotJudged[] = [
   {
-    clauses: ['ERR', 'LEN', 'TOK', 'GEN', 'SUM', 'SND', 'CBK', 'CHK', 'CAN', 'SYN', 'SRC', 'CRE', 'MAT'],
+    clauses: ['ERR', 'LEN', 'TOK', 'GEN', 'SUM', 'SND', 'CBK', 'CHK', 'CAN', 'SYN', 'SRC', 'CRE', 'MAT', 'PQR'],
     why: 'what a service answers its partners: judge one with --service',
   },
   {
-    clauses: ['MSG-13', 'AGT-14', 'AGT-15'],
-    why: 'what a gateway says of itself and of late payments, and what a box does with it: this one says nothing of it',
+    clauses: ['MSG-13'],
+    why: 'what a gateway says of itself and of late payments; AGT-14 and AGT-15 judge what a box does with it',
   },
+  {
+    clauses: ['AGT-16'],
+    why: 'a gateway that goes live, or another account: what a box forgets then needs the key of its list',
+  },
+  { clauses: ['LIM-7'], why: 'how deep JSON may be: no message of a gateway that says the truth is so deep' },
   { clauses: ['LIM-6'], why: 'limits of its pages against floods and slow requests: a judge sends none' },
   { clauses: ['QRP-6'], why: 'what an encoder refuses to write: a box writes no QR' },
   { clauses: ['TOP-5'], why: 'what a broker does with a box that reads nothing' },

@@ -44,8 +44,8 @@ export const FORGERY_CHECKS: readonly BoxCheck[] = [
   ...BAITS.flatMap(([type, baitOf]) =>
     WAYS.map(([clause, how, send]) =>
       boxCheck(clause, `a forged ${type} ${how} changes nothing`, async (t) => {
-        if (clause === 'SIG-4') await waitForSessionAge(t, 1_000);
         const bait = await baitOf(t);
+        if (clause === 'SIG-4') await waitForSessionAge(t, 1_000);
         await bait.expectIgnored(() => send(t, bait));
       }),
     ),
@@ -92,7 +92,10 @@ async function ackBait(t: CheckContext): Promise<Bait> {
   const { transactionId, ...payment } = t.payment();
   t.send({ transactionId, ...payment });
   const { id } = await t.precondition('a report', () => t.paid(transactionId));
-  const { session } = t.gateway;
+  t.ignoreEarlier();
+  // MSG-6 judges a box that forgets its reports without being told to.
+  const session = await t.reconnect();
+  await t.precondition('a report that comes again', () => t.paid(transactionId));
   const expectReported = async (provoke: Provoke) => {
     t.ignoreEarlier();
     await provoke();

@@ -1,6 +1,7 @@
 import type { Server } from 'node:net';
 import { ConfigError, reasonOf, systemCodeOf } from '../../../lib/errors.ts';
 import { loginOf } from '../../../protocol/keys.ts';
+import type { DownOf } from '../../../protocol/messages.ts';
 
 /** The judged box. */
 export interface JudgedIdentity {
@@ -19,6 +20,9 @@ export interface Connection {
   readonly isOpen: boolean;
   deliver(bytes: string | Uint8Array): void;
 }
+
+/** The fields by which a welcome names the mode of its gateway; a service that has no modes leaves them out. */
+export type WelcomeMode = Partial<Pick<DownOf<'welcome'>, 'mode' | 'sandboxMark'>>;
 
 /** Something that the box did against a clause. */
 export interface Violation {

@@ -11,7 +11,15 @@ import {
   type UpOf,
 } from '../../../protocol/messages.ts';
 import { GatewaySeal, type ReadMessage, readUp } from '../../../protocol/seal.ts';
-import type { Connection, EndpointEvents, JudgedIdentity, LoginAttempt, MessageResult, Violation } from './endpoint.ts';
+import type {
+  Connection,
+  EndpointEvents,
+  JudgedIdentity,
+  LoginAttempt,
+  MessageResult,
+  Violation,
+  WelcomeMode,
+} from './endpoint.ts';
 import { HttpEndpoint } from './http-endpoint.ts';
 import { MessageSigner } from './message-signer.ts';
 import { MqttEndpoint } from './mqtt-endpoint.ts';
@@ -85,6 +93,7 @@ export class ScriptedGateway {
   /** Account and pushes in the next welcomes. */
   account: LinkedAccount | null = ACCOUNT;
   openPushIds: string[] = [];
+  mode: WelcomeMode = {};
   /** Answer to a hello; a code is a refusal. */
   helloAnswer: 'welcome' | 'nothing' | Code = 'welcome';
   /** Whether signs of life are answered. */
@@ -164,7 +173,7 @@ export class ScriptedGateway {
 
   welcome(session = this.#current()): void {
     session.isWelcomed = true;
-    this.send({ type: 'welcome', link: this.account, openPushIds: this.openPushIds }, session);
+    this.send({ type: 'welcome', link: this.account, openPushIds: this.openPushIds, ...this.mode }, session);
   }
 
   /** Changes the signing key (PROTOCOL.md, clause SIG-5). Returns the old one. */
@@ -261,16 +270,8 @@ export class ScriptedGateway {
     const { sessionId } = hello;
     const signer = new MessageSigner({ terminalCode, secret, sessionId }, this.#key, this.clock);
     const { kid, helloMs = 0, seq, sessionMs } = head;
-    const counted = { kid, helloMs, seq, sessionMs };
-    const session: Session = {
-      sessionId,
-      connection,
-      hello,
-      signer,
-      verifier,
-      ...counted,
-      isWelcomed: false,
-    };
+    const counted = { kid, helloMs, seq, sessionMs, isWelcomed: false };
+    const session: Session = { sessionId, connection, hello, signer, verifier, ...counted };
     if (this.sessions.length >= SESSIONS_MAX) this.sessions.shift();
     this.sessions.push(session);
     this.#keep(session, hello);

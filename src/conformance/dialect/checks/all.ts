@@ -38,6 +38,7 @@ export const DIALECT_BOX_NOT_JUDGED: readonly NotJudged[] = [
       'SRC',
       'CRE',
       'MAT',
+      'PQR',
       'LIM',
       'STO',
       'BAK',

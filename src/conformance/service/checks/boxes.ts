@@ -85,7 +85,10 @@ export const boxChecks: readonly ServiceCheck[] = [
       if (box.of('show').length <= MANY_PUSHES) await box.show(show);
     };
     const push = async (_: CheckContext, box: SimulatedBox) => {
-      for (let count = 0; count < MANY_PUSHES; count += 1) expectSuccess(await t.pushOrder(), 'a push');
+      for (let count = 0; count < MANY_PUSHES; count += 1) {
+        const order = t.newOrder();
+        expectSuccess(await t.sendPush(t.pushBody(order, await t.generatedQr(order))), 'a push');
+      }
       const { answer } = await startPush(t, box);
       await expectUnanswered(t, answer, `after ${MANY_PUSHES} pushes, before the box has said anything,`);
       await box.close();

@@ -167,7 +167,7 @@ function isSuccess(answer: CallbackAnswer | undefined): boolean {
 function callbacksOf({ subject }: CheckContext): Callback[] {
   const { listener, tag } = subject.options;
   const isEarlier = ({ said }: Callback) =>
-    !String(said.content).startsWith(tag) && Number(said.transactiontime) < subject.beganMs;
+    !String(said.content).trimStart().startsWith(tag) && Number(said.transactiontime) < subject.beganMs;
   return (listener?.requests ?? [])
     .map((request, at) => ({ at, request, said: recordOf(parseJson(request.body)) }))
     .filter((it) => it.request.path !== PATHS.token && 'amount' in it.said && !isEarlier(it));

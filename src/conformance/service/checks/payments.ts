@@ -1,4 +1,3 @@
-import { parseJson } from '../../../lib/http-client.ts';
 import { BANKS } from '../../../protocol/banks.ts';
 import { Breach, Mismatch } from '../../check.ts';
 import { type CheckContext, gap, spec } from '../check-context.ts';
@@ -204,12 +203,10 @@ export const orderChecks: readonly ServiceCheck[] = [
     const paid = await Promise.all(
       orders.map(async (order) => ({ order, since, transactionId: await t.simulatePayment(order) })),
     );
+    // SYN-2 judges what they say.
     await forEachCase(paid, async (it) => {
-      const { amount, content } = it.order;
       const arrived = await firstCallback(t, it);
-      if (arrived === undefined) throw new Breach(`the payment of ${content} has no callback`);
-      const said = parseJson(arrived.body);
-      await expectFacts({ transactionid: it.transactionId, amount, content }, said);
+      if (arrived === undefined) throw new Breach(`the payment of ${it.order.content} has no callback`);
     });
   }),
 ];

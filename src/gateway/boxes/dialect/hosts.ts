@@ -20,7 +20,7 @@ import { accept, type Refusal, type Result, refuse } from '../../result.ts';
 import { CallNotes, readLeniently } from '../../service/call-notes.ts';
 import type { Service } from '../../service/service.ts';
 import type { TrafficLog } from '../../traffic-log.ts';
-import { vietnamTime } from './notices.ts';
+import { timePaidOf } from './notices.ts';
 
 const SCHEMAS: Record<HostCall, z.ZodObject> = {
   generate: generateRequest,
@@ -84,7 +84,7 @@ export class Hosts {
     const paid: PaidToHost = {
       bankAccount: payment.bank_account,
       amount: payment.amount,
-      timePaid: vietnamTime(payment.paid_at_ms),
+      timePaid: timePaidOf(payment.paid_at_ms),
       transType: payment.trans_type,
       referenceNumber: payment.reference_number,
       content: payment.content,

@@ -1,3 +1,4 @@
+import { vietnamTime } from '../../../lib/vietnam-time.ts';
 import { findBank } from '../../../protocol/banks.ts';
 import { amountText, FIRMWARE_PACKET_BYTES_MAX, packetBytes, type WireNotice } from '../../../protocol/dialect.ts';
 import type { DownOf, LinkedAccount } from '../../../protocol/messages.ts';
@@ -60,10 +61,10 @@ function timeSaid(wallMs: number): string {
   return `${hours} giờ ${minutes} phút ${seconds} giây`;
 }
 
-/** `dd/MM/yyyy HH:mm:ss` in Vietnam, which has had no other time than UTC+7 since 1975. */
-export function vietnamTime(wallMs: number): string {
-  const iso = new Date(wallMs + 7 * 3_600_000).toISOString();
-  return `${iso.slice(8, 10)}/${iso.slice(5, 7)}/${iso.slice(0, 4)} ${iso.slice(11, 19)}`;
+/** `dd/MM/yyyy HH:mm:ss` in Vietnam. */
+export function timePaidOf(wallMs: number): string {
+  const [date = '', time] = vietnamTime(wallMs).split(' ');
+  return `${date.split('-').reverse().join('/')} ${time}`;
 }
 
 /** The payload of a message, or undefined if its packet would be too long for firmware (clause VQD-4). */

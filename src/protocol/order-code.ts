@@ -1,4 +1,4 @@
-import type { Random } from '../../lib/random.ts';
+import type { Random } from '../lib/random.ts';
 
 const PREFIX = 'PB';
 /** Without 0, 1, I and O, which people and banks confuse. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { CODES, type Code } from '../../protocol/codes.ts';
-import { LIMITS } from '../../protocol/fields.ts';
+import { CODES, type Code } from './codes.ts';
+import { LIMITS } from './fields.ts';
 import {
   cancelQrRequest,
   checkOrderRequest,
@@ -15,7 +15,7 @@ import {
   tokenResponse,
   transactionSync,
   transactionSyncReply,
-} from '../../protocol/http-api.ts';
+} from './http-api.ts';
 
 const SCHEMAS = {
   TokenResponse: tokenResponse,
@@ -35,10 +35,11 @@ const CHECK_REFUSALS = ['E46', 'E39', 'E77', 'E95', 'E96'] as const;
 
 /** Codes of each endpoint, in the order of its clause (PROTOCOL.md, clauses GEN-2, SND-2, CBK-2, CHK-2 and CAN-2). */
 const REFUSALS = {
-  generate: ['E46', 'E02', 'E03', 'E10', 'E24', 'E26', 'E34', 'E35', 'FAULT_UNKNOWN'],
+  generate: ['E46', 'E02', 'E03', 'E10', 'E24', 'E26', 'E34', 'E35', 'QR_NOT_MADE', 'FAULT_UNKNOWN'],
   sendQr: [
     ...['E46', 'E02', 'E39', 'E36', 'E77', 'E24', 'E51', 'E35', 'QR_INVALID', 'QR_MISMATCH', 'QR_STATIC'],
     ...[
+      'QR_ENDED',
       'BOX_CONFIRMS_NOTHING',
       'BOX_OFFLINE',
       'BOX_TIMEOUT',

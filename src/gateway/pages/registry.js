@@ -1,0 +1,255 @@
+import { $, el, notice, pill, stack, table } from './elements.js';
+import { ask, showMode, startLogin, watch } from './gateway.js';
+import { ADD, CHANGE, LINK, openForm, ROTATE } from './registry-forms.js';
+
+const API = '/admin/v1';
+const PAGE_ROWS = 25;
+const JSON_TYPE = { 'content-type': 'application/json' };
+
+const day = (iso) => (iso ? new Date(iso).toLocaleString('en-GB') : '–');
+const state = (it) =>
+  el(
+    'div',
+    { class: 'states' },
+    it.disabled ? pill('disabled', 'bad') : pill('enabled', 'good'),
+    it.managed === 'file' ? pill('file') : '',
+  );
+
+/** The lists: the name of a row, its columns, and the words about it. */
+const LISTS = {
+  partners: {
+    one: 'partner',
+    key: 'username',
+    about: 'Programs of shops: they call the service, and get callbacks.',
+    columns: [
+      ['Partner', ''],
+      ['Callbacks to', ''],
+      ['State', ''],
+      ['', 'acts'],
+    ],
+    cells: (it) => [it.username, callback(it.callback), state(it)],
+  },
+  accounts: {
+    one: 'account',
+    key: 'bankAccount',
+    about: 'Bank accounts, which get the money.',
+    columns: [
+      ['Account', 'mono'],
+      ['Holder', ''],
+      ['Partner', ''],
+      ['State', ''],
+      ['', 'acts'],
+    ],
+    cells: (it) => [
+      stack(it.bankAccount, it.bankCode),
+      stack(it.userBankName, it.contentPrefix && `contentPrefix: ${it.contentPrefix}`),
+      it.partner ?? '–',
+      state(it),
+    ],
+  },
+  boxes: {
+    one: 'box',
+    key: 'terminalCode',
+    about: 'Payment boxes. A box that is linked anew says so on its screen; a disabled one takes its QR away.',
+    columns: [
+      ['Box', 'mono'],
+      ['Account', 'mono'],
+      ['Link', ''],
+      ['State', ''],
+      ['', 'acts'],
+    ],
+    cells: (it) => [
+      stack(it.terminalCode, `serial ${it.serialNumber}`),
+      it.account ?? '–',
+      it.online
+        ? pill('online')
+        : it.hasSecret || it.disabled || !it.enrols
+          ? pill('offline')
+          : pill('must enrol', 'wait'),
+      state(it),
+    ],
+  },
+  sources: {
+    one: 'source',
+    key: 'name',
+    about: 'Who tells of real money. Those of the file change there.',
+    columns: [
+      ['Source', 'mono'],
+      ['Proof', ''],
+      ['Last webhook', 'time'],
+      ['Agrees up to', 'time'],
+      ['State', ''],
+      ['', 'acts'],
+    ],
+    cells: (it) => [
+      stack(it.name, it.hook),
+      stack(it.kind, it.options.auth?.kind ?? ''),
+      day(it.lastWebhook),
+      it.list ? stack(day(it.agreedUpTo), it.problem) : 'no list',
+      state(it),
+    ],
+  },
+  audit: {
+    about: 'Who changed what, newest first.',
+    columns: [
+      ['When', 'time'],
+      ['Who', ''],
+      ['What', ''],
+      ['Row', 'mono'],
+      ['Detail', ''],
+    ],
+    cells: (it) => [day(it.at), it.who, it.what, it.target, el('span', { class: 'sub mono' }, said(it.detail))],
+  },
+};
+
+const said = (detail) => (Object.keys(detail).length === 0 ? '' : JSON.stringify(detail));
+
+function callback(it) {
+  if (it === null) return 'none';
+  const how = [it.auth === 'none' ? '' : it.auth, it.signed ? 'signed' : '', it.payload === 'public' ? '' : it.payload];
+  return stack(el('span', { class: 'mono' }, it.url), how.filter(Boolean).join(' · '));
+}
+
+let shown = 'boxes';
+let after = '';
+let last = '';
+
+const send = async (method, path, body, row) => {
+  const seen = row === undefined ? {} : { 'if-match': `"${row.changedAt}"` };
+  const answer = await ask(`${API}/${path}`, {
+    method,
+    headers: { ...(body === undefined ? {} : JSON_TYPE), ...seen },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  return answer.json();
+};
+
+/** Buttons of a row that the store manages. */
+function acts(it) {
+  if (it.managed === 'file') return '';
+  const { key, one } = LISTS[shown];
+  const name = it[key];
+  const path = `${shown}/${encodeURIComponent(name)}`;
+  const button = (label, onclick) => el('button', { type: 'button', onclick }, label);
+  const form = (label, more, method, end, bodyOf = () => ({})) =>
+    button(label, () =>
+      openForm({ title: `${label}: ${name}`, submit: label, ...more }, async (values) => {
+        const answer = await send(method, `${path}${end}`, method === 'DELETE' ? undefined : bodyOf(values), it);
+        notice(`${name}: done`);
+        refresh();
+        return answer;
+      }),
+    );
+  const change = CHANGE[shown];
+  const link = LINK[shown];
+  const to = link?.of(it);
+  const given = (values) => Object.fromEntries(Object.entries(values).filter(([, value]) => value !== ''));
+  return el(
+    'span',
+    {},
+    form('Change', { ...change, values: change.values(it) }, 'PATCH', '', change.body),
+    link ? form('Link', { fields: [link.field], values: { [link.field.name]: to ?? '' } }, 'POST', '/link', given) : '',
+    to ? form('Unlink', { about: `From ${to}.` }, 'POST', '/unlink') : '',
+    ROTATE[shown] ? form('Rotate', ROTATE[shown], 'POST', '/rotate', given) : '',
+    it.disabled
+      ? form('Enable', {}, 'POST', '/enable')
+      : form('Disable', { about: ABOUT_DISABLE[shown] }, 'POST', '/disable'),
+    form('Remove', { about: `The ${one} is gone then; the list of changes remembers it.` }, 'DELETE', ''),
+  );
+}
+
+const ABOUT_DISABLE = {
+  partners: 'It gets no token. Payments to its accounts are announced and reported all the same.',
+  accounts: 'Nothing is pushed for it any more.',
+  boxes: 'Its session ends and its QR goes: its screen says that it is disabled.',
+  sources: 'It is answered 503, so that it tells again, and its list is not asked.',
+};
+
+async function draw() {
+  const { columns, cells, key, about } = LISTS[shown];
+  const form = $('search').elements;
+  const query = new URLSearchParams({ limit: PAGE_ROWS });
+  if (shown === 'audit') {
+    if (after !== '') query.set('before', after);
+    if (form.q.value !== '') query.set('target', form.q.value);
+  } else {
+    if (after !== '') query.set('after', after);
+    if (form.q.value !== '') query.set('q', form.q.value);
+    if (shown === 'boxes' && form.serial.value !== '') query.set('serial', form.serial.value);
+  }
+  const rows = await (await ask(`${API}/${shown}?${query}`)).json();
+  last = String(rows.at(-1)?.[shown === 'audit' ? 'seq' : query.has('serial') ? 'serialNumber' : key] ?? '');
+  $('about').textContent = about;
+  $('rows').replaceChildren(
+    table(
+      columns,
+      rows.map((it) => ({ cells: shown === 'audit' ? cells(it) : [...cells(it), acts(it)] })),
+      after === '' ? 'Nothing here.' : 'Nothing more.',
+    ),
+  );
+  $('first').disabled = after === '';
+  $('next').disabled = rows.length < PAGE_ROWS;
+}
+
+const refresh = () => draw().catch((error) => notice(error.message));
+
+function open(name) {
+  shown = name in LISTS ? name : 'boxes';
+  after = '';
+  const { q, serial } = $('search').elements;
+  q.value = '';
+  serial.value = '';
+  serial.hidden = shown !== 'boxes';
+  q.placeholder = shown === 'audit' ? 'row, as boxes/VVB000001' : `${LISTS[shown].key} begins with`;
+  q.setAttribute('aria-label', q.placeholder);
+  $('add').hidden = shown === 'audit';
+  $('add').textContent = `Add a ${LISTS[shown].one}`.replace('a account', 'an account');
+  for (const tab of $('tabs').children)
+    tab.setAttribute('aria-current', String(tab.textContent.toLowerCase() === shown));
+}
+
+$('tabs').append(
+  ...Object.keys(LISTS).map((name) => el('a', { href: `#${name}` }, name[0].toUpperCase() + name.slice(1))),
+);
+addEventListener('hashchange', () => {
+  open(location.hash.slice(1));
+  refresh();
+});
+$('search').addEventListener('submit', (event) => {
+  event.preventDefault();
+  after = '';
+  refresh();
+});
+$('add').addEventListener('click', () => {
+  const { fields, body } = ADD[shown];
+  const list = shown;
+  openForm({ title: $('add').textContent, submit: 'Add', fields }, async (values) => {
+    const answer = await send('POST', list, body(values));
+    notice('added');
+    refresh();
+    return answer;
+  });
+});
+$('first').addEventListener('click', () => {
+  after = '';
+  refresh();
+});
+$('next').addEventListener('click', () => {
+  after = last;
+  refresh();
+});
+$('cancel').addEventListener('click', () => $('dialog').close());
+// A secret that was made must not stay in a closed dialog.
+$('dialog').addEventListener('close', () => $('fields').replaceChildren());
+startLogin();
+open(location.hash.slice(1));
+watch(
+  async () => {
+    await showMode();
+    await draw();
+  },
+  (topics) => {
+    // Not under the hand of somebody who fills in a form.
+    if (!$('dialog').open && topics.some((it) => ['registry', 'boxes', 'sources'].includes(it))) refresh();
+  },
+);

@@ -1,0 +1,187 @@
+import {
+  BOXES_OF_ACCOUNT_MAX,
+  NAME_OF,
+  type RegistryRow,
+  type RegistryStore,
+} from '../../store/repositories/registry.ts';
+import type { RegistryTable } from '../../store/schema/tables.ts';
+import type { Context } from '../context.ts';
+import { type LiveRow, liveProblems } from '../mode.ts';
+import { accept, type Refusal, type Result, refuse } from '../result.ts';
+
+/** Who changes a row. */
+export interface Admin {
+  who: string;
+  /** The `changedAt` of the row as this admin has read it; undefined: whatever it is now. */
+  seen?: string | undefined;
+}
+
+export interface RegistryChangesDeps extends Pick<Context, 'directory' | 'clock' | 'changes' | 'log'> {
+  registry: RegistryStore;
+  config: Pick<Context['config'], 'mode'>;
+}
+
+/** One change of a row. */
+export interface RowChange {
+  /** Its name in the audit list. */
+  what: string;
+  /** The columns with their new values. */
+  columns: object;
+  /** Names of what is changed, and values that are no secrets, for the audit list. */
+  detail: object;
+}
+
+/**
+ * Changes rows of the registry, each in a transaction with its line in the audit list. A refused one changes nothing
+ * (PROTOCOL.md, clauses REG-4 and REG-9).
+ */
+export class RegistryChanges {
+  readonly #deps: RegistryChangesDeps;
+
+  constructor(deps: RegistryChangesDeps) {
+    this.#deps = deps;
+  }
+
+  /** `more` may refuse the row, in its transaction. */
+  async add<Table extends RegistryTable>(
+    { who }: Admin,
+    table: Table,
+    row: RegistryRow<Table>,
+    more?: (registry: RegistryStore) => Promise<Refusal | undefined>,
+  ): Promise<Result<undefined>> {
+    const name = nameOf(table, row);
+    return this.#inTransaction(async (trx) => {
+      const problem = (await more?.(trx)) ?? (await linkProblem(trx, row));
+      if (problem !== undefined) return problem;
+      if (!(await trx.add(table, row))) return (await serialProblem(trx, name, row)) ?? nameTaken(table, name);
+      await trx.note(this.#noteOf(who, { what: 'added', target: `${table}/${name}`, detail: {} }));
+      return accept(undefined);
+    });
+  }
+
+  /** `changeOf` may refuse; it gets the row as it is, which nobody else changes meanwhile. Returns what it was. */
+  async change<Table extends RegistryTable>(
+    { who, seen }: Admin,
+    table: Table,
+    name: string,
+    changeOf: (row: RegistryRow<Table>) => Result<RowChange>,
+  ): Promise<Result<RegistryRow<Table>>> {
+    return this.#inTransaction(async (trx) => {
+      const row = await trx.find(table, name);
+      if (row === undefined) return unknownRow(table, name);
+      const problem = problemOf(table, row) ?? staleProblem(row, seen);
+      const change = problem ?? changeOf(row);
+      if (!change.ok) return change;
+      const { what, columns, detail } = change.value;
+      const taken = (await linkProblem(trx, columns)) ?? (await serialProblem(trx, name, columns));
+      if (taken !== undefined) return taken;
+      // Later than before, so that it tells two changes apart.
+      const changed_at_ms = Math.max(this.#deps.clock.wallMs(), row.changed_at_ms + 1);
+      await trx.put(table, { ...row, ...columns, changed_at_ms });
+      await trx.note(this.#noteOf(who, { what, target: `${table}/${name}`, detail }));
+      return accept(row);
+    });
+  }
+
+  /** Removes a row to which nothing is linked. */
+  async remove({ who, seen }: Admin, table: RegistryTable, name: string): Promise<Result<undefined>> {
+    return this.#inTransaction(async (trx) => {
+      const row = await trx.find(table, name);
+      if (row === undefined) return unknownRow(table, name);
+      const atMs = this.#deps.clock.wallMs();
+      const problem = problemOf(table, row) ?? staleProblem(row, seen) ?? (await useOf(trx, table, name, atMs));
+      if (problem !== undefined) return problem;
+      await trx.remove(table, name);
+      await trx.note(this.#noteOf(who, { what: 'removed', target: `${table}/${name}`, detail: {} }));
+      return accept(undefined);
+    });
+  }
+
+  /** Columns of a new row that the store manages. */
+  fresh() {
+    return { managed: 'store', disabled: 0, changed_at_ms: this.#deps.clock.wallMs() } as const;
+  }
+
+  /** Why a live gateway may not have what is added or changed (PROTOCOL.md, clause MOD-1). */
+  liveProblem(table: RegistryTable, row: LiveRow): Refusal | undefined {
+    if (this.#deps.config.mode !== 'live') return undefined;
+    const [first] = liveProblems(table, row);
+    return first && refuse('E46', `${first.path.join('.') || 'username'}: ${first.message}`);
+  }
+
+  /** Must be called once more after a change that is not of a row, such as of an enrolled secret. */
+  tell(): void {
+    this.#deps.directory.changed();
+    this.#deps.changes.publish('registry', 'boxes');
+  }
+
+  async #inTransaction<T>(work: (registry: RegistryStore) => Promise<Result<T>>): Promise<Result<T>> {
+    const done = await this.#deps.registry.transaction(work);
+    if (done.ok) this.tell();
+    return done;
+  }
+
+  #noteOf(who: string, { what, target, detail }: { what: string; target: string; detail: object }) {
+    this.#deps.log.info('registry-changed', { who, what, target });
+    return { at_ms: this.#deps.clock.wallMs(), who, what, target, detail: JSON.stringify(detail) };
+  }
+}
+
+function nameOf(table: RegistryTable, row: object): string {
+  return String(Object.entries(row).find(([key]) => key === NAME_OF[table])?.[1]);
+}
+
+export function unknownRow(table: RegistryTable, name: string): Refusal {
+  return refuse('E96', `expected one of the ${table} in the registry, not ${name}`);
+}
+
+function nameTaken(table: RegistryTable, name: string): Refusal {
+  return refuse('NAME_TAKEN', `${name}: expected a name that none of the ${table} in the registry has`);
+}
+
+function problemOf(table: RegistryTable, row: { managed: string; dialect?: string }): Refusal | undefined {
+  if (row.managed === 'file') {
+    const elsewhere = table === 'sources' ? '' : ', or set registry: store there';
+    const cure = `change it there and restart the gateway${elsewhere}`;
+    return refuse('MANAGED_BY_FILE', `expected a row that the gateway's file does not manage: ${cure}`);
+  }
+  const isForeign = row.dialect !== undefined && row.dialect !== 'paybox';
+  return isForeign ? refuse('E46', 'expected a box of dialect paybox: others change in the file') : undefined;
+}
+
+function staleProblem({ changed_at_ms }: { changed_at_ms: number }, seen: string | undefined): Refusal | undefined {
+  const changedAt = new Date(changed_at_ms).toISOString();
+  if (seen === undefined || seen === changedAt) return undefined;
+  return refuse('ROW_CHANGED', `somebody changed it at ${changedAt}: read it again, and change it then`);
+}
+
+/** Why a row cannot be linked as asked. */
+async function linkProblem(registry: RegistryStore, row: object): Promise<Refusal | undefined> {
+  const { account: toAccount, partner: toPartner }: { account?: unknown; partner?: unknown } = row;
+  if (typeof toPartner === 'string' && (await registry.find('partners', toPartner)) === undefined) {
+    return refuse('E46', `partner: expected one in the registry, not ${toPartner}`);
+  }
+  if (typeof toAccount !== 'string') return undefined;
+  if ((await registry.find('accounts', toAccount)) === undefined) {
+    return refuse('E46', `account: expected one in the registry, not ${toAccount}`);
+  }
+  const isFull = (await registry.boxesOf(toAccount)).length >= BOXES_OF_ACCOUNT_MAX;
+  return isFull ? refuse('E46', `account: expected one of fewer than ${BOXES_OF_ACCOUNT_MAX} boxes`) : undefined;
+}
+
+async function serialProblem(registry: RegistryStore, name: string, columns: object): Promise<Refusal | undefined> {
+  const { serial_number: serial }: { serial_number?: unknown } = columns;
+  const other = typeof serial === 'string' ? await registry.boxBy('serial_number', serial) : undefined;
+  if (other === undefined || other.terminal_code === name) return undefined;
+  return refuse('NAME_TAKEN', `serialNumber: expected one that no other box has, not that of ${other.terminal_code}`);
+}
+
+/** Why a row cannot be removed. */
+async function useOf(registry: RegistryStore, table: RegistryTable, name: string, atMs: number) {
+  if (table === 'boxes' || table === 'sources') return undefined;
+  const [column, linked] = table === 'partners' ? (['partner', 'accounts'] as const) : (['account', 'boxes'] as const);
+  const [first] = await registry.page(linked, { limit: 1, where: { column, value: name } });
+  if (first !== undefined) return refuse('STILL_IN_USE', `${linked} are still linked to it: unlink them first`);
+  const isShown = table === 'accounts' && (await registry.isOnBox(name, atMs));
+  return isShown ? refuse('STILL_IN_USE', 'an order of it is on a box: cancel it first') : undefined;
+}

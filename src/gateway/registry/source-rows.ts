@@ -1,0 +1,123 @@
+import type { Random } from '../../lib/random.ts';
+import { issuesOf } from '../../protocol/codec.ts';
+import type { RegistryStore } from '../../store/repositories/registry.ts';
+import type { SourceRow } from '../../store/schema/tables.ts';
+import { SECRET_OF } from '../directory.ts';
+import { accept, type Result, refuse } from '../result.ts';
+import { SOURCE_KINDS, sourceOptions } from '../sources/registry.ts';
+import type { NamedOptions } from '../sources/source.ts';
+import type { Vault } from '../vault.ts';
+import type { Change } from './bodies.ts';
+import { type Admin, RegistryChanges, type RegistryChangesDeps, type RowChange } from './changes.ts';
+
+/** Sources that are not in the gateway's file: each is open, and asks its list by itself. */
+const SOURCES_MAX = 100;
+const KEY_BYTES = 32;
+
+export interface SourceRowsDeps extends RegistryChangesDeps {
+  random: Random;
+  vault: Vault;
+  /** Opens, closes or replaces what hears and asks this source, as its row is now. */
+  reload(name: string): Promise<void>;
+}
+
+/** Changes of the sources of money by admins (PROTOCOL.md, clause REG-8). */
+export class SourceRows {
+  readonly #deps: SourceRowsDeps;
+  readonly #changes: RegistryChanges;
+
+  constructor(deps: SourceRowsDeps) {
+    this.#deps = deps;
+    this.#changes = new RegistryChanges(deps);
+  }
+
+  async add(by: Admin, options: NamedOptions): Promise<Result<undefined>> {
+    const { vault, registry } = this.#deps;
+    const { name, kind } = options;
+    const problem = this.#changes.liveProblem('sources', options);
+    if (problem !== undefined) return problem;
+    await vault.prepare(registry);
+    const row = { name, kind, options: this.#wrap(options), ...this.#changes.fresh() };
+    return this.#reloaded(name, await this.#changes.add(by, 'sources', row, (trx) => this.#isFree(trx, options)));
+  }
+
+  /** Replaces the keys that are named, each as a whole; null takes one away. */
+  change(by: Admin, name: string, change: Change<'sources'>): Promise<Result<undefined>> {
+    return this.#replace(by, name, (options) => {
+      if ('kind' in change || 'name' in change)
+        return refuse('E46', 'expected other keys than kind and name: add another source');
+      const merged = Object.entries({ ...options, ...change }).filter(([, value]) => value !== null);
+      const read = sourceOptions.safeParse(Object.fromEntries(merged));
+      if (!read.success) return refuse('E46', issuesOf(read.error));
+      const problem = this.#changes.liveProblem('sources', read.data);
+      if (problem !== undefined) return problem;
+      const columns = { options: this.#wrap(read.data) };
+      return accept({ what: 'changed', columns, detail: { keys: Object.keys(change) } });
+    });
+  }
+
+  /** Replaces the key of a source, and returns the new one if the gateway has made it. */
+  async rotate(by: Admin, name: string, given: string | undefined): Promise<Result<string | undefined>> {
+    const fresh = this.#deps.random.secret(KEY_BYTES);
+    const rotated = await this.#replace(by, name, (options) => {
+      const changed = SOURCE_KINDS.get(options.kind)?.rotate(options, given, () => fresh);
+      if (changed === undefined) return refuse('E46', 'key: expected the new one, which the provider makes');
+      const problem = this.#changes.liveProblem('sources', changed.options);
+      return problem ?? accept({ what: 'rotated', columns: { options: this.#wrap(changed.options) }, detail: {} });
+    });
+    return rotated.ok ? accept(given === undefined ? fresh : undefined) : rotated;
+  }
+
+  /** A disabled source is not heard, and its list is not asked; enabled again it is caught up with. */
+  async disable(by: Admin, name: string, disabled: boolean): Promise<Result<undefined>> {
+    const what = disabled ? 'disabled' : 'enabled';
+    const columns = { disabled: disabled ? 1 : 0 };
+    return this.#reloaded(
+      name,
+      await this.#changes.change(by, 'sources', name, () => accept({ what, columns, detail: {} })),
+    );
+  }
+
+  async remove(by: Admin, name: string): Promise<Result<undefined>> {
+    return this.#reloaded(name, await this.#changes.remove(by, 'sources', name));
+  }
+
+  async #replace(
+    by: Admin,
+    name: string,
+    changeOf: (options: NamedOptions) => Result<RowChange>,
+  ): Promise<Result<undefined>> {
+    const changed = await this.#changes.change(by, 'sources', name, (row) => {
+      const options = optionsOf(row, this.#deps.vault);
+      return options === undefined ? refuse('E96', 'expected a source with options') : changeOf(options);
+    });
+    return this.#reloaded(name, changed);
+  }
+
+  async #isFree(trx: RegistryStore, { name, kind }: NamedOptions) {
+    const before = await trx.kindOfSource(name);
+    if (before !== undefined && before !== kind) {
+      return refuse('NAME_TAKEN', `name: ${name} was of kind ${before}, whose ids could be taken for those of ${kind}`);
+    }
+    const own = await trx.page('sources', { limit: SOURCES_MAX });
+    if (own.length === SOURCES_MAX) return refuse('E46', `expected at most ${SOURCES_MAX} sources`);
+    await trx.keepKindOfSource(name, kind);
+    return undefined;
+  }
+
+  async #reloaded(name: string, changed: Result<unknown>): Promise<Result<undefined>> {
+    if (!changed.ok) return changed;
+    await this.#deps.reload(name);
+    return accept(undefined);
+  }
+
+  #wrap(options: NamedOptions): string {
+    return this.#deps.vault.wrap(SECRET_OF.source(options.name), JSON.stringify(options));
+  }
+}
+
+/** The options of a source that the store manages; undefined for one of the file. */
+export function optionsOf({ name, options }: SourceRow, vault: Pick<Vault, 'unwrap'>): NamedOptions | undefined {
+  if (options === null) return undefined;
+  return sourceOptions.parse(JSON.parse(vault.unwrap(SECRET_OF.source(name), options)));
+}

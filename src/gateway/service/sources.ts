@@ -1,0 +1,111 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { RegistryStore } from '../../store/repositories/registry.ts';
+import type { SourceRow } from '../../store/schema/tables.ts';
+import type { GatewayConfig } from '../config.ts';
+import { optionsOf } from '../registry/source-rows.ts';
+import { SOURCE_KINDS } from '../sources/registry.ts';
+import type { NamedOptions, QrMaker, Source, SourceDeps } from '../sources/source.ts';
+import type { Vault } from '../vault.ts';
+import { CatchUp, type CatchUpDeps } from './catch-up.ts';
+
+const ROWS_AT_ONCE = 100;
+
+/** A source that makes QRs. */
+export interface Maker {
+  source: Source;
+  maker: QrMaker;
+}
+
+export interface SourcesDeps extends CatchUpDeps, SourceDeps {
+  registry: Pick<RegistryStore, 'find' | 'page'>;
+  config: Pick<GatewayConfig, 'sources'>;
+  vault: Pick<Vault, 'unwrap'>;
+  /** Called when another source, or none, makes the QRs of these accounts, or to other virtual accounts. */
+  makersChanged(accounts: readonly string[]): Promise<void>;
+}
+
+/** The open sources of money: what hears them, and what asks their lists (PROTOCOL.md, clauses SRC and REG-8). */
+export class Sources {
+  readonly catchUp: CatchUp;
+  readonly #deps: SourcesDeps;
+  readonly #byName = new Map<string, Source | 'disabled'>();
+  #reloading: Promise<void> = Promise.resolve();
+
+  private constructor(deps: SourcesDeps) {
+    this.#deps = deps;
+    this.catchUp = new CatchUp(deps);
+  }
+
+  static async open(deps: SourcesDeps): Promise<Sources> {
+    const sources = new Sources(deps);
+    for (let after = ''; ; ) {
+      const rows = await deps.registry.page('sources', { limit: ROWS_AT_ONCE, after });
+      for (const row of rows) await sources.#begin(row);
+      after = rows.at(-1)?.name ?? '';
+      if (rows.length < ROWS_AT_ONCE) return sources;
+    }
+  }
+
+  /** The source that is heard at `/hooks/{name}`. */
+  find(name: string): Source | 'disabled' | undefined {
+    return this.#byName.get(name);
+  }
+
+  /** The source that makes the QRs of this account's orders: of several the first by name. */
+  makerFor(bankAccount: string): Maker | undefined {
+    return this.makers().find(({ maker }) => maker.accounts.includes(bankAccount));
+  }
+
+  /** The sources that make QRs, by name. */
+  makers(): Maker[] {
+    const open = [...this.#byName.values()].filter((it) => it !== 'disabled');
+    const byName = open.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+    return byName.flatMap((source) => (source.maker === undefined ? [] : [{ source, maker: source.maker }]));
+  }
+
+  /** The options of a source, secrets included. */
+  optionsOf(row: SourceRow): NamedOptions | undefined {
+    const { config, vault } = this.#deps;
+    return optionsOf(row, vault) ?? config.sources.find((it) => it.name === row.name);
+  }
+
+  /** Opens, closes or replaces a source as its row is now. One after the other, so that the newest row counts. */
+  readonly reload = (name: string): Promise<void> => {
+    const reloaded = this.#reloading.then(async () => {
+      const row = await this.#deps.registry.find('sources', name);
+      const before = this.#makerOf(name);
+      // One that is only replaced stays open meanwhile: no webhook is refused.
+      if (row === undefined) this.#byName.delete(name);
+      else if (row.disabled === 1) this.#byName.set(name, 'disabled');
+      await this.catchUp.remove(name);
+      if (row !== undefined) await this.#begin(row);
+      this.#deps.changes.publish('sources');
+      const after = this.#makerOf(name);
+      if (isDeepStrictEqual(madeBy(before), madeBy(after))) return;
+      await this.#deps.makersChanged([...new Set([...(before?.accounts ?? []), ...(after?.accounts ?? [])])]);
+    });
+    this.#reloading = reloaded.catch(() => undefined);
+    return reloaded;
+  };
+
+  #makerOf(name: string): QrMaker | undefined {
+    const source = this.#byName.get(name);
+    return source === 'disabled' ? undefined : source?.maker;
+  }
+
+  async #begin(row: SourceRow): Promise<void> {
+    if (row.disabled === 1) {
+      this.#byName.set(row.name, 'disabled');
+      return;
+    }
+    const options = this.optionsOf(row);
+    const source = options && SOURCE_KINDS.get(options.kind)?.open(options, this.#deps);
+    if (source === undefined) return;
+    await this.catchUp.add(source);
+    this.#byName.set(row.name, source);
+  }
+}
+
+function madeBy(maker: QrMaker | undefined): unknown {
+  return maker && [maker.accounts, maker.virtualAccounts];
+}

@@ -1,0 +1,2 @@
+export function saveMemory(command: string | undefined): void;
+export function optimizeHotCode(): void;

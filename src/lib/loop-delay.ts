@@ -1,0 +1,24 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+
+/** Time between two samples. */
+const RESOLUTION_MS = 10;
+const MS_PER_SECOND = 1_000;
+const NS_PER_MS = 1e6;
+
+/** The longest time for which this process could not react. It measures from the first reading on. */
+export class LoopDelay {
+  #samples: ReturnType<typeof monitorEventLoopDelay> | undefined;
+
+  /** Seconds since the reading before; undefined at the first one. */
+  longestSeconds(): number | undefined {
+    const samples = this.#samples;
+    if (samples === undefined) {
+      this.#samples = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+      this.#samples.enable();
+      return undefined;
+    }
+    const lateMs = Math.max(0, samples.max / NS_PER_MS - RESOLUTION_MS);
+    samples.reset();
+    return lateMs / MS_PER_SECOND;
+  }
+}

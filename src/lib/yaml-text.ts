@@ -1,0 +1,126 @@
+import {
+  type Document,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type ParsedNode,
+  parseDocument,
+  visit,
+  type YAMLParseError,
+} from 'yaml';
+import { ConfigError, reasonOf } from './errors.ts';
+
+/** Limits the parser's work: for each alias it searches all earlier anchors. */
+const ALIASES_MAX = 1_000;
+
+/** A parsed YAML text with positions. */
+export interface YamlText {
+  value: unknown;
+  /** The line, from 1, of the value at a path, or of its nearest parent. */
+  lineOf(path: readonly PropertyKey[]): number;
+  /** The character range of the value at a path; undefined if there is none. */
+  rangeOf(path: readonly PropertyKey[]): readonly [from: number, to: number] | undefined;
+}
+
+/**
+ * Throws ConfigError with line and column. The parser rejects unknown and multiplying aliases and deep nesting; this
+ * function also rejects an alias inside its own anchor, which would be endless.
+ */
+export function parseYaml(text: string, name: string): YamlText {
+  const lines = new LineCounter();
+  try {
+    // The parser compares each key of a map with all others, which takes a minute for a large map.
+    const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: false });
+    const [error] = document.errors;
+    const problem = error === undefined ? problemIn(document) : { at: error.pos[0], words: hintOf(error) };
+    if (problem === undefined) {
+      const { contents } = document;
+      const value: unknown = document.toJS();
+      const lineOf: YamlText['lineOf'] = (path) => lines.linePos(placeOf(contents, path).start).line;
+      const loop = loopIn(value);
+      if (loop !== undefined) throw new ConfigError(`${name}:${lineOf(loop)}: ${loop.join('.')}: contains itself`);
+      return {
+        value,
+        lineOf,
+        rangeOf: (path) => placeOf(contents, path).range,
+      };
+    }
+    const { line, col } = lines.linePos(problem.at);
+    throw new ConfigError(`${name}:${line}:${col}: not valid YAML: ${problem.words}`);
+  } catch (error) {
+    throw error instanceof ConfigError ? error : new ConfigError(`${name}: not valid YAML: ${wordsOf(error)}`);
+  }
+}
+
+/** The position of a problem that the parser accepts: duplicate keys of a map, too many aliases. */
+function problemIn(document: Document.Parsed): { at: number; words: string } | undefined {
+  let problem: { at: number; words: string } | undefined;
+  let aliases = 0;
+  visit(document, {
+    Map: (_key, { items }) => {
+      const seen = new Set<string>();
+      for (const { key } of items) {
+        if (!isScalar(key)) continue;
+        const word = String(key.value ?? '');
+        if (seen.has(word)) {
+          problem = { at: key.range?.[0] ?? 0, words: 'Map keys must be unique' };
+          return visit.BREAK;
+        }
+        seen.add(word);
+      }
+      return undefined;
+    },
+    Alias: (_key, { range }) => {
+      aliases += 1;
+      if (aliases <= ALIASES_MAX) return undefined;
+      problem = { at: range?.[0] ?? 0, words: `has more than ${ALIASES_MAX} aliases` };
+      return visit.BREAK;
+    },
+  });
+  return problem;
+}
+
+/** The path to a value that contains itself. */
+function loopIn(
+  value: unknown,
+  path: readonly string[] = [],
+  around: ReadonlySet<unknown> = new Set(),
+): readonly string[] | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  if (around.has(value)) return path;
+  const inner = new Set(around).add(value);
+  for (const [key, it] of Object.entries(value)) {
+    const loop = loopIn(it, [...path, key], inner);
+    if (loop !== undefined) return loop;
+  }
+  return undefined;
+}
+
+function placeOf(contents: ParsedNode | null, path: readonly PropertyKey[]) {
+  let node: unknown = contents;
+  let start = contents?.range[0] ?? 0;
+  for (const key of path) {
+    const pair = isMap(node) ? node.items.find((it) => isScalar(it.key) && it.key.value === key) : undefined;
+    const next = pair === undefined && isSeq(node) ? node.items[Number(key)] : pair?.value;
+    const named = pair?.key ?? next;
+    if (!isNode(named)) return { start, range: undefined };
+    start = named.range?.[0] ?? start;
+    node = next;
+  }
+  const range = isNode(node) && node.range ? ([node.range[0], node.range[1]] as const) : undefined;
+  return { start, range };
+}
+
+/** The parser's error in words for the file's author. */
+function hintOf(error: YAMLParseError): string {
+  if (error.code === 'MULTIPLE_DOCS') return 'a second document begins with ---, expected one';
+  const words = wordsOf(error);
+  return /flow-(map|seq)-start/.test(words) ? `${words}; put a text that contains { or [ in quotes` : words;
+}
+
+function wordsOf(error: unknown): string {
+  const reason = reasonOf(error);
+  return /call stack/i.test(reason) ? 'it is nested too deeply' : reason;
+}

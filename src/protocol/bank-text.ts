@@ -1,0 +1,53 @@
+import { unaccented } from '../lib/text.ts';
+
+/* Texts of transfers, as banks change them (PROTOCOL.md, clause MAT). */
+
+/** Shorter contents stand in too many texts: they must be the whole text. */
+const CONTAINED_CHARS_MIN = 3;
+
+/** Letters and digits of a text, as banks leave them: capitals without accents. */
+export function reduced(text: string): string {
+  return plain(text).replaceAll(/[^A-Z0-9]/g, '');
+}
+
+function plain(text: string): string {
+  return unaccented(text).toUpperCase();
+}
+
+/** A text without its breaks, and where they were. */
+export interface Spaced {
+  reduced: string;
+  /** Positions in `reduced` before which the text has a break. */
+  breaks: ReadonlySet<number>;
+  /** Whether the bank kept blanks: then a content does not begin or end inside a word. */
+  hasBlanks: boolean;
+}
+
+export function spaced(text: string): Spaced {
+  const words = plain(text)
+    .trim()
+    .split(/[^A-Z0-9]+/);
+  const breaks = new Set<number>();
+  let length = 0;
+  for (const word of words) {
+    breaks.add(length);
+    length += word.length;
+  }
+  breaks.add(length);
+  return { reduced: words.join(''), breaks, hasBlanks: /\s/.test(text.trim()) };
+}
+
+/** Whether a content, as `reduced` has it, stands in a text, whole (PROTOCOL.md, clause MAT-3). */
+export function isContained(content: string, { reduced: text, breaks, hasBlanks }: Spaced): boolean {
+  if (content.length < CONTAINED_CHARS_MIN) return content !== '' && content === text;
+  for (let at = text.indexOf(content); at >= 0; at = text.indexOf(content, at + 1)) {
+    if (isEdge(at) && isEdge(at + content.length)) return true;
+  }
+  return false;
+
+  /** A number never ends inside a longer one: DH1 does not stand in DH12. */
+  function isEdge(at: number): boolean {
+    if (breaks.has(at)) return true;
+    return !hasBlanks && !/\d\d/.test(text.slice(at - 1, at + 1));
+  }
+}

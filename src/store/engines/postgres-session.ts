@@ -1,0 +1,97 @@
+import pg, { type ClientBase } from 'pg';
+import { ConfigError } from '../../lib/errors.ts';
+import { COMMIT_IN_MEMORY, DURABLE, type LockHolder } from './lock-holder.ts';
+
+/** The server cancels a statement after the first time. The gateway gives up an answer after the second. */
+const STATEMENT_TIMEOUT_MS = 5000;
+export const ANSWER_TIMEOUT_MS = 6000;
+/** TCP keepalive: within 7 s the server notices that the machine of a gateway is gone. */
+const KEEPALIVE = { idleSeconds: 3, intervalSeconds: 2, probes: 2, silentMs: 7000 };
+/** Longer than that, so that the next gateway gets the lock. */
+const LOCK_WAIT_MS = 8000;
+/** A gateway that had the lock waits only until its own former session ends. Any other holder has taken over. */
+const REGAIN_WAIT_MS = 2000;
+const LOCK_ANSWER_TIMEOUT_MS = LOCK_WAIT_MS + 2000;
+/** After this time without a query the server ends the session, and releases the lock: the gateway hangs. */
+const IDLE_SESSION_MS_MAX = 10_000;
+
+/** "paybox" in ASCII. */
+const LOCK_KEY = 0x70_61_79_62_6f_78;
+/** SQLSTATE. */
+const LOCK_NOT_AVAILABLE = '55P03';
+
+/** Server process of a connection. The start time is needed, because a pid can be reused. */
+export interface BackendProcess {
+  pid: number;
+  since: string;
+}
+
+export class DatabaseInUseError extends ConfigError {}
+
+/** `host:port/database`. */
+export function nameOf(databaseUrl: string): string {
+  const { host, pathname } = new URL(databaseUrl);
+  return `${host}${pathname}`;
+}
+
+/** Sets the limits of a new connection. Its commits wait for the disk, and for standbys as far as the server has them. */
+export async function limitSession(client: ClientBase): Promise<void> {
+  const { idleSeconds, intervalSeconds, probes, silentMs } = KEEPALIVE;
+  await client.query(
+    // synchronous_commit: what the gateway has acknowledged must survive a power cut, whatever the default is.
+    `select set_config('${DURABLE}', case current_setting('synchronous_commit') when 'remote_apply' then 'remote_apply' else 'on' end, false);
+     select set_config('synchronous_commit', current_setting('${DURABLE}'), false);
+     set statement_timeout = ${STATEMENT_TIMEOUT_MS}; set tcp_keepalives_idle = ${idleSeconds};
+     set tcp_keepalives_interval = ${intervalSeconds}; set tcp_keepalives_count = ${probes}; set tcp_user_timeout = ${silentMs}`,
+  );
+}
+
+/**
+ * Sets limits and takes the lock on a new connection. Ends the session `former`, which the server may have kept open.
+ * All that is committed by then is on the disk; later commits of a registered gateway are for GroupCommit.
+ */
+export async function beginSession(
+  client: ClientBase,
+  former: BackendProcess | undefined,
+  { databaseUrl, holder }: { databaseUrl: string; holder: LockHolder },
+): Promise<BackendProcess | undefined> {
+  await limitSession(client);
+  const lockTimeoutMs = holder.registered ? REGAIN_WAIT_MS : LOCK_WAIT_MS;
+  await client.query(`set statement_timeout = 0; set lock_timeout = ${lockTimeoutMs}`);
+  if (former !== undefined) {
+    await client.query(
+      'select pg_terminate_backend(pid) from pg_stat_activity where pid = $1 and backend_start::text = $2',
+      [former.pid, former.since],
+    );
+  }
+  // Checked before the wait for the lock, so that a superseded gateway knows at once, and again after it.
+  await holder.check(client);
+  await lock(client, databaseUrl).catch((error: unknown) => {
+    throw holder.registered && error instanceof DatabaseInUseError ? holder.supersede() : error;
+  });
+  await client.query(`set statement_timeout = ${STATEMENT_TIMEOUT_MS}`);
+  if (holder.registered) {
+    await holder.sync(client);
+    await client.query(COMMIT_IN_MEMORY);
+  }
+  // PostgreSQL 13 and older lack these settings: there a gateway that hangs keeps the lock.
+  await client.query(
+    `select set_config(name, '${IDLE_SESSION_MS_MAX}', false) from pg_settings
+     where name in ('idle_session_timeout', 'idle_in_transaction_session_timeout')`,
+  );
+  const own = 'select pid, backend_start::text as since from pg_stat_activity where pid = pg_backend_pid()';
+  return (await client.query<BackendProcess>(own)).rows[0];
+}
+
+async function lock(client: ClientBase, databaseUrl: string): Promise<void> {
+  const timeout = { query_timeout: LOCK_ANSWER_TIMEOUT_MS };
+  try {
+    await client.query({ text: 'select pg_advisory_lock($1)', values: [LOCK_KEY], ...timeout });
+  } catch (error) {
+    if (!(error instanceof pg.DatabaseError) || error.code !== LOCK_NOT_AVAILABLE) throw error;
+    throw new DatabaseInUseError(
+      `databaseUrl: another gateway uses ${nameOf(databaseUrl)}`,
+      'stop the other gateway, give this one a database of its own, or set standby: true to wait for its turn',
+    );
+  }
+}

@@ -1,0 +1,154 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { JOURNAL_FILE } from '../../src/agent/journal/journal.ts';
+import { ACCOUNT, BOX1, OTHER_ACCOUNT, type TestGateway, testGateway } from '../gateway/harness.ts';
+import { startRealBox } from '../security/real-box.ts';
+import { eventually, freePort, temporaryFolder } from '../support/net.ts';
+import { payboxToEnd } from '../support/processes.ts';
+
+const STORE = { config: { registry: 'store' } };
+const TOKEN = 'A-long-admin-token-of-a-test';
+const LATER_MS = 20_000;
+
+/** `paybox admin` at this gateway: its exit code and output. */
+const at =
+  ({ origin }: Pick<TestGateway, 'origin'>) =>
+  (...args: string[]) =>
+    payboxToEnd('admin', ...args, ...(args.includes('--gateway') ? [] : ['--gateway', origin]));
+
+describe('paybox admin', () => {
+  it('REG-4 adds a shop from nothing, lists it page by page, and shows a secret once', async () => {
+    const gateway = await testGateway(STORE);
+    const admin = at(gateway);
+    const folder = await temporaryFolder();
+    const file = join(folder, 'till.yaml');
+    await writeFile(file, 'kind: sepay\nauth: { kind: apikey, key: key-of-the-till }\n');
+    const partner = await admin('partners', 'add', 'shop', '--callback-url', 'https://shop.example/sync');
+    const password = /^password: (\S{32})$/m.exec(partner.output)?.[1] ?? '';
+    expect(partner).toEqual({ code: 0, output: expect.stringContaining('shown once') });
+    expect(typeof (await gateway.token('shop', password))).toBe('string');
+    const steps: [args: string[], says: string][] = [
+      [['accounts', 'add', '0077', '--bank', 'MB', '--holder', 'LE VAN C', '--partner', 'shop'], '0077 is added'],
+      [['boxes', 'add', 'VVB000077', '--serial', 'VVB900077'], 'VVB000077 is added'],
+      [['boxes', 'link', 'VVB000077', '0077'], 'VVB000077 is linked'],
+      [['boxes', 'list', '--account', '0077'], 'VVB000077  VVB900077  0077     must enrol'],
+      [['boxes', 'list', '--limit', '2', '--after', 'VVB000002'], 'there may be more: --after VVB000004, or --all'],
+      [['accounts', 'change', '0077', '--holder', 'PHAM VAN D', '--content-prefix', 'code'], '0077 is changed'],
+      [['accounts', 'show', '0077'], 'userBankName   PHAM VAN D'],
+      [['partners', 'show', 'shop'], '"url":"https://shop.example/sync"'],
+      [['partners', 'disable', 'shop'], 'shop is disabled'],
+      [['partners', 'list'], 'shop     https://shop.example/sync  disabled'],
+      [['boxes', 'unlink', 'VVB000077'], 'VVB000077 is unlinked'],
+      [['boxes', 'rotate', 'VVB000077'], 'VVB000077 must enrol again: paybox enrol'],
+      [['boxes', 'remove', 'VVB000077'], 'VVB000077 is removed'],
+      [['sources', 'add', 'till', '--file', file], 'it is heard at /hooks/till'],
+      [['sources', 'list'], 'till    sepay  /hooks/till'],
+      [['audit', '--target', 'accounts/0077'], 'loopback  changed  accounts/0077  {"userBankName":"PHAM VAN D"'],
+    ];
+    for (const [args, says] of steps) {
+      const { code, output } = await admin(...args);
+      expect([args, code, output]).toEqual([args, 0, expect.stringContaining(says)]);
+    }
+    const json = await admin('sources', 'rotate', 'till', '--json');
+    expect(JSON.parse(json.output)).toEqual({ status: 'SUCCESS', message: '', key: expect.any(String) });
+    const all = await admin('boxes', 'list', '--all', '--json');
+    expect(all.output.trim().split('\n')).toHaveLength(4);
+    const secrets = [password, 'key-of-the-till', JSON.parse(json.output).key as string];
+    const said = [
+      await admin('audit'),
+      await admin('sources', 'show', 'till'),
+      gateway.log,
+      await gateway.mock('/wire'),
+    ];
+    for (const secret of secrets) expect(JSON.stringify(said)).not.toContain(secret);
+  }, 120_000);
+
+  it('says what to do about what it is refused', async () => {
+    const gateway = await testGateway({ config: { adminToken: TOKEN } });
+    const folder = await temporaryFolder();
+    const token = join(folder, 'token');
+    await writeFile(token, TOKEN);
+    const admin = at(gateway);
+    const nobody = await freePort();
+    const refused: [args: string[], code: number, says: string][] = [
+      [['partners', 'list'], 1, '--admin-token-file'],
+      [
+        ['partners', 'disable', 'demo', '--admin-token-file', token],
+        1,
+        "expected a row that the gateway's file does not manage",
+      ],
+      [['boxes', 'show', 'VVB000099', '--admin-token-file', token], 1, 'expected one of the boxes in the registry'],
+      [['boxes', 'show', 'VVB000099', '--admin-token-file', token], 1, 'not VVB000099 (E96)\n'],
+      [
+        ['accounts', 'add', '1', '--admin-token-file', token],
+        1,
+        'refused: bankCode: expected string, but it is missing',
+      ],
+      [['sources', 'add', 'x', '--admin-token-file', token], 1, "refused: kind: expected one of 'sepay' | 'casso'"],
+      [
+        ['boxes', 'add', 'VVB000098', '--serial', BOX1.serialNumber, '--admin-token-file', token],
+        1,
+        `not that of ${BOX1.terminalCode} (NAME_TAKEN)`,
+      ],
+      [
+        ['boxes', 'add', BOX1.terminalCode, '--serial', 'VVB900098', '--admin-token-file', token],
+        1,
+        'that none of the boxes',
+      ],
+      [['boxes', 'change', 'VVB000001', '--admin-token-file', token], 2, 'paybox admin boxes change --help'],
+      [['sources', 'add', 'x', '--file', join(folder, 'none'), '--admin-token-file', token], 2, 'cannot be read'],
+      [['boxes', 'dance'], 2, 'unknown command'],
+      [['boxes', 'list', '--gateway', `http://127.0.0.1:${nobody}`], 3, 'cannot be reached'],
+    ];
+    for (const [args, code, says] of refused) {
+      const ended = await admin(...args);
+      expect([args, ended.code, ended.output]).toEqual([args, code, expect.stringContaining(says)]);
+      expect(ended.output).not.toContain(TOKEN);
+    }
+    const listed = await admin('partners', 'list', '--admin-token-file', token);
+    expect(listed).toEqual({ code: 0, output: expect.stringContaining('of the file') });
+  }, 120_000);
+
+  it('REG-5 REG-6 AGT-13 a box that is linked anew says so on its screen at once, and a disabled one takes its QR away', async () => {
+    // Both at once: most of it is the time for which an account stays on a screen.
+    await Promise.all([expectChangesOnScreen('mqtt'), expectChangesOnScreen('http')]);
+  }, 120_000);
+});
+
+async function expectChangesOnScreen(transport: 'mqtt' | 'http'): Promise<void> {
+  const gateway = await testGateway(STORE);
+  const admin = at(gateway);
+  const box = await startRealBox(BOX1, { transport, url: transport === 'mqtt' ? gateway.mqttUrl : gateway.origin });
+  const screen = async () => {
+    const picture = await fetch(`${box.origin}/screen.png`);
+    return Buffer.from(await picture.arrayBuffer()).toString('base64');
+  };
+  /** Whether it has shown people this account for its time: its journal says so then. */
+  const hasShown = async ({ bankAccount }: typeof ACCOUNT) => {
+    const files = ['', '-wal'].map((end) => readFile(join(box.dataDir, `${JOURNAL_FILE}${end}`), 'latin1'));
+    return (await Promise.all(files)).join('').includes(`"kind":"account","account":{"bankAccount":"${bankAccount}"`);
+  };
+  const idle = await screen();
+  expect(await hasShown(OTHER_ACCOUNT)).toBe(false);
+  expect((await admin('boxes', 'link', BOX1.terminalCode, OTHER_ACCOUNT.bankAccount)).code).toBe(0);
+  await eventually('another screen', async () => (await screen()) !== idle, 5_000);
+  await eventually('the new account on it', () => hasShown(OTHER_ACCOUNT), LATER_MS);
+  expect((await admin('boxes', 'link', BOX1.terminalCode, ACCOUNT.bankAccount)).code).toBe(0);
+  const pushed = async () => (await gateway.sendQr()).body.status === 'SUCCESS';
+  await eventually('a QR', pushed, LATER_MS);
+  expect((await box.status()).order?.orderId).toBe('DH001');
+  expect((await admin('boxes', 'link', BOX1.terminalCode, OTHER_ACCOUNT.bankAccount)).code).toBe(0);
+  const isGone = async () => (await box.status()).order === null;
+  await eventually('the QR of the old account to go', isGone, 5_000);
+  expect((await admin('boxes', 'link', BOX1.terminalCode, ACCOUNT.bankAccount)).code).toBe(0);
+  await eventually('a QR again', pushed, LATER_MS);
+  expect((await admin('boxes', 'disable', BOX1.terminalCode)).code).toBe(0);
+  await eventually('the QR of the disabled box to go', isGone, 5_000);
+  const text = async () => (await fetch(`${box.origin}/screen.txt`)).text();
+  await eventually('its screen to say why', async () => /đang bị tắt/.test(await text()), 5_000);
+  expect(await (await fetch(`${box.origin}/status`)).json()).toMatchObject({ fault: { code: 'BOX_DISABLED' } });
+  expect((await gateway.sendQr({ orderId: 'DH3' })).body.message).toBe('BOX_OFFLINE');
+  expect((await admin('boxes', 'enable', BOX1.terminalCode)).code).toBe(0);
+  await eventually('it to be back', async () => (await box.status()).online, 10_000);
+}

@@ -1,0 +1,17 @@
+/** A call of an admin below `/admin/v1`. */
+export async function admin(
+  { origin }: { origin: string },
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<{ status: number; body: Record<string, unknown>; headers: Headers }> {
+  const json = body === undefined ? {} : { 'content-type': 'application/json' };
+  const answer = await fetch(`${origin}/admin/v1/${path}`, {
+    method,
+    headers: { ...json, ...headers },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const read = (await answer.json()) as Record<string, unknown>;
+  return { status: answer.status, body: read, headers: answer.headers };
+}

@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest';
+import { ConfigError } from '../../src/lib/errors.ts';
+import { parseYaml } from '../../src/lib/yaml-text.ts';
+
+/** What is wrong with a text; empty for one that is right. */
+function problemOf(text: string): string {
+  try {
+    parseYaml(text, 'x.yaml');
+    return '';
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message;
+    throw error;
+  }
+}
+
+const many = (count: number, of: (n: number) => string) => Array.from({ length: count }, (_, n) => of(n)).join('');
+
+describe('a YAML text', () => {
+  it.each([
+    ['one key twice', 'a: 1\nb: 2\na: 3\n', '3:1'],
+    ['one key twice, deep inside', 'a:\n  - b: { c: 1, d: 2, c: 3 }\n', '2:22'],
+    ['a number and the same as a text', '1: a\n"1": b\n', '2:1'],
+    ['two empty keys', '{ ? , ? }\n', '1:9'],
+  ])('does not hold %s', (_what, text, place) => {
+    expect(problemOf(text)).toBe(`x.yaml:${place}: not valid YAML: Map keys must be unique`);
+  });
+
+  it('may hold one key in several maps', () => {
+    expect(parseYaml('a: { a: 1 }\nb: [{ a: 1 }, { a: 2 }]\n', 'x.yaml').value).toEqual({
+      a: { a: 1 },
+      b: [{ a: 1 }, { a: 2 }],
+    });
+  });
+
+  // Compared each with each these take a minute.
+  it('may hold tens of thousands of keys, and tells one that is there twice', () => {
+    const keys = many(40_000, (n) => `k${n.toString(36)},`);
+    expect(problemOf(`{${keys}}`)).toBe('');
+    expect(problemOf(`{${keys}k0}`)).toMatch(/^x\.yaml:1:\d+: not valid YAML: Map keys must be unique$/);
+  });
+
+  it.each([
+    ['lists', '[ '.repeat(5_000)],
+    ['lists in lines', '- '.repeat(20_000)],
+    ['closed lists', `${'['.repeat(5_000)}${']'.repeat(5_000)}`],
+  ])('is told by its name that %s stand in each other too deeply', (_what, text) => {
+    expect(problemOf(text)).toMatch(/^x\.yaml(:1:\d+)?: not valid YAML: it is nested too deeply$/);
+  });
+
+  it('holds a thousand aliases at most', () => {
+    const aliases = (count: number) => many(count, (n) => `- &a${n} 1\n- *a${n}\n`);
+    expect(problemOf(aliases(1_000))).toBe('');
+    expect(problemOf(aliases(1_001))).toBe('x.yaml:2002:3: not valid YAML: has more than 1000 aliases');
+  });
+});

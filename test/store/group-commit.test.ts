@@ -1,0 +1,265 @@
+import { join } from 'node:path';
+import pg from 'pg';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { GroupCommit } from '../../src/store/engines/group-commit.ts';
+import type { Store } from '../../src/store/store.ts';
+import { keptLog } from '../support/kept-log.ts';
+import { eventually, temporaryFolder } from '../support/net.ts';
+import { PROGRAMS, without } from '../support/programs.ts';
+import { postgresServer } from '../support/stores.ts';
+import { opened, order } from './rows.ts';
+
+const { missing, note } = without(PROGRAMS.postgres);
+const WRITER = `select pid from pg_locks where locktype = 'advisory' and granted
+  and database = (select oid from pg_database where datname = current_database())`;
+const SECOND = `select pid from pg_stat_activity where datname = current_database() and application_name = 'paybox-gateway'
+  and pid not in (select pid from pg_locks where locktype = 'advisory')`;
+
+describe.skipIf(missing)(`a commit in PostgreSQL that waits for the disk outside its connection${note}`, () => {
+  // The server itself would soon write to the disk what nobody waits for.
+  const server = postgresServer(['wal_writer_delay=10s']);
+  const place = async () => ({
+    dataDir: join(await temporaryFolder(), 'none'),
+    databaseUrl: await server().database(),
+  });
+  const ids = async (store: Store) => (await store.orders.newest(100)).map((it) => it.id).toSorted();
+  const pidOf = async (url: string, which: string) => {
+    const rows = await server().run(url, which);
+    expect(rows).toHaveLength(1);
+    return Number(rows[0]?.pid);
+  };
+  const end = async (url: string, which: string) => {
+    await server().run(url, `select pg_terminate_backend(${await pidOf(url, which)})`);
+  };
+  /** Others see these orders: they are committed. */
+  const committed = (url: string, count: number) =>
+    eventually(`${count} committed orders`, async () => {
+      const rows = await server().run(url, 'select count(*)::int as count from orders');
+      return rows[0]?.count === count;
+    });
+  /** Stops the second connection's server process. */
+  const stopSecond = async (url: string) => {
+    const pid = await pidOf(url, SECOND);
+    const signal = (name: NodeJS.Signals) => {
+      try {
+        process.kill(pid, name);
+      } catch {
+        // It has ended.
+      }
+    };
+    signal('SIGSTOP');
+    onTestFinished(() => signal('SIGCONT'));
+    return signal;
+  };
+  const again = (what: string, work: () => Promise<unknown>) =>
+    eventually(what, () =>
+      work().then(
+        () => true,
+        () => false,
+      ),
+    );
+  const unwritten = async (url: string) =>
+    (await server().run(url, 'select pg_current_wal_insert_lsn() > pg_current_wal_flush_lsn() as is_so'))[0]?.is_so;
+
+  it('is told, and shown to readers, only once the disk has it', async () => {
+    const given = await place();
+    const store = await opened(given);
+    await store.orders.add(order('a'));
+    const signal = await stopSecond(given.databaseUrl);
+    const told: string[] = [];
+    const written = ['b', 'c', 'd'].map((id) => store.orders.add(order(id)).then(() => told.push(id)));
+    await committed(given.databaseUrl, 4);
+    const read = ids(store).then((found) => told.push(found.join()));
+    await server().run(given.databaseUrl, 'select 1');
+    expect([told, await unwritten(given.databaseUrl)]).toEqual([[], true]);
+    signal('SIGCONT');
+    await Promise.all([...written, read]);
+    expect(told).toEqual(['b', 'c', 'd', 'a,b,c,d']);
+  });
+
+  it('fails when the server crashes before the disk has it, though a new connection finds the disk in order', async () => {
+    const given = await place();
+    const store = await opened(given);
+    await store.orders.add(order('a'));
+    const signal = await stopSecond(given.databaseUrl);
+    const lost = store.orders.add(order('lost'));
+    const seen = lost.then(
+      () => 'told',
+      (error: unknown) => error,
+    );
+    await committed(given.databaseUrl, 2);
+    // A killed process has the server drop its memory and recover from the disk, all within a moment.
+    process.kill(await pidOf(given.databaseUrl, WRITER), 'SIGKILL');
+    signal('SIGKILL');
+    expect(await seen).toBeInstanceOf(Error);
+    await again('the server', () => server().run(given.databaseUrl, 'select 1'));
+    await again('the store', () => store.orders.add(order('b')));
+    expect(await ids(store)).toEqual(['a', 'b']);
+  });
+
+  it('waits on the other connection when the second one is ended, and is told', async () => {
+    const given = await place();
+    const store = await opened(given);
+    const holder = new pg.Client(given.databaseUrl);
+    onTestFinished(() => holder.end());
+    await holder.connect();
+    await holder.query("begin; select from settings where name = 'holder' for update");
+    let isTold = false;
+    const written = store.orders.add(order('a')).then(() => {
+      isTold = true;
+    });
+    await committed(given.databaseUrl, 1);
+    await end(given.databaseUrl, SECOND);
+    await eventually('the writer to wait', async () => {
+      const waiting = `select pid from pg_stat_activity where wait_event_type = 'Lock' and pid in (${WRITER})`;
+      return (await server().run(given.databaseUrl, waiting)).length === 1;
+    });
+    expect(isTold).toBe(false);
+    await holder.query('rollback');
+    await written;
+    await store.orders.add(order('b'));
+    await eventually(
+      'a second connection again',
+      async () => (await server().run(given.databaseUrl, SECOND)).length === 1,
+    );
+  });
+
+  it('STO-2 fails when another gateway has taken over before the disk has it', async () => {
+    const given = await place();
+    const first = await opened(given);
+    const signal = await stopSecond(given.databaseUrl);
+    const late = first.orders.add(order('late')).then(
+      () => 'told',
+      (error: unknown) => String(error),
+    );
+    await committed(given.databaseUrl, 1);
+    const next = opened({ ...given, standby: true });
+    await eventually('the next to wait', async () => {
+      return (await server().run(given.databaseUrl, WRITER.replace('granted', 'not granted'))).length === 1;
+    });
+    await end(given.databaseUrl, WRITER);
+    await ids(await next);
+    signal('SIGCONT');
+    expect(await late).toContain('has taken over');
+  });
+
+  it('fails in bounded time when the second connection hangs, and the next one goes another way', async () => {
+    const given = await place();
+    const store = await opened(given);
+    await stopSecond(given.databaseUrl);
+    await expect(store.orders.add(order('a'))).rejects.toThrow('timeout');
+    await store.orders.add(order('b'));
+    expect(await ids(store)).toEqual(['a', 'b']);
+  });
+
+  it('waits for a standby that the server waits for', async () => {
+    const given = await place();
+    const store = await opened(given);
+    const configure = async (standby: string) => {
+      await server().run(given.databaseUrl, `alter system set synchronous_standby_names = '${standby}'`);
+      await server().run(given.databaseUrl, 'select pg_reload_conf()');
+    };
+    let written = Promise.resolve();
+    let isTold = true;
+    let orders = 0;
+    try {
+      await configure('nobody');
+      // Commits wait for it a little after its sessions know of it: another process of the server tells them.
+      await eventually('a wait for it', async () => {
+        if (isTold) {
+          isTold = false;
+          orders += 1;
+          written = store.orders.add(order(`a${orders}`)).then(() => {
+            isTold = true;
+          });
+        }
+        const waiting = `select pid from pg_stat_activity where wait_event = 'SyncRep'`;
+        return (await server().run(given.databaseUrl, waiting)).length === 1;
+      });
+      expect(isTold).toBe(false);
+    } finally {
+      await configure('');
+    }
+    await written;
+  });
+
+  it('is as durable for a user who may have one connection, which the log says once', async () => {
+    const { databaseUrl, dataDir } = await place();
+    const name = new URL(databaseUrl).pathname.slice(1);
+    await server().run(databaseUrl, "create role poor login password 'poor-secret' connection limit 1");
+    await server().run(databaseUrl, `alter database ${name} owner to poor`);
+    await server().run(databaseUrl, 'alter schema public owner to poor');
+    const { log, lines } = keptLog();
+    const poor = Object.assign(new URL(databaseUrl), { username: 'poor', password: 'poor-secret' }).href;
+    const store = await opened({ databaseUrl: poor, dataDir }, log);
+    await Promise.all(['a', 'b', 'c'].map((id) => store.orders.add(order(id))));
+    await server().stop('SIGQUIT');
+    await server().start();
+    await again('a new connection', () => store.orders.add(order('d')));
+    expect(await ids(store)).toEqual(['a', 'b', 'c', 'd']);
+    const warnings = lines.filter((it) => it.event === 'second-connection-missing');
+    expect(warnings).toMatchObject([{ reason: expect.stringContaining('too many connections for role "poor"') }]);
+    expect(JSON.stringify(warnings)).not.toContain('poor-secret');
+  });
+});
+
+describe('a wait for the disk', () => {
+  /** Waits on both connections, which end when the test says so. */
+  const setUp = () => {
+    const waits: PromiseWithResolvers<boolean>[] = [];
+    const sync = () => {
+      const wait = Promise.withResolvers<boolean>();
+      waits.push(wait);
+      return wait.promise;
+    };
+    let onWriter: () => void = () => undefined;
+    const writer = { sync: async () => onWriter(), isBusy: () => false };
+    const commits = new GroupCommit(writer);
+    const commit = () => {
+      commits.written(commits.begin());
+      return commits.settled();
+    };
+    const second = { sync, close: () => undefined };
+    return {
+      ...{ waits, commits, commit, second },
+      writerDoes: (what: () => void) => {
+        onWriter = what;
+      },
+    };
+  };
+
+  it('serves every commit that came before it', async () => {
+    const { waits, commits, commit, second } = setUp();
+    commits.openedSecond(second);
+    const first = commit();
+    const later = [commit(), commit(), commit()];
+    waits[0]?.resolve(true);
+    await first;
+    await eventually('the second wait', () => waits.length === 2);
+    waits[1]?.resolve(true);
+    await Promise.all(later);
+    expect(waits).toHaveLength(2);
+  });
+
+  it('on a connection of the writer that was opened after the commit proves nothing', async () => {
+    const { commits, commit, writerDoes } = setUp();
+    writerDoes(() => commits.writerOpened());
+    await expect(commit()).rejects.toMatchObject({ code: 'STORAGE_FAULT', severity: 'retryable' });
+    writerDoes(() => undefined);
+    await commit();
+  });
+
+  it('is not asked of a second connection that was opened after the commit', async () => {
+    const { waits, commits, commit, second, writerDoes } = setUp();
+    commits.openedSecond(second);
+    const waiting = commit();
+    commits.openedSecond({ ...second });
+    let asked = 0;
+    writerDoes(() => {
+      asked += 1;
+    });
+    waits[0]?.resolve(false);
+    await waiting;
+    expect([asked, waits.length]).toEqual([1, 1]);
+  });
+});
