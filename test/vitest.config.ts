@@ -22,11 +22,23 @@ const PURE = filesBut(ALONE, 'test/{box,lib,protocol}/**/*.test.ts', 'test/displ
 const IN_PROCESS = filesBut([...ALONE, ...PURE], 'test/{agent,display,gateway,provision,store,voice}/**/*.test.ts');
 const OTHERS = filesBut([...PURE, ...IN_PROCESS], 'test/**/*.test.ts');
 
-/** `needs` is what all files of the project need to be there before. */
-const project = (name: string, include: string[], isolate: boolean, ...needs: string[]) => ({
+/**
+ * Rooms whose tests judge programs in real time, which one attempt may miss while the machine does much else. What concerns money or
+ * attackers counts at once.
+ */
+const SECOND_TRY = /^test\/(agent|bench|commands|conformance|display|e2e|gateway|systemd)\//;
+
+const SETUP = ['test/support/shared.setup.ts', 'test/support/programs.setup.ts'];
+const project = (name: string, include: string[], isolate: boolean, { retry = 0, globalSetup = SETUP } = {}) => ({
   extends: true as const,
-  test: { name, include, isolate, globalSetup: needs },
+  test: { name, include, isolate, retry, globalSetup },
 });
+/** One project for files that count at once, and one for those that may be tried again. */
+const projects = (name: string, files: string[], isolate: boolean) => {
+  const again = files.filter((file) => SECOND_TRY.test(file));
+  const once = files.filter((file) => !again.includes(file));
+  return [project(name, once, isolate), project(`${name}-again`, again, isolate, { retry: 1 })];
+};
 
 export default defineConfig({
   test: {
@@ -40,9 +52,9 @@ export default defineConfig({
     hookTimeout: 180_000,
     reporters: ['default', './test/support/slowest-files.ts', './test/support/closing-line.ts'],
     projects: [
-      project('pure', PURE, false),
-      project('in-process', IN_PROCESS, false, 'test/support/shared.setup.ts', 'test/support/programs.setup.ts'),
-      project('alone', OTHERS, true, 'test/support/shared.setup.ts', 'test/support/programs.setup.ts'),
+      project('pure', PURE, false, { globalSetup: [] }),
+      ...projects('in-process', IN_PROCESS, false),
+      ...projects('alone', OTHERS, true),
     ],
   },
 });

@@ -95,8 +95,9 @@ describe('boxes that speak the public dialect', () => {
 
   it('take another QR than that of the account for one where none is expected', async () => {
     // A push of a dialect is answered before its QR is on the screen.
-    const shown = '  - push: { amount: 5000, content: A }\n  - expect: { qr: "${push.qrCode}" }\n';
-    const { outcome, reason } = await runSteps(`${shown}  - expect: { qr: none, within: 2s }\n`, { kind: inDialect() });
+    const shown = `  - push: { amount: 5000, content: A }\n  - expect: { qr: "\${push.qrCode}" }\n`;
+    const steps = `${shown}  - expect: { qr: none, within: 2s }\n`;
+    const { outcome, reason } = await runSteps(steps, { kind: inDialect() });
     expect([outcome, reason]).toEqual(['failed', expect.stringContaining('qr: expected none, the screen has')]);
   });
 });

@@ -6,7 +6,8 @@ import type { Soak } from './soak.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const VITEST = resolve(ROOT, 'node_modules/vitest/vitest.mjs');
-const ARGS = [VITEST, 'run', '--config', 'test/vitest.config.ts', '--project', 'pure', '--project', 'in-process'];
+const PROJECTS = ['pure', 'in-process', 'in-process-again'].flatMap((name) => ['--project', name]);
+const ARGS = [VITEST, 'run', '--config', 'test/vitest.config.ts', ...PROJECTS, '--retry', '0'];
 
 /** Property tests of pure and in-process code, with new values for each seed. */
 export const properties: Soak = {
