@@ -3,6 +3,7 @@ import { type Dialect, Kysely, Migrator, sql } from 'kysely';
 import { ConfigError, type PayboxError, reasonOf } from '../lib/errors.ts';
 import { makeFolder } from '../lib/folders.ts';
 import type { Logger } from '../lib/log.ts';
+import { RegistryOfCluster, schemaOf } from './engines/shard-schema.ts';
 import { noBackup, SnapshotMaker } from './engines/snapshot.ts';
 import { damaged, sqliteFile, sqliteProblem } from './engines/sqlite.ts';
 import type { StoreLocation } from './integrity/high-water-mark.ts';
@@ -31,8 +32,15 @@ const PROBE = 'write-probe';
 /** Setting with the last trusted calendar time. */
 const TRUSTED_TIME = 'believed-time-ms';
 
+export interface Settings {
+  /** Returns a setting. A missing one is created with the value of `make`. */
+  setting(name: string, make: () => string): Promise<string>;
+  /** Changes an existing setting. */
+  replaceSetting(name: string, value: string): Promise<void>;
+}
+
 /** Data of the gateway that survives a restart. */
-export interface Store {
+export interface Store extends Settings {
   orders: OrderStore;
   qrCodes: QrCodeStore;
   payments: PaymentStore;
@@ -46,10 +54,8 @@ export interface Store {
   history: ModeHistory;
   boxSecrets: BoxSecretStore;
   registry: RegistryStore;
-  /** Returns a setting. A missing one is created with the value of `make`. */
-  setting(name: string, make: () => string): Promise<string>;
-  /** Changes an existing setting. */
-  replaceSetting(name: string, value: string): Promise<void>;
+  /** Settings of all shards of a cluster; without one the same as the store's own. */
+  ofAll: Settings;
   /** The last trusted calendar time; without one the time of the newest row, or `wallMs` for an empty store. */
   trustedTimeMs(wallMs: number): Promise<number>;
   saveTrustedTime(wallMs: number): Promise<void>;
@@ -95,7 +101,9 @@ export async function openStore(
     databaseUrl === undefined
       ? await openSqlite(dataDir, log)
       : await openPostgres({ ...place, databaseUrl }, log, onStandby);
-  const registry = new RegistryStore(db);
+  // Shards have one registry.
+  const shared = place.shard === undefined ? db : db.withPlugin(new RegistryOfCluster());
+  const registry = new RegistryStore(shared);
   const prepare = async () => {
     await seed?.(registry);
     return checkAtStart(db, place, log, deliveriesFor);
@@ -104,18 +112,7 @@ export async function openStore(
     await db.destroy();
     throw problem(error);
   });
-  const setting: Store['setting'] = async (name, make) => {
-    const row = { name, value: make() };
-    await db
-      .insertInto('settings')
-      .values(row)
-      .onConflict((it) => it.column('name').doNothing())
-      .execute();
-    return (await db.selectFrom('settings').select('value').where('name', '=', name).executeTakeFirstOrThrow()).value;
-  };
-  const replaceSetting: Store['replaceSetting'] = async (name, value) => {
-    await db.updateTable('settings').set({ value }).where('name', '=', name).execute();
-  };
+  const { setting, replaceSetting } = settingsIn(db);
   const onStored = (head: LedgerHead) => mark?.move(head);
   const history = new ModeHistory(db);
   return {
@@ -128,12 +125,13 @@ export async function openStore(
     search: new Search(db, log, history),
     callbacks: new CallbackStore(db, log),
     knownLogins: new KnownLoginStore(db),
-    enrolmentRequests: new EnrolmentRequestStore(db),
+    enrolmentRequests: new EnrolmentRequestStore(shared),
     history,
-    boxSecrets: new BoxSecretStore(db),
+    boxSecrets: new BoxSecretStore(shared),
     registry,
     setting,
     replaceSetting,
+    ofAll: settingsIn(shared),
     trustedTimeMs: async (wallMs) => {
       const newestMs = await newestRowMs(db);
       return Number(await setting(TRUSTED_TIME, () => String(newestMs ?? wallMs)));
@@ -149,6 +147,24 @@ export async function openStore(
     close: async () => {
       await db.destroy();
       mark?.close();
+    },
+  };
+}
+
+function settingsIn(db: Kysely<Tables>): Settings {
+  return {
+    setting: async (name, make) => {
+      const row = { name, value: make() };
+      await db
+        .insertInto('settings')
+        .values(row)
+        .onConflict((it) => it.column('name').doNothing())
+        .execute();
+      const kept = db.selectFrom('settings').select('value').where('name', '=', name);
+      return (await kept.executeTakeFirstOrThrow()).value;
+    },
+    replaceSetting: async (name, value) => {
+      await db.updateTable('settings').set({ value }).where('name', '=', name).execute();
     },
   };
 }
@@ -193,7 +209,7 @@ async function openSqlite(dataDir: string, log: Logger): Promise<OpenDatabase> {
 }
 
 async function openPostgres(
-  { databaseUrl, standby = false }: StorePlace & { databaseUrl: string },
+  { databaseUrl, standby = false, shard }: StorePlace & { databaseUrl: string },
   log: Logger,
   onStandby: OnStandby = () => undefined,
 ): Promise<OpenDatabase> {
@@ -204,9 +220,9 @@ async function openPostgres(
   };
   let waits = false;
   for (;;) {
-    const { dialect, register, superseded } = postgresDatabase(databaseUrl, log);
+    const { dialect, register, superseded } = postgresDatabase(databaseUrl, log, shard);
     try {
-      const db = await migrated(dialect, register);
+      const db = await migrated(dialect, register, shard && schemaOf(shard.index));
       if (waits) log.info('store-taken-over');
       return { db, assertInPlace: () => undefined, problem, backup, superseded };
     } catch (error) {
@@ -222,10 +238,16 @@ async function openPostgres(
 }
 
 /** Opens and migrates a database, then writes to it: a store that cannot be written must fail before the first payment. */
-async function migrated(dialect: Dialect, write: (db: Kysely<Tables>) => Promise<void>): Promise<Kysely<Tables>> {
+async function migrated(
+  dialect: Dialect,
+  write: (db: Kysely<Tables>) => Promise<void>,
+  migrationTableSchema?: string,
+): Promise<Kysely<Tables>> {
   const db = new Kysely<Tables>({ dialect });
+  const provider = { getMigrations: async () => MIGRATIONS };
+  const place = migrationTableSchema === undefined ? {} : { migrationTableSchema };
   try {
-    const { error } = await new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } }).migrateToLatest();
+    const { error } = await new Migrator({ db, provider, ...place }).migrateToLatest();
     if (error !== undefined) throw error;
     await write(db);
     return db;

@@ -97,7 +97,13 @@ export class GatewayDisk {
   storeFor(run: Run, log: Logger): Store {
     const db = kyselyOn(new DiskDriver(this, run));
     const history = new ModeHistory(db);
+    const settings = {
+      setting: async (_name: string, make: () => string) => make(),
+      replaceSetting: async () => undefined,
+    };
     return {
+      ...settings,
+      ofAll: settings,
       orders: new OrderStore(db, log),
       qrCodes: new QrCodeStore(db),
       payments: new PaymentStore(db, log, () => undefined),
@@ -111,8 +117,6 @@ export class GatewayDisk {
       history,
       boxSecrets: new BoxSecretStore(db),
       registry: new RegistryStore(db),
-      setting: async (_name, make) => make(),
-      replaceSetting: async () => undefined,
       trustedTimeMs: async (wallMs) => wallMs,
       saveTrustedTime: async () => undefined,
       check: async () => undefined,

@@ -22,7 +22,7 @@ export interface Tokens {
 
 /** Tokens (RFC 7519, HS256) signed with a secret in the store, so that they are valid after a restart. */
 export async function createTokens(store: Store, clock: Clock, random: Random): Promise<Tokens> {
-  const secret = Buffer.from(await store.setting('token-secret', () => random.secret(SECRET_BYTES)), 'base64url');
+  const secret = Buffer.from(await store.ofAll.setting('token-secret', () => random.secret(SECRET_BYTES)), 'base64url');
   const signatureOf = (signed: string) => createHmac('sha256', secret).update(signed, 'utf8').digest('base64url');
   return {
     issue: (partner) => {

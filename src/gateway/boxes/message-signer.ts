@@ -50,7 +50,7 @@ export class MessageSigner {
   }
 
   static async open(deps: MessageSignerDeps): Promise<MessageSigner> {
-    return new MessageSigner(deps, await deps.store.setting(SETTING, () => deps.random.secret(SEED_BYTES)));
+    return new MessageSigner(deps, await deps.store.ofAll.setting(SETTING, () => deps.random.secret(SEED_BYTES)));
   }
 
   /** Thumbprint of the gateway's signing key. */
@@ -61,7 +61,7 @@ export class MessageSigner {
   /** Replaces the signing key. Every session learns the new key with its next message. */
   async rotate(): Promise<void> {
     const seed = this.#deps.random.secret(SEED_BYTES);
-    await this.#deps.store.replaceSetting(SETTING, seed);
+    await this.#deps.store.ofAll.replaceSetting(SETTING, seed);
     const { kid } = this.#key;
     this.#key = signingKeyOf(seed);
     this.#deps.log.info('signing-key-rotated', { from: kid, to: this.kid });

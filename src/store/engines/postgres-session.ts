@@ -1,6 +1,7 @@
 import pg, { type ClientBase } from 'pg';
 import { ConfigError } from '../../lib/errors.ts';
 import { COMMIT_IN_MEMORY, DURABLE, type LockHolder } from './lock-holder.ts';
+import type { StoreShard } from './shard-schema.ts';
 
 /** The server cancels a statement after the first time. The gateway gives up an answer after the second. */
 const STATEMENT_TIMEOUT_MS = 5000;
@@ -9,6 +10,8 @@ export const ANSWER_TIMEOUT_MS = 6000;
 const KEEPALIVE = { idleSeconds: 3, intervalSeconds: 2, probes: 2, silentMs: 7000 };
 /** Longer than that, so that the next gateway gets the lock. */
 const LOCK_WAIT_MS = 8000;
+/** Of a shard: its cluster ends the session of a member that is gone, and asks again. */
+const SHARD_LOCK_WAIT_MS = 500;
 /** A gateway that had the lock waits only until its own former session ends. Any other holder has taken over. */
 const REGAIN_WAIT_MS = 2000;
 const LOCK_ANSWER_TIMEOUT_MS = LOCK_WAIT_MS + 2000;
@@ -16,7 +19,13 @@ const LOCK_ANSWER_TIMEOUT_MS = LOCK_WAIT_MS + 2000;
 const IDLE_SESSION_MS_MAX = 10_000;
 
 /** "paybox" in ASCII. */
-const LOCK_KEY = 0x70_61_79_62_6f_78;
+const LOCK_KEY = 0x70_61_79_62_6f_78n;
+const SHARD_BITS = 16n;
+
+/** The advisory lock of a database, or of one shard in it. */
+export function lockKeyOf(shard: number | undefined): string {
+  return String(shard === undefined ? LOCK_KEY : (LOCK_KEY << SHARD_BITS) + BigInt(shard));
+}
 /** SQLSTATE. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
@@ -27,6 +36,12 @@ export interface BackendProcess {
 }
 
 export class DatabaseInUseError extends ConfigError {}
+
+interface SessionDeps {
+  databaseUrl: string;
+  holder: LockHolder;
+  shard: StoreShard | undefined;
+}
 
 /** `host:port/database`. */
 export function nameOf(databaseUrl: string): string {
@@ -53,10 +68,11 @@ export async function limitSession(client: ClientBase): Promise<void> {
 export async function beginSession(
   client: ClientBase,
   former: BackendProcess | undefined,
-  { databaseUrl, holder }: { databaseUrl: string; holder: LockHolder },
+  { databaseUrl, holder, shard }: SessionDeps,
 ): Promise<BackendProcess | undefined> {
   await limitSession(client);
-  const lockTimeoutMs = holder.registered ? REGAIN_WAIT_MS : LOCK_WAIT_MS;
+  const firstWaitMs = shard === undefined ? LOCK_WAIT_MS : SHARD_LOCK_WAIT_MS;
+  const lockTimeoutMs = holder.registered ? REGAIN_WAIT_MS : firstWaitMs;
   await client.query(`set statement_timeout = 0; set lock_timeout = ${lockTimeoutMs}`);
   if (former !== undefined) {
     await client.query(
@@ -66,7 +82,7 @@ export async function beginSession(
   }
   // Checked before the wait for the lock, so that a superseded gateway knows at once, and again after it.
   await holder.check(client);
-  await lock(client, databaseUrl).catch((error: unknown) => {
+  await lock(client, databaseUrl, shard?.index).catch((error: unknown) => {
     throw holder.registered && error instanceof DatabaseInUseError ? holder.supersede() : error;
   });
   await client.query(`set statement_timeout = ${STATEMENT_TIMEOUT_MS}`);
@@ -83,14 +99,14 @@ export async function beginSession(
   return (await client.query<BackendProcess>(own)).rows[0];
 }
 
-async function lock(client: ClientBase, databaseUrl: string): Promise<void> {
+async function lock(client: ClientBase, databaseUrl: string, shard: number | undefined): Promise<void> {
   const timeout = { query_timeout: LOCK_ANSWER_TIMEOUT_MS };
   try {
-    await client.query({ text: 'select pg_advisory_lock($1)', values: [LOCK_KEY], ...timeout });
+    await client.query({ text: 'select pg_advisory_lock($1)', values: [lockKeyOf(shard)], ...timeout });
   } catch (error) {
     if (!(error instanceof pg.DatabaseError) || error.code !== LOCK_NOT_AVAILABLE) throw error;
     throw new DatabaseInUseError(
-      `databaseUrl: another gateway uses ${nameOf(databaseUrl)}`,
+      `databaseUrl: another gateway uses ${shard === undefined ? '' : `shard ${shard} of `}${nameOf(databaseUrl)}`,
       'stop the other gateway, give this one a database of its own, or set standby: true to wait for its turn',
     );
   }

@@ -11,6 +11,7 @@ import { COMMIT_IN_MEMORY, LockHolder } from './lock-holder.ts';
 import { DurablePostgresDialect } from './postgres-dialect.ts';
 import { secondConnection } from './postgres-second.ts';
 import { ANSWER_TIMEOUT_MS, type BackendProcess, beginSession, nameOf } from './postgres-session.ts';
+import { applicationOf, type StoreShard, schemaOf } from './shard-schema.ts';
 
 export { DatabaseInUseError } from './postgres-session.ts';
 
@@ -37,13 +38,14 @@ export interface PostgresDatabase {
 }
 
 /**
- * A PostgreSQL database over a single connection that holds an advisory lock. Every query runs under the lock, so a
+ * A PostgreSQL database, or one shard in it, over a single connection that holds an advisory lock. Every query runs under the lock, so a
  * second gateway can do nothing. The next query reopens a lost connection, unless another gateway has taken over
  * meanwhile. A query settles once all that it may have seen is on the disk: see GroupCommit.
  */
-export function postgresDatabase(databaseUrl: string, log: Logger): PostgresDatabase {
+export function postgresDatabase(databaseUrl: string, log: Logger, shard?: StoreShard): PostgresDatabase {
   let backend: BackendProcess | undefined;
-  const holder = new LockHolder(nameOf(databaseUrl));
+  const name = shard === undefined ? nameOf(databaseUrl) : `shard ${shard.index} of ${nameOf(databaseUrl)}`;
+  const holder = new LockHolder(name);
   const closing = new AbortController();
   // Not the resolver for partners: their slow lookups must not delay the store.
   const names = new HostResolver({ clock: systemClock });
@@ -53,7 +55,8 @@ export function postgresDatabase(databaseUrl: string, log: Logger): PostgresData
     query_timeout: ANSWER_TIMEOUT_MS,
     keepAlive: true,
     stream: () => new NamedSocket(names),
-    application_name: 'paybox-gateway',
+    ...(shard && { options: `-c search_path=${schemaOf(shard.index)}` }),
+    application_name: shard === undefined ? 'paybox-gateway' : applicationOf(shard),
     types: {
       getTypeParser: (oid: number, format?: 'text' | 'binary') =>
         oid === INT8 ? Number : pg.types.getTypeParser(oid, format),
@@ -65,7 +68,7 @@ export function postgresDatabase(databaseUrl: string, log: Logger): PostgresData
     // Never closed while it works: that would release the lock.
     idleTimeoutMillis: 0,
     onConnect: async (client) => {
-      backend = await beginSession(client, backend, { databaseUrl, holder });
+      backend = await beginSession(client, backend, { databaseUrl, holder, shard });
       commits.writerOpened();
     },
   });
@@ -83,7 +86,7 @@ export function postgresDatabase(databaseUrl: string, log: Logger): PostgresData
   };
   // Without a listener an error of the idle connection would end the process. The next query throws it too.
   const lost = (error: Error) => {
-    log.warn('database-lost', { database: nameOf(databaseUrl), reason: reasonOf(error) });
+    log.warn('database-lost', { database: name, reason: reasonOf(error) });
     // At once: another gateway may have taken the database over.
     if (holder.registered && !closing.signal.aborted) void heartbeat();
   };

@@ -14,11 +14,14 @@ import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
+import type { StoreShard } from '../engines/shard-schema.ts';
 import type { LedgerHead } from './ledger.ts';
 
 export interface StoreLocation {
   dataDir: string;
   databaseUrl?: string | undefined;
+  /** One shard of the database, in place of a whole one. */
+  shard?: StoreShard | undefined;
 }
 
 const OWNER_ONLY = 0o600;
@@ -28,10 +31,11 @@ const LINES = 2;
 const NO_LINK = '-';
 
 /** Path of the mark of a store, or of another file of the store with this suffix. */
-export function highWaterMarkFile({ dataDir, databaseUrl }: StoreLocation, suffix = '.mark'): string {
+export function highWaterMarkFile({ dataDir, databaseUrl, shard }: StoreLocation, suffix = '.mark'): string {
   if (databaseUrl === undefined) return join(dataDir, `gateway${suffix}`);
-  const database = new URL(databaseUrl).pathname.slice(1);
-  return join(dataDir, `gateway-${database.replaceAll(/[^\w-]/g, '_')}${suffix}`);
+  const database = new URL(databaseUrl).pathname.slice(1).replaceAll(/[^\w-]/g, '_');
+  const part = shard === undefined ? '' : `-shard-${shard.index}`;
+  return join(dataDir, `gateway-${database}${part}${suffix}`);
 }
 
 /** Path of the file with which an admin accepts a loss of this store (PROTOCOL.md, clause STO-3). */

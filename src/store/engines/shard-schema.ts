@@ -1,0 +1,61 @@
+import {
+  type KyselyPlugin,
+  OperationNodeTransformer,
+  type PluginTransformQueryArgs,
+  type PluginTransformResultArgs,
+  type QueryId,
+  type QueryResult,
+  type RootOperationNode,
+  SchemableIdentifierNode,
+  type UnknownRow,
+} from 'kysely';
+
+/** A shard of a cluster's database: a schema of its own there, with the tables and the lock that a whole store has. */
+export interface StoreShard {
+  /** 0 has the registry of all. */
+  index: number;
+  /** The member of the cluster that opens it. */
+  member: string;
+}
+
+/** The shard whose schema has the registry of all. */
+const REGISTRY_SHARD = 0;
+
+export function schemaOf(shard: number): string {
+  return `shard_${shard}`;
+}
+
+/** Name of the database sessions of a member; other members end them once it is gone. */
+export function applicationOf({ member }: StoreShard): string {
+  return `paybox ${member}`;
+}
+
+/** Tables that one shard has for all; every other shard has them empty. */
+const SHARED_TABLES = new Set([
+  ...['partners', 'accounts', 'boxes', 'sources', 'audit'],
+  ...['settings', 'box_secrets', 'enrolment_requests'],
+]);
+
+/** Has queries of any shard find the tables of the registry. */
+export class RegistryOfCluster implements KyselyPlugin {
+  readonly #transformer = new SharedTables();
+
+  transformQuery({ node, queryId }: PluginTransformQueryArgs): RootOperationNode {
+    return this.#transformer.transformNode(node, queryId);
+  }
+
+  async transformResult({ result }: PluginTransformResultArgs): Promise<QueryResult<UnknownRow>> {
+    return result;
+  }
+}
+
+class SharedTables extends OperationNodeTransformer {
+  protected override transformSchemableIdentifier(
+    node: SchemableIdentifierNode,
+    queryId: QueryId,
+  ): SchemableIdentifierNode {
+    const { schema, identifier } = super.transformSchemableIdentifier(node, queryId);
+    if (schema !== undefined || !SHARED_TABLES.has(identifier.name)) return node;
+    return SchemableIdentifierNode.createWithSchema(schemaOf(REGISTRY_SHARD), identifier.name);
+  }
+}
