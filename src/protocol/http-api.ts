@@ -175,15 +175,8 @@ export const BOX_PATHS = {
   messages: '/box/v1/messages',
 } as const;
 
-/** Interval of signs of life on both sides (PROTOCOL.md, clauses MSG-11 and BOX-HTTP-3). */
-export const BOX_ALIVE_MS = 10_000;
-/** A stream is lost if nothing was read from it, or posted for it, for this time (clause BOX-HTTP-3). */
+/** A stream is lost if nothing was read from it for this time (PROTOCOL.md, clause BOX-HTTP-3). */
 export const BOX_SILENCE_MAX_MS = 15_000;
-/**
- * Two signs of life and the end of a connection that may hang: after this a box shows that it is offline (clause
- * MSG-11).
- */
-export const BOX_UNHEARD_MAX_MS = 25_000;
 
 /** Header of a refusal: the field, and what was expected (PROTOCOL.md, clause ERR-7). */
 export const REASON_HEADER = 'x-paybox-reason';

@@ -1,10 +1,29 @@
 import { z } from 'zod';
 import { BOX_REFUSALS, CODES, type Code } from './codes.ts';
 import { amountVnd, bankAccount, boxCode, LIMITS, wallTimeMs } from './fields.ts';
+import { SHARDS_MAX } from './topics.ts';
 import { VIRTUAL_ACCOUNTS_MAX, virtualAccounts } from './virtual-accounts.ts';
 
 /** Version of the messages between gateway and box (PROTOCOL.md, clause MSG-1). */
 export const MESSAGE_VERSION = 1;
+
+/** Interval of signs of life on both sides (PROTOCOL.md, clauses MSG-11 and BOX-HTTP-3). */
+export const BOX_ALIVE_MS = 10_000;
+/** Longest interval that a gateway of many boxes asks for. */
+export const BOX_ALIVE_MAX_MS = 60_000;
+
+/**
+ * Two signs of life and the end of a connection that may hang: after this many milliseconds a box that says them in this
+ * interval counts as gone, and shows that it is offline (clause MSG-11).
+ */
+export function unheardMaxMs(aliveMs: number): number {
+  return 2.5 * aliveMs;
+}
+
+/** Milliseconds without a post after which a stream of a box that says its signs of life in this interval ends (clause BOX-HTTP-3). */
+export function unpostedMaxMs(aliveMs: number): number {
+  return 1.5 * aliveMs;
+}
 
 /** How an accepted push can end. `interrupted`: the box stopped before the push was on its screen. */
 export const ENDS = ['expired', 'replaced', 'withdrawn', 'dismissed', 'interrupted'] as const;
@@ -30,6 +49,9 @@ export const linkedAccount = z.object({
 /** Whole đồng that an order asked for, and that were paid for it: less or more (PROTOCOL.md, clause MSG-13). */
 export const due = z.object({ amount: amountVnd, paid: z.int().min(1).max(LIMITS.paidMax) });
 
+/** Interval of a box's signs of life from here on; `BOX_ALIVE_MS` if left out (PROTOCOL.md, clause MSG-11). */
+const aliveMs = z.int().min(BOX_ALIVE_MS).max(BOX_ALIVE_MAX_MS).optional();
+
 /** A message of another session than the one in use is ignored (PROTOCOL.md, clause MSG-4). */
 const head = { v: z.literal(MESSAGE_VERSION), id: z.uuid(), sentAtMs: wallTimeMs, sessionId: z.uuid() };
 
@@ -43,6 +65,7 @@ const welcome = z.object({
   mode: z.enum(['sandbox', 'live']).optional(),
   /** Whether every screen of the box says so in a sandbox. */
   sandboxMark: z.boolean().optional(),
+  aliveMs,
 });
 
 const refused = z.object({
@@ -52,6 +75,12 @@ const refused = z.object({
   reason,
   /** Beside NOT_REGISTERED: the box is known, but disabled. A box of an earlier version does not read it. */
   disabled: z.boolean().optional(),
+  /** Beside MOVED: where the box says hello (PROTOCOL.md, clause SHA-2). */
+  shard: z
+    .int()
+    .min(0)
+    .max(SHARDS_MAX - 1)
+    .optional(),
 });
 
 /**
@@ -107,7 +136,7 @@ const payment = z.object({
 const ack = z.object({ ...head, type: z.literal('ack'), reportIds: z.array(z.uuid()).min(1).max(LIMITS.ackIdsMax) });
 
 /** Answer of the gateway to a sign of life (PROTOCOL.md, clause MSG-11). */
-const heard = z.object({ ...head, type: z.literal('heard'), aliveId: z.uuid() });
+const heard = z.object({ ...head, type: z.literal('heard'), aliveId: z.uuid(), aliveMs });
 
 /** Messages from the gateway to a box. */
 export const downMessage = z.discriminatedUnion('type', [welcome, refused, show, withdraw, payment, ack, heard]);

@@ -1,21 +1,43 @@
-/** MQTT topics (PROTOCOL.md, clause TOP). Messages have QoS 1; only presence is retained. */
+/**
+ * MQTT topics (PROTOCOL.md, clauses TOP and SHA). Messages have QoS 1; only presence is retained. A gateway alone is
+ * shard 0, whose topics are those from before there were shards.
+ */
 const ROOT = 'paybox/v1';
+const SHARDS_ROOT = 'paybox/v2';
+
+/** Shards of a cluster at most; they are numbered from 0. */
+export const SHARDS_MAX = 1024;
+
+/** The number of a shard; `+` stands for each one but 0. */
+type Shard = number | '+';
 
 export type BoxChannel = 'down' | 'up' | 'presence';
 
-/** Topic that a box, or with `+` every box, reads (`down`) or writes (`up`, `presence`). */
-export function boxTopic(terminalCode: string, channel: BoxChannel): string {
-  return `${ROOT}/boxes/${terminalCode}/${channel}`;
+function rootOf(shard: Shard): string {
+  return shard === 0 ? ROOT : `${SHARDS_ROOT}/${shard}`;
 }
 
-/** Topic of the gateway's presence. Boxes wait for it. */
-export const GATEWAY_PRESENCE_TOPIC = `${ROOT}/gateway/presence`;
+/** Topic that a box, or with `+` every box, reads (`down`) or writes (`up`, `presence`) in a shard. */
+export function boxTopic(terminalCode: string, channel: BoxChannel, shard: Shard = 0): string {
+  return `${rootOf(shard)}/boxes/${terminalCode}/${channel}`;
+}
 
-/** Box and channel of a topic; `undefined` for any other topic. */
-export function parseBoxTopic(topic: string): { terminalCode: string; channel: BoxChannel } | undefined {
-  const match = /^paybox\/v1\/boxes\/(VVB\d{6})\/(down|up|presence)$/.exec(topic);
-  if (match?.[1] === undefined) return undefined;
-  return { terminalCode: match[1], channel: match[2] as BoxChannel };
+/** Topic of the presence of a shard's gateway. Boxes wait for it. */
+export function gatewayPresenceTopic(shard: Shard = 0): string {
+  return `${rootOf(shard)}/gateway/presence`;
+}
+
+/** Topic of the presence of a gateway alone. */
+export const GATEWAY_PRESENCE_TOPIC = gatewayPresenceTopic();
+
+const BOX_TOPIC = /^paybox\/(?:v1|v2\/([1-9]\d{0,3}))\/boxes\/(VVB\d{6})\/(down|up|presence)$/;
+
+/** Shard, box and channel of a topic; `undefined` for any other topic. */
+export function parseBoxTopic(topic: string): { shard: number; terminalCode: string; channel: BoxChannel } | undefined {
+  const match = BOX_TOPIC.exec(topic);
+  const shard = Number(match?.[1] ?? 0);
+  if (match?.[2] === undefined || shard >= SHARDS_MAX) return undefined;
+  return { shard, terminalCode: match[2], channel: match[3] as BoxChannel };
 }
 
 /** Topics that a login may read and write. Brokers are configured with exactly these. */
@@ -24,26 +46,29 @@ export interface TopicRights {
   write: readonly string[];
 }
 
-/** Topic rights of a box (PROTOCOL.md, clause TOP-3): its own topics and the gateway's presence, without wildcards. */
-export function boxRights(terminalCode: string): TopicRights {
+/** Topic rights of a box in a shard (PROTOCOL.md, clause TOP-3): its own topics and the gateway's presence. */
+export function boxRights(terminalCode: string, shard: Shard = 0): TopicRights {
   return {
-    read: [boxTopic(terminalCode, 'down'), GATEWAY_PRESENCE_TOPIC],
-    write: [boxTopic(terminalCode, 'up'), boxTopic(terminalCode, 'presence')],
+    read: [boxTopic(terminalCode, 'down', shard), gatewayPresenceTopic(shard)],
+    write: [boxTopic(terminalCode, 'up', shard), boxTopic(terminalCode, 'presence', shard)],
   };
 }
 
-/** Topic rights of the gateway: the other end of every box's topics. */
-export const GATEWAY_RIGHTS: TopicRights = {
-  read: [boxTopic('+', 'up'), boxTopic('+', 'presence'), GATEWAY_PRESENCE_TOPIC],
-  write: [boxTopic('+', 'down'), GATEWAY_PRESENCE_TOPIC],
-};
+/** Topic rights of a shard's gateway: the other end of every box's topics. */
+export function gatewayRights(shard: Shard = 0): TopicRights {
+  const presence = gatewayPresenceTopic(shard);
+  return {
+    read: [boxTopic('+', 'up', shard), boxTopic('+', 'presence', shard), presence],
+    write: [boxTopic('+', 'down', shard), presence],
+  };
+}
 
-/** Whether a box may publish to this topic (clause TOP-3). */
+/** Whether a box may publish to this topic at a gateway alone (clause TOP-3). */
 export function boxMayPublish(terminalCode: string, topic: string): boolean {
   return boxRights(terminalCode).write.includes(topic);
 }
 
-/** Whether a box may subscribe to this filter (clause TOP-3). */
+/** Whether a box may subscribe to this filter at a gateway alone (clause TOP-3). */
 export function boxMaySubscribe(terminalCode: string, filter: string): boolean {
   return boxRights(terminalCode).read.includes(filter);
 }

@@ -1,7 +1,7 @@
 import { createHash, pbkdf2Sync, randomBytes } from 'node:crypto';
 import { DIALECT_GATEWAY_RIGHTS, DIALECT_RIGHTS } from '../protocol/dialect.ts';
 import { LIMITS } from '../protocol/fields.ts';
-import { boxRights, GATEWAY_RIGHTS, type TopicRights } from '../protocol/topics.ts';
+import { boxRights, gatewayRights, type TopicRights } from '../protocol/topics.ts';
 
 /** The gateway's login at an external broker, and the name in its certificate there. */
 export const GATEWAY_LOGIN = 'gateway';
@@ -16,6 +16,16 @@ const MOSQUITTO_HASH_BYTES = 64;
 const EMQX_SALT_BYTES = 16;
 /** The largest message plus room for topic and packet id, or for the will and names of a login. */
 const MQTT_PACKET_BYTES_MAX = LIMITS.messageBytesMax + 1_024;
+
+/** Topic rights at a broker that gateways may share: in every shard (PROTOCOL.md, clause SHA-1). */
+function inEveryShard(rightsIn: (shard: 0 | '+') => TopicRights): TopicRights {
+  const [alone, others] = [rightsIn(0), rightsIn('+')];
+  return { read: [...alone.read, ...others.read], write: [...alone.write, ...others.write] };
+}
+
+const GATEWAY_RIGHTS = inEveryShard(gatewayRights);
+
+const boxRightsAnywhere = (terminalCode: string) => inEveryShard((shard) => boxRights(terminalCode, shard));
 
 /** Topic rights for Mosquitto (mosquitto.conf(5), acl_file); `%u` is the login name. */
 export function mosquittoAcl(): string {
@@ -33,7 +43,7 @@ export function mosquittoAcl(): string {
     `user ${VIETQR_LOGIN}`,
     ...lines('topic', DIALECT_RIGHTS),
     '',
-    ...lines('pattern', boxRights('%u')),
+    ...lines('pattern', boxRightsAnywhere('%u')),
   );
 }
 
@@ -68,21 +78,19 @@ export function mosquittoConfig(folder: string, port: number, onlyHere: boolean)
 
 /** Topic rights for EMQX 5.5 or newer, as Erlang terms (authorization type file). */
 export function emqxAcl(): string {
-  const rule = (who: string, action: string, topics: readonly string[]) =>
-    `{allow, ${who}, ${action}, [${topics.map((topic) => `{eq, "${topic}"}`).join(', ')}]}.`;
   const anyOf = (who: string, action: string, topics: readonly string[]) =>
     `{allow, ${who}, ${action}, [${topics.map((topic) => `"${topic}"`).join(', ')}]}.`;
   const gateway = `{username, "${GATEWAY_LOGIN}"}`;
   const shared = `{username, "${VIETQR_LOGIN}"}`;
   // The name is put into topics, so it must not contain wildcards.
   const boxes = '{username, {re, "^VVB[0-9]{6}$"}}';
-  const box = boxRights('$' + '{username}');
+  const box = boxRightsAnywhere('$' + '{username}');
   const [up, presence] = [box.write.filter((it) => !isRetained(it)), box.write.filter(isRetained)];
   return text(
     '%% acl.conf of EMQX 5.5 or newer: the gateway, and every box its own topics (PROTOCOL.md, clause TOP-3).',
     '%% Beside it: authorization.no_match = deny; for mutual TLS on the listener verify = verify_peer,',
     `%% fail_if_no_peer_cert = true, mqtt.peer_cert_as_username = cn; mqtt.max_packet_size = ${MQTT_PACKET_BYTES_MAX / 1_024}KB.`,
-    rule(gateway, 'subscribe', [...GATEWAY_RIGHTS.read, ...DIALECT_GATEWAY_RIGHTS.read]),
+    anyOf(gateway, 'subscribe', [...GATEWAY_RIGHTS.read, ...DIALECT_GATEWAY_RIGHTS.read]),
     anyOf(gateway, 'publish', [...GATEWAY_RIGHTS.write, ...DIALECT_GATEWAY_RIGHTS.write]),
     '%% Boxes and hosts of the public MQTT dialect, if you make this login for them (clause VQD-1).',
     anyOf(shared, 'subscribe', DIALECT_RIGHTS.read),

@@ -1,7 +1,9 @@
 import { PassThrough } from 'node:stream';
 import { expect, it, onTestFinished } from 'vitest';
 import type { BoxConnection } from '../../src/gateway/boxes/connection.ts';
-import { Hub } from '../../src/gateway/boxes/hub.ts';
+import { Hub, type HubDeps } from '../../src/gateway/boxes/hub.ts';
+import { Session } from '../../src/gateway/boxes/session.ts';
+import { aliveMsFor } from '../../src/gateway/boxes/welcome.ts';
 import { Changes } from '../../src/gateway/changes.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { createDirectory } from '../../src/gateway/directory.ts';
@@ -24,7 +26,7 @@ import { ACCOUNT, BOX1, BOXES, qrFor } from './harness.ts';
 const RESEND_MS = 10_000;
 
 /** The hub over a real store, with a connection to box 1 that can lose messages; the clock stands still. */
-async function hubWithBox() {
+async function hubWithBox(more: Pick<HubDeps, 'home'> = {}) {
   const clock = new VirtualClock();
   const log = createLogger(new PassThrough().resume(), clock, 'json');
   const dataDir = await temporaryFolder();
@@ -51,6 +53,7 @@ async function hubWithBox() {
     confirmTimeoutMs: 5_000,
     sandbox: true,
     sandboxMark: true,
+    ...more,
   });
   onTestFinished(() => hub.close());
   const got: DownMessage[] = [];
@@ -239,6 +242,59 @@ it('MSG-8 takes a hello that yields only once nobody has spoken in the session i
   expect(got.filter((it) => it.sessionId === inUse).map((it) => it.type)).toEqual(['welcome', 'heard']);
   await clock.advance(5_000);
   expect(await askedBy()).toMatchObject({ session: polite, answer: { type: 'welcome', sessionId: polite } });
+});
+
+it('SHA-2 sends a box of another shard there, and has no session of it', async () => {
+  const home = { shard: 3, at: 3, of: () => home.at };
+  const { hub, hello, push, got, turns } = await hubWithBox({ home });
+  await hello();
+  expect(got.at(-1)).toMatchObject({ type: 'welcome' });
+  const { result } = push(systemRandom.uuid());
+  await turns();
+  home.at = 0;
+  const session = systemRandom.uuid();
+  await hello(session);
+  expect(got.at(-1)).toMatchObject({ type: 'refused', code: 'MOVED', shard: 0, sessionId: session });
+  expect([hub.online, await result]).toMatchObject([0, { code: 'BOX_OFFLINE' }]);
+  home.at = 3;
+  await hello(systemRandom.uuid());
+  expect([got.filter((it) => it.type === 'welcome').length, hub.online]).toEqual([2, 1]);
+});
+
+it('SHA-2 does not tell whoever is not the box where it belongs', async () => {
+  const { got, say } = await hubWithBox({ home: { shard: 0, of: () => 7 } });
+  const version = { agentVersion: '', display: '', shownPushId: null };
+  await say({ type: 'hello', terminalCode: BOX1.terminalCode, serialNumber: 'VVB999999', ...version });
+  expect(got.map((it) => ('code' in it ? it.code : it.type))).toEqual(['NOT_REGISTERED']);
+});
+
+it('MSG-11 waits for the signs of life of a box as long as it has told it to', async () => {
+  const { clock, connection, got } = await hubWithBox();
+  const hello = {
+    ...({ v: 1, type: 'hello', id: systemRandom.uuid(), sentAtMs: 1, sessionId: systemRandom.uuid() } as const),
+    ...{ terminalCode: BOX1.terminalCode, serialNumber: BOX1.serialNumber, agentVersion: '', display: '' },
+    shownPushId: null,
+  };
+  const session = new Session(hello, connection, 60_000, { clock, random: systemRandom });
+  await clock.advance(149_999);
+  expect(session.isAlive).toBe(true);
+  await clock.advance(1);
+  expect(session.isAlive).toBe(false);
+  for (const aliveMs of [20_000, 10_000]) {
+    session.heard();
+    session.answerAlive(systemRandom.uuid(), aliveMs);
+    await clock.advance(2.5 * aliveMs - 1);
+    expect(session.isAlive).toBe(true);
+    await clock.advance(1);
+    expect(session.isAlive).toBe(false);
+  }
+  // Left out is 10 s.
+  expect(got.map((it) => it.type === 'heard' && it.aliveMs)).toEqual([20_000, undefined]);
+});
+
+it('MSG-11 asks so many boxes for at most 200 signs of life a second, and none for less than one a minute', () => {
+  const intervals = [0, 1, 2_000, 2_001, 4_000, 11_999, 12_000, 12_001, 1_000_000].map(aliveMsFor);
+  expect(intervals).toEqual([10_000, 10_000, 10_000, 10_005, 20_000, 59_995, 60_000, 60_000, 60_000]);
 });
 
 it('MSG-9 withdraws a push anew that the box shows although it had refused it', async () => {

@@ -2,9 +2,13 @@ import { expect, it } from 'vitest';
 import {
   boxMayPublish,
   boxMaySubscribe,
+  boxRights,
   boxTopic,
   GATEWAY_PRESENCE_TOPIC,
+  gatewayPresenceTopic,
+  gatewayRights,
   parseBoxTopic,
+  SHARDS_MAX,
 } from '../../src/protocol/topics.ts';
 
 const BOX = 'VVB000001';
@@ -19,7 +23,31 @@ it('TOP-1 names the topics of boxes and gateway', () => {
 
 it('TOP-1 reads back the box and channel of a topic', () => {
   for (const channel of ['down', 'up', 'presence'] as const) {
-    expect(parseBoxTopic(boxTopic(BOX, channel))).toStrictEqual({ terminalCode: BOX, channel });
+    expect(parseBoxTopic(boxTopic(BOX, channel))).toStrictEqual({ shard: 0, terminalCode: BOX, channel });
+  }
+});
+
+it('SHA-1 names the topics of a shard, and those of a gateway alone for shard 0', () => {
+  expect(boxTopic(BOX, 'down', 7)).toBe('paybox/v2/7/boxes/VVB000001/down');
+  expect(gatewayPresenceTopic(7)).toBe('paybox/v2/7/gateway/presence');
+  expect(boxTopic(BOX, 'down', 0)).toBe(boxTopic(BOX, 'down'));
+  expect(gatewayPresenceTopic(0)).toBe(GATEWAY_PRESENCE_TOPIC);
+  expect(boxRights(BOX, 7)).toEqual({
+    read: ['paybox/v2/7/boxes/VVB000001/down', 'paybox/v2/7/gateway/presence'],
+    write: ['paybox/v2/7/boxes/VVB000001/up', 'paybox/v2/7/boxes/VVB000001/presence'],
+  });
+  expect(gatewayRights(7)).toEqual({
+    read: ['paybox/v2/7/boxes/+/up', 'paybox/v2/7/boxes/+/presence', 'paybox/v2/7/gateway/presence'],
+    write: ['paybox/v2/7/boxes/+/down', 'paybox/v2/7/gateway/presence'],
+  });
+});
+
+it('SHA-1 reads back the shard of a topic, and takes no number that none has', () => {
+  for (const shard of [1, 9, 10, 1000, SHARDS_MAX - 1]) {
+    expect(parseBoxTopic(boxTopic(BOX, 'up', shard))).toStrictEqual({ shard, terminalCode: BOX, channel: 'up' });
+  }
+  for (const shard of ['0', '00', '01', '-1', '+1', '1.0', '1e2', ' 1', '', '+', '#', String(SHARDS_MAX), '99999']) {
+    expect(parseBoxTopic(`paybox/v2/${shard}/boxes/${BOX}/up`), shard).toBeUndefined();
   }
 });
 

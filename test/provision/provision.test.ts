@@ -7,7 +7,7 @@ import { parse } from 'yaml';
 import { loadAgentConfig } from '../../src/agent/config.ts';
 import { loadGatewayConfig } from '../../src/gateway/config.ts';
 import { DIALECT_GATEWAY_RIGHTS, DIALECT_RIGHTS } from '../../src/protocol/dialect.ts';
-import { boxRights, GATEWAY_RIGHTS } from '../../src/protocol/topics.ts';
+import { boxRights, gatewayRights, type TopicRights } from '../../src/protocol/topics.ts';
 import { emqxUser, mosquittoPassword } from '../../src/provision/brokers.ts';
 import { createAuthority, issue, revoke, validFor } from '../../src/provision/pki.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
@@ -304,12 +304,14 @@ describe('the rights for EMQX', () => {
         .map((rule) => RULE.exec(rule))
         .filter((it) => it?.[1]?.includes(who) && it[2]?.includes(action))
         .flatMap((it) => [...(it?.[3] ?? '').matchAll(/"([^"]+)"/g)].map((topic) => topic[1]));
-    const box = boxRights(`$${'{username}'}`);
-    expect(topics('gateway', 'subscribe')).toEqual([...GATEWAY_RIGHTS.read, ...DIALECT_GATEWAY_RIGHTS.read]);
-    expect(topics('gateway', 'publish')).toEqual([...GATEWAY_RIGHTS.write, ...DIALECT_GATEWAY_RIGHTS.write]);
+    const both = (rightsIn: (shard: 0 | '+') => TopicRights, action: 'read' | 'write') =>
+      ([0, '+'] as const).flatMap((shard) => rightsIn(shard)[action]);
+    const box = (shard: 0 | '+') => boxRights(`$${'{username}'}`, shard);
+    expect(topics('gateway', 'subscribe')).toEqual([...both(gatewayRights, 'read'), ...DIALECT_GATEWAY_RIGHTS.read]);
+    expect(topics('gateway', 'publish')).toEqual([...both(gatewayRights, 'write'), ...DIALECT_GATEWAY_RIGHTS.write]);
     expect(topics('vietqr-boxes', 'subscribe')).toEqual(DIALECT_RIGHTS.read);
     expect(topics('vietqr-boxes', 'publish')).toEqual(DIALECT_RIGHTS.write);
-    expect(topics('VVB', 'subscribe')).toEqual(box.read);
-    expect(topics('VVB', 'publish')).toEqual(box.write);
+    expect(topics('VVB', 'subscribe')).toEqual(both(box, 'read'));
+    expect(topics('VVB', 'publish').toSorted()).toEqual(both(box, 'write').toSorted());
   });
 });

@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises';
 import { request as ask, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { BOX_UNHEARD_MAX_MS } from '../../src/protocol/http-api.ts';
 import { loginOf } from '../../src/protocol/keys.ts';
+import { BOX_ALIVE_MS, unheardMaxMs } from '../../src/protocol/messages.ts';
 import { boxTopic } from '../../src/protocol/topics.ts';
 import { ACCOUNT, BOX1, type TestGateway, testGateway } from '../gateway/harness.ts';
 import { loginAs } from '../gateway/mqtt-login.ts';
@@ -16,7 +16,7 @@ import { type RealBox, startRealBox } from './real-box.ts';
 
 const { missing, note } = without(PROGRAMS.mosquitto);
 /** A busy machine may be later than what is promised. */
-const FOUND_OUT_MS = BOX_UNHEARD_MAX_MS + 60_000;
+const FOUND_OUT_MS = unheardMaxMs(BOX_ALIVE_MS) + 60_000;
 const BACK_MS = 60_000;
 
 interface Place {

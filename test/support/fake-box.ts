@@ -5,9 +5,15 @@ import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { boxPresence, decodePresence } from '../../src/protocol/codec.ts';
-import { BOX_ALIVE_MS, BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER } from '../../src/protocol/http-api.ts';
+import { BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER } from '../../src/protocol/http-api.ts';
 import { loginOf, signingKeyOf } from '../../src/protocol/keys.ts';
-import type { DownMessage, DownOf, UpBody, UpMessage } from '../../src/protocol/messages.ts';
+import {
+  BOX_ALIVE_MS,
+  type DownMessage,
+  type DownOf,
+  type UpBody,
+  type UpMessage,
+} from '../../src/protocol/messages.ts';
 import { BoxSeal } from '../../src/protocol/seal.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../src/protocol/topics.ts';
 import { eventually } from './net.ts';

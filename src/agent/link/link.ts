@@ -1,16 +1,21 @@
 import type { BoxEvent, QrCheck, Send } from '../../box/state.ts';
-import { type Clock, withAbortAfter, withDeadline } from '../../lib/clock.ts';
+import { type Clock, withAbortAfter } from '../../lib/clock.ts';
 import { PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
-import { BOX_ALIVE_MS } from '../../protocol/http-api.ts';
 import type { SigningKey } from '../../protocol/keys.ts';
-import { type DownOf, MESSAGE_VERSION, REASON_CHARS_MAX, type UpMessage } from '../../protocol/messages.ts';
+import {
+  BOX_ALIVE_MS,
+  type DownOf,
+  MESSAGE_VERSION,
+  REASON_CHARS_MAX,
+  type UpMessage,
+} from '../../protocol/messages.ts';
 import { BoxSeal } from '../../protocol/seal.ts';
 import type { BoxIdentity, Connection, InboundMessage, TransportIo } from '../contract.ts';
 import { DISABLED_RETRY_MS } from '../enrolment/enroller.ts';
 import type { BoxSecret } from '../enrolment/secret.ts';
-import { Heartbeat, messageEvent, untilRenewal } from './session.ts';
+import { answerWithin, Heartbeat, messageEvent, noWelcome, untilRenewal } from './session.ts';
 
 export interface LinkDeps {
   clock: Clock;
@@ -228,11 +233,11 @@ export class Link {
       yields: this.#isSuperseded,
     } as const;
     await connection.send(this.#stamp(hello, sessionId));
-    const answer = await withDeadline(clock, WELCOME_TIMEOUT_MS, this.#answerTo(messages, sessionId));
+    const answer = await answerWithin(clock, WELCOME_TIMEOUT_MS, messages, sessionId);
     if (answer === undefined) {
       this.#unanswered += 1;
       if (this.#unanswered >= UNANSWERED_MAX) this.#deps.secret.refused();
-      throw noWelcome();
+      throw noWelcome(WELCOME_TIMEOUT_MS);
     }
     this.#unanswered = 0;
     if (answer.type === 'refused') return this.#refused(answer);
@@ -249,16 +254,6 @@ export class Link {
     const gatewayMs = Math.ceil(answer.sentAtMs + clock.monotonicMs() - helloAtMs);
     emit({ type: 'registered', account: link, gatewayMs, openPushIds, sandbox, sandboxMark, pictures });
     return undefined;
-  }
-
-  /** Before the welcome other messages are ignored (PROTOCOL.md, clause MSG-4). */
-  async #answerTo(messages: AsyncIterator<InboundMessage>, sessionId: string) {
-    for (;;) {
-      const next = await messages.next();
-      if (next.done) throw noWelcome();
-      const message = next.value;
-      if ((message.type === 'welcome' || message.type === 'refused') && message.sessionId === sessionId) return message;
-    }
   }
 
   /** Messages of another session are late, or for another agent on this box's topic, and are ignored (clause MSG-4). */
@@ -290,11 +285,4 @@ export class Link {
     if (code === 'SUPERSEDED') this.#isSuperseded = true;
     return `${code}: ${reason}`;
   }
-}
-
-function noWelcome(): PayboxError {
-  return new PayboxError('PEER_MISSING', `the gateway did not answer the hello within ${WELCOME_TIMEOUT_MS} ms`, {
-    severity: 'retryable',
-    fix: 'check that the gateway runs and that the box is in its configuration',
-  });
 }

@@ -1,8 +1,37 @@
 import type { BoxEvent, QrCheck } from '../../box/state.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, withDeadline } from '../../lib/clock.ts';
+import { PayboxError } from '../../lib/errors.ts';
 import type { Random } from '../../lib/random.ts';
-import { BOX_ALIVE_MS } from '../../protocol/http-api.ts';
+import { BOX_ALIVE_MS } from '../../protocol/messages.ts';
 import type { InboundMessage } from '../contract.ts';
+
+/**
+ * The answer to the hello; undefined if there is none in time. Other messages are ignored before it (PROTOCOL.md, clause
+ * MSG-4). Throws PayboxError when the connection ends without it.
+ */
+export async function answerWithin(
+  clock: Clock,
+  withinMs: number,
+  messages: AsyncIterator<InboundMessage>,
+  sessionId: string,
+) {
+  const answer = async () => {
+    for (;;) {
+      const next = await messages.next();
+      if (next.done) throw noWelcome(withinMs);
+      const message = next.value;
+      if ((message.type === 'welcome' || message.type === 'refused') && message.sessionId === sessionId) return message;
+    }
+  };
+  return withDeadline(clock, withinMs, answer());
+}
+
+export function noWelcome(withinMs: number): PayboxError {
+  return new PayboxError('PEER_MISSING', `the gateway did not answer the hello within ${withinMs} ms`, {
+    severity: 'retryable',
+    fix: 'check that the gateway runs and that the box is in its configuration',
+  });
+}
 
 /**
  * The box event for a message of the gateway; undefined for a type that is not allowed within a session. `sessionMs` of

@@ -9,15 +9,9 @@ import { type HttpRequest, openHttp } from '../../lib/http-client.ts';
 import type { Logger } from '../../lib/log.ts';
 import { isTlsUrl } from '../../lib/tls.ts';
 import { LIMITS } from '../../protocol/fields.ts';
-import {
-  BOX_ALIVE_MS,
-  BOX_CHALLENGE_HEADER,
-  BOX_PATHS,
-  BOX_SESSION_HEADER,
-  BOX_SILENCE_MAX_MS,
-} from '../../protocol/http-api.ts';
+import { BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER, BOX_SILENCE_MAX_MS } from '../../protocol/http-api.ts';
 import { loginOf } from '../../protocol/keys.ts';
-import type { UpMessage } from '../../protocol/messages.ts';
+import { BOX_ALIVE_MS, type UpMessage } from '../../protocol/messages.ts';
 import type { Connection, LoginIo, Transport, TransportIo } from '../contract.ts';
 import { begun } from './begin.ts';
 import { lost } from './inbound-queue.ts';

@@ -5,9 +5,10 @@ import { MissingPeerError, reasonOf } from '../../lib/errors.ts';
 import { askHttp, openHttp } from '../../lib/http-client.ts';
 import { systemRandom } from '../../lib/random.ts';
 import { LIMITS } from '../../protocol/fields.ts';
-import { BOX_ALIVE_MS, BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER } from '../../protocol/http-api.ts';
+import { BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER } from '../../protocol/http-api.ts';
 import { loginOf, signingKeyOf } from '../../protocol/keys.ts';
 import {
+  BOX_ALIVE_MS,
   type DownMessage,
   type DownOf,
   MESSAGE_VERSION,

@@ -4,7 +4,7 @@ import { reasonOf } from '../../lib/errors.ts';
 import type { HostResolver } from '../../lib/resolver.ts';
 import { decodePresence, encode } from '../../protocol/codec.ts';
 import { type DownMessage, MESSAGE_VERSION } from '../../protocol/messages.ts';
-import { boxTopic, GATEWAY_PRESENCE_TOPIC, GATEWAY_RIGHTS, parseBoxTopic } from '../../protocol/topics.ts';
+import { boxTopic, gatewayPresenceTopic, gatewayRights, parseBoxTopic } from '../../protocol/topics.ts';
 import type { Context } from '../context.ts';
 import { type BrokerAddress, connectToBroker } from './broker-client.ts';
 import type { BoxConnection, BoxSocket, Connect } from './connection.ts';
@@ -22,6 +22,8 @@ export interface BrokerConnectionDeps extends Pick<Context, 'clock' | 'random' |
   hub: Pick<Hub, 'receive' | 'disconnected'>;
   connect: Connect;
   signer: MessageSigner;
+  /** Whose topics it uses; 0, that of a gateway alone, if left out (PROTOCOL.md, clause SHA-1). */
+  shard?: number;
 }
 
 /** Why a received message is refused. */
@@ -35,6 +37,8 @@ export class BrokerConnection implements ChannelConnection {
   readonly #client: MqttClient;
   readonly #runId: string;
   readonly #deps: BrokerConnectionDeps;
+  readonly #shard: number;
+  readonly #presenceTopic: string;
   /** By terminalCode; added with the first message of the box. */
   readonly #boxes = new Map<string, BoxConnection>();
   /** Send time of each message that the broker has not acknowledged, oldest first. */
@@ -44,6 +48,8 @@ export class BrokerConnection implements ChannelConnection {
     this.#client = client;
     this.#runId = runId;
     this.#deps = deps;
+    this.#shard = deps.shard ?? 0;
+    this.#presenceTopic = gatewayPresenceTopic(this.#shard);
     this.closed = new Promise((resolve) => client.once('close', () => resolve()));
   }
 
@@ -56,7 +62,7 @@ export class BrokerConnection implements ChannelConnection {
     // New for every connection: boxes say hello again to a run that they do not know.
     const runId = deps.random.uuid();
     const will: IClientOptions['will'] = {
-      topic: GATEWAY_PRESENCE_TOPIC,
+      topic: gatewayPresenceTopic(deps.shard),
       payload: Buffer.from(presenceOf(runId, false)),
       qos: 1,
       retain: true,
@@ -65,10 +71,10 @@ export class BrokerConnection implements ChannelConnection {
     const connection = new BrokerConnection(client, runId, deps);
     try {
       client.on('message', (topic, payload, packet) => {
-        if (topic === GATEWAY_PRESENCE_TOPIC) connection.#keepPresent(payload, packet);
+        if (topic === connection.#presenceTopic) connection.#keepPresent(payload, packet);
         else void connection.#receive(topic, payload, packet);
       });
-      await client.subscribeAsync([...GATEWAY_RIGHTS.read], { qos: 1 });
+      await client.subscribeAsync([...gatewayRights(deps.shard).read], { qos: 1 });
       await connection.#announce(true);
     } catch (error) {
       client.end(true);
@@ -105,7 +111,7 @@ export class BrokerConnection implements ChannelConnection {
 
   async #announce(online: boolean): Promise<void> {
     const presence = presenceOf(this.#runId, online);
-    await this.#client.publishAsync(GATEWAY_PRESENCE_TOPIC, presence, { qos: 1, retain: true });
+    await this.#client.publishAsync(this.#presenceTopic, presence, { qos: 1, retain: true });
   }
 
   /**
@@ -133,7 +139,7 @@ export class BrokerConnection implements ChannelConnection {
     const from = parseBoxTopic(topic);
     try {
       const refusal =
-        from === undefined
+        from === undefined || from.shard !== this.#shard
           ? refuse('E46', 'not a topic of a box')
           : from.channel === 'presence'
             ? await this.#takePresence(from.terminalCode, payload)
@@ -193,7 +199,7 @@ export class BrokerConnection implements ChannelConnection {
     const client = this.#client;
     const key = {};
     this.#unacknowledgedMs.set(key, this.#deps.clock.monotonicMs());
-    client.publish(boxTopic(terminalCode, 'down'), signed, { qos: 1 }, (error) => {
+    client.publish(boxTopic(terminalCode, 'down', this.#shard), signed, { qos: 1 }, (error) => {
       this.#unacknowledgedMs.delete(key);
       if (!error || client.disconnecting || !client.connected) return;
       this.#deps.log.warn('message-unsent', { box: terminalCode, type, reason: reasonOf(error) });

@@ -1,10 +1,9 @@
 import { withDeadline } from '../../lib/clock.ts';
-import { CODES, type Code } from '../../protocol/codes.ts';
+import type { Code } from '../../protocol/codes.ts';
 import type { DownBody, UpMessage, UpOf } from '../../protocol/messages.ts';
 import type { NewOrder, NewPush } from '../../store/repositories/orders.ts';
 import type { Notice } from '../../store/repositories/payments.ts';
 import type { Context } from '../context.ts';
-import type { Box } from '../directory.ts';
 import { accept, type Result, refuse } from '../result.ts';
 import type { TrafficLog } from '../traffic-log.ts';
 import { BoxQueues } from './box-queues.ts';
@@ -12,15 +11,12 @@ import { Confirmations } from './confirmations.ts';
 import type { BoxConnection } from './connection.ts';
 import { storeReport } from './reports.ts';
 import { Session, StaleSessions, sendTo } from './session.ts';
+import { aliveMsFor, checkHello, type Refusal, type WelcomeDeps, welcomeOf } from './welcome.ts';
 
-export interface HubDeps extends Pick<Context, 'directory' | 'store' | 'clock' | 'random' | 'log' | 'changes'> {
+export interface HubDeps extends WelcomeDeps, Pick<Context, 'clock' | 'random' | 'changes'> {
   trafficLog: Pick<TrafficLog, 'box'>;
   confirm: 'displayed' | 'accepted';
   confirmTimeoutMs: number;
-  /** Whether its payments are only tests. */
-  sandbox: boolean;
-  /** Whether boxes show that. */
-  sandboxMark: boolean;
 }
 
 type NotAlive = Exclude<UpMessage, { type: 'alive' }>;
@@ -57,7 +53,7 @@ export class Hub {
     // Not queued: a sign of life is answered even while the store does not answer.
     if (type === 'alive') {
       const session = this.#inUse(terminalCode, connection, message);
-      session?.send({ type: 'heard', aliveId: message.id });
+      session?.answerAlive(message.id, aliveMsFor(this.#sessions.size));
       return true;
     }
     if (this.#queues.isFull(terminalCode)) {
@@ -203,35 +199,26 @@ export class Hub {
   }
 
   async #welcome(terminalCode: string, connection: BoxConnection, hello: UpOf<'hello'>): Promise<void> {
-    const { directory, store, clock, log, changes, trafficLog, confirm, sandbox, sandboxMark } = this.#deps;
-    const box = await directory.box(terminalCode);
-    const { sessionId, agentVersion, display } = hello;
-    if (!isThisBox(box, hello) || box.disabled) {
-      const disabled = isThisBox(box, hello);
-      const code = 'NOT_REGISTERED';
-      const reason = CODES[disabled ? 'BOX_DISABLED' : code];
-      // A disabled one asks every few seconds: lines of its own would hide the others.
-      if (!disabled) log.warn('box-refused', { box: terminalCode, code, reason, saidToBe: hello.terminalCode });
-      sendTo({ connection, sessionId }, { type: 'refused', code, reason, disabled }, this.#deps);
+    const { directory, store, clock, log, changes, trafficLog, confirm } = this.#deps;
+    const checked = checkHello(await directory.box(terminalCode), terminalCode, hello, this.#deps);
+    if ('refusal' in checked) {
+      this.#refuse(terminalCode, connection, hello, checked.refusal);
       return;
     }
+    const { box } = checked;
+    const { sessionId, agentVersion, display } = hello;
     const inUse = this.#sessions.get(terminalCode);
     if (hello.yields === true && inUse?.isAlive === true && inUse.sessionId !== sessionId) {
       this.#staleSessions.refuse({ connection, sessionId }, 'SUPERSEDED');
       return;
     }
     this.#supersede(terminalCode, connection, sessionId);
-    const session = new Session(hello, connection, this.#deps);
+    const aliveMs = aliveMsFor(this.#sessions.size + 1);
+    const session = new Session(hello, connection, aliveMs, this.#deps);
     await store.orders.failUnfinished(clock.wallMs(), confirm, this.#unawaited(terminalCode));
     await store.payments.dropForeignNotices(terminalCode, box.account ?? '', clock.wallMs());
     await store.orders.endAllExcept(hello.shownPushId, terminalCode, clock.wallMs());
-    session.send({
-      type: 'welcome',
-      link: await directory.accountOf(box),
-      openPushIds: await store.orders.openPushIds(terminalCode),
-      mode: sandbox ? 'sandbox' : 'live',
-      sandboxMark: sandbox && sandboxMark,
-    });
+    session.send(await welcomeOf(box, aliveMs, this.#deps));
     // After the welcome: a box ignores what comes before it.
     this.#sessions.set(terminalCode, session);
     log.info('box-online', { box: terminalCode, transport: connection.transport, agentVersion, display });
@@ -243,6 +230,13 @@ export class Hub {
       }),
     );
     await this.#resend(session, terminalCode);
+  }
+
+  #refuse(terminalCode: string, connection: BoxConnection, hello: UpOf<'hello'>, refusal: Refusal): void {
+    // A box that belongs elsewhere has no session here: it would take pushes that the box does not see.
+    const inUse = refusal.code === 'MOVED' ? this.#sessions.get(terminalCode) : undefined;
+    if (inUse !== undefined) this.#endSession(terminalCode, inUse, refusal.reason, refusal.reason);
+    sendTo({ connection, sessionId: hello.sessionId }, { type: 'refused', ...refusal }, this.#deps);
   }
 
   /** Sends a box all that it has not answered yet, from the store (PROTOCOL.md, clauses MSG-7 and MSG-9). */
@@ -293,8 +287,4 @@ export class Hub {
     this.#confirmations.settleAll(terminalCode, refuse('BOX_OFFLINE', 'a newer session of the box took over'));
     if (older.connection !== connection) older.connection.end();
   }
-}
-
-function isThisBox(box: Box | undefined, hello: UpOf<'hello'>): box is Box {
-  return box?.terminalCode === hello.terminalCode && box.serialNumber === hello.serialNumber;
 }

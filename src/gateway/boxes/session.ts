@@ -1,17 +1,18 @@
 import type { Logger } from '../../lib/log.ts';
 import { CODES } from '../../protocol/codes.ts';
 import { LIMITS } from '../../protocol/fields.ts';
-import { BOX_UNHEARD_MAX_MS } from '../../protocol/http-api.ts';
 import {
   type DownBody,
   type DownMessage,
   MESSAGE_VERSION,
   type UpMessage,
   type UpOf,
+  unheardMaxMs,
 } from '../../protocol/messages.ts';
 import type { Notice } from '../../store/repositories/payments.ts';
 import type { Context } from '../context.ts';
 import type { BoxConnection } from './connection.ts';
+import { namedAliveMs } from './welcome.ts';
 
 /** Wait before an unanswered payment or withdrawal is sent again (PROTOCOL.md, clauses MSG-7 and MSG-9). */
 const RESEND_MS = 10_000;
@@ -34,6 +35,7 @@ export class Session {
   readonly sinceMs: number;
   readonly #helloAtMs: number;
   #heardAtMs: number;
+  #aliveMs: number;
   readonly #deps: Deps;
   /** Ids of payments and pushes. */
   readonly #unanswered = new Set<string>();
@@ -45,7 +47,7 @@ export class Session {
   /** The store has changed since it was last read for this box. */
   #hasChanged = false;
 
-  constructor(hello: UpOf<'hello'>, connection: BoxConnection, deps: Deps) {
+  constructor(hello: UpOf<'hello'>, connection: BoxConnection, aliveMs: number, deps: Deps) {
     this.sessionId = hello.sessionId;
     this.agentVersion = hello.agentVersion;
     this.display = hello.display;
@@ -53,6 +55,7 @@ export class Session {
     this.sinceMs = deps.clock.wallMs();
     this.#helloAtMs = deps.clock.monotonicMs();
     this.#heardAtMs = this.#helloAtMs;
+    this.#aliveMs = aliveMs;
     this.#deps = deps;
   }
 
@@ -66,9 +69,14 @@ export class Session {
     this.#heardAtMs = this.#deps.clock.monotonicMs();
   }
 
-  /** Whether its agent may still be there: it sends a sign of life every 10 s (PROTOCOL.md, clause MSG-11). */
+  /** The interval of its signs of life, in milliseconds. */
+  get aliveMs(): number {
+    return this.#aliveMs;
+  }
+
+  /** Whether its agent may still be there: it sends signs of life (PROTOCOL.md, clause MSG-11). */
   get isAlive(): boolean {
-    return this.#deps.clock.monotonicMs() - this.#heardAtMs < BOX_UNHEARD_MAX_MS;
+    return this.#deps.clock.monotonicMs() - this.#heardAtMs < unheardMaxMs(this.#aliveMs);
   }
 
   get isOver(): boolean {
@@ -77,6 +85,12 @@ export class Session {
 
   send(body: DownBody): void {
     sendTo(this, body, this.#deps);
+  }
+
+  /** Answers a sign of life, and tells the interval of those that follow. */
+  answerAlive(aliveId: string, aliveMs: number): void {
+    this.#aliveMs = aliveMs;
+    this.send({ type: 'heard', aliveId, ...namedAliveMs(aliveMs) });
   }
 
   /** Sends a notice of a payment. The box must answer it (PROTOCOL.md, clause MSG-7). */

@@ -3,7 +3,8 @@ import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
 import { basicCredentials } from '../../lib/http-server.ts';
 import { LIMITS } from '../../protocol/fields.ts';
-import { BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER, BOX_SILENCE_MAX_MS } from '../../protocol/http-api.ts';
+import { BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER } from '../../protocol/http-api.ts';
+import { BOX_ALIVE_MS, unpostedMaxMs } from '../../protocol/messages.ts';
 import { boxPasswordOf, type Logins } from '../access/logins.ts';
 import { answerRefusal, isLoggedIn, openStream } from '../access/requests.ts';
 import { type BoxConnection, type Connect, connectionToEvict } from '../boxes/connection.ts';
@@ -131,11 +132,16 @@ class BoxStreams {
     const address = request.socket.remoteAddress ?? '';
     const stream = { connection, challenge, address, heardMs: clock.monotonicMs(), cut: () => events.cut() };
     own.set(sessionId, stream);
-    const silent = cutWhenSilent(stream, events.ended, clock);
+    const silenceMaxMs = () => {
+      const session = hub.session(terminalCode);
+      return unpostedMaxMs(session?.connection === connection ? session.aliveMs : BOX_ALIVE_MS);
+    };
+    const silent = cutWhenSilent(stream, silenceMaxMs, events.ended, clock);
     void events.ended.then(async () => {
       if (own.get(sessionId) === stream) own.delete(sessionId);
       if (own.size === 0 && this.#streams.get(terminalCode) === own) this.#streams.delete(terminalCode);
-      const why = (await silent) ? `it was silent for ${BOX_SILENCE_MAX_MS} ms` : 'its stream ended';
+      const silentMs = await silent;
+      const why = silentMs === undefined ? 'its stream ended' : `it was silent for ${silentMs} ms`;
       hub.disconnected(terminalCode, { connection }, why);
     });
   }
@@ -145,17 +151,26 @@ class BoxStreams {
   }
 }
 
-/** Cuts a stream when its box posts nothing for too long (PROTOCOL.md, clause BOX-HTTP-3). Returns whether it did. */
-async function cutWhenSilent(stream: BoxStream, ended: Promise<void>, clock: Clock): Promise<boolean> {
+/**
+ * Cuts a stream when its box posts nothing for too long (PROTOCOL.md, clause BOX-HTTP-3). Settles when the stream has
+ * ended; then returns how long was too long, undefined if it ended otherwise.
+ */
+async function cutWhenSilent(
+  stream: BoxStream,
+  silenceMaxMs: () => number,
+  ended: Promise<void>,
+  clock: Clock,
+): Promise<number | undefined> {
   const over = new AbortController();
   void ended.then(() => over.abort());
   while (!over.signal.aborted) {
-    const leftMs = stream.heardMs + BOX_SILENCE_MAX_MS - clock.monotonicMs();
+    const maxMs = silenceMaxMs();
+    const leftMs = stream.heardMs + maxMs - clock.monotonicMs();
     if (leftMs <= 0) {
       stream.cut();
-      return true;
+      return maxMs;
     }
     await clock.sleep(leftMs, over.signal);
   }
-  return false;
+  return undefined;
 }

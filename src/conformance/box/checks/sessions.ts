@@ -1,4 +1,4 @@
-import { BOX_ALIVE_MS, BOX_UNHEARD_MAX_MS } from '../../../protocol/http-api.ts';
+import { BOX_ALIVE_MS, unheardMaxMs } from '../../../protocol/messages.ts';
 import { Mismatch } from '../../check.ts';
 import { ANNOUNCEMENT_MAX_MS } from '../box-pages.ts';
 import { boxCheck, type CheckContext } from '../check-context.ts';
@@ -47,7 +47,7 @@ export const SESSION_CHECKS = [
   boxCheck('MSG-11', 'without answers to it the box says hello anew within 25 s', ['slow'], async (t) => {
     const { session } = t.gateway;
     t.gateway.answersAlive = false;
-    await t.nextSession(session, BOX_UNHEARD_MAX_MS + SLACK_MS);
+    await t.nextSession(session, unheardMaxMs(BOX_ALIVE_MS) + SLACK_MS);
     t.gateway.answersAlive = true;
     await t.sync();
   }),

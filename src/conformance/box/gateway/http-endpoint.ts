@@ -6,7 +6,8 @@ import { createServer } from '../../../lib/http.ts';
 import { SERVER_LIMITS } from '../../../lib/http-server.ts';
 import type { Random } from '../../../lib/random.ts';
 import { LIMITS } from '../../../protocol/fields.ts';
-import { BOX_ALIVE_MS, BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER } from '../../../protocol/http-api.ts';
+import { BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER } from '../../../protocol/http-api.ts';
+import { BOX_ALIVE_MS } from '../../../protocol/messages.ts';
 import {
   type Connection,
   type EndpointEvents,

@@ -1,0 +1,77 @@
+import { CODES } from '../../protocol/codes.ts';
+import { BOX_ALIVE_MAX_MS, BOX_ALIVE_MS, type DownBody, type DownOf, type UpOf } from '../../protocol/messages.ts';
+import type { Context } from '../context.ts';
+import type { Box } from '../directory.ts';
+
+/** Where boxes belong in a cluster (PROTOCOL.md, clause SHA-2). */
+export interface Home {
+  /** The shard of this hub. */
+  shard: number;
+  /** The shard that a box belongs to. */
+  of(box: Box): number;
+}
+
+export interface WelcomeDeps extends Pick<Context, 'directory' | 'store' | 'log'> {
+  /** Whether its payments are only tests. */
+  sandbox: boolean;
+  /** Whether boxes show that. */
+  sandboxMark: boolean;
+  /** Without it every box belongs here. */
+  home?: Home;
+}
+
+export type Refusal = Pick<DownOf<'refused'>, 'code' | 'reason' | 'disabled' | 'shard'>;
+
+/**
+ * Who said a hello under this login: the box that belongs here, or why it is refused, which is logged (PROTOCOL.md,
+ * clauses MSG-4 and SHA-2).
+ */
+export function checkHello(
+  box: Box | undefined,
+  login: string,
+  { terminalCode, serialNumber }: UpOf<'hello'>,
+  { home, log }: WelcomeDeps,
+): { box: Box } | { refusal: Refusal } {
+  const isThisBox = box?.terminalCode === terminalCode && box.serialNumber === serialNumber;
+  if (!isThisBox || box.disabled) {
+    const code = 'NOT_REGISTERED';
+    const reason = CODES[isThisBox ? 'BOX_DISABLED' : code];
+    // A disabled one asks every few seconds: lines of its own would hide the others.
+    if (!isThisBox) log.warn('box-refused', { box: login, code, reason, saidToBe: terminalCode });
+    return { refusal: { code, reason, disabled: isThisBox } };
+  }
+  const shard = home?.of(box);
+  if (shard === undefined || shard === home?.shard) return { box };
+  log.info('box-moved', { box: login, shard });
+  return { refusal: { code: 'MOVED', reason: CODES.MOVED, shard } };
+}
+
+/** The welcome of a box, with the interval of its signs of life. */
+export async function welcomeOf(
+  box: Box,
+  aliveMs: number,
+  { directory, store, sandbox, sandboxMark }: WelcomeDeps,
+): Promise<DownBody> {
+  return {
+    type: 'welcome',
+    link: await directory.accountOf(box),
+    openPushIds: await store.orders.openPushIds(box.terminalCode),
+    mode: sandbox ? 'sandbox' : 'live',
+    sandboxMark: sandbox && sandboxMark,
+    ...namedAliveMs(aliveMs),
+  };
+}
+
+/** Left out is `BOX_ALIVE_MS`, which boxes of earlier versions keep to. */
+export function namedAliveMs(aliveMs: number): { aliveMs?: number } {
+  return aliveMs === BOX_ALIVE_MS ? {} : { aliveMs };
+}
+
+/** Signs of life that a hub asks for in a second, whatever the number of its boxes (PROTOCOL.md, clause MSG-11). */
+const ALIVE_PER_SECOND_MAX = 200;
+
+/** The interval of the signs of life of each of so many boxes, in milliseconds. */
+export function aliveMsFor(boxes: number): number {
+  const neededMs = Math.ceil((boxes * 1000) / ALIVE_PER_SECOND_MAX);
+  return Math.min(Math.max(neededMs, BOX_ALIVE_MS), BOX_ALIVE_MAX_MS);
+}
