@@ -54,12 +54,14 @@ export interface TransportIo {
   clock: Clock;
   log: Logger;
   identity: BoxIdentity;
+  /** The shard in which the box says hello; a transport without topics has no use for it (PROTOCOL.md, clause SHA-2). */
+  shard: number;
   /** A fresh UUID for each session (PROTOCOL.md, clause MSG-4). */
   sessionId: string;
   /** Signs what this session sends, and verifies what it receives. */
   seal: Pick<BoxSeal, 'seal' | 'open'>;
-  /** Called when the gateway has answered this heartbeat (PROTOCOL.md, clause MSG-11). */
-  heard(aliveId: string): void;
+  /** Called when the gateway has answered this heartbeat; with the interval of the next ones (PROTOCOL.md, clause MSG-11). */
+  heard(aliveId: string, aliveMs?: number): void;
   box: BoxSide;
 }
 

@@ -134,6 +134,7 @@ async function open<T extends GatewayAddress>(
     identity,
     sessionId: randomUUID(),
     seal: NO_SEAL,
+    shard: 0,
     heard: () => undefined,
     box: NO_BOX,
   };

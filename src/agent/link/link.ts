@@ -4,18 +4,13 @@ import { PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import type { SigningKey } from '../../protocol/keys.ts';
-import {
-  BOX_ALIVE_MS,
-  type DownOf,
-  MESSAGE_VERSION,
-  REASON_CHARS_MAX,
-  type UpMessage,
-} from '../../protocol/messages.ts';
+import { type DownOf, MESSAGE_VERSION, REASON_CHARS_MAX, type UpMessage } from '../../protocol/messages.ts';
 import { BoxSeal } from '../../protocol/seal.ts';
 import type { BoxIdentity, Connection, InboundMessage, TransportIo } from '../contract.ts';
 import { DISABLED_RETRY_MS } from '../enrolment/enroller.ts';
 import type { BoxSecret } from '../enrolment/secret.ts';
-import { answerWithin, Heartbeat, messageEvent, noWelcome, untilRenewal } from './session.ts';
+import { answerWithin, Heartbeat, messageEvent, noWelcome, type Registering, untilRenewal } from './session.ts';
+import { HomeShard } from './shard.ts';
 
 export interface LinkDeps {
   clock: Clock;
@@ -82,6 +77,7 @@ export class Link {
   #unanswered = 0;
   #isSuperseded = false;
   #isDisabled = false;
+  readonly #home = new HomeShard();
   #whyGivenUp: string | undefined;
   #oneArrived = Promise.withResolvers<void>();
   #running: Promise<void> = Promise.resolve();
@@ -152,8 +148,13 @@ export class Link {
       emit({ type: 'connecting' });
       const reason = await this.#oneSession(() => {
         waitMs = REDIAL_FIRST_MS;
+        this.#home.welcomed();
       });
       if (signal.aborted) break;
+      if (this.#home.takeMove()) {
+        log.info('link-moved', { reason });
+        continue;
+      }
       if (this.#status.reason !== reason) log.warn('link-down', { reason });
       this.#status = { connectedAtMs: undefined, reason };
       const askedMs = this.#isDisabled ? DISABLED_RETRY_MS : waitMs;
@@ -173,17 +174,21 @@ export class Link {
     const seal = new BoxSeal({ ...identity, sessionId }, key, clock);
     const over = new AbortController();
     const heartbeat = new Heartbeat({ clock, random });
+    const { shard, within } = this.#home.attempt(clock);
+    const heard: TransportIo['heard'] = (id, aliveMs) => heartbeat.answered(id, aliveMs);
     let connection: Connection | undefined;
     try {
-      connection = await withAbortAfter(clock, OPEN_TIMEOUT_MS, this.#stop.signal, (signal) =>
-        this.#deps.open({ clock, log, identity, sessionId, seal, heard: (id) => heartbeat.answered(id) }, signal),
+      connection = await withAbortAfter(clock, within(OPEN_TIMEOUT_MS), this.#stop.signal, (signal) =>
+        this.#deps.open({ clock, log, identity, shard, sessionId, seal, heard }, signal),
       );
       const opened = connection;
       this.#stop.signal.addEventListener('abort', () => void opened.close(), { signal: over.signal });
       const messages = connection.incoming[Symbol.asyncIterator]();
       // Taken before the gateway can have the hello: times counted from here are never too late.
       const helloAtMs = clock.monotonicMs();
-      const refused = await this.#register(connection, messages, sessionId, helloAtMs);
+      const refused = await this.#register(connection, messages, {
+        ...{ sessionId, helloAtMs, heartbeat, withinMs: within(WELCOME_TIMEOUT_MS) },
+      });
       if (refused !== undefined) return refused;
       onWelcome();
       void this.#renewInTime(opened, over.signal);
@@ -209,7 +214,8 @@ export class Link {
   ): Promise<void> {
     const send = (id: string) => void this.#sendOn(connection, this.#stamp({ type: 'alive', id }, sessionId));
     await heartbeat.untilUnanswered(send, signal);
-    if (!signal.aborted) this.#giveUp(connection, `the gateway has not answered a heartbeat for ${BOX_ALIVE_MS} ms`);
+    if (!signal.aborted)
+      this.#giveUp(connection, `the gateway has not answered a heartbeat for ${heartbeat.everyMs} ms`);
   }
 
   async #renewInTime(connection: Connection, signal: AbortSignal): Promise<void> {
@@ -220,8 +226,7 @@ export class Link {
   async #register(
     connection: Connection,
     messages: AsyncIterator<InboundMessage>,
-    sessionId: string,
-    helloAtMs: number,
+    { sessionId, helloAtMs, heartbeat, withinMs }: Registering,
   ): Promise<string | undefined> {
     const { clock, identity, agentVersion, display, emit, log } = this.#deps;
     const { terminalCode, serialNumber } = identity;
@@ -233,15 +238,16 @@ export class Link {
       yields: this.#isSuperseded,
     } as const;
     await connection.send(this.#stamp(hello, sessionId));
-    const answer = await answerWithin(clock, WELCOME_TIMEOUT_MS, messages, sessionId);
+    const answer = await answerWithin(clock, withinMs, messages, sessionId);
     if (answer === undefined) {
       this.#unanswered += 1;
       if (this.#unanswered >= UNANSWERED_MAX) this.#deps.secret.refused();
-      throw noWelcome(WELCOME_TIMEOUT_MS);
+      throw noWelcome(withinMs);
     }
     this.#unanswered = 0;
     if (answer.type === 'refused') return this.#refused(answer);
     this.#welcomed = { connection, sessionId };
+    heartbeat.every(answer.aliveMs);
     this.#isSuperseded = false;
     this.#isDisabled = false;
     this.#whyGivenUp = undefined;
@@ -276,12 +282,13 @@ export class Link {
     }
   }
 
-  #refused({ code: told, reason, disabled = false }: DownOf<'refused'>): string {
+  #refused({ code: told, reason, disabled = false, shard }: DownOf<'refused'>): string {
     this.#isDisabled = told === 'NOT_REGISTERED' && disabled;
     const code = this.#isDisabled ? 'BOX_DISABLED' : told;
-    // A session end needs no action by a person: the next hello follows.
-    if (code !== 'SESSION_ENDED') this.#deps.emit({ type: 'refused', code, reason });
+    // These two need no action by a person: the next hello follows.
+    if (code !== 'SESSION_ENDED' && code !== 'MOVED') this.#deps.emit({ type: 'refused', code, reason });
     if (code === 'NOT_REGISTERED') this.#deps.secret.refused();
+    if (code === 'MOVED') this.#home.moved(shard);
     if (code === 'SUPERSEDED') this.#isSuperseded = true;
     return `${code}: ${reason}`;
   }

@@ -79,31 +79,56 @@ export async function untilRenewal(clock: Clock, isShowing: () => boolean, signa
 }
 
 /**
- * Asks the gateway every `BOX_ALIVE_MS` whether it hears the box: an open connection may still lose messages
- * (PROTOCOL.md, clause MSG-11).
+ * Asks the gateway regularly whether it hears the box: an open connection may still lose messages (PROTOCOL.md, clause
+ * MSG-11).
  */
 export class Heartbeat {
   readonly #deps: { clock: Clock; random: Random };
   /** Id of the unanswered heartbeat. */
   #unanswered: string | undefined;
+  #everyMs = BOX_ALIVE_MS;
 
   constructor(deps: { clock: Clock; random: Random }) {
     this.#deps = deps;
   }
 
-  answered(aliveId: string): void {
-    if (aliveId === this.#unanswered) this.#unanswered = undefined;
+  /** Milliseconds between two heartbeats. */
+  get everyMs(): number {
+    return this.#everyMs;
+  }
+
+  /** Takes the interval that the gateway has told; left out is `BOX_ALIVE_MS`. */
+  every(aliveMs = BOX_ALIVE_MS): void {
+    this.#everyMs = aliveMs;
+  }
+
+  answered(aliveId: string, aliveMs?: number): void {
+    if (aliveId !== this.#unanswered) return;
+    this.#unanswered = undefined;
+    this.every(aliveMs);
   }
 
   /** Sends heartbeats. Settles when the next one is due and the last was not answered, or `signal` aborts. */
   async untilUnanswered(send: (aliveId: string) => void, signal: AbortSignal): Promise<void> {
     const { clock, random } = this.#deps;
     for (;;) {
-      await clock.sleep(BOX_ALIVE_MS, signal);
+      const sentMs = clock.monotonicMs();
+      const leftMs = () => sentMs + this.#everyMs - clock.monotonicMs();
+      // In short sleeps: meanwhile the interval may become another one, but never shorter than `BOX_ALIVE_MS`.
+      while (!signal.aborted && leftMs() > 0) await clock.sleep(Math.min(leftMs(), BOX_ALIVE_MS), signal);
       if (signal.aborted || this.#unanswered !== undefined) return;
       const aliveId = random.uuid();
       this.#unanswered = aliveId;
       send(aliveId);
     }
   }
+}
+
+/** A session that waits for its welcome; `withinMs` after the hello it is given up. */
+export interface Registering {
+  sessionId: string;
+  /** Monotonic time. */
+  helloAtMs: number;
+  withinMs: number;
+  heartbeat: Heartbeat;
 }

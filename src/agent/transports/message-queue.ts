@@ -44,7 +44,7 @@ export class MessageQueue extends InboundQueue<Waiting> implements AsyncIterable
     const opened = this.#seal.open(bytes);
     if (opened.ok) {
       // Heartbeat answers bypass the queue: they do not depend on how far the box has read.
-      if (opened.value.type === 'heard') this.#heard(opened.value.aliveId);
+      if (opened.value.type === 'heard') this.#heard(opened.value.aliveId, opened.value.aliveMs);
       else if (!this.ended) this.#keep(opened.value);
       return;
     }

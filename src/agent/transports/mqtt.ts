@@ -6,7 +6,7 @@ import type { Logger } from '../../lib/log.ts';
 import { boxPresence, decodePresence } from '../../protocol/codec.ts';
 import { clientIdOf, loginOf } from '../../protocol/keys.ts';
 import type { UpMessage } from '../../protocol/messages.ts';
-import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../protocol/topics.ts';
+import { type BoxChannel, boxTopic, GATEWAY_PRESENCE_TOPIC, gatewayPresenceTopic } from '../../protocol/topics.ts';
 import type { Connection, LoginIo, Transport, TransportIo } from '../contract.ts';
 import { begun } from './begin.ts';
 import {
@@ -80,14 +80,17 @@ async function openMqtt(
  * The client id is per session. With one id per box, two agents of one identity would disconnect each other forever,
  * and the older one could not be told that it is superseded (PROTOCOL.md, clause MSG-8).
  */
-function sessionOptions(options: MqttOptions, { identity, sessionId }: LoginIo): IClientOptions {
+function sessionOptions(
+  options: MqttOptions,
+  { identity, sessionId, shard }: Pick<TransportIo, 'identity' | 'sessionId' | 'shard'>,
+): IClientOptions {
   return {
     ...loginOptions(options, identity),
     clientId: clientIdOf(identity, sessionId),
     keepalive: options.keepaliveSeconds,
     resubscribe: false,
     will: {
-      topic: boxTopic(identity.terminalCode, 'presence'),
+      topic: boxTopic(identity.terminalCode, 'presence', shard),
       payload: Buffer.from(boxPresence(identity, sessionId, false)),
       qos: 1,
       retain: true,
@@ -134,6 +137,8 @@ class MqttConnection implements Connection {
   readonly #seal: TransportIo['seal'];
   readonly #sessionId: string;
   readonly #identity: TransportIo['identity'];
+  readonly #shard: number;
+  readonly #presenceTopic: string;
   readonly #broker: string;
   readonly #gatewayIsThere = Promise.withResolvers<void>();
   #gatewayRun: string | undefined;
@@ -147,6 +152,8 @@ class MqttConnection implements Connection {
     this.#seal = io.seal;
     this.#sessionId = io.sessionId;
     this.#identity = io.identity;
+    this.#shard = io.shard;
+    this.#presenceTopic = gatewayPresenceTopic(io.shard);
     this.#broker = `the broker at ${options.url}`;
     this.incoming = new MessageQueue(io);
     client.on('message', (topic, payload, packet) => this.#receive(topic, payload, packet));
@@ -181,7 +188,7 @@ class MqttConnection implements Connection {
   async #register(): Promise<void> {
     await connected(this.#client);
     this.#onBroker = true;
-    await this.#subscribe([boxTopic(this.#identity.terminalCode, 'down'), GATEWAY_PRESENCE_TOPIC]);
+    await this.#subscribe([this.#topic('down'), this.#presenceTopic]);
     await this.#announce(true);
     await this.#gatewayIsThere.promise;
   }
@@ -205,13 +212,16 @@ class MqttConnection implements Connection {
   }
 
   async #publish(channel: 'up' | 'presence', payload: string, retain: boolean): Promise<void> {
-    await this.#client.publishAsync(boxTopic(this.#identity.terminalCode, channel), payload, { qos: 1, retain });
+    await this.#client.publishAsync(this.#topic(channel), payload, { qos: 1, retain });
+  }
+
+  #topic(channel: BoxChannel): string {
+    return boxTopic(this.#identity.terminalCode, channel, this.#shard);
   }
 
   #receive(topic: string, payload: Buffer, packet: { retain: boolean }): void {
-    if (topic === GATEWAY_PRESENCE_TOPIC) this.#onGatewayPresence(payload);
-    else if (topic !== boxTopic(this.#identity.terminalCode, 'down'))
-      this.#log.warn('message-on-foreign-topic', { topic });
+    if (topic === this.#presenceTopic) this.#onGatewayPresence(payload);
+    else if (topic !== this.#topic('down')) this.#log.warn('message-on-foreign-topic', { topic });
     // Only presence is retained: a retained message from the gateway is outdated.
     else if (packet.retain)
       this.#log.warn('message-refused', { code: 'MESSAGE_ILLEGAL', reason: 'retained by the broker' });

@@ -29,12 +29,20 @@ class Far implements Connection {
   isDeaf = false;
   /** Takes the answers to signs of life; the gateway does not hear the box without. */
   heard: TransportIo['heard'] | undefined;
+  /** The interval that it asks for in its answers. */
+  aliveMs: number | undefined;
+  /** Times of the monotonic clock at which it was heard. */
+  readonly aliveAtMs: number[] = [];
+  shard: number | undefined;
+  clock: Clock = systemClock;
 
   async send(message: UpMessage): Promise<void> {
     if (this.closed) throw new Error('sent on a closed session');
     if (this.failing) throw new Error('cable out');
-    if (message.type === 'alive') this.heard?.(message.id);
-    else this.sent.push(upMessage.parse(message));
+    if (message.type === 'alive') {
+      this.aliveAtMs.push(this.clock.monotonicMs());
+      this.heard?.(message.id, this.aliveMs);
+    } else this.sent.push(upMessage.parse(message));
   }
 
   async close(): Promise<void> {
@@ -76,8 +84,9 @@ function linkOf(
     key: signingKeyOf(systemRandom.secret(32)),
     agentVersion: '0.0.0',
     display: 'browser',
-    open: async ({ heard }) => {
+    open: async ({ heard, shard, clock }) => {
       const session = await open(attempts++);
+      if (session instanceof Far) Object.assign(session, { shard, clock });
       if (session instanceof Far && !session.isDeaf) session.heard = heard;
       return session;
     },
@@ -134,6 +143,91 @@ describe('the link', () => {
     await sessions[1]?.welcome();
     await eventually('registered again', () => types().filter((it) => it === 'registered').length === 2);
     expect(types()).toEqual(['connecting', 'registered', 'connecting', 'registered']);
+  });
+
+  it('MSG-11 says its signs of life in the interval that it was told last', async () => {
+    const [far, clock] = [new Far(), new VirtualClock()];
+    const { types } = linkOf(async () => far, { clock });
+    await eventually('hello', () => far.hello());
+    far.say({ type: 'welcome', link: LINK, openPushIds: [], aliveMs: 60_000 });
+    await eventually('registered', () => types().includes('registered'));
+    const begunMs = clock.monotonicMs();
+    far.aliveMs = 25_000;
+    await clock.advance(60_000);
+    far.aliveMs = undefined;
+    await clock.advance(25_000 + 4_999);
+    far.aliveMs = 60_000;
+    await clock.advance(5_001 + 60_000);
+    expect(far.aliveAtMs.map((atMs) => atMs - begunMs)).toEqual([60_000, 85_000, 95_000, 155_000]);
+    far.isDeaf = true;
+    far.heard = undefined;
+    await clock.advance(60_000);
+    expect(far.closed).toBe(false);
+    await clock.advance(60_000);
+    await eventually('its end', () => far.closed);
+  });
+
+  it('SHA-2 SHA-3 goes where it is sent, and to shard 0 again when nobody welcomes it there', async () => {
+    const clock = new VirtualClock();
+    const sessions: Far[] = [];
+    const { types } = linkOf(
+      async () => {
+        const far = new Far();
+        sessions.push(far);
+        return far;
+      },
+      { clock },
+    );
+    const next = async () => {
+      const { length } = sessions;
+      await eventually('another session', async () => {
+        await clock.advance(250);
+        return sessions.length > length;
+      });
+      return sessions.at(-1);
+    };
+    const moved = { type: 'refused', code: 'MOVED', reason: '', shard: 5 } as const;
+    const first = await eventually('a hello', () => sessions[0]?.hello() && sessions[0]);
+    first.say(moved);
+    await eventually('at once', () => sessions[1]?.hello());
+    await sessions[1]?.welcome();
+    await eventually('registered', () => types().includes('registered'));
+    const begunMs = clock.monotonicMs();
+    await sessions[1]?.close();
+    while (sessions.at(-1)?.shard !== 0 || sessions.length < 3) await next();
+    expect(clock.monotonicMs() - begunMs).toBeGreaterThanOrEqual(15_000);
+    expect(clock.monotonicMs() - begunMs).toBeLessThanOrEqual(20_000);
+    expect(sessions.map((it) => it.shard)).toEqual([0, 5, 5, 5, 5, 0]);
+    expect(new Set(sessions.map((it) => it.hello()?.sessionId)).size).toBe(6);
+    expect(types()).not.toContain('refused');
+  });
+
+  it('SHA-2 follows three answers in a row, and waits before the next one as before a redial', async () => {
+    const clock = new VirtualClock();
+    const sessions: Far[] = [];
+    linkOf(
+      async () => {
+        const far = new Far();
+        sessions.push(far);
+        return far;
+      },
+      { clock },
+    );
+    const answered = async (index: number) => {
+      const far = await eventually(`hello ${index}`, () => sessions[index]?.hello() && sessions[index]);
+      far.say({ type: 'refused', code: 'MOVED', reason: '', shard: (index + 1) % 2 });
+      await eventually('its end', () => far.closed);
+    };
+    for (let index = 0; index < 4; index += 1) await answered(index);
+    for (let turn = 0; turn < 50; turn += 1) await clock.advance(0);
+    expect(sessions.length).toBe(4);
+    await clock.advance(50);
+    for (let index = 4, waitMs = 100; index < 12; index += 1, waitMs *= 2) {
+      await answered(index);
+      for (let turn = 0; turn < 50; turn += 1) await clock.advance(Math.min(waitMs, 30_000) / 2 / 50 - 0.001);
+      expect(sessions.length).toBe(index + 1);
+      await clock.advance(Math.min(waitMs, 30_000));
+    }
   });
 
   it('SIG-4 begins a session anew after a day, once no QR is on the screen', async () => {

@@ -32,6 +32,7 @@ function box(url: string, change: { secret?: string; clock?: Clock } = {}) {
     identity,
     sessionId: randomUUID(),
     seal: NO_SEAL,
+    shard: 0,
     heard: () => undefined,
     box: NO_BOX,
   };

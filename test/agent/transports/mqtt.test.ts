@@ -45,6 +45,7 @@ function boxOver(
     identity,
     sessionId,
     seal: NO_SEAL,
+    shard: 0,
     heard: () => undefined,
     box: NO_BOX,
   };

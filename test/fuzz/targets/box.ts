@@ -227,6 +227,7 @@ const stream: Target['open'] = async (world) => {
         identity: BOX1,
         sessionId: randomUUID(),
         seal: NO_SEAL,
+        shard: 0,
         heard: () => undefined,
         box: NO_BOX,
       };
