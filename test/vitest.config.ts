@@ -46,6 +46,8 @@ export default defineConfig({
     pool: 'forks',
     // Most tests wait for programs and clocks for more than half of their time.
     maxWorkers: Math.min(WORKERS_MAX, Math.max(4, 3 * availableParallelism())),
+    // Of one file; other files go on beside it.
+    maxConcurrency: 3,
     sequence: { sequencer: LongestFirst },
     // Of a test that hangs: on a machine with much else to do any other may take long.
     testTimeout: 180_000,

@@ -226,13 +226,15 @@ describe('a rig', () => {
   it('is ended when its caller goes away before it is open', async () => {
     const { kind, targets } = watched();
     const gate = Promise.withResolvers<void>();
+    const asked = Promise.withResolvers<void>();
     const open: TargetKind['open'] = async (need) => {
+      asked.resolve();
       await gate.promise;
       // One that opens whoever has gone.
       return kind().open({ ...need, signal: undefined });
     };
     const server = await testServer({ kind: () => ({ ...kind(), open }) });
-    await leaving(`${server.origin}/rigs`, {}, () => server.ask('GET', '/healthz'));
+    await leaving(`${server.origin}/rigs`, {}, () => asked.promise);
     gate.resolve();
     await eventually('it was opened', () => targets.length === 1);
     await eventually('it is forgotten', async () => (await server.ask('GET', '/rigs/rig-1')).status === 410);

@@ -36,8 +36,8 @@ describe.concurrent('a box that', () => {
         checks: boxChecksNear(breaks),
       } as const;
       const results = await peers.of?.run(tls, () => judge({ breaks }, judging));
-      keepOutcomes(task, results ?? []);
-      expect(brokenClauses(results ?? [])).toEqual(breaks);
+      const reasons = keepOutcomes(task, results ?? []);
+      expect(brokenClauses(results ?? []), reasons).toEqual(breaks);
     },
   );
 });

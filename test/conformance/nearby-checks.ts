@@ -24,13 +24,14 @@ export function checksNear<C extends { clause: string }>(
 
 /**
  * Keeps the outcome of each clause with the test of a mutant, and the reasons: `npm run soak -- --only mutants` prints
- * them, as a matrix and below it.
+ * them, as a matrix and below it. Returns the reasons as one line, for the message of a test that fails.
  */
-export function keepOutcomes({ meta }: { meta: object }, results: readonly CheckResult[]): void {
+export function keepOutcomes({ meta }: { meta: object }, results: readonly CheckResult[]): string {
   const outcomes = groupByClause(results).map(({ clause, outcome }) => [clause, outcome]);
   const broken = results.filter(({ outcome }) => outcome !== 'passed' && outcome !== 'skipped');
   const reasons = broken.map(({ clause, title, outcome, reason }) => `${clause} ${title}: ${outcome}: ${reason}`);
   Object.assign(meta, { outcomes: Object.fromEntries(outcomes), reasons });
+  return reasons.join('; ');
 }
 
 function partsOf(clause: string): { group: string; number: number } {

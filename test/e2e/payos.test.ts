@@ -29,9 +29,11 @@ it('PQR-1 PQR-3 PQR-5 payOS makes the QR: a box shows it, a webhook pays it, it 
   const money = payos.pay(payos.newest());
   for (let i = 0; i < 3; i += 1) expect((await payos.tell(gateway, money)).status).toBe(200);
   const paid = await eventually('paid on the box', async () => {
+    // The screen of the payment may be over already.
     const now = await getJson(`${box.url}/status`);
-    return now.state === 'paid' ? now : undefined;
+    return now.lastPayment === null ? undefined : now;
   });
+  await eventually('its screen', () => box.logged('paid-shown').length === 1);
   expect(paid).toMatchObject({ order: null, lastPayment: { orderId: 'DH001', amount: 50_000 } });
   await eventually('the callback', () => calls.length > 0);
   await eventually('the report', async () =>

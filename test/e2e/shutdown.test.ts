@@ -53,7 +53,7 @@ describe('the agent on SIGTERM', () => {
       const boxes = JSON.stringify(await getJson(`${gateway.at.consoleUrl}_mock/boxes`));
       return boxes.includes('"online":false') && !boxes.includes('"online":true');
     });
-    expect(gateway.running.output()).toContain('its presence ended');
+    await eventually('its reason', () => gateway.running.output().includes('its presence ended'));
     await expectCleanEnd(gateway.running);
   });
 

@@ -109,7 +109,7 @@ describe.skipIf(missing)(`a standby on the database of a gateway that hangs${not
     await first.signal('SIGCONT');
     await eventually('the first to end', () => first.running.child.exitCode !== null, PATIENCE_MS);
     await endBefore();
-    expect([first.running.child.exitCode, first.running.output()]).toEqual([1, expect.stringContaining('taken over')]);
+    expect([await first.running.ended, first.running.output()]).toEqual([1, expect.stringContaining('taken over')]);
     for (let n = 0; n < 10; n += 1) expect(await after.pay()).toBe(200);
 
     const there = await paymentsAt(secondAt);
@@ -148,7 +148,7 @@ describe.skipIf(missing)(`a standby on the database of a gateway that hangs${not
     await first.signal('SIGKILL');
     await eventually('the standby to end', () => second.running.child.exitCode !== null, PATIENCE_MS);
     const accept = join(second.dataDir, `gateway-${new URL(databaseUrl).pathname.slice(1)}.accept-loss`);
-    expect([second.running.child.exitCode, second.running.output()]).toEqual([
+    expect([await second.running.ended, second.running.output()]).toEqual([
       2,
       expect.stringContaining(`make the folder ${second.dataDir} and make the empty file ${accept}`),
     ]);
@@ -171,7 +171,7 @@ describe.skipIf(missing)(`a standby on the database of a gateway that hangs${not
     const at = await first.ready();
     const second = await gatewayOn(databaseUrl, partner.url);
     await eventually('the second to end', () => second.running.child.exitCode !== null, PATIENCE_MS);
-    expect([second.running.child.exitCode, second.running.output()]).toEqual([
+    expect([await second.running.ended, second.running.output()]).toEqual([
       2,
       expect.stringContaining('standby: true'),
     ]);

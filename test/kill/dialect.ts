@@ -193,7 +193,10 @@ class DialectRun {
     await this.#world.shop.cancel(next);
     await until(this.#world, 'everything delivered is told', () => {
       const owed = this.#delivered().find((amount) => !this.#isTold(amount));
-      return owed === undefined ? undefined : `${owed} was delivered and neither shown nor said aloud`;
+      if (owed !== undefined) return `${owed} was delivered and neither shown nor said aloud`;
+      const unsaid = this.#delivered().find((amount) => this.#world.evidence.spoken(amount) === 0);
+      if (unsaid === undefined || this.#report['agents killed'] > 0) return undefined;
+      return `${unsaid} was delivered and not spoken, although no agent was killed`;
     });
     for (const amount of this.#amounts) this.#expectOnce(amount);
   }
@@ -218,8 +221,6 @@ class DialectRun {
     const spoken = evidence.spoken(amount);
     if (ids.length > 1) throw new Error(`${amount} became ${ids.length} payments: ${ids}`);
     if (voiced > 1 || spoken > 1) throw new Error(`${amount} was said aloud ${voiced} times, spoken ${spoken} times`);
-    const isDelivered = this.#world.tap?.delivered.has(amount) === true;
-    if (isDelivered && spoken === 0 && this.#report['agents killed'] === 0) throw new Error(`${amount} was not spoken`);
   }
 
   #counted(): DialectReport {

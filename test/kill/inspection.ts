@@ -34,6 +34,8 @@ interface BoxStatus {
 /** What the gateway and the box say of themselves at one moment; the lists are empty while the box is offline. */
 export interface Observation {
   box: BoxStatus;
+  /** When the box was asked, in milliseconds since 1970: what it says is of then or later. */
+  askedMs: number;
   /** The box that said so has been switched on then or later, in milliseconds since 1970. */
   boxSinceMs: number;
   boxOnlineAtGateway: boolean;
@@ -44,28 +46,30 @@ export interface Observation {
 /** `undefined` while one of the two does not answer. */
 export async function observe({ gatewayUrl, boxUrl, programs }: World): Promise<Observation | undefined> {
   const boxSinceMs = programs.get('agent')?.startedAtMs ?? 0;
+  const askedMs = Date.now();
   try {
     const [box, boxes] = await Promise.all([
       getJson<BoxStatus>(`${boxUrl}/status`),
       getJson<{ online: boolean }[]>(`${gatewayUrl}/_mock/boxes`),
     ]);
     const boxOnlineAtGateway = boxes[0]?.online === true;
-    if (!box.online || !boxOnlineAtGateway) return { box, boxSinceMs, boxOnlineAtGateway, orders: [], payments: [] };
+    if (!box.online || !boxOnlineAtGateway)
+      return { box, askedMs, boxSinceMs, boxOnlineAtGateway, orders: [], payments: [] };
     const [orders, payments] = await Promise.all([
       getJson<GatewayOrder[]>(`${gatewayUrl}/_mock/orders?limit=${ROWS}`),
       getJson<GatewayPayment[]>(`${gatewayUrl}/_mock/payments?limit=${ROWS}`),
     ]);
-    return { box, boxSinceMs, boxOnlineAtGateway, orders, payments };
+    return { box, askedMs, boxSinceMs, boxOnlineAtGateway, orders, payments };
   } catch {
     return undefined;
   }
 }
 
 /** A QR that is on the screen although it is over is wrong at any moment, and at once when the box began after that. */
-export function overdueQr({ box: { order }, boxSinceMs }: Observation): string | undefined {
+export function overdueQr({ box: { order }, askedMs, boxSinceMs }: Observation): string | undefined {
   if (order === null) return undefined;
   const endMs = Date.parse(order.expiresAt);
-  const lateMs = Date.now() - endMs;
+  const lateMs = askedMs - endMs;
   if (boxSinceMs <= endMs && lateMs <= EXPIRY_SLACK_MS) return undefined;
   return `${order.orderId} is on the screen ${lateMs} ms after its end`;
 }

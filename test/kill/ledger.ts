@@ -3,8 +3,8 @@ import type { GatewayPayment } from './inspection.ts';
 import type { PartnerEndpoint } from './partner.ts';
 import type { Outcome } from './shop.ts';
 
-/** A paid screen may come again when the box died so soon after it had shown it. */
-const PAID_SCREEN_GRACE_MS = 300;
+/** A paid screen may come again when the box died so soon after it had shown it, on a machine with much else to do. */
+const PAID_SCREEN_GRACE_MS = 1_000;
 
 interface Asked {
   content: string;

@@ -23,7 +23,7 @@ export interface ProgramSpec {
   onLine(line: LogLine, life: number): void;
 }
 
-const READY_TIMEOUT_MS = 30_000;
+const READY_TIMEOUT_MS = 120_000;
 const RETRY_WAIT_MS = 50;
 /** Of a life's log, the newest lines are kept for the report of a failure. */
 const LINES_KEPT_MAX = 60;

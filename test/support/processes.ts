@@ -2,12 +2,15 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 import { eventually, temporaryFolder } from './net.ts';
 import { cli } from './program-code.ts';
 
 export const CLI = cli();
 const STOP_TIMEOUT_MS = 30_000;
+/** For the last words of a program that has ended; its pipes stay open while a child of it has them. */
+const LAST_WORDS_MS = 2_000;
 /** For a program, or a box, to be ready: a second, but not on a machine that has much else to do. */
 export const START_MS = 120_000;
 
@@ -17,6 +20,8 @@ export interface Running {
   output(): string;
   /** Sends the signal and waits for the end. Returns the exit code or the signal's name. */
   stop(signal?: NodeJS.Signals): Promise<number | string>;
+  /** Settles with the same once it has ended by itself and all that it said is read. */
+  ended: Promise<number | string>;
 }
 
 /** Starts a program; it is killed by its own id at the end of the test. */
@@ -24,8 +29,16 @@ export function run(command: string, args: readonly string[], env: NodeJS.Proces
   const child = spawn(command, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   const chunks: string[] = [];
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => chunks.push(String(chunk)));
+  const closed = new Promise<void>((resolve) => {
+    child.once('close', () => resolve());
+  });
   const ended = new Promise<number | string>((resolve) => {
-    child.once('exit', (code, signal) => resolve(code ?? signal ?? 'unknown'));
+    child.once('exit', async (code, signal) => {
+      const late = new AbortController();
+      await Promise.race([closed, delay(LAST_WORDS_MS, undefined, { signal: late.signal }).catch(() => undefined)]);
+      late.abort();
+      resolve(code ?? signal ?? 'unknown');
+    });
     child.once('error', (error) => {
       chunks.push(String(error));
       resolve('not started');
@@ -41,7 +54,7 @@ export function run(command: string, args: readonly string[], env: NodeJS.Proces
   onTestFinished(async () => {
     await stop('SIGKILL');
   });
-  return { child, output: () => chunks.join(''), stop };
+  return { child, output: () => chunks.join(''), stop, ended };
 }
 
 /** Starts `paybox …`, as a user would. */
@@ -52,7 +65,7 @@ export function paybox(...args: string[]): Running {
 /** Runs `paybox …` to its end. */
 export async function payboxToEnd(...args: string[]): Promise<{ code: number | string; output: string }> {
   const running = paybox(...args);
-  if (running.child.exitCode === null) await once(running.child, 'close');
+  await once(running.child, 'close');
   return { code: running.child.exitCode ?? 'killed', output: running.output() };
 }
 

@@ -29,7 +29,8 @@ const LONG = { durationMs: 30_000 };
 
 function lit(command: string, more: object = {}) {
   const io = collectingIo();
-  const options = { line: 17, command, onMs: 300, offMs: 300, durationMs: 1_000, ...more };
+  // Each program needs the time to start, and to write what it was told, before it is killed for the next.
+  const options = { line: 17, command, onMs: 1_000, offMs: 1_000, durationMs: 3_000, ...more };
   const light = openLight(lightOptions.parse(options), io);
   onTestFinished(() => light.close());
   return { light, io };
@@ -93,7 +94,7 @@ describe('a light', () => {
 
   it('blinks on while payments come, one process at a time', async () => {
     const command = await writeScript('gpioset', ...V2);
-    const { light } = lit(command, { durationMs: 350 });
+    const { light } = lit(command, { durationMs: 1_100 });
     await eventually('it went on', async () => {
       light.flash();
       light.flash();

@@ -25,6 +25,8 @@ const LOOPBACK = '127.0.0.1';
 const BASE_PATH = '/vqr';
 const AMOUNTS = 50_000_000;
 const TAG_CHARS = 4;
+/** Real time: in a process with much else to do, skipped time goes on slowly. */
+const ANSWER_TIMEOUT_MS = 50_000;
 /** Two gateways and a box. */
 const PARTS = 3;
 
@@ -91,6 +93,7 @@ export async function openEmulatedService(
       access: { baseUrl, ...made.partner },
       account: ACCOUNT,
       time,
+      answerTimeoutMs: ANSWER_TIMEOUT_MS,
       ...uniqueOrders(random),
       sandbox: true,
       outside: { baseUrl: `http://${LOOPBACK}:${outsidePort}${BASE_PATH}`, ...made.partner },
