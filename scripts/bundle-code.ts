@@ -7,8 +7,21 @@ import { build, type Plugin } from 'esbuild';
 /** Packages that are not bundled: they load native code from their own folder. */
 export const NATIVE_PACKAGES = ['sharp', '@serialport/bindings-cpp'];
 
+/** Files that the code finds by package name. */
+export const ASSETS: Readonly<Record<string, readonly string[]>> = {
+  '@expo-google-fonts/be-vietnam-pro': [
+    '400Regular/BeVietnamPro_400Regular.ttf',
+    '600SemiBold/BeVietnamPro_600SemiBold.ttf',
+    '700Bold/BeVietnamPro_700Bold.ttf',
+  ],
+  'swagger-ui-dist': ['swagger-ui.css', 'swagger-ui-bundle.js'],
+};
+
 /** Optional modules that packages try to load; a bundle does not contain them. */
 const NEVER_THERE = ['pg-native', 'bufferutil', 'utf-8-validate'];
+
+/** Plain JavaScript that is bundled, or is for checkouts only. */
+const HOST_PROGRAMS = ['cli.js', 'lib/cache-folder.js', 'lib/own-node.js'];
 
 /** How `src` names a program that it starts in its own process. */
 const CHILD_PROGRAM = /new URL\('\.\/([\w.-]+)\.ts', import\.meta\.url\)/g;
@@ -52,8 +65,7 @@ export async function bundleCode(stage: string, lib: string): Promise<string[]> 
   });
   await cp(sources, join(lib, 'src'), {
     recursive: true,
-    filter: (file) =>
-      !file.endsWith('.ts') && ![join(sources, 'cli.js'), join(sources, 'lib/cache-folder.js')].includes(file),
+    filter: (file) => !file.endsWith('.ts') && !HOST_PROGRAMS.map((name) => join(sources, name)).includes(file),
   });
   return packagesOf(Object.keys(metafile.inputs));
 }

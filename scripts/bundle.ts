@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { systemCodeOf } from '../src/lib/errors.ts';
-import { bundleCode, NATIVE_PACKAGES } from './bundle-code.ts';
+import { ASSETS, bundleCode, NATIVE_PACKAGES } from './bundle-code.ts';
 import { papersOf } from './bundle-notices.ts';
 import { installPackages, keepAssets, keepPackages, TARGETS, type Target } from './bundle-packages.ts';
 
@@ -25,16 +25,6 @@ The device needs glibc and libstdc++, and neither npm nor Node. A folder that ho
 The packages come from the registry by npm, as package-lock.json pins them. LED panels (HUB75) need rpi-led-matrix, which
 is compiled on the machine that has them and is not in the bundle.
 `;
-
-/** Files that the code finds by package name. */
-const ASSETS: Readonly<Record<string, readonly string[]>> = {
-  '@expo-google-fonts/be-vietnam-pro': [
-    '400Regular/BeVietnamPro_400Regular.ttf',
-    '600SemiBold/BeVietnamPro_600SemiBold.ttf',
-    '700Bold/BeVietnamPro_700Bold.ttf',
-  ],
-  'swagger-ui-dist': ['swagger-ui.css', 'swagger-ui-bundle.js'],
-};
 
 /**
  * Follows symbolic links, so that a link in /usr/bin works. A small young generation keeps some 25 MB of memory back that

@@ -1,8 +1,6 @@
 #!/usr/bin/env node
 // Plain JavaScript: a host may run it with any Node from 18 on, which cannot read TypeScript.
 // It hands over to the Node that package-lock.json pins, with its compile cache on.
-import { spawn } from 'node:child_process';
-import { constants } from 'node:os';
 import { fileURLToPath } from 'node:url';
 
 const REQUIRED_MAJOR = 24;
@@ -10,7 +8,7 @@ const HERE = fileURLToPath(import.meta.url);
 
 if (/[\\/]node_modules[\\/]/.test(HERE)) {
   // Node reads no TypeScript there.
-  const advice = 'run "npm ci" and "npx paybox" in a checkout, or make a folder that needs none: npm run bundle';
+  const advice = 'make a package that does: npm run package; or a folder that needs none: npm run bundle';
   process.stderr.write(`paybox does not run as an installed package\n  ${advice}\n`);
   process.exitCode = 2;
 } else if (Number.parseInt(process.versions.node, 10) >= REQUIRED_MAJOR) {
@@ -25,24 +23,10 @@ if (/[\\/]node_modules[\\/]/.test(HERE)) {
   await main(process.argv.slice(2));
 } else {
   const pinnedNode = fileURLToPath(new URL('../node_modules/.bin/node', import.meta.url));
-  const child = spawn(pinnedNode, [...process.execArgv, HERE, ...process.argv.slice(2)], {
-    stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
-  });
-  // A terminal sends Ctrl-C to both programs, `kill` to this one only, `timeout` to this one twice. A child that counts
-  // signals (commands/shared/stop-signal.ts) is told of those that came here; any other one just gets them.
-  let counts = false;
-  child.on('message', () => {
-    counts = true;
-  });
-  const relay = (signal) => (counts && child.connected ? child.send({ relayed: signal }) : child.kill(signal));
-  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, relay);
-  process.on('SIGHUP', () => child.kill('SIGHUP'));
-  child.on('error', (error) => {
+  const { runWith } = await import('./lib/own-node.js');
+  runWith(pinnedNode, [...process.execArgv, HERE, ...process.argv.slice(2)], (error) => {
     const advice = `run "npm ci" in the project first; elsewhere than on Linux, install Node ${REQUIRED_MAJOR} yourself`;
     process.stderr.write(`paybox needs Node ${REQUIRED_MAJOR}: ${advice} (${error.message})\n`);
     process.exitCode = 3;
-  });
-  child.on('exit', (code, signal) => {
-    process.exitCode = signal === null ? (code ?? 1) : 128 + constants.signals[signal];
   });
 }

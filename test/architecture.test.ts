@@ -26,6 +26,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   doctor: ['agent', 'display', 'voice', 'protocol', 'scene', 'lib'],
   bench: ['protocol', 'display', 'scene', 'lib'],
   conformance: ['bench', 'protocol', 'lib'],
+  testing: ['lib'],
   commands: [
     ...['lib', 'scene', 'protocol', 'box', 'display', 'voice', 'agent', 'store', 'gateway', 'provision'],
     ...['gateway/sources', 'doctor', 'bench', 'conformance'],

@@ -70,12 +70,21 @@ interface Pause {
   end(): void;
 }
 
+export interface VirtualTimeOptions {
+  /** Only `wait` and a request of the bench itself skip time; conditions are awaited in real time, because other programs take part. */
+  isShared?: boolean;
+  /** Whether another program is at work, so that no time may be skipped now. */
+  isHeld?: () => boolean;
+}
+
 /**
  * Virtual time for parts in this process. It runs as real time while something is under way, and jumps from one sleeper to the next
  * while the bench only waits.
  */
 export class VirtualTime implements TestTime {
   readonly clock = new VirtualClock();
+  readonly #isShared: boolean;
+  readonly #isHeld: () => boolean;
   readonly #pauses = new Set<Pause>();
   #waiting = 0;
   #working = 0;
@@ -84,7 +93,9 @@ export class VirtualTime implements TestTime {
   #closed = false;
   #endPause: () => void = () => undefined;
 
-  constructor() {
+  constructor({ isShared = false, isHeld = () => false }: VirtualTimeOptions = {}) {
+    this.#isShared = isShared;
+    this.#isHeld = isHeld;
     void this.#drive();
   }
 
@@ -112,6 +123,7 @@ export class VirtualTime implements TestTime {
   }
 
   pollDelay({ pauseMs = POLL_MS, growthMs = 0 } = {}): (mostMs: number) => Promise<void> {
+    if (this.#isShared) return realTime.pollDelay({ pauseMs });
     const longestMs = Math.max(pauseMs, POLL_MAX_MS);
     let checks = 0;
     let quiet = 0;
@@ -148,7 +160,7 @@ export class VirtualTime implements TestTime {
   }
 
   get #mayJump(): boolean {
-    return this.#waiting > 0 && this.#working + this.#asking + this.#standing === 0;
+    return this.#waiting > 0 && this.#working + this.#asking + this.#standing === 0 && !this.#isHeld();
   }
 
   async #whileWaiting(waiting: Promise<void>): Promise<void> {
@@ -184,7 +196,8 @@ export class VirtualTime implements TestTime {
       if (this.#standing === 0) await this.clock.advance(Math.min(nowMs - atMs, REAL_STEP_MAX_MS));
       this.#endPauses();
       atMs = nowMs;
-      if (quiet >= QUIET_PAUSES && this.#asking > 0 && this.#working + this.#standing === 0) await this.#jump();
+      const mayJump = this.#asking > 0 && this.#working + this.#standing === 0 && !this.#isHeld();
+      if (quiet >= QUIET_PAUSES && mayJump) await this.#jump();
     }
   }
 

@@ -88,8 +88,12 @@ function addServe(bench: Command): void {
     .option('--scenarios <dir>', 'a folder of scenarios that may be run by name too; may be repeated', several, [])
     .option('--probe <how>', 'a probe besides screen that callers may choose; may be repeated', several, [])
     .option('--report <dir>', 'where logs of what is started go, a folder for each run and rig')
+    .option('--channel', 'answers the program that started it, over its IPC channel, and ends with it: for the library')
     .addHelpText('after', SERVE_EXAMPLES)
-    .action(async (options) => (await import('./actions/bench-serve.ts')).serve(options));
+    .action(async (options) => {
+      if (options.channel === true) await (await import('./actions/bench-channel.ts')).serveChannel(options);
+      else await (await import('./actions/bench-serve.ts')).serve(options);
+    });
 }
 
 const SERVE_EXAMPLES = `

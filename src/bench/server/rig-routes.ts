@@ -1,5 +1,4 @@
 import { MissingPeerError } from '../../lib/errors.ts';
-import { pageOf } from '../reports/page.ts';
 import { step as stepRequest } from '../vocabulary/steps.ts';
 import type { Rig } from './rig.ts';
 import type { Rigs } from './rigs.ts';
@@ -114,10 +113,7 @@ function routesOfOne(rigs: Rigs): Route[] {
       name: 'rigReport',
       summary: 'The report so far',
       answers: { 200: { about: 'a page', type: 'text/html' }, 404: UNKNOWN, 410: GONE },
-      handle: of(async (rig) => {
-        const page = pageOf([await rig.result()], { startedAtMs: rig.openedAtMs });
-        return { status: 200, type: 'text/html; charset=utf-8', body: page };
-      }),
+      handle: of(async (rig) => ({ status: 200, type: 'text/html; charset=utf-8', body: await rig.report() })),
     },
     ...boxRoutes(of),
   ];

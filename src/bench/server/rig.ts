@@ -4,6 +4,7 @@ import { checkConfig } from '../../lib/config-file.ts';
 import { ConfigError, PayboxError } from '../../lib/errors.ts';
 import type { BoxClient } from '../clients/box.ts';
 import { LISTED_ROWS } from '../clients/gateway.ts';
+import { pageOf } from '../reports/page.ts';
 import type { Result } from '../reports/result.ts';
 import { reasonWithFix, recordFinalState } from '../run/run.ts';
 import { tryBaseline } from '../steps/account.ts';
@@ -184,6 +185,11 @@ export class Rig {
       entriesOmitted: transcript.omitted,
       latencies: transcript.latencies,
     };
+  }
+
+  /** The report so far, as a page. */
+  async report(): Promise<string> {
+    return pageOf([await this.result()], { startedAtMs: this.openedAtMs });
   }
 
   view(): z.output<typeof rigView> {

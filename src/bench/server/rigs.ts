@@ -18,10 +18,12 @@ export class Rigs {
   /** Reasons of ended rigs. */
   readonly #ended = new Map<string, string>();
   readonly #closing = new AbortController();
+  readonly #rigsMax: number;
   #count = 0;
 
-  constructor(deps: ServerDeps) {
+  constructor(deps: ServerDeps, rigsMax: number = LIMITS.rigs) {
     this.#deps = deps;
+    this.#rigsMax = rigsMax;
   }
 
   all(): readonly Rig[] {
@@ -31,9 +33,9 @@ export class Rigs {
   /** Opens a rig as the body asks, and ends it if the caller disconnects meanwhile. Throws ConfigError and Refusal. */
   async open(body: unknown, gone: AbortSignal): Promise<Rig> {
     this.#closing.signal.throwIfAborted();
-    if (this.#rigs.size + this.#opening.size >= LIMITS.rigs) {
+    if (this.#rigs.size + this.#opening.size >= this.#rigsMax) {
       const ids = [...this.#rigs.keys()].join(', ');
-      throw new Refusal(429, `${LIMITS.rigs} rigs are open already`, `end one with DELETE /rigs/{id}: ${ids}`);
+      throw new Refusal(429, `${this.#rigsMax} rigs are open already`, `end one with DELETE /rigs/{id}: ${ids}`);
     }
     const given = AbortSignal.any([gone, this.#closing.signal]);
     const opening = this.#open(body, given);

@@ -18,6 +18,8 @@ export const LIMITS = {
   /** Entries of a rig's transcript; beyond this messages are left out. */
   entries: 20_000,
   rigs: 4,
+  /** Rigs of a program that started the server for itself, one for each of its tests under way. */
+  rigsOfOwner: 64,
   rigBoxes: 50,
   /** Steps of a rig that wait for the current one. */
   stepsWaiting: 16,
@@ -85,6 +87,12 @@ export const rigRequest = z
     target: choice.target.describe(
       'process (default): separate programs in real time; emulated: in this process, waits are skipped; at: a running gateway and boxes',
     ),
+    time: z
+      .literal('shared', 'expected shared')
+      .optional()
+      .describe(
+        'shared: emulated boxes in real time, of which only a `wait` skips some, so that programs of your own can take part',
+      ),
     boxes: z.int().min(1).max(LIMITS.rigBoxes).optional().describe('how many; 1 if left out'),
     enrolled: z.boolean().default(true).describe('false: the boxes start without a secret'),
     variables: z.record(name, value).default({}).describe('as in a scenario file'),
@@ -100,7 +108,8 @@ export const rigRequest = z
   .meta({ id: 'RigRequest' });
 
 /** The target options of a run or rig. */
-export type TargetChoice = Omit<z.output<typeof runRequest>, 'scenarios' | 'seed' | 'variables'>;
+export type TargetChoice = Omit<z.output<typeof runRequest>, 'scenarios' | 'seed' | 'variables'> &
+  Pick<RigRequest, 'time'>;
 export type RigRequest = z.output<typeof rigRequest>;
 
 const ms = z.number().min(0).describe('milliseconds');

@@ -14,10 +14,15 @@ import { type TestTime, VirtualTime } from '../../bench/test-time.ts';
 import { parseGatewayConfig } from '../../gateway/config.ts';
 import { type Gateway, startGateway } from '../../gateway/gateway.ts';
 import type { Logger } from '../../lib/log.ts';
+import { RequestsUnderWay } from '../../lib/requests-under-way.ts';
 
 const NAME = 'paybox bench';
 
-type EmulatedOptions = Omit<ManagedTargetOptions, 'name'> & { log: Logger };
+type EmulatedOptions = Omit<ManagedTargetOptions, 'name'> & {
+  log: Logger;
+  /** Programs of others take part: time is skipped on request only, and never while one of them answers a callback. */
+  isShared?: boolean | undefined;
+};
 
 /** Gateway and boxes in this process, in virtual time that skips waits. */
 export function emulatedTarget(options: EmulatedOptions): TargetKind {
@@ -25,13 +30,34 @@ export function emulatedTarget(options: EmulatedOptions): TargetKind {
     name: 'emulated',
     dialect: dialectOf(options.transport),
     capabilities: new Set(managedCapabilities(options)),
-    open: (need) => openManagedTarget(need, emulatedStarter(options), { ...options, name: 'emulated' }),
+    open: (need) => {
+      const time = options.isShared === true ? new SharedTime(need.callbackUrl) : new VirtualTime();
+      return openManagedTarget(need, emulatedStarter(options, time), { ...options, name: 'emulated' });
+    },
   };
 }
 
+/** Time that does not run away from the partner's program at this address. */
+class SharedTime extends VirtualTime {
+  readonly #requests: RequestsUnderWay | undefined;
+
+  constructor(partnerUrl: string | undefined) {
+    const requests = partnerUrl === undefined ? undefined : new RequestsUnderWay(new URL(partnerUrl).host);
+    super({ isShared: true, isHeld: () => requests?.isAny === true });
+    this.#requests = requests;
+  }
+
+  override close(): void {
+    this.#requests?.close();
+    super.close();
+  }
+}
+
 /** Starts parts in this process. */
-export function emulatedStarter({ random, log, panel }: Pick<EmulatedOptions, 'random' | 'log' | 'panel'>): Starter {
-  const time = new VirtualTime();
+export function emulatedStarter(
+  { random, log, panel }: Pick<EmulatedOptions, 'random' | 'log' | 'panel'>,
+  time: TestTime = new VirtualTime(),
+): Starter {
   const deps = { clock: time.clock, random };
   const partOf = (running: Agent | Gateway) => ({ end: () => running.close() });
   return {

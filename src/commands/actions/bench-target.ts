@@ -32,6 +32,8 @@ export interface TargetOptions extends Omit<GatewayOptions, 'gateway'> {
   report?: string | undefined;
   /** Folder in it for the logs of programs; `logs` if undefined. */
   logs?: string | undefined;
+  /** `shared`: programs of others take part, so emulated boxes skip time on request only. */
+  time?: 'shared' | undefined;
 }
 
 /** Scenarios shipped with the program. */
@@ -90,8 +92,9 @@ export function targetOf(options: TargetOptions, seed: number): TargetKind {
   }
   if (name === 'emulated') {
     const log = fileLog(options.report && join(options.report, 'bench.log'));
-    return emulatedTarget({ ...own, log, random: seededRandom(seed) });
+    return emulatedTarget({ ...own, log, random: seededRandom(seed), isShared: options.time === 'shared' });
   }
+  if (options.time !== undefined) throw new ConfigError(`time belongs to target emulated, not to ${name}`);
   if (name !== 'process') throw new ConfigError(`--target ${name}: expected emulated, process or at`);
   const program = [process.execPath, process.argv[1] ?? ''] as const;
   const logDir = options.report === undefined ? undefined : join(options.report, options.logs ?? 'logs');

@@ -1,0 +1,193 @@
+/** `npm run package`: the npm package, one file that works where it is installed. */
+import { execFile } from 'node:child_process';
+import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { parseArgs, promisify } from 'node:util';
+import { build } from 'esbuild';
+import { z } from 'zod';
+import { ASSETS, bundleCode, NATIVE_PACKAGES } from './bundle-code.ts';
+import { papersOf } from './bundle-notices.ts';
+import { keepAssets } from './bundle-packages.ts';
+
+const ROOT = resolve(import.meta.dirname, '..');
+const BYTES_MAX = 15_000_000;
+/** The oldest Node that reads the launcher, so that it can say which one is needed. */
+const OLDEST_NODE = 'node12.22';
+/** The oldest Node whose tests can use the library, as `engines` says. */
+const HOST_NODE = 'node18.0';
+const LED_PANELS = 'rpi-led-matrix';
+
+const USAGE = `usage: npm run package [-- --out DIR]
+
+Makes DIR/paybox-VERSION.tgz (out/ if left out) for "npm install": compiled JavaScript with types, the command paybox and
+the library for tests. It depends on nothing but native parts and on the Node that package.json pins, which npm installs
+where it can. LED panels (HUB75) need rpi-led-matrix beside it, which is compiled.
+`;
+
+const Manifest = z.object({
+  name: z.string(),
+  version: z.string(),
+  description: z.string().default(''),
+  license: z.string(),
+  engines: z.record(z.string(), z.string()).default({}),
+  optionalDependencies: z.record(z.string(), z.string()).default({}),
+});
+
+/** Makes the package in the folder `out`. Returns its file. Throws if npm or a compiler fails, or it is too large. */
+export async function makePackage(out: string, progress: (text: string) => void): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'paybox-package-'));
+  try {
+    progress('code');
+    const bundled = await bundleCode(ROOT, join(folder, 'lib'));
+    await makePrograms(folder);
+    progress('types');
+    await makeTypes(folder);
+    progress('files, licences and bill of materials');
+    await addFiles(folder);
+    const { sbom, licenses } = await papersOf(ROOT, [...new Set([...bundled, ...assetFolders()])].sort());
+    await writeFile(join(folder, 'LICENSES.txt'), `${await readFile(join(ROOT, 'LICENSE'), 'utf8')}\n${licenses}`);
+    await writeFile(join(folder, 'sbom.json'), `${JSON.stringify(sbom, null, 2)}\n`);
+    await writeFile(join(folder, 'package.json'), `${JSON.stringify(await manifest(), null, 2)}\n`);
+    progress('archive');
+    return await pack(folder, out);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** The launcher and the library, which any Node of a host can read. */
+async function makePrograms(folder: string): Promise<void> {
+  const options = {
+    absWorkingDir: ROOT,
+    bundle: true,
+    format: 'cjs',
+    platform: 'node',
+    legalComments: 'none',
+    define: { 'import.meta.url': '__file' },
+    logLevel: 'warning',
+  } as const;
+  const here = "const __file = require('url').pathToFileURL(__filename).href;";
+  const old = { ...options, target: OLDEST_NODE };
+  const launcher = join(folder, 'bin/paybox.cjs');
+  const banner = { js: `#!/usr/bin/env node\n${here}` };
+  await build({ ...old, entryPoints: ['scripts/npm/launcher.ts'], outfile: launcher, banner });
+  await chmod(launcher, 0o755);
+  await build({
+    ...old,
+    entryPoints: ['scripts/npm/after-install.ts'],
+    outfile: join(folder, 'bin/after-install.cjs'),
+  });
+  const library = join(folder, 'lib/testing');
+  const entry = { entryPoints: ['src/testing/index.ts'], outfile: join(library, 'index.cjs') };
+  await build({ ...options, ...entry, target: HOST_NODE, banner: { js: here } });
+  // One module for both systems of modules: the tests of a process share one program.
+  const names = Object.keys(await import('../src/testing/index.ts')).sort();
+  const lines = ["import library from './index.cjs';", `export const { ${names.join(', ')} } = library;`];
+  await writeFile(join(library, 'index.js'), `${lines.join('\n')}\n`);
+}
+
+/** Types of the library, once for each system of modules. */
+async function makeTypes(folder: string): Promise<void> {
+  const library = join(folder, 'lib/testing');
+  const made = join(folder, 'types');
+  const options = ['--noEmit', 'false', '--declaration', '--emitDeclarationOnly', '--outDir', made];
+  const compiler = ['module', 'target', 'lib', 'types'].flatMap((name) => [`--${name}`, COMPILER[name] ?? '']);
+  const flags = ['--strict', '--allowImportingTsExtensions', '--skipLibCheck', '--ignoreConfig', '--rootDir', 'src'];
+  const tsc = join(ROOT, 'node_modules/.bin/tsc');
+  await promisify(execFile)(tsc, [...options, ...compiler, ...flags, 'src/testing/index.ts'], { cwd: ROOT });
+  for (const name of ['index', 'paybox', 'errors', 'words']) {
+    const text = await readFile(join(made, `testing/${name}.d.ts`), 'utf8');
+    for (const [types, code] of [
+      ['.d.ts', '.js'],
+      ['.d.cts', '.cjs'],
+    ] as const) {
+      await writeFile(join(library, `${name}${types}`), text.replaceAll(/(from '\.\/\w+)\.ts'/g, `$1${code}'`));
+    }
+  }
+  await rm(made, { recursive: true });
+}
+
+const COMPILER: Readonly<Record<string, string>> = {
+  module: 'nodenext',
+  target: 'es2024',
+  lib: 'esnext',
+  types: 'node',
+};
+
+function assetFolders(): string[] {
+  return Object.keys(ASSETS).map((name) => `node_modules/${name}`);
+}
+
+async function addFiles(folder: string): Promise<void> {
+  for (const [name, files] of Object.entries(ASSETS)) {
+    await keepAssets(ROOT, folder, name, files);
+    // Without its dependencies, which the files that are kept do not need.
+    const { version, license } = await manifestOf(`node_modules/${name}`);
+    const reduced = { name, version, license };
+    await writeFile(join(folder, 'node_modules', name, 'package.json'), `${JSON.stringify(reduced, null, 2)}\n`);
+  }
+  await cp(join(ROOT, 'device-config'), join(folder, 'device-config'), { recursive: true });
+  // The bench's code looks for them here, relative to its place in `src`.
+  await cp(join(ROOT, 'test/scenarios'), join(folder, 'lib/test/scenarios'), {
+    recursive: true,
+    filter: (path) => !/\/(__pycache__|\.pytest_cache)$/.test(path),
+  });
+  await cp(join(ROOT, 'src/testing/README.md'), join(folder, 'README.md'));
+  await cp(join(ROOT, 'LICENSE'), join(folder, 'LICENSE'));
+  const { version } = await manifestOf('.');
+  // Marks the code as ES modules, and contains its version.
+  await writeFile(join(folder, 'lib/package.json'), `${JSON.stringify({ version, type: 'module' }, null, 2)}\n`);
+}
+
+async function manifestOf(folder: string): Promise<z.output<typeof Manifest>> {
+  return Manifest.parse(JSON.parse(await readFile(join(ROOT, folder, 'package.json'), 'utf8')));
+}
+
+async function versionsOf(names: readonly string[]): Promise<Record<string, string>> {
+  const of = async (name: string) => [name, (await manifestOf(`node_modules/${name}`)).version] as const;
+  return Object.fromEntries(await Promise.all(names.map(of)));
+}
+
+async function manifest(): Promise<object> {
+  const { name, version, description, license, engines, optionalDependencies } = await manifestOf('.');
+  const { [LED_PANELS]: ledPanels = '', ...nodes } = optionalDependencies;
+  const library = './lib/testing/index';
+  const esm = { types: `${library}.d.ts`, default: `${library}.js` };
+  const cjs = { types: `${library}.d.cts`, default: `${library}.cjs` };
+  return {
+    ...{ name, version, description, license, type: 'module' },
+    bin: { paybox: 'bin/paybox.cjs' },
+    main: cjs.default,
+    types: cjs.types,
+    exports: { '.': { import: esm, require: cjs }, './package.json': './package.json' },
+    engines,
+    scripts: { postinstall: 'node bin/after-install.cjs' },
+    dependencies: await versionsOf([...NATIVE_PACKAGES, ...Object.keys(ASSETS)].sort()),
+    bundleDependencies: Object.keys(ASSETS),
+    optionalDependencies: nodes,
+    // Compiled at its installation and under another licence: for those who have panels only.
+    peerDependencies: { [LED_PANELS]: ledPanels },
+    peerDependenciesMeta: { [LED_PANELS]: { optional: true } },
+  };
+}
+
+async function pack(folder: string, out: string): Promise<string> {
+  await mkdir(out, { recursive: true });
+  const quiet = ['--ignore-scripts', '--loglevel=error'];
+  await promisify(execFile)('npm', ['pack', ...quiet, '--pack-destination', folder], { cwd: folder });
+  const name = (await readdir(folder)).find((file) => file.endsWith('.tgz')) ?? '';
+  const { size } = await stat(join(folder, name));
+  if (size > BYTES_MAX) throw new Error(`${name} has ${size} bytes, more than ${BYTES_MAX}`);
+  const file = join(out, name);
+  await cp(join(folder, name), `${file}.partial`);
+  await rename(`${file}.partial`, file);
+  return file;
+}
+
+if (import.meta.main) {
+  const { values } = parseArgs({ options: { out: { type: 'string', default: 'out' }, help: { type: 'boolean' } } });
+  if (values.help === true) process.stdout.write(USAGE);
+  else
+    process.stdout.write(`${await makePackage(resolve(values.out), (text) => process.stderr.write(`… ${text}\n`))}\n`);
+}

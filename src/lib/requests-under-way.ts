@@ -1,0 +1,34 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { ClientRequest } from 'node:http';
+
+/** Node tells there of each HTTP request that this process makes. */
+const CREATED = 'http.client.request.created';
+
+/** The HTTP requests of this process to one host that are not answered yet. */
+export class RequestsUnderWay {
+  readonly #host: string;
+  #count = 0;
+  readonly #add = (message: unknown) => {
+    const { request } = message as { request: ClientRequest };
+    if (request.getHeader('host') !== this.#host) return;
+    this.#count += 1;
+    request.once('close', () => {
+      this.#count -= 1;
+    });
+  };
+
+  /** `host` as in a URL, with its port unless it is the default one. */
+  constructor(host: string) {
+    this.#host = host;
+    subscribe(CREATED, this.#add);
+  }
+
+  get isAny(): boolean {
+    return this.#count > 0;
+  }
+
+  /** Ends the counting. */
+  close(): void {
+    unsubscribe(CREATED, this.#add);
+  }
+}

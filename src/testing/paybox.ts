@@ -1,0 +1,202 @@
+import { NotAsExpected, PayboxRefusal } from './errors.ts';
+import { type Failure, type Program, program } from './program.ts';
+import { keepScreen } from './screens.ts';
+import type * as Words from './words.ts';
+
+const SCREENS = 'paybox-screens';
+/** The tests end it; the time limit is only for a test that hangs. */
+const IDLE = '24h';
+/** How the program begins its lines about the options that it was given. */
+const ABOUT_OPTIONS = 'body: ';
+const OPTIONS_FIX = 'options are callbackUrl, boxes, transport, seed and screens';
+
+export interface PayboxOptions {
+  /** Where the gateway sends its callbacks: the shop's transaction-sync. A server of paybox takes them if left out. */
+  callbackUrl?: string;
+  /** How many boxes; 1 if left out. */
+  boxes?: number;
+  /** How the boxes reach the gateway, as in `paybox bench run --transport`. */
+  transport?: string;
+  /** Repeats the same random choices. */
+  seed?: number;
+  /** Folder for the screens of failed expectations, `paybox-screens` if left out; false keeps none. */
+  screens?: string | false;
+}
+
+/** Addresses and credentials, as the program tells them. */
+interface Opened {
+  id: string;
+  gateway: { origin: string; baseUrl: string };
+  partner: { username: string; password: string };
+  account: { bankAccount: string; bankCode: string; userBankName: string };
+  boxes: Words.BoxAddress[];
+}
+
+/**
+ * Opens a gateway and boxes for a test, ready to be used. Throws PayboxRefusal for a wrong option, or where paybox
+ * cannot run.
+ */
+export async function openPaybox(options: PayboxOptions = {}): Promise<Paybox> {
+  return Paybox.open(options);
+}
+
+/** A gateway and boxes. Its steps are those of a scenario, one after another. Any method throws PayboxRefusal once it has ended. */
+export class Paybox {
+  /** `{base_url}` of the payment QR service: a shop calls `${serviceUrl}/api/token_generate` and so on. */
+  readonly serviceUrl: string;
+  /** Origin of the gateway and its console. */
+  readonly gatewayUrl: string;
+  /** The shop's login at the service. */
+  readonly partner: { readonly username: string; readonly password: string };
+  /** The account that is linked to the boxes. */
+  readonly account: { readonly bankAccount: string; readonly bankCode: string; readonly userBankName: string };
+  readonly boxes: readonly Words.BoxAddress[];
+  readonly #program: Program;
+  readonly #rig: string;
+  readonly #screens: string | false;
+  #newestPayment: string | undefined;
+
+  /** As `openPaybox`. */
+  static async open({ screens = SCREENS, ...asked }: PayboxOptions): Promise<Paybox> {
+    const running = program();
+    const body = { ...asked, target: 'emulated', time: 'shared', idle: IDLE };
+    const { result } = await running.ask({ ask: 'open', body }).catch((error: unknown) => {
+      if (!(error instanceof PayboxRefusal) || !error.message.startsWith(ABOUT_OPTIONS)) throw error;
+      throw new PayboxRefusal(
+        error.message.split('; ')[0]?.replaceAll(ABOUT_OPTIONS, 'openPaybox: ') ?? '',
+        OPTIONS_FIX,
+      );
+    });
+    return new Paybox(running, result as Opened, screens);
+  }
+
+  private constructor(running: Program, { id, gateway, partner, account, boxes }: Opened, screens: string | false) {
+    this.#program = running;
+    this.#rig = id;
+    this.#screens = screens;
+    this.serviceUrl = gateway.baseUrl;
+    this.gatewayUrl = gateway.origin;
+    this.partner = partner;
+    this.account = account;
+    this.boxes = boxes.map(({ number, terminalCode, serialNumber, url }) => {
+      return { number, terminalCode, serialNumber, url };
+    });
+  }
+
+  /** Waits, in real time, until all conditions are true. Throws NotAsExpected, which names the kept screen. */
+  async expect(conditions: Words.ExpectWords, at: Words.AtBox = {}): Promise<void> {
+    const { callback } = conditions;
+    const expect = typeof callback === 'string' ? { ...conditions, callback: this.#callback(callback) } : conditions;
+    await this.step({ ...at, expect });
+  }
+
+  /** Makes an order and its QR as a shop does, without showing it. */
+  async generate(order: Words.GenerateWords): Promise<Words.GeneratedOrder> {
+    return (await this.step({ generate: order })) as Words.GeneratedOrder;
+  }
+
+  /** Makes an order and sends its QR to a box, as a shop does. */
+  async push(order: Words.PushWords, at: Words.AtBox = {}): Promise<Words.GeneratedOrder> {
+    return (await this.step({ ...at, push: order })) as Words.GeneratedOrder;
+  }
+
+  /** A customer's payment. */
+  async pay(payment: Words.PayWords): Promise<Words.Payment> {
+    const paid = (await this.step({ pay: payment })) as Words.Payment;
+    if (paid.transactionId !== '') this.#newestPayment = paid.transactionId;
+    return paid;
+  }
+
+  /** Cancels an order. */
+  async cancel(order: Words.Word, answer?: Words.Word): Promise<void> {
+    await this.step({ cancel: { order, ...(answer === undefined ? {} : { answer }) } });
+  }
+
+  /** Presses a key of a box. */
+  async press(key: Words.Key, at: Words.AtBox = {}): Promise<void> {
+    await this.step({ ...at, press: key });
+  }
+
+  /** Makes something go wrong, or right again: a name, or `{ inject, times, for… }`, `{ box: 'off' }`, `{ end: 'all' }`. */
+  async fault(fault: Words.FaultName | Words.FaultWords, at: Words.AtBox = {}): Promise<Words.ActiveFault | undefined> {
+    return ((await this.step({ ...at, fault })) ?? undefined) as Words.ActiveFault | undefined;
+  }
+
+  /**
+   * Has the gateway's and the boxes' time pass at once, as `5m`, `30s` or `2h`: what is due in it happens, in order. It
+   * takes the real time that the shop needs to answer callbacks.
+   */
+  async skip(time: string): Promise<void> {
+    await this.step({ wait: time.replace(/^(\d+(?:\.\d+)?) ?m$/, '$1min') });
+  }
+
+  /** Runs any step of a scenario, word for word, and returns its result. */
+  async step(step: Readonly<Record<string, unknown>>): Promise<unknown> {
+    const { result, failed } = await this.#ask('step', { body: step });
+    if (failed !== undefined) throw this.#notAsExpected(failed, step);
+    return (result as { result: unknown }).result;
+  }
+
+  /** The screen of a box, as a PNG file. */
+  async screen(box = 1): Promise<Buffer> {
+    const { result } = await this.#ask('screen', { box });
+    return Buffer.from(result as string, 'base64');
+  }
+
+  /** The words on the screen of a box, in lines. */
+  async text(box = 1): Promise<string> {
+    return (await this.#ask('text', { box })).result as string;
+  }
+
+  /** State of a box, as its /status says it. */
+  async status(box = 1): Promise<Words.BoxStatus> {
+    return (await this.#ask('status', { box })).result as Words.BoxStatus;
+  }
+
+  /** The newest callbacks, with each attempt. */
+  async callbacks(): Promise<Words.CallbackView[]> {
+    return ((await this.#ask('callbacks')).result as { callbacks: Words.CallbackView[] }).callbacks;
+  }
+
+  /** The report so far, as an HTML page. */
+  async report(): Promise<string> {
+    return (await this.#ask('report')).result as string;
+  }
+
+  /** Forgets all orders, payments, callbacks and faults, between two tests; addresses and credentials stay. */
+  async reset(): Promise<void> {
+    await this.#ask('reset');
+    this.#newestPayment = undefined;
+  }
+
+  /** Ends it. Does nothing where it has ended. */
+  async close(): Promise<void> {
+    if (!this.#program.isOver) await this.#ask('close');
+  }
+
+  /** `await using paybox = await openPaybox()` ends it at the end of the block. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #ask(
+    ask: 'step' | 'screen' | 'text' | 'status' | 'callbacks' | 'report' | 'reset' | 'close',
+    more: object = {},
+  ) {
+    return this.#program.ask({ ask, rig: this.#rig, ...more });
+  }
+
+  #callback(status: 'delivered' | 'pending' | 'failed'): Words.CallbackWords {
+    if (this.#newestPayment !== undefined) return { payment: this.#newestPayment, status };
+    const fix = 'name its transaction id, as { payment: id, status }';
+    throw new PayboxRefusal(`expect: callback: this paybox has paid nothing with pay()`, fix);
+  }
+
+  #notAsExpected({ message, expected, actual, screen }: Failure, step: object): NotAsExpected {
+    const both = { ...(expected === undefined ? {} : { expected }), ...(actual === undefined ? {} : { actual }) };
+    if (!('expect' in step) || screen === undefined || this.#screens === false) return new NotAsExpected(message, both);
+    const { file, problem } = keepScreen(this.#screens, message, Buffer.from(screen, 'base64'));
+    if (file !== undefined) return new NotAsExpected(`${message}\nscreen: ${file}`, { ...both, screen: file });
+    return new NotAsExpected(problem === undefined ? message : `${message}\nscreen not kept: ${problem}`, both);
+  }
+}

@@ -1,0 +1,130 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import type { Socket } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { isNewEnough, ownNode, REQUIRED_MAJOR } from '../lib/own-node.js';
+import { PayboxRefusal } from './errors.ts';
+
+const PROGRAM = fileURLToPath(new URL('../cli.js', import.meta.url));
+/** The end of what the program said, for the message of its end. */
+const SAID_CHARS_MAX = 4_000;
+/** Of the host's tests: a debugger's port, a loader or a folder of coverage is not for this program. */
+const NOT_PASSED_ON = ['NODE_OPTIONS', 'NODE_V8_COVERAGE', 'NODE_CHANNEL_FD', 'NODE_CHANNEL_SERIALIZATION_MODE'];
+
+/** Answer of the program to a request (src/bench/server/channel.ts). */
+interface Answer {
+  id: number;
+  result?: unknown;
+  refused?: { message: string; fix: string };
+  failed?: Failure;
+}
+
+/** A step that is not as expected, with all that it saw; the screen is a picture as base64. */
+export interface Failure {
+  message: string;
+  expected?: string;
+  actual?: string;
+  screen?: string;
+}
+
+export interface Request {
+  ask: 'open' | 'step' | 'screen' | 'text' | 'status' | 'callbacks' | 'report' | 'reset' | 'close';
+  rig?: string;
+  box?: number;
+  body?: unknown;
+}
+
+type Settle = (answer: Omit<Answer, 'id'>) => void;
+
+let shared: Program | undefined;
+
+/** The program of this process, started if there is none. It has all gateways and boxes of the tests here. */
+export function program(): Program {
+  if (shared === undefined || shared.isOver) shared = new Program();
+  return shared;
+}
+
+/**
+ * `paybox bench serve --channel` as a child of this process. It ends when its channel closes, however this process ends.
+ * The channel carries requests instead of HTTP, so that no port is needed, and whatever a test makes of HTTP and timers
+ * does not reach them. It keeps this process up only while an answer is awaited.
+ */
+export class Program {
+  readonly #child: ChildProcess;
+  readonly #waiting = new Map<number, Settle>();
+  #count = 0;
+  #said = '';
+  #over: string | undefined;
+
+  constructor() {
+    const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !NOT_PASSED_ON.includes(name)));
+    this.#child = spawn(nodeForPaybox(), [PROGRAM, 'bench', 'serve', '--channel'], {
+      env,
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+    });
+    this.#child.on('message', (message) => this.#take(message as Answer));
+    this.#child.stderr?.on('data', (chunk: Buffer) => {
+      this.#said = `${this.#said}${chunk}`.slice(-SAID_CHARS_MAX);
+    });
+    this.#child.on('error', (error) => this.#end(`paybox did not start: ${error.message}`));
+    this.#child.on('close', (code, signal) => {
+      const said = this.#said.trim();
+      this.#end(`paybox ended with ${signal ?? code}${said === '' ? '' : `: ${said}`}`);
+    });
+    this.#letGo();
+  }
+
+  get isOver(): boolean {
+    return this.#over !== undefined;
+  }
+
+  /** Throws PayboxRefusal where it cannot be done; a step that is not as expected is returned as `failed`. */
+  async ask(request: Request): Promise<{ result?: unknown; failed?: Failure }> {
+    const answer = await new Promise<Omit<Answer, 'id'>>((settle) => {
+      if (this.#over !== undefined) {
+        settle({ refused: { message: this.#over, fix: 'open another with openPaybox' } });
+        return;
+      }
+      this.#count += 1;
+      this.#waiting.set(this.#count, settle);
+      this.#child.ref();
+      this.#child.channel?.ref();
+      // A failure is followed by the end of the program, which is told.
+      this.#child.send({ id: this.#count, ...request }, () => undefined);
+    });
+    if (answer.refused === undefined) return answer;
+    const { message, fix } = answer.refused;
+    throw new PayboxRefusal(message, fix);
+  }
+
+  #take({ id, ...answer }: Answer): void {
+    const settle = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    if (this.#waiting.size === 0) this.#letGo();
+    settle?.(answer);
+  }
+
+  /** Lets this process end. */
+  #letGo(): void {
+    this.#child.unref();
+    this.#child.channel?.unref();
+    (this.#child.stderr as Socket | null)?.unref();
+  }
+
+  #end(reason: string): void {
+    this.#over ??= reason;
+    const refused = { message: this.#over, fix: '' };
+    for (const settle of this.#waiting.values()) settle({ refused });
+    this.#waiting.clear();
+  }
+}
+
+/** The Node that runs paybox: this one if it can, else the one that came with the package. Throws PayboxRefusal. */
+function nodeForPaybox(): string {
+  if (isNewEnough()) return process.execPath;
+  const own = ownNode();
+  if (own !== undefined) return own;
+  throw new PayboxRefusal(
+    `paybox needs Node ${REQUIRED_MAJOR}, this is ${process.version}, and no Node of its own is installed for ${process.platform} ${process.arch}`,
+    `on Linux (x64, arm64, glibc) run "npm install --include=optional", elsewhere install Node ${REQUIRED_MAJOR}`,
+  );
+}

@@ -1,0 +1,33 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+
+/** Screens that one process keeps at most, so that a test in a loop does not fill the disk. */
+const SCREENS_KEPT_MAX = 200;
+const NAME_CHARS_MAX = 60;
+
+let kept = 0;
+
+/** A kept screen, or why it could not be kept; neither when enough are kept. */
+export interface KeptScreen {
+  file?: string;
+  problem?: string;
+}
+
+/**
+ * Writes the PNG into `folder`, which is made where it is missing and is no part of the project's Git. `about` becomes
+ * a part of the file's name. Never throws: what failed before counts more.
+ */
+export function keepScreen(folder: string, about: string, png: Uint8Array): KeptScreen {
+  if (kept >= SCREENS_KEPT_MAX) return {};
+  kept += 1;
+  const words = about.replace(/[^A-Za-z0-9]+/g, '-').slice(0, NAME_CHARS_MAX);
+  const file = join(resolve(folder), `${process.pid}-${kept}-${words}.png`);
+  try {
+    mkdirSync(resolve(folder), { recursive: true });
+    writeFileSync(join(resolve(folder), '.gitignore'), '*\n');
+    writeFileSync(file, png);
+    return { file };
+  } catch (error) {
+    return { problem: error instanceof Error ? error.message : String(error) };
+  }
+}
