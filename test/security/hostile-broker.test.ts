@@ -62,7 +62,7 @@ describe('whoever runs the broker', () => {
     expect(await held).toMatchObject({ status: 'FAILED' });
   });
 
-  it('THR-17 has a box neither say paid, nor take its QR away, nor change its account', async () => {
+  it('THR-17 SHA-2 has a box neither say paid, nor take its QR away, nor change its account, nor go elsewhere', async () => {
     const it = await stage();
     const { relay, gateway, box } = it;
     expect(await pushed(gateway, 'PAID')).toEqual(SUCCESS);
@@ -78,7 +78,8 @@ describe('whoever runs the broker', () => {
     const withdraw = { type: 'withdraw', pushId, why: 'cancelled' };
     const link = { type: 'welcome', link: OTHER_ACCOUNT, openPushIds: [] };
     const superseded = { type: 'refused', code: 'SUPERSEDED', reason: '' };
-    for (const body of [paid, withdraw, link, superseded]) {
+    const moved = { type: 'refused', code: 'MOVED', reason: '', shard: 3 };
+    for (const body of [paid, withdraw, link, superseded, moved]) {
       for (const introduce of [true, false]) {
         const forged = forgery(relay, body, sessionId, { from: 'gateway', introduce });
         expect(await refusedByBox(it, forged)).toBe('KEY_UNKNOWN');
@@ -88,6 +89,7 @@ describe('whoever runs the broker', () => {
     for (const old of [payment, welcome]) expect(await refusedByBox(it, old)).toBe('MESSAGE_REPLAYED');
     expect((await box.status()).order?.orderId).toBe('NEXT');
     expect((await box.status()).lastPayment?.transactionId).toBe(transactionId);
+    expect(box.log.filter((it) => it.event === 'link-moved')).toEqual([]);
   });
 
   it('THR-17 tells a box nothing of before, after a restart of box, gateway or connection', async () => {

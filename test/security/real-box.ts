@@ -2,6 +2,7 @@ import { Writable } from 'node:stream';
 import { onTestFinished } from 'vitest';
 import { startAgent } from '../../src/agent/agent.ts';
 import { parseAgentConfig } from '../../src/agent/config.ts';
+import type { BoxApi } from '../../src/agent/contract.ts';
 import { setupOf } from '../../src/agent/setup.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
@@ -27,6 +28,7 @@ export interface RealBox {
   dataDir: string;
   log: LogLine[];
   origin: string;
+  box: BoxApi;
   status(): Promise<BoxStatus>;
   /** The names of what it refused, in the order in which it came. */
   refusals(): unknown[];
@@ -87,6 +89,7 @@ export async function bootRealBox(
     dataDir: folder,
     log,
     origin: agent.origin,
+    box: agent.box,
     status,
     refusals: () => log.filter((it) => it.event === 'message-refused').map((it) => it.code),
     close: () => agent.close(),
