@@ -34,13 +34,16 @@ export class Ledger {
     return payments.filter(({ content }) => contents.has(content));
   }
 
-  /** What is still owed to somebody; `agentKilledMs` are the moments when the agent died in this run. */
-  owed(payments: readonly GatewayPayment[], agentKilledMs: readonly number[]): string[] {
+  /**
+   * What is still owed to somebody; `agentKilledMs` are the moments when the agent died in this run, `hasQr` whether a QR is on the
+   * screen: the paid screens of payments of no order that have waited come after it (AGT-12).
+   */
+  owed(payments: readonly GatewayPayment[], agentKilledMs: readonly number[], hasQr: boolean): string[] {
     const mine = this.ofRun(payments);
     const lost = this.#promised().filter((id) => !mine.some(({ transactionId }) => transactionId === id));
     return [
       ...lost.map((id) => `${id} was accepted, and the gateway does not know it`),
-      ...mine.flatMap((payment) => this.#owedOf(payment, agentKilledMs)),
+      ...mine.flatMap((payment) => this.#owedOf(payment, agentKilledMs, hasQr)),
     ];
   }
 
@@ -61,7 +64,11 @@ export class Ledger {
     );
   }
 
-  #owedOf({ transactionId, content, boxes, callback }: GatewayPayment, agentKilledMs: readonly number[]): string[] {
+  #owedOf(
+    { transactionId, orderId, content, boxes, callback }: GatewayPayment,
+    agentKilledMs: readonly number[],
+    hasQr: boolean,
+  ): string[] {
     const owed: string[] = [];
     const name = `${transactionId} (${content})`;
     if (boxes.length !== 1) owed.push(`${name} is to be told to ${boxes.length} boxes`);
@@ -69,7 +76,8 @@ export class Ledger {
     if (boxes.some(({ recorded }) => recorded === false)) owed.push(`${name} is not in the journal of the box`);
     if (callback?.status !== 'delivered') owed.push(`the callback of ${name} is ${callback?.status ?? 'not there'}`);
     if (!this.#partner.calls.has(transactionId)) owed.push(`the partner has not heard of ${name}`);
-    if (this.#evidence.paidScreens(transactionId) === 0) owed.push(`no screen has shown ${name} as paid`);
+    const mayWait = hasQr && orderId === '';
+    if (!mayWait && this.#evidence.paidScreens(transactionId) === 0) owed.push(`no screen has shown ${name} as paid`);
     const startedMs = Math.min(...this.#asked.filter((it) => it.content === content).map((it) => it.startedMs));
     const mayBeSilent = agentKilledMs.some((killedMs) => killedMs > startedMs);
     if (!mayBeSilent && this.#evidence.voiced(transactionId) === 0) owed.push(`${name} was not said aloud`);

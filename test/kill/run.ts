@@ -145,7 +145,7 @@ class Run {
   /** Waits until nothing is owed and everyone agrees, then looks for what no waiting mends. */
   async #settle(): Promise<Observation> {
     const observation = await this.#until('settled', async (seen) => {
-      const owed = this.#ledger.owed(seen.payments, this.#kills.agentKilledMs);
+      const owed = this.#ledger.owed(seen.payments, this.#kills.agentKilledMs, seen.box.order !== null);
       if (this.#script.waitsForExpiry && seen.box.order !== null) owed.push('the QR on the screen has not expired');
       return owed.length > 0 ? owed : disagreements(this.#world, seen);
     });
