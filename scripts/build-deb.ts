@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { buildBundle } from './bundle.ts';
-import type { Target } from './bundle-packages.ts';
 import { buildPackage, PACKAGES } from './debian/package.ts';
+import { type Architecture, isArchitecture, TARGETS_OF_DEBIAN } from './tools.ts';
 
 const USAGE = `usage: npm run deb -- --arch arm64|amd64 --out DIR [--bundle DIR] [--quick]
 
@@ -22,24 +22,20 @@ program folder give the same bytes. apt-get install ./paybox-agent_VERSION_ARCH.
 scripts/install-on-raspberry-pi-os does so with the checks that a Raspberry Pi needs.
 `;
 
-/** Debian's architecture names → targets of a bundle. */
-const TARGETS: Readonly<Record<string, Target>> = { arm64: 'linux-arm64', amd64: 'linux-x64' };
-
 interface Options {
-  architecture: string;
-  target: Target;
+  architecture: Architecture;
   out: string;
   /** An existing program folder to use. */
   bundle: string | undefined;
   quick: boolean;
 }
 
-async function build({ architecture, target, out, bundle, quick }: Options): Promise<void> {
+async function build({ architecture, out, bundle, quick }: Options): Promise<void> {
   const progress = (text: string) => process.stderr.write(`… ${text}\n`);
   const work = await mkdtemp(join(tmpdir(), 'paybox-deb-'));
   try {
     const program = bundle ?? join(work, 'program');
-    if (bundle === undefined) await buildBundle(target, program, progress);
+    if (bundle === undefined) await buildBundle(TARGETS_OF_DEBIAN[architecture], program, progress);
     await mkdir(out, { recursive: true });
     for (const kind of PACKAGES) {
       progress(`${kind.name} for ${architecture}`);
@@ -71,13 +67,12 @@ const { values } = parseArgs({
     help: { type: 'boolean', default: false },
   },
 });
-const target = TARGETS[values.arch ?? ''];
 if (values.help) {
   process.stdout.write(USAGE);
-} else if (target === undefined || values.arch === undefined || values.out === undefined) {
+} else if (!isArchitecture(values.arch) || values.out === undefined) {
   process.stderr.write(USAGE);
   process.exitCode = 2;
 } else {
   const bundle = values.bundle === undefined ? undefined : resolve(values.bundle);
-  await build({ architecture: values.arch, target, out: resolve(values.out), bundle, quick: values.quick });
+  await build({ architecture: values.arch, out: resolve(values.out), bundle, quick: values.quick });
 }

@@ -27,18 +27,21 @@ is compiled on the machine that has them and is not in the bundle.
 `;
 
 /**
- * Follows symbolic links, so that a link in /usr/bin works. A small young generation keeps some 25 MB of memory back that
- * a box at rest would never give up again; the programs that serve many boxes need their time more. One malloc arena for
- * all threads saves another 3 MB.
+ * Lines of shell that become the program in the folder $home. A small young generation keeps some 25 MB of memory back
+ * that a box at rest would never give up again; the programs that serve many boxes need their time more. One malloc arena
+ * for all threads saves another 3 MB.
  */
-const LAUNCHER = `#!/bin/sh
-export MALLOC_ARENA_MAX="\${MALLOC_ARENA_MAX:-1}"
-home=$(dirname -- "$(dirname -- "$(readlink -f -- "$0")")")
+export const LAUNCH = `export MALLOC_ARENA_MAX="\${MALLOC_ARENA_MAX:-1}"
 case "$1" in
   gateway | fleet | bench | up) exec "$home/node" "$home/lib/cli.js" "$@" ;;
   *) exec "$home/node" --max-semi-space-size=2 "$home/lib/cli.js" "$@" ;;
 esac
 `;
+
+/** Follows symbolic links, so that a link in /usr/bin works. */
+const LAUNCHER = `#!/bin/sh
+home=$(dirname -- "$(dirname -- "$(readlink -f -- "$0")")")
+${LAUNCH}`;
 
 /**
  * Builds the bundle for `target` into the folder `out`, which appears only when complete.

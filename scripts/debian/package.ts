@@ -1,8 +1,8 @@
-import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { chmod, cp, lstat, lutimes, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { runTool, sourceDateEpoch } from '../tools.ts';
 import { manualOfCommand } from './manual.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
@@ -93,7 +93,9 @@ export async function buildPackage({ kind, architecture, program, work, out, qui
   await settleTimes(work, epochSeconds);
   const file = join(out, `${kind.name}_${version}_${architecture}.deb`);
   const compression = quick ? COMPRESSION.quick : COMPRESSION.small;
-  runTool('dpkg-deb', ['--root-owner-group', ...compression, '--build', work, file], epochSeconds);
+  runTool('dpkg-deb', ['--root-owner-group', ...compression, '--build', work, file], {
+    SOURCE_DATE_EPOCH: String(epochSeconds),
+  });
   return file;
 }
 
@@ -205,22 +207,4 @@ async function md5Sums(work: string): Promise<string> {
 async function settleTimes(work: string, epochSeconds: number): Promise<void> {
   const entries = await readdir(work, { recursive: true });
   for (const entry of entries) await lutimes(join(work, entry), epochSeconds, epochSeconds);
-}
-
-/** Seconds since 1970: SOURCE_DATE_EPOCH, else the newest commit. */
-function sourceDateEpoch(): number {
-  const given = process.env.SOURCE_DATE_EPOCH;
-  if (given !== undefined) return Number(given);
-  return Number(runTool('git', ['-C', ROOT, 'log', '-1', '--format=%ct']));
-}
-
-function runTool(command: string, args: readonly string[], epochSeconds?: number): string {
-  const env = epochSeconds === undefined ? {} : { SOURCE_DATE_EPOCH: String(epochSeconds) };
-  const { status, stdout, stderr, error } = spawnSync(command, args, {
-    env: { ...process.env, ...env },
-    encoding: 'utf8',
-  });
-  if (error !== undefined) throw new Error(`${command} is needed: ${error.message}`);
-  if (status !== 0) throw new Error(`${command} ${args.join(' ')} failed: ${stderr}`);
-  return stdout.trim();
 }

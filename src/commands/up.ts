@@ -7,6 +7,11 @@ export function addUp(root: Command): void {
     .command('up')
     .description('gateway, broker, one emulated box and its pages, ready in one line; Ctrl-C ends all')
     .option('--data <dir>', "where state is kept (default: paybox in the user's state folder)")
+    .option(
+      '--host <address>',
+      'where gateway and box page listen: 127.0.0.1 or, as in a container, 0.0.0.0; beyond this machine both ask for the token in DIR/admin-token, or PAYBOX_ADMIN_TOKEN',
+      '127.0.0.1',
+    )
     .option('--http-port <port>', 'port of the gateway and its console', port, 8800)
     .option('--mqtt-port <port>', 'port of the embedded MQTT broker', port, 18830)
     .option('--box-port <port>', "port of the box's own page", port, 8810)

@@ -79,7 +79,9 @@ describe('the command line', () => {
     [['--display', 'cinema'], '--display cinema: expected browser, terminal or png'],
     [['--callback-url', 'shop'], '--callback-url shop: expected an http:// or https:// address'],
     [['--callback-auth', 'bearer-file:/dev/null'], '--callback-auth needs --callback-url'],
-    [['--data', '/proc/nope'], '--data /proc/nope cannot be made'],
+    [['--host', '192.0.2.1'], '--host 192.0.2.1: expected 127.0.0.1, or 0.0.0.0 for all addresses'],
+    [['--host', '0.0.0.0', '--live-demo'], '--host: expected without --live-demo'],
+    [['--data', '/proc/nope'], '--data /proc/nope cannot be written'],
   ])('names the option of up that is wrong: %s', async (args, words) => {
     const { code, output } = await payboxToEnd('up', '--no-open', '--data', await temporaryFolder(), ...args);
     expect([code, output]).toEqual([2, expect.stringContaining(words)]);

@@ -1,4 +1,5 @@
-import { writeFile } from 'node:fs/promises';
+import { readFile, stat, writeFile } from 'node:fs/promises';
+import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
@@ -159,6 +160,34 @@ describe('paybox up', () => {
     );
     expect(offline).toEqual({ code: 1, output: expect.stringMatching(/FAILED: E35, no box/) });
   });
+
+  const elsewhere = Object.values(networkInterfaces())
+    .flatMap((list) => list ?? [])
+    .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
+  it.skipIf(elsewhere === undefined)(
+    '--host serves other machines, who need the token for all but the screen of a sandbox without samples',
+    async () => {
+      const { running, data, ports } = await up('--host', '0.0.0.0');
+      const token = (await readFile(join(data, 'admin-token'), 'utf8')).trim();
+      expect((await stat(join(data, 'admin-token'))).mode & 0o777).toBe(0o600);
+      const [gateway, box] = [`http://${elsewhere}:${ports[0]}`, `http://${elsewhere}:${ports[2]}`];
+      const statusOf = async (url: string, headers = {}) => (await fetch(url, { headers })).status;
+      const bearer = { authorization: `Bearer ${token}` };
+      for (const url of [`${gateway}/_mock/boxes`, `${box}/status`, `${box}/_mock/faults`, `${box}/events`]) {
+        expect({ url, status: await statusOf(url) }).toEqual({ url, status: 401 });
+      }
+      for (const url of [`${gateway}/_mock/boxes`, `${box}/status`, `${box}/_mock/faults`]) {
+        expect({ url, status: await statusOf(url, bearer) }).toEqual({ url, status: 200 });
+      }
+      await expect(fetch(`http://${elsewhere}:${ports[1]}`)).rejects.toThrow();
+      const shop = new Shop(`${gateway}/vqr`);
+      await shop.login();
+      const order = await shop.generate({ amount: 50_000, content: 'DH001', orderId: 'DH001' });
+      expect((await shop.sendQr(order.body)).body).toEqual({ status: 'SUCCESS', message: '' });
+      expect(running.output()).not.toContain(token);
+      expect(await running.stop()).toBe(0);
+    },
+  );
 
   it('names the port and the option when a port is taken', async () => {
     const { ports } = await up();

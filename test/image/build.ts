@@ -70,7 +70,8 @@ function projectVersion(): string {
   return (JSON.parse(readFileSync(join(PROJECT, 'package.json'), 'utf8')) as { version: string }).version;
 }
 
-function runVisibly(command: string, ...args: string[]): void {
+/** Runs a program to its end, with its words in the terminal. Throws if it fails. */
+export function runVisibly(command: string, ...args: string[]): void {
   const { status, error } = spawnSync(command, args, { stdio: ['ignore', 'inherit', 'inherit'] });
   if (status !== 0) throw new Error(`${command} ${args.join(' ')} failed`, { cause: error });
 }

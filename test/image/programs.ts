@@ -30,11 +30,23 @@ export const FRAMEBUFFER_PROGRAMS = {
   busybox: { command: 'busybox', debianPackage: 'busybox-static' },
 } as const satisfies Record<string, Program>;
 
+/** Looks into a container image and runs it without an engine. */
+export const OCI_PROGRAMS = {
+  dpkg: { command: 'dpkg-deb', debianPackage: 'dpkg' },
+  unshare: { command: 'unshare', debianPackage: 'util-linux' },
+  skopeo: { command: 'skopeo', debianPackage: 'skopeo' },
+} as const satisfies Record<string, Program>;
+
 /** Why no image can be built here, for the name of a skipped test; empty where one can. */
 export function lacking(): string {
+  return whyNot(Object.values(IMAGE_PROGRAMS));
+}
+
+/** Why a test that is root on Debian and needs these programs cannot run here; empty where it can. */
+export function whyNot(programs: readonly Program[]): string {
   if (!existsSync('/etc/debian_version')) return ' (needs Debian)';
   if (process.getuid?.() !== 0) return ' (needs root: sudo npm run test:image)';
-  const missing = Object.values(IMAGE_PROGRAMS).filter((program) => findProgram(program) === undefined);
+  const missing = programs.filter((program) => findProgram(program) === undefined);
   const packages = missing.map((program) => program.debianPackage).join(' ');
   return packages === '' ? '' : ` (sudo apt-get install ${packages})`;
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { installPrograms } from '../support/programs.setup.ts';
 import { PROGRAMS } from '../support/programs.ts';
-import { EMULATOR_PROGRAMS, FRAMEBUFFER_PROGRAMS, IMAGE_PROGRAMS, PACKAGE_PROGRAMS } from './programs.ts';
+import { EMULATOR_PROGRAMS, FRAMEBUFFER_PROGRAMS, IMAGE_PROGRAMS, OCI_PROGRAMS, PACKAGE_PROGRAMS } from './programs.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -21,6 +21,7 @@ export default function setup(project: TestProject): () => void {
     ...Object.values(PACKAGE_PROGRAMS),
     ...Object.values(EMULATOR_PROGRAMS),
     ...Object.values(FRAMEBUFFER_PROGRAMS),
+    ...Object.values(OCI_PROGRAMS),
   ]);
   const kept = process.env.PAYBOX_IMAGE_TEST_DIR;
   const built = kept ?? mkdtempSync(join(tmpdir(), 'paybox-image-'));

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { temporaryFolder } from '../support/net.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { postgresServer } from '../support/stores.ts';
-import { temporaryFolder } from '../support/net.ts';
 import { opened, order, pay } from './rows.ts';
 
 const { missing, note } = without(PROGRAMS.postgres);
@@ -32,7 +32,14 @@ describe.skipIf(missing)(`shards of one PostgreSQL database${note}`, () => {
   it('read one registry, and have one secret of tokens', async () => {
     const { stores } = await shards(0, 7);
     const [first, other] = stores;
-    const row = { account: null, dialect: 'paybox', mac_addr: null, confirm: null, disabled: 0, managed: 'store' } as const;
+    const row = {
+      account: null,
+      dialect: 'paybox',
+      mac_addr: null,
+      confirm: null,
+      disabled: 0,
+      managed: 'store',
+    } as const;
     await first?.registry.add('boxes', {
       ...row,
       terminal_code: 'VVB000001',

@@ -1,10 +1,19 @@
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type AgentConfig, parseAgentConfig } from '../../agent/config.ts';
 import { transportNamed } from '../../agent/transports/registry.ts';
 import { DISPLAY_DRIVERS } from '../../display/registry.ts';
 import type { CallbackInput } from '../../gateway/callback-config.ts';
 import { type GatewayConfig, parseGatewayConfig } from '../../gateway/config.ts';
-import { ConfigError } from '../../lib/errors.ts';
+import { ConfigError, reasonOf } from '../../lib/errors.ts';
+import type { Random } from '../../lib/random.ts';
+import { newSecret } from '../../protocol/secret.ts';
+import { secretFrom } from '../shared/secrets.ts';
+
+/** Addresses at which gateway and box page may listen. The broker is for the box of this process, and stays here. */
+const [HERE, EVERYWHERE] = ['127.0.0.1', '0.0.0.0'];
+/** In the data folder. */
+const ADMIN_TOKEN_FILE = 'admin-token';
 
 /** Sample identities of `paybox up`. They are public. */
 export const DEMO = {
@@ -16,24 +25,60 @@ export const DEMO = {
 } as const;
 
 interface Ports {
+  /** What other machines need, where they reach gateway and box page. */
+  exposed?: Exposed | undefined;
   httpPort: number;
   mqttPort: number;
   boxPort: number;
   transport?: string | undefined;
 }
 
+/** A demo that other machines reach: it has none of the secrets that everybody knows. */
+export interface Exposed {
+  /** Opens the gateway's own routes and the pages of the box. */
+  adminToken: string;
+  boxSecret: string;
+}
+
+/**
+ * What the demo needs to listen at `host`; undefined for this machine only. The admin token is that of
+ * PAYBOX_ADMIN_TOKEN, else one that is kept in `dataDir`, in a file of its owner only. Throws ConfigError if that file
+ * cannot be read or made.
+ */
+export function exposedAt(host: string, dataDir: string, random: Random): Exposed | undefined {
+  if (host === HERE) return undefined;
+  if (host !== EVERYWHERE)
+    throw new ConfigError(`--host ${host}: expected ${HERE}, or ${EVERYWHERE} for all addresses`);
+  const adminToken = process.env.PAYBOX_ADMIN_TOKEN || keptToken(join(dataDir, ADMIN_TOKEN_FILE), random);
+  return { adminToken, boxSecret: newSecret(random) };
+}
+
+function keptToken(file: string, random: Random): string {
+  if (existsSync(file)) return secretFrom(ADMIN_TOKEN_FILE, file);
+  const token = newSecret(random);
+  try {
+    writeFileSync(file, `${token}\n`, { mode: 0o600, flag: 'wx' });
+  } catch (error) {
+    throw new ConfigError(`${file} cannot be written: ${reasonOf(error)}`, 'name a folder that may be written: --data');
+  }
+  return token;
+}
+
 /** Configuration of the gateway of `paybox up`. */
 export function demoGatewayConfig(options: Ports & { dataDir: string; callback: CallbackInput }): GatewayConfig {
   const { bankAccount } = DEMO.account;
+  const { exposed } = options;
+  const box = exposed === undefined ? DEMO.box : { ...DEMO.box, secret: exposed.boxSecret };
   return parseGatewayConfig(
     {
-      http: { port: options.httpPort },
+      http: { port: options.httpPort, ...(exposed !== undefined && { host: EVERYWHERE, allowPlain: true }) },
       mqtt: { embedded: { port: options.mqttPort } },
       dataDir: join(options.dataDir, 'gateway'),
-      enrolment: 'open',
+      enrolment: exposed === undefined ? 'open' : 'code',
+      adminToken: exposed?.adminToken,
       partners: [{ ...DEMO.partner, accounts: [bankAccount], callback: options.callback }],
       accounts: [DEMO.account],
-      boxes: [DEMO.box, DEMO.secondBox].map((box) => ({ ...box, account: bankAccount })),
+      boxes: [box, DEMO.secondBox].map((box) => ({ ...box, account: bankAccount })),
     },
     'paybox up',
   );
@@ -57,13 +102,15 @@ export function demoAgentConfig(
   const own = first === 'png' ? { path: join(options.dataDir, 'screen.png') } : {};
   const alsoTerminal = options.display === undefined && options.onTerminal;
   const transport = transportNamed('--transport', options.transport);
-  const url = transport.urlOf({ origin: `http://127.0.0.1:${options.httpPort}`, brokerPort: options.mqttPort });
+  const { exposed } = options;
+  const url = transport.urlOf({ origin: `http://${HERE}:${options.httpPort}`, brokerPort: options.mqttPort });
+  const sample = exposed === undefined ? DEMO.box : { ...DEMO.box, secret: exposed.boxSecret };
   return parseAgentConfig(
     {
-      box: options.box ?? DEMO.box,
+      box: options.box ?? sample,
       link: { transport: transport.name, url },
       displays: [{ driver: first, ...own }, ...(alsoTerminal ? [{ driver: 'terminal' }] : [])],
-      http: { port: options.boxPort },
+      http: { port: options.boxPort, ...(exposed !== undefined && { host: EVERYWHERE, token: exposed.adminToken }) },
       voice: { driver: 'page' },
       dataDir: join(options.dataDir, 'box'),
       faults: options.box === undefined,

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { accessSync, constants, existsSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -11,16 +11,18 @@ import { systemClock, withDeadline } from '../../lib/clock.ts';
 import { ConfigError, PayboxError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import { makeFolder } from '../../lib/folders.ts';
 import { systemRandom } from '../../lib/random.ts';
+import { isLoopbackHost } from '../../lib/tls.ts';
 import { Closers, fileLog, forgetReadyFile, untilStopped, writeReadyFile } from '../shared/daemon.ts';
 import { shareGlyphs } from '../shared/glyph-cache.ts';
 import { secretFrom } from '../shared/secrets.ts';
 import { StopSignal } from '../shared/stop-signal.ts';
 import { KEYS_HELP, takeTerminal } from '../shared/terminal.ts';
-import { DEMO, demoAgentConfig, demoGatewayConfig } from './demo.ts';
+import { DEMO, demoAgentConfig, demoGatewayConfig, exposedAt } from './demo.ts';
 import { LIVE_ACCOUNT, liveDemo } from './live-demo.ts';
 
 export interface UpOptions {
   data?: string;
+  host: string;
   httpPort: number;
   mqttPort: number;
   boxPort: number;
@@ -46,28 +48,21 @@ export async function up(options: UpOptions): Promise<void> {
   const stop = new StopSignal();
   const startedMs = systemClock.monotonicMs();
   const auth = callbackAuth(howOf(options));
-  if (options.liveDemo === true && options.callbackUrl !== undefined) {
-    throw new ConfigError('--callback-url: expected without --live-demo, whose shop has no back end');
-  }
-  const home = resolve(options.data ?? defaultDataDir());
-  const dataDir = options.liveDemo === true ? join(home, 'live-demo') : home;
-  try {
-    makeFolder(dataDir);
-  } catch (error) {
-    throw new ConfigError(`--data ${dataDir} cannot be made: ${reasonOf(error)}`, 'name a folder that may be written');
-  }
+  const dataDir = dataFolder(options);
   if (options.readyFile !== undefined) await forgetReadyFile(options.readyFile);
   assertDifferent(options);
   const live = options.liveDemo === true ? liveDemo({ ...options, dataDir }, systemRandom) : undefined;
+  const exposed = exposedAt(options.host, dataDir, systemRandom);
   const agentConfig = demoAgentConfig({
     ...options,
+    exposed,
     dataDir,
     onTerminal: process.stdout.isTTY === true,
     box: live?.box,
   });
-  await assertFree(options.httpPort, '--http-port');
+  await assertFree(options.httpPort, '--http-port', options.host);
   await assertFree(options.mqttPort, '--mqtt-port');
-  await assertFree(options.boxPort, '--box-port');
+  await assertFree(options.boxPort, '--box-port', options.host);
   if (live !== undefined) await assertFree(options.servicePort, '--service-port');
 
   const logFile = join(dataDir, 'paybox.log');
@@ -82,7 +77,7 @@ export async function up(options: UpOptions): Promise<void> {
       options.callbackUrl === undefined ? await bundledPartner(closers, deps) : { url: options.callbackUrl, auth };
     // The box redraws the terminal in place, so texts for people are printed before it starts.
     terminal?.write(`paybox: ${addresses(options)}\nCtrl-C ends all. ${KEYS_HELP}.\nThe log is ${logFile}\n`);
-    const gatewayConfig = live?.shop ?? demoGatewayConfig({ ...options, dataDir, callback });
+    const gatewayConfig = live?.shop ?? demoGatewayConfig({ ...options, exposed, dataDir, callback });
     if (live !== undefined) {
       await startGateway(live.service, { ...deps, log: log.with({ program: 'service' }) }).then(closers.adding);
     }
@@ -119,6 +114,26 @@ export async function up(options: UpOptions): Promise<void> {
     await closers.close();
     throw error;
   }
+}
+
+/** The folder of all state, made where it is missing. Throws ConfigError for options that exclude each other, or no room. */
+function dataFolder(options: UpOptions): string {
+  if (options.liveDemo === true && options.callbackUrl !== undefined) {
+    throw new ConfigError('--callback-url: expected without --live-demo, whose shop has no back end');
+  }
+  if (options.liveDemo === true && !isLoopbackHost(options.host)) {
+    throw new ConfigError('--host: expected without --live-demo: a live gateway needs TLS beyond this machine');
+  }
+  const home = resolve(options.data ?? defaultDataDir());
+  const dataDir = options.liveDemo === true ? join(home, 'live-demo') : home;
+  try {
+    makeFolder(dataDir);
+    accessSync(dataDir, constants.W_OK);
+  } catch (error) {
+    const fix = `name a folder that user ${userInfo().uid} may write`;
+    throw new ConfigError(`--data ${dataDir} cannot be written: ${reasonOf(error)}`, fix);
+  }
+  return dataDir;
 }
 
 function readyContent(
@@ -231,7 +246,7 @@ function assertDifferent({ httpPort, mqttPort, boxPort, servicePort, liveDemo }:
   throw new ConfigError('--http-port, --mqtt-port, --box-port and --service-port: expected different ports');
 }
 
-async function assertFree(port: number, option: string): Promise<void> {
+async function assertFree(port: number, option: string, host = '127.0.0.1'): Promise<void> {
   const probe = createServer();
   await new Promise<void>((done, fail) => {
     probe.once('error', (error) => {
@@ -241,7 +256,7 @@ async function assertFree(port: number, option: string): Promise<void> {
         new ConfigError(`${option} ${port} is ${isForbidden ? 'for root only' : 'in use'}`, `${fix} with ${option}`),
       );
     });
-    probe.listen(port, '127.0.0.1', done);
+    probe.listen(port, host, done);
   });
   await new Promise((done) => probe.close(done));
 }
