@@ -37,7 +37,7 @@ export async function writeArchive(file: string, layers: readonly Layer[], optio
   const packed = layers.map((layer) => {
     const tar = Buffer.concat([...tarBlocks(layer.entries, epochSeconds)]);
     const diffId = `sha256:${sha256(tar)}`;
-    return { diffId, blob: blob('application/vnd.oci.image.layer.v1.tar+gzip', gzipSync(tar, { level: 9 })) };
+    return { diffId, blob: blob('application/vnd.oci.image.layer.v1.tar+gzip', gzipSync(tar, { level: 6 })) };
   });
   const diffIds = packed.map(({ diffId }) => diffId);
   const config = blob('application/vnd.oci.image.config.v1+json', json(imageConfig(layers, diffIds, options)));

@@ -130,7 +130,7 @@ function dataFolder(options: UpOptions): string {
     makeFolder(dataDir);
     accessSync(dataDir, constants.W_OK);
   } catch (error) {
-    const fix = `name a folder that user ${userInfo().uid} may write`;
+    const fix = `name a folder that user ${process.getuid?.()} may write`;
     throw new ConfigError(`--data ${dataDir} cannot be written: ${reasonOf(error)}`, fix);
   }
   return dataDir;

@@ -43,7 +43,7 @@ mount -t tmpfs tmpfs "$root/tmp"
 while IFS='|' read -r from to; do [ -z "$from" ] || mount --bind "$from" "$root$to"; done <<<"$mounts"
 mount -o remount,bind,ro "$root"
 if [ -n "$data" ]; then mount --bind "$data" "$root/data"; mount -o "remount,bind,$access" "$root/data"; fi
-exec chroot --userspec="$user:$user" "$root" "$@"`;
+exec /usr/sbin/chroot --userspec="$user:$user" "$root" "$@"`;
 
 /** An image whose layers are unpacked into a folder, and run there without an engine: read-only, as its user, with its environment. */
 export class Container {

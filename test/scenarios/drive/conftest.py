@@ -1,29 +1,3 @@
-"""Fixtures of pytest: `bench`, and for each test a `rig` of its own.
+"""For this folder without the wheel, which installs the same as a plugin."""
 
-With PAYBOX_BENCH_URL they use a server that runs, else they start one. PAYBOX_REPORTS=DIR keeps the evidence of each test.
-"""
-
-import os
-import pathlib
-
-import pytest
-
-from paybox_bench import Bench, serving
-
-
-@pytest.fixture(scope="session")
-def bench():
-    if "PAYBOX_BENCH_URL" in os.environ:
-        yield Bench()
-    else:
-        with serving() as server:
-            yield server
-
-
-@pytest.fixture
-def rig(bench, request):
-    with bench.rig() as opened:
-        yield opened
-        if "PAYBOX_REPORTS" in os.environ:
-            name = request.node.name.replace("/", "-")
-            opened.save_report(pathlib.Path(os.environ["PAYBOX_REPORTS"], f"{name}.html"))
+from paybox_pytest import bench, paybox, rig  # noqa: F401

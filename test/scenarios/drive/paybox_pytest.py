@@ -1,0 +1,35 @@
+"""Fixtures of pytest: `bench`, and for each test a `rig` of its own, which is also called `paybox`.
+
+With PAYBOX_BENCH_URL they use a server that runs, else they start one. PAYBOX_REPORTS=DIR keeps the evidence of each test.
+The wheel installs them as a plugin; where this folder is copied, conftest.py imports them.
+"""
+
+import os
+import pathlib
+
+import pytest
+
+from paybox_bench import Bench, serving
+
+
+@pytest.fixture(scope="session")
+def bench():
+    if "PAYBOX_BENCH_URL" in os.environ:
+        yield Bench()
+    else:
+        with serving() as server:
+            yield server
+
+
+@pytest.fixture
+def rig(bench, request):
+    with bench.rig() as opened:
+        yield opened
+        if "PAYBOX_REPORTS" in os.environ:
+            name = request.node.name.replace("/", "-")
+            opened.save_report(pathlib.Path(os.environ["PAYBOX_REPORTS"], f"{name}.html"))
+
+
+@pytest.fixture
+def paybox(rig):
+    return rig
