@@ -26,7 +26,7 @@ Load it by "docker load --input F.tar", "podman load --input F.tar", or copy it 
 same sources, program folder and packages give the same bytes.
 `;
 
-/** What an image is made of. */
+/** The parts of an image that exist already, and its place. */
 export interface OciOptions {
   architecture: Architecture;
   /** The file that is made. */

@@ -1,4 +1,4 @@
-/** What the scripts that pack something share: Debian's programs, and the time of what is packed. */
+/** Shared by the scripts that pack something: programs of Debian, and the time inside packages. */
 import { spawnSync } from 'node:child_process';
 import { resolve } from 'node:path';
 

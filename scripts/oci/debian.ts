@@ -5,7 +5,7 @@ import { basename, dirname, join, relative } from 'node:path';
 import { type Architecture, runTool } from '../tools.ts';
 import type { TarEntry } from './tar.ts';
 
-/** What Node and the native parts link to, a shell for the launcher, and the files by which a scanner knows a Debian. */
+/** Libraries of Node and of the native parts, a shell for the launcher, and the files by which a scanner knows a Debian. */
 const WANTED = ['base-files', 'dash', 'libc6', 'libgcc-s1', 'libstdc++6'];
 /** Has the licence of the two libraries of GCC. */
 const GCC_BASE = /\bgcc-\d+-base\b/;

@@ -1,4 +1,4 @@
-/** What a container of the image sees as its file system, in three layers: those that change rarely come first. */
+/** The file system of a container of the image, in three layers: those that change rarely come first. */
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { LAUNCH } from '../bundle.ts';

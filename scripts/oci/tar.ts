@@ -1,4 +1,4 @@
-/** Tar archives whose bytes depend on nothing but their entries: owners, modes and times are given, not read. */
+/** Tar archives whose bytes depend on nothing but their entries: owner, mode and time of each are given, not read. */
 import { open } from 'node:fs/promises';
 
 const BLOCK_BYTES = 512;

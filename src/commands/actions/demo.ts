@@ -25,7 +25,7 @@ export const DEMO = {
 } as const;
 
 interface Ports {
-  /** What other machines need, where they reach gateway and box page. */
+  /** Where other machines reach gateway and box page. */
   exposed?: Exposed | undefined;
   httpPort: number;
   mqttPort: number;
@@ -41,7 +41,7 @@ export interface Exposed {
 }
 
 /**
- * What the demo needs to listen at `host`; undefined for this machine only. The admin token is that of
+ * Token and secret of a demo that listens at `host`; undefined for this machine only. The admin token is that of
  * PAYBOX_ADMIN_TOKEN, else one that is kept in `dataDir`, in a file of its owner only. Throws ConfigError if that file
  * cannot be read or made.
  */
