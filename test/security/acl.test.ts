@@ -4,7 +4,14 @@ import { connectAsync, type IClientOptions } from 'mqtt';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { loginOf } from '../../src/protocol/keys.ts';
-import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../src/protocol/topics.ts';
+import {
+  boxRights,
+  boxTopic,
+  GATEWAY_PRESENCE_TOPIC,
+  gatewayPresenceTopic,
+  gatewayRights,
+  SHARDS_MAX,
+} from '../../src/protocol/topics.ts';
 import { ACCOUNT, PARTNER, walkTheLoop } from '../e2e/walk.ts';
 import { eventually, freePort } from '../support/net.ts';
 import { startPartnerServer } from '../support/partner-server.ts';
@@ -149,7 +156,44 @@ describe.skipIf(missing)(`Mosquitto with the files made for it${note}`, () => {
       expect(gateway.received.map((it) => it.payload)).toEqual(['shown', 'last']);
     },
   );
+
+  it.each(WAYS)(
+    'SHA-1 TOP-3 TLS-5 THR-14 gives a box its own topics in every shard, and none of another, by %s',
+    async (_way, edit, loginOf) => {
+      const { made, url } = await startMosquitto(edit);
+      const gateway = await login(url, made, await loginOf(made, 'gateway'));
+      const victim = await login(url, made, await loginOf(made, 2));
+      const attacker = await login(url, made, await loginOf(made, 1));
+      const shards = [1, 40, SHARDS_MAX - 1];
+      for (const shard of shards) {
+        await gateway.client.subscribeAsync([...gatewayRights(shard).read]);
+        await victim.client.subscribeAsync([...boxRights(OTHERS, shard).read]);
+        for (const filter of [...boxRights(OTHERS, shard).read, ...gatewayRights(shard).read].filter(isOfBoxes))
+          await attacker.client.subscribeAsync(filter, { qos: 1 }).catch(() => undefined);
+        const forbidden = [...boxRights(OTHERS, shard).write, ...boxRights(OTHERS, shard).read];
+        for (const topic of [...forbidden, boxTopic(OWN, 'down', shard)])
+          await attacker.client.publishAsync(topic, 'attack', { qos: 1, retain: true }).catch(() => undefined);
+        await attacker.client.subscribeAsync([...boxRights(OWN, shard).read]);
+        await gateway.client.publishAsync(boxTopic(OTHERS, 'down', shard), 'push', { qos: 1 });
+        for (const topic of [boxTopic(OWN, 'down', shard), gatewayPresenceTopic(shard)])
+          await gateway.client.publishAsync(topic, 'own', { qos: 1 });
+        for (const topic of boxRights(OWN, shard).write) await attacker.client.publishAsync(topic, 'own', { qos: 1 });
+      }
+      const isLast = ({ topic }: { topic: string }) => topic === boxTopic(OWN, 'presence', shards.at(-1));
+      await eventually('the last message', () => gateway.received.some(isLast));
+      await eventually('the last presence', () => attacker.received.length === 2 * shards.length);
+      const own = shards.flatMap((shard) => [boxTopic(OWN, 'down', shard), gatewayPresenceTopic(shard)]);
+      expect(attacker.received).toEqual(own.map((topic) => ({ topic, payload: 'own' })));
+      await eventually('the pushes', () => victim.received.length === 2 * shards.length);
+      expect(new Set(victim.received.map((it) => it.payload))).toEqual(new Set(['push', 'own']));
+      const written = shards.flatMap((shard) => [...boxRights(OWN, shard).write, gatewayPresenceTopic(shard)]);
+      expect(gateway.received.map((it) => it.topic).toSorted()).toEqual(written.toSorted());
+    },
+  );
 });
+
+/** Whether it is no presence of a gateway, which every box may read. */
+const isOfBoxes = (filter: string) => filter.includes('/boxes/');
 
 const READS = [
   ...['#', '+', '+/#', '$SYS/#', 'paybox/#', 'paybox/v1/boxes/+/down', `paybox/v1/boxes/${OWN}/+`],
