@@ -53,6 +53,7 @@ export const BOX_NOT_JUDGED: readonly NotJudged[] = [
   { clauses: ['LIM-7'], why: 'how deep JSON may be: no message of a gateway that says the truth is so deep' },
   { clauses: ['LIM-6'], why: 'limits of its pages against floods and slow requests: a judge sends none' },
   { clauses: ['QRP-6'], why: 'what an encoder refuses to write: a box writes no QR' },
+  { clauses: ['SHA'], why: 'gateways that share boxes: the judge is one gateway alone, in shard 0' },
   { clauses: ['TOP-5'], why: 'what a broker does with a box that reads nothing' },
   { clauses: ['PRE-3'], why: 'what a gateway does with the presence of a box' },
   { clauses: ['ENR'], why: 'enrolment: the judged box has a secret already' },

@@ -50,7 +50,7 @@ export const DIALECT_BOX_NOT_JUDGED: readonly NotJudged[] = [
     why: 'what a service and its gateway do: judge one with --service',
   },
   {
-    clauses: ['MSG', 'TOP', 'PRE', 'SIG', 'ENR', 'BOX-HTTP', 'AGT', 'QRP'],
+    clauses: ['MSG', 'TOP', 'PRE', 'SHA', 'SIG', 'ENR', 'BOX-HTTP', 'AGT', 'QRP'],
     why: "what a box of this project's own messages does: judge one without --dialect",
   },
   { clauses: ['TLS'], why: 'most firmware of the dialect speaks without TLS' },
