@@ -64,8 +64,10 @@ describe('a folder of a bench', () => {
   needsProc('is removed also when its process has ended and nobody has asked how', async () => {
     const place = await temporaryPlace();
     const { system } = await own();
-    // A program that never asks for the end of the one it has started.
-    const parent = spawn('sh', ['-c', 'sleep 0 & echo $!; exec sleep 600'], { stdio: ['ignore', 'pipe', 'inherit'] });
+    // A program that never asks for the end of the one it has started, which ends once the shell is that program: a shell would ask.
+    const child = 'until grep -q sleep "/proc/$PPID/comm"; do sleep 0.05; done';
+    const script = `sh -c '${child}' & echo $!; exec sleep 600`;
+    const parent = spawn('sh', ['-c', script], { stdio: ['ignore', 'pipe', 'inherit'] });
     onTestFinished(() => void parent.kill('SIGKILL'));
     const pid = Number(String((await once(parent.stdout, 'data'))[0]));
     const stat = await eventually('an ended process', async () => {
