@@ -106,7 +106,7 @@ it('programs of their own speak the dialect by one option', async () => {
   const dialect = ['--dialect', 'vietqr', '--target', 'process', '--report', await temporaryFolder()];
   const { output } = await payboxToEnd('bench', 'run', 'silent-box', ...dialect);
   expect(output).toMatch(/PAYBOX-BENCH END passed=1 failed=0 skipped=0 missing=0 exit=0/);
-}, 120_000);
+});
 
 it.each([
   [{ dialect: 'mqtt' }, '--dialect mqtt: expected vietqr'],

@@ -62,7 +62,7 @@ describe('paybox admin', () => {
       await gateway.mock('/wire'),
     ];
     for (const secret of secrets) expect(JSON.stringify(said)).not.toContain(secret);
-  }, 120_000);
+  });
 
   it('says what to do about what it is refused', async () => {
     const gateway = await testGateway({ config: { adminToken: TOKEN } });
@@ -108,12 +108,12 @@ describe('paybox admin', () => {
     }
     const listed = await admin('partners', 'list', '--admin-token-file', token);
     expect(listed).toEqual({ code: 0, output: expect.stringContaining('of the file') });
-  }, 120_000);
+  });
 
   it('REG-5 REG-6 AGT-13 a box that is linked anew says so on its screen at once, and a disabled one takes its QR away', async () => {
     // Both at once: most of it is the time for which an account stays on a screen.
     await Promise.all([expectChangesOnScreen('mqtt'), expectChangesOnScreen('http')]);
-  }, 120_000);
+  });
 });
 
 async function expectChangesOnScreen(transport: 'mqtt' | 'http'): Promise<void> {

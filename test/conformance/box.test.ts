@@ -77,7 +77,7 @@ describe('a box that is awaited', () => {
     expect(bench.output()).toContain('the box cannot be restarted: give --restart-command');
     expect(bench.output()).not.toContain('sample-check-sum-salt');
     expect(code).toBe(0);
-  }, 150_000);
+  });
 
   it('and does not come ends the run with 3 and with what to check', async () => {
     const secret = join(await temporaryFolder(), 'secret');
