@@ -1,0 +1,162 @@
+/** `npm run release`: makes and checks everything that is handed out, of one version. */
+import { createHash } from 'node:crypto';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, relative, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { POOL, writeRepository } from './apt-repository.ts';
+import { buildBundle } from './bundle.ts';
+import { debianVersion } from './debian/package.ts';
+import { buildOci } from './oci.ts';
+import { makePackage } from './package.ts';
+import { makeSbom } from './sbom.ts';
+import { type Architecture, runTool, sourceDateEpoch, TARGETS_OF_DEBIAN } from './tools.ts';
+import { buildWheel, pythonVersion } from './wheel.ts';
+
+const ROOT = resolve(import.meta.dirname, '..');
+const ARCHITECTURES: readonly Architecture[] = ['amd64', 'arm64'];
+const OCI_BYTES_MAX = 90_000_000;
+const MB = 1_000_000;
+
+const USAGE = `usage: npm run release -- --out DIR [--key KEY] [--with-image] [--quick]
+
+Makes everything that is handed out, in an empty folder, and checks it. The version is that of package.json.
+
+  DIR/paybox-VERSION.tgz               for npm
+  DIR/paybox-VERSION-py3-none-any.whl  for pip
+  DIR/paybox-VERSION-ARCH.oci.tar      container images, for amd64 and arm64
+  DIR/apt                              a folder that apt takes as a source, with the Debian packages in ${POOL}
+  DIR/image                            with --with-image: the image for a box's card (needs root, takes minutes)
+  DIR/paybox-VERSION.sbom.json, DIR/CHANGELOG.md, DIR/SHA256SUMS
+
+  --key KEY    a key of GnuPG, by fingerprint or address: signs the indexes of apt, and SHA256SUMS
+  --quick      Debian packages packed in seconds instead of minutes, and half as large again: for tries
+
+Needs Debian's apt-get and dpkg-deb, for a key gpg and gpgv. All times are those of SOURCE_DATE_EPOCH, else of the newest
+commit.
+`;
+
+interface Options {
+  out: string;
+  key: string | undefined;
+  withImage: boolean;
+  quick: boolean;
+}
+
+async function release({ out, key, withImage, quick }: Options): Promise<void> {
+  const progress = (text: string) => process.stderr.write(`… ${text}\n`);
+  const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as { version: string };
+  await mkdir(out, { recursive: true });
+  if ((await readdir(out)).length > 0) throw new Error(`${out} is not empty; name another folder`);
+  // First what is quick, so that a mistake does not come out after minutes.
+  await writeFile(join(out, 'CHANGELOG.md'), changesOf(await readFile(join(ROOT, 'README.md'), 'utf8'), version));
+  if (key !== undefined) runTool('gpg', ['--batch', '--list-secret-keys', key]);
+  await writeFile(
+    join(out, `paybox-${version}.sbom.json`),
+    `${JSON.stringify(await makeSbom(String(sourceDateEpoch())), null, 2)}\n`,
+  );
+  await buildWheel(out);
+  await makePackage(out, progress);
+  const pool = join(out, 'apt', POOL);
+  await mkdir(pool, { recursive: true });
+  const work = await mkdtemp(join(tmpdir(), 'paybox-release-'));
+  try {
+    for (const architecture of ARCHITECTURES) {
+      const bundle = join(work, architecture);
+      await buildBundle(TARGETS_OF_DEBIAN[architecture], bundle, progress);
+      progress(`Debian packages for ${architecture}`);
+      const options = ['--arch', architecture, '--out', pool, '--bundle', bundle, ...(quick ? ['--quick'] : [])];
+      runTool(process.execPath, [join(ROOT, 'scripts/build-deb.ts'), ...options]);
+      await buildOci({ architecture, bundle, out: join(out, ociName(version, architecture)) }, progress);
+    }
+  } finally {
+    await rm(work, { recursive: true, force: true });
+  }
+  // Those of the whole folder are in its own list.
+  await rm(join(pool, 'SHA256SUMS'), { force: true });
+  await writeRepository(join(out, 'apt'), { key, epochSeconds: sourceDateEpoch() });
+  if (withImage) {
+    progress('the image for a card');
+    const deb = join(pool, `paybox-agent_${debianVersion(version)}_arm64.deb`);
+    runTool(join(ROOT, 'scripts/build-image'), ['--out', join(out, 'image'), '--deb', deb]);
+  }
+  progress('checks');
+  await check(out, version);
+  await writeSums(out, key);
+}
+
+/**
+ * The section "Changes" of the README, which is to name the version.
+ * @throws if it does not: nobody would know what a release brings
+ */
+export function changesOf(readme: string, version: string): string {
+  const section = /\n## Changes\n\n([\s\S]*?)(?=\n## |$)/.exec(readme)?.[1];
+  if (section === undefined) throw new Error('README.md: expected a section "Changes"');
+  if (!section.includes(version)) throw new Error(`README.md: expected ${version} in the section "Changes"`);
+  return `# Changes\n\n${section.trim()}\n`;
+}
+
+function ociName(version: string, architecture: Architecture): string {
+  return `paybox-${version}-${architecture}.oci.tar`;
+}
+
+/** Throws unless all that is handed out is there, of this version, and no larger than it may be. */
+async function check(out: string, version: string): Promise<void> {
+  const debs = (await readdir(join(out, 'apt', POOL))).sort();
+  for (const architecture of ARCHITECTURES) {
+    const { size } = await stat(join(out, ociName(version, architecture)));
+    if (size > OCI_BYTES_MAX) throw new Error(`${ociName(version, architecture)} has ${size} bytes`);
+    for (const kind of ['agent', 'gateway']) {
+      const name = `paybox-${kind}_${debianVersion(version)}_${architecture}.deb`;
+      if (!debs.includes(name)) throw new Error(`${name} is missing`);
+    }
+  }
+  for (const name of debs) {
+    const told = runTool('dpkg-deb', ['--field', join(out, 'apt', POOL, name), 'Version']);
+    if (told !== debianVersion(version)) throw new Error(`${name} says that it is ${told}`);
+  }
+  for (const name of [`paybox-${version}.tgz`, `paybox-${pythonVersion(version)}-py3-none-any.whl`]) {
+    if (!(await stat(join(out, name))).isFile()) throw new Error(`${name} is missing`);
+  }
+}
+
+/** Writes SHA256SUMS of every file, and has the system's own program read it. */
+async function writeSums(out: string, key: string | undefined): Promise<void> {
+  const entries = await readdir(out, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  const lines: string[] = [];
+  for (const file of files.sort()) {
+    const content = await readFile(file);
+    const name = relative(out, file);
+    lines.push(`${createHash('sha256').update(content).digest('hex')}  ${name}\n`);
+    process.stdout.write(`${(content.length / MB).toFixed(2).padStart(8)} MB  ${name}\n`);
+  }
+  const sums = join(out, 'SHA256SUMS');
+  await writeFile(`${sums}.partial`, lines.join(''));
+  runTool('sh', ['-c', 'cd "$0" && sha256sum --check --strict --quiet SHA256SUMS.partial', out]);
+  await rename(`${sums}.partial`, sums);
+  if (key !== undefined) {
+    runTool('gpg', ['--batch', '--armor', '--local-user', key, '--output', `${sums}.asc`, '--detach-sign', sums]);
+  }
+}
+
+if (import.meta.main) {
+  const { values } = parseArgs({
+    options: {
+      out: { type: 'string' },
+      key: { type: 'string' },
+      'with-image': { type: 'boolean', default: false },
+      quick: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  if (values.help) {
+    process.stdout.write(USAGE);
+  } else if (values.out === undefined) {
+    process.stderr.write(USAGE);
+    process.exitCode = 2;
+  } else {
+    const { key, quick } = values;
+    await release({ out: resolve(values.out), key, withImage: values['with-image'], quick });
+  }
+}
