@@ -37,6 +37,14 @@ export const OCI_PROGRAMS = {
   skopeo: { command: 'skopeo', debianPackage: 'skopeo' },
 } as const satisfies Record<string, Program>;
 
+/** Signs a folder for apt and looks into it, and installs the wheel. */
+export const RELEASE_PROGRAMS = {
+  dpkg: { command: 'dpkg-deb', debianPackage: 'dpkg' },
+  gpg: { command: 'gpg', debianPackage: 'gnupg' },
+  gpgv: { command: 'gpgv', debianPackage: 'gpgv' },
+  pip: { command: '/usr/bin/pip3', debianPackage: 'python3-pip' },
+} as const satisfies Record<string, Program>;
+
 /** Why no image can be built here, for the name of a skipped test; empty where one can. */
 export function lacking(): string {
   return whyNot(Object.values(IMAGE_PROGRAMS));

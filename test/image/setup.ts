@@ -4,7 +4,14 @@ import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { installPrograms } from '../support/programs.setup.ts';
 import { PROGRAMS } from '../support/programs.ts';
-import { EMULATOR_PROGRAMS, FRAMEBUFFER_PROGRAMS, IMAGE_PROGRAMS, OCI_PROGRAMS, PACKAGE_PROGRAMS } from './programs.ts';
+import {
+  EMULATOR_PROGRAMS,
+  FRAMEBUFFER_PROGRAMS,
+  IMAGE_PROGRAMS,
+  OCI_PROGRAMS,
+  PACKAGE_PROGRAMS,
+  RELEASE_PROGRAMS,
+} from './programs.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -22,6 +29,7 @@ export default function setup(project: TestProject): () => void {
     ...Object.values(EMULATOR_PROGRAMS),
     ...Object.values(FRAMEBUFFER_PROGRAMS),
     ...Object.values(OCI_PROGRAMS),
+    ...Object.values(RELEASE_PROGRAMS),
   ]);
   const kept = process.env.PAYBOX_IMAGE_TEST_DIR;
   const built = kept ?? mkdtempSync(join(tmpdir(), 'paybox-image-'));

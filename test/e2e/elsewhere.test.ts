@@ -1,0 +1,119 @@
+import { pbkdf2Sync } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { parse } from 'yaml';
+import { mosquittoAcl } from '../../src/provision/brokers.ts';
+import { freePort, temporaryFolder } from '../support/net.ts';
+import { CLI, payboxToEnd, run } from '../support/processes.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
+
+describe('scripts/compose.yaml', () => {
+  const compose = parse(read('scripts/compose.yaml')) as {
+    services: Record<'gateway' | 'database' | 'broker', { image: string; ports?: string[]; volumes: string[] }>;
+    volumes: Record<string, null>;
+  };
+  const gateway = parse(read('scripts/compose/gateway.yaml')) as {
+    mqtt: { url: string; username: string; password: string };
+    databaseUrl: string;
+  };
+
+  it('has services, volumes and folders that there are, and ports of this machine only', () => {
+    const { version } = JSON.parse(read('package.json')) as { version: string };
+    expect(compose.services.gateway.image).toBe(`paybox:\${PAYBOX_VERSION:-${version}}`);
+    for (const { volumes, ports = [] } of Object.values(compose.services)) {
+      for (const from of volumes.map((volume) => volume.split(':')[0] ?? '')) {
+        const isThere = from.startsWith('.') ? existsSync(join(ROOT, 'scripts', from)) : from in compose.volumes;
+        expect({ from, isThere }).toEqual({ from, isThere: true });
+      }
+      for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:/);
+    }
+    for (const address of [gateway.mqtt.url, gateway.databaseUrl]) {
+      expect(Object.keys(compose.services)).toContain(new URL(address).hostname);
+    }
+  });
+
+  it('mounts a gateway that is valid, and a broker with its login and the topic rights of today', async () => {
+    const { code, output } = await payboxToEnd('config', 'check', join(ROOT, 'scripts/compose/gateway.yaml'));
+    expect({ code, output }).toMatchObject({ code: 0 });
+    expect(read('scripts/compose/acl')).toBe(mosquittoAcl());
+    const { username, password } = gateway.mqtt;
+    const [name, , , rounds, salt = '', hash = ''] = read('scripts/compose/passwords').trim().split(/[:$]/);
+    const made = pbkdf2Sync(password, Buffer.from(salt, 'base64'), Number(rounds), 64, 'sha512').toString('base64');
+    expect([name, hash]).toEqual([username, made]);
+  });
+});
+
+describe('the GitHub action', () => {
+  const file = '.github/actions/paybox/action.yml';
+  const action = parse(read(file)) as {
+    inputs: Record<string, { default: string }>;
+    outputs: Record<string, { value: string }>;
+    runs: { steps: { id: string; if?: string; env: Record<string, string>; run: string }[] };
+  };
+
+  /** Runs the steps one after the other, as a runner does, until one fails; returns outputs by `step.name`. */
+  async function runSteps(given: Record<string, string>) {
+    const folder = await temporaryFolder();
+    const known = new Map(Object.entries(action.inputs).map(([name, it]) => [`inputs.${name}`, it.default]));
+    for (const [name, value] of Object.entries(given)) known.set(`inputs.${name}`, value);
+    const fill = (text: string) =>
+      text.replaceAll(/\$\{\{ ([\w.-]+) \}\}/g, (_, name: string) => known.get(name) ?? '');
+    const told: string[] = [];
+    let failed = false;
+    for (const { id, if: when, env, run: script } of action.runs.steps) {
+      if (when === "inputs.scenarios != ''" && known.get('inputs.scenarios') === '') continue;
+      if (failed && when !== 'always()') continue;
+      const output = join(folder, `${id}.output`);
+      await writeFile(output, '');
+      const filled = Object.entries(env).map(([name, value]) => [name, fill(value)]);
+      const step = run('bash', ['--noprofile', '--norc', '-e', '-o', 'pipefail', '-c', `cd ${folder}; ${script}`], {
+        ...Object.fromEntries(filled),
+        RUNNER_TEMP: folder,
+        GITHUB_OUTPUT: output,
+      });
+      const code = await new Promise((done) => step.child.once('exit', done));
+      failed ||= code !== 0;
+      told.push(step.output());
+      for (const line of (await readFile(output, 'utf8')).split('\n')) {
+        const [, name, value = ''] = /^([\w-]+)=(.*)$/.exec(line) ?? [];
+        if (name !== undefined) known.set(`steps.${id}.outputs.${name}`, value);
+      }
+    }
+    const pid = Number(known.get('steps.up.outputs.pid'));
+    // A runner ends what a job leaves.
+    onTestFinished(() => void (pid > 0 && process.kill(pid, 'SIGTERM')));
+    const outputs = Object.entries(action.outputs).map(([name, { value }]) => [name, fill(value)]);
+    return { folder, failed, told: told.join(''), outputs: Object.fromEntries(outputs) as Record<string, string> };
+  }
+
+  async function options() {
+    const [http, mqtt, box] = [await freePort(), await freePort(), await freePort()];
+    return { program: CLI, 'http-port': `${http}`, 'mqtt-port': `${mqtt}`, 'box-port': `${box}` };
+  }
+
+  it('starts paybox, runs scenarios at it, and says where service and report are', async () => {
+    const given = await options();
+    const { folder, failed, told, outputs } = await runSteps({ ...given, scenarios: 'happy-path' });
+    expect({ failed, told }).toMatchObject({ failed: false });
+    expect(outputs).toEqual({
+      'service-url': `http://127.0.0.1:${given['http-port']}/vqr`,
+      'box-url': `http://127.0.0.1:${given['box-port']}`,
+      'console-url': `http://127.0.0.1:${given['http-port']}/`,
+      report: 'paybox-report',
+    });
+    expect(await readFile(join(folder, 'paybox-report/junit.xml'), 'utf8')).toContain('failures="0"');
+    for (const name of ['index.html', 'paybox.log', 'up.txt']) {
+      expect({ name, there: existsSync(join(folder, 'paybox-report', name)) }).toEqual({ name, there: true });
+    }
+  });
+
+  it('fails with the reason where paybox does not start', async () => {
+    const { failed, told } = await runSteps({ ...(await options()), 'callback-url': 'no address' });
+    expect({ failed, told }).toMatchObject({ failed: true });
+    expect(told).toContain('::error::paybox up did not start: paybox: --callback-url no address: expected an http');
+  });
+});
