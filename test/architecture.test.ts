@@ -64,7 +64,7 @@ const FLOORS: Record<string, readonly (readonly string[])[]> = {
   conformance: [['.'], ['service', 'box/gateway'], ['box', 'service/checks'], ['box/checks', 'dialect']],
   store: [
     ['schema/registry-rows.ts'],
-    ['schema/tables.ts', 'store-files.ts', 'retention.ts'],
+    ['schema/tables.ts', 'store-files.ts', 'retention.ts', 'engines/shard-schema.ts'],
     ['integrity'],
     ['engines', 'repositories'],
     ['schema', 'startup'],

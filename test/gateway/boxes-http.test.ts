@@ -240,7 +240,7 @@ async function routesWith(store: Store) {
     sandboxMark: true,
   });
   const app = createApp(log, clock);
-  const settings = { setting: async () => random.secret(32) } as unknown as Store;
+  const settings = { ofAll: { setting: async () => random.secret(32) } } as unknown as Store;
   const signer = await MessageSigner.open({ ...common, hub, store: settings });
   const connect = signedConnections({ signer, log });
   boxRoutes(app, { ...common, hub, connect, signer, logins: new Logins(clock) });
