@@ -1,18 +1,34 @@
 /**
- * Runs once npm has installed the package. npm links the program of every package into `node_modules/.bin`, also the
- * Node that comes along for paybox, and then the scripts of the whole project would run on that one instead of on the
- * project's own. So the link is removed, unless the project asks for that Node itself. Nothing depends on this step.
+ * Runs once npm has installed the package. npm links the programs of all packages into `node_modules/.bin`, also the Node
+ * that comes along for paybox, and then the scripts of the whole project would run on that one instead of on the
+ * project's own. So the link is replaced by a script that calls the project's own, unless the project asks for this Node
+ * itself. It is not removed: npm would install the package again whenever its program is missing. Nothing of paybox
+ * depends on this step.
  */
-import { readFileSync, readlinkSync, rmSync } from 'node:fs';
+import { readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
-const OWN_NODE = /[\\/](node-linux-(?:x64|arm64))[\\/]bin[\\/]node$/;
+const packages = resolve(__dirname, '../..');
+const name = `node-${process.platform}-${process.arch}`;
+
+/** The next Node of the PATH, but for those in the folders of projects; else the one that came along. */
+const SCRIPT = `#!/bin/sh
+# Made by paybox: runs your own Node, not the one that npm installed for paybox.
+IFS=:
+for folder in $PATH; do
+  case "$folder" in */node_modules/.bin | */node_modules/.bin/) continue ;; esac
+  if [ -x "$folder/node" ]; then exec "$folder/node" "$@"; fi
+done
+exec "$(dirname -- "$0")/../${name}/bin/node" "$@"
+`;
 
 try {
-  const packages = resolve(__dirname, '../..');
   const link = join(packages, '.bin/node');
-  const name = OWN_NODE.exec(readlinkSync(link))?.[1];
-  if (name !== undefined && !readFileSync(join(packages, '../package.json'), 'utf8').includes(name)) rmSync(link);
+  const isAskedFor = readFileSync(join(packages, '../package.json'), 'utf8').includes(name);
+  if (!isAskedFor && readlinkSync(link).includes(name)) {
+    rmSync(link);
+    writeFileSync(link, SCRIPT, { mode: 0o755 });
+  }
 } catch {
-  // There is no link, or no project: nothing is in anybody's way.
+  // There is no such link, or no project that it could get in the way of.
 }
