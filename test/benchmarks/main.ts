@@ -6,6 +6,7 @@ import { bundle } from './bundle.ts';
 import { credits } from './credits.ts';
 import { day } from './day.ts';
 import { frame } from './frame.ts';
+import { library } from './library.ts';
 import { light } from './light.ts';
 import { load } from './load.ts';
 import { payment, push } from './loop.ts';
@@ -24,6 +25,7 @@ const BENCHMARKS: readonly Benchmark[] = [
   day,
   memory,
   bundle,
+  library,
   frame,
   wire,
   scan,
