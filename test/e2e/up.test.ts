@@ -1,10 +1,11 @@
+import { once } from 'node:events';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { startPartnerServer } from '../support/partner-server.ts';
-import { paybox, payboxToEnd, readyFile } from '../support/processes.ts';
+import { CLI, paybox, payboxToEnd, readyFile, run } from '../support/processes.ts';
 import { decodeQrTwice } from '../support/qr-decoders.ts';
 import { getJson, Shop, walkTheLoop } from './walk.ts';
 
@@ -188,6 +189,16 @@ describe('paybox up', () => {
       expect(await running.stop()).toBe(0);
     },
   );
+
+  it('--host takes no token that could be guessed', async () => {
+    const args = ['up', '--no-open', '--host', '0.0.0.0', '--data', await temporaryFolder()];
+    const running = run(CLI, args, { PAYBOX_ADMIN_TOKEN: 'short' });
+    await once(running.child, 'close');
+    expect({ code: running.child.exitCode, output: running.output() }).toEqual({
+      code: 2,
+      output: expect.stringMatching(/^paybox: PAYBOX_ADMIN_TOKEN: expected a secret of 128 bits/),
+    });
+  });
 
   it('names the port and the option when a port is taken', async () => {
     const { ports } = await up();

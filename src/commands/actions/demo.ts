@@ -7,7 +7,7 @@ import type { CallbackInput } from '../../gateway/callback-config.ts';
 import { type GatewayConfig, parseGatewayConfig } from '../../gateway/config.ts';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
 import type { Random } from '../../lib/random.ts';
-import { newSecret } from '../../protocol/secret.ts';
+import { isStrongSecret, newSecret, SECRET_EXPECTED } from '../../protocol/secret.ts';
 import { secretFrom } from '../shared/secrets.ts';
 
 /** Addresses at which gateway and box page may listen. The broker is for the box of this process, and stays here. */
@@ -43,13 +43,17 @@ export interface Exposed {
 /**
  * Token and secret of a demo that listens at `host`; undefined for this machine only. The admin token is that of
  * PAYBOX_ADMIN_TOKEN, else one that is kept in `dataDir`, in a file of its owner only. Throws ConfigError if that file
- * cannot be read or made.
+ * cannot be read or made, or the token could be guessed.
  */
 export function exposedAt(host: string, dataDir: string, random: Random): Exposed | undefined {
   if (host === HERE) return undefined;
   if (host !== EVERYWHERE)
     throw new ConfigError(`--host ${host}: expected ${HERE}, or ${EVERYWHERE} for all addresses`);
-  const adminToken = process.env.PAYBOX_ADMIN_TOKEN || keptToken(join(dataDir, ADMIN_TOKEN_FILE), random);
+  const given = process.env.PAYBOX_ADMIN_TOKEN || undefined;
+  const adminToken = given ?? keptToken(join(dataDir, ADMIN_TOKEN_FILE), random);
+  if (!isStrongSecret(adminToken)) {
+    throw new ConfigError(`${given === undefined ? ADMIN_TOKEN_FILE : 'PAYBOX_ADMIN_TOKEN'}: ${SECRET_EXPECTED}`);
+  }
   return { adminToken, boxSecret: newSecret(random) };
 }
 
