@@ -18,6 +18,10 @@ const channelRequest = z.strictObject({
 const numbered = z.looseObject({ id: z.int() });
 type ChannelRequest = z.output<typeof channelRequest>;
 
+const OPENS_MAX = 3;
+/** How gateway and box say that their port is taken. */
+const TAKEN = /\bport \d+\b.*\bis (?:already )?in use\b/;
+
 /** The answer to the request of the same id; `failed` is a step whose result is not as expected. */
 export type ChannelAnswer = { id: number } & (
   | { result: unknown }
@@ -57,10 +61,21 @@ export class ChannelServer {
   }
 
   async #handle({ ask, rig: id = '', box, body }: ChannelRequest): Promise<unknown> {
-    if (ask === 'open') return (await this.#rigs.open(body, this.#ending.signal)).view();
+    if (ask === 'open') return (await this.#open(body)).view();
     if (ask === 'close') return this.#rigs.end(id, 'it was closed');
     const rig = this.#rigs.get(id);
     return rig.use(() => this.#look(rig, ask, String(box), body));
+  }
+
+  /** Programs of others may take a port between the moment when it was found free and its use. */
+  async #open(body: unknown): Promise<Rig> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await this.#rigs.open(body, this.#ending.signal);
+      } catch (error) {
+        if (tries >= OPENS_MAX || !TAKEN.test(reasonOf(error))) throw error;
+      }
+    }
   }
 
   async #look(rig: Rig, ask: Exclude<ChannelRequest['ask'], 'open' | 'close'>, box: string, body: unknown) {
