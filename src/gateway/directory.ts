@@ -69,6 +69,8 @@ export interface Directory {
   readonly version: number;
   /** Must be called after each change of the registry or of a box's secret. */
   changed(): void;
+  /** Forgets what it keeps: another shard has changed the registry. */
+  refresh(): void;
 }
 
 export interface DirectoryDeps {
@@ -81,6 +83,8 @@ export interface DirectoryDeps {
   vault: Pick<Vault, 'unwrap'>;
   /** Where the QRs of an account may pay to beside the account itself. */
   virtualAccountsOf?: ((bankAccount: string) => readonly VirtualAccounts[]) | undefined;
+  /** Called after each change. */
+  onChange?: (() => void) | undefined;
 }
 
 /** A directory that keeps the rows that were asked for last. */
@@ -90,6 +94,7 @@ export function createDirectory({
   config,
   vault,
   virtualAccountsOf = () => [],
+  onChange = () => undefined,
 }: DirectoryDeps): Directory {
   const cache = new RowCache();
   const partnersOfFile = new Map(config.partners.map((it) => [it.username, it]));
@@ -153,6 +158,10 @@ export function createDirectory({
       return version;
     },
     changed: () => {
+      directory.refresh();
+      onChange();
+    },
+    refresh: () => {
       version += 1;
       cache.clear();
     },

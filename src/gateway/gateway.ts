@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyInstance } from 'fastify';
 import type { Clock } from '../lib/clock.ts';
 import type { PayboxError } from '../lib/errors.ts';
@@ -5,14 +6,11 @@ import { HostResolver } from '../lib/resolver.ts';
 import { STOP_BUDGET_MS } from '../lib/shutdown.ts';
 import { Pruner } from '../store/pruner.ts';
 import type { NewPayment } from '../store/repositories/payments.ts';
-import type { RegistryStore } from '../store/repositories/registry.ts';
-import type { DeliveriesFor } from '../store/startup/requeue.ts';
-import { type OnStandby, openStore, type Store } from '../store/store.ts';
+import type { OnStandby } from '../store/store.ts';
 import { Enrolments, type EnrolmentsDeps } from './access/enrolments.ts';
 import { openKnownLogins } from './access/known-logins.ts';
 import { Logins } from './access/logins.ts';
 import { createTokens } from './access/tokens.ts';
-import { BoxSecrets } from './box-secrets.ts';
 import { signedConnections } from './boxes/connection.ts';
 import type { Dialect, DialectDeps } from './boxes/dialect/dialect.ts';
 import { expeller } from './boxes/expeller.ts';
@@ -26,30 +24,30 @@ import { CallbackDispatcher, type CallbackDispatcherDeps } from './callbacks/dis
 import { Changes } from './changes.ts';
 import type { GatewayConfig } from './config.ts';
 import type { Context } from './context.ts';
-import { createDirectory, type Directory, type DirectoryDeps, partnerFrom } from './directory.ts';
 import { NO_FAULTS } from './fault-orders.ts';
 import type { Edges, FaultTargets } from './faults/edges.ts';
 import { Health } from './health.ts';
-import { answerBeforeClosing, createApp } from './http/app.ts';
-import { listenAt, originAt, registerRoutes } from './http/routes.ts';
+import { answerBeforeClosing, createApp, takeCarriedBodies } from './http/app.ts';
+import { listenAt, originAt, type RoutesDeps, registerRoutes } from './http/routes.ts';
 import { readServerTls } from './listen.ts';
 import { createMetrics } from './metrics.ts';
 import { OpenParts } from './open-parts.ts';
+import { openGatewayStore } from './open-store.ts';
 import { Registry, type RegistryDeps } from './registry/registry.ts';
-import { seedRegistry } from './registry/seed.ts';
 import { SourceRows, type SourceRowsDeps } from './registry/source-rows.ts';
 import { retryWaitsOf } from './retry-schedule.ts';
 import { type Money, type Outside, openMoney } from './service/money.ts';
-import { deliveriesFor } from './service/payment-effects.ts';
 import { createReceivePayment } from './service/receive-payment.ts';
 import { Sales } from './service/sales.ts';
 import { Service } from './service/service.ts';
+import { heedNews, type News, overCluster, type ShardPlace } from './shard.ts';
 import { TrafficLog } from './traffic-log.ts';
-import { Vault } from './vault.ts';
 
 export interface GatewayDeps extends Pick<Context, 'clock' | 'random' | 'log'> {
   /** Called once when the gateway waits because another one uses the database. */
   onStandby?: OnStandby;
+  /** The shard of a cluster that it is: it opens no HTTP port of its own. */
+  shard?: ShardPlace;
 }
 
 /** A running gateway. */
@@ -62,6 +60,10 @@ export interface Gateway {
   mqttUrl: string | undefined;
   /** Resolves with an error once another gateway has taken over the database: this one must end at once. */
   superseded: Promise<PayboxError> | undefined;
+  /** Answers a request that came to another server: that of the cluster's member which runs it. */
+  handle(request: IncomingMessage, response: ServerResponse): void;
+  /** Takes what another shard of its cluster tells. */
+  heed(news: News): Promise<void>;
   /**
    * Answers waiting requests, tells boxes goodbye and ends all parts. Parts that hang are abandoned after `withinMs`,
    * except a write to the store that has begun. The next start continues with what is stored.
@@ -84,7 +86,7 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
 }
 
 async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenParts): Promise<Gateway> {
-  const { random, log } = world;
+  const { random, log, shard } = world;
   const changes = new Changes();
   // Set later: faults call parts that are made after them.
   const targets: FaultTargets = { payPush: async () => undefined, resendCallback: async () => undefined };
@@ -100,7 +102,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   const trafficLog = new TrafficLog(base);
   const shared = { ...base, directory, store, trafficLog };
   const hub = new Hub({ ...shared, ...config });
-  const signer = await MessageSigner.open({ ...shared, hub });
+  const signer = await MessageSigner.open({ ...shared, hub, onRotate: () => shard?.tell({ about: 'signing-key' }) });
   opened.add('faults', () => edges.close());
   opened.add('boxes', () => hub.close());
   const backlog = createBacklog({ clock, store });
@@ -133,37 +135,57 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   };
   targets.resendCallback = (id) => dispatcher.resend(id);
 
-  const expel = expeller(hub, clock, (terminalCode) => mqtt?.dropper(terminalCode));
-  const access = await openAccess({ ...shared, hub, expel, vault, secrets, reload: money.sources.reload });
+  const here = {
+    renew: (terminalCode: string, reason: string) => hub.renew(terminalCode, reason),
+    expel: expeller(hub, clock, (terminalCode) => mqtt?.dropper(terminalCode)),
+  };
+  const everywhere = shard === undefined ? here : overCluster(shard);
+  const access = await openAccess({ ...shared, hub, ...everywhere, vault, secrets, reload: money.sources.reload });
   const health = new Health({ clock, store, isBrokerThere: () => mqtt?.isConnected() ?? true });
   const app = openApp(config, base);
   if (mqtt !== undefined) await dialect?.open(mqtt.address, service, () => originAt(app, config));
   const tokens = edges.tokens(await createTokens(store, clock, random));
   const parts = { ...shared, service, dispatcher, signer, logins, hub, backlog, ...access, health, metrics, tokens };
-  const endStreams = registerRoutes(app, edges, { ...parts, cachedBacklog, boxes, ...money, sales });
+  const routes = { ...parts, cachedBacklog, boxes, ...money, sales };
+  const served = await serve(app, routes, edges, { opened, shard });
+  ownPorts.push(...portsOf(served.origin, config.mqtt?.embedded === undefined ? undefined : mqtt?.url));
+  for (const part of [dispatcher, money.catchUp, money.paymentRequests, pruner]) part.start();
+
+  const mqttUrl = mqtt?.url;
+  log.info('gateway-ready', { origin: served.origin, mqttUrl, shard: shard?.index });
+  const heed = (news: News) => heedNews(news, { directory, hub, signer, changes, expel: here.expel });
+  const close = (withinMs = STOP_BUDGET_MS) => opened.close(withinMs);
+  return { ...served, mqttUrl, superseded: store.superseded, heed, close };
+}
+
+/** Opens the routes, on a port of their own or, in a shard, behind that of its member. */
+async function serve(
+  app: FastifyInstance,
+  routes: RoutesDeps,
+  edges: Edges,
+  { opened, shard }: { opened: OpenParts; shard: ShardPlace | undefined },
+): Promise<Pick<Gateway, 'origin' | 'baseUrl' | 'handle'>> {
+  const { config } = routes;
+  const endStreams = registerRoutes(app, edges, routes);
   opened.add('requests', () => {
     endStreams();
     return app.close();
   });
-  await listenAt(app, config);
+  if (shard === undefined) await listenAt(app, config);
+  else await app.ready();
   const origin = originAt(app, config);
-  ownPorts.push(...portsOf(origin, config.mqtt?.embedded === undefined ? undefined : mqtt?.url));
-  for (const part of [dispatcher, money.catchUp, money.paymentRequests, pruner]) part.start();
-
-  log.info('gateway-ready', { origin, mqttUrl: mqtt?.url });
-  const close = (withinMs = STOP_BUDGET_MS) => opened.close(withinMs);
-  return { origin, baseUrl: `${origin}${config.basePath}`, mqttUrl: mqtt?.url, superseded: store.superseded, close };
+  const handle = (request: IncomingMessage, response: ServerResponse) => app.routing(request, response);
+  return { origin, baseUrl: `${origin}${config.basePath}`, handle };
 }
 
 /** Who has a login: the registry's changes, and boxes that enrol. */
 async function openAccess(
-  deps: Omit<RegistryDeps & SourceRowsDeps & EnrolmentsDeps, 'registry' | 'renew' | 'isOnline'> &
-    Pick<Context, 'store' | 'config'> & { hub: Pick<Hub, 'session' | 'renew'> },
+  deps: Omit<RegistryDeps & SourceRowsDeps & EnrolmentsDeps, 'registry' | 'isOnline'> &
+    Pick<Context, 'store' | 'config'> & { hub: Pick<Hub, 'session'> },
 ): Promise<{ registry: Registry; sourceRows: SourceRows; enrolments: Enrolments }> {
   const { store, hub } = deps;
-  const renew = (terminalCode: string, reason: string) => hub.renew(terminalCode, reason);
   const isOnline = (terminalCode: string) => hub.session(terminalCode) !== undefined;
-  const changing = { ...deps, registry: store.registry, renew };
+  const changing = { ...deps, registry: store.registry };
   const [registry, sourceRows] = [new Registry(changing), new SourceRows(changing)];
   return { registry, sourceRows, enrolments: await Enrolments.open({ ...deps, isOnline }) };
 }
@@ -197,38 +219,6 @@ function edgesWithoutFaults(clock: Clock): Edges {
     boxConnected: () => undefined,
     close: () => undefined,
   };
-}
-
-async function openGatewayStore(
-  config: GatewayConfig,
-  deps: GatewayDeps & Pick<DirectoryDeps, 'virtualAccountsOf'>,
-  opened: OpenParts,
-): Promise<{ store: Store; directory: Directory; vault: Vault; secrets: BoxSecrets }> {
-  const { clock, random, log, onStandby, virtualAccountsOf } = deps;
-  const { promise: vaultOpened, resolve } = Promise.withResolvers<Vault>();
-  const seed = async (registry: RegistryStore) => {
-    const vault = await Vault.open(config.dataDir, registry, random);
-    resolve(vault);
-    await seedRegistry(registry, config, { vault, atMs: clock.wallMs() });
-  };
-  // With a damaged store it is unknown which payments a box had got: they are sent as repeated (AGT-11).
-  const deliveriesAgain: DeliveriesFor = async (payment, order, sides, registry) => {
-    const recipients = await registry.recipients(order, payment.bank_account);
-    const row = await registry.find('partners', payment.partner);
-    const listed = config.partners.find((it) => it.username === payment.partner);
-    const callbackTo = (row && partnerFrom(row, listed, await vaultOpened))?.callback;
-    const isOverQr = !sides.late && (sides.due === null || sides.due.paid > sides.due.amount);
-    const how = { callbackId: random.uuid(), isOnline: () => true, isOverQr, due: sides.due };
-    return deliveriesFor(payment, order, { recipients, callbackTo }, how);
-  };
-  const store = opened.keep(await openStore(config, log, { onStandby, seed, deliveriesFor: deliveriesAgain }));
-  // Before `mode` there was only `sandbox: false` for real money: its payments are no tests.
-  await store.history.begin(config.sandbox ? 'test' : 'money', config.mode === 'live' ? 'test' : 'money');
-  const vault = await vaultOpened;
-  const { registry } = store;
-  const secrets = await BoxSecrets.open({ store: store.boxSecrets, registry, vault });
-  const directory = createDirectory({ registry, enrolled: secrets, config, vault, virtualAccountsOf });
-  return { store, directory, vault, secrets };
 }
 
 function openDispatcher(
@@ -273,10 +263,11 @@ async function dialectOf(
   return dialect;
 }
 
-function openApp(config: GatewayConfig, { clock, log }: GatewayDeps): FastifyInstance {
+function openApp(config: GatewayConfig, { clock, log, shard }: GatewayDeps): FastifyInstance {
   const { tls } = config.http;
   const app = createApp(log, clock, tls && readServerTls(tls, 'http.tls'));
   answerBeforeClosing(app, clock);
+  if (shard !== undefined) takeCarriedBodies(app);
   return app;
 }
 

@@ -11,7 +11,7 @@ export interface HttpRequest
   /** Default `GET`. */
   method?: string | undefined;
   /** Sent as JSON unless `headers` say otherwise. */
-  body?: string | undefined;
+  body?: string | Uint8Array | undefined;
   /** Without a connection within this time, the request fails with ETIMEDOUT. Default: as long as the system tries. */
   connectTimeoutMs?: number;
 }

@@ -9,6 +9,7 @@ import { BOX_ALIVE_MS } from '../../protocol/messages.ts';
 import { parseJson, unknownFields } from '../decode.ts';
 import { UNREAD_BYTES_MAX } from '../listen.ts';
 import type { Refusal, Result } from '../result.ts';
+import { addressOf } from './carried.ts';
 import type { LoginAttempt, Logins } from './logins.ts';
 
 /** Statuses of PROTOCOL.md, clause ERR-2. The callers give 404, 405, 413 and 415. */
@@ -89,7 +90,7 @@ export function isLoggedIn(
   attempt: LoginAttempt,
   { logins, log, challenge }: { logins: Logins; log: Logger; challenge: string },
 ): boolean {
-  const verdict = logins.check(attempt, request.socket.remoteAddress ?? '');
+  const verdict = logins.check(attempt, addressOf(request));
   if (verdict.ok) return true;
   const { retryAfterSeconds } = verdict;
   if (retryAfterSeconds > 0) {

@@ -33,6 +33,8 @@ export interface MessageSignerDeps extends Pick<Context, 'directory' | 'store' |
   hub: { session(terminalCode: string): { sessionId: string } | undefined };
   /** Gets every message unsigned. */
   trafficLog: Pick<TrafficLog, 'message'>;
+  /** Called when another key is in the store. */
+  onRotate?: () => void;
 }
 
 /**
@@ -62,9 +64,19 @@ export class MessageSigner {
   async rotate(): Promise<void> {
     const seed = this.#deps.random.secret(SEED_BYTES);
     await this.#deps.store.ofAll.replaceSetting(SETTING, seed);
+    this.#take(seed);
+    this.#deps.onRotate?.();
+  }
+
+  /** Takes over the signing key that another shard of the cluster has made. */
+  async reload(): Promise<void> {
+    this.#take(await this.#deps.store.ofAll.setting(SETTING, () => this.#deps.random.secret(SEED_BYTES)));
+  }
+
+  #take(seed: string): void {
     const { kid } = this.#key;
     this.#key = signingKeyOf(seed);
-    this.#deps.log.info('signing-key-rotated', { from: kid, to: this.kid });
+    if (kid !== this.kid) this.#deps.log.info('signing-key-rotated', { from: kid, to: this.kid });
   }
 
   /**

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { Readable } from 'node:stream';
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyRequest } from 'fastify';
 import { type Clock, withDeadline } from '../../lib/clock.ts';
 import { reasonOf, systemCodeOf } from '../../lib/errors.ts';
@@ -15,6 +16,7 @@ import {
 import type { Logger } from '../../lib/log.ts';
 import { HANDSHAKE_TIMEOUT_MS, TLS_FLOOR } from '../../lib/tls.ts';
 import { LIMITS } from '../../protocol/fields.ts';
+import { addressOf, carriedOf } from '../access/carried.ts';
 import { answerRefusal, pathOf } from '../access/requests.ts';
 
 /** Connections of boxes, partners and pages together. */
@@ -101,7 +103,7 @@ function guardAnswers(app: FastifyInstance, clock: Clock, log: Logger): void {
     const bytes = typeof payload === 'string' || Buffer.isBuffer(payload) ? Buffer.byteLength(payload) : 0;
     // A pipelined answer has no socket yet: Node waits until the earlier ones are read.
     const isFirst = reply.raw.socket !== null;
-    if (bytes > LONG_ANSWER_BYTES && isFirst) await turns.next(bytes, request.socket.remoteAddress ?? '');
+    if (bytes > LONG_ANSWER_BYTES && isFirst) await turns.next(bytes, addressOf(request));
   });
 }
 
@@ -110,6 +112,14 @@ function takeBodiesAsBytes(app: FastifyInstance): void {
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
   app.addContentTypeParser('*', (_request, _payload, done) => {
     done(Object.assign(new Error('unsupported media type'), { statusCode: 415 }));
+  });
+}
+
+/** Has a shard read the bodies that the front of its member has read already. */
+export function takeCarriedBodies(app: FastifyInstance): void {
+  app.addHook('preParsing', async ({ raw }, _reply, payload) => {
+    const body = carriedOf(raw)?.body;
+    return body === undefined ? payload : Readable.from([body], { objectMode: false });
   });
 }
 

@@ -5,6 +5,7 @@ import { basicCredentials } from '../../lib/http-server.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import { BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER } from '../../protocol/http-api.ts';
 import { BOX_ALIVE_MS, unpostedMaxMs } from '../../protocol/messages.ts';
+import { addressOf } from '../access/carried.ts';
 import { boxPasswordOf, type Logins } from '../access/logins.ts';
 import { answerRefusal, isLoggedIn, openStream } from '../access/requests.ts';
 import { type BoxConnection, type Connect, connectionToEvict } from '../boxes/connection.ts';
@@ -129,7 +130,7 @@ class BoxStreams {
       send: (signed) => events.send({ data: signed }),
       end: () => events.end(),
     });
-    const address = request.socket.remoteAddress ?? '';
+    const address = addressOf(request);
     const stream = { connection, challenge, address, heardMs: clock.monotonicMs(), cut: () => events.cut() };
     own.set(sessionId, stream);
     const silenceMaxMs = () => {

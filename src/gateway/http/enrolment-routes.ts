@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { Logger } from '../../lib/log.ts';
 import { issuesOf } from '../../protocol/codec.ts';
 import { ENROLMENTS_PATH, enrolmentRequest } from '../../protocol/enrolment.ts';
+import { addressOf } from '../access/carried.ts';
 import type { Enrolments } from '../access/enrolments.ts';
 import type { Logins } from '../access/logins.ts';
 import { answerRefusal, readBody } from '../access/requests.ts';
@@ -31,7 +32,7 @@ export function boxEnrolmentRoutes(scope: FastifyInstance, deps: EnrolmentRoutes
       return answerRefusal(request, reply, log, { code: 'E46', reason: issuesOf(parsed.error) });
     }
     const { terminalCode, serialNumber } = parsed.data;
-    const address = request.socket.remoteAddress ?? '';
+    const address = addressOf(request);
     const known = (await directory.box(terminalCode))?.serialNumber;
     // Counted for both together: a wrong serial number must not lock out the box itself.
     const username = `${terminalCode} ${serialNumber}`;

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { networkOf } from '../../lib/connections.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import { REASON_HEADER, WARNING_HEADER } from '../../protocol/http-api.ts';
+import { addressOf } from '../access/carried.ts';
 import { ADDRESS_BUDGET, Failures } from '../access/logins.ts';
 import { headerText, logRefusal, pathOf } from '../access/requests.ts';
 import type { Context } from '../context.ts';
@@ -62,7 +63,7 @@ export function hookRoutes(scope: FastifyInstance, deps: HookRoutesDeps): void {
     metrics.heard(name, 'refused');
     if (heard.status !== 401 && heard.isUnproved !== true) return refuse(request, reply, heard);
     const nowMs = clock.monotonicMs();
-    const key = `${name} ${networkOf(request.socket.remoteAddress ?? '')}`;
+    const key = `${name} ${networkOf(addressOf(request))}`;
     const waitMs = failures.waitMs(key, nowMs);
     // The proof was looked at all the same: whoever has a right one is not shut out by those who have none.
     if (waitMs > 0)

@@ -1,4 +1,3 @@
-import { Socket } from 'node:net';
 import { type Dialect, type Kysely, type PostgresPool, type PostgresPoolClient, sql } from 'kysely';
 import pg, { type PoolClient } from 'pg';
 import { systemClock } from '../../lib/clock.ts';
@@ -8,6 +7,7 @@ import { HostResolver } from '../../lib/resolver.ts';
 import type { Tables } from '../schema/tables.ts';
 import { GroupCommit } from './group-commit.ts';
 import { COMMIT_IN_MEMORY, LockHolder } from './lock-holder.ts';
+import { NamedSocket } from './named-socket.ts';
 import { DurablePostgresDialect } from './postgres-dialect.ts';
 import { secondConnection } from './postgres-second.ts';
 import { ANSWER_TIMEOUT_MS, type BackendProcess, beginSession, nameOf } from './postgres-session.ts';
@@ -120,21 +120,6 @@ async function beat(heartbeat: () => Promise<void>, signal: AbortSignal): Promis
   while (!signal.aborted) {
     await systemClock.sleep(HEARTBEAT_MS, signal);
     if (!signal.aborted) await heartbeat();
-  }
-}
-
-/** Resolves names without the thread pool of the process. */
-class NamedSocket extends Socket {
-  readonly #names: HostResolver;
-
-  constructor(names: HostResolver) {
-    super();
-    this.#names = names;
-  }
-
-  /** The driver has no option for a lookup function, but it calls this. */
-  override connect(...[port, host]: unknown[]): this {
-    return super.connect({ port: Number(port), host: String(host), lookup: this.#names.lookup() });
   }
 }
 

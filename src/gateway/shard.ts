@@ -1,0 +1,68 @@
+import { createHash } from 'node:crypto';
+import type { Topic } from './changes.ts';
+import type { KnownBox } from './directory.ts';
+
+/** What the shards of a cluster tell each other. Who missed something reads the registry again. */
+export type News =
+  /** The registry has changed. */
+  | { about: 'registry' }
+  /** The gateway has another signing key. */
+  | { about: 'signing-key' }
+  /** Lists in the console have changed. */
+  | { about: 'changes'; topics: Topic[] }
+  /** This box must say hello again. */
+  | { about: 'renew'; box: string; reason: string }
+  /** This box may have no session any more. */
+  | { about: 'expel'; box: string; reason: string; disabled: boolean };
+
+/** The place of a gateway that is one shard of a cluster. */
+export interface ShardPlace {
+  index: number;
+  /** Number of shards of the cluster. */
+  count: number;
+  /** The member that runs it. */
+  member: string;
+  /** Tells every shard of the cluster, this one too. Never throws. */
+  tell(news: News): void;
+}
+
+/** The shard of a name, evenly spread: 0 to `count` - 1. */
+export function shardOf(name: string, count: number): number {
+  return createHash('sha256').update(name).digest().readUInt32BE() % count;
+}
+
+/** The shard of a box: that of its account, because a payment concerns all boxes of an account; without one that of its code. */
+export function homeOf({ account, terminalCode }: Pick<KnownBox, 'account' | 'terminalCode'>, count: number): number {
+  return shardOf(account ?? terminalCode, count);
+}
+
+/** Whether this shard has the registry of all; a gateway on its own has. */
+export function isOfRegistry(shard: Pick<ShardPlace, 'index'> | undefined): boolean {
+  return shard === undefined || shard.index === 0;
+}
+
+/** Reaches boxes in every shard. */
+export function overCluster({ tell }: Pick<ShardPlace, 'tell'>) {
+  return {
+    renew: async (box: string, reason: string) => tell({ about: 'renew', box, reason }),
+    expel: async (box: string, reason: string, disabled = false) => tell({ about: 'expel', box, reason, disabled }),
+  };
+}
+
+/** The parts of a gateway that heed what another shard tells. */
+interface Heeding {
+  directory: { refresh(): void };
+  hub: { renew(terminalCode: string, reason: string): Promise<void> };
+  signer: { reload(): Promise<void> };
+  changes: { publish(...topics: Topic[]): void };
+  expel(terminalCode: string, reason: string, disabled: boolean): Promise<void>;
+}
+
+/** Does what another shard tells. */
+export async function heedNews(news: News, { directory, hub, signer, changes, expel }: Heeding): Promise<void> {
+  if (news.about === 'registry') directory.refresh();
+  else if (news.about === 'signing-key') await signer.reload();
+  else if (news.about === 'changes') changes.publish(...news.topics);
+  else if (news.about === 'renew') await hub.renew(news.box, news.reason);
+  else await expel(news.box, news.reason, news.disabled);
+}

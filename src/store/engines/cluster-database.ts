@@ -1,0 +1,178 @@
+import pg from 'pg';
+import { systemClock } from '../../lib/clock.ts';
+import { ConfigError } from '../../lib/errors.ts';
+import { HostResolver } from '../../lib/resolver.ts';
+import { NamedSocket } from './named-socket.ts';
+import { lockKeyOf, nameOf } from './postgres-session.ts';
+import { applicationOf } from './shard-schema.ts';
+
+const CONNECT_TIMEOUT_MS = 2_000;
+const ANSWER_TIMEOUT_MS = 2_000;
+/** A member that was not seen for so long is gone: others end its sessions, and take its shards. */
+export const MEMBER_GONE_MS = 2_500;
+/** Rows of members that are gone are kept so long. */
+const FORGET_MEMBER_MS = 3_600_000;
+const CHANNEL = 'paybox_cluster';
+/** "paycluste" in ASCII: taken while the tables of the cluster are made. */
+const SETUP_LOCK = '8097881672190555237';
+/** Whoever has it was not made by a cluster. */
+const SINGLE_STORE = 'kysely_migration';
+
+/** One process of a cluster. */
+export interface Member {
+  id: string;
+  /** Where the others reach it. */
+  url: string;
+}
+
+/** What a member sees of its cluster. */
+export interface ClusterView {
+  /** The members that were seen lately, by id. */
+  members: Member[];
+  /** By shard: the id of the member that runs it. */
+  owners: Map<number, string>;
+}
+
+/** What a cluster was made with; its shards are counted once and for all. */
+export interface ClusterSettings {
+  shards: number;
+  /** Known to members only. */
+  secret: string;
+}
+
+const SETUP = `
+  create schema if not exists cluster;
+  create table if not exists cluster.settings (one int primary key check (one = 1), shards int not null, secret text not null);
+  create unlogged table if not exists cluster.members (id text primary key, url text not null, seen_at timestamptz not null);
+  create unlogged table if not exists cluster.owners (shard int primary key, member text not null)`;
+
+/** The tables of a cluster in its PostgreSQL database, over one connection that is opened again when it is lost. */
+export class ClusterDatabase {
+  readonly #databaseUrl: string;
+  readonly #member: Member;
+  readonly #heard: (text: string) => void;
+  readonly #names = new HostResolver({ clock: systemClock });
+  #client: pg.Client | undefined;
+
+  /** `heard` is called with each text that a member tells, also with one's own. */
+  constructor(databaseUrl: string, member: Member, heard: (text: string) => void) {
+    this.#databaseUrl = databaseUrl;
+    this.#member = member;
+    this.#heard = heard;
+  }
+
+  /**
+   * Makes the tables of the cluster if there are none. Throws ConfigError when the database has the store of a gateway on
+   * its own, or a cluster with another number of shards; else the error of the driver.
+   */
+  async setUp(wanted: ClusterSettings): Promise<ClusterSettings> {
+    const client = await this.#open();
+    const single = await client.query('select 1 from pg_tables where schemaname = $1 and tablename = $2', [
+      'public',
+      SINGLE_STORE,
+    ]);
+    if (single.rows.length > 0) {
+      const what = `databaseUrl: ${nameOf(this.#databaseUrl)} has the store of a gateway that is in no cluster`;
+      throw new ConfigError(what, 'give the cluster a database of its own');
+    }
+    await client.query(`begin; select pg_advisory_xact_lock(${SETUP_LOCK}); ${SETUP}; commit`);
+    await client.query('insert into cluster.settings values (1, $1, $2) on conflict do nothing', [
+      wanted.shards,
+      wanted.secret,
+    ]);
+    const { rows } = await client.query<ClusterSettings>('select shards, secret from cluster.settings');
+    const settings = rows[0] ?? wanted;
+    if (settings.shards === wanted.shards) return settings;
+    const what = `cluster.shards: expected ${settings.shards}, with which the cluster was made, not ${wanted.shards}`;
+    throw new ConfigError(what, 'the number of shards cannot change');
+  }
+
+  /** Says that this member is there and runs these shards; returns what it sees. Rejects when the server does not answer. */
+  async beat(shards: readonly number[]): Promise<ClusterView> {
+    const { id, url } = this.#member;
+    const client = await this.#open();
+    try {
+      const asked = [
+        client.query(
+          `insert into cluster.members values ($1, $2, clock_timestamp())
+           on conflict (id) do update set seen_at = excluded.seen_at`,
+          [id, url],
+        ),
+        client.query(
+          `insert into cluster.owners select unnest($2::int[]), $1 on conflict (shard) do update
+           set member = excluded.member where owners.member <> excluded.member`,
+          [id, shards],
+        ),
+        client.query('delete from cluster.owners where member = $1 and not shard = any($2::int[])', [id, shards]),
+        client.query<Member>(
+          `select id, url from cluster.members
+           where seen_at > clock_timestamp() - interval '${MEMBER_GONE_MS} ms' order by id`,
+        ),
+        client.query<{ shard: number; member: string }>('select shard, member from cluster.owners'),
+        client.query(
+          `delete from cluster.members where seen_at < clock_timestamp() - interval '${FORGET_MEMBER_MS} ms'`,
+        ),
+      ] as const;
+      const [, , , members, owners] = await Promise.all(asked);
+      return { members: members.rows, owners: new Map(owners.rows.map((it) => [it.shard, it.member])) };
+    } catch (error) {
+      this.#lose(client);
+      throw error;
+    }
+  }
+
+  /** Tells every member a text, at most 7,000 bytes. Rejects when the server does not answer. */
+  async tell(text: string): Promise<void> {
+    const client = await this.#open();
+    await client.query('select pg_notify($1, $2)', [CHANNEL, text]);
+  }
+
+  /** Ends the sessions that hold a shard for somebody who is none of these members. */
+  async endHolder(shard: number, members: readonly Member[]): Promise<void> {
+    const client = await this.#open();
+    await client.query(
+      `select pg_terminate_backend(pid) from pg_locks join pg_stat_activity using (pid)
+       where locktype = 'advisory' and granted and ((classid::bigint << 32) | objid::bigint) = $1::bigint
+         and database = (select oid from pg_database where datname = current_database())
+         and application_name <> all($2)`,
+      [lockKeyOf(shard), members.map(({ id }) => applicationOf({ index: shard, member: id }))],
+    );
+  }
+
+  /** Takes this member out of the cluster. */
+  async leave(): Promise<void> {
+    const client = await this.#open();
+    await client.query('delete from cluster.members where id = $1', [this.#member.id]);
+  }
+
+  async close(): Promise<void> {
+    const client = this.#client;
+    this.#client = undefined;
+    await client?.end().catch(() => undefined);
+    this.#names.close();
+  }
+
+  async #open(): Promise<pg.Client> {
+    if (this.#client !== undefined) return this.#client;
+    const client = new pg.Client({
+      connectionString: this.#databaseUrl,
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      query_timeout: ANSWER_TIMEOUT_MS,
+      keepAlive: true,
+      stream: () => new NamedSocket(this.#names),
+      application_name: 'paybox-member',
+    });
+    client.on('error', () => this.#lose(client));
+    client.on('end', () => this.#lose(client));
+    client.on('notification', ({ payload = '' }) => this.#heard(payload));
+    await client.connect();
+    await client.query(`set synchronous_commit = off; listen ${CHANNEL}`);
+    this.#client = client;
+    return client;
+  }
+
+  #lose(client: pg.Client): void {
+    if (this.#client === client) this.#client = undefined;
+    void client.end().catch(() => undefined);
+  }
+}
