@@ -7,6 +7,7 @@ import { isSampleSecret, SECRET_EXPECTED, strongSecret } from '../protocol/secre
 import { box, type Complain, checkDialects, vietqrBoxes, withSecretsOfFiles } from './boxes-config.ts';
 import { hasUserInfo } from './callback-config.ts';
 import { addressProblem, isOwnHost, portOf } from './callback-destination.ts';
+import { type ClusterKeys, checkCluster, cluster } from './cluster-config.ts';
 import { checkLive, isGuarded, LISTENS_PLAINLY, type LiveConfig, modeKeys } from './mode.ts';
 import { account, contentPrefix, partner } from './partners-config.ts';
 import { callbackLateRetries, callbackRetryWaitsMs } from './retry-schedule.ts';
@@ -129,6 +130,7 @@ export const gatewayConfigSchema = z
       .boolean()
       .default(false)
       .describe('with databaseUrl: waits while another gateway uses the database, and takes it over'),
+    cluster: cluster.optional().describe('one of several gateways that share databaseUrl and the broker at mqtt.url'),
     adminToken: strongSecret.optional().describe('opens /_mock to callers beyond loopback, and asks it of everyone'),
     enrolment: z
       .enum(['code', 'open', 'closed'])
@@ -161,7 +163,9 @@ export type PartnerConfig = GatewayConfig['partners'][number];
 export type AccountConfig = GatewayConfig['accounts'][number];
 export type BoxConfig = GatewayConfig['boxes'][number];
 
-interface Named extends Pick<LiveConfig, 'mode' | 'sandbox' | 'publicUrl' | 'enrolment' | 'adminToken'> {
+interface Named
+  extends Omit<ClusterKeys, 'enrolment'>,
+    Pick<LiveConfig, 'mode' | 'sandbox' | 'publicUrl' | 'enrolment' | 'adminToken'> {
   databaseUrl?: string | undefined;
   standby: boolean;
   http: { host: string; port: number; allowPlain: boolean };
@@ -184,6 +188,7 @@ function crossCheck(config: Named, context: z.RefinementCtx): void {
   checkNames(config, complain);
   checkDialects(config, complain);
   checkLive(config, complain);
+  checkCluster(config, complain);
 }
 
 /** If other machines can reach the gateway: no enrolment without a code, and no published secret. */

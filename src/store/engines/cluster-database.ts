@@ -4,7 +4,7 @@ import { ConfigError } from '../../lib/errors.ts';
 import { HostResolver } from '../../lib/resolver.ts';
 import { NamedSocket } from './named-socket.ts';
 import { lockKeyOf, nameOf } from './postgres-session.ts';
-import { applicationOf } from './shard-schema.ts';
+import { applicationOf, REGISTRY_SHARD, schemaOf } from './shard-schema.ts';
 
 const CONNECT_TIMEOUT_MS = 2_000;
 const ANSWER_TIMEOUT_MS = 2_000;
@@ -38,6 +38,12 @@ export interface ClusterSettings {
   shards: number;
   /** Known to members only. */
   secret: string;
+}
+
+/** By what the shard of a box is found. */
+export interface BoxPlace {
+  terminalCode: string;
+  account: string | undefined;
 }
 
 const SETUP = `
@@ -139,6 +145,18 @@ export class ClusterDatabase {
     );
   }
 
+  /** The box with this terminalCode or, if that is empty, this serialNumber; with both empty the first that has an account. */
+  async box(terminalCode: string, serialNumber: string): Promise<BoxPlace | undefined> {
+    const client = await this.#open();
+    const by = terminalCode !== '' ? 'terminal_code = $1' : serialNumber !== '' ? 'serial_number = $1' : 'account > $1';
+    const { rows } = await client.query<{ terminal_code: string; account: string | null }>(
+      `select terminal_code, account from ${schemaOf(REGISTRY_SHARD)}.boxes where ${by} order by terminal_code limit 1`,
+      [terminalCode === '' ? serialNumber : terminalCode],
+    );
+    const row = rows[0];
+    return row && { terminalCode: row.terminal_code, account: row.account ?? undefined };
+  }
+
   /** Takes this member out of the cluster. */
   async leave(): Promise<void> {
     const client = await this.#open();
@@ -166,7 +184,7 @@ export class ClusterDatabase {
     client.on('end', () => this.#lose(client));
     client.on('notification', ({ payload = '' }) => this.#heard(payload));
     await client.connect();
-    await client.query(`set synchronous_commit = off; listen ${CHANNEL}`);
+    await client.query(`listen ${CHANNEL}`);
     this.#client = client;
     return client;
   }

@@ -19,7 +19,7 @@ export interface StoreShard {
 }
 
 /** The shard whose schema has the registry of all. */
-const REGISTRY_SHARD = 0;
+export const REGISTRY_SHARD = 0;
 
 export function schemaOf(shard: number): string {
   return `shard_${shard}`;

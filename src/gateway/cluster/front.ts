@@ -1,0 +1,154 @@
+import type { IncomingMessage } from 'node:http';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Clock } from '../../lib/clock.ts';
+import { reasonOf, systemCodeOf } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
+import { equalSecrets } from '../../protocol/checksum.ts';
+import { LIMITS } from '../../protocol/fields.ts';
+import { BOX_PATHS } from '../../protocol/http-api.ts';
+import { addressOf, carry } from '../access/carried.ts';
+import { answerRefusal, pathOf } from '../access/requests.ts';
+import type { Destinations } from './destination.ts';
+import { CLIENT_HEADER, headersToPass, type Peers, SECRET_HEADER, SHARD_HEADER } from './peers.ts';
+import type { RunningShard, Shards } from './shards.ts';
+
+/** Longest wait for a shard that is moving. */
+const SHARD_WAIT_MS = 8_000;
+const SHARD_LOOK_MS = 50;
+/** Misdirected Request (RFC 9110, section 15.5.20): this member does not run the shard now. */
+export const NOT_HERE = 421;
+
+export interface FrontDeps {
+  clock: Clock;
+  log: Logger;
+  /** Known to members only. */
+  secret: string;
+  count: number;
+  shards: Pick<Shards, 'get' | 'all'>;
+  peers: Peers;
+  destinations: Destinations;
+}
+
+/** Takes every request that comes to a member, and has the shard answer that it concerns, wherever that runs. */
+export function frontRoutes(app: FastifyInstance, deps: FrontDeps): void {
+  const front = new Front(deps);
+  const parseAs = 'buffer';
+  app.addContentTypeParser('application/jose', { parseAs }, (_request, body, done) => done(null, body));
+  app.route({
+    method: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
+    url: '/*',
+    bodyLimit: Math.max(LIMITS.httpBodyBytesMax, LIMITS.messageBytesMax),
+    handler: (request, reply) => front.answer(request, reply),
+  });
+}
+
+class Front {
+  readonly #deps: FrontDeps;
+
+  constructor(deps: FrontDeps) {
+    this.#deps = deps;
+  }
+
+  async answer(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const { destinations, secret, shards } = this.#deps;
+    const body = Buffer.isBuffer(request.body) ? request.body : undefined;
+    const told = request.headers[SECRET_HEADER];
+    if (typeof told === 'string' && equalSecrets(told, secret)) return this.#answerMember(request, reply, body);
+    const to = await destinations.of(request, body);
+    const [any] = shards.all();
+    if (to === 'here') {
+      return any === undefined ? this.#carry(0, request, reply, body) : hand(any, request, reply, body);
+    }
+    if (to === 'first' || to === 'merged') return this.#askAll(to, request, reply, body);
+    return this.#carry(to.shard, request, reply, body);
+  }
+
+  /** Answers what another member has carried here. */
+  #answerMember(request: FastifyRequest, reply: FastifyReply, body: Buffer | undefined): FastifyReply {
+    const shard = this.#deps.shards.get(Number(request.headers[SHARD_HEADER]));
+    if (shard === undefined) return reply.code(NOT_HERE).send();
+    return hand(shard, request, reply, body, String(request.headers[CLIENT_HEADER] ?? ''));
+  }
+
+  /** Has a shard answer, here or at the member that runs it; waits while it moves. */
+  async #carry(
+    index: number,
+    request: FastifyRequest,
+    reply: FastifyReply,
+    body: Buffer | undefined,
+  ): Promise<FastifyReply> {
+    const { clock, shards, peers, log } = this.#deps;
+    const untilMs = clock.monotonicMs() + SHARD_WAIT_MS;
+    do {
+      const shard = shards.get(index);
+      if (shard !== undefined) return hand(shard, request, reply, body);
+      try {
+        const answer = await peers.ask(index, request, body);
+        if (answer !== undefined && answer.statusCode !== NOT_HERE) return pass(answer, reply);
+        answer?.resume();
+      } catch (error) {
+        // Nobody has got it, so it may be sent again.
+        if (systemCodeOf(error) !== 'ECONNREFUSED') return this.#unanswered(index, request, reply, reasonOf(error));
+      }
+      await clock.sleep(SHARD_LOOK_MS);
+    } while (clock.monotonicMs() < untilMs && !request.raw.destroyed);
+    log.warn('shard-missing', { shard: index, path: pathOf(request) });
+    return answerRefusal(request, reply, log, { code: 'E05', reason: `no gateway runs shard ${index} now` }, 503);
+  }
+
+  #unanswered(index: number, request: FastifyRequest, reply: FastifyReply, reason: string): FastifyReply {
+    const what = `the gateway that runs shard ${index} has not answered: ${reason}`;
+    return answerRefusal(request, reply, this.#deps.log, { code: 'E05', reason: what }, 502);
+  }
+
+  async #askAll(
+    how: 'first' | 'merged',
+    request: FastifyRequest,
+    reply: FastifyReply,
+    body: Buffer | undefined,
+  ): Promise<FastifyReply> {
+    const { count, peers } = this.#deps;
+    const indexes = Array.from({ length: count }, (_, index) => index);
+    const answers = await Promise.all(indexes.map((index) => peers.read(index, request, body)));
+    const known = answers.filter((it) => it !== undefined);
+    const good = known.filter(({ status }) => status < 400);
+    const last = good[0] ?? known.find(({ status }) => status !== 404) ?? known[0];
+    if (last === undefined) return this.#unanswered(0, request, reply, 'no member is there');
+    if (how === 'first' || good.length === 0) return reply.code(last.status).headers(last.headers).send(last.body);
+    if (good.length < count) reply.header('x-paybox-missing-shards', String(count - good.length));
+    const { merge } = await import('./merge.ts');
+    return reply.type('application/json; charset=utf-8').send(merge(good.map((it) => it.body)));
+  }
+}
+
+/** Has a shard of this member answer. */
+function hand(
+  shard: RunningShard,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  body: Buffer | undefined,
+  address = addressOf(request),
+): FastifyReply {
+  reply.hijack();
+  carry(request.raw, { body, address });
+  if (pathOf(request) !== BOX_PATHS.stream) {
+    shard.inHand += 1;
+    reply.raw.once('close', () => {
+      shard.inHand -= 1;
+    });
+  }
+  shard.gateway.handle(request.raw, reply.raw);
+  return reply;
+}
+
+/** Passes the answer of another member on. */
+function pass(answer: IncomingMessage, reply: FastifyReply): FastifyReply {
+  reply.hijack();
+  const { raw } = reply;
+  raw.writeHead(answer.statusCode ?? 502, headersToPass(answer.headers));
+  raw.flushHeaders();
+  answer.pipe(raw);
+  answer.once('error', () => raw.destroy());
+  raw.once('close', () => answer.destroy());
+  return reply;
+}

@@ -1,0 +1,88 @@
+import { z } from 'zod';
+import type { Clock } from '../../lib/clock.ts';
+import { reasonOf } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { Topic } from '../changes.ts';
+import type { News } from '../shard.ts';
+
+/** News that wait for the database. Beyond that the oldest is dropped, and whoever missed it reads the registry again. */
+const WAITING_MAX = 1_000;
+/** PostgreSQL's limit of a notification is 8,000 bytes. */
+const REASON_CHARS_MAX = 500;
+
+const reason = z.string().transform((text) => text.slice(0, REASON_CHARS_MAX));
+const news = z.discriminatedUnion('about', [
+  z.object({ about: z.literal('registry') }),
+  z.object({ about: z.literal('signing-key') }),
+  z.object({ about: z.literal('changes'), topics: z.array(z.string().transform((it) => it as Topic)) }),
+  z.object({ about: z.literal('renew'), box: z.string(), reason }),
+  z.object({ about: z.literal('expel'), box: z.string(), reason, disabled: z.boolean() }),
+]);
+
+interface NewsDeskDeps {
+  clock: Clock;
+  log: Logger;
+  /** Tells every member. */
+  tell(text: string): Promise<void>;
+}
+
+/** What the shards of a cluster tell each other, over the database. */
+export class NewsDesk {
+  readonly #deps: NewsDeskDeps;
+  readonly #readers: ((news: News) => void)[] = [];
+  readonly #waiting: string[] = [];
+
+  constructor(deps: NewsDeskDeps) {
+    this.#deps = deps;
+  }
+
+  onNews(reader: (news: News) => void): void {
+    this.#readers.push(reader);
+  }
+
+  /** Tells every shard of the cluster. What cannot be sent now waits for `flush`. */
+  tell(told: News): void {
+    this.#waiting.push(
+      JSON.stringify('reason' in told ? { ...told, reason: told.reason.slice(0, REASON_CHARS_MAX) } : told),
+    );
+    if (this.#waiting.length > WAITING_MAX) this.#waiting.shift();
+    void this.flush();
+  }
+
+  /** Sends what waits. Never throws. */
+  async flush(): Promise<void> {
+    for (let text = this.#waiting.shift(); text !== undefined; text = this.#waiting.shift()) {
+      try {
+        await this.#deps.tell(text);
+      } catch (error) {
+        this.#waiting.unshift(text);
+        this.#deps.log.warn('news-unsent', { reason: reasonOf(error) });
+        return;
+      }
+    }
+  }
+
+  /** Takes a text that a member told. */
+  heard(text: string): void {
+    const parsed = news.safeParse(jsonOf(text));
+    if (!parsed.success) this.#deps.log.warn('news-refused', { reason: 'not of this version' });
+    else this.#read(parsed.data);
+  }
+
+  /** News may have been missed: the registry is read again. */
+  missed(): void {
+    this.#read({ about: 'registry' });
+  }
+
+  #read(told: News): void {
+    for (const reader of this.#readers) reader(told);
+  }
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,125 @@
+import { Agent, type IncomingMessage } from 'node:http';
+import { Agent as TlsAgent } from 'node:https';
+import type { FastifyRequest } from 'fastify';
+import { type Clock, withAbortAfter } from '../../lib/clock.ts';
+import { openHttp, readBody } from '../../lib/http-client.ts';
+import { BOX_PATHS } from '../../protocol/http-api.ts';
+import type { ClusterView } from '../../store/engines/cluster-database.ts';
+import { addressOf } from '../access/carried.ts';
+import { pathOf } from '../access/requests.ts';
+
+/** Headers of a request that one member carries to another. */
+export const SHARD_HEADER = 'x-paybox-shard';
+export const SECRET_HEADER = 'x-paybox-cluster';
+export const CLIENT_HEADER = 'x-paybox-client';
+
+const CONNECT_TIMEOUT_MS = 1_000;
+/** Longer than any call takes: a push waits for its confirmation. */
+const ANSWER_TIMEOUT_MS = 70_000;
+/** For one shard's part of an answer of all. */
+const PART_TIMEOUT_MS = 3_000;
+const PART_BYTES_MAX = 8 * 1_048_576;
+
+/** The part of one shard. */
+export interface Part {
+  status: number;
+  headers: Record<string, string | string[]>;
+  body: Buffer;
+}
+
+/** The members of the cluster, as those who answer requests. */
+export class Peers {
+  readonly #clock: Clock;
+  readonly #secret: string;
+  readonly #agents = {
+    'http:': new Agent({ keepAlive: true }),
+    'https:': new TlsAgent({ keepAlive: true }),
+  };
+  #view: ClusterView = { members: [], owners: new Map() };
+  /** Requests that a member has not answered yet. */
+  readonly #asked = new Map<string, Set<AbortController>>();
+
+  constructor({ clock, secret }: { clock: Clock; secret: string }) {
+    this.#clock = clock;
+    this.#secret = secret;
+  }
+
+  /** Takes over what this member sees now. Requests to members that are gone end. */
+  see(view: ClusterView): void {
+    this.#view = view;
+    const there = new Set(view.members.map(({ id }) => id));
+    for (const [member, asked] of this.#asked) {
+      if (!there.has(member)) for (const it of asked) it.abort(new Error('it is gone'));
+    }
+  }
+
+  /** Asks the member that runs this shard; settles with the head of its answer, or undefined while nobody runs it. */
+  async ask(index: number, request: FastifyRequest, body: Buffer | undefined): Promise<IncomingMessage | undefined> {
+    const member = this.#view.members.find(({ id }) => id === this.#view.owners.get(index));
+    if (member === undefined) return undefined;
+    const gone = new AbortController();
+    const asked = this.#asked.get(member.id) ?? new Set();
+    this.#asked.set(member.id, asked.add(gone));
+    const work = (signal: AbortSignal) => this.#send(member.url, index, { request, body, signal });
+    try {
+      return pathOf(request) === BOX_PATHS.stream
+        ? await work(gone.signal)
+        : await withAbortAfter(this.#clock, ANSWER_TIMEOUT_MS, gone.signal, work);
+    } finally {
+      asked.delete(gone);
+    }
+  }
+
+  /** The whole answer of the shard; undefined if there is none. */
+  async read(index: number, request: FastifyRequest, body: Buffer | undefined): Promise<Part | undefined> {
+    try {
+      return await withAbortAfter(this.#clock, PART_TIMEOUT_MS, undefined, async () => {
+        const answer = await this.ask(index, request, body);
+        if (answer === undefined) return undefined;
+        const whole = await readBody(answer, PART_BYTES_MAX);
+        if (whole === undefined) return undefined;
+        return { status: answer.statusCode ?? 502, headers: headersToPass(answer.headers), body: whole };
+      });
+    } catch {
+      return undefined;
+    }
+  }
+
+  close(): void {
+    for (const agent of Object.values(this.#agents)) agent.destroy();
+  }
+
+  #send(
+    url: string,
+    index: number,
+    { request, body, signal }: { request: FastifyRequest; body: Buffer | undefined; signal: AbortSignal },
+  ): Promise<IncomingMessage> {
+    const address = addressOf(request);
+    const { 'content-length': _length, ...headers } = headersToPass(request.headers) as Record<string, string>;
+    const to = new URL(request.url, url);
+    return openHttp(to, {
+      method: request.method,
+      headers: {
+        ...headers,
+        ...(body !== undefined && { 'content-length': String(body.length) }),
+        'x-forwarded-for': address,
+        [CLIENT_HEADER]: address,
+        [SHARD_HEADER]: String(index),
+        [SECRET_HEADER]: this.#secret,
+      },
+      body,
+      signal,
+      connectTimeoutMs: CONNECT_TIMEOUT_MS,
+      agent: this.#agents[to.protocol === 'https:' ? 'https:' : 'http:'],
+    });
+  }
+}
+
+/** Headers that belong to one connection (RFC 9110, section 7.6.1). */
+const OF_CONNECTION = new Set(['connection', 'keep-alive', 'transfer-encoding', 'upgrade', 'proxy-connection', 'te']);
+
+/** Headers to send on. */
+export function headersToPass(headers: IncomingMessage['headers']): Record<string, string | string[]> {
+  const kept = Object.entries(headers).filter(([name, value]) => value !== undefined && !OF_CONNECTION.has(name));
+  return Object.fromEntries(kept) as Record<string, string | string[]>;
+}

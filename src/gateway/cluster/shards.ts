@@ -1,0 +1,142 @@
+import type { Clock } from '../../lib/clock.ts';
+import { reasonOf } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { ClusterDatabase, ClusterView } from '../../store/engines/cluster-database.ts';
+import { DatabaseInUseError } from '../../store/engines/postgres-session.ts';
+import type { Gateway } from '../gateway.ts';
+import { assignShards } from './assignment.ts';
+
+/** Longest wait for the requests in hand before a shard moves to another member. */
+const FINISH_MS_MAX = 6_000;
+const FINISH_LOOK_MS = 20;
+/** After an attempt to open a shard that failed. */
+const OPEN_AGAIN_MS = 2_000;
+
+/** A shard that this member runs. */
+export interface RunningShard {
+  readonly index: number;
+  readonly gateway: Gateway;
+  /** Requests that are being answered, without streams. */
+  inHand: number;
+  /** It takes no new request: it is about to move. */
+  isLeaving: boolean;
+}
+
+export interface ShardsDeps {
+  clock: Clock;
+  log: Logger;
+  member: string;
+  /** Number of shards of the cluster. */
+  count: number;
+  database: Pick<ClusterDatabase, 'endHolder'>;
+  /** Starts the gateway of a shard. */
+  start(index: number): Promise<Gateway>;
+  /** Called when the shards have changed. */
+  changed(): void;
+}
+
+/** The shards that this member runs: it opens those that fall to it, and hands over those that fall to another. */
+export class Shards {
+  readonly #deps: ShardsDeps;
+  readonly #running = new Map<number, RunningShard>();
+  /** Shards that are being opened or closed. */
+  readonly #moving = new Map<number, Promise<void>>();
+  /** Why a shard could not be opened, and the monotonic time from which on it is tried again. */
+  readonly #failed = new Map<number, { reason: string; untilMs: number }>();
+  #isOver = false;
+
+  constructor(deps: ShardsDeps) {
+    this.#deps = deps;
+  }
+
+  /** The shard, if this member runs it and takes requests for it. */
+  get(index: number): RunningShard | undefined {
+    const shard = this.#running.get(index);
+    return shard?.isLeaving === true ? undefined : shard;
+  }
+
+  all(): RunningShard[] {
+    return [...this.#running.values()];
+  }
+
+  /** Why shards that fall to this member do not run. */
+  problems(): string[] {
+    return [...this.#failed].map(([index, { reason }]) => `shard ${index}: ${reason}`);
+  }
+
+  /** Opens and closes shards as the members of this view require. Does not wait until they have moved. */
+  follow({ members, owners }: ClusterView): void {
+    if (this.#isOver) return;
+    const { count, member, clock } = this.#deps;
+    const ids = members.map(({ id }) => id);
+    const wanted = assignShards(count, ids);
+    for (let index = 0; index < count; index += 1) {
+      if (this.#moving.has(index)) continue;
+      const shard = this.#running.get(index);
+      const isMine = wanted[index] === member;
+      if (!isMine) this.#failed.delete(index);
+      if (shard !== undefined && !isMine) this.#move(index, this.#close(shard, 'it falls to another member'));
+      const owner = owners.get(index);
+      // Whoever is there hands it over: nobody takes it away.
+      const isTaken = owner !== undefined && owner !== member && ids.includes(owner);
+      const isEarly = (this.#failed.get(index)?.untilMs ?? 0) > clock.monotonicMs();
+      if (shard === undefined && isMine && !isTaken && !isEarly) this.#move(index, this.#open(index, members));
+    }
+  }
+
+  /** Settles once every shard that is moving now has moved. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#moving.values());
+  }
+
+  /** Hands over all shards. */
+  async close(): Promise<void> {
+    this.#isOver = true;
+    await this.settled();
+    await Promise.all(this.all().map((shard) => this.#close(shard, 'this member stops')));
+  }
+
+  #move(index: number, moving: Promise<void>): void {
+    const moved = moving.finally(() => {
+      this.#moving.delete(index);
+      this.#deps.changed();
+    });
+    this.#moving.set(index, moved);
+  }
+
+  async #open(index: number, members: ClusterView['members']): Promise<void> {
+    const { log, clock, start, database } = this.#deps;
+    try {
+      await database.endHolder(index, members);
+      const gateway = await start(index);
+      const shard = { index, gateway, inHand: 0, isLeaving: false };
+      this.#running.set(index, shard);
+      this.#failed.delete(index);
+      log.info('shard-opened', { shard: index });
+      void gateway.superseded?.then((error) => this.#lose(shard, error.message));
+    } catch (error) {
+      // Its last owner has not closed it yet.
+      if (error instanceof DatabaseInUseError) return;
+      this.#failed.set(index, { reason: reasonOf(error), untilMs: clock.monotonicMs() + OPEN_AGAIN_MS });
+      log.error('shard-failed', { shard: index, reason: reasonOf(error) });
+    }
+  }
+
+  /** Another member has taken the shard while this one did not answer: it can write nothing more. */
+  #lose(shard: RunningShard, reason: string): void {
+    if (this.#running.get(shard.index) !== shard) return;
+    this.#running.delete(shard.index);
+    this.#deps.log.warn('shard-lost', { shard: shard.index, reason });
+    this.#move(shard.index, shard.gateway.close());
+  }
+
+  async #close(shard: RunningShard, why: string): Promise<void> {
+    const { clock, log } = this.#deps;
+    shard.isLeaving = true;
+    const untilMs = clock.monotonicMs() + FINISH_MS_MAX;
+    while (shard.inHand > 0 && clock.monotonicMs() < untilMs) await clock.sleep(FINISH_LOOK_MS);
+    await shard.gateway.close();
+    this.#running.delete(shard.index);
+    log.info('shard-closed', { shard: shard.index, why });
+  }
+}
