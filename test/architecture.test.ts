@@ -22,6 +22,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   store: ['protocol', 'lib'],
   gateway: ['gateway/sources', 'store', 'protocol', 'lib'],
   'gateway/sources': ['protocol', 'lib'],
+  cluster: ['gateway', 'store', 'protocol', 'lib'],
   provision: ['protocol', 'lib'],
   doctor: ['agent', 'display', 'voice', 'protocol', 'scene', 'lib'],
   bench: ['protocol', 'display', 'scene', 'lib'],
@@ -29,7 +30,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   testing: ['lib'],
   commands: [
     ...['lib', 'scene', 'protocol', 'box', 'display', 'voice', 'agent', 'store', 'gateway', 'provision'],
-    ...['gateway/sources', 'doctor', 'bench', 'conformance'],
+    ...['gateway/sources', 'cluster', 'doctor', 'bench', 'conformance'],
   ],
   main: ['commands', 'lib'],
 };
@@ -59,7 +60,7 @@ const FLOORS: Record<string, readonly (readonly string[])[]> = {
     ['codec.ts', 'enrolment.ts', 'faults.ts', 'http-api.ts', 'jws.ts', 'vietqr.ts', 'webhook.ts'],
     ['dialect.ts', 'openapi.ts', 'seal.ts'],
   ],
-  gateway: [['.'], ['access', 'callbacks', 'service'], ['boxes'], ['http', 'faults'], ['gateway.ts']],
+  gateway: [['.'], ['access', 'callbacks', 'service'], ['boxes'], ['http', 'faults', 'open-store.ts'], ['gateway.ts']],
   commands: [['shared'], ['actions'], ['.']],
   conformance: [['.'], ['service', 'box/gateway'], ['box', 'service/checks'], ['box/checks', 'dialect']],
   store: [

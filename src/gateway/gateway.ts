@@ -40,14 +40,14 @@ import { type Money, type Outside, openMoney } from './service/money.ts';
 import { createReceivePayment } from './service/receive-payment.ts';
 import { Sales } from './service/sales.ts';
 import { Service } from './service/service.ts';
-import { heedNews, type News, overCluster, type ShardPlace } from './shard.ts';
+import { heedNews, homeIn, type News, overCluster, type ShardPlace } from './shard.ts';
 import { TrafficLog } from './traffic-log.ts';
 
 export interface GatewayDeps extends Pick<Context, 'clock' | 'random' | 'log'> {
   /** Called once when the gateway waits because another one uses the database. */
   onStandby?: OnStandby;
   /** The shard of a cluster that it is: it opens no HTTP port of its own. */
-  shard?: ShardPlace;
+  place?: ShardPlace;
 }
 
 /** A running gateway. */
@@ -86,7 +86,7 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
 }
 
 async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenParts): Promise<Gateway> {
-  const { random, log, shard } = world;
+  const { random, log, place } = world;
   const changes = new Changes();
   // Set later: faults call parts that are made after them.
   const targets: FaultTargets = { payPush: async () => undefined, resendCallback: async () => undefined };
@@ -101,8 +101,8 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   await store.orders.failUnfinished(clock.wallMs(), config.confirm);
   const trafficLog = new TrafficLog(base);
   const shared = { ...base, directory, store, trafficLog };
-  const hub = new Hub({ ...shared, ...config });
-  const signer = await MessageSigner.open({ ...shared, hub, onRotate: () => shard?.tell({ about: 'signing-key' }) });
+  const hub = new Hub({ ...shared, ...config, ...homeIn(place) });
+  const signer = await MessageSigner.open({ ...shared, hub, onRotate: () => place?.tell({ about: 'signing-key' }) });
   opened.add('faults', () => edges.close());
   opened.add('boxes', () => hub.close());
   const backlog = createBacklog({ clock, store });
@@ -121,7 +121,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   const connect = edges.connect(signedConnections({ signer, log }));
   const boxes = { ...shared, hub: edges.boxHub(hub), connect, signer, logins };
   const dialect = await dialectOf(config, boxes, edges, opened);
-  const mqtt = await openMqtt(config, { ...boxes, listeners: dialect?.listeners }, edges, opened);
+  const mqtt = await openMqtt(config, { ...boxes, shard: place?.index, listeners: dialect?.listeners }, edges, opened);
   const onPaid = (payment: NewPayment) => dialect?.tellHosts(payment);
   const paying = { ...shared, hub, dispatcher, onPaid };
   const pay = edges.receivePayment(paying);
@@ -139,7 +139,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
     renew: (terminalCode: string, reason: string) => hub.renew(terminalCode, reason),
     expel: expeller(hub, clock, (terminalCode) => mqtt?.dropper(terminalCode)),
   };
-  const everywhere = shard === undefined ? here : overCluster(shard);
+  const everywhere = place === undefined ? here : overCluster(place);
   const access = await openAccess({ ...shared, hub, ...everywhere, vault, secrets, reload: money.sources.reload });
   const health = new Health({ clock, store, isBrokerThere: () => mqtt?.isConnected() ?? true });
   const app = openApp(config, base);
@@ -147,12 +147,12 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   const tokens = edges.tokens(await createTokens(store, clock, random));
   const parts = { ...shared, service, dispatcher, signer, logins, hub, backlog, ...access, health, metrics, tokens };
   const routes = { ...parts, cachedBacklog, boxes, ...money, sales };
-  const served = await serve(app, routes, edges, { opened, shard });
+  const served = await serve(app, routes, edges, { opened, place });
   ownPorts.push(...portsOf(served.origin, config.mqtt?.embedded === undefined ? undefined : mqtt?.url));
   for (const part of [dispatcher, money.catchUp, money.paymentRequests, pruner]) part.start();
 
   const mqttUrl = mqtt?.url;
-  log.info('gateway-ready', { origin: served.origin, mqttUrl, shard: shard?.index });
+  log.info('gateway-ready', { origin: served.origin, mqttUrl, shard: place?.index });
   const heed = (news: News) => heedNews(news, { directory, hub, signer, changes, expel: here.expel });
   const close = (withinMs = STOP_BUDGET_MS) => opened.close(withinMs);
   return { ...served, mqttUrl, superseded: store.superseded, heed, close };
@@ -163,7 +163,7 @@ async function serve(
   app: FastifyInstance,
   routes: RoutesDeps,
   edges: Edges,
-  { opened, shard }: { opened: OpenParts; shard: ShardPlace | undefined },
+  { opened, place }: { opened: OpenParts; place: ShardPlace | undefined },
 ): Promise<Pick<Gateway, 'origin' | 'baseUrl' | 'handle'>> {
   const { config } = routes;
   const endStreams = registerRoutes(app, edges, routes);
@@ -171,7 +171,7 @@ async function serve(
     endStreams();
     return app.close();
   });
-  if (shard === undefined) await listenAt(app, config);
+  if (place === undefined) await listenAt(app, config);
   else await app.ready();
   const origin = originAt(app, config);
   const handle = (request: IncomingMessage, response: ServerResponse) => app.routing(request, response);
@@ -263,11 +263,11 @@ async function dialectOf(
   return dialect;
 }
 
-function openApp(config: GatewayConfig, { clock, log, shard }: GatewayDeps): FastifyInstance {
+function openApp(config: GatewayConfig, { clock, log, place }: GatewayDeps): FastifyInstance {
   const { tls } = config.http;
   const app = createApp(log, clock, tls && readServerTls(tls, 'http.tls'));
   answerBeforeClosing(app, clock);
-  if (shard !== undefined) takeCarriedBodies(app);
+  if (place !== undefined) takeCarriedBodies(app);
   return app;
 }
 

@@ -15,7 +15,7 @@ import { Vault } from './vault.ts';
 interface StoreDeps extends Pick<Context, 'clock' | 'random' | 'log'>, Pick<DirectoryDeps, 'virtualAccountsOf'> {
   onStandby?: OnStandby | undefined;
   /** The shard of a cluster whose store it is. */
-  shard?: ShardPlace | undefined;
+  place?: ShardPlace | undefined;
 }
 
 /** What a gateway knows from its store. */
@@ -32,12 +32,12 @@ export async function openGatewayStore(
   deps: StoreDeps,
   opened: OpenParts,
 ): Promise<OpenedStore> {
-  const { clock, random, log, onStandby, virtualAccountsOf, shard } = deps;
+  const { clock, random, log, onStandby, virtualAccountsOf, place } = deps;
   const { promise: vaultOpened, resolve } = Promise.withResolvers<Vault>();
   const seed = async (registry: RegistryStore) => {
     const vault = await Vault.open(config.dataDir, registry, random);
     resolve(vault);
-    if (isOfRegistry(shard)) await seedRegistry(registry, config, { vault, atMs: clock.wallMs() });
+    if (isOfRegistry(place)) await seedRegistry(registry, config, { vault, atMs: clock.wallMs() });
   };
   // With a damaged store it is unknown which payments a box had got: they are sent as repeated (AGT-11).
   const deliveriesAgain: DeliveriesFor = async (payment, order, sides, registry) => {
@@ -50,7 +50,7 @@ export async function openGatewayStore(
     return deliveriesFor(payment, order, { recipients, callbackTo }, how);
   };
   const store = opened.keep(
-    await openStore({ ...config, shard }, log, { onStandby, seed, deliveriesFor: deliveriesAgain }),
+    await openStore({ ...config, shard: place }, log, { onStandby, seed, deliveriesFor: deliveriesAgain }),
   );
   // Before `mode` there was only `sandbox: false` for real money: its payments are no tests.
   await store.history.begin(config.sandbox ? 'test' : 'money', config.mode === 'live' ? 'test' : 'money');
@@ -59,7 +59,7 @@ export async function openGatewayStore(
   const secrets = await BoxSecrets.open({ store: store.boxSecrets, registry, vault });
   const directory = createDirectory({
     ...{ registry, enrolled: secrets, config, vault, virtualAccountsOf },
-    onChange: () => shard?.tell({ about: 'registry' }),
+    onChange: () => place?.tell({ about: 'registry' }),
   });
   return { store, directory, vault, secrets };
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Topic } from './changes.ts';
-import type { KnownBox } from './directory.ts';
+import type { Box, KnownBox } from './directory.ts';
 
 /** What the shards of a cluster tell each other. Who missed something reads the registry again. */
 export type News =
@@ -26,6 +26,14 @@ export interface ShardPlace {
   tell(news: News): void;
 }
 
+/** Where boxes belong in a cluster (PROTOCOL.md, clause SHA-2). */
+export interface Home {
+  /** The shard of this hub. */
+  shard: number;
+  /** The shard that a box belongs to. */
+  of(box: Box): number;
+}
+
 /** The shard of a name, evenly spread: 0 to `count` - 1. */
 export function shardOf(name: string, count: number): number {
   return createHash('sha256').update(name).digest().readUInt32BE() % count;
@@ -34,6 +42,11 @@ export function shardOf(name: string, count: number): number {
 /** The shard of a box: that of its account, because a payment concerns all boxes of an account; without one that of its code. */
 export function homeOf({ account, terminalCode }: Pick<KnownBox, 'account' | 'terminalCode'>, count: number): number {
   return shardOf(account ?? terminalCode, count);
+}
+
+/** What a hub needs to send boxes of other shards there; nothing at a gateway on its own. */
+export function homeIn(place: ShardPlace | undefined): { home?: Home } {
+  return place === undefined ? {} : { home: { shard: place.index, of: (box) => homeOf(box, place.count) } };
 }
 
 /** Whether this shard has the registry of all; a gateway on its own has. */

@@ -29,3 +29,11 @@ export function refuseStoppedRestore(dataDir: string): void {
     `run paybox restore again, with --replace, to finish it; the earlier files are still there, or begin with gateway.before-${stamp}`,
   );
 }
+
+/** A shard of a cluster's database: a schema of its own there, with the tables and the lock that a whole store has. */
+export interface StoreShard {
+  /** 0 has the registry of all. */
+  index: number;
+  /** The member of the cluster that opens it. */
+  member: string;
+}

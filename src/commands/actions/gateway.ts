@@ -1,5 +1,5 @@
-import { loadGatewayConfig } from '../../gateway/config.ts';
-import { startGateway } from '../../gateway/gateway.ts';
+import { type GatewayConfig, loadGatewayConfig } from '../../gateway/config.ts';
+import { type Gateway, type GatewayDeps, startGateway } from '../../gateway/gateway.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { stderrLog } from '../../lib/log.ts';
 import { systemRandom } from '../../lib/random.ts';
@@ -17,7 +17,7 @@ export async function gateway(options: { config: string; readyFile?: string }): 
   // READY although it waits: the start must not block until the other gateway ends.
   const onStandby = (reason: string) => manager?.notify({ READY: '1', STATUS: `standby: ${reason}` });
   const world = { clock: systemClock, random: systemRandom, log, onStandby };
-  const running = await stop.started(startGateway(config, world));
+  const running = await stop.started(started(config, world));
   void running.superseded?.then((error) => endAtOnce(error, log));
   const { baseUrl, mqttUrl, origin } = running;
   if (options.readyFile !== undefined) {
@@ -29,4 +29,12 @@ export async function gateway(options: { config: string; readyFile?: string }): 
     manager?.notify({ STOPPING: '1', STATUS: 'stopping' });
     return running.close(withinMs);
   });
+}
+
+/** Starts a gateway on its own, or a member of a cluster, whose code is loaded only then. */
+async function started(config: GatewayConfig, world: GatewayDeps): Promise<Gateway> {
+  const { cluster, databaseUrl } = config;
+  if (cluster === undefined || databaseUrl === undefined) return startGateway(config, world);
+  const { startMember } = await import('../../cluster/cluster.ts');
+  return startMember({ ...config, cluster, databaseUrl }, world);
 }

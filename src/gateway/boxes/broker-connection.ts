@@ -23,7 +23,7 @@ export interface BrokerConnectionDeps extends Pick<Context, 'clock' | 'random' |
   connect: Connect;
   signer: MessageSigner;
   /** Whose topics it uses; 0, that of a gateway alone, if left out (PROTOCOL.md, clause SHA-1). */
-  shard?: number;
+  shard?: number | undefined;
 }
 
 /** Why a received message is refused. */

@@ -2,14 +2,7 @@ import { CODES } from '../../protocol/codes.ts';
 import { BOX_ALIVE_MAX_MS, BOX_ALIVE_MS, type DownBody, type DownOf, type UpOf } from '../../protocol/messages.ts';
 import type { Context } from '../context.ts';
 import type { Box } from '../directory.ts';
-
-/** Where boxes belong in a cluster (PROTOCOL.md, clause SHA-2). */
-export interface Home {
-  /** The shard of this hub. */
-  shard: number;
-  /** The shard that a box belongs to. */
-  of(box: Box): number;
-}
+import type { Home } from '../shard.ts';
 
 export interface WelcomeDeps extends Pick<Context, 'directory' | 'store' | 'log'> {
   /** Whether its payments are only tests. */

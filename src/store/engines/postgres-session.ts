@@ -1,7 +1,7 @@
 import pg, { type ClientBase } from 'pg';
 import { ConfigError } from '../../lib/errors.ts';
+import type { StoreShard } from '../store-files.ts';
 import { COMMIT_IN_MEMORY, DURABLE, type LockHolder } from './lock-holder.ts';
-import type { StoreShard } from './shard-schema.ts';
 
 /** The server cancels a statement after the first time. The gateway gives up an answer after the second. */
 const STATEMENT_TIMEOUT_MS = 5000;

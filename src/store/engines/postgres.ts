@@ -5,13 +5,14 @@ import { ConfigError, MissingPeerError, type PayboxError, reasonOf, systemCodeOf
 import type { Logger } from '../../lib/log.ts';
 import { HostResolver } from '../../lib/resolver.ts';
 import type { Tables } from '../schema/tables.ts';
+import type { StoreShard } from '../store-files.ts';
 import { GroupCommit } from './group-commit.ts';
 import { COMMIT_IN_MEMORY, LockHolder } from './lock-holder.ts';
 import { NamedSocket } from './named-socket.ts';
 import { DurablePostgresDialect } from './postgres-dialect.ts';
 import { secondConnection } from './postgres-second.ts';
 import { ANSWER_TIMEOUT_MS, type BackendProcess, beginSession, nameOf } from './postgres-session.ts';
-import { applicationOf, type StoreShard, schemaOf } from './shard-schema.ts';
+import { applicationOf, schemaOf } from './shard-schema.ts';
 
 export { DatabaseInUseError } from './postgres-session.ts';
 

@@ -9,14 +9,7 @@ import {
   SchemableIdentifierNode,
   type UnknownRow,
 } from 'kysely';
-
-/** A shard of a cluster's database: a schema of its own there, with the tables and the lock that a whole store has. */
-export interface StoreShard {
-  /** 0 has the registry of all. */
-  index: number;
-  /** The member of the cluster that opens it. */
-  member: string;
-}
+import type { StoreShard } from '../store-files.ts';
 
 /** The shard whose schema has the registry of all. */
 export const REGISTRY_SHARD = 0;

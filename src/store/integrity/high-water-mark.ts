@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
-import type { StoreShard } from '../engines/shard-schema.ts';
+import type { StoreShard } from '../store-files.ts';
 import type { LedgerHead } from './ledger.ts';
 
 export interface StoreLocation {

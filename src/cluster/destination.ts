@@ -1,10 +1,10 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { basicCredentials } from '../../lib/http-server.ts';
-import { BOX_PATHS, PATHS } from '../../protocol/http-api.ts';
-import { pathOf } from '../access/requests.ts';
-import { parseJson } from '../decode.ts';
-import { homeOf, shardOf } from '../shard.ts';
+import { pathOf } from '../gateway/access/requests.ts';
+import { parseJson } from '../gateway/decode.ts';
+import { homeOf, shardOf } from '../gateway/shard.ts';
+import { basicCredentials } from '../lib/http-server.ts';
+import { BOX_PATHS, PATHS } from '../protocol/http-api.ts';
 
 /** Finds boxes of the registry; keeps what it found. */
 export type FindBox = (terminalCode: string, serialNumber: string) => Promise<Parameters<typeof homeOf>[0] | undefined>;

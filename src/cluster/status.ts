@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
-import type { ClusterView, Member } from '../../store/engines/cluster-database.ts';
-import type { GatewayConfig } from '../config.ts';
+import type { GatewayConfig } from '../gateway/config.ts';
+import type { ClusterView, Member } from '../store/engines/cluster-database.ts';
 import type { Peers } from './peers.ts';
 import type { Shards } from './shards.ts';
 

@@ -1,21 +1,16 @@
 import type { FastifyInstance } from 'fastify';
-import { ConfigError, MissingPeerError, PayboxError, reasonOf } from '../../lib/errors.ts';
-import { STOP_BUDGET_MS } from '../../lib/shutdown.ts';
-import {
-  ClusterDatabase,
-  type ClusterView,
-  MEMBER_GONE_MS,
-  type Member,
-} from '../../store/engines/cluster-database.ts';
-import { nameOf } from '../../store/engines/postgres-session.ts';
-import type { GatewayConfig } from '../config.ts';
-import { type Gateway, type GatewayDeps, startGateway } from '../gateway.ts';
-import { answerBeforeClosing, createApp } from '../http/app.ts';
-import { listenAt, originAt } from '../http/routes.ts';
-import { readServerTls } from '../listen.ts';
-import { OpenParts } from '../open-parts.ts';
-import { RowCache } from '../row-cache.ts';
-import type { News, ShardPlace } from '../shard.ts';
+import type { GatewayConfig } from '../gateway/config.ts';
+import { type Gateway, type GatewayDeps, startGateway } from '../gateway/gateway.ts';
+import { answerBeforeClosing, createApp } from '../gateway/http/app.ts';
+import { listenAt, originAt } from '../gateway/http/routes.ts';
+import { readServerTls } from '../gateway/listen.ts';
+import { OpenParts } from '../gateway/open-parts.ts';
+import { RowCache } from '../gateway/row-cache.ts';
+import type { News, ShardPlace } from '../gateway/shard.ts';
+import { ConfigError, MissingPeerError, PayboxError, reasonOf } from '../lib/errors.ts';
+import { STOP_BUDGET_MS } from '../lib/shutdown.ts';
+import { ClusterDatabase, type ClusterView, MEMBER_GONE_MS, type Member } from '../store/engines/cluster-database.ts';
+import { nameOf } from '../store/engines/postgres-session.ts';
 import { Destinations } from './destination.ts';
 import { frontRoutes } from './front.ts';
 import { NewsDesk } from './news.ts';
@@ -69,7 +64,7 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
   const place = (index: number): ShardPlace => ({ index, count, member: member.id, tell: (news) => desk.tell(news) });
   const shards: Shards = new Shards({
     ...{ clock, log, member: member.id, count, database },
-    start: (index) => startGateway({ ...own, standby: false }, { clock, random, log, shard: place(index) }),
+    start: (index) => startGateway({ ...own, standby: false }, { clock, random, log, place: place(index) }),
     changed: () => beats.soon(),
   });
   const boxes = new RowCache();

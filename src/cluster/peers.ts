@@ -1,12 +1,12 @@
 import { Agent, type IncomingMessage } from 'node:http';
 import { Agent as TlsAgent } from 'node:https';
 import type { FastifyRequest } from 'fastify';
-import { type Clock, withAbortAfter } from '../../lib/clock.ts';
-import { openHttp, readBody } from '../../lib/http-client.ts';
-import { BOX_PATHS } from '../../protocol/http-api.ts';
-import type { ClusterView } from '../../store/engines/cluster-database.ts';
-import { addressOf } from '../access/carried.ts';
-import { pathOf } from '../access/requests.ts';
+import { addressOf } from '../gateway/access/carried.ts';
+import { pathOf } from '../gateway/access/requests.ts';
+import { type Clock, withAbortAfter } from '../lib/clock.ts';
+import { openHttp, readBody } from '../lib/http-client.ts';
+import { BOX_PATHS } from '../protocol/http-api.ts';
+import type { ClusterView } from '../store/engines/cluster-database.ts';
 
 /** Headers of a request that one member carries to another. */
 export const SHARD_HEADER = 'x-paybox-shard';

@@ -1,9 +1,9 @@
-import type { Clock } from '../../lib/clock.ts';
-import { reasonOf } from '../../lib/errors.ts';
-import type { Logger } from '../../lib/log.ts';
-import type { ClusterDatabase, ClusterView } from '../../store/engines/cluster-database.ts';
-import { DatabaseInUseError } from '../../store/engines/postgres-session.ts';
-import type { Gateway } from '../gateway.ts';
+import type { Gateway } from '../gateway/gateway.ts';
+import type { Clock } from '../lib/clock.ts';
+import { reasonOf } from '../lib/errors.ts';
+import type { Logger } from '../lib/log.ts';
+import type { ClusterDatabase, ClusterView } from '../store/engines/cluster-database.ts';
+import { DatabaseInUseError } from '../store/engines/postgres-session.ts';
 import { assignShards } from './assignment.ts';
 
 /** Longest wait for the requests in hand before a shard moves to another member. */

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import type { Clock } from '../../lib/clock.ts';
-import { reasonOf } from '../../lib/errors.ts';
-import type { Logger } from '../../lib/log.ts';
-import type { Topic } from '../changes.ts';
-import type { News } from '../shard.ts';
+import type { Topic } from '../gateway/changes.ts';
+import type { News } from '../gateway/shard.ts';
+import type { Clock } from '../lib/clock.ts';
+import { reasonOf } from '../lib/errors.ts';
+import type { Logger } from '../lib/log.ts';
 
 /** News that wait for the database. Beyond that the oldest is dropped, and whoever missed it reads the registry again. */
 const WAITING_MAX = 1_000;
