@@ -75,8 +75,8 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
   const findBox = (code: string, serial: string) => boxes.get(`${code} ${serial}`, () => database.box(code, serial));
   const destinations = new Destinations({ basePath: config.basePath, count, findBox });
   const beats = new Beats({ ...deps, database, shards, peers, desk });
-  statusRoutes(app, { config, member, count, shards, peers, view: () => beats.view });
-  frontRoutes(app, { clock, log, secret: settings.secret, count, shards, peers, destinations });
+  const status = statusRoutes({ config, member, count, shards, peers, view: () => beats.view });
+  frontRoutes(app, { clock, log, secret: settings.secret, count, shards, peers, destinations }, status);
   opened.add('requests', () => app.close());
   await listenAt(app, config);
   own = { ...config, http: { ...config.http, port: portOf(app) } };

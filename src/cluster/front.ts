@@ -29,9 +29,17 @@ export interface FrontDeps {
   destinations: Destinations;
 }
 
-/** Takes every request that comes to a member, and has the shard answer that it concerns, wherever that runs. */
-export function frontRoutes(app: FastifyInstance, deps: FrontDeps): void {
+/**
+ * Takes every request that comes to a member, and has the shard answer that it concerns, wherever that runs. Requests of
+ * other members for `own` paths go to their shards; `own` answers the others.
+ */
+export function frontRoutes(app: FastifyInstance, deps: FrontDeps, own: Record<string, Handler>): void {
   const front = new Front(deps);
+  for (const [path, handler] of Object.entries(own)) {
+    app.get(path, (request, reply) =>
+      front.isOfMember(request) ? front.answer(request, reply) : handler(request, reply),
+    );
+  }
   const parseAs = 'buffer';
   app.addContentTypeParser('application/jose', { parseAs }, (_request, body, done) => done(null, body));
   app.route({
@@ -42,6 +50,8 @@ export function frontRoutes(app: FastifyInstance, deps: FrontDeps): void {
   });
 }
 
+type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>;
+
 class Front {
   readonly #deps: FrontDeps;
 
@@ -49,11 +59,16 @@ class Front {
     this.#deps = deps;
   }
 
+  /** Whether another member, or this one, has sent it to one of the shards here. */
+  isOfMember({ headers }: FastifyRequest): boolean {
+    const told = headers[SECRET_HEADER];
+    return typeof told === 'string' && equalSecrets(told, this.#deps.secret);
+  }
+
   async answer(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const { destinations, secret, shards } = this.#deps;
+    const { destinations, shards } = this.#deps;
     const body = Buffer.isBuffer(request.body) ? request.body : undefined;
-    const told = request.headers[SECRET_HEADER];
-    if (typeof told === 'string' && equalSecrets(told, secret)) return this.#answerMember(request, reply, body);
+    if (this.isOfMember(request)) return this.#answerMember(request, reply, body);
     const to = await destinations.of(request, body);
     const [any] = shards.all();
     if (to === 'here') {

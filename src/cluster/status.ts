@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { GatewayConfig } from '../gateway/config.ts';
 import type { ClusterView, Member } from '../store/engines/cluster-database.ts';
 import type { Peers } from './peers.ts';
@@ -14,49 +14,56 @@ export interface StatusDeps {
   view: () => ClusterView | undefined;
 }
 
-/** Health and metrics of a member. */
-export function statusRoutes(app: FastifyInstance, deps: StatusDeps): void {
-  app.get('/healthz', async (request, reply) => {
-    const { config, member, count, shards, peers, view } = deps;
-    const seen = view();
-    const own = shards.all().map(({ index }) => index);
-    const asked = await Promise.all(
-      own.map(async (index) => ({ index, part: await peers.read(index, request, undefined) })),
-    );
-    const sick = asked.flatMap(({ index, part }) =>
-      part?.status === 200 ? [] : [`shard ${index}: ${part?.body.toString() ?? 'does not answer'}`],
-    );
-    const problems = [...(seen === undefined ? ['the database does not answer'] : []), ...shards.problems(), ...sick];
-    const owners = seen?.owners ?? new Map<number, string>();
-    const cluster = {
-      member: member.id,
-      members: seen?.members ?? [],
-      shards: own,
-      owners: Object.fromEntries(owners),
-      unowned: Array.from({ length: count }, (_, index) => index).filter((index) => !owners.has(index)),
-    };
-    if (problems.length > 0) return reply.code(503).send({ status: 'failed', reason: problems.join('; '), cluster });
-    return { status: 'ok', mode: config.mode, cluster };
-  });
+/** Health and metrics of a member, by path. */
+export function statusRoutes(deps: StatusDeps) {
+  return {
+    // For a proxy in front: a member that waits for its database still finds whoever has not lost it.
+    '/livez': async () => ({ status: 'ok' }),
+    '/healthz': (request: FastifyRequest, reply: FastifyReply) => health(request, reply, deps),
+    '/metrics': (request: FastifyRequest, reply: FastifyReply) => metrics(request, reply, deps),
+  };
+}
 
-  app.get('/metrics', async (request, reply) => {
-    const { member, shards, peers, view } = deps;
-    const own = shards.all().map(({ index }) => index);
-    const texts = await Promise.all(
-      own.map(async (index) => {
-        const part = await peers.read(index, request, undefined);
-        return { shard: index, text: part?.status === 200 ? part.body.toString() : '' };
-      }),
-    );
-    const { labelled } = await import('./metrics-of-shards.ts');
-    const lines = [
-      '# HELP paybox_cluster_members Members that this one sees.',
-      '# TYPE paybox_cluster_members gauge',
-      `paybox_cluster_members ${view()?.members.length ?? 0}`,
-      '# HELP paybox_cluster_shards Shards that this member runs.',
-      '# TYPE paybox_cluster_shards gauge',
-      `paybox_cluster_shards{member="${member.id}"} ${own.length}`,
-    ];
-    return reply.type('text/plain; version=0.0.4; charset=utf-8').send(`${labelled(texts)}${lines.join('\n')}\n`);
-  });
+async function health(request: FastifyRequest, reply: FastifyReply, deps: StatusDeps): Promise<unknown> {
+  const { config, member, count, shards, peers, view } = deps;
+  const seen = view();
+  const own = shards.all().map(({ index }) => index);
+  const asked = await Promise.all(
+    own.map(async (index) => ({ index, part: await peers.read(index, request, undefined) })),
+  );
+  const sick = asked.flatMap(({ index, part }) =>
+    part?.status === 200 ? [] : [`shard ${index}: ${part?.body.toString() ?? 'does not answer'}`],
+  );
+  const problems = [...(seen === undefined ? ['the database does not answer'] : []), ...shards.problems(), ...sick];
+  const owners = seen?.owners ?? new Map<number, string>();
+  const cluster = {
+    member: member.id,
+    members: seen?.members ?? [],
+    shards: own,
+    owners: Object.fromEntries(owners),
+    unowned: Array.from({ length: count }, (_, index) => index).filter((index) => !owners.has(index)),
+  };
+  if (problems.length > 0) return reply.code(503).send({ status: 'failed', reason: problems.join('; '), cluster });
+  return { status: 'ok', mode: config.mode, cluster };
+}
+
+async function metrics(request: FastifyRequest, reply: FastifyReply, deps: StatusDeps): Promise<unknown> {
+  const { member, shards, peers, view } = deps;
+  const own = shards.all().map(({ index }) => index);
+  const texts = await Promise.all(
+    own.map(async (index) => {
+      const part = await peers.read(index, request, undefined);
+      return { shard: index, text: part?.status === 200 ? part.body.toString() : '' };
+    }),
+  );
+  const { labelled } = await import('./metrics-of-shards.ts');
+  const lines = [
+    '# HELP paybox_cluster_members Members that this one sees.',
+    '# TYPE paybox_cluster_members gauge',
+    `paybox_cluster_members ${view()?.members.length ?? 0}`,
+    '# HELP paybox_cluster_shards Shards that this member runs.',
+    '# TYPE paybox_cluster_shards gauge',
+    `paybox_cluster_shards{member="${member.id}"} ${own.length}`,
+  ];
+  return reply.type('text/plain; version=0.0.4; charset=utf-8').send(`${labelled(texts)}${lines.join('\n')}\n`);
 }

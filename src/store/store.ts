@@ -3,7 +3,7 @@ import { type Dialect, Kysely, Migrator, sql } from 'kysely';
 import { ConfigError, type PayboxError, reasonOf } from '../lib/errors.ts';
 import { makeFolder } from '../lib/folders.ts';
 import type { Logger } from '../lib/log.ts';
-import { RegistryOfCluster, schemaOf } from './engines/shard-schema.ts';
+import { REGISTRY_TABLES, SHARED_SETTINGS, schemaOf, TablesOfAll } from './engines/shard-schema.ts';
 import { noBackup, SnapshotMaker } from './engines/snapshot.ts';
 import { damaged, sqliteFile, sqliteProblem } from './engines/sqlite.ts';
 import type { StoreLocation } from './integrity/high-water-mark.ts';
@@ -101,8 +101,7 @@ export async function openStore(
     databaseUrl === undefined
       ? await openSqlite(dataDir, log)
       : await openPostgres({ ...place, databaseUrl }, log, onStandby);
-  // Shards have one registry.
-  const shared = place.shard === undefined ? db : db.withPlugin(new RegistryOfCluster());
+  const shared = place.shard === undefined ? db : db.withPlugin(new TablesOfAll(SHARED_SETTINGS));
   const registry = new RegistryStore(shared);
   const prepare = async () => {
     await seed?.(registry);
@@ -224,7 +223,8 @@ async function openPostgres(
     try {
       const db = await migrated(dialect, register, shard && schemaOf(shard.index));
       if (waits) log.info('store-taken-over');
-      return { db, assertInPlace: () => undefined, problem, backup, superseded };
+      const whole = shard === undefined ? db : db.withPlugin(new TablesOfAll(REGISTRY_TABLES));
+      return { db: whole, assertInPlace: () => undefined, problem, backup, superseded };
     } catch (error) {
       // Each round waits some seconds for the lock.
       if (!(standby && error instanceof DatabaseInUseError)) throw problem(error);

@@ -9,6 +9,7 @@ export interface Program {
 
 export const PROGRAMS = {
   mosquitto: { command: 'mosquitto', debianPackage: 'mosquitto' },
+  haproxy: { command: 'haproxy', debianPackage: 'haproxy' },
   postgres: { command: 'postgres', debianPackage: 'postgresql' },
   zbar: { command: 'zbarimg', debianPackage: 'zbar-tools' },
   chromium: { command: 'chromium', debianPackage: 'chromium' },

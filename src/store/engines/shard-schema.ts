@@ -24,14 +24,19 @@ export function applicationOf({ member }: StoreShard): string {
 }
 
 /** Tables that one shard has for all; every other shard has them empty. */
-const SHARED_TABLES = new Set([
-  ...['partners', 'accounts', 'boxes', 'sources', 'audit'],
-  ...['settings', 'box_secrets', 'enrolment_requests'],
+export const REGISTRY_TABLES: ReadonlySet<string> = new Set([
+  ...['partners', 'accounts', 'boxes', 'sources', 'audit', 'box_secrets', 'enrolment_requests'],
 ]);
+/** Each shard has settings of its own, and there are some of all. */
+export const SHARED_SETTINGS: ReadonlySet<string> = new Set(['settings']);
 
-/** Has queries of any shard find the tables of the registry. */
-export class RegistryOfCluster implements KyselyPlugin {
-  readonly #transformer = new SharedTables();
+/** Has queries of any shard find these tables where the registry is. */
+export class TablesOfAll implements KyselyPlugin {
+  readonly #transformer: Transformer;
+
+  constructor(tables: ReadonlySet<string>) {
+    this.#transformer = new Transformer(tables);
+  }
 
   transformQuery({ node, queryId }: PluginTransformQueryArgs): RootOperationNode {
     return this.#transformer.transformNode(node, queryId);
@@ -42,13 +47,20 @@ export class RegistryOfCluster implements KyselyPlugin {
   }
 }
 
-class SharedTables extends OperationNodeTransformer {
+class Transformer extends OperationNodeTransformer {
+  readonly #tables: ReadonlySet<string>;
+
+  constructor(tables: ReadonlySet<string>) {
+    super();
+    this.#tables = tables;
+  }
+
   protected override transformSchemableIdentifier(
     node: SchemableIdentifierNode,
     queryId: QueryId,
   ): SchemableIdentifierNode {
     const { schema, identifier } = super.transformSchemableIdentifier(node, queryId);
-    if (schema !== undefined || !SHARED_TABLES.has(identifier.name)) return node;
+    if (schema !== undefined || !this.#tables.has(identifier.name)) return node;
     return SchemableIdentifierNode.createWithSchema(schemaOf(REGISTRY_SHARD), identifier.name);
   }
 }

@@ -1,0 +1,106 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { z } from 'zod';
+import { type Random, seededRandom } from '../../src/lib/random.ts';
+import { eventually } from '../support/net.ts';
+import type { ClusterWorld } from './world.ts';
+
+/** What a run does to the cluster while it sells. */
+const KILLS = ['kill member', 'stop member', 'replace member', 'kill broker', 'crash database'] as const;
+type Kill = (typeof KILLS)[number];
+
+/** Every shard has an owner again within this time after a member dies or hangs (PROTOCOL.md, clause SHA-5). */
+const OWNED_AGAIN_MS = 5_000;
+/** A busy machine takes longer to see it. */
+const SLACK_MS = 5_000;
+const UP_AGAIN_MS = 90_000;
+const LOAD = { perAccount: 12, perSecond: 2 } as const;
+const LOAD_MS = (LOAD.perAccount / LOAD.perSecond) * 1_000;
+const KILLS_A_RUN = 2;
+
+const health = z.object({
+  cluster: z.object({
+    members: z.array(z.object({ id: z.string() })),
+    owners: z.record(z.string(), z.string()),
+    unowned: z.array(z.int()),
+  }),
+});
+
+export interface KillsReport {
+  kills: Record<Kill, number>;
+  /** Milliseconds until every shard had a living owner again, of each member that died or hung. */
+  ownedAgainMs: number[];
+}
+
+/** Sells while seeded parts of the cluster die, hang and come back; then judges the money. Throws with the seed when it is wrong. */
+export async function playKills(world: ClusterWorld, seed: number, report: KillsReport): Promise<void> {
+  const random = seededRandom(seed);
+  const selling = world.sell(`s${seed}`, LOAD, random);
+  try {
+    for (let i = 0; i < KILLS_A_RUN; i += 1) {
+      await delay(random.fraction() * (LOAD_MS / KILLS_A_RUN));
+      const kill = KILLS[Math.floor(random.fraction() * KILLS.length)] ?? 'kill member';
+      report.kills[kill] += 1;
+      await inflict(world, kill, random, report);
+    }
+    await selling;
+    await eventually('every box to be online', () => world.isOnline, UP_AGAIN_MS);
+    await world.judge();
+    const { listed } = world.tracker.problems;
+    if (listed.length > 0) throw new Error(listed.join('\n'));
+  } catch (error) {
+    throw new Error(`seed ${seed}: ${String(error)}\n${world.logs().slice(-20_000)}`, { cause: error });
+  }
+}
+
+async function inflict(world: ClusterWorld, kill: Kill, random: Random, report: KillsReport): Promise<void> {
+  const member = Math.floor(random.fraction() * world.members.length);
+  const pauseMs = random.fraction() * 3_000;
+  if (kill === 'kill broker') return world.restartBroker();
+  if (kill === 'crash database') {
+    await world.postgres.stop('SIGQUIT');
+    await delay(pauseMs / 3);
+    return world.postgres.start();
+  }
+  if (kill === 'replace member') {
+    await world.kill(member, 'SIGTERM');
+    return world.restart(member);
+  }
+  if (kill === 'kill member') {
+    await world.kill(member, 'SIGKILL');
+    report.ownedAgainMs.push(await untilOwned(world, member));
+    return world.restart(member);
+  }
+  world.signal(member, 'SIGSTOP');
+  try {
+    report.ownedAgainMs.push(await untilOwned(world, member));
+    await delay(pauseMs);
+  } finally {
+    world.signal(member, 'SIGCONT');
+  }
+}
+
+/** Milliseconds until the shards of the member at this place have other owners. */
+async function untilOwned(world: ClusterWorld, gone: number): Promise<number> {
+  const beganMs = performance.now();
+  const witness = world.members.findIndex((_, i) => i !== gone);
+  await eventually(
+    'every shard to have a living owner',
+    async () => {
+      const body = await world.health(witness).then(
+        (it) => it.body,
+        () => '{}',
+      );
+      const seen = health.safeParse(JSON.parse(body)).data?.cluster;
+      if (seen === undefined || seen.unowned.length > 0) return false;
+      // The gone one is no member any more, so it owns nothing that a member owns.
+      const living = new Set(seen.members.map(({ id }) => id));
+      return living.size < world.members.length && Object.values(seen.owners).every((id) => living.has(id));
+    },
+    OWNED_AGAIN_MS + SLACK_MS,
+  );
+  return performance.now() - beganMs;
+}
+
+export function emptyReport(): KillsReport {
+  return { kills: Object.fromEntries(KILLS.map((it) => [it, 0])) as Record<Kill, number>, ownedAgainMs: [] };
+}

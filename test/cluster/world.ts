@@ -1,0 +1,256 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { parseAgentConfig } from '../../src/agent/config.ts';
+import { lightSetupOf } from '../../src/agent/light-agent.ts';
+import { setupOf } from '../../src/agent/setup.ts';
+import { transportNamed } from '../../src/agent/transports/registry.ts';
+import { GatewayClient } from '../../src/bench/clients/gateway.ts';
+import { startPartnerServer } from '../../src/bench/clients/partner-server.ts';
+import { judge } from '../../src/bench/fleet/judge.ts';
+import { runLoad } from '../../src/bench/fleet/load.ts';
+import { Measurements } from '../../src/bench/fleet/measurements.ts';
+import { OrderTracker } from '../../src/bench/fleet/order-tracker.ts';
+import { type FleetBox, type FleetSetup, startFleetBoxes } from '../../src/commands/actions/fleet-boxes.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import type { Logger } from '../../src/lib/log.ts';
+import { type Random, systemRandom } from '../../src/lib/random.ts';
+import { loginOf } from '../../src/protocol/keys.ts';
+import { newSecret } from '../../src/protocol/secret.ts';
+import { GATEWAY_LOGIN } from '../../src/provision/brokers.ts';
+import { keptLog } from '../support/kept-log.ts';
+import { writeMosquittoConfig } from '../support/mosquitto.ts';
+import { eventually, freePort, temporaryFolder } from '../support/net.ts';
+import { type PostgresServer, startPostgres } from '../support/postgres.ts';
+import { type Configured, type GatewayAt, type Running, run, startConfigured } from '../support/processes.ts';
+import { findProgram, PROGRAMS } from '../support/programs.ts';
+
+const ADMIN_TOKEN = newSecret(systemRandom);
+const PARTNER = { username: 'shop', password: 'cluster-partner-password-of-a-test' };
+const BROKER_PASSWORD = 'cluster-broker-password-of-a-test';
+
+const SETTLE_MS = 60_000;
+
+export interface WorldSize {
+  members: number;
+  shards: number;
+  accounts: number;
+  /** Every second one over HTTP. */
+  boxes: number;
+}
+
+/** A cluster of programs: members behind HAProxy, PostgreSQL, Mosquitto, and boxes in this process. */
+export class ClusterWorld {
+  readonly tracker = new OrderTracker(systemClock);
+  readonly measured = new Measurements();
+  readonly boxes: FleetBox[] = [];
+  /** Callbacks that the partner got, by transactionId. */
+  readonly callbacks = new Map<string, number>();
+  readonly members: (Configured<GatewayAt> | undefined)[] = [];
+  readonly origin: string;
+  readonly postgres: PostgresServer;
+  readonly #size: WorldSize;
+  readonly #closing = new AbortController();
+  readonly #ends: (() => unknown)[] = [];
+  readonly #startBroker: () => Promise<Running>;
+  #broker: Running | undefined;
+
+  private constructor(parts: {
+    size: WorldSize;
+    origin: string;
+    postgres: PostgresServer;
+    startBroker: () => Promise<Running>;
+  }) {
+    this.#size = parts.size;
+    this.origin = parts.origin;
+    this.postgres = parts.postgres;
+    this.#startBroker = parts.startBroker;
+  }
+
+  /** Starts everything; the caller closes it. */
+  static async open(size: WorldSize, log: Logger = keptLog().log): Promise<ClusterWorld> {
+    const folder = await temporaryFolder();
+    const postgres = await startPostgres();
+    const boxes = Array.from({ length: size.boxes }, (_, i) => ({
+      terminalCode: `VVB${String(i + 1).padStart(6, '0')}`,
+      serialNumber: `VVB${String(i + 900_001).padStart(6, '0')}`,
+      secret: newSecret(systemRandom),
+      account: accountOf(i % size.accounts).bankAccount,
+    }));
+    const brokerPort = await freePort();
+    const logins = Object.fromEntries(boxes.map(({ terminalCode, secret }) => [terminalCode, loginOf(secret)]));
+    const brokerFile = await writeMosquittoConfig(folder, brokerPort, { ...logins, [GATEWAY_LOGIN]: BROKER_PASSWORD });
+    const startBroker = async () => {
+      const broker = run(findProgram(PROGRAMS.mosquitto) ?? 'mosquitto', ['-c', brokerFile]);
+      await eventually('Mosquitto', () => /running/.test(broker.output()));
+      return broker;
+    };
+    const [frontPort, ...ports] = await Promise.all(Array.from({ length: size.members + 1 }, () => freePort()));
+    const origin = `http://127.0.0.1:${frontPort}`;
+    const world = new ClusterWorld({ size, origin, postgres, startBroker });
+    try {
+      world.#broker = await startBroker();
+      const databaseUrl = await postgres.database();
+      const partner = await startPartnerServer();
+      world.#ends.push(() => partner.close());
+      partner.onReceived(({ transactionId: id = '' }) => world.callbacks.set(id, (world.callbacks.get(id) ?? 0) + 1));
+      const accounts = Array.from({ length: size.accounts }, (_, i) => accountOf(i));
+      for (const [i, port] of ports.entries()) {
+        const config = {
+          http: { port },
+          mqtt: { url: `mqtt://127.0.0.1:${brokerPort}`, username: GATEWAY_LOGIN, password: BROKER_PASSWORD },
+          cluster: { advertise: `http://127.0.0.1:${port}`, shards: size.shards },
+          ...{ dataDir: join(folder, `member-${i}`), databaseUrl, adminToken: ADMIN_TOKEN, accounts, boxes },
+          partners: [{ ...PARTNER, accounts: accounts.map((it) => it.bankAccount), callback: { url: partner.url } }],
+          qrLifetimeSeconds: 20,
+        };
+        await mkdir(join(folder, `at-${i}`));
+        world.members.push(await startConfigured<GatewayAt>('gateway', config, join(folder, `at-${i}`)));
+      }
+      await world.#startFront(folder, frontPort ?? 0, ports);
+      await world.#startBoxes(boxes, brokerPort, folder, log);
+      return world;
+    } catch (error) {
+      await world.close();
+      throw error;
+    }
+  }
+
+  /** A client of the cluster for an account by number. */
+  client(account: number): GatewayClient {
+    return new GatewayClient({
+      ...{ origin: this.origin, baseUrl: `${this.origin}/vqr`, partner: PARTNER, adminToken: ADMIN_TOKEN },
+      account: accountOf(account),
+    });
+  }
+
+  /** Sells and pays at all accounts at once, `perAccount` orders each. */
+  async sell(runId: string, { perAccount, perSecond }: { perAccount: number; perSecond: number }, random: Random) {
+    const { tracker, measured } = this;
+    const plan = { pushesPerSecond: perSecond, pushes: perAccount, seconds: undefined, confirmsDisplayed: true };
+    const selling = Array.from({ length: this.#size.accounts }, async (_, account) => {
+      const deps = { tracker, measured, clock: systemClock, random, signal: this.#closing.signal };
+      const run = { ...deps, gateway: this.client(account), runId: `${runId}a${account}` };
+      await runLoad(this.boxesOf(account), plan, run);
+    });
+    await Promise.all(selling);
+  }
+
+  /** Waits for what is still to be shown, said, reported or called back; then the tracker has what is wrong with the money. */
+  async judge(): Promise<void> {
+    await judge({
+      ...{ gateway: this.client(0), boxes: this.boxes, tracker: this.tracker, measured: this.measured },
+      ...{ clock: systemClock, settleTimeoutMs: SETTLE_MS, signal: this.#closing.signal },
+      callbacksReceived: (id) => this.callbacks.get(id) ?? 0,
+    });
+  }
+
+  /** The boxes of an account. */
+  boxesOf(account: number): FleetBox[] {
+    return this.boxes.filter((box) => (Number(box.terminalCode.slice(3)) - 1) % this.#size.accounts === account);
+  }
+
+  get isOnline(): boolean {
+    return this.boxes.every((box) => box.isOnline());
+  }
+
+  /** Kills a member with this signal. */
+  async kill(member: number, signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    const running = this.members[member]?.running;
+    if (running === undefined) return;
+    running.child.kill(signal);
+    await running.ended;
+  }
+
+  async restart(member: number): Promise<void> {
+    this.members[member] = await this.members[member]?.again();
+  }
+
+  signal(member: number, signal: NodeJS.Signals): void {
+    this.members[member]?.running.child.kill(signal);
+  }
+
+  async restartBroker(): Promise<void> {
+    this.#broker?.child.kill('SIGKILL');
+    await this.#broker?.ended;
+    this.#broker = await this.#startBroker();
+  }
+
+  /** What the member at this place says of itself. */
+  async health(member: number): Promise<{ status: number; body: string }> {
+    const at = this.members[member]?.at.consoleUrl ?? '';
+    const answer = await fetch(new URL('/healthz', at), { signal: AbortSignal.timeout(5_000) });
+    return { status: answer.status, body: await answer.text() };
+  }
+
+  /** What all members have logged. */
+  logs(): string {
+    return this.members.map((it) => it?.running.output() ?? '').join('\n');
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await Promise.allSettled(this.boxes.map((box) => box.close()));
+    for (const [i] of this.members.entries()) {
+      this.signal(i, 'SIGCONT');
+      await this.kill(i).catch(() => undefined);
+    }
+    for (const end of this.#ends.toReversed()) await end();
+    this.#broker?.child.kill('SIGKILL');
+    await this.#broker?.ended;
+    await this.postgres.remove();
+  }
+
+  async #startFront(folder: string, port: number, ports: readonly number[]): Promise<void> {
+    const sample = await readFile(join(import.meta.dirname, '../../scripts/haproxy.cfg'), 'utf8');
+    const servers = ports.map((it, i) => `    server m${i} 127.0.0.1:${it} check`).join('\n');
+    const config = sample
+      .replace('127.0.0.1:8800', `127.0.0.1:${port}`)
+      .replace(/( +server \w+ [\d.:]+ check\n?)+/, `${servers}\n`);
+    const file = join(folder, 'haproxy.cfg');
+    await writeFile(file, config);
+    const front = run(findProgram(PROGRAMS.haproxy) ?? 'haproxy', ['-db', '-f', file]);
+    this.#ends.push(async () => {
+      front.child.kill('SIGKILL');
+      await front.ended;
+    });
+    await eventually('HAProxy', async () => {
+      if (front.child.exitCode !== null) throw new Error(`HAProxy ended: ${front.output()}`);
+      return (await fetch(`${this.origin}/openapi.json`).catch(() => undefined))?.ok;
+    });
+  }
+
+  async #startBoxes(
+    boxes: readonly { terminalCode: string; serialNumber: string; secret: string }[],
+    brokerPort: number,
+    folder: string,
+    log: Logger,
+  ): Promise<void> {
+    const mqtt = transportNamed('link', 'mqtt');
+    const opener = await mqtt.openLight?.(systemClock);
+    if (opener === undefined) throw new Error('no light client');
+    this.#ends.push(() => opener.close());
+    const setups = boxes.map(({ terminalCode, serialNumber, secret }, i): FleetSetup => {
+      const isHttp = i % 2 === 1;
+      const link = isHttp
+        ? { transport: 'http', url: this.origin }
+        : { transport: 'mqtt', url: `mqtt://127.0.0.1:${brokerPort}` };
+      const box = { terminalCode, serialNumber, secret };
+      const dataDir = join(folder, terminalCode);
+      const config = parseAgentConfig(
+        { box, link, dataDir, http: { port: 0 }, displays: [{ driver: 'browser' }] },
+        'box',
+      );
+      return isHttp ? { full: setupOf(config) } : { light: lightSetupOf(config, mqtt, opener) };
+    });
+    const deps = { clock: systemClock, random: systemRandom, log, signal: this.#closing.signal, tracker: this.tracker };
+    await startFleetBoxes(setups, this.boxes, deps);
+  }
+}
+
+function accountOf(number: number) {
+  return {
+    bankAccount: String(1_000_000_000 + number),
+    bankCode: 'MB',
+    userBankName: `SHOP ${number}`,
+  };
+}
