@@ -63,7 +63,7 @@ export class Destinations {
     if (PAGES.test(path)) return 'here';
     // Without a box the sale is for the first one, as at a gateway on its own.
     if (path === SALES && request.method === 'POST') return this.#ofBox(namesIn(body).terminalCode, '');
-    if (request.method === 'GET' && LISTS.test(path)) return 'merged';
+    if (request.method === 'GET' && LISTS.test(path)) return shardNamed(request) ?? 'merged';
     if (THINGS.test(path)) return 'first';
     return REGISTRY;
   }
@@ -77,6 +77,12 @@ export class Destinations {
     const box = await this.#findBox(terminalCode, serialNumber);
     return { shard: box === undefined ? shardOf(terminalCode, this.#count) : homeOf(box, this.#count) };
   }
+}
+
+/** The shard of `?shard=`; undefined without one. */
+function shardNamed({ query }: FastifyRequest): Destination | undefined {
+  const named = z.object({ shard: z.coerce.number().int().min(0) }).safeParse(query);
+  return named.success ? { shard: named.data.shard } : undefined;
 }
 
 function namesIn(body: Buffer | undefined): Named {

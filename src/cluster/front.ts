@@ -7,7 +7,7 @@ import { reasonOf, systemCodeOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import { equalSecrets } from '../protocol/checksum.ts';
 import { LIMITS } from '../protocol/fields.ts';
-import { BOX_PATHS } from '../protocol/http-api.ts';
+import { BOX_PATHS, SHARDS_HEADER } from '../protocol/http-api.ts';
 import type { Destinations } from './destination.ts';
 import { CLIENT_HEADER, headersToPass, type Peers, SECRET_HEADER, SHARD_HEADER } from './peers.ts';
 import type { RunningShard, Shards } from './shards.ts';
@@ -80,7 +80,7 @@ class Front {
 
   /** Answers what another member has carried here. */
   #answerMember(request: FastifyRequest, reply: FastifyReply, body: Buffer | undefined): FastifyReply {
-    const shard = this.#deps.shards.get(Number(request.headers[SHARD_HEADER]));
+    const shard = this.#deps.shards.get(Number(request.headers[SHARD_HEADER]), isPush(request));
     if (shard === undefined) return reply.code(NOT_HERE).send();
     return hand(shard, request, reply, body, String(request.headers[CLIENT_HEADER] ?? ''));
   }
@@ -95,7 +95,7 @@ class Front {
     const { clock, shards, peers, log } = this.#deps;
     const untilMs = clock.monotonicMs() + SHARD_WAIT_MS;
     do {
-      const shard = shards.get(index);
+      const shard = shards.get(index, isPush(request));
       if (shard !== undefined) return hand(shard, request, reply, body);
       try {
         const answer = await peers.ask(index, request, body);
@@ -103,7 +103,10 @@ class Front {
         answer?.resume();
       } catch (error) {
         // Nobody has got it, so it may be sent again.
-        if (systemCodeOf(error) !== 'ECONNREFUSED') return this.#unanswered(index, request, reply, reasonOf(error));
+        if (systemCodeOf(error) !== 'ECONNREFUSED') {
+          const reason = `the gateway that runs shard ${index} has not answered: ${reasonOf(error)}`;
+          return this.#unanswered(request, reply, reason);
+        }
       }
       await clock.sleep(SHARD_LOOK_MS);
     } while (clock.monotonicMs() < untilMs && !request.raw.destroyed);
@@ -111,9 +114,8 @@ class Front {
     return answerRefusal(request, reply, log, { code: 'E05', reason: `no gateway runs shard ${index} now` }, 503);
   }
 
-  #unanswered(index: number, request: FastifyRequest, reply: FastifyReply, reason: string): FastifyReply {
-    const what = `the gateway that runs shard ${index} has not answered: ${reason}`;
-    return answerRefusal(request, reply, this.#deps.log, { code: 'E05', reason: what }, 502);
+  #unanswered(request: FastifyRequest, reply: FastifyReply, reason: string): FastifyReply {
+    return answerRefusal(request, reply, this.#deps.log, { code: 'E05', reason }, 502);
   }
 
   async #askAll(
@@ -128,12 +130,21 @@ class Front {
     const known = answers.filter((it) => it !== undefined);
     const good = known.filter(({ status }) => status < 400);
     const last = good[0] ?? known.find(({ status }) => status !== 404) ?? known[0];
-    if (last === undefined) return this.#unanswered(0, request, reply, 'no member is there');
+    if (last === undefined) return this.#unanswered(request, reply, 'no shard answered');
     if (how === 'first' || good.length === 0) return reply.code(last.status).headers(last.headers).send(last.body);
-    if (good.length < count) reply.header('x-paybox-missing-shards', String(count - good.length));
+    if (good.length < count) return this.#unanswered(request, reply, `${count - good.length} shards did not answer`);
+    reply.header(SHARDS_HEADER, String(count));
     const { merge } = await import('./merge.ts');
     return reply.type('application/json; charset=utf-8').send(merge(good.map((it) => it.body)));
   }
+}
+
+/** Answers without an end. */
+const STREAMS: readonly string[] = [BOX_PATHS.stream, '/_mock/events'];
+
+/** Whether it waits for the confirmation of a box. */
+function isPush(request: FastifyRequest): boolean {
+  return request.method === 'POST' && /\/send-qr$|^\/admin\/v1\/sales$/.test(pathOf(request));
 }
 
 /** Has a shard of this member answer. */
@@ -146,10 +157,13 @@ function hand(
 ): FastifyReply {
   reply.hijack();
   carry(request.raw, { body, address });
-  if (pathOf(request) !== BOX_PATHS.stream) {
+  if (!STREAMS.includes(pathOf(request)) && !reply.raw.closed) {
+    const pushes = isPush(request) ? 1 : 0;
     shard.inHand += 1;
+    shard.pushesInHand += pushes;
     reply.raw.once('close', () => {
       shard.inHand -= 1;
+      shard.pushesInHand -= pushes;
     });
   }
   shard.gateway.handle(request.raw, reply.raw);

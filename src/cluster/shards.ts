@@ -6,8 +6,10 @@ import type { ClusterDatabase, ClusterView } from '../store/engines/cluster-data
 import { DatabaseInUseError } from '../store/engines/postgres-session.ts';
 import { assignShards } from './assignment.ts';
 
-/** Longest wait for the requests in hand before a shard moves to another member. */
-const FINISH_MS_MAX = 6_000;
+/** Longest wait for the pushes in hand before a shard moves to another member: a push waits for its box for 5 s. */
+const PUSHES_MS_MAX = 6_000;
+/** Longest wait for the other requests. */
+const FINISH_MS_MAX = 1_000;
 const FINISH_LOOK_MS = 20;
 /** After an attempt to open a shard that failed. */
 const OPEN_AGAIN_MS = 2_000;
@@ -16,10 +18,11 @@ const OPEN_AGAIN_MS = 2_000;
 export interface RunningShard {
   readonly index: number;
   readonly gateway: Gateway;
-  /** Requests that are being answered, without streams. */
+  /** Requests that are being answered, without streams; and the pushes among them. */
   inHand: number;
-  /** It takes no new request: it is about to move. */
-  isLeaving: boolean;
+  pushesInHand: number;
+  /** It is about to move, and takes no new push; then no request at all. */
+  leaving: 'no' | 'without pushes' | 'at once';
 }
 
 export interface ShardsDeps {
@@ -49,10 +52,10 @@ export class Shards {
     this.#deps = deps;
   }
 
-  /** The shard, if this member runs it and takes requests for it. */
-  get(index: number): RunningShard | undefined {
+  /** The shard, if this member runs it and takes such requests for it. */
+  get(index: number, isPush: boolean): RunningShard | undefined {
     const shard = this.#running.get(index);
-    return shard?.isLeaving === true ? undefined : shard;
+    return shard?.leaving === 'no' || (shard?.leaving === 'without pushes' && !isPush) ? shard : undefined;
   }
 
   all(): RunningShard[] {
@@ -109,7 +112,7 @@ export class Shards {
     try {
       await database.endHolder(index, members);
       const gateway = await start(index);
-      const shard = { index, gateway, inHand: 0, isLeaving: false };
+      const shard: RunningShard = { index, gateway, inHand: 0, pushesInHand: 0, leaving: 'no' };
       this.#running.set(index, shard);
       this.#failed.delete(index);
       log.info('shard-opened', { shard: index });
@@ -132,9 +135,14 @@ export class Shards {
 
   async #close(shard: RunningShard, why: string): Promise<void> {
     const { clock, log } = this.#deps;
-    shard.isLeaving = true;
-    const untilMs = clock.monotonicMs() + FINISH_MS_MAX;
-    while (shard.inHand > 0 && clock.monotonicMs() < untilMs) await clock.sleep(FINISH_LOOK_MS);
+    const until = async (isDone: () => boolean, withinMs: number) => {
+      const endMs = clock.monotonicMs() + withinMs;
+      while (!isDone() && clock.monotonicMs() < endMs) await clock.sleep(FINISH_LOOK_MS);
+    };
+    shard.leaving = 'without pushes';
+    await until(() => shard.pushesInHand === 0, PUSHES_MS_MAX);
+    shard.leaving = 'at once';
+    await until(() => shard.inHand === 0, FINISH_MS_MAX);
     await shard.gateway.close();
     this.#running.delete(shard.index);
     log.info('shard-closed', { shard: shard.index, why });

@@ -179,6 +179,8 @@ export const BOX_PATHS = {
 export const BOX_SILENCE_MAX_MS = 15_000;
 
 /** Header of a refusal: the field, and what was expected (PROTOCOL.md, clause ERR-7). */
+/** On a list of all shards of a cluster: how many there are. `?shard=N` has the whole list of one, page by page. */
+export const SHARDS_HEADER = 'x-paybox-shards';
 export const REASON_HEADER = 'x-paybox-reason';
 /** Header of a call that was read leniently: what was not to the letter (PROTOCOL.md, clause LEN-1). */
 export const LENIENT_HEADER = 'x-paybox-lenient';

@@ -19,6 +19,8 @@ const KILLS_A_RUN = 2;
 
 const health = z.object({
   cluster: z.object({
+    member: z.string(),
+    shards: z.array(z.int()),
     members: z.array(z.object({ id: z.string() })),
     owners: z.record(z.string(), z.string()),
     unowned: z.array(z.int()),
@@ -43,6 +45,7 @@ export async function playKills(world: ClusterWorld, seed: number, report: Kills
       await inflict(world, kill, random, report);
     }
     await selling;
+    await eventually('the cluster to be at rest', () => isAtRest(world), UP_AGAIN_MS);
     await eventually('every box to be online', () => world.isOnline, UP_AGAIN_MS);
     await world.judge();
     const { listed } = world.tracker.problems;
@@ -77,6 +80,17 @@ async function inflict(world: ClusterWorld, kill: Kill, random: Random, report: 
   } finally {
     world.signal(member, 'SIGCONT');
   }
+}
+
+/** Whether every member is well and runs what all say that it runs. */
+async function isAtRest(world: ClusterWorld): Promise<boolean> {
+  const told = await Promise.all(world.members.map((_, i) => world.health(i).catch(() => undefined)));
+  return told.every((it) => {
+    const seen = it?.status === 200 ? health.safeParse(JSON.parse(it.body)).data?.cluster : undefined;
+    if (seen === undefined || seen.unowned.length > 0 || seen.members.length !== told.length) return false;
+    const own = Object.entries(seen.owners).flatMap(([shard, id]) => (id === seen.member ? [Number(shard)] : []));
+    return own.join() === seen.shards.toSorted((a, b) => a - b).join();
+  });
 }
 
 /** Milliseconds until the shards of the member at this place have other owners. */
