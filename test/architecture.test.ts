@@ -65,7 +65,7 @@ const FLOORS: Record<string, readonly (readonly string[])[]> = {
   conformance: [['.'], ['service', 'box/gateway'], ['box', 'service/checks'], ['box/checks', 'dialect']],
   store: [
     ['schema/registry-rows.ts'],
-    ['schema/tables.ts', 'store-files.ts', 'retention.ts', 'engines/shard-schema.ts'],
+    ['schema/tables.ts', 'store-files.ts', 'retention.ts'],
     ['integrity'],
     ['engines', 'repositories'],
     ['schema', 'startup'],

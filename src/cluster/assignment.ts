@@ -11,7 +11,7 @@ function weightOf(member: string, shard: number): number {
  */
 export function assignShards(shards: number, members: readonly string[]): string[] {
   const room = new Map(members.map((member) => [member, Math.ceil(shards / members.length)]));
-  const owners: string[] = [];
+  const holders: string[] = [];
   for (let shard = 0; shard < shards && room.size > 0; shard += 1) {
     let best = '';
     let bestWeight = -1;
@@ -19,10 +19,10 @@ export function assignShards(shards: number, members: readonly string[]): string
       const weight = weightOf(member, shard);
       if (weight > bestWeight) [best, bestWeight] = [member, weight];
     }
-    owners.push(best);
+    holders.push(best);
     const left = (room.get(best) ?? 1) - 1;
     if (left === 0) room.delete(best);
     else room.set(best, left);
   }
-  return owners;
+  return holders;
 }

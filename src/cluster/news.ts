@@ -26,7 +26,7 @@ interface NewsDeskDeps {
   tell(text: string): Promise<void>;
 }
 
-/** What the shards of a cluster tell each other, over the database. */
+/** Carries news between the shards of a cluster, over the database. */
 export class NewsDesk {
   readonly #deps: NewsDeskDeps;
   readonly #readers: ((news: News) => void)[] = [];

@@ -35,7 +35,7 @@ export class Peers {
     'http:': new Agent({ keepAlive: true }),
     'https:': new TlsAgent({ keepAlive: true }),
   };
-  #view: ClusterView = { members: [], owners: new Map() };
+  #view: ClusterView = { members: [], holders: new Map() };
   /** Requests that a member has not answered yet. */
   readonly #asked = new Map<string, Set<AbortController>>();
 
@@ -55,7 +55,7 @@ export class Peers {
 
   /** Asks the member that runs this shard; settles with the head of its answer, or undefined while nobody runs it. */
   async ask(index: number, request: FastifyRequest, body: Buffer | undefined): Promise<IncomingMessage | undefined> {
-    const member = this.#view.members.find(({ id }) => id === this.#view.owners.get(index));
+    const member = this.#view.members.find(({ id }) => id === this.#view.holders.get(index));
     if (member === undefined) return undefined;
     const gone = new AbortController();
     const asked = this.#asked.get(member.id) ?? new Set();

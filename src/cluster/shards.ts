@@ -68,7 +68,7 @@ export class Shards {
   }
 
   /** Opens and closes shards as the members of this view require. Does not wait until they have moved. */
-  follow({ members, owners }: ClusterView): void {
+  follow({ members, holders }: ClusterView): void {
     if (this.#isOver) return;
     const { count, member, clock } = this.#deps;
     const ids = members.map(({ id }) => id);
@@ -79,9 +79,9 @@ export class Shards {
       const isMine = wanted[index] === member;
       if (!isMine) this.#failed.delete(index);
       if (shard !== undefined && !isMine) this.#move(index, this.#close(shard, 'it falls to another member'));
-      const owner = owners.get(index);
+      const holder = holders.get(index);
       // Whoever is there hands it over: nobody takes it away.
-      const isTaken = owner !== undefined && owner !== member && ids.includes(owner);
+      const isTaken = holder !== undefined && holder !== member && ids.includes(holder);
       const isEarly = (this.#failed.get(index)?.untilMs ?? 0) > clock.monotonicMs();
       if (shard === undefined && isMine && !isTaken && !isEarly) this.#move(index, this.#open(index, members));
     }
@@ -118,7 +118,7 @@ export class Shards {
       log.info('shard-opened', { shard: index });
       void gateway.superseded?.then((error) => this.#lose(shard, error.message));
     } catch (error) {
-      // Its last owner has not closed it yet.
+      // Its last holder has not closed it yet.
       if (error instanceof DatabaseInUseError) return;
       this.#failed.set(index, { reason: reasonOf(error), untilMs: clock.monotonicMs() + OPEN_AGAIN_MS });
       log.error('shard-failed', { shard: index, reason: reasonOf(error) });

@@ -10,7 +10,7 @@ export interface StatusDeps {
   count: number;
   shards: Pick<Shards, 'all' | 'problems'>;
   peers: Peers;
-  /** What this member sees; undefined while the database does not answer. */
+  /** The cluster as this member sees it; undefined while the database does not answer. */
   view: () => ClusterView | undefined;
 }
 
@@ -35,13 +35,13 @@ async function health(request: FastifyRequest, reply: FastifyReply, deps: Status
     part?.status === 200 ? [] : [`shard ${index}: ${part?.body.toString() ?? 'does not answer'}`],
   );
   const problems = [...(seen === undefined ? ['the database does not answer'] : []), ...shards.problems(), ...sick];
-  const owners = seen?.owners ?? new Map<number, string>();
+  const holders = seen?.holders ?? new Map<number, string>();
   const cluster = {
     member: member.id,
     members: seen?.members ?? [],
     shards: own,
-    owners: Object.fromEntries(owners),
-    unowned: Array.from({ length: count }, (_, index) => index).filter((index) => !owners.has(index)),
+    holders: Object.fromEntries(holders),
+    unheld: Array.from({ length: count }, (_, index) => index).filter((index) => !holders.has(index)),
   };
   if (problems.length > 0) return reply.code(503).send({ status: 'failed', reason: problems.join('; '), cluster });
   return { status: 'ok', mode: config.mode, cluster };

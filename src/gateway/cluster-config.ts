@@ -18,7 +18,7 @@ export const cluster = z.strictObject({
     .describe('parts that move between members; cannot change once the cluster was made'),
 });
 
-/** What the configuration of a member depends on. */
+/** The keys that decide whether a gateway can be a member. */
 export interface ClusterKeys {
   cluster?: z.output<typeof cluster> | undefined;
   databaseUrl?: string | undefined;
@@ -31,7 +31,7 @@ export interface ClusterKeys {
   sources: readonly unknown[];
 }
 
-/** What a member of a cluster needs, and what it cannot have. */
+/** A member needs some keys, and cannot have others. */
 export function checkCluster(config: ClusterKeys, complain: Complain): void {
   const { cluster: member, databaseUrl, standby, enrolment, adminToken, http, mqtt, vietqrBoxes, sources } = config;
   if (member === undefined) return;

@@ -18,7 +18,7 @@ interface StoreDeps extends Pick<Context, 'clock' | 'random' | 'log'>, Pick<Dire
   place?: ShardPlace | undefined;
 }
 
-/** What a gateway knows from its store. */
+/** The store of a gateway, and what reads it. */
 export interface OpenedStore {
   store: Store;
   directory: Directory;

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Topic } from './changes.ts';
 import type { Box, KnownBox } from './directory.ts';
 
-/** What the shards of a cluster tell each other. Who missed something reads the registry again. */
+/** News that the shards of a cluster tell each other. Who missed something reads the registry again. */
 export type News =
   /** The registry has changed. */
   | { about: 'registry' }
@@ -44,7 +44,7 @@ export function homeOf({ account, terminalCode }: Pick<KnownBox, 'account' | 'te
   return shardOf(account ?? terminalCode, count);
 }
 
-/** What a hub needs to send boxes of other shards there; nothing at a gateway on its own. */
+/** Has a hub send boxes of other shards there; nothing at a gateway on its own. */
 export function homeIn(place: ShardPlace | undefined): { home?: Home } {
   return place === undefined ? {} : { home: { shard: place.index, of: (box) => homeOf(box, place.count) } };
 }

@@ -8,8 +8,8 @@ import type { ClusterWorld } from './world.ts';
 const KILLS = ['kill member', 'stop member', 'replace member', 'kill broker', 'crash database'] as const;
 type Kill = (typeof KILLS)[number];
 
-/** Every shard has an owner again within this time after a member dies or hangs (PROTOCOL.md, clause SHA-5). */
-const OWNED_AGAIN_MS = 5_000;
+/** Every shard has an holder again within this time after a member dies or hangs (PROTOCOL.md, clause SHA-5). */
+const HELD_AGAIN_MS = 5_000;
 /** A busy machine takes longer to see it. */
 const SLACK_MS = 5_000;
 const UP_AGAIN_MS = 90_000;
@@ -22,15 +22,15 @@ const health = z.object({
     member: z.string(),
     shards: z.array(z.int()),
     members: z.array(z.object({ id: z.string() })),
-    owners: z.record(z.string(), z.string()),
-    unowned: z.array(z.int()),
+    holders: z.record(z.string(), z.string()),
+    unheld: z.array(z.int()),
   }),
 });
 
 export interface KillsReport {
   kills: Record<Kill, number>;
-  /** Milliseconds until every shard had a living owner again, of each member that died or hung. */
-  ownedAgainMs: number[];
+  /** Milliseconds until every shard had a living holder again, of each member that died or hung. */
+  heldAgainMs: number[];
 }
 
 /** Sells while seeded parts of the cluster die, hang and come back; then judges the money. Throws with the seed when it is wrong. */
@@ -70,12 +70,12 @@ async function inflict(world: ClusterWorld, kill: Kill, random: Random, report: 
   }
   if (kill === 'kill member') {
     await world.kill(member, 'SIGKILL');
-    report.ownedAgainMs.push(await untilOwned(world, member));
+    report.heldAgainMs.push(await untilHeld(world, member));
     return world.restart(member);
   }
   world.signal(member, 'SIGSTOP');
   try {
-    report.ownedAgainMs.push(await untilOwned(world, member));
+    report.heldAgainMs.push(await untilHeld(world, member));
     await delay(pauseMs);
   } finally {
     world.signal(member, 'SIGCONT');
@@ -87,34 +87,34 @@ async function isAtRest(world: ClusterWorld): Promise<boolean> {
   const told = await Promise.all(world.members.map((_, i) => world.health(i).catch(() => undefined)));
   return told.every((it) => {
     const seen = it?.status === 200 ? health.safeParse(JSON.parse(it.body)).data?.cluster : undefined;
-    if (seen === undefined || seen.unowned.length > 0 || seen.members.length !== told.length) return false;
-    const own = Object.entries(seen.owners).flatMap(([shard, id]) => (id === seen.member ? [Number(shard)] : []));
+    if (seen === undefined || seen.unheld.length > 0 || seen.members.length !== told.length) return false;
+    const own = Object.entries(seen.holders).flatMap(([shard, id]) => (id === seen.member ? [Number(shard)] : []));
     return own.join() === seen.shards.toSorted((a, b) => a - b).join();
   });
 }
 
-/** Milliseconds until the shards of the member at this place have other owners. */
-async function untilOwned(world: ClusterWorld, gone: number): Promise<number> {
+/** Milliseconds until the shards of the member at this place have other holders. */
+async function untilHeld(world: ClusterWorld, gone: number): Promise<number> {
   const beganMs = performance.now();
   const witness = world.members.findIndex((_, i) => i !== gone);
   await eventually(
-    'every shard to have a living owner',
+    'every shard to have a living holder',
     async () => {
       const body = await world.health(witness).then(
         (it) => it.body,
         () => '{}',
       );
       const seen = health.safeParse(JSON.parse(body)).data?.cluster;
-      if (seen === undefined || seen.unowned.length > 0) return false;
+      if (seen === undefined || seen.unheld.length > 0) return false;
       // The gone one is no member any more, so it owns nothing that a member owns.
       const living = new Set(seen.members.map(({ id }) => id));
-      return living.size < world.members.length && Object.values(seen.owners).every((id) => living.has(id));
+      return living.size < world.members.length && Object.values(seen.holders).every((id) => living.has(id));
     },
-    OWNED_AGAIN_MS + SLACK_MS,
+    HELD_AGAIN_MS + SLACK_MS,
   );
   return performance.now() - beganMs;
 }
 
 export function emptyReport(): KillsReport {
-  return { kills: Object.fromEntries(KILLS.map((it) => [it, 0])) as Record<Kill, number>, ownedAgainMs: [] };
+  return { kills: Object.fromEntries(KILLS.map((it) => [it, 0])) as Record<Kill, number>, heldAgainMs: [] };
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 
-/** What the front of a cluster's member knows of a request that it hands to a shard. */
+/** A request, as the front of a cluster's member hands it to a shard. */
 export interface Carried {
   /** Its body, which the front has read; undefined if it has none. */
   body: Buffer | undefined;
@@ -15,7 +15,7 @@ export function carry(request: IncomingMessage, carried: Carried): void {
   (request as WithCarried)[CARRIED] = carried;
 }
 
-/** What was told of this request; undefined for one that came from its caller. */
+/** How the front handed this request over; undefined for one that came from its caller. */
 export function carriedOf(request: IncomingMessage): Carried | undefined {
   return (request as WithCarried)[CARRIED];
 }

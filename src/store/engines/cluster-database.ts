@@ -25,15 +25,15 @@ export interface Member {
   url: string;
 }
 
-/** What a member sees of its cluster. */
+/** A member's view of its cluster. */
 export interface ClusterView {
   /** The members that were seen lately, by id. */
   members: Member[];
   /** By shard: the id of the member that runs it. */
-  owners: Map<number, string>;
+  holders: Map<number, string>;
 }
 
-/** What a cluster was made with; its shards are counted once and for all. */
+/** A cluster as it was made; the number of its shards never changes. */
 export interface ClusterSettings {
   shards: number;
   /** Known to members only. */
@@ -50,7 +50,7 @@ const SETUP = `
   create schema if not exists cluster;
   create table if not exists cluster.settings (one int primary key check (one = 1), shards int not null, secret text not null);
   create unlogged table if not exists cluster.members (id text primary key, url text not null, seen_at timestamptz not null);
-  create unlogged table if not exists cluster.owners (shard int primary key, member text not null)`;
+  create unlogged table if not exists cluster.holders (shard int primary key, member text not null)`;
 
 /** The tables of a cluster in its PostgreSQL database, over one connection that is opened again when it is lost. */
 export class ClusterDatabase {
@@ -105,22 +105,22 @@ export class ClusterDatabase {
           [id, url],
         ),
         client.query(
-          `insert into cluster.owners select unnest($2::int[]), $1 on conflict (shard) do update
-           set member = excluded.member where owners.member <> excluded.member`,
+          `insert into cluster.holders select unnest($2::int[]), $1 on conflict (shard) do update
+           set member = excluded.member where holders.member <> excluded.member`,
           [id, shards],
         ),
-        client.query('delete from cluster.owners where member = $1 and not shard = any($2::int[])', [id, shards]),
+        client.query('delete from cluster.holders where member = $1 and not shard = any($2::int[])', [id, shards]),
         client.query<Member>(
           `select id, url from cluster.members
            where seen_at > clock_timestamp() - interval '${MEMBER_GONE_MS} ms' order by id`,
         ),
-        client.query<{ shard: number; member: string }>('select shard, member from cluster.owners'),
+        client.query<{ shard: number; member: string }>('select shard, member from cluster.holders'),
         client.query(
           `delete from cluster.members where seen_at < clock_timestamp() - interval '${FORGET_MEMBER_MS} ms'`,
         ),
       ] as const;
-      const [, , , members, owners] = await Promise.all(asked);
-      return { members: members.rows, owners: new Map(owners.rows.map((it) => [it.shard, it.member])) };
+      const [, , , members, holders] = await Promise.all(asked);
+      return { members: members.rows, holders: new Map(holders.rows.map((it) => [it.shard, it.member])) };
     } catch (error) {
       this.#lose(client);
       throw error;
