@@ -28,6 +28,8 @@ const health = z.object({
 });
 
 export interface KillsReport {
+  /** Runs without a fault of the cluster. */
+  runs: number;
   kills: Record<Kill, number>;
   /** Milliseconds until every shard had a living holder again, of each member that died or hung. */
   heldAgainMs: number[];
@@ -48,8 +50,9 @@ export async function playKills(world: ClusterWorld, seed: number, report: Kills
     await eventually('the cluster to be at rest', () => isAtRest(world), UP_AGAIN_MS);
     await eventually('every box to be online', () => world.isOnline, UP_AGAIN_MS);
     await world.judge();
-    const { listed } = world.tracker.problems;
-    if (listed.length > 0) throw new Error(listed.join('\n'));
+    const problems = [...world.tracker.problems.listed, ...(await world.rivalWrites())];
+    if (problems.length > 0) throw new Error(problems.join('\n'));
+    report.runs += 1;
   } catch (error) {
     throw new Error(`seed ${seed}: ${String(error)}\n${world.logs().slice(-20_000)}`, { cause: error });
   }
@@ -116,5 +119,5 @@ async function untilHeld(world: ClusterWorld, gone: number): Promise<number> {
 }
 
 export function emptyReport(): KillsReport {
-  return { kills: Object.fromEntries(KILLS.map((it) => [it, 0])) as Record<Kill, number>, heldAgainMs: [] };
+  return { runs: 0, kills: Object.fromEntries(KILLS.map((it) => [it, 0])) as Record<Kill, number>, heldAgainMs: [] };
 }

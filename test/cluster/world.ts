@@ -23,6 +23,7 @@ import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { type Configured, type GatewayAt, type Running, run, startConfigured } from '../support/processes.ts';
 import { findProgram, PROGRAMS } from '../support/programs.ts';
+import { logWrites, rivalWrites, type Write, writesOf } from './write-history.ts';
 
 const ADMIN_TOKEN = newSecret(systemRandom);
 const PARTNER = { username: 'shop', password: 'cluster-partner-password-of-a-test' };
@@ -48,6 +49,7 @@ export class ClusterWorld {
   readonly members: (Configured<GatewayAt> | undefined)[] = [];
   readonly origin: string;
   readonly postgres: PostgresServer;
+  #databaseUrl = '';
   readonly #size: WorldSize;
   readonly #closing = new AbortController();
   readonly #ends: (() => unknown)[] = [];
@@ -90,6 +92,7 @@ export class ClusterWorld {
     try {
       world.#broker = await startBroker();
       const databaseUrl = await postgres.database();
+      world.#databaseUrl = databaseUrl;
       const partner = await startPartnerServer();
       world.#ends.push(() => partner.close());
       partner.onReceived(({ transactionId: id = '' }) => world.callbacks.set(id, (world.callbacks.get(id) ?? 0) + 1));
@@ -106,6 +109,7 @@ export class ClusterWorld {
         await mkdir(join(folder, `at-${i}`));
         world.members.push(await startConfigured<GatewayAt>('gateway', config, join(folder, `at-${i}`)));
       }
+      await logWrites(postgres, databaseUrl, size.shards);
       await world.#startFront(folder, frontPort ?? 0, ports);
       await world.#startBoxes(boxes, brokerPort, folder, log);
       return world;
@@ -142,6 +146,16 @@ export class ClusterWorld {
       ...{ clock: systemClock, settleTimeoutMs: SETTLE_MS, signal: this.#closing.signal },
       callbacksReceived: (id) => this.callbacks.get(id) ?? 0,
     });
+  }
+
+  /** Writes to all shards, in their order. */
+  writes(): Promise<Write[]> {
+    return writesOf(this.postgres, this.#databaseUrl);
+  }
+
+  /** Shards that two members have written to at once. */
+  async rivalWrites(): Promise<string[]> {
+    return rivalWrites(await this.writes());
   }
 
   /** The boxes of an account. */

@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import shareAmongPrograms from '../support/shared.setup.ts';
+import { cluster } from './cluster.ts';
 import { dialect } from './dialect.ts';
 import { flood } from './flood.ts';
 import { fuzz } from './fuzz.ts';
@@ -14,7 +15,7 @@ import { simulation, twin } from './simulation.ts';
 import type { Soak, SoakResult } from './soak.ts';
 import { sources } from './sources.ts';
 
-const SOAKS: readonly Soak[] = [kill, dialect, sources, twin, simulation, flood, fuzz, mutants, properties];
+const SOAKS: readonly Soak[] = [kill, dialect, sources, cluster, twin, simulation, flood, fuzz, mutants, properties];
 const INTERRUPTED = 130;
 const SEED_MIN = 1_000;
 const SEED_MAX = 1_000_000_000;
