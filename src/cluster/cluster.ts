@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import type { GatewayConfig } from '../gateway/config.ts';
 import { type Gateway, type GatewayDeps, startGateway } from '../gateway/gateway.ts';
@@ -9,6 +10,7 @@ import { RowCache } from '../gateway/row-cache.ts';
 import type { News, ShardPlace } from '../gateway/shard.ts';
 import { ConfigError, MissingPeerError, PayboxError, reasonOf } from '../lib/errors.ts';
 import { STOP_BUDGET_MS } from '../lib/shutdown.ts';
+import { readPemFiles } from '../lib/tls.ts';
 import { ClusterDatabase, type ClusterView, MEMBER_GONE_MS, type Member } from '../store/engines/cluster-database.ts';
 import { nameOf } from '../store/engines/postgres-session.ts';
 import { Destinations } from './destination.ts';
@@ -57,11 +59,17 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
 
   const app = createApp(log, clock, config.http.tls && readServerTls(config.http.tls, 'http.tls'));
   answerBeforeClosing(app, clock);
-  const peers = new Peers({ clock, secret: settings.secret });
+  const peers = new Peers({
+    clock,
+    secret: settings.secret,
+    ca: readPemFiles({ ca: config.cluster.ca }, 'cluster').ca,
+  });
   opened.add('peers', () => peers.close());
   // Set once the port is known.
   let own = config;
-  const place = (index: number): ShardPlace => ({ index, count, member: member.id, tell: (news) => desk.tell(news) });
+  const vaultKey = createHash('sha256').update(`paybox registry key\n${settings.secret}`).digest();
+  const tell = (news: News) => desk.tell(news);
+  const place = (index: number): ShardPlace => ({ index, count, member: member.id, vaultKey, tell });
   const shards: Shards = new Shards({
     ...{ clock, log, member: member.id, count, database },
     start: (index) => startGateway({ ...own, standby: false }, { clock, random, log, place: place(index) }),

@@ -5,6 +5,7 @@ import { addressOf } from '../gateway/access/carried.ts';
 import { pathOf } from '../gateway/access/requests.ts';
 import { type Clock, withAbortAfter } from '../lib/clock.ts';
 import { openHttp, readBody } from '../lib/http-client.ts';
+import { TLS_FLOOR } from '../lib/tls.ts';
 import { BOX_PATHS } from '../protocol/http-api.ts';
 import type { ClusterView } from '../store/engines/cluster-database.ts';
 
@@ -31,15 +32,17 @@ export interface Part {
 export class Peers {
   readonly #clock: Clock;
   readonly #secret: string;
-  readonly #agents = {
-    'http:': new Agent({ keepAlive: true }),
-    'https:': new TlsAgent({ keepAlive: true }),
-  };
+  readonly #agents: { 'http:': Agent; 'https:': TlsAgent };
   #view: ClusterView = { members: [], holders: new Map() };
   /** Requests that a member has not answered yet. */
   readonly #asked = new Map<string, Set<AbortController>>();
 
-  constructor({ clock, secret }: { clock: Clock; secret: string }) {
+  /** `ca`: PEM of the authority of members with TLS. */
+  constructor({ clock, secret, ca }: { clock: Clock; secret: string; ca: Buffer | undefined }) {
+    this.#agents = {
+      'http:': new Agent({ keepAlive: true }),
+      'https:': new TlsAgent({ keepAlive: true, ...TLS_FLOOR, ...(ca && { ca }) }),
+    };
     this.#clock = clock;
     this.#secret = secret;
   }

@@ -10,6 +10,7 @@ export const cluster = z.strictObject({
   advertise: z
     .url({ protocol: /^https?$/, error: 'expected an address as http://10.0.0.5:8800' })
     .describe('where the other members reach this one'),
+  ca: z.string().min(1).max(1000).optional().describe('PEM file with the CA of the other members, for https://'),
   shards: z
     .int()
     .min(1)

@@ -282,6 +282,9 @@ export async function loadGatewayConfig(path: string): Promise<GatewayConfig> {
     ...config,
     dataDir: resolve(folder, dataDir),
     http: { ...http, tls: absolute(http.tls) },
+    ...(config.cluster?.ca !== undefined && {
+      cluster: { ...config.cluster, ca: resolve(folder, config.cluster.ca) },
+    }),
     mqtt: mqtt && {
       ...mqtt,
       tls: absolute(mqtt.tls),

@@ -35,7 +35,7 @@ export async function openGatewayStore(
   const { clock, random, log, onStandby, virtualAccountsOf, place } = deps;
   const { promise: vaultOpened, resolve } = Promise.withResolvers<Vault>();
   const seed = async (registry: RegistryStore) => {
-    const vault = await Vault.open(config.dataDir, registry, random);
+    const vault = await Vault.open(config.dataDir, registry, random, place?.vaultKey);
     resolve(vault);
     if (isOfRegistry(place)) await seedRegistry(registry, config, { vault, atMs: clock.wallMs() });
   };

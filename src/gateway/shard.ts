@@ -22,6 +22,8 @@ export interface ShardPlace {
   count: number;
   /** The member that runs it. */
   member: string;
+  /** Wraps the secrets of the registry where dataDir has no key of its own. */
+  vaultKey: Buffer;
   /** Tells every shard of the cluster, this one too. Never throws. */
   tell(news: News): void;
 }

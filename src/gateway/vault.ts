@@ -34,10 +34,18 @@ export class Vault {
     this.#key = key;
   }
 
-  /** Throws ConfigError when the store has secrets that another key wraps. */
-  static async open(dataDir: string, registry: Pick<RegistryStore, 'keyId'>, random: Random): Promise<Vault> {
+  /**
+   * Without a key in dataDir it takes that of the cluster, if there is one. Throws ConfigError when the store has secrets
+   * that another key wraps.
+   */
+  static async open(
+    dataDir: string,
+    registry: Pick<RegistryStore, 'keyId'>,
+    random: Random,
+    keyOfCluster?: Buffer,
+  ): Promise<Vault> {
     const file = vaultFile(dataDir);
-    const key = await readKey(file);
+    const key = (await readKey(file)) ?? keyOfCluster;
     assertKey(file, key, await registry.keyId());
     return new Vault(dataDir, random, key);
   }

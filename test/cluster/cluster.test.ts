@@ -19,7 +19,7 @@ it('finds a session that writes to a shard after another one has', () => {
 });
 
 describe.skipIf(lacks.some(({ missing }) => missing))(`a cluster${lacks.map(({ note }) => note).join('')}`, () => {
-  it('sells and pays at three members as at one', async () => {
+  it('SHA-5 sells and pays at three members as at one', async () => {
     const world = await ClusterWorld.open({ members: 3, shards: 6, accounts: 6, boxes: 12 });
     onTestFinished(() => world.close());
     await world.sell('quiet', { perAccount: 8, perSecond: 3 }, seededRandom(1));
@@ -31,7 +31,7 @@ describe.skipIf(lacks.some(({ missing }) => missing))(`a cluster${lacks.map(({ n
   }, 120_000);
 
   it(
-    'has the money right whatever dies',
+    'SHA-4 SHA-5 has the money right whatever dies',
     async () => {
       const world = await ClusterWorld.open({ members: 3, shards: 6, accounts: 6, boxes: 12 });
       onTestFinished(() => world.close());

@@ -1,0 +1,105 @@
+import type { FastifyRequest } from 'fastify';
+import { describe, expect, it } from 'vitest';
+import { Destinations } from '../../src/cluster/destination.ts';
+import { merge } from '../../src/cluster/merge.ts';
+import { labelled } from '../../src/cluster/metrics-of-shards.ts';
+import { parseGatewayConfig } from '../../src/gateway/config.ts';
+import { shardOf } from '../../src/gateway/shard.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import { newSecret } from '../../src/protocol/secret.ts';
+
+const COUNT = 7;
+const BOX = { terminalCode: 'VVB000001', account: '0123456789' };
+
+describe('the shard of a request', () => {
+  const destinations = new Destinations({
+    basePath: '/vqr',
+    count: COUNT,
+    findBox: async (code, serial) => (code === BOX.terminalCode || serial === 'VVB900001' ? BOX : undefined),
+  });
+  const of = (method: string, url: string, body?: object | string, authorization?: string) => {
+    const [, query = ''] = url.split('?');
+    const request = { method, url, headers: { authorization }, query: Object.fromEntries(new URLSearchParams(query)) };
+    const text = typeof body === 'object' ? JSON.stringify(body) : body;
+    return destinations.of(request as unknown as FastifyRequest, text === undefined ? undefined : Buffer.from(text));
+  };
+  const basic = (user: string) => `Basic ${Buffer.from(`${user}:x`).toString('base64')}`;
+  const home = { shard: shardOf(BOX.account, COUNT) };
+
+  it('SHA-4 is that of its account, its box, or its partner', async () => {
+    expect(await of('POST', '/vqr/api/qr/generate-customer', { bankAccount: BOX.account })).toEqual(home);
+    expect(await of('POST', '/vqr/bank/api/test/transaction-callback', { bankAccount: BOX.account })).toEqual(home);
+    expect(await of('POST', '/vqr/api/tid/send-qr', { bankAccount: '9', terminalCode: 'VVB000001' })).toEqual(home);
+    expect(await of('POST', '/vqr/api/tid/send-qr', { bankAccount: '9', serialNumber: 'VVB900001' })).toEqual(home);
+    expect(await of('GET', '/box/v1/stream', undefined, basic('VVB000001'))).toEqual(home);
+    expect(await of('POST', '/box/v1/messages', 'a.b.c', basic('VVB000001'))).toEqual(home);
+    expect(await of('POST', '/admin/v1/sales', { amount: 1, terminalCode: 'VVB000001' })).toEqual(home);
+    const stranger = { shard: shardOf('VVB000009', COUNT) };
+    expect(await of('GET', '/box/v1/stream', undefined, basic('VVB000009'))).toEqual(stranger);
+    const shop = { shard: shardOf('shop', COUNT) };
+    expect(await of('POST', '/vqr/api/token_generate', undefined, basic('shop'))).toEqual(shop);
+  });
+
+  it.each(['', '{', '[]', '{"bankAccount":5}', '\u0000'])('has one for the body %j, too', async (body) => {
+    expect(await of('POST', '/vqr/api/qr/generate-customer', body)).toEqual({ shard: shardOf('', COUNT) });
+  });
+
+  it('is the first for the registry, and all for lists', async () => {
+    expect(await of('POST', '/admin/v1/boxes', {})).toEqual({ shard: 0 });
+    expect(await of('GET', '/unknown')).toEqual({ shard: 0 });
+    expect(await of('GET', '/_mock/orders?limit=5')).toBe('merged');
+    expect(await of('GET', '/_mock/orders?shard=3')).toEqual({ shard: 3 });
+    expect(await of('POST', '/vqr/api/tid/cancel-qr', { transactionReceiveId: 'x' })).toBe('first');
+    expect(await of('GET', '/console.js')).toBe('here');
+  });
+});
+
+it('merges lists newest first, boxes from where they are online, and the sums of a day', () => {
+  const parts = (...lists: unknown[]) => lists.map((it) => Buffer.from(JSON.stringify(it)));
+  const [old, mid, fresh] = ['a', 'b', 'c'].map((id, i) => ({ id, createdAt: `2026-01-0${i + 1}T00:00:00Z` }));
+  expect(merge(parts([mid], [fresh, old], []))).toEqual([fresh, mid, old]);
+  const box = (online: boolean) => ({ terminalCode: 'VVB000001', serialNumber: 'VVB900001', online });
+  expect(merge(parts([box(false)], [box(true)], [box(false)]))).toEqual([box(true)]);
+  const day = (sales: number) => ({ day: '2026-01-31', sales, paid: 1, amount: 10, rows: [] });
+  expect(merge(parts(day(1), day(2)))).toEqual({ day: '2026-01-31', sales: 3, paid: 2, amount: 20, rows: [] });
+});
+
+it('gives every sample the label of its shard, and names each family once', () => {
+  const text = '# HELP a_total A.\n# TYPE a_total counter\na_total 1\na_total{code="x"} 2\n';
+  const lines = labelled([
+    { shard: 0, text },
+    { shard: 4, text },
+  ]).split('\n');
+  expect(lines.filter((it) => it.startsWith('#'))).toEqual(['# HELP a_total A.', '# TYPE a_total counter']);
+  expect(lines).toEqual(
+    expect.arrayContaining(['a_total{shard="0"} 1', 'a_total{shard="4",code="x"} 2', 'a_total{shard="4"} 1']),
+  );
+});
+
+describe('the configuration of a member', () => {
+  const member = {
+    dataDir: 'data',
+    databaseUrl: 'postgres://user:password@127.0.0.1:5432/paybox',
+    mqtt: { url: 'mqtt://127.0.0.1:1883' },
+    adminToken: newSecret(systemRandom),
+    cluster: { advertise: 'http://127.0.0.1:8800' },
+  };
+
+  it('has 16 shards', () => {
+    expect(parseGatewayConfig(member, 'gateway.yaml').cluster?.shards).toBe(16);
+  });
+
+  it.each([
+    [{ databaseUrl: undefined }, 'databaseUrl: expected with cluster'],
+    [{ mqtt: { embedded: {} } }, 'mqtt: expected the url of a broker that all members share'],
+    [{ adminToken: undefined }, 'adminToken: expected with cluster'],
+    [{ standby: true }, 'standby: expected false'],
+    [{ enrolment: 'open' }, 'enrolment: expected code or closed'],
+    [{ cluster: { advertise: 'http://10.0.0.5:8800' } }, 'cluster.advertise: expected https://'],
+    [{ cluster: { advertise: 'ftp://10.0.0.5' } }, 'cluster.advertise: expected an address'],
+    [{ cluster: { advertise: 'http://127.0.0.1:8800', shards: 1025 } }, 'cluster.shards'],
+    [{ cluster: { advertise: 'http://127.0.0.1:8800', shard: 1 } }, 'cluster: '],
+  ])('is refused with %j', (change, why) => {
+    expect(() => parseGatewayConfig({ ...member, ...change }, 'gateway.yaml')).toThrow(why);
+  });
+});
