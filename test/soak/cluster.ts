@@ -8,7 +8,15 @@ import type { Soak } from './soak.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const VITEST = resolve(ROOT, 'node_modules/vitest/vitest.mjs');
-const ARGS = [VITEST, 'run', '--config', 'test/vitest.config.ts', 'test/cluster/cluster.test.ts'];
+const ARGS = [
+  VITEST,
+  'run',
+  '--config',
+  'test/vitest.config.ts',
+  'test/cluster/cluster.test.ts',
+  '-t',
+  'whatever dies',
+];
 /** Runs that share one cluster. */
 const RUNS_PER_WORLD = 20;
 const FAILURES_MAX = 5;
@@ -30,11 +38,13 @@ export const cluster: Soak = {
       const seed = firstSeed + done;
       const from = { PAYBOX_CLUSTER_SEED: `${seed}`, PAYBOX_CLUSTER_RUNS: `${runs}` };
       const env = { ...process.env, ...from, PAYBOX_CLUSTER_FIGURES: file };
-      const child = spawn(process.execPath, ARGS, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'ignore'] });
+      const child = spawn(process.execPath, ARGS, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] });
       let output = '';
-      child.stdout.on('data', (chunk: Buffer) => {
-        output += String(chunk);
-      });
+      for (const stream of [child.stdout, child.stderr]) {
+        stream.on('data', (chunk: Buffer) => {
+          output += String(chunk);
+        });
+      }
       const [code] = (await once(child, 'close')) as [number | null];
       const report = await readFile(file, 'utf8').catch(() => '{}');
       await rm(folder, { recursive: true, force: true });

@@ -3,7 +3,7 @@ import { systemClock } from '../../lib/clock.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import { HostResolver } from '../../lib/resolver.ts';
 import { NamedSocket } from './named-socket.ts';
-import { lockKeyOf, nameOf } from './postgres-session.ts';
+import { CLUSTER_SCHEMA, lockKeyOf, nameOf } from './postgres-session.ts';
 import { applicationOf, REGISTRY_SHARD, schemaOf } from './shard-schema.ts';
 
 const CONNECT_TIMEOUT_MS = 2_000;
@@ -47,7 +47,7 @@ export interface BoxPlace {
 }
 
 const SETUP = `
-  create schema if not exists cluster;
+  create schema if not exists ${CLUSTER_SCHEMA};
   create table if not exists cluster.settings (one int primary key check (one = 1), shards int not null, secret text not null);
   create unlogged table if not exists cluster.members (id text primary key, url text not null, seen_at timestamptz not null);
   create unlogged table if not exists cluster.holders (shard int primary key, member text not null)`;
@@ -98,28 +98,27 @@ export class ClusterDatabase {
     const { id, url } = this.#member;
     const client = await this.#open();
     try {
-      const asked = [
-        client.query(
-          `insert into cluster.members values ($1, $2, clock_timestamp())
-           on conflict (id) do update set seen_at = excluded.seen_at`,
-          [id, url],
-        ),
-        client.query(
-          `insert into cluster.holders select unnest($2::int[]), $1 on conflict (shard) do update
-           set member = excluded.member where holders.member <> excluded.member`,
-          [id, shards],
-        ),
-        client.query('delete from cluster.holders where member = $1 and not shard = any($2::int[])', [id, shards]),
-        client.query<Member>(
-          `select id, url from cluster.members
-           where seen_at > clock_timestamp() - interval '${MEMBER_GONE_MS} ms' order by id`,
-        ),
-        client.query<{ shard: number; member: string }>('select shard, member from cluster.holders'),
-        client.query(
-          `delete from cluster.members where seen_at < clock_timestamp() - interval '${FORGET_MEMBER_MS} ms'`,
-        ),
-      ] as const;
-      const [, , , members, holders] = await Promise.all(asked);
+      await client.query(
+        `insert into cluster.members values ($1, $2, clock_timestamp())
+         on conflict (id) do update set seen_at = excluded.seen_at`,
+        [id, url],
+      );
+      await client.query(
+        `insert into cluster.holders select unnest($2::int[]), $1 on conflict (shard) do update
+         set member = excluded.member where holders.member <> excluded.member`,
+        [id, shards],
+      );
+      await client.query('delete from cluster.holders where member = $1 and not shard = any($2::int[])', [id, shards]);
+      await client.query(
+        `delete from cluster.members where seen_at < clock_timestamp() - interval '${FORGET_MEMBER_MS} ms'`,
+      );
+      const members = await client.query<Member>(
+        `select id, url from cluster.members
+         where seen_at > clock_timestamp() - interval '${MEMBER_GONE_MS} ms' order by id`,
+      );
+      const holders = await client.query<{ shard: number; member: string }>(
+        'select shard, member from cluster.holders',
+      );
       return { members: members.rows, holders: new Map(holders.rows.map((it) => [it.shard, it.member])) };
     } catch (error) {
       this.#lose(client);

@@ -26,6 +26,8 @@ const SHARD_BITS = 16n;
 export function lockKeyOf(shard: number | undefined): string {
   return String(shard === undefined ? LOCK_KEY : (LOCK_KEY << SHARD_BITS) + BigInt(shard));
 }
+/** Has the members of a cluster. */
+export const CLUSTER_SCHEMA = 'cluster';
 /** SQLSTATE. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
@@ -71,6 +73,7 @@ export async function beginSession(
   { databaseUrl, holder, shard }: SessionDeps,
 ): Promise<BackendProcess | undefined> {
   await limitSession(client);
+  if (shard === undefined && !holder.registered) await refuseCluster(client, databaseUrl);
   const firstWaitMs = shard === undefined ? LOCK_WAIT_MS : SHARD_LOCK_WAIT_MS;
   const lockTimeoutMs = holder.registered ? REGAIN_WAIT_MS : firstWaitMs;
   await client.query(`set statement_timeout = 0; set lock_timeout = ${lockTimeoutMs}`);
@@ -97,6 +100,14 @@ export async function beginSession(
   );
   const own = 'select pid, backend_start::text as since from pg_stat_activity where pid = pg_backend_pid()';
   return (await client.query<BackendProcess>(own)).rows[0];
+}
+
+/** The database of a cluster is not that of a gateway alone. */
+async function refuseCluster(client: ClientBase, databaseUrl: string): Promise<void> {
+  const { rows } = await client.query('select 1 from pg_namespace where nspname = $1', [CLUSTER_SCHEMA]);
+  if (rows.length === 0) return;
+  const what = `databaseUrl: ${nameOf(databaseUrl)} is the database of a cluster`;
+  throw new ConfigError(what, 'give this gateway a database of its own, or make it a member with cluster.advertise');
 }
 
 async function lock(client: ClientBase, databaseUrl: string, shard: number | undefined): Promise<void> {

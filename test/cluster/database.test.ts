@@ -1,0 +1,108 @@
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
+import { ClusterDatabase } from '../../src/store/engines/cluster-database.ts';
+import { openStore } from '../../src/store/store.ts';
+import { keptLog } from '../support/kept-log.ts';
+import { eventually, temporaryFolder } from '../support/net.ts';
+import { PROGRAMS, without } from '../support/programs.ts';
+import { postgresServer } from '../support/stores.ts';
+
+const { missing, note } = without(PROGRAMS.postgres);
+const SETTINGS = { shards: 4, secret: 'first' };
+
+describe.skipIf(missing)(`the database of a cluster${note}`, () => {
+  const server = postgresServer();
+  const member = (databaseUrl: string, id: string, heard: (text: string) => void = () => undefined) => {
+    const database = new ClusterDatabase(databaseUrl, { id, url: `http://${id}` }, heard);
+    onTestFinished(() => database.close());
+    return database;
+  };
+
+  it('is made once, by whoever comes first of many', async () => {
+    const url = await server().database();
+    const secrets = ['first', 'second', 'third'];
+    const made = await Promise.all(secrets.map((secret, i) => member(url, `m${i}`).setUp({ shards: 4, secret })));
+    expect(new Set(made.map(({ secret }) => secret)).size).toBe(1);
+    await expect(member(url, 'late').setUp({ ...SETTINGS, shards: 8 })).rejects.toThrow(
+      'cluster.shards: expected 4, with which the cluster was made, not 8',
+    );
+  });
+
+  it('is not that of a gateway alone, nor the other way round', async () => {
+    const [cluster, single] = [await server().database(), await server().database()];
+    await member(cluster, 'a').setUp(SETTINGS);
+    const dataDir = await temporaryFolder();
+    const { log } = keptLog();
+    await expect(openStore({ dataDir, databaseUrl: cluster }, log)).rejects.toThrow(/is the database of a cluster/);
+    await (await openStore({ dataDir, databaseUrl: single }, log)).close();
+    await expect(member(single, 'a').setUp(SETTINGS)).rejects.toThrow(
+      /has the store of a gateway that is in no cluster/,
+    );
+  });
+
+  it('shows who is there and who holds what, and forgets who left or fell silent', async () => {
+    const url = await server().database();
+    const [a, b] = [member(url, 'a'), member(url, 'b')];
+    await a.setUp(SETTINGS);
+    await a.beat([0, 1]);
+    const seen = await b.beat([2]);
+    expect(seen.members.map(({ id }) => id)).toEqual(['a', 'b']);
+    expect(seen.holders).toEqual(
+      new Map([
+        [0, 'a'],
+        [1, 'a'],
+        [2, 'b'],
+      ]),
+    );
+    await a.beat([1]);
+    expect((await b.beat([2, 0])).holders.get(0)).toBe('b');
+    await b.leave();
+    expect((await a.beat([1])).members.map(({ id }) => id)).toEqual(['a']);
+    await b.beat([]);
+    await eventually('a to be gone', async () => (await b.beat([])).members.every(({ id }) => id !== 'a'));
+  });
+
+  it('carries news to every member, also after a crash of the server', async () => {
+    const url = await server().database();
+    const heard: string[] = [];
+    const [a, b] = [member(url, 'a'), member(url, 'b', (text) => heard.push(text))];
+    await a.setUp(SETTINGS);
+    await b.beat([]);
+    await a.tell('one');
+    await eventually('the news', () => heard.includes('one'));
+    await server().stop('SIGQUIT');
+    await expect(a.tell('lost')).rejects.toThrow();
+    await server().start();
+    await eventually('b to be there again', () => b.beat([]).catch(() => undefined));
+    await eventually('a to be there again', () =>
+      a.tell('two').then(
+        () => true,
+        () => false,
+      ),
+    );
+    await eventually('the news', () => heard.includes('two'));
+  });
+
+  it('ends the session that holds a shard for somebody who is gone, and no other', async () => {
+    const databaseUrl = await server().database();
+    const database = member(databaseUrl, 'b');
+    await database.setUp(SETTINGS);
+    const { log } = keptLog();
+    const open = (index: number, id: string) =>
+      openStore({ dataDir: '/nonexistent', databaseUrl, shard: { index, member: id } }, log);
+    const [zero, one] = [await open(0, 'a'), await open(1, 'c')];
+    onTestFinished(async () => {
+      for (const store of [zero, one]) await store.close().catch(() => undefined);
+    });
+    await database.endHolder(1, [{ id: 'c', url: '' }]);
+    await expect(open(1, 'b')).rejects.toThrow(/another gateway uses shard 1/);
+    await database.endHolder(1, [{ id: 'b', url: '' }]);
+    const taken = await open(1, 'b');
+    onTestFinished(() => taken.close());
+    const gone = one.superseded ?? Promise.reject(new Error('cannot be superseded'));
+    const error = await Promise.race([gone, systemClock.sleep(20_000)]);
+    expect(String(error)).toMatch(/has taken over shard 1 of/);
+    await expect(one.check()).rejects.toThrow(/has taken over/);
+    await zero.check();
+  });
+});
