@@ -21,7 +21,7 @@ import { Shards } from './shards.ts';
 import { statusRoutes } from './status.ts';
 
 /** Interval at which a member says that it is there. */
-const BEAT_MS = 500;
+export const BEAT_MS = 500;
 const SECRET_BYTES = 32;
 /** At the start, the shards of the first view are opened before the member says that it is ready. */
 const FIRST_SHARDS_MS_MAX = 15_000;

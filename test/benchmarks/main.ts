@@ -10,6 +10,7 @@ import { library } from './library.ts';
 import { light } from './light.ts';
 import { load } from './load.ts';
 import { payment, push } from './loop.ts';
+import { movement } from './movement.ts';
 import { memory, up } from './process.ts';
 import type { Benchmark, Row } from './row.ts';
 import { scan } from './scan.ts';
@@ -31,6 +32,7 @@ const BENCHMARKS: readonly Benchmark[] = [
   scan,
   rig,
   bench,
+  movement,
 ];
 
 const { values, positionals } = parseArgs({

@@ -32,8 +32,8 @@ export interface LinkDeps {
   emit(event: BoxEvent): void | Promise<void>;
 }
 
-const WELCOME_TIMEOUT_MS = 5_000;
-const OPEN_TIMEOUT_MS = 10_000;
+export const WELCOME_TIMEOUT_MS = 5_000;
+export const OPEN_TIMEOUT_MS = 10_000;
 /**
  * A gateway that does not know the secret cannot sign a refusal that the box accepts (PROTOCOL.md, clause ENR-6). So
  * the secret counts as refused after this many unanswered hellos in a row.
@@ -41,8 +41,8 @@ const OPEN_TIMEOUT_MS = 10_000;
 const UNANSWERED_MAX = 10;
 /** Wait before the first redial of a program that was never welcome: a gateway that starts beside it is there soon. */
 const REDIAL_AT_START_MS = 50;
-const REDIAL_FIRST_MS = 250;
-const REDIAL_MAX_MS = 30_000;
+export const REDIAL_FIRST_MS = 250;
+export const REDIAL_MAX_MS = 30_000;
 /** A superseded agent waits this long before it asks whether the newer one is gone (PROTOCOL.md, clause MSG-8). */
 const SUPERSEDED_RETRY_MS = 60_000;
 /** Unsent messages on a slow session. One more ends the session; reports are sent again after the next welcome. */

@@ -3,7 +3,7 @@ import type { Clock } from '../../lib/clock.ts';
 /** Answers MOVED without a welcome between them that a box follows at once; one more waits as a redial does. */
 const MOVES_AT_ONCE_MAX = 3;
 /** A box that is not welcome in a shard for so long looks for its gateway in shard 0 again (PROTOCOL.md, clause SHA-3). */
-const WELCOME_WITHIN_MS = 15_000;
+export const WELCOME_WITHIN_MS = 15_000;
 
 /** The shard in which a box says hello (PROTOCOL.md, clause SHA-2). Every run of the agent begins in shard 0. */
 export class HomeShard {
