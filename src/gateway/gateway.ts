@@ -11,6 +11,7 @@ import { Enrolments, type EnrolmentsDeps } from './access/enrolments.ts';
 import { openKnownLogins } from './access/known-logins.ts';
 import { Logins } from './access/logins.ts';
 import { createTokens } from './access/tokens.ts';
+import type { BoxScreen } from './box-screen.ts';
 import { signedConnections } from './boxes/connection.ts';
 import type { Dialect, DialectDeps } from './boxes/dialect/dialect.ts';
 import { expeller } from './boxes/expeller.ts';
@@ -48,6 +49,7 @@ export interface GatewayDeps extends Pick<Context, 'clock' | 'random' | 'log'> {
   onStandby?: OnStandby;
   /** The shard of a cluster that it is: it opens no HTTP port of its own. */
   place?: ShardPlace;
+  boxScreen?: BoxScreen;
 }
 
 /** A running gateway. */

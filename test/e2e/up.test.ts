@@ -49,6 +49,12 @@ describe('paybox up', () => {
       box: { terminalCode: 'VVB000001', serialNumber: 'VVB900001' },
     });
     expect((await getJson(`${at.boxUrl}/status`)).state).toBe('idle');
+    const screens = [`${at.consoleUrl}_mock/boxes/VVB000001/screen.png`, `${at.boxUrl}/screen.png`];
+    const [seen, own] = await Promise.all(
+      screens.map(async (url) => Buffer.from(await (await fetch(url)).arrayBuffer())),
+    );
+    expect(own !== undefined && seen?.equals(own)).toBe(true);
+    expect((await getJson(`${at.consoleUrl}_mock/about`)).boxPage).toBe(`${at.boxUrl}/`);
     await walkTheLoop(at, partner.received);
     expect(await running.stop('SIGINT')).toBe(130);
     expect(running.output()).toMatch(/ready/);

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished } from 'vitest';
+import type { BoxScreen } from '../../src/gateway/box-screen.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { type Gateway, startGateway } from '../../src/gateway/gateway.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
@@ -50,11 +51,12 @@ export interface TestOptions {
   dataDir?: string;
   clock?: Clock;
   random?: Random;
+  boxScreen?: BoxScreen;
 }
 
 /** A real gateway on free ports with the identities above; closed when the test ends. */
 export async function testGateway(options: TestOptions = {}): Promise<TestGateway> {
-  const { clock = systemClock, random = systemRandom } = options;
+  const { clock = systemClock, random = systemRandom, boxScreen } = options;
   const config = parseGatewayConfig(
     {
       http: { port: 0 },
@@ -76,7 +78,7 @@ export async function testGateway(options: TestOptions = {}): Promise<TestGatewa
     'test',
   );
   const { log, lines } = keptLog(clock);
-  const gateway = await startGateway(config, { clock, random, log });
+  const gateway = await startGateway(config, { clock, random, log, ...(boxScreen && { boxScreen }) });
   onTestFinished(() => gateway.close());
   return { ...gateway, log: lines, ...callsTo(gateway, lines) };
 }

@@ -5,6 +5,9 @@ import { join, resolve } from 'node:path';
 import { type Agent, startAgent } from '../../agent/agent.ts';
 import { setupOf } from '../../agent/setup.ts';
 import { startGuardedPartnerServer } from '../../bench/clients/partner-server.ts';
+import type { Frame } from '../../display/contract.ts';
+import { encodePng } from '../../display/pixels/png.ts';
+import type { BoxScreen } from '../../gateway/box-screen.ts';
 import type { CallbackAuth } from '../../gateway/callback-config.ts';
 import { type Gateway, startGateway } from '../../gateway/gateway.ts';
 import { systemClock, withDeadline } from '../../lib/clock.ts';
@@ -82,7 +85,11 @@ export async function up(options: UpOptions): Promise<void> {
       await startGateway(live.service, { ...deps, log: log.with({ program: 'service' }) }).then(closers.adding);
     }
     const starting = [
-      startGateway(gatewayConfig, { ...deps, log: log.with({ program: 'gateway' }) }).then(closers.adding),
+      startGateway(gatewayConfig, {
+        ...deps,
+        log: log.with({ program: 'gateway' }),
+        boxScreen: screenOf(options, () => box?.box.frame()),
+      }).then(closers.adding),
       startAgent(setupOf(agentConfig), {
         ...deps,
         log: log.with({ program: 'agent' }),
@@ -147,6 +154,15 @@ function readyContent(
   const consoleUrl = `${origin}/`;
   const serviceUrl = liveDemo === true ? `http://127.0.0.1:${servicePort}/vqr` : baseUrl;
   return { baseUrl, serviceUrl, mqttUrl, boxUrl, consoleUrl, partner, account, box: { terminalCode, serialNumber } };
+}
+
+function screenOf({ boxPort }: UpOptions, frame: () => Frame | undefined): BoxScreen {
+  const { terminalCode } = DEMO.box;
+  const picture = () => {
+    const shown = frame();
+    return shown && encodePng(shown);
+  };
+  return { terminalCode, pageUrl: `http://127.0.0.1:${boxPort}/`, picture };
 }
 
 function addresses({ httpPort, boxPort, liveDemo, servicePort }: UpOptions): string {

@@ -8,6 +8,7 @@ import type { Logger } from '../../lib/log.ts';
 import type { Store } from '../../store/store.ts';
 import type { Logins } from '../access/logins.ts';
 import { answerRefusal, listQuery, logRefusal, openStream, ROWS_MAX } from '../access/requests.ts';
+import type { BoxScreen } from '../box-screen.ts';
 import type { Hub } from '../boxes/hub.ts';
 import type { MessageSigner } from '../boxes/message-signer.ts';
 import type { Changes } from '../changes.ts';
@@ -45,6 +46,7 @@ export interface AdminRoutesDeps
   hub: Hub;
   faults: FaultOrders;
   catchUp: Pick<CatchUp, 'status'>;
+  boxScreen?: BoxScreen | undefined;
   baseUrl: () => string;
 }
 
@@ -93,6 +95,13 @@ function orderRoutes(scope: FastifyInstance, deps: AdminRoutesDeps, views: Views
   scope.get<{ Params: { terminalCode: string } }>('/boxes/:terminalCode', async (request, reply) => {
     const box = await views.box(request.params.terminalCode);
     return box ?? answerRefusal(request, reply, log, { code: 'E96', reason: 'no such box' }, 404);
+  });
+  scope.get<{ Params: { terminalCode: string } }>('/boxes/:terminalCode/screen.png', async (request, reply) => {
+    const isHere = deps.boxScreen?.terminalCode === request.params.terminalCode;
+    const png = isHere ? deps.boxScreen?.picture() : undefined;
+    if (png !== undefined) return reply.type('image/png').header('cache-control', 'no-store').send(Buffer.from(png));
+    const reason = 'the screen of this box is not known here: only that of the box of paybox up is';
+    return answerRefusal(request, reply, log, { code: 'E96', reason }, 404);
   });
   scope.post<OfOrder>('/orders/:orderId/cancel', async (request, reply) =>
     answer(request, reply, await service.cancelOrder(request.params.orderId)),
@@ -166,7 +175,7 @@ async function lastBackup(store: Pick<Store, 'setting'>): Promise<string | null>
 }
 
 /** For the commands of a demo: a box that is linked, its account and its partner. */
-async function about({ config, directory, baseUrl }: AdminRoutesDeps): Promise<object> {
+async function about({ config, directory, baseUrl, boxScreen }: AdminRoutesDeps): Promise<object> {
   const [linked] = await directory.linkedBoxes(1);
   const [first = ''] = await directory.partners(1);
   const [account] =
@@ -179,8 +188,13 @@ async function about({ config, directory, baseUrl }: AdminRoutesDeps): Promise<o
     partner:
       partner === undefined
         ? null
-        : { username: partner.username, password: partner.password === DEMO_PASSWORD ? DEMO_PASSWORD : null },
+        : {
+            username: partner.username,
+            password: partner.password === DEMO_PASSWORD ? DEMO_PASSWORD : null,
+            hasCallback: partner.callback !== undefined,
+          },
     account: account === undefined ? null : await directory.accountOf({ account: account.bankAccount }),
     box: linked === undefined ? null : { terminalCode: linked.terminalCode, serialNumber: linked.serialNumber },
+    boxPage: linked !== undefined && linked.terminalCode === boxScreen?.terminalCode ? boxScreen.pageUrl : null,
   };
 }

@@ -30,6 +30,12 @@ const ASSETS: Record<string, URL> = {
   '/faults.js': new URL('faults.js', OWN),
   '/resend.js': new URL('resend.js', OWN),
   '/sell.js': new URL('sell.js', OWN),
+  '/order-calls.js': new URL('order-calls.js', OWN),
+  '/md5.js': new URL('md5.js', OWN),
+  '/welcome.css': new URL('welcome.css', OWN),
+  '/welcome.js': new URL('welcome.js', OWN),
+  '/welcome-parts.js': new URL('welcome-parts.js', OWN),
+  '/welcome-words.js': new URL('welcome-words.js', OWN),
   '/docs/docs.js': new URL('docs.js', OWN),
   '/docs/swagger-ui.css': new URL('swagger-ui.css', SWAGGER),
   '/docs/swagger-ui-bundle.js': new URL('swagger-ui-bundle.js', SWAGGER),
@@ -48,8 +54,9 @@ export interface PageRoutesDeps extends Pick<Context, 'store' | 'log'> {
 export async function pageRoutes(scope: FastifyInstance, deps: PageRoutesDeps) {
   const { store, metrics, health, backlog, log, config } = deps;
   const page = (name: string) => readFile(new URL(name, OWN), 'utf8');
-  const [consolePage, registryPage, docsPage] = await Promise.all([
+  const [consolePage, welcomePage, registryPage, docsPage] = await Promise.all([
     page('console.html'),
+    page('welcome.html'),
     page('registry.html'),
     page('docs.html'),
   ]);
@@ -57,6 +64,7 @@ export async function pageRoutes(scope: FastifyInstance, deps: PageRoutesDeps) {
     reply.type('text/html; charset=utf-8').header('content-security-policy', PAGE_POLICY).send(text);
 
   scope.get('/', (_request, reply) => html(reply, consolePage));
+  scope.get('/welcome', (_request, reply) => html(reply, welcomePage));
   for (const path of ['/docs', '/docs/admin']) scope.get(path, (_request, reply) => html(reply, docsPage));
   scope.get('/registry', (_request, reply) => html(reply, registryPage));
   scope.get('/openapi.json', () => openApi(config.basePath === '' ? '/' : config.basePath));

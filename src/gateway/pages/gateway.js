@@ -13,6 +13,9 @@ export async function ask(path, options = {}) {
   throw new Error(`refused: ${reason ?? message}`);
 }
 
+/** Whether calls of an admin carry the token. */
+export const hasToken = () => token !== '';
+
 export function startLogin() {
   $('login').addEventListener('submit', (event) => {
     event.preventDefault();
