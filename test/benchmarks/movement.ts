@@ -9,7 +9,7 @@ const LARGE: readonly ClusterSize[] = [
   { members: 300, shards: 1024, boxes: 1_000_000 },
   { members: 1_000, shards: 1024, boxes: 1_000_000 },
 ];
-/** Every box asks shard 0 after an outage: of more of them than twice so many no member answers any in time. */
+/** Every box asks shard 0 after an outage; with twice as many the cluster is not whole in ten minutes. */
 const SMALL: ClusterSize = { members: 10, shards: 32, boxes: 10_000 };
 const WHOLE_SECONDS_MAX = 10;
 const WHOLE_AFTER_OUTAGE_SECONDS_MAX = 60;
