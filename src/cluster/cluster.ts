@@ -94,7 +94,7 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
   const close = async (withinMs = STOP_BUDGET_MS) => {
     await beats.end();
     await database.leave().catch(() => undefined);
-    await shards.close();
+    await shards.close(withinMs);
     await opened.close(withinMs);
   };
   const [shared] = shards.all();

@@ -92,11 +92,11 @@ export class Shards {
     await Promise.all(this.#moving.values());
   }
 
-  /** Hands over all shards. */
-  async close(): Promise<void> {
+  /** Hands over all shards; waits no longer than `withinMs` for the pushes in hand. */
+  async close(withinMs: number): Promise<void> {
     this.#isOver = true;
     await this.settled();
-    await Promise.all(this.all().map((shard) => this.#close(shard, 'this member stops')));
+    await Promise.all(this.all().map((shard) => this.#close(shard, 'this member stops', withinMs)));
   }
 
   #move(index: number, moving: Promise<void>): void {
@@ -133,14 +133,14 @@ export class Shards {
     this.#move(shard.index, shard.gateway.close());
   }
 
-  async #close(shard: RunningShard, why: string): Promise<void> {
+  async #close(shard: RunningShard, why: string, pushesMs = PUSHES_MS_MAX): Promise<void> {
     const { clock, log } = this.#deps;
     const until = async (isDone: () => boolean, withinMs: number) => {
       const endMs = clock.monotonicMs() + withinMs;
       while (!isDone() && clock.monotonicMs() < endMs) await clock.sleep(FINISH_LOOK_MS);
     };
     shard.leaving = 'without pushes';
-    await until(() => shard.pushesInHand === 0, PUSHES_MS_MAX);
+    await until(() => shard.pushesInHand === 0, pushesMs);
     shard.leaving = 'at once';
     await until(() => shard.inHand === 0, FINISH_MS_MAX);
     await shard.gateway.close();
