@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
 import { addressOf, carry } from '../gateway/access/carried.ts';
-import { answerRefusal, pathOf } from '../gateway/access/requests.ts';
+import { answerRefusal, pathOf, ROWS_DEFAULT } from '../gateway/access/requests.ts';
 import type { Clock } from '../lib/clock.ts';
 import { reasonOf, systemCodeOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
@@ -135,8 +136,23 @@ class Front {
     if (good.length < count) return this.#unanswered(request, reply, `${count - good.length} shards did not answer`);
     reply.header(SHARDS_HEADER, String(count));
     const { merge } = await import('./merge.ts');
-    return reply.type('application/json; charset=utf-8').send(merge(good.map((it) => it.body)));
+    return reply.type('application/json; charset=utf-8').send(
+      merge(
+        good.map((it) => it.body),
+        limitOf(request),
+      ),
+    );
   }
+}
+
+/** Lists that have fewer rows than there are, if the query does not ask for more. */
+const PAGED = /\/(?:orders|payments|callbacks|credits|sales)$/;
+const asked = z.object({ limit: z.coerce.number().int().min(1) });
+
+/** The number of rows that a list has by its query. */
+function limitOf(request: FastifyRequest): number {
+  const named = asked.safeParse(request.query).data?.limit;
+  return named ?? (PAGED.test(pathOf(request)) ? ROWS_DEFAULT : Number.POSITIVE_INFINITY);
 }
 
 /** Answers without an end. */

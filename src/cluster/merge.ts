@@ -11,13 +11,13 @@ type Row = z.infer<typeof row>;
 /** Times by which lists are sorted. */
 const TIMES = ['createdAt', 'madeAt', 'paidAt', 'receivedAt', 'at'];
 
-/** One list of the lists of all shards, newest first; a box that several list is that of the shard where it is online. */
-export function merge(parts: readonly Buffer[]): unknown {
+/** The newest `limit` rows of the lists of all shards; a box that several list is that of the shard where it is online. */
+export function merge(parts: readonly Buffer[], limit: number): unknown {
   const values = parts.map((it) => part.parse(JSON.parse(it.toString())));
-  const rows = newestFirst(values.flatMap((it) => (Array.isArray(it) ? it : it.rows)));
+  const rows = newestFirst(onePerBox(values.flatMap((it) => (Array.isArray(it) ? it : it.rows)))).slice(0, limit);
   const days = values.flatMap((it) => (Array.isArray(it) ? [] : [it]));
   const [first] = days;
-  if (first === undefined) return onePerBox(rows);
+  if (first === undefined) return rows;
   const sum = (of: 'sales' | 'paid' | 'amount') => days.reduce((total, it) => total + it[of], 0);
   return { day: first.day, sales: sum('sales'), paid: sum('paid'), amount: sum('amount'), rows };
 }
@@ -33,7 +33,6 @@ function onePerBox(rows: readonly Row[]): Row[] {
   for (const it of rows) {
     if (isBox(it) && (it.online === true || !boxes.has(it.terminalCode))) boxes.set(it.terminalCode, it);
   }
-  const others = rows.filter((it) => !isBox(it));
   const sorted = [...boxes.values()].toSorted((a, b) => (String(a.terminalCode) < String(b.terminalCode) ? -1 : 1));
-  return [...sorted, ...others];
+  return [...sorted, ...rows.filter((it) => !isBox(it))];
 }

@@ -16,7 +16,7 @@ import type { LoginAttempt, Logins } from './logins.ts';
 const STATUS_OF: Partial<Record<Code, number>> = { E74: 401, E05: 500 };
 
 const HEADER_CHARS_MAX = 1_000;
-const ROWS_DEFAULT = 50;
+export const ROWS_DEFAULT = 50;
 export const ROWS_MAX = 500;
 
 /** Query of a list; `before` is an id: only older rows are listed. */
