@@ -92,9 +92,11 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
   const origin = originAt(app, config);
   log.info('member-ready', { member: member.id, advertise, shards: shards.all().length });
   const close = async (withinMs = STOP_BUDGET_MS) => {
+    // Still seen while it finishes its pushes: nobody may end its sessions meanwhile.
+    beats.leave();
+    await shards.close(withinMs);
     await beats.end();
     await database.leave().catch(() => undefined);
-    await shards.close(withinMs);
     await opened.close(withinMs);
   };
   const [shared] = shards.all();
@@ -133,6 +135,7 @@ class Beats {
   readonly #over = new AbortController();
   #wake = new AbortController();
   #running: Promise<void> = Promise.resolve();
+  #isLeaving = false;
   /** Undefined while the database does not answer. */
   view: ClusterView | undefined;
 
@@ -153,6 +156,12 @@ class Beats {
     await Promise.race([shards.settled(), clock.sleep(withinMs, late.signal)]);
     late.abort();
     this.#running = this.#run();
+  }
+
+  /** From now on others take the shards of this member as it hands them over. */
+  leave(): void {
+    this.#isLeaving = true;
+    this.soon();
   }
 
   async end(): Promise<void> {
@@ -179,7 +188,10 @@ class Beats {
   async #beat(isWaiting: boolean): Promise<boolean> {
     const { database, shards, peers, log, desk } = this.#deps;
     try {
-      const view = await database.beat(shards.all().map(({ index }) => index));
+      const view = await database.beat(
+        shards.all().map(({ index }) => index),
+        this.#isLeaving,
+      );
       if (this.view === undefined) desk.missed();
       this.view = view;
       peers.see(view);

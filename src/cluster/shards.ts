@@ -72,7 +72,8 @@ export class Shards {
     if (this.#isOver) return;
     const { count, member, clock } = this.#deps;
     const ids = members.map(({ id }) => id);
-    const wanted = assignShards(count, ids);
+    const staying = members.flatMap(({ id, leaving }) => (leaving ? [] : [id]));
+    const wanted = assignShards(count, staying);
     for (let index = 0; index < count; index += 1) {
       if (this.#moving.has(index)) continue;
       const shard = this.#running.get(index);

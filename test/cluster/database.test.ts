@@ -56,6 +56,11 @@ describe.skipIf(missing)(`the database of a cluster${note}`, () => {
     );
     await a.beat([1]);
     expect((await b.beat([2, 0])).holders.get(0)).toBe('b');
+    await b.beat([2, 0], true);
+    expect((await a.beat([1])).members.map(({ id, leaving }) => [id, leaving])).toEqual([
+      ['a', false],
+      ['b', true],
+    ]);
     await b.leave();
     expect((await a.beat([1])).members.map(({ id }) => id)).toEqual(['a']);
     await b.beat([]);

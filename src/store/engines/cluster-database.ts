@@ -25,10 +25,16 @@ export interface Member {
   url: string;
 }
 
+/** A member, as the others see it. */
+export interface SeenMember extends Member {
+  /** It hands its shards over, and takes none. */
+  leaving: boolean;
+}
+
 /** A member's view of its cluster. */
 export interface ClusterView {
   /** The members that were seen lately, by id. */
-  members: Member[];
+  members: SeenMember[];
   /** By shard: the id of the member that runs it. */
   holders: Map<number, string>;
 }
@@ -49,7 +55,7 @@ export interface BoxPlace {
 const SETUP = `
   create schema if not exists ${CLUSTER_SCHEMA};
   create table if not exists cluster.settings (one int primary key check (one = 1), shards int not null, secret text not null);
-  create unlogged table if not exists cluster.members (id text primary key, url text not null, seen_at timestamptz not null);
+  create unlogged table if not exists cluster.members (id text primary key, url text not null, seen_at timestamptz not null, leaving boolean not null);
   create unlogged table if not exists cluster.holders (shard int primary key, member text not null)`;
 
 /** The tables of a cluster in its PostgreSQL database, over one connection that is opened again when it is lost. */
@@ -94,14 +100,14 @@ export class ClusterDatabase {
   }
 
   /** Says that this member is there and runs these shards; returns what it sees. Rejects when the server does not answer. */
-  async beat(shards: readonly number[]): Promise<ClusterView> {
+  async beat(shards: readonly number[], leaving = false): Promise<ClusterView> {
     const { id, url } = this.#member;
     const client = await this.#open();
     try {
       await client.query(
-        `insert into cluster.members values ($1, $2, clock_timestamp())
-         on conflict (id) do update set seen_at = excluded.seen_at`,
-        [id, url],
+        `insert into cluster.members values ($1, $2, clock_timestamp(), $3)
+         on conflict (id) do update set seen_at = excluded.seen_at, leaving = excluded.leaving`,
+        [id, url, leaving],
       );
       await client.query(
         `insert into cluster.holders select unnest($2::int[]), $1 on conflict (shard) do update
@@ -112,8 +118,8 @@ export class ClusterDatabase {
       await client.query(
         `delete from cluster.members where seen_at < clock_timestamp() - interval '${FORGET_MEMBER_MS} ms'`,
       );
-      const members = await client.query<Member>(
-        `select id, url from cluster.members
+      const members = await client.query<SeenMember>(
+        `select id, url, leaving from cluster.members
          where seen_at > clock_timestamp() - interval '${MEMBER_GONE_MS} ms' order by id`,
       );
       const holders = await client.query<{ shard: number; member: string }>(
