@@ -1,5 +1,6 @@
 import type { AgentConfig } from '../agent/config.ts';
 import { JOURNAL_FILE } from '../agent/journal/journal.ts';
+import { ELSEWHERE_FIX, missingHere } from '../agent/platform.ts';
 import { systemClock } from '../lib/clock.ts';
 import { agentFindings, journalFinding, runningAgent, secretOf } from './agent.ts';
 import { displayFindings, serialFindings } from './display.ts';
@@ -18,7 +19,11 @@ export async function findingsOf(config: AgentConfig): Promise<Finding[]> {
     agent === undefined
       ? [await journalFinding(config, JOURNAL_FILE), ...(await displayFindings(config)), await portFinding(config.http)]
       : await agentFindings(agent, config);
+  const missing = missingHere(config);
   return [
+    ...(missing === undefined
+      ? []
+      : [{ check: 'platform', result: 'failed' as const, found: missing, fix: ELSEWHERE_FIX }]),
     clockFinding(systemClock.wallMs()),
     ...(await systemFindings(config, thisMachine())),
     await storageFinding(config.dataDir),

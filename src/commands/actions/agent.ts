@@ -2,6 +2,7 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { type Agent, type AgentDeps, startAgent } from '../../agent/agent.ts';
 import { type AgentConfig, loadAgentConfig } from '../../agent/config.ts';
+import { expectPlatform } from '../../agent/platform.ts';
 import { setupOf } from '../../agent/setup.ts';
 import { notifyServiceManager } from '../../agent/systemd.ts';
 import { systemClock } from '../../lib/clock.ts';
@@ -27,6 +28,7 @@ export async function agent(options: AgentOptions): Promise<void> {
   const isAlone = manager !== undefined || options.setupReport !== undefined;
   // Before the terminal is taken, so that a person can read what is wrong.
   const known = isAlone ? undefined : await loadAgentConfig(options.config);
+  if (known !== undefined) expectPlatform(known, options.config);
   if (options.readyFile !== undefined) await forgetReadyFile(options.readyFile);
   const io = { clock: systemClock, random: systemRandom, log };
   let box: Agent | undefined;

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { stringify } from 'yaml';
 import { z } from 'zod';
 import { type AgentConfig, agentConfigSchema, loadAgentConfig } from '../../agent/config.ts';
+import { missingHere } from '../../agent/platform.ts';
 import { boxFileSchema, maskedBoxFile } from '../../agent/setup/box-file.ts';
 import { scenarioSchema } from '../../bench/vocabulary/scenario.ts';
 import {
@@ -21,8 +22,11 @@ type Loaded =
 
 /** `paybox config check`: exit code 2 with file, path and expected value for an invalid file. */
 export async function check(file: string): Promise<void> {
-  const { kind } = await load(file);
+  const { kind, config } = await load(file);
   process.stdout.write(`${file} is a valid ${kind} configuration\n`);
+  const missing = kind === 'agent' ? missingHere(config) : undefined;
+  // It may be meant for another machine than this one.
+  if (missing !== undefined) process.stdout.write(`${missing}\n`);
 }
 
 /** `paybox config print`: the effective configuration, with defaults. */

@@ -1,0 +1,38 @@
+import { ConfigError } from '../lib/errors.ts';
+import type { AgentConfig } from './config.ts';
+
+/** Displays that the kernel or the pins of a Linux machine draw. The others need a serial port or nothing. */
+const LINUX_DISPLAYS = new Set(['framebuffer', 'led-matrix']);
+const LINUX_PLAYER = 'aplay';
+
+/**
+ * The parts of a configuration that only Linux has and this machine has not, in one line; undefined if there is none.
+ * `platform` is as in `process.platform`.
+ */
+export function missingHere(config: AgentConfig, platform: string = process.platform): string | undefined {
+  if (platform === 'linux') return undefined;
+  const { displays, voice, light, buttons } = config;
+  const parts = [
+    ...displays.flatMap(({ driver }, i) => (LINUX_DISPLAYS.has(driver) ? [`displays.${i} (${driver})`] : [])),
+    ...(voice !== undefined && isByAlsa(voice) ? ['voice.options.player (aplay)'] : []),
+    ...(light === undefined ? [] : ['light (gpioset)']),
+    ...(buttons === undefined ? [] : ['buttons (gpiomon)']),
+  ];
+  return parts.length === 0 ? undefined : `only Linux has ${parts.join(', ')}: this machine runs ${platform}`;
+}
+
+/** Advice for a machine that is no Linux. */
+export const ELSEWHERE_FIX = 'take a display browser, terminal, png or one at a serial port, and voice.driver page';
+
+/** Throws a ConfigError where a configuration asks for what only Linux has. `file` is its name in the message. */
+export function expectPlatform(config: AgentConfig, file: string, platform?: string): void {
+  const missing = missingHere(config, platform);
+  if (missing !== undefined) throw new ConfigError(`${file}: ${missing}`, ELSEWHERE_FIX);
+}
+
+/** Whether a voice is played by ALSA, as it is when its options name no player; the box's own page needs none. */
+function isByAlsa({ driver, options }: NonNullable<AgentConfig['voice']>): boolean {
+  if (driver === 'page') return false;
+  const { player } = options;
+  return typeof player !== 'object' || player === null || !('kind' in player) || player.kind === LINUX_PLAYER;
+}
