@@ -4,7 +4,7 @@ import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFi
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
-import { build } from 'esbuild';
+import { build, type Plugin } from 'esbuild';
 import { z } from 'zod';
 import { ASSETS, bundleCode, NATIVE_PACKAGES } from './bundle-code.ts';
 import { papersOf } from './bundle-notices.ts';
@@ -17,6 +17,9 @@ const OLDEST_NODE = 'node12.22';
 /** The oldest Node whose tests can use the library, as `engines` says. */
 const HOST_NODE = 'node18.0';
 const LED_PANELS = 'rpi-led-matrix';
+/** `paybox/testcontainers` is made for it. */
+const CONTAINERS = { testcontainers: '>=11' };
+const CONTAINER_NAMES = ['PayboxContainer', 'StartedPayboxContainer'];
 
 const USAGE = `usage: npm run package [-- --out DIR]
 
@@ -56,21 +59,22 @@ export async function makePackage(out: string, progress: (text: string) => void)
   }
 }
 
+const FOR_HOSTS = {
+  absWorkingDir: ROOT,
+  bundle: true,
+  format: 'cjs',
+  platform: 'node',
+  legalComments: 'none',
+  define: { 'import.meta.url': '__file' },
+  logLevel: 'warning',
+} as const;
+const HERE = "const __file = require('url').pathToFileURL(__filename).href;";
+
 /** The launcher and the library, which any Node of a host can read. */
 async function makePrograms(folder: string): Promise<void> {
-  const options = {
-    absWorkingDir: ROOT,
-    bundle: true,
-    format: 'cjs',
-    platform: 'node',
-    legalComments: 'none',
-    define: { 'import.meta.url': '__file' },
-    logLevel: 'warning',
-  } as const;
-  const here = "const __file = require('url').pathToFileURL(__filename).href;";
-  const old = { ...options, target: OLDEST_NODE };
+  const old = { ...FOR_HOSTS, target: OLDEST_NODE };
   const launcher = join(folder, 'bin/paybox.cjs');
-  const banner = { js: `#!/usr/bin/env node\n${here}` };
+  const banner = { js: `#!/usr/bin/env node\n${HERE}` };
   await build({ ...old, entryPoints: ['scripts/npm/launcher.ts'], outfile: launcher, banner });
   await chmod(launcher, 0o755);
   await build({
@@ -78,13 +82,33 @@ async function makePrograms(folder: string): Promise<void> {
     entryPoints: ['scripts/npm/after-install.ts'],
     outfile: join(folder, 'bin/after-install.cjs'),
   });
-  const library = join(folder, 'lib/testing');
+  await makeLibrary(join(folder, 'lib/testing'));
+}
+
+/** The code of the library and of the module for testcontainers. */
+export async function makeLibrary(library: string): Promise<void> {
+  const options = { ...FOR_HOSTS, target: HOST_NODE, banner: { js: HERE } };
   const entry = { entryPoints: ['src/testing/index.ts'], outfile: join(library, 'index.cjs') };
-  await build({ ...options, ...entry, target: HOST_NODE, banner: { js: here } });
+  await build({ ...options, ...entry });
+  // Errors are of one class, whichever of the two modules throws them.
+  const shared: Plugin = {
+    name: 'shared library',
+    setup: ({ onResolve }) => onResolve({ filter: /^\.\/index\.ts$/ }, () => ({ path: './index.cjs', external: true })),
+  };
+  const container = { entryPoints: ['src/testing/container.ts'], outfile: join(library, 'container.cjs') };
+  await build({ ...options, ...container, external: Object.keys(CONTAINERS), plugins: [shared] });
   // One module for both systems of modules: the tests of a process share one program.
-  const names = Object.keys(await import('../src/testing/index.ts')).sort();
-  const lines = ["import library from './index.cjs';", `export const { ${names.join(', ')} } = library;`];
-  await writeFile(join(library, 'index.js'), `${lines.join('\n')}\n`);
+  await writeModule(library, 'index', Object.keys(await import('../src/testing/index.ts')));
+  // Not loaded to find its names: it needs testcontainers.
+  await writeModule(library, 'container', CONTAINER_NAMES);
+}
+
+async function writeModule(library: string, module: string, names: readonly string[]): Promise<void> {
+  const lines = [
+    `import library from './${module}.cjs';`,
+    `export const { ${names.toSorted().join(', ')} } = library;`,
+  ];
+  await writeFile(join(library, `${module}.js`), `${lines.join('\n')}\n`);
 }
 
 /** Types of the library, once for each system of modules. */
@@ -95,8 +119,9 @@ async function makeTypes(folder: string): Promise<void> {
   const compiler = ['module', 'target', 'lib', 'types'].flatMap((name) => [`--${name}`, COMPILER[name] ?? '']);
   const flags = ['--strict', '--allowImportingTsExtensions', '--skipLibCheck', '--ignoreConfig', '--rootDir', 'src'];
   const tsc = join(ROOT, 'node_modules/.bin/tsc');
-  await promisify(execFile)(tsc, [...options, ...compiler, ...flags, 'src/testing/index.ts'], { cwd: ROOT });
-  for (const name of ['index', 'paybox', 'errors', 'words']) {
+  const sources = ['index.ts', 'container.ts', 'testcontainers.d.ts'].map((name) => `src/testing/${name}`);
+  await promisify(execFile)(tsc, [...options, ...compiler, ...flags, ...sources], { cwd: ROOT });
+  for (const name of ['index', 'container', 'paybox', 'errors', 'words']) {
     const text = await readFile(join(made, `testing/${name}.d.ts`), 'utf8');
     for (const [types, code] of [
       ['.d.ts', '.js'],
@@ -152,23 +177,29 @@ async function versionsOf(names: readonly string[]): Promise<Record<string, stri
 async function manifest(): Promise<object> {
   const { name, version, description, license, engines, optionalDependencies } = await manifestOf('.');
   const { [LED_PANELS]: ledPanels = '', ...nodes } = optionalDependencies;
-  const library = './lib/testing/index';
-  const esm = { types: `${library}.d.ts`, default: `${library}.js` };
-  const cjs = { types: `${library}.d.cts`, default: `${library}.cjs` };
+  const typed = (library: string) => ({
+    import: { types: `${library}.d.ts`, default: `${library}.js` },
+    require: { types: `${library}.d.cts`, default: `${library}.cjs` },
+  });
+  const library = typed('./lib/testing/index');
   return {
     ...{ name, version, description, license, type: 'module' },
     bin: { paybox: 'bin/paybox.cjs' },
-    main: cjs.default,
-    types: cjs.types,
-    exports: { '.': { import: esm, require: cjs }, './package.json': './package.json' },
+    main: library.require.default,
+    types: library.require.types,
+    exports: {
+      '.': library,
+      './testcontainers': typed('./lib/testing/container'),
+      './package.json': './package.json',
+    },
     engines,
     scripts: { postinstall: 'node bin/after-install.cjs' },
     dependencies: await versionsOf([...NATIVE_PACKAGES, ...Object.keys(ASSETS)].sort()),
     bundleDependencies: Object.keys(ASSETS),
     optionalDependencies: nodes,
-    // Compiled at its installation and under another licence: for those who have panels only.
-    peerDependencies: { [LED_PANELS]: ledPanels },
-    peerDependenciesMeta: { [LED_PANELS]: { optional: true } },
+    // For those who have panels only, which are compiled at their installation and under another licence, or containers.
+    peerDependencies: { [LED_PANELS]: ledPanels, ...CONTAINERS },
+    peerDependenciesMeta: { [LED_PANELS]: { optional: true }, testcontainers: { optional: true } },
   };
 }
 

@@ -11,6 +11,7 @@ const INSTALL_TIMEOUT_MS = 600_000;
 const RUN_TIMEOUT_MS = 240_000;
 /** The programs of a project that uses the package; exact, as the project's own. */
 const TOOLS = ['jest@30.5.2', 'vitest@5.1.1', 'typescript@7.0.2', '@types/node@24.19.2', 'publint@0.3.25'];
+const STRICT = '--strict --noEmit --module nodenext --target es2022 --types node --ignoreConfig'.split(' ');
 const TYPE_CHECKER = '@arethetypeswrong/cli@0.18.5';
 const PACKED_BYTES_MAX = 15_000_000;
 
@@ -165,19 +166,34 @@ describe('the npm package, installed in a project elsewhere', () => {
       '}',
     ];
     write(`types/shop.${extension}`, code.join('\n'));
-    const flags = [
-      '--strict',
-      '--noEmit',
-      '--module',
-      'nodenext',
-      '--target',
-      'es2022',
-      '--types',
-      'node',
-      '--ignoreConfig',
-    ];
-    const { status, output } = inProject('tsc', [...flags, '--exactOptionalPropertyTypes', `types/shop.${extension}`]);
+    const { status, output } = inProject('tsc', [...STRICT, '--exactOptionalPropertyTypes', `types/shop.${extension}`]);
     expect(status, output).toBe(0);
+  });
+
+  it('has types of paybox/testcontainers, which says what is missing where testcontainers is not installed', () => {
+    expect(inProject('node', ['--eval', "require('paybox/testcontainers')"]).output).toContain(
+      "Cannot find module 'testcontainers'",
+    );
+    expect(inProject('node', ['--input-type=module', '--eval', "import 'paybox/testcontainers'"]).output).toContain(
+      "Cannot find module 'testcontainers'",
+    );
+    const code = [
+      `import { PayboxContainer, type StartedPayboxContainer } from 'paybox/testcontainers';`,
+      'export async function pay(): Promise<string> {',
+      '  const paybox: StartedPayboxContainer = await new PayboxContainer().withExposedPorts(1).start();',
+      `  await paybox.expect({ state: 'paid' });`,
+      '  // @ts-expect-error: there is no such condition',
+      `  await paybox.expect({ stat: 'paid' });`,
+      `  return (await paybox.pay({ amount: 1, content: 'A' })).transactionId;`,
+      '}',
+    ];
+    write('types/testcontainers.d.ts', readFileSync(join(ROOT, 'src/testing/testcontainers.d.ts'), 'utf8'));
+    for (const extension of ['cts', 'mts']) {
+      write(`types/container.${extension}`, code.join('\n'));
+      const files = ['types/testcontainers.d.ts', `types/container.${extension}`];
+      const { status, output } = inProject('tsc', [...STRICT, ...files]);
+      expect(status, output).toBe(0);
+    }
   });
 
   it('says which Node is needed where its own is missing', () => {
