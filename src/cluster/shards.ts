@@ -11,6 +11,8 @@ const PUSHES_MS_MAX = 6_000;
 /** Longest wait for the other requests. */
 const FINISH_MS_MAX = 1_000;
 const FINISH_LOOK_MS = 20;
+/** By then a member that opens a shard queues for its lock. */
+const QUEUED_MS = 250;
 /** After an attempt to open a shard that failed. */
 const OPEN_AGAIN_MS = 2_000;
 
@@ -112,7 +114,12 @@ export class Shards {
     const { log, clock, start, database } = this.#deps;
     try {
       await database.endHolder(index, members);
-      const gateway = await start(index);
+      const opened = new AbortController();
+      // Once more while this member queues for the lock: a holder that still runs would have taken it again.
+      void clock.sleep(QUEUED_MS, opened.signal).then(async () => {
+        if (!opened.signal.aborted) await database.endHolder(index, members).catch(() => undefined);
+      });
+      const gateway = await start(index).finally(() => opened.abort());
       const shard: RunningShard = { index, gateway, inHand: 0, pushesInHand: 0, leaving: 'no' };
       this.#running.set(index, shard);
       this.#failed.delete(index);

@@ -101,8 +101,12 @@ describe.skipIf(missing)(`the database of a cluster${note}`, () => {
     });
     await database.endHolder(1, [{ id: 'c', url: '' }]);
     await expect(open(1, 'b')).rejects.toThrow(/another gateway uses shard 1/);
-    await database.endHolder(1, [{ id: 'b', url: '' }]);
-    const taken = await open(1, 'b');
+    // It takes the lock again at once, unless somebody queues for it already.
+    const taken = await eventually('the shard to be taken', async () => {
+      const opening = open(1, 'b').catch(() => undefined);
+      await database.endHolder(1, [{ id: 'b', url: '' }]);
+      return opening;
+    });
     onTestFinished(() => taken.close());
     const gone = one.superseded ?? Promise.reject(new Error('cannot be superseded'));
     const error = await Promise.race([gone, systemClock.sleep(20_000)]);
