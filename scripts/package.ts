@@ -19,6 +19,7 @@ const HOST_NODE = 'node18.0';
 const LED_PANELS = 'rpi-led-matrix';
 /** `paybox/testcontainers` is made for it. */
 const CONTAINERS = { testcontainers: '>=11' };
+const CONTAINER_LIBRARY = 'lib/testing/container';
 const CONTAINER_NAMES = ['PayboxContainer', 'StartedPayboxContainer'];
 
 const USAGE = `usage: npm run package [-- --out DIR]
@@ -160,6 +161,10 @@ async function addFiles(folder: string): Promise<void> {
   });
   await cp(join(ROOT, 'src/testing/README.md'), join(folder, 'README.md'));
   await cp(join(ROOT, 'LICENSE'), join(folder, 'LICENSE'));
+  // Compilers and tools that do not read `exports` look for a folder of this name.
+  const place = { main: `../${CONTAINER_LIBRARY}.cjs`, types: `../${CONTAINER_LIBRARY}.d.cts` };
+  await mkdir(join(folder, 'testcontainers'));
+  await writeFile(join(folder, 'testcontainers/package.json'), `${JSON.stringify(place, null, 2)}\n`);
   const { version } = await manifestOf('.');
   // Marks the code as ES modules, and contains its version.
   await writeFile(join(folder, 'lib/package.json'), `${JSON.stringify({ version, type: 'module' }, null, 2)}\n`);
@@ -189,7 +194,7 @@ async function manifest(): Promise<object> {
     types: library.require.types,
     exports: {
       '.': library,
-      './testcontainers': typed('./lib/testing/container'),
+      './testcontainers': typed(`./${CONTAINER_LIBRARY}`),
       './package.json': './package.json',
     },
     engines,
