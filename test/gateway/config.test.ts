@@ -41,7 +41,7 @@ function problemOf(change: object): string {
 describe('the configuration of a gateway', () => {
   it('of device-config/gateway.yaml is valid, names every key, and shows the defaults', async () => {
     const config = await loadGatewayConfig(EXAMPLE);
-    const optional = ['adminToken', 'databaseUrl', 'publicUrl', 'vietqrBoxes'];
+    const optional = ['adminToken', 'cluster', 'databaseUrl', 'publicUrl', 'vietqrBoxes'];
     expect([...Object.keys(config), ...optional].toSorted()).toEqual(Object.keys(gatewayConfigSchema.shape).toSorted());
     const { partners, accounts, boxes, dataDir, ...rest } = config;
     expect({ ...parseGatewayConfig(LEAST, 'least'), ...rest, dataDir: 'data' }).toEqual(
