@@ -4,6 +4,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 /** Durations in seconds of the slowest files, for a machine without own measurements; names without `test/` and `.test.ts`. */
 export const SECONDS: Readonly<Record<string, number>> = {
   'bench/faults-library': 98,
+  'cluster/cluster': 97,
   'conformance/box': 75,
   'commands/fleet': 57,
   'kill/mosquitto': 49,
