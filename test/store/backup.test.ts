@@ -3,6 +3,7 @@ import { copyFile, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
+import { SnapshotMaker } from '../../src/store/engines/snapshot.ts';
 import { openStore } from '../../src/store/store.ts';
 import {
   ACCOUNT,
@@ -26,6 +27,37 @@ import { postgresServer } from '../support/stores.ts';
 const BALLAST_BYTES = 24_000_000;
 /** What a push, or the end of the gateway, may take while a backup is made, on a machine that runs many tests. */
 const PUSH_MS_MAX = 20_000;
+
+describe('a copy that the engine gives up', () => {
+  const failing = (errcode: number) => Object.assign(new Error('given up'), { code: 'ERR_SQLITE_ERROR', errcode });
+  const makerOf = async (...errors: Error[]) => {
+    const store = join(await temporaryFolder(), 'gateway.sqlite');
+    await writeFile(store, 'whole');
+    const maker = new SnapshotMaker(store, async (file) => {
+      const error = errors.shift();
+      if (error !== undefined) throw error;
+      await copyFile(store, file);
+    });
+    return { maker, errors };
+  };
+
+  it('is begun anew where somebody else used the store at that moment', async () => {
+    const { maker } = await makerOf(failing(0), failing(5));
+    const copy = await maker.make();
+    expect(await copy.readFile('utf8')).toBe('whole');
+    await copy.close();
+  });
+
+  it.each([
+    ['for a full disk', 13, 1],
+    ['three times', 6, 3],
+  ])('is given up %s', async (_why, errcode, attempts) => {
+    const { maker, errors } = await makerOf(...Array.from({ length: 5 }, () => failing(errcode)));
+    await expect(maker.make()).rejects.toThrow('cannot be written: given up');
+    expect(errors).toHaveLength(5 - attempts);
+  });
+});
+
 const { missing, note } = without(PROGRAMS.postgres);
 const disk = withoutDisks('memory');
 

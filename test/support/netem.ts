@@ -52,7 +52,9 @@ function ip(...args: string[]): void {
  * delays, reorders and drops them: this needs no kernel module, and a seed repeats it.
  */
 export async function openNamespace(chance: Seeded): Promise<RemoteNamespace> {
-  const number = process.pid % 250;
+  // A run that was killed has left its device behind.
+  const isFree = (at: number) => !existsSync(`/sys/class/net/pbc${at}`);
+  const number = Array.from({ length: 250 }, (_, i) => (process.pid + i) % 250).find(isFree) ?? 0;
   const name = `paybox${process.pid}`;
   const [here, far, cleanHere, there] = [
     `10.213.${number}.1`,

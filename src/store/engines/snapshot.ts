@@ -7,6 +7,10 @@ const MIB = 1_048_576;
 /** Free space that a copy must leave: the store grows meanwhile. */
 const ROOM_LEFT_BYTES_MIN = 16 * MIB;
 
+const ATTEMPTS_MAX = 3;
+/** SQLITE_OK, SQLITE_BUSY and SQLITE_LOCKED. */
+const NO_FAULT: ReadonlySet<unknown> = new Set([0, 5, 6]);
+
 /** Makes copies of a store that is in use, one at a time. */
 export class SnapshotMaker {
   readonly #store: string;
@@ -32,9 +36,7 @@ export class SnapshotMaker {
     const copy = this.#copy;
     try {
       await this.#assertRoom();
-      rmSync(copy, { force: true });
-      closeSync(openSync(copy, 'wx', OWNER_ONLY));
-      await this.#copyTo(copy);
+      await this.#copyAll(copy);
       return await open(copy, 'r');
     } catch (error) {
       if (systemCodeOf(error) !== 'ERR_SQLITE_ERROR') throw error;
@@ -45,6 +47,19 @@ export class SnapshotMaker {
     }
   }
 
+  /** Begins anew where the engine gave up without a fault: somebody else used the store at that moment. */
+  async #copyAll(copy: string): Promise<void> {
+    for (let attempt = 1; ; attempt += 1) {
+      rmSync(copy, { force: true });
+      closeSync(openSync(copy, 'wx', OWNER_ONLY));
+      try {
+        return await this.#copyTo(copy);
+      } catch (error) {
+        if (attempt === ATTEMPTS_MAX || !NO_FAULT.has(errorNumberOf(error))) throw error;
+      }
+    }
+  }
+
   async #assertRoom(): Promise<void> {
     const [{ size }, { bavail, bsize }] = await Promise.all([stat(this.#store), statfs(this.#store)]);
     const missing = Math.ceil((size + ROOM_LEFT_BYTES_MIN - bavail * bsize) / MIB);
@@ -52,6 +67,11 @@ export class SnapshotMaker {
     const what = `the disk of ${this.#store} has no room for a copy of it: ${missing} MiB are missing`;
     throw noBackup(what, 'make room on that disk');
   }
+}
+
+/** The engine's number of an error. */
+function errorNumberOf(error: unknown): unknown {
+  return error instanceof Error && 'errcode' in error ? error.errcode : undefined;
 }
 
 export function noBackup(what: string, fix: string, cause?: unknown): PayboxError {
