@@ -148,8 +148,8 @@ it.skipIf(process.platform !== 'linux')(
     for (const { target, ended, attempts } of of('a request, then closed')) {
       expect(Object.keys(ended).filter((it) => /open/.test(it))).toEqual([]);
       // A box without room replaces connections of the address that has most (THR-1): the attacker's own, also this one.
-      const answeredMin = target === 'gateway' ? attempts : attempts / 2;
-      expect([target, ended['HTTP 200']]).toEqual([target, expect.toSatisfy((it: number) => it >= answeredMin)]);
+      // And a server need not wait with its answer for who has closed: a health check that waits for the disk is too late.
+      expect([target, ended['HTTP 200']]).toEqual([target, expect.toSatisfy((it: number) => it >= attempts / 2)]);
     }
     for (const { target, ended } of of('connections')) expect(ended.kept).toBeLessThanOrEqual(ROOM[target]);
     for (const at of [0, 1] as const) expect(after[at] - before[at]).toBeLessThan(RSS_GROWTH_MAX_MB);
