@@ -99,7 +99,7 @@ export class Peers {
   ): Promise<IncomingMessage> {
     const address = addressOf(request);
     const { 'content-length': _length, ...headers } = headersToPass(request.headers) as Record<string, string>;
-    const to = new URL(request.url, url);
+    const to = addressAt(url, request.url);
     return openHttp(to, {
       method: request.method,
       headers: {
@@ -116,6 +116,15 @@ export class Peers {
       agent: this.#agents[to.protocol === 'https:' ? 'https:' : 'http:'],
     });
   }
+}
+
+/**
+ * The address of a request at another member. Never resolved against it: `//host/path` or a whole address would lead to a
+ * host that the caller names, and take the secret of the cluster there.
+ */
+export function addressAt(member: string, target: string): URL {
+  const path = target.startsWith('/') ? target : `/${target.replace(/^[a-z]+:\/\/[^/]*\/?/i, '')}`;
+  return new URL(`${new URL(member).origin}${path}`);
 }
 
 /** Headers that belong to one connection (RFC 9110, section 7.6.1). */

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { Destinations } from '../../src/cluster/destination.ts';
 import { merge } from '../../src/cluster/merge.ts';
 import { labelled } from '../../src/cluster/metrics-of-shards.ts';
+import { addressAt } from '../../src/cluster/peers.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { shardOf } from '../../src/gateway/shard.ts';
 import { systemRandom } from '../../src/lib/random.ts';
@@ -52,6 +53,20 @@ describe('the shard of a request', () => {
     expect(await of('POST', '/vqr/api/tid/cancel-qr', { transactionReceiveId: 'x' })).toBe('first');
     expect(await of('GET', '/console.js')).toBe('here');
   });
+});
+
+it.each([
+  ['/vqr/api/tid/send-qr?a=1', '/vqr/api/tid/send-qr?a=1'],
+  ['//evil.example/x', '//evil.example/x'],
+  ['//evil.example:99@host/x', '//evil.example:99@host/x'],
+  ['http://evil.example/x?y', '/x?y'],
+  ['http://evil.example', '/'],
+  ['@evil.example/x', '/@evil.example/x'],
+  ['.evil.example/x', '/.evil.example/x'],
+])('SHA-5 carries %s to the member and to no other host', (target, path) => {
+  const to = addressAt('http://10.0.0.5:8800', target);
+  expect([to.origin, to.username]).toEqual(['http://10.0.0.5:8800', '']);
+  expect(`${to.pathname}${to.search}`).toBe(path);
 });
 
 it('merges lists newest first, boxes from where they are online, and the sums of a day', () => {
