@@ -19,9 +19,10 @@ import { newSecret } from '../../src/protocol/secret.ts';
 import { GATEWAY_LOGIN } from '../../src/provision/brokers.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { writeMosquittoConfig } from '../support/mosquitto.ts';
-import { eventually, freePort, temporaryFolder } from '../support/net.ts';
+import { eventually, freePort, makeFolder } from '../support/net.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
-import { type Configured, type GatewayAt, type Running, run, startConfigured } from '../support/processes.ts';
+import { type Configured, type GatewayAt, type Running, start, startConfigured } from '../support/processes.ts';
+import { cli } from '../support/program-code.ts';
 import { findProgram, PROGRAMS } from '../support/programs.ts';
 import { logWrites, rivalWrites, type Write, writesOf } from './write-history.ts';
 
@@ -53,25 +54,19 @@ export class ClusterWorld {
   readonly #size: WorldSize;
   readonly #closing = new AbortController();
   readonly #ends: (() => unknown)[] = [];
-  readonly #startBroker: () => Promise<Running>;
+  #brokerFile = '';
   #broker: Running | undefined;
 
-  private constructor(parts: {
-    size: WorldSize;
-    origin: string;
-    postgres: PostgresServer;
-    startBroker: () => Promise<Running>;
-  }) {
+  private constructor(parts: { size: WorldSize; origin: string; postgres: PostgresServer }) {
     this.#size = parts.size;
     this.origin = parts.origin;
     this.postgres = parts.postgres;
-    this.#startBroker = parts.startBroker;
   }
 
-  /** Starts everything; the caller closes it. */
+  /** Starts everything, also outside a test; the caller closes it. */
   static async open(size: WorldSize, log: Logger = keptLog().log): Promise<ClusterWorld> {
-    const folder = await temporaryFolder();
     const postgres = await startPostgres();
+    const { folder, remove } = await makeFolder();
     const boxes = Array.from({ length: size.boxes }, (_, i) => ({
       terminalCode: `VVB${String(i + 1).padStart(6, '0')}`,
       serialNumber: `VVB${String(i + 900_001).padStart(6, '0')}`,
@@ -80,17 +75,14 @@ export class ClusterWorld {
     }));
     const brokerPort = await freePort();
     const logins = Object.fromEntries(boxes.map(({ terminalCode, secret }) => [terminalCode, loginOf(secret)]));
-    const brokerFile = await writeMosquittoConfig(folder, brokerPort, { ...logins, [GATEWAY_LOGIN]: BROKER_PASSWORD });
-    const startBroker = async () => {
-      const broker = run(findProgram(PROGRAMS.mosquitto) ?? 'mosquitto', ['-c', brokerFile]);
-      await eventually('Mosquitto', () => /running/.test(broker.output()));
-      return broker;
-    };
     const [frontPort, ...ports] = await Promise.all(Array.from({ length: size.members + 1 }, () => freePort()));
     const origin = `http://127.0.0.1:${frontPort}`;
-    const world = new ClusterWorld({ size, origin, postgres, startBroker });
+    const world = new ClusterWorld({ size, origin, postgres });
+    world.#ends.push(remove);
     try {
-      world.#broker = await startBroker();
+      const brokerLogins = { ...logins, [GATEWAY_LOGIN]: BROKER_PASSWORD };
+      world.#brokerFile = await writeMosquittoConfig(folder, brokerPort, brokerLogins);
+      world.#broker = await world.#startBroker();
       const databaseUrl = await postgres.database();
       world.#databaseUrl = databaseUrl;
       const partner = await startPartnerServer();
@@ -107,7 +99,8 @@ export class ClusterWorld {
           qrLifetimeSeconds: 20,
         };
         await mkdir(join(folder, `at-${i}`));
-        world.members.push(await startConfigured<GatewayAt>('gateway', config, join(folder, `at-${i}`)));
+        const launch = (...args: string[]) => world.#start(cli(), args);
+        world.members.push(await startConfigured<GatewayAt>('gateway', config, join(folder, `at-${i}`), launch));
       }
       await logWrites(postgres, databaseUrl, size.shards);
       await world.#startFront(folder, frontPort ?? 0, ports);
@@ -204,14 +197,21 @@ export class ClusterWorld {
   async close(): Promise<void> {
     this.#closing.abort();
     await Promise.allSettled(this.boxes.map((box) => box.close()));
-    for (const [i] of this.members.entries()) {
-      this.signal(i, 'SIGCONT');
-      await this.kill(i).catch(() => undefined);
-    }
     for (const end of this.#ends.toReversed()) await end();
-    this.#broker?.child.kill('SIGKILL');
-    await this.#broker?.ended;
     await this.postgres.remove();
+  }
+
+  /** Starts a program that ends with the world. */
+  #start(command: string, args: readonly string[]): Running {
+    const running = start(command, args);
+    this.#ends.push(() => running.stop('SIGKILL'));
+    return running;
+  }
+
+  async #startBroker(): Promise<Running> {
+    const broker = this.#start(findProgram(PROGRAMS.mosquitto) ?? 'mosquitto', ['-c', this.#brokerFile]);
+    await eventually('Mosquitto', () => /running/.test(broker.output()));
+    return broker;
   }
 
   async #startFront(folder: string, port: number, ports: readonly number[]): Promise<void> {
@@ -222,11 +222,7 @@ export class ClusterWorld {
       .replace(/( +server \w+ [\d.:]+ check\n?)+/, `${servers}\n`);
     const file = join(folder, 'haproxy.cfg');
     await writeFile(file, config);
-    const front = run(findProgram(PROGRAMS.haproxy) ?? 'haproxy', ['-db', '-f', file]);
-    this.#ends.push(async () => {
-      front.child.kill('SIGKILL');
-      await front.ended;
-    });
+    const front = this.#start(findProgram(PROGRAMS.haproxy) ?? 'haproxy', ['-db', '-f', file]);
     await eventually('HAProxy', async () => {
       if (front.child.exitCode !== null) throw new Error(`HAProxy ended: ${front.output()}`);
       return (await fetch(`${this.origin}/openapi.json`).catch(() => undefined))?.ok;

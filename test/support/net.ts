@@ -17,9 +17,15 @@ export async function freePort(): Promise<number> {
 
 /** A new empty folder that is deleted after the test. */
 export async function temporaryFolder(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'paybox-test-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
+  const { folder, remove } = await makeFolder();
+  onTestFinished(remove);
   return folder;
+}
+
+/** A new empty folder, also outside a test; the caller removes it. */
+export async function makeFolder(): Promise<{ folder: string; remove: () => Promise<void> }> {
+  const folder = await mkdtemp(join(tmpdir(), 'paybox-test-'));
+  return { folder, remove: () => rm(folder, { recursive: true, force: true, maxRetries: 5 }) };
 }
 
 /** Waits until `probe` returns something other than undefined or false; after `timeoutMs` fails with `what`. */

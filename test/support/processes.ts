@@ -25,7 +25,16 @@ export interface Running {
 }
 
 /** Starts a program; it is killed by its own id at the end of the test. */
-export function run(command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Running {
+export const run: typeof start = (...of) => {
+  const running = start(...of);
+  onTestFinished(async () => {
+    await running.stop('SIGKILL');
+  });
+  return running;
+};
+
+/** Starts a program, also outside a test; the caller stops it. */
+export function start(command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Running {
   const child = spawn(command, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   const chunks: string[] = [];
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => chunks.push(String(chunk)));
@@ -51,9 +60,6 @@ export function run(command: string, args: readonly string[], env: NodeJS.Proces
     clearTimeout(late);
     return result;
   };
-  onTestFinished(async () => {
-    await stop('SIGKILL');
-  });
   return { child, output: () => chunks.join(''), stop, ended };
 }
 
@@ -93,18 +99,22 @@ export interface Configured<At> {
   again(): Promise<Configured<At>>;
 }
 
-/** Starts `paybox gateway` or `paybox agent` with this configuration, and waits until it is ready. */
+/**
+ * Starts `paybox gateway` or `paybox agent` with this configuration, and waits until it is ready. Outside a test the caller gives the
+ * folder, and `launch`, which starts `paybox …`.
+ */
 export async function startConfigured<At>(
   command: 'gateway' | 'agent',
   config: object,
   given?: string,
+  launch: (...args: string[]) => Running = paybox,
 ): Promise<Configured<At>> {
   const folder = given ?? (await temporaryFolder());
   const [file, ready] = [join(folder, `${command}.yaml`), join(folder, `${command}.json`)];
   // As an admin would: some configurations have secrets.
   await writeFile(file, JSON.stringify(config), { mode: 0o600 });
   const again = async () => {
-    const running = paybox(command, '--config', file, '--ready-file', ready);
+    const running = launch(command, '--config', file, '--ready-file', ready);
     // The file of an earlier run is gone by then.
     const isReady = () => running.child.exitCode !== null || running.output().includes('"event":"ready"');
     await eventually(`${command} to be ready`, isReady, START_MS);
