@@ -110,7 +110,8 @@ class Front {
         }
       }
       await clock.sleep(SHARD_LOOK_MS);
-    } while (clock.monotonicMs() < untilMs && !request.raw.destroyed);
+      // Node destroys a request once its body is read: only the answer tells whether the caller is still there.
+    } while (clock.monotonicMs() < untilMs && !reply.raw.closed);
     log.warn('shard-missing', { shard: index, path: pathOf(request) });
     return answerRefusal(request, reply, log, { code: 'E05', reason: `no gateway runs shard ${index} now` }, 503);
   }

@@ -1,13 +1,21 @@
+import { request as send } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { Destinations } from '../../src/cluster/destination.ts';
+import { frontRoutes } from '../../src/cluster/front.ts';
 import { merge } from '../../src/cluster/merge.ts';
 import { labelled } from '../../src/cluster/metrics-of-shards.ts';
-import { addressAt } from '../../src/cluster/peers.ts';
+import { addressAt, Peers } from '../../src/cluster/peers.ts';
+import type { RunningShard } from '../../src/cluster/shards.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
+import { createApp } from '../../src/gateway/http/app.ts';
 import { shardOf } from '../../src/gateway/shard.ts';
+import { systemClock } from '../../src/lib/clock.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { newSecret } from '../../src/protocol/secret.ts';
+import { keptLog } from '../support/kept-log.ts';
+import { eventually } from '../support/net.ts';
 
 const COUNT = 7;
 const BOX = { terminalCode: 'VVB000001', account: '0123456789' };
@@ -67,6 +75,60 @@ it.each([
   const to = addressAt('http://10.0.0.5:8800', target);
   expect([to.origin, to.username]).toEqual(['http://10.0.0.5:8800', '']);
   expect(`${to.pathname}${to.search}`).toBe(path);
+});
+
+describe('a call for a shard that is moving', () => {
+  const body = JSON.stringify({ bankAccount: BOX.account });
+
+  /** A member that runs no shard before `found` says so. */
+  async function memberWith(found: () => boolean) {
+    const { log } = keptLog();
+    let looks = 0;
+    const gateway = { handle: (_request: unknown, answer: { end(text: string): void }) => answer.end('here') };
+    const running = { index: 0, gateway, inHand: 0, pushesInHand: 0, leaving: 'no' } as unknown as RunningShard;
+    const get = () => {
+      looks += 1;
+      return found() ? running : undefined;
+    };
+    const app = createApp(log, systemClock, undefined);
+    const peers = new Peers({ clock: systemClock, secret: 'secret', ca: undefined });
+    const destinations = new Destinations({ basePath: '/vqr', count: 1, findBox: async () => undefined });
+    const shards = { get, all: () => [] };
+    frontRoutes(app, { clock: systemClock, log, secret: 'secret', count: 1, shards, peers, destinations }, {});
+    onTestFinished(async () => {
+      peers.close();
+      await app.close();
+    });
+    const origin = await app.listen({ host: '127.0.0.1', port: 0 });
+    return { url: `${origin}/vqr/api/qr/generate-customer`, looks: () => looks };
+  }
+
+  it('SHA-5 waits for it, also with a body that is read to its end', async () => {
+    let isFound = false;
+    const member = await memberWith(() => isFound);
+    const answer = fetch(member.url, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+    await eventually('some looks', () => member.looks() > 4);
+    isFound = true;
+    expect(await (await answer).text()).toBe('here');
+  });
+
+  it('is given up once the caller is gone', async () => {
+    const member = await memberWith(() => false);
+    const call = send(member.url, { method: 'POST', headers: { 'content-type': 'application/json' } });
+    call.on('error', () => undefined);
+    call.end(body);
+    await eventually('a look', () => member.looks() > 1);
+    call.destroy();
+    await eventually(
+      'no look between two others',
+      async () => {
+        const before = member.looks();
+        await delay(120);
+        return member.looks() === before;
+      },
+      4_000,
+    );
+  });
 });
 
 it('merges lists newest first, boxes from where they are online, and the sums of a day', () => {
