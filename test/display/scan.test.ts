@@ -35,7 +35,7 @@ describe('photographs of a payment', () => {
     [240, 240, 0.7],
     [128, 128, 0.7],
     [128, 64, 0.7],
-    [64, 128, 0.65],
+    [64, 128, 0.75],
     [64, 64, 0.7],
   ])('on %i x %i are read in at least a share of %d, and some of every kind', async (width, height, least) => {
     const screen = await paymentOn(width, height);

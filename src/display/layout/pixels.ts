@@ -17,6 +17,7 @@ const ICON_SHARE = 0.22;
 const SMALL_SIDES_PER_MARGIN = 48;
 /** Share above the QR of the free height above and below it. */
 const ABOVE_SHARE = 0.42;
+const SMALL_ABOVE_SHARE = 0.25;
 
 /** Below this height there is one line for the amount, and one for its purpose. */
 const LOW_BELOW_PX = 48;
@@ -42,7 +43,7 @@ function withQr(page: Page, theme: Theme, qr: Qr, hurry: boolean, stage: Stage):
   const { width, height } = stage.surface;
   const arrangement = arrangementOf(stage.surface, qr);
   const { head, facts, foot } = qrBlocks(page, theme, hurry, stage, widthBeside(arrangement, stage, qr));
-  const panel = panelOf(arrangement, groundFor(arrangement, page, qr, stage), qr);
+  const panel = panelOf(arrangement, groundFor(arrangement, page, qr, stage), qr, heightOfAmount(page, stage));
   const x = panel.x + Math.floor((panel.width - qr.side) / 2);
   const y = panel.y + Math.floor((panel.height - qr.side) / 2);
   const { light } = lookOf(isSmall(stage.surface));
@@ -76,13 +77,21 @@ function widthBeside(arrangement: Arrangement, stage: Stage, qr: Qr): number {
   return (arrangement === 'beside' ? width - qr.side : width) - 2 * marginOf(stage);
 }
 
+/** Height that the amount needs in a line of its own above the QR of a small panel; 0 for a page without an amount. */
+function heightOfAmount({ amount }: Page, stage: Stage): number {
+  if (amount === undefined) return 0;
+  const margin = marginOf(stage);
+  const face = stage.type.amount.find((each) => measure(amount, each) <= stage.surface.width - 2 * margin);
+  return face === undefined ? 0 : face.lineHeight + 2 * margin + Math.round(margin / 2);
+}
+
 /**
  * The light ground of the QR: as large as the code beside texts, of full width between texts, the whole screen alone.
  * On a small panel only the code: light needs current on an LED panel, and reduces the contrast for cameras.
  */
-function panelOf(arrangement: Arrangement, surface: PixelSurface, qr: Qr): Box {
+function panelOf(arrangement: Arrangement, surface: PixelSurface, qr: Qr, amountPx: number): Box {
   const { width, height } = surface;
-  if (isSmall(surface)) return codeOnly(arrangement, surface, qr.side);
+  if (isSmall(surface)) return codeOnly(arrangement, surface, qr.side, amountPx);
   if (arrangement === 'alone') return { x: 0, y: 0, width, height };
   if (arrangement === 'beside') return { x: 0, y: 0, width: qr.side, height };
   const spare = height - qr.side;
@@ -90,9 +99,12 @@ function panelOf(arrangement: Arrangement, surface: PixelSurface, qr: Qr): Box {
   return { x: 0, y: split ? Math.floor(spare * ABOVE_SHARE) : 0, width, height: qr.side };
 }
 
-function codeOnly(arrangement: Arrangement, { width, height }: PixelSurface, side: number): Box {
+/** Below the amount where there is room: a camera that leans reads a code better that is near the middle of the panels. */
+function codeOnly(arrangement: Arrangement, { width, height }: PixelSurface, side: number, amountPx: number): Box {
   const across = arrangement === 'beside' ? 0 : Math.floor((width - side) / 2);
-  const down = arrangement === 'stacked' ? 0 : Math.floor((height - side) / 2);
+  const spare = height - side;
+  const above = amountPx === 0 || amountPx > spare / 2 ? 0 : Math.max(amountPx, Math.floor(spare * SMALL_ABOVE_SHARE));
+  const down = arrangement === 'stacked' ? above : Math.floor(spare / 2);
   return { x: across, y: down, width: side, height: side };
 }
 
