@@ -100,7 +100,7 @@ async function longestStopMs(origin: string): Promise<number> {
 }
 
 /** A gateway as a program, and light boxes for this process, which `start` switches on. */
-export async function prepareLightBoxes(fixture: Fixture, count: number) {
+export async function prepareLightBoxes(fixture: Fixture, count: number, transportName = 'mqtt') {
   const folder = await fixture.folder();
   const [httpPort = 0, mqttPort = 0] = await freePorts(2);
   const identities = Array.from({ length: count }, (_, index) => {
@@ -119,11 +119,12 @@ export async function prepareLightBoxes(fixture: Fixture, count: number) {
   const file = join(folder, 'gateway.yaml');
   await writeFile(file, JSON.stringify(config));
   const { child } = await fixture.paybox(folder, ['gateway', '--config', file]);
-  const transport = transportNamed('--transport', 'mqtt');
+  const transport = transportNamed('--transport', transportName);
   const opener = await transport.openLight?.(systemClock);
   if (opener === undefined) throw new Error('no light boxes');
   const log = createLogger(new Writable({ write: (_line, _encoding, done) => done() }), systemClock, 'json');
-  const link = { transport: transport.name, url: `mqtt://127.0.0.1:${mqttPort}` };
+  const origin = `http://127.0.0.1:${httpPort}`;
+  const link = { transport: transport.name, url: transport.urlOf({ origin, brokerPort: mqttPort }) };
   const agents: LightAgent[] = [];
   const startOne = async (box: (typeof identities)[number]) => {
     const setup = lightSetupOf(parseAgentConfig({ box, link, dataDir: '.' }, 'benchmark'), transport, opener);
@@ -133,7 +134,7 @@ export async function prepareLightBoxes(fixture: Fixture, count: number) {
     if (done === undefined) throw new Error(`${box.terminalCode} is not registered: ${agent.reason}`);
   };
   return {
-    origin: `http://127.0.0.1:${httpPort}`,
+    origin,
     terminalCodes: identities.map((it) => it.terminalCode),
     gateway: child,
     /** Settles once so many more boxes are registered. */

@@ -37,6 +37,7 @@ describe('paybox fleet', () => {
       '5 boxes, mqtt': ['--transport', 'mqtt'],
       '5 boxes, http': ['--transport', 'http'],
       '5 light boxes, mqtt': ['--light'],
+      '5 light boxes, http': ['--light', '--transport', 'http'],
     };
     const load = ['--boxes', '5', '--pushes', '20', '--rate', '10', '--seed', '3', '--json'];
     const runs = Object.entries(kinds).map(async ([name, options]) => {
@@ -121,7 +122,6 @@ describe('paybox fleet', () => {
       [2, 'no boxes', 'fleet', "required option '--boxes <n>'"],
       [2, 'boxes in words', 'fleet --boxes many', 'expected a whole number from 1 to 100000'],
       [2, 'too many boxes', 'fleet --boxes 5001', '--boxes 5001: expected at most 5000, or --light'],
-      [2, 'light boxes over HTTP', 'fleet --boxes 1 --light --transport http', 'no light boxes with --transport http'],
       [2, 'a share of nothing', 'fleet --boxes 4 --share 1/2', '--share needs --gateway'],
       [
         2,

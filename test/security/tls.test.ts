@@ -17,7 +17,7 @@ import { isExposed, isLoopbackHost, isTlsUrl } from '../../src/lib/tls.ts';
 import { loginOf } from '../../src/protocol/keys.ts';
 import { type Credential, createAuthority, issue, type Purpose, validFor } from '../../src/provision/pki.ts';
 import { type TestGateway, testGateway } from '../gateway/harness.ts';
-import { lightTransport } from '../support/light-transport.ts';
+import { lightHttp, lightMqtt } from '../support/light-transport.ts';
 import { eventually } from '../support/net.ts';
 import { NO_BOX, NO_SEAL } from '../support/no-seal.ts';
 import { openssl } from '../support/openssl.ts';
@@ -145,8 +145,9 @@ async function open<T extends GatewayAddress>(
 
 describe.each<[string, Transport<GatewayAddress>, (gateway: TestGateway) => string]>([
   ['mqtts', mqttTransport, (gateway) => gateway.mqttUrl ?? ''],
-  ['mqtts with a light client', lightTransport, (gateway) => gateway.mqttUrl ?? ''],
+  ['mqtts with a light client', lightMqtt, (gateway) => gateway.mqttUrl ?? ''],
   ['https', httpTransport, (gateway) => gateway.origin],
+  ['https with the sockets of light boxes', lightHttp, (gateway) => gateway.origin],
 ])('a box over %s', (_scheme, transport, urlOf) => {
   it('TLS-2 reaches its gateway by every name in its certificate', async () => {
     const made = await provisioned();

@@ -1,13 +1,20 @@
 import { expect, onTestFinished } from 'vitest';
+import type { GatewayAddress, Transport } from '../../src/agent/contract.ts';
+import { httpTransport } from '../../src/agent/transports/http.ts';
 import { mqttTransport } from '../../src/agent/transports/mqtt.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 
-/** MQTT with the client of light boxes. */
-export const lightTransport: typeof mqttTransport = {
-  ...mqttTransport,
-  open: async (options, io, signal) => {
-    const opener = await mqttTransport.openLight?.(systemClock);
-    onTestFinished(() => opener?.close());
-    return opener?.open(options, io, signal) ?? expect.fail('no light boxes');
-  },
-};
+/** A transport by the connections of light boxes. */
+function lightOf<Options extends GatewayAddress>(transport: Transport<Options>): Transport<Options> {
+  return {
+    ...transport,
+    open: async (options, io, signal) => {
+      const opener = await transport.openLight?.(systemClock);
+      onTestFinished(() => opener?.close());
+      return opener?.open(options, io, signal) ?? expect.fail('no light boxes');
+    },
+  };
+}
+
+export const lightMqtt = lightOf(mqttTransport);
+export const lightHttp = lightOf(httpTransport);

@@ -30,6 +30,8 @@ export type HttpOptions = z.infer<typeof httpOptions>;
 
 /** A post without an answer by then counts as lost: what remains of the allowed silence after the last answer. */
 const POST_TIMEOUT_MS = BOX_SILENCE_MAX_MS - BOX_ALIVE_MS;
+/** Idle connections for posts that light boxes share. A post in flight has one of its own, so that none waits for another box's. */
+const LIGHT_IDLE_MAX = 64;
 /** Room for the largest message and the field names of the event. */
 const EVENT_CHARS_MAX = LIMITS.messageBytesMax + 1_024;
 
@@ -43,12 +45,52 @@ export const httpTransport: Transport<HttpOptions> = {
   example: { url: 'http://127.0.0.1:8800', connectTimeoutMs: 8000 },
   urlOf: ({ origin }) => origin,
   checkLogin,
-  async open(options, io, signal) {
-    signal.throwIfAborted();
-    const connection = new HttpConnection(options, io);
-    return begun(connection, options, io, signal);
+  open: (options, io, signal) => openHttpLink(options, io, signal, ownSockets(options)),
+  openLight: async () => {
+    const { plain, tls } = { plain: sharedSockets(Agent), tls: sharedSockets(TlsAgent) };
+    return {
+      open: (options, io, signal) => openHttpLink(options, io, signal, isTlsUrl(options.url) ? tls : plain),
+      close: () => {
+        for (const { posts } of [plain, tls]) posts.destroy();
+      },
+    };
   },
 };
+
+type AnyAgent = InstanceType<typeof Agent>;
+
+/** Where a box has the sockets from for its stream and its posts. */
+interface Sockets {
+  stream: AnyAgent | false;
+  posts: AnyAgent;
+  /** The box needs no more. */
+  release(): void;
+}
+
+function ownSockets({ url }: HttpOptions): Sockets {
+  const pool = { keepAlive: true, maxSockets: 1 };
+  const posts = isTlsUrl(url) ? new TlsAgent(pool) : new Agent(pool);
+  return { stream: false, posts, release: () => posts.destroy() };
+}
+
+/** Those of light boxes, which come and go while others need them. */
+function sharedSockets(kind: typeof Agent | typeof TlsAgent): Sockets {
+  return {
+    stream: new kind({ keepAlive: false }),
+    posts: new kind({ keepAlive: true, maxFreeSockets: LIGHT_IDLE_MAX }),
+    release: () => undefined,
+  };
+}
+
+async function openHttpLink(
+  options: HttpOptions,
+  io: Omit<TransportIo, 'box'>,
+  signal: AbortSignal,
+  sockets: Sockets,
+): Promise<Connection> {
+  signal.throwIfAborted();
+  return begun(new HttpConnection(options, io, sockets), options, io, signal);
+}
 
 function headersOf({ identity, sessionId }: Pick<TransportIo, 'identity' | 'sessionId'>): Record<string, string> {
   const credentials = Buffer.from(`${identity.terminalCode}:${loginOf(identity.secret)}`, 'utf8').toString('base64');
@@ -74,15 +116,18 @@ class HttpConnection implements Connection {
   readonly #terminalCode: string;
   readonly #headers: Record<string, string>;
   readonly #tls: ReturnType<typeof connectionTls> | undefined;
-  /** One socket, so that messages arrive in the order of sending. */
-  readonly #sender: InstanceType<typeof Agent>;
+  readonly #sockets: Sockets;
   readonly #closed = new AbortController();
-  /** Posts run one after the other, so that each has its full time. */
+  /** Posts run one after the other, so that they arrive in the order of sending, and each has its full time. */
   #posts: Promise<unknown> = Promise.resolve();
   #challenge = '';
   #lastReadMs: number;
 
-  constructor(options: HttpOptions, { clock, log, identity, sessionId, seal, heard }: TransportIo) {
+  constructor(
+    options: HttpOptions,
+    { clock, log, identity, sessionId, seal, heard }: Omit<TransportIo, 'box'>,
+    sockets: Sockets,
+  ) {
     this.#origin = new URL(options.url).origin;
     this.#clock = clock;
     this.#log = log;
@@ -90,8 +135,7 @@ class HttpConnection implements Connection {
     this.#terminalCode = identity.terminalCode;
     this.#headers = headersOf({ identity, sessionId });
     this.#tls = isTlsUrl(options.url) ? connectionTls(options) : undefined;
-    const pool = { keepAlive: true, maxSockets: 1 };
-    this.#sender = this.#tls !== undefined ? new TlsAgent(pool) : new Agent(pool);
+    this.#sockets = sockets;
     this.incoming = new MessageQueue({ log, seal, heard });
     this.#lastReadMs = clock.monotonicMs();
   }
@@ -102,9 +146,11 @@ class HttpConnection implements Connection {
     signal.addEventListener('abort', giveUp, { once: true });
     try {
       const headers = { ...this.#headers, accept: 'text/event-stream' };
-      const opening = this.#request(BOX_PATHS.stream, { headers, agent: false }).catch((error: unknown) => {
-        throw this.#notThere(error);
-      });
+      const opening = this.#request(BOX_PATHS.stream, { headers, agent: this.#sockets.stream }).catch(
+        (error: unknown) => {
+          throw this.#notThere(error);
+        },
+      );
       this.#read(await this.incoming.whileOpen(opening));
     } finally {
       signal.removeEventListener('abort', giveUp);
@@ -122,7 +168,7 @@ class HttpConnection implements Connection {
   async close(): Promise<void> {
     this.incoming.close();
     this.#closed.abort();
-    this.#sender.destroy();
+    this.#sockets.release();
   }
 
   /** Posts after all earlier posts are answered; returns the answer once the connection is free again. */
@@ -132,7 +178,8 @@ class HttpConnection implements Connection {
         this.#postOrRepeat(path, { ...request, signal }),
       );
     });
-    this.#posts = posting.catch(() => undefined);
+    const over = () => undefined;
+    this.#posts = posting.then(over, over);
     return this.incoming.whileOpen(posting).catch((error: unknown) => {
       throw error instanceof PayboxError ? error : lost(`${this.#origin} took no post: ${reasonOf(error)}`, error);
     });
@@ -141,8 +188,10 @@ class HttpConnection implements Connection {
   /** A gateway may close an idle connection just when it is used again, so that one request is repeated once. */
   async #postOrRepeat(path: string, request: HttpRequest): Promise<IncomingMessage> {
     const attempt = async () => {
-      const answer = await this.#request(path, { ...request, agent: this.#sender });
+      const answer = await this.#request(path, { ...request, agent: this.#sockets.posts });
+      const closed = new Promise<void>((resolve) => answer.once('close', () => resolve()));
       answer.on('error', () => undefined).resume();
+      await closed;
       return answer;
     };
     try {

@@ -12,10 +12,19 @@ import { encode } from '../../../src/protocol/codec.ts';
 import { BOX_PATHS } from '../../../src/protocol/http-api.ts';
 import type { UpMessage } from '../../../src/protocol/messages.ts';
 import { down, fakeHttpGateway, IDENTITY } from '../../support/fake-gateway.ts';
+import { lightHttp } from '../../support/light-transport.ts';
 import { eventually, freePort } from '../../support/net.ts';
 import { NO_BOX, NO_SEAL } from '../../support/no-seal.ts';
 
-function box(url: string, change: { secret?: string; clock?: Clock } = {}) {
+/** Opens a connection by the sockets of a whole box, or by those of light ones. */
+type Open = typeof httpTransport.open;
+
+interface Change {
+  secret?: string;
+  clock?: Clock;
+}
+
+function boxOver(open: Open, url: string, change: Change = {}) {
   const lines: string[] = [];
   const out = new Writable({
     write: (chunk, _encoding, done) => {
@@ -37,7 +46,7 @@ function box(url: string, change: { secret?: string; clock?: Clock } = {}) {
     box: NO_BOX,
   };
   const options = httpTransport.options.parse({ url, connectTimeoutMs: 20_000 });
-  const opening = httpTransport.open(options, io, abort.signal);
+  const opening = open(options, io, abort.signal);
   opening.catch(() => undefined);
   onTestFinished(async () => {
     await (await opening.catch(() => undefined))?.close();
@@ -62,7 +71,12 @@ const shown = (): UpMessage => {
 const withdraw = () => down({ type: 'withdraw', pushId: randomUUID(), why: 'timeout' });
 const event = (data: string) => `data: ${data}\n\n`;
 
-describe('the HTTP transport', () => {
+describe.each<[string, Open]>([
+  ['the HTTP transport', httpTransport.open],
+  ['the HTTP transport of light boxes', lightHttp.open],
+])('%s', (_of, open) => {
+  const box = (url: string, change?: Change) => boxOver(open, url, change);
+
   it('names what is wrong with its options instead of throwing', () => {
     for (const url of ['', 'not a url', 'http://', 'ftp://gateway.example', 'http://gateway.example/path']) {
       const issues = httpTransport.options.safeParse({ url }).error?.issues;
@@ -267,4 +281,29 @@ describe('the HTTP transport', () => {
     await clock.advance(20_000);
     await expect(late.opening).rejects.toThrow(/not done within 20000 ms/);
   });
+});
+
+it('lets light boxes share their idle connections, but never a connection in use', async () => {
+  const gateway = await fakeHttpGateway();
+  const opener = await httpTransport.openLight?.(systemClock);
+  if (opener === undefined) expect.fail('no light boxes');
+  onTestFinished(() => opener.close());
+  const open: Open = (options, io, signal) => opener.open(options, io, signal);
+  const boxes = await Promise.all(Array.from({ length: 5 }, () => boxOver(open, gateway.url).opening));
+  for (const box of boxes) await box.send(shown());
+  expect(gateway.sockets.size).toBe(boxes.length + 1);
+  // One that is never answered holds up nobody else.
+  let asked = 0;
+  gateway.answerWith(({ url }) => {
+    asked += url === BOX_PATHS.messages ? 1 : 0;
+    return asked === 1;
+  });
+  const [silent, ...others] = boxes;
+  const unanswered = expect(silent?.send(shown())).rejects.toMatchObject({ code: 'LINK_LOST' });
+  await eventually('the post', () => asked === 1);
+  await Promise.all(others.map((box) => box.send(shown())));
+  await silent?.close();
+  await unanswered;
+  for (const box of others) await box.send(shown());
+  expect(gateway.faults).toEqual([]);
 });

@@ -10,7 +10,7 @@ import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
 import { encode } from '../../../src/protocol/codec.ts';
 import type { UpMessage } from '../../../src/protocol/messages.ts';
 import { down, fakeBroker, IDENTITY } from '../../support/fake-gateway.ts';
-import { lightTransport } from '../../support/light-transport.ts';
+import { lightMqtt } from '../../support/light-transport.ts';
 import { eventually, freePort } from '../../support/net.ts';
 import { NO_BOX, NO_SEAL } from '../../support/no-seal.ts';
 import { type Direction, startProxy } from '../../support/proxy.ts';
@@ -84,7 +84,7 @@ const goneProof = (sessionId: string) =>
 
 describe.each([
   ['the library', mqttTransport.open],
-  ['the light client', lightTransport.open],
+  ['the light client', lightMqtt.open],
 ])('the MQTT transport over %s', (_client, open) => {
   const box = (url: string, change?: Parameters<typeof boxOver>[2]) => boxOver(open, url, change);
 
