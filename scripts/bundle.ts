@@ -22,8 +22,8 @@ The device needs glibc and libstdc++, and neither npm nor Node. A folder that ho
   DIR/device-config   sample configurations
   DIR/VERSION, DIR/LICENSES.txt, DIR/sbom.json
 
-The packages come from the registry by npm, as package-lock.json pins them. LED panels (HUB75) need rpi-led-matrix, which
-is compiled on the machine that has them and is not in the bundle.
+The packages come from the registry by npm, as package-lock.json pins them. LED panels (HUB75) need the Debian package
+paybox-led-matrix beside it: its licence keeps it apart.
 `;
 
 /**

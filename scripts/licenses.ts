@@ -8,7 +8,7 @@ const ALLOWED = ['0BSD', 'Apache-2.0', 'BSD-3-Clause', 'ISC', 'MIT', 'MITNFA', '
 const ALLOWED_FOR: Readonly<Record<string, RegExp>> = {
   // libvips, a shared library beside sharp that users can replace.
   'LGPL-3.0-or-later': /^@img\/sharp-/,
-  // The LED library inside the addon: optional, only for HUB75 panels, compiled on the machine that has them.
+  // The LED library inside the addon: optional, only for HUB75 panels, in a Debian package of its own.
   'GPL-2.0-only': /^rpi-led-matrix$/,
   // A choice of two allowed licences; MIT is taken.
   '(MIT OR Apache-2.0)': /^qr$/,

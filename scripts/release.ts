@@ -4,9 +4,11 @@ import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from '
 import { tmpdir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { LED_MATRIX_PACKAGE } from '../src/display/drivers/led-matrix.options.ts';
 import { POOL, writeRepository } from './apt-repository.ts';
 import { buildBundle } from './bundle.ts';
-import { debianVersion } from './debian/package.ts';
+import { debianVersion } from './debian/deb.ts';
+import { PACKAGES } from './debian/package.ts';
 import { buildOci } from './oci.ts';
 import { makePackage } from './package.ts';
 import { makeSbom } from './sbom.ts';
@@ -15,6 +17,7 @@ import { buildWheel, pythonVersion } from './wheel.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const ARCHITECTURES: readonly Architecture[] = ['amd64', 'arm64'];
+const DEBS = [...PACKAGES.map(({ name }) => name), LED_MATRIX_PACKAGE];
 const OCI_BYTES_MAX = 90_000_000;
 const MB = 1_000_000;
 
@@ -32,8 +35,8 @@ Makes everything that is handed out, in an empty folder, and checks it. The vers
   --key KEY    a key of GnuPG, by fingerprint or address: signs the indexes of apt, and SHA256SUMS
   --quick      Debian packages packed in seconds instead of minutes, and half as large again: for tries
 
-Needs Debian's apt-get and dpkg-deb, for a key gpg and gpgv. All times are those of SOURCE_DATE_EPOCH, else of the newest
-commit.
+Needs Debian's apt-get and dpkg-deb, for LED panels g++ and g++-aarch64-linux-gnu, for a key gpg and gpgv. All times are
+those of SOURCE_DATE_EPOCH, else of the newest commit.
 `;
 
 interface Options {
@@ -66,6 +69,7 @@ async function release({ out, key, withImage, quick }: Options): Promise<void> {
       await buildBundle(TARGETS_OF_DEBIAN[architecture], bundle, progress);
       progress(`Debian packages for ${architecture}`);
       const options = ['--arch', architecture, '--out', pool, '--bundle', bundle, ...(quick ? ['--quick'] : [])];
+      options.push(...DEBS.flatMap((name) => ['--package', name]));
       runTool(process.execPath, [join(ROOT, 'scripts/build-deb.ts'), ...options]);
       await buildOci({ architecture, bundle, out: join(out, ociName(version, architecture)) }, progress);
     }
@@ -106,8 +110,8 @@ async function check(out: string, version: string): Promise<void> {
   for (const architecture of ARCHITECTURES) {
     const { size } = await stat(join(out, ociName(version, architecture)));
     if (size > OCI_BYTES_MAX) throw new Error(`${ociName(version, architecture)} has ${size} bytes`);
-    for (const kind of ['agent', 'gateway']) {
-      const name = `paybox-${kind}_${debianVersion(version)}_${architecture}.deb`;
+    for (const kind of DEBS) {
+      const name = `${kind}_${debianVersion(version)}_${architecture}.deb`;
       if (!debs.includes(name)) throw new Error(`${name} is missing`);
     }
   }

@@ -1,13 +1,10 @@
-import { createHash } from 'node:crypto';
-import { chmod, cp, lstat, lutimes, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
-import { dirname, join, relative, resolve } from 'node:path';
-import { gzipSync } from 'node:zlib';
-import { runTool, sourceDateEpoch } from '../tools.ts';
+/** The packages of agent and gateway: the program folder, and what starts it. */
+import { cp, readFile, symlink } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { copyright, debianVersion, pack, packed, put, ROOT } from './deb.ts';
 import { manualOfCommand } from './manual.ts';
 
-const ROOT = resolve(import.meta.dirname, '../..');
 const SYSTEMD = join(ROOT, 'systemd');
-const MAINTAINER = 'paybox maintainers <maintainers@paybox.invalid>';
 
 /** Contents of a package beside the program folder and the common files. */
 interface PackageKind {
@@ -33,7 +30,6 @@ export const PACKAGES: readonly PackageKind[] = [
       [join(SYSTEMD, 'paybox-update.service'), 'usr/lib/systemd/system/paybox-update.service'],
       [join(SYSTEMD, 'paybox-update-recover.service'), 'usr/lib/systemd/system/paybox-update-recover.service'],
       [join(SYSTEMD, 'paybox-console-off.service'), 'usr/lib/systemd/system/paybox-console-off.service'],
-      [join(SYSTEMD, 'led-matrix.conf'), 'usr/share/doc/paybox-agent/systemd/led-matrix.conf'],
       [join(SYSTEMD, 'hardware-watchdog.conf'), 'usr/share/doc/paybox-agent/systemd/hardware-watchdog.conf'],
       [join(SYSTEMD, 'journal-limits.conf'), 'usr/share/doc/paybox-agent/systemd/journal-limits.conf'],
       ['udev.rules', 'usr/lib/udev/rules.d/60-paybox-agent.rules'],
@@ -55,10 +51,6 @@ export const PACKAGES: readonly PackageKind[] = [
   },
 ];
 
-const MAINTAINER_SCRIPTS = ['postinst', 'prerm', 'postrm'];
-/** Slow and small, or fast, for tests. */
-const COMPRESSION = { small: ['-Zxz', '-z6'], quick: ['-Zgzip', '-z1'] };
-
 export interface BuildOptions {
   kind: PackageKind;
   /** Debian's name: arm64 or amd64. */
@@ -76,135 +68,27 @@ export interface BuildOptions {
  * Builds `NAME_VERSION_ARCH.deb` from a program folder; returns its path. Throws if Debian's tools are missing or fail.
  */
 export async function buildPackage({ kind, architecture, program, work, out, quick }: BuildOptions): Promise<string> {
+  const { name } = kind;
   const version = debianVersion((await readFile(join(program, 'VERSION'), 'utf8')).trim());
-  const epochSeconds = sourceDateEpoch();
-  const home = `usr/lib/${kind.name}`;
-  await cp(program, join(work, home), { recursive: true });
-  await place(kind, work, version, epochSeconds);
-  const installedKib = Math.ceil((await sizeBytes(work)) / 1024);
-  const words = {
-    VERSION: version,
-    ARCHITECTURE: architecture,
-    INSTALLED_SIZE: String(installedKib),
-    UNITS: kind.enabledUnits.join(' '),
-    PRIORITY: String(kind.priority),
-  };
-  await writeControl(kind, work, words);
-  await settleTimes(work, epochSeconds);
-  const file = join(out, `${kind.name}_${version}_${architecture}.deb`);
-  const compression = quick ? COMPRESSION.quick : COMPRESSION.small;
-  runTool('dpkg-deb', ['--root-owner-group', ...compression, '--build', work, file], {
-    SOURCE_DATE_EPOCH: String(epochSeconds),
-  });
-  return file;
+  await cp(program, join(work, 'usr/lib', name), { recursive: true });
+  await place(kind, work, version);
+  const words = { UNITS: kind.enabledUnits.join(' '), PRIORITY: String(kind.priority) };
+  return await pack({ name, version, architecture, work, out, quick, words });
 }
 
-/** Makes a prerelease sort before its release, as in semantic versions. */
-export function debianVersion(version: string): string {
-  return version.replace('-', '~');
-}
-
-async function place(kind: PackageKind, work: string, version: string, epochSeconds: number): Promise<void> {
+async function place(kind: PackageKind, work: string, version: string): Promise<void> {
   const own = join(import.meta.dirname, kind.name);
-  const put = async (to: string, content: string | Uint8Array, mode = 0o644) => {
-    const path = join(work, to);
-    await mkdir(dirname(path), { recursive: true });
-    await writeFile(path, content);
-    await chmod(path, mode);
-  };
-  for (const [from, to, mode] of kind.files) await put(to, await readFile(resolve(own, from)), mode);
-  await put(`usr/lib/sysusers.d/${kind.name}.conf`, await readFile(join(own, 'sysusers.conf')));
-  await put(`usr/lib/tmpfiles.d/${kind.name}.conf`, await readFile(join(own, 'tmpfiles.conf')));
-  await put(`usr/share/lintian/overrides/${kind.name}`, await readFile(join(own, 'lintian-overrides')));
+  const add = (to: string, content: string | Uint8Array, mode?: number) => put(join(work, to), content, mode);
+  for (const [from, to, mode] of kind.files) await add(to, await readFile(resolve(own, from)), mode);
+  await add(`usr/lib/sysusers.d/${kind.name}.conf`, await readFile(join(own, 'sysusers.conf')));
+  await add(`usr/lib/tmpfiles.d/${kind.name}.conf`, await readFile(join(own, 'tmpfiles.conf')));
   for (const page of kind.manuals) {
     const text = await readFile(join(import.meta.dirname, 'man', page), 'utf8');
-    await put(`usr/share/man/man${page.at(-1)}/${page}.gz`, packed(text.replaceAll('@VERSION@', version)));
+    await add(`usr/share/man/man${page.at(-1)}/${page}.gz`, packed(text.replaceAll('@VERSION@', version)));
   }
   // Both packages have this page, so it is in the program folder; update-alternatives links to it.
-  await put(`usr/lib/${kind.name}/paybox.1.gz`, packed(manualOfCommand(ROOT, version)));
+  await add(`usr/lib/${kind.name}/paybox.1.gz`, packed(manualOfCommand(ROOT, version)));
   const doc = `usr/share/doc/${kind.name}`;
-  await put(`${doc}/copyright`, await copyright(kind.name));
-  await put(`${doc}/changelog.gz`, packed(changelog(kind.name, version, epochSeconds)));
+  await add(`${doc}/copyright`, await copyright(join(import.meta.dirname, 'copyright'), kind.name));
   await symlink(`../../../lib/${kind.name}/device-config`, join(work, doc, 'examples'));
-}
-
-/** Contains no time, as the Debian policy requires. */
-function packed(text: string): Uint8Array {
-  return gzipSync(text, { level: 9 });
-}
-
-async function copyright(name: string): Promise<string> {
-  const [, holder = '', ...terms] = (await readFile(join(ROOT, 'LICENSE'), 'utf8')).trim().split('\n\n');
-  const paragraphs = terms.map((text) => text.replaceAll(/^/gm, ' '));
-  const words = {
-    PACKAGE: name,
-    COPYRIGHT: holder.replace(/^Copyright \(c\) /, ''),
-    LICENSE: paragraphs.join('\n .\n'),
-  };
-  return filled(await readFile(join(import.meta.dirname, 'copyright'), 'utf8'), words);
-}
-
-function changelog(name: string, version: string, epochSeconds: number): string {
-  const date = new Date(epochSeconds * 1000).toUTCString().replace('GMT', '+0000');
-  return `${name} (${version}) unstable; urgency=medium
-
-  * Version ${version}; the changes of each version are told in the README.
-
- -- ${MAINTAINER}  ${date}
-`;
-}
-
-async function writeControl(kind: PackageKind, work: string, words: Record<string, string>): Promise<void> {
-  const own = join(import.meta.dirname, kind.name);
-  const debian = join(work, 'DEBIAN');
-  const sums = await md5Sums(work);
-  await mkdir(debian);
-  await writeFile(join(debian, 'control'), filled(await readFile(join(own, 'control'), 'utf8'), words));
-  await writeFile(join(debian, 'md5sums'), sums);
-  const conffiles = kind.files.map(([, to]) => to).filter((to) => to.startsWith('etc/'));
-  await writeFile(join(debian, 'conffiles'), conffiles.map((path) => `/${path}\n`).join(''));
-  for (const name of MAINTAINER_SCRIPTS) {
-    const path = join(debian, name);
-    await writeFile(path, filled(await readFile(join(own, name), 'utf8'), words));
-    await chmod(path, 0o755);
-  }
-}
-
-function filled(template: string, words: Readonly<Record<string, string>>): string {
-  return template.replaceAll(/@([A-Z_]+)@/g, (_, name: string) => {
-    const word = words[name];
-    if (word === undefined) throw new Error(`a template asks for @${name}@, which has no value`);
-    return word;
-  });
-}
-
-async function filesOf(folder: string): Promise<string[]> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-  return entries
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name))
-    .sort();
-}
-
-async function sizeBytes(folder: string): Promise<number> {
-  let bytes = 0;
-  for (const file of await filesOf(folder)) bytes += (await lstat(file)).size;
-  return bytes;
-}
-
-async function md5Sums(work: string): Promise<string> {
-  const lines: string[] = [];
-  for (const file of await filesOf(work)) {
-    const path = relative(work, file);
-    // dpkg keeps the checksums of conffiles itself.
-    if (path.startsWith('etc/')) continue;
-    const sum = createHash('md5').update(await readFile(file));
-    lines.push(`${sum.digest('hex')}  ${path}\n`);
-  }
-  return lines.join('');
-}
-
-async function settleTimes(work: string, epochSeconds: number): Promise<void> {
-  const entries = await readdir(work, { recursive: true });
-  for (const entry of entries) await lutimes(join(work, entry), epochSeconds, epochSeconds);
 }

@@ -17,6 +17,17 @@ export class Builds {
     return this.#package(projectVersion(), this.#program(), []);
   }
 
+  /** The package with the addon for LED panels, compiled for the box. */
+  ledMatrix(): string {
+    const out = join(this.#folder, 'led-matrix');
+    const file = join(out, `paybox-led-matrix_${projectVersion()}_arm64.deb`);
+    if (!existsSync(file)) {
+      const options = ['--arch', 'arm64', '--out', out, '--package', 'paybox-led-matrix', '--quick'];
+      runVisibly(process.execPath, join(PROJECT, 'scripts/build-deb.ts'), ...options);
+    }
+    return file;
+  }
+
   /** A package of the same program by another version's name; `broken` never runs. */
   update(version: string, { broken = false } = {}): string {
     const changed = join(this.#folder, `program-${version}`);

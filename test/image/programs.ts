@@ -10,6 +10,12 @@ export const IMAGE_PROGRAMS = {
   mtools: { command: 'mcopy', debianPackage: 'mtools' },
 } as const satisfies Record<string, Program>;
 
+/** Compiles the addon for LED panels, and what stands for their pins. */
+export const ADDON_PROGRAMS = {
+  arm64: { command: 'aarch64-linux-gnu-g++', debianPackage: 'g++-aarch64-linux-gnu' },
+  amd64: { command: 'x86_64-linux-gnu-g++', debianPackage: 'g++' },
+} as const satisfies Record<string, Program>;
+
 /** Builds, checks and installs the Debian packages. */
 export const PACKAGE_PROGRAMS = {
   mmdebstrap: MMDEBSTRAP,

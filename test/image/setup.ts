@@ -5,6 +5,7 @@ import type { TestProject } from 'vitest/node';
 import { installPrograms } from '../support/programs.setup.ts';
 import { PROGRAMS } from '../support/programs.ts';
 import {
+  ADDON_PROGRAMS,
   EMULATOR_PROGRAMS,
   FRAMEBUFFER_PROGRAMS,
   IMAGE_PROGRAMS,
@@ -25,6 +26,7 @@ export default function setup(project: TestProject): () => void {
   installPrograms([
     ...Object.values(PROGRAMS),
     ...Object.values(IMAGE_PROGRAMS),
+    ...Object.values(ADDON_PROGRAMS),
     ...Object.values(PACKAGE_PROGRAMS),
     ...Object.values(EMULATOR_PROGRAMS),
     ...Object.values(FRAMEBUFFER_PROGRAMS),

@@ -18,6 +18,7 @@ export const PROGRAMS = {
   systemdNotify: { command: 'systemd-notify', debianPackage: 'systemd' },
   python: { command: 'python3', debianPackage: 'python3' },
   pytest: { command: 'pytest-3', debianPackage: 'python3-pytest' },
+  gcc: { command: 'gcc', debianPackage: 'gcc' },
   curl: { command: 'curl', debianPackage: 'curl' },
   perl: { command: 'perl', debianPackage: 'perl-base' },
   socat: { command: 'socat', debianPackage: 'socat' },

@@ -4,11 +4,13 @@
  * on file descriptor 3. It ends with stdin; the panels are then dark, because LEDs show only what is sent all the time.
  */
 import { writeSync } from 'node:fs';
-import { reasonOf } from '../../lib/errors.ts';
+import { reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import { LENGTH_BYTES } from '../io/child.ts';
 import { type LedMatrixAnswer, type LedMatrixSetup, ledMatrixSetup } from './led-matrix.options.ts';
 
 const ANSWERS_FD = 3;
+/** Of Node, for a module, or for what it was to have been compiled to. */
+const NOT_INSTALLED = new Set(['ERR_MODULE_NOT_FOUND', 'MODULE_NOT_FOUND']);
 const MESSAGE_BYTES_MAX = 4 * 1024 * 1024;
 
 /** The used part of the addon. */
@@ -31,8 +33,22 @@ function answer(value: LedMatrixAnswer): void {
   writeSync(ANSWERS_FD, `${JSON.stringify(value)}\n`);
 }
 
-async function openMatrix({ addon, width, height, matrix, runtime }: LedMatrixSetup): Promise<Matrix> {
-  const { LedMatrix } = (await import(addon)) as Addon;
+/** The first addon that is installed. Throws what was wrong with the first where none is. */
+async function load(addons: readonly string[]): Promise<Addon> {
+  let missing: unknown;
+  for (const addon of addons) {
+    try {
+      return (await import(addon)) as Addon;
+    } catch (error) {
+      if (!NOT_INSTALLED.has(systemCodeOf(error) ?? '')) throw error;
+      missing ??= error;
+    }
+  }
+  throw missing;
+}
+
+async function openMatrix({ addons, width, height, matrix, runtime }: LedMatrixSetup): Promise<Matrix> {
+  const { LedMatrix } = await load(addons);
   const made = new LedMatrix(
     { ...LedMatrix.defaultMatrixOptions(), ...matrix },
     { ...LedMatrix.defaultRuntimeOptions(), ...runtime },

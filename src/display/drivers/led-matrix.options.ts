@@ -1,5 +1,11 @@
+import { join } from 'node:path';
 import { z } from 'zod';
 import { rotation } from './pixel-options.ts';
+
+/** The Debian package with the addon, and where that has it. */
+export const LED_MATRIX_PACKAGE = 'paybox-led-matrix';
+const PACKAGED_ADDON = `usr/lib/${LED_MATRIX_PACKAGE}/dist/index.js`;
+const ADDON = 'rpi-led-matrix';
 
 const HARDWARE_MAPPINGS = [
   'regular',
@@ -32,8 +38,8 @@ export const ledMatrixOptions = z
     rowAddressType: z.int().min(0).max(4).default(0).describe('for panels with other row lines'),
     hardwarePulsing: z.boolean().default(true).describe('steadier light; excludes the sound of the Pi itself'),
     dropPrivileges: z.boolean().default(true).describe('the child gives up root once it has the pins'),
-    addon: z.string().min(1).default('rpi-led-matrix').describe('the module that drives the panels'),
-    root: z.string().min(1).default('/').describe('the folder that holds proc'),
+    addon: z.string().min(1).default(ADDON).describe('the module that drives the panels'),
+    root: z.string().min(1).default('/').describe('the folder that holds proc and usr'),
   })
   .refine((it) => it.pixelMapper !== 'U-mapper' || it.chainLength % 2 === 0, {
     path: ['pixelMapper'],
@@ -51,9 +57,10 @@ export function matrixSize(options: LedMatrixOptions): { width: number; height: 
   return { width: (width * parallel) / chainLength, height: (height * chainLength) / parallel };
 }
 
-/** The first message to the child: the addon, and its options by the addon's names. */
+/** The first message to the child: where the addon may be, and its options by the addon's names. */
 export const ledMatrixSetup = z.object({
-  addon: z.string(),
+  /** The first that is installed is taken. */
+  addons: z.array(z.string()).min(1),
   width: z.int().positive(),
   height: z.int().positive(),
   matrix: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
@@ -70,7 +77,7 @@ export type LedMatrixAnswer = z.infer<typeof ledMatrixAnswer>;
 
 export function setupFor(options: LedMatrixOptions): LedMatrixSetup {
   return {
-    addon: options.addon,
+    addons: options.addon === ADDON ? [ADDON, join(options.root, PACKAGED_ADDON)] : [options.addon],
     ...matrixSize(options),
     matrix: {
       rows: options.rows,

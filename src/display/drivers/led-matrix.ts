@@ -8,6 +8,7 @@ import { closedFault, displayFault } from '../fault.ts';
 import { type Child, startChild } from '../io/child.ts';
 import { type Rotated, rotated } from '../pixels/rotate.ts';
 import {
+  LED_MATRIX_PACKAGE,
   type LedMatrixAnswer,
   type LedMatrixOptions,
   ledMatrixAnswer,
@@ -24,9 +25,8 @@ const START_TIMEOUT_MS = 8_000;
 const DRAW_TIMEOUT_MS = 3_000;
 const ANSWER_SHOWN_CHARS_MAX = 100;
 
-/** The addon is in no package and no image. It is compiled on the machine with the panels. */
-const MISSING_FIX =
-  'npm install rpi-led-matrix in a checkout, which is compiled: sudo apt-get install g++ make python3 first';
+/** The addon is in no other package and no image, because of its licence. */
+const MISSING_FIX = `sudo apt-get install ${LED_MATRIX_PACKAGE}, or in a checkout npm install rpi-led-matrix, which is compiled: sudo apt-get install g++ make python3 first`;
 const FIX =
   'check the options against the panels, run the agent as root (the pins need it), and see README of rpi-rgb-led-matrix';
 
@@ -71,7 +71,7 @@ async function checkMachine({ root, hardwarePulsing }: LedMatrixOptions, log: Lo
   const modules = await readFile(join(root, 'proc/modules'), 'utf8').catch(() => '');
   if (!/^snd_bcm2835 /m.test(modules)) return;
   const fix =
-    'set dtparam=audio=off in /boot/firmware/config.txt and restart, or hardwarePulsing: false; sound then needs a USB or I2S card';
+    'set dtparam=audio=off in /boot/firmware/config.txt and restart, or hardwarePulsing: false; sound then needs a USB card';
   if (hardwarePulsing) {
     throw displayFault('the sound of the Pi itself (snd_bcm2835) is on, which excludes LED panels', fix);
   }

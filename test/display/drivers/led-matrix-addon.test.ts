@@ -1,5 +1,4 @@
 import { spawnSync } from 'node:child_process';
-import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
 import {
   type LedMatrixOptions,
@@ -7,14 +6,7 @@ import {
   matrixSize,
 } from '../../../src/display/drivers/led-matrix.options.ts';
 import { strictLedMatrix } from '../emulators/led-matrix.addon.ts';
-
-function installedAddon(): string | undefined {
-  try {
-    return createRequire(import.meta.url).resolve('rpi-led-matrix');
-  } catch {
-    return undefined;
-  }
-}
+import { installedAddon } from './installed-addon.ts';
 
 const addon = installedAddon();
 const note = addon === undefined ? ' (not installed: sudo apt-get install g++ make python3, then npm ci)' : '';

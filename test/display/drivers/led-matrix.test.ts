@@ -1,9 +1,9 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { writeFile } from 'node:fs/promises';
+import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import decodeQr from 'qr/decode.js';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type LedMatrixOptions, ledMatrixOptions } from '../../../src/display/drivers/led-matrix.options.ts';
+import { type LedMatrixOptions, ledMatrixOptions, setupFor } from '../../../src/display/drivers/led-matrix.options.ts';
 import { ledMatrix } from '../../../src/display/drivers/led-matrix.ts';
 import { startChild } from '../../../src/display/io/child.ts';
 import { encodePng } from '../../../src/display/pixels/png.ts';
@@ -147,8 +147,25 @@ describe('the LED matrix display', () => {
     const panels = await fakePanels();
     await expect(openOn(panels, { addon: join(panels.options.root, 'none.mjs') })).rejects.toMatchObject({
       code: 'DISPLAY_FAULT',
-      fix: expect.stringContaining('npm install rpi-led-matrix'),
+      fix: expect.stringMatching(/apt-get install paybox-led-matrix.*npm install rpi-led-matrix/),
     });
+  });
+
+  it('finds the addon where its package puts it', async () => {
+    const panels = await fakePanels();
+    const home = join(panels.options.root, 'usr/lib/paybox-led-matrix');
+    await mkdir(join(home, 'dist'), { recursive: true });
+    await writeFile(join(home, 'package.json'), '{ "type": "module" }');
+    await rename(panels.options.addon, join(home, 'dist/index.js'));
+    const addons = ['not-installed-anywhere', join(home, 'dist/index.js')];
+    expect(setupFor(ledMatrixOptions.parse({ root: panels.options.root })).addons).toEqual([
+      'rpi-led-matrix',
+      addons[1],
+    ]);
+    const child = startChild(CHILD, systemClock);
+    onTestFinished(() => child.close());
+    const setup = { addons, width: 64, height: 64, matrix: { rows: 64, cols: 64 }, runtime: {} };
+    expect(await child.ask(Buffer.from(JSON.stringify(setup)), 20_000)).toBe('{"ok":true}');
   });
 
   it.each([
@@ -194,8 +211,13 @@ describe('the LED matrix display', () => {
     const panels = await fakePanels();
     const child = startChild(CHILD, systemClock);
     onTestFinished(() => child.close());
-    const { root, addon } = panels.options;
-    const setup = { addon, root, width: 64, height: 64, matrix: { rows: 64, cols: 64 }, runtime: {} };
+    const setup = {
+      addons: [panels.options.addon],
+      width: 64,
+      height: 64,
+      matrix: { rows: 64, cols: 64 },
+      runtime: {},
+    };
     expect(await child.ask(Buffer.from(JSON.stringify(setup)), 20_000)).toBe('{"ok":true}');
     expect(await child.ask(Buffer.alloc(64 * 64 * 3), 20_000)).toBe('{"ok":true}');
     expect(JSON.parse(await child.ask(Buffer.alloc(64 * 64 * 3 - 1), 20_000))).toEqual({
@@ -209,7 +231,7 @@ describe('the LED matrix display', () => {
     const driver = resolve(import.meta.dirname, '../../../src/display/io/child.ts');
     const script = `const { startChild } = await import(${JSON.stringify(driver)});
       const { systemClock } = await import(${JSON.stringify(resolve(driver, '../../../lib/clock.ts'))});
-      const setup = ${JSON.stringify({ addon: panels.options.addon, width: 32, height: 32, matrix: {}, runtime: {} })};
+      const setup = ${JSON.stringify({ addons: [panels.options.addon], width: 32, height: 32, matrix: {}, runtime: {} })};
       await startChild(${JSON.stringify(CHILD)}, systemClock).ask(Buffer.from(JSON.stringify(setup)), 20000);
       process.stdout.write('up');
       await new Promise(() => setInterval(() => {}, 1000));`;

@@ -45,6 +45,13 @@ mount -o remount,bind,ro "$root"
 if [ -n "$data" ]; then mount --bind "$data" "$root/data"; mount -o "remount,bind,$access" "$root/data"; fi
 exec /usr/sbin/chroot --userspec="$user:$user" "$root" "$@"`;
 
+/**
+ * A process that becomes another user is no longer killed with its parent, so the program has one above it that stays
+ * root, is killed with the test's own, and is the first of a namespace: with it the kernel ends all that is in there.
+ */
+const ENDS_WITH_TEST = ['--pid', '--fork', '--kill-child=KILL', 'unshare'];
+const ISOLATED = ['--mount', '--pid', '--fork', '--kill-child=KILL'];
+
 /** An image whose layers are unpacked into a folder, and run there without an engine: read-only, as its user, with its environment. */
 export class Container {
   readonly #root: string;
@@ -95,8 +102,18 @@ export class Container {
     for (const to of Object.values(mounts)) mkdirSync(this.path(to), { recursive: true });
     const bound = Object.entries(mounts).map(([from, to]) => `${from}|${to}`);
     const args = [this.#root, data, dataReadOnly ? 'ro' : 'rw', String(user ?? own), bound.join('\n'), ...command];
-    const isolated = ['--mount', '--pid', '--fork', '--kill-child=KILL'];
-    return run('unshare', [...isolated, 'env', '-i', ...variables, '/bin/bash', '-c', START, 'container', ...args]);
+    return run('unshare', [
+      ...ENDS_WITH_TEST,
+      ...ISOLATED,
+      'env',
+      '-i',
+      ...variables,
+      '/bin/bash',
+      '-c',
+      START,
+      'container',
+      ...args,
+    ]);
   }
 }
 
@@ -108,8 +125,8 @@ export async function toEnd(running: Running): Promise<{ code: number | null; ou
 
 /** The first process of a container: what an engine sends its signals to. */
 export function firstProcess(running: Running): number {
-  const { pid } = running.child;
-  return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')[0]);
+  const childOf = (pid = 0) => Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')[0]);
+  return childOf(childOf(running.child.pid));
 }
 
 function tool(command: string, ...args: string[]): void {

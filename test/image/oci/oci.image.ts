@@ -115,6 +115,14 @@ describe.skipIf(note !== '')(`the container image${note}`, () => {
     expect(JSON.stringify(await getJson(`${next.origin}/_mock/orders`, bearer))).toContain('"status":"paid"');
   });
 
+  it('ends with the test that started it, though it is another user', ANSWERED, async () => {
+    const { running } = await up({ data: await volume() });
+    const pid = firstProcess(running);
+    expect(statSync(`/proc/${pid}`).uid).toBe(10_001);
+    await running.stop('SIGKILL');
+    await eventually('the program has ended', () => !isThere(`/proc/${pid}`));
+  });
+
   it.each(['--version', 'gateway --help', 'agent --help', 'bench list'])('runs %s by argument', async (words) => {
     const { code, output } = await toEnd(container.start(words.split(' '), { data: await volume() }));
     expect({ code, output }).toMatchObject({ code: 0 });

@@ -34,6 +34,7 @@ const packages = join(stage, 'packages');
 const version = (JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string }).version;
 const agentDeb = join(packages, `paybox-agent_${version}_amd64.deb`);
 const gatewayDeb = join(packages, `paybox-gateway_${version}_amd64.deb`);
+const ledMatrixDeb = join(packages, `paybox-led-matrix_${version}_amd64.deb`);
 let machines = 0;
 /** It looks at the packages while the other tests run; rejects with what it says on an error or a warning. */
 let lintian: Promise<{ stdout: string; stderr: string }> | undefined;
@@ -75,10 +76,12 @@ function makeShop(): void {
 
 beforeAll(() => {
   if (note !== '') return;
-  const args = ['run', '--silent', 'deb', '--', '--arch', 'amd64', '--quick', '--out', packages];
+  const names = ['paybox-agent', 'paybox-gateway', 'paybox-led-matrix'].flatMap((name) => ['--package', name]);
+  const args = ['run', '--silent', 'deb', '--', '--arch', 'amd64', '--quick', '--out', packages, ...names];
   const { status, stderr } = spawnSync('npm', args, { cwd: ROOT, encoding: 'utf8', timeout: BUILD_TIMEOUT_MS });
   if (status !== 0) throw new Error(`npm run deb failed: ${stderr}`);
-  lintian = promisify(execFile)('lintian', ['--allow-root', '--fail-on', 'error,warning', agentDeb, gatewayDeb]);
+  const debs = [agentDeb, gatewayDeb, ledMatrixDeb];
+  lintian = promisify(execFile)('lintian', ['--allow-root', '--fail-on', 'error,warning', ...debs]);
   lintian.catch(() => undefined);
   makeDebian(debian);
   makeShop();
@@ -146,6 +149,22 @@ describe.skipIf(note !== '')(`the Debian packages${note}`, { timeout: TEST_TIMEO
     expect(
       box.run('find / -xdev -name "*paybox*" -not -path "/root/*" -not -path "/var/log/*" -not -path "/run/*"').output,
     ).toBe('');
+  });
+
+  it('bring the addon for LED panels beside the agent, whose Node loads it', async () => {
+    const box = await machine();
+    const deb = box.take(ledMatrixDeb);
+    expect(box.run(`dpkg -i ${deb}`)).toMatchObject({ output: expect.stringContaining('depends on paybox-agent') });
+    box.must(`dpkg -r paybox-led-matrix && dpkg -i ${box.take(agentDeb)} ${deb}`);
+    const load =
+      "import('/usr/lib/paybox-led-matrix/dist/index.js').then((addon) => console.log(typeof addon.LedMatrix))";
+    expect(box.must(`/usr/lib/paybox-agent/node -e "${load}"`).trim()).toBe('function');
+    expect(box.read('usr/src/paybox-led-matrix/rpi-led-matrix/vendor/COPYING')).toContain('GNU GENERAL PUBLIC LICENSE');
+    box.must('dpkg -r paybox-led-matrix');
+    expect([box.has('usr/lib/systemd/system/paybox-agent.service.d'), box.has('usr/src/paybox-led-matrix')]).toEqual([
+      false,
+      false,
+    ]);
   });
 
   it('are installed by the script for Raspberry Pi OS, which says what is not as it has to be', async () => {
