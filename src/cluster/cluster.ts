@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
+import { Logins } from '../gateway/access/logins.ts';
 import type { GatewayConfig } from '../gateway/config.ts';
 import { type Gateway, type GatewayDeps, startGateway } from '../gateway/gateway.ts';
+import { CONSOLE_EVENTS_PATH } from '../gateway/http/admin-routes.ts';
 import { answerBeforeClosing, createApp } from '../gateway/http/app.ts';
 import { listenAt, originAt } from '../gateway/http/routes.ts';
 import { readServerTls } from '../gateway/listen.ts';
@@ -11,17 +13,18 @@ import type { News, ShardPlace } from '../gateway/shard.ts';
 import { ConfigError, MissingPeerError, PayboxError, reasonOf } from '../lib/errors.ts';
 import { STOP_BUDGET_MS } from '../lib/shutdown.ts';
 import { readPemFiles } from '../lib/tls.ts';
-import { ClusterDatabase, type ClusterView, MEMBER_GONE_MS, type Member } from '../store/engines/cluster-database.ts';
+import { ClusterDatabase, type ClusterSettings, type Member } from '../store/engines/cluster-database.ts';
 import { nameOf } from '../store/engines/postgres-session.ts';
+import { Beats } from './beats.ts';
+import { ConsoleEvents } from './console-events.ts';
 import { Destinations } from './destination.ts';
 import { frontRoutes } from './front.ts';
+import { SharedBudgets } from './login-budgets.ts';
 import { NewsDesk } from './news.ts';
 import { Peers } from './peers.ts';
 import { Shards } from './shards.ts';
 import { statusRoutes } from './status.ts';
 
-/** Interval at which a member says that it is there. */
-export const BEAT_MS = 500;
 const SECRET_BYTES = 32;
 /** At the start, the shards of the first view are opened before the member says that it is ready. */
 const FIRST_SHARDS_MS_MAX = 15_000;
@@ -50,26 +53,31 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
   const { clock, random, log } = deps;
   const { advertise, shards: count } = config.cluster;
   const member: Member = { id: random.uuid(), url: advertise };
-  const desk = new NewsDesk({ clock, log, tell: (text) => database.tell(text) });
+  const desk = new NewsDesk({
+    ...{ clock, log },
+    tell: (text) => database.tell(text),
+    heardLogins: (told) => budgets.heard(told),
+  });
+  const budgets: SharedBudgets = new SharedBudgets({
+    ...{ clock, log, member: member.id },
+    members: () => beats.members,
+    tell: (told) => database.tell(JSON.stringify(told)),
+  });
   const database = new ClusterDatabase(config.databaseUrl, member, (text) => desk.heard(text));
   opened.add('cluster database', () => database.close());
-  const settings = await database
-    .setUp({ shards: count, secret: random.secret(SECRET_BYTES) })
-    .catch((error: unknown) => Promise.reject(problemOf(config, error)));
+  opened.add('wrong logins', () => budgets.close());
+  const settings = await setUp(database, config, random.secret(SECRET_BYTES));
 
   const app = createApp(log, clock, config.http.tls && readServerTls(config.http.tls, 'http.tls'));
   answerBeforeClosing(app, clock);
-  const peers = new Peers({
-    clock,
-    secret: settings.secret,
-    ca: readPemFiles({ ca: config.cluster.ca }, 'cluster').ca,
-  });
+  const { ca } = readPemFiles({ ca: config.cluster.ca }, 'cluster');
+  const peers = new Peers({ clock, secret: settings.secret, ca });
   opened.add('peers', () => peers.close());
   // Set once the port is known.
   let own = config;
   const vaultKey = createHash('sha256').update(`paybox registry key\n${settings.secret}`).digest();
   const tell = (news: News) => desk.tell(news);
-  const place = (index: number): ShardPlace => ({ index, count, member: member.id, vaultKey, tell });
+  const place = (index: number): ShardPlace => ({ index, count, member: member.id, vaultKey, budgets, tell });
   const shards: Shards = new Shards({
     ...{ clock, log, member: member.id, count, database },
     start: (index) => startGateway({ ...own, standby: false }, { clock, random, log, place: place(index) }),
@@ -82,9 +90,18 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
   });
   const findBox = (code: string, serial: string) => boxes.get(`${code} ${serial}`, () => database.box(code, serial));
   const destinations = new Destinations({ basePath: config.basePath, count, findBox });
-  const beats = new Beats({ ...deps, database, shards, peers, desk });
-  const status = statusRoutes({ config, member, count, shards, peers, view: () => beats.view });
-  frontRoutes(app, { clock, log, secret: settings.secret, count, shards, peers, destinations }, status);
+  const logins = new Logins(clock, undefined, budgets);
+  const events = new ConsoleEvents({ clock, log, peers, logins, adminToken: config.adminToken });
+  const beats: Beats = new Beats({ ...deps, database, shards, peers, desk, events });
+  frontRoutes(
+    app,
+    { clock, log, random, secret: settings.secret, count, shards, peers, destinations },
+    {
+      ...statusRoutes({ config, member, count, shards, peers, view: () => beats.view }),
+      [CONSOLE_EVENTS_PATH]: async (request, reply) => events.watch(request, reply),
+    },
+  );
+  opened.add('console events', () => events.close());
   opened.add('requests', () => app.close());
   await listenAt(app, config);
   own = { ...config, http: { ...config.http, port: portOf(app) } };
@@ -109,6 +126,11 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
   };
 }
 
+async function setUp(database: ClusterDatabase, config: ClusterConfig, secret: string): Promise<ClusterSettings> {
+  const made = database.setUp({ shards: config.cluster.shards, secret });
+  return made.catch((error: unknown) => Promise.reject(problemOf(config, error)));
+}
+
 function problemOf({ databaseUrl }: ClusterConfig, error: unknown): Error {
   if (error instanceof PayboxError) return error;
   const what = `databaseUrl: ${nameOf(databaseUrl)} cannot be used: ${reasonOf(error)}`;
@@ -120,88 +142,4 @@ function problemOf({ databaseUrl }: ClusterConfig, error: unknown): Error {
 function portOf(app: FastifyInstance): number {
   const address = app.server.address();
   return typeof address === 'object' && address !== null ? address.port : 0;
-}
-
-interface BeatsDeps extends Pick<GatewayDeps, 'clock' | 'log'> {
-  database: Pick<ClusterDatabase, 'beat'>;
-  shards: Shards;
-  peers: Pick<Peers, 'see'>;
-  desk: Pick<NewsDesk, 'flush' | 'missed'>;
-}
-
-/** Says again and again that this member is there, and has its shards follow what it sees. */
-class Beats {
-  readonly #deps: BeatsDeps;
-  readonly #over = new AbortController();
-  #wake = new AbortController();
-  #running: Promise<void> = Promise.resolve();
-  #isLeaving = false;
-  /** Undefined while the database does not answer. */
-  view: ClusterView | undefined;
-
-  constructor(deps: BeatsDeps) {
-    this.#deps = deps;
-  }
-
-  /** Beats once more without waiting. */
-  soon(): void {
-    this.#wake.abort();
-  }
-
-  /** The first beat, and the shards that it opens; then goes on. */
-  async begin(withinMs: number): Promise<void> {
-    const { clock, shards } = this.#deps;
-    await this.#beat(false);
-    const late = new AbortController();
-    await Promise.race([shards.settled(), clock.sleep(withinMs, late.signal)]);
-    late.abort();
-    this.#running = this.#run();
-  }
-
-  /** From now on others take the shards of this member as it hands them over. */
-  leave(): void {
-    this.#isLeaving = true;
-    this.soon();
-  }
-
-  async end(): Promise<void> {
-    this.#over.abort();
-    this.#wake.abort();
-    await this.#running;
-  }
-
-  async #run(): Promise<void> {
-    const { clock } = this.#deps;
-    let lostAtMs: number | undefined;
-    while (!this.#over.signal.aborted) {
-      // After a loss of the database all members look gone until they have beaten again.
-      const isWaiting = lostAtMs !== undefined && clock.monotonicMs() - lostAtMs < MEMBER_GONE_MS;
-      const isSeen = await this.#beat(isWaiting);
-      if (!isSeen) lostAtMs = clock.monotonicMs();
-      else if (!isWaiting) lostAtMs = undefined;
-      this.#wake = new AbortController();
-      await clock.sleep(BEAT_MS, AbortSignal.any([this.#wake.signal, this.#over.signal]));
-    }
-  }
-
-  /** Settles with whether the database answered. */
-  async #beat(isWaiting: boolean): Promise<boolean> {
-    const { database, shards, peers, log, desk } = this.#deps;
-    try {
-      const view = await database.beat(
-        shards.all().map(({ index }) => index),
-        this.#isLeaving,
-      );
-      if (this.view === undefined) desk.missed();
-      this.view = view;
-      peers.see(view);
-      await desk.flush();
-      if (!isWaiting && !this.#over.signal.aborted) shards.follow(view);
-      return true;
-    } catch (error) {
-      if (this.view !== undefined) log.warn('cluster-database-lost', { reason: reasonOf(error) });
-      this.view = undefined;
-      return false;
-    }
-  }
 }

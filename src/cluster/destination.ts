@@ -12,29 +12,38 @@ export type FindBox = (terminalCode: string, serialNumber: string) => Promise<Pa
 /** Where a request is answered. */
 export type Destination =
   | { shard: number }
-  /** By the member that got it: pages. */
+  /** By the member that got it: pages, and what they say of it. */
   | 'here'
   /** By the first shard that knows what it asks for. */
   | 'first'
   /** By all shards: a list of what all have. */
-  | 'merged';
+  | 'merged'
+  /** By all shards, also those that are moving: an order that all get. */
+  | 'everywhere';
 
 /** Names in the bodies of the calls that concern an account or a box. */
 const named = z.object({
   bankAccount: z.string().catch(''),
   terminalCode: z.string().catch(''),
   serialNumber: z.string().catch(''),
+  /** Of a fault. */
+  box: z.string().catch(''),
 });
 type Named = z.infer<typeof named>;
-const NOBODY: Named = { bankAccount: '', terminalCode: '', serialNumber: '' };
+const NOBODY: Named = { bankAccount: '', terminalCode: '', serialNumber: '', box: '' };
 
 const BOX_CALLS: readonly string[] = Object.values(BOX_PATHS);
-const PAGES = /^\/(?:$|docs|openapi\.json$|registry$|admin\/openapi\.json$|[\w.-]+\.(?:css|js)$)/;
+const PAGES = /^\/(?:$|docs|openapi\.json$|registry$|admin\/openapi\.json$|_mock\/about$|[\w.-]+\.(?:css|js)$)/;
 /** Lists that every shard has a part of. */
-const LISTS = /^\/_mock\/(?:boxes|orders|payments|callbacks|credits|calls)$|^\/admin\/v1\/sales$/;
+const LISTS =
+  /^\/_mock\/(?:boxes|orders|payments|callbacks|callbacks\/backlog|credits|calls|faults)$|^\/admin\/v1\/sales$/;
 /** One thing that some shard has. */
-const THINGS = /^\/qr\/|^\/_mock\/(?:orders|callbacks|payments)\/|^\/admin\/v1\/sales\/[^/]+/;
+const THINGS = /^\/qr\/|^\/_mock\/(?:orders|callbacks|payments)\/|^\/_mock\/faults(?:\/|$)|^\/admin\/v1\/sales\/[^/]+/;
+const BOX = /^\/_mock\/boxes\/([^/]+)$/;
 const SALES = '/admin/v1/sales';
+export const FAULTS_PATH = '/_mock/faults';
+/** Of all callbacks that were given up. */
+const RESEND = '/_mock/callbacks/resend';
 
 /** The shard that has the registry, the boxes that enrol, and what belongs to no account. */
 const REGISTRY: Destination = { shard: 0 };
@@ -63,7 +72,17 @@ export class Destinations {
     if (PAGES.test(path)) return 'here';
     // Without a box the sale is for the first one, as at a gateway on its own.
     if (path === SALES && request.method === 'POST') return this.#ofBox(namesIn(body).terminalCode, '');
+    if (request.method === 'GET' && path.startsWith('/_mock/')) {
+      const [, code = ''] = BOX.exec(path) ?? [];
+      const one = code === '' ? shardNamed(request) : await this.#ofBox(code, '');
+      if (one !== undefined) return one;
+    }
     if (request.method === 'GET' && LISTS.test(path)) return shardNamed(request) ?? 'merged';
+    if (request.method === 'POST' && path === RESEND) return 'merged';
+    if (request.method === 'POST' && path === FAULTS_PATH) {
+      const { box } = namesIn(body);
+      return box === '' ? 'everywhere' : this.#ofBox(box, '');
+    }
     if (THINGS.test(path)) return 'first';
     return REGISTRY;
   }

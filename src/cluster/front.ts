@@ -3,13 +3,16 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { addressOf, carry } from '../gateway/access/carried.ts';
 import { answerRefusal, pathOf, ROWS_DEFAULT } from '../gateway/access/requests.ts';
+import { CONSOLE_EVENTS_PATH } from '../gateway/http/admin-routes.ts';
+import { FAULT_ID_HEADER } from '../gateway/http/fault-routes.ts';
 import type { Clock } from '../lib/clock.ts';
 import { reasonOf, systemCodeOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
+import type { Random } from '../lib/random.ts';
 import { equalSecrets } from '../protocol/checksum.ts';
 import { LIMITS } from '../protocol/fields.ts';
 import { BOX_PATHS, SHARDS_HEADER } from '../protocol/http-api.ts';
-import type { Destinations } from './destination.ts';
+import { type Destinations, FAULTS_PATH } from './destination.ts';
 import { CLIENT_HEADER, headersToPass, type Peers, SECRET_HEADER, SHARD_HEADER } from './peers.ts';
 import type { RunningShard, Shards } from './shards.ts';
 
@@ -22,6 +25,7 @@ export const NOT_HERE = 421;
 export interface FrontDeps {
   clock: Clock;
   log: Logger;
+  random: Pick<Random, 'uuid'>;
   /** Known to members only. */
   secret: string;
   count: number;
@@ -70,11 +74,13 @@ class Front {
     const { destinations, shards } = this.#deps;
     const body = Buffer.isBuffer(request.body) ? request.body : undefined;
     if (this.isOfMember(request)) return this.#answerMember(request, reply, body);
+    delete request.headers[FAULT_ID_HEADER];
     const to = await destinations.of(request, body);
     const [any] = shards.all();
     if (to === 'here') {
       return any === undefined ? this.#carry(0, request, reply, body) : hand(any, request, reply, body);
     }
+    if (to === 'everywhere') return this.#orderEverywhere(request, reply, body);
     if (to === 'first' || to === 'merged') return this.#askAll(to, request, reply, body);
     return this.#carry(to.shard, request, reply, body);
   }
@@ -120,6 +126,33 @@ class Front {
     return answerRefusal(request, reply, this.#deps.log, { code: 'E05', reason }, 502);
   }
 
+  /** Orders a fault at all shards, under one id. */
+  async #orderEverywhere(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    body: Buffer | undefined,
+  ): Promise<FastifyReply> {
+    const { count, clock, random, peers } = this.#deps;
+    request.headers[FAULT_ID_HEADER] = random.uuid();
+    const untilMs = clock.monotonicMs() + SHARD_WAIT_MS;
+    const order = async (index: number) => {
+      for (;;) {
+        const part = await peers.read(index, request, body);
+        if (part !== undefined && part.status !== NOT_HERE) return part;
+        if (clock.monotonicMs() >= untilMs) return undefined;
+        await clock.sleep(SHARD_LOOK_MS);
+      }
+    };
+    const answers = await Promise.all(Array.from({ length: count }, (_, index) => order(index)));
+    const known = answers.filter((it) => it !== undefined);
+    const part = known.find(({ status }) => status >= 400) ?? known[0];
+    if (part === undefined || known.length < count) {
+      const reason = `${count - known.length} shards have not taken it: DELETE ${FAULTS_PATH} ends it in the others`;
+      return this.#unanswered(request, reply, reason);
+    }
+    return reply.code(part.status).headers(part.headers).send(part.body);
+  }
+
   async #askAll(
     how: 'first' | 'merged',
     request: FastifyRequest,
@@ -137,12 +170,15 @@ class Front {
     if (good.length < count) return this.#unanswered(request, reply, `${count - good.length} shards did not answer`);
     reply.header(SHARDS_HEADER, String(count));
     const { merge } = await import('./merge.ts');
-    return reply.type('application/json; charset=utf-8').send(
-      merge(
-        good.map((it) => it.body),
-        limitOf(request),
-      ),
-    );
+    return reply
+      .code(last.status)
+      .type('application/json; charset=utf-8')
+      .send(
+        merge(
+          good.map((it) => it.body),
+          limitOf(request),
+        ),
+      );
   }
 }
 
@@ -157,7 +193,7 @@ function limitOf(request: FastifyRequest): number {
 }
 
 /** Answers without an end. */
-const STREAMS: readonly string[] = [BOX_PATHS.stream, '/_mock/events'];
+const STREAMS: readonly string[] = [BOX_PATHS.stream, CONSOLE_EVENTS_PATH];
 
 /** Whether it waits for the confirmation of a box. */
 function isPush(request: FastifyRequest): boolean {

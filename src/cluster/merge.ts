@@ -4,22 +4,73 @@ const row = z.record(z.string(), z.unknown());
 const list = z.array(row);
 /** The sales of a day. */
 const day = z.object({ day: z.string(), sales: z.int(), paid: z.int(), amount: z.int(), rows: list });
-const part = z.union([list, day]);
+/** Callbacks that are still to be sent, or were given up. */
+const backlog = z.object({
+  ...{ waiting: z.int(), failed: z.int(), oldestWaitingSeconds: z.number() },
+  partners: z.array(z.object({ partner: z.string(), waiting: z.int(), failed: z.int() })),
+});
+/** Callbacks that are sent again. */
+const resent = z.object({ status: z.string(), message: z.string(), callbacks: z.int(), more: z.boolean() });
+const faults = z.object({ faults: list, standing: z.array(z.looseObject({ id: z.string(), happened: z.int() })) });
 
 type Row = z.infer<typeof row>;
 
 /** Times by which lists are sorted. */
 const TIMES = ['createdAt', 'madeAt', 'paidAt', 'receivedAt', 'at'];
 
-/** The newest `limit` rows of the lists of all shards; a box that several list is that of the shard where it is online. */
+/**
+ * The answers of all shards as one: the newest `limit` rows of lists, a box that several list being that of the shard
+ * where it is online, and sums of counts. Throws when the answers are not of one kind.
+ */
 export function merge(parts: readonly Buffer[], limit: number): unknown {
-  const values = parts.map((it) => part.parse(JSON.parse(it.toString())));
-  const rows = newestFirst(onePerBox(values.flatMap((it) => (Array.isArray(it) ? it : it.rows)))).slice(0, limit);
-  const days = values.flatMap((it) => (Array.isArray(it) ? [] : [it]));
-  const [first] = days;
-  if (first === undefined) return rows;
-  const sum = (of: 'sales' | 'paid' | 'amount') => days.reduce((total, it) => total + it[of], 0);
-  return { day: first.day, sales: sum('sales'), paid: sum('paid'), amount: sum('amount'), rows };
+  const values = parts.map((it) => JSON.parse(it.toString()) as unknown);
+  const [first] = values;
+  if (list.safeParse(first).success) return mergeRows(z.array(list).parse(values), limit);
+  if (faults.safeParse(first).success) return mergeFaults(z.array(faults).parse(values));
+  if (backlog.safeParse(first).success) return mergeBacklogs(z.array(backlog).parse(values));
+  if (resent.safeParse(first).success) {
+    const all = z.array(resent).parse(values);
+    return { ...all[0], callbacks: sum(all.map((it) => it.callbacks)), more: all.some((it) => it.more) };
+  }
+  const days = z.array(day).parse(values);
+  const rows = mergeRows(
+    days.map((it) => it.rows),
+    limit,
+  );
+  const of = (name: 'sales' | 'paid' | 'amount') => sum(days.map((it) => it[name]));
+  return { day: days[0]?.day, sales: of('sales'), paid: of('paid'), amount: of('amount'), rows };
+}
+
+function mergeRows(lists: readonly Row[][], limit: number): Row[] {
+  return newestFirst(onePerBox(lists.flat())).slice(0, limit);
+}
+
+/** One that all shards have is listed once; each has told the others how often it has happened. */
+function mergeFaults(parts: readonly z.infer<typeof faults>[]): z.infer<typeof faults> {
+  const standing = new Map<string, z.infer<typeof faults>['standing'][number]>();
+  for (const it of parts.flatMap((part) => part.standing)) {
+    const happened = Math.max(it.happened, standing.get(it.id)?.happened ?? 0);
+    standing.set(it.id, { ...it, happened });
+  }
+  return { faults: parts[0]?.faults ?? [], standing: [...standing.values()] };
+}
+
+function mergeBacklogs(parts: readonly z.infer<typeof backlog>[]): z.infer<typeof backlog> {
+  const partners = new Map<string, z.infer<typeof backlog>['partners'][number]>();
+  for (const { partner, waiting, failed } of parts.flatMap((it) => it.partners)) {
+    const before = partners.get(partner) ?? { waiting: 0, failed: 0 };
+    partners.set(partner, { partner, waiting: before.waiting + waiting, failed: before.failed + failed });
+  }
+  return {
+    waiting: sum(parts.map((it) => it.waiting)),
+    failed: sum(parts.map((it) => it.failed)),
+    oldestWaitingSeconds: Math.max(0, ...parts.map((it) => it.oldestWaitingSeconds)),
+    partners: [...partners.values()],
+  };
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, it) => total + it, 0);
 }
 
 function newestFirst(rows: readonly Row[]): Row[] {

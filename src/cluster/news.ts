@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import type { Topic } from '../gateway/changes.ts';
 import type { News } from '../gateway/shard.ts';
 import type { Clock } from '../lib/clock.ts';
 import { reasonOf } from '../lib/errors.ts';
@@ -14,16 +13,26 @@ const reason = z.string().transform((text) => text.slice(0, REASON_CHARS_MAX));
 const news = z.discriminatedUnion('about', [
   z.object({ about: z.literal('registry') }),
   z.object({ about: z.literal('signing-key') }),
-  z.object({ about: z.literal('changes'), topics: z.array(z.string().transform((it) => it as Topic)) }),
+  z.object({ about: z.literal('fault'), id: z.string(), by: z.int(), times: z.int() }),
   z.object({ about: z.literal('renew'), box: z.string(), reason }),
   z.object({ about: z.literal('expel'), box: z.string(), reason, disabled: z.boolean() }),
 ]);
+
+const names = z.array(z.string()).optional();
+/** Wrong logins at member `by`. */
+const wrongLogins = z.object({
+  ...{ about: z.literal('wrong-logins'), by: z.string() },
+  ...{ addresses: names, users: names, pairs: names },
+});
+export type WrongLogins = z.output<typeof wrongLogins>;
 
 interface NewsDeskDeps {
   clock: Clock;
   log: Logger;
   /** Tells every member. */
   tell(text: string): Promise<void>;
+  /** Called with wrong logins that a member has told. */
+  heardLogins(told: WrongLogins): void;
 }
 
 /** Carries news between the shards of a cluster, over the database. */
@@ -64,8 +73,9 @@ export class NewsDesk {
 
   /** Takes a text that a member told. */
   heard(text: string): void {
-    const parsed = news.safeParse(jsonOf(text));
+    const parsed = z.union([news, wrongLogins]).safeParse(jsonOf(text));
     if (!parsed.success) this.#deps.log.warn('news-refused', { reason: 'not of this version' });
+    else if (parsed.data.about === 'wrong-logins') this.#deps.heardLogins(parsed.data);
     else this.#read(parsed.data);
   }
 

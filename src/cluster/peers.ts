@@ -21,6 +21,16 @@ const ANSWER_TIMEOUT_MS = 70_000;
 const PART_TIMEOUT_MS = 3_000;
 const PART_BYTES_MAX = 8 * 1_048_576;
 
+/** A request to a shard. */
+interface Asking {
+  method: string;
+  path: string;
+  headers: Record<string, string>;
+  /** IP address of the caller. */
+  address: string;
+  body: Buffer | undefined;
+}
+
 /** The part of one shard. */
 export interface Part {
   status: number;
@@ -57,17 +67,36 @@ export class Peers {
   }
 
   /** Asks the member that runs this shard; settles with the head of its answer, or undefined while nobody runs it. */
-  async ask(index: number, request: FastifyRequest, body: Buffer | undefined): Promise<IncomingMessage | undefined> {
+  ask(index: number, request: FastifyRequest, body: Buffer | undefined): Promise<IncomingMessage | undefined> {
+    const isStream = pathOf(request) === BOX_PATHS.stream;
+    return this.#ask(index, askingOf(request, body), isStream ? undefined : ANSWER_TIMEOUT_MS);
+  }
+
+  /** Opens a stream of the shard as this member itself; undefined while nobody runs it. `over` ends it. */
+  openStream(
+    index: number,
+    path: string,
+    headers: Record<string, string>,
+    over: AbortSignal,
+  ): Promise<IncomingMessage | undefined> {
+    return this.#ask(index, { method: 'GET', path, headers, address: '', body: undefined }, undefined, over);
+  }
+
+  async #ask(
+    index: number,
+    asking: Asking,
+    timeoutMs: number | undefined,
+    over?: AbortSignal,
+  ): Promise<IncomingMessage | undefined> {
     const member = this.#view.members.find(({ id }) => id === this.#view.holders.get(index));
     if (member === undefined) return undefined;
     const gone = new AbortController();
     const asked = this.#asked.get(member.id) ?? new Set();
     this.#asked.set(member.id, asked.add(gone));
-    const work = (signal: AbortSignal) => this.#send(member.url, index, { request, body, signal });
+    const either = over === undefined ? gone.signal : AbortSignal.any([gone.signal, over]);
+    const work = (signal: AbortSignal) => this.#send(member.url, index, asking, signal);
     try {
-      return pathOf(request) === BOX_PATHS.stream
-        ? await work(gone.signal)
-        : await withAbortAfter(this.#clock, ANSWER_TIMEOUT_MS, gone.signal, work);
+      return timeoutMs === undefined ? await work(either) : await withAbortAfter(this.#clock, timeoutMs, either, work);
     } finally {
       asked.delete(gone);
     }
@@ -76,8 +105,8 @@ export class Peers {
   /** The whole answer of the shard; undefined if there is none. */
   async read(index: number, request: FastifyRequest, body: Buffer | undefined): Promise<Part | undefined> {
     try {
-      return await withAbortAfter(this.#clock, PART_TIMEOUT_MS, undefined, async () => {
-        const answer = await this.ask(index, request, body);
+      return await withAbortAfter(this.#clock, PART_TIMEOUT_MS, undefined, async (late) => {
+        const answer = await this.#ask(index, askingOf(request, body), undefined, late);
         if (answer === undefined) return undefined;
         const whole = await readBody(answer, PART_BYTES_MAX);
         if (whole === undefined) return undefined;
@@ -95,13 +124,12 @@ export class Peers {
   #send(
     url: string,
     index: number,
-    { request, body, signal }: { request: FastifyRequest; body: Buffer | undefined; signal: AbortSignal },
+    { method, path, headers, address, body }: Asking,
+    signal: AbortSignal,
   ): Promise<IncomingMessage> {
-    const address = addressOf(request);
-    const { 'content-length': _length, ...headers } = headersToPass(request.headers) as Record<string, string>;
-    const to = addressAt(url, request.url);
+    const to = addressAt(url, path);
     return openHttp(to, {
-      method: request.method,
+      method,
       headers: {
         ...headers,
         ...(body !== undefined && { 'content-length': String(body.length) }),
@@ -116,6 +144,11 @@ export class Peers {
       agent: this.#agents[to.protocol === 'https:' ? 'https:' : 'http:'],
     });
   }
+}
+
+function askingOf(request: FastifyRequest, body: Buffer | undefined): Asking {
+  const { 'content-length': _length, ...headers } = headersToPass(request.headers) as Record<string, string>;
+  return { method: request.method, path: request.url, headers, address: addressOf(request), body };
 }
 
 /**

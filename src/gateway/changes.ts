@@ -1,15 +1,9 @@
-/** A list in the console. */
-export type Topic =
-  | 'boxes'
-  | 'orders'
-  | 'payments'
-  | 'callbacks'
-  | 'credits'
-  | 'sources'
-  | 'enrolments'
-  | 'registry'
-  | 'faults'
-  | 'calls';
+/** The lists in the console. */
+export const TOPICS = [
+  ...(['boxes', 'orders', 'payments', 'callbacks', 'credits', 'sources'] as const),
+  ...(['enrolments', 'registry', 'faults', 'calls'] as const),
+];
+export type Topic = (typeof TOPICS)[number];
 
 /** Notifies watchers that a list has changed; they read it again. */
 export class Changes {

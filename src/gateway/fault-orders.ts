@@ -18,7 +18,10 @@ export interface FaultOrders {
   /** Empty outside a sandbox. */
   offered(): OfferedFault[];
   active(): ActiveFaultView[];
-  order(order: FaultOrder): Result<ActiveFaultView>;
+  /** With `sharedId` all shards of a cluster have this fault: it has that id, and happens as often as ordered in all of them together. */
+  order(order: FaultOrder, sharedId?: string): Result<ActiveFaultView>;
+  /** A fault of all shards has happened in another one. */
+  happenedElsewhere(id: string, times: number): void;
   /** Ends a fault. Returns whether it was active. */
   end(id: string): boolean;
   endAll(): void;
@@ -29,6 +32,7 @@ export const NO_FAULTS: FaultOrders = {
   offered: () => [],
   active: () => [],
   order: () => refuse('E75', 'not a sandbox: no faults can be ordered'),
+  happenedElsewhere: () => undefined,
   end: () => false,
   endAll: () => undefined,
 };

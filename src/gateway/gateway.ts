@@ -119,7 +119,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   opened.add('pruner', () => pruner.close());
   const { known, close: keepKnown } = await openKnownLogins({ ...base, store });
   opened.add('known logins', keepKnown);
-  const logins = new Logins(clock, known);
+  const logins = new Logins(clock, known, place?.budgets);
   const connect = edges.connect(signedConnections({ signer, log }));
   const boxes = { ...shared, hub: edges.boxHub(hub), connect, signer, logins };
   const dialect = await dialectOf(config, boxes, edges, opened);
@@ -131,11 +131,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   late.money = money;
   const pushing = { ...shared, hub: edges.pushHub(hub), makers: money.makers };
   const [service, sales] = [new Service({ ...pushing, pay, metrics }), new Sales(pushing)];
-  targets.payPush = async (pushId) => {
-    const orderId = await store.orders.idByPush(pushId);
-    if (orderId !== undefined) await service.payOrder(orderId);
-  };
-  targets.resendCallback = (id) => dispatcher.resend(id);
+  aimFaults(targets, { store, service, dispatcher });
 
   const here = {
     renew: (terminalCode: string, reason: string) => hub.renew(terminalCode, reason),
@@ -155,7 +151,8 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
 
   const mqttUrl = mqtt?.url;
   log.info('gateway-ready', { origin: served.origin, mqttUrl, shard: place?.index });
-  const heed = (news: News) => heedNews(news, { directory, hub, signer, changes, expel: here.expel });
+  const heed = (news: News) =>
+    heedNews(news, { directory, hub, signer, changes, faults: edges.faults, place, expel: here.expel });
   const close = (withinMs = STOP_BUDGET_MS) => opened.close(withinMs);
   return { ...served, mqttUrl, superseded: store.superseded, heed, close };
 }
@@ -190,6 +187,18 @@ async function openAccess(
   const changing = { ...deps, registry: store.registry };
   const [registry, sourceRows] = [new Registry(changing), new SourceRows(changing)];
   return { registry, sourceRows, enrolments: await Enrolments.open({ ...deps, isOnline }) };
+}
+
+/** Has faults reach the parts that are made after them. */
+function aimFaults(
+  targets: FaultTargets,
+  { store, service, dispatcher }: Pick<Context, 'store'> & { service: Service; dispatcher: CallbackDispatcher },
+): void {
+  targets.payPush = async (pushId) => {
+    const orderId = await store.orders.idByPush(pushId);
+    if (orderId !== undefined) await service.payOrder(orderId);
+  };
+  targets.resendCallback = (id) => dispatcher.resend(id);
 }
 
 /** Loads the code of faults only in a sandbox. */

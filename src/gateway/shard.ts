@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Topic } from './changes.ts';
 import type { Box, KnownBox } from './directory.ts';
+import type { LoginBudgets } from './login-budgets.ts';
 
 /** News that the shards of a cluster tell each other. Who missed something reads the registry again. */
 export type News =
@@ -8,8 +9,8 @@ export type News =
   | { about: 'registry' }
   /** The gateway has another signing key. */
   | { about: 'signing-key' }
-  /** Lists in the console have changed. */
-  | { about: 'changes'; topics: Topic[] }
+  /** A fault that was ordered for all shards has happened in shard `by`. */
+  | { about: 'fault'; id: string; by: number; times: number }
   /** This box must say hello again. */
   | { about: 'renew'; box: string; reason: string }
   /** This box may have no session any more. */
@@ -24,6 +25,8 @@ export interface ShardPlace {
   member: string;
   /** Wraps the secrets of the registry where dataDir has no key of its own. */
   vaultKey: Buffer;
+  /** Wrong logins at all members. */
+  budgets: LoginBudgets;
   /** Tells every shard of the cluster, this one too. Never throws. */
   tell(news: News): void;
 }
@@ -70,14 +73,27 @@ interface Heeding {
   hub: { renew(terminalCode: string, reason: string): Promise<void> };
   signer: { reload(): Promise<void> };
   changes: { publish(...topics: Topic[]): void };
+  faults: { happenedElsewhere(id: string, times: number): void };
+  place: Pick<ShardPlace, 'index'> | undefined;
   expel(terminalCode: string, reason: string, disabled: boolean): Promise<void>;
 }
 
 /** Does what another shard tells. */
-export async function heedNews(news: News, { directory, hub, signer, changes, expel }: Heeding): Promise<void> {
-  if (news.about === 'registry') directory.refresh();
-  else if (news.about === 'signing-key') await signer.reload();
-  else if (news.about === 'changes') changes.publish(...news.topics);
-  else if (news.about === 'renew') await hub.renew(news.box, news.reason);
-  else await expel(news.box, news.reason, news.disabled);
+export async function heedNews(news: News, heeding: Heeding): Promise<void> {
+  const { directory, hub, signer, changes, faults, place, expel } = heeding;
+  switch (news.about) {
+    case 'registry':
+      directory.refresh();
+      changes.publish('registry');
+      return;
+    case 'signing-key':
+      return signer.reload();
+    case 'fault':
+      if (news.by !== place?.index) faults.happenedElsewhere(news.id, news.times);
+      return;
+    case 'renew':
+      return hub.renew(news.box, news.reason);
+    case 'expel':
+      return expel(news.box, news.reason, news.disabled);
+  }
 }

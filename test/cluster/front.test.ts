@@ -94,7 +94,11 @@ describe('a call for a shard that is moving', () => {
     const peers = new Peers({ clock: systemClock, secret: 'secret', ca: undefined });
     const destinations = new Destinations({ basePath: '/vqr', count: 1, findBox: async () => undefined });
     const shards = { get, all: () => [] };
-    frontRoutes(app, { clock: systemClock, log, secret: 'secret', count: 1, shards, peers, destinations }, {});
+    frontRoutes(
+      app,
+      { clock: systemClock, log, random: systemRandom, secret: 'secret', count: 1, shards, peers, destinations },
+      {},
+    );
     onTestFinished(async () => {
       peers.close();
       await app.close();

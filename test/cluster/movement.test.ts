@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { BEAT_MS } from '../../src/cluster/cluster.ts';
+import { BEAT_MS } from '../../src/cluster/beats.ts';
 import { MEMBER_GONE_MS } from '../../src/store/engines/cluster-database.ts';
 import { CLUSTER_EVENTS, ClusterModel } from './movement.ts';
 

@@ -1,7 +1,7 @@
 import { OPEN_TIMEOUT_MS, REDIAL_FIRST_MS, REDIAL_MAX_MS, WELCOME_TIMEOUT_MS } from '../../src/agent/link/link.ts';
 import { WELCOME_WITHIN_MS } from '../../src/agent/link/shard.ts';
 import { assignShards } from '../../src/cluster/assignment.ts';
-import { BEAT_MS } from '../../src/cluster/cluster.ts';
+import { BEAT_MS } from '../../src/cluster/beats.ts';
 import { shardOf } from '../../src/gateway/shard.ts';
 import { seededRandom } from '../../src/lib/random.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';

@@ -12,7 +12,7 @@ const WRITE_EVERY_MS = 3_000;
 const WRITE_MAX = 200;
 
 interface KeeperDeps extends Pick<Context, 'clock' | 'log'> {
-  store: Pick<Store, 'knownLogins' | 'setting'>;
+  store: Pick<Store, 'knownLogins'> & { ofAll: Pick<Store['ofAll'], 'setting'> };
 }
 
 /**
@@ -58,7 +58,7 @@ export async function openKnownLogins(
   deps: KeeperDeps & { random: Random },
 ): Promise<{ known: KnownLogins; close: () => Promise<void> }> {
   const { store, random } = deps;
-  const key = await store.setting('known-logins-key', () => random.secret(KEY_BYTES));
+  const key = await store.ofAll.setting('known-logins-key', () => random.secret(KEY_BYTES));
   const keeper = new KnownLoginWriter(deps);
   const known = new KnownLogins(key, await store.knownLogins.all(), (digest) => keeper.keep(digest));
   return { known, close: () => keeper.close() };

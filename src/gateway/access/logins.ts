@@ -4,17 +4,9 @@ import { networkOf } from '../../lib/connections.ts';
 import { equalSecrets } from '../../protocol/checksum.ts';
 import { loginOf } from '../../protocol/keys.ts';
 import { isStrongSecret } from '../../protocol/secret.ts';
+import { type Budget, type FailureCount, LOGIN_BUDGETS, type LoginBudgets } from '../login-budgets.ts';
 import { KnownLogins } from './known-logins.ts';
 
-/** Number of wrong logins at once; one is forgotten after each `forgetMs`. */
-export interface Budget {
-  failuresMax: number;
-  forgetMs: number;
-}
-
-export const ADDRESS_BUDGET: Budget = { failuresMax: 30, forgetMs: 2_000 };
-/** Larger than the budget of an address, so that one address alone cannot lock out a user. */
-const USER_BUDGET: Budget = { failuresMax: 120, forgetMs: 500 };
 /** Keys of each kind with counted failures. Beyond that, the one with the oldest failure is forgotten. */
 const KEYS_MAX = 10_000;
 
@@ -40,15 +32,14 @@ export type LoginResult = { ok: true } | { ok: false; retryAfterSeconds: number 
  */
 export class Logins {
   readonly #clock: Clock;
-  readonly #addresses = new Failures(ADDRESS_BUDGET);
-  readonly #users = new Failures(USER_BUDGET);
-  readonly #pairs = new Failures(ADDRESS_BUDGET);
+  readonly #budgets: LoginBudgets;
   readonly #known: KnownLogins;
 
-  /** Without `known`, logins are remembered in memory only. */
-  constructor(clock: Clock, known = new KnownLogins()) {
+  /** Without `known`, logins are remembered in memory only; without `budgets`, nobody shares them. */
+  constructor(clock: Clock, known = new KnownLogins(), budgets: LoginBudgets = budgetsAlone()) {
     this.#clock = clock;
     this.#known = known;
+    this.#budgets = budgets;
   }
 
   check({ kind, username, secret, expected }: LoginAttempt, address: string): LoginResult {
@@ -59,13 +50,14 @@ export class Logins {
     // A digest, because a name can be long.
     const user = createHash('sha256').update(`${kind} ${username}`).digest('base64');
     const pair = this.#known.digestOf(user, network);
-    const ofAddress = [this.#addresses, network] as const;
+    const { addresses, users, pairs } = this.#budgets;
+    const ofAddress = [addresses, network] as const;
     // Nobody guesses such a secret, so a limit of the user would only keep out boxes that come from a new address.
     const isOfUser = kind !== 'box' || !isStrongSecret(expected ?? OF_NOBODY);
     const counted = this.#known.has(pair)
-      ? ([[this.#pairs, pair]] as const)
+      ? ([[pairs, pair]] as const)
       : isOfUser
-        ? ([ofAddress, [this.#users, user]] as const)
+        ? ([ofAddress, [users, user]] as const)
         : ([ofAddress] as const);
     const waitMs = Math.max(...counted.map(([failures, key]) => failures.waitMs(key, nowMs)));
     if (waitMs > 0) return { ok: false, retryAfterSeconds: Math.ceil(waitMs / 1000) };
@@ -78,8 +70,13 @@ export class Logins {
   }
 }
 
+function budgetsAlone(): LoginBudgets {
+  const { addresses, users, pairs } = LOGIN_BUDGETS;
+  return { addresses: new Failures(addresses), users: new Failures(users), pairs: new Failures(pairs) };
+}
+
 /** Counts failures by key; they are forgotten one by one. */
-export class Failures {
+export class Failures implements FailureCount {
   readonly #budget: Budget;
   /** Monotonic time at which all failures of a key are forgotten. Keys are in the order of their last failure. */
   readonly #forgottenAtMs = new Map<string, number>();
@@ -88,10 +85,10 @@ export class Failures {
     this.#budget = budget;
   }
 
-  /** Time until `key` may fail again; 0 if it may now. */
-  waitMs(key: string, nowMs: number): number {
+  /** `more` is a number of failures beside those that were added. */
+  waitMs(key: string, nowMs: number, more = 0): number {
     const { failuresMax, forgetMs } = this.#budget;
-    return Math.max(0, (this.#forgottenAtMs.get(key) ?? nowMs) - nowMs - (failuresMax - 1) * forgetMs);
+    return Math.max(0, (this.#forgottenAtMs.get(key) ?? nowMs) - nowMs - (failuresMax - 1 - more) * forgetMs);
   }
 
   add(key: string, nowMs: number): void {

@@ -4,6 +4,9 @@ import { type ActiveFaultView, type FaultName, type FaultOrder, faultKind } from
 import type { Context } from '../context.ts';
 import { DelayQueue, type Wait } from './delay-queue.ts';
 
+/** Together within this time, a fault that lasts is told to other shards. */
+const TELL_TOGETHER_MS = 250;
+
 /** A call, push, payment, callback or message that a fault can happen to. */
 export interface Subject {
   /** The boxes that it concerns. */
@@ -51,11 +54,16 @@ interface ActiveFault {
   delaysOpen: number;
   random: Random;
   over: AbortController;
+  /** Whether all shards of a cluster have it, and how often it has happened here without their knowing. */
+  isShared: boolean;
+  unsent: number;
 }
 
 export interface ActiveFaultsDeps extends Pick<Context, 'clock' | 'random' | 'log'> {
   /** Called when a fault begins, happens or ends. */
   changed: () => void;
+  /** Called when a fault of all shards has happened here. */
+  tellShards?: ((id: string, times: number) => void) | undefined;
 }
 
 /**
@@ -76,13 +84,13 @@ export class ActiveFaults {
     return this.#active.size;
   }
 
-  order(order: FaultOrder): OrderedFault {
+  order(order: FaultOrder, sharedId?: string): OrderedFault {
     const { clock, random, log, changed } = this.#deps;
     const { timing, seconds: usual } = faultKind(order.fault);
     const lastsSeconds =
       timing === 'late' ? undefined : (order.seconds ?? (order.times === undefined ? usual : undefined));
     const active: ActiveFault = {
-      id: random.uuid(),
+      id: sharedId ?? random.uuid(),
       order,
       seconds: order.seconds ?? usual,
       happened: 0,
@@ -90,6 +98,8 @@ export class ActiveFaults {
       delaysOpen: 0,
       random: seededRandom(order.seed ?? 0),
       over: new AbortController(),
+      isShared: sharedId !== undefined && timing !== 'state',
+      unsent: 0,
     };
     const { id, over } = active;
     this.#active.set(id, active);
@@ -145,6 +155,15 @@ export class ActiveFaults {
     return [...this.#active.values()].map(listedOf);
   }
 
+  /** A fault of all shards has happened in another one. */
+  happenedElsewhere(id: string, times: number): void {
+    const active = this.#active.get(id);
+    if (active === undefined) return;
+    active.happened += times;
+    this.#deps.changed();
+    this.#endIfDone(active);
+  }
+
   /** Ends a fault and its delays. Returns whether it was active. */
   end(id: string): boolean {
     const active = this.#active.get(id);
@@ -195,7 +214,20 @@ export class ActiveFaults {
     active.happened += 1;
     this.#deps.log.warn('fault', { fault: order.fault, id, boxes: boxes.join(' ') });
     this.#deps.changed();
+    if (active.isShared) this.#tellShards(active);
     return true;
+  }
+
+  #tellShards(active: ActiveFault): void {
+    const { clock, tellShards } = this.#deps;
+    const tell = () => {
+      tellShards?.(active.id, active.unsent);
+      active.unsent = 0;
+    };
+    active.unsent += 1;
+    // The others must not go on with one that is used up; of one that lasts only its count is told.
+    if (Number.isFinite(active.timesMax)) tell();
+    else if (active.unsent === 1) void clock.sleep(TELL_TOGETHER_MS).then(tell);
   }
 }
 

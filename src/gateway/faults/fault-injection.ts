@@ -1,5 +1,6 @@
 import type { GatewayConfig } from '../config.ts';
 import type { Context } from '../context.ts';
+import type { ShardPlace } from '../shard.ts';
 import { startKillable } from './broker-faults.ts';
 import { withCallbackFaults } from './callback-faults.ts';
 import { SettableClock, skewByFault } from './clock-faults.ts';
@@ -14,15 +15,17 @@ export interface FaultInjectionDeps extends Pick<Context, 'changes' | 'clock' | 
   /** Read at each call, because it is set after the gateway is composed. */
   targets: FaultTargets;
   config: Pick<GatewayConfig, 'mqtt' | 'confirmTimeoutMs'>;
+  place?: ShardPlace | undefined;
 }
 
 /** The edges of a sandbox, with faults (PROTOCOL.md, clause FLT). */
-export function injectFaults({ config, targets, ...rest }: FaultInjectionDeps): Edges {
+export function injectFaults({ config, targets, place, ...rest }: FaultInjectionDeps): Edges {
   const clock = new SettableClock(rest.clock);
   const payPush = (pushId: string) => targets.payPush(pushId);
   const resendCallback = (id: string) => targets.resendCallback(id);
   const deps = { ...rest, ...config, clock, payPush, resendCallback };
-  const faults = new Faults(deps);
+  const tellShards = (id: string, times: number) => place?.tell({ about: 'fault', id, by: place.index, times });
+  const faults = new Faults({ ...deps, tellShards });
   const links = new LinkFaults({ ...deps, faults, isBrokerForeign: config.mqtt?.url !== undefined });
   const latePayments = new LatePayments();
   const expirable = new ExpirableTokens();

@@ -17,6 +17,7 @@ import type { FaultOrders, OfferedFault } from '../fault-orders.ts';
 import { accept, type Result, refuse } from '../result.ts';
 import {
   ActiveFaults,
+  type ActiveFaultsDeps,
   type DelayedOccurrence,
   type Occurrence,
   type OrderedFault,
@@ -30,7 +31,9 @@ export interface Effect {
   begin(ordered: OrderedFault): void;
 }
 
-export type FaultsDeps = Pick<Context, 'clock' | 'random' | 'log' | 'changes'>;
+export interface FaultsDeps extends Pick<Context, 'clock' | 'random' | 'log' | 'changes'> {
+  tellShards?: ActiveFaultsDeps['tellShards'];
+}
 
 /** The faults of a sandbox, ordered by admins and by magic contents (PROTOCOL.md, clause FLT). */
 export class Faults implements FaultOrders {
@@ -74,7 +77,9 @@ export class Faults implements FaultOrders {
     return this.#active.list();
   }
 
-  order(order: FaultOrder): Result<ActiveFaultView> {
+  order(order: FaultOrder, sharedId?: string): Result<ActiveFaultView> {
+    const known = this.active().find(({ id }) => id === sharedId);
+    if (known !== undefined) return accept(known);
     const effect = this.#effects.get(order.fault);
     const problem = problemOf(order) ?? effect?.problem?.(order);
     if (problem !== undefined) return refuse('E46', problem);
@@ -86,7 +91,7 @@ export class Faults implements FaultOrders {
     }
     const { times, ...once } = order;
     const isState = faultKind(order.fault).timing === 'state';
-    const ordered = this.#active.order(isState ? once : order);
+    const ordered = this.#active.order(isState ? once : order, sharedId);
     // A state happens at once or never. Other faults happen at the next opportunity.
     if (isState && !ordered.happens()) this.end(ordered.id);
     else effect?.begin(ordered);
@@ -132,6 +137,10 @@ export class Faults implements FaultOrders {
       ? this.order(order)
       : refuse('E46', `${fault} happens to every partner: an admin orders it at /_mock/faults`);
     if (!result.ok) this.#deps.log.warn('fault-refused', { fault, box, reason: result.reason });
+  }
+
+  happenedElsewhere(id: string, times: number): void {
+    this.#active.happenedElsewhere(id, times);
   }
 
   /** Ends a fault and its delays. Returns whether it was active. */

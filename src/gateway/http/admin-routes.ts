@@ -23,7 +23,9 @@ import { faultRoutes } from './fault-routes.ts';
 import { logAdminRequests, trafficRoutes } from './traffic-routes.ts';
 import { createViews, sourceView, type Views } from './views.ts';
 
-const WATCHERS_MAX = 100;
+/** Readers of the console's events. */
+export const WATCHERS_MAX = 100;
+export const CONSOLE_EVENTS_PATH = '/_mock/events';
 /** More boxes than fit into the gateway's file. */
 const BOXES_LISTED_MAX = 10_000;
 const boxesQuery = z.object({

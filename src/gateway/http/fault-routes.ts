@@ -2,12 +2,15 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from '../../lib/log.ts';
 import { issuesOf } from '../../protocol/codec.ts';
 import { faultOrder } from '../../protocol/faults.ts';
+import { carriedOf } from '../access/carried.ts';
 import { logRefusal, readBody } from '../access/requests.ts';
 import type { Directory } from '../directory.ts';
 import type { FaultOrders } from '../fault-orders.ts';
 import { type Refusal, refuse } from '../result.ts';
 
 const ORDER_BYTES_MAX = 4_096;
+/** Set by the front of a cluster: the id of a fault that it orders at all shards. */
+export const FAULT_ID_HEADER = 'x-paybox-fault';
 
 /** Routes of faults, below `/_mock` (PROTOCOL.md, clauses FLT-1 and FLT-3). */
 export function faultRoutes(
@@ -29,7 +32,7 @@ export function faultRoutes(
     if (box !== undefined && (await directory.box(box)) === undefined) {
       return answer(request, reply, refuse('E35', `box: ${box} is not in the system`));
     }
-    const ordered = faults.order(order.data);
+    const ordered = faults.order(order.data, sharedIdOf(request));
     return ordered.ok ? reply.code(201).send(ordered.value) : answer(request, reply, ordered);
   });
   scope.delete('/faults', async (_request, reply) => {
@@ -45,4 +48,9 @@ export function faultRoutes(
       404,
     );
   });
+}
+
+function sharedIdOf({ raw, headers }: FastifyRequest): string | undefined {
+  const id = carriedOf(raw) === undefined ? undefined : headers[FAULT_ID_HEADER];
+  return typeof id === 'string' ? id : undefined;
 }

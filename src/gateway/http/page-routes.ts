@@ -24,6 +24,7 @@ const ASSETS: Record<string, URL> = {
   '/registry-forms.js': new URL('registry-forms.js', OWN),
   '/begin.js': new URL('begin.js', OWN),
   '/enrol.js': new URL('enrol.js', OWN),
+  '/cluster.js': new URL('cluster.js', OWN),
   '/calls.js': new URL('calls.js', OWN),
   '/credits.js': new URL('credits.js', OWN),
   '/sources.js': new URL('sources.js', OWN),

@@ -1,5 +1,6 @@
 import { curls } from './begin.js';
 import { calls } from './calls.js';
+import { cluster, clusterCount, readCluster } from './cluster.js';
 import { credits, paidNote } from './credits.js';
 import { $, el, isOnlyTest, money, notice, pill, stack, table, time } from './elements.js';
 import { enrolments, startEnrolForm } from './enrol.js';
@@ -10,6 +11,7 @@ import { offerSellers, sales, startSellForm, sumOf } from './sell.js';
 import { sources } from './sources.js';
 
 const TOPICS = [
+  'cluster',
   'boxes',
   'enrolments',
   'sales',
@@ -45,6 +47,7 @@ function act(label, path, done) {
 }
 
 const draw = {
+  cluster,
   enrolments: (asking) => enrolments(ask, asking),
   faults: (all) => faults(ask, all),
   calls,
@@ -237,6 +240,7 @@ function attempt(it, index) {
 }
 
 const COUNTS = {
+  cluster: clusterCount,
   sales: sumOf,
   boxes: (boxes) => `${boxes.filter((it) => it.online).length} of ${boxes.length} online`,
   payments: (payments) => payments.filter((it) => !isOnlyTest(it)).length || '',
@@ -252,7 +256,8 @@ function refresh(topic) {
     setTimeout(async () => {
       asked.delete(topic);
       try {
-        const rows = await (await ask(PATHS[topic] ?? `/_mock/${topic}`)).json();
+        const rows =
+          topic === 'cluster' ? await readCluster() : await (await ask(PATHS[topic] ?? `/_mock/${topic}`)).json();
         $(topic).replaceChildren(...draw[topic](rows));
         if (topic === 'callbacks') drawBacklog(await (await ask('/_mock/callbacks/backlog')).json());
         else $(`${topic}-count`).textContent = COUNTS[topic]?.(rows) ?? (rows.length || '');

@@ -1,0 +1,99 @@
+import type { GatewayDeps } from '../gateway/gateway.ts';
+import { reasonOf } from '../lib/errors.ts';
+import { type ClusterDatabase, type ClusterView, MEMBER_GONE_MS } from '../store/engines/cluster-database.ts';
+import type { ConsoleEvents } from './console-events.ts';
+import type { NewsDesk } from './news.ts';
+import type { Peers } from './peers.ts';
+import type { Shards } from './shards.ts';
+
+/** Interval at which a member says that it is there. */
+export const BEAT_MS = 500;
+
+interface BeatsDeps extends Pick<GatewayDeps, 'clock' | 'log'> {
+  database: Pick<ClusterDatabase, 'beat'>;
+  shards: Shards;
+  peers: Pick<Peers, 'see'>;
+  desk: Pick<NewsDesk, 'flush' | 'missed'>;
+  events: Pick<ConsoleEvents, 'see'>;
+}
+
+/** Says again and again that this member is there, and has its shards follow what it sees. */
+export class Beats {
+  readonly #deps: BeatsDeps;
+  readonly #over = new AbortController();
+  #wake = new AbortController();
+  #running: Promise<void> = Promise.resolve();
+  #isLeaving = false;
+  /** Undefined while the database does not answer. */
+  view: ClusterView | undefined;
+  /** Number of members that were seen last. */
+  members = 1;
+
+  constructor(deps: BeatsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Beats once more without waiting. */
+  soon(): void {
+    this.#wake.abort();
+  }
+
+  /** The first beat, and the shards that it opens; then goes on. */
+  async begin(withinMs: number): Promise<void> {
+    const { clock, shards } = this.#deps;
+    await this.#beat(false);
+    const late = new AbortController();
+    await Promise.race([shards.settled(), clock.sleep(withinMs, late.signal)]);
+    late.abort();
+    this.#running = this.#run();
+  }
+
+  /** From now on others take the shards of this member as it hands them over. */
+  leave(): void {
+    this.#isLeaving = true;
+    this.soon();
+  }
+
+  async end(): Promise<void> {
+    this.#over.abort();
+    this.#wake.abort();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { clock } = this.#deps;
+    let lostAtMs: number | undefined;
+    while (!this.#over.signal.aborted) {
+      // After a loss of the database all members look gone until they have beaten again.
+      const isWaiting = lostAtMs !== undefined && clock.monotonicMs() - lostAtMs < MEMBER_GONE_MS;
+      const isSeen = await this.#beat(isWaiting);
+      if (!isSeen) lostAtMs = clock.monotonicMs();
+      else if (!isWaiting) lostAtMs = undefined;
+      this.#wake = new AbortController();
+      await clock.sleep(BEAT_MS, AbortSignal.any([this.#wake.signal, this.#over.signal]));
+    }
+  }
+
+  /** Settles with whether the database answered. */
+  async #beat(isWaiting: boolean): Promise<boolean> {
+    const { database, shards, peers, log, desk, events } = this.#deps;
+    try {
+      const view = await database.beat(
+        shards.all().map(({ index }) => index),
+        this.#isLeaving,
+      );
+      if (this.view === undefined) desk.missed();
+      this.view = view;
+      this.members = view.members.length;
+      peers.see(view);
+      events.see(view);
+      await desk.flush();
+      if (!isWaiting && !this.#over.signal.aborted) shards.follow(view);
+      return true;
+    } catch (error) {
+      if (this.view !== undefined) log.warn('cluster-database-lost', { reason: reasonOf(error) });
+      this.view = undefined;
+      return false;
+    }
+  }
+}
