@@ -30,6 +30,11 @@ export function decodeUp(bytes: Uint8Array | string): Decoded<UpMessage> {
   return decodeWith(upMessage, bytes);
 }
 
+/** The presence with which a box asks for the gateway's run (PROTOCOL.md, clause PRE-4). */
+export function askingPresence(sessionId: string): string {
+  return encode({ v: MESSAGE_VERSION, online: true, sessionId, asks: true });
+}
+
 /**
  * The message on a box's presence topic (PROTOCOL.md, clause PRE-1). If the box has gone, it has a proof under its
  * secret.

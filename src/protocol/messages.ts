@@ -208,6 +208,9 @@ export type UpBody = DistributiveOmit<UpMessage, 'v' | 'id' | 'sentAtMs' | 'sess
  */
 export type DurableReport = UpOf<'ended' | 'paid'>;
 
+/** A gateway's presence has 75 bytes; every signed message is longer. */
+export const PRESENCE_BYTES_MAX = 128;
+
 /** An HMAC-SHA256 in base64url has 43. */
 const PROOF_CHARS_MAX = 64;
 
@@ -217,6 +220,8 @@ export const presence = z.object({
   online: z.boolean(),
   /** Session of a box, or run of a gateway. */
   sessionId: z.uuid(),
+  /** Whether the box asks for the run of the gateway (PROTOCOL.md, clause PRE-4). */
+  asks: z.boolean().optional(),
   /** Proof by the box that it has gone (PROTOCOL.md, clause PRE-1). */
   proof: z.string().max(PROOF_CHARS_MAX).optional(),
 });

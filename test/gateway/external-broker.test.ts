@@ -6,7 +6,7 @@ import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../src/protocol/topics.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually, freePort } from '../support/net.ts';
 import { startProxy } from '../support/proxy.ts';
-import { BOX1, testGateway } from './harness.ts';
+import { BOX1, BOX2, testGateway } from './harness.ts';
 import { loginAs } from './mqtt-login.ts';
 
 /** A busy machine may fire timers and deliver bytes this late. */
@@ -52,6 +52,24 @@ async function cable(url: string) {
     socket.pipe(far).pipe(socket);
   });
   return { url: here, cut: () => [stop, ...farEnds.map((it) => () => it.destroy())].map((end) => end()) };
+}
+
+type Grant = Aedes['authorizeSubscribe'];
+
+/** A way to a broker on which every subscription is granted QoS 0. */
+async function withoutQos1(url: string): Promise<string> {
+  const { url: here } = await listening((socket) => {
+    const far = connect(Number(new URL(url).port), '127.0.0.1');
+    far.on('error', () => undefined);
+    far.on('data', (bytes) => {
+      const SUBACK = 0x90;
+      // Behind its length and the number of the packet are the grants.
+      if (bytes[0] === SUBACK) bytes.fill(0, 4);
+      socket.write(bytes);
+    });
+    socket.pipe(far);
+  });
+  return here;
 }
 
 const gatewayAt = (url: string) => testGateway({ config: { mqtt: { url } } });
@@ -122,6 +140,66 @@ describe('a gateway on an external broker', () => {
     await eventually('the warning', () => first.logged('gateway-rival').length === 1);
     expect(second.logged('gateway-rival')).toEqual([]);
     for (const it of [first, second]) expect(it.logged('gateway-presence-restored')).toEqual([]);
+  });
+
+  it('PRE-4 tells a box that asks of its run, and no other box', async () => {
+    const { url } = await openBroker();
+    const gateway = await gatewayAt(url);
+    const birth = await retained(url);
+    const { client, received } = await loginAs({ mqttUrl: url }, BOX1);
+    await client.subscribeAsync('paybox/v1/boxes/+/down', { qos: 1 });
+    const ask = { v: 1, online: true, sessionId: crypto.randomUUID(), asks: true };
+    const said = { qos: 1, retain: true } as const;
+    await client.publishAsync(boxTopic(BOX1.terminalCode, 'presence'), JSON.stringify(ask), said);
+    await eventually('the answer', () => received.length > 0);
+    expect(received).toMatchObject([{ topic: boxTopic(BOX1.terminalCode, 'down') }]);
+    expect(JSON.parse(received[0]?.payload ?? '')).toEqual(birth);
+    // Who subscribes anew, as the next run does, is sent the retained question, and answers it no more.
+    await gateway.close();
+    await gatewayAt(url);
+    await client.publishAsync(boxTopic(BOX2.terminalCode, 'presence'), JSON.stringify(ask), said);
+    await eventually('the next answer', () => received.length > 1);
+    expect(received.map(({ topic }) => topic)).toEqual([BOX1, BOX2].map((it) => boxTopic(it.terminalCode, 'down')));
+  });
+
+  it.each<[broken: string, breaks: (aedes: Aedes) => unknown, reason: string]>([
+    ['delivers nothing', (it) => Object.assign(it, { authorizeForward: () => null }), 'delivers it to nobody'],
+    [
+      'lets it read nothing',
+      (it) => Object.assign(it, { authorizeSubscribe: ((_client, _topic, done) => done(null, null)) satisfies Grant }),
+      'does not let the gateway read',
+    ],
+  ])('PRE-5 refuses a broker that %s, by name', async (_broken, breaks, reason) => {
+    const { url, aedes } = await openBroker();
+    breaks(aedes);
+    await expect(gatewayAt(url)).rejects.toMatchObject({
+      message: expect.stringMatching(new RegExp(`${new URL(url).host} .*${reason}`)),
+      fix: expect.stringContaining('topic rights'),
+    });
+  });
+
+  it('PRE-5 refuses a broker that grants no QoS 1, by name', async () => {
+    const url = await withoutQos1((await openBroker()).url);
+    await expect(gatewayAt(url)).rejects.toThrow(`${new URL(url).host} cannot be used: it grants no QoS 1`);
+  });
+
+  it('PRE-5 opens its connection anew when the broker has lost a subscription and no box is heard any more', async () => {
+    const clock = new VirtualClock();
+    const { url, aedes } = await openBroker();
+    const gateway = await testGateway({ config: { mqtt: { url } }, clock });
+    await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
+    const birth = await retained(url);
+    aedes.authorizeForward = (client, packet) => (client.id.startsWith('gateway-') ? null : packet);
+    await clock.advance(24_000);
+    expect(gateway.logged('broker-silent')).toEqual([]);
+    aedes.authorizeForward = (_client, packet) => packet;
+    await clock.advance(8_000);
+    expect(gateway.logged('broker-silent')).toHaveLength(1);
+    await eventually('the new run', async () => {
+      await clock.advance(500);
+      return gateway.logged('broker-back').length === 1;
+    });
+    expect((await retained(url))?.sessionId).not.toBe(birth?.sessionId);
   });
 
   it('TOP-1 MSG-3 takes no message that the broker retained', async () => {

@@ -1,20 +1,17 @@
 import type { IClientOptions } from 'mqtt';
-import { z } from 'zod';
 import { type Clock, withDeadline } from '../../lib/clock.ts';
 import { MissingPeerError, PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
-import { boxPresence, decodePresence } from '../../protocol/codec.ts';
-import { clientIdOf, loginOf } from '../../protocol/keys.ts';
-import type { UpMessage } from '../../protocol/messages.ts';
-import { type BoxChannel, boxTopic, GATEWAY_PRESENCE_TOPIC, gatewayPresenceTopic } from '../../protocol/topics.ts';
-import type { Connection, LoginIo, Transport, TransportIo } from '../contract.ts';
+import { askingPresence, boxPresence, decodePresence } from '../../protocol/codec.ts';
+import { clientIdOf } from '../../protocol/keys.ts';
+import { PRESENCE_BYTES_MAX, type UpMessage } from '../../protocol/messages.ts';
+import { type BoxChannel, boxTopic, gatewayPresenceTopic } from '../../protocol/topics.ts';
+import type { Connection, Transport, TransportIo } from '../contract.ts';
 import { begun } from './begin.ts';
 import {
   BROKER_SCHEMES,
   type BrokerClient,
   brokerFailure,
-  brokerOptions,
-  clientOptions,
   connected,
   refusedSubscription,
   startClient,
@@ -22,27 +19,17 @@ import {
 } from './broker.ts';
 import { lost } from './inbound-queue.ts';
 import { MessageQueue, notRegistered } from './message-queue.ts';
-import { checkTls } from './tls.ts';
+import { checkLogin, loginOptions, type MqttOptions, mqttOptions, NO_GATEWAY_FIX } from './mqtt-login.ts';
 
 /** The port of the gateway's own broker. */
 const GATEWAY_BROKER_PORT = 18_830;
-
-const mqttOptions = z
-  .strictObject({
-    username: z.string().min(1).max(200).optional().describe('login name; box.terminalCode if left out'),
-    ...brokerOptions('username and box.secret'),
-  })
-  .superRefine(checkTls);
-
-export type MqttOptions = z.infer<typeof mqttOptions>;
 
 /** A broker that has not acknowledged a message by then counts as lost, even if it answers pings. */
 const ACKNOWLEDGE_TIMEOUT_MS = 10_000;
 /** A longer goodbye is cut off; the broker then publishes the last will. */
 const GOODBYE_TIMEOUT_MS = 2_000;
-/** A broker sends retained messages right after it has granted a subscription. */
-const PRESENCE_TIMEOUT_MS = 2_000;
-const NO_GATEWAY_FIX = 'start the gateway, or correct the broker address of one of the two';
+/** Waits before each question for a gateway that was not heard (PROTOCOL.md, clause PRE-4). */
+const ASK_AFTER_MS = [1_000, 2_000, 4_000];
 
 /** Connects a box over an MQTT broker (PROTOCOL.md, clauses TOP and PRE). */
 export const mqttTransport: Transport<MqttOptions> = {
@@ -98,37 +85,6 @@ function sessionOptions(
   };
 }
 
-function loginOptions(options: MqttOptions, { terminalCode, secret }: TransportIo['identity']): IClientOptions {
-  return clientOptions(options, { username: options.username ?? terminalCode, password: loginOf(secret) });
-}
-
-/** Subscribes to the box's topics under another client id, and publishes nothing. */
-async function checkLogin(options: MqttOptions, { clock, identity, sessionId }: LoginIo, signal: AbortSignal) {
-  const { connectAsync } = await import('mqtt');
-  const { terminalCode } = identity;
-  const clientId = `${terminalCode}-${sessionId.slice(0, 8)}`;
-  const client = await connectAsync(options.url, { ...loginOptions(options, identity), clientId }, false);
-  try {
-    const presence = new Promise<boolean>((resolve) => {
-      client.on('message', (topic, payload) => {
-        const decoded = topic === GATEWAY_PRESENCE_TOPIC ? decodePresence(payload) : undefined;
-        if (decoded?.ok) resolve(decoded.value.online);
-      });
-    });
-    const topics = [GATEWAY_PRESENCE_TOPIC, boxTopic(terminalCode, 'down')];
-    const grants = await client.subscribeAsync(topics, { qos: 1 });
-    signal.throwIfAborted();
-    if (grants.some(({ qos }) => qos > 2)) {
-      throw new Error(`the broker accepts the login, but does not let ${terminalCode} read ${topics.join(', ')}`);
-    }
-    if (await withDeadline(clock, PRESENCE_TIMEOUT_MS, presence))
-      return 'the broker accepts it, and the gateway is present';
-    throw new MissingPeerError('the broker accepts the login, but the gateway is not present', NO_GATEWAY_FIX);
-  } finally {
-    client.end(true);
-  }
-}
-
 class MqttConnection implements Connection {
   readonly incoming: MessageQueue;
   readonly #client: BrokerClient;
@@ -142,6 +98,10 @@ class MqttConnection implements Connection {
   readonly #broker: string;
   readonly #gatewayIsThere = Promise.withResolvers<void>();
   #gatewayRun: string | undefined;
+  /** Whether the gateway has said anything in this session; what a broker says of it may be long over. */
+  #isHeard = false;
+  /** Before the gateway is heard: the hello, which is said again to another run of it. */
+  #hello: UpMessage | undefined;
   #onBroker = false;
   #goodbye: Promise<void> | undefined;
 
@@ -173,6 +133,7 @@ class MqttConnection implements Connection {
   }
 
   async send(message: UpMessage): Promise<void> {
+    if (!this.#isHeard) this.#hello = message;
     const sealed = this.#seal.seal(message, this.#gatewayRun ?? '');
     const acknowledged = this.#publish('up', sealed, false).then(() => true);
     const inTime = withDeadline(this.#clock, ACKNOWLEDGE_TIMEOUT_MS, acknowledged);
@@ -190,6 +151,7 @@ class MqttConnection implements Connection {
     this.#onBroker = true;
     await this.#subscribe([this.#topic('down'), this.#presenceTopic]);
     await this.#announce(true);
+    void this.#askUntilHeard();
     await this.#gatewayIsThere.promise;
   }
 
@@ -205,6 +167,16 @@ class MqttConnection implements Connection {
         cause,
       },
     );
+  }
+
+  /** Where a broker retains nothing, or what is over, only the gateway itself can say that it is there. */
+  async #askUntilHeard(): Promise<void> {
+    for (const waitMs of ASK_AFTER_MS) {
+      await this.#clock.sleep(waitMs, this.incoming.over);
+      if (this.#isHeard || this.incoming.ended) return;
+      // A connection that fails has ended already, which says why.
+      await this.#publish('presence', askingPresence(this.#sessionId), true).catch(() => undefined);
+    }
   }
 
   #announce(online: boolean): Promise<void> {
@@ -225,7 +197,25 @@ class MqttConnection implements Connection {
     // Only presence is retained: a retained message from the gateway is outdated.
     else if (packet.retain)
       this.#log.warn('message-refused', { code: 'MESSAGE_ILLEGAL', reason: 'retained by the broker' });
-    else this.incoming.take(payload);
+    else if (payload.length > PRESENCE_BYTES_MAX || !this.#onAnswer(payload)) {
+      this.#isHeard = true;
+      this.#hello = undefined;
+      this.incoming.take(payload);
+    }
+  }
+
+  /** Takes the answer to a question, and says hello again if the broker has named another run. False for a message. */
+  #onAnswer(payload: Buffer): boolean {
+    const decoded = decodePresence(payload);
+    if (!decoded.ok) return false;
+    const { online, sessionId: run } = decoded.value;
+    if (this.#isHeard || !online || run === this.#gatewayRun) return true;
+    this.#gatewayRun = run;
+    this.#gatewayIsThere.resolve();
+    const hello = this.#hello;
+    if (hello !== undefined)
+      this.send(hello).catch((error: unknown) => this.incoming.fail(lost(reasonOf(error), error)));
+    return true;
   }
 
   #onGatewayPresence(payload: Buffer): void {

@@ -3,7 +3,7 @@ import { withDeadline } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { HostResolver } from '../../lib/resolver.ts';
 import { decodePresence, encode } from '../../protocol/codec.ts';
-import { type DownMessage, MESSAGE_VERSION } from '../../protocol/messages.ts';
+import { type DownMessage, MESSAGE_VERSION, unheardMaxMs } from '../../protocol/messages.ts';
 import { boxTopic, gatewayPresenceTopic, gatewayRights, parseBoxTopic } from '../../protocol/topics.ts';
 import type { Context } from '../context.ts';
 import { type BrokerAddress, connectToBroker } from './broker-client.ts';
@@ -11,10 +11,17 @@ import type { BoxConnection, BoxSocket, Connect } from './connection.ts';
 import type { Hub } from './hub.ts';
 import type { MessageSigner } from './message-signer.ts';
 import type { ChannelConnection } from './mqtt-channel.ts';
+import { aliveMsFor } from './welcome.ts';
 
 const GOODBYE_TIMEOUT_MS = 1000;
 /** Beyond this no message is sent: a push is withdrawn at its deadline, durable messages are sent again later. */
 const UNACKNOWLEDGED_MAX = 10_000;
+/** For the broker to send a subscription what it has acknowledged. */
+const ECHO_TIMEOUT_MS = 5_000;
+/** Interval at which a connection is looked at that no box is heard on. */
+const SILENCE_LOOK_MS = 4_000;
+/** A connection on which no box was ever heard is opened anew after this time: maybe none can be. */
+const SILENCE_MAX_MS = 300_000;
 /** A broker that acknowledges nothing for this time is given up, even if it answers pings. */
 const ACKNOWLEDGE_TIMEOUT_MS = 15_000;
 
@@ -39,6 +46,9 @@ export class BrokerConnection implements ChannelConnection {
   readonly #deps: BrokerConnectionDeps;
   readonly #shard: number;
   readonly #presenceTopic: string;
+  /** Settles once the broker has told this connection of its own presence. */
+  readonly #echoed = Promise.withResolvers<void>();
+  #heardAtMs: number;
   /** By terminalCode; added with the first message of the box. */
   readonly #boxes = new Map<string, BoxConnection>();
   /** Send time of each message that the broker has not acknowledged, oldest first. */
@@ -50,6 +60,7 @@ export class BrokerConnection implements ChannelConnection {
     this.#deps = deps;
     this.#shard = deps.shard ?? 0;
     this.#presenceTopic = gatewayPresenceTopic(this.#shard);
+    this.#heardAtMs = deps.clock.monotonicMs();
     this.closed = new Promise((resolve) => client.once('close', () => resolve()));
   }
 
@@ -74,13 +85,46 @@ export class BrokerConnection implements ChannelConnection {
         if (topic === connection.#presenceTopic) connection.#keepPresent(payload, packet);
         else void connection.#receive(topic, payload, packet);
       });
-      await client.subscribeAsync([...gatewayRights(deps.shard).read], { qos: 1 });
-      await connection.#announce(true);
+      await connection.#begin();
     } catch (error) {
       client.end(true);
       throw error;
     }
+    if (typeof address.where === 'string') void connection.#watchSilence();
     return connection;
+  }
+
+  /** Throws what the broker does not do that gateway and boxes rely on (PROTOCOL.md, clause PRE-5). */
+  async #begin(): Promise<void> {
+    const topics = [...gatewayRights(this.#shard).read];
+    const granted = await this.#client.subscribeAsync(topics, { qos: 1 }).catch((error: unknown) => {
+      throw new Error(`it does not let the gateway read ${topics.join(', ')}: ${reasonOf(error)}`);
+    });
+    if (granted.some(({ qos }) => qos !== 1)) throw new Error(`it grants no QoS 1 to who reads ${topics.join(', ')}`);
+    await this.#announce(true);
+    const echoed = this.#echoed.promise.then(() => true);
+    if (await withDeadline(this.#deps.clock, ECHO_TIMEOUT_MS, echoed)) return;
+    throw new Error(`it acknowledges what the gateway says on ${this.#presenceTopic}, and delivers it to nobody`);
+  }
+
+  /**
+   * Ends a connection on which boxes were heard and none is any more: a broker may lose a subscription, with the node
+   * that kept it, and still answer pings (PROTOCOL.md, clause PRE-5).
+   */
+  async #watchSilence(): Promise<void> {
+    const { clock, log } = this.#deps;
+    const over = new AbortController();
+    void this.closed.then(() => over.abort());
+    while (!over.signal.aborted) {
+      await clock.sleep(SILENCE_LOOK_MS, over.signal);
+      const silentMs = clock.monotonicMs() - this.#heardAtMs;
+      const isKnown = this.#boxes.size > 0;
+      if (over.signal.aborted || silentMs < (isKnown ? unheardMaxMs(aliveMsFor(this.#boxes.size)) : SILENCE_MAX_MS))
+        continue;
+      const reason = `no box is heard for ${Math.round(silentMs)} ms`;
+      log[isKnown ? 'warn' : 'info']('broker-silent', { shard: this.#shard, reason });
+      this.#client.end(true);
+    }
   }
 
   get isConnected(): boolean {
@@ -124,7 +168,9 @@ export class BrokerConnection implements ChannelConnection {
     if (packet.retain) return;
     const decoded = decodePresence(payload);
     if (decoded.ok && decoded.value.online) {
-      if (decoded.value.sessionId !== this.#runId) {
+      if (decoded.value.sessionId === this.#runId) {
+        this.#echoed.resolve();
+      } else {
         log.warn('gateway-rival', { reason: 'another gateway uses this broker' });
       }
       return;
@@ -142,7 +188,7 @@ export class BrokerConnection implements ChannelConnection {
         from === undefined || from.shard !== this.#shard
           ? refuse('E46', 'not a topic of a box')
           : from.channel === 'presence'
-            ? await this.#takePresence(from.terminalCode, payload)
+            ? await this.#takePresence(from.terminalCode, payload, retain)
             : retain
               ? refuse('E46', 'retained by the broker')
               : await this.#takeMessage(from.terminalCode, payload);
@@ -152,10 +198,13 @@ export class BrokerConnection implements ChannelConnection {
     }
   }
 
-  async #takePresence(terminalCode: string, payload: Buffer): Promise<Refusal | undefined> {
+  async #takePresence(terminalCode: string, payload: Buffer, retain: boolean): Promise<Refusal | undefined> {
     const presence = decodePresence(payload);
     if (!presence.ok) return refuse('E46', presence.reason);
-    if (presence.value.online) return undefined;
+    if (presence.value.online) {
+      if (presence.value.asks && !retain) this.#publish(terminalCode, presenceOf(this.#runId, true), 'presence');
+      return undefined;
+    }
     if (!(await this.#deps.signer.provesGone(terminalCode, presence.value))) {
       return refuse('SIGNATURE_INVALID', 'the sender of the offline presence does not know the secret of the box');
     }
@@ -165,6 +214,7 @@ export class BrokerConnection implements ChannelConnection {
 
   async #takeMessage(terminalCode: string, payload: Buffer): Promise<Refusal | undefined> {
     const { hub, signer, connect } = this.#deps;
+    this.#heardAtMs = this.#deps.clock.monotonicMs();
     const message = await signer.verify(terminalCode, this.#runId, payload);
     if (!message.ok) return message;
     const connection = this.#boxes.get(terminalCode) ?? connect(terminalCode, this.#socketOf(terminalCode));
@@ -195,11 +245,13 @@ export class BrokerConnection implements ChannelConnection {
     return `${UNACKNOWLEDGED_MAX} messages are not acknowledged`;
   }
 
-  #publish(terminalCode: string, signed: string, type: DownMessage['type']): void {
+  #publish(terminalCode: string, said: string, type: DownMessage['type'] | 'presence'): void {
     const client = this.#client;
+    // A box asks again.
+    if (type === 'presence' && this.#problem() !== undefined) return;
     const key = {};
     this.#unacknowledgedMs.set(key, this.#deps.clock.monotonicMs());
-    client.publish(boxTopic(terminalCode, 'down', this.#shard), signed, { qos: 1 }, (error) => {
+    client.publish(boxTopic(terminalCode, 'down', this.#shard), said, { qos: 1 }, (error) => {
       this.#unacknowledgedMs.delete(key);
       if (!error || client.disconnecting || !client.connected) return;
       this.#deps.log.warn('message-unsent', { box: terminalCode, type, reason: reasonOf(error) });

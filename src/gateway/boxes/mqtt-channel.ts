@@ -41,8 +41,8 @@ export async function openMqttChannel<C extends ChannelConnection>(
   let current: C | undefined = await open(names).catch((error: unknown) => {
     const place = typeof where === 'string' ? new URL(where).host : 'in this process';
     throw new MissingPeerError(
-      `the MQTT broker ${place} cannot be reached: ${reasonOf(error)}`,
-      'start the broker, or check mqtt.url, mqtt.username and mqtt.password',
+      `the MQTT broker ${place} cannot be used: ${reasonOf(error)}`,
+      'start the broker, or check mqtt.url, mqtt.username and mqtt.password, and the topic rights of that login',
       error,
     );
   });

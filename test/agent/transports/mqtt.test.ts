@@ -180,6 +180,49 @@ describe.each([
     expect(events()).toEqual(['gateway-presence-illegal']);
   });
 
+  it('PRE-4 asks where the broker retains nothing, and takes the answer of the gateway', async () => {
+    const broker = await fakeBroker();
+    const { opening, sessionId, events } = box(broker.url);
+    const asked = await eventually('the question', () => broker.presences[1]);
+    expect(JSON.parse(asked.payload)).toEqual({ v: 1, online: true, sessionId, asks: true });
+    await broker.tell(encode({ v: 1, online: true, sessionId: RUN }));
+    const session = await opening;
+    await broker.tell(encode({ v: 1, online: true, sessionId: RUN }));
+    const told = withdraw();
+    await broker.tell(encode(told));
+    expect((await session.incoming[Symbol.asyncIterator]().next()).value).toEqual(told);
+    expect(events()).toEqual([]);
+    expect(broker.faults).toEqual([]);
+  });
+
+  it('PRE-4 says hello again where the broker retains a run that is over', async () => {
+    const broker = await fakeBroker();
+    await broker.gatewayIs(true, OTHER_RUN);
+    const { opening } = box(broker.url);
+    const session = await opening;
+    const said = shown();
+    await session.send(said);
+    await eventually('the question', () => broker.presences.some(({ payload }) => JSON.parse(payload).asks));
+    await broker.tell(encode({ v: 1, online: true, sessionId: RUN }));
+    await eventually('the second hello', () => broker.received.length === 2);
+    expect(broker.received).toEqual([said, said]);
+    const ending = drain(session.incoming);
+    await broker.gatewayIs(false, RUN);
+    expect((await ending).reason).toContain('left the broker');
+  });
+
+  it('PRE-4 asks nothing once the gateway is heard', async () => {
+    const clock = new VirtualClock();
+    const broker = await fakeBroker();
+    await broker.gatewayIs(true, RUN);
+    const session = await box(broker.url, { clock }).opening;
+    await broker.tell(encode(withdraw()));
+    await session.incoming[Symbol.asyncIterator]().next();
+    await clock.advance(10_000);
+    await session.close();
+    expect(broker.presences.filter(({ payload }) => JSON.parse(payload).asks)).toEqual([]);
+  });
+
   it('MSG-3 logs an illegal message once with the reason, and goes on', async () => {
     const broker = await fakeBroker();
     await broker.gatewayIs(true, RUN);
