@@ -7,7 +7,7 @@ import { boxRights, gatewayRights, type TopicRights } from '../protocol/topics.t
 export const GATEWAY_LOGIN = 'gateway';
 
 /** The login that boxes of the public dialect and hosts share, as vietqrBoxes.login.username. */
-const VIETQR_LOGIN = 'vietqr-boxes';
+export const VIETQR_LOGIN = 'vietqr-boxes';
 
 /** Mosquitto's default. The passwords have 256 random bits, so more rounds would not protect them better. */
 const MOSQUITTO_ITERATIONS = 101;
@@ -15,7 +15,7 @@ const MOSQUITTO_SALT_BYTES = 12;
 const MOSQUITTO_HASH_BYTES = 64;
 const EMQX_SALT_BYTES = 16;
 /** The largest message plus room for topic and packet id, or for the will and names of a login. */
-const MQTT_PACKET_BYTES_MAX = LIMITS.messageBytesMax + 1_024;
+export const MQTT_PACKET_BYTES_MAX = LIMITS.messageBytesMax + 1_024;
 
 /** Topic rights at a broker that gateways may share: in every shard (PROTOCOL.md, clause SHA-1). */
 function inEveryShard(rightsIn: (shard: 0 | '+') => TopicRights): TopicRights {
@@ -24,6 +24,14 @@ function inEveryShard(rightsIn: (shard: 0 | '+') => TopicRights): TopicRights {
 }
 
 const GATEWAY_RIGHTS = inEveryShard(gatewayRights);
+
+/** Topic rights of a login at a broker that has rights by name: of the gateway, of the one that the dialect shares, or of a box. */
+export function rightsOf(login: string): TopicRights {
+  if (login === VIETQR_LOGIN) return DIALECT_RIGHTS;
+  if (login !== GATEWAY_LOGIN) return boxRightsAnywhere(login);
+  const [own, dialect] = [GATEWAY_RIGHTS, DIALECT_GATEWAY_RIGHTS];
+  return { read: [...own.read, ...dialect.read], write: [...own.write, ...dialect.write] };
+}
 
 const boxRightsAnywhere = (terminalCode: string) => inEveryShard((shard) => boxRights(terminalCode, shard));
 

@@ -25,7 +25,9 @@ import {
   withBoxes,
 } from './configs.ts';
 import { type Content, createFolder, readIfThere, replaceFile } from './files.ts';
+import { NATS_USERS, natsConfig, natsNode, withNatsUsers } from './nats.ts';
 import { type Credential, createAuthority, issue, revoke, validFor } from './pki.ts';
+import { RABBITMQ_DEFINITIONS, rabbitmqConfig, withRabbitmqUsers } from './rabbitmq.ts';
 
 const SECRET_BYTES = 32;
 const AUTHORITY_YEARS = 10;
@@ -76,6 +78,13 @@ export class ProvisionFolder {
       'mosquitto/passwords': { text: withLines('', [mosquittoPassword(GATEWAY_LOGIN, password)]) },
       'emqx/acl.conf': { text: emqxAcl() },
       'emqx/users.csv': { text: withLines(`${EMQX_USERS_HEAD}\n`, [emqxUser(GATEWAY_LOGIN, password)]) },
+      'rabbitmq/rabbitmq.conf': { text: rabbitmqConfig(this.path, at.mqttPort, isOnlyHere(at)), isPublic: true },
+      'rabbitmq/definitions.json': {
+        text: withRabbitmqUsers(RABBITMQ_DEFINITIONS, { [GATEWAY_LOGIN]: password }, 'definitions.json'),
+      },
+      'nats/nats.conf': { text: natsConfig(this.path), isPublic: true },
+      'nats/node.conf': { text: natsNode(at.mqttPort, isOnlyHere(at)), isPublic: true },
+      'nats/users.conf': { text: withNatsUsers(NATS_USERS, { [GATEWAY_LOGIN]: password }) },
     });
     return true;
   }
@@ -176,6 +185,10 @@ export class ProvisionFolder {
     await this.#change('gateway/gateway.yaml', (text) => withBoxes(text, boxes, 'gateway/gateway.yaml'));
     await this.#change('mosquitto/passwords', (text) => withLines(text, lines(mosquittoPassword)));
     await this.#change('emqx/users.csv', (text) => withLines(text, lines(emqxUser)));
+    const logins = Object.fromEntries(boxes.map(({ terminalCode, secret }) => [terminalCode, loginOf(secret)]));
+    const file = 'rabbitmq/definitions.json';
+    await this.#change(file, (text) => withRabbitmqUsers(text, logins, file));
+    await this.#change('nats/users.conf', (text) => withNatsUsers(text, logins));
   }
 
   async #revoke(authority: Credential, ...certs: string[]): Promise<void> {

@@ -79,6 +79,11 @@ describe('paybox provision', () => {
       'mosquitto/acl': '600',
       'mosquitto/mosquitto.conf': '644',
       'mosquitto/passwords': '600',
+      'nats/nats.conf': '644',
+      'nats/node.conf': '644',
+      'nats/users.conf': '600',
+      'rabbitmq/definitions.json': '600',
+      'rabbitmq/rabbitmq.conf': '644',
     });
     for (const name of ['', 'boxes', 'boxes/VVB000001', 'gateway']) {
       expect((await stat(join(out, name))).mode & 0o777).toBe(0o700);
@@ -107,8 +112,10 @@ describe('paybox provision', () => {
     expect(await run(out, '--box', BOX2)).toMatchObject({ code: 0 });
     const after = await contentOf(out);
     for (const [name, { text }] of Object.entries(before)) {
-      const grows = ['gateway/gateway.yaml', 'mosquitto/passwords', 'emqx/users.csv'].includes(name);
-      expect(textOf(after, name).startsWith(text), name).toBe(true);
+      const lists = ['gateway/gateway.yaml', 'mosquitto/passwords', 'emqx/users.csv'];
+      const grows = [...lists, 'rabbitmq/definitions.json', 'nats/users.conf'].includes(name);
+      const kept = text.split('\n').filter((line) => /[a-z]/.test(line));
+      for (const line of kept) expect(textOf(after, name), name).toContain(line);
       expect(textOf(after, name) === text, name).toBe(!grows);
     }
     expect((await loadGatewayConfig(file)).boxes.map((it) => it.terminalCode)).toEqual(['VVB000001', 'VVB000002']);
@@ -165,7 +172,7 @@ describe('paybox provision', () => {
     await appendFile(join(path, 'mosquitto/passwords'), `# ours\n${oldPassword}\n`);
     await appendFile(join(path, 'emqx/users.csv'), `${oldUser}\n`);
     const boxes = ['3', '4', '5'].map((n) => ({ terminalCode: `VVB00000${n}`, serialNumber: `VVB90000${n}` }));
-    const lists = ['gateway/gateway.yaml', 'mosquitto/passwords', 'emqx/users.csv'];
+    const lists = ['gateway/gateway.yaml', 'mosquitto/passwords', 'emqx/users.csv', 'nats/users.conf'];
     const written = lists.map((name) => writesOf(path, name));
     const made: string[] = [];
     await folder.addBoxes(boxes, at, ({ terminalCode }) => {
@@ -173,7 +180,7 @@ describe('paybox provision', () => {
       made.push(terminalCode);
     });
     expect(made).toEqual(boxes.map(({ terminalCode }) => terminalCode));
-    expect(await Promise.all(written.map((count) => count()))).toEqual([1, 1, 1]);
+    expect(await Promise.all(written.map((count) => count()))).toEqual([1, 1, 1, 1]);
     const names = ['VVB000001', 'VVB000002', ...made];
     const secrets = await Promise.all(names.map(async (name) => (await text(`boxes/${name}/secret`)).trim()));
     const known = (await loadGatewayConfig(join(path, 'gateway/gateway.yaml'))).boxes;
@@ -184,6 +191,13 @@ describe('paybox provision', () => {
     expect(await heads('mosquitto/passwords')).toEqual(['gateway', 'VVB000001', 'VVB000002', '# ours', ...made]);
     expect(await heads('emqx/users.csv')).toEqual(['user_id', 'gateway', ...names]);
     expect(await linesOf('mosquitto/passwords')).not.toContain(oldPassword);
+    const { users, permissions, topic_permissions: topics } = JSON.parse(await text('rabbitmq/definitions.json'));
+    for (const list of [users.map((it: { name: string }) => ({ user: it.name })), permissions, topics]) {
+      expect(list.map((it: { user: string }) => it.user)).toEqual(['gateway', ...names]);
+    }
+    expect([...(await text('nats/users.conf')).matchAll(/user: "(.*?)"/g)].map((it) => it[1])).toEqual([
+      ...['gateway', ...names],
+    ]);
   });
 
   it('goes on where it was cut off before a box was whole', async () => {
@@ -215,6 +229,8 @@ describe('paybox provision', () => {
       'emqx/users.csv',
       'gateway/gateway.yaml',
       'mosquitto/passwords',
+      'nats/users.conf',
+      'rabbitmq/definitions.json',
     ]);
     expect(Object.values(after).map((it) => it.mode)).toEqual(Object.values(before).map((it) => it.mode));
     const secrets = (content: typeof before) =>

@@ -9,6 +9,8 @@ export interface Program {
 
 export const PROGRAMS = {
   mosquitto: { command: 'mosquitto', debianPackage: 'mosquitto' },
+  rabbitmq: { command: 'rabbitmq-server', debianPackage: 'rabbitmq-server' },
+  nats: { command: 'nats-server', debianPackage: 'nats-server' },
   haproxy: { command: 'haproxy', debianPackage: 'haproxy' },
   postgres: { command: 'postgres', debianPackage: 'postgresql' },
   zbar: { command: 'zbarimg', debianPackage: 'zbar-tools' },

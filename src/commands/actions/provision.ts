@@ -138,7 +138,7 @@ async function provisionFolder(
   } else if (await folder.begin(at)) {
     say(`a certificate authority is in ${folder.path}. Keep ca-key.pem where nobody gets at it.`);
     say(`gateway: paybox gateway --config ${folder.path}/gateway/gateway.yaml, for ${at.hosts.join(', ')}`);
-    say(`a broker of your own: see ${folder.path}/mosquitto and ${folder.path}/emqx`);
+    say(`a broker of your own: see mosquitto, emqx, rabbitmq and nats in ${folder.path}`);
   }
   await addBoxes(folder, boxes, at, options.boot !== undefined);
   const codes = rotate.filter((it) => it !== GATEWAY);
@@ -169,7 +169,7 @@ async function addBoxes(
 }
 
 const TELL_OTHERS =
-  'then: the gateway takes boxes from gateway/gateway.yaml; Mosquitto takes mosquitto/passwords and ca.crl, EMQX emqx/users.csv. Start them anew.';
+  'then: the gateway takes boxes from gateway/gateway.yaml; Mosquitto takes mosquitto/passwords and ca.crl, EMQX emqx/users.csv, RabbitMQ rabbitmq/definitions.json, NATS nats/users.conf. Start them anew.';
 
 function say(line: string): void {
   process.stdout.write(`${line}\n`);
