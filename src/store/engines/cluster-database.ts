@@ -65,6 +65,7 @@ export class ClusterDatabase {
   readonly #heard: (text: string) => void;
   readonly #names = new HostResolver({ clock: systemClock });
   #client: pg.Client | undefined;
+  #last: Promise<unknown> = Promise.resolve();
 
   /** `heard` is called with each text that a member tells, also with one's own. */
   constructor(databaseUrl: string, member: Member, heard: (text: string) => void) {
@@ -78,8 +79,7 @@ export class ClusterDatabase {
    * its own, or a cluster with another number of shards; else the error of the driver.
    */
   async setUp(wanted: ClusterSettings): Promise<ClusterSettings> {
-    const client = await this.#open();
-    const single = await client.query('select 1 from pg_tables where schemaname = $1 and tablename = $2', [
+    const single = await this.#query('select 1 from pg_tables where schemaname = $1 and tablename = $2', [
       'public',
       SINGLE_STORE,
     ]);
@@ -87,12 +87,12 @@ export class ClusterDatabase {
       const what = `databaseUrl: ${nameOf(this.#databaseUrl)} has the store of a gateway that is in no cluster`;
       throw new ConfigError(what, 'give the cluster a database of its own');
     }
-    await client.query(`begin; select pg_advisory_xact_lock(${SETUP_LOCK}); ${SETUP}; commit`);
-    await client.query('insert into cluster.settings values (1, $1, $2) on conflict do nothing', [
+    await this.#query(`begin; select pg_advisory_xact_lock(${SETUP_LOCK}); ${SETUP}; commit`);
+    await this.#query('insert into cluster.settings values (1, $1, $2) on conflict do nothing', [
       wanted.shards,
       wanted.secret,
     ]);
-    const { rows } = await client.query<ClusterSettings>('select shards, secret from cluster.settings');
+    const { rows } = await this.#query<ClusterSettings>('select shards, secret from cluster.settings');
     const settings = rows[0] ?? wanted;
     if (settings.shards === wanted.shards) return settings;
     const what = `cluster.shards: expected ${settings.shards}, with which the cluster was made, not ${wanted.shards}`;
@@ -102,46 +102,36 @@ export class ClusterDatabase {
   /** Says that this member is there and runs these shards; returns what it sees. Rejects when the server does not answer. */
   async beat(shards: readonly number[], leaving = false): Promise<ClusterView> {
     const { id, url } = this.#member;
-    const client = await this.#open();
-    try {
-      await client.query(
-        `insert into cluster.members values ($1, $2, clock_timestamp(), $3)
+    await this.#query(
+      `insert into cluster.members values ($1, $2, clock_timestamp(), $3)
          on conflict (id) do update set seen_at = excluded.seen_at, leaving = excluded.leaving`,
-        [id, url, leaving],
-      );
-      await client.query(
-        `insert into cluster.holders select unnest($2::int[]), $1 on conflict (shard) do update
+      [id, url, leaving],
+    );
+    await this.#query(
+      `insert into cluster.holders select unnest($2::int[]), $1 on conflict (shard) do update
          set member = excluded.member where holders.member <> excluded.member`,
-        [id, shards],
-      );
-      await client.query('delete from cluster.holders where member = $1 and not shard = any($2::int[])', [id, shards]);
-      await client.query(
-        `delete from cluster.members where seen_at < clock_timestamp() - interval '${FORGET_MEMBER_MS} ms'`,
-      );
-      const members = await client.query<SeenMember>(
-        `select id, url, leaving from cluster.members
+      [id, shards],
+    );
+    await this.#query('delete from cluster.holders where member = $1 and not shard = any($2::int[])', [id, shards]);
+    await this.#query(
+      `delete from cluster.members where seen_at < clock_timestamp() - interval '${FORGET_MEMBER_MS} ms'`,
+    );
+    const members = await this.#query<SeenMember>(
+      `select id, url, leaving from cluster.members
          where seen_at > clock_timestamp() - interval '${MEMBER_GONE_MS} ms' order by id`,
-      );
-      const holders = await client.query<{ shard: number; member: string }>(
-        'select shard, member from cluster.holders',
-      );
-      return { members: members.rows, holders: new Map(holders.rows.map((it) => [it.shard, it.member])) };
-    } catch (error) {
-      this.#lose(client);
-      throw error;
-    }
+    );
+    const holders = await this.#query<{ shard: number; member: string }>('select shard, member from cluster.holders');
+    return { members: members.rows, holders: new Map(holders.rows.map((it) => [it.shard, it.member])) };
   }
 
   /** Tells every member a text, at most 7,000 bytes. Rejects when the server does not answer. */
   async tell(text: string): Promise<void> {
-    const client = await this.#open();
-    await client.query('select pg_notify($1, $2)', [CHANNEL, text]);
+    await this.#query('select pg_notify($1, $2)', [CHANNEL, text]);
   }
 
   /** Ends the sessions that hold a shard for somebody who is none of these members. */
   async endHolder(shard: number, members: readonly Member[]): Promise<void> {
-    const client = await this.#open();
-    await client.query(
+    await this.#query(
       `select pg_terminate_backend(pid) from pg_locks join pg_stat_activity using (pid)
        where locktype = 'advisory' and granted and ((classid::bigint << 32) | objid::bigint) = $1::bigint
          and database = (select oid from pg_database where datname = current_database())
@@ -152,9 +142,8 @@ export class ClusterDatabase {
 
   /** The box with this terminalCode or, if that is empty, this serialNumber; with both empty the first that has an account. */
   async box(terminalCode: string, serialNumber: string): Promise<BoxPlace | undefined> {
-    const client = await this.#open();
     const by = terminalCode !== '' ? 'terminal_code = $1' : serialNumber !== '' ? 'serial_number = $1' : 'account > $1';
-    const { rows } = await client.query<{ terminal_code: string; account: string | null }>(
+    const { rows } = await this.#query<{ terminal_code: string; account: string | null }>(
       `select terminal_code, account from ${schemaOf(REGISTRY_SHARD)}.boxes where ${by} order by terminal_code limit 1`,
       [terminalCode === '' ? serialNumber : terminalCode],
     );
@@ -164,8 +153,7 @@ export class ClusterDatabase {
 
   /** Takes this member out of the cluster. */
   async leave(): Promise<void> {
-    const client = await this.#open();
-    await client.query('delete from cluster.members where id = $1', [this.#member.id]);
+    await this.#query('delete from cluster.members where id = $1', [this.#member.id]);
   }
 
   async close(): Promise<void> {
@@ -173,6 +161,21 @@ export class ClusterDatabase {
     this.#client = undefined;
     await client?.end().catch(() => undefined);
     this.#names.close();
+  }
+
+  /** One query after the other. The connection of one that fails is given up. */
+  #query<Row extends pg.QueryResultRow>(sql: string, values?: unknown[]): Promise<pg.QueryResult<Row>> {
+    const asked = this.#last.then(async () => {
+      const client = await this.#open();
+      try {
+        return await client.query<Row>(sql, values);
+      } catch (error) {
+        this.#lose(client);
+        throw error;
+      }
+    });
+    this.#last = asked.catch(() => undefined);
+    return asked;
   }
 
   async #open(): Promise<pg.Client> {
