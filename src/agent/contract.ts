@@ -34,6 +34,8 @@ export type InboundMessage =
  */
 export interface Connection {
   readonly incoming: AsyncIterable<InboundMessage>;
+  /** In milliseconds: how long boxes that come back spread their hellos, where the gateway says it (PROTOCOL.md, clause PRE-6). */
+  readonly spreadMs?: number;
   /** Settles once the peer has the message; throws a PayboxError when it cannot be sent. */
   send(message: UpMessage): Promise<void>;
   /** Says goodbye and ends `incoming`; safe to call twice. */
@@ -56,6 +58,8 @@ export interface TransportIo {
   identity: BoxIdentity;
   /** The shard in which the box says hello; a transport without topics has no use for it (PROTOCOL.md, clause SHA-2). */
   shard: number;
+  /** Called when there is no such shard; whether the connection must end then (PROTOCOL.md, clause SHA-3). */
+  noShard(): boolean;
   /** A fresh UUID for each session (PROTOCOL.md, clause MSG-4). */
   sessionId: string;
   /** Signs what this session sends, and verifies what it receives. */

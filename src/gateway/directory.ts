@@ -63,6 +63,8 @@ export interface Directory {
   linkedBoxes(limit: number): Promise<KnownBox[]>;
   /** Boxes of the dialect vietqr. */
   dialectBoxes(limit: number): Promise<KnownBox[]>;
+  /** Number of boxes, disabled ones too. */
+  boxCount(): Promise<number>;
   /** The account that the welcome announces to a box; null without one (PROTOCOL.md, clause MSG-4). */
   accountOf(box: Pick<KnownBox, 'account'>): Promise<LinkedAccount | null>;
   /** Grows with each change: whoever keeps an answer asks again after one. */
@@ -146,6 +148,7 @@ export function createDirectory({
       cache.get(`boxes of ${bankAccount}`, async () => (await registry.boxesOf(bankAccount)).map(boxFrom)),
     boxes: async (page) => (await registry.page('boxes', page)).map(boxFrom),
     linkedBoxes: async (limit) => (await registry.linkedBoxes(limit)).map(boxFrom),
+    boxCount: () => registry.boxCount(),
     dialectBoxes: async (limit) => (await registry.dialectBoxes(limit)).map(boxFrom),
     accountOf: async (box) => {
       const account = box.account === undefined ? undefined : await directory.account(box.account);

@@ -123,7 +123,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   const connect = edges.connect(signedConnections({ signer, log }));
   const boxes = { ...shared, hub: edges.boxHub(hub), connect, signer, logins };
   const dialect = await dialectOf(config, boxes, edges, opened);
-  const mqtt = await openMqtt(config, { ...boxes, shard: place?.index, listeners: dialect?.listeners }, edges, opened);
+  const mqtt = await openMqtt(config, { ...boxes, place, listeners: dialect?.listeners }, edges, opened);
   const onPaid = (payment: NewPayment) => dialect?.tellHosts(payment);
   const paying = { ...shared, hub, dispatcher, onPaid };
   const pay = edges.receivePayment(paying);

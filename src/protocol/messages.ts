@@ -210,6 +210,8 @@ export type DurableReport = UpOf<'ended' | 'paid'>;
 
 /** A gateway's presence has 75 bytes; every signed message is longer. */
 export const PRESENCE_BYTES_MAX = 128;
+/** Largest `spreadMs` of a gateway's presence. */
+export const SPREAD_MAX_MS = 5_000;
 
 /** An HMAC-SHA256 in base64url has 43. */
 const PROOF_CHARS_MAX = 64;
@@ -224,5 +226,9 @@ export const presence = z.object({
   asks: z.boolean().optional(),
   /** Proof by the box that it has gone (PROTOCOL.md, clause PRE-1). */
   proof: z.string().max(PROOF_CHARS_MAX).optional(),
+  /** In milliseconds: over how long a time boxes that come back spread their hellos (PROTOCOL.md, clause PRE-6). */
+  spreadMs: z.int().min(0).max(SPREAD_MAX_MS).optional(),
+  /** Number of shards of the cluster that the gateway is in (PROTOCOL.md, clause SHA-3). */
+  shards: z.int().min(1).max(SHARDS_MAX).optional(),
 });
 export type Presence = z.infer<typeof presence>;

@@ -1,7 +1,7 @@
 import { OPEN_TIMEOUT_MS, REDIAL_FIRST_MS, REDIAL_MAX_MS, WELCOME_TIMEOUT_MS } from '../../src/agent/link/link.ts';
-import { WELCOME_WITHIN_MS } from '../../src/agent/link/shard.ts';
 import { assignShards } from '../../src/cluster/assignment.ts';
 import { BEAT_MS } from '../../src/cluster/beats.ts';
+import { spreadMsFor } from '../../src/gateway/boxes/welcome.ts';
 import { shardOf } from '../../src/gateway/shard.ts';
 import { seededRandom } from '../../src/lib/random.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
@@ -19,8 +19,8 @@ const RESTART_MS = 2_000;
 const UPDATED_AT_ONCE = 0.01;
 const PEAK_MS = 1_000;
 const PEAK_STEP_MS = 100;
-/** Of the broker, in `an outage`: longer than boxes stay with a shard that has no welcome for them. */
-const OUTAGE_MS = 20_000;
+/** Of all gateways, in `an outage`: boxes dial as rarely as they ever do by then. */
+const OUTAGE_MS = 60_000;
 /** An event that has not ended by then does not end by itself; all members that are updated have so long each. */
 const EVENT_MS_MAX = 600_000;
 
@@ -40,8 +40,6 @@ export interface Movement {
   /** Hellos that boxes said, and those among them that the gateway did not answer in time. */
   hellos: number;
   unanswered: number;
-  /** Hellos of boxes that have looked for their gateway in shard 0 (PROTOCOL.md, clause SHA-3). */
-  astray: number;
   /** Until every shard is held, and until every box is welcome. */
   heldMs: number;
   /** Infinity when boxes are not welcome for ten minutes. */
@@ -78,11 +76,8 @@ interface Shard {
 /** A box without a welcome. */
 interface Box {
   home: Shard;
-  /** Where it says hello: at home or in shard 0. */
-  at: Shard;
   epoch: number;
   redialMs: number;
-  sinceMs: number;
 }
 
 /** Shards, members and boxes of a cluster as the code has them, with its constants, and without what they say. */
@@ -98,7 +93,7 @@ export class ClusterModel {
   #born = 0;
   #heldAtMs = 0;
   #wholeAtMs = 0;
-  #counts = { opened: 0, hellos: 0, unanswered: 0, astray: 0, awayMsMax: 0 };
+  #counts = { opened: 0, hellos: 0, unanswered: 0, awayMsMax: 0 };
 
   constructor({ members, shards, boxes }: ClusterSize, seed: number) {
     this.#random = seededRandom(seed);
@@ -153,12 +148,12 @@ export class ClusterModel {
     return true;
   }
 
-  /** Nobody reaches anybody for a while. Returns the time of its end. */
+  /** All gateways are away for a while. Returns the time of its end. */
   #interrupt(): number {
     for (const [index, shard] of this.#shards.entries()) {
       const { holder } = shard;
       this.#lose(shard);
-      // Nobody takes it over: its holder has lost only the broker.
+      // Nobody takes it over: its holder is there, and cannot serve.
       this.#clock.after(OUTAGE_MS, () => holder !== undefined && this.#hold(shard, index, holder));
     }
     return this.#clock.monotonicMs() + OUTAGE_MS;
@@ -295,9 +290,8 @@ export class ClusterModel {
     this.#unheld += 1;
     this.#unwelcome += shard.welcome;
     shard.welcome = 0;
-    const { epoch, lostAtMs: sinceMs } = shard;
     for (let i = 0; i < shard.boxes; i += 1) {
-      this.#redial({ home: shard, at: shard, epoch, redialMs: REDIAL_FIRST_MS, sinceMs });
+      this.#redial({ home: shard, epoch: shard.epoch, redialMs: REDIAL_FIRST_MS });
     }
   }
 
@@ -309,45 +303,36 @@ export class ClusterModel {
 
   #dial(box: Box): void {
     if (box.epoch !== box.home.epoch) return;
-    const isTooLong = this.#clock.monotonicMs() - box.sinceMs >= WELCOME_WITHIN_MS;
-    if (isTooLong) box.at = this.#shards[0] ?? box.home;
-    const { holder, waiting } = box.at;
-    const leftMs = this.#leftMs(box);
+    const { holder, waiting } = box.home;
     if (holder !== undefined) {
       this.#hello(box, holder);
       return;
     }
     waiting.add(box);
-    this.#clock.after(Math.min(OPEN_TIMEOUT_MS, leftMs), () => {
+    this.#clock.after(OPEN_TIMEOUT_MS, () => {
       // Another set has taken its place when the shard was held meanwhile.
-      if (waiting === box.at.waiting && waiting.delete(box)) this.#redial(box);
+      if (waiting === box.home.waiting && waiting.delete(box)) this.#redial(box);
     });
   }
 
-  /** As `HomeShard`: how long the box still stays with a shard from 1 on that has no welcome for it. */
-  #leftMs({ at, sinceMs }: Box): number {
-    return at === this.#shards[0] ? Number.POSITIVE_INFINITY : sinceMs + WELCOME_WITHIN_MS - this.#clock.monotonicMs();
-  }
-
+  /** Its gateway is there: the box says hello within the time that the gateway asks for (PROTOCOL.md, clause PRE-6). */
   #hello(box: Box, member: Member): void {
-    if (box.epoch !== box.home.epoch) return;
-    if (box.at !== box.home) this.#counts.astray += 1;
-    const waitMs = this.#count(member);
-    const patienceMs = Math.min(WELCOME_TIMEOUT_MS, this.#leftMs(box));
-    const isInTime = waitMs <= patienceMs;
-    this.#clock.after(Math.min(waitMs, patienceMs), () => {
+    const spreadMs = this.#random.fraction() * spreadMsFor(box.home.boxes);
+    this.#clock.after(spreadMs, () => {
       if (box.epoch !== box.home.epoch) return;
-      if (!isInTime) {
-        this.#counts.unanswered += 1;
-        this.#redial(box);
-      } else if (box.at !== box.home) {
-        [box.at, box.sinceMs] = [box.home, this.#clock.monotonicMs()];
-        this.#dial(box);
-      } else {
+      const waitMs = this.#count(member);
+      const isInTime = waitMs <= WELCOME_TIMEOUT_MS;
+      this.#clock.after(Math.min(waitMs, WELCOME_TIMEOUT_MS), () => {
+        if (box.epoch !== box.home.epoch) return;
+        if (!isInTime) {
+          this.#counts.unanswered += 1;
+          this.#redial(box);
+          return;
+        }
         box.home.welcome += 1;
         this.#unwelcome -= 1;
         if (this.#unwelcome === 0) this.#wholeAtMs = this.#clock.monotonicMs();
-      }
+      });
     });
   }
 

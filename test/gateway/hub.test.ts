@@ -3,7 +3,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import type { BoxConnection } from '../../src/gateway/boxes/connection.ts';
 import { Hub, type HubDeps } from '../../src/gateway/boxes/hub.ts';
 import { Session } from '../../src/gateway/boxes/session.ts';
-import { aliveMsFor } from '../../src/gateway/boxes/welcome.ts';
+import { aliveMsFor, spreadMsFor } from '../../src/gateway/boxes/welcome.ts';
 import { Changes } from '../../src/gateway/changes.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { createDirectory } from '../../src/gateway/directory.ts';
@@ -296,6 +296,10 @@ it('MSG-11 waits for the signs of life of a box as long as it has told it to', a
 it('MSG-11 asks so many boxes for at most 200 signs of life a second, and none for less than one a minute', () => {
   const intervals = [0, 1, 2_000, 2_001, 4_000, 11_999, 12_000, 12_001, 1_000_000].map(aliveMsFor);
   expect(intervals).toEqual([10_000, 10_000, 10_000, 10_005, 20_000, 59_995, 60_000, 60_000, 60_000]);
+});
+
+it('PRE-6 spreads the hellos of many boxes, and of few not at all', () => {
+  expect([0, 99, 100, 976.6, 2_500, 1_000_000].map(spreadMsFor)).toEqual([0, 0, 200, 1_953, 5_000, 5_000]);
 });
 
 it('MSG-9 withdraws a push anew that the box shows although it had refused it', async () => {

@@ -24,6 +24,14 @@ import { keptLog } from '../support/kept-log.ts';
 import { temporaryFolder } from '../support/net.ts';
 import { ACCOUNT, BOX1, BOXES, push, qrFor } from './harness.ts';
 
+const SHARDS = 8;
+
+/** To which shard the boxes belong, and how many there are; undefined at a gateway alone. */
+interface Cluster {
+  home: number;
+  shards: number | undefined;
+}
+
 /** Gateways of some shards in this process, over one store and one broker; all boxes belong to shard `home`. */
 export async function startShards(numbers: readonly number[], broker: { url: string; password: string }) {
   const { log, lines } = keptLog();
@@ -50,7 +58,7 @@ export async function startShards(numbers: readonly number[], broker: { url: str
   const vault = { unwrap: (of: string) => `no secret ${of}` };
   const directory = createDirectory({ registry: store.registry, enrolled: store.boxSecrets, config, vault });
   const deps = { ...base, directory, trafficLog: new TrafficLog(base) };
-  const cluster = { home: numbers[0] ?? 0 };
+  const cluster: Cluster = { home: numbers[0] ?? 0, shards: SHARDS };
   const opened = await Promise.all(numbers.map((shard) => openShard(shard, cluster, deps)));
   const shards = new Map(opened.map((it) => [it.shard, it]));
   const at = (shard: number) => shards.get(shard) ?? opened[0] ?? never();
@@ -85,6 +93,12 @@ export async function startShards(numbers: readonly number[], broker: { url: str
     /** Payments that box 1 has not reported. */
     unreported: async () => (await store.payments.takeUnreported(BOX1.terminalCode, systemClock.wallMs())).notices,
     /** Has the boxes belong to another shard, as a cluster does: box 1 is told to say hello anew. */
+    /** A gateway alone takes the place of the cluster. */
+    replace: async () => {
+      await Promise.all(opened.map((it) => it.close()));
+      Object.assign(cluster, { home: 0, shards: undefined });
+      shards.set(0, await openShard(0, cluster, deps));
+    },
     move: async (to: number) => {
       const from = cluster.home;
       cluster.home = to;
@@ -93,7 +107,7 @@ export async function startShards(numbers: readonly number[], broker: { url: str
   };
 }
 
-async function openShard(shard: number, cluster: { home: number }, deps: Context) {
+async function openShard(shard: number, cluster: Cluster, deps: Context) {
   const { config, clock, log } = deps;
   const home = { shard, of: () => cluster.home };
   const hub = new Hub({ ...deps, ...config, home });
@@ -101,7 +115,7 @@ async function openShard(shard: number, cluster: { home: number }, deps: Context
   const shared = { ...deps, hub, signer, connect: signedConnections({ signer, log }), logins: new Logins(clock) };
   const mqtt = await startMqtt(config.mqtt ?? never(), {
     ...shared,
-    shard,
+    place: cluster.shards === undefined ? undefined : { index: shard, count: cluster.shards },
     listeners: undefined,
     boxConnected: () => undefined,
     startBroker: (where, start) => start(where),

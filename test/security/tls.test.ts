@@ -136,6 +136,7 @@ async function open<T extends GatewayAddress>(
     seal: NO_SEAL,
     shard: 0,
     heard: () => undefined,
+    noShard: () => false,
     box: NO_BOX,
   };
   const session = await transport.open(parsed, io, new AbortController().signal);

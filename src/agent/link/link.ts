@@ -77,7 +77,7 @@ export class Link {
   #unanswered = 0;
   #isSuperseded = false;
   #isDisabled = false;
-  readonly #home = new HomeShard();
+  readonly #home: HomeShard;
   #whyGivenUp: string | undefined;
   #oneArrived = Promise.withResolvers<void>();
   #running: Promise<void> = Promise.resolve();
@@ -85,6 +85,7 @@ export class Link {
 
   constructor(deps: LinkDeps) {
     this.#deps = deps;
+    this.#home = new HomeShard(deps.random);
   }
 
   start(): void {
@@ -174,20 +175,23 @@ export class Link {
     const seal = new BoxSeal({ ...identity, sessionId }, key, clock);
     const over = new AbortController();
     const heartbeat = new Heartbeat({ clock, random });
-    const { shard, within } = this.#home.attempt(clock);
+    const { shard } = this.#home;
+    const noShard = () => this.#home.lost();
     const heard: TransportIo['heard'] = (id, aliveMs) => heartbeat.answered(id, aliveMs);
     let connection: Connection | undefined;
     try {
-      connection = await withAbortAfter(clock, within(OPEN_TIMEOUT_MS), this.#stop.signal, (signal) =>
-        this.#deps.open({ clock, log, identity, shard, sessionId, seal, heard }, signal),
+      connection = await withAbortAfter(clock, OPEN_TIMEOUT_MS, this.#stop.signal, (signal) =>
+        this.#deps.open({ clock, log, identity, shard, noShard, sessionId, seal, heard }, signal),
       );
       const opened = connection;
       this.#stop.signal.addEventListener('abort', () => void opened.close(), { signal: over.signal });
       const messages = connection.incoming[Symbol.asyncIterator]();
+      const waitMs = this.#home.helloWaitMs(connection.spreadMs ?? 0);
+      if (waitMs > 0) await clock.sleep(waitMs, this.#stop.signal);
       // Taken before the gateway can have the hello: times counted from here are never too late.
       const helloAtMs = clock.monotonicMs();
       const refused = await this.#register(connection, messages, {
-        ...{ sessionId, helloAtMs, heartbeat, withinMs: within(WELCOME_TIMEOUT_MS) },
+        ...{ sessionId, helloAtMs, heartbeat, withinMs: WELCOME_TIMEOUT_MS },
       });
       if (refused !== undefined) return refused;
       onWelcome();

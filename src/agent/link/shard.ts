@@ -1,41 +1,55 @@
-import type { Clock } from '../../lib/clock.ts';
+import type { Random } from '../../lib/random.ts';
 
 /** Answers MOVED without a welcome between them that a box follows at once; one more waits as a redial does. */
 const MOVES_AT_ONCE_MAX = 3;
-/** A box that is not welcome in a shard for so long looks for its gateway in shard 0 again (PROTOCOL.md, clause SHA-3). */
-export const WELCOME_WITHIN_MS = 15_000;
 
-/** The shard in which a box says hello (PROTOCOL.md, clause SHA-2). Every run of the agent begins in shard 0. */
+/** The shard in which a box says hello (PROTOCOL.md, clauses SHA-2 and SHA-3). Every run of the agent begins in shard 0. */
 export class HomeShard {
+  readonly #random: Random;
   #shard = 0;
   #moves = 0;
   #isMoving = false;
-  /** Monotonic time of the first attempt in this shard since the last welcome. */
-  #sinceMs: number | undefined;
+  #hasBeenWelcome = false;
+  #isLost = false;
+  #isSentBack = false;
 
-  /** Begins an attempt: the shard, and how long a step of so many milliseconds may take before it is given up there. */
-  attempt(clock: Clock): { shard: number; within(stepMs: number): number } {
-    const nowMs = clock.monotonicMs();
-    this.#sinceMs ??= nowMs;
-    if (this.#shard > 0 && nowMs - this.#sinceMs >= WELCOME_WITHIN_MS) this.#shard = 0;
-    const untilMs = this.#shard > 0 ? this.#sinceMs + WELCOME_WITHIN_MS : Number.POSITIVE_INFINITY;
-    return {
-      shard: this.#shard,
-      within: (stepMs) => Math.max(0, Math.min(stepMs, untilMs - clock.monotonicMs())),
-    };
+  constructor(random: Random) {
+    this.#random = random;
+  }
+
+  get shard(): number {
+    return this.#shard;
+  }
+
+  /** How long to wait before the hello where the gateway asks boxes to spread theirs over `spreadMs` (clause PRE-6). */
+  helloWaitMs(spreadMs: number): number {
+    return this.#hasBeenWelcome && this.#moves === 0 ? this.#random.fraction() * spreadMs : 0;
   }
 
   welcomed(): void {
+    this.#hasBeenWelcome = true;
     this.#moves = 0;
-    this.#sinceMs = undefined;
+    this.#isLost = false;
+    this.#isSentBack = false;
   }
 
   /** The gateway has answered MOVED. */
   moved(shard = 0): void {
     this.#shard = shard;
+    this.#isSentBack = this.#isLost;
     this.#moves += 1;
     this.#isMoving = this.#moves <= MOVES_AT_ONCE_MAX;
-    this.#sinceMs = undefined;
+  }
+
+  /**
+   * There is no such shard any more: the next hello is said in shard 0. Whether that is to be believed: not after shard 0
+   * has sent the box back, because a broker may retain what is over.
+   */
+  lost(): boolean {
+    if (this.#isSentBack) return false;
+    this.#shard = 0;
+    this.#isLost = true;
+    return true;
   }
 
   /** Whether the next attempt follows at once. True once for each move. */

@@ -85,6 +85,9 @@ function sessionOptions(
   };
 }
 
+/** Of shard 0, which tells how many there are. */
+const FIRST_PRESENCE_TOPIC = gatewayPresenceTopic(0);
+
 class MqttConnection implements Connection {
   readonly incoming: MessageQueue;
   readonly #client: BrokerClient;
@@ -94,6 +97,7 @@ class MqttConnection implements Connection {
   readonly #sessionId: string;
   readonly #identity: TransportIo['identity'];
   readonly #shard: number;
+  readonly #noShard: TransportIo['noShard'];
   readonly #presenceTopic: string;
   readonly #broker: string;
   readonly #gatewayIsThere = Promise.withResolvers<void>();
@@ -102,6 +106,8 @@ class MqttConnection implements Connection {
   #isHeard = false;
   /** Before the gateway is heard: the hello, which is said again to another run of it. */
   #hello: UpMessage | undefined;
+  /** As the gateway asks for it (PROTOCOL.md, clause PRE-6). */
+  spreadMs = 0;
   #onBroker = false;
   #goodbye: Promise<void> | undefined;
 
@@ -113,6 +119,7 @@ class MqttConnection implements Connection {
     this.#sessionId = io.sessionId;
     this.#identity = io.identity;
     this.#shard = io.shard;
+    this.#noShard = io.noShard;
     this.#presenceTopic = gatewayPresenceTopic(io.shard);
     this.#broker = `the broker at ${options.url}`;
     this.incoming = new MessageQueue(io);
@@ -149,7 +156,7 @@ class MqttConnection implements Connection {
   async #register(): Promise<void> {
     await connected(this.#client);
     this.#onBroker = true;
-    await this.#subscribe([this.#topic('down'), this.#presenceTopic]);
+    await this.#subscribe([...new Set([this.#topic('down'), this.#presenceTopic, FIRST_PRESENCE_TOPIC])]);
     await this.#announce(true);
     void this.#askUntilHeard();
     await this.#gatewayIsThere.promise;
@@ -193,6 +200,7 @@ class MqttConnection implements Connection {
 
   #receive(topic: string, payload: Buffer, packet: { retain: boolean }): void {
     if (topic === this.#presenceTopic) this.#onGatewayPresence(payload);
+    else if (topic === FIRST_PRESENCE_TOPIC) this.#onFirstPresence(payload);
     else if (topic !== this.#topic('down')) this.#log.warn('message-on-foreign-topic', { topic });
     // Only presence is retained: a retained message from the gateway is outdated.
     else if (packet.retain)
@@ -224,15 +232,23 @@ class MqttConnection implements Connection {
       this.#log.warn('gateway-presence-illegal', { reason: decoded.reason });
       return;
     }
-    const { online, sessionId: run } = decoded.value;
+    const { online, sessionId: run, spreadMs = 0 } = decoded.value;
     if (online && this.#gatewayRun === undefined) {
       this.#gatewayRun = run;
+      this.spreadMs = spreadMs;
       this.#gatewayIsThere.resolve();
     } else if (online && run !== this.#gatewayRun) {
       this.incoming.fail(lost('the gateway was restarted'));
     } else if (!online && run === this.#gatewayRun) {
       this.incoming.fail(lost('the gateway left the broker'));
     }
+  }
+
+  /** Of shard 0, seen from another one: it tells how many shards there are (PROTOCOL.md, clause SHA-3). */
+  #onFirstPresence(payload: Buffer): void {
+    const decoded = decodePresence(payload);
+    if (!decoded.ok || !decoded.value.online || (decoded.value.shards ?? 1) > this.#shard) return;
+    if (this.#noShard()) this.incoming.fail(lost(`shard ${this.#shard} is no more`));
   }
 
   #failureOf(error: Error): PayboxError {

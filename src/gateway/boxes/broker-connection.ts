@@ -6,12 +6,14 @@ import { decodePresence, encode } from '../../protocol/codec.ts';
 import { type DownMessage, MESSAGE_VERSION, unheardMaxMs } from '../../protocol/messages.ts';
 import { boxTopic, gatewayPresenceTopic, gatewayRights, parseBoxTopic } from '../../protocol/topics.ts';
 import type { Context } from '../context.ts';
+import type { Directory } from '../directory.ts';
+import type { ShardPlace } from '../shard.ts';
 import { type BrokerAddress, connectToBroker } from './broker-client.ts';
 import type { BoxConnection, BoxSocket, Connect } from './connection.ts';
 import type { Hub } from './hub.ts';
 import type { MessageSigner } from './message-signer.ts';
 import type { ChannelConnection } from './mqtt-channel.ts';
-import { aliveMsFor } from './welcome.ts';
+import { aliveMsFor, spreadMsFor } from './welcome.ts';
 
 const GOODBYE_TIMEOUT_MS = 1000;
 /** Beyond this no message is sent: a push is withdrawn at its deadline, durable messages are sent again later. */
@@ -29,8 +31,9 @@ export interface BrokerConnectionDeps extends Pick<Context, 'clock' | 'random' |
   hub: Pick<Hub, 'receive' | 'disconnected'>;
   connect: Connect;
   signer: MessageSigner;
-  /** Whose topics it uses; 0, that of a gateway alone, if left out (PROTOCOL.md, clause SHA-1). */
-  shard?: number | undefined;
+  directory: Pick<Directory, 'boxCount'>;
+  /** Whose topics it uses; those of a gateway alone if left out (PROTOCOL.md, clause SHA-1). */
+  place?: Pick<ShardPlace, 'index' | 'count'> | undefined;
 }
 
 /** Why a received message is refused. */
@@ -58,7 +61,7 @@ export class BrokerConnection implements ChannelConnection {
     this.#client = client;
     this.#runId = runId;
     this.#deps = deps;
-    this.#shard = deps.shard ?? 0;
+    this.#shard = deps.place?.index ?? 0;
     this.#presenceTopic = gatewayPresenceTopic(this.#shard);
     this.#heardAtMs = deps.clock.monotonicMs();
     this.closed = new Promise((resolve) => client.once('close', () => resolve()));
@@ -73,7 +76,7 @@ export class BrokerConnection implements ChannelConnection {
     // New for every connection: boxes say hello again to a run that they do not know.
     const runId = deps.random.uuid();
     const will: IClientOptions['will'] = {
-      topic: gatewayPresenceTopic(deps.shard),
+      topic: gatewayPresenceTopic(deps.place?.index),
       payload: Buffer.from(presenceOf(runId, false)),
       qos: 1,
       retain: true,
@@ -154,7 +157,10 @@ export class BrokerConnection implements ChannelConnection {
   }
 
   async #announce(online: boolean): Promise<void> {
-    const presence = presenceOf(this.#runId, online);
+    const { directory, place } = this.#deps;
+    const shards = place?.count;
+    const spreadMs = online ? spreadMsFor((await directory.boxCount()) / (shards ?? 1)) : 0;
+    const presence = presenceOf(this.#runId, online, { spreadMs, shards });
     await this.#client.publishAsync(this.#presenceTopic, presence, { qos: 1, retain: true });
   }
 
@@ -259,6 +265,11 @@ export class BrokerConnection implements ChannelConnection {
   }
 }
 
-function presenceOf(runId: string, online: boolean): string {
-  return encode({ v: MESSAGE_VERSION, online, sessionId: runId });
+function presenceOf(
+  runId: string,
+  online: boolean,
+  { spreadMs = 0, shards }: { spreadMs?: number; shards?: number | undefined } = {},
+): string {
+  const cluster = { ...(spreadMs > 0 && { spreadMs }), ...(shards !== undefined && { shards }) };
+  return encode({ v: MESSAGE_VERSION, online, sessionId: runId, ...cluster });
 }

@@ -1,5 +1,12 @@
 import { CODES } from '../../protocol/codes.ts';
-import { BOX_ALIVE_MAX_MS, BOX_ALIVE_MS, type DownBody, type DownOf, type UpOf } from '../../protocol/messages.ts';
+import {
+  BOX_ALIVE_MAX_MS,
+  BOX_ALIVE_MS,
+  type DownBody,
+  type DownOf,
+  SPREAD_MAX_MS,
+  type UpOf,
+} from '../../protocol/messages.ts';
 import type { Context } from '../context.ts';
 import type { Box } from '../directory.ts';
 import type { Home } from '../shard.ts';
@@ -62,6 +69,16 @@ export function namedAliveMs(aliveMs: number): { aliveMs?: number } {
 
 /** Signs of life that a hub asks for in a second, whatever the number of its boxes (PROTOCOL.md, clause MSG-11). */
 const ALIVE_PER_SECOND_MAX = 200;
+
+/** A hello and its welcome take 1.5 ms of the gateway's time over SQLite, more over PostgreSQL. */
+const HELLO_MS = 2;
+/** So few are answered within a moment. */
+const SPREAD_FROM_BOXES = 100;
+
+/** Over how long so many boxes spread their hellos when the gateway is there again, in milliseconds (PROTOCOL.md, clause PRE-6). */
+export function spreadMsFor(boxes: number): number {
+  return boxes < SPREAD_FROM_BOXES ? 0 : Math.min(Math.round(boxes * HELLO_MS), SPREAD_MAX_MS);
+}
 
 /** The interval of the signs of life of each of so many boxes, in milliseconds. */
 export function aliveMsFor(boxes: number): number {

@@ -47,7 +47,7 @@ export interface Recipients {
   boxes: readonly string[];
 }
 
-/** Reads partners, accounts, boxes and sources. No query reads a whole table. */
+/** Reads partners, accounts, boxes and sources. No query but the count reads a whole table. */
 export interface RegistryReader {
   find<Table extends RegistryTable>(table: Table, name: string): Promise<RegistryRow<Table> | undefined>;
   boxBy(column: 'serial_number' | 'mac_addr', value: string): Promise<BoxRow | undefined>;
@@ -58,6 +58,7 @@ export interface RegistryReader {
   linkedBoxes(limit: number): Promise<BoxRow[]>;
   /** Boxes that speak a dialect of other makers. */
   dialectBoxes(limit: number): Promise<BoxRow[]>;
+  boxCount(): Promise<number>;
 }
 
 /** Setting with the id of the key that wraps secrets. */
@@ -110,6 +111,11 @@ export class RegistryStore implements RegistryReader {
   linkedBoxes(limit: number): Promise<BoxRow[]> {
     const boxes = this.#db.selectFrom('boxes').selectAll().where('account', '>', '');
     return boxes.orderBy('account').orderBy('terminal_code').limit(limit).execute();
+  }
+
+  async boxCount(): Promise<number> {
+    const counted = this.#db.selectFrom('boxes').select(({ fn }) => fn.countAll<number | string>().as('count'));
+    return Number((await counted.executeTakeFirstOrThrow()).count);
   }
 
   dialectBoxes(limit: number): Promise<BoxRow[]> {

@@ -1,4 +1,5 @@
 import { PassThrough } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Connection, TransportIo } from '../../../src/agent/contract.ts';
 import { configuredSecret } from '../../../src/agent/enrolment/secret.ts';
@@ -34,6 +35,7 @@ class Far implements Connection {
   /** Times of the monotonic clock at which it was heard. */
   readonly aliveAtMs: number[] = [];
   shard: number | undefined;
+  noShard: TransportIo['noShard'] | undefined;
   clock: Clock = systemClock;
 
   async send(message: UpMessage): Promise<void> {
@@ -84,9 +86,9 @@ function linkOf(
     key: signingKeyOf(systemRandom.secret(32)),
     agentVersion: '0.0.0',
     display: 'browser',
-    open: async ({ heard, shard, clock }) => {
+    open: async ({ heard, shard, clock, noShard }) => {
       const session = await open(attempts++);
-      if (session instanceof Far) Object.assign(session, { shard, clock });
+      if (session instanceof Far) Object.assign(session, { shard, clock, noShard });
       if (session instanceof Far && !session.isDeaf) session.heard = heard;
       return session;
     },
@@ -167,7 +169,7 @@ describe('the link', () => {
     await eventually('its end', () => far.closed);
   });
 
-  it('SHA-2 SHA-3 goes where it is sent, and to shard 0 again when nobody welcomes it there', async () => {
+  it('SHA-2 SHA-3 goes where it is sent, stays there, and says hello in shard 0 when its shard is no more', async () => {
     const clock = new VirtualClock();
     const sessions: Far[] = [];
     const { types } = linkOf(
@@ -185,20 +187,68 @@ describe('the link', () => {
         return sessions.length > length;
       });
     };
-    const moved = { type: 'refused', code: 'MOVED', reason: '', shard: 5 } as const;
     const first = await eventually('a hello', () => sessions[0]?.hello() && sessions[0]);
-    first.say(moved);
+    first.say({ type: 'refused', code: 'MOVED', reason: '', shard: 5 });
     await eventually('at once', () => sessions[1]?.hello());
     await sessions[1]?.welcome();
     await eventually('registered', () => types().includes('registered'));
-    const begunMs = clock.monotonicMs();
     await sessions[1]?.close();
-    for (let count = 0; count < 10 && (sessions.at(-1)?.shard !== 0 || sessions.length < 3); count += 1) await next();
-    expect(clock.monotonicMs() - begunMs).toBeGreaterThanOrEqual(15_000);
-    expect(clock.monotonicMs() - begunMs).toBeLessThanOrEqual(20_000);
+    for (let count = 0; count < 3; count += 1) await next();
+    expect(sessions.at(-1)?.noShard?.()).toBe(true);
+    await next();
     expect(sessions.map((it) => it.shard)).toEqual([0, 5, 5, 5, 5, 0]);
     expect(new Set(sessions.map((it) => it.hello()?.sessionId)).size).toBe(6);
+    sessions[5]?.say({ type: 'refused', code: 'MOVED', reason: '', shard: 5 });
+    await eventually('back again', () => sessions[6]?.hello());
+    // What the broker says of shard 0 is over: it has sent the box back.
+    expect(sessions[6]?.noShard?.()).toBe(false);
+    await sessions[6]?.welcome();
+    await eventually('registered', () => types().filter((it) => it === 'registered').length === 2);
+    expect(sessions[6]?.noShard?.()).toBe(true);
     expect(types()).not.toContain('refused');
+  });
+
+  it('PRE-6 spreads the hellos of boxes that come back', async () => {
+    const clock = new VirtualClock();
+    const sessions: Far[] = [];
+    linkOf(
+      async () => {
+        const far = Object.assign(new Far(), { spreadMs: 4_000 });
+        sessions.push(far);
+        return far;
+      },
+      { clock },
+    );
+    const waits: number[] = [];
+    const soon = async <T>(found: () => T | undefined): Promise<T> => {
+      for (let steps = 0; steps < 1_000; steps += 1) {
+        const it = found();
+        if (it !== undefined) return it;
+        await clock.advance(10);
+        await setImmediate();
+      }
+      throw new Error('not within 10 s');
+    };
+    const hello = async (index: number) => {
+      const far = await soon(() => sessions[index]);
+      const openedMs = clock.monotonicMs();
+      await soon(() => far.hello());
+      waits.push(clock.monotonicMs() - openedMs);
+      return far;
+    };
+    const first = await hello(0);
+    await first.welcome();
+    for (let index = 1; index <= 12; index += 1) {
+      await sessions[index - 1]?.close();
+      await (await hello(index)).welcome();
+    }
+    sessions[12]?.say({ type: 'refused', code: 'MOVED', reason: '', shard: 5 });
+    await hello(13);
+    expect([waits[0], waits[13]]).toEqual([0, 0]);
+    const spread = waits.slice(1, 13);
+    expect(Math.max(...spread)).toBeGreaterThan(1_000);
+    expect(Math.max(...spread)).toBeLessThanOrEqual(4_000);
+    expect(new Set(spread).size).toBeGreaterThan(6);
   });
 
   it('SHA-2 follows three answers in a row, and waits before the next one as before a redial', async () => {

@@ -43,6 +43,7 @@ function boxOver(open: Open, url: string, change: Change = {}) {
     seal: NO_SEAL,
     shard: 0,
     heard: () => undefined,
+    noShard: () => false,
     box: NO_BOX,
   };
   const options = httpTransport.options.parse({ url, connectTimeoutMs: 20_000 });

@@ -47,6 +47,7 @@ function boxOver(
     seal: NO_SEAL,
     shard: 0,
     heard: () => undefined,
+    noShard: () => false,
     box: NO_BOX,
   };
   const { connectTimeoutMs = 20_000, keepaliveSeconds } = change;

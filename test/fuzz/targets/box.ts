@@ -229,6 +229,7 @@ const stream: Target['open'] = async (world) => {
         seal: NO_SEAL,
         shard: 0,
         heard: () => undefined,
+        noShard: () => false,
         box: NO_BOX,
       };
       let messages = 0;
