@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { Clock } from '../lib/clock.ts';
 import { reasonOf } from '../lib/errors.ts';
@@ -48,6 +49,7 @@ export class Shards {
   readonly #moving = new Map<number, Promise<void>>();
   /** Why a shard could not be opened, and the monotonic time from which on it is tried again. */
   readonly #failed = new Map<number, { reason: string; untilMs: number }>();
+  #assigned: { members: readonly string[]; holders: readonly string[] } = { members: [], holders: [] };
   #isOver = false;
 
   constructor(deps: ShardsDeps) {
@@ -74,8 +76,7 @@ export class Shards {
     if (this.#isOver) return;
     const { count, member, clock } = this.#deps;
     const ids = members.map(({ id }) => id);
-    const staying = members.flatMap(({ id, leaving }) => (leaving ? [] : [id]));
-    const wanted = assignShards(count, staying);
+    const wanted = this.#wantedBy(members.flatMap(({ id, leaving }) => (leaving ? [] : [id])));
     for (let index = 0; index < count; index += 1) {
       if (this.#moving.has(index)) continue;
       const shard = this.#running.get(index);
@@ -88,6 +89,14 @@ export class Shards {
       const isEarly = (this.#failed.get(index)?.untilMs ?? 0) > clock.monotonicMs();
       if (shard === undefined && isMine && !isTaken && !isEarly) this.#move(index, this.#open(index, members));
     }
+  }
+
+  /** A view comes twice a second, with the members of the last one nearly always. */
+  #wantedBy(members: readonly string[]): readonly string[] {
+    if (!isDeepStrictEqual(members, this.#assigned.members)) {
+      this.#assigned = { members, holders: assignShards(this.#deps.count, members) };
+    }
+    return this.#assigned.holders;
   }
 
   /** Settles once every shard that is moving now has moved. */
