@@ -77,7 +77,9 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
   let own = config;
   const vaultKey = createHash('sha256').update(`paybox registry key\n${settings.secret}`).digest();
   const tell = (news: News) => desk.tell(news);
-  const place = (index: number): ShardPlace => ({ index, count, member: member.id, vaultKey, budgets, tell });
+  const { generation } = settings;
+  const ofAll = { count, member: member.id, generation, vaultKey, budgets, tell };
+  const place = (index: number): ShardPlace => ({ index, ...ofAll });
   const shards: Shards = new Shards({
     ...{ clock, log, member: member.id, count, database },
     start: (index) => startGateway({ ...own, standby: false }, { clock, random, log, place: place(index) }),

@@ -23,6 +23,8 @@ export interface ShardPlace {
   count: number;
   /** The member that runs it. */
   member: string;
+  /** Of the cluster: another one once a backup was restored. */
+  generation: string;
   /** Wraps the secrets of the registry where dataDir has no key of its own. */
   vaultKey: Buffer;
   /** Wrong logins at all members. */

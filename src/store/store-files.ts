@@ -36,4 +36,6 @@ export interface StoreShard {
   index: number;
   /** The member of the cluster that opens it. */
   member: string;
+  /** That of the cluster: what was remembered of it before it was restored is of another. */
+  generation?: string | undefined;
 }

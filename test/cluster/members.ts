@@ -16,6 +16,7 @@ export const PARTNER = { username: 'shop', password: 'cluster-partner-password-o
 /** A member in this process. */
 export interface TestMember extends Gateway {
   log: LogLine[];
+  dataDir: string;
   /** Asks it as an admin. */
   admin(path: string, method?: string, body?: unknown): Promise<{ status: number; body: unknown }>;
 }
@@ -34,8 +35,10 @@ export interface Members {
   shards: number;
   accounts: { bankAccount: string; bankCode: string; userBankName: string }[];
   boxes: { terminalCode: string; serialNumber: string; secret: string; account: string }[];
-  /** Starts one more member, in this folder if it is named. */
-  start(dataDir?: string): Promise<TestMember>;
+  /** Starts one more member, with these keys of its file in place of the usual ones. */
+  start(change?: Record<string, unknown>): Promise<TestMember>;
+  /** The file of such a member. */
+  fileOf(change?: Record<string, unknown>): Promise<Record<string, unknown>>;
   /** Settles once every shard runs at one of these members. */
   whole(among?: readonly TestMember[]): Promise<unknown>;
 }
@@ -52,19 +55,23 @@ export async function startMembers(options: MembersOptions): Promise<Members> {
     secret: newSecret(systemRandom),
     account: bankAccount,
   }));
-  const start = async (dataDir?: string) => {
-    const [folder, port] = [dataDir ?? (await temporaryFolder()), await freePort()];
-    const value = {
+  const fileOf = async (change: Record<string, unknown> = {}) => {
+    const [folder, port] = [await temporaryFolder(), await freePort()];
+    return {
       ...{ http: { port }, mqtt: null, dataDir: folder, databaseUrl, adminToken: ADMIN_TOKEN },
       cluster: { advertise: `http://127.0.0.1:${port}`, shards },
       ...{ accounts, boxes, partners: [{ ...PARTNER, accounts: accounts.map((it) => it.bankAccount) }] },
       ...config,
+      ...change,
     };
-    const parsed = { ...parseGatewayConfig(value, 'test'), databaseUrl } as ClusterConfig;
+  };
+  const start = async (change?: Record<string, unknown>) => {
+    const value = await fileOf(change);
+    const parsed = { ...parseGatewayConfig(value, 'test') } as ClusterConfig;
     const { log, lines } = keptLog();
     const member = await startMember(parsed, { clock: systemClock, random: systemRandom, log });
     onTestFinished(() => member.close());
-    return { ...member, log: lines, admin: adminOf(member.origin) };
+    return { ...member, log: lines, dataDir: parsed.dataDir, admin: adminOf(member.origin) };
   };
   const members: TestMember[] = [];
   const whole = (among: readonly TestMember[] = members) =>
@@ -82,7 +89,7 @@ export async function startMembers(options: MembersOptions): Promise<Members> {
     });
   for (let i = 0; i < options.members; i += 1) members.push(await start());
   await whole();
-  return { members, shards, accounts, boxes, start, whole };
+  return { members, shards, accounts, boxes, start, fileOf, whole };
 }
 
 export interface Health {

@@ -3,15 +3,18 @@ import { type GatewayConfig, loadGatewayConfig } from '../../gateway/config.ts';
 import { checkVaultFile, vaultFile } from '../../gateway/vault.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { ConfigError, PayboxError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
+import { askHttp } from '../../lib/http-client.ts';
 import { type BackupFile, openBackup } from '../../store/backup/backup-file.ts';
 import { restoreBackup } from '../../store/backup/restore.ts';
 import { type BackupSummary, verifyBackup } from '../../store/backup/verify.ts';
 import { highWaterMarkFile, type StoreLocation } from '../../store/integrity/high-water-mark.ts';
 import { AdminClient, type AdminOptions } from '../shared/admin-client.ts';
-import { checkDump, dumpPostgres, restorePostgres } from './postgres-copy.ts';
+import { checkDump, dumpCluster, dumpPostgres, restorePostgres, shardsInDump } from './postgres-copy.ts';
 
 const OWNER_ONLY = 0o600;
 const MIB = 1_048_576;
+/** A member that lives answers at once. */
+const LIVING_MS_MAX = 2_000;
 
 /** `paybox backup`: copies the store of a running gateway into a file and checks the file. */
 export async function backup(
@@ -56,11 +59,10 @@ async function fill(
   const orUnwritten = (error: unknown) => Promise.reject(unwritten(file, error));
   try {
     if (config?.databaseUrl !== undefined) {
-      await dumpPostgres(config.databaseUrl, handle);
+      await (config.cluster === undefined ? dumpPostgres : dumpCluster)(config.databaseUrl, handle);
       await handle.sync().catch(orUnwritten);
-      const written = await openBackup(unfinished);
-      await checkDump(written.handle).finally(() => written.handle.close());
-      return { holds: 'of PostgreSQL', hasKey: await isThere(vaultFile(config.dataDir)) };
+      const hasKey = await isThere(vaultFile(config.dataDir));
+      return { holds: await contentOfDump(unfinished), hasKey };
     }
     const client = new AdminClient({ ...options, adminToken: config?.adminToken });
     const onBytes = progress();
@@ -78,6 +80,17 @@ async function fill(
   }
 }
 
+/** Checks a dump. Returns its content in words. */
+async function contentOfDump(file: string): Promise<string> {
+  const opened = async <T>(work: (handle: FileHandle) => Promise<T>): Promise<T> => {
+    const { handle } = await openBackup(file);
+    return work(handle).finally(() => handle.close());
+  };
+  await opened(checkDump);
+  const shards = await opened(shardsInDump);
+  return shards === undefined ? 'of PostgreSQL' : `of a cluster of ${shards} shards`;
+}
+
 function unwritten(file: string, cause: unknown): PayboxError {
   return new PayboxError('NO_BACKUP', `${file} cannot be written: ${reasonOf(cause)}`, {
     severity: 'fatal',
@@ -85,6 +98,8 @@ function unwritten(file: string, cause: unknown): PayboxError {
     cause,
   });
 }
+
+type Place = StoreLocation & Partial<Pick<GatewayConfig, 'cluster'>>;
 
 /** `paybox restore`: puts a backup in the place of the store of a stopped gateway. */
 export async function restore(
@@ -109,7 +124,7 @@ export async function restore(
   }
 }
 
-async function restoreOpened(opened: BackupFile, place: StoreLocation, replace: boolean): Promise<void> {
+async function restoreOpened(opened: BackupFile, place: Place, replace: boolean): Promise<void> {
   const { file, kind } = opened;
   const { dataDir, databaseUrl } = place;
   const stamp = new Date(systemClock.wallMs()).toISOString().replaceAll(/[-:]|\.\d+/g, '');
@@ -117,21 +132,32 @@ async function restoreOpened(opened: BackupFile, place: StoreLocation, replace: 
     const fix = `name a configuration ${kind === 'postgres' ? 'with' : 'without'} databaseUrl`;
     throw new ConfigError(`${file} is of ${kind === 'postgres' ? 'PostgreSQL' : 'a SQLite store'}`, fix);
   }
+  if (place.cluster !== undefined) await refuseLiving(place.cluster);
   if (databaseUrl !== undefined) {
     if (replace) throw new ConfigError('--replace is for SQLite', 'make an empty database and name it in databaseUrl');
-    await restorePostgres(databaseUrl, opened);
+    await restorePostgres(databaseUrl, opened, place.cluster !== undefined);
     // This file has the newest payment of the earlier database of that name.
     await rename(highWaterMarkFile(place), `${highWaterMarkFile(place)}.before-${stamp}`).catch(ignoreAbsent);
     const hasKey = await isThere(vaultFile(dataDir));
     const first = hasKey ? '' : `if a registry.key is beside the backup, put it into ${dataDir}; then `;
     process.stdout.write(
-      `restored ${file} into ${new URL(databaseUrl).pathname.slice(1)}; ${first}start the gateway\n`,
+      `restored ${file} into ${new URL(databaseUrl).pathname.slice(1)}; ${first}start ${place.cluster === undefined ? 'the gateway' : 'the members'}\n`,
     );
     return;
   }
   const { summary, aside } = await restoreBackup(opened, dataDir, { replace, stamp });
   process.stdout.write(`restored ${file} into ${dataDir}: ${inWords(summary)}; ${await nextStep(dataDir, summary)}\n`);
   if (aside !== undefined) process.stdout.write(`the store that was there is ${aside} now\n`);
+}
+
+/** A member goes on with the cluster that is to be replaced, even if that is in another database. */
+async function refuseLiving({ advertise }: NonNullable<GatewayConfig['cluster']>): Promise<void> {
+  const asked = askHttp(new URL('/livez', advertise), {}, { timeoutMs: LIVING_MS_MAX, bytesMax: MIB });
+  const isLiving = await asked.then(
+    () => true,
+    () => false,
+  );
+  if (isLiving) throw new ConfigError(`a member answers at ${advertise}`, 'stop all members of the cluster first');
 }
 
 /** A restore is complete without the key of its secrets, but the gateway would not start. */

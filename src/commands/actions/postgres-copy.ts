@@ -1,18 +1,31 @@
 import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ConfigError, MissingPeerError, PayboxError, systemCodeOf } from '../../lib/errors.ts';
+import { systemRandom } from '../../lib/random.ts';
 import { type BackupFile, copyBackup } from '../../store/backup/backup-file.ts';
+import { ClusterRestore } from '../../store/engines/cluster-restore.ts';
 
 const OWNER_ONLY = 0o600;
 const STDERR_CHARS_MAX = 4_000;
+
+const DUMP = ['--format=custom', '--no-owner', '--no-privileges'];
+const RESTORE = ['--single-transaction', '--exit-on-error', '--no-owner', '--no-privileges'];
+/** Of a dump: a line each for what is in it. */
+const LIST_CHARS_MAX = 16_000_000;
 
 /**
  * Dumps a PostgreSQL database into an open file. Throws MissingPeerError, and PayboxError with pg_dump's error text.
  */
 export async function dumpPostgres(databaseUrl: string, target: FileHandle): Promise<void> {
-  await runTool('pg_dump', ['--format=custom', '--no-owner', '--no-privileges'], { databaseUrl, stdout: target.fd });
+  await runTool('pg_dump', DUMP, { databaseUrl, stdout: target.fd });
+}
+
+/** As `dumpPostgres`, of a cluster: all shards and the registry as they are at one moment, without who was there. */
+export async function dumpCluster(databaseUrl: string, target: FileHandle): Promise<void> {
+  await runTool('pg_dump', [...DUMP, '--no-unlogged-table-data'], { databaseUrl, stdout: target.fd });
 }
 
 /** Reads a pg_dump file to its end. Throws PayboxError if it is damaged. */
@@ -20,27 +33,59 @@ export async function checkDump(source: FileHandle): Promise<void> {
   await runTool('pg_restore', ['--file=/dev/null'], { stdin: source.fd });
 }
 
+/** The number of shards in a pg_dump file; undefined for one of a gateway alone. */
+export async function shardsInDump(source: FileHandle): Promise<number | undefined> {
+  const list = await runTool('pg_restore', ['--list'], { stdin: source.fd });
+  if (!/ SCHEMA - cluster /.test(list)) return undefined;
+  return list.match(/ SCHEMA - shard_\d+ /g)?.length ?? 0;
+}
+
 /**
  * Checks a backup and fills an empty database with it, all or nothing. Both use a private unnamed copy, which nobody
- * can change and which ends with the process. Throws ConfigError for a database that is not empty.
+ * can change and which ends with the process. Throws ConfigError for a database that is not empty, and for a backup of a
+ * cluster where none is configured, or the other way round.
  */
-export async function restorePostgres(databaseUrl: string, backup: BackupFile): Promise<void> {
+export async function restorePostgres(databaseUrl: string, backup: BackupFile, isCluster: boolean): Promise<void> {
   const handles: FileHandle[] = [];
   try {
     const [folder, name] = [tmpdir(), await mkdtemp(join(tmpdir(), 'paybox-restore-'))];
     const copy = join(name, 'copy');
     try {
       // Each program reads from its own descriptor's position.
-      for (const flags of ['wx', 'r', 'r']) handles.push(await open(copy, flags, OWNER_ONLY));
+      for (const flags of ['wx', 'r', 'r', 'r', 'r']) handles.push(await open(copy, flags, OWNER_ONLY));
     } finally {
       await rm(name, { recursive: true });
     }
-    const [target, first, second] = handles as [FileHandle, FileHandle, FileHandle];
+    const [target, first, second, third, fourth] = handles as Five;
     await copyBackup(backup, target, folder);
     await checkDump(first);
-    await fillPostgres(databaseUrl, second);
+    const ofCluster = (await shardsInDump(second)) !== undefined;
+    if (ofCluster !== isCluster) {
+      const of = (it: boolean) => (it ? 'a cluster' : 'a gateway that is in no cluster');
+      throw new ConfigError(`${backup.file} is of ${of(ofCluster)}`, `name the configuration of ${of(ofCluster)}`);
+    }
+    if (isCluster) await fillCluster(databaseUrl, { source: third, hashed: fourth });
+    else await fillPostgres(databaseUrl, third);
   } finally {
     for (const handle of handles) await handle.close();
+  }
+}
+
+type Five = [FileHandle, FileHandle, FileHandle, FileHandle, FileHandle];
+
+/** One that was stopped before is finished. */
+async function fillCluster(
+  databaseUrl: string,
+  { source, hashed }: { source: FileHandle; hashed: FileHandle },
+): Promise<void> {
+  const hash = createHash('sha256');
+  for await (const chunk of hashed.createReadStream({ autoClose: false })) hash.update(chunk as Buffer);
+  const restore = await ClusterRestore.begin(databaseUrl, hash.digest('hex'));
+  try {
+    if (!restore.isFilled) await runTool('pg_restore', RESTORE, { databaseUrl, stdin: source.fd });
+    await restore.finish(systemRandom.uuid());
+  } finally {
+    await restore.close();
   }
 }
 
@@ -58,24 +103,26 @@ async function fillPostgres(databaseUrl: string, source: FileHandle): Promise<vo
   } finally {
     await client.end().catch(() => undefined);
   }
-  const whole = ['--single-transaction', '--exit-on-error', '--no-owner', '--no-privileges'];
-  await runTool('pg_restore', whole, { databaseUrl, stdin: source.fd });
+  await runTool('pg_restore', RESTORE, { databaseUrl, stdin: source.fd });
 }
 
-/** The password goes through the environment: everyone can see arguments. */
+/** Returns its output, where `stdout` names no file. The password goes through the environment: everyone can see arguments. */
 async function runTool(
   tool: string,
   args: readonly string[],
   { databaseUrl, stdin, stdout }: { databaseUrl?: string; stdin?: number; stdout?: number },
-): Promise<void> {
+): Promise<string> {
   const at = databaseUrl === undefined ? undefined : new URL(databaseUrl);
   const password = decodeURIComponent(at?.password ?? '');
   if (at !== undefined) at.password = '';
   const child = spawn(tool, at === undefined ? args : [`--dbname=${at.href}`, ...args], {
-    stdio: [stdin ?? 'ignore', stdout ?? 'ignore', 'pipe'],
+    stdio: [stdin ?? 'ignore', stdout ?? 'pipe', 'pipe'],
     env: { ...process.env, ...(password !== '' && { PGPASSWORD: password }) },
   });
-  let said = '';
+  let [said, output] = ['', ''];
+  child.stdout?.on('data', (chunk: Buffer) => {
+    output = `${output}${chunk}`.slice(0, LIST_CHARS_MAX);
+  });
   child.stderr?.on('data', (chunk: Buffer) => {
     said = `${said}${chunk}`.slice(-STDERR_CHARS_MAX);
   });
@@ -88,7 +135,7 @@ async function runTool(
       'install the client programs of PostgreSQL (on Debian postgresql-client), at least as new as the server';
     throw new MissingPeerError(`${tool} is not there`, fix, error);
   });
-  if (code === 0) return;
+  if (code === 0) return output;
   const fix = 'correct databaseUrl, or use client programs at least as new as the server';
   throw new PayboxError('NO_BACKUP', `${tool} failed: ${said.trim() || `it ended with ${code}`}`, {
     severity: 'fatal',

@@ -2,6 +2,7 @@ import pg from 'pg';
 import { systemClock } from '../../lib/clock.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import { HostResolver } from '../../lib/resolver.ts';
+import { refuseHalfRestored, SETUP_LOCK } from './cluster-restore.ts';
 import { NamedSocket } from './named-socket.ts';
 import { CLUSTER_SCHEMA, lockKeyOf, nameOf } from './postgres-session.ts';
 import { applicationOf, REGISTRY_SHARD, schemaOf } from './shard-schema.ts';
@@ -13,8 +14,6 @@ export const MEMBER_GONE_MS = 2_500;
 /** Rows of members that are gone are kept so long. */
 const FORGET_MEMBER_MS = 3_600_000;
 const CHANNEL = 'paybox_cluster';
-/** "paycluste" in ASCII: taken while the tables of the cluster are made. */
-const SETUP_LOCK = '8097881672190555237';
 /** Whoever has it was not made by a cluster. */
 const SINGLE_STORE = 'kysely_migration';
 
@@ -44,6 +43,8 @@ export interface ClusterSettings {
   shards: number;
   /** Known to members only. */
   secret: string;
+  /** Another one for each restored backup; '' for a cluster that was never restored. */
+  generation: string;
 }
 
 /** By what the shard of a box is found. */
@@ -55,6 +56,7 @@ export interface BoxPlace {
 const SETUP = `
   create schema if not exists ${CLUSTER_SCHEMA};
   create table if not exists cluster.settings (one int primary key check (one = 1), shards int not null, secret text not null);
+  alter table cluster.settings add column if not exists generation text not null default '';
   create unlogged table if not exists cluster.members (id text primary key, url text not null, seen_at timestamptz not null, leaving boolean not null);
   create unlogged table if not exists cluster.holders (shard int primary key, member text not null)`;
 
@@ -76,9 +78,10 @@ export class ClusterDatabase {
 
   /**
    * Makes the tables of the cluster if there are none. Throws ConfigError when the database has the store of a gateway on
-   * its own, or a cluster with another number of shards; else the error of the driver.
+   * its own, a cluster with another number of shards, or half a restore; else the error of the driver.
    */
-  async setUp(wanted: ClusterSettings): Promise<ClusterSettings> {
+  async setUp(wanted: Omit<ClusterSettings, 'generation'>): Promise<ClusterSettings> {
+    await refuseHalfRestored((text, values) => this.#query(text, values), this.#databaseUrl);
     const single = await this.#query('select 1 from pg_tables where schemaname = $1 and tablename = $2', [
       'public',
       SINGLE_STORE,
@@ -88,12 +91,12 @@ export class ClusterDatabase {
       throw new ConfigError(what, 'give the cluster a database of its own');
     }
     await this.#query(`begin; select pg_advisory_xact_lock(${SETUP_LOCK}); ${SETUP}; commit`);
-    await this.#query('insert into cluster.settings values (1, $1, $2) on conflict do nothing', [
+    await this.#query('insert into cluster.settings (one, shards, secret) values (1, $1, $2) on conflict do nothing', [
       wanted.shards,
       wanted.secret,
     ]);
-    const { rows } = await this.#query<ClusterSettings>('select shards, secret from cluster.settings');
-    const settings = rows[0] ?? wanted;
+    const { rows } = await this.#query<ClusterSettings>('select shards, secret, generation from cluster.settings');
+    const settings = rows[0] ?? { ...wanted, generation: '' };
     if (settings.shards === wanted.shards) return settings;
     const what = `cluster.shards: expected ${settings.shards}, with which the cluster was made, not ${wanted.shards}`;
     throw new ConfigError(what, 'the number of shards cannot change');

@@ -34,7 +34,8 @@ const NO_LINK = '-';
 export function highWaterMarkFile({ dataDir, databaseUrl, shard }: StoreLocation, suffix = '.mark'): string {
   if (databaseUrl === undefined) return join(dataDir, `gateway${suffix}`);
   const database = new URL(databaseUrl).pathname.slice(1).replaceAll(/[^\w-]/g, '_');
-  const part = shard === undefined ? '' : `-shard-${shard.index}`;
+  const generation = shard?.generation ? `-${shard.generation}` : '';
+  const part = shard === undefined ? '' : `${generation}-shard-${shard.index}`;
   return join(dataDir, `gateway-${database}${part}${suffix}`);
 }
 
