@@ -2,10 +2,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { type Random, seededRandom } from '../../src/lib/random.ts';
 import { eventually } from '../support/net.ts';
+import { FAR_ENDS } from './links.ts';
 import type { ClusterWorld } from './world.ts';
 
 /** What a run does to the cluster while it sells. */
-const KILLS = ['kill member', 'stop member', 'replace member', 'kill broker', 'crash database'] as const;
+const KILLS = [
+  ...(['kill member', 'stop member', 'replace member', 'kill broker node', 'stop broker node'] as const),
+  ...(['crash database', 'cut database', 'cut broker', 'cut members'] as const),
+] as const;
 type Kill = (typeof KILLS)[number];
 
 /** Every shard has an holder again within this time after a member dies or hangs (PROTOCOL.md, clause SHA-5). */
@@ -13,7 +17,7 @@ const HELD_AGAIN_MS = 5_000;
 /** A busy machine takes longer to see it. */
 const SLACK_MS = 5_000;
 const UP_AGAIN_MS = 90_000;
-const LOAD = { perAccount: 12, perSecond: 2 } as const;
+const LOAD = { perAccount: 8, perSecond: 2 } as const;
 const LOAD_MS = (LOAD.perAccount / LOAD.perSecond) * 1_000;
 const KILLS_A_RUN = 2;
 
@@ -38,7 +42,7 @@ export interface KillsReport {
 /** Sells while seeded parts of the cluster die, hang and come back; then judges the money. Throws with the seed when it is wrong. */
 export async function playKills(world: ClusterWorld, seed: number, report: KillsReport): Promise<void> {
   const random = seededRandom(seed);
-  const selling = world.sell(`s${seed}`, LOAD, random);
+  const selling = world.sell(`s${seed}`, LOAD, seededRandom(seed));
   try {
     for (let i = 0; i < KILLS_A_RUN; i += 1) {
       await delay(random.fraction() * (LOAD_MS / KILLS_A_RUN));
@@ -49,6 +53,7 @@ export async function playKills(world: ClusterWorld, seed: number, report: Kills
     await selling;
     await eventually('the cluster to be at rest', () => isAtRest(world), UP_AGAIN_MS);
     await eventually('every box to be online', () => world.isOnline, UP_AGAIN_MS);
+    await eventually('QRs whose answer was lost to end', () => !world.showsUnanswered, UP_AGAIN_MS);
     await world.judge();
     const problems = [...world.tracker.problems.listed, ...(await world.rivalWrites())];
     if (problems.length > 0) throw new Error(problems.join('\n'));
@@ -61,7 +66,13 @@ export async function playKills(world: ClusterWorld, seed: number, report: Kills
 async function inflict(world: ClusterWorld, kill: Kill, random: Random, report: KillsReport): Promise<void> {
   const member = Math.floor(random.fraction() * world.members.length);
   const pauseMs = random.fraction() * 3_000;
-  if (kill === 'kill broker') return world.restartBroker();
+  if (kill === 'kill broker node' || kill === 'stop broker node') {
+    const node = world.brokerNodes[Math.floor(random.fraction() * world.brokerNodes.length)];
+    await node?.signal(kill === 'kill broker node' ? 'SIGKILL' : 'SIGSTOP');
+    await delay(pauseMs);
+    return kill === 'kill broker node' ? node?.start() : node?.signal('SIGCONT');
+  }
+  if (kill.startsWith('cut')) return cut(world, kill, random, pauseMs);
   if (kill === 'crash database') {
     await world.postgres.stop('SIGQUIT');
     await delay(pauseMs / 3);
@@ -83,6 +94,19 @@ async function inflict(world: ClusterWorld, kill: Kill, random: Random, report: 
   } finally {
     world.signal(member, 'SIGCONT');
   }
+}
+
+/** One member and a part of the cluster lose each other: their connections break at once, or hang for a while. */
+async function cut(world: ClusterWorld, kill: Kill, random: Random, pauseMs: number): Promise<void> {
+  const far = FAR_ENDS.find((it) => kill.endsWith(it)) ?? 'members';
+  const cable = world.links[Math.floor(random.fraction() * world.links.length)]?.[far];
+  if (random.fraction() < 1 / 2) {
+    cable?.cut();
+    return;
+  }
+  cable?.stall();
+  await delay(pauseMs);
+  cable?.resume();
 }
 
 /** Whether every member is well and runs what all say that it runs. */

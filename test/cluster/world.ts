@@ -10,6 +10,7 @@ import { judge } from '../../src/bench/fleet/judge.ts';
 import { runLoad } from '../../src/bench/fleet/load.ts';
 import { Measurements } from '../../src/bench/fleet/measurements.ts';
 import { OrderTracker } from '../../src/bench/fleet/order-tracker.ts';
+import { freePorts } from '../../src/bench/free-ports.ts';
 import { type FleetBox, type FleetSetup, startFleetBoxes } from '../../src/commands/actions/fleet-boxes.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import type { Logger } from '../../src/lib/log.ts';
@@ -17,13 +18,15 @@ import { type Random, systemRandom } from '../../src/lib/random.ts';
 import { loginOf } from '../../src/protocol/keys.ts';
 import { newSecret } from '../../src/protocol/secret.ts';
 import { GATEWAY_LOGIN } from '../../src/provision/brokers.ts';
+import { answersMqtt, type BrokerCluster, type BrokerNode } from '../support/broker-node.ts';
 import { keptLog } from '../support/kept-log.ts';
-import { writeMosquittoConfig } from '../support/mosquitto.ts';
-import { eventually, freePort, makeFolder } from '../support/net.ts';
+import { eventually, makeFolder } from '../support/net.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { type Configured, type GatewayAt, type Running, start, startConfigured } from '../support/processes.ts';
 import { cli } from '../support/program-code.ts';
 import { findProgram, PROGRAMS } from '../support/programs.ts';
+import { type BrokerName, startBroker } from './brokers.ts';
+import { atPort, FAR_ENDS, type Links, startLinks } from './links.ts';
 import { logWrites, rivalWrites, type Write, writesOf } from './write-history.ts';
 
 const ADMIN_TOKEN = newSecret(systemRandom);
@@ -38,9 +41,10 @@ export interface WorldSize {
   accounts: number;
   /** Every second one over HTTP. */
   boxes: number;
+  broker?: BrokerName;
 }
 
-/** A cluster of programs: members behind HAProxy, PostgreSQL, Mosquitto, and boxes in this process. */
+/** A cluster of programs: members and broker nodes behind HAProxy, PostgreSQL, and boxes in this process. */
 export class ClusterWorld {
   readonly tracker = new OrderTracker(systemClock);
   readonly measured = new Measurements();
@@ -54,8 +58,9 @@ export class ClusterWorld {
   readonly #size: WorldSize;
   readonly #closing = new AbortController();
   readonly #ends: (() => unknown)[] = [];
-  #brokerFile = '';
-  #broker: Running | undefined;
+  /** Of each member. */
+  readonly links: Links[] = [];
+  #broker: BrokerCluster | undefined;
 
   private constructor(parts: { size: WorldSize; origin: string; postgres: PostgresServer }) {
     this.#size = parts.size;
@@ -73,16 +78,15 @@ export class ClusterWorld {
       secret: newSecret(systemRandom),
       account: accountOf(i % size.accounts).bankAccount,
     }));
-    const brokerPort = await freePort();
     const logins = Object.fromEntries(boxes.map(({ terminalCode, secret }) => [terminalCode, loginOf(secret)]));
-    const [frontPort, ...ports] = await Promise.all(Array.from({ length: size.members + 1 }, () => freePort()));
+    const [frontPort = 0, brokerPort = 0, ...ports] = await freePorts(size.members + 2);
     const origin = `http://127.0.0.1:${frontPort}`;
     const world = new ClusterWorld({ size, origin, postgres });
     world.#ends.push(remove);
     try {
-      const brokerLogins = { ...logins, [GATEWAY_LOGIN]: BROKER_PASSWORD };
-      world.#brokerFile = await writeMosquittoConfig(folder, brokerPort, brokerLogins);
-      world.#broker = await world.#startBroker();
+      const broker = await startBroker(size.broker ?? 'mosquitto', { ...logins, [GATEWAY_LOGIN]: BROKER_PASSWORD });
+      world.#broker = broker;
+      const front = await world.#startFront(folder, { frontPort, brokerPort, ports });
       const databaseUrl = await postgres.database();
       world.#databaseUrl = databaseUrl;
       const partner = await startPartnerServer();
@@ -90,11 +94,21 @@ export class ClusterWorld {
       partner.onReceived(({ transactionId: id = '' }) => world.callbacks.set(id, (world.callbacks.get(id) ?? 0) + 1));
       const accounts = Array.from({ length: size.accounts }, (_, i) => accountOf(i));
       for (const [i, port] of ports.entries()) {
+        const links = await startLinks({ database: postgres.port, broker: brokerPort, member: port });
+        world.links.push(links);
+        world.#ends.push(() => Promise.all(FAR_ENDS.map((it) => links[it].close())));
+        const mqttUrl = `mqtt://127.0.0.1:${links.broker.port}`;
         const config = {
           http: { port },
-          mqtt: { url: `mqtt://127.0.0.1:${brokerPort}`, username: GATEWAY_LOGIN, password: BROKER_PASSWORD },
-          cluster: { advertise: `http://127.0.0.1:${port}`, shards: size.shards },
-          ...{ dataDir: join(folder, `member-${i}`), databaseUrl, adminToken: ADMIN_TOKEN, accounts, boxes },
+          mqtt: { url: mqttUrl, username: GATEWAY_LOGIN, password: BROKER_PASSWORD },
+          cluster: { advertise: `http://127.0.0.1:${links.members.port}`, shards: size.shards },
+          ...{
+            dataDir: join(folder, `member-${i}`),
+            databaseUrl: atPort(databaseUrl, links.database.port),
+            adminToken: ADMIN_TOKEN,
+            accounts,
+            boxes,
+          },
           partners: [{ ...PARTNER, accounts: accounts.map((it) => it.bankAccount), callback: { url: partner.url } }],
           qrLifetimeSeconds: 20,
         };
@@ -103,7 +117,7 @@ export class ClusterWorld {
         world.members.push(await startConfigured<GatewayAt>('gateway', config, join(folder, `at-${i}`), launch));
       }
       await logWrites(postgres, databaseUrl, size.shards);
-      await world.#startFront(folder, frontPort ?? 0, ports);
+      await world.#frontReady(front);
       await world.#startBoxes(boxes, brokerPort, folder, log);
       return world;
     } catch (error) {
@@ -156,6 +170,14 @@ export class ClusterWorld {
     return this.boxes.filter((box) => (Number(box.terminalCode.slice(3)) - 1) % this.#size.accounts === account);
   }
 
+  /**
+   * Whether a box shows the QR of a push that was answered E05: the answer was lost with its member, the push perhaps not
+   * (PROTOCOL.md, clause SHA-5). It ends by its lifetime at the latest.
+   */
+  get showsUnanswered(): boolean {
+    return [...this.tracker.orders].some((it) => it.answer === 'E05' && this.tracker.shownOn(it.terminalCode) === it);
+  }
+
   get isOnline(): boolean {
     return this.boxes.every((box) => box.isOnline());
   }
@@ -176,10 +198,8 @@ export class ClusterWorld {
     this.members[member]?.running.child.kill(signal);
   }
 
-  async restartBroker(): Promise<void> {
-    this.#broker?.child.kill('SIGKILL');
-    await this.#broker?.ended;
-    this.#broker = await this.#startBroker();
+  get brokerNodes(): readonly BrokerNode[] {
+    return this.#broker?.nodes ?? [];
   }
 
   /** What the member at this place says of itself. */
@@ -198,6 +218,7 @@ export class ClusterWorld {
     this.#closing.abort();
     await Promise.allSettled(this.boxes.map((box) => box.close()));
     for (const end of this.#ends.toReversed()) await end();
+    await this.#broker?.close();
     await this.postgres.remove();
   }
 
@@ -208,21 +229,32 @@ export class ClusterWorld {
     return running;
   }
 
-  async #startBroker(): Promise<Running> {
-    const broker = this.#start(findProgram(PROGRAMS.mosquitto) ?? 'mosquitto', ['-c', this.#brokerFile]);
-    await eventually('Mosquitto', () => /running/.test(broker.output()));
-    return broker;
+  /** HAProxy before it has a member to lead to: the members reach the broker through it. */
+  async #startFront(
+    folder: string,
+    { frontPort, brokerPort, ports }: { frontPort: number; brokerPort: number; ports: readonly number[] },
+  ): Promise<Running> {
+    const servers = (all: readonly number[]) => all.map((it, i) => `    server s${i} 127.0.0.1:${it} check\n`).join('');
+    const sample = await readFile(join(import.meta.dirname, '../../scripts/haproxy.cfg'), 'utf8');
+    const [web = '', broker = ''] = sample.split(/^(?=frontend broker)/m);
+    const withServers = (part: string, all: readonly number[]) =>
+      part.replace(/( +server \w+ [\d.:]+ check\n)+/, servers(all));
+    const brokerPorts = this.brokerNodes.map((node) => node.port);
+    const config = [
+      withServers(web, ports).replace('127.0.0.1:8800', `127.0.0.1:${frontPort}`),
+      withServers(broker, brokerPorts).replace('127.0.0.1:1884', `127.0.0.1:${brokerPort}`),
+    ];
+    const file = join(folder, 'haproxy.cfg');
+    await writeFile(file, config.join(''));
+    const front = this.#start(findProgram(PROGRAMS.haproxy) ?? 'haproxy', ['-db', '-f', file]);
+    await eventually('the front of the broker', () => {
+      if (front.child.exitCode !== null) throw new Error(`HAProxy ended: ${front.output()}`);
+      return answersMqtt(brokerPort);
+    });
+    return front;
   }
 
-  async #startFront(folder: string, port: number, ports: readonly number[]): Promise<void> {
-    const sample = await readFile(join(import.meta.dirname, '../../scripts/haproxy.cfg'), 'utf8');
-    const servers = ports.map((it, i) => `    server m${i} 127.0.0.1:${it} check`).join('\n');
-    const config = sample
-      .replace('127.0.0.1:8800', `127.0.0.1:${port}`)
-      .replace(/( +server \w+ [\d.:]+ check\n?)+/, `${servers}\n`);
-    const file = join(folder, 'haproxy.cfg');
-    await writeFile(file, config);
-    const front = this.#start(findProgram(PROGRAMS.haproxy) ?? 'haproxy', ['-db', '-f', file]);
+  async #frontReady(front: Running): Promise<void> {
     await eventually('HAProxy', async () => {
       if (front.child.exitCode !== null) throw new Error(`HAProxy ended: ${front.output()}`);
       return (await fetch(`${this.origin}/openapi.json`).catch(() => undefined))?.ok;

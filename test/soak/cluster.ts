@@ -4,6 +4,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
+import { BROKERS } from '../cluster/brokers.ts';
 import type { Soak } from './soak.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
@@ -23,7 +24,7 @@ const FAILURES_MAX = 5;
 
 const counts = z.record(z.string(), z.number());
 
-/** A cluster whose members, broker and database are killed and stopped while it sells; see test/cluster. */
+/** A cluster whose members, broker nodes and database are killed, stopped and cut off, over each broker in turn, while it sells; see test/cluster. */
 export const cluster: Soak = {
   name: 'cluster',
   unit: 'runs',
@@ -36,8 +37,9 @@ export const cluster: Soak = {
       const folder = await mkdtemp(join(tmpdir(), 'paybox-soak-'));
       const file = join(folder, 'figures');
       const seed = firstSeed + done;
-      const from = { PAYBOX_CLUSTER_SEED: `${seed}`, PAYBOX_CLUSTER_RUNS: `${runs}` };
-      const env = { ...process.env, ...from, PAYBOX_CLUSTER_FIGURES: file };
+      const broker = BROKERS[(done / RUNS_PER_WORLD) % BROKERS.length] ?? 'mosquitto';
+      const from = { PAYBOX_CLUSTER_SEED: `${seed}`, PAYBOX_CLUSTER_RUNS: `${runs}`, PAYBOX_CLUSTER_BROKER: broker };
+      const env = { ...process.env, ...from, PAYBOX_CLUSTER_BOXES: '60', PAYBOX_CLUSTER_FIGURES: file };
       const child = spawn(process.execPath, ARGS, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] });
       let output = '';
       for (const stream of [child.stdout, child.stderr]) {
@@ -52,7 +54,10 @@ export const cluster: Soak = {
         const isMost = name.startsWith('longest');
         figures[name] = isMost ? Math.max(figures[name] ?? 0, figure) : (figures[name] ?? 0) + figure;
       }
-      if (code !== 0) failures.push(`PAYBOX_CLUSTER_SEED=${seed} PAYBOX_CLUSTER_RUNS=${runs}\n${output}`);
+      if (code !== 0)
+        failures.push(
+          `PAYBOX_CLUSTER_SEED=${seed} PAYBOX_CLUSTER_RUNS=${runs} PAYBOX_CLUSTER_BROKER=${broker}\n${output}`,
+        );
       progress(done + runs, `${figures.payments ?? 0} payments, ${failures.length} failures`);
     }
     return { figures, failures };

@@ -8,7 +8,12 @@ import { eventually } from './net.ts';
 const OUTPUT_CHARS_MAX = 20_000;
 /** A NATS that looks for the others of its cluster takes as long to answer. */
 const CLUSTER_ANSWER_MS = 5_000;
-const ACCEPTED = Buffer.of(0x20, 2, 0, 0);
+const CONNACK = 0x20;
+
+interface Login {
+  username: string;
+  password: string;
+}
 
 /** One node of a broker, killable and startable alone. */
 export interface BrokerNode {
@@ -33,7 +38,7 @@ export function brokerNode(
   port: number,
   name: string,
   command: readonly [string, ...string[]],
-  login: { username: string; password: string },
+  login: Login,
   env: NodeJS.ProcessEnv = {},
 ): BrokerNode {
   let child: ChildProcess | undefined;
@@ -71,17 +76,27 @@ export function brokerNode(
   return { port, output: () => output, start, signal };
 }
 
-/** Whether the broker on this port accepts this login. */
-async function acceptsMqtt(port: number, { username, password }: { username: string; password: string }) {
+/** Whether a broker on this port says anything to a login without a name. */
+export function answersMqtt(port: number): Promise<boolean> {
+  return connackOf(port, undefined).then((it) => it !== undefined);
+}
+
+async function acceptsMqtt(port: number, login: Login): Promise<boolean> {
+  return (await connackOf(port, login)) === 0;
+}
+
+/** The return code of a login; undefined if there is no answer. */
+async function connackOf(port: number, login: Login | undefined): Promise<number | undefined> {
   const socket = connect(port, '127.0.0.1');
-  const names = { clientId: `probe-${port}`, username, password: Buffer.from(password) };
-  const packet: IConnectPacket = { cmd: 'connect', protocolId: 'MQTT', protocolVersion: 4, clean: true, ...names };
+  const names = login && { username: login.username, password: Buffer.from(login.password) };
+  const client = { clientId: `probe-${port}`, protocolId: 'MQTT', protocolVersion: 4, clean: true } as const;
+  const packet: IConnectPacket = { cmd: 'connect', ...client, ...names };
   try {
-    return await new Promise<boolean>((resolve) => {
-      socket.setTimeout(CLUSTER_ANSWER_MS, () => resolve(false));
-      socket.once('error', () => resolve(false));
-      socket.once('close', () => resolve(false));
-      socket.once('data', (bytes: Buffer) => resolve(bytes.subarray(0, ACCEPTED.length).equals(ACCEPTED)));
+    return await new Promise<number | undefined>((resolve) => {
+      socket.setTimeout(CLUSTER_ANSWER_MS, () => resolve(undefined));
+      socket.once('error', () => resolve(undefined));
+      socket.once('close', () => resolve(undefined));
+      socket.once('data', (bytes: Buffer) => resolve(bytes[0] === CONNACK ? bytes[3] : undefined));
       socket.write(generate(packet));
     });
   } finally {

@@ -1,9 +1,11 @@
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, withDeadline } from '../../lib/clock.ts';
 import { MissingPeerError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import { HostResolver } from '../../lib/resolver.ts';
 import type { BrokerAddress } from './broker-client.ts';
 
+/** A gateway that may start without its broker waits so long for it: boxes over HTTP need none. */
+const FIRST_WAIT_MS = 1_000;
 /** Waits between attempts to reach a lost broker; the last one is repeated. */
 const REDIAL_WAITS_MS = [250, 500, 1000, 2000, 5000, 10_000];
 
@@ -27,49 +29,64 @@ export interface MqttChannel<C> {
 
 /**
  * Keeps a connection to an MQTT broker (PROTOCOL.md, clauses TOP and PRE): opens a new one when it is lost. Throws
- * MissingPeerError when the first one fails.
+ * MissingPeerError when the first one fails, unless it `mayBeAway`: then it is dialled again as one that was lost.
  */
 export async function openMqttChannel<C extends ChannelConnection>(
   { where }: BrokerAddress,
   open: (names: HostResolver) => Promise<C>,
-  deps: { clock: Clock; log: Logger },
+  deps: { clock: Clock; log: Logger; mayBeAway?: boolean },
 ): Promise<MqttChannel<C>> {
-  const { clock, log } = deps;
+  const { clock, log, mayBeAway = false } = deps;
   const stop = new AbortController();
+  const stopping = new Promise<undefined>((resolve) => {
+    stop.signal.addEventListener('abort', () => resolve(undefined), { once: true });
+  });
   // Not the resolver for partners: their slow lookups must not delay the broker.
   const names = new HostResolver(deps);
-  let current: C | undefined = await open(names).catch((error: unknown) => {
+  let current: C | undefined;
+  const problemOf = (error: unknown) => {
     const place = typeof where === 'string' ? new URL(where).host : 'in this process';
-    throw new MissingPeerError(
+    return new MissingPeerError(
       `the MQTT broker ${place} cannot be used: ${reasonOf(error)}`,
       'start the broker, or check mqtt.url, mqtt.username and mqtt.password, and the topic rights of that login',
       error,
     );
-  });
+  };
+  if (!mayBeAway) current = await open(names).catch((error: unknown) => Promise.reject(problemOf(error)));
   const redial = async (attempt: number) => {
     await clock.sleep(REDIAL_WAITS_MS[Math.min(attempt, REDIAL_WAITS_MS.length) - 1] ?? 0, stop.signal);
     if (stop.signal.aborted) return undefined;
     try {
-      const connection = await open(names);
-      log.info('broker-back', { attempt });
+      const opening = open(names);
+      const connection = await Promise.race([opening, stopping]);
+      // Nobody waits for a broker that hangs in order to leave it.
+      if (connection === undefined) void opening.then((late) => late.close()).catch(() => undefined);
+      if (connection === undefined) return undefined;
+      if (attempt > 0) log.info('broker-back', { attempt });
       return connection;
     } catch (error) {
-      log.warn('broker-unreachable', { attempt, reason: reasonOf(error) });
+      const { message: reason } = mayBeAway ? problemOf(error) : { message: reasonOf(error) };
+      log.warn('broker-unreachable', { attempt, reason });
       return undefined;
     }
   };
+  const dialled = Promise.withResolvers<void>();
   const stayConnected = async () => {
-    while (!stop.signal.aborted) {
+    for (let attempt = 0; ; attempt = 1) {
+      for (; current === undefined && !stop.signal.aborted; attempt += 1) {
+        current = await redial(attempt);
+        dialled.resolve();
+      }
+      if (stop.signal.aborted) break;
       await current?.closed;
       if (stop.signal.aborted) return;
       current?.disconnectBoxes('the broker was lost');
       current = undefined;
-      for (let attempt = 1; current === undefined && !stop.signal.aborted; attempt += 1)
-        current = await redial(attempt);
     }
     await current?.close();
   };
   const stopped = stayConnected();
+  if (mayBeAway) await withDeadline(clock, FIRST_WAIT_MS, dialled.promise);
   return {
     current: () => current,
     isConnected: () => current?.isConnected === true,

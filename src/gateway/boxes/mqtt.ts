@@ -75,5 +75,9 @@ export async function startMqtt(
 }
 
 function open(address: BrokerAddress, deps: BrokerConnectionDeps): Promise<MqttChannel<BrokerConnection>> {
-  return openMqttChannel(address, (names) => BrokerConnection.open(address, names, deps), deps);
+  return openMqttChannel(address, (names) => BrokerConnection.open(address, names, deps), {
+    ...deps,
+    // The shard of a member that died is to have another holder, also while the broker is away.
+    mayBeAway: deps.shard !== undefined,
+  });
 }
