@@ -208,7 +208,7 @@ export type UpBody = DistributiveOmit<UpMessage, 'v' | 'id' | 'sentAtMs' | 'sess
  */
 export type DurableReport = UpOf<'ended' | 'paid'>;
 
-/** A gateway's presence has 75 bytes; every signed message is longer. */
+/** A gateway's presence has at most 106 bytes; every signed message is longer. */
 export const PRESENCE_BYTES_MAX = 128;
 /** Largest `spreadMs` of a gateway's presence. */
 export const SPREAD_MAX_MS = 5_000;

@@ -216,9 +216,10 @@ class MqttConnection implements Connection {
   #onAnswer(payload: Buffer): boolean {
     const decoded = decodePresence(payload);
     if (!decoded.ok) return false;
-    const { online, sessionId: run } = decoded.value;
+    const { online, sessionId: run, spreadMs = 0 } = decoded.value;
     if (this.#isHeard || !online || run === this.#gatewayRun) return true;
     this.#gatewayRun = run;
+    this.spreadMs = spreadMs;
     this.#gatewayIsThere.resolve();
     const hello = this.#hello;
     if (hello !== undefined)

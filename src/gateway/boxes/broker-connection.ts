@@ -52,6 +52,8 @@ export class BrokerConnection implements ChannelConnection {
   /** Settles once the broker has told this connection of its own presence. */
   readonly #echoed = Promise.withResolvers<void>();
   #heardAtMs: number;
+  /** Its presence as it was last announced. */
+  #birth = '';
   /** By terminalCode; added with the first message of the box. */
   readonly #boxes = new Map<string, BoxConnection>();
   /** Send time of each message that the broker has not acknowledged, oldest first. */
@@ -161,6 +163,7 @@ export class BrokerConnection implements ChannelConnection {
     const shards = place?.count;
     const spreadMs = online ? spreadMsFor((await directory.boxCount()) / (shards ?? 1)) : 0;
     const presence = presenceOf(this.#runId, online, { spreadMs, shards });
+    if (online) this.#birth = presence;
     await this.#client.publishAsync(this.#presenceTopic, presence, { qos: 1, retain: true });
   }
 
@@ -208,7 +211,7 @@ export class BrokerConnection implements ChannelConnection {
     const presence = decodePresence(payload);
     if (!presence.ok) return refuse('E46', presence.reason);
     if (presence.value.online) {
-      if (presence.value.asks && !retain) this.#publish(terminalCode, presenceOf(this.#runId, true), 'presence');
+      if (presence.value.asks && !retain && this.#birth !== '') this.#publish(terminalCode, this.#birth, 'presence');
       return undefined;
     }
     if (!(await this.#deps.signer.provesGone(terminalCode, presence.value))) {

@@ -78,6 +78,6 @@ function open(address: BrokerAddress, deps: BrokerConnectionDeps): Promise<MqttC
   return openMqttChannel(address, (names) => BrokerConnection.open(address, names, deps), {
     ...deps,
     // The shard of a member that died is to have another holder, also while the broker is away.
-    mayBeAway: deps.shard !== undefined,
+    mayBeAway: deps.place !== undefined,
   });
 }
