@@ -174,7 +174,7 @@ class Front {
       .code(last.status)
       .type('application/json; charset=utf-8')
       .send(
-        merge(
+        await merge(
           good.map((it) => it.body),
           limitOf(request),
         ),

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { z } from 'zod';
 
 const row = z.record(z.string(), z.unknown());
@@ -22,10 +23,19 @@ const TIMES = ['createdAt', 'madeAt', 'paidAt', 'receivedAt', 'at'];
  * The answers of all shards as one: the newest `limit` rows of lists, a box that several list being that of the shard
  * where it is online, and sums of counts. Throws when the answers are not of one kind.
  */
-export function merge(parts: readonly Buffer[], limit: number): unknown {
-  const values = parts.map((it) => JSON.parse(it.toString()) as unknown);
+export async function merge(parts: readonly Buffer[], limit: number): Promise<unknown> {
+  const values: unknown[] = [];
+  const lists: Row[][] = [];
+  for (const it of parts) {
+    const value: unknown = JSON.parse(it.toString());
+    values.push(value);
+    const rows = list.safeParse(value).data;
+    if (rows !== undefined) lists.push(rows);
+    // All answers in one turn of the event loop would stop everything else.
+    await nextTurn();
+  }
   const [first] = values;
-  if (list.safeParse(first).success) return mergeRows(z.array(list).parse(values), limit);
+  if (lists.length === values.length) return mergeRows(lists, limit);
   if (faults.safeParse(first).success) return mergeFaults(z.array(faults).parse(values));
   if (backlog.safeParse(first).success) return mergeBacklogs(z.array(backlog).parse(values));
   if (resent.safeParse(first).success) {

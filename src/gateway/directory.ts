@@ -58,7 +58,7 @@ export interface Directory {
   boxNamed(terminalCode: string, serialNumber: string): Promise<Box | undefined>;
   /** The boxes that are linked to an account, disabled ones too. */
   boxesOf(bankAccount: string): Promise<KnownBox[]>;
-  boxes(page: BoxPage): Promise<KnownBox[]>;
+  boxes(page: BoxPage): Promise<Box[]>;
   /** Some boxes that are linked to an account. */
   linkedBoxes(limit: number): Promise<KnownBox[]>;
   /** Boxes of the dialect vietqr. */
@@ -146,7 +146,7 @@ export function createDirectory({
     },
     boxesOf: (bankAccount) =>
       cache.get(`boxes of ${bankAccount}`, async () => (await registry.boxesOf(bankAccount)).map(boxFrom)),
-    boxes: async (page) => (await registry.page('boxes', page)).map(boxFrom),
+    boxes: async (page) => Promise.all((await registry.page('boxes', page)).map(withSecret)),
     linkedBoxes: async (limit) => (await registry.linkedBoxes(limit)).map(boxFrom),
     boxCount: () => registry.boxCount(),
     dialectBoxes: async (limit) => (await registry.dialectBoxes(limit)).map(boxFrom),

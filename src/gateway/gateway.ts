@@ -144,7 +144,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   if (mqtt !== undefined) await dialect?.open(mqtt.address, service, () => originAt(app, config));
   const tokens = edges.tokens(await createTokens(store, clock, random));
   const parts = { ...shared, service, dispatcher, signer, logins, hub, backlog, ...access, health, metrics, tokens };
-  const routes = { ...parts, cachedBacklog, boxes, ...money, sales };
+  const routes = { ...parts, cachedBacklog, boxes, ...money, sales, ...homeIn(place) };
   const served = await serve(app, routes, edges, { opened, place });
   ownPorts.push(...portsOf(served.origin, config.mqtt?.embedded === undefined ? undefined : mqtt?.url));
   for (const part of [dispatcher, money.catchUp, money.paymentRequests, pruner]) part.start();

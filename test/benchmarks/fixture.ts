@@ -26,11 +26,15 @@ export class Fixture {
   }
 
   /** Starts `paybox …` on the pinned Node and waits for its ready file. */
-  async paybox<T>(folder: string, args: readonly string[]): Promise<{ child: ChildProcess; ready: T; tookMs: number }> {
+  async paybox<T>(
+    folder: string,
+    args: readonly string[],
+    nodeFlags: readonly string[] = [],
+  ): Promise<{ child: ChildProcess; ready: T; tookMs: number }> {
     const file = join(folder, `ready-${this.#children.length}.json`);
     const startedMs = performance.now();
     // As the launcher of the bundle starts each.
-    const flags = args[0] === 'agent' ? ['--max-semi-space-size=2'] : [];
+    const flags = [...nodeFlags, ...(args[0] === 'agent' ? ['--max-semi-space-size=2'] : [])];
     const child = spawn(NODE, [...flags, CLI, ...args, '--ready-file', file], { stdio: 'ignore', env: ENV });
     this.#children.push(child);
     for (;;) {
@@ -43,11 +47,18 @@ export class Fixture {
   }
 
   /** Starts a script that writes its address to standard output, in a folder of its own; returns the address. */
-  async server(script: string): Promise<string> {
-    const child = spawn(NODE, [script, await this.folder()], { stdio: ['ignore', 'pipe', 'ignore'] });
+  async server(script: string, ...args: readonly string[]): Promise<string> {
+    const child = spawn(NODE, [script, await this.folder(), ...args], { stdio: ['ignore', 'pipe', 'ignore'] });
     this.#children.push(child);
     const [url] = (await once(child.stdout, 'data')) as [Buffer];
     return String(url).trim();
+  }
+
+  /** Starts another program. */
+  program(command: string, args: readonly string[]): ChildProcess {
+    const child = spawn(command, args, { stdio: 'ignore' });
+    this.#children.push(child);
+    return child;
   }
 
   /** Runs `paybox …` on the pinned Node to its end; returns its exit code. */

@@ -68,7 +68,7 @@ const over = (transport: keyof typeof BOXES, { collect, socketKb, progress }: Me
   });
 
 /** Collects garbage, so that only what is in use is counted. */
-function collector(): () => void {
+export function collector(): () => void {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
   return () => {

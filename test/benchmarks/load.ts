@@ -1,17 +1,11 @@
 import { createHash } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Writable } from 'node:stream';
-import { parseAgentConfig } from '../../src/agent/config.ts';
-import { LightAgent, lightSetupOf } from '../../src/agent/light-agent.ts';
 import { LightClients } from '../../src/agent/transports/light-client.ts';
-import { transportNamed } from '../../src/agent/transports/registry.ts';
 import { freePorts } from '../../src/bench/free-ports.ts';
-import { systemClock, withDeadline } from '../../src/lib/clock.ts';
-import { createLogger } from '../../src/lib/log.ts';
-import { systemRandom } from '../../src/lib/random.ts';
-import { newSecret } from '../../src/protocol/secret.ts';
+import { systemClock } from '../../src/lib/clock.ts';
 import { DEMO, type Fixture, withFixture } from './fixture.ts';
+import { identitiesOf, lightFleet, post } from './light-fleet.ts';
 import { took } from './loop.ts';
 import { type Benchmark, percentile, type Row, rowUnder } from './row.ts';
 
@@ -21,7 +15,6 @@ const PUSHES = 4_000;
 const STEADY_PUSHES = 2_000;
 const SINGLE_PUSHES = 300;
 const WARM_UP = 500;
-const REGISTER_TIMEOUT_MS = 30_000;
 
 /** Sends one push to the box with this number, and settles when it is confirmed. */
 type Push = (box: number) => Promise<void>;
@@ -100,13 +93,10 @@ async function longestStopMs(origin: string): Promise<number> {
 }
 
 /** A gateway as a program, and light boxes for this process, which `start` switches on. */
-export async function prepareLightBoxes(fixture: Fixture, count: number, transportName = 'mqtt') {
+export async function prepareLightBoxes(fixture: Fixture, count: number, transport = 'mqtt') {
   const folder = await fixture.folder();
   const [httpPort = 0, mqttPort = 0] = await freePorts(2);
-  const identities = Array.from({ length: count }, (_, index) => {
-    const number = String(index + 1).padStart(5, '0');
-    return { terminalCode: `VVB0${number}`, serialNumber: `VVB9${number}`, secret: newSecret(systemRandom) };
-  });
+  const identities = identitiesOf(count);
   const { bankAccount } = DEMO.account;
   const config = {
     http: { port: httpPort },
@@ -119,41 +109,10 @@ export async function prepareLightBoxes(fixture: Fixture, count: number, transpo
   const file = join(folder, 'gateway.yaml');
   await writeFile(file, JSON.stringify(config));
   const { child } = await fixture.paybox(folder, ['gateway', '--config', file]);
-  const transport = transportNamed('--transport', transportName);
-  const opener = await transport.openLight?.(systemClock);
-  if (opener === undefined) throw new Error('no light boxes');
-  const log = createLogger(new Writable({ write: (_line, _encoding, done) => done() }), systemClock, 'json');
   const origin = `http://127.0.0.1:${httpPort}`;
-  const link = { transport: transport.name, url: transport.urlOf({ origin, brokerPort: mqttPort }) };
-  const agents: LightAgent[] = [];
-  const startOne = async (box: (typeof identities)[number]) => {
-    const setup = lightSetupOf(parseAgentConfig({ box, link, dataDir: '.' }, 'benchmark'), transport, opener);
-    const agent = new LightAgent(setup, { clock: systemClock, random: systemRandom, log, onScene: () => undefined });
-    agents.push(agent);
-    const done = await withDeadline(systemClock, REGISTER_TIMEOUT_MS, registered(agent));
-    if (done === undefined) throw new Error(`${box.terminalCode} is not registered: ${agent.reason}`);
-  };
-  return {
-    origin,
-    terminalCodes: identities.map((it) => it.terminalCode),
-    gateway: child,
-    /** Settles once so many more boxes are registered. */
-    start: async (more: number) => {
-      const waiting = identities.slice(agents.length, agents.length + more).values();
-      const startSome = async () => {
-        for (const box of waiting) await startOne(box);
-      };
-      await Promise.all(Array.from({ length: AT_ONCE }, startSome));
-    },
-    close: async () => {
-      await Promise.all(agents.map((agent) => agent.close()));
-      opener.close();
-    },
-  };
-}
-
-function registered(agent: LightAgent): Promise<true> {
-  return new Promise((resolve) => agent.onConnection(() => resolve(true)));
+  const url = transport === 'http' ? origin : `mqtt://127.0.0.1:${mqttPort}`;
+  const fleet = await lightFleet(identities, { transport, url });
+  return { origin, terminalCodes: identities.map((it) => it.terminalCode), gateway: child, ...fleet };
 }
 
 /** A partner that has one QR, and pushes it as a new order each time. */
@@ -210,12 +169,6 @@ async function startFloor(fixture: Fixture) {
       clients.close();
     },
   };
-}
-
-async function post(url: string, body: object, authorization: string): Promise<Record<string, unknown>> {
-  const headers = { 'content-type': 'application/json', authorization };
-  const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
-  return (await answer.json()) as Record<string, unknown>;
 }
 
 /** Pushes to the box that has been free the longest: a newer push would replace one that is not confirmed yet. */

@@ -5,6 +5,7 @@ import { bench, rig } from './bench.ts';
 import { bundle } from './bundle.ts';
 import { credits } from './credits.ts';
 import { day } from './day.ts';
+import { endurance } from './endurance.ts';
 import { frame } from './frame.ts';
 import { library } from './library.ts';
 import { light } from './light.ts';
@@ -13,6 +14,7 @@ import { payment, push } from './loop.ts';
 import { movement } from './movement.ts';
 import { memory, up } from './process.ts';
 import type { Benchmark, Row } from './row.ts';
+import { scale } from './scale.ts';
 import { scan } from './scan.ts';
 import { wire } from './wire.ts';
 
@@ -23,6 +25,8 @@ const BENCHMARKS: readonly Benchmark[] = [
   credits,
   load,
   light,
+  scale,
+  endurance,
   day,
   memory,
   bundle,
@@ -79,7 +83,7 @@ function cellsOf(all: readonly Row[]): string[][] {
       `${number(row.againstValue)} ${row.unit}`,
       row.ratio.toFixed(1),
       row.aim,
-      row.met ? 'met' : 'missed',
+      row.aim === '' ? '' : row.met ? 'met' : 'missed',
     ]),
   ];
 }

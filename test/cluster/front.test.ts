@@ -135,15 +135,15 @@ describe('a call for a shard that is moving', () => {
   });
 });
 
-it('merges lists newest first, boxes from where they are online, and the sums of a day', () => {
+it('merges lists newest first, boxes from where they are online, and the sums of a day', async () => {
   const parts = (...lists: unknown[]) => lists.map((it) => Buffer.from(JSON.stringify(it)));
   const [old, mid, fresh] = ['a', 'b', 'c'].map((id, i) => ({ id, createdAt: `2026-01-0${i + 1}T00:00:00Z` }));
-  expect(merge(parts([mid], [fresh, old], []), 3)).toEqual([fresh, mid, old]);
-  expect(merge(parts([mid], [fresh, old]), 2)).toEqual([fresh, mid]);
+  expect(await merge(parts([mid], [fresh, old], []), 3)).toEqual([fresh, mid, old]);
+  expect(await merge(parts([mid], [fresh, old]), 2)).toEqual([fresh, mid]);
   const box = (online: boolean) => ({ terminalCode: 'VVB000001', serialNumber: 'VVB900001', online });
-  expect(merge(parts([box(false)], [box(true)], [box(false)]), 9)).toEqual([box(true)]);
+  expect(await merge(parts([box(false)], [box(true)], [box(false)]), 9)).toEqual([box(true)]);
   const day = (sales: number) => ({ day: '2026-01-31', sales, paid: 1, amount: 10, rows: [] });
-  expect(merge(parts(day(1), day(2)), 9)).toEqual({ day: '2026-01-31', sales: 3, paid: 2, amount: 20, rows: [] });
+  expect(await merge(parts(day(1), day(2)), 9)).toEqual({ day: '2026-01-31', sales: 3, paid: 2, amount: 20, rows: [] });
 });
 
 it('gives every sample the label of its shard, and names each family once', () => {

@@ -15,6 +15,8 @@ const PASSWORD = 'postgres-secret';
 export interface PostgresServer {
   port: number;
   password: string;
+  /** Of the process that started all others; it changes with each start. */
+  pid(): number;
   /** Makes an empty database; returns its address with user and password. */
   database(): Promise<string>;
   /** Runs one statement in this database as superuser. */
@@ -90,6 +92,7 @@ export async function startPostgres(settings: readonly string[] = []): Promise<P
   return {
     port,
     password: PASSWORD,
+    pid: () => server?.pid ?? 0,
     database: async () => {
       databases += 1;
       const name = `test_${databases}`;

@@ -17,6 +17,7 @@ import type { FaultOrders } from '../fault-orders.ts';
 import type { Result } from '../result.ts';
 import type { CatchUp } from '../service/catch-up.ts';
 import type { Service } from '../service/service.ts';
+import type { Home } from '../shard.ts';
 import { refuseSandboxWrites, requireAdmin } from './admin.ts';
 import { type CallbackRoutesDeps, callbackRoutes } from './callback-routes.ts';
 import { faultRoutes } from './fault-routes.ts';
@@ -49,16 +50,18 @@ export interface AdminRoutesDeps
   faults: FaultOrders;
   catchUp: Pick<CatchUp, 'status'>;
   boxScreen?: BoxScreen | undefined;
+  /** In a cluster. */
+  home?: Home | undefined;
   baseUrl: () => string;
 }
 
 /** Routes for admins, below `/_mock`. Returns a function that ends their streams and downloads. */
 export function adminRoutes(scope: FastifyInstance, deps: AdminRoutesDeps): () => void {
-  const { config, store, hub, directory, changes, clock, logins, log } = deps;
+  const { config, store, hub, directory, changes, clock, logins, log, home } = deps;
   logAdminRequests(scope, deps);
   requireAdmin(scope, { adminToken: config.adminToken, logins, log });
   refuseSandboxWrites(scope, { mode: config.mode, log });
-  const views = createViews(store, hub, directory);
+  const views = createViews(store, hub, directory, home);
   orderRoutes(scope, deps, views);
   callbackRoutes(scope, { ...deps, views });
   trafficRoutes(scope, deps);

@@ -13,6 +13,9 @@ import type { Store } from '../../store/store.ts';
 import type { Hub } from '../boxes/hub.ts';
 import type { BoxPage, Directory, KnownBox } from '../directory.ts';
 import type { SourceStatus } from '../service/catch-up.ts';
+import type { Home } from '../shard.ts';
+import { boxView, boxViews } from './box-views.ts';
+import { time } from './view-time.ts';
 
 /** Newest attempts of a callback in a list, and of one that is asked for alone. */
 const ATTEMPTS_IN_LIST_MAX = 20;
@@ -31,8 +34,8 @@ export interface Views {
   callback(row: CallbackRow): Promise<object>;
 }
 
-export function createViews(store: Store, hub: Hub, directory: Directory): Views {
-  const boxView = (terminalCode: string) => boxViewOf(terminalCode, hub, directory);
+/** `home`: in a cluster, the list of boxes has only those of this shard. */
+export function createViews(store: Store, hub: Hub, directory: Directory, home: Home | undefined): Views {
   const callbackViews = async (rows: CallbackRow[], attemptsMax: number) => {
     const ids = rows.map((it) => it.id);
     const attempts = await store.callbacks.attemptsOf(ids, attemptsMax);
@@ -40,11 +43,11 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
     return rows.map((it) => ({ ...callbackView(it, attempts), test: tests.has(it.payment_id) }));
   };
   return {
-    boxes: async (page) => {
-      const found = await Promise.all((await directory.boxes(page)).map((it) => boxView(it.terminalCode)));
-      return found.filter((it) => it !== undefined);
+    boxes: (page) => boxViews(page, hub, directory, home),
+    box: async (terminalCode) => {
+      const box = await directory.box(terminalCode);
+      return box && boxView(box, hub, directory);
     },
-    box: boxView,
     orders: async (limit, before) => {
       const rows = await store.orders.newest(limit, before);
       const ids = rows.map((it) => it.id);
@@ -104,28 +107,6 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
       return callbackViews(await store.callbacks.newest(limit, before, status), ATTEMPTS_IN_LIST_MAX);
     },
     callback: async (row) => (await callbackViews([row], ATTEMPTS_ALONE_MAX))[0] ?? {},
-  };
-}
-
-async function boxViewOf(terminalCode: string, hub: Hub, directory: Directory): Promise<object | undefined> {
-  const box = await directory.box(terminalCode);
-  if (box === undefined) return undefined;
-  const session = hub.session(terminalCode);
-  return {
-    terminalCode,
-    serialNumber: box.serialNumber,
-    account: await directory.accountOf(box),
-    dialect: box.dialect,
-    /** A box that confirms nothing: SUCCESS means that the QR was sent to it while it was connected (clause VQD-5). */
-    confirms: box.dialect !== 'vietqr',
-    /** A box without a secret waits for enrolment. */
-    hasSecret: box.secret !== undefined,
-    online: session !== undefined,
-    transport: session?.connection.transport ?? null,
-    sessionId: session?.sessionId ?? null,
-    since: time(session?.sinceMs ?? null),
-    agentVersion: session?.agentVersion ?? null,
-    display: session?.display ?? null,
   };
 }
 
@@ -269,10 +250,6 @@ function callbackView(row: CallbackRow, attempts: AttemptRow[]): object {
       error: it.error,
     })),
   };
-}
-
-function time(ms: number | null): string | null {
-  return ms === null ? null : new Date(ms).toISOString();
 }
 
 /** A source of money as the admin sees it (PROTOCOL.md, clause SRC-30). */

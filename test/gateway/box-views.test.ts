@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest';
+import type { Hub } from '../../src/gateway/boxes/hub.ts';
+import type { Box, BoxPage, Directory } from '../../src/gateway/directory.ts';
+import { boxViews } from '../../src/gateway/http/box-views.ts';
+import { homeOf } from '../../src/gateway/shard.ts';
+
+const COUNT = 3;
+const ALL = Array.from({ length: 1_000 }, (_, number): Box => {
+  const terminalCode = `VVB${String(number).padStart(6, '0')}`;
+  const account = String(1_000 + (number % 40));
+  return { terminalCode, account, serialNumber: `S${number}`, dialect: 'paybox' } as unknown as Box;
+});
+
+const hub = { session: () => undefined } as unknown as Hub;
+
+function directoryOf() {
+  const pages: number[] = [];
+  const directory = {
+    boxes: async ({ limit, after = '' }: BoxPage) => {
+      const page = ALL.filter((it) => it.terminalCode > after).slice(0, limit);
+      pages.push(page.length);
+      return page;
+    },
+    accountOf: async () => null,
+  } as unknown as Directory;
+  return { directory, pages };
+}
+
+async function codes(page: BoxPage, shard?: number): Promise<string[]> {
+  const home = shard === undefined ? undefined : { shard, of: (box: Box) => homeOf(box, COUNT) };
+  const views = await boxViews(page, hub, directoryOf().directory, home);
+  return views.map((it) => (it as { terminalCode: string }).terminalCode);
+}
+
+describe('the list of boxes', () => {
+  it('is read in parts', async () => {
+    const { directory, pages } = directoryOf();
+    expect(await boxViews({ limit: 10_000 }, hub, directory, undefined)).toHaveLength(ALL.length);
+    expect(Math.max(...pages)).toBeLessThan(500);
+  });
+
+  it('begins after the box that is named, and ends with its limit', async () => {
+    const wanted = ALL.slice(301, 301 + 600).map((it) => it.terminalCode);
+    expect(await codes({ limit: 600, after: 'VVB000300' })).toEqual(wanted);
+    expect(await codes({ limit: 5, after: 'VVB000997' })).toEqual(['VVB000998', 'VVB000999']);
+    expect(await codes({ limit: 5, after: 'VVB000999' })).toEqual([]);
+  });
+
+  it('has each box once in a cluster, in the shard of its account', async () => {
+    const parts = await Promise.all(Array.from({ length: COUNT }, (_, shard) => codes({ limit: 10_000 }, shard)));
+    expect(parts.flat().toSorted()).toEqual(ALL.map((it) => it.terminalCode));
+    for (const part of parts) expect(part.length).toBeGreaterThan(0);
+    // The first ten of all are among the first ten of each.
+    const firsts = await Promise.all(parts.map((_, shard) => codes({ limit: 10 }, shard)));
+    expect(firsts.flat().toSorted().slice(0, 10)).toEqual(ALL.slice(0, 10).map((it) => it.terminalCode));
+  });
+});
