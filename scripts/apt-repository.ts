@@ -32,7 +32,7 @@ export async function writeRepository(folder: string, { key, epochSeconds }: Rep
   for (const architecture of ARCHITECTURES) {
     const own = stanzas.filter((one) => [architecture, 'all'].includes(one.architecture)).map(({ text }) => text);
     const content = Buffer.from(own.join('\n'));
-    const name = `${COMPONENT}/binary-${architecture}/Packages`;
+    const name = ofArchitecture(architecture);
     indexes.set(name, content);
     indexes.set(`${name}.gz`, gzipSync(content, { level: 9 }));
   }
@@ -44,6 +44,15 @@ export async function writeRepository(folder: string, { key, epochSeconds }: Rep
   await writeFile(release, releaseOf(indexes, epochSeconds));
   await rm(join(folder, KEYRING), { force: true });
   if (key !== undefined) sign(folder, release, key);
+}
+
+/** The index of an architecture's packages, relative to the folder. */
+export function indexOf(architecture: string): string {
+  return join('dists', SUITE, ofArchitecture(architecture));
+}
+
+function ofArchitecture(architecture: string): string {
+  return `${COMPONENT}/binary-${architecture}/Packages`;
 }
 
 interface Stanza {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { LED_MATRIX_PACKAGE } from '../src/display/drivers/led-matrix.options.ts';
-import { POOL, writeRepository } from './apt-repository.ts';
+import { indexOf, POOL, writeRepository } from './apt-repository.ts';
 import { buildBundle } from './bundle.ts';
 import { debianVersion } from './debian/deb.ts';
 import { PACKAGES } from './debian/package.ts';
@@ -110,9 +110,11 @@ async function check(out: string, version: string): Promise<void> {
   for (const architecture of ARCHITECTURES) {
     const { size } = await stat(join(out, ociName(version, architecture)));
     if (size > OCI_BYTES_MAX) throw new Error(`${ociName(version, architecture)} has ${size} bytes`);
+    const index = await readFile(join(out, 'apt', indexOf(architecture)), 'utf8');
     for (const kind of DEBS) {
       const name = `${kind}_${debianVersion(version)}_${architecture}.deb`;
       if (!debs.includes(name)) throw new Error(`${name} is missing`);
+      if (!index.includes(`Filename: ${POOL}/${name}\n`)) throw new Error(`${name} is not in the index of apt`);
     }
   }
   for (const name of debs) {

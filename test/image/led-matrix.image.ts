@@ -89,8 +89,12 @@ describe.skipIf(note !== '')(`LED panels on a Raspberry Pi${note}`, () => {
     );
     await eventually('online', () => service.online(), ONLINE_TIMEOUT_MS);
     const agent = await machine.command('systemctl show -p MainPID --value paybox-agent');
-    const users = await machine.command(`ps -o user= -p ${agent}; ps -o user=,args= --ppid ${agent}`);
-    expect(users).toMatch(/^root\s+daemon .*led-matrix\.child/);
+    const children = `cat /proc/${agent}/task/${agent}/children`;
+    const panels = `for pid in $(${children}); do grep -q led-matrix.child /proc/$pid/cmdline && echo $pid; done; true`;
+    const uids = async (pid: string) => (await machine.command(`grep ^Uid: /proc/${pid}/status`)).split(/\s+/).slice(1);
+    const four = async (user: string) => Array(4).fill(await machine.command(`id -u ${user}`));
+    expect(await uids(agent)).toEqual(await four('root'));
+    expect(await uids(await machine.command(panels))).toEqual(await four('daemon'));
     progress('the process with the pins is no longer root');
 
     const { body: order } = await service.shop.generate({ amount: 50_000, content: 'DH001', orderId: 'DH001' });
@@ -100,9 +104,10 @@ describe.skipIf(note !== '')(`LED panels on a Raspberry Pi${note}`, () => {
 
     await changed('dpkg -r paybox-led-matrix');
     await eventually('online', () => service.online(), ONLINE_TIMEOUT_MS);
-    const owners =
-      'ps -o user= -p $(systemctl show -p MainPID --value paybox-agent); stat -c %U /var/lib/paybox/journal.db';
-    expect((await machine.command(owners)).split(/\s+/)).toEqual(['paybox-+', 'paybox-agent']);
+    const later = await machine.command('systemctl show -p MainPID --value paybox-agent');
+    expect(await uids(later)).toEqual(await four('paybox-agent'));
+    expect(await machine.command('stat -c %U /var/lib/paybox/journal.db')).toBe('paybox-agent');
+    progress('without the package the agent is no longer root, and has its journal');
     await machine.cutPower();
   });
 });

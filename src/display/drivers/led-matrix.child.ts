@@ -53,6 +53,11 @@ async function openMatrix({ addons, width, height, matrix, runtime }: LedMatrixS
     { ...LedMatrix.defaultMatrixOptions(), ...matrix },
     { ...LedMatrix.defaultRuntimeOptions(), ...runtime },
   );
+  if (runtime.dropPrivileges === 1 && process.getuid?.() === 0) {
+    throw new Error(
+      'root could not be given up; the unit needs CAP_SETUID and CAP_SETGID, or take dropPrivileges: false',
+    );
+  }
   if (made.width() === width && made.height() === height) return made;
   throw new Error(`the panels have ${made.width()} x ${made.height()} LEDs, expected ${width} x ${height}`);
 }

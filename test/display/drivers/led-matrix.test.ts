@@ -151,6 +151,13 @@ describe('the LED matrix display', () => {
     });
   });
 
+  it.skipIf(process.getuid?.() !== 0)('refuses an addon that keeps root where it is to give it up', async () => {
+    await expect(openOn(await fakePanels(), { dropPrivileges: true })).rejects.toMatchObject({
+      code: 'DISPLAY_FAULT',
+      message: expect.stringContaining('root could not be given up'),
+    });
+  });
+
   it('finds the addon where its package puts it', async () => {
     const panels = await fakePanels();
     const home = join(panels.options.root, 'usr/lib/paybox-led-matrix');

@@ -17,7 +17,8 @@ export interface Shown extends Picture {
 
 /** A folder that stands for a Raspberry Pi with panels: its model, its kernel modules, and a strict addon. */
 export class FakeLedMatrix {
-  readonly options: { root: string; addon: string };
+  /** The stand-in keeps root, where a test has it: it writes into this folder. */
+  readonly options: { root: string; addon: string; dropPrivileges: boolean };
   readonly #folder: string;
 
   constructor(folder: string, model = 'Raspberry Pi 4 Model B Rev 1.4', misbehaviour?: Misbehaviour) {
@@ -26,7 +27,7 @@ export class FakeLedMatrix {
     if (model !== '') writeFileSync(join(folder, 'proc/device-tree/model'), `${model}\0`);
     writeFileSync(join(folder, 'proc/modules'), 'vc4 1 0 - Live 0x0\n');
     this.misbehave(misbehaviour);
-    this.options = { root: folder, addon: join(folder, 'addon.mjs') };
+    this.options = { root: folder, addon: join(folder, 'addon.mjs'), dropPrivileges: false };
   }
 
   /** From the next start on. */
