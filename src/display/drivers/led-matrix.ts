@@ -27,6 +27,9 @@ const ANSWER_SHOWN_CHARS_MAX = 100;
 
 /** The addon is in no other package and no image, because of its licence. */
 const MISSING_FIX = `sudo apt-get install ${LED_MATRIX_PACKAGE}, or in a checkout npm install rpi-led-matrix, which is compiled: sudo apt-get install g++ make python3 first`;
+/** Debian's own kernel is one; that of Raspberry Pi OS is not. */
+const GUARDED_FIX =
+  'this kernel guards the memory of the pins (CONFIG_IO_STRICT_DEVMEM): add iomem=relaxed to /boot/firmware/cmdline.txt and restart';
 const FIX =
   'check the options against the panels, run the agent as root (the pins need it), and see README of rpi-rgb-led-matrix';
 
@@ -130,10 +133,14 @@ class LedMatrixDisplay implements Display {
   }
 
   #fail(how: string): Error {
-    const missing = /Cannot find (package|module)/.test(how);
-    this.#failed ??= displayFault(`the LED matrix process ${how}`, missing ? MISSING_FIX : FIX);
+    this.#failed ??= displayFault(`the LED matrix process ${how}`, fixOf(how));
     return this.#failed;
   }
+}
+
+function fixOf(how: string): string {
+  if (/Cannot find (package|module)/.test(how)) return MISSING_FIX;
+  return how.includes('mmap error') ? GUARDED_FIX : FIX;
 }
 
 /** Undefined for other text: libraries of the addon may write to the pipe too. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import decodeQr from 'qr/decode.js';
-import { describe, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { ledMatrixOptions } from '../../../src/display/drivers/led-matrix.options.ts';
 import { ledMatrix } from '../../../src/display/drivers/led-matrix.ts';
 import { openRenderer } from '../../../src/display/render.ts';
@@ -32,14 +32,14 @@ function readIn(picture: Picture | undefined): string | undefined {
 }
 
 describe.skipIf(missing)(`rpi-led-matrix on the pins of a Raspberry Pi${note}`, () => {
-  async function openOnPins(chainLength: number) {
+  async function openOnPins(chainLength: number, variables: Readonly<Record<string, string>> = {}) {
     const folder = await temporaryFolder();
     const recording = join(folder, 'pins');
-    const more = { LD_PRELOAD: compilePins(join(folder, 'pins.so')), LED_PINS_RECORD: recording };
-    const before = { LD_PRELOAD: process.env.LD_PRELOAD, LED_PINS_RECORD: process.env.LED_PINS_RECORD };
+    const more = { LD_PRELOAD: compilePins(join(folder, 'pins.so')), LED_PINS_RECORD: recording, ...variables };
+    const before = Object.keys(more).map((name) => [name, process.env[name]] as const);
     Object.assign(process.env, more);
     onTestFinished(() => {
-      for (const [name, value] of Object.entries(before)) {
+      for (const [name, value] of before) {
         if (value === undefined) delete process.env[name];
         else process.env[name] = value;
       }
@@ -57,6 +57,13 @@ describe.skipIf(missing)(`rpi-led-matrix on the pins of a Raspberry Pi${note}`, 
     const { display, renderer, shown } = await openOnPins(1);
     await display.draw(renderer.render(PAYMENT), PAYMENT);
     await eventually('the QR in the rows', () => readIn(shown()) === QR_CODE);
+  });
+
+  it('names a kernel that guards the pins', async () => {
+    await expect(openOnPins(1, { LED_PINS_GUARDED: '1' })).rejects.toMatchObject({
+      code: 'DISPLAY_FAULT',
+      fix: expect.stringContaining('iomem=relaxed'),
+    });
   });
 
   it('lights every LED of a chain in its own colour', async () => {

@@ -3,12 +3,14 @@
  * written to them. Every access to a register faults; the handler lets it through and notes it.
  *
  *   LED_PINS_RECORD=FILE   a ring of events, which another process reads while this one writes
+ *   LED_PINS_GUARDED=1     the kernel guards the registers, as Debian's does without iomem=relaxed
  *   LED_PINS_STRICT=1      /dev/mem itself has to open too, which proves the rights of the process
  *
  * The file: head (events ever written, as 64 bits), then EVENTS words of 64 bits: register << 32 | value.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -231,6 +233,10 @@ static void *map_block(uint32_t offset) {
 
 static void *map_pins(const char *function, void *at, size_t length, int access, int flags, int fd, off_t offset) {
   if (fd >= 0 && fd == memory_fd) {
+    if (getenv("LED_PINS_GUARDED") != NULL) {
+      errno = EPERM;
+      return MAP_FAILED;
+    }
     if ((offset & 0xFF000000) != PERIPHERALS_OF_PI_4) fail("registers of another Pi");
     memory_fd = -1;
     return map_block((uint32_t)offset & 0xFFFFFF);
