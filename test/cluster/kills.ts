@@ -39,27 +39,39 @@ export interface KillsReport {
   heldAgainMs: number[];
 }
 
-/** Sells while seeded parts of the cluster die, hang and come back; then judges the money. Throws with the seed when it is wrong. */
-export async function playKills(world: ClusterWorld, seed: number, report: KillsReport): Promise<void> {
-  const random = seededRandom(seed);
-  const selling = world.sell(`s${seed}`, LOAD, seededRandom(seed));
+/**
+ * Sells while seeded parts of the cluster die, hang, lose each other and come back, one seed after the other; then judges
+ * the money of all. Throws with the seeds when it is wrong.
+ */
+export async function playKills(world: ClusterWorld, seeds: readonly number[], report: KillsReport): Promise<void> {
+  const selling: Promise<void>[] = [];
+  const done: string[] = [];
   try {
-    for (let i = 0; i < KILLS_A_RUN; i += 1) {
-      await delay(random.fraction() * (LOAD_MS / KILLS_A_RUN));
-      const kill = KILLS[Math.floor(random.fraction() * KILLS.length)] ?? 'kill member';
-      report.kills[kill] += 1;
-      await inflict(world, kill, random, report);
+    for (const seed of seeds) {
+      const random = seededRandom(seed);
+      const sold = world.sell(`s${seed}`, LOAD, seededRandom(seed));
+      // Late payments come while the next seed sells. What fails here is thrown below.
+      sold.catch(() => undefined);
+      selling.push(sold);
+      for (let i = 0; i < KILLS_A_RUN; i += 1) {
+        await delay(random.fraction() * (LOAD_MS / KILLS_A_RUN));
+        const kill = KILLS[Math.floor(random.fraction() * KILLS.length)] ?? 'kill member';
+        report.kills[kill] += 1;
+        done.push(`${new Date().toISOString()} ${kill}`);
+        await inflict(world, kill, random, report);
+      }
     }
-    await selling;
+    await Promise.all(selling);
     await eventually('the cluster to be at rest', () => isAtRest(world), UP_AGAIN_MS);
     await eventually('every box to be online', () => world.isOnline, UP_AGAIN_MS);
     await eventually('QRs whose answer was lost to end', () => !world.showsUnanswered, UP_AGAIN_MS);
     await world.judge();
     const problems = [...world.tracker.problems.listed, ...(await world.rivalWrites())];
     if (problems.length > 0) throw new Error(problems.join('\n'));
-    report.runs += 1;
+    report.runs += seeds.length;
   } catch (error) {
-    throw new Error(`seed ${seed}: ${String(error)}\n${world.logs().slice(-20_000)}`, { cause: error });
+    const story = `${done.join('\n')}\n${world.logs()}`;
+    throw new Error(`seeds ${seeds}: ${String(error)}\n${story}`, { cause: error });
   }
 }
 

@@ -34,6 +34,7 @@ const PARTNER = { username: 'shop', password: 'cluster-partner-password-of-a-tes
 const BROKER_PASSWORD = 'cluster-broker-password-of-a-test';
 
 const SETTLE_MS = 60_000;
+const LOG_LINES_MAX = 400;
 
 export interface WorldSize {
   members: number;
@@ -209,9 +210,14 @@ export class ClusterWorld {
     return { status: answer.status, body: await answer.text() };
   }
 
-  /** What all members have logged. */
+  /** The newest lines of all members, in the order of their times; each begins with its member. */
   logs(): string {
-    return this.members.map((it) => it?.running.output() ?? '').join('\n');
+    const timeOf = (line: string) => /"time":"([^"]+)"/.exec(line)?.[1] ?? '';
+    const lines = this.members.flatMap((it, i) =>
+      (it?.running.output() ?? '').split('\n').map((line) => `${i} ${line}`),
+    );
+    const ordered = lines.toSorted((a, b) => (timeOf(a) < timeOf(b) ? -1 : 1));
+    return ordered.slice(-LOG_LINES_MAX).join('\n');
   }
 
   async close(): Promise<void> {
