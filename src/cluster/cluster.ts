@@ -10,6 +10,7 @@ import { readServerTls } from '../gateway/listen.ts';
 import { OpenParts } from '../gateway/open-parts.ts';
 import { RowCache } from '../gateway/row-cache.ts';
 import type { News, ShardPlace } from '../gateway/shard.ts';
+import type { CreditToShard } from '../gateway/told-credit.ts';
 import { ConfigError, MissingPeerError, PayboxError, reasonOf } from '../lib/errors.ts';
 import { STOP_BUDGET_MS } from '../lib/shutdown.ts';
 import { readPemFiles } from '../lib/tls.ts';
@@ -17,6 +18,7 @@ import { ClusterDatabase, type ClusterSettings, type Member } from '../store/eng
 import { nameOf } from '../store/engines/postgres-session.ts';
 import { Beats } from './beats.ts';
 import { ConsoleEvents } from './console-events.ts';
+import { carryCredits } from './credit-carrier.ts';
 import { Destinations } from './destination.ts';
 import { frontRoutes } from './front.ts';
 import { SharedBudgets } from './login-budgets.ts';
@@ -76,15 +78,16 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
   // Set once the port is known.
   let own = config;
   const vaultKey = createHash('sha256').update(`paybox registry key\n${settings.secret}`).digest();
-  const tell = (news: News) => desk.tell(news);
   const { generation } = settings;
-  const ofAll = { count, member: member.id, generation, vaultKey, budgets, tell };
-  const place = (index: number): ShardPlace => ({ index, ...ofAll });
+  const creditTo: CreditToShard = (shard, task, told) => carry(shard, task, told);
+  const ofAll = { count, member: member.id, generation, vaultKey, budgets, creditTo };
+  const place = (index: number): ShardPlace => ({ index, ...ofAll, tell: (news) => desk.tell(news) });
   const shards: Shards = new Shards({
     ...{ clock, log, member: member.id, count, database },
     start: (index) => startGateway({ ...own, standby: false }, { clock, random, log, place: place(index) }),
     changed: () => beats.soon(),
   });
+  const carry = carryCredits({ clock, shards, peers });
   const boxes = new RowCache();
   desk.onNews((news) => {
     if (news.about === 'registry') boxes.clear();

@@ -12,15 +12,19 @@ import type { Random } from '../lib/random.ts';
 import { equalSecrets } from '../protocol/checksum.ts';
 import { LIMITS } from '../protocol/fields.ts';
 import { BOX_PATHS, SHARDS_HEADER } from '../protocol/http-api.ts';
+import { CREDIT_PATH, takeCredit } from './credit-carrier.ts';
 import { type Destinations, FAULTS_PATH } from './destination.ts';
-import { CLIENT_HEADER, headersToPass, type Peers, SECRET_HEADER, SHARD_HEADER } from './peers.ts';
+import {
+  CLIENT_HEADER,
+  headersToPass,
+  NOT_HERE,
+  type Peers,
+  SECRET_HEADER,
+  SHARD_HEADER,
+  SHARD_LOOK_MS,
+  SHARD_WAIT_MS,
+} from './peers.ts';
 import type { RunningShard, Shards } from './shards.ts';
-
-/** Longest wait for a shard that is moving. */
-const SHARD_WAIT_MS = 8_000;
-const SHARD_LOOK_MS = 50;
-/** Misdirected Request (RFC 9110, section 15.5.20): this member does not run the shard now. */
-export const NOT_HERE = 421;
 
 export interface FrontDeps {
   clock: Clock;
@@ -47,6 +51,12 @@ export function frontRoutes(app: FastifyInstance, deps: FrontDeps, own: Record<s
   }
   const parseAs = 'buffer';
   app.addContentTypeParser('application/jose', { parseAs }, (_request, body, done) => done(null, body));
+  app.register(async (scope) => {
+    // Sources write other types of bodies, too.
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser('*', { parseAs }, (_request, body, done) => done(null, body));
+    scope.post('/hooks/*', (request, reply) => front.answer(request, reply));
+  });
   app.route({
     method: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
     url: '/*',
@@ -86,9 +96,10 @@ class Front {
   }
 
   /** Answers what another member has carried here. */
-  #answerMember(request: FastifyRequest, reply: FastifyReply, body: Buffer | undefined): FastifyReply {
+  async #answerMember(request: FastifyRequest, reply: FastifyReply, body: Buffer | undefined): Promise<FastifyReply> {
     const shard = this.#deps.shards.get(Number(request.headers[SHARD_HEADER]), isPush(request));
     if (shard === undefined) return reply.code(NOT_HERE).send();
+    if (pathOf(request) === CREDIT_PATH) return reply.send({ result: await takeCredit(shard, body) });
     return hand(shard, request, reply, body, String(request.headers[CLIENT_HEADER] ?? ''));
   }
 

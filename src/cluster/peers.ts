@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify';
 import { addressOf } from '../gateway/access/carried.ts';
 import { pathOf } from '../gateway/access/requests.ts';
 import { type Clock, withAbortAfter } from '../lib/clock.ts';
-import { openHttp, readBody } from '../lib/http-client.ts';
+import { AnswerTooLong, openHttp, readBody } from '../lib/http-client.ts';
 import { TLS_FLOOR } from '../lib/tls.ts';
 import { BOX_PATHS } from '../protocol/http-api.ts';
 import type { ClusterView } from '../store/engines/cluster-database.ts';
@@ -14,11 +14,19 @@ export const SHARD_HEADER = 'x-paybox-shard';
 export const SECRET_HEADER = 'x-paybox-cluster';
 export const CLIENT_HEADER = 'x-paybox-client';
 
+/** Longest wait for a shard that is moving. */
+export const SHARD_WAIT_MS = 8_000;
+export const SHARD_LOOK_MS = 50;
+/** Misdirected Request (RFC 9110, section 15.5.20): this member does not run the shard now. */
+export const NOT_HERE = 421;
+
 const CONNECT_TIMEOUT_MS = 1_000;
 /** Longer than any call takes: a push waits for its confirmation. */
 const ANSWER_TIMEOUT_MS = 70_000;
 /** For one shard's part of an answer of all. */
 const PART_TIMEOUT_MS = 3_000;
+/** For a credit to be stored: a commit may take as long as the database. */
+const POST_TIMEOUT_MS = 10_000;
 const PART_BYTES_MAX = 8 * 1_048_576;
 
 /** A request to a shard. */
@@ -104,17 +112,24 @@ export class Peers {
 
   /** The whole answer of the shard; undefined if there is none. */
   async read(index: number, request: FastifyRequest, body: Buffer | undefined): Promise<Part | undefined> {
-    try {
-      return await withAbortAfter(this.#clock, PART_TIMEOUT_MS, undefined, async (late) => {
-        const answer = await this.#ask(index, askingOf(request, body), undefined, late);
-        if (answer === undefined) return undefined;
-        const whole = await readBody(answer, PART_BYTES_MAX);
-        if (whole === undefined) return undefined;
-        return { status: answer.statusCode ?? 502, headers: headersToPass(answer.headers), body: whole };
-      });
-    } catch {
-      return undefined;
-    }
+    return this.#read(index, askingOf(request, body), PART_TIMEOUT_MS).catch(() => undefined);
+  }
+
+  #read(index: number, asking: Asking, timeoutMs: number): Promise<Part | undefined> {
+    return withAbortAfter(this.#clock, timeoutMs, undefined, async (late) => {
+      const answer = await this.#ask(index, asking, undefined, late);
+      if (answer === undefined) return undefined;
+      const whole = await readBody(answer, PART_BYTES_MAX);
+      if (whole === undefined) throw new AnswerTooLong(PART_BYTES_MAX);
+      return { status: answer.statusCode ?? 502, headers: headersToPass(answer.headers), body: whole };
+    });
+  }
+
+  /** Sends a body to the shard as this member itself; undefined while nobody runs it. Rejects without an answer. */
+  post(index: number, path: string, body: string): Promise<Part | undefined> {
+    const headers = { 'content-type': 'application/json' };
+    const asking = { method: 'POST', path, headers, address: '', body: Buffer.from(body) };
+    return this.#read(index, asking, POST_TIMEOUT_MS);
   }
 
   close(): void {

@@ -29,12 +29,11 @@ export interface ClusterKeys {
   http: { allowPlain: boolean };
   mqtt: { embedded?: unknown } | null;
   vietqrBoxes?: unknown;
-  sources: readonly unknown[];
 }
 
 /** A member needs some keys, and cannot have others. */
 export function checkCluster(config: ClusterKeys, complain: Complain): void {
-  const { cluster: member, databaseUrl, standby, enrolment, adminToken, http, mqtt, vietqrBoxes, sources } = config;
+  const { cluster: member, databaseUrl, standby, enrolment, adminToken, http, mqtt, vietqrBoxes } = config;
   if (member === undefined) return;
   const needs = (path: string[], isMet: boolean, message: string) => {
     if (!isMet) complain(path, message);
@@ -49,7 +48,6 @@ export function checkCluster(config: ClusterKeys, complain: Complain): void {
     vietqrBoxes === undefined,
     'expected a gateway of its own: boxes of the dialect have no shards',
   );
-  needs(['sources'], sources.length === 0, 'expected a gateway of its own: a cluster hears no sources');
   const plain = isExposed(member.advertise) && !http.allowPlain;
   needs(['cluster', 'advertise'], !plain, 'expected https:// for another machine, or allowPlain: true in http');
 }

@@ -41,7 +41,8 @@ import { type Money, type Outside, openMoney } from './service/money.ts';
 import { createReceivePayment } from './service/receive-payment.ts';
 import { Sales } from './service/sales.ts';
 import { Service } from './service/service.ts';
-import { heedNews, homeIn, type News, overCluster, type ShardPlace } from './shard.ts';
+import { heedNews, homeIn, isOfRegistry, type News, overCluster, type ShardPlace } from './shard.ts';
+import type { CreditResult, CreditTask, ToldCredit } from './told-credit.ts';
 import { TrafficLog } from './traffic-log.ts';
 
 export interface GatewayDeps extends Pick<Context, 'clock' | 'random' | 'log'> {
@@ -64,6 +65,8 @@ export interface Gateway {
   superseded: Promise<PayboxError> | undefined;
   /** Answers a request that came to another server: that of the cluster's member which runs it. */
   handle(request: IncomingMessage, response: ServerResponse): void;
+  /** In a shard of a cluster: does what another shard asks of it. Rejects when the credit is not known to be stored. */
+  takeCredit?: ((task: CreditTask, told: ToldCredit) => Promise<CreditResult>) | undefined;
   /** Takes what another shard of its cluster tells. */
   heed(news: News): Promise<void>;
   /**
@@ -147,14 +150,14 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   const routes = { ...parts, cachedBacklog, boxes, ...money, sales, ...homeIn(place) };
   const served = await serve(app, routes, edges, { opened, place });
   ownPorts.push(...portsOf(served.origin, config.mqtt?.embedded === undefined ? undefined : mqtt?.url));
-  for (const part of [dispatcher, money.catchUp, money.paymentRequests, pruner]) part.start();
-
+  for (const part of [dispatcher, money.paymentRequests, pruner]) part.start();
+  beginForAll(money, place);
   const mqttUrl = mqtt?.url;
   log.info('gateway-ready', { origin: served.origin, mqttUrl, shard: place?.index });
-  const heed = (news: News) =>
-    heedNews(news, { directory, hub, signer, changes, faults: edges.faults, place, expel: here.expel });
+  const heeding = { ...shared, ...money, hub, signer, faults: edges.faults, place, expel: here.expel };
+  const heed = (news: News) => heedNews(news, heeding);
   const close = (withinMs = STOP_BUDGET_MS) => opened.close(withinMs);
-  return { ...served, mqttUrl, superseded: store.superseded, heed, close };
+  return { ...served, mqttUrl, superseded: store.superseded, heed, takeCredit: money.takeCredit, close };
 }
 
 /** Opens the routes, on a port of their own or, in a shard, behind that of its member. */
@@ -187,6 +190,13 @@ async function openAccess(
   const changing = { ...deps, registry: store.registry };
   const [registry, sourceRows] = [new Registry(changing), new SourceRows(changing)];
   return { registry, sourceRows, enrolments: await Enrolments.open({ ...deps, isOnline }) };
+}
+
+/** One shard of a cluster asks the lists; and has seeded the registry, which the others may have read before. */
+function beginForAll({ catchUp }: Money, place: ShardPlace | undefined): void {
+  if (!isOfRegistry(place)) return;
+  catchUp.start();
+  place?.tell({ about: 'registry' });
 }
 
 /** Has faults reach the parts that are made after them. */

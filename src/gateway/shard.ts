@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Topic } from './changes.ts';
 import type { Box, KnownBox } from './directory.ts';
 import type { LoginBudgets } from './login-budgets.ts';
+import type { CreditToShard } from './told-credit.ts';
 
 /** News that the shards of a cluster tell each other. Who missed something reads the registry again. */
 export type News =
@@ -29,6 +30,8 @@ export interface ShardPlace {
   vaultKey: Buffer;
   /** Wrong logins at all members. */
   budgets: LoginBudgets;
+  /** Has a shard of the cluster store a credit, or find out which one has to. */
+  creditTo: CreditToShard;
   /** Tells every shard of the cluster, this one too. Never throws. */
   tell(news: News): void;
 }
@@ -72,6 +75,7 @@ export function overCluster({ tell }: Pick<ShardPlace, 'tell'>) {
 /** The parts of a gateway that heed what another shard tells. */
 interface Heeding {
   directory: { refresh(): void };
+  sources: { refresh(): Promise<void> };
   hub: { renew(terminalCode: string, reason: string): Promise<void> };
   signer: { reload(): Promise<void> };
   changes: { publish(...topics: Topic[]): void };
@@ -82,12 +86,12 @@ interface Heeding {
 
 /** Does what another shard tells. */
 export async function heedNews(news: News, heeding: Heeding): Promise<void> {
-  const { directory, hub, signer, changes, faults, place, expel } = heeding;
+  const { directory, sources, hub, signer, changes, faults, place, expel } = heeding;
   switch (news.about) {
     case 'registry':
       directory.refresh();
       changes.publish('registry');
-      return;
+      return isOfRegistry(place) ? undefined : sources.refresh();
     case 'signing-key':
       return signer.reload();
     case 'fault':

@@ -54,6 +54,8 @@ export interface Store extends Settings {
   history: ModeHistory;
   boxSecrets: BoxSecretStore;
   registry: RegistryStore;
+  /** The rows of another shard of its cluster, to be read only. */
+  ofShard(index: number): Pick<Store, 'orders' | 'paymentRequests'> & { credits: Pick<CreditStore, 'same'> };
   /** Settings of all shards of a cluster; without one the same as the store's own. */
   ofAll: Settings;
   /** The last trusted calendar time; without one the time of the newest row, or `wallMs` for an empty store. */
@@ -130,6 +132,14 @@ export async function openStore(
     registry,
     setting,
     replaceSetting,
+    ofShard: (index) => {
+      const there = db.withSchema(schemaOf(index));
+      return {
+        orders: new OrderStore(there, log),
+        paymentRequests: new PaymentRequestStore(there, log),
+        credits: new CreditStore(there, log, { history, onStored }),
+      };
+    },
     ofAll: settingsIn(shared),
     trustedTimeMs: async (wallMs) => {
       const newestMs = await newestRowMs(db);

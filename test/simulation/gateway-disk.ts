@@ -104,6 +104,9 @@ export class GatewayDisk {
     return {
       ...settings,
       ofAll: settings,
+      ofShard: () => {
+        throw new Error('no cluster');
+      },
       orders: new OrderStore(db, log),
       qrCodes: new QrCodeStore(db),
       payments: new PaymentStore(db, log, () => undefined),

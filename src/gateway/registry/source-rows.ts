@@ -17,8 +17,6 @@ const KEY_BYTES = 32;
 export interface SourceRowsDeps extends RegistryChangesDeps {
   random: Random;
   vault: Vault;
-  /** Its shard in a cluster, whose members cannot hear sources: a credit may be for another shard. */
-  place?: unknown;
   /** Opens, closes or replaces what hears and asks this source, as its row is now. */
   reload(name: string): Promise<void>;
 }
@@ -34,8 +32,7 @@ export class SourceRows {
   }
 
   async add(by: Admin, options: NamedOptions): Promise<Result<undefined>> {
-    const { vault, registry, place } = this.#deps;
-    if (place !== undefined) return refuse('E46', 'expected a gateway of its own: a cluster hears no sources');
+    const { vault, registry } = this.#deps;
     const { name, kind } = options;
     const problem = this.#changes.liveProblem('sources', options);
     if (problem !== undefined) return problem;

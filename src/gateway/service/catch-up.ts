@@ -5,7 +5,8 @@ import { CREDIT_FRESH_MS } from '../../store/repositories/credit-sides.ts';
 import type { Store } from '../../store/store.ts';
 import type { Context } from '../context.ts';
 import type { AskSource, Credit, Listed, Source, WaitingOrder } from '../sources/source.ts';
-import type { CreditResult, ReceiveCredit } from './receive-credits.ts';
+import type { CreditResult } from '../told-credit.ts';
+import type { ReceiveCredit } from './receive-credits.ts';
 
 const INTERVAL_MS = 15 * 60_000;
 /** Each period begins so much before the end of the one before: lists get entries late. */

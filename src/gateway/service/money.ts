@@ -1,7 +1,11 @@
+import type { Store } from '../../store/store.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { OpenParts } from '../open-parts.ts';
+import type { ShardPlace } from '../shard.ts';
 import type { AskSource, Source } from '../sources/source.ts';
+import type { CreditTask, ToldCredit } from '../told-credit.ts';
 import { type AskSourceDeps, createAskSource } from './ask-source.ts';
+import { CreditRoutes, waitingInAll } from './credit-routes.ts';
 import { PaymentRequests } from './payment-requests.ts';
 import { QrMakers } from './qr-makers.ts';
 import { createReceiveCredit, type ReceiveCredit, type ReceiveCreditDeps } from './receive-credits.ts';
@@ -14,6 +18,8 @@ export type Outside = Pick<AskSourceDeps, 'ownPorts' | 'lookup'>;
 export interface Money {
   sources: Sources;
   receiveCredit: ReceiveCredit;
+  /** In a cluster: does what another shard asks of this one. */
+  takeCredit: CreditRoutes['take'] | undefined;
   catchUp: Sources['catchUp'];
   makers: QrMakers;
   paymentRequests: PaymentRequests;
@@ -23,13 +29,17 @@ type MoneyDeps = Omit<SourcesDeps, 'askOf' | 'receiveCredit' | 'registry' | 'mak
   ReceiveCreditDeps &
   Outside & {
     config: GatewayConfig;
+    store: Store;
+    place?: ShardPlace | undefined;
     hub: { renew(terminalCode: string, reason: string): Promise<void> };
   };
 
 /** Opens the sources of real money, what asks their lists, and what has them make QRs. */
 export async function openMoney(deps: MoneyDeps, opened: OpenParts): Promise<Money> {
-  const { store, directory, hub } = deps;
-  const receiveCredit = createReceiveCredit(deps);
+  const { store, directory, hub, place } = deps;
+  const storeHere = createReceiveCredit(deps);
+  const routes = place && new CreditRoutes({ ...deps, place, storeHere });
+  const receiveCredit = routes?.receive ?? storeHere;
   // Whoever asks a source waits for the same turn.
   const asking = new WeakMap<Source, AskSource>();
   const askOf = (source: Source) => {
@@ -46,10 +56,12 @@ export async function openMoney(deps: MoneyDeps, opened: OpenParts): Promise<Mon
     }
   };
   const parts = { ...deps, receiveCredit, askOf, makersChanged };
-  const sources = await Sources.open({ ...parts, registry: store.registry });
+  const read = place === undefined ? store : waitingInAll(store, place.count);
+  const sources = await Sources.open({ ...parts, store: read, registry: store.registry });
   const makers = new QrMakers({ ...parts, sources });
   const paymentRequests = new PaymentRequests({ ...parts, sources });
   opened.add('catch-up', () => sources.catchUp.close());
   opened.add('payment requests', () => paymentRequests.close());
-  return { sources, receiveCredit, catchUp: sources.catchUp, makers, paymentRequests };
+  const takeCredit = routes && ((task: CreditTask, told: ToldCredit) => routes.take(task, told));
+  return { sources, receiveCredit, takeCredit, catchUp: sources.catchUp, makers, paymentRequests };
 }

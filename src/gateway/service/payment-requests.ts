@@ -4,7 +4,8 @@ import type { EndedRequest } from '../../store/repositories/payment-requests.ts'
 import type { Store } from '../../store/store.ts';
 import type { Context } from '../context.ts';
 import type { AskSource, QrMaker, Source } from '../sources/source.ts';
-import type { CreditResult, ReceiveCredit } from './receive-credits.ts';
+import type { CreditResult } from '../told-credit.ts';
+import type { ReceiveCredit } from './receive-credits.ts';
 import type { Maker, Sources } from './sources.ts';
 
 /** Requests that are ended in one round. */

@@ -8,12 +8,10 @@ import type { CallbackConfig } from '../callback-config.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { Account } from '../directory.ts';
 import type { Credit } from '../sources/source.ts';
+import type { CreditResult } from '../told-credit.ts';
 import { findOrder } from './matching.ts';
 import { paymentEffects } from './payment-effects.ts';
 import { type ReceivePaymentDeps, reportFromStore, reportPayment } from './receive-payment.ts';
-
-/** `account-unknown` and `too-old`: it is kept, and nobody gets a payment. */
-export type CreditResult = 'duplicate' | 'paid' | 'unmatched' | 'account-unknown' | 'too-old';
 
 /** A stored credit. `report` tells boxes and partner of its payment, if it has one. */
 export interface ReceivedCredit {
@@ -36,7 +34,7 @@ export function createReceiveCredit(deps: ReceiveCreditDeps): ReceiveCredit {
   return async (source, told, caughtUp) => {
     const receivedAtMs = clock.wallMs();
     const credit = rowOf(source, told, { receivedAtMs, caughtUp, virtualAccounts: config.virtualAccounts });
-    const account = await accountOf(deps, source, told, credit);
+    const account = await accountOf(deps, store.paymentRequests, source, told, credit);
     const partner = account?.partner ?? '';
     const boxes = account === undefined ? [] : await directory.boxesOf(account.bankAccount);
     const callbackTo = (await directory.partner(partner))?.callback;
@@ -81,16 +79,16 @@ export function createReceiveCredit(deps: ReceiveCreditDeps): ReceiveCredit {
  * The account that gets the money: that of the order, where the source names it; else the virtual account, for which the
  * QR may have been made, or the account behind it (PROTOCOL.md, clauses CRE-4 and PQR-4).
  */
-async function accountOf(
-  { store, directory, config }: Pick<ReceiveCreditDeps, 'store' | 'directory' | 'config'>,
+export async function accountOf(
+  { directory, config }: Pick<ReceiveCreditDeps, 'directory' | 'config'>,
+  requests: Pick<ReceiveCreditDeps['store']['paymentRequests'], 'accountOf' | 'accountBehind'>,
   source: string,
   { orderCode }: Credit,
   { virtual_account, bank_account }: NewCredit,
 ): Promise<Account | undefined> {
-  const ordered = orderCode === undefined ? undefined : await store.paymentRequests.accountOf(source, orderCode);
+  const ordered = orderCode === undefined ? undefined : await requests.accountOf(source, orderCode);
   const told = [virtual_account, bank_account].filter((it) => it !== '');
-  const behind = async (name: string) =>
-    config.virtualAccounts.get(name) ?? (await store.paymentRequests.accountBehind(name));
+  const behind = async (name: string) => config.virtualAccounts.get(name) ?? (await requests.accountBehind(name));
   for (const name of [ordered ?? '', ...told]) {
     const account = name === '' ? undefined : await directory.account(name);
     if (account !== undefined) return account;
@@ -108,7 +106,8 @@ interface Heard {
   virtualAccounts: ReadonlyMap<string, string>;
 }
 
-function rowOf(source: string, told: Credit, { receivedAtMs, caughtUp, virtualAccounts }: Heard): NewCredit {
+/** A credit as it is stored. */
+export function rowOf(source: string, told: Credit, { receivedAtMs, caughtUp, virtualAccounts }: Heard): NewCredit {
   const reference = cleaned(told.reference);
   const bankAccount = cleaned(told.bankAccount);
   const bankTimeMs = told.bankTimeMs ?? receivedAtMs;

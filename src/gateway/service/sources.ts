@@ -28,6 +28,8 @@ export interface SourcesDeps extends CatchUpDeps, SourceDeps {
 export class Sources {
   readonly catchUp: CatchUp;
   readonly #deps: SourcesDeps;
+  /** The rows that the open sources were opened with, by name. */
+  readonly #rows = new Map<string, string>();
   readonly #byName = new Map<string, Source | 'disabled'>();
   #reloading: Promise<void> = Promise.resolve();
 
@@ -38,11 +40,23 @@ export class Sources {
 
   static async open(deps: SourcesDeps): Promise<Sources> {
     const sources = new Sources(deps);
-    for (let after = ''; ; ) {
-      const rows = await deps.registry.page('sources', { limit: ROWS_AT_ONCE, after });
-      for (const row of rows) await sources.#begin(row);
-      after = rows.at(-1)?.name ?? '';
-      if (rows.length < ROWS_AT_ONCE) return sources;
+    for (const row of await sources.#allRows()) await sources.#begin(row);
+    return sources;
+  }
+
+  /** Another shard may have changed rows: reloads the sources that have changed. */
+  async refresh(): Promise<void> {
+    const rows = new Map((await this.#allRows()).map((it) => [it.name, JSON.stringify(it)]));
+    const names = new Set([...rows.keys(), ...this.#rows.keys()]);
+    for (const name of names) if (rows.get(name) !== this.#rows.get(name)) await this.reload(name);
+  }
+
+  async #allRows(): Promise<SourceRow[]> {
+    const all: SourceRow[] = [];
+    for (;;) {
+      const rows = await this.#deps.registry.page('sources', { limit: ROWS_AT_ONCE, after: all.at(-1)?.name ?? '' });
+      all.push(...rows);
+      if (rows.length < ROWS_AT_ONCE) return all;
     }
   }
 
@@ -75,6 +89,7 @@ export class Sources {
       const row = await this.#deps.registry.find('sources', name);
       const before = this.#makerOf(name);
       // One that is only replaced stays open meanwhile: no webhook is refused.
+      if (row === undefined) this.#rows.delete(name);
       if (row === undefined) this.#byName.delete(name);
       else if (row.disabled === 1) this.#byName.set(name, 'disabled');
       await this.catchUp.remove(name);
@@ -94,6 +109,7 @@ export class Sources {
   }
 
   async #begin(row: SourceRow): Promise<void> {
+    this.#rows.set(row.name, JSON.stringify(row));
     if (row.disabled === 1) {
       this.#byName.set(row.name, 'disabled');
       return;

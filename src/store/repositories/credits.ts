@@ -126,6 +126,11 @@ export class CreditStore {
     return rest;
   }
 
+  /** The credit here that is the same money; `known` as of `receive`. */
+  same(credit: NewCredit, known: ReadonlyMap<string, string>): Promise<CreditRow | undefined> {
+    return sameCredit(this.#db, credit, known);
+  }
+
   /** Newest first, each with the orderId of its payment; with `before`, an id, only older ones. */
   async newest(limit: number, before?: string): Promise<(CreditRow & { order_id: string | null })[]> {
     const rows = this.#db

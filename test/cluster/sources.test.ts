@@ -1,0 +1,239 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { shardOf } from '../../src/gateway/shard.ts';
+import { SEPAY, sepayBody, tellHook } from '../gateway/hooks.ts';
+import { type RealBox, startRealBox } from '../security/real-box.ts';
+import { eventually, temporaryFolder } from '../support/net.ts';
+import { payosDouble } from '../support/payos-double.ts';
+import { type GatewayAt, run, startConfigured } from '../support/processes.ts';
+import { cliScript } from '../support/program-code.ts';
+import { PROGRAMS, without } from '../support/programs.ts';
+import { listServer, payosList } from '../support/provider-lists.ts';
+import { bankTime, moved, PROVIDERS, type Provider } from '../support/providers.ts';
+import { postgresServer } from '../support/stores.ts';
+import {
+  accountIn,
+  generate,
+  type Health,
+  type Members,
+  type Row,
+  shardsOf,
+  startMembers,
+  type TestMember,
+} from './members.ts';
+
+const { missing, note } = without(PROGRAMS.postgres);
+const SHARDS = 4;
+const DIES_AT_CREDIT = join(import.meta.dirname, '../kill/dies-at-credit.ts');
+
+const announced = (box: RealBox) => box.log.filter((it) => it.event === 'payment').map((it) => it.transactionId);
+const payments = async (member: TestMember) => (await member.admin('/_mock/payments')).body as Row[];
+const credits = async (member: TestMember, query = '') => (await member.admin(`/_mock/credits${query}`)).body as Row[];
+
+/** A webhook of SePay of 5,000 dong to this account. */
+const webhook = (n: number, accountNumber: string, change: Row = {}) =>
+  sepayBody({ id: n, referenceCode: `FT${n}`, accountNumber, transferAmount: 5_000, content: `tien ${n}`, ...change });
+
+describe.skipIf(missing)(`sources of money in a cluster${note}`, () => {
+  const server = postgresServer();
+  const open = async (config: Row = { sources: [SEPAY] }, members = 2): Promise<Members> =>
+    startMembers({ databaseUrl: await server().database(), members, shards: SHARDS, accounts: 12, config });
+
+  it('SHA-9 a hook at any member stores each credit in the shard of its account before it is answered', async () => {
+    const cluster = await open();
+    const [first, second] = cluster.members as [TestMember, TestMember];
+    const box = await startRealBox(cluster.boxes[0] as never, { transport: 'http', url: second.origin });
+    for (const [n, { bankAccount }] of cluster.accounts.entries()) {
+      const member = n % 2 === 0 ? first : second;
+      expect((await tellHook(member, webhook(n + 1, bankAccount))).status).toBe(200);
+      const home = shardOf(bankAccount, SHARDS);
+      expect((await credits(member, `?shard=${home}`)).map((it) => it.bankAccount)).toContain(bankAccount);
+    }
+    expect(await payments(first)).toHaveLength(cluster.accounts.length);
+    await eventually('the announcement', () => announced(box).length === 1);
+    // Told again, at the other member, by the same source and by its list's spelling.
+    for (const [n, { bankAccount }] of cluster.accounts.entries()) {
+      const member = n % 2 === 1 ? first : second;
+      expect((await tellHook(member, webhook(n + 1, bankAccount, { referenceCode: `ft-${n + 1}` }))).status).toBe(200);
+    }
+    expect(await payments(second)).toHaveLength(cluster.accounts.length);
+    expect(announced(box)).toHaveLength(1);
+    // Without an account it is kept in shard 0; a wrong proof changes nothing.
+    expect((await tellHook(second, webhook(900, '999000999'))).status).toBe(200);
+    expect((await credits(first, '?shard=0')).map((it) => it.bankAccount)).toContain('999000999');
+    const wrong = await tellHook(second, webhook(901, '999000999'), { headers: { authorization: 'Apikey wrong' } });
+    expect(wrong.status).toBe(401);
+    expect(
+      (await fetch(`${first.origin}/cluster/credits`, { method: 'POST', body: '{}' })).status,
+    ).toBeGreaterThanOrEqual(400);
+    expect(await payments(second)).toHaveLength(cluster.accounts.length);
+  }, 60_000);
+
+  it('SHA-9 the same money told at once at all members, by two sources, is one payment', async () => {
+    const CASSO = PROVIDERS['casso V1'] as Provider;
+    const cluster = await open({ sources: [SEPAY, { ...CASSO.options, name: 'casso' }] });
+    const atMs = Date.now();
+    const tellings = cluster.accounts.flatMap(({ bankAccount }, n) => {
+      const money = moved({
+        id: 5_000 + n,
+        reference: `FT7${n}`,
+        bankAccount,
+        amount: 7_000 + (n % 2),
+        atMs,
+        text: `DH ${n}`,
+      });
+      const call = CASSO.call(CASSO.body(money), { nowMs: atMs });
+      const sepay = webhook(n + 1, bankAccount, {
+        transferAmount: money.amount,
+        referenceCode: money.reference,
+        transactionDate: bankTime(atMs),
+      });
+      return cluster.members.flatMap((member) => [
+        () => tellHook(member, sepay),
+        () => tellHook(member, call.body, { name: `casso${call.path}`, headers: call.headers }),
+      ]);
+    });
+    const told = await Promise.all(tellings.map((tell) => tell()));
+    expect(new Set(told.map(({ status }) => status))).toEqual(new Set([200]));
+    expect(await payments(cluster.members[0] as TestMember)).toHaveLength(cluster.accounts.length);
+  }, 60_000);
+
+  it('SHA-9 money that one source has at a virtual account, and another at the main one of another shard, is one payment', async () => {
+    const CASSO = PROVIDERS['casso V1'] as Provider;
+    const cluster = await open({ sources: [SEPAY, { ...CASSO.options, name: 'casso' }] });
+    const [first, second] = cluster.members as [TestMember, TestMember];
+    const [virtual, main] = [accountIn(cluster, [1]), accountIn(cluster, [2])];
+    const atMs = Date.now();
+    for (const [n, isVirtualFirst] of [true, false].entries()) {
+      const money = { id: 70 + n, reference: `FT8${n}`, bankAccount: main, amount: 9_000 + n, atMs, text: `DH ${n}` };
+      const call = CASSO.call(CASSO.body(moved(money)), { nowMs: atMs });
+      const sepay = webhook(70 + n, main, {
+        ...{ subAccount: virtual, transferAmount: money.amount, referenceCode: money.reference },
+        transactionDate: bankTime(atMs),
+      });
+      const tellings = [
+        () => tellHook(first, sepay),
+        () => tellHook(second, call.body, { name: `casso${call.path}`, headers: call.headers }),
+      ];
+      for (const tell of isVirtualFirst ? tellings : tellings.toReversed()) expect((await tell()).status).toBe(200);
+      expect(await payments(first)).toHaveLength(n + 1);
+    }
+  }, 60_000);
+
+  it('SHA-9 while shards move a hook waits, and what was answered is paid once', async () => {
+    const cluster = await open();
+    const [first, second] = cluster.members as [TestMember, TestMember];
+    const moves = await shardsOf(second);
+    const to = accountIn(cluster, moves);
+    let n = 1_000;
+    const answered: number[] = [];
+    let isOver = false;
+    const telling = (async () => {
+      while (!isOver) {
+        n += 1;
+        const answer = await tellHook(first, webhook(n, to)).catch(() => undefined);
+        if (answer?.status === 200) answered.push(n);
+        else if (answer !== undefined) expect([502, 503]).toContain(answer.status);
+      }
+    })();
+    await eventually('some', () => answered.length > 5);
+    await second.close();
+    await cluster.whole([first]);
+    const { length } = answered;
+    await eventually('more', () => answered.length > length + 5);
+    isOver = true;
+    await telling;
+    const told = (await first.admin('/_mock/payments?limit=500')).body as Row[];
+    const contents = told.map((it) => it.content);
+    expect(new Set(contents).size).toBe(contents.length);
+    for (const it of answered) expect(contents).toContain(`tien ${it}`);
+  }, 60_000);
+
+  it('SHA-9 payOS makes the QRs of accounts of any shard, and its webhook pays the order by its number', async () => {
+    const payos = await payosDouble();
+    const cluster = await open({ registry: 'store', sources: [] });
+    const [first, second] = cluster.members as [TestMember, TestMember];
+    const account = accountIn(
+      cluster,
+      (await shardsOf(second)).filter((it) => it !== 0),
+    );
+    const source = payos.source() as { name: string; kind: string; qr: { accounts: string[] } };
+    const options = { ...source, qr: { ...source.qr, accounts: [account] } };
+    const added = await first.admin('/admin/v1/sources', 'POST', options);
+    expect([added.status, added.body]).toEqual([201, expect.anything()]);
+    const identity = cluster.boxes.find((it) => it.account === account);
+    const box = await startRealBox(identity as never, { transport: 'http', url: first.origin });
+    const sale = { amount: 50_000, terminalCode: identity?.terminalCode };
+    const sold = await eventually('the sale', async () => {
+      const answer = await second.admin('/admin/v1/sales', 'POST', sale);
+      return answer.status === 201 && (answer.body as Row).status === 'shown' ? (answer.body as Row) : undefined;
+    });
+    const link = payos.newest();
+    expect(sold.qrCode).toBe(link.qrCode);
+    expect((await payos.tell(second, payos.pay(link))).status).toBe(200);
+    await eventually('the announcement', () => announced(box).length === 1);
+    expect(await payments(first)).toMatchObject([{ orderId: expect.anything(), amount: 50_000 }]);
+  }, 60_000);
+
+  it('SHA-9 the holder of shard 0 alone asks the lists, for the orders of all shards, and each credit goes to its shard', async () => {
+    const list = payosList();
+    const cluster = await open({ sources: [{ name: 'till', ...list.options(await listServer(list)) }] });
+    const [first, second] = cluster.members as [TestMember, TestMember];
+    for (const [n, { bankAccount }] of cluster.accounts.entries()) {
+      expect(await generate(second, bankAccount, String(40_000 + n))).toBe(200);
+      const money = { id: n + 1, reference: `FT9${n}`, bankAccount, orderCode: 40_000 + n, text: `DH ${n}` };
+      list.moved.push(moved({ ...money, atMs: Date.now() - 20 * 60_000 }));
+    }
+    list.asked.length = 0;
+    const third = await cluster.start();
+    await first.close();
+    await second.close();
+    await eventually(
+      'all payments',
+      async () =>
+        (await third.admin('/_mock/payments')).status === 200 &&
+        (await payments(third)).length === cluster.accounts.length,
+    );
+    const codes = list.asked.map(({ path }) => path);
+    expect(new Set(codes).size).toBe(cluster.accounts.length);
+    // Shard 0 may have been at each member for a while; every shard asking would ask four times as often.
+    expect(codes.length).toBeLessThanOrEqual(2 * cluster.accounts.length);
+    for (const { bankAccount } of cluster.accounts) {
+      const home = shardOf(bankAccount, SHARDS);
+      expect((await credits(third, `?shard=${home}`)).map((it) => it.bankAccount)).toContain(bankAccount);
+    }
+    for (const member of [third]) expect((await member.admin('/_mock/sources')).body).toMatchObject([{ name: 'till' }]);
+  }, 90_000);
+
+  it('SHA-9 a member that is killed between storing a credit and answering loses none, and none is paid twice', async () => {
+    const cluster = await open({ sources: [SEPAY] }, 1);
+    const [first] = cluster.members as [TestMember];
+    const folder = await temporaryFolder();
+    const launch = (...args: string[]) => run(process.execPath, ['--import', DIES_AT_CREDIT, cliScript(), ...args]);
+    const second = await startConfigured<GatewayAt>('gateway', await cluster.fileOf(), folder, launch);
+    const moves = await eventually('its shards', async () => {
+      const { body } = await first.admin('/healthz');
+      const { member, holders, unheld } = (body as Health).cluster;
+      const others = Object.entries(holders).flatMap(([shard, id]) => (id === member ? [] : [Number(shard)]));
+      return unheld.length === 0 && others.length === SHARDS / 2 ? others : undefined;
+    });
+    const account = accountIn(cluster, moves);
+    const identity = cluster.boxes.find((it) => it.account === account);
+    const box = await startRealBox(identity as never, { transport: 'http', url: first.origin });
+    // The ready file is the last argument.
+    await writeFile(join(folder, 'gateway.json.die'), '');
+    const told = await tellHook(first, webhook(1, account));
+    expect([502, 503]).toContain(told.status);
+    expect(await second.running.ended).toBe('SIGKILL');
+    await eventually(
+      'the source to have told it',
+      async () => (await tellHook(first, webhook(1, account))).status === 200,
+    );
+    await eventually('the announcement', () => announced(box).length === 1);
+    expect((await tellHook(first, webhook(1, account))).status).toBe(200);
+    await cluster.whole();
+    expect(await payments(first)).toHaveLength(1);
+    expect(announced(box)).toHaveLength(1);
+  }, 90_000);
+});
