@@ -12,7 +12,7 @@ export const NODE = join(ROOT, 'node_modules/.bin/node');
 const CLI = join(ROOT, 'src/cli.js');
 /** As npm and npx set it, so that the program's shebang finds the pinned Node. */
 export const ENV = { ...process.env, PATH: `${join(ROOT, 'node_modules/.bin')}:${process.env.PATH ?? ''}` };
-const READY_TIMEOUT_MS = 60_000;
+const READY_TIMEOUT_MS = 240_000;
 
 /** Processes and files of a benchmark; all are removed at its end. */
 export class Fixture {

@@ -7,6 +7,7 @@ import { credits } from './credits.ts';
 import { day } from './day.ts';
 import { endurance } from './endurance.ts';
 import { frame } from './frame.ts';
+import { idle } from './idle.ts';
 import { library } from './library.ts';
 import { light } from './light.ts';
 import { load } from './load.ts';
@@ -26,6 +27,7 @@ const BENCHMARKS: readonly Benchmark[] = [
   load,
   light,
   scale,
+  idle,
   endurance,
   day,
   memory,

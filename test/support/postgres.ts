@@ -135,7 +135,7 @@ function userOf(name: string): { uid: number; gid: number } {
 }
 
 async function query(databaseUrl: string, sql: string): Promise<Record<string, unknown>[]> {
-  const client = new pg.Client({ connectionString: databaseUrl, connectionTimeoutMillis: 5000 });
+  const client = new pg.Client({ connectionString: databaseUrl, connectionTimeoutMillis: 30_000 });
   client.on('error', () => undefined);
   await client.connect();
   try {
