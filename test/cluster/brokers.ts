@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { GATEWAY_LOGIN } from '../../src/provision/brokers.ts';
-import { type BrokerCluster, brokerNode } from '../support/broker-node.ts';
+import { acceptsMqtt, type BrokerCluster, brokerNode } from '../support/broker-node.ts';
 import { writeMosquittoConfig } from '../support/mosquitto.ts';
 import { startNats } from '../support/nats.ts';
 import { freePort } from '../support/net.ts';
@@ -24,7 +24,7 @@ async function startMosquitto(logins: Readonly<Record<string, string>>): Promise
   const program = findProgram(PROGRAMS.mosquitto) ?? 'mosquitto';
   const file = await writeMosquittoConfig(folder, port, logins);
   const login = { username: GATEWAY_LOGIN, password: logins[GATEWAY_LOGIN] ?? '' };
-  const node = brokerNode(port, 'Mosquitto', [program, '-c', file], login);
+  const node = brokerNode(port, 'Mosquitto', [program, '-c', file], () => acceptsMqtt(port, login));
   const close = async () => {
     await node.signal('SIGKILL');
     await rm(folder, { recursive: true, force: true });

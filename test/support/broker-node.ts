@@ -10,7 +10,7 @@ const OUTPUT_CHARS_MAX = 20_000;
 const CLUSTER_ANSWER_MS = 5_000;
 const CONNACK = 0x20;
 
-interface Login {
+export interface Login {
   username: string;
   password: string;
 }
@@ -38,7 +38,7 @@ export function brokerNode(
   port: number,
   name: string,
   command: readonly [string, ...string[]],
-  login: Login,
+  isReady: () => Promise<boolean>,
   env: NodeJS.ProcessEnv = {},
 ): BrokerNode {
   let child: ChildProcess | undefined;
@@ -62,7 +62,7 @@ export function brokerNode(
       `${name} on port ${port}`,
       () => {
         if (isOver()) throw new Error(`${name} ended: ${output}`);
-        return acceptsMqtt(port, login);
+        return isReady();
       },
       120_000,
     );
@@ -81,7 +81,8 @@ export function answersMqtt(port: number): Promise<boolean> {
   return connackOf(port, undefined).then((it) => it !== undefined);
 }
 
-async function acceptsMqtt(port: number, login: Login): Promise<boolean> {
+/** Whether the broker on this port accepts this login. */
+export async function acceptsMqtt(port: number, login: Login): Promise<boolean> {
   return (await connackOf(port, login)) === 0;
 }
 

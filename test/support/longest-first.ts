@@ -3,9 +3,10 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Durations in seconds of the slowest files, for a machine without own measurements; names without `test/` and `.test.ts`. */
 export const SECONDS: Readonly<Record<string, number>> = {
+  'cluster/cluster': 180,
   'bench/faults-library': 98,
-  'cluster/cluster': 97,
   'conformance/box': 75,
+  'cluster/brokers': 59,
   'commands/fleet': 57,
   'kill/mosquitto': 49,
   'e2e/links': 47,

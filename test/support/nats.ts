@@ -1,10 +1,10 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePorts } from '../../src/bench/free-ports.ts';
 import { GATEWAY_LOGIN } from '../../src/provision/brokers.ts';
 import { NATS_USERS, natsConfig, withNatsUsers } from '../../src/provision/nats.ts';
-import { type BrokerCluster, brokerNode } from './broker-node.ts';
+import { acceptsMqtt, type BrokerCluster, brokerNode } from './broker-node.ts';
 import { findProgram, PROGRAMS } from './programs.ts';
 
 /** Starts NATS servers that share their messages, with the files that provision writes but for TLS. The caller closes them. */
@@ -31,7 +31,7 @@ jetstream { store_dir: "${own}/store" }
 cluster { name: test, listen: "127.0.0.1:${cluster}", routes: ${JSON.stringify(routes)} }
 `,
       );
-      return brokerNode(mqtt, `NATS ${i}`, [program, '-c', join(own, 'nats.conf')], login);
+      return brokerNode(mqtt, `NATS ${i}`, [program, '-c', join(own, 'nats.conf')], () => acceptsMqtt(mqtt, login));
     }),
   );
   const close = async () => {
@@ -41,6 +41,24 @@ cluster { name: test, listen: "127.0.0.1:${cluster}", routes: ${JSON.stringify(r
   try {
     await Promise.all(nodes.map((node) => node.start()));
     return { nodes, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** Starts one server with the very files that provision has made in this folder, but for addresses beside MQTT. */
+export async function startProvisionedNats(made: string, port: number, isReady: () => Promise<boolean>) {
+  const [clients] = await freePorts(1);
+  const node = join(made, 'nats/node.conf');
+  const text = await readFile(node, 'utf8');
+  await writeFile(node, text.replace(':4222', `:${clients}`).replace('/var/lib/nats', join(made, 'nats/store')));
+  const program = findProgram(PROGRAMS.nats) ?? 'nats-server';
+  const server = brokerNode(port, 'NATS', [program, '-c', join(made, 'nats/nats.conf')], isReady);
+  const close = () => server.signal('SIGKILL');
+  try {
+    await server.start();
+    return { close };
   } catch (error) {
     await close();
     throw error;
