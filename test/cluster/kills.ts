@@ -13,9 +13,9 @@ const KILLS = [
 type Kill = (typeof KILLS)[number];
 
 /** Every shard has an holder again within this time after a member dies or hangs (PROTOCOL.md, clause SHA-5). */
-const HELD_AGAIN_MS = 5_000;
-/** A busy machine takes longer to see it. */
-const SLACK_MS = 5_000;
+export const HELD_AGAIN_MS = 5_000;
+/** The fleet of a soak, on a machine that has much else to do, takes longer; its figures say how long. */
+const HELD_AGAIN_MAX_MS = 60_000;
 const UP_AGAIN_MS = 90_000;
 const LOAD = { perAccount: 8, perSecond: 2 } as const;
 const LOAD_MS = (LOAD.perAccount / LOAD.perSecond) * 1_000;
@@ -149,7 +149,7 @@ async function untilHeld(world: ClusterWorld, gone: number): Promise<number> {
       const living = new Set(seen.members.map(({ id }) => id));
       return living.size < world.members.length && Object.values(seen.holders).every((id) => living.has(id));
     },
-    HELD_AGAIN_MS + SLACK_MS,
+    HELD_AGAIN_MAX_MS,
   );
   return performance.now() - beganMs;
 }
