@@ -36,7 +36,7 @@ const BOX_CALLS: readonly string[] = Object.values(BOX_PATHS);
 const PAGES = /^\/(?:$|docs|openapi\.json$|registry$|admin\/openapi\.json$|_mock\/about$|[\w.-]+\.(?:css|js)$)/;
 /** Lists that every shard has a part of. */
 const LISTS =
-  /^\/_mock\/(?:boxes|orders|payments|callbacks|callbacks\/backlog|credits|calls|faults)$|^\/admin\/v1\/sales$/;
+  /^\/_mock\/(?:boxes|orders|payments|callbacks|callbacks\/backlog|credits|calls|faults)$|^\/admin\/v1\/sales(?:\.csv)?$/;
 /** One thing that some shard has. */
 const THINGS = /^\/qr\/|^\/_mock\/(?:orders|callbacks|payments)\/|^\/_mock\/faults(?:\/|$)|^\/admin\/v1\/sales\/[^/]+/;
 const BOX = /^\/_mock\/boxes\/([^/]+)$/;

@@ -18,6 +18,7 @@ import {
   CLIENT_HEADER,
   headersToPass,
   NOT_HERE,
+  type Part,
   type Peers,
   SECRET_HEADER,
   SHARD_HEADER,
@@ -180,17 +181,18 @@ class Front {
     if (how === 'first' || good.length === 0) return reply.code(last.status).headers(last.headers).send(last.body);
     if (good.length < count) return this.#unanswered(request, reply, `${count - good.length} shards did not answer`);
     reply.header(SHARDS_HEADER, String(count));
-    const { merge } = await import('./merge.ts');
+    const { merge, mergeCsv } = await import('./merge.ts');
+    const bodies = good.map((it) => it.body);
+    if (isCsv(last)) return reply.headers({ ...last.headers, 'content-length': undefined }).send(mergeCsv(bodies));
     return reply
       .code(last.status)
       .type('application/json; charset=utf-8')
-      .send(
-        await merge(
-          good.map((it) => it.body),
-          limitOf(request),
-        ),
-      );
+      .send(await merge(bodies, limitOf(request)));
   }
+}
+
+function isCsv({ headers }: Part): boolean {
+  return String(headers['content-type']).startsWith('text/csv');
 }
 
 /** Lists that have fewer rows than there are, if the query does not ask for more. */

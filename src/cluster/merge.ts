@@ -16,6 +16,8 @@ const faults = z.object({ faults: list, standing: z.array(z.looseObject({ id: z.
 
 type Row = z.infer<typeof row>;
 
+/** Of a file of sales. */
+const PAID_COLUMN = 3;
 /** Times by which lists are sorted. */
 const TIMES = ['createdAt', 'madeAt', 'paidAt', 'receivedAt', 'at'];
 
@@ -49,6 +51,15 @@ export async function merge(parts: readonly Buffer[], limit: number): Promise<un
   );
   const of = (name: 'sales' | 'paid' | 'amount') => sum(days.map((it) => it[name]));
   return { day: days[0]?.day, sales: of('sales'), paid: of('paid'), amount: of('amount'), rows };
+}
+
+/** Files of sales, each with a head, rows that begin with their time, and the sum of what was paid, as one. */
+export function mergeCsv(parts: readonly Buffer[]): string {
+  const files = parts.map((it) => it.toString().trimEnd().split('\r\n'));
+  const [head = ''] = files[0] ?? [];
+  const rows = files.flatMap((lines) => lines.slice(1, -1)).toSorted();
+  const paid = sum(files.map((lines) => Number(lines.at(-1)?.split(',')[PAID_COLUMN])));
+  return [head, ...rows, `sum,,,${paid},,,,`].map((line) => `${line}\r\n`).join('');
 }
 
 function mergeRows(lists: readonly Row[][], limit: number): Row[] {

@@ -112,7 +112,9 @@ export class Peers {
 
   /** The whole answer of the shard; undefined if there is none. */
   async read(index: number, request: FastifyRequest, body: Buffer | undefined): Promise<Part | undefined> {
-    return this.#read(index, askingOf(request, body), PART_TIMEOUT_MS).catch(() => undefined);
+    // A change may wait for a box or a partner.
+    const timeoutMs = request.method === 'GET' ? PART_TIMEOUT_MS : ANSWER_TIMEOUT_MS;
+    return this.#read(index, askingOf(request, body), timeoutMs).catch(() => undefined);
   }
 
   #read(index: number, asking: Asking, timeoutMs: number): Promise<Part | undefined> {

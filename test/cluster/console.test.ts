@@ -123,6 +123,11 @@ describe.skipIf(missing)(`the console of a cluster${note}`, () => {
     expect(owed).toEqual({ waiting: 0, failed: 0, oldestWaitingSeconds: 0, partners: [] });
     const resent = await first.admin('/_mock/callbacks/resend', 'POST', {});
     expect(resent).toEqual({ status: 202, body: { status: 'SUCCESS', message: '', callbacks: 0, more: false } });
+    const csv = await fetch(`${first.origin}/admin/v1/sales.csv`, {
+      headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+    });
+    expect([csv.status, csv.headers.get('content-disposition')]).toEqual([200, expect.stringContaining('sales-')]);
+    expect(await csv.text()).toMatch(/^time,.*\r\nsum,,,0,,,,\r\n$/);
     const [box] = cluster.boxes;
     expect((await second.admin(`/_mock/boxes/${box?.terminalCode}`)).body).toMatchObject({
       terminalCode: box?.terminalCode,

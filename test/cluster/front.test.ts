@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Destinations } from '../../src/cluster/destination.ts';
 import { frontRoutes } from '../../src/cluster/front.ts';
-import { merge } from '../../src/cluster/merge.ts';
+import { merge, mergeCsv } from '../../src/cluster/merge.ts';
 import { labelled } from '../../src/cluster/metrics-of-shards.ts';
 import { addressAt, Peers } from '../../src/cluster/peers.ts';
 import type { RunningShard } from '../../src/cluster/shards.ts';
@@ -144,6 +144,17 @@ it('merges lists newest first, boxes from where they are online, and the sums of
   expect(await merge(parts([box(false)], [box(true)], [box(false)]), 9)).toEqual([box(true)]);
   const day = (sales: number) => ({ day: '2026-01-31', sales, paid: 1, amount: 10, rows: [] });
   expect(await merge(parts(day(1), day(2)), 9)).toEqual({ day: '2026-01-31', sales: 3, paid: 2, amount: 20, rows: [] });
+});
+
+it('merges the files of a day by the times of their sales, with one head and one sum', () => {
+  const head = 'time,code,amount,paid,status,content,box,account';
+  const file = (...rows: string[]) => Buffer.from(`${head}\r\n${rows.map((it) => `${it}\r\n`).join('')}`);
+  const [early, late] = [
+    '2026-01-05 09:10:11,A,5,5,paid,"a, b",VVB000001,1',
+    '2026-01-05 09:10:12,B,7,0,shown,c,VVB000002,2',
+  ];
+  const merged = mergeCsv([file(late, 'sum,,,0,,,,'), file('sum,,,0,,,,'), file(early, 'sum,,,5,,,,')]);
+  expect(merged).toBe(file(early, late, 'sum,,,5,,,,').toString());
 });
 
 it('gives every sample the label of its shard, and names each family once', () => {
