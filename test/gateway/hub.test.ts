@@ -135,6 +135,16 @@ async function hubWithBox(more: Pick<HubDeps, 'home'> = {}) {
   return { ...deps, serviceOf, partner: demo, hub, got, types, network, connection, say, hello, push, turns };
 }
 
+it('begins no session while it closes', async () => {
+  const { hub, hello, got } = await hubWithBox();
+  got.length = 0;
+  const said = hello(systemRandom.uuid());
+  await hub.close();
+  await said;
+  expect(got.filter(({ type }) => type === 'welcome')).toEqual([]);
+  expect(hub.session(BOX1.terminalCode)).toBeUndefined();
+});
+
 it('SND-3 answers what it has stored, although it is stopped in that moment', async () => {
   const { store, hub, say, hello, push, turns } = await hubWithBox();
   await hello();

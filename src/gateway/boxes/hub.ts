@@ -26,6 +26,7 @@ export type ShowBody = Omit<Extract<DownBody, { type: 'show' }>, 'sessionMs'>;
 export class Hub {
   readonly #deps: HubDeps;
   readonly #sessions = new Map<string, Session>();
+  #isClosed = false;
   readonly #queues: BoxQueues;
   readonly #confirmations = new Confirmations();
   readonly #staleSessions: StaleSessions;
@@ -162,6 +163,7 @@ export class Hub {
 
   /** Ends all sessions and waits. Settles once every queued message is handled. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     this.#confirmations.settleEverything(refuse('BOX_OFFLINE', 'the gateway is stopping'));
     for (const session of this.#sessions.values()) session.end();
     this.#sessions.clear();
@@ -218,7 +220,10 @@ export class Hub {
     await store.orders.failUnfinished(clock.wallMs(), confirm, this.#unawaited(terminalCode));
     await store.payments.dropForeignNotices(terminalCode, box.account ?? '', clock.wallMs());
     await store.orders.endAllExcept(hello.shownPushId, terminalCode, clock.wallMs());
-    session.send(await welcomeOf(box, aliveMs, this.#deps));
+    const welcome = await welcomeOf(box, aliveMs, this.#deps);
+    // Otherwise its session would outlive the store.
+    if (this.#isClosed) return;
+    session.send(welcome);
     // After the welcome: a box ignores what comes before it.
     this.#sessions.set(terminalCode, session);
     log.info('box-online', { box: terminalCode, transport: connection.transport, agentVersion, display });
