@@ -186,7 +186,7 @@ describe('paybox doctor on the way to the gateway', () => {
     const { of } = await findings(await boxWith({ box: { terminalCode, serialNumber, secret }, link }));
     expect(of('login')).toMatchObject({
       result: 'failed',
-      found: 'the broker accepts the login, but the gateway is not present',
+      found: 'the broker accepts the login, but does not say that the gateway is present',
       fix: expect.stringContaining('start the gateway'),
     });
   });
