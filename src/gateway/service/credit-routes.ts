@@ -1,7 +1,6 @@
 import type { CreditRow } from '../../store/schema/tables.ts';
 import type { Store } from '../../store/store.ts';
 import { type ShardPlace, shardOf } from '../shard.ts';
-import type { Credit } from '../sources/source.ts';
 import type { CreditResult, CreditTask, ToldCredit } from '../told-credit.ts';
 import {
   accountOf,
@@ -40,7 +39,7 @@ export class CreditRoutes {
   /** As `ReceiveCredit`, for credits of any shard. */
   readonly receive: ReceiveCredit = async (source, credit, caughtUp) => {
     const { place } = this.#deps;
-    const told = { source, credit: wireOf(credit), caughtUp };
+    const told = { source, credit, caughtUp };
     if (place.index === ROUTER) return this.#route(told);
     return reported(await place.creditTo(ROUTER, 'route', told));
   };
@@ -118,10 +117,6 @@ export class CreditRoutes {
 /** Its shard tells boxes and partner. */
 function reported(result: CreditResult): ReceivedCredit {
   return { result, report: () => undefined };
-}
-
-function wireOf(credit: Credit): ToldCredit['credit'] {
-  return credit;
 }
 
 /** The orders of all shards, for catch-up, which runs in shard 0 only. */
