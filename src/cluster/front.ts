@@ -241,7 +241,8 @@ function pass(answer: IncomingMessage, reply: FastifyReply): FastifyReply {
   reply.hijack();
   const { raw } = reply;
   raw.writeHead(answer.statusCode ?? 502, headersToPass(answer.headers));
-  raw.flushHeaders();
+  // What has no end says at once that it has begun; other heads go in one packet with the body.
+  if (answer.headers['content-type']?.startsWith('text/event-stream') === true) raw.flushHeaders();
   answer.pipe(raw);
   answer.once('error', () => raw.destroy());
   raw.once('close', () => answer.destroy());
