@@ -241,7 +241,7 @@ function pass(answer: IncomingMessage, reply: FastifyReply): FastifyReply {
   reply.hijack();
   const { raw } = reply;
   raw.writeHead(answer.statusCode ?? 502, headersToPass(answer.headers));
-  // What has no end says at once that it has begun; other heads go in one packet with the body.
+  // An event stream says at once that it has begun; the head of any other answer goes in one packet with its body.
   if (answer.headers['content-type']?.startsWith('text/event-stream') === true) raw.flushHeaders();
   answer.pipe(raw);
   answer.once('error', () => raw.destroy());
