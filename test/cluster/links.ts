@@ -1,20 +1,42 @@
-import { startProxy, type TcpProxy } from '../support/proxy.ts';
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import { z } from 'zod';
 
 /** Parts of the cluster to which each member has a cable of its own. */
 export const FAR_ENDS = ['database', 'broker', 'members'] as const;
 export type FarEnd = (typeof FAR_ENDS)[number];
 
-/** The cables of one member: to the database, to the broker, and from the other members. */
-export type Links = Readonly<Record<FarEnd, TcpProxy>>;
+/** A cable on loopback. */
+export interface Cable {
+  readonly port: number;
+  /** Breaks the connections of now at both ends. */
+  cut(): void;
+  /** Holds back everything, also of new connections, until `resume`. */
+  stall(): void;
+  resume(): void;
+}
 
-/** Lays the cables of a member that listens at `member`. */
-export async function startLinks(ports: { database: number; broker: number; member: number }): Promise<Links> {
-  const { database, broker, member } = ports;
-  const [toDatabase, toBroker, toMember] = await Promise.all(
-    [database, broker, member].map((port) => startProxy({ port })),
-  );
-  if (toDatabase === undefined || toBroker === undefined || toMember === undefined) throw new Error('no proxy');
-  return { database: toDatabase, broker: toBroker, members: toMember };
+/** The cables of one member: to the database, to the broker, and from the other members. */
+export type Links = Readonly<Record<FarEnd, Cable>>;
+
+/** Lays the cables of members that listen at `members`. The caller closes them. */
+export async function startLinks(ports: { database: number; broker: number; members: readonly number[] }) {
+  const targets = ports.members.flatMap((member) => [ports.database, ports.broker, member]);
+  const worker = new Worker(new URL('./links-worker.ts', import.meta.url), { workerData: targets });
+  const [message] = (await once(worker, 'message')) as [unknown];
+  const cables = z
+    .array(z.int())
+    .parse(message)
+    .map((port, at): Cable => {
+      const tell = (what: 'cut' | 'stall' | 'resume') => () => worker.postMessage({ at, what });
+      return { port, cut: tell('cut'), stall: tell('stall'), resume: tell('resume') };
+    });
+  const links = ports.members.map((_, i): Links => {
+    const [database, broker, members] = cables.slice(FAR_ENDS.length * i);
+    if (database === undefined || broker === undefined || members === undefined) throw new Error('no cable');
+    return { database, broker, members };
+  });
+  return { links, close: () => worker.terminate() };
 }
 
 /** The same address at another port of this machine. */

@@ -1,6 +1,6 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { parseAgentConfig } from '../../src/agent/config.ts';
+import { type AgentConfig, parseAgentConfig } from '../../src/agent/config.ts';
 import { lightSetupOf } from '../../src/agent/light-agent.ts';
 import { setupOf } from '../../src/agent/setup.ts';
 import { transportNamed } from '../../src/agent/transports/registry.ts';
@@ -26,7 +26,7 @@ import { type Configured, type GatewayAt, type Running, start, startConfigured }
 import { cli } from '../support/program-code.ts';
 import { findProgram, PROGRAMS } from '../support/programs.ts';
 import { type BrokerName, startBroker } from './brokers.ts';
-import { atPort, FAR_ENDS, type Links, startLinks } from './links.ts';
+import { atPort, type Links, startLinks } from './links.ts';
 import { logWrites, rivalWrites, type Write, writesOf } from './write-history.ts';
 
 const ADMIN_TOKEN = newSecret(systemRandom);
@@ -35,12 +35,13 @@ const BROKER_PASSWORD = 'cluster-broker-password-of-a-test';
 
 const SETTLE_MS = 60_000;
 const LOG_LINES_MAX = 400;
+const STARTS_MAX = 3;
 
 export interface WorldSize {
   members: number;
   shards: number;
   accounts: number;
-  /** Every second one over HTTP; of those over MQTT every second one is light. */
+  /** Every second one over HTTP; every fourth of each is full, the others are light. */
   boxes: number;
   broker?: BrokerName;
 }
@@ -94,10 +95,12 @@ export class ClusterWorld {
       world.#ends.push(() => partner.close());
       partner.onReceived(({ transactionId: id = '' }) => world.callbacks.set(id, (world.callbacks.get(id) ?? 0) + 1));
       const accounts = Array.from({ length: size.accounts }, (_, i) => accountOf(i));
+      const cables = await startLinks({ database: postgres.port, broker: brokerPort, members: ports });
+      world.#ends.push(cables.close);
+      world.links.push(...cables.links);
       for (const [i, port] of ports.entries()) {
-        const links = await startLinks({ database: postgres.port, broker: brokerPort, member: port });
-        world.links.push(links);
-        world.#ends.push(() => Promise.all(FAR_ENDS.map((it) => links[it].close())));
+        const links = cables.links[i];
+        if (links === undefined) throw new Error(`no cables for member ${i}`);
         const mqttUrl = `mqtt://127.0.0.1:${links.broker.port}`;
         const config = {
           http: { port },
@@ -199,8 +202,16 @@ export class ClusterWorld {
     await running.ended;
   }
 
+  /** Starts a member that has ended, again if it finds no database yet, as a supervisor does. */
   async restart(member: number): Promise<void> {
-    this.members[member] = await this.members[member]?.again();
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        this.members[member] = await this.members[member]?.again();
+        return;
+      } catch (error) {
+        if (attempt >= STARTS_MAX) throw error;
+      }
+    }
   }
 
   signal(member: number, signal: NodeJS.Signals): void {
@@ -281,10 +292,14 @@ export class ClusterWorld {
     folder: string,
     log: Logger,
   ): Promise<void> {
-    const mqtt = transportNamed('link', 'mqtt');
-    const opener = await mqtt.openLight?.(systemClock);
-    if (opener === undefined) throw new Error('no light client');
-    this.#ends.push(() => opener.close());
+    const lightOf = async (name: string) => {
+      const transport = transportNamed('link', name);
+      const opener = await transport.openLight?.(systemClock);
+      if (opener === undefined) throw new Error(`no light client for ${name}`);
+      this.#ends.push(() => opener.close());
+      return (config: AgentConfig): FleetSetup => ({ light: lightSetupOf(config, transport, opener) });
+    };
+    const light = { mqtt: await lightOf('mqtt'), http: await lightOf('http') };
     const setups = boxes.map(({ terminalCode, serialNumber, secret }, i): FleetSetup => {
       const isHttp = i % 2 === 1;
       const link = isHttp
@@ -296,7 +311,8 @@ export class ClusterWorld {
         { box, link, dataDir, http: { port: 0 }, displays: [{ driver: 'browser' }] },
         'box',
       );
-      return isHttp || i % 4 === 0 ? { full: setupOf(config) } : { light: lightSetupOf(config, mqtt, opener) };
+      if (i % 8 < 2) return { full: setupOf(config) };
+      return isHttp ? light.http(config) : light.mqtt(config);
     });
     const deps = { clock: systemClock, random: systemRandom, log, signal: this.#closing.signal, tracker: this.tracker };
     await startFleetBoxes(setups, this.boxes, deps);
