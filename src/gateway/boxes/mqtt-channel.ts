@@ -54,7 +54,8 @@ export async function openMqttChannel<C extends ChannelConnection>(
   };
   if (!mayBeAway) current = await open(names).catch((error: unknown) => Promise.reject(problemOf(error)));
   const redial = async (attempt: number) => {
-    await clock.sleep(REDIAL_WAITS_MS[Math.min(attempt, REDIAL_WAITS_MS.length) - 1] ?? 0, stop.signal);
+    const waitMs = REDIAL_WAITS_MS[Math.min(attempt, REDIAL_WAITS_MS.length) - 1];
+    if (waitMs !== undefined) await clock.sleep(waitMs, stop.signal);
     if (stop.signal.aborted) return undefined;
     try {
       const opening = open(names);
