@@ -13,7 +13,7 @@ interface BeatsDeps extends Pick<GatewayDeps, 'clock' | 'log'> {
   database: Pick<ClusterDatabase, 'beat'>;
   shards: Shards;
   peers: Pick<Peers, 'see'>;
-  desk: Pick<NewsDesk, 'flush' | 'missed'>;
+  desk: Pick<NewsDesk, 'flush'>;
   events: Pick<ConsoleEvents, 'see'>;
 }
 
@@ -82,7 +82,6 @@ export class Beats {
         shards.all().map(({ index }) => index),
         this.#isLeaving,
       );
-      if (this.view === undefined) desk.missed();
       this.view = view;
       this.members = view.members.length;
       peers.see(view);

@@ -63,7 +63,7 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
   const budgets: SharedBudgets = new SharedBudgets({
     ...{ clock, log, member: member.id },
     members: () => beats.members,
-    tell: (told) => database.tell(JSON.stringify(told)),
+    tell: (told) => database.tellOnce(JSON.stringify(told)),
   });
   const database = new ClusterDatabase(config.databaseUrl, member, (text) => desk.heard(text));
   opened.add('cluster database', () => database.close());

@@ -4,7 +4,7 @@ import type { Clock } from '../lib/clock.ts';
 import { reasonOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 
-/** News that wait for the database. Beyond that the oldest is dropped, and whoever missed it reads the registry again. */
+/** News that wait for the database. Beyond that the oldest is dropped. */
 const WAITING_MAX = 1_000;
 /** PostgreSQL's limit of a notification is 8,000 bytes. */
 const REASON_CHARS_MAX = 500;
@@ -77,11 +77,6 @@ export class NewsDesk {
     if (!parsed.success) this.#deps.log.warn('news-refused', { reason: 'not of this version' });
     else if (parsed.data.about === 'wrong-logins') this.#deps.heardLogins(parsed.data);
     else this.#read(parsed.data);
-  }
-
-  /** News may have been missed: the registry is read again. */
-  missed(): void {
-    this.#read({ about: 'registry' });
   }
 
   #read(told: News): void {

@@ -1,19 +1,21 @@
-import pg from 'pg';
 import { systemClock } from '../../lib/clock.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import { HostResolver } from '../../lib/resolver.ts';
 import { refuseHalfRestored, SETUP_LOCK } from './cluster-restore.ts';
-import { NamedSocket } from './named-socket.ts';
+import { ClusterSession } from './cluster-session.ts';
 import { CLUSTER_SCHEMA, lockKeyOf, nameOf } from './postgres-session.ts';
 import { applicationOf, REGISTRY_SHARD, schemaOf } from './shard-schema.ts';
 
-const CONNECT_TIMEOUT_MS = 2_000;
-const ANSWER_TIMEOUT_MS = 2_000;
 /** A member that was not seen for so long is gone: others end its sessions, and take its shards. */
 export const MEMBER_GONE_MS = 2_500;
 /** Rows of members that are gone are kept so long. */
 const FORGET_MEMBER_MS = 3_600_000;
 const CHANNEL = 'paybox_cluster';
+/** Said on the channel when there is news in the table. */
+const NEWS = 'news';
+const NEWS_LOCK = 7_024_118_266;
+/** A member that was away for longer than that is started anew, or has long lost its shards. */
+const FORGET_NEWS_MS = 3_600_000;
 /** Whoever has it was not made by a cluster. */
 const SINGLE_STORE = 'kysely_migration';
 
@@ -58,22 +60,40 @@ const SETUP = `
   create table if not exists cluster.settings (one int primary key check (one = 1), shards int not null, secret text not null);
   alter table cluster.settings add column if not exists generation text not null default '';
   create unlogged table if not exists cluster.members (id text primary key, url text not null, seen_at timestamptz not null, leaving boolean not null);
-  create unlogged table if not exists cluster.holders (shard int primary key, member text not null)`;
+  create unlogged table if not exists cluster.holders (shard int primary key, member text not null);
+  create table if not exists cluster.news (seq int generated always as identity primary key, told_at timestamptz not null, text text not null);
+  create or replace function cluster.tell(told text) returns void language plpgsql as $$ begin
+    -- In their order: whoever has read a number has read all before it.
+    perform pg_advisory_xact_lock(${NEWS_LOCK});
+    delete from cluster.news where told_at < clock_timestamp() - interval '${FORGET_NEWS_MS} ms';
+    insert into cluster.news (told_at, text) values (clock_timestamp(), told);
+    perform pg_notify('${CHANNEL}', '${NEWS}');
+  end $$`;
 
-/** The tables of a cluster in its PostgreSQL database, over one connection that is opened again when it is lost. */
+/** The tables of a cluster in its PostgreSQL database. */
 export class ClusterDatabase {
   readonly #databaseUrl: string;
   readonly #member: Member;
-  readonly #heard: (text: string) => void;
   readonly #names = new HostResolver({ clock: systemClock });
-  #client: pg.Client | undefined;
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #heard: (text: string) => void;
+  /** The newest text that was heard; undefined before the first beat. */
+  #heardSeq: number | undefined;
+  #reading: Promise<unknown> = Promise.resolve();
+  readonly #own: ClusterSession;
+  /** A connection of their own: strangers cause them, and nothing that they do may hold a beat up. */
+  readonly #lookups: ClusterSession;
 
   /** `heard` is called with each text that a member tells, also with one's own. */
   constructor(databaseUrl: string, member: Member, heard: (text: string) => void) {
     this.#databaseUrl = databaseUrl;
     this.#member = member;
     this.#heard = heard;
+    const to = { databaseUrl, names: this.#names };
+    this.#own = new ClusterSession({
+      ...{ ...to, application: 'paybox-member', greeting: `listen ${CHANNEL}` },
+      onNotification: (text) => (text === NEWS ? void this.#readNews().catch(() => undefined) : heard(text)),
+    });
+    this.#lookups = new ClusterSession({ ...to, application: 'paybox-lookups' });
   }
 
   /**
@@ -81,8 +101,8 @@ export class ClusterDatabase {
    * its own, a cluster with another number of shards, or half a restore; else the error of the driver.
    */
   async setUp(wanted: Omit<ClusterSettings, 'generation'>): Promise<ClusterSettings> {
-    await refuseHalfRestored((text, values) => this.#query(text, values), this.#databaseUrl);
-    const single = await this.#query('select 1 from pg_tables where schemaname = $1 and tablename = $2', [
+    await refuseHalfRestored((text, values) => this.#own.query(text, values), this.#databaseUrl);
+    const single = await this.#own.query('select 1 from pg_tables where schemaname = $1 and tablename = $2', [
       'public',
       SINGLE_STORE,
     ]);
@@ -90,12 +110,12 @@ export class ClusterDatabase {
       const what = `databaseUrl: ${nameOf(this.#databaseUrl)} has the store of a gateway that is in no cluster`;
       throw new ConfigError(what, 'give the cluster a database of its own');
     }
-    await this.#query(`begin; select pg_advisory_xact_lock(${SETUP_LOCK}); ${SETUP}; commit`);
-    await this.#query('insert into cluster.settings (one, shards, secret) values (1, $1, $2) on conflict do nothing', [
-      wanted.shards,
-      wanted.secret,
-    ]);
-    const { rows } = await this.#query<ClusterSettings>('select shards, secret, generation from cluster.settings');
+    await this.#own.query(`begin; select pg_advisory_xact_lock(${SETUP_LOCK}); ${SETUP}; commit`);
+    await this.#own.query(
+      'insert into cluster.settings (one, shards, secret) values (1, $1, $2) on conflict do nothing',
+      [wanted.shards, wanted.secret],
+    );
+    const { rows } = await this.#own.query<ClusterSettings>('select shards, secret, generation from cluster.settings');
     const settings = rows[0] ?? { ...wanted, generation: '' };
     if (settings.shards === wanted.shards) return settings;
     const what = `cluster.shards: expected ${settings.shards}, with which the cluster was made, not ${wanted.shards}`;
@@ -105,36 +125,65 @@ export class ClusterDatabase {
   /** Says that this member is there and runs these shards; returns what it sees. Rejects when the server does not answer. */
   async beat(shards: readonly number[], leaving = false): Promise<ClusterView> {
     const { id, url } = this.#member;
-    await this.#query(
+    await this.#own.query(
       `insert into cluster.members values ($1, $2, clock_timestamp(), $3)
          on conflict (id) do update set seen_at = excluded.seen_at, leaving = excluded.leaving`,
       [id, url, leaving],
     );
-    await this.#query(
+    await this.#own.query(
       `insert into cluster.holders select unnest($2::int[]), $1 on conflict (shard) do update
          set member = excluded.member where holders.member <> excluded.member`,
       [id, shards],
     );
-    await this.#query('delete from cluster.holders where member = $1 and not shard = any($2::int[])', [id, shards]);
-    await this.#query(
+    await this.#own.query('delete from cluster.holders where member = $1 and not shard = any($2::int[])', [id, shards]);
+    await this.#own.query(
       `delete from cluster.members where seen_at < clock_timestamp() - interval '${FORGET_MEMBER_MS} ms'`,
     );
-    const members = await this.#query<SeenMember>(
+    const members = await this.#own.query<SeenMember>(
       `select id, url, leaving from cluster.members
          where seen_at > clock_timestamp() - interval '${MEMBER_GONE_MS} ms' order by id`,
     );
-    const holders = await this.#query<{ shard: number; member: string }>('select shard, member from cluster.holders');
+    const holders = await this.#own.query<{ shard: number; member: string }>(
+      'select shard, member from cluster.holders',
+    );
+    await this.#readNews();
     return { members: members.rows, holders: new Map(holders.rows.map((it) => [it.shard, it.member])) };
   }
 
-  /** Tells every member a text, at most 7,000 bytes. Rejects when the server does not answer. */
+  /**
+   * Tells every member a text, at most 7,000 bytes. Whoever has lost its connection hears it once it is back. Rejects when
+   * the server does not answer.
+   */
   async tell(text: string): Promise<void> {
-    await this.#query('select pg_notify($1, $2)', [CHANNEL, text]);
+    await this.#own.query('select cluster.tell($1)', [text]);
+  }
+
+  /** As `tell`, but whoever is not connected now never hears it. */
+  async tellOnce(text: string): Promise<void> {
+    await this.#own.query('select pg_notify($1, $2)', [CHANNEL, text]);
+  }
+
+  /** Hears what was told since the last time; a member that has just come hears nothing old. */
+  #readNews(): Promise<void> {
+    const reading = this.#reading.then(async () => {
+      const { rows } = await this.#own.query<{ seq: number; text: string | null }>(
+        this.#heardSeq === undefined
+          ? 'select coalesce(max(seq), 0)::int as seq, null as text from cluster.news'
+          : 'select seq, text from cluster.news where seq > $1 order by seq',
+        this.#heardSeq === undefined ? [] : [this.#heardSeq],
+      );
+      for (const { seq, text } of rows) {
+        this.#heardSeq = seq;
+        if (text !== null) this.#heard(text);
+      }
+    });
+    this.#reading = reading.catch(() => undefined);
+    return reading;
   }
 
   /** Ends the sessions that hold a shard for somebody who is none of these members. */
   async endHolder(shard: number, members: readonly Member[]): Promise<void> {
-    await this.#query(
+    await this.#own.query(
       `select pg_terminate_backend(pid) from pg_locks join pg_stat_activity using (pid)
        where locktype = 'advisory' and granted and ((classid::bigint << 32) | objid::bigint) = $1::bigint
          and database = (select oid from pg_database where datname = current_database())
@@ -146,7 +195,7 @@ export class ClusterDatabase {
   /** The box with this terminalCode or, if that is empty, this serialNumber; with both empty the first that has an account. */
   async box(terminalCode: string, serialNumber: string): Promise<BoxPlace | undefined> {
     const by = terminalCode !== '' ? 'terminal_code = $1' : serialNumber !== '' ? 'serial_number = $1' : 'account > $1';
-    const { rows } = await this.#query<{ terminal_code: string; account: string | null }>(
+    const { rows } = await this.#lookups.query<{ terminal_code: string; account: string | null }>(
       `select terminal_code, account from ${schemaOf(REGISTRY_SHARD)}.boxes where ${by} order by terminal_code limit 1`,
       [terminalCode === '' ? serialNumber : terminalCode],
     );
@@ -156,52 +205,11 @@ export class ClusterDatabase {
 
   /** Takes this member out of the cluster. */
   async leave(): Promise<void> {
-    await this.#query('delete from cluster.members where id = $1', [this.#member.id]);
+    await this.#own.query('delete from cluster.members where id = $1', [this.#member.id]);
   }
 
   async close(): Promise<void> {
-    const client = this.#client;
-    this.#client = undefined;
-    await client?.end().catch(() => undefined);
+    await Promise.all([this.#own.close(), this.#lookups.close()]);
     this.#names.close();
-  }
-
-  /** One query after the other. The connection of one that fails is given up. */
-  #query<Row extends pg.QueryResultRow>(sql: string, values?: unknown[]): Promise<pg.QueryResult<Row>> {
-    const asked = this.#last.then(async () => {
-      const client = await this.#open();
-      try {
-        return await client.query<Row>(sql, values);
-      } catch (error) {
-        this.#lose(client);
-        throw error;
-      }
-    });
-    this.#last = asked.catch(() => undefined);
-    return asked;
-  }
-
-  async #open(): Promise<pg.Client> {
-    if (this.#client !== undefined) return this.#client;
-    const client = new pg.Client({
-      connectionString: this.#databaseUrl,
-      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-      query_timeout: ANSWER_TIMEOUT_MS,
-      keepAlive: true,
-      stream: () => new NamedSocket(this.#names),
-      application_name: 'paybox-member',
-    });
-    client.on('error', () => this.#lose(client));
-    client.on('end', () => this.#lose(client));
-    client.on('notification', ({ payload = '' }) => this.#heard(payload));
-    await client.connect();
-    await client.query(`listen ${CHANNEL}`);
-    this.#client = client;
-    return client;
-  }
-
-  #lose(client: pg.Client): void {
-    if (this.#client === client) this.#client = undefined;
-    void client.end().catch(() => undefined);
   }
 }
