@@ -1,7 +1,13 @@
 import type { GatewayDeps } from '../gateway/gateway.ts';
 import { reasonOf } from '../lib/errors.ts';
-import { type ClusterDatabase, type ClusterView, MEMBER_GONE_MS } from '../store/engines/cluster-database.ts';
+import {
+  type ClusterDatabase,
+  type ClusterView,
+  MEMBER_GONE_MS,
+  type Member,
+} from '../store/engines/cluster-database.ts';
 import type { ConsoleEvents } from './console-events.ts';
+import { conflicts, differing } from './differences.ts';
 import type { NewsDesk } from './news.ts';
 import type { Peers } from './peers.ts';
 import type { Shards } from './shards.ts';
@@ -10,6 +16,7 @@ import type { Shards } from './shards.ts';
 export const BEAT_MS = 500;
 
 interface BeatsDeps extends Pick<GatewayDeps, 'clock' | 'log'> {
+  member: Member;
   database: Pick<ClusterDatabase, 'beat'>;
   shards: Shards;
   peers: Pick<Peers, 'see'>;
@@ -24,6 +31,7 @@ export class Beats {
   #wake = new AbortController();
   #running: Promise<void> = Promise.resolve();
   #isLeaving = false;
+  #told: readonly string[] = [];
   /** Undefined while the database does not answer. */
   view: ClusterView | undefined;
   /** Number of members that were seen last. */
@@ -74,6 +82,19 @@ export class Beats {
     }
   }
 
+  /** Logs, once each, what an admin has to mend. */
+  #tellDifferences(view: ClusterView): void {
+    const { log, member } = this.#deps;
+    const told = [
+      ...conflicts(member, view),
+      ...differing(member, view).map(
+        (id) => `member ${id} has other accounts, boxes, partners or settings in its file`,
+      ),
+    ];
+    for (const reason of told) if (!this.#told.includes(reason)) log.warn('members-differ', { reason });
+    this.#told = told;
+  }
+
   /** Settles with whether the database answered. */
   async #beat(isWaiting: boolean): Promise<boolean> {
     const { database, shards, peers, log, desk, events } = this.#deps;
@@ -82,6 +103,7 @@ export class Beats {
         shards.all().map(({ index }) => index),
         this.#isLeaving,
       );
+      this.#tellDifferences(view);
       this.view = view;
       this.members = view.members.length;
       peers.see(view);

@@ -8,7 +8,6 @@ import { answerBeforeClosing, createApp } from '../gateway/http/app.ts';
 import { listenAt, originAt } from '../gateway/http/routes.ts';
 import { readServerTls } from '../gateway/listen.ts';
 import { OpenParts } from '../gateway/open-parts.ts';
-import { RowCache } from '../gateway/row-cache.ts';
 import type { News, ShardPlace } from '../gateway/shard.ts';
 import type { CreditToShard } from '../gateway/told-credit.ts';
 import { ConfigError, MissingPeerError, PayboxError, reasonOf } from '../lib/errors.ts';
@@ -17,9 +16,11 @@ import { readPemFiles } from '../lib/tls.ts';
 import { ClusterDatabase, type ClusterSettings, type Member } from '../store/engines/cluster-database.ts';
 import { nameOf } from '../store/engines/postgres-session.ts';
 import { Beats } from './beats.ts';
+import { BoxFinder } from './box-finder.ts';
 import { ConsoleEvents } from './console-events.ts';
 import { carryCredits } from './credit-carrier.ts';
 import { Destinations } from './destination.ts';
+import { fileDigest } from './differences.ts';
 import { frontRoutes } from './front.ts';
 import { SharedBudgets } from './login-budgets.ts';
 import { NewsDesk } from './news.ts';
@@ -54,7 +55,7 @@ export async function startMember(config: ClusterConfig, deps: GatewayDeps): Pro
 async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts): Promise<Gateway> {
   const { clock, random, log } = deps;
   const { advertise, shards: count } = config.cluster;
-  const member: Member = { id: random.uuid(), url: advertise };
+  const member: Member = { id: random.uuid(), url: advertise, file: fileDigest(config) };
   const desk = new NewsDesk({
     ...{ clock, log },
     tell: (text) => database.tell(text),
@@ -88,16 +89,16 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
     changed: () => beats.soon(),
   });
   const carry = carryCredits({ clock, shards, peers });
-  const boxes = new RowCache();
+  const boxes = new BoxFinder((code, serial) => database.box(code, serial));
   desk.onNews((news) => {
     if (news.about === 'registry') boxes.clear();
     for (const { gateway } of shards.all()) void gateway.heed(news).catch(() => undefined);
   });
-  const findBox = (code: string, serial: string) => boxes.get(`${code} ${serial}`, () => database.box(code, serial));
+  const findBox = (code: string, serial: string) => boxes.find(code, serial);
   const destinations = new Destinations({ basePath: config.basePath, count, findBox });
   const logins = new Logins(clock, undefined, budgets);
   const events = new ConsoleEvents({ clock, log, peers, logins, adminToken: config.adminToken });
-  const beats: Beats = new Beats({ ...deps, database, shards, peers, desk, events });
+  const beats: Beats = new Beats({ ...deps, member, database, shards, peers, desk, events });
   frontRoutes(
     app,
     { clock, log, random, secret: settings.secret, count, shards, peers, destinations },

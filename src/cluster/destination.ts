@@ -19,7 +19,9 @@ export type Destination =
   /** By all shards: a list of what all have. */
   | 'merged'
   /** By all shards, also those that are moving: an order that all get. */
-  | 'everywhere';
+  | 'everywhere'
+  /** By nobody: there is no such shard. */
+  | 'nowhere';
 
 /** Names in the bodies of the calls that concern an account or a box. */
 const named = z.object({
@@ -74,10 +76,10 @@ export class Destinations {
     if (path === SALES && request.method === 'POST') return this.#ofBox(namesIn(body).terminalCode, '');
     if (request.method === 'GET' && path.startsWith('/_mock/')) {
       const [, code = ''] = BOX.exec(path) ?? [];
-      const one = code === '' ? shardNamed(request) : await this.#ofBox(code, '');
+      const one = code === '' ? shardNamed(request, this.#count) : await this.#ofBox(code, '');
       if (one !== undefined) return one;
     }
-    if (request.method === 'GET' && LISTS.test(path)) return shardNamed(request) ?? 'merged';
+    if (request.method === 'GET' && LISTS.test(path)) return shardNamed(request, this.#count) ?? 'merged';
     if (request.method === 'POST' && path === RESEND) return 'merged';
     if (request.method === 'POST' && path === FAULTS_PATH) {
       const { box } = namesIn(body);
@@ -99,9 +101,10 @@ export class Destinations {
 }
 
 /** The shard of `?shard=`; undefined without one. */
-function shardNamed({ query }: FastifyRequest): Destination | undefined {
-  const named = z.object({ shard: z.coerce.number().int().min(0) }).safeParse(query);
-  return named.success ? { shard: named.data.shard } : undefined;
+function shardNamed({ query }: FastifyRequest, count: number): Destination | undefined {
+  const { shard } = z.object({ shard: z.string().optional().catch('') }).parse(query);
+  if (shard === undefined) return undefined;
+  return /^\d{1,4}$/.test(shard) && Number(shard) < count ? { shard: Number(shard) } : 'nowhere';
 }
 
 function namesIn(body: Buffer | undefined): Named {

@@ -5,6 +5,7 @@ import { addressOf, carry } from '../gateway/access/carried.ts';
 import { answerRefusal, pathOf, ROWS_DEFAULT } from '../gateway/access/requests.ts';
 import { CONSOLE_EVENTS_PATH } from '../gateway/http/admin-routes.ts';
 import { FAULT_ID_HEADER } from '../gateway/http/fault-routes.ts';
+import { isPlainPath } from '../gateway/http/target.ts';
 import type { Clock } from '../lib/clock.ts';
 import { reasonOf, systemCodeOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
@@ -86,10 +87,17 @@ class Front {
     const body = Buffer.isBuffer(request.body) ? request.body : undefined;
     if (this.isOfMember(request)) return this.#answerMember(request, reply, body);
     delete request.headers[FAULT_ID_HEADER];
+    if (!isPlainPath(pathOf(request))) {
+      return answerRefusal(request, reply, this.#deps.log, { code: 'E46', reason: 'unknown path' }, 404);
+    }
     const to = await destinations.of(request, body);
     const [any] = shards.all();
     if (to === 'here') {
       return any === undefined ? this.#carry(0, request, reply, body) : hand(any, request, reply, body);
+    }
+    if (to === 'nowhere') {
+      const reason = `shard: expected 0 to ${this.#deps.count - 1}`;
+      return answerRefusal(request, reply, this.#deps.log, { code: 'E46', reason }, 404);
     }
     if (to === 'everywhere') return this.#orderEverywhere(request, reply, body);
     if (to === 'first' || to === 'merged') return this.#askAll(to, request, reply, body);
@@ -131,7 +139,8 @@ class Front {
       // Node destroys a request once its body is read: only the answer tells whether the caller is still there.
     } while (clock.monotonicMs() < untilMs && !reply.raw.closed);
     log.warn('shard-missing', { shard: index, path: pathOf(request) });
-    return answerRefusal(request, reply, log, { code: 'E05', reason: `no gateway runs shard ${index} now` }, 503);
+    const reason = `no gateway runs shard ${index} now; /healthz says why`;
+    return answerRefusal(request, reply, log, { code: 'E05', reason }, 503);
   }
 
   #unanswered(request: FastifyRequest, reply: FastifyReply, reason: string): FastifyReply {
@@ -144,25 +153,16 @@ class Front {
     reply: FastifyReply,
     body: Buffer | undefined,
   ): Promise<FastifyReply> {
-    const { count, clock, random, peers } = this.#deps;
+    const { count, random, peers } = this.#deps;
     request.headers[FAULT_ID_HEADER] = random.uuid();
-    const untilMs = clock.monotonicMs() + SHARD_WAIT_MS;
-    const order = async (index: number) => {
-      for (;;) {
-        const part = await peers.read(index, request, body);
-        if (part !== undefined && part.status !== NOT_HERE) return part;
-        if (clock.monotonicMs() >= untilMs) return undefined;
-        await clock.sleep(SHARD_LOOK_MS);
-      }
-    };
-    const answers = await Promise.all(Array.from({ length: count }, (_, index) => order(index)));
+    const answers = await Promise.all(peers.parts(this.#indexes(), request, body));
     const known = answers.filter((it) => it !== undefined);
     const part = known.find(({ status }) => status >= 400) ?? known[0];
     if (part === undefined || known.length < count) {
       const reason = `${count - known.length} shards have not taken it: DELETE ${FAULTS_PATH} ends it in the others`;
       return this.#unanswered(request, reply, reason);
     }
-    return reply.code(part.status).headers(part.headers).send(part.body);
+    return passPart(part, reply);
   }
 
   async #askAll(
@@ -171,24 +171,63 @@ class Front {
     reply: FastifyReply,
     body: Buffer | undefined,
   ): Promise<FastifyReply> {
-    const { count, peers } = this.#deps;
-    const indexes = Array.from({ length: count }, (_, index) => index);
-    const answers = await Promise.all(indexes.map((index) => peers.read(index, request, body)));
+    const { count, shards, peers } = this.#deps;
+    // One alone first: a wrong login counts once, and not in every shard.
+    const [near = 0] = shards.all().map(({ index }) => index);
+    const [asking] = peers.parts([near], request, body);
+    const nearest = await asking;
+    if (nearest !== undefined && LOGIN_REFUSED.includes(nearest.status)) return passPart(nearest, reply);
+    // A DELETE ends something in all of them.
+    const isEnough = how === 'first' && request.method !== 'DELETE';
+    if (isEnough && nearest !== undefined && nearest.status < 400) return passPart(nearest, reply);
+    const rest = peers.parts(
+      this.#indexes().filter((index) => index !== near),
+      request,
+      body,
+    );
+    if (isEnough) {
+      const found = await Promise.any(rest.map(goodPart)).catch(() => undefined);
+      if (found !== undefined) return passPart(found, reply);
+    }
+    const answers = [nearest, ...(await Promise.all(rest))];
     const known = answers.filter((it) => it !== undefined);
-    const good = known.filter(({ status }) => status < 400);
-    const last = good[0] ?? known.find(({ status }) => status !== 404) ?? known[0];
-    if (last === undefined) return this.#unanswered(request, reply, 'no shard answered');
-    if (how === 'first' || good.length === 0) return reply.code(last.status).headers(last.headers).send(last.body);
-    if (good.length < count) return this.#unanswered(request, reply, `${count - good.length} shards did not answer`);
+    // Whether there is no such thing is known only once every shard has said so.
+    if (known.length < count) return this.#unanswered(request, reply, `${count - known.length} shards did not answer`);
+    const worst = known.reduce((a, b) => (severityOf(b) > severityOf(a) ? b : a));
+    if (how === 'first') return passPart(known.find(({ status }) => status < 400) ?? worst, reply);
+    if (worst.status >= 400) return passPart(worst, reply);
     reply.header(SHARDS_HEADER, String(count));
     const { merge, mergeCsv } = await import('./merge.ts');
-    const bodies = good.map((it) => it.body);
-    if (isCsv(last)) return reply.headers({ ...last.headers, 'content-length': undefined }).send(mergeCsv(bodies));
+    const bodies = known.map((it) => it.body);
+    if (isCsv(worst)) return reply.headers({ ...worst.headers, 'content-length': undefined }).send(mergeCsv(bodies));
     return reply
-      .code(last.status)
+      .code(worst.status)
       .type('application/json; charset=utf-8')
       .send(await merge(bodies, limitOf(request)));
   }
+
+  #indexes(): number[] {
+    return Array.from({ length: this.#deps.count }, (_, index) => index);
+  }
+}
+
+/** That a shard could not answer comes before a refusal, and that before that there is no such thing. */
+function severityOf({ status }: Part): number {
+  return status === 404 ? 400 : status;
+}
+
+/** Answers to wrong logins. */
+const LOGIN_REFUSED: readonly number[] = [401, 403, 429];
+
+/** The answer if it is no refusal; rejects else. */
+async function goodPart(asking: Promise<Part | undefined>): Promise<Part> {
+  const part = await asking;
+  if (part === undefined || part.status >= 400) throw new Error('refused');
+  return part;
+}
+
+function passPart({ status, headers, body }: Part, reply: FastifyReply): FastifyReply {
+  return reply.code(status).headers(headers).send(body);
 }
 
 function isCsv({ headers }: Part): boolean {

@@ -117,6 +117,19 @@ export class Peers {
     return this.#read(index, askingOf(request, body), timeoutMs).catch(() => undefined);
   }
 
+  /** The answers of these shards; waits for each while it moves. Undefined of one that does not answer. */
+  parts(indexes: readonly number[], request: FastifyRequest, body: Buffer | undefined): Promise<Part | undefined>[] {
+    const untilMs = this.#clock.monotonicMs() + SHARD_WAIT_MS;
+    return indexes.map(async (index) => {
+      for (;;) {
+        const part = await this.read(index, request, body);
+        if (part !== undefined && part.status !== NOT_HERE) return part;
+        if (this.#clock.monotonicMs() >= untilMs) return undefined;
+        await this.#clock.sleep(SHARD_LOOK_MS);
+      }
+    });
+  }
+
   #read(index: number, asking: Asking, timeoutMs: number): Promise<Part | undefined> {
     return withAbortAfter(this.#clock, timeoutMs, undefined, async (late) => {
       const answer = await this.#ask(index, asking, undefined, late);
@@ -178,7 +191,15 @@ export function addressAt(member: string, target: string): URL {
 }
 
 /** Headers that belong to one connection (RFC 9110, section 7.6.1). */
-const OF_CONNECTION = new Set(['connection', 'keep-alive', 'transfer-encoding', 'upgrade', 'proxy-connection', 'te']);
+const OF_CONNECTION = new Set([
+  'connection',
+  'keep-alive',
+  'transfer-encoding',
+  'upgrade',
+  'proxy-connection',
+  'te',
+  'trailer',
+]);
 
 /** Headers to send on. */
 export function headersToPass(headers: IncomingMessage['headers']): Record<string, string | string[]> {

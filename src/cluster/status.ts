@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { GatewayConfig } from '../gateway/config.ts';
 import type { ClusterView, Member } from '../store/engines/cluster-database.ts';
+import { conflicts, differing } from './differences.ts';
 import type { Peers } from './peers.ts';
 import type { Shards } from './shards.ts';
 
@@ -34,13 +35,17 @@ async function health(request: FastifyRequest, reply: FastifyReply, deps: Status
   const sick = asked.flatMap(({ index, part }) =>
     part?.status === 200 ? [] : [`shard ${index}: ${part?.body.toString() ?? 'does not answer'}`],
   );
-  const problems = [...(seen === undefined ? ['the database does not answer'] : []), ...shards.problems(), ...sick];
+  const problems = [
+    ...(seen === undefined ? ['the database does not answer'] : conflicts(member, seen)),
+    ...[...shards.problems(), ...sick],
+  ];
   const holders = seen?.holders ?? new Map<number, string>();
   const cluster = {
     member: member.id,
-    members: seen?.members ?? [],
+    members: (seen?.members ?? []).map(({ id, url, leaving }) => ({ id, url, leaving })),
     shards: own,
     holders: Object.fromEntries(holders),
+    differing: seen === undefined ? [] : differing(member, seen),
     unheld: Array.from({ length: count }, (_, index) => index).filter((index) => !holders.has(index)),
   };
   if (problems.length > 0) return reply.code(503).send({ status: 'failed', reason: problems.join('; '), cluster });

@@ -13,7 +13,7 @@ const SETTINGS = { shards: 4, secret: 'first' };
 describe.skipIf(missing)(`the database of a cluster${note}`, () => {
   const server = postgresServer();
   const member = (databaseUrl: string, id: string, heard: (text: string) => void = () => undefined) => {
-    const database = new ClusterDatabase(databaseUrl, { id, url: `http://${id}` }, heard);
+    const database = new ClusterDatabase(databaseUrl, { id, url: `http://${id}`, file: '' }, heard);
     onTestFinished(() => database.close());
     return database;
   };
@@ -86,6 +86,18 @@ describe.skipIf(missing)(`the database of a cluster${note}`, () => {
       ),
     );
     await eventually('the news', () => heard.includes('two'));
+    // Told while b has no connection, which it notices later.
+    const sessions = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'paybox-member'";
+    await server().run(url, `${sessions} and pid <> pg_backend_pid()`);
+    await eventually('a to be there again', () =>
+      a.tell('three').then(
+        () => true,
+        () => false,
+      ),
+    );
+    await eventually('b to be there again', () => b.beat([]).catch(() => undefined));
+    await eventually('the news', () => heard.includes('three'));
+    expect(heard).toEqual(['one', 'two', 'three']);
   });
 
   it('ends the session that holds a shard for somebody who is gone, and no other', async () => {
@@ -99,12 +111,12 @@ describe.skipIf(missing)(`the database of a cluster${note}`, () => {
     onTestFinished(async () => {
       for (const store of [zero, one]) await store.close().catch(() => undefined);
     });
-    await database.endHolder(1, [{ id: 'c', url: '' }]);
+    await database.endHolder(1, [{ id: 'c' }]);
     await expect(open(1, 'b')).rejects.toThrow(/another gateway uses shard 1/);
     // It takes the lock again at once, unless somebody queues for it already.
     const taken = await eventually('the shard to be taken', async () => {
       const opening = open(1, 'b').catch(() => undefined);
-      await database.endHolder(1, [{ id: 'b', url: '' }]);
+      await database.endHolder(1, [{ id: 'b' }]);
       return opening;
     });
     onTestFinished(() => taken.close());

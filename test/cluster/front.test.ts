@@ -2,7 +2,9 @@ import { request as send } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { BoxFinder } from '../../src/cluster/box-finder.ts';
 import { Destinations } from '../../src/cluster/destination.ts';
+import { conflicts, differing, fileDigest } from '../../src/cluster/differences.ts';
 import { frontRoutes } from '../../src/cluster/front.ts';
 import { merge, mergeCsv } from '../../src/cluster/merge.ts';
 import { labelled } from '../../src/cluster/metrics-of-shards.ts';
@@ -10,6 +12,7 @@ import { addressAt, Peers } from '../../src/cluster/peers.ts';
 import type { RunningShard } from '../../src/cluster/shards.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { createApp } from '../../src/gateway/http/app.ts';
+import { isPlainPath, plainTarget } from '../../src/gateway/http/target.ts';
 import { shardOf } from '../../src/gateway/shard.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { systemRandom } from '../../src/lib/random.ts';
@@ -58,6 +61,8 @@ describe('the shard of a request', () => {
     expect(await of('GET', '/unknown')).toEqual({ shard: 0 });
     expect(await of('GET', '/_mock/orders?limit=5')).toBe('merged');
     expect(await of('GET', '/_mock/orders?shard=3')).toEqual({ shard: 3 });
+    for (const no of ['7', '99999', '-1', '', 'x', '1e1'])
+      expect(await of('GET', `/_mock/orders?shard=${no}`)).toBe('nowhere');
     expect(await of('POST', '/vqr/api/tid/cancel-qr', { transactionReceiveId: 'x' })).toBe('first');
     expect(await of('GET', '/console.js')).toBe('here');
   });
@@ -135,6 +140,88 @@ describe('a call for a shard that is moving', () => {
   });
 });
 
+describe('a call that every shard is asked', () => {
+  const ANSWERS = { found: 200, none: 404, refused: 400, wrong: 401, sick: 503 } as const;
+  type Answer = keyof typeof ANSWERS;
+
+  /** A front before shards that answer so, or not at all; what each was asked. */
+  async function frontOf(answers: readonly (Answer | undefined)[]) {
+    const { log } = keptLog();
+    const asked: number[] = [];
+    const parts = (indexes: readonly number[]) =>
+      indexes.map(async (index) => {
+        asked.push(index);
+        const answer = answers[index];
+        return answer && { status: ANSWERS[answer], headers: {}, body: Buffer.from('[]') };
+      });
+    const app = createApp(log, systemClock, undefined);
+    const count = answers.length;
+    const destinations = new Destinations({ basePath: '/vqr', count, findBox: async () => undefined });
+    const deps = { clock: systemClock, log, random: systemRandom, secret: 'secret', count, destinations };
+    const shards = { get: () => undefined, all: () => [{ index: 1 } as RunningShard] };
+    frontRoutes(app, { ...deps, shards, peers: { parts } as unknown as Peers }, {});
+    onTestFinished(() => app.close());
+    const cancel = await app.inject({ method: 'POST', url: '/vqr/api/tid/cancel-qr', payload: {} });
+    const list = await app.inject({ method: 'GET', url: '/_mock/orders' });
+    return { cancel: cancel.statusCode, list: list.statusCode, asked };
+  }
+
+  it.each<[string, (Answer | undefined)[], number, number]>([
+    ['is answered by the one that knows it', ['refused', 'refused', 'found'], 200, 400],
+    ['is refused once every shard has refused it', ['refused', 'refused', 'none'], 400, 400],
+    ['is not refused while a shard does not answer', ['refused', 'refused', undefined], 502, 502],
+    ['is not refused while a shard cannot answer', ['refused', 'none', 'sick'], 503, 503],
+    ['is a list of all', ['found', 'found', 'found'], 200, 200],
+    ['is no list of some', ['found', 'found', undefined], 200, 502],
+  ])('SHA-5 %s', async (_what, answers, cancel, list) => {
+    expect(await frontOf(answers)).toMatchObject({ cancel, list });
+  });
+
+  it('SHA-7 counts a wrong login in one shard', async () => {
+    expect(await frontOf(['wrong', 'wrong', 'wrong'])).toEqual({ cancel: 401, list: 401, asked: [1, 1] });
+  });
+});
+
+it.each([
+  ['/vqr/bank/api/test/transaction%2Dcallback?a=%2D', '/vqr/bank/api/test/transaction-callback?a=%2D'],
+  ['http://127.0.0.1:1/vqr/x#y', '/vqr/x'],
+  ['/vqr/x#y?z', '/vqr/x'],
+  ['/vqr/%2e%2E/metrics', '/vqr/../metrics'],
+  ['/vqr/%2Fx%5c', '/vqr/%2Fx%5c'],
+  ['/%', '/%'],
+  ['', '/'],
+])('SHA-5 front and shard read the target %s alike', (target, plain) => {
+  expect(plainTarget(target)).toBe(plain);
+});
+
+it.each(['/vqr/../metrics', '/..', '/./x', '/vqr\\..\\admin', '/x/.'])('SHA-5 carries %s to nobody', (path) => {
+  expect(isPlainPath(path)).toBe(false);
+});
+
+it.each(['/', '/vqr/x', '/.well-known/x', '/a..b/...', '/console.js'])('SHA-5 carries %s', (path) => {
+  expect(isPlainPath(path)).toBe(true);
+});
+
+it('finds boxes without asking for what no box can have, and forgets made-up names before boxes', async () => {
+  const asked: string[] = [];
+  const finder = new BoxFinder(async (code, serial) => {
+    asked.push(`${code}${serial}`);
+    return code === 'VVB000001' ? BOX : undefined;
+  });
+  expect(await finder.find('VVB000001', '')).toBe(BOX);
+  for (const code of ['a\u0000', 'VVB', 'VVB0000011', "VVB000001'"])
+    expect(await finder.find(code, '')).toBeUndefined();
+  for (let i = 2; i < 20_000; i += 1) await finder.find(`VVB${String(i).padStart(6, '0')}`, '');
+  expect(await finder.find('VVB000001', '')).toBe(BOX);
+  expect(asked.filter((it) => it === 'VVB000001')).toHaveLength(1);
+  expect(asked).toHaveLength(19_999);
+  await finder.find('VVB019999', '');
+  expect(asked).toHaveLength(19_999);
+  finder.clear();
+  await finder.find('VVB000001', '');
+  expect(asked).toHaveLength(20_000);
+});
+
 it('merges lists newest first, boxes from where they are online, and the sums of a day', async () => {
   const parts = (...lists: unknown[]) => lists.map((it) => Buffer.from(JSON.stringify(it)));
   const [old, mid, fresh] = ['a', 'b', 'c'].map((id, i) => ({ id, createdAt: `2026-01-0${i + 1}T00:00:00Z` }));
@@ -167,6 +254,26 @@ it('gives every sample the label of its shard, and names each family once', () =
   expect(lines).toEqual(
     expect.arrayContaining(['a_total{shard="0"} 1', 'a_total{shard="4",code="x"} 2', 'a_total{shard="4"} 1']),
   );
+});
+
+it('tells members whose files differ, and those that cannot be reached because another has their address', () => {
+  const told = (change: object) =>
+    fileDigest(
+      parseGatewayConfig(
+        { dataDir: 'a', accounts: [{ bankAccount: '1', bankCode: 'MB', userBankName: 'A' }], ...change },
+        'x',
+      ),
+    );
+  const [one, two] = [told({ dataDir: 'b', http: { port: 1 } }), told({ accounts: [] })];
+  expect(one).toBe(told({}));
+  expect(two).not.toBe(one);
+  const member = (id: string, url: string, file: string, leaving = false) => ({ id, url, file, leaving });
+  const own = member('a', 'http://x', one);
+  const view = { holders: new Map(), members: [own, member('b', 'http://y', two), member('c', 'http://x', one, true)] };
+  expect(differing(own, view)).toEqual(['b']);
+  expect(conflicts(own, view)).toEqual([]);
+  view.members.push(member('d', 'http://x', one));
+  expect(conflicts(own, view)).toEqual(['cluster.advertise: member d has the same address, http://x']);
 });
 
 describe('the configuration of a member', () => {

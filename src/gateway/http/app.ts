@@ -18,6 +18,7 @@ import { HANDSHAKE_TIMEOUT_MS, TLS_FLOOR } from '../../lib/tls.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import { addressOf, carriedOf } from '../access/carried.ts';
 import { answerRefusal, pathOf } from '../access/requests.ts';
+import { plainTarget } from './target.ts';
 
 /** Connections of boxes, partners and pages together. */
 const CONNECTIONS_MAX = 4_096;
@@ -48,7 +49,10 @@ export function createApp(log: Logger, clock: Clock, tls?: { cert?: Buffer; key?
     // While the gateway closes, it still answers by the protocol: the boxes are offline.
     return503OnClosing: false,
     exposeHeadRoutes: false,
-    rewriteUrl: ({ url = '' }) => (HOOK.test(url) ? url.replaceAll(/\/{2,}/g, '/') : url),
+    rewriteUrl: ({ url = '' }) => {
+      const target = plainTarget(url);
+      return HOOK.test(target) ? target.replaceAll(/\/{2,}/g, '/') : target;
+    },
     routerOptions: { maxParamLength: PARAM_CHARS_MAX },
     // The default handler would log the whole URL, with its query.
     frameworkErrors: (_error, request, reply) => {

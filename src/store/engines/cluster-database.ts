@@ -24,6 +24,8 @@ export interface Member {
   id: string;
   /** Where the others reach it. */
   url: string;
+  /** Digest of what all members must have alike in their configuration. */
+  file: string;
 }
 
 /** A member, as the others see it. */
@@ -59,7 +61,7 @@ const SETUP = `
   create schema if not exists ${CLUSTER_SCHEMA};
   create table if not exists cluster.settings (one int primary key check (one = 1), shards int not null, secret text not null);
   alter table cluster.settings add column if not exists generation text not null default '';
-  create unlogged table if not exists cluster.members (id text primary key, url text not null, seen_at timestamptz not null, leaving boolean not null);
+  create unlogged table if not exists cluster.members (id text primary key, url text not null, seen_at timestamptz not null, leaving boolean not null, file text not null);
   create unlogged table if not exists cluster.holders (shard int primary key, member text not null);
   create table if not exists cluster.news (seq int generated always as identity primary key, told_at timestamptz not null, text text not null);
   create or replace function cluster.tell(told text) returns void language plpgsql as $$ begin
@@ -124,11 +126,11 @@ export class ClusterDatabase {
 
   /** Says that this member is there and runs these shards; returns what it sees. Rejects when the server does not answer. */
   async beat(shards: readonly number[], leaving = false): Promise<ClusterView> {
-    const { id, url } = this.#member;
+    const { id, url, file } = this.#member;
     await this.#own.query(
-      `insert into cluster.members values ($1, $2, clock_timestamp(), $3)
+      `insert into cluster.members values ($1, $2, clock_timestamp(), $3, $4)
          on conflict (id) do update set seen_at = excluded.seen_at, leaving = excluded.leaving`,
-      [id, url, leaving],
+      [id, url, leaving, file],
     );
     await this.#own.query(
       `insert into cluster.holders select unnest($2::int[]), $1 on conflict (shard) do update
@@ -140,7 +142,7 @@ export class ClusterDatabase {
       `delete from cluster.members where seen_at < clock_timestamp() - interval '${FORGET_MEMBER_MS} ms'`,
     );
     const members = await this.#own.query<SeenMember>(
-      `select id, url, leaving from cluster.members
+      `select id, url, leaving, file from cluster.members
          where seen_at > clock_timestamp() - interval '${MEMBER_GONE_MS} ms' order by id`,
     );
     const holders = await this.#own.query<{ shard: number; member: string }>(
@@ -182,7 +184,7 @@ export class ClusterDatabase {
   }
 
   /** Ends the sessions that hold a shard for somebody who is none of these members. */
-  async endHolder(shard: number, members: readonly Member[]): Promise<void> {
+  async endHolder(shard: number, members: readonly Pick<Member, 'id'>[]): Promise<void> {
     await this.#own.query(
       `select pg_terminate_backend(pid) from pg_locks join pg_stat_activity using (pid)
        where locktype = 'advisory' and granted and ((classid::bigint << 32) | objid::bigint) = $1::bigint

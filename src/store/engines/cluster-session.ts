@@ -39,7 +39,7 @@ export class ClusterSession {
       try {
         return await client.query<Row>(sql, values);
       } catch (error) {
-        // What the server refuses leaves the connection as it is.
+        // A statement that the server refuses leaves the connection as it is.
         if (!(error instanceof pg.DatabaseError)) this.#lose(client);
         throw error;
       }
