@@ -104,6 +104,18 @@ describe.skipIf(note !== '')(`LED panels on a Raspberry Pi${note}`, () => {
     await eventually('the QR in the rows', async () => (await qrInRows(machine)) === order.qrCode, SHOWN_TIMEOUT_MS);
     progress('the QR is read off the rows');
 
+    const hanging = await machine.command(panels);
+    await machine.command(`kill -STOP ${hanging}`);
+    await service.shop.pay({ amount: 50_000, content: 'DH001' });
+    await eventually(
+      'another process with the pins, and one only',
+      async () => /^\d+$/.test(await machine.command(panels)) && (await machine.command(panels)) !== hanging,
+      SHOWN_TIMEOUT_MS,
+    ).catch(async (error: unknown) => {
+      throw new Error(`${error}\n${await said()}`);
+    });
+    progress('a process that hung was ended by the agent, and another has the pins');
+
     await changed('dpkg -r paybox-led-matrix');
     await eventually('online', () => service.online(), ONLINE_TIMEOUT_MS);
     const later = await machine.command('systemctl show -p MainPID --value paybox-agent');
