@@ -5,7 +5,6 @@ import { addressOf, carry } from '../gateway/access/carried.ts';
 import { answerRefusal, pathOf, ROWS_DEFAULT } from '../gateway/access/requests.ts';
 import { CONSOLE_EVENTS_PATH } from '../gateway/http/admin-routes.ts';
 import { FAULT_ID_HEADER } from '../gateway/http/fault-routes.ts';
-import { isPlainPath } from '../gateway/http/target.ts';
 import type { Clock } from '../lib/clock.ts';
 import { reasonOf, systemCodeOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
@@ -87,9 +86,6 @@ class Front {
     const body = Buffer.isBuffer(request.body) ? request.body : undefined;
     if (this.isOfMember(request)) return this.#answerMember(request, reply, body);
     delete request.headers[FAULT_ID_HEADER];
-    if (!isPlainPath(pathOf(request))) {
-      return answerRefusal(request, reply, this.#deps.log, { code: 'E46', reason: 'unknown path' }, 404);
-    }
     const to = await destinations.of(request, body);
     const [any] = shards.all();
     if (to === 'here') {

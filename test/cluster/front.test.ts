@@ -194,13 +194,19 @@ it.each([
   expect(plainTarget(target)).toBe(plain);
 });
 
-it.each(['/vqr/../metrics', '/..', '/./x', '/vqr\\..\\admin', '/x/.'])('SHA-5 carries %s to nobody', (path) => {
-  expect(isPlainPath(path)).toBe(false);
-});
+it.each(['/vqr/../metrics', '/..', '/./x', '/vqr\\..\\admin', '/x/.', '/qr/%00', '/x/%1F'])(
+  'SHA-5 takes no path like %s',
+  (path) => {
+    expect(isPlainPath(path)).toBe(false);
+  },
+);
 
-it.each(['/', '/vqr/x', '/.well-known/x', '/a..b/...', '/console.js'])('SHA-5 carries %s', (path) => {
-  expect(isPlainPath(path)).toBe(true);
-});
+it.each(['/', '/vqr/x', '/.well-known/x', '/a..b/...', '/console.js', '/qr/%20'])(
+  'SHA-5 takes a path like %s',
+  (path) => {
+    expect(isPlainPath(path)).toBe(true);
+  },
+);
 
 it('finds boxes without asking for what no box can have, and forgets made-up names before boxes', async () => {
   const asked: string[] = [];

@@ -18,7 +18,7 @@ import { HANDSHAKE_TIMEOUT_MS, TLS_FLOOR } from '../../lib/tls.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import { addressOf, carriedOf } from '../access/carried.ts';
 import { answerRefusal, pathOf } from '../access/requests.ts';
-import { plainTarget } from './target.ts';
+import { isPlainPath, plainTarget } from './target.ts';
 
 /** Connections of boxes, partners and pages together. */
 const CONNECTIONS_MAX = 4_096;
@@ -140,9 +140,12 @@ function answerUnknownPaths(app: FastifyInstance, log: Logger): void {
     routes.push({ pattern, methods: [method].flat() });
   });
   app.addHook('onRequest', async (request, reply) => {
-    if (!request.is404) return;
     const path = pathOf(request);
-    const allowed = [...new Set(routes.filter((it) => it.pattern.test(path)).flatMap((it) => it.methods))];
+    const isPlain = isPlainPath(path);
+    if (isPlain && !request.is404) return;
+    const allowed = !isPlain
+      ? []
+      : [...new Set(routes.filter((it) => it.pattern.test(path)).flatMap((it) => it.methods))];
     if (allowed.length === 0) {
       return answerRefusal(request, reply, log, { code: 'E46', reason: 'unknown path' }, 404);
     }

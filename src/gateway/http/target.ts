@@ -16,7 +16,7 @@ export function plainTarget(target: string): string {
   return `${plain.startsWith('/') ? '' : '/'}${plain}${whole.slice(path.length)}`;
 }
 
-/** Whether everybody understands the path alike: others would resolve it to another one. */
+/** Whether everybody understands the path alike, a proxy and a database too: no dot segments, backslashes, control characters. */
 export function isPlainPath(path: string): boolean {
-  return !/\\|(?:^|\/)\.{1,2}(?:\/|$)/.test(path);
+  return !/\\|(?:^|\/)\.{1,2}(?:\/|$)|%[01][0-9a-f]|%7f/i.test(path);
 }
