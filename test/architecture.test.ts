@@ -62,6 +62,13 @@ const FLOORS: Record<string, readonly (readonly string[])[]> = {
   ],
   gateway: [['.'], ['access', 'callbacks', 'service'], ['boxes'], ['http', 'faults', 'open-store.ts'], ['gateway.ts']],
   commands: [['shared'], ['actions'], ['.']],
+  cluster: [
+    ['.'],
+    ['peers.ts', 'news.ts', 'shards.ts'],
+    ['console-events.ts', 'credit-carrier.ts', 'login-budgets.ts', 'status.ts'],
+    ['beats.ts', 'front.ts'],
+    ['cluster.ts'],
+  ],
   conformance: [['.'], ['service', 'box/gateway'], ['box', 'service/checks'], ['box/checks', 'dialect']],
   store: [
     ['schema/registry-rows.ts'],

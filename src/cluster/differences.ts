@@ -2,13 +2,20 @@ import { createHash } from 'node:crypto';
 import type { GatewayConfig } from '../gateway/config.ts';
 import type { ClusterView, Member } from '../store/engines/cluster-database.ts';
 
-/** Keys in which members may differ. */
-const OWN = new Set(['cluster', 'dataDir', 'databaseUrl', 'http', 'mqtt', 'logFormat']);
-
 /** Digest of what all members must have alike: accounts, boxes, partners, tokens, times. */
 export function fileDigest(config: GatewayConfig): string {
-  const shared = Object.entries(config).filter(([key]) => !OWN.has(key));
-  return createHash('sha256').update(JSON.stringify(shared.sort())).digest('base64url');
+  // Addresses, ports and folders are each member's own.
+  const {
+    cluster: _cluster,
+    dataDir: _dataDir,
+    databaseUrl: _databaseUrl,
+    http: _http,
+    mqtt: _mqtt,
+    ...shared
+  } = config;
+  return createHash('sha256')
+    .update(JSON.stringify(Object.entries(shared).sort()))
+    .digest('base64url');
 }
 
 /** Why this member cannot do its work: others cannot reach it. */
