@@ -49,8 +49,8 @@ export function createApp(log: Logger, clock: Clock, tls?: { cert?: Buffer; key?
     // While the gateway closes, it still answers by the protocol: the boxes are offline.
     return503OnClosing: false,
     exposeHeadRoutes: false,
-    rewriteUrl: ({ url = '' }) => {
-      const target = plainTarget(url);
+    rewriteUrl: ({ url = '', headers }) => {
+      const target = plainTarget(url, headers.host);
       return HOOK.test(target) ? target.replaceAll(/\/{2,}/g, '/') : target;
     },
     routerOptions: { maxParamLength: PARAM_CHARS_MAX },

@@ -57,7 +57,10 @@ export const BOX_NOT_JUDGED: readonly NotJudged[] = [
   { clauses: ['TOP-5'], why: 'what a broker does with a box that reads nothing' },
   { clauses: ['PRE-3', 'PRE-5'], why: 'what a gateway does with the presence of a box, and with a broker' },
   { clauses: ['PRE-4'], why: 'a broker that retains nothing, or what is over: that of the judge retains what is true' },
-  { clauses: ['PRE-6'], why: 'many boxes that come back at one time: the judge has one or two, and asks for no spread' },
+  {
+    clauses: ['PRE-6'],
+    why: 'many boxes that come back at one time: the judge has one or two, and asks for no spread',
+  },
   { clauses: ['ENR'], why: 'enrolment: the judged box has a secret already' },
   { clauses: ['TLS-3', 'TLS-4', 'TLS-5', 'STO', 'BAK', 'SEL', 'MOD', 'REG'], why: 'what a broker or a gateway does' },
   {
