@@ -40,6 +40,8 @@ const Manifest = z.object({
 
 /** Makes the package in the folder `out`. Returns its file. Throws if npm or a compiler fails, or it is too large. */
 export async function makePackage(out: string, progress: (text: string) => void): Promise<string> {
+  // The modes of its files are no matter of who builds it.
+  process.umask(0o022);
   const folder = await mkdtemp(join(tmpdir(), 'paybox-package-'));
   try {
     progress('code');

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { LED_MATRIX_PACKAGE } from '../src/display/drivers/led-matrix.options.ts';
+import { reasonOf } from '../src/lib/errors.ts';
 import { indexOf, POOL, writeRepository } from './apt-repository.ts';
 import { buildBundle } from './bundle.ts';
 import { debianVersion } from './debian/deb.ts';
@@ -51,9 +52,22 @@ async function release({ out, key, withImage, quick }: Options): Promise<void> {
   const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as { version: string };
   await mkdir(out, { recursive: true });
   if ((await readdir(out)).length > 0) throw new Error(`${out} is not empty; name another folder`);
-  // First what is quick, so that a mistake does not come out after minutes.
+  // First what is quick, so that a mistake does not come out after minutes. Nothing is written before the key has signed.
+  if (key !== undefined)
+    runTool('gpg', [
+      '--batch',
+      '--yes',
+      '--local-user',
+      key,
+      '--output',
+      '/dev/null',
+      '--detach-sign',
+      join(ROOT, 'package.json'),
+    ]);
+  const changed = runTool('git', ['-C', ROOT, 'status', '--porcelain']);
+  if (changed !== '')
+    progress('WARNING: the tree has changes that no commit has; what is made names the commit all the same');
   await writeFile(join(out, 'CHANGELOG.md'), changesOf(await readFile(join(ROOT, 'README.md'), 'utf8'), version));
-  if (key !== undefined) runTool('gpg', ['--batch', '--list-secret-keys', key]);
   await writeFile(
     join(out, `paybox-${version}.sbom.json`),
     `${JSON.stringify(await makeSbom(String(sourceDateEpoch())), null, 2)}\n`,
@@ -163,6 +177,9 @@ if (import.meta.main) {
     process.exitCode = 2;
   } else {
     const { key, quick } = values;
-    await release({ out: resolve(values.out), key, withImage: values['with-image'], quick });
+    await release({ out: resolve(values.out), key, withImage: values['with-image'], quick }).catch((error: unknown) => {
+      process.stderr.write(`release: ${reasonOf(error)}\n`);
+      process.exitCode = 1;
+    });
   }
 }

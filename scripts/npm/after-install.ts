@@ -16,8 +16,9 @@ const SCRIPT = `#!/bin/sh
 # Made by paybox: runs your own Node, not the one that npm installed for paybox.
 IFS=:
 for folder in $PATH; do
-  case "$folder" in */node_modules/.bin | */node_modules/.bin/) continue ;; esac
-  if [ -x "$folder/node" ]; then exec "$folder/node" "$@"; fi
+  if ! [ -f "$folder/node" ] || ! [ -x "$folder/node" ]; then continue; fi
+  case "$(CDPATH= cd -- "$folder" && pwd -P)" in */node_modules/.bin) continue ;; esac
+  exec "$folder/node" "$@"
 done
 exec "$(dirname -- "$0")/../${name}/bin/node" "$@"
 `;

@@ -8,6 +8,7 @@ const SCREENS = 'paybox-screens';
 const IDLE = '24h';
 /** How the program begins its lines about the options that it was given. */
 const ABOUT_OPTIONS = 'body: ';
+const OPTIONS = ['callbackUrl', 'boxes', 'transport', 'seed', 'screens'];
 const OPTIONS_FIX = 'options are callbackUrl, boxes, transport, seed and screens';
 
 export interface PayboxOptions {
@@ -40,6 +41,21 @@ export async function openPaybox(options: PayboxOptions = {}): Promise<Paybox> {
   return Paybox.open(options);
 }
 
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Tests in JavaScript have no types. Throws PayboxRefusal. */
+function checkOptions(options: PayboxOptions): void {
+  if (!isObject(options)) throw new PayboxRefusal('openPaybox: expected an object', OPTIONS_FIX);
+  const unknown = Object.keys(options).find((name) => !OPTIONS.includes(name));
+  if (unknown !== undefined) throw new PayboxRefusal(`openPaybox: unknown key ${unknown}`, OPTIONS_FIX);
+  const { screens } = options;
+  if (screens !== undefined && screens !== false && (typeof screens !== 'string' || screens === '')) {
+    throw new PayboxRefusal('openPaybox: screens: expected a folder, or false', "as screens: 'paybox-screens'");
+  }
+}
+
 /** A gateway and boxes. Its steps are those of a scenario, one after another. Any method throws PayboxRefusal once it has ended. */
 export class Paybox {
   /** `{base_url}` of the payment QR service: a shop calls `${serviceUrl}/api/token_generate` and so on. */
@@ -57,7 +73,9 @@ export class Paybox {
   #newestPayment: string | undefined;
 
   /** As `openPaybox`. */
-  static async open({ screens = SCREENS, ...asked }: PayboxOptions): Promise<Paybox> {
+  static async open(options: PayboxOptions): Promise<Paybox> {
+    checkOptions(options);
+    const { screens = SCREENS, ...asked } = options;
     const running = program();
     const body = { ...asked, target: 'emulated', time: 'shared', idle: IDLE };
     const { result } = await running.ask({ ask: 'open', body }).catch((error: unknown) => {
@@ -85,6 +103,7 @@ export class Paybox {
 
   /** Waits, in real time, until all conditions are true. Throws NotAsExpected, which names the kept screen. */
   async expect(conditions: Words.ExpectWords, at: Words.AtBox = {}): Promise<void> {
+    if (!isObject(conditions)) throw new PayboxRefusal('expect: expected conditions', "as { screen: 'payment' }");
     const { callback } = conditions;
     const expect = typeof callback === 'string' ? { ...conditions, callback: this.#callback(callback) } : conditions;
     await this.step({ ...at, expect });
@@ -127,6 +146,7 @@ export class Paybox {
    * takes the real time that the shop needs to answer callbacks.
    */
   async skip(time: string): Promise<void> {
+    if (typeof time !== 'string') throw new PayboxRefusal('skip: expected a time', "as '30s', '5m' or '2h'");
     await this.step({ wait: time.replace(/^(\d+(?:\.\d+)?) ?m$/, '$1min') });
   }
 

@@ -79,6 +79,8 @@ export class Program {
 
   /** Throws PayboxRefusal where it cannot be done; a step that is not as expected is returned as `failed`. */
   async ask(request: Request): Promise<{ result?: unknown; failed?: Failure }> {
+    const problem = noJson(request);
+    if (problem !== undefined) throw new PayboxRefusal(problem, 'give texts, numbers, lists and plain objects');
     const answer = await new Promise<Omit<Answer, 'id'>>((settle) => {
       if (this.#over !== undefined) {
         settle({ refused: { message: this.#over, fix: 'open another with openPaybox' } });
@@ -93,7 +95,7 @@ export class Program {
     });
     if (answer.refused === undefined) return answer;
     const { message, fix } = answer.refused;
-    throw new PayboxRefusal(message, fix);
+    throw new PayboxRefusal(inLibrary(message), inLibrary(fix));
   }
 
   #take({ id, ...answer }: Answer): void {
@@ -116,6 +118,25 @@ export class Program {
     for (const settle of this.#waiting.values()) settle({ refused });
     this.#waiting.clear();
   }
+}
+
+/** Why the request cannot be sent; undefined if it can. */
+function noJson(request: Request): string | undefined {
+  try {
+    JSON.stringify(request);
+    return undefined;
+  } catch (error) {
+    return `${request.ask}: not a value of JSON: ${error instanceof Error ? error.message : String(error)}`;
+  }
+}
+
+/** The words of the program's HTTP interface as those of the library. */
+function inLibrary(text: string): string {
+  return text
+    .replaceAll('POST /rigs', 'openPaybox()')
+    .replace(/DELETE \/rigs\/\{id\}:? ?/, 'its close()')
+    .replaceAll('open a rig with more', 'open one with more')
+    .replace(/ and GET \/openapi\.json too/, '');
 }
 
 /** The Node that runs paybox: this one if it can, else the one that came with the package. Throws PayboxRefusal. */

@@ -14,17 +14,18 @@ export interface KeptScreen {
 }
 
 /**
- * Writes the PNG into `folder`, which is made where it is missing and is no part of the project's Git. `about` becomes
+ * Writes the PNG into `folder`, which is made where it is missing and is then no part of the project's Git. `about` becomes
  * a part of the file's name. Never throws: what failed before counts more.
  */
 export function keepScreen(folder: string, about: string, png: Uint8Array): KeptScreen {
   if (kept >= SCREENS_KEPT_MAX) return {};
   kept += 1;
   const words = about.replace(/[^A-Za-z0-9]+/g, '-').slice(0, NAME_CHARS_MAX);
-  const file = join(resolve(folder), `${process.pid}-${kept}-${words}.png`);
   try {
-    mkdirSync(resolve(folder), { recursive: true });
-    writeFileSync(join(resolve(folder), '.gitignore'), '*\n');
+    const file = join(resolve(folder), `${process.pid}-${kept}-${words}.png`);
+    const isNew = mkdirSync(resolve(folder), { recursive: true }) !== undefined;
+    // A folder that was there has rules of its own.
+    if (isNew) writeFileSync(join(resolve(folder), '.gitignore'), '*\n');
     writeFileSync(file, png);
     return { file };
   } catch (error) {

@@ -178,6 +178,27 @@ describe('the library for tests', () => {
     expect(error.message).toMatch(/^VVB000001: state: expected "paid".*\nscreen not kept: ENOTDIR/);
   });
 
+  it('leaves a folder that is there as it is, but for the screen', async () => {
+    const screens = await temporaryFolder();
+    await writeFile(join(screens, '.gitignore'), 'node_modules\n');
+    const paybox = await opened({ screens });
+    await expect(paybox.expect({ state: 'paid', within: '50ms' })).rejects.toThrow(NotAsExpected);
+    expect(await readFile(join(screens, '.gitignore'), 'utf8')).toBe('node_modules\n');
+    expect((await readdir(screens)).filter((name) => name.endsWith('.png'))).toHaveLength(1);
+  });
+
+  it.each<[options: unknown, message: string]>([
+    [5, 'openPaybox: expected an object'],
+    [[], 'openPaybox: expected an object'],
+    [null, 'openPaybox: expected an object'],
+    [{ time: 'virtual' }, 'openPaybox: unknown key time'],
+    [{ screens: 5 }, 'openPaybox: screens: expected a folder, or false'],
+    [{ screens: '' }, 'openPaybox: screens: expected a folder, or false'],
+    [{ boxes: 2n }, 'open: not a value of JSON'],
+  ])('is not opened with %o', async (options, message) => {
+    await expect(openPaybox(options as PayboxOptions)).rejects.toThrow(message);
+  });
+
   it.each<[work: (paybox: Paybox) => Promise<unknown>, message: RegExp]>([
     [
       () => openPaybox({ callbackURL: 'x' } as never),
@@ -191,6 +212,9 @@ describe('the library for tests', () => {
     [(it) => it.fault('link-cutt' as never), /^step: fault: expected one of/],
     [(it) => it.skip('5 moons'), /^step: wait: expected a time with its unit/],
     [(it) => it.screen(3), /has no box 3/],
+    [(it) => it.expect(null as never), /expect: expected conditions/],
+    [(it) => it.skip(5 as never), /skip: expected a time/],
+    [(it) => it.pay({ amount: 5n as never, content: 'DH1' }), /step: not a value of JSON/],
   ])('names what is wrong in one line %#', async (work, message) => {
     const paybox = await opened();
     const error = await thrownBy(work(paybox));
