@@ -183,7 +183,7 @@ describe('the examples', () => {
     const env = { PAYBOX: CLI, PAYBOX_REPORTS: reports, PYTHONDONTWRITEBYTECODE: '1' };
     const program = run('pytest-3', ['-p', 'no:cacheprovider', `--junitxml=${junit}`, DRIVE], env);
     expect(await toEnd(program), program.output()).toBe(0);
-    expect(await readFile(junit, 'utf8')).toMatch(/errors="0" failures="0" skipped="0" tests="4"/);
+    expect(await readFile(junit, 'utf8')).toMatch(/errors="0" failures="0" skipped="0" tests="6"/);
     expect(await readFile(join(reports, 'test_an_order_is_paid.html'), 'utf8')).toContain('data:image/png;base64,');
   });
 

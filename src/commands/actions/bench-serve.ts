@@ -21,6 +21,7 @@ export interface ServeOptions {
   probe: string[];
   report?: string;
   readyFile?: string;
+  untilInputEnds?: boolean;
 }
 
 /** Shorter tokens could be guessed. */
@@ -33,6 +34,7 @@ const EXIT = { ended: 0, interrupted: 130 } as const;
 export async function serve(options: ServeOptions): Promise<void> {
   shareGlyphs();
   const stop = new StopSignal();
+  if (options.untilInputEnds === true) process.stdin.resume().once('end', () => process.kill(process.pid, 'SIGTERM'));
   const { host, port, readyFile } = options;
   const token = tokenOf(options);
   if (readyFile !== undefined) await forgetReadyFile(readyFile);

@@ -143,7 +143,7 @@ function renderSteps() {
   done('step-callback', callback?.status === 'delivered');
   drawWay(view);
   const next = orderInForm();
-  const all = commandsOf({ ...view, base: base(), password: password(), order: { next, last: order } });
+  const all = commandsOf({ ...view, base: base(), password: password(), order: { next, last: isOpen ? order : next } });
   for (const [step, lines] of Object.entries(all)) drawCommands(step, lines);
 }
 

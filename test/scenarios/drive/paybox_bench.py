@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import shlex
 import signal
 import subprocess
@@ -21,11 +22,13 @@ import urllib.request
 
 START_TIMEOUT_S = 60
 ANSWER_TIMEOUT_S = 600
-START_FIX = "see what it said; PAYBOX says how the program is called, as PAYBOX='npx --prefix ../paybox paybox'"
+START_FIX = "see what it said; PAYBOX says how the program is called, as PAYBOX='npx --no --prefix ../paybox paybox'"
 
 
 class NotAsExpected(AssertionError):
     """A step was done, and is not as expected: what was expected and what is."""
+
+    screen = None
 
 
 class BenchError(RuntimeError):
@@ -92,7 +95,10 @@ class Bench:
         finally:
             rig.end()
 
-    def open_rig(self, **options):
+    def open_rig(self, callback_url=None, **options):
+        """`callback_url`: where the gateway sends its callbacks, the shop's transaction-sync; boxes=2, time="virtual"…"""
+        if callback_url is not None:
+            options["callbackUrl"] = callback_url
         return Rig(self, self.json("POST", "/rigs", options))
 
 
@@ -103,6 +109,7 @@ class Rig:
         self.about = about
         self._bench = bench
         self._path = about["links"]["self"]
+        self._newest_payment = None
 
     def step(self, **step):
         """One step, as in a scenario file; what it gave. Raises NotAsExpected."""
@@ -114,11 +121,29 @@ class Rig:
 
     def pay(self, amount, content, **more):
         """A simulated payment: transactionId…"""
-        return self.step(pay={"amount": amount, "content": content, **more})
+        paid = self.step(pay={"amount": amount, "content": content, **more})
+        self._newest_payment = paid.get("transactionId") or self._newest_payment
+        return paid
 
     def expect(self, box=1, **expected):
-        """Waits until all of it is so, as state="paid", within="5s"."""
-        return self.step(box=box, expect=expected)
+        """Waits until all of it is so, as state="paid", within="5s"; callback="delivered" is that of the newest payment.
+
+        NotAsExpected has the screen as it was, in `screen`, as a PNG file's bytes.
+        """
+        if isinstance(expected.get("callback"), str):
+            if self._newest_payment is None:
+                raise BenchError(0, "expect: callback: this rig has paid nothing with pay()", "name its payment")
+            expected["callback"] = {"payment": self._newest_payment, "status": expected["callback"]}
+        try:
+            return self.step(box=box, expect=expected)
+        except NotAsExpected as failed:
+            with contextlib.suppress(Exception):
+                failed.screen = self.screen(box)
+            raise
+
+    def skip(self, time):
+        """Has time pass, as "30s", "5m" or "2h": at once where the rig has virtual time, else it is waited for."""
+        return self.step(wait=re.sub(r"^(\d+(?:\.\d+)?) ?m$", r"\1min", time))
 
     def press(self, key, box=1):
         return self.step(box=box, press=key)
@@ -150,6 +175,7 @@ class Rig:
     def reset(self):
         """Forgets all orders, payments, callbacks, faults and variables; addresses and credentials stay."""
         self._bench.json("POST", f"{self._path}/reset")
+        self._newest_payment = None
 
     def end(self):
         self._bench.json("DELETE", self._path)
@@ -157,12 +183,13 @@ class Rig:
 
 @contextlib.contextmanager
 def serving(*options):
-    """A control server of one's own, for a block of code. PAYBOX says how the program is called: npx paybox, if not."""
-    program = shlex.split(os.environ.get("PAYBOX", "npx paybox"))
+    """A control server of one's own, for a block of code. PAYBOX says how the program is called: `npx --no paybox`,
+    which fetches nothing, if not. The server ends with this process, however that ends."""
+    program = shlex.split(os.environ.get("PAYBOX", "npx --no paybox"))
     with tempfile.TemporaryDirectory() as folder:
         ready = pathlib.Path(folder, "ready.json")
-        command = [*program, "bench", "serve", "--port", "0", "--ready-file", str(ready), *options]
-        server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        command = [*program, "bench", "serve", "--port", "0", "--ready-file", str(ready), "--until-input-ends", *options]
+        server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
         # npx hands no signal on to what it has started: the server tells its own number.
         pid = server.pid
         try:
@@ -177,4 +204,5 @@ def serving(*options):
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
+            server.stdin.close()
             server.wait()

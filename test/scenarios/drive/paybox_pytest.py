@@ -14,6 +14,7 @@ from paybox_bench import Bench, serving
 
 @pytest.fixture(scope="session")
 def bench():
+    """The control server: the one in PAYBOX_BENCH_URL, else one of this session's own."""
     if "PAYBOX_BENCH_URL" in os.environ:
         yield Bench()
     else:
@@ -22,8 +23,15 @@ def bench():
 
 
 @pytest.fixture
-def rig(bench, request):
-    with bench.rig() as opened:
+def paybox_options():
+    """Override it to open each rig otherwise, as {"callback_url": "http://127.0.0.1:5000/sync", "boxes": 2}."""
+    return {}
+
+
+@pytest.fixture
+def rig(bench, paybox_options, request):
+    """A gateway and boxes for one test."""
+    with bench.rig(**paybox_options) as opened:
         yield opened
         if "PAYBOX_REPORTS" in os.environ:
             name = request.node.name.replace("/", "-")
@@ -32,4 +40,5 @@ def rig(bench, request):
 
 @pytest.fixture
 def paybox(rig):
+    """The rig of this test, by the name of the library for JavaScript."""
     return rig

@@ -6,7 +6,7 @@ import urllib.request
 
 import pytest
 
-from paybox_bench import NotAsExpected
+from paybox_bench import BenchError, NotAsExpected
 
 
 def test_an_order_is_paid(rig):
@@ -30,6 +30,25 @@ def test_a_program_of_your_own_is_the_partner(rig):
 def test_what_is_not_so_fails_with_a_reason(rig):
     with pytest.raises(NotAsExpected, match='state: expected "paid", is "idle"'):
         rig.expect(state="paid", within="1s")
+
+
+def test_the_words_of_the_library(paybox):
+    with pytest.raises(BenchError, match="has paid nothing"):
+        paybox.expect(callback="delivered")
+    paybox.push(amount=50000, content="DH1")
+    paybox.pay(amount=50000, content="DH1")
+    paybox.expect(state="paid", callback="delivered")
+    paybox.skip("10ms")
+    with pytest.raises(NotAsExpected) as failed:
+        paybox.expect(state="idle", within="50ms")
+    assert failed.value.screen.startswith(b"\x89PNG")
+
+
+def test_callbacks_go_where_they_are_sent(bench):
+    with bench.rig(callback_url="http://127.0.0.1:9/sync") as rig:
+        rig.push(amount=50000, content="DH1")
+        rig.pay(amount=50000, content="DH1")
+        rig.expect(callback="pending")
 
 
 def test_a_whole_scenario(bench):
