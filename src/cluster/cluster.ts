@@ -79,13 +79,13 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
   // Set once the port is known.
   let own = config;
   const vaultKey = createHash('sha256').update(`paybox registry key\n${settings.secret}`).digest();
-  const { generation } = settings;
   const creditTo: CreditToShard = (shard, task, told) => carry(shard, task, told);
-  const ofAll = { count, member: member.id, generation, vaultKey, budgets, creditTo };
+  const ofAll = { count, member: member.id, generation: settings.generation, vaultKey, budgets, creditTo };
   const place = (index: number): ShardPlace => ({ index, ...ofAll, tell: (news) => desk.tell(news) });
+  const inShard = (index: number) => ({ ...deps, log: log.with({ shard: index }) });
   const shards: Shards = new Shards({
     ...{ clock, log, member: member.id, count, database },
-    start: (index) => startGateway({ ...own, standby: false }, { clock, random, log, place: place(index) }),
+    start: (index) => startGateway({ ...own, standby: false }, { ...inShard(index), place: place(index) }),
     changed: () => beats.soon(),
   });
   const carry = carryCredits({ clock, shards, peers });

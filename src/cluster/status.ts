@@ -1,8 +1,10 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
 import type { GatewayConfig } from '../gateway/config.ts';
+import { parseJson } from '../lib/http-client.ts';
 import type { ClusterView, Member } from '../store/engines/cluster-database.ts';
 import { conflicts, differing } from './differences.ts';
-import type { Peers } from './peers.ts';
+import type { Part, Peers } from './peers.ts';
 import type { Shards } from './shards.ts';
 
 export interface StatusDeps {
@@ -32,12 +34,16 @@ async function health(request: FastifyRequest, reply: FastifyReply, deps: Status
   const asked = await Promise.all(
     own.map(async (index) => ({ index, part: await peers.read(index, request, undefined) })),
   );
-  const sick = asked.flatMap(({ index, part }) =>
-    part?.status === 200 ? [] : [`shard ${index}: ${part?.body.toString() ?? 'does not answer'}`],
-  );
+  const sick = new Map<string, number[]>();
+  for (const { index, part } of asked) {
+    if (part?.status === 200) continue;
+    const reason = reasonIn(part);
+    sick.set(reason, [...(sick.get(reason) ?? []), index]);
+  }
   const problems = [
     ...(seen === undefined ? ['the database does not answer'] : conflicts(member, seen)),
-    ...[...shards.problems(), ...sick],
+    ...shards.problems(),
+    ...[...sick].map(([reason, of]) => `${of.length === 1 ? 'shard' : 'shards'} ${of.join(', ')}: ${reason}`),
   ];
   const holders = seen?.holders ?? new Map<number, string>();
   const cluster = {
@@ -50,6 +56,12 @@ async function health(request: FastifyRequest, reply: FastifyReply, deps: Status
   };
   if (problems.length > 0) return reply.code(503).send({ status: 'failed', reason: problems.join('; '), cluster });
   return { status: 'ok', mode: config.mode, cluster };
+}
+
+/** Why a shard is not well. */
+function reasonIn(part: Part | undefined): string {
+  const said = z.object({ reason: z.string() }).safeParse(parseJson(part?.body ?? ''));
+  return said.success ? said.data.reason : 'does not answer';
 }
 
 async function metrics(request: FastifyRequest, reply: FastifyReply, deps: StatusDeps): Promise<unknown> {

@@ -83,6 +83,11 @@ function answerInvalidRequest(error: Error, socket: Socket, log: Logger): void {
   const isLate = systemCodeOf(error) === 'ERR_HTTP_REQUEST_TIMEOUT';
   const reason = isLate ? 'the request did not come in time' : `not HTTP: ${reasonOf(error)}`;
   const line = isLate ? '408 Request Timeout' : '400 Bad Request';
+  // Whoever leaves is refused nothing: a proxy resets the connections that it needs no more.
+  if (systemCodeOf(error) === 'ECONNRESET') {
+    socket.destroy();
+    return;
+  }
   log.warn('request-refused', { status: isLate ? 408 : 400, code: 'E46', reason });
   const body = JSON.stringify({ status: 'FAILED', message: 'E46' });
   const head = `content-type: application/json\r\ncontent-length: ${body.length}\r\nconnection: close`;
