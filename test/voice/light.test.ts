@@ -40,7 +40,9 @@ const logOf = async (command: string) =>
   (await readFile(join(dirname(command), 'log'), 'utf8').catch(() => '')).split('\n').filter((line) => line !== '');
 
 async function dark(command: string): Promise<void> {
-  const id = Number(await readFile(join(dirname(command), 'line', 'id'), 'utf8'));
+  const file = join(dirname(command), 'line', 'id');
+  // Written after the line of its log.
+  const id = Number(await eventually('its process', () => readFile(file, 'utf8').catch(() => undefined)));
   await eventually('the last gpioset is gone', () => {
     try {
       process.kill(id, 0);
