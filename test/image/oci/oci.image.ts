@@ -22,6 +22,9 @@ const note = whyNot(Object.values(OCI_PROGRAMS)) || (process.arch === 'x64' ? ''
 /** Fixed, so that two builds in one run of the tests cannot differ by a commit in between. */
 const EPOCH = { SOURCE_DATE_EPOCH: '1767225600' };
 
+const freePorts = async () => ({ http: await freePort(), mqtt: await freePort(), box: await freePort() });
+const portsOf = (ports: object) => Object.entries(ports).flatMap(([name, port]) => [`--${name}-port`, `${port}`]);
+
 describe.skipIf(note !== '')(`the container image${note}`, () => {
   let archive = '';
   let container: Container;
@@ -40,9 +43,11 @@ describe.skipIf(note !== '')(`the container image${note}`, () => {
 
   /** `paybox up` in a container, ready. */
   const up = async (options: ContainerOptions) => {
-    const ports = { http: await freePort(), mqtt: await freePort(), box: await freePort() };
-    const args = ['up', ...Object.entries(ports).flatMap(([name, port]) => [`--${name}-port`, `${port}`])];
-    const running = container.start(args, { ...options, env: { PAYBOX_ADMIN_TOKEN: TOKEN, ...options.env } });
+    const ports = await freePorts();
+    const running = container.start(['up', ...portsOf(ports)], {
+      ...options,
+      env: { PAYBOX_ADMIN_TOKEN: TOKEN, ...options.env },
+    });
     await eventually(
       'paybox up in the container',
       () => {
@@ -143,7 +148,8 @@ describe.skipIf(note !== '')(`the container image${note}`, () => {
     ['no /data below a root that is read-only', { data: '' }],
     ['another user than that of /data', { user: 12_345 }],
   ])('says in a line what is wrong with %s', async (_what, options) => {
-    const { code, output } = await toEnd(container.start(['up'], { data: await volume(), ...options }));
+    const args = ['up', ...portsOf(await freePorts())];
+    const { code, output } = await toEnd(container.start(args, { data: await volume(), ...options }));
     expect({ code, output }).toMatchObject({ code: 2 });
     expect(output).toMatch(
       /^paybox: --data \/data cannot be written: .*\n {2}name a folder that user \d+ may write\n$/,
@@ -171,7 +177,8 @@ describe.skipIf(note !== '')(`the container image${note}`, () => {
     store.exec("insert into kysely_migration values ('999-of-a-newer-version', '2030-01-01T00:00:00Z')");
     store.close();
     cpSync(file, `${data}.before`);
-    const { code, output } = await toEnd(container.start(['up'], { data, env: { PAYBOX_ADMIN_TOKEN: TOKEN } }));
+    const again = container.start(['up', ...portsOf(await freePorts())], { data, env: { PAYBOX_ADMIN_TOKEN: TOKEN } });
+    const { code, output } = await toEnd(again);
     expect({ code, output }).toMatchObject({ code: 2 });
     expect(output).toContain('the store was written by a newer version');
     expect(sha256(file)).toBe(sha256(`${data}.before`));
