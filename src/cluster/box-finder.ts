@@ -9,7 +9,7 @@ const UNKNOWN_MAX = 1_000;
 export class BoxFinder {
   readonly #load: (terminalCode: string, serialNumber: string) => Promise<BoxPlace | undefined>;
   readonly #known = new RowCache();
-  readonly #unknown = new Set<string>();
+  #unknown = new Set<string>();
 
   constructor(load: (terminalCode: string, serialNumber: string) => Promise<BoxPlace | undefined>) {
     this.#load = load;
@@ -20,27 +20,29 @@ export class BoxFinder {
     const name = terminalCode === '' ? serialNumber : terminalCode;
     // No box can have it, so the database is not asked.
     if (name !== '' && !boxCode.safeParse(name).success) return undefined;
-    const key = `${terminalCode} ${serialNumber}`;
-    if (this.#unknown.has(key)) return undefined;
+    const serial = terminalCode === '' ? serialNumber : '';
+    const key = `${terminalCode} ${serial}`;
+    const unknown = this.#unknown;
+    if (unknown.has(key)) return undefined;
     try {
       return await this.#known.get(key, async () => {
-        const found = await this.#load(terminalCode, serialNumber);
+        const found = await this.#load(terminalCode, serial);
         if (found === undefined) throw new NoSuchBox();
         return found;
       });
     } catch (error) {
       if (!(error instanceof NoSuchBox)) throw error;
-      const [oldest] = this.#unknown;
-      if (this.#unknown.size >= UNKNOWN_MAX && oldest !== undefined) this.#unknown.delete(oldest);
-      this.#unknown.add(key);
+      const [oldest] = unknown;
+      if (unknown.size >= UNKNOWN_MAX && oldest !== undefined) unknown.delete(oldest);
+      unknown.add(key);
       return undefined;
     }
   }
 
-  /** Forgets everything: the registry has changed. */
+  /** Forgets everything, also what lookups under way will find: the registry has changed. */
   clear(): void {
     this.#known.clear();
-    this.#unknown.clear();
+    this.#unknown = new Set();
   }
 }
 

@@ -235,6 +235,20 @@ it('finds boxes without asking for what no box can have, and forgets made-up nam
   finder.clear();
   await finder.find('VVB000001', '');
   expect(asked).toHaveLength(20_000);
+  for (const serial of ['x'.repeat(60_000), 'VVB900001', '']) await finder.find('VVB000001', serial);
+  expect(asked).toHaveLength(20_000);
+});
+
+it('keeps nothing of what it looked up while the registry changed', async () => {
+  const loads: ((found: typeof BOX | undefined) => void)[] = [];
+  const finder = new BoxFinder(() => new Promise((resolve) => loads.push(resolve)));
+  const before = finder.find('VVB000001', '');
+  finder.clear();
+  loads[0]?.(undefined);
+  expect(await before).toBeUndefined();
+  const after = finder.find('VVB000001', '');
+  loads[1]?.(BOX);
+  expect(await after).toBe(BOX);
 });
 
 it('merges lists newest first, boxes from where they are online, and the sums of a day', async () => {
