@@ -112,7 +112,8 @@ export class ClusterDatabase {
       const what = `databaseUrl: ${nameOf(this.#databaseUrl)} has the store of a gateway that is in no cluster`;
       throw new ConfigError(what, 'give the cluster a database of its own');
     }
-    await this.#own.query(`begin; select pg_advisory_xact_lock(${SETUP_LOCK}); ${SETUP}; commit`);
+    // Without parameters the statements of one query are one transaction.
+    await this.#own.query(`select pg_advisory_xact_lock(${SETUP_LOCK}); ${SETUP}`);
     await this.#own.query(
       'insert into cluster.settings (one, shards, secret) values (1, $1, $2) on conflict do nothing',
       [wanted.shards, wanted.secret],
