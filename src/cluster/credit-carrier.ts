@@ -1,9 +1,8 @@
 import { z } from 'zod';
 import { type CreditResult, type CreditToShard, creditResult, creditTask, toldCredit } from '../gateway/told-credit.ts';
 import type { Clock } from '../lib/clock.ts';
-import { systemCodeOf } from '../lib/errors.ts';
 import { parseJson } from '../lib/http-client.ts';
-import { NOT_HERE, type Peers, SHARD_LOOK_MS, SHARD_WAIT_MS } from './peers.ts';
+import { askWhileItMoves, type Peers } from './peers.ts';
 import type { RunningShard, Shards } from './shards.ts';
 
 /** Members send each other credits here; nobody else can. */
@@ -21,29 +20,23 @@ interface CarrierDeps {
 /** Carries credits to their shards; one that moves is waited for. */
 export function carryCredits({ clock, shards, peers }: CarrierDeps): CreditToShard {
   return async (index, task, told) => {
-    const untilMs = clock.monotonicMs() + SHARD_WAIT_MS;
     const { credit } = told;
     // JSON leaves undefined out.
     const body = JSON.stringify({
       task,
       told: { ...told, credit: { ...credit, bankTimeMs: credit.bankTimeMs ?? null } },
     });
-    do {
+    const result = await askWhileItMoves(clock, async () => {
       const shard = shards.get(index, false);
       if (shard !== undefined) return takeCredit(shard, Buffer.from(body));
-      try {
-        const part = await peers.post(index, CREDIT_PATH, body);
-        if (part?.status === 200) return answered.parse(parseJson(part.body)).result;
-        if (part !== undefined && part.status !== NOT_HERE) {
-          throw new Error(`shard ${index} has not stored the credit: HTTP ${part.status}`);
-        }
-      } catch (error) {
-        // Nobody has got it, so it may be sent again.
-        if (systemCodeOf(error) !== 'ECONNREFUSED') throw error;
+      const part = await peers.post(index, CREDIT_PATH, body);
+      if (part !== undefined && part.status !== 200) {
+        throw new Error(`shard ${index} has not stored the credit: HTTP ${part.status}`);
       }
-      await clock.sleep(SHARD_LOOK_MS);
-    } while (clock.monotonicMs() < untilMs);
-    throw new Error(`no gateway runs shard ${index} now`);
+      return part && answered.parse(parseJson(part.body)).result;
+    });
+    if (result === undefined) throw new Error(`no gateway runs shard ${index} now`);
+    return result;
   };
 }
 

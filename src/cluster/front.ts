@@ -6,7 +6,7 @@ import { answerRefusal, pathOf, ROWS_DEFAULT } from '../gateway/access/requests.
 import { CONSOLE_EVENTS_PATH } from '../gateway/http/admin-routes.ts';
 import { FAULT_ID_HEADER } from '../gateway/http/fault-routes.ts';
 import type { Clock } from '../lib/clock.ts';
-import { reasonOf, systemCodeOf } from '../lib/errors.ts';
+import { reasonOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
 import { equalSecrets } from '../protocol/checksum.ts';
@@ -15,6 +15,7 @@ import { BOX_PATHS, SHARDS_HEADER } from '../protocol/http-api.ts';
 import { CREDIT_PATH, takeCredit } from './credit-carrier.ts';
 import { type Destinations, FAULTS_PATH } from './destination.ts';
 import {
+  askWhileItMoves,
   CLIENT_HEADER,
   headersToPass,
   NOT_HERE,
@@ -22,8 +23,6 @@ import {
   type Peers,
   SECRET_HEADER,
   SHARD_HEADER,
-  SHARD_LOOK_MS,
-  SHARD_WAIT_MS,
 } from './peers.ts';
 import type { RunningShard, Shards } from './shards.ts';
 
@@ -116,24 +115,21 @@ class Front {
     body: Buffer | undefined,
   ): Promise<FastifyReply> {
     const { clock, shards, peers, log } = this.#deps;
-    const untilMs = clock.monotonicMs() + SHARD_WAIT_MS;
-    do {
+    // In an object, because a reply that is awaited waits for the end of its answer.
+    const answerOnce = async () => {
       const shard = shards.get(index, isPush(request));
-      if (shard !== undefined) return hand(shard, request, reply, body);
-      try {
-        const answer = await peers.ask(index, request, body);
-        if (answer !== undefined && answer.statusCode !== NOT_HERE) return pass(answer, reply);
-        answer?.resume();
-      } catch (error) {
-        // Nobody has got it, so it may be sent again.
-        if (systemCodeOf(error) !== 'ECONNREFUSED') {
-          const reason = `the gateway that runs shard ${index} has not answered: ${reasonOf(error)}`;
-          return this.#unanswered(request, reply, reason);
-        }
-      }
-      await clock.sleep(SHARD_LOOK_MS);
+      if (shard !== undefined) return { to: hand(shard, request, reply, body) };
+      const answer = await peers.ask(index, request, body);
+      return answer && { to: pass(answer, reply) };
+    };
+    try {
       // Node destroys a request once its body is read: only the answer tells whether the caller is still there.
-    } while (clock.monotonicMs() < untilMs && !reply.raw.closed);
+      const answered = await askWhileItMoves(clock, answerOnce, () => !reply.raw.closed);
+      if (answered !== undefined) return answered.to;
+    } catch (error) {
+      const reason = `the gateway that runs shard ${index} has not answered: ${reasonOf(error)}`;
+      return this.#unanswered(request, reply, reason);
+    }
     log.warn('shard-missing', { shard: index, path: pathOf(request) });
     const reason = `no gateway runs shard ${index} now; /healthz says why`;
     return answerRefusal(request, reply, log, { code: 'E05', reason }, 503);

@@ -4,6 +4,7 @@ import type { FastifyRequest } from 'fastify';
 import { addressOf } from '../gateway/access/carried.ts';
 import { pathOf } from '../gateway/access/requests.ts';
 import { type Clock, withAbortAfter } from '../lib/clock.ts';
+import { systemCodeOf } from '../lib/errors.ts';
 import { AnswerTooLong, openHttp, readBody } from '../lib/http-client.ts';
 import { TLS_FLOOR } from '../lib/tls.ts';
 import { BOX_PATHS } from '../protocol/http-api.ts';
@@ -15,8 +16,8 @@ export const SECRET_HEADER = 'x-paybox-cluster';
 export const CLIENT_HEADER = 'x-paybox-client';
 
 /** Longest wait for a shard that is moving. */
-export const SHARD_WAIT_MS = 8_000;
-export const SHARD_LOOK_MS = 50;
+const SHARD_WAIT_MS = 8_000;
+const SHARD_LOOK_MS = 50;
 /** Misdirected Request (RFC 9110, section 15.5.20): this member does not run the shard now. */
 export const NOT_HERE = 421;
 
@@ -44,6 +45,21 @@ export interface Part {
   status: number;
   headers: Record<string, string | string[]>;
   body: Buffer;
+}
+
+/** Asks until there is an answer; undefined when none has come in the time that a shard takes to move, or nobody waits for it. */
+export async function askWhileItMoves<T>(
+  clock: Clock,
+  ask: () => Promise<T | undefined>,
+  isWaitedFor = () => true,
+): Promise<T | undefined> {
+  const untilMs = clock.monotonicMs() + SHARD_WAIT_MS;
+  do {
+    const answer = await ask();
+    if (answer !== undefined) return answer;
+    await clock.sleep(SHARD_LOOK_MS);
+  } while (clock.monotonicMs() < untilMs && isWaitedFor());
+  return undefined;
 }
 
 /** The members of the cluster, as those who answer requests. */
@@ -104,7 +120,16 @@ export class Peers {
     const either = over === undefined ? gone.signal : AbortSignal.any([gone.signal, over]);
     const work = (signal: AbortSignal) => this.#send(member.url, index, asking, signal);
     try {
-      return timeoutMs === undefined ? await work(either) : await withAbortAfter(this.#clock, timeoutMs, either, work);
+      const answer = await (timeoutMs === undefined
+        ? work(either)
+        : withAbortAfter(this.#clock, timeoutMs, either, work));
+      if (answer.statusCode !== NOT_HERE) return answer;
+      answer.resume();
+      return undefined;
+    } catch (error) {
+      // Nobody has got it, so it may be sent again.
+      if (systemCodeOf(error) === 'ECONNREFUSED') return undefined;
+      throw error;
     } finally {
       asked.delete(gone);
     }
@@ -119,15 +144,7 @@ export class Peers {
 
   /** The answers of these shards; waits for each while it moves. Undefined of one that does not answer. */
   parts(indexes: readonly number[], request: FastifyRequest, body: Buffer | undefined): Promise<Part | undefined>[] {
-    const untilMs = this.#clock.monotonicMs() + SHARD_WAIT_MS;
-    return indexes.map(async (index) => {
-      for (;;) {
-        const part = await this.read(index, request, body);
-        if (part !== undefined && part.status !== NOT_HERE) return part;
-        if (this.#clock.monotonicMs() >= untilMs) return undefined;
-        await this.#clock.sleep(SHARD_LOOK_MS);
-      }
-    });
+    return indexes.map((index) => askWhileItMoves(this.#clock, () => this.read(index, request, body)));
   }
 
   #read(index: number, asking: Asking, timeoutMs: number): Promise<Part | undefined> {
