@@ -27,7 +27,7 @@ export function gatewayPresenceTopic(shard: Shard = 0): string {
   return `${rootOf(shard)}/gateway/presence`;
 }
 
-/** Topic of the presence of a gateway alone. */
+/** Topic of the presence of a gateway alone, or of shard 0, which tells how many there are. */
 export const GATEWAY_PRESENCE_TOPIC = gatewayPresenceTopic();
 
 const BOX_TOPIC = /^paybox\/(?:v1|v2\/([1-9]\d{0,3}))\/boxes\/(VVB\d{6})\/(down|up|presence)$/;

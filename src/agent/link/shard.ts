@@ -10,8 +10,7 @@ export class HomeShard {
   #moves = 0;
   #isMoving = false;
   #hasBeenWelcome = false;
-  #isLost = false;
-  #isSentBack = false;
+  #loss: 'unsaid' | 'believed' | 'disproved' = 'unsaid';
 
   constructor(random: Random) {
     this.#random = random;
@@ -29,14 +28,13 @@ export class HomeShard {
   welcomed(): void {
     this.#hasBeenWelcome = true;
     this.#moves = 0;
-    this.#isLost = false;
-    this.#isSentBack = false;
+    this.#loss = 'unsaid';
   }
 
   /** The gateway has answered MOVED. */
   moved(shard = 0): void {
     this.#shard = shard;
-    this.#isSentBack = this.#isLost;
+    if (this.#loss === 'believed') this.#loss = 'disproved';
     this.#moves += 1;
     this.#isMoving = this.#moves <= MOVES_AT_ONCE_MAX;
   }
@@ -46,9 +44,9 @@ export class HomeShard {
    * has sent the box back, because a broker may retain what is over.
    */
   lost(): boolean {
-    if (this.#isSentBack) return false;
+    if (this.#loss === 'disproved') return false;
     this.#shard = 0;
-    this.#isLost = true;
+    this.#loss = 'believed';
     return true;
   }
 

@@ -5,7 +5,7 @@ import type { Logger } from '../../lib/log.ts';
 import { askingPresence, boxPresence, decodePresence } from '../../protocol/codec.ts';
 import { clientIdOf } from '../../protocol/keys.ts';
 import { PRESENCE_BYTES_MAX, type UpMessage } from '../../protocol/messages.ts';
-import { type BoxChannel, boxTopic, gatewayPresenceTopic } from '../../protocol/topics.ts';
+import { type BoxChannel, boxTopic, GATEWAY_PRESENCE_TOPIC, gatewayPresenceTopic } from '../../protocol/topics.ts';
 import type { Connection, Transport, TransportIo } from '../contract.ts';
 import { begun } from './begin.ts';
 import {
@@ -85,9 +85,6 @@ function sessionOptions(
   };
 }
 
-/** Of shard 0, which tells how many there are. */
-const FIRST_PRESENCE_TOPIC = gatewayPresenceTopic(0);
-
 class MqttConnection implements Connection {
   readonly incoming: MessageQueue;
   readonly #client: BrokerClient;
@@ -156,7 +153,7 @@ class MqttConnection implements Connection {
   async #register(): Promise<void> {
     await connected(this.#client);
     this.#onBroker = true;
-    await this.#subscribe([...new Set([this.#topic('down'), this.#presenceTopic, FIRST_PRESENCE_TOPIC])]);
+    await this.#subscribe([...new Set([this.#topic('down'), this.#presenceTopic, GATEWAY_PRESENCE_TOPIC])]);
     await this.#announce(true);
     void this.#askUntilHeard();
     await this.#gatewayIsThere.promise;
@@ -200,7 +197,7 @@ class MqttConnection implements Connection {
 
   #receive(topic: string, payload: Buffer, packet: { retain: boolean }): void {
     if (topic === this.#presenceTopic) this.#onGatewayPresence(payload);
-    else if (topic === FIRST_PRESENCE_TOPIC) this.#onFirstPresence(payload);
+    else if (topic === GATEWAY_PRESENCE_TOPIC) this.#onFirstPresence(payload);
     else if (topic !== this.#topic('down')) this.#log.warn('message-on-foreign-topic', { topic });
     // Only presence is retained: a retained message from the gateway is outdated.
     else if (packet.retain)
