@@ -95,7 +95,7 @@ export class Program {
     });
     if (answer.refused === undefined) return answer;
     const { message, fix } = answer.refused;
-    throw new PayboxRefusal(inLibrary(message), inLibrary(fix));
+    throw new PayboxRefusal(message, fix);
   }
 
   #take({ id, ...answer }: Answer): void {
@@ -128,15 +128,6 @@ function noJson(request: Request): string | undefined {
   } catch (error) {
     return `${request.ask}: not a value of JSON: ${error instanceof Error ? error.message : String(error)}`;
   }
-}
-
-/** The words of the program's HTTP interface as those of the library. */
-function inLibrary(text: string): string {
-  return text
-    .replaceAll('POST /rigs', 'openPaybox()')
-    .replace(/DELETE \/rigs\/\{id\}:? ?/, 'its close()')
-    .replaceAll('open a rig with more', 'open one with more')
-    .replace(/ and GET \/openapi\.json too/, '');
 }
 
 /** The Node that runs paybox: this one if it can, else the one that came with the package. Throws PayboxRefusal. */

@@ -267,7 +267,7 @@ describe('a rig', () => {
     await eventually('it has ended', async () => (await server.ask('GET', '/rigs')).text === '{"rigs":[]}');
     expect(await server.ask('GET', path)).toMatchObject({
       status: 410,
-      json: { error: 'rig-1 has ended: nobody asked for 500ms', fix: 'open another with POST /rigs' },
+      json: { error: 'rig-1 has ended: nobody asked for 500ms', fix: 'open another' },
     });
     await expect(fetch(`${targets[0]?.gateway.access.origin}/healthz`)).rejects.toThrow();
   });

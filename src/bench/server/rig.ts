@@ -21,7 +21,7 @@ import { type callbackList, LIMITS, type rigView, type stepAnswer } from './sche
 
 const CLOSE_TIMEOUT_MS = 15_000;
 const RESET_FIX = 'open a rig of target process or emulated';
-const STEP_FIX = '`paybox config schema scenario` has every step, and GET /openapi.json too';
+const STEP_FIX = '`paybox config schema scenario` has every step';
 
 export interface RigOptions {
   scenario: Scenario;
@@ -218,7 +218,7 @@ export class Rig {
 
   /** Cancels the running step and ends the rig. Resolves when all its parts have ended. */
   close(reason: string): Promise<void> {
-    this.#ending.abort(new Refusal(410, `${this.id} has ended: ${reason}`, 'open another with POST /rigs'));
+    this.#ending.abort(new Refusal(410, `${this.id} has ended: ${reason}`, 'open another'));
     this.#closed ??= this.#close();
     return this.#closed;
   }
@@ -237,7 +237,7 @@ export class Rig {
     const needed = await reasonToSkip({ ...scenario, steps: [step] }, kind);
     if (needed !== undefined) throw new ConfigError(`step: ${needed}`, 'open a rig of another target');
     if ((step.box ?? 1) > target.boxes.length) {
-      const fix = 'open a rig with more, as { "boxes": 2 }';
+      const fix = 'open one with more, as { "boxes": 2 }';
       throw new ConfigError(`step: box: there is no box ${step.box}: the rig has ${target.boxes.length}`, fix);
     }
     if (usesGolden([step]))

@@ -8,7 +8,7 @@ import { Refusal, type ServerDeps } from './route.ts';
 import { LIMITS } from './schemas.ts';
 
 const ENDED_EARLY = 'the rig was ended before it was open';
-const AGAIN = 'open another with POST /rigs';
+const AGAIN = 'open another';
 
 /** The rigs of a server. Each has its own gateway and boxes. */
 export class Rigs {
@@ -35,7 +35,7 @@ export class Rigs {
     this.#closing.signal.throwIfAborted();
     if (this.#rigs.size + this.#opening.size >= this.#rigsMax) {
       const ids = [...this.#rigs.keys()].join(', ');
-      throw new Refusal(429, `${this.#rigsMax} rigs are open already`, `end one with DELETE /rigs/{id}: ${ids}`);
+      throw new Refusal(429, `${this.#rigsMax} rigs are open already`, `end one of them: ${ids}`);
     }
     const given = AbortSignal.any([gone, this.#closing.signal]);
     const opening = this.#open(body, given);
@@ -55,7 +55,7 @@ export class Rigs {
     const rig = this.#rigs.get(id);
     if (rig !== undefined) return rig;
     const reason = this.#ended.get(id);
-    if (reason === undefined) throw new Refusal(404, `there is no rig ${id}`, 'open one with POST /rigs');
+    if (reason === undefined) throw new Refusal(404, `there is no rig ${id}`, 'open one');
     throw new Refusal(410, `${id} has ended: ${reason}`, AGAIN);
   }
 
