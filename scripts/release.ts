@@ -1,5 +1,6 @@
 /** `npm run release`: makes and checks everything that is handed out, of one version. */
 import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
@@ -64,8 +65,7 @@ async function release({ out, key, withImage, quick }: Options): Promise<void> {
       '--detach-sign',
       join(ROOT, 'package.json'),
     ]);
-  const changed = runTool('git', ['-C', ROOT, 'status', '--porcelain']);
-  if (changed !== '')
+  if (existsSync(join(ROOT, '.git')) && runTool('git', ['-C', ROOT, 'status', '--porcelain']) !== '')
     progress('WARNING: the tree has changes that no commit has; what is made names the commit all the same');
   await writeFile(join(out, 'CHANGELOG.md'), changesOf(await readFile(join(ROOT, 'README.md'), 'utf8'), version));
   await writeFile(
