@@ -31,6 +31,8 @@ export interface CheckedGateway {
   mode: 'sandbox' | 'live';
   dataDir: string;
   databaseUrl?: string | undefined;
+  /** There for a member of a cluster. */
+  cluster?: object | undefined;
   publicUrl?: string | undefined;
   adminToken?: string | undefined;
   http: { host: string; port: number; tls?: { cert: string; key: string } | undefined };
@@ -39,6 +41,15 @@ export interface CheckedGateway {
 }
 
 const about = z.object({ mode: z.enum(['sandbox', 'live']), lastBackupAt: z.iso.datetime().nullable() });
+const health = z.object({
+  reason: z.string().optional(),
+  cluster: z.object({
+    members: z.array(z.object({ id: z.string(), url: z.string() })),
+    holders: z.record(z.string(), z.string()),
+    unheld: z.array(z.int()),
+    differing: z.array(z.string()),
+  }),
+});
 const heardSources = z.array(
   z.object({
     name: z.string(),
@@ -95,7 +106,8 @@ async function runningFindings(config: CheckedGateway): Promise<Finding[]> {
   const asked = await askRunning(config, '/_mock/about', about);
   const unasked = (checks: readonly string[]) => checks.map((check) => skipped(check, `the gateway was not asked`));
   const names = sources.map(({ name }) => `source ${name}`);
-  if ('finding' in asked) return [asked.finding, ...unasked(['backup', ...names])];
+  const inCluster = config.cluster !== undefined;
+  if ('finding' in asked) return [asked.finding, ...unasked([...(inCluster ? ['cluster'] : []), 'backup', ...names])];
   const { mode, lastBackupAt } = asked.answer;
   const isOther = mode !== config.mode;
   const running: Finding = {
@@ -108,7 +120,27 @@ async function runningFindings(config: CheckedGateway): Promise<Finding[]> {
     databaseUrl === undefined
       ? backupFinding(lastBackupAt, systemClock.wallMs())
       : skipped('backup', 'the store is in PostgreSQL: the gateway does not know when pg_dump last ran');
-  return [running, backup, ...(sources.length === 0 ? [] : await sourceFindings(config, names))];
+  const cluster = inCluster ? [await clusterFinding(config)] : [];
+  return [running, ...cluster, backup, ...(sources.length === 0 ? [] : await sourceFindings(config, names))];
+}
+
+/** What this member sees of its cluster. */
+async function clusterFinding(config: CheckedGateway): Promise<Finding> {
+  const check = 'cluster';
+  const asked = await askRunning(config, '/healthz', health);
+  if ('finding' in asked) return asked.finding;
+  const { reason, cluster } = asked.answer;
+  const { members, holders, unheld, differing } = cluster;
+  const held = Object.keys(holders).length;
+  const found = `${members.length} ${members.length === 1 ? 'member' : 'members'}, ${held} of ${held + unheld.length} shards have a holder`;
+  if (reason !== undefined || unheld.length > 0) {
+    const fix = 'see the log of each member, and /healthz of each, which says what it sees';
+    return failed(check, new Error(reason === undefined ? found : `${found}; ${reason}`), fix);
+  }
+  if (differing.length === 0) return well(check, found);
+  const others = members.filter(({ id }) => differing.includes(id)).map(({ url }) => url);
+  const fix = 'give all members the same file but for advertise, dataDir and ports, then restart them';
+  return { check, result: 'warning', found: `${found}; other files at ${others.join(', ')}`, fix };
 }
 
 /** The gateway knows when it last handed its store out whole; whether that file is still there it cannot know. */
@@ -143,7 +175,7 @@ async function sourceFindings(config: CheckedGateway, names: readonly string[]):
   });
 }
 
-/** Asks the gateway at the address of its file. */
+/** Asks the gateway at the address of its file; an answer of this shape counts whatever its status. */
 async function askRunning<T>(
   { http, adminToken }: CheckedGateway,
   path: string,
@@ -157,9 +189,9 @@ async function askRunning<T>(
     const headers = authorizationHeader(adminToken);
     const tls = http.tls === undefined ? {} : await ownTls(http.tls.cert, host);
     const { status, body } = await askHttp(`${origin}${path}`, { ...tls, headers, agent: false }, LIMITS);
-    const answer = status === 200 ? schema.safeParse(parseJson(body)) : undefined;
-    if (answer?.success === true) return { answer: answer.data };
-    const found = `${origin}${path} answers ${status}${answer === undefined ? '' : ' in an unknown form'}`;
+    const answer = schema.safeParse(parseJson(body));
+    if (answer.success) return { answer: answer.data };
+    const found = `${origin}${path} answers ${status}${status === 200 ? ' in an unknown form' : ''}`;
     return { finding: failed(check, new Error(found), 'see its log; another program may have its port') };
   } catch (error) {
     const found = `it does not answer at ${origin}: ${systemCodeOf(error) ?? reasonOf(error)}`;

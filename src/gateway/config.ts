@@ -263,7 +263,7 @@ function checkNames({ partners, accounts, boxes, sources }: Named, complain: Com
  */
 export function parseGatewayConfig(value: unknown, name: string, folder = '.'): GatewayConfig {
   const fix =
-    'see device-config/gateway.yaml, and gateway-sources.yaml for sources, for a valid example, and `paybox config schema gateway` for every key';
+    'see device-config/gateway.yaml, gateway-sources.yaml for sources and gateway-cluster.yaml for a cluster, for a valid example, and `paybox config schema gateway` for every key';
   const check = (it: unknown) => checkConfig(gatewayConfigSchema, it, name, fix);
   const given = check(value);
   const vietqrBoxes = given.vietqrBoxes && withSecretsOfFiles(given.vietqrBoxes, { name, folder });
