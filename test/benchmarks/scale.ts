@@ -12,12 +12,12 @@ import { type Benchmark, type Row, rowUnder } from './row.ts';
 /** Boxes and members; 0 members: a gateway alone. */
 const SIZES = [1_000, 10_000] as const;
 const MEMBERS = [0, 1, 2, 4] as const;
-const PUSHES = 600;
+const PUSHES = 1_500;
 /** Of each gateway, so many at a time: code that has run a few times only takes three times as long. */
 const WARM_UP = 1_000;
 const WARM_UP_AT_ONCE = 16;
-/** A rate that leaves two cores room, so that nothing waits for long. */
-const PUSHES_PER_SECOND = 20;
+/** A rate that leaves two cores room, so that nothing waits for long, and costs more than the rest beside it. */
+const PUSHES_PER_SECOND = 50;
 const REST_MS = 10_000;
 /** PostgreSQL tells its counts a second late. */
 const COUNTS_LATE_MS = 1_500;
