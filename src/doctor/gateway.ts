@@ -124,7 +124,7 @@ async function runningFindings(config: CheckedGateway): Promise<Finding[]> {
   return [running, ...cluster, backup, ...(sources.length === 0 ? [] : await sourceFindings(config, names))];
 }
 
-/** What this member sees of its cluster. */
+/** The members and shards that this gateway sees. */
 async function clusterFinding(config: CheckedGateway): Promise<Finding> {
   const check = 'cluster';
   const asked = await askRunning(config, '/healthz', health);
