@@ -171,8 +171,10 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
       expect(await status()).toBe('paid');
       await store.orders.startPush(push('p', 'a'), undefined);
       expect(await status()).toBe('paid');
+      const before = await store.orders.find('a');
       expect(await store.orders.confirmPush('p', BOX, 'shown', 6)).toBe(true);
-      expect(await status()).toBe('paid');
+      const shown = { shown_on: BOX, shown_push_id: 'p', checksum: expect.any(String) };
+      expect(await store.orders.find('a')).toEqual({ ...before, ...shown });
       expect(await store.orders.endPush('p', BOX, 'expired', 7)).toBe(true);
       expect(await status()).toBe('paid');
     });

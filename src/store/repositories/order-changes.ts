@@ -18,9 +18,11 @@ export type NewOrder = Omit<
   'seq' | 'status' | 'failure' | 'last_push_id' | 'shown_on' | 'shown_push_id' | 'paid_at_ms' | 'updated_at_ms'
 >;
 
-export async function insertOrder(db: Kysely<Tables>, order: NewOrder): Promise<void> {
-  const pushed = { failure: null, last_push_id: null, shown_on: null, shown_push_id: null };
-  const begun = { status: 'created', paid_at_ms: null, updated_at_ms: order.created_at_ms } as const;
+/** `pushId`: the push that is sent with it. */
+export async function insertOrder(db: Kysely<Tables>, order: NewOrder, pushId?: string): Promise<void> {
+  const pushed = { failure: null, last_push_id: pushId ?? null, shown_on: null, shown_push_id: null };
+  const status: OrderStatus = pushId === undefined ? 'created' : 'pushed';
+  const begun = { status, paid_at_ms: null, updated_at_ms: order.created_at_ms };
   await db
     .insertInto('orders')
     .values({ ...order, ...pushed, ...begun, seq: nextSeq('orders') })
@@ -75,6 +77,25 @@ export async function changePush(
     .where('status', 'in', among)
     .executeTakeFirst();
   return changed.numUpdatedRows > 0n;
+}
+
+/** The order whose newest push this is was shown. A paid order stays paid. */
+export async function setOrderShown(
+  db: Kysely<Tables>,
+  { pushId, terminalCode }: { pushId: string; terminalCode: string },
+  atMs: number,
+): Promise<void> {
+  const isPaid = sql<boolean>`status = ${sql.lit('paid')}`;
+  await db
+    .updateTable('orders')
+    .set({
+      shown_on: terminalCode,
+      shown_push_id: pushId,
+      status: sql`case when ${isPaid} then status else ${sql.lit('shown')} end`,
+      updated_at_ms: sql`case when ${isPaid} then updated_at_ms else ${atMs} end`,
+    })
+    .where('last_push_id', '=', pushId)
+    .execute();
 }
 
 /** Sets the status of the order whose newest push this is. A paid order stays paid. */

@@ -14,6 +14,7 @@ import {
   ORDER_AFTER,
   type OrderSides,
   type ShownPush,
+  setOrderShown,
   setOrderStatus,
 } from './order-changes.ts';
 import { nextSeq, seqOf } from './seq.ts';
@@ -110,12 +111,13 @@ export class OrderStore {
   /** Stores a push before it is sent, together with its order if that is new. */
   async startPush(push: NewPush, newOrder: NewOrder | undefined): Promise<void> {
     await this.#db.transaction().execute(async (trx) => {
-      if (newOrder !== undefined) await insertOrder(trx, newOrder);
+      if (newOrder !== undefined) await insertOrder(trx, newOrder, push.id);
       const begun = { status: 'sent', code: null, confirmed_at_ms: null, ended_at_ms: null } as const;
       await trx
         .insertInto('pushes')
         .values({ ...push, ...begun, seq: nextSeq('pushes') })
         .execute();
+      if (newOrder !== undefined) return;
       const pushed = await trx
         .updateTable('orders')
         .set({ last_push_id: push.id, failure: null, updated_at_ms: push.created_at_ms })
@@ -156,11 +158,7 @@ export class OrderStore {
       const among: PushStatus[] = how === 'shown' ? ['sent', 'accepted'] : ['sent'];
       const push = { id: pushId, terminalCode, among };
       if (!(await changePush(trx, push, { status: how, confirmed_at_ms: atMs }))) return false;
-      if (how === 'shown') {
-        await setOrderStatus(trx, pushId, 'shown', atMs);
-        const shown = { shown_on: terminalCode, shown_push_id: pushId };
-        await trx.updateTable('orders').set(shown).where('last_push_id', '=', pushId).execute();
-      }
+      if (how === 'shown') await setOrderShown(trx, { pushId, terminalCode }, atMs);
       return true;
     });
   }
