@@ -161,6 +161,18 @@ describe('the picture of a QR', () => {
 
 describe('in a browser', () => {
   const sepay = PROVIDERS['sepay by key'] as Provider;
+  it.skipIf(missing)(`the console says when a list is only the newest of its rows${note}`, async () => {
+    const gateway = await testGateway();
+    const generated = async (many: number) => {
+      for (let i = 0; i < many; i += 1) expect((await gateway.generate({ orderId: `O${i}` })).status).toBe(200);
+    };
+    await generated(49);
+    const page = await open(`${gateway.origin}/`);
+    await page.becomes("document.getElementById('orders-count').textContent === '49'");
+    await generated(2);
+    await page.becomes("document.getElementById('orders-count').textContent === 'newest 50'");
+  });
+
   it.skipIf(missing)(
     `THR-6 the console shows an order from push to payment, hostile texts as texts${note}`,
     async () => {

@@ -239,11 +239,19 @@ function attempt(it, index) {
   );
 }
 
+/** Rows of a list that is asked for without a limit: there may be more. */
+const PAGE_ROWS = 50;
+const pageCount = (rows, counted = rows) => (rows.length < PAGE_ROWS ? counted.length || '' : `newest ${PAGE_ROWS}`);
+
 const COUNTS = {
   cluster: clusterCount,
   sales: sumOf,
   boxes: (boxes) => `${boxes.filter((it) => it.online).length} of ${boxes.length} online`,
-  payments: (payments) => payments.filter((it) => !isOnlyTest(it)).length || '',
+  payments: (payments) =>
+    pageCount(
+      payments,
+      payments.filter((it) => !isOnlyTest(it)),
+    ),
   faults: ({ standing }) => (standing.length === 0 ? '' : `${standing.length} ordered`),
 };
 
@@ -260,7 +268,7 @@ function refresh(topic) {
           topic === 'cluster' ? await readCluster() : await (await ask(PATHS[topic] ?? `/_mock/${topic}`)).json();
         $(topic).replaceChildren(...draw[topic](rows));
         if (topic === 'callbacks') drawBacklog(await (await ask('/_mock/callbacks/backlog')).json());
-        else $(`${topic}-count`).textContent = COUNTS[topic]?.(rows) ?? (rows.length || '');
+        else $(`${topic}-count`).textContent = COUNTS[topic]?.(rows) ?? pageCount(rows);
       } catch (error) {
         $('live').title = error.message;
       }
