@@ -1,17 +1,28 @@
 import { RowCache } from '../gateway/row-cache.ts';
 import { boxCode } from '../protocol/fields.ts';
-import type { BoxPlace } from '../store/engines/cluster-database.ts';
+import type { BoxName, BoxPlace } from '../store/engines/cluster-database.ts';
 
 /** Names of no box that are kept: strangers make them up. */
 const UNKNOWN_MAX = 1_000;
+/** Names that are looked up at once. */
+const LOOKUPS_MAX = 500;
+
+interface Lookup {
+  name: BoxName;
+  found(place: BoxPlace | undefined): void;
+  failed(error: unknown): void;
+}
 
 /** Finds boxes of the registry, and keeps what it found: names that no box has never push out those of boxes. */
 export class BoxFinder {
-  readonly #load: (terminalCode: string, serialNumber: string) => Promise<BoxPlace | undefined>;
+  readonly #load: (names: readonly BoxName[]) => Promise<readonly (BoxPlace | undefined)[]>;
   readonly #known = new RowCache();
   #unknown = new Set<string>();
+  readonly #waiting: Lookup[] = [];
+  #isLoading = false;
 
-  constructor(load: (terminalCode: string, serialNumber: string) => Promise<BoxPlace | undefined>) {
+  /** `load` settles with a place for each name, in their order. */
+  constructor(load: (names: readonly BoxName[]) => Promise<readonly (BoxPlace | undefined)[]>) {
     this.#load = load;
   }
 
@@ -26,7 +37,7 @@ export class BoxFinder {
     if (unknown.has(key)) return undefined;
     try {
       return await this.#known.get(key, async () => {
-        const found = await this.#load(terminalCode, serial);
+        const found = await this.#lookUp({ terminalCode, serialNumber: serial });
         if (found === undefined) throw new NoSuchBox();
         return found;
       });
@@ -43,6 +54,28 @@ export class BoxFinder {
   clear(): void {
     this.#known.clear();
     this.#unknown = new Set();
+  }
+
+  /** Together with all others that wait: one query at a time finds them all, however many names strangers make up. */
+  #lookUp(name: BoxName): Promise<BoxPlace | undefined> {
+    return new Promise((found, failed) => {
+      this.#waiting.push({ name, found, failed });
+      if (!this.#isLoading) void this.#loadAll();
+    });
+  }
+
+  async #loadAll(): Promise<void> {
+    this.#isLoading = true;
+    while (this.#waiting.length > 0) {
+      const some = this.#waiting.splice(0, LOOKUPS_MAX);
+      try {
+        const places = await this.#load(some.map(({ name }) => name));
+        for (const [i, { found }] of some.entries()) found(places[i]);
+      } catch (error) {
+        for (const { failed } of some) failed(error);
+      }
+    }
+    this.#isLoading = false;
   }
 }
 

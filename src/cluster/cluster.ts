@@ -21,7 +21,7 @@ import { ConsoleEvents } from './console-events.ts';
 import { carryCredits } from './credit-carrier.ts';
 import { Destinations } from './destination.ts';
 import { fileDigest } from './differences.ts';
-import { frontRoutes } from './front.ts';
+import { frontRoutes, STREAMS } from './front.ts';
 import { SharedBudgets } from './login-budgets.ts';
 import { NewsDesk } from './news.ts';
 import { Peers } from './peers.ts';
@@ -29,6 +29,8 @@ import { Shards } from './shards.ts';
 import { statusRoutes } from './status.ts';
 
 const SECRET_BYTES = 32;
+/** For answers of other members to calls that came here, while this one stops. */
+const CARRIED_MS_MAX = 1_500;
 /** At the start, the shards of the first view are opened before the member says that it is ready. */
 const FIRST_SHARDS_MS_MAX = 15_000;
 
@@ -71,8 +73,7 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
   opened.add('wrong logins', () => budgets.close());
   const settings = await setUp(database, config, random.secret(SECRET_BYTES));
 
-  const app = createApp(log, clock, config.http.tls && readServerTls(config.http.tls, 'http.tls'));
-  answerBeforeClosing(app, clock);
+  const app = memberApp(config, deps);
   const { ca } = readPemFiles({ ca: config.cluster.ca }, 'cluster');
   const peers = new Peers({ clock, secret: settings.secret, ca });
   opened.add('peers', () => peers.close());
@@ -89,13 +90,12 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
     changed: () => beats.soon(),
   });
   const carry = carryCredits({ clock, shards, peers });
-  const boxes = new BoxFinder((code, serial) => database.box(code, serial));
+  const boxes = new BoxFinder((names) => database.boxes(names));
   desk.onNews((news) => {
     if (news.about === 'registry') boxes.clear();
     for (const { gateway } of shards.all()) void gateway.heed(news).catch(() => undefined);
   });
-  const findBox = (code: string, serial: string) => boxes.find(code, serial);
-  const destinations = new Destinations({ basePath: config.basePath, count, findBox });
+  const destinations = new Destinations({ basePath: config.basePath, count, findBox: boxes.find.bind(boxes) });
   const logins = new Logins(clock, undefined, budgets);
   const events = new ConsoleEvents({ clock, log, peers, logins, adminToken: config.adminToken });
   const beats: Beats = new Beats({ ...deps, member, database, shards, peers, desk, events });
@@ -112,24 +112,32 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
   await listenAt(app, config);
   own = { ...config, http: { ...config.http, port: portOf(app) } };
   await beats.begin(FIRST_SHARDS_MS_MAX);
-  const origin = originAt(app, config);
   log.info('member-ready', { member: member.id, advertise, shards: shards.all().length });
   const close = async (withinMs = STOP_BUDGET_MS) => {
     // Still seen while it finishes its pushes: nobody may end its sessions meanwhile.
     beats.leave();
     await shards.close(withinMs);
+    // Calls that it carries to others are answered, too, before those are out of reach.
+    await app.close();
     await beats.end();
     await database.leave().catch(() => undefined);
     await opened.close(withinMs);
   };
   const [shared] = shards.all();
+  const origin = originAt(app, config);
   return {
     ...{ origin, baseUrl: `${origin}${config.basePath}`, mqttUrl: shared?.gateway.mqttUrl ?? config.mqtt?.url },
     superseded: undefined,
     handle: (request, response) => app.routing(request, response),
-    heed: async (news: News) => desk.tell(news),
+    heed: async (news: News) => void (await desk.tell(news)),
     close,
   };
+}
+
+function memberApp({ http }: ClusterConfig, { log, clock }: GatewayDeps): FastifyInstance {
+  const app = createApp(log, clock, http.tls && readServerTls(http.tls, 'http.tls'));
+  answerBeforeClosing(app, clock, { withinMs: CARRIED_MS_MAX, isAwaited: (path) => !STREAMS.includes(path) });
+  return app;
 }
 
 async function setUp(database: ClusterDatabase, config: ClusterConfig, secret: string): Promise<ClusterSettings> {

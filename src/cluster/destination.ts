@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { pathOf } from '../gateway/access/requests.ts';
 import { parseJson } from '../gateway/decode.ts';
-import { homeOf, shardOf } from '../gateway/shard.ts';
+import { homeOf, shardOf, shardOfQrRef } from '../gateway/shard.ts';
 import { basicCredentials } from '../lib/http-server.ts';
 import { BOX_PATHS, PATHS } from '../protocol/http-api.ts';
 
@@ -40,8 +40,9 @@ const PAGES = /^\/(?:$|docs|openapi\.json$|registry$|admin\/openapi\.json$|_mock
 const LISTS =
   /^\/_mock\/(?:boxes|orders|payments|callbacks|callbacks\/backlog|credits|calls|faults)$|^\/admin\/v1\/sales(?:\.csv)?$/;
 /** One thing that some shard has. */
-const THINGS = /^\/qr\/|^\/_mock\/(?:orders|callbacks|payments)\/|^\/_mock\/faults(?:\/|$)|^\/admin\/v1\/sales\/[^/]+/;
+const THINGS = /^\/_mock\/(?:orders|callbacks|payments)\/|^\/_mock\/faults(?:\/|$)|^\/admin\/v1\/sales\/[^/]+/;
 const BOX = /^\/_mock\/boxes\/([^/]+)$/;
+const QR_PICTURE = /^\/qr\/([^/]+)$/;
 const SALES = '/admin/v1/sales';
 export const FAULTS_PATH = '/_mock/faults';
 /** Of all callbacks that were given up. */
@@ -70,6 +71,8 @@ export class Destinations {
       if (call === PATHS.cancelQr) return 'first';
       if (Object.values(PATHS).some((it) => it === call)) return this.#ofNamed(namesIn(body), call === PATHS.sendQr);
     }
+    const [, ref] = QR_PICTURE.exec(path) ?? [];
+    if (ref !== undefined) return { shard: shardOfQrRef(ref, this.#count) ?? 0 };
     if (BOX_CALLS.includes(path)) return this.#ofBox(basicCredentials(request)?.username ?? '', '');
     if (PAGES.test(path)) return 'here';
     // Without a box the sale is for the first one, as at a gateway on its own.

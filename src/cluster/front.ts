@@ -19,6 +19,7 @@ import {
   CLIENT_HEADER,
   headersToPass,
   NOT_HERE,
+  OWN_HEADER,
   type Part,
   type Peers,
   SECRET_HEADER,
@@ -49,14 +50,9 @@ export function frontRoutes(app: FastifyInstance, deps: FrontDeps, own: Record<s
       front.isOfMember(request) ? front.answer(request, reply) : handler(request, reply),
     );
   }
-  const parseAs = 'buffer';
-  app.addContentTypeParser('application/jose', { parseAs }, (_request, body, done) => done(null, body));
-  app.register(async (scope) => {
-    // Sources write other types of bodies, too.
-    scope.removeAllContentTypeParsers();
-    scope.addContentTypeParser('*', { parseAs }, (_request, body, done) => done(null, body));
-    scope.post('/hooks/*', (request, reply) => front.answer(request, reply));
-  });
+  // Which types of bodies a call may have is for the shard to say.
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
   app.route({
     method: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
     url: '/*',
@@ -75,8 +71,12 @@ class Front {
   }
 
   /** Whether another member, or this one, has sent it to one of the shards here. */
-  isOfMember({ headers }: FastifyRequest): boolean {
-    const told = headers[SECRET_HEADER];
+  isOfMember(request: FastifyRequest): boolean {
+    return this.#hasSecret(request, SECRET_HEADER);
+  }
+
+  #hasSecret({ headers }: FastifyRequest, header: string): boolean {
+    const told = headers[header];
     return typeof told === 'string' && equalSecrets(told, this.#deps.secret);
   }
 
@@ -103,7 +103,9 @@ class Front {
   async #answerMember(request: FastifyRequest, reply: FastifyReply, body: Buffer | undefined): Promise<FastifyReply> {
     const shard = this.#deps.shards.get(Number(request.headers[SHARD_HEADER]), isPush(request));
     if (shard === undefined) return reply.code(NOT_HERE).send();
-    if (pathOf(request) === CREDIT_PATH) return reply.send({ result: await takeCredit(shard, body) });
+    // A caller's request for this path is carried as any other, without the mark.
+    if (pathOf(request) === CREDIT_PATH && this.#hasSecret(request, OWN_HEADER))
+      return reply.send({ result: await takeCredit(shard, body) });
     return hand(shard, request, reply, body, String(request.headers[CLIENT_HEADER] ?? ''));
   }
 
@@ -237,7 +239,7 @@ function limitOf(request: FastifyRequest): number {
 }
 
 /** Answers without an end. */
-const STREAMS: readonly string[] = [BOX_PATHS.stream, CONSOLE_EVENTS_PATH];
+export const STREAMS: readonly string[] = [BOX_PATHS.stream, CONSOLE_EVENTS_PATH];
 
 /** Whether it waits for the confirmation of a box. */
 function isPush(request: FastifyRequest): boolean {
@@ -254,6 +256,8 @@ function hand(
 ): FastifyReply {
   reply.hijack();
   carry(request.raw, { body, address });
+  // The shard reads its escapes itself, once.
+  request.raw.url = request.originalUrl;
   if (!STREAMS.includes(pathOf(request)) && !reply.raw.closed) {
     const pushes = isPush(request) ? 1 : 0;
     shard.inHand += 1;

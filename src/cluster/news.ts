@@ -39,7 +39,7 @@ interface NewsDeskDeps {
 export class NewsDesk {
   readonly #deps: NewsDeskDeps;
   readonly #readers: ((news: News) => void)[] = [];
-  readonly #waiting: string[] = [];
+  readonly #waiting: { text: string; settle(isStored: boolean): void }[] = [];
 
   constructor(deps: NewsDeskDeps) {
     this.#deps = deps;
@@ -49,22 +49,24 @@ export class NewsDesk {
     this.#readers.push(reader);
   }
 
-  /** Tells every shard of the cluster. What cannot be sent now waits for `flush`. */
-  tell(told: News): void {
-    this.#waiting.push(
-      JSON.stringify('reason' in told ? { ...told, reason: told.reason.slice(0, REASON_CHARS_MAX) } : told),
-    );
-    if (this.#waiting.length > WAITING_MAX) this.#waiting.shift();
-    void this.flush();
+  /** Tells every shard of the cluster. What cannot be stored now waits for `flush`; settles with whether it was stored. */
+  tell(told: News): Promise<boolean> {
+    const text = JSON.stringify('reason' in told ? { ...told, reason: told.reason.slice(0, REASON_CHARS_MAX) } : told);
+    return new Promise((settle) => {
+      this.#waiting.push({ text, settle });
+      if (this.#waiting.length > WAITING_MAX) this.#waiting.shift()?.settle(false);
+      void this.flush();
+    });
   }
 
   /** Sends what waits. Never throws. */
   async flush(): Promise<void> {
-    for (let text = this.#waiting.shift(); text !== undefined; text = this.#waiting.shift()) {
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
       try {
-        await this.#deps.tell(text);
+        await this.#deps.tell(next.text);
+        next.settle(true);
       } catch (error) {
-        this.#waiting.unshift(text);
+        this.#waiting.unshift(next);
         this.#deps.log.warn('news-unsent', { reason: reasonOf(error) });
         return;
       }

@@ -13,6 +13,8 @@ import type { ClusterView } from '../store/engines/cluster-database.ts';
 /** Headers of a request that one member carries to another. */
 export const SHARD_HEADER = 'x-paybox-shard';
 export const SECRET_HEADER = 'x-paybox-cluster';
+/** The secret once more, of what a member asks itself: what it carries for a caller never has it. */
+export const OWN_HEADER = 'x-paybox-own';
 export const CLIENT_HEADER = 'x-paybox-client';
 
 /** Longest wait for a shard that is moving. */
@@ -159,7 +161,7 @@ export class Peers {
 
   /** Sends a body to the shard as this member itself; undefined while nobody runs it. Rejects without an answer. */
   post(index: number, path: string, body: string): Promise<Part | undefined> {
-    const headers = { 'content-type': 'application/json' };
+    const headers = { 'content-type': 'application/json', [OWN_HEADER]: this.#secret };
     const asking = { method: 'POST', path, headers, address: '', body: Buffer.from(body) };
     return this.#read(index, asking, POST_TIMEOUT_MS);
   }
@@ -194,8 +196,10 @@ export class Peers {
 }
 
 function askingOf(request: FastifyRequest, body: Buffer | undefined): Asking {
-  const { 'content-length': _length, ...headers } = headersToPass(request.headers) as Record<string, string>;
-  return { method: request.method, path: request.url, headers, address: addressOf(request), body };
+  const passed = headersToPass(request.headers) as Record<string, string>;
+  const { 'content-length': _length, [OWN_HEADER]: _own, ...headers } = passed;
+  // As it came: each gateway reads escapes once, and must read the same path.
+  return { method: request.method, path: request.originalUrl, headers, address: addressOf(request), body };
 }
 
 /**

@@ -11,6 +11,8 @@ import { assignShards } from './assignment.ts';
 const PUSHES_MS_MAX = 6_000;
 /** Longest wait for the other requests. */
 const FINISH_MS_MAX = 1_000;
+/** On an empty database shard 0 makes the tables that all read. */
+const NOT_MADE_YET = /relation "shard_0\.\w+" does not exist/;
 const FINISH_LOOK_MS = 20;
 /** By then a member that opens a shard queues for its lock. */
 const QUEUED_MS = 250;
@@ -138,7 +140,10 @@ export class Shards {
       // Its last holder has not closed it yet.
       if (error instanceof DatabaseInUseError) return;
       this.#failed.set(index, { reason: reasonOf(error), untilMs: clock.monotonicMs() + OPEN_AGAIN_MS });
-      log.error('shard-failed', { shard: index, reason: reasonOf(error) });
+      const reason = reasonOf(error);
+      if (NOT_MADE_YET.test(reason))
+        log.info('shard-waits', { shard: index, reason: 'shard 0 makes its tables first' });
+      else log.error('shard-failed', { shard: index, reason });
     }
   }
 

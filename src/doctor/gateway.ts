@@ -103,11 +103,13 @@ async function chainFinding({ cert, key }: { cert: string; key: string }): Promi
 /** From the running gateway: its mode, the age of its newest backup, and the last word of each source. */
 async function runningFindings(config: CheckedGateway): Promise<Finding[]> {
   const { databaseUrl, sources } = config;
-  const asked = await askRunning(config, '/_mock/about', about);
+  const [asked, ...cluster] = await Promise.all([
+    askRunning(config, '/_mock/about', about),
+    ...(config.cluster === undefined ? [] : [clusterFinding(config)]),
+  ]);
   const unasked = (checks: readonly string[]) => checks.map((check) => skipped(check, `the gateway was not asked`));
   const names = sources.map(({ name }) => `source ${name}`);
-  const inCluster = config.cluster !== undefined;
-  if ('finding' in asked) return [asked.finding, ...unasked([...(inCluster ? ['cluster'] : []), 'backup', ...names])];
+  if ('finding' in asked) return [asked.finding, ...cluster, ...unasked(['backup', ...names])];
   const { mode, lastBackupAt } = asked.answer;
   const isOther = mode !== config.mode;
   const running: Finding = {
@@ -120,7 +122,6 @@ async function runningFindings(config: CheckedGateway): Promise<Finding[]> {
     databaseUrl === undefined
       ? backupFinding(lastBackupAt, systemClock.wallMs())
       : skipped('backup', 'the store is in PostgreSQL: the gateway does not know when pg_dump last ran');
-  const cluster = inCluster ? [await clusterFinding(config)] : [];
   return [running, ...cluster, backup, ...(sources.length === 0 ? [] : await sourceFindings(config, names))];
 }
 
@@ -184,7 +185,7 @@ async function askRunning<T>(
   const check = 'gateway';
   const host = ['0.0.0.0', '::', ''].includes(http.host) ? '127.0.0.1' : http.host;
   const origin = `${http.tls === undefined ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${http.port}`;
-  const fix = 'start it: paybox gateway --config FILE';
+  const fix = 'start it: paybox gateway --config FILE; if it runs, it hangs: see its log, and end it';
   try {
     const headers = authorizationHeader(adminToken);
     const tls = http.tls === undefined ? {} : await ownTls(http.tls.cert, host);

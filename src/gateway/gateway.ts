@@ -133,7 +133,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   const money = await openMoney({ ...paying, ...outside, vault, heard: metrics.heard }, opened);
   late.money = money;
   const pushing = { ...shared, hub: edges.pushHub(hub), makers: money.makers };
-  const [service, sales] = [new Service({ ...pushing, pay, metrics }), new Sales(pushing)];
+  const [service, sales] = [new Service({ ...pushing, pay, metrics, place }), new Sales(pushing)];
   aimFaults(targets, { store, service, dispatcher });
 
   const here = {

@@ -4,6 +4,8 @@ import type { Box, KnownBox } from './directory.ts';
 import type { LoginBudgets } from './login-budgets.ts';
 import type { CreditToShard } from './told-credit.ts';
 
+const QR_REF_BYTES = 16;
+
 /** News that the shards of a cluster tell each other. Who missed something reads the registry again. */
 export type News =
   /** The registry has changed. */
@@ -32,8 +34,8 @@ export interface ShardPlace {
   budgets: LoginBudgets;
   /** Has a shard of the cluster store a credit, or find out which one has to. */
   creditTo: CreditToShard;
-  /** Tells every shard of the cluster, this one too. Never throws. */
-  tell(news: News): void;
+  /** Tells every shard of the cluster, this one too. Settles once it is stored, with false if it never will be. */
+  tell(news: News): Promise<boolean>;
 }
 
 /** Where boxes belong in a cluster (PROTOCOL.md, clause SHA-2). */
@@ -54,6 +56,20 @@ export function homeOf({ account, terminalCode }: Pick<KnownBox, 'account' | 'te
   return shardOf(account ?? terminalCode, count);
 }
 
+/** A name for the picture of a QR, of 16 bytes; in a cluster the first two tell the shard that has it. */
+export function qrRefOf(uuid: string, shard: Pick<ShardPlace, 'index'> | undefined): string {
+  const bytes = Buffer.from(uuid.replaceAll('-', ''), 'hex');
+  if (shard !== undefined) bytes.writeUInt16BE(shard.index);
+  return bytes.toString('base64url');
+}
+
+/** The shard that has the QR of this name; undefined for a name that no shard has made. */
+export function shardOfQrRef(ref: string, count: number): number | undefined {
+  const bytes = Buffer.from(ref, 'base64url');
+  const shard = bytes.length === QR_REF_BYTES ? bytes.readUInt16BE() : count;
+  return shard < count ? shard : undefined;
+}
+
 /** Has a hub send boxes of other shards there; nothing at a gateway on its own. */
 export function homeIn(place: ShardPlace | undefined): { home?: Home } {
   return place === undefined ? {} : { home: { shard: place.index, of: (box) => homeOf(box, place.count) } };
@@ -66,9 +82,13 @@ export function isOfRegistry(shard: Pick<ShardPlace, 'index'> | undefined): bool
 
 /** Reaches boxes in every shard. */
 export function overCluster({ tell }: Pick<ShardPlace, 'tell'>) {
+  // An admin is answered once no death of a member can undo it.
+  const stored = async (news: News) => {
+    if (!(await tell(news))) throw new Error('the other shards could not be told');
+  };
   return {
-    renew: async (box: string, reason: string) => tell({ about: 'renew', box, reason }),
-    expel: async (box: string, reason: string, disabled = false) => tell({ about: 'expel', box, reason, disabled }),
+    renew: (box: string, reason: string) => stored({ about: 'renew', box, reason }),
+    expel: (box: string, reason: string, disabled = false) => stored({ about: 'expel', box, reason, disabled }),
   };
 }
 

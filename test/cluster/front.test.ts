@@ -8,12 +8,13 @@ import { conflicts, differing, fileDigest } from '../../src/cluster/differences.
 import { frontRoutes } from '../../src/cluster/front.ts';
 import { merge, mergeCsv } from '../../src/cluster/merge.ts';
 import { labelled } from '../../src/cluster/metrics-of-shards.ts';
+import { NewsDesk } from '../../src/cluster/news.ts';
 import { addressAt, Peers } from '../../src/cluster/peers.ts';
 import type { RunningShard } from '../../src/cluster/shards.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { createApp } from '../../src/gateway/http/app.ts';
 import { isPlainPath, plainTarget } from '../../src/gateway/http/target.ts';
-import { shardOf } from '../../src/gateway/shard.ts';
+import { overCluster, qrRefOf, shardOf, shardOfQrRef } from '../../src/gateway/shard.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { newSecret } from '../../src/protocol/secret.ts';
@@ -203,6 +204,7 @@ it.each([
   '/x/.',
   '/qr/%00',
   '/x/%1F',
+  '/x/%63',
   '',
   'x',
   'http://evil.example/x',
@@ -219,10 +221,12 @@ it.each(['/', '/vqr/x', '/.well-known/x', '/a..b/...', '/console.js', '/qr/%20']
 
 it('finds boxes without asking for what no box can have, and forgets made-up names before boxes', async () => {
   const asked: string[] = [];
-  const finder = new BoxFinder(async (code, serial) => {
-    asked.push(`${code}${serial}`);
-    return code === 'VVB000001' ? BOX : undefined;
-  });
+  const finder = new BoxFinder(async (names) =>
+    names.map(({ terminalCode, serialNumber }) => {
+      asked.push(`${terminalCode}${serialNumber}`);
+      return terminalCode === 'VVB000001' ? BOX : undefined;
+    }),
+  );
   expect(await finder.find('VVB000001', '')).toBe(BOX);
   for (const code of ['a\u0000', 'VVB', 'VVB0000011', "VVB000001'"])
     expect(await finder.find(code, '')).toBeUndefined();
@@ -240,15 +244,67 @@ it('finds boxes without asking for what no box can have, and forgets made-up nam
 });
 
 it('keeps nothing of what it looked up while the registry changed', async () => {
-  const loads: ((found: typeof BOX | undefined) => void)[] = [];
+  const loads: ((found: (typeof BOX | undefined)[]) => void)[] = [];
   const finder = new BoxFinder(() => new Promise((resolve) => loads.push(resolve)));
   const before = finder.find('VVB000001', '');
   finder.clear();
-  loads[0]?.(undefined);
+  loads[0]?.([undefined]);
   expect(await before).toBeUndefined();
   const after = finder.find('VVB000001', '');
-  loads[1]?.(BOX);
+  loads[1]?.([BOX]);
   expect(await after).toBe(BOX);
+});
+
+it('looks up together whatever waits, so that made-up names hold nobody up', async () => {
+  const batches: string[][] = [];
+  const first = Promise.withResolvers<void>();
+  const finder = new BoxFinder(async (names) => {
+    batches.push(names.map(({ terminalCode }) => terminalCode));
+    if (batches.length === 1) await first.promise;
+    if (batches.length === 2) throw new Error('no answer');
+    return names.map(({ terminalCode }) => (terminalCode === 'VVB000001' ? BOX : undefined));
+  });
+  const code = (i: number) => `VVB${String(i).padStart(6, '0')}`;
+  const some = [finder.find(code(900), ''), ...Array.from({ length: 700 }, (_, i) => finder.find(code(700 - i), ''))];
+  const settled = Promise.allSettled(some);
+  first.resolve();
+  const places = await settled;
+  expect(batches.map((it) => it.length)).toEqual([1, 500, 200]);
+  expect(places.filter(({ status }) => status === 'rejected')).toHaveLength(500);
+  expect(places.at(-1)).toEqual({ status: 'fulfilled', value: BOX });
+  expect(await finder.find(code(700), '')).toBeUndefined();
+});
+
+it('names the shard of a QR in the name of its picture', () => {
+  const uuid = systemRandom.uuid();
+  for (const index of [0, 3, 15]) expect(shardOfQrRef(qrRefOf(uuid, { index }), 16)).toBe(index);
+  expect(shardOfQrRef(qrRefOf(uuid, { index: 16 }), 16)).toBeUndefined();
+  for (const ref of ['', 'none', '../x', qrRefOf(uuid, { index: 1 }).slice(1)])
+    expect(shardOfQrRef(ref, 16)).toBeUndefined();
+  expect(Buffer.from(qrRefOf(uuid, undefined), 'base64url').toString('hex')).toBe(uuid.replaceAll('-', ''));
+});
+
+it('settles news once they are stored, and not before', async () => {
+  let isThere = false;
+  const stored: string[] = [];
+  const tell = async (text: string) => {
+    if (!isThere) throw new Error('no database');
+    stored.push(text);
+  };
+  const desk = new NewsDesk({ clock: systemClock, log: keptLog().log, tell, heardLogins: () => undefined });
+  const shards = overCluster({ tell: (news) => desk.tell(news) });
+  let isAnswered = false;
+  const expelled = shards.expel('VVB000001', 'disabled', true).then(() => {
+    isAnswered = true;
+  });
+  await desk.flush();
+  expect(isAnswered).toBe(false);
+  isThere = true;
+  await desk.flush();
+  await expelled;
+  expect(stored).toHaveLength(1);
+  const lost = overCluster({ tell: async () => false });
+  await expect(lost.renew('VVB000001', 'linked anew')).rejects.toThrow('could not be told');
 });
 
 it('merges lists newest first, boxes from where they are online, and the sums of a day', async () => {

@@ -164,14 +164,22 @@ function answerUnknownPaths(app: FastifyInstance, log: Logger): void {
  * Makes a closing server answer the requests that it has received, and accept no new connections. It does not wait for
  * requests that are still being sent.
  */
-export function answerBeforeClosing(app: FastifyInstance, clock: Clock): void {
+export function answerBeforeClosing(
+  app: FastifyInstance,
+  clock: Clock,
+  {
+    withinMs = ANSWER_TIMEOUT_MS,
+    isAwaited = () => true,
+  }: { withinMs?: number; isAwaited?(path: string): boolean } = {},
+): void {
   const unanswered = new Set<ServerResponse>();
   const answered = Promise.withResolvers<void>();
   let closing = false;
   const settle = () => {
     if (closing && unanswered.size === 0) answered.resolve();
   };
-  app.addHook('preHandler', async (_request, { raw }) => {
+  app.addHook('preHandler', async (request, { raw }) => {
+    if (!isAwaited(pathOf(request))) return;
     unanswered.add(raw);
     raw.once('close', () => {
       unanswered.delete(raw);
@@ -182,6 +190,6 @@ export function answerBeforeClosing(app: FastifyInstance, clock: Clock): void {
     app.server.close();
     closing = true;
     settle();
-    await withDeadline(clock, ANSWER_TIMEOUT_MS, answered.promise);
+    await withDeadline(clock, withinMs, answered.promise);
   });
 }

@@ -68,7 +68,12 @@ export async function pageRoutes(scope: FastifyInstance, deps: PageRoutesDeps) {
   scope.get('/welcome', (_request, reply) => html(reply, welcomePage));
   for (const path of ['/docs', '/docs/admin']) scope.get(path, (_request, reply) => html(reply, docsPage));
   scope.get('/registry', (_request, reply) => html(reply, registryPage));
-  scope.get('/openapi.json', () => openApi(config.basePath === '' ? '/' : config.basePath));
+  // Made once: anybody may ask for it, as often as he likes.
+  let document: string | undefined;
+  scope.get('/openapi.json', (_request, reply) => {
+    document ??= JSON.stringify(openApi(config.basePath === '' ? '/' : config.basePath));
+    return reply.type('application/json; charset=utf-8').send(document);
+  });
   scope.get('/healthz', async (_request, reply) => {
     const reason = await health.problem();
     if (reason !== undefined) return reply.code(503).send({ status: 'failed', reason });

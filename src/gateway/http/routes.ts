@@ -76,7 +76,12 @@ export function registerRoutes(app: FastifyInstance, edges: RouteEdges, deps: Ro
     },
     { prefix: '/admin/v1' },
   );
-  app.get('/admin/openapi.json', () => api.document());
+  // Made once: anybody may ask for it, as often as he likes.
+  let document: string | undefined;
+  app.get('/admin/openapi.json', (_request, reply) => {
+    document ??= JSON.stringify(api.document());
+    return reply.type('application/json; charset=utf-8').send(document);
+  });
   app.register(async (scope) => boxEnrolmentRoutes(scope, deps));
   app.register(async (scope) => adminEnrolmentRoutes(scope, { ...deps, ...config }), { prefix: '/_mock' });
   app.register((scope) => pageRoutes(scope, { ...deps, backlog: cachedBacklog }));

@@ -11,14 +11,22 @@ export function plainTarget(target: string, host = ''): string {
   const [whole = ''] = (target.startsWith(origin) ? target.slice(origin.length - 1) : target).split('#', 1);
   const queryAt = whole.indexOf('?');
   const path = queryAt === -1 ? whole : whole.slice(0, queryAt);
-  const plain = path.replaceAll(ESCAPED, (escaped, hex: string) => {
+  return `${unescaped(path)}${whole.slice(path.length)}`;
+}
+
+function unescaped(path: string): string {
+  return path.replaceAll(ESCAPED, (escaped, hex: string) => {
     const character = String.fromCharCode(Number.parseInt(hex, 16));
     return UNRESERVED.test(character) ? character : escaped;
   });
-  return `${plain}${whole.slice(path.length)}`;
 }
 
-/** Whether everybody understands the path alike, a proxy and a database too: no dot segments, backslashes, control characters. */
+/**
+ * Whether everybody understands the path of a plain target alike, a proxy and a database too: no dot segments,
+ * backslashes, control characters, or escapes that are some only once others are read.
+ */
 export function isPlainPath(path: string): boolean {
-  return path.startsWith('/') && !/\\|(?:^|\/)\.{1,2}(?:\/|$)|%[01][0-9a-f]|%7f/i.test(path);
+  return (
+    unescaped(path) === path && path.startsWith('/') && !/\\|(?:^|\/)\.{1,2}(?:\/|$)|%[01][0-9a-f]|%7f/i.test(path)
+  );
 }

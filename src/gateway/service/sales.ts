@@ -33,6 +33,7 @@ export class Sales {
     if (!found.ok) return found;
     const { box, account } = found.value;
     if (hub.session(box.terminalCode) === undefined) return refuse('BOX_OFFLINE', 'the box is not connected');
+    if (box.disabled) return refuse('BOX_OFFLINE', 'the box is disabled');
     const nowMs = clock.wallMs();
     const stored = await this.#store(request, box, account, nowMs);
     if (!stored.ok) return stored;

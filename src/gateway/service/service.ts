@@ -8,6 +8,7 @@ import { decodeBody } from '../decode.ts';
 import type { Partner } from '../directory.ts';
 import type { Metrics } from '../metrics.ts';
 import { accept, type Result, refuse } from '../result.ts';
+import { qrRefOf, type ShardPlace } from '../shard.ts';
 import type { CallNotes } from './call-notes.ts';
 import { checkedOrders, decideCheckOrder } from './check-order.ts';
 import { makePublicCode } from './content.ts';
@@ -33,6 +34,7 @@ export interface ServiceDeps
   makers: QrMakers;
   pay: ReceivePayment;
   metrics: Metrics;
+  place?: Pick<ShardPlace, 'index'> | undefined;
 }
 
 /** The calls of partners, and actions of admins in the console. A refused one changes nothing. */
@@ -68,7 +70,7 @@ export class Service {
     const { request, bank, amount, transType } = generated.value;
     const { content, code, qrCode } = made?.value ?? generated.value;
     const id = random.uuid();
-    const ref = Buffer.from(random.uuid().replaceAll('-', ''), 'hex').toString('base64url');
+    const ref = qrRefOf(random.uuid(), this.#deps.place);
     const names = {
       terminalCode: request.terminalCode ?? '',
       subTerminalCode: request.subTerminalCode ?? '',
@@ -141,7 +143,9 @@ export class Service {
       ? decided
       : hub.session(decided.value.box.terminalCode) === undefined
         ? refuse('BOX_OFFLINE', 'the box is not connected')
-        : await this.#pushOnce(partner, decided.value);
+        : decided.value.box.disabled
+          ? refuse('BOX_OFFLINE', 'the box is disabled')
+          : await this.#pushOnce(partner, decided.value);
     metrics.pushed(result.ok ? 'SUCCESS' : result.code, (clock.monotonicMs() - begunMs) / 1000);
     return result;
   }

@@ -51,6 +51,12 @@ export interface ClusterSettings {
   generation: string;
 }
 
+/** How a request names a box. */
+export interface BoxName {
+  terminalCode: string;
+  serialNumber: string;
+}
+
 /** By what the shard of a box is found. */
 export interface BoxPlace {
   terminalCode: string;
@@ -195,15 +201,34 @@ export class ClusterDatabase {
     );
   }
 
-  /** The box with this terminalCode or, if that is empty, this serialNumber; with both empty the first that has an account. */
-  async box(terminalCode: string, serialNumber: string): Promise<BoxPlace | undefined> {
-    const by = terminalCode !== '' ? 'terminal_code = $1' : serialNumber !== '' ? 'serial_number = $1' : 'account > $1';
-    const { rows } = await this.#lookups.query<{ terminal_code: string; account: string | null }>(
-      `select terminal_code, account from ${schemaOf(REGISTRY_SHARD)}.boxes where ${by} order by terminal_code limit 1`,
-      [terminalCode === '' ? serialNumber : terminalCode],
+  /**
+   * The boxes with these terminalCodes or, where that is empty, serialNumbers; with both empty the first that has an
+   * account. In the order of the names, undefined for one that no box has.
+   */
+  async boxes(names: readonly BoxName[]): Promise<(BoxPlace | undefined)[]> {
+    const codes = names.map((it) => it.terminalCode);
+    const serials = names.map((it) => (it.terminalCode === '' ? it.serialNumber : ''));
+    const anyone = names.some((_, i) => codes[i] === '' && serials[i] === '');
+    const table = `${schemaOf(REGISTRY_SHARD)}.boxes`;
+    const { rows } = await this.#lookups.query<{
+      terminal_code: string;
+      serial_number: string;
+      account: string | null;
+    }>(
+      `select terminal_code, serial_number, account from ${table}
+         where terminal_code = any($1) or serial_number = any($2)
+         or ($3 and terminal_code = (select min(terminal_code) from ${table} where account is not null))
+         order by terminal_code`,
+      [codes, serials, anyone],
     );
-    const row = rows[0];
-    return row && { terminalCode: row.terminal_code, account: row.account ?? undefined };
+    const byCode = new Map(rows.map((row) => [row.terminal_code, row]));
+    const bySerial = new Map(rows.toReversed().map((row) => [row.serial_number, row]));
+    const first = rows.find(({ account }) => account !== null);
+    return names.map(({ terminalCode, serialNumber }) => {
+      const row =
+        terminalCode !== '' ? byCode.get(terminalCode) : serialNumber !== '' ? bySerial.get(serialNumber) : first;
+      return row && { terminalCode: row.terminal_code, account: row.account ?? undefined };
+    });
   }
 
   /** Takes this member out of the cluster. */

@@ -82,7 +82,8 @@ export class LockHolder {
   /** Records that another run has the lock. */
   supersede(): PayboxError {
     const what = `another gateway has taken over ${this.#database} while this one did not answer`;
-    const fix = 'this one has written nothing since; start it again, with standby: true to wait for its turn';
+    const fix =
+      'this one has written nothing since; start it again, with standby: true to wait for its turn, unless it is in a cluster';
     this.#error ??= new PayboxError('STORAGE_FAULT', `${what}: ${fix}`, { severity: 'fatal', fix });
     this.#superseded.resolve(this.#error);
     return this.#error;

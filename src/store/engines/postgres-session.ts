@@ -88,7 +88,7 @@ export async function beginSession(
   await lock(client, databaseUrl, shard?.index).catch((error: unknown) => {
     throw holder.registered && error instanceof DatabaseInUseError ? holder.supersede() : error;
   });
-  await client.query(`set statement_timeout = ${STATEMENT_TIMEOUT_MS}`);
+  await client.query(`set statement_timeout = ${STATEMENT_TIMEOUT_MS}; set lock_timeout = 0`);
   if (holder.registered) {
     await holder.sync(client);
     await client.query(COMMIT_IN_MEMORY);
