@@ -68,7 +68,10 @@ export async function playKills(world: ClusterWorld, seeds: readonly number[], r
     if (problems.length > 0) throw new Error(problems.join('\n'));
     report.runs += seeds.length;
   } catch (error) {
-    const story = `${done.join('\n')}\n${world.logs()}`;
+    const told = await Promise.all(
+      world.members.map((_, i) => world.health(i).then(({ status, body }) => `${i} ${status} ${body}`, String)),
+    );
+    const story = [...done, ...told, world.logs()].join('\n');
     throw new Error(`seeds ${seeds}: ${String(error)}\n${story}`, { cause: error });
   }
 }

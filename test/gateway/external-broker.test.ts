@@ -72,6 +72,24 @@ async function withoutQos1(url: string): Promise<string> {
   return here;
 }
 
+/** A way to a broker whose connection with this number ends, or goes on without it, at the answer to its subscription. */
+async function failingAtSubscription(url: string, { at, how }: { at: number; how: 'ends' | 'gets no grant' }) {
+  const near: Socket[] = [];
+  const { url: here } = await listening((socket) => {
+    const number = near.push(socket);
+    const far = connect(Number(new URL(url).port), '127.0.0.1');
+    far.on('error', () => undefined);
+    socket.on('close', () => far.destroy());
+    far.on('data', (bytes) => {
+      const SUBACK = 0x90;
+      if (number !== at || bytes[0] !== SUBACK) socket.write(bytes);
+      else if (how === 'ends') socket.destroy();
+    });
+    socket.pipe(far);
+  });
+  return { url: here, connections: () => near.length, cut: () => near.at(-1)?.destroy() };
+}
+
 const gatewayAt = (url: string) => testGateway({ config: { mqtt: { url } } });
 
 /** Everything that the gateways say of their presence from now on; the retained one first. */
@@ -182,6 +200,26 @@ describe('a gateway on an external broker', () => {
     const url = await withoutQos1((await openBroker()).url);
     await expect(gatewayAt(url)).rejects.toThrow(`${new URL(url).host} cannot be used: it grants no QoS 1`);
   });
+
+  it.each(['ends', 'gets no grant'] as const)(
+    'PRE-5 dials again when a connection %s before it is whole',
+    async (how) => {
+      const { url } = await openBroker();
+      const way = await failingAtSubscription(url, { at: 2, how });
+      const clock = new VirtualClock(Date.now());
+      const gateway = await testGateway({ config: { mqtt: { url: way.url } }, clock });
+      way.cut();
+      await eventually('the second connection', async () => {
+        await clock.advance(1_000);
+        return way.connections() === 2;
+      });
+      await eventually('a whole connection', async () => {
+        await clock.advance(1_000);
+        return way.connections() > 2 && gateway.logged('broker-back').length > 0;
+      });
+      expect(gateway.logged('broker-unreachable').length).toBeGreaterThan(0);
+    },
+  );
 
   it('PRE-5 opens its connection anew when the broker has lost a subscription and no box is heard any more', async () => {
     const clock = new VirtualClock();

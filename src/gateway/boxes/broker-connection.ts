@@ -26,6 +26,7 @@ const SILENCE_LOOK_MS = 4_000;
 const SILENCE_MAX_MS = 300_000;
 /** A broker that acknowledges nothing for this time is given up, even if it answers pings. */
 const ACKNOWLEDGE_TIMEOUT_MS = 15_000;
+const BEGIN_TIMEOUT_MS = 15_000;
 
 export interface BrokerConnectionDeps extends Pick<Context, 'clock' | 'random' | 'log'> {
   hub: Pick<Hub, 'receive' | 'disconnected'>;
@@ -90,13 +91,21 @@ export class BrokerConnection implements ChannelConnection {
         if (topic === connection.#presenceTopic) connection.#keepPresent(payload, packet);
         else void connection.#receive(topic, payload, packet);
       });
-      await connection.#begin();
+      await connection.#beginInTime();
     } catch (error) {
       client.end(true);
       throw error;
     }
     if (typeof address.where === 'string') void connection.#watchSilence();
     return connection;
+  }
+
+  /** As `#begin`; throws too when the broker does not answer, or the connection ends: then nothing else would tell. */
+  async #beginInTime(): Promise<void> {
+    const ended = this.closed.then(() => Promise.reject(new Error('it ended the connection')));
+    const begun = Promise.race([this.#begin().then(() => true), ended]);
+    if (await withDeadline(this.#deps.clock, BEGIN_TIMEOUT_MS, begun)) return;
+    throw new Error(`it has not acknowledged within ${BEGIN_TIMEOUT_MS} ms what the gateway reads and says`);
   }
 
   /** Throws what the broker does not do that gateway and boxes rely on (PROTOCOL.md, clause PRE-5). */
