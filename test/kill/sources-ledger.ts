@@ -66,7 +66,7 @@ export class SourcesLedger {
   }
 
   #owedOf(
-    { isFresh, orderId, isOrderPaid }: Awaited,
+    { amount, isFresh, orderId, isOrderPaid }: Awaited,
     payment: GatewayPayment | undefined,
     orders: readonly GatewayOrder[],
   ): string | undefined {
@@ -80,7 +80,7 @@ export class SourcesLedger {
     // A QR may take the screen before the payments that wait for it: then they are only said.
     const isTold =
       evidence.voiced(transactionId) > 0 || (this.#agentWasKilled && evidence.paidScreens(transactionId) > 0);
-    if (isFresh && !isTold) return 'it was not said aloud';
+    if (isFresh && !isTold) return `it was not said aloud; the speech program got it ${evidence.spoken(amount)} times`;
     const order = orders.find((it) => it.orderId === orderId);
     if (orderId !== '' && isOrderPaid && order?.status !== 'paid') return `its order is ${order?.status}`;
     return undefined;
