@@ -139,8 +139,8 @@ export class Shards {
     } catch (error) {
       // Its last holder has not closed it yet.
       if (error instanceof DatabaseInUseError) return;
-      this.#failed.set(index, { reason: reasonOf(error), untilMs: clock.monotonicMs() + OPEN_AGAIN_MS });
       const reason = reasonOf(error);
+      this.#failed.set(index, { reason, untilMs: clock.monotonicMs() + OPEN_AGAIN_MS });
       if (NOT_MADE_YET.test(reason))
         log.info('shard-waits', { shard: index, reason: 'shard 0 makes its tables first' });
       else log.error('shard-failed', { shard: index, reason });

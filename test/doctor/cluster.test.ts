@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { gatewayFindings } from '../../src/doctor/gateway.ts';
 import { ADMIN_TOKEN, startMembers, type TestMember } from '../cluster/members.ts';
-import { eventually } from '../support/net.ts';
+import { eventually, freePort } from '../support/net.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { postgresServer } from '../support/stores.ts';
 
@@ -19,6 +19,10 @@ it.skipIf(missing)(`tells what a member sees of its cluster, and who has another
     return all.find(({ check }) => check === 'cluster');
   };
   expect(await found()).toMatchObject({ result: 'ok', found: '2 members, 4 of 4 shards have a holder' });
+
+  const away = await gatewayFindings({ ...file, cluster: {}, http: { host, port: await freePort() }, sources: [] });
+  expect(away.filter(({ result }) => result === 'failed').map(({ check }) => check)).toEqual(['gateway']);
+  expect(away).toContainEqual(expect.objectContaining({ check: 'cluster', result: 'skipped' }));
 
   const other = await cluster.start({ confirmTimeoutMs: 4_000 });
   await cluster.whole([...cluster.members, other]);
