@@ -56,6 +56,15 @@ export function logRefusal(
   log.warn('request-refused', { method: request.method, path: pathOf(request), status, code, reason });
 }
 
+/** Answers with this JSON, made at the first call: anybody may ask for it, as often as he likes. */
+export function answersOnceMade(make: () => object) {
+  let text: string | undefined;
+  return (_request: FastifyRequest, reply: FastifyReply) => {
+    text ??= JSON.stringify(make());
+    return reply.type('application/json; charset=utf-8').send(text);
+  };
+}
+
 /** The path without its query, which may contain secrets. */
 export function pathOf(request: FastifyRequest): string {
   return request.url.split('?', 1)[0] ?? '';

@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import { PAGE_POLICY } from '../../lib/http-server.ts';
 import { openApi } from '../../protocol/openapi.ts';
 import type { Logins } from '../access/logins.ts';
-import { answerRefusal } from '../access/requests.ts';
+import { answerRefusal, answersOnceMade } from '../access/requests.ts';
 import type { BacklogReader } from '../callbacks/backlog.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { Context } from '../context.ts';
@@ -68,12 +68,10 @@ export async function pageRoutes(scope: FastifyInstance, deps: PageRoutesDeps) {
   scope.get('/welcome', (_request, reply) => html(reply, welcomePage));
   for (const path of ['/docs', '/docs/admin']) scope.get(path, (_request, reply) => html(reply, docsPage));
   scope.get('/registry', (_request, reply) => html(reply, registryPage));
-  // Made once: anybody may ask for it, as often as he likes.
-  let document: string | undefined;
-  scope.get('/openapi.json', (_request, reply) => {
-    document ??= JSON.stringify(openApi(config.basePath === '' ? '/' : config.basePath));
-    return reply.type('application/json; charset=utf-8').send(document);
-  });
+  scope.get(
+    '/openapi.json',
+    answersOnceMade(() => openApi(config.basePath === '' ? '/' : config.basePath)),
+  );
   scope.get('/healthz', async (_request, reply) => {
     const reason = await health.problem();
     if (reason !== undefined) return reply.code(503).send({ status: 'failed', reason });

@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { answersOnceMade } from '../access/requests.ts';
 import type { BacklogReader } from '../callbacks/backlog.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { Directory } from '../directory.ts';
@@ -76,12 +77,10 @@ export function registerRoutes(app: FastifyInstance, edges: RouteEdges, deps: Ro
     },
     { prefix: '/admin/v1' },
   );
-  // Made once: anybody may ask for it, as often as he likes.
-  let document: string | undefined;
-  app.get('/admin/openapi.json', (_request, reply) => {
-    document ??= JSON.stringify(api.document());
-    return reply.type('application/json; charset=utf-8').send(document);
-  });
+  app.get(
+    '/admin/openapi.json',
+    answersOnceMade(() => api.document()),
+  );
   app.register(async (scope) => boxEnrolmentRoutes(scope, deps));
   app.register(async (scope) => adminEnrolmentRoutes(scope, { ...deps, ...config }), { prefix: '/_mock' });
   app.register((scope) => pageRoutes(scope, { ...deps, backlog: cachedBacklog }));
