@@ -27,6 +27,8 @@ export interface MembersOptions {
   shards: number;
   /** Accounts with a box each, over HTTP. */
   accounts?: number;
+  /** With the login of `PARTNER`. */
+  partner?: object;
   config?: Record<string, unknown>;
 }
 
@@ -45,7 +47,7 @@ export interface Members {
 
 /** Members of a cluster in this process, without a broker; every shard runs. They are closed when the test ends. */
 export async function startMembers(options: MembersOptions): Promise<Members> {
-  const { databaseUrl, shards, accounts: size = 3, config = {} } = options;
+  const { databaseUrl, shards, accounts: size = 3, partner = PARTNER, config = {} } = options;
   const accounts = Array.from({ length: size }, (_, i) => ({
     ...{ bankAccount: String(1_000_000_000 + i), bankCode: 'MB', userBankName: `SHOP ${i}` },
   }));
@@ -60,7 +62,7 @@ export async function startMembers(options: MembersOptions): Promise<Members> {
     return {
       ...{ http: { port }, mqtt: null, dataDir: folder, databaseUrl, adminToken: ADMIN_TOKEN },
       cluster: { advertise: `http://127.0.0.1:${port}`, shards },
-      ...{ accounts, boxes, partners: [{ ...PARTNER, accounts: accounts.map((it) => it.bankAccount) }] },
+      ...{ accounts, boxes, partners: [{ ...partner, accounts: accounts.map((it) => it.bankAccount) }] },
       ...config,
       ...change,
     };

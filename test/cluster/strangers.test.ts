@@ -1,4 +1,6 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { startPartnerServer } from '../../src/bench/clients/partner-server.ts';
+import { eventually } from '../support/net.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { postgresServer } from '../support/stores.ts';
 import {
@@ -26,9 +28,11 @@ const credit = {
 
 describe.skipIf(missing)(`what strangers ask of a member${note}`, () => {
   const server = postgresServer();
-  const open = async (): Promise<{ cluster: Members; members: TestMember[]; databaseUrl: string }> => {
+  const open = async (
+    partner: object = PARTNER,
+  ): Promise<{ cluster: Members; members: TestMember[]; databaseUrl: string }> => {
     const databaseUrl = await server().database();
-    const cluster = await startMembers({ databaseUrl, members: 2, shards: SHARDS, accounts: 12 });
+    const cluster = await startMembers({ databaseUrl, members: 2, shards: SHARDS, accounts: 12, partner });
     return { cluster, members: cluster.members, databaseUrl };
   };
 
@@ -110,6 +114,26 @@ describe.skipIf(missing)(`what strangers ask of a member${note}`, () => {
       });
       expect(text.status).toBe(401);
     }
+  });
+
+  it('REG-5 ends the notices that wait in the shard of an account whose box is linked to one of another shard', async () => {
+    const partner = await startPartnerServer();
+    onTestFinished(() => partner.close());
+    const { cluster, members } = await open({ ...PARTNER, callback: { url: partner.url } });
+    const [first] = members as [TestMember];
+    const [before, after] = [accountIn(cluster, [0]), accountIn(cluster, [1])];
+    const box = { terminalCode: 'VVB777777', serialNumber: 'VVB888888', account: before };
+    expect((await first.admin('/admin/v1/boxes', 'POST', box)).status).toBe(201);
+    const paid = { bankAccount: before, bankCode: 'MB', content: 'DH1', amount: 5_000, transType: 'C' };
+    expect(await callAt(first, '/bank/api/test/transaction-callback', paid)).toMatchObject({ status: 200 });
+    const waiting = async () => {
+      const [payment] = (await first.admin('/_mock/payments')).body as { boxes: Row[] }[];
+      return payment?.boxes.find((it) => it.terminalCode === box.terminalCode)?.reportedAt;
+    };
+    expect(await waiting()).toBe(null);
+    const linked = await first.admin(`/admin/v1/boxes/${box.terminalCode}/link`, 'POST', { account: after });
+    expect(linked.status).toBe(200);
+    await eventually('the end of what waits', async () => (await waiting()) !== null);
   });
 
   it('SHA-5 answers what it carries to another member before it stops', async () => {

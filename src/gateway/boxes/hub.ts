@@ -11,7 +11,7 @@ import { Confirmations } from './confirmations.ts';
 import type { BoxConnection } from './connection.ts';
 import { storeReport } from './reports.ts';
 import { Session, StaleSessions, sendTo } from './session.ts';
-import { aliveMsFor, checkHello, type Refusal, type WelcomeDeps, welcomeOf } from './welcome.ts';
+import { aliveMsFor, checkHello, dropNoticesOfMoved, type Refusal, type WelcomeDeps, welcomeOf } from './welcome.ts';
 
 export interface HubDeps extends WelcomeDeps, Pick<Context, 'clock' | 'random' | 'changes'> {
   trafficLog: Pick<TrafficLog, 'box'>;
@@ -96,9 +96,11 @@ export class Hub {
   async renew(terminalCode: string, reason: string): Promise<void> {
     await this.#queues.run(terminalCode, 'renew', async () => {
       const session = this.#sessions.get(terminalCode);
-      if (session === undefined) return;
-      this.#staleSessions.refuse(session, 'SESSION_ENDED');
-      this.#endSession(terminalCode, session, reason, reason);
+      if (session !== undefined) {
+        this.#staleSessions.refuse(session, 'SESSION_ENDED');
+        this.#endSession(terminalCode, session, reason, reason);
+      }
+      await dropNoticesOfMoved(terminalCode, this.#deps);
     });
   }
 

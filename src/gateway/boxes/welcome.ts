@@ -62,6 +62,19 @@ export async function welcomeOf(
   };
 }
 
+/**
+ * Ends the notices that wait here for a box that belongs to another shard now: its next welcome comes from there
+ * (PROTOCOL.md, clause REG-5).
+ */
+export async function dropNoticesOfMoved(
+  terminalCode: string,
+  { home, directory, store, clock }: WelcomeDeps & Pick<Context, 'clock'>,
+): Promise<void> {
+  const box = home && (await directory.box(terminalCode));
+  if (box === undefined || home?.of(box) === home?.shard) return;
+  await store.payments.dropForeignNotices(terminalCode, box.account ?? '', clock.wallMs());
+}
+
 /** Left out is `BOX_ALIVE_MS`, which boxes of earlier versions keep to. */
 export function namedAliveMs(aliveMs: number): { aliveMs?: number } {
   return aliveMs === BOX_ALIVE_MS ? {} : { aliveMs };
