@@ -70,6 +70,8 @@ export function mosquittoConfig(folder: string, port: number, onlyHere: boolean)
     'allow_anonymous false',
     '# Keeps packets from the gateway that are larger than a box may send (PROTOCOL.md, clause LIM-4).',
     `max_packet_size ${MQTT_PACKET_BYTES_MAX}`,
+    '# A message follows another at once, not when that is acknowledged, up to 40 ms later.',
+    'set_tcp_nodelay true',
     `acl_file ${folder}/mosquitto/acl`,
     `cafile ${folder}/ca.pem`,
     `crlfile ${folder}/ca.crl`,

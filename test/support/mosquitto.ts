@@ -21,6 +21,7 @@ export async function writeMosquittoConfig(
     `password_file ${passwords}`,
     `acl_file ${join(folder, 'acl')}`,
     'persistence false',
+    'set_tcp_nodelay true',
     ...(process.getuid?.() === 0 ? ['user root'] : []),
   ];
   const file = join(folder, 'mosquitto.conf');
