@@ -1,0 +1,63 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { CheckResult } from '../../src/conformance/check.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import { newSecret } from '../../src/protocol/secret.ts';
+import { freePort, temporaryFolder } from '../support/net.ts';
+import { payboxToEnd } from '../support/processes.ts';
+import { PROGRAMS, without } from '../support/programs.ts';
+import { postgresServer } from '../support/stores.ts';
+import { accountIn, PARTNER, type Row, shardsOf, startMembers, type TestMember } from './members.ts';
+
+const { missing, note } = without(PROGRAMS.postgres);
+
+describe.skipIf(missing)(`a member of a cluster, as a partner sees it${note}`, () => {
+  const server = postgresServer();
+
+  it('SHA-5 is as every clause says, also for boxes that another member serves', { timeout: 240_000 }, async () => {
+    const [folder, listen] = [await temporaryFolder(), await freePort()];
+    const signingSecret = `whsec_${Buffer.from(newSecret(systemRandom)).toString('base64')}`;
+    const callback = { url: `http://127.0.0.1:${listen}/bank/api/transaction-sync`, signingSecret };
+    const cluster = await startMembers({
+      databaseUrl: await server().database(),
+      ...{ members: 2, shards: 4, accounts: 12, partner: { ...PARTNER, callback } },
+    });
+    const [asked, other] = cluster.members as [TestMember, TestMember];
+    const bankAccount = accountIn(cluster, await shardsOf(other));
+    const box = cluster.boxes.find(({ account }) => account === bankAccount);
+    const { userBankName = '' } = cluster.accounts.find((it) => it.bankAccount === bankAccount) ?? {};
+    const second = { bankAccount: '2000000000', bankCode: 'MB', userBankName: 'OTHER', partner: 'second' };
+    const { body: partner } = await other.admin('/admin/v1/partners', 'POST', { username: second.partner });
+    expect((await other.admin('/admin/v1/accounts', 'POST', second)).status).toBe(201);
+    const secrets = {
+      password: PARTNER.password,
+      auth: 'none',
+      signing: signingSecret,
+      box: box?.secret ?? '',
+      second: (partner as Row).password,
+    };
+    const file = (name: keyof typeof secrets) => join(folder, name);
+    for (const [name, text] of Object.entries(secrets)) await writeFile(join(folder, name), String(text));
+    const { code, output } = await payboxToEnd(
+      ...['bench', 'conformance', '--service', asked.baseUrl, '--strict', '--json'],
+      ...['--username', PARTNER.username, '--password-file', file('password')],
+      ...['--account', bankAccount, '--bank', 'MB', '--holder', userBankName],
+      ...['--second-username', second.partner, '--second-password-file', file('second')],
+      ...['--second-account', second.bankAccount, '--guess-passwords'],
+      ...['--box-code', box?.terminalCode ?? '', '--serial', box?.serialNumber ?? '', '--box-secret-file', file('box')],
+      ...['--callback-listen', `127.0.0.1:${listen}`, '--callback-auth-file', file('auth')],
+      ...['--callback-signing-secret-file', file('signing')],
+    );
+    const results = output.split('\n').flatMap((it) => (it.startsWith('{') ? [JSON.parse(it) as CheckResult] : []));
+    expect(results.filter(({ outcome }) => outcome !== 'passed' && outcome !== 'skipped')).toEqual([]);
+    const skipped = results.filter(({ outcome }) => outcome === 'skipped').map(({ reason }) => reason);
+    expect([...new Set(skipped)].sort()).toEqual([
+      'needs a box that shows what is pushed: give --box-code of one, without --box-secret-file',
+      'needs a service that is not a sandbox: give --no-sandbox with the address of one',
+      'takes minutes: give --slow',
+    ]);
+    expect(results.length).toBeGreaterThan(100);
+    expect(code).toBe(0);
+  });
+});
