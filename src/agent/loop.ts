@@ -124,12 +124,13 @@ export class Loop {
   }
 
   async #turn(event: BoxEvent): Promise<void> {
-    const { clock, show, send, announce } = this.#deps;
+    const { clock, log, show, send, announce } = this.#deps;
     const step = await this.#record(event, { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() });
     this.#state = step.state;
     show(step.state);
     send(step.sends);
     announce(step.announcements);
+    logUnspoken(log, step);
     this.#wakeAt(step.wakeAtMs);
   }
 
@@ -197,5 +198,15 @@ export class Loop {
       this.#wakeAtMs = undefined;
       this.dispatch({ type: 'tick' });
     });
+  }
+}
+
+/** Tells an admin why a payment on the screen was not said aloud (PROTOCOL.md, clause AGT-11). */
+function logUnspoken(log: Logger, { writes, announcements }: Step): void {
+  for (const entry of writes) {
+    if (entry.kind !== 'payment' || entry.payment.late || announcements.includes(entry.payment)) continue;
+    const { transactionId, amount } = entry.payment;
+    const reason = 'paid before the first welcome since the journal began: it may have been announced before';
+    log.warn('announcement-not-spoken', { transactionId, amount, reason });
   }
 }

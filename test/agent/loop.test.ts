@@ -1,4 +1,3 @@
-import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import type { Journal } from '../../src/agent/contract.ts';
 import { BACKLOG_MAX, Loop } from '../../src/agent/loop.ts';
@@ -6,9 +5,9 @@ import type { Entry } from '../../src/box/entry.ts';
 import { initialState } from '../../src/box/restore.ts';
 import { view } from '../../src/box/view.ts';
 import { PayboxError } from '../../src/lib/errors.ts';
-import { createLogger } from '../../src/lib/log.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { at, CONFIG, drawn, payment, paymentOf, push, registered, revived, uuid } from '../box/support.ts';
+import { keptLog } from '../support/kept-log.ts';
 
 const PROBE_MS = 5_000;
 
@@ -41,6 +40,7 @@ class MemoryJournal implements Journal {
 async function loopOf(journal: MemoryJournal, config = CONFIG) {
   const clock = new VirtualClock();
   const trace: string[] = [];
+  const { log, lines } = keptLog(clock);
   const append = journal.append.bind(journal);
   journal.append = async (entries) => {
     await append(entries);
@@ -48,7 +48,7 @@ async function loopOf(journal: MemoryJournal, config = CONFIG) {
   };
   const loop = new Loop(initialState(config, at(0)), {
     clock,
-    log: createLogger(new PassThrough(), clock, 'text'),
+    log,
     journal,
     show: (state) => trace.push(`show ${view(state).kind}`),
     send: (sends) => trace.push(...sends.map((it) => `send ${it.type === 'paid' ? `paid ${it.recorded}` : it.type}`)),
@@ -60,6 +60,7 @@ async function loopOf(journal: MemoryJournal, config = CONFIG) {
     loop,
     clock,
     trace,
+    lines,
     /** Does these one after the other, and forgets what was done before. */
     on: async (...events: Parameters<Loop['dispatch']>[0][]) => {
       trace.length = 0;
@@ -121,6 +122,20 @@ describe('the loop', () => {
     expect(seen.slice(0, 8)).toEqual([...paid, ...paid, 'write push', 'show payment']);
     expect(seen).not.toContain('send rejected');
     expect(trace).toContain('send paid true');
+    await finish();
+  });
+
+  it('AGT-11 says in the log why a payment was not said aloud', async () => {
+    const { on, lines, finish } = await loopOf(new MemoryJournal());
+    const trace = await on(
+      registered,
+      payment(1, { repeated: true, paidAtMs: 0 }),
+      payment(2),
+      payment(3, { late: true }),
+    );
+    expect(trace.filter((it) => it.startsWith('say'))).toHaveLength(1);
+    const unspoken = lines.filter(({ event }) => event === 'announcement-not-spoken');
+    expect(unspoken).toMatchObject([{ transactionId: uuid(0xc001), reason: expect.stringContaining('first welcome') }]);
     await finish();
   });
 

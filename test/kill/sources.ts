@@ -108,14 +108,16 @@ class SourcesRun {
 
   /**
    * A new box does not say what was paid before its first welcome if it may have said it before (clause AGT-11), and a
-   * bank tells whole seconds.
+   * bank tells whole seconds: the money of this run is of the second after the welcome, or later.
    */
   async #firstWelcome(): Promise<void> {
-    const isOnline = async () => (await observe(this.#world))?.boxOnlineAtGateway === true;
-    await until(this.#world, 'the first welcome', async () =>
-      (await isOnline()) ? undefined : 'the box is not online',
-    );
-    await delay(SECOND_MS - (Date.now() % SECOND_MS));
+    await until(this.#world, 'the first welcome', async () => {
+      const seen = await observe(this.#world);
+      return seen?.boxOnlineAtGateway === true && seen.box.online ? undefined : 'the box is not online';
+    });
+    const welcomedBy = secondOf(Date.now());
+    // Not one timer for the rest of the second: it may end a millisecond too early.
+    await until(this.#world, 'the next second', () => (secondOf(Date.now()) > welcomedBy ? undefined : 'not yet'));
   }
 
   /** Makes the order and the money for it. */
@@ -297,4 +299,8 @@ class SourcesRun {
     await this.#wave([{ transfer: this.#money.length - 1, teller: this.#plan.last, answerLost: false }], []);
     await this.#settled();
   }
+}
+
+function secondOf(atMs: number): number {
+  return Math.floor(atMs / SECOND_MS);
 }
