@@ -12,7 +12,8 @@ import { Measurements } from '../../src/bench/fleet/measurements.ts';
 import { OrderTracker } from '../../src/bench/fleet/order-tracker.ts';
 import { freePorts } from '../../src/bench/free-ports.ts';
 import { type FleetBox, type FleetSetup, startFleetBoxes } from '../../src/commands/actions/fleet-boxes.ts';
-import { systemClock } from '../../src/lib/clock.ts';
+import { systemClock, withDeadline } from '../../src/lib/clock.ts';
+import { reasonOf } from '../../src/lib/errors.ts';
 import type { Logger } from '../../src/lib/log.ts';
 import { type Random, systemRandom } from '../../src/lib/random.ts';
 import { loginOf } from '../../src/protocol/keys.ts';
@@ -36,6 +37,7 @@ const BROKER_PASSWORD = 'cluster-broker-password-of-a-test';
 const SETTLE_MS = 60_000;
 const LOG_LINES_MAX = 400;
 const STARTS_MAX = 3;
+const CLOSE_MS_MAX = 30_000;
 
 export interface WorldSize {
   members: number;
@@ -59,7 +61,7 @@ export class ClusterWorld {
   #databaseUrl = '';
   readonly #size: WorldSize;
   readonly #closing = new AbortController();
-  readonly #ends: (() => unknown)[] = [];
+  readonly #ends: [what: string, end: () => unknown][] = [];
   /** Of each member. */
   readonly links: Links[] = [];
   #broker: BrokerCluster | undefined;
@@ -84,7 +86,7 @@ export class ClusterWorld {
     const [frontPort = 0, brokerPort = 0, ...ports] = await freePorts(size.members + 2);
     const origin = `http://127.0.0.1:${frontPort}`;
     const world = new ClusterWorld({ size, origin, postgres });
-    world.#ends.push(remove);
+    world.#ends.push(['folder', remove]);
     try {
       const broker = await startBroker(size.broker ?? 'mosquitto', { ...logins, [GATEWAY_LOGIN]: BROKER_PASSWORD });
       world.#broker = broker;
@@ -92,11 +94,11 @@ export class ClusterWorld {
       const databaseUrl = await postgres.database();
       world.#databaseUrl = databaseUrl;
       const partner = await startPartnerServer();
-      world.#ends.push(() => partner.close());
+      world.#ends.push(['partner', () => partner.close()]);
       partner.onReceived(({ transactionId: id = '' }) => world.callbacks.set(id, (world.callbacks.get(id) ?? 0) + 1));
       const accounts = Array.from({ length: size.accounts }, (_, i) => accountOf(i));
       const cables = await startLinks({ database: postgres.port, broker: brokerPort, members: ports });
-      world.#ends.push(cables.close);
+      world.#ends.push(['cables', cables.close]);
       world.links.push(...cables.links);
       for (const [i, port] of ports.entries()) {
         const links = cables.links[i];
@@ -241,16 +243,18 @@ export class ClusterWorld {
 
   async close(): Promise<void> {
     this.#closing.abort();
-    await Promise.allSettled(this.boxes.map((box) => box.close()));
-    for (const end of this.#ends.toReversed()) await end();
-    await this.#broker?.close();
-    await this.postgres.remove();
+    const boxes = this.boxes.map((box): [string, () => unknown] => [box.terminalCode, () => box.close()]);
+    const failed = (await Promise.all(boxes.map(ended))).filter((it) => it !== undefined);
+    const rest = [...this.#ends.toReversed()];
+    rest.push(['broker', () => this.#broker?.close()], ['PostgreSQL', () => this.postgres.remove()]);
+    for (const part of rest) failed.push(...[await ended(part)].filter((it) => it !== undefined));
+    if (failed.length > 0) throw new Error(`not closed: ${failed.join('; ')}`);
   }
 
   /** Starts a program that ends with the world. */
   #start(command: string, args: readonly string[]): Running {
     const running = start(command, args);
-    this.#ends.push(() => running.stop('SIGKILL'));
+    this.#ends.push([command, () => running.stop('SIGKILL')]);
     return running;
   }
 
@@ -296,7 +300,7 @@ export class ClusterWorld {
       const transport = transportNamed('link', name);
       const opener = await transport.openLight?.(systemClock);
       if (opener === undefined) throw new Error(`no light client for ${name}`);
-      this.#ends.push(() => opener.close());
+      this.#ends.push([`light boxes over ${name}`, () => opener.close()]);
       return (config: AgentConfig): FleetSetup => ({ light: lightSetupOf(config, transport, opener) });
     };
     const light = { mqtt: await lightOf('mqtt'), http: await lightOf('http') };
@@ -316,6 +320,18 @@ export class ClusterWorld {
     });
     const deps = { clock: systemClock, random: systemRandom, log, signal: this.#closing.signal, tracker: this.tracker };
     await startFleetBoxes(setups, this.boxes, deps);
+  }
+}
+
+/** Ends a part of the world; settles with why it did not end. */
+async function ended([what, end]: [what: string, end: () => unknown]): Promise<string | undefined> {
+  try {
+    const closing = Promise.resolve(end()).then(() => true);
+    return (await withDeadline(systemClock, CLOSE_MS_MAX, closing))
+      ? undefined
+      : `${what}: not within ${CLOSE_MS_MAX} ms`;
+  } catch (error) {
+    return `${what}: ${reasonOf(error)}`;
   }
 }
 
