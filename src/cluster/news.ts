@@ -39,6 +39,8 @@ interface NewsDeskDeps {
 export class NewsDesk {
   readonly #deps: NewsDeskDeps;
   readonly #readers: ((news: News) => void)[] = [];
+  #sending: Promise<void> | undefined;
+  #again: Promise<void> | undefined;
   readonly #waiting: { text: string; settle(isStored: boolean): void }[] = [];
 
   constructor(deps: NewsDeskDeps) {
@@ -59,8 +61,22 @@ export class NewsDesk {
     });
   }
 
-  /** Sends what waits. Never throws. */
-  async flush(): Promise<void> {
+  /** Sends what waits, in its order; once more after a sending that has begun before. Never throws. */
+  flush(): Promise<void> {
+    if (this.#sending === undefined) {
+      this.#sending = this.#send().finally(() => {
+        this.#sending = undefined;
+      });
+      return this.#sending;
+    }
+    this.#again ??= this.#sending.then(() => {
+      this.#again = undefined;
+      return this.flush();
+    });
+    return this.#again;
+  }
+
+  async #send(): Promise<void> {
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
       try {
         await this.#deps.tell(next.text);

@@ -135,6 +135,8 @@ export class Shards {
       this.#running.set(index, shard);
       this.#failed.delete(index);
       log.info('shard-opened', { shard: index });
+      // It has heard no news while it opened.
+      for (const about of ['registry', 'signing-key'] as const) void gateway.heed({ about }).catch(() => undefined);
       void gateway.superseded?.then((error) => this.#lose(shard, error.message));
     } catch (error) {
       // Its last holder has not closed it yet.

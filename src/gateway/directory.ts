@@ -61,6 +61,8 @@ export interface Directory {
   boxes(page: BoxPage): Promise<Box[]>;
   /** Some boxes that are linked to an account. */
   linkedBoxes(limit: number): Promise<KnownBox[]>;
+  /** The boxes with these codes, from the store. */
+  boxesNamed(terminalCodes: readonly string[]): Promise<KnownBox[]>;
   /** Boxes of the dialect vietqr. */
   dialectBoxes(limit: number): Promise<KnownBox[]>;
   /** Number of boxes, disabled ones too. */
@@ -148,6 +150,7 @@ export function createDirectory({
       cache.get(`boxes of ${bankAccount}`, async () => (await registry.boxesOf(bankAccount)).map(boxFrom)),
     boxes: async (page) => Promise.all((await registry.page('boxes', page)).map(withSecret)),
     linkedBoxes: async (limit) => (await registry.linkedBoxes(limit)).map(boxFrom),
+    boxesNamed: async (codes) => (await registry.boxesNamed(codes)).map(boxFrom),
     boxCount: () => registry.boxCount(),
     dialectBoxes: async (limit) => (await registry.dialectBoxes(limit)).map(boxFrom),
     accountOf: async (box) => {

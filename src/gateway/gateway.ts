@@ -18,6 +18,7 @@ import { expeller } from './boxes/expeller.ts';
 import { Hub } from './boxes/hub.ts';
 import { MessageSigner } from './boxes/message-signer.ts';
 import type { Mqtt, MqttDeps } from './boxes/mqtt.ts';
+import { SessionCheck } from './boxes/session-check.ts';
 import { portOf } from './callback-destination.ts';
 import { attemptCallback, createPost } from './callbacks/attempt.ts';
 import { cacheBacklog, createBacklog } from './callbacks/backlog.ts';
@@ -112,7 +113,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   opened.add('boxes', () => hub.close());
   const backlog = createBacklog({ clock, store });
   const cachedBacklog = cacheBacklog(backlog, clock);
-  const metrics = createMetrics(() => hub.online, cachedBacklog);
+  const metrics = createMetrics(() => hub.sessions.size, cachedBacklog);
   const ownPorts: number[] = [];
   const names = new HostResolver(base);
   opened.add('names', () => names.close());
@@ -154,7 +155,9 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   beginForAll(money, place);
   const mqttUrl = mqtt?.url;
   log.info('gateway-ready', { origin: served.origin, mqttUrl, shard: place?.index });
-  const heeding = { ...shared, ...money, hub, signer, faults: edges.faults, place, expel: here.expel };
+  const sessionCheck = new SessionCheck({ ...shared, hub, ...homeIn(place), expel: here.expel });
+  opened.add('check of sessions', () => sessionCheck.close());
+  const heeding = { ...shared, ...money, hub, signer, sessionCheck, faults: edges.faults, place, expel: here.expel };
   const heed = (news: News) => heedNews(news, heeding);
   const close = (withinMs = STOP_BUDGET_MS) => opened.close(withinMs);
   return { ...served, mqttUrl, superseded: store.superseded, heed, takeCredit: money.takeCredit, close };

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Topic } from './changes.ts';
-import type { Box, KnownBox } from './directory.ts';
+import type { KnownBox } from './directory.ts';
 import type { LoginBudgets } from './login-budgets.ts';
 import type { CreditToShard } from './told-credit.ts';
 
@@ -43,7 +43,7 @@ export interface Home {
   /** The shard of this hub. */
   shard: number;
   /** The shard that a box belongs to. */
-  of(box: Box): number;
+  of(box: Pick<KnownBox, 'account' | 'terminalCode'>): number;
 }
 
 /** The shard of a name, evenly spread: 0 to `count` - 1. */
@@ -98,6 +98,7 @@ interface Heeding {
   sources: { refresh(): Promise<void> };
   hub: { renew(terminalCode: string, reason: string): Promise<void> };
   signer: { reload(): Promise<void> };
+  sessionCheck: { soon(): void };
   changes: { publish(...topics: Topic[]): void };
   faults: { happenedElsewhere(id: string, times: number): void };
   place: Pick<ShardPlace, 'index'> | undefined;
@@ -106,10 +107,11 @@ interface Heeding {
 
 /** Does what another shard tells. */
 export async function heedNews(news: News, heeding: Heeding): Promise<void> {
-  const { directory, sources, hub, signer, changes, faults, place, expel } = heeding;
+  const { directory, sources, hub, signer, sessionCheck, changes, faults, place, expel } = heeding;
   switch (news.about) {
     case 'registry':
       directory.refresh();
+      sessionCheck.soon();
       changes.publish('registry');
       return isOfRegistry(place) ? undefined : sources.refresh();
     case 'signing-key':

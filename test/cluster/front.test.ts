@@ -307,6 +307,21 @@ it('settles news once they are stored, and not before', async () => {
   await expect(lost.renew('VVB000001', 'linked anew')).rejects.toThrow('could not be told');
 });
 
+it('tells news in their order, also while the database takes one of them late', async () => {
+  const stored: string[] = [];
+  let isFirst = true;
+  const tell = async (text: string) => {
+    const mustWait = isFirst;
+    isFirst = false;
+    if (mustWait) await delay(50);
+    stored.push(text);
+  };
+  const desk = new NewsDesk({ clock: systemClock, log: keptLog().log, tell, heardLogins: () => undefined });
+  const boxes = ['VVB000001', 'VVB000002', 'VVB000003'];
+  await Promise.all(boxes.map((box) => desk.tell({ about: 'renew', box, reason: 'linked anew' })));
+  expect(stored.map((it) => (JSON.parse(it) as { box: string }).box)).toEqual(boxes);
+});
+
 it('merges lists newest first, boxes from where they are online, and the sums of a day', async () => {
   const parts = (...lists: unknown[]) => lists.map((it) => Buffer.from(JSON.stringify(it)));
   const [old, mid, fresh] = ['a', 'b', 'c'].map((id, i) => ({ id, createdAt: `2026-01-0${i + 1}T00:00:00Z` }));

@@ -21,6 +21,7 @@ export function directoryOf(
       return listed(table).filter(fits).slice(0, limit);
     },
     linkedBoxes: async (limit) => rows.boxes.filter((row) => row.account !== null).slice(0, limit),
+    boxesNamed: async (codes) => rows.boxes.filter((row) => codes.includes(row.terminal_code)),
     boxCount: async () => rows.boxes.length,
     dialectBoxes: async (limit) => rows.boxes.filter((row) => row.dialect === 'vietqr').slice(0, limit),
   };

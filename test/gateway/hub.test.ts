@@ -265,11 +265,11 @@ it('SHA-2 sends a box of another shard there, and has no session of it', async (
   const session = systemRandom.uuid();
   await hello(session);
   expect(got.at(-1)).toMatchObject({ type: 'refused', code: 'MOVED', shard: 0, sessionId: session });
-  expect(hub.online).toBe(0);
+  expect(hub.sessions.size).toBe(0);
   expect(await result).toMatchObject({ code: 'BOX_OFFLINE' });
   home.at = 3;
   await hello(systemRandom.uuid());
-  expect([got.filter((it) => it.type === 'welcome').length, hub.online]).toEqual([2, 1]);
+  expect([got.filter((it) => it.type === 'welcome').length, hub.sessions.size]).toEqual([2, 1]);
 });
 
 it('SHA-2 does not tell whoever is not the box where it belongs', async () => {

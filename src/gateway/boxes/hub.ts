@@ -41,8 +41,8 @@ export class Hub {
     return this.#sessions.get(terminalCode);
   }
 
-  get online(): number {
-    return this.#sessions.size;
+  get sessions(): ReadonlyMap<string, Session> {
+    return this.#sessions;
   }
 
   /**

@@ -4,6 +4,7 @@ import { LIMITS } from '../../protocol/fields.ts';
 import {
   type DownBody,
   type DownMessage,
+  type LinkedAccount,
   MESSAGE_VERSION,
   type UpMessage,
   type UpOf,
@@ -28,11 +29,14 @@ type Deps = Pick<Context, 'clock' | 'random'>;
 /** A session of a registered box (PROTOCOL.md, clause MSG-4), and the messages that the box has not answered. */
 export class Session {
   readonly sessionId: string;
+  readonly serialNumber: string;
   readonly agentVersion: string;
   readonly display: string;
   readonly connection: BoxConnection;
   /** Calendar time, in milliseconds since 1970. */
   readonly sinceMs: number;
+  /** The account that its welcome has told. */
+  link: LinkedAccount | null = null;
   readonly #helloAtMs: number;
   #heardAtMs: number;
   #aliveMs: number;
@@ -49,6 +53,7 @@ export class Session {
 
   constructor(hello: UpOf<'hello'>, connection: BoxConnection, aliveMs: number, deps: Deps) {
     this.sessionId = hello.sessionId;
+    this.serialNumber = hello.serialNumber;
     this.agentVersion = hello.agentVersion;
     this.display = hello.display;
     this.connection = connection;
@@ -84,6 +89,7 @@ export class Session {
   }
 
   send(body: DownBody): void {
+    if (body.type === 'welcome') this.link = body.link;
     sendTo(this, body, this.#deps);
   }
 

@@ -58,6 +58,8 @@ export interface RegistryReader {
   linkedBoxes(limit: number): Promise<BoxRow[]>;
   /** Boxes that speak a dialect of other makers. */
   dialectBoxes(limit: number): Promise<BoxRow[]>;
+  /** The boxes with these codes, at most some hundreds. */
+  boxesNamed(terminalCodes: readonly string[]): Promise<BoxRow[]>;
   boxCount(): Promise<number>;
 }
 
@@ -111,6 +113,10 @@ export class RegistryStore implements RegistryReader {
   linkedBoxes(limit: number): Promise<BoxRow[]> {
     const boxes = this.#db.selectFrom('boxes').selectAll().where('account', '>', '');
     return boxes.orderBy('account').orderBy('terminal_code').limit(limit).execute();
+  }
+
+  boxesNamed(terminalCodes: readonly string[]): Promise<BoxRow[]> {
+    return this.#db.selectFrom('boxes').selectAll().where('terminal_code', 'in', terminalCodes).execute();
   }
 
   async boxCount(): Promise<number> {

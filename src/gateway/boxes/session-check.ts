@@ -1,0 +1,92 @@
+import type { Clock } from '../../lib/clock.ts';
+import { reasonOf } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
+import { CODES } from '../../protocol/codes.ts';
+import type { Directory, KnownBox } from '../directory.ts';
+import type { Home } from '../shard.ts';
+import type { Hub } from './hub.ts';
+
+/** By then a box has said hello again for a change whose news came. */
+const NEWS_MS = 5_000;
+/** One change after the other does not put the check off for longer than these. */
+const WAITS_MAX = 6;
+/** Boxes that are looked up at once. */
+const BOXES_MAX = 500;
+
+interface SessionCheckDeps {
+  clock: Clock;
+  log: Logger;
+  hub: Pick<Hub, 'sessions' | 'renew'>;
+  directory: Pick<Directory, 'boxesNamed' | 'accountOf'>;
+  home?: Home;
+  /** Ends the session of a box and its connections. */
+  expel(terminalCode: string, reason: string, disabled?: boolean): Promise<void>;
+}
+
+/**
+ * Compares the sessions of a shard with the registry after a change of it. Who changes it tells the box's shard, but that
+ * may have been opening, or the news is lost with its member; and a changed file of a member comes without any.
+ */
+export class SessionCheck {
+  readonly #deps: SessionCheckDeps;
+  readonly #over = new AbortController();
+  #isAsked = false;
+  #running: Promise<void> | undefined;
+
+  constructor(deps: SessionCheckDeps) {
+    this.#deps = deps;
+  }
+
+  /** Checks once the news of this change have come. */
+  soon(): void {
+    this.#isAsked = true;
+    this.#running ??= this.#run().finally(() => {
+      this.#running = undefined;
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#over.abort();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { clock, log } = this.#deps;
+    for (let waits = 0; this.#isAsked && waits < WAITS_MAX; waits += 1) {
+      this.#isAsked = false;
+      await clock.sleep(NEWS_MS, this.#over.signal);
+    }
+    if (this.#over.signal.aborted) return;
+    this.#isAsked = false;
+    await this.#check().catch((error: unknown) => log.warn('sessions-unchecked', { reason: reasonOf(error) }));
+    if (this.#isAsked) await this.#run();
+  }
+
+  async #check(): Promise<void> {
+    const { hub, directory } = this.#deps;
+    const codes = [...hub.sessions.keys()];
+    for (let at = 0; at < codes.length; at += BOXES_MAX) {
+      const asked = codes.slice(at, at + BOXES_MAX);
+      const boxes = new Map((await directory.boxesNamed(asked)).map((it) => [it.terminalCode, it]));
+      for (const code of asked) {
+        if (this.#over.signal.aborted) return;
+        await this.#compare(code, boxes.get(code));
+      }
+    }
+  }
+
+  async #compare(terminalCode: string, box: KnownBox | undefined): Promise<void> {
+    const { hub, directory, home, expel } = this.#deps;
+    const session = hub.sessions.get(terminalCode);
+    if (session === undefined) return;
+    if (box?.serialNumber !== session.serialNumber) return expel(terminalCode, CODES.NOT_REGISTERED);
+    if (box.disabled) return expel(terminalCode, CODES.BOX_DISABLED, true);
+    const account = await directory.accountOf(box);
+    const isLinked = session.link?.bankAccount === account?.bankAccount;
+    const isNamed =
+      session.link?.userBankName === account?.userBankName && session.link?.bankCode === account?.bankCode;
+    const isHere = home === undefined || home.of(box) === home.shard;
+    if (!isLinked || !isHere) await hub.renew(terminalCode, 'the box was linked anew');
+    else if (!isNamed) await hub.renew(terminalCode, 'the account of the box was changed');
+  }
+}

@@ -1,0 +1,59 @@
+import { describe, expect, it } from 'vitest';
+import { Shards } from '../../src/cluster/shards.ts';
+import type { Gateway } from '../../src/gateway/gateway.ts';
+import type { News } from '../../src/gateway/shard.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { connectFakeBox } from '../support/fake-box.ts';
+import { keptLog } from '../support/kept-log.ts';
+import { eventually } from '../support/net.ts';
+import { PROGRAMS, without } from '../support/programs.ts';
+import { postgresServer } from '../support/stores.ts';
+import { accountIn, startMembers, type TestMember } from './members.ts';
+
+const { missing, note } = without(PROGRAMS.postgres);
+const CHECKED_MS = 20_000;
+
+describe.skipIf(missing)(`a change of the registry whose news is lost${note}`, () => {
+  const server = postgresServer();
+
+  it('REG-5 SHA-2 reaches the sessions that it concerns, and no other', async () => {
+    const databaseUrl = await server().database();
+    const cluster = await startMembers({ databaseUrl, members: 1, shards: 4, accounts: 12 });
+    const [member] = cluster.members as [TestMember];
+    const ofShard = (shard: number) => cluster.boxes.find((it) => it.account === accountIn(cluster, [shard]));
+    const [same, moved, removed, renamed] = [0, 1, 2, 3].map((shard) => ofShard(shard) ?? expect.fail('no box'));
+    const connected = await Promise.all(
+      [same, moved, removed, renamed].map((identity) => {
+        if (identity === undefined) return expect.fail('no box');
+        return connectFakeBox({ gateway: { origin: member.origin, mqttUrl: undefined }, identity, transport: 'http' });
+      }),
+    );
+    const refusals = () =>
+      connected.map(({ received }) => received.flatMap((it) => (it.type === 'refused' ? it.code : [])));
+    for (const sql of [
+      `update shard_0.boxes set account = '${same?.account}' where terminal_code = '${moved?.terminalCode}'`,
+      `delete from shard_0.boxes where terminal_code = '${removed?.terminalCode}'`,
+      `update shard_0.accounts set user_bank_name = 'ANOTHER' where bank_account = '${renamed?.account}'`,
+    ]) {
+      await server().run(databaseUrl, sql);
+    }
+    // As a member does whose file was changed.
+    await member.heed({ about: 'registry' });
+    await eventually('the refusals', () => refusals().flat().length === 3, CHECKED_MS);
+    expect(refusals()).toEqual([[], ['SESSION_ENDED'], ['NOT_REGISTERED'], ['SESSION_ENDED']]);
+  });
+});
+
+it('a shard that has opened heeds what it did not hear meanwhile', async () => {
+  const heard: string[] = [];
+  const gateway = { heed: async ({ about }: News) => void heard.push(about), close: async () => undefined };
+  const shards = new Shards({
+    ...{ clock: systemClock, log: keptLog().log, member: 'a', count: 1 },
+    database: { endHolder: async () => undefined },
+    start: async () => gateway as unknown as Gateway,
+    changed: () => undefined,
+  });
+  shards.follow({ members: [{ id: 'a', url: 'http://a', file: '', leaving: false }], holders: new Map() });
+  await shards.settled();
+  expect(heard).toEqual(['registry', 'signing-key']);
+});
