@@ -48,7 +48,12 @@ export const cluster: Soak = {
         }
       }
       await rm(folder, { recursive: true, force: true });
-      if (code !== 0) failures.push(`PAYBOX_CLUSTER_SEED=${seed} PAYBOX_CLUSTER_RUNS=${each}\n${output}`);
+      if (code !== 0) {
+        const failure = `PAYBOX_CLUSTER_SEED=${seed} PAYBOX_CLUSTER_RUNS=${each}\n${output}`;
+        failures.push(failure);
+        // At once: the rest may take hours.
+        process.stderr.write(`\nFAILED ${failure}\n`);
+      }
       progress(done + each * BROKERS.length, `${figures.payments ?? 0} payments, ${failures.length} failures`);
     }
     return { figures, failures };

@@ -47,11 +47,13 @@ if (
 }
 
 const stop = new AbortController();
-process.on('SIGINT', () => {
-  if (stop.signal.aborted) process.exit(INTERRUPTED);
-  stop.abort();
-  process.stderr.write('\nending what is under way; once more to leave at once\n');
-});
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.on(signal, () => {
+    if (stop.signal.aborted) process.exit(INTERRUPTED);
+    stop.abort();
+    process.stderr.write('\nending what is under way; once more to leave at once\n');
+  });
+}
 
 const endShared = await shareAmongPrograms();
 const results: { name: string; seconds: number; result: SoakResult }[] = [];
