@@ -103,6 +103,8 @@ export class Beats {
         shards.all().map(({ index }) => index),
         this.#isLeaving,
       );
+      // Not a view to follow: the others look gone until they have beaten again.
+      if (view.isEmptied) return false;
       this.#tellDifferences(view);
       this.view = view;
       this.members = view.members.length;

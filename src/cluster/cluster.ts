@@ -10,6 +10,7 @@ import { readServerTls } from '../gateway/listen.ts';
 import { OpenParts } from '../gateway/open-parts.ts';
 import type { News, ShardPlace } from '../gateway/shard.ts';
 import type { CreditToShard } from '../gateway/told-credit.ts';
+import { checkVaultFile } from '../gateway/vault.ts';
 import { ConfigError, MissingPeerError, PayboxError, reasonOf } from '../lib/errors.ts';
 import { STOP_BUDGET_MS } from '../lib/shutdown.ts';
 import { readPemFiles } from '../lib/tls.ts';
@@ -20,7 +21,7 @@ import { BoxFinder } from './box-finder.ts';
 import { ConsoleEvents } from './console-events.ts';
 import { carryCredits } from './credit-carrier.ts';
 import { Destinations } from './destination.ts';
-import { fileDigest } from './differences.ts';
+import { fileDigest, mustBeAlike, refuseUnlike } from './differences.ts';
 import { frontRoutes, STREAMS } from './front.ts';
 import { SharedBudgets } from './login-budgets.ts';
 import { NewsDesk } from './news.ts';
@@ -57,7 +58,7 @@ export async function startMember(config: ClusterConfig, deps: GatewayDeps): Pro
 async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts): Promise<Gateway> {
   const { clock, random, log } = deps;
   const { advertise, shards: count } = config.cluster;
-  const member: Member = { id: random.uuid(), url: advertise, file: fileDigest(config) };
+  const member = await memberOf(config, random.uuid());
   const desk = new NewsDesk({
     ...{ clock, log },
     tell: (text) => database.tell(text),
@@ -71,7 +72,7 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
   const database = new ClusterDatabase(config.databaseUrl, member, (text) => desk.heard(text));
   opened.add('cluster database', () => database.close());
   opened.add('wrong logins', () => budgets.close());
-  const settings = await setUp(database, config, random.secret(SECRET_BYTES));
+  const { settings, vaultKey } = await join(database, config, member, random.secret(SECRET_BYTES));
 
   const app = memberApp(config, deps);
   const { ca } = readPemFiles({ ca: config.cluster.ca }, 'cluster');
@@ -79,7 +80,6 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
   opened.add('peers', () => peers.close());
   // Set once the port is known.
   let own = config;
-  const vaultKey = createHash('sha256').update(`paybox registry key\n${settings.secret}`).digest();
   const creditTo: CreditToShard = (shard, task, told) => carry(shard, task, told);
   const ofAll = { count, member: member.id, generation: settings.generation, vaultKey, budgets, creditTo };
   const place = (index: number): ShardPlace => ({ index, ...ofAll, tell: (news) => desk.tell(news) });
@@ -140,9 +140,28 @@ function memberApp({ http }: ClusterConfig, { log, clock }: GatewayDeps): Fastif
   return app;
 }
 
-async function setUp(database: ClusterDatabase, config: ClusterConfig, secret: string): Promise<ClusterSettings> {
-  const made = database.setUp({ shards: config.cluster.shards, secret });
-  return made.catch((error: unknown) => Promise.reject(problemOf(config, error)));
+async function memberOf(config: ClusterConfig, id: string): Promise<Member> {
+  return { id, url: config.cluster.advertise, file: fileDigest(config), alike: await mustBeAlike(config) };
+}
+
+/** Finds the cluster, or makes it. Throws ConfigError when this member must not take a shard of it. */
+async function join(
+  database: ClusterDatabase,
+  config: ClusterConfig,
+  member: Member,
+  secret: string,
+): Promise<{ settings: ClusterSettings; vaultKey: Buffer }> {
+  try {
+    const settings = await database.setUp({ shards: config.cluster.shards, secret });
+    const vaultKey = createHash('sha256').update(`paybox registry key\n${settings.secret}`).digest();
+    await checkVaultFile(config.dataDir, await database.registryKeyId(), vaultKey);
+    // As one who leaves, it is given no shard before it is known to be like the others.
+    refuseUnlike(member, await database.beat([], true));
+    return { settings, vaultKey };
+  } catch (error) {
+    await database.leave().catch(() => undefined);
+    throw problemOf(config, error);
+  }
 }
 
 function problemOf({ databaseUrl }: ClusterConfig, error: unknown): Error {

@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { GatewayConfig } from '../gateway/config.ts';
+import { vaultFileId } from '../gateway/vault.ts';
+import { ConfigError } from '../lib/errors.ts';
 import type { ClusterView, Member } from '../store/engines/cluster-database.ts';
 
-/** Digest of what all members must have alike: accounts, boxes, partners, tokens, times. */
+/** Digest of what all members should have alike: accounts, boxes, partners, tokens, times. */
 export function fileDigest(config: GatewayConfig): string {
   // Addresses, ports and folders are each member's own.
   const {
@@ -22,6 +24,23 @@ export function fileDigest(config: GatewayConfig): string {
 export function conflicts(member: Member, { members }: ClusterView): string[] {
   const rivals = members.filter(({ id, url, leaving }) => url === member.url && id !== member.id && !leaving);
   return rivals.map(({ id }) => `cluster.advertise: member ${id} has the same address, ${member.url}`);
+}
+
+/** What a member must have as the others: without it calls would reach wrong shards, or a shard would stay closed. */
+export async function mustBeAlike({ basePath, mode, dataDir }: GatewayConfig): Promise<Member['alike']> {
+  return { basePath, mode, 'registry.key in dataDir': (await vaultFileId(dataDir)) ?? 'none' };
+}
+
+/** Throws ConfigError when a member that is there has another value of what all must have alike. */
+export function refuseUnlike(member: Member, { members }: ClusterView): void {
+  for (const { id, url, alike } of members) {
+    for (const [key, value] of id === member.id ? [] : Object.entries(alike)) {
+      const own = member.alike[key];
+      if (own === undefined || own === value) continue;
+      const what = `${key}: expected ${value}, as the member at ${url} has it, not ${own}`;
+      throw new ConfigError(what, 'all members of a cluster have it alike; to change it, stop them all first');
+    }
+  }
 }
 
 /** Members whose configuration differs: accounts and boxes of the file are those of whoever runs shard 0. */

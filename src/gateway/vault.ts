@@ -98,10 +98,19 @@ export class Vault {
   }
 }
 
-/** Throws ConfigError when the key in this dataDir is not the one with the id `known`, so that a start would be refused. */
-export async function checkVaultFile(dataDir: string, known: string | undefined): Promise<void> {
+/** The id of the key in this dataDir; undefined without one. Throws ConfigError when the file is no key. */
+export async function vaultFileId(dataDir: string): Promise<string | undefined> {
+  const key = await readKey(vaultFile(dataDir));
+  return key && idOf(key);
+}
+
+/**
+ * Throws ConfigError when the key in this dataDir, or without one that of the cluster, is not the one with the id `known`,
+ * so that a start would be refused.
+ */
+export async function checkVaultFile(dataDir: string, known: string | undefined, ofCluster?: Buffer): Promise<void> {
   const file = vaultFile(dataDir);
-  assertKey(file, await readKey(file), known);
+  assertKey(file, (await readKey(file)) ?? ofCluster, known);
 }
 
 function assertKey(file: string, key: Buffer | undefined, known: string | undefined): void {

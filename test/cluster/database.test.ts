@@ -13,7 +13,7 @@ const SETTINGS = { shards: 4, secret: 'first' };
 describe.skipIf(missing)(`the database of a cluster${note}`, () => {
   const server = postgresServer();
   const member = (databaseUrl: string, id: string, heard: (text: string) => void = () => undefined) => {
-    const database = new ClusterDatabase(databaseUrl, { id, url: `http://${id}`, file: '' }, heard);
+    const database = new ClusterDatabase(databaseUrl, { id, url: `http://${id}`, file: '', alike: {} }, heard);
     onTestFinished(() => database.close());
     return database;
   };
@@ -98,6 +98,18 @@ describe.skipIf(missing)(`the database of a cluster${note}`, () => {
     await eventually('b to be there again', () => b.beat([]).catch(() => undefined));
     await eventually('the news', () => heard.includes('three'));
     expect(heard).toEqual(['one', 'two', 'three']);
+  });
+
+  it('says when a crash has emptied the table of its members, until they are all back', async () => {
+    const url = await server().database();
+    const [a, b] = [member(url, 'a'), member(url, 'b')];
+    await a.setUp(SETTINGS);
+    for (const it of [a, b, a]) expect(await it.beat([])).toMatchObject({ isEmptied: false });
+    await server().stop('SIGKILL');
+    await server().start();
+    expect(await eventually('the server', () => a.beat([]).catch(() => undefined))).toMatchObject({ isEmptied: true });
+    expect(await eventually('the server', () => b.beat([]).catch(() => undefined))).toMatchObject({ isEmptied: true });
+    expect(await a.beat([])).toMatchObject({ isEmptied: false, members: [{ id: 'a' }, { id: 'b' }] });
   });
 
   it('ends the session that holds a shard for somebody who is gone, and no other', async () => {

@@ -367,7 +367,9 @@ it('tells members whose files differ, and those that cannot be reached because a
   const [one, two] = [told({ dataDir: 'b', http: { port: 1 } }), told({ accounts: [] })];
   expect(one).toBe(told({}));
   expect(two).not.toBe(one);
-  const member = (id: string, url: string, file: string, leaving = false) => ({ id, url, file, leaving });
+  const member = (id: string, url: string, file: string, leaving = false) => ({
+    ...{ id, url, file, leaving, alike: {} },
+  });
   const own = member('a', 'http://x', one);
   const view = { holders: new Map(), members: [own, member('b', 'http://y', two), member('c', 'http://x', one, true)] };
   expect(differing(own, view)).toEqual(['b']);

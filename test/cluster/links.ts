@@ -1,5 +1,6 @@
+import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { Worker } from 'node:worker_threads';
+import { join } from 'node:path';
 import { z } from 'zod';
 
 /** Parts of the cluster to which each member has a cable of its own. */
@@ -22,13 +23,13 @@ export type Links = Readonly<Record<FarEnd, Cable>>;
 /** Lays the cables of members that listen at `members`. The caller closes them. */
 export async function startLinks(ports: { database: number; broker: number; members: readonly number[] }) {
   const targets = ports.members.flatMap((member) => [ports.database, ports.broker, member]);
-  const worker = new Worker(new URL('./links-worker.ts', import.meta.url), { workerData: targets });
-  const [message] = (await once(worker, 'message')) as [unknown];
+  const program = fork(join(import.meta.dirname, 'links-program.ts'), targets.map(String), { execArgv: [] });
+  const [message] = (await once(program, 'message')) as [unknown];
   const cables = z
     .array(z.int())
     .parse(message)
     .map((port, at): Cable => {
-      const tell = (what: 'cut' | 'stall' | 'resume') => () => worker.postMessage({ at, what });
+      const tell = (what: 'cut' | 'stall' | 'resume') => () => void program.send({ at, what });
       return { port, cut: tell('cut'), stall: tell('stall'), resume: tell('resume') };
     });
   const links = ports.members.map((_, i): Links => {
@@ -36,7 +37,12 @@ export async function startLinks(ports: { database: number; broker: number; memb
     if (database === undefined || broker === undefined || members === undefined) throw new Error('no cable');
     return { database, broker, members };
   });
-  return { links, close: () => worker.terminate() };
+  const close = async () => {
+    const ended = once(program, 'exit');
+    program.kill('SIGKILL');
+    await ended;
+  };
+  return { links, close };
 }
 
 /** The same address at another port of this machine. */

@@ -53,7 +53,7 @@ it('a shard that has opened heeds what it did not hear meanwhile', async () => {
     start: async () => gateway as unknown as Gateway,
     changed: () => undefined,
   });
-  shards.follow({ members: [{ id: 'a', url: 'http://a', file: '', leaving: false }], holders: new Map() });
+  shards.follow({ members: [{ id: 'a', url: 'http://a', file: '', alike: {}, leaving: false }], holders: new Map() });
   await shards.settled();
   expect(heard).toEqual(['registry', 'signing-key']);
 });

@@ -1,6 +1,7 @@
 import { systemClock } from '../../lib/clock.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import { HostResolver } from '../../lib/resolver.ts';
+import { KEY_ID } from '../repositories/registry.ts';
 import { refuseHalfRestored, SETUP_LOCK } from './cluster-restore.ts';
 import { ClusterSession } from './cluster-session.ts';
 import { CLUSTER_SCHEMA, lockKeyOf, nameOf } from './postgres-session.ts';
@@ -24,8 +25,10 @@ export interface Member {
   id: string;
   /** Where the others reach it. */
   url: string;
-  /** Digest of what all members must have alike in their configuration. */
+  /** Digest of what all members should have alike in their configuration. */
   file: string;
+  /** What they must have alike, by its key: a member with another value does not join. */
+  alike: Readonly<Record<string, string>>;
 }
 
 /** A member, as the others see it. */
@@ -40,6 +43,8 @@ export interface ClusterView {
   members: SeenMember[];
   /** By shard: the id of the member that runs it. */
   holders: Map<number, string>;
+  /** A crash of the server has emptied the tables of who is there: the others have not beaten again yet. */
+  isEmptied?: boolean;
 }
 
 /** A cluster as it was made; the number of its shards never changes. */
@@ -68,6 +73,7 @@ const SETUP = `
   create table if not exists cluster.settings (one int primary key check (one = 1), shards int not null, secret text not null);
   alter table cluster.settings add column if not exists generation text not null default '';
   create unlogged table if not exists cluster.members (id text primary key, url text not null, seen_at timestamptz not null, leaving boolean not null, file text not null);
+  alter table cluster.members add column if not exists alike jsonb not null default '{}';
   create unlogged table if not exists cluster.holders (shard int primary key, member text not null);
   create table if not exists cluster.news (seq int generated always as identity primary key, told_at timestamptz not null, text text not null);
   create or replace function cluster.tell(told text) returns void language plpgsql as $$ begin
@@ -87,6 +93,7 @@ export class ClusterDatabase {
   /** The newest text that was heard; undefined before the first beat. */
   #heardSeq: number | undefined;
   #reading: Promise<unknown> = Promise.resolve();
+  #hasBeaten = false;
   readonly #own: ClusterSession;
   /** A connection of their own: strangers cause them, and nothing that they do may hold a beat up. */
   readonly #lookups: ClusterSession;
@@ -131,14 +138,28 @@ export class ClusterDatabase {
     throw new ConfigError(what, 'the number of shards cannot change');
   }
 
+  /** The id of the key that wraps the secrets of the registry; undefined while there are none. */
+  async registryKeyId(): Promise<string | undefined> {
+    const settings = `${schemaOf(REGISTRY_SHARD)}.settings`;
+    const made = await this.#own.query<{ is_made: boolean }>('select to_regclass($1) is not null as is_made', [
+      settings,
+    ]);
+    if (made.rows[0]?.is_made !== true) return undefined;
+    const kept = await this.#own.query<{ value: string }>(`select value from ${settings} where name = $1`, [KEY_ID]);
+    return kept.rows[0]?.value;
+  }
+
   /** Says that this member is there and runs these shards; returns what it sees. Rejects when the server does not answer. */
   async beat(shards: readonly number[], leaving = false): Promise<ClusterView> {
-    const { id, url, file } = this.#member;
-    await this.#own.query(
-      `insert into cluster.members values ($1, $2, clock_timestamp(), $3, $4)
-         on conflict (id) do update set seen_at = excluded.seen_at, leaving = excluded.leaving`,
-      [id, url, leaving, file],
+    const { id, url, file, alike } = this.#member;
+    const { rows } = await this.#own.query<{ is_new: boolean }>(
+      `insert into cluster.members (id, url, seen_at, leaving, file, alike) values ($1, $2, clock_timestamp(), $3, $4, $5)
+         on conflict (id) do update set seen_at = excluded.seen_at, leaving = excluded.leaving
+         returning xmax = 0 as is_new`,
+      [id, url, leaving, file, alike],
     );
+    const isEmptied = this.#hasBeaten && rows[0]?.is_new === true;
+    this.#hasBeaten = true;
     await this.#own.query(
       `insert into cluster.holders select unnest($2::int[]), $1 on conflict (shard) do update
          set member = excluded.member where holders.member <> excluded.member`,
@@ -149,14 +170,14 @@ export class ClusterDatabase {
       `delete from cluster.members where seen_at < clock_timestamp() - interval '${FORGET_MEMBER_MS} ms'`,
     );
     const members = await this.#own.query<SeenMember>(
-      `select id, url, leaving, file from cluster.members
+      `select id, url, leaving, file, alike from cluster.members
          where seen_at > clock_timestamp() - interval '${MEMBER_GONE_MS} ms' order by id`,
     );
     const holders = await this.#own.query<{ shard: number; member: string }>(
       'select shard, member from cluster.holders',
     );
     await this.#readNews();
-    return { members: members.rows, holders: new Map(holders.rows.map((it) => [it.shard, it.member])) };
+    return { members: members.rows, holders: new Map(holders.rows.map((it) => [it.shard, it.member])), isEmptied };
   }
 
   /**

@@ -64,7 +64,7 @@ export interface RegistryReader {
 }
 
 /** Setting with the id of the key that wraps secrets. */
-const KEY_ID = 'registry-key';
+export const KEY_ID = 'registry-key';
 /** Before the name of a source: setting with its kind. */
 const KIND_OF_SOURCE = 'kind-of-source-';
 
