@@ -275,6 +275,11 @@ function hand(
 function pass(answer: IncomingMessage, reply: FastifyReply): FastifyReply {
   reply.hijack();
   const { raw } = reply;
+  // The caller went before this head came: nothing else would end a stream.
+  if (raw.closed) {
+    answer.destroy();
+    return reply;
+  }
   raw.writeHead(answer.statusCode ?? 502, headersToPass(answer.headers));
   // An event stream says at once that it has begun; the head of any other answer goes in one packet with its body.
   if (answer.headers['content-type']?.startsWith('text/event-stream') === true) raw.flushHeaders();

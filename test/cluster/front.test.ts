@@ -1,4 +1,5 @@
-import { request as send } from 'node:http';
+import { createServer, type ServerResponse, request as send } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -139,6 +140,38 @@ describe('a call for a shard that is moving', () => {
       4_000,
     );
   });
+});
+
+it('ends the stream of another member whose caller has gone before it began', async () => {
+  const { log } = keptLog();
+  const answers: ServerResponse[] = [];
+  const member = createServer((_request, answer) => void answers.push(answer));
+  await new Promise<void>((listening) => member.listen(0, '127.0.0.1', listening));
+  const { port } = member.address() as AddressInfo;
+  const peers = new Peers({ clock: systemClock, secret: 'secret', ca: undefined });
+  const holder = { id: 'b', url: `http://127.0.0.1:${port}`, file: '', alike: {}, leaving: false };
+  peers.see({ members: [holder], holders: new Map([[0, 'b']]) });
+  const app = createApp(log, systemClock, undefined);
+  const destinations = new Destinations({ basePath: '/vqr', count: 1, findBox: async () => undefined });
+  const deps = { clock: systemClock, log, random: systemRandom, secret: 'secret', count: 1, destinations };
+  frontRoutes(app, { ...deps, shards: { get: () => undefined, all: () => [] }, peers }, {});
+  const passed: ServerResponse[] = [];
+  app.server.on('request', (_request, answer) => void passed.push(answer));
+  onTestFinished(async () => {
+    peers.close();
+    await app.close();
+    member.closeAllConnections();
+    await new Promise((closed) => member.close(closed));
+  });
+  const origin = await app.listen({ host: '127.0.0.1', port: 0 });
+  const call = send(`${origin}/box/v1/stream`);
+  call.on('error', () => undefined);
+  call.end();
+  const stream = await eventually('the call at the other member', () => answers[0]);
+  call.destroy();
+  await eventually('the caller to be gone', () => passed[0]?.closed);
+  stream.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+  await eventually('the end of the stream', () => stream.closed, 5_000);
 });
 
 describe('a call that every shard is asked', () => {
