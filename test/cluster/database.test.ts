@@ -1,6 +1,8 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
+import { HostResolver } from '../../src/lib/resolver.ts';
 import { ClusterDatabase } from '../../src/store/engines/cluster-database.ts';
+import { ClusterSession } from '../../src/store/engines/cluster-session.ts';
 import { openStore } from '../../src/store/store.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
@@ -110,6 +112,27 @@ describe.skipIf(missing)(`the database of a cluster${note}`, () => {
     expect(await eventually('the server', () => a.beat([]).catch(() => undefined))).toMatchObject({ isEmptied: true });
     expect(await eventually('the server', () => b.beat([]).catch(() => undefined))).toMatchObject({ isEmptied: true });
     expect(await a.beat([])).toMatchObject({ isEmptied: false, members: [{ id: 'a' }, { id: 'b' }] });
+  });
+
+  it('leaves no connection behind when the server refuses what is said first, as a standby does', async () => {
+    const databaseUrl = await server().database();
+    const names = new HostResolver({ clock: systemClock });
+    onTestFinished(() => names.close());
+    const session = new ClusterSession({ databaseUrl, names, application: 'refused', greeting: 'select 1 / 0' });
+    onTestFinished(() => session.close());
+    for (let attempt = 0; attempt < 3; attempt += 1) {
+      await expect(session.query('select 1')).rejects.toThrow('division by zero');
+    }
+    const sessions = "select pid from pg_stat_activity where application_name = 'refused'";
+    await eventually('no connection', async () => (await server().run(databaseUrl, sessions)).length === 0, 5_000);
+  });
+
+  it('takes beats while many shards are taken over', async () => {
+    const database = member(await server().database(), 'a');
+    await database.setUp(SETTINGS);
+    const takeovers = Array.from({ length: 600 }, () => database.endHolder(0, []).catch(() => undefined));
+    expect((await database.beat([])).members.map(({ id }) => id)).toEqual(['a']);
+    await Promise.all(takeovers);
   });
 
   it('ends the session that holds a shard for somebody who is gone, and no other', async () => {

@@ -97,6 +97,8 @@ export class ClusterDatabase {
   readonly #own: ClusterSession;
   /** A connection of their own: strangers cause them, and nothing that they do may hold a beat up. */
   readonly #lookups: ClusterSession;
+  /** One more for whoever takes shards over: many at once, while beats go on. */
+  readonly #takeovers: ClusterSession;
 
   /** `heard` is called with each text that a member tells, also with one's own. */
   constructor(databaseUrl: string, member: Member, heard: (text: string) => void) {
@@ -109,6 +111,7 @@ export class ClusterDatabase {
       onNotification: (text) => (text === NEWS ? void this.#readNews().catch(() => undefined) : heard(text)),
     });
     this.#lookups = new ClusterSession({ ...to, application: 'paybox-lookups' });
+    this.#takeovers = new ClusterSession({ ...to, application: 'paybox-takeover' });
   }
 
   /**
@@ -213,7 +216,7 @@ export class ClusterDatabase {
 
   /** Ends the sessions that hold a shard for somebody who is none of these members. */
   async endHolder(shard: number, members: readonly Pick<Member, 'id'>[]): Promise<void> {
-    await this.#own.query(
+    await this.#takeovers.query(
       `select pg_terminate_backend(pid) from pg_locks join pg_stat_activity using (pid)
        where locktype = 'advisory' and granted and ((classid::bigint << 32) | objid::bigint) = $1::bigint
          and database = (select oid from pg_database where datname = current_database())
@@ -258,7 +261,7 @@ export class ClusterDatabase {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#own.close(), this.#lookups.close()]);
+    await Promise.all([this.#own, this.#lookups, this.#takeovers].map((it) => it.close()));
     this.#names.close();
   }
 }

@@ -71,8 +71,14 @@ export class ClusterSession {
     client.on('error', () => this.#lose(client));
     client.on('end', () => this.#lose(client));
     client.on('notification', ({ payload = '' }) => onNotification?.(payload));
-    await client.connect();
-    if (greeting !== undefined) await client.query(greeting);
+    try {
+      await client.connect();
+      if (greeting !== undefined) await client.query(greeting);
+    } catch (error) {
+      // Else each attempt would leave a connection behind, as at a standby, which refuses the greeting.
+      this.#lose(client);
+      throw error;
+    }
     this.#client = client;
     return client;
   }
