@@ -26,7 +26,7 @@ export function conflicts(member: Member, { members }: ClusterView): string[] {
   return rivals.map(({ id }) => `cluster.advertise: member ${id} has the same address, ${member.url}`);
 }
 
-/** What a member must have as the others: without it calls would reach wrong shards, or a shard would stay closed. */
+/** A member must have this as the others: without it calls would reach wrong shards, or a shard would stay closed. */
 export async function mustBeAlike({ basePath, mode, dataDir }: GatewayConfig): Promise<Member['alike']> {
   return { basePath, mode, 'registry.key in dataDir': (await vaultFileId(dataDir)) ?? 'none' };
 }

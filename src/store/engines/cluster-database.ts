@@ -1,7 +1,7 @@
 import { systemClock } from '../../lib/clock.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import { HostResolver } from '../../lib/resolver.ts';
-import { KEY_ID } from '../repositories/registry.ts';
+import { KEY_ID } from '../schema/tables.ts';
 import { refuseHalfRestored, SETUP_LOCK } from './cluster-restore.ts';
 import { ClusterSession } from './cluster-session.ts';
 import { CLUSTER_SCHEMA, lockKeyOf, nameOf } from './postgres-session.ts';
@@ -27,7 +27,7 @@ export interface Member {
   url: string;
   /** Digest of what all members should have alike in their configuration. */
   file: string;
-  /** What they must have alike, by its key: a member with another value does not join. */
+  /** The keys that all must have alike: a member with another value does not join. */
   alike: Readonly<Record<string, string>>;
 }
 

@@ -2,6 +2,7 @@ import { type Kysely, type RawBuilder, sql } from 'kysely';
 import {
   type AuditRow,
   type BoxRow,
+  KEY_ID,
   OPEN_PUSH,
   type OrderRow,
   type RegistryTable,
@@ -63,8 +64,6 @@ export interface RegistryReader {
   boxCount(): Promise<number>;
 }
 
-/** Setting with the id of the key that wraps secrets. */
-export const KEY_ID = 'registry-key';
 /** Before the name of a source: setting with its kind. */
 const KIND_OF_SOURCE = 'kind-of-source-';
 

@@ -3,6 +3,9 @@ import type { AccountRow, AuditRow, BoxRow, PartnerRow, SourceRow } from './regi
 
 export type * from './registry-rows.ts';
 
+/** Setting with the id of the key that wraps secrets of the registry. */
+export const KEY_ID = 'registry-key';
+
 /** Times are milliseconds since 1970; `seq` orders rows by age; flags are 0 or 1, because every engine has numbers. */
 export interface Tables {
   settings: { name: string; value: string };
