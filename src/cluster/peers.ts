@@ -139,14 +139,29 @@ export class Peers {
 
   /** The whole answer of the shard; undefined if there is none. */
   async read(index: number, request: FastifyRequest, body: Buffer | undefined): Promise<Part | undefined> {
+    return this.#readOf(index, request, body).catch(() => undefined);
+  }
+
+  #readOf(index: number, request: FastifyRequest, body: Buffer | undefined): Promise<Part | undefined> {
     // A change may wait for a box or a partner.
-    const timeoutMs = request.method === 'GET' ? PART_TIMEOUT_MS : ANSWER_TIMEOUT_MS;
-    return this.#read(index, askingOf(request, body), timeoutMs).catch(() => undefined);
+    const timeoutMs = isReading(request) ? PART_TIMEOUT_MS : ANSWER_TIMEOUT_MS;
+    return this.#read(index, askingOf(request, body), timeoutMs);
   }
 
   /** The answers of these shards; waits for each while it moves. Undefined of one that does not answer. */
   parts(indexes: readonly number[], request: FastifyRequest, body: Buffer | undefined): Promise<Part | undefined>[] {
-    return indexes.map((index) => askWhileItMoves(this.#clock, () => this.read(index, request, body)));
+    return indexes.map(async (index) => {
+      const answered = await askWhileItMoves(this.#clock, async () => {
+        try {
+          const part = await this.#readOf(index, request, body);
+          return part && { part };
+        } catch {
+          // A change may have been made before the answer was lost: it is not asked for twice.
+          return isReading(request) ? undefined : { part: undefined };
+        }
+      });
+      return answered?.part;
+    });
   }
 
   #read(index: number, asking: Asking, timeoutMs: number): Promise<Part | undefined> {
@@ -193,6 +208,10 @@ export class Peers {
       agent: this.#agents[to.protocol === 'https:' ? 'https:' : 'http:'],
     });
   }
+}
+
+function isReading({ method }: FastifyRequest): boolean {
+  return method === 'GET' || method === 'HEAD';
 }
 
 function askingOf(request: FastifyRequest, body: Buffer | undefined): Asking {

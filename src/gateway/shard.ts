@@ -51,6 +51,13 @@ export function shardOf(name: string, count: number): number {
   return createHash('sha256').update(name).digest().readUInt32BE() % count;
 }
 
+/** Throws in a shard that an account does not belong to: its boxes would never hear of its payment. */
+export function assertHome(place: Pick<ShardPlace, 'index' | 'count'> | undefined, bankAccount: string): void {
+  if (place === undefined) return;
+  const home = shardOf(bankAccount, place.count);
+  if (home !== place.index) throw new Error(`a payment of shard ${home} came to shard ${place.index}`);
+}
+
 /** The shard of a box: that of its account, because a payment concerns all boxes of an account; without one that of its code. */
 export function homeOf({ account, terminalCode }: Pick<KnownBox, 'account' | 'terminalCode'>, count: number): number {
   return shardOf(account ?? terminalCode, count);

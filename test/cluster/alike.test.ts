@@ -1,23 +1,25 @@
 import { copyFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { startPartnerServer } from '../../src/bench/clients/partner-server.ts';
+import { CLIENT_HEADER, SECRET_HEADER, SHARD_HEADER } from '../../src/cluster/peers.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { newSecret } from '../../src/protocol/secret.ts';
 import { temporaryFolder } from '../support/net.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { postgresServer } from '../support/stores.ts';
-import { shardsOf, startMembers, type TestMember } from './members.ts';
+import { accountIn, PARTNER, shardsOf, startMembers, type TestMember, tokenAt } from './members.ts';
 
 const { missing, note } = without(PROGRAMS.postgres);
 const ALL = [0, 1, 2, 3];
 
 describe.skipIf(missing)(`a member that is not like the others${note}`, () => {
   const server = postgresServer();
-  const open = async (config: Record<string, unknown> = {}) => {
+  const open = async (config: Record<string, unknown> = {}, partner: object = PARTNER) => {
     const databaseUrl = await server().database();
-    const cluster = await startMembers({ databaseUrl, members: 1, shards: ALL.length, config });
+    const cluster = await startMembers({ databaseUrl, members: 1, shards: ALL.length, accounts: 12, partner, config });
     const [member] = cluster.members as [TestMember];
-    return { cluster, member };
+    return { cluster, member, databaseUrl };
   };
   const folderWithKey = async () => {
     const folder = await temporaryFolder();
@@ -38,6 +40,30 @@ describe.skipIf(missing)(`a member that is not like the others${note}`, () => {
     await expect(cluster.start(await change())).rejects.toThrow(reason);
     await cluster.whole([member]);
     expect((await shardsOf(member)).toSorted()).toEqual(ALL);
+  });
+
+  it('SHA-4 takes no payment in a shard that its account does not belong to, whoever carried it there', async () => {
+    const receiver = await startPartnerServer();
+    onTestFinished(() => receiver.close());
+    const partner = { ...PARTNER, callback: { url: receiver.url } };
+    const { cluster, member, databaseUrl } = await open({}, partner);
+    const [row] = await server().run(databaseUrl, 'select secret from cluster.settings');
+    const { token } = await tokenAt(member);
+    const bankAccount = accountIn(cluster, [1]);
+    const paid = { bankAccount, bankCode: 'MB', content: 'DH1', amount: 5_000, transType: 'C' };
+    const answers = [0, 1].map((shard) =>
+      fetch(`${member.baseUrl}/bank/api/test/transaction-callback`, {
+        method: 'POST',
+        headers: {
+          ...{ authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+          ...{ [SECRET_HEADER]: String(row?.secret), [SHARD_HEADER]: String(shard), [CLIENT_HEADER]: '127.0.0.1' },
+        },
+        body: JSON.stringify(paid),
+      }),
+    );
+    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([500, 200]);
+    const { body } = await member.admin('/_mock/payments');
+    expect(body).toHaveLength(1);
   });
 
   it('joins once it is, with the same registry.key; and no first member starts with another one', async () => {

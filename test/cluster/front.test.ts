@@ -123,6 +123,31 @@ describe('a call for a shard that is moving', () => {
     expect(await (await answer).text()).toBe('here');
   });
 
+  it.each([
+    { method: 'POST', path: '/_mock/orders/DH1/pay', asked: 1 },
+    { method: 'GET', path: '/_mock/orders/DH1', asked: 2 },
+  ])('SHA-5 is asked $asked times for a $method whose answer is lost', async ({ method, path, asked }) => {
+    let requests = 0;
+    const holder = createServer((request, response) => {
+      requests += 1;
+      request.resume();
+      if (requests === 1) request.socket.destroy();
+      else response.end('{}');
+    });
+    await new Promise<void>((listening) => holder.listen(0, '127.0.0.1', listening));
+    const peers = new Peers({ clock: systemClock, secret: 'secret', ca: undefined });
+    onTestFinished(() => {
+      peers.close();
+      holder.close();
+    });
+    const url = `http://127.0.0.1:${(holder.address() as AddressInfo).port}`;
+    peers.see({ members: [{ id: 'b', url, file: '', alike: {}, leaving: false }], holders: new Map([[0, 'b']]) });
+    const raw = { socket: { remoteAddress: '10.0.0.9' } };
+    const request = { method, originalUrl: path, url: path, headers: {}, raw } as unknown as FastifyRequest;
+    const [part] = await Promise.all(peers.parts([0], request, undefined));
+    expect([part?.status, requests]).toEqual([asked === 1 ? undefined : 200, asked]);
+  });
+
   it('is given up once the caller is gone', async () => {
     const member = await memberWith(() => false);
     const call = send(member.url, { method: 'POST', headers: { 'content-type': 'application/json' } });

@@ -2,6 +2,7 @@ import { type CreditSides, ON_TIME } from '../../store/repositories/credit-sides
 import type { NewPayment, Notice, PaymentDetails, StoredPayment } from '../../store/repositories/payments.ts';
 import type { Context } from '../context.ts';
 import type { KnownBox } from '../directory.ts';
+import { assertHome, type ShardPlace } from '../shard.ts';
 import { paymentEffects } from './payment-effects.ts';
 
 /** Money that arrives at an account. It pays the order that fits, or the order with this id. */
@@ -26,6 +27,8 @@ export interface ReceivePaymentDeps
     sendPayment(terminalCode: string, payment: Notice): void;
     resendFromStore(terminalCodes: readonly string[]): void;
   };
+  /** Of a shard: it takes the payments of its own accounts only. */
+  place?: Pick<ShardPlace, 'index' | 'count'> | undefined;
   /** Called once for each payment, after it is stored. */
   onPaid?: (payment: NewPayment) => void;
   dispatcher: {
@@ -35,8 +38,9 @@ export interface ReceivePaymentDeps
 }
 
 export function createReceivePayment(deps: ReceivePaymentDeps): ReceivePayment {
-  const { store, hub, directory, clock, random } = deps;
+  const { store, hub, directory, clock, random, place } = deps;
   return async ({ money, bankCode, pays }) => {
+    assertHome(place, money.bank_account);
     const paidAtMs = clock.wallMs();
     const [transactionId, callbackId] = [random.uuid(), random.uuid()];
     const referenceNumber = `${money.partner}-${random.uuid()}`;
