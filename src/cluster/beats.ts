@@ -14,6 +14,7 @@ import type { Shards } from './shards.ts';
 
 /** Interval at which a member says that it is there. */
 export const BEAT_MS = 500;
+const SETTLED_LOOK_MS = 20;
 
 interface BeatsDeps extends Pick<GatewayDeps, 'clock' | 'log'> {
   member: Member;
@@ -22,6 +23,8 @@ interface BeatsDeps extends Pick<GatewayDeps, 'clock' | 'log'> {
   peers: Pick<Peers, 'see'>;
   desk: Pick<NewsDesk, 'flush'>;
   events: Pick<ConsoleEvents, 'see'>;
+  /** Called with the first beat after a lost or late one: news may have come and gone meanwhile. */
+  mayHaveMissed(): void;
 }
 
 /** Says again and again that this member is there, and has its shards follow what it sees. */
@@ -32,6 +35,8 @@ export class Beats {
   #running: Promise<void> = Promise.resolve();
   #isLeaving = false;
   #told: readonly string[] = [];
+  /** Monotonic time of the last beat if the database has answered it. */
+  #seenAtMs: number | undefined;
   /** Undefined while the database does not answer. */
   view: ClusterView | undefined;
   /** Number of members that were seen last. */
@@ -50,10 +55,10 @@ export class Beats {
   async begin(withinMs: number): Promise<void> {
     const { clock, shards } = this.#deps;
     await this.#beat(false);
-    const late = new AbortController();
-    await Promise.race([shards.settled(), clock.sleep(withinMs, late.signal)]);
-    late.abort();
+    // Already while shards open: others must not take this member for gone, and each beat opens some more.
     this.#running = this.#run();
+    const endMs = clock.monotonicMs() + withinMs;
+    while (!shards.isSettled() && clock.monotonicMs() < endMs) await clock.sleep(SETTLED_LOOK_MS);
   }
 
   /** From now on others take the shards of this member as it hands them over. */
@@ -74,10 +79,11 @@ export class Beats {
     while (!this.#over.signal.aborted) {
       // After a loss of the database all members look gone until they have beaten again.
       const isWaiting = lostAtMs !== undefined && clock.monotonicMs() - lostAtMs < MEMBER_GONE_MS;
+      // Before the beat: whoever asks for one meanwhile has seen more than it.
+      this.#wake = new AbortController();
       const isSeen = await this.#beat(isWaiting);
       if (!isSeen) lostAtMs = clock.monotonicMs();
       else if (!isWaiting) lostAtMs = undefined;
-      this.#wake = new AbortController();
       await clock.sleep(BEAT_MS, AbortSignal.any([this.#wake.signal, this.#over.signal]));
     }
   }
@@ -97,7 +103,9 @@ export class Beats {
 
   /** Settles with whether the database answered. */
   async #beat(isWaiting: boolean): Promise<boolean> {
-    const { database, shards, peers, log, desk, events } = this.#deps;
+    const { clock, database, shards, peers, log, desk, events, mayHaveMissed } = this.#deps;
+    const beforeMs = this.#seenAtMs;
+    this.#seenAtMs = undefined;
     try {
       const view = await database.beat(
         shards.all().map(({ index }) => index),
@@ -105,6 +113,8 @@ export class Beats {
       );
       // Not a view to follow: the others look gone until they have beaten again.
       if (view.isEmptied) return false;
+      this.#seenAtMs = clock.monotonicMs();
+      if (beforeMs === undefined || this.#seenAtMs - beforeMs > MEMBER_GONE_MS) mayHaveMissed();
       this.#tellDifferences(view);
       this.view = view;
       this.members = view.members.length;

@@ -26,7 +26,7 @@ import { frontRoutes, STREAMS } from './front.ts';
 import { SharedBudgets } from './login-budgets.ts';
 import { NewsDesk } from './news.ts';
 import { Peers } from './peers.ts';
-import { Shards } from './shards.ts';
+import { MAYBE_MISSED, Shards } from './shards.ts';
 import { statusRoutes } from './status.ts';
 
 const SECRET_BYTES = 32;
@@ -91,14 +91,13 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
   });
   const carry = carryCredits({ clock, shards, peers });
   const boxes = new BoxFinder((names) => database.boxes(names));
-  desk.onNews((news) => {
-    if (news.about === 'registry') boxes.clear();
-    for (const { gateway } of shards.all()) void gateway.heed(news).catch(() => undefined);
-  });
+  const heedHere = heedingOf(boxes, shards);
+  desk.onNews(heedHere);
+  const mayHaveMissed = () => MAYBE_MISSED.forEach(heedHere);
   const destinations = new Destinations({ basePath: config.basePath, count, findBox: boxes.find.bind(boxes) });
   const logins = new Logins(clock, undefined, budgets);
   const events = new ConsoleEvents({ clock, log, peers, logins, adminToken: config.adminToken });
-  const beats: Beats = new Beats({ ...deps, member, database, shards, peers, desk, events });
+  const beats: Beats = new Beats({ ...deps, member, database, shards, peers, desk, events, mayHaveMissed });
   frontRoutes(
     app,
     { clock, log, random, secret: settings.secret, count, shards, peers, destinations },
@@ -131,6 +130,14 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
     handle: (request, response) => app.routing(request, response),
     heed: async (news: News) => void (await desk.tell(news)),
     close,
+  };
+}
+
+/** Heeds news at one member, in all its shards. */
+function heedingOf(boxes: BoxFinder, shards: Shards): (news: News) => void {
+  return (news) => {
+    if (news.about === 'registry') boxes.clear();
+    for (const { gateway } of shards.all()) void gateway.heed(news).catch(() => undefined);
   };
 }
 

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Gateway } from '../gateway/gateway.ts';
+import type { News } from '../gateway/shard.ts';
 import type { Clock } from '../lib/clock.ts';
 import { reasonOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
@@ -16,6 +17,10 @@ const NOT_MADE_YET = /relation "shard_0\.\w+" does not exist/;
 const FINISH_LOOK_MS = 20;
 /** By then a member that opens a shard queues for its lock. */
 const QUEUED_MS = 250;
+/** Shards that a member opens at once; the others wait for their turn. */
+export const OPENING_MAX = 16;
+/** Told to a shard that may not have heard some news: it reads again what they are about. */
+export const MAYBE_MISSED: readonly News[] = [{ about: 'registry' }, { about: 'signing-key' }];
 /** After an attempt to open a shard that failed. */
 const OPEN_AGAIN_MS = 2_000;
 
@@ -49,6 +54,9 @@ export class Shards {
   readonly #running = new Map<number, RunningShard>();
   /** Shards that are being opened or closed. */
   readonly #moving = new Map<number, Promise<void>>();
+  #opening = 0;
+  /** Whether shards of the last view wait for their turn to be opened. */
+  #isBehind = false;
   /** Why a shard could not be opened, and the monotonic time from which on it is tried again. */
   readonly #failed = new Map<number, { reason: string; untilMs: number }>();
   #assigned: { members: readonly string[]; holders: readonly string[] } = { members: [], holders: [] };
@@ -73,12 +81,16 @@ export class Shards {
     return [...this.#failed].map(([index, { reason }]) => `shard ${index}: ${reason}`);
   }
 
-  /** Opens and closes shards as the members of this view require. Does not wait until they have moved. */
+  /**
+   * Opens and closes shards as the members of this view require. Does not wait until they have moved: a later view opens
+   * those beyond `OPENING_MAX`.
+   */
   follow({ members, holders }: ClusterView): void {
     if (this.#isOver) return;
     const { count, member, clock } = this.#deps;
     const ids = members.map(({ id }) => id);
     const wanted = this.#wantedBy(members.flatMap(({ id, leaving }) => (leaving ? [] : [id])));
+    this.#isBehind = false;
     for (let index = 0; index < count; index += 1) {
       if (this.#moving.has(index)) continue;
       const shard = this.#running.get(index);
@@ -89,7 +101,9 @@ export class Shards {
       // Whoever is there hands it over: nobody takes it away.
       const isTaken = holder !== undefined && holder !== member && ids.includes(holder);
       const isEarly = (this.#failed.get(index)?.untilMs ?? 0) > clock.monotonicMs();
-      if (shard === undefined && isMine && !isTaken && !isEarly) this.#move(index, this.#open(index, members));
+      if (shard !== undefined || !isMine || isTaken || isEarly) continue;
+      if (this.#opening >= OPENING_MAX) this.#isBehind = true;
+      else this.#move(index, this.#open(index, members));
     }
   }
 
@@ -99,6 +113,11 @@ export class Shards {
       this.#assigned = { members, holders: assignShards(this.#deps.count, members) };
     }
     return this.#assigned.holders;
+  }
+
+  /** Whether no shard is moving or waits for its turn to be opened. */
+  isSettled(): boolean {
+    return this.#moving.size === 0 && !this.#isBehind;
   }
 
   /** Settles once every shard that is moving now has moved. */
@@ -123,6 +142,7 @@ export class Shards {
 
   async #open(index: number, members: ClusterView['members']): Promise<void> {
     const { log, clock, start, database } = this.#deps;
+    this.#opening += 1;
     try {
       await database.endHolder(index, members);
       const opened = new AbortController();
@@ -136,7 +156,7 @@ export class Shards {
       this.#failed.delete(index);
       log.info('shard-opened', { shard: index });
       // It has heard no news while it opened.
-      for (const about of ['registry', 'signing-key'] as const) void gateway.heed({ about }).catch(() => undefined);
+      for (const news of MAYBE_MISSED) void gateway.heed(news).catch(() => undefined);
       void gateway.superseded?.then((error) => this.#lose(shard, error.message));
     } catch (error) {
       // Its last holder has not closed it yet.
@@ -146,6 +166,8 @@ export class Shards {
       if (NOT_MADE_YET.test(reason))
         log.info('shard-waits', { shard: index, reason: 'shard 0 makes its tables first' });
       else log.error('shard-failed', { shard: index, reason });
+    } finally {
+      this.#opening -= 1;
     }
   }
 

@@ -42,6 +42,29 @@ describe.skipIf(missing)(`a change of the registry whose news is lost${note}`, (
     await eventually('the refusals', () => refusals().flat().length === 3, CHECKED_MS);
     expect(refusals()).toEqual([[], ['SESSION_ENDED'], ['NOT_REGISTERED'], ['SESSION_ENDED']]);
   });
+
+  it('REG-5 SHA-2 reaches a member that was out of touch', async () => {
+    const databaseUrl = await server().database();
+    const cluster = await startMembers({ databaseUrl, members: 1, shards: 4, accounts: 12 });
+    const [member] = cluster.members as [TestMember];
+    const [was, is] = [accountIn(cluster, [1]), accountIn(cluster, [2])];
+    const identity = cluster.boxes.find(({ account }) => account === was) ?? expect.fail('no box');
+    const gateway = { origin: member.origin, mqttUrl: undefined };
+    const first = await connectFakeBox({ gateway, identity, transport: 'http' });
+    expect(first.of('welcome')[0]?.link?.bankAccount).toBe(was);
+    await server().run(
+      databaseUrl,
+      `update shard_0.boxes set account = '${is}' where terminal_code = '${identity.terminalCode}'`,
+    );
+    await server().stop();
+    const isLost = () => member.log.some(({ event }) => event === 'cluster-database-lost');
+    await eventually('the member to miss its database', isLost);
+    await server().start();
+    await eventually('the end of its session', () => first.of('refused')[0]?.code === 'SESSION_ENDED', CHECKED_MS);
+    await first.close();
+    const second = await connectFakeBox({ gateway, identity, transport: 'http' });
+    expect(second.of('welcome')[0]?.link?.bankAccount).toBe(is);
+  });
 });
 
 it('a shard that has opened heeds what it did not hear meanwhile', async () => {
