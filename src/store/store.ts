@@ -104,7 +104,7 @@ export async function openStore(
       ? await openSqlite(dataDir, log)
       : await openPostgres({ ...place, databaseUrl }, log, onStandby);
   const shared = place.shard === undefined ? db : db.withPlugin(new TablesOfAll(SHARED_SETTINGS));
-  const registry = new RegistryStore(shared);
+  const registry = new RegistryStore(shared, inShard);
   const prepare = async () => {
     await seed?.(registry);
     return checkAtStart(db, place, log, deliveriesFor);
@@ -133,7 +133,7 @@ export async function openStore(
     setting,
     replaceSetting,
     ofShard: (index) => {
-      const there = db.withSchema(schemaOf(index));
+      const there = inShard(db, index);
       return {
         orders: new OrderStore(there, log),
         paymentRequests: new PaymentRequestStore(there, log),
@@ -158,6 +158,10 @@ export async function openStore(
       mark?.close();
     },
   };
+}
+
+function inShard(db: Kysely<Tables>, index: number): Kysely<Tables> {
+  return db.withSchema(schemaOf(index));
 }
 
 function settingsIn(db: Kysely<Tables>): Settings {

@@ -8,6 +8,7 @@ import type { RegistryTable } from '../../store/schema/tables.ts';
 import type { Context } from '../context.ts';
 import { type LiveRow, liveProblems } from '../mode.ts';
 import { accept, type Refusal, type Result, refuse } from '../result.ts';
+import { type ShardPlace, shardOf } from '../shard.ts';
 
 /** Who changes a row. */
 export interface Admin {
@@ -19,6 +20,8 @@ export interface Admin {
 export interface RegistryChangesDeps extends Pick<Context, 'directory' | 'clock' | 'changes' | 'log'> {
   registry: RegistryStore;
   config: Pick<Context['config'], 'mode'>;
+  /** Of the shard that has the registry of a cluster. */
+  place?: Pick<ShardPlace, 'count'> | undefined;
 }
 
 /** One change of a row. */
@@ -88,8 +91,7 @@ export class RegistryChanges {
     return this.#inTransaction(async (trx) => {
       const row = await trx.find(table, name);
       if (row === undefined) return unknownRow(table, name);
-      const atMs = this.#deps.clock.wallMs();
-      const problem = problemOf(table, row) ?? staleProblem(row, seen) ?? (await useOf(trx, table, name, atMs));
+      const problem = problemOf(table, row) ?? staleProblem(row, seen) ?? (await this.#useOf(trx, table, name));
       if (problem !== undefined) return problem;
       await trx.remove(table, name);
       await trx.note(this.#noteOf(who, { what: 'removed', target: `${table}/${name}`, detail: {} }));
@@ -113,6 +115,19 @@ export class RegistryChanges {
   tell(): void {
     this.#deps.directory.changed();
     this.#deps.changes.publish('registry', 'boxes');
+  }
+
+  /** Why a row cannot be removed. */
+  async #useOf(registry: RegistryStore, table: RegistryTable, name: string): Promise<Refusal | undefined> {
+    if (table === 'boxes' || table === 'sources') return undefined;
+    const [column, linked] =
+      table === 'partners' ? (['partner', 'accounts'] as const) : (['account', 'boxes'] as const);
+    const [first] = await registry.page(linked, { limit: 1, where: { column, value: name } });
+    if (first !== undefined) return refuse('STILL_IN_USE', `${linked} are still linked to it: unlink them first`);
+    const { clock, place } = this.#deps;
+    const home = place && shardOf(name, place.count);
+    const isShown = table === 'accounts' && (await registry.isOnBox(name, clock.wallMs(), home));
+    return isShown ? refuse('STILL_IN_USE', 'an order of it is on a box: cancel it first') : undefined;
   }
 
   async #inTransaction<T>(work: (registry: RegistryStore) => Promise<Result<T>>): Promise<Result<T>> {
@@ -174,14 +189,4 @@ async function serialProblem(registry: RegistryStore, name: string, columns: obj
   const other = typeof serial === 'string' ? await registry.boxBy('serial_number', serial) : undefined;
   if (other === undefined || other.terminal_code === name) return undefined;
   return refuse('NAME_TAKEN', `serialNumber: expected one that no other box has, not that of ${other.terminal_code}`);
-}
-
-/** Why a row cannot be removed. */
-async function useOf(registry: RegistryStore, table: RegistryTable, name: string, atMs: number) {
-  if (table === 'boxes' || table === 'sources') return undefined;
-  const [column, linked] = table === 'partners' ? (['partner', 'accounts'] as const) : (['account', 'boxes'] as const);
-  const [first] = await registry.page(linked, { limit: 1, where: { column, value: name } });
-  if (first !== undefined) return refuse('STILL_IN_USE', `${linked} are still linked to it: unlink them first`);
-  const isShown = table === 'accounts' && (await registry.isOnBox(name, atMs));
-  return isShown ? refuse('STILL_IN_USE', 'an order of it is on a box: cancel it first') : undefined;
 }

@@ -67,17 +67,23 @@ export interface RegistryReader {
 /** Before the name of a source: setting with its kind. */
 const KIND_OF_SOURCE = 'kind-of-source-';
 
+/** Finds the rows of another shard of the cluster in the same transaction; those of the registry are found as before. */
+type OfShard = (db: Kysely<Tables>, shard: number) => Kysely<Tables>;
+
 /** Partners, accounts, boxes and sources, and the list of their changes. */
 export class RegistryStore implements RegistryReader {
   readonly #db: Kysely<Tables>;
+  readonly #ofShard: OfShard;
 
-  constructor(db: Kysely<Tables>) {
+  /** `ofShard` is needed where the store is one of several. */
+  constructor(db: Kysely<Tables>, ofShard: OfShard = (own) => own) {
     this.#db = db;
+    this.#ofShard = ofShard;
   }
 
   /** Makes all changes of `work`, or none. One after the other: the store has one connection. */
   transaction<T>(work: (registry: RegistryStore) => Promise<T>): Promise<T> {
-    return this.#db.transaction().execute((trx) => work(new RegistryStore(trx)));
+    return this.#db.transaction().execute((trx) => work(new RegistryStore(trx, this.#ofShard)));
   }
 
   async find<Table extends RegistryTable>(table: Table, name: string): Promise<RegistryRow<Table> | undefined> {
@@ -204,9 +210,9 @@ export class RegistryStore implements RegistryReader {
     return this.#keepSetting(`${KIND_OF_SOURCE}${name}`, kind);
   }
 
-  /** Whether a box may show an order of this account, at this calendar time. */
-  async isOnBox(bankAccount: string, atMs: number): Promise<boolean> {
-    const open = this.#db
+  /** Whether a box may show an order of this account, at this calendar time. In a cluster `shard` has its orders. */
+  async isOnBox(bankAccount: string, atMs: number, shard?: number): Promise<boolean> {
+    const open = (shard === undefined ? this.#db : this.#ofShard(this.#db, shard))
       .selectFrom('pushes')
       .innerJoin('orders', 'orders.id', 'pushes.order_ref')
       .select('pushes.id')
