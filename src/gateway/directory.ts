@@ -89,6 +89,8 @@ export interface DirectoryDeps {
   virtualAccountsOf?: ((bankAccount: string) => readonly VirtualAccounts[]) | undefined;
   /** Called after each change. */
   onChange?: (() => void) | undefined;
+  /** Whether other shards change the registry, too; by default nobody else does. */
+  isShared?: boolean | undefined;
 }
 
 /** A directory that keeps the rows that were asked for last. */
@@ -99,6 +101,7 @@ export function createDirectory({
   vault,
   virtualAccountsOf = () => [],
   onChange = () => undefined,
+  isShared = false,
 }: DirectoryDeps): Directory {
   const cache = new RowCache();
   const partnersOfFile = new Map(config.partners.map((it) => [it.username, it]));
@@ -121,11 +124,15 @@ export function createDirectory({
         const row = await registry.find('partners', username);
         return row && partnerOf(row);
       }),
-    account: (bankAccount) =>
-      cache.get(`account ${bankAccount}`, async () => {
+    account: async (bankAccount) => {
+      const load = async () => {
         const row = await registry.find('accounts', bankAccount);
         return row && accountFrom(row);
-      }),
+      };
+      const kept = await cache.get(`account ${bankAccount}`, load);
+      // Another shard may have added it since: a credit that finds no account is paid to nobody.
+      return kept === undefined && isShared ? load() : kept;
+    },
     accountsOf: async (partner, limit) => {
       const rows = await registry.page('accounts', { limit, where: { column: 'partner', value: partner } });
       return rows.flatMap((row) => accountFrom(row) ?? []);

@@ -60,6 +60,7 @@ export async function openGatewayStore(
   const directory = createDirectory({
     ...{ registry, enrolled: secrets, config, vault, virtualAccountsOf },
     onChange: () => place?.tell({ about: 'registry' }),
+    isShared: place !== undefined,
   });
   return { store, directory, vault, secrets };
 }

@@ -121,6 +121,27 @@ describe.skipIf(missing)(`sources of money in a cluster${note}`, () => {
     }
   }, 60_000);
 
+  it('SHA-9 a credit for an account that a shard does not know yet is paid out there', async () => {
+    const databaseUrl = await server().database();
+    const cluster = await startMembers({ databaseUrl, members: 1, shards: SHARDS, config: { sources: [SEPAY] } });
+    const [member] = cluster.members as [TestMember];
+    const names = Array.from({ length: 99 }, (_, i) => String(2_000_000_000 + i));
+    const added = names.find((name) => shardOf(name, SHARDS) === 3) ?? expect.fail('no such account');
+    // Its own shard looks it up, and the one that finds the shard of a credit.
+    await generate(member, added);
+    expect((await tellHook(member, webhook(1, added))).status).toBe(200);
+    expect(await payments(member)).toEqual([]);
+    // Its news have not come.
+    await server().run(
+      databaseUrl,
+      `insert into shard_0.accounts (bank_account, bank_code, user_bank_name, partner, managed, disabled, changed_at_ms)
+         select '${added}', bank_code, user_bank_name, partner, 'store', 0, changed_at_ms from shard_0.accounts limit 1`,
+    );
+    expect((await tellHook(member, webhook(2, added))).status).toBe(200);
+    expect(await credits(member, '?shard=3')).toMatchObject([{ bankAccount: added, sourceId: '2' }]);
+    expect(await payments(member)).toMatchObject([{ bankAccount: added }]);
+  }, 60_000);
+
   it('SHA-9 while shards move a hook waits, and what was answered is paid once', async () => {
     const cluster = await open();
     const [first, second] = cluster.members as [TestMember, TestMember];
