@@ -17,7 +17,7 @@ export type StageEvent =
   | { type: 'accept'; active: ActiveOrder }
   /** The gateway's clock has dated an order from before a restart. */
   | { type: 'date'; active: ActiveOrder }
-  /** The display shows the QR of this push. */
+  /** The display shows the QR of this push. Where a payment has taken the screen since, its QR is drawn again after it. */
   | { type: 'drawn'; pushId: string }
   /** The display took the scene of this push, but its QR is not scannable. */
   | { type: 'unreadable'; pushId: string }
@@ -63,7 +63,7 @@ export const TABLE: { readonly [T in StageEvent['type']]: Row<T> } = {
   'restart':       [restart,     illegal,        illegal,       illegal,     illegal,     illegal,        illegal],
   'accept':        [toOrder,     toOrder,        toOrder,       toOrder,     toOrder,     toOrder,        toOrder],
   'date':          [toOrder,     toOrder,        setResume,     toOrder,     toOrder,     toOrder,        toOrder],
-  'drawn':         [stay,        confirmOrder,   confirmResume, stay,        stay,        stay,           stay],
+  'drawn':         [stay,        confirmOrder,   stay,          stay,        stay,        stay,           stay],
   'unreadable':    [stay,        orderToText,    stay,          stay,        stay,        stay,           stay],
   'draw-failed':   [stay,        dropOrder,      stay,          stay,        stay,        stay,           stay],
   'order-over':    [illegal,     endOrder,       dropResume,    illegal,     illegal,     illegal,        illegal],
@@ -136,17 +136,11 @@ function setResume(stage: StageOf<'paid'>, { active }: EventOf<'date'>): Stage {
   return { ...stage, resume: active };
 }
 
-/** Payments that this push covered come back over it: they must not wait for as long as its QR lives. */
-function confirmOrder(stage: StageOf<'order'>, { pushId }: EventOf<'drawn'>, state: BoxState): Stage {
+/** Nothing that waits replaces it: its partner is told that the QR is there to be scanned (clause AGT-12). */
+function confirmOrder(stage: StageOf<'order'>, { pushId }: EventOf<'drawn'>): Stage {
   const { active } = stage;
   if (active.order.pushId !== pushId || active.displayed) return stage;
-  return nextScreen(state, undefined, { ...active, displayed: true });
-}
-
-function confirmResume(stage: StageOf<'paid'>, { pushId }: EventOf<'drawn'>): Stage {
-  const { resume } = stage;
-  if (resume === undefined || resume.order.pushId !== pushId || resume.displayed) return stage;
-  return { ...stage, resume: { ...resume, displayed: true } };
+  return { ...stage, active: { ...active, displayed: true } };
 }
 
 /** A QR that was scannable once, before its display became smaller, stays: its partner knows that it is there. */
@@ -238,7 +232,8 @@ function listOf({ nowMs, config }: BoxState): Stage {
 /**
  * Who has the screen next. `seen`: the payment that had it until now. Where no display has confirmed that one, only
  * later ones follow, or it would come back for ever. `resume`: the order that has the screen after these payments, at
- * once where they are many, and before payments of no order: nobody else waits to see those (clause AGT-12).
+ * once where they are many or its push waits for its QR, and before payments of no order: nobody else waits to see
+ * those (clause AGT-12).
  */
 function nextScreen(state: BoxState, seen?: Payment, resume?: ActiveOrder): Stage {
   const { unconfirmedPayments, faults, account } = state;
@@ -246,7 +241,7 @@ function nextScreen(state: BoxState, seen?: Payment, resume?: ActiveOrder): Stag
   const payment = unconfirmedPayments
     .slice(seenIndex + 1)
     .find(({ orderId }) => resume === undefined || orderId !== '');
-  const isOrderFirst = resume !== undefined && unconfirmedPayments.length > RECENT_MAX;
+  const isOrderFirst = resume !== undefined && (!resume.displayed || unconfirmedPayments.length > RECENT_MAX);
   if (payment !== undefined && faults.display === undefined && !isOrderFirst) {
     return paid(state, payment, account ?? null, resume, unconfirmedPayments.length > 1);
   }

@@ -68,7 +68,7 @@ const EXPECTED: { [T in StageEvent['type']]: { [K in Stage['kind']]: Stage['kind
   restart:         { idle: 'order',     order: never,   paid: never,  ended: never,   'too-dense': never,   account: never,   history: never },
   accept:          { idle: 'order',     order: 'order', paid: 'order', ended: 'order', 'too-dense': 'order', account: 'order', history: 'order' },
   date:            { idle: 'order',     order: 'order', paid: 'paid', ended: 'order', 'too-dense': 'order', account: 'order', history: 'order' },
-  drawn:           { idle: same,        order: 'order', paid: 'paid', ended: same,    'too-dense': same,    account: same,    history: same },
+  drawn:           { idle: same,        order: 'order', paid: same,   ended: same,    'too-dense': same,    account: same,    history: same },
   unreadable:      { idle: same,        order: 'too-dense', paid: same, ended: same,  'too-dense': same,    account: same,    history: same },
   'draw-failed':   { idle: same,        order: 'idle',  paid: same,   ended: same,    'too-dense': same,    account: same,    history: same },
   'order-over':    { idle: never,       order: 'ended', paid: 'paid', ended: never,   'too-dense': never,   account: never,   history: never },
@@ -125,7 +125,9 @@ describe('what has the screen', () => {
     const seen = (stage: Stage, change: Partial<BoxState> = {}) =>
       move(boxIn(stage, { unconfirmedPayments: untold, account: OTHER, ...change }), { type: 'finish' }).stage;
     expect(seen(SAMPLES.ended)).toMatchObject({ kind: 'paid', payment: paymentOf(8), untilMs: NOW_MS + 3_000 });
-    expect(seen({ ...SAMPLES.paid, payment: paymentOf(8) })).toMatchObject({ payment: paymentOf(9) });
+    const seenBefore = { ...SAMPLES.paid, payment: paymentOf(8), resume: activeOf(1, { displayed: true }) };
+    expect(seen(seenBefore)).toMatchObject({ payment: paymentOf(9) });
+    expect(seen({ ...seenBefore, resume: activeOf(1) })).toMatchObject({ kind: 'order' });
     const last: Stage = { ...SAMPLES.paid, payment: paymentOf(9) };
     expect(seen(last)).toMatchObject({ kind: 'order' });
     expect(seen({ ...last, resume: undefined })).toMatchObject({ kind: 'account', holder: OTHER, previous: LINK });

@@ -175,7 +175,7 @@ export class Market {
     const { sold, qrCode } = await this.sell(at, content);
     if (sold !== '') throw new Error(`${content} is answered ${sold}`);
     const { order, state } = await at.box.status();
-    // Payments that waited for the screen come over the QR (clause AGT-12).
+    // A payment of another order hides the QR for a while (clause AGT-6).
     if (order?.qrCode !== qrCode && state !== 'paid')
       throw new Error(`${at.code} shows ${order?.orderId} for ${content}`);
     const id = await this.pay(at, content);

@@ -36,7 +36,7 @@ export class Ledger {
 
   /**
    * What is still owed to somebody; `agentKilledMs` are the moments when the agent died in this run, `hasQr` whether a QR is on the
-   * screen: the paid screens of payments of no order that have waited come after it (AGT-12).
+   * screen: the paid screens that have waited come after it (AGT-12).
    */
   owed(payments: readonly GatewayPayment[], agentKilledMs: readonly number[], hasQr: boolean): string[] {
     const mine = this.ofRun(payments);
@@ -65,7 +65,7 @@ export class Ledger {
   }
 
   #owedOf(
-    { transactionId, orderId, content, boxes, callback }: GatewayPayment,
+    { transactionId, content, boxes, callback }: GatewayPayment,
     agentKilledMs: readonly number[],
     hasQr: boolean,
   ): string[] {
@@ -76,8 +76,7 @@ export class Ledger {
     if (boxes.some(({ recorded }) => recorded === false)) owed.push(`${name} is not in the journal of the box`);
     if (callback?.status !== 'delivered') owed.push(`the callback of ${name} is ${callback?.status ?? 'not there'}`);
     if (!this.#partner.calls.has(transactionId)) owed.push(`the partner has not heard of ${name}`);
-    const mayWait = hasQr && orderId === '';
-    if (!mayWait && this.#evidence.paidScreens(transactionId) === 0) owed.push(`no screen has shown ${name} as paid`);
+    if (!hasQr && this.#evidence.paidScreens(transactionId) === 0) owed.push(`no screen has shown ${name} as paid`);
     const startedMs = Math.min(...this.#asked.filter((it) => it.content === content).map((it) => it.startedMs));
     const mayBeSilent = agentKilledMs.some((killedMs) => killedMs > startedMs);
     if (!mayBeSilent && this.#evidence.voiced(transactionId) === 0) owed.push(`${name} was not said aloud`);

@@ -5,8 +5,6 @@ import type { BoxClock, Json } from './signed-session.ts';
 
 const PAID_MS = 10_000;
 const PAID_SHORT_MS = 3_000;
-/** A new QR has the screen for this time before waiting payments cover it. */
-const QR_FIRST_MS = 1_000;
 /** Another account is on the screen for this time. */
 const ACCOUNT_MS = 5_500;
 const RESEND_MS = 10_000;
@@ -21,7 +19,6 @@ interface Order {
   qrCode: string;
   expiresAtMs: number;
   deadlineMs: number;
-  sinceMs: number;
 }
 
 interface Paid {
@@ -47,6 +44,8 @@ export class Counter {
   #paid: (Paid & { sinceMs: number }) | undefined;
   /** Payments that nobody has seen yet. */
   #waiting: Paid[] = [];
+  /** How many of these, the oldest, waited before the QR of the order came: they do not cover it. */
+  #behindQr = 0;
   /** The account that people know, and since when the screen says that it is another one now. */
   #known: Json | undefined;
   #newAccountSinceMs: number | undefined;
@@ -117,7 +116,7 @@ export class Counter {
 
   #restored(order: Order): Order {
     const nowMs = this.#clock.monotonicMs();
-    return { ...order, deadlineMs: nowMs + order.expiresAtMs - this.#clock.wallMs(), sinceMs: nowMs };
+    return { ...order, deadlineMs: nowMs + order.expiresAtMs - this.#clock.wallMs() };
   }
 
   #write(entry: Json): void {
@@ -137,8 +136,8 @@ export class Counter {
       const isShort = this.#waiting.length > 0 || this.#order !== undefined;
       if (nowMs >= this.#paid.sinceMs + (isShort ? PAID_SHORT_MS : PAID_MS)) this.#paid = undefined;
     }
-    const mayCover = this.#order === undefined || nowMs >= this.#order.sinceMs + QR_FIRST_MS;
-    const [next] = this.#paid === undefined && mayCover ? this.#waiting : [];
+    if (this.#order === undefined) this.#behindQr = 0;
+    const next = this.#paid === undefined ? this.#waiting[this.#behindQr] : undefined;
     if (next !== undefined) {
       this.#paid = { ...next, sinceMs: nowMs };
       this.#write({ kind: 'seen', id: next.transactionId });
@@ -207,7 +206,8 @@ export class Counter {
     }
     if (this.#order !== undefined) this.#end('replaced');
     const order = { pushId, orderId, content, amount: Number(message.amount), qrCode, expiresAtMs };
-    this.#order = { ...order, deadlineMs, sinceMs: nowMs };
+    this.#order = { ...order, deadlineMs };
+    this.#behindQr = this.#waiting.length;
     this.#write({ kind: 'show', order: this.#order });
     this.#say({ type: 'accepted', pushId });
     // This push takes the screen at once: the window shows what is in the fields.

@@ -80,6 +80,19 @@ export const ANNOUNCEMENT_MUTANTS: Record<string, StateMutant> = {
       step.state.stage === before.stage ? step : { ...step, state: { ...step.state, unconfirmedPayments: [] } },
     ),
   },
+  'covers the QR of a push with a payment that waited': {
+    breaks: ['AGT-12'],
+    needs: ['slow'],
+    change: after('drawn', (step, _event, before) => {
+      const { stage, nowMs, unconfirmedPayments } = step.state;
+      const [payment] = unconfirmedPayments;
+      const isNewQr = before.stage.kind === 'order' && !before.stage.active.displayed;
+      if (!isNewQr || stage.kind !== 'order' || payment === undefined) return step;
+      const untilMs = nowMs + 3_000;
+      const paid = { kind: 'paid' as const, payment, holder: null, sinceMs: nowMs, untilMs, resume: stage.active };
+      return { ...step, state: { ...step.state, stage: paid }, wakeAtMs: untilMs };
+    }),
+  },
   'tells nobody of another account': {
     breaks: ['AGT-13'],
     needs: ['slow'],
