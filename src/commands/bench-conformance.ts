@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { portOrAny, whole } from './shared/arguments.ts';
+import { portOrAny, whole, withAuthority } from './shared/arguments.ts';
 
 /** `paybox bench run conformance`, also available as `paybox bench conformance`. */
 export function conformanceCommand(): Command {
@@ -24,7 +24,7 @@ export function conformanceCommand(): Command {
 }
 
 function withServiceOptions(command: Command): Command {
-  return command
+  return withAuthority(command)
     .option('--service <url>', 'the service to judge, with its path prefix, as https://dev.example.com/vqr')
     .option('--username <name>', "the partner's user name")
     .option('--password-file <file>', 'a file with its password, - for standard input (or PAYBOX_PASSWORD)')

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { LIMITS } from '../protocol/fields.ts';
-import { dong, withGateway } from './shared/arguments.ts';
+import { dong, withAuthority, withGateway } from './shared/arguments.ts';
 
 const PAID = `${LIMITS.testCallbackContentMax} letters, digits and spaces`;
 /** Clauses GEN-2 and CBK-2. */
@@ -30,7 +30,7 @@ export function addPartner(root: Command): void {
 }
 
 function withPartnerAccess(command: Command): Command {
-  return withGateway(command)
+  return withAuthority(withGateway(command))
     .option('--username <name>', "the partner's user name", 'demo')
     .option('--password-file <file>', 'a file with its password, - for standard input (or PAYBOX_PASSWORD)')
     .option('--account <number>', 'bank account', '0123456789')

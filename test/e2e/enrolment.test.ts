@@ -154,6 +154,14 @@ it('ENR-5 a box without a secret is enrolled over HTTPS, by a gateway with a cer
   });
   expect(await enrol(gateway.origin, ...accepting, '--ca', ca ?? '')).toMatchObject({ code: 0 });
   await box.becomes('idle');
+  const order = ['--gateway', gateway.origin, '--amount', '50000', '--content', 'DH1'];
+  for (const command of ['push', 'pay']) {
+    expect(await payboxToEnd(command, ...order)).toMatchObject({
+      code: 3,
+      output: expect.stringContaining('--ca names the CA'),
+    });
+    expect(await payboxToEnd(command, ...order, '--ca', ca ?? '')).toMatchObject({ code: 0 });
+  }
 });
 
 function outputOf(...programs: Running[]): string {

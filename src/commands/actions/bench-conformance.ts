@@ -23,6 +23,7 @@ import { ConfigError } from '../../lib/errors.ts';
 import { seededRandom, systemRandom } from '../../lib/random.ts';
 import { table } from '../../lib/text.ts';
 import { boxCode } from '../../protocol/fields.ts';
+import { trustAuthorityIn } from '../shared/authority.ts';
 import { fileLog } from '../shared/daemon.ts';
 import { shareGlyphs } from '../shared/glyph-cache.ts';
 import { assertOut, assertReports, finishRun, writeOut } from '../shared/report-files.ts';
@@ -35,6 +36,8 @@ import { authorityIn, newAuthority, tlsIdentitiesOf } from './bench-tls.ts';
 
 /** Options of `paybox bench conformance`. */
 export interface ConformanceOptions extends ServiceOptionsGiven, DialectOptions {
+  /** The CA of the service's certificate. */
+  ca?: string;
   /** terminalCode:serialNumber */
   awaitBox?: string;
   boxTokenFile?: string;
@@ -72,6 +75,7 @@ const WITHIN_SECONDS = 120;
 /** `paybox bench conformance`: exit code 0 when every clause is kept, 1 when one is broken, 3 when nobody answered. */
 export async function conformance(options: ConformanceOptions): Promise<void> {
   shareGlyphs();
+  trustAuthorityIn(options);
   const seed = options.seed ?? anySeed();
   const targets = targetsOf(options, seed);
   await assertReports(options);

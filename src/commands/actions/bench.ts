@@ -13,6 +13,7 @@ import { readScenario } from '../../bench/vocabulary/scenario.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
 import { table } from '../../lib/text.ts';
+import { trustAuthorityIn } from '../shared/authority.ts';
 import { shareGlyphs } from '../shared/glyph-cache.ts';
 import { assertOut, assertReports, finishRun } from '../shared/report-files.ts';
 import { adminTokenOf, boxTokenOf, secretFrom } from '../shared/secrets.ts';
@@ -23,6 +24,7 @@ import { anySeed, LIBRARY, scenariosIn, type TargetOptions, targetOf } from './b
 export interface BenchOptions extends RunOptions {
   target?: string;
   gateway?: string;
+  ca?: string;
   box: string[];
   boxes?: number;
   transport?: string | undefined;
@@ -61,6 +63,7 @@ interface RunOptions {
 /** `paybox bench run`: exit code 0 when nothing failed, 1 when something failed, 3 when a precondition was missing. */
 export async function run(names: readonly string[], options: BenchOptions): Promise<void> {
   shareGlyphs();
+  trustAuthorityIn(options);
   const scenarios = await readChecked(names, options);
   const { grep, shard, repeat = 1, retries = 0, jobs = 1, failFast = false, failOnSkip = false } = options;
   const seed = options.seed ?? anySeed();

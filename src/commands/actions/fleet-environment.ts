@@ -1,6 +1,5 @@
 import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { z } from 'zod';
 import type { AgentSetup } from '../../agent/agent.ts';
 import { type AgentConfig, loadAgentConfig, parseAgentConfig } from '../../agent/config.ts';
@@ -22,6 +21,7 @@ import { ConfigError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import { boxCode } from '../../protocol/fields.ts';
+import { trustAuthority } from '../shared/authority.ts';
 import type { Closers } from '../shared/daemon.ts';
 import type { FleetSetup } from './fleet-boxes.ts';
 
@@ -178,7 +178,7 @@ async function trustAuthorityOf(folder: string): Promise<void> {
   const authority = await readFile(join(folder, 'ca.pem'), 'utf8').catch((error: unknown) => {
     throw new ConfigError(`--identities ${folder}: ${reasonOf(error)}`, 'give a folder of `paybox provision`');
   });
-  setDefaultCACertificates([...getCACertificates(), authority]);
+  trustAuthority(authority, `--identities ${folder}: ca.pem`);
 }
 
 /** The boxes of a folder made by `paybox provision`. */

@@ -15,6 +15,7 @@ import { ConfigError } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import { seededRandom, systemRandom } from '../../lib/random.ts';
 import { table } from '../../lib/text.ts';
+import { trustAuthorityIn } from '../shared/authority.ts';
 import { Closers, fileLog } from '../shared/daemon.ts';
 import { shareGlyphs } from '../shared/glyph-cache.ts';
 import { adminTokenOf, assertHidden, secretFrom } from '../shared/secrets.ts';
@@ -35,6 +36,7 @@ export interface FleetOptions {
   json?: boolean;
   log?: string;
   gateway?: string;
+  ca?: string;
   identities?: string;
   broker?: string;
   username?: string;
@@ -117,6 +119,7 @@ function environmentOf(
     const what = 'a folder of `paybox provision`, or a YAML file that lists boxes with their secrets';
     throw new ConfigError(`--gateway needs --identities: ${what}`);
   }
+  trustAuthorityIn(options);
   const adminToken = adminTokenOf(options);
   assertHidden(adminToken, '--gateway', gateway);
   const password = passwordFile === undefined ? undefined : secretFrom('--password-file', passwordFile);

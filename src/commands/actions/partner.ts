@@ -6,6 +6,7 @@ import { askHttp, parseJson } from '../../lib/http-client.ts';
 import { systemRandom } from '../../lib/random.ts';
 import { explained } from '../../protocol/codes.ts';
 import { LIMITS } from '../../protocol/fields.ts';
+import { trustAuthorityIn } from '../shared/authority.ts';
 import { secretFrom } from '../shared/secrets.ts';
 
 /** The path prefix of the service, unless the address has one. */
@@ -15,6 +16,7 @@ const liveHealth = z.object({ mode: z.literal('live') });
 
 interface PartnerOptions {
   gateway: string;
+  ca?: string;
   username: string;
   passwordFile?: string;
   account: string;
@@ -99,6 +101,7 @@ async function isLive(gateway: string): Promise<boolean> {
 
 function partnerOf(options: PartnerOptions): PartnerClient {
   const { gateway, passwordFile } = options;
+  trustAuthorityIn(options);
   const parsed = URL.parse(gateway);
   if (parsed === null || !/^https?:$/.test(parsed.protocol)) {
     throw new ConfigError(`--gateway ${gateway}: expected an address as http://127.0.0.1:8800`);

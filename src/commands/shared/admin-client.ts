@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { ConfigError, MissingPeerError, PayboxError, reasonOf } from '../../lib/errors.ts';
 import {
@@ -12,6 +11,7 @@ import {
 import { TLS_FLOOR } from '../../lib/tls.ts';
 import { explained } from '../../protocol/codes.ts';
 import { statusResponse } from '../../protocol/http-api.ts';
+import { readAuthority } from './authority.ts';
 import { adminTokenOf, assertHidden } from './secrets.ts';
 
 const ANSWER_TIMEOUT_MS = 20_000;
@@ -42,7 +42,7 @@ export interface AdminOptions {
 export class AdminClient {
   readonly #origin: string;
   readonly #token: string | undefined;
-  readonly #ca: Buffer | undefined;
+  readonly #ca: string | undefined;
 
   /** Throws ConfigError. */
   constructor(options: AdminOptions) {
@@ -154,13 +154,5 @@ export class AdminClient {
       headers: { ...request.headers, ...authorizationHeader(this.#token) },
       agent: false,
     };
-  }
-}
-
-function readAuthority(file: string): Buffer {
-  try {
-    return readFileSync(file);
-  } catch (error) {
-    throw new ConfigError(`--ca ${file} cannot be read: ${reasonOf(error)}`, 'name a PEM file');
   }
 }

@@ -58,11 +58,14 @@ export function withGateway(command: Command, { isNeeded = true } = {}): Command
   return isNeeded ? command.option('--gateway <url>', about, GATEWAY) : command.option('--gateway <url>', about);
 }
 
+/** Adds `--ca`, for a command that calls a gateway. */
+export function withAuthority(command: Command): Command {
+  return command.option('--ca <file>', "the CA of the gateway's certificate, PEM, if it is no well-known one");
+}
+
 /** Adds the options of a command that needs admin rights at a gateway. */
 export function withGatewayOrigin(command: Command): Command {
-  return withAdminToken(
-    withGateway(command).option('--ca <file>', "the CA of the gateway's certificate, PEM, if it is no well-known one"),
-  );
+  return withAdminToken(withAuthority(withGateway(command)));
 }
 
 /** Adds `--admin-token-file`, for a command that needs admin rights at a gateway. */
@@ -84,7 +87,7 @@ export function withBoxToken(command: Command): Command {
 /** Adds the options of a command that acts as partner and admin of a running gateway. */
 export function withGatewayAccess(command: Command): Command {
   return withAdminToken(
-    command
+    withAuthority(command)
       .option('--username <name>', "the partner's user name (default: asked from the gateway)")
       .option('--password-file <file>', 'a file with its password, - for standard input')
       .option('--account <number>', 'bank account')

@@ -1,0 +1,32 @@
+import { readFileSync } from 'node:fs';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { ConfigError, reasonOf } from '../../lib/errors.ts';
+
+/** The CA certificates in the file that `--ca` names, PEM. Throws ConfigError. */
+export function readAuthority(file: string): string {
+  let pem: string;
+  try {
+    pem = readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new ConfigError(`--ca ${file} cannot be read: ${reasonOf(error)}`, 'name a PEM file');
+  }
+  if (pem.includes('-----BEGIN ')) return pem;
+  throw new ConfigError(`--ca ${file}: expected certificates, PEM`, 'name a PEM file');
+}
+
+/**
+ * Makes every call of this process that names no authority of its own trust the one in the file that `--ca` names; does
+ * nothing without one. Throws ConfigError.
+ */
+export function trustAuthorityIn({ ca }: { ca?: string | undefined }): void {
+  if (ca !== undefined) trustAuthority(readAuthority(ca), `--ca ${ca}`);
+}
+
+/** Makes every call of this process trust this authority too. Throws ConfigError that names it as `from`. */
+export function trustAuthority(pem: string, from: string): void {
+  try {
+    setDefaultCACertificates([...getCACertificates(), pem]);
+  } catch (error) {
+    throw new ConfigError(`${from}: expected certificates, PEM: ${reasonOf(error)}`, 'name a PEM file');
+  }
+}
