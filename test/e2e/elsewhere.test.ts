@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { pbkdf2Sync } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -7,6 +8,7 @@ import { parse } from 'yaml';
 import { mosquittoAcl } from '../../src/provision/brokers.ts';
 import { freePort, temporaryFolder } from '../support/net.ts';
 import { CLI, payboxToEnd, run } from '../support/processes.ts';
+import { findProgram, PROGRAMS, without } from '../support/programs.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
@@ -44,6 +46,18 @@ describe('scripts/compose.yaml', () => {
     const [name, , , rounds, salt = '', hash = ''] = read('scripts/compose/passwords').trim().split(/[:$]/);
     const made = pbkdf2Sync(password, Buffer.from(salt, 'base64'), Number(rounds), 64, 'sha512').toString('base64');
     expect([name, hash]).toEqual([username, made]);
+  });
+});
+
+const { missing, note } = without(PROGRAMS.haproxy);
+
+describe.skipIf(missing)(`scripts/haproxy.cfg${note}`, () => {
+  it('is taken without a warning: every option is where it counts', () => {
+    const args = ['-c', '-f', join(ROOT, 'scripts/haproxy.cfg')];
+    const { status, stdout, stderr } = spawnSync(findProgram(PROGRAMS.haproxy) ?? '', args, { encoding: 'utf8' });
+    expect(status).toBe(0);
+    expect(`${stdout}${stderr}`).not.toMatch(/WARNING|ALERT/i);
+    expect(read('scripts/haproxy.cfg').match(/^ +option http-no-delay/gm)).toHaveLength(2);
   });
 });
 

@@ -72,6 +72,8 @@ export async function pageRoutes(scope: FastifyInstance, deps: PageRoutesDeps) {
     '/openapi.json',
     answersOnceMade(() => openApi(config.basePath === '' ? '/' : config.basePath)),
   );
+  // For a proxy in front, as at a member of a cluster: it answers, whatever its store and its broker do.
+  scope.get('/livez', async () => ({ status: 'ok' }));
   scope.get('/healthz', async (_request, reply) => {
     const reason = await health.problem();
     if (reason !== undefined) return reply.code(503).send({ status: 'failed', reason });
