@@ -2,7 +2,8 @@ import { copyFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startPartnerServer } from '../../src/bench/clients/partner-server.ts';
-import { CLIENT_HEADER, SECRET_HEADER, SHARD_HEADER } from '../../src/cluster/peers.ts';
+import { CREDIT_PATH } from '../../src/cluster/credit-carrier.ts';
+import { CLIENT_HEADER, OWN_HEADER, SECRET_HEADER, SHARD_HEADER } from '../../src/cluster/peers.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { newSecret } from '../../src/protocol/secret.ts';
 import { temporaryFolder } from '../support/net.ts';
@@ -62,6 +63,20 @@ describe.skipIf(missing)(`a member that is not like the others${note}`, () => {
       }),
     );
     expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([500, 200]);
+    const told = { sourceId: '1', reference: 'FT1', bankAccount, virtualAccount: '', amount: 5_000, text: 'DH1' };
+    const task = { task: 'store', told: { source: 'sepay', credit: { ...told, bankTimeMs: null }, caughtUp: false } };
+    const secret = String(row?.secret);
+    const carried = await fetch(`${member.origin}${CREDIT_PATH}`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        [SECRET_HEADER]: secret,
+        [OWN_HEADER]: secret,
+        [SHARD_HEADER]: '0',
+      },
+      body: JSON.stringify(task),
+    });
+    expect(carried.status).toBe(500);
     const { body } = await member.admin('/_mock/payments');
     expect(body).toHaveLength(1);
   });

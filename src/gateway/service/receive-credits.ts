@@ -7,6 +7,7 @@ import { listedId, spelled } from '../../store/repositories/same-credit.ts';
 import type { CallbackConfig } from '../callback-config.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { Account } from '../directory.ts';
+import { assertHome } from '../shard.ts';
 import type { Credit } from '../sources/source.ts';
 import type { CreditResult } from '../told-credit.ts';
 import { findOrder } from './matching.ts';
@@ -166,7 +167,7 @@ interface CreditFacts {
 }
 
 function decisionsFor(
-  { hub, random, config }: ReceiveCreditDeps,
+  { hub, random, config, place }: ReceiveCreditDeps,
   { credit, orderCode, account, partner, callbackTo }: CreditFacts,
 ): CreditDecisions {
   const { bankAccount, bankCode } = account;
@@ -186,6 +187,8 @@ function decisionsFor(
     find: (finder) => findOrder({ ...credit, orderCode }, finder),
     settle: (matched) => settlementOf(matched, config),
     effectsOf: async (matched, settlement, registry, transactionId) => {
+      // The account may have been added since its shard was looked for.
+      assertHome(place, bankAccount);
       const due = matched === undefined ? null : dueOf(matched.order.amount, matched.paid);
       const recipients = await registry.recipients(matched?.order, bankAccount);
       // Only a payment that ends the order on the screen may replace it.
