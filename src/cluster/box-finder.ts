@@ -1,4 +1,5 @@
 import { RowCache } from '../gateway/row-cache.ts';
+import { systemCodeOf } from '../lib/errors.ts';
 import { boxCode } from '../protocol/fields.ts';
 import type { BoxName, BoxPlace } from '../store/engines/cluster-database.ts';
 
@@ -42,6 +43,7 @@ export class BoxFinder {
         return found;
       });
     } catch (error) {
+      if (systemCodeOf(error) === NO_TABLE) throw new NotYet();
       if (!(error instanceof NoSuchBox)) throw error;
       const [oldest] = unknown;
       if (unknown.size >= UNKNOWN_MAX && oldest !== undefined) unknown.delete(oldest);
@@ -76,6 +78,18 @@ export class BoxFinder {
       }
     }
     this.#isLoading = false;
+  }
+}
+
+/** PostgreSQL's code for a table that is not there (undefined_table). */
+const NO_TABLE = '42P01';
+
+/** The cluster starts for the first time: shard 0 has not made its tables. */
+class NotYet extends Error {
+  readonly statusCode = 503;
+
+  constructor() {
+    super('the cluster has just begun: ask again in a moment');
   }
 }
 

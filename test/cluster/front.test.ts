@@ -1,5 +1,7 @@
+import { writeFile } from 'node:fs/promises';
 import { createServer, type ServerResponse, request as send } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -20,7 +22,8 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { newSecret } from '../../src/protocol/secret.ts';
 import { keptLog } from '../support/kept-log.ts';
-import { eventually } from '../support/net.ts';
+import { eventually, temporaryFolder } from '../support/net.ts';
+import { payboxToEnd } from '../support/processes.ts';
 
 const COUNT = 7;
 const BOX = { terminalCode: 'VVB000001', account: '0123456789' };
@@ -276,6 +279,32 @@ it.each(['/', '/vqr/x', '/.well-known/x', '/a..b/...', '/console.js', '/qr/%20']
     expect(isPlainPath(path)).toBe(true);
   },
 );
+
+it('a member warns of the store of a gateway alone in its folder', async () => {
+  const folder = await temporaryFolder();
+  const file = join(folder, 'gateway.yaml');
+  await writeFile(join(folder, 'gateway.sqlite'), '');
+  const cluster = { advertise: 'http://127.0.0.1:1' };
+  const databaseUrl = 'postgres://nobody@127.0.0.1:1/none';
+  await writeFile(
+    file,
+    JSON.stringify({ cluster, databaseUrl, dataDir: '.', mqtt: null, adminToken: '0123456789abcdef0123456789abcdef' }),
+    { mode: 0o600 },
+  );
+  const { output } = await payboxToEnd('gateway', '--config', file);
+  expect(output).toContain('store-left-behind');
+});
+
+it('says "not yet" before shard 0 has made its tables, and finds the box once it has', async () => {
+  let isReady = false;
+  const finder = new BoxFinder(async (names) => {
+    if (isReady) return names.map(() => BOX);
+    throw Object.assign(new Error('relation "shard_0.boxes" does not exist'), { code: '42P01' });
+  });
+  await expect(finder.find('VVB000001', '')).rejects.toMatchObject({ statusCode: 503 });
+  isReady = true;
+  expect(await finder.find('VVB000001', '')).toBe(BOX);
+});
 
 it('finds boxes without asking for what no box can have, and forgets made-up names before boxes', async () => {
   const asked: string[] = [];

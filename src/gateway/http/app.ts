@@ -72,6 +72,8 @@ export function createApp(log: Logger, clock: Clock, tls?: { cert?: Buffer; key?
     if (status >= 400 && status < 500) {
       return answerRefusal(request, reply, log, { code: 'E46', reason: reasonOf(error) });
     }
+    // Nothing is wrong: it is not ready yet.
+    if (status === 503) return answerRefusal(request, reply, log, { code: 'E05', reason: reasonOf(error) }, status);
     log.error('request-failed', { path: pathOf(request), code: 'E05', reason: reasonOf(error) });
     return reply.code(500).send({ status: 'FAILED', message: 'E05' });
   });
