@@ -1,6 +1,6 @@
-import { type ChildProcess, type ExecFileSyncOptions, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, type ExecFileSyncOptions, execFile, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { chown, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -29,21 +29,102 @@ export interface PostgresServer {
   remove(): Promise<void>;
 }
 
+/** A streaming standby of another server. It takes queries that only read, until it is promoted. */
+export interface PostgresReplica extends PostgresServer {
+  /** Its name in `pg_stat_replication` of the primary, and for `synchronous_standby_names` there. */
+  name: string;
+  /** Receives nothing more from the primary. Settles once the connection between them is closed. */
+  disconnect(): Promise<void>;
+  /** Receives again. Settles once it has replayed all that the primary had written by the call. */
+  catchUp(): Promise<void>;
+  /** Makes it a primary of its own, with a new timeline. Settles once it takes writes. The old primary is left as it is. */
+  promote(): Promise<void>;
+}
+
 /** Tests never cut the power, so data need not reach the disk: killing the server loses nothing. */
 const NO_SYNC = ['-c', 'fsync=off', '-c', 'full_page_writes=off'];
 /** A killed server leaves its shared memory; it is deleted with the data. */
 const SHARED_MEMORY = ['-c', 'dynamic_shared_memory_type=mmap'];
 
-/** Starts a server, as user postgres when run by root, because PostgreSQL refuses to run as root. `settings` are `name=value`. */
+/** The folder of a server, and how its programs are run. */
+interface Place {
+  bin: string;
+  folder: string;
+  data: string;
+  port: number;
+  /** PostgreSQL refuses to run as root: then it runs as user postgres. */
+  as: { uid: number; gid: number } | undefined;
+}
+
+/** Starts a server, as user postgres when run by root. `settings` are `name=value`. */
 export async function startPostgres(settings: readonly string[] = []): Promise<PostgresServer> {
-  const bin = dirname(findProgram(PROGRAMS.postgres) ?? '');
+  const place = await newPlace();
+  await makeData(place.bin, place.folder, place.data, place.as);
+  return launch(place, settings);
+}
+
+/**
+ * Starts an asynchronous standby of `primary`, with the databases that it has now and later. For a synchronous one set
+ * `synchronous_standby_names` of the primary to its name, and reload. Fails over: `promote`, and clients are led to its port.
+ */
+export async function startReplica(
+  primary: PostgresServer,
+  settings: readonly string[] = [],
+): Promise<PostgresReplica> {
+  const place = await newPlace();
+  const { bin, folder, data, port, as } = place;
+  const name = `replica_${port}`;
+  const source = `host=127.0.0.1 port=${primary.port} user=${USER} password=${PASSWORD} application_name=${name}`;
+  // A slot, so that a standby that was away finds all that it missed.
+  const copy = ['-D', data, '-d', source, '-X', 'stream', '-c', 'fast', '-C', '-S', name, '-R', '--no-sync'];
+  await new Promise<void>((resolve, reject) => {
+    execFile(join(bin, 'pg_basebackup'), copy, { ...as, cwd: folder }, (error) => (error ? reject(error) : resolve()));
+  });
+  const server = await launch(place, settings);
+  const here = urlOf(port, 'postgres');
+  const primaryConninfo = async (value: string) => {
+    await query(here, `alter system set primary_conninfo = '${value}'`);
+    await query(here, 'select pg_reload_conf()');
+  };
+  return {
+    ...server,
+    name,
+    disconnect: async () => {
+      await primaryConninfo('');
+      await eventually('the standby to be disconnected', async () => {
+        const receivers = await query(here, 'select 1 from pg_stat_wal_receiver');
+        return receivers.length === 0;
+      });
+    },
+    catchUp: async () => {
+      const [written] = await query(urlOf(primary.port, 'postgres'), 'select pg_current_wal_lsn()::text as lsn');
+      await primaryConninfo(source);
+      await eventually('the standby to catch up', async () => {
+        const [row] = await query(here, `select pg_last_wal_replay_lsn() >= '${written?.lsn}'::pg_lsn as is_there`);
+        return row?.is_there === true;
+      });
+    },
+    promote: async () => {
+      await query(here, 'select pg_promote(true, 30)');
+    },
+  };
+}
+
+async function newPlace(): Promise<Place> {
+  // The folder of the package, also where PATH has only a link to the server: `pg_basebackup` is there too.
+  const bin = dirname(realpathSync(findProgram(PROGRAMS.postgres) ?? ''));
   const as = process.getuid?.() === 0 ? userOf('postgres') : undefined;
   const folder = await mkdtemp(join(tmpdir(), 'paybox-postgres-'));
-  const data = join(folder, 'data');
   if (as !== undefined) await chown(folder, as.uid, as.gid);
-  await makeData(bin, folder, data, as);
-  const port = await freePort();
-  const urlOf = (name: string) => `postgres://${USER}:${PASSWORD}@127.0.0.1:${port}/${name}`;
+  return { bin, folder, data: join(folder, 'data'), port: await freePort(), as };
+}
+
+function urlOf(port: number, name: string): string {
+  return `postgres://${USER}:${PASSWORD}@127.0.0.1:${port}/${name}`;
+}
+
+/** Starts the server of a data folder. Where that fails, it is deleted. */
+async function launch({ bin, folder, data, port, as }: Place, settings: readonly string[]): Promise<PostgresServer> {
   let server: ChildProcess | undefined;
   let databases = 0;
 
@@ -69,7 +150,7 @@ export async function startPostgres(settings: readonly string[] = []): Promise<P
     });
     await eventually('PostgreSQL', async () => {
       if (child.exitCode !== null) throw new Error(`PostgreSQL ended: ${output}`);
-      return query(urlOf('postgres'), 'select 1').then(
+      return query(urlOf(port, 'postgres'), 'select 1').then(
         () => true,
         () => false,
       );
@@ -96,8 +177,8 @@ export async function startPostgres(settings: readonly string[] = []): Promise<P
     database: async () => {
       databases += 1;
       const name = `test_${databases}`;
-      await query(urlOf('postgres'), `create database ${name}`);
-      return urlOf(name);
+      await query(urlOf(port, 'postgres'), `create database ${name}`);
+      return urlOf(port, name);
     },
     run: query,
     start,

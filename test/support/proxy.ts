@@ -127,6 +127,8 @@ export interface TcpProxy {
   cut(): void;
   /** Ends one direction of the open connections: the reader there sees the end but can still send. */
   halfClose(direction: Direction): void;
+  /** New connections dial this target. The open ones stay with theirs: `cut` ends them. */
+  aim(target: { port: number; host?: string }): void;
   /** Delays each new piece by `ms` ± `jitterMs`; order is kept, as in TCP. */
   delay(ms: number, jitterMs?: number, directions?: readonly Direction[]): void;
   /** Infinity removes the limit. */
@@ -134,8 +136,9 @@ export interface TcpProxy {
   close(): Promise<void>;
 }
 
-/** Starts a proxy to `target` on a free loopback port. Each connection dials `target` anew. */
-export async function startProxy(target: { port: number; host?: string }): Promise<TcpProxy> {
+/** Starts a proxy to `first` on a free loopback port. Each connection dials its target anew. */
+export async function startProxy(first: { port: number; host?: string }): Promise<TcpProxy> {
+  let target = first;
   const fair = (): Conditions => ({ stalled: false, delayMs: () => 0, bytesPerSecond: Number.POSITIVE_INFINITY });
   const conditions: Record<Direction, Conditions> = { up: fair(), down: fair() };
   const cables = new Set<Cable>();
@@ -182,6 +185,9 @@ export async function startProxy(target: { port: number; host?: string }): Promi
     cut,
     halfClose: (direction) => {
       for (const cable of cables) cable[direction].end();
+    },
+    aim: (to) => {
+      target = to;
     },
     delay: (ms, jitterMs = 0, directions = BOTH) =>
       change(directions, { delayMs: () => Math.max(0, ms + (Math.random() * 2 - 1) * jitterMs) }),
