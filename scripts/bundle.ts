@@ -74,9 +74,9 @@ export async function buildBundle(target: Target, out: string, progress: (text: 
     progress('licences and bill of materials');
     const assets = Object.keys(ASSETS).map((name) => `node_modules/${name}`);
     const { sbom, licenses } = await papersOf(stage, [...new Set([node, ...bundled, ...kept, ...assets])].sort());
-    const { version } = sbom.metadata.component;
-    // Marks the code as ES modules, and contains its version.
-    const manifest = { name: 'paybox', version, private: true, type: 'module' };
+    const { name, version } = sbom.metadata.component;
+    // Marks the code as ES modules, and contains its name and version.
+    const manifest = { name, version, private: true, type: 'module' };
     await mkdir(join(partial, 'bin'));
     await writeFile(join(partial, 'bin/paybox'), LAUNCHER);
     await writeFile(join(partial, 'lib/package.json'), `${JSON.stringify(manifest, null, 2)}\n`);

@@ -17,7 +17,7 @@ const OLDEST_NODE = 'node12.22';
 /** The oldest Node whose tests can use the library, as `engines` says. */
 const HOST_NODE = 'node18.0';
 const LED_PANELS = 'rpi-led-matrix';
-/** `paybox/testcontainers` is made for it. */
+/** The module `testcontainers` is made for it. */
 const CONTAINERS = { testcontainers: '>=11' };
 const CONTAINER_LIBRARY = 'lib/testing/container';
 const CONTAINER_NAMES = ['PayboxContainer', 'StartedPayboxContainer'];
@@ -167,9 +167,9 @@ async function addFiles(folder: string): Promise<void> {
   const place = { main: `../${CONTAINER_LIBRARY}.cjs`, types: `../${CONTAINER_LIBRARY}.d.cts` };
   await mkdir(join(folder, 'testcontainers'));
   await writeFile(join(folder, 'testcontainers/package.json'), `${JSON.stringify(place, null, 2)}\n`);
-  const { version } = await manifestOf('.');
-  // Marks the code as ES modules, and contains its version.
-  await writeFile(join(folder, 'lib/package.json'), `${JSON.stringify({ version, type: 'module' }, null, 2)}\n`);
+  const { name, version } = await manifestOf('.');
+  // Marks the code as ES modules, and contains its name and version.
+  await writeFile(join(folder, 'lib/package.json'), `${JSON.stringify({ name, version, type: 'module' }, null, 2)}\n`);
 }
 
 async function manifestOf(folder: string): Promise<z.output<typeof Manifest>> {
@@ -217,7 +217,8 @@ async function pack(folder: string, out: string): Promise<string> {
   const name = (await readdir(folder)).find((file) => file.endsWith('.tgz')) ?? '';
   const { size } = await stat(join(folder, name));
   if (size > BYTES_MAX) throw new Error(`${name} has ${size} bytes, more than ${BYTES_MAX}`);
-  const file = join(out, name);
+  // Without the scope, which npm puts into the name of the file.
+  const file = join(out, `paybox-${(await manifestOf('.')).version}.tgz`);
   await cp(join(folder, name), `${file}.partial`);
   await rename(`${file}.partial`, file);
   return file;

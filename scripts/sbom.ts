@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { z } from 'zod';
+import { packageName } from '../src/lib/version.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const STDOUT_MAX_BYTES = 16 * 1024 * 1024;
@@ -63,7 +64,7 @@ export async function makeSbom(sourceDateEpoch?: string): Promise<Sbom> {
       ...(sourceDateEpoch === undefined ? {} : { timestamp: new Date(Number(sourceDateEpoch) * 1000).toISOString() }),
       ...rest,
       // npm uses the name of the folder.
-      component: { ...rest.component, name: 'paybox' },
+      component: { ...rest.component, name: packageName() },
     },
     components: components.map(withUndeclared),
     dependencies: onceEach(bom.dependencies, ({ ref }) => ref)

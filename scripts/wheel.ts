@@ -18,7 +18,7 @@ const USAGE = `usage: npm run wheel -- --out DIR
 
 Makes DIR/paybox-VERSION-py3-none-any.whl: the client of paybox bench serve (paybox_bench) and the fixtures of pytest
 (bench, rig, paybox), for Python 3.9 or newer, without other packages. pip install ./paybox-VERSION-py3-none-any.whl
-puts them where pytest finds them. The program itself comes by npm: PAYBOX says how it is called (default: npx --no paybox).
+puts them where pytest finds them. The program itself comes by npm: PAYBOX says how it is called (default: npx --no -- paybox).
 VERSION is that of package.json; the same sources give the same bytes.
 `;
 

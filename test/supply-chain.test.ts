@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { notAllowed } from '../scripts/licenses.ts';
 import { type Component, licenseOf, makeSbom } from '../scripts/sbom.ts';
+import { packageName } from '../src/lib/version.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const PINNED_NODE = join(ROOT, 'node_modules/.bin/node');
@@ -70,6 +71,38 @@ describe('the supply chain', () => {
   });
 });
 
+describe('the name of the package', () => {
+  const code = globSync('{.github,.ci,device-config,scripts,src,systemd,test}/**/*.{ts,js,cjs,html,py,yml,yaml,sh}', {
+    cwd: ROOT,
+  });
+  const documents = globSync('{.,.github,device-config,scripts,src,test}/**/*.md', {
+    cwd: ROOT,
+    exclude: (name) => name === 'node_modules',
+  });
+  const textOf = (file: string) => readFileSync(join(ROOT, file), 'utf8');
+
+  it('THR-16 has a scope, and stands in package.json only', () => {
+    expect(packageName()).toMatch(/^@[a-z-]+\/paybox$/);
+    expect(code.length).toBeGreaterThan(500);
+    expect(code.filter((file) => textOf(file).includes(packageName()))).toEqual([]);
+  });
+
+  it('THR-16 is the one that manuals import', () => {
+    const imports = documents.flatMap((file) =>
+      [...textOf(file).matchAll(/(?:from|require\()\s?'([^'.]*paybox[^']*)'/g)].map((found) => found[1] ?? ''),
+    );
+    expect(new Set(imports)).toEqual(new Set([packageName(), `${packageName()}/testcontainers`]));
+  });
+
+  it('THR-16 is never guessed by npx, which would run a program of that name by somebody else', () => {
+    const calls = [...documents, ...code].flatMap((file) =>
+      [...textOf(file).matchAll(/npx [-\w][^\n'"`]*\bpaybox\b/g)].map(([call]) => `${file}: ${call}`),
+    );
+    expect(calls.length).toBeGreaterThan(20);
+    expect(calls.filter((call) => !/: \S+ --no( --prefix \S+)? -- paybox/.test(call))).toEqual([]);
+  });
+});
+
 describe('npm run sbom', () => {
   it('lists what the lockfile holds for production, valid by the CycloneDX 1.5 schema', async () => {
     const sbom = await makeSbom();
@@ -78,7 +111,7 @@ describe('npm run sbom', () => {
     expect(sbom).toMatchObject({
       bomFormat: 'CycloneDX',
       specVersion: '1.5',
-      metadata: { component: { name: 'paybox' } },
+      metadata: { component: { name: packageName() } },
     });
     const production = locked.filter(({ dev }) => !dev);
     const ids = (list: readonly { name: string; version: string }[]) =>

@@ -8,7 +8,8 @@
 import { readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
-const packages = resolve(__dirname, '../..');
+/** The package lies two folders deep in `node_modules`: the scope of its name, and the rest of it. */
+const packages = resolve(__dirname, '../../..');
 const name = `node-${process.platform}-${process.arch}`;
 
 /** The next Node of the PATH, but for those in the folders of projects; else the one that came along. */

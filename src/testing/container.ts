@@ -1,4 +1,4 @@
-/** `paybox/testcontainers`: the container image in a test, by testcontainers (README.md). */
+/** The module `testcontainers` of the package: the container image in a test, by testcontainers (README.md). */
 import { AbstractStartedContainer, GenericContainer, type StartedTestContainer, Wait } from 'testcontainers';
 import { systemClock } from '../lib/clock.ts';
 import { systemRandom } from '../lib/random.ts';

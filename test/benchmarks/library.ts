@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makePackage } from '../../scripts/package.ts';
 import { freePorts } from '../../src/bench/free-ports.ts';
+import { packageName } from '../../src/lib/version.ts';
 import { ENV, end, type Fixture, NODE, withFixture } from './fixture.ts';
 import { type Benchmark, percentile, type Row, rowUnder } from './row.ts';
 
@@ -13,7 +14,7 @@ const STEP_MAX_MS = 20;
 
 /** Sells in a test's process, and prints what each part took. */
 const SCRIPT = `
-import { openPaybox } from 'paybox';
+import { openPaybox } from '${packageName()}';
 const took = async (into, work) => { const began = performance.now(); const result = await work(); into.push(performance.now() - began); return result; };
 const ready = [], steps = [], looks = [];
 const paybox = await took(ready, () => openPaybox());
@@ -80,7 +81,7 @@ async function startMs(folder: string): Promise<number> {
   const options = ['--http-port', '--mqtt-port', '--box-port'].flatMap((name, index) => [name, `${ports[index]}`]);
   const args = ['up', '--no-open', '--data', join(folder, 'data'), ...options];
   const beganMs = performance.now();
-  const child = spawn(NODE, [join(folder, 'node_modules/paybox/bin/paybox.cjs'), ...args], {
+  const child = spawn(NODE, [join(folder, 'node_modules', packageName(), 'bin/paybox.cjs'), ...args], {
     stdio: ['ignore', 'pipe', 'ignore'],
     env: ENV,
   });

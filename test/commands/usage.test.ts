@@ -103,7 +103,7 @@ describe('the command line', () => {
       const { code, output } = await payboxToEnd(...args, '--amount', '50000', '--content', 'DH1', '--gateway', url);
       expect(code).toBe(3);
       expect(output).toContain(url);
-      expect(output).toContain('npx paybox up');
+      expect(output).toContain('npx --no -- paybox up');
     }
   });
 });

@@ -217,7 +217,7 @@ describe('the first steps in a browser', () => {
     const gateway = await testGateway({ config: { mode: 'live', partners: [], accounts: [], boxes: [] } });
     const page = await open(gateway.origin, 'vi');
     await page.shows('Trang này dành cho môi trường thử nghiệm');
-    await page.shows('npx paybox up');
+    await page.shows('npx --no -- paybox up');
     await page.becomes("document.getElementById('walk').hidden");
     expect(await page.evaluate('faults')).toEqual([]);
   });

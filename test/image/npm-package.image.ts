@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { freePorts } from '../../src/bench/free-ports.ts';
+import { packageName } from '../../src/lib/version.ts';
 import { eventually } from '../support/net.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
@@ -14,6 +15,8 @@ const TOOLS = ['jest@30.5.2', 'vitest@5.1.1', 'typescript@7.0.2', '@types/node@2
 const STRICT = '--strict --noEmit --module nodenext --target es2022 --types node --ignoreConfig'.split(' ');
 const TYPE_CHECKER = '@arethetypeswrong/cli@0.18.5';
 const PACKED_BYTES_MAX = 15_000_000;
+const NAME = packageName();
+const INSTALLED = join('node_modules', NAME);
 
 const project = mkdtempSync(join(tmpdir(), 'paybox-npm-test-'));
 let file = '';
@@ -82,11 +85,11 @@ describe('the npm package, installed in a project elsewhere', () => {
   });
 
   it('has no devDependency, exact versions, and types that every kind of project finds', () => {
-    const manifest = JSON.parse(readFileSync(join(project, 'node_modules/paybox/package.json'), 'utf8'));
+    const manifest = JSON.parse(readFileSync(join(project, INSTALLED, 'package.json'), 'utf8'));
     expect(manifest).not.toHaveProperty('devDependencies');
     const all = Object.values<string>({ ...manifest.dependencies, ...manifest.optionalDependencies });
     expect(all.filter((version) => !/^\d+\.\d+\.\d+$/.test(version))).toEqual([]);
-    expect(inProject('publint', ['node_modules/paybox', '--strict'])).toMatchObject({
+    expect(inProject('publint', [INSTALLED, '--strict'])).toMatchObject({
       status: 0,
       output: expect.stringContaining('All good!'),
     });
@@ -101,7 +104,7 @@ describe('the npm package, installed in a project elsewhere', () => {
     const ports = ['--http-port', `${http}`, '--mqtt-port', `${mqtt}`, '--box-port', `${box}`];
     const data = ['--no-open', '--data', join(project, 'data')];
     const env = { ...process.env, PATH: hostPath() };
-    const up = spawn('npx', ['paybox', 'up', ...data, ...ports, '--ready-file', join(project, 'ready')], {
+    const up = spawn('npx', ['--no', '--', 'paybox', 'up', ...data, ...ports, '--ready-file', join(project, 'ready')], {
       cwd: project,
       env,
       detached: true,
@@ -116,7 +119,7 @@ describe('the npm package, installed in a project elsewhere', () => {
   });
 
   it('passes in vitest', () => {
-    const head = `import { expect, it } from 'vitest';\nimport { openPaybox } from 'paybox';\nconst equal = (a, b) => expect(a).toBe(b);`;
+    const head = `import { expect, it } from 'vitest';\nimport { openPaybox } from '${NAME}';\nconst equal = (a, b) => expect(a).toBe(b);`;
     write(
       'vitest/shop.test.js',
       `${head}\nit.concurrent.each([1, 2, 3])('sells %i', async () => {${STEPS}\n}, 60_000);`,
@@ -127,8 +130,8 @@ describe('the npm package, installed in a project elsewhere', () => {
   });
 
   it.each([
-    ['CommonJS', 'cjs', `const { openPaybox } = require('paybox');`, {}],
-    ['ES modules', 'mjs', `import { openPaybox } from 'paybox';`, { NODE_OPTIONS: '--experimental-vm-modules' }],
+    ['CommonJS', 'cjs', `const { openPaybox } = require('${NAME}');`, {}],
+    ['ES modules', 'mjs', `import { openPaybox } from '${NAME}';`, { NODE_OPTIONS: '--experimental-vm-modules' }],
   ])('passes in jest with %s', (_name, kind, head, env) => {
     const test = `test('sells', async () => {${STEPS}\n}, 60_000);`;
     const ownGlobals = 'const equal = (a, b) => expect(a).toBe(b);';
@@ -140,7 +143,7 @@ describe('the npm package, installed in a project elsewhere', () => {
   });
 
   it('passes in node:test of the host', () => {
-    const head = `import { test } from 'node:test';\nimport { equal } from 'node:assert';\nimport { openPaybox } from 'paybox';`;
+    const head = `import { test } from 'node:test';\nimport { equal } from 'node:assert';\nimport { openPaybox } from '${NAME}';`;
     write('node/shop.test.mjs', `${head}\ntest('sells', async () => {${STEPS}\n});`);
     const { status, output } = inProject('node', ['--test', 'node/shop.test.mjs']);
     expect(status, output).toBe(0);
@@ -152,7 +155,7 @@ describe('the npm package, installed in a project elsewhere', () => {
     ['module', 'mts'],
   ])('compiles under strict in a project of type %s', (_type, extension) => {
     const code = [
-      `import { type ExpectWords, NotAsExpected, openPaybox, type Paybox } from 'paybox';`,
+      `import { type ExpectWords, NotAsExpected, openPaybox, type Paybox } from '${NAME}';`,
       'export async function sell(): Promise<string> {',
       `  const paybox: Paybox = await openPaybox({ callbackUrl: 'http://127.0.0.1:1/sync', boxes: 2 });`,
       `  const paid: ExpectWords = { state: 'paid', callback: 'delivered', within: '5s' };`,
@@ -170,15 +173,15 @@ describe('the npm package, installed in a project elsewhere', () => {
     expect(status, output).toBe(0);
   });
 
-  it('has types of paybox/testcontainers, which says what is missing where testcontainers is not installed', () => {
-    expect(inProject('node', ['--eval', "require('paybox/testcontainers')"]).output).toContain(
+  it('has types of its module testcontainers, which says what is missing where testcontainers is not installed', () => {
+    expect(inProject('node', ['--eval', `require('${NAME}/testcontainers')`]).output).toContain(
       "Cannot find module 'testcontainers'",
     );
-    expect(inProject('node', ['--input-type=module', '--eval', "import 'paybox/testcontainers'"]).output).toContain(
+    expect(inProject('node', ['--input-type=module', '--eval', `import '${NAME}/testcontainers'`]).output).toContain(
       "Cannot find module 'testcontainers'",
     );
     const code = [
-      `import { PayboxContainer, type StartedPayboxContainer } from 'paybox/testcontainers';`,
+      `import { PayboxContainer, type StartedPayboxContainer } from '${NAME}/testcontainers';`,
       'export async function pay(): Promise<string> {',
       '  const paybox: StartedPayboxContainer = await new PayboxContainer().withExposedPorts(1).start();',
       `  await paybox.expect({ state: 'paid' });`,
@@ -216,7 +219,7 @@ describe('the npm package, installed in a project elsewhere', () => {
     ]);
     write(
       'open.mjs',
-      `import { openPaybox } from 'paybox';\nawait openPaybox().catch((error) => console.log(String(error)));`,
+      `import { openPaybox } from '${NAME}';\nawait openPaybox().catch((error) => console.log(String(error)));`,
     );
     expect(inProject('node', ['open.mjs'], env).output).toMatch(
       /^PayboxRefusal: paybox needs Node 24, this is v18\.0\.0, and no Node of its own/m,

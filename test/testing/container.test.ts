@@ -193,7 +193,7 @@ beforeEach(() => {
   Object.assign(globalThis, { [Symbol.for(FAKE)]: { GenericContainer, AbstractStartedContainer, Wait } });
 });
 
-describe('paybox/testcontainers', () => {
+describe('the module testcontainers of the package', () => {
   it('starts the image of its version, sells, is paid, and calls the shop back', async () => {
     const { container, NotAsExpected, PayboxRefusal } = await packed(true);
     const { taken, url } = await shop();

@@ -106,7 +106,7 @@ function unreachable(baseUrl: string, error: unknown): MissingPeerError {
   const why = systemCodeOf(error) ?? reasonOf(error);
   return new MissingPeerError(
     `no gateway answers at ${baseUrl} (${why})`,
-    'start one with "npx paybox up", or name another with --gateway; --ca names the CA of its certificate',
+    'start one with "npx --no -- paybox up", or name another with --gateway; --ca names the CA of its certificate',
     error,
   );
 }

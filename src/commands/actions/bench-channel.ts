@@ -3,6 +3,7 @@ import { ChannelServer } from '../../bench/server/channel.ts';
 import { systemClock, withDeadline } from '../../lib/clock.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import { STOP_BUDGET_MS } from '../../lib/shutdown.ts';
+import { packageName } from '../../lib/version.ts';
 import { shareGlyphs } from '../shared/glyph-cache.ts';
 import { StopSignal } from '../shared/stop-signal.ts';
 import { anySeed, LIBRARY, scenariosIn, targetOf, withBoxes } from './bench-target.ts';
@@ -12,7 +13,7 @@ export async function serveChannel(options: { report?: string }): Promise<void> 
   if (process.send === undefined) {
     throw new ConfigError(
       '--channel: no program has started this one with a channel',
-      "import { openPaybox } from 'paybox' starts it; without --channel it answers HTTP",
+      `import { openPaybox } from '${packageName()}' starts it; without --channel it answers HTTP`,
     );
   }
   shareGlyphs();

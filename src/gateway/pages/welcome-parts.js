@@ -4,7 +4,7 @@ import { hasToken } from './gateway.js';
 import { orderCommands, quoted } from './order-calls.js';
 import { words } from './welcome-words.js';
 
-const UP = 'npx paybox up';
+const UP = 'npx --no -- paybox up';
 /** An example of a partner's own address. */
 const OWN_ADDRESS = 'http://127.0.0.1:3000/bank/api/transaction-sync';
 

@@ -22,7 +22,7 @@ import urllib.request
 
 START_TIMEOUT_S = 60
 ANSWER_TIMEOUT_S = 600
-START_FIX = "see what it said; PAYBOX says how the program is called, as PAYBOX='npx --no --prefix ../paybox paybox'"
+START_FIX = "see what it said; PAYBOX says how the program is called, as PAYBOX='npx --no --prefix ../paybox -- paybox'"
 
 
 class NotAsExpected(AssertionError):
@@ -183,9 +183,9 @@ class Rig:
 
 @contextlib.contextmanager
 def serving(*options):
-    """A control server of one's own, for a block of code. PAYBOX says how the program is called: `npx --no paybox`,
+    """A control server of one's own, for a block of code. PAYBOX says how the program is called: `npx --no -- paybox`,
     which fetches nothing, if not. The server ends with this process, however that ends."""
-    program = shlex.split(os.environ.get("PAYBOX", "npx --no paybox"))
+    program = shlex.split(os.environ.get("PAYBOX", "npx --no -- paybox"))
     with tempfile.TemporaryDirectory() as folder:
         ready = pathlib.Path(folder, "ready.json")
         command = [*program, "bench", "serve", "--port", "0", "--ready-file", str(ready), "--until-input-ends", *options]
