@@ -124,7 +124,11 @@ export class Hub {
     const asked = { ...show, sessionMs: session.ageMs(), ...(confirm === 'displayed' && { confirm }) };
     const confirmed = this.#confirmations.wait(terminalCode, id);
     try {
-      await store.orders.startPush(push, newOrder);
+      await store.orders.startPush(push, newOrder).catch((error: unknown) => {
+        // It may be in the store all the same: the next resend ends it.
+        session.needResend();
+        throw error;
+      });
       changes.publish('orders');
       if (this.#sessions.get(terminalCode) === session) session.send(asked);
       else this.#confirmations.settle(terminalCode, id, refuse('BOX_OFFLINE', 'the connection to the box was lost'));
@@ -148,10 +152,7 @@ export class Hub {
     this.#sessions.get(terminalCode)?.withdraw(pushId, why);
   }
 
-  /**
-   * Sends a payment to a registered box, later if it is busy. A box that is not connected gets it after its next
-   * welcome.
-   */
+  /** Sends a payment to a registered box, later if it is busy, or after its next welcome if it is not connected. */
   sendPayment(terminalCode: string, payment: Notice): void {
     const session = this.#sessions.get(terminalCode);
     if (session?.isBusy) session.needResend();

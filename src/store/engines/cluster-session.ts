@@ -1,11 +1,14 @@
 import pg from 'pg';
+import { systemClock, withDeadline } from '../../lib/clock.ts';
 import type { HostResolver } from '../../lib/resolver.ts';
-import { NamedSocket } from './named-socket.ts';
+import { NamedSockets } from './named-socket.ts';
 
 const CONNECT_TIMEOUT_MS = 2_000;
 const ANSWER_TIMEOUT_MS = 2_000;
 /** The server gives a statement up before this member does: nobody would take its answer, and it would keep its session. */
 const STATEMENT_TIMEOUT_MS = 1_800;
+/** For the server to end the session. One that has not answered by then is abandoned. */
+const CLOSE_WAIT_MS = 300;
 /** Queries that wait for their turn. One more is refused. */
 const WAITING_MAX = 500;
 
@@ -22,12 +25,14 @@ export interface ClusterSessionDeps {
 /** One connection of a member to PostgreSQL, with one query after the other. Opened anew when it is lost. */
 export class ClusterSession {
   readonly #deps: ClusterSessionDeps;
+  readonly #sockets: NamedSockets;
   #client: pg.Client | undefined;
   #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;
 
   constructor(deps: ClusterSessionDeps) {
     this.#deps = deps;
+    this.#sockets = new NamedSockets(deps.names);
   }
 
   /** Rejects with the error of the driver, and when too many queries wait. */
@@ -53,19 +58,25 @@ export class ClusterSession {
   async close(): Promise<void> {
     const client = this.#client;
     this.#client = undefined;
-    await client?.end().catch(() => undefined);
+    if (client !== undefined)
+      await withDeadline(
+        systemClock,
+        CLOSE_WAIT_MS,
+        client.end().catch(() => undefined),
+      );
+    this.#sockets.abandon();
   }
 
   async #open(): Promise<pg.Client> {
     if (this.#client !== undefined) return this.#client;
-    const { databaseUrl, names, application, greeting, onNotification } = this.#deps;
+    const { databaseUrl, application, greeting, onNotification } = this.#deps;
     const client = new pg.Client({
       connectionString: databaseUrl,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       query_timeout: ANSWER_TIMEOUT_MS,
       statement_timeout: STATEMENT_TIMEOUT_MS,
       keepAlive: true,
-      stream: () => new NamedSocket(names),
+      stream: () => this.#sockets.make(),
       application_name: application,
     });
     client.on('error', () => this.#lose(client));

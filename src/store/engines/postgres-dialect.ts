@@ -1,39 +1,55 @@
-import { type Driver, PostgresDialect, type PostgresDialectConfig, PostgresDriver } from 'kysely';
+import { type Driver, PostgresDialect, PostgresDriver, type PostgresPool } from 'kysely';
+import { systemClock, withDeadline } from '../../lib/clock.ts';
 import type { GroupCommit } from './group-commit.ts';
+
+/** For what is under way when the store closes. A server that has not answered by then is abandoned. */
+const CLOSE_WAIT_MS = 1_000;
+
+interface Parts {
+  pool: PostgresPool;
+  commits: GroupCommit;
+  /** Has everything that waits for the server fail at once. */
+  abandon: () => void;
+}
 
 /** A PostgreSQL database whose queries settle once all that they may have seen is on the disk. */
 export class DurablePostgresDialect extends PostgresDialect {
-  readonly #config: PostgresDialectConfig;
-  readonly #commits: GroupCommit;
+  readonly #parts: Parts;
 
-  constructor(config: PostgresDialectConfig, commits: GroupCommit) {
-    super(config);
-    this.#config = config;
-    this.#commits = commits;
+  constructor(parts: Parts) {
+    super(parts);
+    this.#parts = parts;
   }
 
   override createDriver(): Driver {
-    return new DurableDriver(this.#config, this.#commits);
+    return new DurableDriver(this.#parts);
   }
 }
 
 /** Lets the next query begin before the disk has the changes of the last one, so that one wait serves many. */
 class DurableDriver extends PostgresDriver {
-  readonly #commits: GroupCommit;
+  readonly #parts: Parts;
 
-  constructor(config: PostgresDialectConfig, commits: GroupCommit) {
-    super(config);
-    this.#commits = commits;
+  constructor(parts: Parts) {
+    super(parts);
+    this.#parts = parts;
   }
 
   override async releaseConnection(connection: Parameters<PostgresDriver['releaseConnection']>[0]): Promise<void> {
     await super.releaseConnection(connection);
-    await this.#commits.settled();
+    await this.#parts.commits.settled();
   }
 
   override async destroy(): Promise<void> {
+    const ended = this.#end();
+    await withDeadline(systemClock, CLOSE_WAIT_MS, ended);
+    this.#parts.abandon();
+    await ended;
+  }
+
+  async #end(): Promise<void> {
     // A failure was told to whoever waits for the change.
-    await this.#commits.settled().catch(() => undefined);
+    await this.#parts.commits.settled().catch(() => undefined);
     await super.destroy();
   }
 }

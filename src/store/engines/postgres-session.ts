@@ -2,6 +2,7 @@ import pg, { type ClientBase } from 'pg';
 import { ConfigError } from '../../lib/errors.ts';
 import type { StoreShard } from '../store-files.ts';
 import { COMMIT_IN_MEMORY, DURABLE, type LockHolder } from './lock-holder.ts';
+import type { OwnSessions } from './own-sessions.ts';
 
 /** The server cancels a statement after the first time. The gateway gives up an answer after the second. */
 const STATEMENT_TIMEOUT_MS = 5000;
@@ -12,7 +13,7 @@ const KEEPALIVE = { idleSeconds: 3, intervalSeconds: 2, probes: 2, silentMs: 700
 const LOCK_WAIT_MS = 8000;
 /** Of a shard: its cluster ends the session of a member that is gone, and asks again. */
 const SHARD_LOCK_WAIT_MS = 500;
-/** A gateway that had the lock waits only until its own former session ends. Any other holder has taken over. */
+/** A gateway that had the lock waits for an earlier session of its own to end, and asks again. Any other holder has taken over. */
 const REGAIN_WAIT_MS = 2000;
 const LOCK_ANSWER_TIMEOUT_MS = LOCK_WAIT_MS + 2000;
 /** After this time without a query the server ends the session, and releases the lock: the gateway hangs. */
@@ -31,17 +32,12 @@ export const CLUSTER_SCHEMA = 'cluster';
 /** SQLSTATE. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
-/** Server process of a connection. The start time is needed, because a pid can be reused. */
-export interface BackendProcess {
-  pid: number;
-  since: string;
-}
-
 export class DatabaseInUseError extends ConfigError {}
 
 interface SessionDeps {
   databaseUrl: string;
   holder: LockHolder;
+  own: OwnSessions;
   shard: StoreShard | undefined;
 }
 
@@ -64,28 +60,23 @@ export async function limitSession(client: ClientBase): Promise<void> {
 }
 
 /**
- * Sets limits and takes the lock on a new connection. Ends the session `former`, which the server may have kept open.
+ * Sets limits and takes the lock on a new connection. Ends earlier sessions of this gateway, which the server may have kept
+ * open; rejects with a retryable PayboxError while one of them has the lock.
  * All that is committed by then is on the disk; later commits of a registered gateway are for GroupCommit.
  */
 export async function beginSession(
   client: ClientBase,
-  former: BackendProcess | undefined,
-  { databaseUrl, holder, shard }: SessionDeps,
-): Promise<BackendProcess | undefined> {
+  { databaseUrl, holder, own, shard }: SessionDeps,
+): Promise<void> {
   await limitSession(client);
   if (shard === undefined && !holder.registered) await refuseCluster(client, databaseUrl);
   const firstWaitMs = shard === undefined ? LOCK_WAIT_MS : SHARD_LOCK_WAIT_MS;
   const lockTimeoutMs = holder.registered ? REGAIN_WAIT_MS : firstWaitMs;
   await client.query(`set statement_timeout = 0; set lock_timeout = ${lockTimeoutMs}`);
-  if (former !== undefined) {
-    await client.query(
-      'select pg_terminate_backend(pid) from pg_stat_activity where pid = $1 and backend_start::text = $2',
-      [former.pid, former.since],
-    );
-  }
+  await own.begin(client);
   // Checked before the wait for the lock, so that a superseded gateway knows at once, and again after it.
   await holder.check(client);
-  await lock(client, databaseUrl, shard?.index).catch((error: unknown) => {
+  await lock(client, { databaseUrl, own, shard }).catch((error: unknown) => {
     throw holder.registered && error instanceof DatabaseInUseError ? holder.supersede() : error;
   });
   await client.query(`set statement_timeout = ${STATEMENT_TIMEOUT_MS}; set lock_timeout = 0`);
@@ -98,8 +89,6 @@ export async function beginSession(
     `select set_config(name, '${IDLE_SESSION_MS_MAX}', false) from pg_settings
      where name in ('idle_session_timeout', 'idle_in_transaction_session_timeout')`,
   );
-  const own = 'select pid, backend_start::text as since from pg_stat_activity where pid = pg_backend_pid()';
-  return (await client.query<BackendProcess>(own)).rows[0];
 }
 
 /** The database of a cluster is not that of a gateway alone. */
@@ -110,14 +99,16 @@ async function refuseCluster(client: ClientBase, databaseUrl: string): Promise<v
   throw new ConfigError(what, 'give this gateway a database of its own, or make it a member with cluster.advertise');
 }
 
-async function lock(client: ClientBase, databaseUrl: string, shard: number | undefined): Promise<void> {
+async function lock(client: ClientBase, { databaseUrl, own, shard }: Omit<SessionDeps, 'holder'>): Promise<void> {
   const timeout = { query_timeout: LOCK_ANSWER_TIMEOUT_MS };
+  const key = lockKeyOf(shard?.index);
   try {
-    await client.query({ text: 'select pg_advisory_lock($1)', values: [lockKeyOf(shard)], ...timeout });
+    await client.query({ text: 'select pg_advisory_lock($1)', values: [key], ...timeout });
   } catch (error) {
     if (!(error instanceof pg.DatabaseError) || error.code !== LOCK_NOT_AVAILABLE) throw error;
+    await own.assertRival(client, key);
     throw new DatabaseInUseError(
-      `databaseUrl: another gateway uses ${shard === undefined ? '' : `shard ${shard} of `}${nameOf(databaseUrl)}`,
+      `databaseUrl: another gateway uses ${shard === undefined ? '' : `shard ${shard.index} of `}${nameOf(databaseUrl)}`,
       'stop the other gateway, give this one a database of its own, or set standby: true to wait for its turn',
     );
   }

@@ -1,17 +1,19 @@
 import { type Dialect, type Kysely, type PostgresPool, type PostgresPoolClient, sql } from 'kysely';
-import pg, { type PoolClient } from 'pg';
+import pg from 'pg';
 import { systemClock } from '../../lib/clock.ts';
-import { ConfigError, MissingPeerError, type PayboxError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
+import { ConfigError, MissingPeerError, PayboxError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import { HostResolver } from '../../lib/resolver.ts';
 import type { Tables } from '../schema/tables.ts';
 import type { StoreShard } from '../store-files.ts';
 import { GroupCommit } from './group-commit.ts';
 import { COMMIT_IN_MEMORY, LockHolder } from './lock-holder.ts';
-import { NamedSocket } from './named-socket.ts';
+import { NamedSockets } from './named-socket.ts';
+import { OwnSessions } from './own-sessions.ts';
 import { DurablePostgresDialect } from './postgres-dialect.ts';
 import { secondConnection } from './postgres-second.ts';
-import { ANSWER_TIMEOUT_MS, type BackendProcess, beginSession, nameOf } from './postgres-session.ts';
+import { ANSWER_TIMEOUT_MS, beginSession, nameOf } from './postgres-session.ts';
+import { WriterConnection } from './postgres-writer.ts';
 import { applicationOf, schemaOf } from './shard-schema.ts';
 
 export { DatabaseInUseError } from './postgres-session.ts';
@@ -20,6 +22,8 @@ export { DatabaseInUseError } from './postgres-session.ts';
 const CONNECT_TIMEOUT_MS = 5000;
 /** A gateway without other queries sends one at this interval. */
 const HEARTBEAT_MS = 3000;
+/** The same while it has no session: a gateway that waits for the lock might come first meanwhile. */
+const REGAIN_MS = 250;
 /** Statements that commit nothing by themselves. */
 const READS_ONLY = /^(select|begin|start transaction|commit|rollback)\b/;
 
@@ -44,18 +48,19 @@ export interface PostgresDatabase {
  * meanwhile. A query settles once all that it may have seen is on the disk: see GroupCommit.
  */
 export function postgresDatabase(databaseUrl: string, log: Logger, shard?: StoreShard): PostgresDatabase {
-  let backend: BackendProcess | undefined;
   const name = shard === undefined ? nameOf(databaseUrl) : `shard ${shard.index} of ${nameOf(databaseUrl)}`;
   const holder = new LockHolder(name);
+  const own = new OwnSessions();
   const closing = new AbortController();
   // Not the resolver for partners: their slow lookups must not delay the store.
   const names = new HostResolver({ clock: systemClock });
+  const sockets = new NamedSockets(names);
   const config = {
     connectionString: databaseUrl,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     query_timeout: ANSWER_TIMEOUT_MS,
     keepAlive: true,
-    stream: () => new NamedSocket(names),
+    stream: () => sockets.make(),
     ...(shard && { options: `-c search_path=${schemaOf(shard.index)}` }),
     application_name: shard === undefined ? 'paybox-gateway' : applicationOf(shard),
     types: {
@@ -63,50 +68,46 @@ export function postgresDatabase(databaseUrl: string, log: Logger, shard?: Store
         oid === INT8 ? Number : pg.types.getTypeParser(oid, format),
     },
   };
-  const pool = new pg.Pool({
-    ...config,
-    max: 1,
-    // Never closed while it works: that would release the lock.
-    idleTimeoutMillis: 0,
-    onConnect: async (client) => {
-      backend = await beginSession(client, backend, { databaseUrl, holder, shard });
+  const writer = new WriterConnection({
+    ...{ name, config, sockets, holder, log, closing: closing.signal },
+    begin: async (client) => {
+      await beginSession(client, { databaseUrl, holder, own, shard });
       commits.writerOpened();
+    },
+    lost: () => {
+      // At once: another gateway may have taken the database over.
+      if (holder.registered && !closing.signal.aborted) void heartbeat();
     },
   });
   const commits = new GroupCommit({
-    sync: async () => {
-      const client = closedWhenBroken(await pool.connect());
-      await holder.sync(client).finally(() => client.release());
-    },
-    isBusy: () => pool.waitingCount > 0,
+    sync: () => writer.use((client) => holder.sync(client)),
+    isBusy: () => writer.isBusy,
   });
   const tendSecond = secondConnection({ databaseUrl, config, holder, commits, log, closing: closing.signal });
+  /** Settles with the time until the next one. Never rejects: the next query throws the error too. */
   const heartbeat = async () => {
-    // The next query throws the error too.
-    await pool.query('select 1').then(tendSecond, () => undefined);
+    try {
+      await writer.use((client) => client.query('select 1', []));
+      await tendSecond();
+      return HEARTBEAT_MS;
+    } catch {
+      return REGAIN_MS;
+    }
   };
-  // Without a listener an error of the idle connection would end the process. The next query throws it too.
-  const lost = (error: Error) => {
-    log.warn('database-lost', { database: name, reason: reasonOf(error) });
-    // At once: another gateway may have taken the database over.
-    if (holder.registered && !closing.signal.aborted) void heartbeat();
-  };
-  pool.on('error', lost);
-  pool.on('connect', (client) => client.on('error', () => undefined));
-  const checkedPool: PostgresPool = {
+  const pool: PostgresPool = {
     connect: async () => {
       holder.assertHolder();
-      const client = closedWhenBroken(await pool.connect());
+      const client = await writer.connect();
       return holder.registered ? counted(client, commits) : client;
     },
     end: () => {
       closing.abort();
       commits.closeSecond();
-      return pool.end().finally(() => names.close());
+      return writer.end().finally(() => names.close());
     },
   };
   return {
-    dialect: new DurablePostgresDialect({ pool: checkedPool }, commits),
+    dialect: new DurablePostgresDialect({ pool, commits, abandon: () => sockets.abandon() }),
     register: async (db) => {
       await holder.register(db);
       await sql.raw(COMMIT_IN_MEMORY).execute(db);
@@ -117,10 +118,10 @@ export function postgresDatabase(databaseUrl: string, log: Logger, shard?: Store
   };
 }
 
-async function beat(heartbeat: () => Promise<void>, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    await systemClock.sleep(HEARTBEAT_MS, signal);
-    if (!signal.aborted) await heartbeat();
+async function beat(heartbeat: () => Promise<number>, signal: AbortSignal): Promise<void> {
+  for (let waitMs = HEARTBEAT_MS; !signal.aborted; ) {
+    await systemClock.sleep(waitMs, signal);
+    if (!signal.aborted) waitMs = await heartbeat();
   }
 }
 
@@ -147,25 +148,9 @@ function fixOf(error: unknown): string {
 
 /** Whether the server does not answer, or is not ready yet. */
 function isAway(error: unknown): boolean {
+  if (error instanceof PayboxError) return error.severity === 'retryable';
   if (error instanceof pg.DatabaseError) return NOT_READY.includes(error.code ?? '');
   return /^E(?!RR_)/.test(systemCodeOf(error) ?? '') || /^Connection terminated|timeout/.test(reasonOf(error));
-}
-
-/** Closes a connection, instead of reusing it, after a query that the server did not answer. */
-function closedWhenBroken(client: PoolClient): PostgresPoolClient {
-  let broken: unknown;
-  const query = async (sql: string, parameters: readonly unknown[]) => {
-    if (broken !== undefined) throw broken;
-    try {
-      return await client.query(sql, [...parameters]);
-    } catch (error) {
-      if (!(error instanceof pg.DatabaseError) || error.severity === 'FATAL') broken = error;
-      throw error;
-    }
-  };
-  const release = () => client.release(broken !== undefined);
-  // The dialect uses no cursor, so this is the only form of query.
-  return { query, release } as unknown as PostgresPoolClient;
 }
 
 /** A turn on the connection that writes. */

@@ -1,0 +1,88 @@
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { partnerServer, processed } from '../gateway/harness.ts';
+import { eventually, freePort } from '../support/net.ts';
+import { type GatewayAt, startConfigured } from '../support/processes.ts';
+import { PROGRAMS, without } from '../support/programs.ts';
+import { postgresServer } from '../support/stores.ts';
+import { ACCOUNT, getJson, PARTNER, Shop } from './walk.ts';
+
+const { missing, note } = without(PROGRAMS.postgres);
+const LANES = 3;
+
+describe.skipIf(missing)(`a gateway whose processes at PostgreSQL hang${note}`, () => {
+  const server = postgresServer();
+  /** `paybox gateway`, alone on a database. */
+  const gatewayOn = async (databaseUrl: string, callbackUrl: string) => {
+    const config = {
+      ...{ http: { port: await freePort() }, mqtt: null, dataDir: 'data', databaseUrl, accounts: [ACCOUNT] },
+      partners: [{ ...PARTNER, accounts: [ACCOUNT.bankAccount], callback: { url: callbackUrl } }],
+    };
+    return startConfigured<GatewayAt>('gateway', config);
+  };
+  /** Stops every server process of the gateway. Returns what lets them go on. */
+  const stopAll = async (databaseUrl: string) => {
+    const rows = await server().run(
+      databaseUrl,
+      "select pid from pg_stat_activity where datname = current_database() and application_name = 'paybox-gateway'",
+    );
+    const signal = (name: NodeJS.Signals) => {
+      for (const { pid } of rows) {
+        try {
+          process.kill(Number(pid), name);
+        } catch {
+          // It has ended.
+        }
+      }
+    };
+    signal('SIGSTOP');
+    onTestFinished(() => signal('SIGCONT'));
+    expect(rows.length).toBeGreaterThan(0);
+    return () => signal('SIGCONT');
+  };
+
+  it('STO-2 MSG-7 SYN-4 goes on by itself, with every acknowledged payment, and tells each once', async () => {
+    const databaseUrl = await server().database();
+    const partner = await partnerServer(processed);
+    const { running, at } = await gatewayOn(databaseUrl, partner.url);
+    const shop = new Shop(at.baseUrl);
+    await shop.login();
+    const [paid, refused] = [[] as string[], [] as unknown[]];
+    let isOver = false;
+    const lane = async (number: number) => {
+      for (let n = 0; !isOver; n += 1) {
+        const { status, body } = await shop.pay({ amount: 50_000, content: `DH ${number} ${n}` });
+        if (status === 200) paid.push(String(body.message));
+        else refused.push(body);
+      }
+    };
+    const lanes = Array.from({ length: LANES }, (_, number) => lane(number));
+    await eventually('a few payments', () => paid.length > 20);
+    const goOn = await stopAll(databaseUrl);
+    // 6 s for an answer, and 2 s for the lock.
+    await eventually('the wait for its own session', () => {
+      if (running.child.exitCode !== null) throw new Error(`the gateway ended: ${running.output()}`);
+      return running.output().includes('has not ended yet');
+    });
+    goOn();
+    const before = paid.length;
+    await eventually('payments again', () => paid.length > before + 20);
+    isOver = true;
+    await Promise.all(lanes);
+    expect(running.child.exitCode).toBeNull();
+    expect(running.output()).not.toContain('taken over');
+    expect(refused.length).toBeGreaterThan(0);
+    expect(refused).toEqual(refused.map(() => ({ status: 'FAILED', message: 'E05' })));
+
+    const stored = (await server().run(databaseUrl, 'select id from payments order by seq')).map(({ id }) =>
+      String(id),
+    );
+    expect(paid.filter((id) => !stored.includes(id))).toEqual([]);
+    const idsOf = () => partner.calls.map((it) => String(JSON.parse(it.body).transactionid));
+    await eventually('the partner to be told of each', async () => {
+      const { waiting } = await getJson<{ waiting: number }>(`${at.consoleUrl}_mock/callbacks/backlog`);
+      return waiting === 0 && stored.every((id) => idsOf().includes(id));
+    });
+    expect([...new Set(idsOf())].toSorted()).toEqual(stored.toSorted());
+    expect(await running.stop('SIGTERM'), running.output()).toBe(0);
+  });
+});
