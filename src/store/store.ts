@@ -1,5 +1,5 @@
 import type { FileHandle } from 'node:fs/promises';
-import { type Dialect, Kysely, Migrator, sql } from 'kysely';
+import { type Dialect, Kysely, Migrator } from 'kysely';
 import { ConfigError, type PayboxError, reasonOf } from '../lib/errors.ts';
 import { makeFolder } from '../lib/folders.ts';
 import type { Logger } from '../lib/log.ts';
@@ -26,9 +26,8 @@ import type { Tables } from './schema/tables.ts';
 import { checkAtStart } from './startup/check.ts';
 import type { DeliveriesFor } from './startup/requeue.ts';
 import { refuseStoppedRestore, storeFile } from './store-files.ts';
+import { probeCommit, probeWrites } from './write-probe.ts';
 
-/** Setting that is written to find out whether the store can be written. */
-const PROBE = 'write-probe';
 /** Setting with the last trusted calendar time. */
 const TRUSTED_TIME = 'believed-time-ms';
 
@@ -61,7 +60,10 @@ export interface Store extends Settings {
   /** The last trusted calendar time; without one the time of the newest row, or `wallMs` for an empty store. */
   trustedTimeMs(wallMs: number): Promise<number>;
   saveTrustedTime(wallMs: number): Promise<void>;
-  /** Writes a row. Rejects with the reason when the store cannot be written: the disk is full, read-only or gone. */
+  /**
+   * Does what a payment does, and leaves nothing. Rejects with the reason when the store takes no payment: its disk is full,
+   * read-only or gone, or the database refuses a table.
+   */
   check(): Promise<void>;
   /** Deletes finished rows beyond the limits, batch by batch. */
   prune(atMs: number, limits?: RetentionLimits): AsyncGenerator<Pruned, void>;
@@ -107,7 +109,13 @@ export async function openStore(
   const registry = new RegistryStore(shared, inShard);
   const prepare = async () => {
     await seed?.(registry);
-    return checkAtStart(db, place, log, deliveriesFor);
+    const mark = await checkAtStart(db, place, log, deliveriesFor);
+    // A store that takes no payment must fail before the first one. After the check, which names what is damaged.
+    await probeWrites(db).catch((error: unknown) => {
+      mark?.close();
+      throw error;
+    });
+    return mark;
   };
   const mark = await prepare().catch(async (error: unknown) => {
     await db.destroy();
@@ -148,7 +156,7 @@ export async function openStore(
     saveTrustedTime: (wallMs) => replaceSetting(TRUSTED_TIME, String(wallMs)),
     check: async () => {
       assertInPlace();
-      await writeProbe(db);
+      await probeWrites(db);
     },
     prune: (atMs, limits) => prune(db, atMs, limits),
     backup,
@@ -207,7 +215,7 @@ async function openSqlite(dataDir: string, log: Logger): Promise<OpenDatabase> {
     makeFolder(dataDir, 0o700);
     refuseStoppedRestore(dataDir);
     const { dialect, assertInPlace, copyTo } = sqliteFile(path, log);
-    const db = await migrated(dialect, writeProbe);
+    const db = await migrated(dialect, probeCommit);
     // No checksum covers the schema: a damaged column name would hide the rows of its table.
     const difference = await schemaDifference(db, isHarmless);
     if (difference !== undefined) {
@@ -251,7 +259,7 @@ async function openPostgres(
   }
 }
 
-/** Opens and migrates a database, then writes to it: a store that cannot be written must fail before the first payment. */
+/** Opens and migrates a database, then writes to it. */
 async function migrated(
   dialect: Dialect,
   write: (db: Kysely<Tables>) => Promise<void>,
@@ -272,15 +280,4 @@ async function migrated(
     const fix = 'start the newer version again, or restore a copy of the store from before it; nothing was changed';
     throw new ConfigError(`the store was written by a newer version: it has ${newer}`, fix);
   }
-}
-
-/** Changes the value each time: an unchanged value might not reach the disk. */
-async function writeProbe(db: Kysely<Tables>): Promise<void> {
-  await db
-    .insertInto('settings')
-    .values({ name: PROBE, value: '0' })
-    .onConflict((it) =>
-      it.column('name').doUpdateSet({ value: sql<string>`case settings.value when '0' then '1' else '0' end` }),
-    )
-    .execute();
 }

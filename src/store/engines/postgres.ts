@@ -30,6 +30,9 @@ const READS_ONLY = /^(select|begin|start transaction|commit|rollback)\b/;
 const INT8 = 20;
 const NOT_READY = ['57P03', '53300'];
 const NO_DATABASE = '3D000';
+const DISK_FULL = '53100';
+const NO_RIGHT = '42501';
+const READ_ONLY = '25006';
 /** SQLSTATE class of refused logins. */
 const LOGIN_REFUSED = /^28/;
 
@@ -139,6 +142,9 @@ function fixOf(error: unknown): string {
   if (LOGIN_REFUSED.test(code) || /\bpassword\b/.test(reason)) {
     return 'correct user and password in databaseUrl, or allow this user at the server';
   }
+  if (code === DISK_FULL) return 'make room on the disk of the database server';
+  if (code === NO_RIGHT) return 'grant the user of databaseUrl all rights on the tables of this database';
+  if (code === READ_ONLY) return 'name the primary server in databaseUrl, and let this user write';
   if (code === NO_DATABASE) return 'make this database, or correct its name in databaseUrl';
   if (/\bSSL\b/.test(reason)) return 'switch TLS on at the server, or take sslmode out of databaseUrl';
   if (/certificate/.test(reason))
