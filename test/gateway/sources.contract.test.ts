@@ -464,21 +464,24 @@ describe('payOS', () => {
     const any = fc.record({
       pieces: fc.array(piece, { maxLength: 6 }),
       reference: fc.constantFrom('', 'FT1', 'FT=1', undefined),
+      lacks: fc.subarray(['currency', 'virtualAccountNumber', 'virtualAccountName', 'transactionDateTime']),
       kept: fc.infiniteStream(fc.boolean()),
       numbers: fc.boolean(),
     });
-    const property = fc.property(any, ({ pieces, reference, kept, numbers }) => {
+    const property = fc.property(any, ({ pieces, reference, lacks, kept, numbers }) => {
       const description = ['a & b = c', ...pieces.map(({ name, value }) => `${name}=${value}`)].join('&');
-      const right = PAYOS.call({ data: { ...data, description, reference } }, { nowMs: NOW_MS });
+      const without = Object.fromEntries(lacks.map((name) => [name, undefined]));
+      const right = PAYOS.call({ data: { ...data, description, reference, ...without } }, { nowMs: NOW_MS });
       const { data: sent, signature } = JSON.parse(right.body);
       const heard = hear(opened(PAYOS.options).source, right);
       const { bankAccount, amount, atMs, orderCode } = moved();
       const credit = {
         bankAccount,
         amount,
-        bankTimeMs: atMs,
+        bankTimeMs: lacks.includes('transactionDateTime') ? undefined : atMs,
         orderCode,
-        ...(reference !== undefined && { reference }),
+        virtualAccount: '',
+        reference: reference ?? '',
       };
       expect(heard).toMatchObject({ kind: 'told', credits: [credit] });
       // Any of the borders in the text may be one, as long as the fields stay in their order.
@@ -506,6 +509,30 @@ describe('payOS', () => {
       if (again.kind !== 'refused') expect(again).toEqual(heard);
     });
     fc.assert(property, { numRuns: 2_000 });
+  });
+
+  it.each([
+    ['description', '&virtualAccountNumber=5550001'],
+    ['description', '&currency=USD'],
+    ['description', '&reference=FT1&transactionDateTime=2020-01-01 00:00:00&virtualAccountNumber=5550001'],
+    ['description', '&amount=1&accountNumber=5550001&code=01&orderCode=5&paymentLinkId=x'],
+    ['counterAccountName', '&currency=USD'],
+    ['counterAccountName', '&virtualAccountNumber=5550001&orderCode=5&reference=FT1'],
+  ])('SRC-22 THR-34 reads no field that the data lacks out of what a payer writes: %s with %s', (field, written) => {
+    const { data } = PAYOS.body(moved()) as { data: Record<string, unknown> };
+    const optional = ['currency', 'virtualAccountName', 'virtualAccountNumber', 'reference', 'transactionDateTime'];
+    const least = Object.fromEntries(Object.entries(data).filter(([name]) => !optional.includes(name)));
+    const heardWith = (more: object) =>
+      hear(opened(PAYOS.options).source, PAYOS.call({ data: { ...least, ...more } }, { nowMs: NOW_MS }));
+    const { orderCode, bankAccount, amount } = moved();
+    const plain = { orderCode, bankAccount, amount, virtualAccount: '', reference: '', bankTimeMs: undefined };
+    expect(heardWith({})).toMatchObject({ kind: 'told', credits: [plain] });
+    expect(heardWith({ [field]: `NGUYEN${written}` })).toMatchObject({ kind: 'told', credits: [plain] });
+    // What it has counts all the same.
+    expect(heardWith({ [field]: `NGUYEN${written}`, currency: 'USD' })).toEqual(refused(400));
+    const has = { currency: 'VND', virtualAccountNumber: '777', reference: 'FT9' };
+    const counts = { virtualAccount: '777', reference: 'FT9' };
+    expect(heardWith({ [field]: `NGUYEN${written}`, ...has })).toMatchObject({ credits: [{ ...plain, ...counts }] });
   });
 
   it('SRC-22 takes the documented replay with a reference that is folded into the field before for a duplicate', () => {

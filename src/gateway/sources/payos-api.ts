@@ -21,8 +21,10 @@ export const PAID = '00';
 const NOT_FOUND = 404;
 /** Statuses after which payOS takes no money for an order. */
 const OVER: readonly string[] = ['PAID', 'CANCELLED', 'EXPIRED', 'FAILED'];
-/** The field that a payer writes. What is sorted before it comes first in the text, and what comes after it last. */
+/** The field that a payer writes. It stands between the fields that are sorted before it and `FIRST_AFTER`. */
 const PAYERS_FIELD = 'description';
+/** The first field after it that is read, and that all data has. */
+const FIRST_AFTER = 'orderCode';
 const CANCELLED_BECAUSE = 'The order has ended';
 
 /** Where and with what payOS is asked. */
@@ -93,16 +95,22 @@ function signatureOf(key: string, data: Record<string, unknown>): string {
 
 /**
  * The fields of a signed text. Data of other fields may have the same text, if a value has `&key=` in it; read from the
- * text, all of them say the same (PROTOCOL.md, clause SRC-22).
+ * text, all of them say the same. What a payer writes is the text from its first to the last that can be no field after it
+ * (PROTOCOL.md, clause SRC-22).
  */
 export function fieldsIn(text: string): Record<string, string> {
   const fields = text.split(/&(?=[\w.-]+=)/).map((it): [name: string, value: string] => {
     const at = it.indexOf('=');
     return [it.slice(0, at), it.slice(at + 1)];
   });
-  // The last entry of a name counts.
-  const before = fields.filter(([name]) => name <= PAYERS_FIELD).reverse();
-  return Object.fromEntries([...before, ...fields.filter(([name]) => name > PAYERS_FIELD)]);
+  const after = fields.findLastIndex(([name]) => name === FIRST_AFTER);
+  const payers = fields.findIndex(([name]) => name === PAYERS_FIELD);
+  const before = fields.slice(0, payers === -1 ? after : payers + 1);
+  // The last entry of a name counts: that of the first that comes before, as a payer may also have a name.
+  return Object.fromEntries([
+    ...before.filter(([name]) => name <= PAYERS_FIELD).reverse(),
+    ...fields.slice(after).filter(([name]) => name > PAYERS_FIELD),
+  ]);
 }
 
 /** An order may be paid by several transfers, so its number alone is not the key of a credit. */

@@ -66,12 +66,9 @@ const webhook = z.object({
   signature: z.string().optional(),
 });
 
-const paidTransfer = transfer.extend({
-  orderCode: z.int().min(0),
-  paymentLinkId: linkId,
-  code: z.string(),
-  currency: z.literal(['VND', ''], { error: 'expected VND' }).nullish(),
-});
+const paidTransfer = transfer.extend({ orderCode: z.int().min(0), paymentLinkId: linkId, code: z.string() });
+/** Fields that the data itself must have. A currency that stands in the text alone is a payer's word. */
+const paidData = paidTransfer.extend({ currency: z.literal(['VND', ''], { error: 'expected VND' }).nullish() });
 
 /** payOS (PROTOCOL.md, clauses SRC-22, SRC-23 and PQR). */
 export const payos: SourceKind<typeof options> = {
@@ -118,7 +115,7 @@ function makerOf(access: Access, { accounts, virtualAccounts, pageUrl }: z.outpu
 }
 
 function heardIn(data: Record<string, unknown>): Heard {
-  const given = paidTransfer.safeParse(Object.fromEntries(Object.entries(data).map(([key, it]) => [key, said(it)])));
+  const given = paidData.safeParse(Object.fromEntries(Object.entries(data).map(([key, it]) => [key, said(it)])));
   if (!given.success) return refused(400, issuesOf(given.error));
   // From the text: where the fields end in the data is not signed.
   const { amount: sum, orderCode: number, ...texts } = fieldsIn(signedText(data));
