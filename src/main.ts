@@ -13,6 +13,7 @@ import { addKeys } from './commands/keys.ts';
 import { addPartner } from './commands/partner.ts';
 import { addProvision } from './commands/provision.ts';
 import { addSell } from './commands/sell.ts';
+import { remark } from './commands/shared/output.ts';
 import { addUp } from './commands/up.ts';
 import { ConfigError, MissingPeerError, PayboxError, reasonOf } from './lib/errors.ts';
 import { version } from './lib/version.ts';
@@ -70,7 +71,7 @@ function report(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
   const fix = error instanceof PayboxError && error.fix !== '' ? `\n  ${error.fix}` : '';
   const what = error instanceof PayboxError ? error.message : reasonOf(error);
-  process.stderr.write(`paybox: ${what}${fix}\n`);
+  remark(`paybox: ${what}${fix}`);
   if (error instanceof ConfigError) return EXIT.usage;
   if (error instanceof MissingPeerError) return EXIT.missing;
   return EXIT.no;

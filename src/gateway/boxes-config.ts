@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { type ConfigFile, readSecretFile } from '../lib/config-file.ts';
+import { isPlainText } from '../lib/text.ts';
 import { macAddress, macDigits } from '../protocol/dialect.ts';
 import { bankAccount, boxCode, freeText } from '../protocol/fields.ts';
 import { strongSecret } from '../protocol/secret.ts';
@@ -7,7 +8,13 @@ import { strongSecret } from '../protocol/secret.ts';
 /** With the longest amount, content and time such a message still fits the packet of clause VQD-4. */
 const PAID_MESSAGE_MAX = 120;
 
-export const username = z.string().regex(/^[^:\s]{1,64}$/, '1 to 64 characters without spaces and colons');
+/** The name of a login at somebody else's server. */
+export const loginName = z.string().regex(/^[^:\s]{1,64}$/, '1 to 64 characters without spaces and colons');
+/** The name of a login here: people read it in lists and logs. */
+export const username = loginName.refine(
+  isPlainText,
+  'expected no control character, no invisible one and no half character',
+);
 export const password = z.string().min(1).max(200);
 
 export const box = z.strictObject({

@@ -1,7 +1,8 @@
 import { z } from 'zod';
+import { isPlainText } from '../lib/text.ts';
 import { LIMITS } from '../protocol/fields.ts';
 import { webhookKey } from '../protocol/webhook.ts';
-import { password, username } from './boxes-config.ts';
+import { loginName, password } from './boxes-config.ts';
 import { addressProblem } from './callback-destination.ts';
 
 const httpUrl = z
@@ -10,7 +11,9 @@ const httpUrl = z
   .refine((url) => !hasUserInfo(url), 'expected an address without a user name and password: use auth')
   .refine((url) => addressProblem(new URL(url)) === undefined, {
     error: ({ input }) => `expected the address of a partner: ${addressProblem(new URL(String(input)))}`,
-  });
+  })
+  // The same address, as a store can hold it.
+  .transform((url) => (isPlainText(url) ? url : new URL(url).href));
 
 /** Logs and the console show addresses, so an address must not contain a password. */
 export function hasUserInfo(address: string): boolean {
@@ -22,7 +25,7 @@ const callbackAuth = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('none') }),
   z.strictObject({ kind: z.literal('bearer'), token: z.string().min(1).max(4096) }),
   z
-    .strictObject({ kind: z.literal('token'), url: httpUrl, username, password })
+    .strictObject({ kind: z.literal('token'), url: httpUrl, username: loginName, password })
     .describe('fetched before each attempt'),
 ]);
 

@@ -12,13 +12,33 @@ export function isPlainText(text: string): boolean {
 
 /** The text with each invisible character in JSON notation, `\u202e`. */
 export function withoutUnseen(text: string): string {
-  return text.replaceAll(EACH_UNSEEN, (found) =>
-    Array.from({ length: found.length }, (_, at) => escaped(found, at)).join(''),
-  );
+  return text.replaceAll(EACH_UNSEEN, escaped);
 }
 
-function escaped(text: string, at: number): string {
-  return `\\u${text.charCodeAt(at).toString(16).padStart(4, '0')}`;
+/** Undoes `withoutUnseen`. A text that it cannot have returned stays as it is. */
+export function withUnseen(text: string): string {
+  const read = text.replaceAll(/\\u([0-9a-f]{4})/g, (_all, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  );
+  return withoutUnseen(read) === text ? read : text;
+}
+
+function escaped(text: string): string {
+  return text.replaceAll(/[\s\S]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+/** NUL, which PostgreSQL takes in no text, and half characters, which both stores would change. */
+const UNSTORABLE = /[\0\p{Cs}]/u;
+const EACH_UNSTORABLE = new RegExp(UNSTORABLE, 'gu');
+
+/** Whether every store can hold a text, and finds it again as it is. */
+export function isStorable(text: string): boolean {
+  return !UNSTORABLE.test(text);
+}
+
+/** The text with each character that no store can hold in JSON notation, so that different texts stay different. */
+export function storable(text: string): string {
+  return text.replaceAll(EACH_UNSTORABLE, escaped);
 }
 
 /** The text without the accents of its letters; đ becomes d. */
@@ -26,8 +46,9 @@ export function unaccented(text: string): string {
   return text.normalize('NFD').replaceAll(/\p{M}/gu, '').replaceAll('đ', 'd').replaceAll('Đ', 'D');
 }
 
-/** Rows as aligned columns. */
-export function table(rows: readonly (readonly string[])[]): string {
+/** Rows as aligned columns, for people: what they cannot see is in JSON notation, and each row is one line. */
+export function table(given: readonly (readonly string[])[]): string {
+  const rows = given.map((cells) => cells.map(withoutUnseen));
   const columns = Math.max(0, ...rows.map((row) => row.length));
   const widths = Array.from({ length: columns }, (_, column) =>
     Math.max(...rows.map((row) => row[column]?.length ?? 0)),

@@ -1,7 +1,10 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it } from 'vitest';
 import { JOURNAL_FILE } from '../../src/agent/journal/journal.ts';
+import { isPlainText, withoutUnseen } from '../../src/lib/text.ts';
+import { storeFile } from '../../src/store/store-files.ts';
 import { ACCOUNT, BOX1, OTHER_ACCOUNT, type TestGateway, testGateway } from '../gateway/harness.ts';
 import { startRealBox } from '../security/real-box.ts';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
@@ -62,6 +65,64 @@ describe('paybox admin', () => {
       await gateway.mock('/wire'),
     ];
     for (const secret of secrets) expect(JSON.stringify(said)).not.toContain(secret);
+  });
+
+  it('REG-4 THR-7 prints no name of before that commands the terminal, and changes and removes its row', async () => {
+    const dataDir = await temporaryFolder();
+    const first = await testGateway({ ...STORE, dataDir });
+    await first.close();
+    const names = ['evil\u001b[2J', 'nul\0byte', 'turned\u202eround', 'c1\u009b31m'];
+    const db = new DatabaseSync(storeFile(dataDir));
+    const old = "insert into partners (username, managed, disabled, changed_at_ms) values (?, 'store', 0, 1)";
+    for (const name of names) db.prepare(old).run(name);
+    db.close();
+    const gateway = await testGateway({ ...STORE, dataDir });
+    const admin = at(gateway);
+    for (const args of [['list'], ['list', '--json'], ['list', '--limit', '3']]) {
+      const { code, output } = await admin('partners', ...args);
+      expect([args, code, isPlainText(output.replaceAll('\n', ''))]).toEqual([args, 0, true]);
+      expect(output).toContain('evil\\u001b[2J');
+    }
+    const after = await admin('partners', 'list', '--after', 'evil\\u001b[2J', '--limit', '1');
+    expect(after.output).toMatch(/^nul\\u0000byte /m);
+    // As it is printed, and as a program that reads JSON has it.
+    for (const name of names) {
+      const printed = withoutUnseen(name);
+      const others: string[][] = [
+        ['show', printed],
+        ['disable', printed],
+        ['rotate', printed],
+        ['change', printed, '--callback-url', 'https://shop.example/sync'],
+      ];
+      const steps = [...(name === names[0] ? others : []), ['remove', name.includes('\0') ? printed : name]];
+      for (const [verb = '', ...args] of steps) {
+        const { code, output } = await admin('partners', verb, ...args);
+        expect([verb, output, code]).toEqual([
+          verb,
+          expect.stringContaining(verb === 'show' ? 'username' : printed),
+          0,
+        ]);
+        expect(isPlainText(output.replaceAll('\n', ''))).toBe(true);
+      }
+    }
+    const left = await gateway.mock('/../admin/v1/partners');
+    expect(left.map(({ username }) => username)).toEqual(['demo', 'other']);
+    const added = await admin('partners', 'add', 'evil\u001b[2J');
+    expect([added.code, added.output]).toEqual([1, expect.stringContaining('no control character')]);
+  });
+
+  it('REG-4 takes a name in a path as it is, but for NUL', async () => {
+    const dataDir = await temporaryFolder();
+    const first = await testGateway({ ...STORE, dataDir });
+    await first.close();
+    const db = new DatabaseSync(storeFile(dataDir));
+    db.prepare("update partners set username = ? where username = 'other'").run('a\u001bb');
+    db.close();
+    const { origin } = await testGateway({ ...STORE, dataDir });
+    const remove = (name: string) => fetch(`${origin}/admin/v1/partners/${name}`, { method: 'DELETE' });
+    expect((await remove('a%00b')).status).toBe(404);
+    expect((await fetch(`${origin}/admin/v1/accounts/5550001/unlink`, { method: 'POST' })).status).toBe(200);
+    expect((await remove(encodeURIComponent('a\u001bb'))).status).toBe(200);
   });
 
   it('says what to do about what it is refused', async () => {

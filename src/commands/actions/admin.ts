@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
-import { table as columns } from '../../lib/text.ts';
+import { table as columns, withoutUnseen } from '../../lib/text.ts';
 import { parseYaml } from '../../lib/yaml-text.ts';
 import { isObject } from '../../protocol/codec.ts';
 import { AdminClient, type AdminOptions } from '../shared/admin-client.ts';
+import { remark, say } from '../shared/output.ts';
 import { secretFrom } from '../shared/secrets.ts';
 
 export type AdminTable = 'partners' | 'accounts' | 'boxes' | 'sources';
@@ -106,7 +107,7 @@ export async function list(table: AdminTable, options: ListOptions): Promise<voi
   for (let after = options.after, isFirst = true; ; isFirst = false) {
     const query = queryOf({ limit: size, q, serial, account, partner, after });
     const rows = await gateway.get<Row[]>(`${API}/${table}?${query}`);
-    if (json) for (const row of rows) print(JSON.stringify(row));
+    if (json) for (const row of rows) say(JSON.stringify(row));
     else
       printTable(
         shown.map(([head]) => head),
@@ -114,12 +115,12 @@ export async function list(table: AdminTable, options: ListOptions): Promise<voi
         isFirst,
       );
     if (rows.length < size) {
-      if (isFirst && rows.length === 0 && !json) print(`no ${table}`);
+      if (isFirst && rows.length === 0 && !json) say(`no ${table}`);
       return;
     }
     after = String(rows.at(-1)?.[key]);
     if (all) continue;
-    if (!json) process.stderr.write(`there may be more: --after ${after}, or --all\n`);
+    if (!json) remark(`there may be more: --after ${after}, or --all`);
     return;
   }
 }
@@ -127,18 +128,18 @@ export async function list(table: AdminTable, options: ListOptions): Promise<voi
 export async function show(table: AdminTable, name: string, options: Options): Promise<void> {
   const row = await new AdminClient(options).get<Row>(pathOf(table, name));
   if (options.json === true) {
-    print(JSON.stringify(row));
+    say(JSON.stringify(row));
     return;
   }
   const width = Math.max(...Object.keys(row).map((key) => key.length));
-  for (const [key, value] of Object.entries(row)) print(`${key.padEnd(width)}  ${textOf(value)}`);
+  for (const [key, value] of Object.entries(row)) say(`${key.padEnd(width)}  ${textOf(value)}`);
 }
 
 export async function add(table: AdminTable, name: string, options: FieldOptions): Promise<void> {
   const body = { ...fieldsOf(options), [TABLES[table].name]: name };
   const made = await new AdminClient(options).change<Row>('POST', `${API}/${table}`, body);
   told(options, made, `${name} is added`);
-  if (options.json !== true && table === 'sources') print(`it is heard at /hooks/${name}`);
+  if (options.json !== true && table === 'sources') say(`it is heard at /hooks/${name}`);
 }
 
 /** Of two who change one row at the same time, the second is told. */
@@ -185,23 +186,25 @@ export async function rotate(table: AdminTable, name: string, options: RotateOpt
 export async function audit(options: Options & { limit: number; target?: string; before?: string }): Promise<void> {
   const { limit, target, before, json = false } = options;
   const rows = await new AdminClient(options).get<Row[]>(`${API}/audit?${queryOf({ limit, target, before })}`);
-  if (json) for (const row of rows) print(JSON.stringify(row));
-  else if (rows.length === 0) print('no changes');
+  if (json) for (const row of rows) say(JSON.stringify(row));
+  else if (rows.length === 0) say('no changes');
   else {
     const cells = rows.map((it) => [it.at, it.who, it.what, it.target, it.detail]);
     printTable(['AT', 'WHO', 'WHAT', 'ROW', 'DETAIL'], cells, true);
     const last = rows.at(-1)?.seq;
-    if (rows.length === limit) process.stderr.write(`there may be more: --before ${textOf(last)}\n`);
+    if (rows.length === limit) remark(`there may be more: --before ${textOf(last)}`);
   }
 }
 
+/** A name that nobody can type is sent as it is printed. */
 function pathOf(table: AdminTable, name: string): string {
-  return `${API}/${table}/${encodeURIComponent(name)}`;
+  return `${API}/${table}/${encodeURIComponent(withoutUnseen(name))}`;
 }
 
 function queryOf(query: Record<string, unknown>): URLSearchParams {
   const asked = new URLSearchParams();
-  for (const [key, value] of Object.entries(query)) if (value !== undefined) asked.set(key, String(value));
+  for (const [key, value] of Object.entries(query))
+    if (value !== undefined) asked.set(key, withoutUnseen(String(value)));
   return asked;
 }
 
@@ -238,11 +241,11 @@ function readFields(file: string): Row {
 
 /** Tells that it is done, and a secret that was made: this once. */
 function told({ json = false }: Options, answer: Row, line: string): void {
-  print(json ? JSON.stringify(answer) : line);
+  say(json ? JSON.stringify(answer) : line);
   if (json) return;
   for (const name of ['password', 'secret', 'key']) {
     if (answer[name] !== undefined)
-      print(`${name}: ${textOf(answer[name])}\n  shown once: keep it now, nobody can read it later`);
+      say(`${name}: ${textOf(answer[name])}\n  shown once: keep it now, nobody can read it later`);
   }
 }
 
@@ -254,14 +257,10 @@ function stateOf({ managed, disabled }: Row): string {
 
 /** Columns as wide as their widest cell. */
 function printTable(heads: readonly string[], rows: readonly (readonly unknown[])[], isFirst: boolean): void {
-  if (rows.length > 0) print(columns([...(isFirst ? [heads] : []), ...rows.map((cells) => cells.map(textOf))]));
+  if (rows.length > 0) say(columns([...(isFirst ? [heads] : []), ...rows.map((cells) => cells.map(textOf))]));
 }
 
 function textOf(value: unknown): string {
   if (value === null || value === undefined || value === '') return '-';
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
-}
-
-function print(line: string): void {
-  process.stdout.write(`${line}\n`);
 }

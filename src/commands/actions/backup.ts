@@ -9,6 +9,7 @@ import { restoreBackup } from '../../store/backup/restore.ts';
 import { type BackupSummary, verifyBackup } from '../../store/backup/verify.ts';
 import { highWaterMarkFile, type StoreLocation } from '../../store/integrity/high-water-mark.ts';
 import { AdminClient, type AdminOptions } from '../shared/admin-client.ts';
+import { say } from '../shared/output.ts';
 import { checkDump, dumpCluster, dumpPostgres, restorePostgres, shardsInDump } from './postgres-copy.ts';
 
 const OWNER_ONLY = 0o600;
@@ -36,8 +37,8 @@ export async function backup(
     const { holds, hasKey } = await fill({ handle, unfinished, file }, options, config);
     const { size } = await stat(unfinished);
     await rename(unfinished, file).catch((error: unknown) => Promise.reject(unwritten(file, error)));
-    process.stdout.write(`${file}: ${(size / MIB).toFixed(1)} MiB, ${holds}; it is as secret as the gateway\n`);
-    if (hasKey) process.stdout.write('keep registry.key of dataDir beside it: its secrets open with that key only\n');
+    say(`${file}: ${(size / MIB).toFixed(1)} MiB, ${holds}; it is as secret as the gateway`);
+    if (hasKey) say('keep registry.key of dataDir beside it: its secrets open with that key only');
   } finally {
     await rm(unfinished, { force: true });
   }
@@ -140,14 +141,13 @@ async function restoreOpened(opened: BackupFile, place: Place, replace: boolean)
     await rename(highWaterMarkFile(place), `${highWaterMarkFile(place)}.before-${stamp}`).catch(ignoreAbsent);
     const hasKey = await isThere(vaultFile(dataDir));
     const first = hasKey ? '' : `if a registry.key is beside the backup, put it into ${dataDir}; then `;
-    process.stdout.write(
-      `restored ${file} into ${new URL(databaseUrl).pathname.slice(1)}; ${first}start ${place.cluster === undefined ? 'the gateway' : 'the members'}\n`,
-    );
+    const what = place.cluster === undefined ? 'the gateway' : 'the members';
+    say(`restored ${file} into ${new URL(databaseUrl).pathname.slice(1)}; ${first}start ${what}`);
     return;
   }
   const { summary, aside } = await restoreBackup(opened, dataDir, { replace, stamp });
-  process.stdout.write(`restored ${file} into ${dataDir}: ${inWords(summary)}; ${await nextStep(dataDir, summary)}\n`);
-  if (aside !== undefined) process.stdout.write(`the store that was there is ${aside} now\n`);
+  say(`restored ${file} into ${dataDir}: ${inWords(summary)}; ${await nextStep(dataDir, summary)}`);
+  if (aside !== undefined) say(`the store that was there is ${aside} now`);
 }
 
 /** A member goes on with the cluster that is to be replaced, even if that is in another database. */

@@ -4,6 +4,7 @@ import { type CheckResult, checkScenario } from '../../bench/vocabulary/check.ts
 import { problemsError, readScenario, type Scenario } from '../../bench/vocabulary/scenario.ts';
 import { settingsOf, withSettings } from '../../bench/vocabulary/settings.ts';
 import { ConfigError } from '../../lib/errors.ts';
+import { remark, say } from '../shared/output.ts';
 import { isFileName, LIBRARY, scenariosIn, type TargetOptions, withBoxes } from './bench-target.ts';
 
 export interface CheckOptions extends Pick<TargetOptions, 'boxes'> {
@@ -16,9 +17,7 @@ export interface CheckOptions extends Pick<TargetOptions, 'boxes'> {
 export async function check(names: readonly string[], options: CheckOptions): Promise<void> {
   for (const { file, steps, boxes } of await readChecked(names, options)) {
     const count = [...everyStep(steps)].length;
-    process.stdout.write(
-      `${file}: ok, ${count} step${count === 1 ? '' : 's'}, ${boxes} box${boxes === 1 ? '' : 'es'}\n`,
-    );
+    say(`${file}: ok, ${count} step${count === 1 ? '' : 's'}, ${boxes} box${boxes === 1 ? '' : 'es'}`);
   }
 }
 
@@ -41,7 +40,7 @@ export async function readChecked(names: readonly string[], options: CheckOption
   const idle = options.boxes === undefined ? [] : idleBoxes(read, scenarios);
   const problems = all('problems');
   const hollow = problems.length > 0 ? [] : expectingNothing(scenarios);
-  for (const warning of [...all('warnings'), ...idle, ...hollow]) process.stderr.write(`warning: ${warning}\n`);
+  for (const warning of [...all('warnings'), ...idle, ...hollow]) remark(`warning: ${warning}`);
   if (problems.length > 0) throw problemsError(problems);
   return scenarios;
 }

@@ -26,6 +26,7 @@ import { boxCode } from '../../protocol/fields.ts';
 import { trustAuthorityIn } from '../shared/authority.ts';
 import { fileLog } from '../shared/daemon.ts';
 import { shareGlyphs } from '../shared/glyph-cache.ts';
+import { remark, say } from '../shared/output.ts';
 import { assertOut, assertReports, finishRun, writeOut } from '../shared/report-files.ts';
 import { boxTokenOf, secretFrom } from '../shared/secrets.ts';
 import { StopSignal } from '../shared/stop-signal.ts';
@@ -98,7 +99,7 @@ export async function conformance(options: ConformanceOptions): Promise<void> {
     await writeOut('--baseline', baseline.file, baseline.text());
   }
   for (const { target: judged, clause, title } of baseline?.outdated(all) ?? []) {
-    process.stderr.write(`${baseline?.file} accepts what ${judged} does right by now: ${clause} ${title}\n`);
+    remark(`${baseline?.file} accepts what ${judged} does right by now: ${clause} ${title}`);
   }
   const page = () => conformancePage(all, { startedAtMs });
   const print = () => all.forEach(options.json === true ? printJson : printTable);
@@ -171,7 +172,7 @@ function externalService(given: ConformanceOptions, isWanted: IsWanted): JudgeTa
       const listener = listen && (await startListener(listen, systemClock, options.callbackAuth));
       const subject = new ServiceSubject({ ...options, ...uniqueOrders(systemRandom), time: realTime, listener });
       if (listener !== undefined) {
-        process.stderr.write(`The partner's endpoint is ${listener.url}, its token endpoint ${listener.tokenUrl}\n`);
+        remark(`The partner's endpoint is ${listener.url}, its token endpoint ${listener.tokenUrl}`);
       }
       return openService(subject, async () => listener?.close());
     },
@@ -239,8 +240,8 @@ function externalOptions(given: ConformanceOptions) {
     withinMs: (given.within ?? WITHIN_SECONDS) * 1000,
     random: systemRandom,
     signal,
-    onListening: (lines: string[]) => void process.stderr.write(`${lines.join('\n')}\n`),
-    onProgress: (text: string) => void process.stderr.write(`… ${text}\n`),
+    onListening: (lines: string[]) => void remark(lines.join('\n')),
+    onProgress: (text: string) => void remark(`… ${text}`),
   });
 }
 
@@ -263,7 +264,7 @@ function identityOf({ awaitBox = '', boxSecretFile }: ConformanceOptions): Judge
 
 function printJson({ target, results }: TargetResults): void {
   for (const { evidence: _evidence, ...result } of results) {
-    process.stdout.write(`${JSON.stringify({ target, ...result })}\n`);
+    say(JSON.stringify({ target, ...result }));
   }
 }
 
@@ -274,7 +275,7 @@ function printTable({ target, results, notJudged = [] }: TargetResults): void {
       return [index === 0 ? clause : '', shortTitle, level === 'gap' ? `${outcome} (gap)` : outcome, reason];
     }),
   );
-  process.stdout.write(`\n${target}\n${table(rows)}\n`);
+  say(`\n${target}\n${table(rows)}`);
   if (notJudged.length === 0) return;
-  process.stdout.write(`not judged\n${table(notJudged.map(({ clauses, why }) => [clauses.join(', '), why]))}\n`);
+  say(`not judged\n${table(notJudged.map(({ clauses, why }) => [clauses.join(', '), why]))}`);
 }

@@ -15,6 +15,7 @@ import { ConfigError, reasonOf } from '../../lib/errors.ts';
 import { table } from '../../lib/text.ts';
 import { trustAuthorityIn } from '../shared/authority.ts';
 import { shareGlyphs } from '../shared/glyph-cache.ts';
+import { remark, say } from '../shared/output.ts';
 import { assertOut, assertReports, finishRun } from '../shared/report-files.ts';
 import { adminTokenOf, boxTokenOf, secretFrom } from '../shared/secrets.ts';
 import { StopSignal } from '../shared/stop-signal.ts';
@@ -73,7 +74,7 @@ export async function run(names: readonly string[], options: BenchOptions): Prom
   }
   if (shard !== undefined && entries.length === 0) {
     const { number, of } = shard;
-    process.stderr.write(`shard ${number}/${of} is empty: its scenarios are in the other parts\n`);
+    remark(`shard ${number}/${of} is empty: its scenarios are in the other parts`);
   }
   await assertReports(options);
   const { json, gif } = options;
@@ -132,7 +133,7 @@ async function tellGitHub(results: readonly Judged[], about: { target: string; s
   if (GITHUB_ACTIONS === 'true') process.stderr.write(annotationsOf(results, GITHUB_WORKSPACE));
   if (GITHUB_STEP_SUMMARY === '') return;
   await appendFile(GITHUB_STEP_SUMMARY, summaryOf(results, about)).catch((error: unknown) => {
-    process.stderr.write(`paybox: GITHUB_STEP_SUMMARY cannot be written: ${reasonOf(error)}\n`);
+    remark(`paybox: GITHUB_STEP_SUMMARY cannot be written: ${reasonOf(error)}`);
   });
 }
 
@@ -146,8 +147,8 @@ export async function list(options: { json?: boolean }): Promise<void> {
       return { scenario, name, about, boxes, needs: [...capabilitiesNeeded(read)] };
     }),
   );
-  if (options.json === true) for (const row of rows) process.stdout.write(`${JSON.stringify(row)}\n`);
-  else process.stdout.write(`${table(rows.map((it) => [it.scenario, it.name]))}\n`);
+  if (options.json === true) for (const row of rows) say(JSON.stringify(row));
+  else say(table(rows.map((it) => [it.scenario, it.name])));
 }
 
 function withSecrets(options: BenchOptions): TargetOptions {

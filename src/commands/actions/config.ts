@@ -14,6 +14,7 @@ import {
 import { readConfigFile } from '../../lib/config-file.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import { isSecretName } from '../../lib/log.ts';
+import { say } from '../shared/output.ts';
 
 type Loaded =
   | { kind: 'agent'; config: AgentConfig }
@@ -23,16 +24,16 @@ type Loaded =
 /** `paybox config check`: exit code 2 with file, path and expected value for an invalid file. */
 export async function check(file: string): Promise<void> {
   const { kind, config } = await load(file);
-  process.stdout.write(`${file} is a valid ${kind} configuration\n`);
+  say(`${file} is a valid ${kind} configuration`);
   const missing = kind === 'agent' ? missingHere(config) : undefined;
   // It may be meant for another machine than this one.
-  if (missing !== undefined) process.stdout.write(`${missing}\n`);
+  if (missing !== undefined) say(missing);
 }
 
 /** `paybox config print`: the effective configuration, with defaults. */
 export async function print(file: string): Promise<void> {
   const { config } = await load(file);
-  process.stdout.write(stringify(masked(config)));
+  say(stringify(masked(config)).trimEnd());
 }
 
 /** `paybox config schema`: the JSON schema of a configuration, for editors. */
@@ -46,7 +47,7 @@ export async function schema(kind: string): Promise<void> {
   const found = schemas.get(kind);
   if (found === undefined)
     throw new ConfigError(`config schema: expected agent, box, gateway or scenario, not ${kind}`);
-  process.stdout.write(`${JSON.stringify(z.toJSONSchema(found, { io: 'input' }), null, 2)}\n`);
+  say(JSON.stringify(z.toJSONSchema(found, { io: 'input' }), null, 2));
 }
 
 /** Keys of an agent's configuration that a gateway's does not have, so that one with a typing error is told its own. */

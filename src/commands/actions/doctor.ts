@@ -6,12 +6,13 @@ import { loadGatewayConfig } from '../../gateway/config.ts';
 import { hookPathOf } from '../../gateway/sources/registry.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import { table } from '../../lib/text.ts';
+import { say } from '../shared/output.ts';
 
 /** `paybox doctor`: exit code 1 if a check failed, 2 if the configuration cannot be read. */
 export async function doctor(options: { config?: string; gateway?: string; json?: boolean }): Promise<void> {
   const findings = await findingsFor(options);
-  if (options.json === true) process.stdout.write(`${JSON.stringify(findings)}\n`);
-  else process.stdout.write(`${report(findings)}\n`);
+  if (options.json === true) say(JSON.stringify(findings));
+  else say(report(findings));
   if (findings.some((finding) => finding.result === 'failed')) process.exitCode = 1;
 }
 

@@ -4,6 +4,7 @@ import { explained } from '../../protocol/codes.ts';
 import { readEnrolmentCode } from '../../protocol/enrolment.ts';
 import { boxCode } from '../../protocol/fields.ts';
 import { AdminClient, type AdminOptions } from '../shared/admin-client.ts';
+import { say } from '../shared/output.ts';
 import { secretFrom } from '../shared/secrets.ts';
 
 export interface EnrolOptions extends AdminOptions {
@@ -50,9 +51,7 @@ export async function enrol(options: EnrolOptions): Promise<void> {
 
 async function done(gateway: AdminClient, path: string, body: object, said: string): Promise<void> {
   const problem = await gateway.post(path, body);
-  process.stdout.write(
-    problem === undefined ? `${said}\n` : `refused: ${explained(problem)}\n  ${ADVICE[problem] ?? ''}\n`,
-  );
+  say(problem === undefined ? said : `refused: ${explained(problem)}\n  ${ADVICE[problem] ?? ''}`);
   if (problem !== undefined) process.exitCode = 1;
 }
 
@@ -67,17 +66,16 @@ const ADVICE: Record<string, string> = {
 
 function list(asking: readonly EnrolmentView[], json: boolean): void {
   if (json) {
-    for (const it of asking) process.stdout.write(`${JSON.stringify(it)}\n`);
+    for (const it of asking) say(JSON.stringify(it));
     return;
   }
-  if (asking.length === 0) process.stdout.write('no box asks to enrol\n');
+  if (asking.length === 0) say('no box asks to enrol');
   for (const { terminalCode, serialNumber, requests, from, since, replaces } of asking) {
     const others = requests > 1 ? `, ${requests} requests: only the code identifies the box` : '';
     const again = replaces ? ', has a secret already, which this replaces' : '';
-    process.stdout.write(`${terminalCode} ${serialNumber} from ${from.join(', ')} since ${since}${others}${again}\n`);
+    say(`${terminalCode} ${serialNumber} from ${from.join(', ')} since ${since}${others}${again}`);
   }
-  if (asking.length > 0)
-    process.stdout.write('accept one: paybox enrol --box CODE --code XXXX-XXXX-XXXX, the code on its screen\n');
+  if (asking.length > 0) say('accept one: paybox enrol --box CODE --code XXXX-XXXX-XXXX, the code on its screen');
 }
 
 function checked(option: string, terminalCode: string): string {

@@ -18,6 +18,7 @@ import { table } from '../../lib/text.ts';
 import { trustAuthorityIn } from '../shared/authority.ts';
 import { Closers, fileLog } from '../shared/daemon.ts';
 import { shareGlyphs } from '../shared/glyph-cache.ts';
+import { remark, say } from '../shared/output.ts';
 import { adminTokenOf, assertHidden, secretFrom } from '../shared/secrets.ts';
 import { StopSignal } from '../shared/stop-signal.ts';
 import { anySeed } from './bench-target.ts';
@@ -192,22 +193,22 @@ function tell(figures: readonly Figure[], options: FleetOptions, run: Run): void
   const { tracker, measured, signal, seed } = run;
   const { listed, omitted } = tracker.problems;
   if (options.json === true) {
-    for (const figure of figures) process.stdout.write(`${JSON.stringify(figure)}\n`);
+    for (const figure of figures) say(JSON.stringify(figure));
   } else {
-    process.stdout.write(`${table(summaryOf(figures, measured))}\n`);
+    say(table(summaryOf(figures, measured)));
   }
-  for (const problem of listed) process.stderr.write(`WRONG: ${problem}\n`);
-  if (omitted > 0) process.stderr.write(`WRONG: ${omitted} more\n`);
+  for (const problem of listed) remark(`WRONG: ${problem}`);
+  if (omitted > 0) remark(`WRONG: ${omitted} more`);
   const confirmed = measured.confirmedMs.length;
-  if (!signal.aborted && confirmed === 0) process.stderr.write('WRONG: no push was confirmed\n');
+  if (!signal.aborted && confirmed === 0) remark('WRONG: no push was confirmed');
   const isRight = listed.length === 0 && confirmed > 0;
   const verdict = signal.aborted
     ? 'interrupted, not judged'
     : isRight
       ? 'the money is right'
       : 'the money is NOT right';
-  process.stderr.write(
-    `${run.asked} ${options.light === true ? 'light ' : ''}boxes, ${transportNamed('--transport', options.transport).name}, seed ${seed}: ${verdict}\n`,
+  remark(
+    `${run.asked} ${options.light === true ? 'light ' : ''}boxes, ${transportNamed('--transport', options.transport).name}, seed ${seed}: ${verdict}`,
   );
   process.exitCode = signal.aborted ? EXIT.interrupted : isRight ? EXIT.right : EXIT.wrong;
 }

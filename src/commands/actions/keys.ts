@@ -1,6 +1,7 @@
 import { PayboxError } from '../../lib/errors.ts';
 import { explained } from '../../protocol/codes.ts';
 import { AdminClient, type AdminOptions } from '../shared/admin-client.ts';
+import { say } from '../shared/output.ts';
 
 /** `paybox keys`: the thumbprint (RFC 7638) of the gateway's signing key; of a new key with `--rotate`. */
 export async function keys(options: AdminOptions & { rotate?: boolean; json?: boolean }): Promise<void> {
@@ -13,5 +14,5 @@ export async function keys(options: AdminOptions & { rotate?: boolean; json?: bo
     }
   }
   const { kid } = await gateway.get<{ kid: string }>('keys');
-  process.stdout.write(options.json === true ? `${JSON.stringify({ kid })}\n` : `the gateway signs with ${kid}\n`);
+  say(options.json === true ? JSON.stringify({ kid }) : `the gateway signs with ${kid}`);
 }

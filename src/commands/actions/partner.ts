@@ -7,6 +7,7 @@ import { systemRandom } from '../../lib/random.ts';
 import { explained } from '../../protocol/codes.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import { trustAuthorityIn } from '../shared/authority.ts';
+import { remark, say } from '../shared/output.ts';
 import { secretFrom } from '../shared/secrets.ts';
 
 /** The path prefix of the service, unless the address has one. */
@@ -37,9 +38,7 @@ export async function push(
   const { amount, content } = options;
   if (!isTestable(content)) {
     const most = LIMITS.testCallbackContentMax;
-    process.stderr.write(
-      `\`paybox pay\` will not take this content: it takes 1 to ${most} letters, digits and spaces\n`,
-    );
+    remark(`\`paybox pay\` will not take this content: it takes 1 to ${most} letters, digits and spaces`);
   }
   const generated = await partner.generate(token, {
     ...account,
@@ -115,6 +114,6 @@ function partnerOf(options: PartnerOptions): PartnerClient {
 /** Prints each answer for people, or as JSON lines. */
 function printer(json: boolean): (step: string, answer: object, line: string) => void {
   return (step, answer, line) => {
-    process.stdout.write(json ? `${JSON.stringify({ step, ...answer })}\n` : `${step.padEnd(10)}${line}\n`);
+    say(json ? JSON.stringify({ step, ...answer }) : `${step.padEnd(10)}${line}`);
   };
 }

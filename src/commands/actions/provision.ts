@@ -16,6 +16,7 @@ import {
 import { type Addresses, type BoxName, brokerUrl, isOnlyHere } from '../../provision/configs.ts';
 import { ProvisionFolder } from '../../provision/folder.ts';
 import type { Wifi } from '../../provision/wifi.ts';
+import { say } from '../shared/output.ts';
 import { secretFrom } from '../shared/secrets.ts';
 
 const LOCAL_HOSTS = ['localhost', '127.0.0.1'];
@@ -170,10 +171,6 @@ async function addBoxes(
 
 const TELL_OTHERS =
   'then: the gateway takes boxes from gateway/gateway.yaml; Mosquitto takes mosquitto/passwords and ca.crl, EMQX emqx/users.csv, RabbitMQ rabbitmq/definitions.json, NATS nats/users.conf. Start them anew.';
-
-function say(line: string): void {
-  process.stdout.write(`${line}\n`);
-}
 
 function boxOf(text: string): BoxName {
   const [terminalCode = '', serialNumber = '', ...more] = text.split(':');

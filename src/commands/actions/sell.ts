@@ -1,6 +1,7 @@
 import { systemClock } from '../../lib/clock.ts';
 import { ConfigError, MissingPeerError, PayboxError } from '../../lib/errors.ts';
 import { AdminClient, type AdminOptions } from '../shared/admin-client.ts';
+import { remark, say } from '../shared/output.ts';
 import { exitCodeOf, StopSignal } from '../shared/stop-signal.ts';
 
 const SALES = '/admin/v1/sales';
@@ -97,7 +98,7 @@ async function lookAt(gateway: AdminClient, { id, code }: SaleView, ending: Abor
       if (!(error instanceof MissingPeerError)) throw error;
       const isOver = ending.aborted || systemClock.monotonicMs() - sinceMs > AWAY_MAX_MS;
       if (isOver) throw new MissingPeerError(error.message, fix, error);
-      if (!isTold) process.stderr.write(`${error.message}; asked again for ${AWAY_MAX_MS / 1000} s\n`);
+      if (!isTold) remark(`${error.message}; asked again for ${AWAY_MAX_MS / 1000} s`);
     }
     await systemClock.sleep(AGAIN_MS, ending);
   }
@@ -121,7 +122,7 @@ async function listDay(gateway: AdminClient, query: string, json: boolean): Prom
     for (const it of found.rows) {
       const came = it.paid === 0 || it.paid === it.amount ? '' : `  ${dong(it.paid)} came`;
       const line = `${clockTime(it.madeAt)}  ${it.code.padEnd(10)}${dong(it.amount).padStart(18)}  ${it.status.padEnd(10)} ${it.terminalCode}  ${it.content}${came}`;
-      process.stdout.write(`${json ? JSON.stringify(it) : line}\n`);
+      say(json ? JSON.stringify(it) : line);
     }
     const last = found.rows.at(-1);
     if (last !== undefined && found.rows.length === 500) {
@@ -130,13 +131,13 @@ async function listDay(gateway: AdminClient, query: string, json: boolean): Prom
     }
     const { rows: _rows, ...sum } = found;
     const line = `${found.day}: ${found.sales} sale${found.sales === 1 ? '' : 's'}, ${found.paid} of them paid, ${dong(found.amount)}`;
-    process.stdout.write(`${json ? JSON.stringify(sum) : line}\n`);
+    say(json ? JSON.stringify(sum) : line);
     return;
   }
 }
 
 function print({ json = false }: SellOptions, answer: SaleView, line: string): void {
-  process.stdout.write(`${json ? JSON.stringify(answer) : line}\n`);
+  say(json ? JSON.stringify(answer) : line);
 }
 
 function clockTime(iso: string): string {

@@ -17,6 +17,7 @@ import { systemRandom } from '../../lib/random.ts';
 import { isLoopbackHost } from '../../lib/tls.ts';
 import { Closers, fileLog, forgetReadyFile, untilStopped, writeReadyFile } from '../shared/daemon.ts';
 import { shareGlyphs } from '../shared/glyph-cache.ts';
+import { remark, say } from '../shared/output.ts';
 import { secretFrom } from '../shared/secrets.ts';
 import { StopSignal } from '../shared/stop-signal.ts';
 import { KEYS_HELP, takeTerminal } from '../shared/terminal.ts';
@@ -105,7 +106,7 @@ export async function up(options: UpOptions): Promise<void> {
       if (options.readyFile !== undefined)
         await writeReadyFile(options.readyFile, readyContent(gateway, agent, options));
       const tookMs = Math.round(systemClock.monotonicMs() - startedMs);
-      if (terminal === undefined) process.stdout.write(`paybox is ready in ${tookMs} ms: ${addresses(options)}\n`);
+      if (terminal === undefined) say(`paybox is ready in ${tookMs} ms: ${addresses(options)}`);
       if (options.open && process.stdout.isTTY) await openPage(agent.origin);
     }
     await untilStopped(stop, log, async (withinMs) => {
@@ -283,5 +284,5 @@ async function openPage(url: string): Promise<void> {
   if (!hasScreen || existsSync('/.dockerenv')) return;
   const { default: open } = await import('open');
   const opened = await open(url);
-  opened.on('error', () => process.stderr.write(`open ${url} in a browser to see the box\n`));
+  opened.on('error', () => remark(`open ${url} in a browser to see the box`));
 }

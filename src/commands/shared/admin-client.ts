@@ -8,6 +8,7 @@ import {
   parseJson,
   readBody,
 } from '../../lib/http-client.ts';
+import { withoutUnseen } from '../../lib/text.ts';
 import { TLS_FLOOR } from '../../lib/tls.ts';
 import { explained } from '../../protocol/codes.ts';
 import { statusResponse } from '../../protocol/http-api.ts';
@@ -19,7 +20,7 @@ const ANSWER_TIMEOUT_MS = 20_000;
 const SAVE_TIMEOUT_MS = 600_000;
 const ANSWER_BYTES_MAX = 1_000_000;
 
-const explainedRefusal = z.object({ reason: z.string().max(1_000) });
+const explainedRefusal = z.object({ reason: z.string().max(1_000).transform(withoutUnseen) });
 
 /** Advice on refusals whose reason has none. */
 const FIXES: Record<string, string> = {

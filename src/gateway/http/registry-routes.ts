@@ -1,11 +1,11 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
+import { isStorable, withUnseen } from '../../lib/text.ts';
 import type { Code } from '../../protocol/codes.ts';
 import { bankAccount } from '../../protocol/fields.ts';
 import { NAME_OF, type PageQuery } from '../../store/repositories/registry.ts';
 import type { RegistryTable } from '../../store/schema/tables.ts';
 import { listQuery } from '../access/requests.ts';
-import { username } from '../boxes-config.ts';
 import type { Context } from '../context.ts';
 import { CHANGES, LINKS, NEW_ROWS, ROTATIONS } from '../registry/bodies.ts';
 import { type Admin, unknownRow } from '../registry/changes.ts';
@@ -13,6 +13,7 @@ import type { Registry } from '../registry/registry.ts';
 import type { SourceRows } from '../registry/source-rows.ts';
 import { accept, type Result } from '../result.ts';
 import type { AdminApi } from './admin-api.ts';
+import { findNamesAsPrinted } from './printed-names.ts';
 import { AUDIT_VIEW, auditView, createRegistryViews, type RegistryViewsDeps, VIEWS } from './registry-views.ts';
 
 const SEARCH_CHARS_MAX = 64;
@@ -25,7 +26,12 @@ const ONE: Record<RegistryTable, string> = {
 };
 const CHANGE_REFUSALS: readonly Code[] = ['E96', 'MANAGED_BY_FILE', 'ROW_CHANGED'];
 
-const search = z.string().max(SEARCH_CHARS_MAX).optional();
+/** As commands print names: with what nobody sees in JSON notation. */
+const search = z
+  .string()
+  .max(SEARCH_CHARS_MAX)
+  .transform((it) => (isStorable(withUnseen(it)) ? withUnseen(it) : it))
+  .optional();
 /** `q`: the beginning of a name; `serial`: that of a serialNumber. The next page begins after the last row of this one. */
 const pageQuery = listQuery.omit({ before: true }).extend({
   after: search.describe('the last name of the page before; with serial, its last serialNumber'),
@@ -33,7 +39,7 @@ const pageQuery = listQuery.omit({ before: true }).extend({
 });
 const PAGE_QUERIES = {
   partners: pageQuery,
-  accounts: pageQuery.extend({ partner: username.optional() }),
+  accounts: pageQuery.extend({ partner: search }),
   boxes: pageQuery.extend({
     serial: search.describe('only serialNumbers that begin so'),
     account: bankAccount.optional(),
@@ -60,6 +66,7 @@ export interface RegistryRoutesDeps extends Pick<Context, 'store'>, RegistryView
 
 /** The registry for admins, below `/admin/v1` (PROTOCOL.md, clauses REG-4 to REG-9). */
 export function registryRoutes(scope: FastifyInstance, api: AdminApi, deps: RegistryRoutesDeps): void {
+  findNamesAsPrinted(scope, TABLES, deps.store.registry);
   for (const table of TABLES) readRoutes(scope, api, table, deps);
   for (const table of TABLES) commonRoutes(scope, api, table, deps);
   addRoutes(scope, api, deps);
