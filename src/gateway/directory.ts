@@ -1,3 +1,4 @@
+import { isStorable } from '../lib/text.ts';
 import type { Bank } from '../protocol/banks.ts';
 import { findBank } from '../protocol/banks.ts';
 import type { LinkedAccount } from '../protocol/messages.ts';
@@ -109,6 +110,9 @@ export function createDirectory({
   const boxesOfFile = new Map(config.boxes.map((it) => [it.terminalCode, it]));
   let version = 0;
 
+  /** Nobody is named by a text that no store can hold: it is not even asked for. */
+  const named = async <T>(what: string, name: string, load: () => Promise<T | undefined>) =>
+    isStorable(name) ? cache.get(`${what} ${name}`, load) : undefined;
   const withSecret = async (row: BoxRow): Promise<Box> => {
     const box = boxFrom(row);
     const { terminalCode, serialNumber, dialect } = box;
@@ -120,7 +124,7 @@ export function createDirectory({
   };
   const directory: Directory = {
     partner: (username) =>
-      cache.get(`partner ${username}`, async () => {
+      named('partner', username, async () => {
         const row = await registry.find('partners', username);
         return row && partnerOf(row);
       }),
@@ -129,9 +133,9 @@ export function createDirectory({
         const row = await registry.find('accounts', bankAccount);
         return row && accountFrom(row);
       };
-      const kept = await cache.get(`account ${bankAccount}`, load);
+      const kept = await named('account', bankAccount, load);
       // Another shard may have added it since: a credit that finds no account is paid to nobody.
-      return kept === undefined && isShared ? load() : kept;
+      return kept === undefined && isShared && isStorable(bankAccount) ? load() : kept;
     },
     accountsOf: async (partner, limit) => {
       const rows = await registry.page('accounts', { limit, where: { column: 'partner', value: partner } });
@@ -139,7 +143,7 @@ export function createDirectory({
     },
     partners: async (limit) => (await registry.page('partners', { limit })).map((row) => row.username),
     box: (terminalCode) =>
-      cache.get(`box ${terminalCode}`, async () => {
+      named('box', terminalCode, async () => {
         const row = await registry.find('boxes', terminalCode);
         return row && withSecret(row);
       }),
@@ -147,14 +151,14 @@ export function createDirectory({
       const code =
         terminalCode !== ''
           ? terminalCode
-          : await cache.get(`serial ${serialNumber}`, async () => {
+          : await named('serial', serialNumber, async () => {
               return (await registry.boxBy('serial_number', serialNumber))?.terminal_code;
             });
       const box = code === undefined ? undefined : await directory.box(code);
       return serialNumber === '' || box?.serialNumber === serialNumber ? box : undefined;
     },
-    boxesOf: (bankAccount) =>
-      cache.get(`boxes of ${bankAccount}`, async () => (await registry.boxesOf(bankAccount)).map(boxFrom)),
+    boxesOf: async (bankAccount) =>
+      (await named('boxes of', bankAccount, async () => (await registry.boxesOf(bankAccount)).map(boxFrom))) ?? [],
     boxes: async (page) => Promise.all((await registry.page('boxes', page)).map(withSecret)),
     linkedBoxes: async (limit) => (await registry.linkedBoxes(limit)).map(boxFrom),
     boxesNamed: async (codes) => (await registry.boxesNamed(codes)).map(boxFrom),

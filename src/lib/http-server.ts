@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from './clock.ts';
 import { Connections, networkOf } from './connections.ts';
+import { isStorable } from './text.ts';
 
 /** Time for a reader to take an answer that is ready. */
 const ANSWER_TIMEOUT_MS = 20_000;
@@ -128,12 +129,23 @@ export interface Credentials {
   password: string;
 }
 
-/** The Basic credentials of a request (RFC 7617); `undefined` if missing or malformed. */
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** The Basic credentials of a request (RFC 7617); `undefined` if missing or malformed: no UTF-8, or with NUL. */
 export function basicCredentials(request: Pick<IncomingMessage, 'headers'>): Credentials | undefined {
   const encoded = /^Basic +([A-Za-z0-9+/]+={0,2}) *$/i.exec(request.headers.authorization ?? '')?.[1];
-  const text = encoded === undefined ? '' : Buffer.from(encoded, 'base64').toString('utf8');
+  const text = encoded === undefined ? '' : decoded(Buffer.from(encoded, 'base64'));
   const colon = text.indexOf(':');
-  return colon < 0 ? undefined : { username: text.slice(0, colon), password: text.slice(colon + 1) };
+  if (colon < 0 || !isStorable(text)) return undefined;
+  return { username: text.slice(0, colon), password: text.slice(colon + 1) };
+}
+
+function decoded(bytes: Buffer): string {
+  try {
+    return UTF8.decode(bytes);
+  } catch {
+    return '';
+  }
 }
 
 /** The bearer token of a request (RFC 6750). */

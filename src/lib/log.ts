@@ -59,7 +59,7 @@ function quoted(value: LogFields[string]): string {
   return /^[\w.:/@+-]+$/.test(text) ? text : JSON.stringify(text);
 }
 
-/** Events that outsiders can cause as often as they like. */
+/** Beside errors: events that outsiders can cause as often as they like. */
 const REPEATABLE = /-(refused|dropped|ignored)$|^(message|mqtt-connection)-|^(unknown-fields|enrolment-asked)$/;
 /** Events of one kind that are written per interval; further ones are only counted. */
 const WRITTEN_MAX = 3;
@@ -76,8 +76,8 @@ interface Kind {
 
 /**
  * Limits repeated lines, so that outsiders cannot flood the log (PROTOCOL.md, clause ERR-5). Per event, code, and box
- * or address, the first three lines in a minute are written at once. At the end of the minute, and when `ending`
- * aborts, the newest other line follows with their number (`repeated`).
+ * or address, the first three lines in a minute are written at once, of errors per reason too. At the end of the minute,
+ * and when `ending` aborts, the newest other line follows with their number (`repeated`).
  */
 export function withoutRepeats(log: Logger, clock: Clock, ending: AbortSignal): Logger {
   const kinds = new Map<string, Kind>();
@@ -92,9 +92,8 @@ export function withoutRepeats(log: Logger, clock: Clock, ending: AbortSignal): 
   ending.addEventListener('abort', () => {
     for (const [key, kind] of kinds) finish(key, kind);
   });
-  const count = (event: string, fields: LogFields, write: (fields: LogFields) => void) => {
+  const count = (own: string, event: string, fields: LogFields, write: (fields: LogFields) => void) => {
     finishOver();
-    const own = keyOf(event, fields);
     const key = kinds.has(own) || kinds.size < KINDS_MAX ? own : event;
     const kind = kinds.get(key) ?? { sinceMs: clock.monotonicMs(), count: 0, tell: undefined };
     kinds.set(key, kind);
@@ -106,16 +105,22 @@ export function withoutRepeats(log: Logger, clock: Clock, ending: AbortSignal): 
   const wrap = (to: Logger): Logger => {
     const counted =
       (level: 'info' | 'warn') =>
-      (event: string, fields: LogFields = {}) =>
-        REPEATABLE.test(event) ? count(event, fields, (all) => to[level](event, all)) : to[level](event, fields);
-    return { info: counted('info'), warn: counted('warn'), error: to.error, with: (fields) => wrap(to.with(fields)) };
+      (event: string, fields: LogFields = {}) => {
+        const write = (all: LogFields) => to[level](event, all);
+        if (REPEATABLE.test(event)) count(keyOf(event, fields), event, fields, write);
+        else write(fields);
+      };
+    // A second failure for another reason is not hidden behind the first.
+    const error = (event: string, fields: LogFields = {}) =>
+      count(keyOf(event, fields, fields.reason), event, fields, (all) => to.error(event, all));
+    return { info: counted('info'), warn: counted('warn'), error, with: (fields) => wrap(to.with(fields)) };
   };
   return wrap(log);
 }
 
-function keyOf(event: string, { code, box, address }: LogFields): string {
+function keyOf(event: string, { code, box, address }: LogFields, reason?: LogFields[string]): string {
   // Events about one box count together, whatever address they come from.
-  return JSON.stringify([event, code, box ?? address]);
+  return JSON.stringify([event, code, box ?? address, reason]);
 }
 
 /** Logs to standard error: text on a terminal, JSON otherwise. Repeated events are counted. */

@@ -114,12 +114,23 @@ it('ERR-5 says at the end of the program what it has counted until then, once', 
   expect(lines()).toEqual([]);
 });
 
+it('ERR-5 writes the first errors of a reason at once, and counts the others of a minute in one line', async () => {
+  const { clock, log, lines } = counting();
+  for (let n = 1; n <= 100; n += 1) {
+    log.error('request-failed', { code: 'E05', path: `/${n}`, reason: 'no room' });
+    if (n === 50) log.error('request-failed', { code: 'E05', path: '/other', reason: 'no store' });
+  }
+  const at = (path: string, reason = 'no room') => ({ level: 'error', event: 'request-failed', path, reason });
+  expect(lines()).toMatchObject([at('/1'), at('/2'), at('/3'), at('/other', 'no store')]);
+  await clock.advance(MINUTE_MS);
+  expect(lines()).toMatchObject([{ ...at('/100'), repeated: 97 }]);
+});
+
 it('leaves every other line alone', () => {
   const { log, lines } = counting();
   for (let n = 0; n < 100; n += 1) {
     log.info('payment', { n });
     log.warn('callback', { n });
-    log.error('write-refused', { n });
   }
-  expect(lines()).toHaveLength(300);
+  expect(lines()).toHaveLength(200);
 });

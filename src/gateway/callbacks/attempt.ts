@@ -85,7 +85,8 @@ export async function attemptCallback(
   const requestHeaders: Record<string, string> = { 'content-type': 'application/json' };
   const ended = (end: Pick<Attempt, 'result' | 'warning' | 'status' | 'answer' | 'error'>): Attempt => {
     timer.abort('over');
-    return { ...end, requestHeaders, startedAtMs, durationMs: Math.round(clock.monotonicMs() - begunMs) };
+    const texts = { warning: storable(end.warning), answer: storable(end.answer), error: storable(end.error) };
+    return { ...end, ...texts, requestHeaders, startedAtMs, durationMs: Math.round(clock.monotonicMs() - begunMs) };
   };
   try {
     const authorization = await authorize(to.auth, post, signal);
@@ -97,7 +98,7 @@ export async function attemptCallback(
     return ended({
       ...resultOf(answer),
       status: answer.status,
-      answer: storable(answer.body.slice(0, ANSWER_STORED_CHARS_MAX)),
+      answer: answer.body.slice(0, ANSWER_STORED_CHARS_MAX),
       error: null,
     });
   } catch (error) {
@@ -135,9 +136,9 @@ function resultOf(answer: Answer): Pick<Attempt, 'result' | 'warning'> {
   return { result: 'delivered', warning: isDocumented ? null : 'the body is not the documented reply' };
 }
 
-/** PostgreSQL cannot store NUL in a text. */
-function storable(text: string): string {
-  return text.replaceAll('\0', '\ufffd');
+/** A partner's text as a store can hold it: NUL and half characters become the character for what is none. */
+function storable(text: string | null): string | null {
+  return text === null ? null : text.toWellFormed().replaceAll('\0', '\ufffd');
 }
 
 function jsonOf(text: string): unknown {

@@ -18,7 +18,7 @@ import { HANDSHAKE_TIMEOUT_MS, TLS_FLOOR } from '../../lib/tls.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import { addressOf, carriedOf } from '../access/carried.ts';
 import { answerRefusal, pathOf } from '../access/requests.ts';
-import { isPlainPath, plainTarget } from './target.ts';
+import { isPlainPath, isPlainQuery, plainTarget } from './target.ts';
 
 /** Connections of boxes, partners and pages together. */
 const CONNECTIONS_MAX = 4_096;
@@ -97,16 +97,19 @@ function answerInvalidRequest(error: Error, socket: Socket, log: Logger): void {
   socket.destroySoon();
 }
 
-/** For every answer: sets safe headers, requires one legal Host, and limits clients that read slowly. */
+/** For every answer: sets safe headers, requires one legal Host and a plain query, and limits clients that read slowly. */
 function guardAnswers(app: FastifyInstance, clock: Clock, log: Logger): void {
   app.addHook('onRequest', async (request, reply) => {
     // Set on the raw response, so that streams have them too.
     for (const [name, value] of Object.entries(SAFE_HEADERS)) reply.raw.setHeader(name, value ?? '');
     const { host } = request.headers;
     const isOneHost = host === undefined || hostnameOf(request.raw) !== undefined;
-    if (isOneHost && (request.url.startsWith('/') || request.url.startsWith(`http://${host}/`))) return;
-    reply.header('connection', 'close');
-    return answerRefusal(request, reply, log, { code: 'E46', reason: 'Host is not one legal name' });
+    if (!isOneHost || !(request.url.startsWith('/') || request.url.startsWith(`http://${host}/`))) {
+      reply.header('connection', 'close');
+      return answerRefusal(request, reply, log, { code: 'E46', reason: 'Host is not one legal name' });
+    }
+    if (isPlainQuery(request.url)) return;
+    return answerRefusal(request, reply, log, { code: 'E46', reason: 'query: expected no control characters' });
   });
   const turns = new ResponseScheduler();
   app.addHook('onSend', async (request, reply, payload) => {

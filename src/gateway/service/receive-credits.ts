@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { isPlainText } from '../../lib/text.ts';
+import { isPlainText, storable } from '../../lib/text.ts';
 import { vietnamDay } from '../../lib/vietnam-time.ts';
 import { CREDIT_FRESH_MS, dueOf } from '../../store/repositories/credit-sides.ts';
 import type { CreditDecisions, Matched, NewCredit, Settlement } from '../../store/repositories/credits.ts';
@@ -112,6 +112,7 @@ export function rowOf(source: string, told: Credit, { receivedAtMs, caughtUp, vi
   const reference = cleaned(told.reference);
   const bankAccount = cleaned(told.bankAccount);
   const bankTimeMs = told.bankTimeMs ?? receivedAtMs;
+  const sourceId = storable(told.sourceId);
   const isLate = caughtUp || receivedAtMs - bankTimeMs > CREDIT_FRESH_MS;
   const virtualAccount = cleaned(told.virtualAccount);
   const main = virtualAccounts.get(bankAccount) ?? bankAccount;
@@ -128,7 +129,7 @@ export function rowOf(source: string, told: Credit, { receivedAtMs, caughtUp, vi
     webhook: told.listed,
     time_is_known: told.bankTimeMs !== undefined,
     source,
-    source_id: told.listed === undefined ? told.sourceId : listedId(told.sourceId),
+    source_id: told.listed === undefined ? sourceId : listedId(sourceId),
     reference,
     bank_account: bankAccount,
     virtual_account: virtualAccount,

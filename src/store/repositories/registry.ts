@@ -1,4 +1,6 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { isStorable } from '../../lib/text.ts';
+import { isPostgres } from '../integrity/checksums.ts';
 import {
   type AuditRow,
   type BoxRow,
@@ -87,6 +89,8 @@ export class RegistryStore implements RegistryReader {
   }
 
   async find<Table extends RegistryTable>(table: Table, name: string): Promise<RegistryRow<Table> | undefined> {
+    // SQLite may have such a row, from before names were checked: it is still to be found, and removed.
+    if (!isStorable(name) && isPostgres(this.#db)) return undefined;
     const [row] = await this.#rows<Table>(sql`select * from ${sql.table(table)} where ${nameIn(table)} = ${name}`);
     return row;
   }
