@@ -3,6 +3,14 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 
+/** A life of a program that ended without being killed. */
+export interface OwnEnd {
+  life: number;
+  code: number | null;
+  /** Its last lines. */
+  lines: readonly string[];
+}
+
 /** A line that a program logged; what is no JSON is the text alone. */
 export interface LogLine {
   event: string;
@@ -42,6 +50,7 @@ export class Program {
   #wanted = false;
   #starts = 0;
   #fault: string | undefined;
+  readonly #ends: OwnEnd[] = [];
 
   constructor(spec: ProgramSpec) {
     this.#spec = spec;
@@ -51,6 +60,16 @@ export class Program {
   /** That it ended without being killed, if it did. */
   get fault(): string | undefined {
     return this.#fault;
+  }
+
+  /** Each time that it ended without being killed, the oldest first. */
+  get ends(): readonly OwnEnd[] {
+    return this.#ends;
+  }
+
+  /** Number of its newest life, from 1. */
+  get life(): number {
+    return this.#life;
   }
 
   /** When its newest life began, in milliseconds since 1970. */
@@ -119,6 +138,8 @@ export class Program {
     });
     this.#ended = once(child, 'close').then(async ([code]) => {
       if (this.#killed.has(child)) return;
+      const lines = this.#lines.filter((it) => it.startsWith(`${life}: `));
+      this.#ends.push({ life, code: code === null ? null : Number(code), lines });
       if (!retryCodes.includes(Number(code))) {
         this.#fault = `${this.name} ended by itself with ${code}:\n${this.#lines.join('\n')}`;
         this.#ready.resolve();

@@ -1,4 +1,4 @@
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePorts } from '../../src/bench/free-ports.ts';
@@ -21,7 +21,9 @@ import { openTap, type Tap } from './tap.ts';
 
 /** Exit code of a program whose peer is not there. */
 const PEER_MISSING = 3;
+const ANY_END = [0, 1, 2, PEER_MISSING];
 const GATEWAY_FILE = 'gateway.yaml';
+const GATEWAY_DATA = 'gateway';
 const DIES_AT_CREDIT = join(import.meta.dirname, 'dies-at-credit.ts');
 const BROKER_LOGIN = { username: 'gateway', password: 'sample-gateway-secret' };
 const DIALECT = {
@@ -57,21 +59,26 @@ export class World {
   readonly tap: Tap | undefined;
   /** Only with sources. */
   readonly feeds: Feeds | undefined;
+  /** Of the gateway. */
+  readonly dataDir: string;
   /** With sources: once this file is there, the gateway kills itself as it logs the next credit. */
   readonly dieFile: string;
   /** Told of each line of the agent. */
   onAgentLine: ((line: LogLine) => void) | undefined;
+  /** Told of each line of the gateway, with the number of its life. */
+  onGatewayLine: ((line: LogLine, life: number) => void) | undefined;
   /** Orders that this world has made; their amounts and contents are its own. */
   orders = 0;
   readonly #folder: string;
   readonly #postgres: PostgresServer | undefined;
 
   private constructor(kind: WorldKind, folder: string, ports: Ports, brokerFile: string, around: Around) {
-    const { partner, tap, feeds, postgres } = around;
+    const { partner, tap, feeds, postgres, databaseUrl } = around;
     this.kind = kind;
     this.tap = tap;
     this.feeds = feeds;
     this.dieFile = `${join(folder, GATEWAY_FILE)}.die`;
+    this.dataDir = join(folder, GATEWAY_DATA);
     this.#folder = folder;
     this.#postgres = postgres;
     this.partner = partner;
@@ -80,11 +87,16 @@ export class World {
     this.gatewayUrl = `http://127.0.0.1:${ports.http}`;
     this.boxUrl = `http://127.0.0.1:${ports.box}`;
     this.shop = new Shop(this.gatewayUrl);
-    this.programs = new Map(this.#programs(kind, brokerFile).map((program) => [program.name, program]));
+    this.programs = new Map(
+      this.#programs(kind, brokerFile, databaseUrl !== undefined).map((program) => [program.name, program]),
+    );
   }
 
-  /** Starts a world of its own; settles once its programs work. */
-  static async open(kind: WorldKind): Promise<World> {
+  /**
+   * Starts a world of its own; settles once its programs work. With `databaseUrl` the gateway's store is there, and the gateway is
+   * started again whenever it ends, as systemd does.
+   */
+  static async open(kind: WorldKind, databaseUrl?: string): Promise<World> {
     const folder = await mkdtemp(join(tmpdir(), 'paybox-kill-'));
     // Out of the way of outgoing connections, which could take one while its program is dead.
     const [http = 0, mqtt = 0, box = 0] = await freePorts(3);
@@ -93,6 +105,7 @@ export class World {
       tap: kind.dialect && (await openTap(mqtt)),
       feeds: kind.sources && (await openFeeds(kind.sources)),
       postgres: kind.store && (await startPostgres()),
+      databaseUrl,
     };
     const ports = { http, mqtt, box, boxMqtt: around.tap?.port ?? mqtt };
     await writeConfigs(kind, folder, ports, around);
@@ -126,7 +139,7 @@ export class World {
     await rm(this.#folder, { recursive: true, force: true, maxRetries: 5 });
   }
 
-  #programs(kind: WorldKind, brokerFile: string): Program[] {
+  #programs(kind: WorldKind, brokerFile: string, isSupervised: boolean): Program[] {
     const preload = { agent: [], gateway: kind.sources === undefined ? [] : ['--import', DIES_AT_CREDIT] };
     const paybox = (command: 'agent' | 'gateway', file: string, onLine: (line: LogLine, life: number) => void) =>
       new Program({
@@ -141,10 +154,10 @@ export class World {
           join(this.#folder, file),
         ],
         isReady: (line) => line.event === 'ready',
-        retryCodes: [PEER_MISSING],
+        retryCodes: isSupervised && command === 'gateway' ? ANY_END : [PEER_MISSING],
         onLine,
       });
-    const gateway = paybox('gateway', GATEWAY_FILE, () => undefined);
+    const gateway = paybox('gateway', GATEWAY_FILE, (line, life) => this.onGatewayLine?.(line, life));
     const agent = paybox('agent', 'agent.yaml', (line, life) => {
       this.evidence.take(line, life);
       this.onAgentLine?.(line);
@@ -168,6 +181,7 @@ interface Around {
   tap: Tap | undefined;
   feeds: Feeds | undefined;
   postgres: PostgresServer | undefined;
+  databaseUrl: string | undefined;
 }
 
 interface Ports {
@@ -182,9 +196,12 @@ async function writeConfigs(
   kind: WorldKind,
   folder: string,
   ports: Ports,
-  { partner, feeds, postgres }: Around,
+  { partner, feeds, postgres, databaseUrl: given }: Around,
 ): Promise<void> {
   const { bankAccount } = DEMO.account;
+  // With PostgreSQL only a folder that is there gets the mark of the newest payment.
+  await mkdir(join(folder, GATEWAY_DATA));
+  const databaseUrl = given ?? (await postgres?.database());
   const brokerUrl = `mqtt://127.0.0.1:${ports.mqtt}`;
   const gatewayMqtt = {
     mosquitto: { url: brokerUrl, ...BROKER_LOGIN },
@@ -194,12 +211,12 @@ async function writeConfigs(
   const gateway = {
     http: { port: ports.http },
     mqtt: gatewayMqtt[kind.link],
-    dataDir: 'gateway',
+    dataDir: GATEWAY_DATA,
     qrLifetimeSeconds: kind.qrLifetimeSeconds,
     callbackRetryWaitsMs: CALLBACK_RETRY_WAITS_MS,
     partners: [{ ...DEMO.partner, accounts: [bankAccount], callback: { url: partner.url } }],
     accounts: [DEMO.account],
-    ...(postgres && { databaseUrl: await postgres.database() }),
+    ...(databaseUrl && { databaseUrl }),
     ...(feeds && { sources: feeds.sources, contentPrefix: 'code' }),
     ...boxesOf(kind),
   };

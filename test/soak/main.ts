@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import shareAmongPrograms from '../support/shared.setup.ts';
+import { chaos } from './chaos.ts';
 import { cluster } from './cluster.ts';
 import { dialect } from './dialect.ts';
 import { flood } from './flood.ts';
@@ -15,7 +16,19 @@ import { simulation, twin } from './simulation.ts';
 import type { Soak, SoakResult } from './soak.ts';
 import { sources } from './sources.ts';
 
-const SOAKS: readonly Soak[] = [kill, dialect, sources, cluster, twin, simulation, flood, fuzz, mutants, properties];
+const SOAKS: readonly Soak[] = [
+  kill,
+  dialect,
+  sources,
+  chaos,
+  cluster,
+  twin,
+  simulation,
+  flood,
+  fuzz,
+  mutants,
+  properties,
+];
 const INTERRUPTED = 130;
 const SEED_MIN = 1_000;
 const SEED_MAX = 1_000_000_000;

@@ -66,16 +66,19 @@ function diskAt(folder: string, remount: SmallDisk['remount'], plugIn: (how: 'ro
   onTestFinished(() => unmount(folder));
   return {
     folder,
-    fill: () => {
-      const file = openSync(ballast, 'a');
-      for (const size of [65_536, 4_096, 1]) while (couldWrite(file, size));
-      closeSync(file);
-    },
+    fill: () => fillDisk(ballast),
     makeRoom: () => rmSync(ballast),
     unplug: () => unmount(folder),
     plugIn: (how = 'rw') => plugIn(how),
     remount,
   };
+}
+
+/** Makes this file as large as its disk has room for. Delete it to make room again. */
+export function fillDisk(ballast: string): void {
+  const file = openSync(ballast, 'a');
+  for (const size of [1_048_576, 65_536, 4_096, 1]) while (couldWrite(file, size));
+  closeSync(file);
 }
 
 function couldWrite(file: number, size: number): boolean {
@@ -94,12 +97,13 @@ function format(image: string): void {
   run('mkfs.ext4', ['-q', '-F', image]);
 }
 
-function mount(...args: string[]): void {
+/** Runs `mount`. Throws what it says when it fails. */
+export function mount(...args: string[]): void {
   run('mount', args);
 }
 
 /** Unmounts lazily: open files stay usable. Does nothing when nothing is mounted there. */
-function unmount(folder: string): void {
+export function unmount(folder: string): void {
   spawnSync('umount', ['-l', folder]);
 }
 

@@ -1,10 +1,11 @@
 import { type ChildProcess, type ExecFileSyncOptions, execFile, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, realpathSync } from 'node:fs';
-import { chown, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { chown, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import pg from 'pg';
+import { mount, unmount } from './disk.ts';
 import { eventually, freePort } from './net.ts';
 import { findProgram, PROGRAMS } from './programs.ts';
 
@@ -15,6 +16,7 @@ const PASSWORD = 'postgres-secret';
 export interface PostgresServer {
   port: number;
   password: string;
+  disks: ServerDisks | undefined;
   /** Of the process that started all others; it changes with each start. */
   pid(): number;
   /** Makes an empty database; returns its address with user and password. */
@@ -28,6 +30,20 @@ export interface PostgresServer {
   /** Stops it and deletes its folder. */
   remove(): Promise<void>;
 }
+
+/** Small file systems of one server, which a test can fill. Each path is where one is mounted. */
+export interface ServerDisks {
+  data: string;
+  /** Holds the write-ahead log. */
+  wal: string;
+  /** For a tablespace, in its folder `TABLE_SPACE`. */
+  space: string;
+}
+
+/** Folder of a tablespace on its disk. A replica of the server has it on its own disk. */
+export const TABLE_SPACE = 'table-space';
+/** A server of tests needs 50 MB for data, 8 MB for the log, and 10 MB for a database in the tablespace. */
+const DISK_SIZES = { data: '96m', wal: '24m', space: '24m' } as const satisfies Record<keyof ServerDisks, string>;
 
 /** A streaming standby of another server. It takes queries that only read, until it is promoted. */
 export interface PostgresReplica extends PostgresServer {
@@ -51,16 +67,34 @@ interface Place {
   bin: string;
   folder: string;
   data: string;
+  disks: ServerDisks | undefined;
   port: number;
   /** PostgreSQL refuses to run as root: then it runs as user postgres. */
   as: { uid: number; gid: number } | undefined;
 }
 
-/** Starts a server, as user postgres when run by root. `settings` are `name=value`. */
-export async function startPostgres(settings: readonly string[] = []): Promise<PostgresServer> {
-  const place = await newPlace();
-  await makeData(place.bin, place.folder, place.data, place.as);
-  return launch(place, settings);
+/**
+ * Starts a server, as user postgres when run by root. `settings` are `name=value`. With `smallDisks`, which only root can have, it
+ * and its replicas are on small disks of their own.
+ */
+export async function startPostgres(
+  settings: readonly string[] = [],
+  { smallDisks = false } = {},
+): Promise<PostgresServer> {
+  const place = await newPlace(smallDisks);
+  try {
+    await makeData(place.bin, place.folder, place.data, place.as);
+    if (place.disks !== undefined) {
+      const [made, wal] = [join(place.data, 'pg_wal'), join(place.disks.wal, 'wal')];
+      execFileSync('cp', ['-a', made, wal]);
+      execFileSync('rm', ['-r', made]);
+      execFileSync('ln', ['-s', wal, made]);
+    }
+    return await launch(place, settings);
+  } catch (error) {
+    await discard(place);
+    throw error;
+  }
 }
 
 /**
@@ -71,12 +105,25 @@ export async function startReplica(
   primary: PostgresServer,
   settings: readonly string[] = [],
 ): Promise<PostgresReplica> {
-  const place = await newPlace();
-  const { bin, folder, data, port, as } = place;
+  const place = await newPlace(primary.disks !== undefined);
+  try {
+    return await replicate(place, primary, settings);
+  } catch (error) {
+    await discard(place);
+    throw error;
+  }
+}
+
+async function replicate(place: Place, primary: PostgresServer, settings: readonly string[]): Promise<PostgresReplica> {
+  const { bin, folder, data, disks, port, as } = place;
   const name = `replica_${port}`;
   const source = `host=127.0.0.1 port=${primary.port} user=${USER} password=${PASSWORD} application_name=${name}`;
   // A slot, so that a standby that was away finds all that it missed.
   const copy = ['-D', data, '-d', source, '-X', 'stream', '-c', 'fast', '-C', '-S', name, '-R', '--no-sync'];
+  if (disks !== undefined && primary.disks !== undefined) {
+    const spaces = [primary.disks.space, disks.space].map((it) => join(it, TABLE_SPACE));
+    copy.push(`--waldir=${join(disks.wal, 'wal')}`, '-T', spaces.join('='));
+  }
   await new Promise<void>((resolve, reject) => {
     execFile(join(bin, 'pg_basebackup'), copy, { ...as, cwd: folder }, (error) => (error ? reject(error) : resolve()));
   });
@@ -110,13 +157,40 @@ export async function startReplica(
   };
 }
 
-async function newPlace(): Promise<Place> {
+async function newPlace(smallDisks: boolean): Promise<Place> {
   // The folder of the package, also where PATH has only a link to the server: `pg_basebackup` is there too.
   const bin = dirname(realpathSync(findProgram(PROGRAMS.postgres) ?? ''));
   const as = process.getuid?.() === 0 ? userOf('postgres') : undefined;
   const folder = await mkdtemp(join(tmpdir(), 'paybox-postgres-'));
   if (as !== undefined) await chown(folder, as.uid, as.gid);
-  return { bin, folder, data: join(folder, 'data'), port: await freePort(), as };
+  const port = await freePort();
+  if (!smallDisks) return { bin, folder, data: join(folder, 'data'), disks: undefined, port, as };
+  const disks = { data: join(folder, 'data-disk'), wal: join(folder, 'wal-disk'), space: join(folder, 'space-disk') };
+  const place = { bin, folder, data: join(disks.data, 'data'), disks, port, as };
+  const owner = as === undefined ? '' : `,uid=${as.uid},gid=${as.gid}`;
+  try {
+    for (const [name, size] of Object.entries(DISK_SIZES)) {
+      const disk = disks[name as keyof ServerDisks];
+      await mkdir(disk);
+      mount('-t', 'tmpfs', '-o', `size=${size},mode=700${owner}`, 'paybox-test', disk);
+    }
+    return place;
+  } catch (error) {
+    await discard(place);
+    throw error;
+  }
+}
+
+/** Deletes the files of a server that has ended, and its shared memory: a server that was killed leaves both. */
+async function discard({ folder, data, disks }: Place): Promise<void> {
+  const [, id] =
+    /^ *\d+ +(\d+)$/.exec(
+      (await readFile(join(data, 'postmaster.pid'), 'utf8').catch(() => '')).split('\n')[6] ?? '',
+    ) ?? [];
+  // Fails where the memory has gone with its last process.
+  if (id !== undefined) await new Promise<void>((resolve) => execFile('ipcrm', ['-m', id], () => resolve()));
+  for (const disk of Object.values(disks ?? {})) unmount(disk);
+  await rm(folder, { recursive: true, force: true, maxRetries: 5 });
 }
 
 function urlOf(port: number, name: string): string {
@@ -124,7 +198,8 @@ function urlOf(port: number, name: string): string {
 }
 
 /** Starts the server of a data folder. Where that fails, it is deleted. */
-async function launch({ bin, folder, data, port, as }: Place, settings: readonly string[]): Promise<PostgresServer> {
+async function launch(place: Place, settings: readonly string[]): Promise<PostgresServer> {
+  const { bin, folder, data, disks, port, as } = place;
   let server: ChildProcess | undefined;
   let databases = 0;
 
@@ -164,7 +239,7 @@ async function launch({ bin, folder, data, port, as }: Place, settings: readonly
   };
   const remove = async () => {
     await stop('SIGQUIT');
-    await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+    await discard(place);
   };
   await start().catch(async (error: unknown) => {
     await remove();
@@ -173,6 +248,7 @@ async function launch({ bin, folder, data, port, as }: Place, settings: readonly
   return {
     port,
     password: PASSWORD,
+    disks,
     pid: () => server?.pid ?? 0,
     database: async () => {
       databases += 1;
