@@ -254,6 +254,13 @@ describe('the house', () => {
     expect(offenders.map((file) => relative(root, file))).toEqual([]);
   });
 
+  it('creates every HTTP server with the limits of lib/http-server.ts', () => {
+    const creates =
+      /import[^;]*\bcreateServer\b[^;]*from '[^']*(?:node:http|node:https|\/http\.ts)'|[Ff]astify\((?![\s\S]*serverFactory)/;
+    const found = files.filter((file) => creates.test(readFileSync(file, 'utf8'))).map((file) => relative(src, file));
+    expect(found).toEqual(['lib/http-server.ts']);
+  });
+
   it('keeps files short', () => {
     const long = files.filter((file) => readFileSync(file, 'utf8').split('\n').length - 1 > LINES_MAX);
     expect(long.map((file) => relative(root, file))).toEqual([]);

@@ -1,9 +1,14 @@
-import type { IncomingMessage, OutgoingHttpHeaders, Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, OutgoingHttpHeaders, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { TlsOptions } from 'node:tls';
 import type { Clock } from './clock.ts';
-import { Connections, networkOf } from './connections.ts';
+import { Connections } from './connections.ts';
+import { FairQueue } from './fair-queue.ts';
+import { createServer } from './http.ts';
+import { RequestTurns } from './request-turns.ts';
 import { isStorable } from './text.ts';
+import { HANDSHAKE_TIMEOUT_MS, TLS_FLOOR } from './tls.ts';
 
 /** Time for a reader to take an answer that is ready. */
 const ANSWER_TIMEOUT_MS = 20_000;
@@ -12,7 +17,7 @@ const ANSWER_TIMEOUT_MS = 20_000;
  * Limits of an HTTP server, in Node's names: slow headers or bodies are cut off, idle connections closed, pipelined
  * requests limited. Event streams, which never end, are not affected.
  */
-export const SERVER_LIMITS = {
+const SERVER_LIMITS = {
   headersTimeout: 10_000,
   requestTimeout: 20_000,
   keepAliveTimeout: 30_000,
@@ -52,11 +57,60 @@ export async function cutSlowReader(response: ServerResponse, clock: Clock): Pro
   if (!taken.signal.aborted) response.destroy();
 }
 
+export interface HttpServerOptions {
+  /** Connections beyond this number replace others (PROTOCOL.md, clause LIM-6). */
+  connectionsMax: number;
+  /** Bytes of the headers of a request. */
+  maxHeaderSize?: number;
+  /** With a certificate and its key (PEM), the server uses TLS only. */
+  tls?: Pick<TlsOptions, 'cert' | 'key'> | undefined;
+}
+
+/**
+ * Creates a server that does not listen yet, with all limits that a server of this house has (PROTOCOL.md, clause LIM-6).
+ * A connection has one request at a time, and connections take turns. What a proxy in front could read differently is
+ * answered as bytes that are not HTTP: by the listeners of `clientError`, else with 400.
+ */
+export function createHttpServer(
+  handler: RequestListener,
+  { connectionsMax, maxHeaderSize = SERVER_LIMITS.maxHeaderSize, tls }: HttpServerOptions,
+): Server {
+  const limits = { ...SERVER_LIMITS, maxHeaderSize };
+  const turns = new RequestTurns();
+  const answer: RequestListener = (request, response) => {
+    turns.begin(request, response);
+    const problem = framingProblem(request);
+    if (problem === undefined) handler(request, response);
+    else if (!server.emit('clientError', new Error(problem), request.socket)) {
+      response.writeHead(400, { ...SAFE_HEADERS, connection: 'close' }).end();
+    }
+  };
+  const server =
+    tls === undefined
+      ? createServer(limits, answer)
+      : process
+          .getBuiltinModule('node:https')
+          .createServer({ ...limits, ...TLS_FLOOR, ...tls, handshakeTimeout: HANDSHAKE_TIMEOUT_MS }, answer);
+  server.maxRequestsPerSocket = SERVER_LIMITS.maxRequestsPerSocket;
+  limitConnections(server, connectionsMax);
+  server.on(tls === undefined ? 'connection' : 'secureConnection', (socket: Socket) => turns.add(socket));
+  return server;
+}
+
+/**
+ * Why two servers could find another end of this request. HTTP/1.0 has no Transfer-Encoding: a proxy that ignores it
+ * there reads the body as the next request (RFC 9112, section 6.1; PROTOCOL.md, threat THR-4).
+ */
+function framingProblem({ httpVersion, headers }: IncomingMessage): string | undefined {
+  const isPlain = httpVersion === '1.1' || headers['transfer-encoding'] === undefined;
+  return isPlain ? undefined : `HTTP/${httpVersion} has no Transfer-Encoding`;
+}
+
 /**
  * Limits a server to `max` connections (see Connections). A connection is active from the complete request to the end
  * of its answer. While a body is being sent, or a sent answer is not taken, it may be evicted.
  */
-export function limitConnections(server: Server, max: number): void {
+function limitConnections(server: Server, max: number): void {
   const connections = new Connections(max);
   server.on('connection', (socket: Socket) => connections.add(socket));
   // Node refuses requests beyond `maxRequestsPerSocket`, but keeps the connection open.
@@ -178,30 +232,19 @@ const TURN_BYTES_MAX = 1_048_576;
 const TURNS_BETWEEN_MAX = 16;
 const WAITING_PER_TURN = 64;
 
-interface Waiting {
-  bytes: number;
-  go: () => void;
-}
-
 /**
  * Spreads long answers over turns of the event loop, and takes addresses (a /64 of IPv6) in turn. The system accepts
  * unread data at once while its buffers have room, so thousands of long answers in a row would block everything else
  * for seconds. At most one answer waits per pending request, so the connection limit bounds this too.
  */
 export class ResponseScheduler {
-  /** By network, the next one first; per network, first come first served. */
-  readonly #waiting = new Map<string, Waiting[]>();
-  #count = 0;
+  readonly #waiting = new FairQueue<{ bytes: number; go: () => void }>();
   #isWorking = false;
 
   /** Settles when this many bytes may be sent to the address. */
   next(bytes: number, address: string): Promise<void> {
     return new Promise((go) => {
-      const network = networkOf(address);
-      const own = this.#waiting.get(network) ?? [];
-      own.push({ bytes, go });
-      this.#count += 1;
-      this.#waiting.set(network, own);
+      this.#waiting.add(address, { bytes, go });
       if (!this.#isWorking) void this.#work();
     });
   }
@@ -210,23 +253,15 @@ export class ResponseScheduler {
     this.#isWorking = true;
     while (this.#waiting.size > 0) {
       let sum = 0;
-      for (const [network, [first]] of this.#waiting) {
-        if (first === undefined || (sum > 0 && sum + first.bytes > TURN_BYTES_MAX)) break;
+      for (let first = this.#waiting.peek(); first !== undefined; first = this.#waiting.peek()) {
+        if (sum > 0 && sum + first.bytes > TURN_BYTES_MAX) break;
         sum += first.bytes;
-        this.#take(network);
+        this.#waiting.take();
         first.go();
       }
-      const turns = Math.min(TURNS_BETWEEN_MAX, 1 + Math.floor(this.#count / WAITING_PER_TURN));
+      const turns = Math.min(TURNS_BETWEEN_MAX, 1 + Math.floor(this.#waiting.size / WAITING_PER_TURN));
       for (let turn = 0; turn < turns; turn += 1) await nextTurn();
     }
     this.#isWorking = false;
-  }
-
-  /** Takes a network's first answer, and moves the network to the end. */
-  #take(network: string): void {
-    const [, ...others] = this.#waiting.get(network) ?? [];
-    this.#waiting.delete(network);
-    this.#count -= 1;
-    if (others.length > 0) this.#waiting.set(network, others);
   }
 }

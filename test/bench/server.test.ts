@@ -1,4 +1,5 @@
 import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import { operationsAt, rawRequest, testServer } from './serve.ts';
 
@@ -135,14 +136,13 @@ describe('the bench server', () => {
     },
   );
 
-  it('answers what is no HTTP, and goes on', async () => {
+  it('THR-4 answers what is no HTTP, and goes on', async () => {
     const { origin, ask } = await testServer();
-    const socket = connect(Number(new URL(origin).port), '127.0.0.1');
-    const chunks: Buffer[] = [];
-    socket.on('data', (chunk: Buffer) => chunks.push(chunk));
-    socket.end('HELO bench\r\n\r\n');
-    await new Promise((resolve) => socket.once('close', resolve));
-    expect(Buffer.concat(chunks).toString()).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n[\s\S]*\{"error":"not HTTP"/);
+    for (const bytes of ['HELO bench\r\n\r\n', 'GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n']) {
+      const socket = connect(Number(new URL(origin).port), '127.0.0.1');
+      socket.end(bytes);
+      expect(await text(socket)).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n[\s\S]*\{"error":"not HTTP"/);
+    }
     expect((await ask('GET', '/healthz')).status).toBe(200);
   });
 

@@ -1,9 +1,8 @@
-import { createServer } from 'node:http';
 import { type AddressInfo, connect, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { Connections } from '../../src/lib/connections.ts';
-import { limitConnections, ResponseScheduler } from '../../src/lib/http-server.ts';
+import { createHttpServer, ResponseScheduler } from '../../src/lib/http-server.ts';
 import { eventually } from '../support/net.ts';
 import { GENERATE, kept, order, type TestGateway, testGateway } from './harness.ts';
 
@@ -120,6 +119,8 @@ describe('what two servers could read differently is refused and pays nothing', 
       const lines = ['POST /vqr/api/token_generate HTTP/1.1', 'Host: 127.0.0.1', ...rest];
       await expectUnread(lines, /^HTTP\/1\.1 40[01] /);
     }
+    const chunked = ['Connection: keep-alive', 'Transfer-Encoding: chunked', '', '0', '', smuggled];
+    await expectUnread(['POST /_mock/orders/DH001/pay HTTP/1.0', 'Host: 127.0.0.1', ...chunked], /^HTTP\/1\.1 400 /);
   });
 
   it('ERR-2 THR-4 two hosts, the right one first', async () => {
@@ -145,13 +146,15 @@ describe('connections beyond the limit', () => {
   /** A server with room for so many, which answers `/` at once and `/wait` never. */
   async function server(max: number) {
     const asked: (string | undefined)[] = [];
-    const it = createServer(({ url }, answer) => {
-      asked.push(url);
-      if (url === '/') answer.end('ok');
-      else if (url === '/big') answer.end(Buffer.alloc(20_000_000));
-      else answer.write('begun');
-    });
-    limitConnections(it, max);
+    const it = createHttpServer(
+      ({ url }, answer) => {
+        asked.push(url);
+        if (url === '/') answer.end('ok');
+        else if (url === '/big') answer.end(Buffer.alloc(20_000_000));
+        else answer.write('begun');
+      },
+      { connectionsMax: max },
+    );
     await new Promise<void>((resolve) => it.listen(0, '127.0.0.1', resolve));
     onTestFinished(() => {
       it.close();

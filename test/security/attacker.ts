@@ -132,6 +132,52 @@ async function hoard(): Promise<void> {
   for (const socket of held) socket.destroy();
 }
 
+/** Connections that pipeline, at most half of the room; each as many requests as a connection may have. */
+const PIPELINING = 100;
+const PIPELINED = 100;
+const NEIGHBOUR = '127.0.0.3';
+
+/** Sends bursts of requests on many connections, and counts their answers that come before that of a neighbour. */
+async function pipeline(): Promise<void> {
+  let answers = 0;
+  const open = (from: string) =>
+    new Promise<Socket>((resolve) => {
+      const socket = connect({ port: target.port, host: '127.0.0.1', localAddress: from });
+      socket.on('error', () => undefined);
+      socket.once('connect', () => resolve(socket));
+    });
+  const answerOn = (socket: Socket) => new Promise<void>((resolve) => socket.once('data', () => resolve()));
+  const count = Math.min(PIPELINING, target.room / 2);
+  const hostile = await Promise.all(Array.from({ length: count }, () => open(FROM)));
+  const neighbour = await open(NEIGHBOUR);
+  neighbour.write(`${get(path)}\r\n`);
+  await answerOn(neighbour);
+  const begun = Promise.race(hostile.map(answerOn));
+  for (const socket of hostile) {
+    socket.on('data', (chunk: Buffer) => {
+      answers += chunk.toString('latin1').split('HTTP/1.1 ').length - 1;
+    });
+    socket.write(`${get(path)}\r\n`.repeat(PIPELINED));
+  }
+  await begun;
+  const before = answers;
+  neighbour.write(`${get(path)}\r\n`);
+  await answerOn(neighbour);
+  const meanwhile = answers - before;
+  const endMs = performance.now() + PATIENCE_MS;
+  while (answers < count * PIPELINED && performance.now() < endMs) await delay(50);
+  const ended = { answers, 'before the neighbour': meanwhile };
+  const outcome = {
+    target: target.name,
+    attack: 'pipelined',
+    attempts: count * PIPELINED,
+    ended,
+    answersMax: PIPELINED,
+  };
+  process.stdout.write(`${JSON.stringify(outcome satisfies Outcome)}\n`);
+  for (const socket of [...hostile, neighbour]) socket.destroy();
+}
+
 const chunked = `${head}Transfer-Encoding: chunked\r\n`;
 /** What two readers could understand differently, and what is no HTTP. */
 const SHAPES: readonly string[] = [
@@ -142,6 +188,7 @@ const SHAPES: readonly string[] = [
   `${head}Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n`,
   `${head}Content-Length: 4\r\nContent-Length: 5\r\n\r\nabcde`,
   `${head}Content-Length: +4\r\n\r\nabcd`,
+  `${chunked.replace('HTTP/1.1', 'HTTP/1.0')}\r\n0\r\n\r\n`,
   `${get(path)}X: a\r\n b\r\n\r\n`,
   `${get(path).replaceAll('\r', '')}\n`,
   `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\nX: b\r\n\r\n`,
@@ -159,6 +206,7 @@ const SHAPES: readonly string[] = [
 ];
 
 async function all(): Promise<void> {
+  await pipeline();
   const allAtOnce = { atOnce: Number.POSITIVE_INFINITY };
   const slow = [
     many('slow headers', 200, (socket) => drip(socket, get(path), 'x'), allAtOnce),

@@ -144,6 +144,10 @@ it.skipIf(process.platform !== 'linux')(
     for (const attack of ['bad shapes', 'long headers', 'many headers', 'long addresses', 'long bodies', 'noise']) {
       for (const { ended } of of(attack)) expect([attack, ended['HTTP 200']]).toEqual([attack, undefined]);
     }
+    for (const { target, ended, attempts } of of('pipelined')) {
+      expect([target, ended.answers]).toEqual([target, attempts]);
+      expect([target, ended['before the neighbour']]).toEqual([target, expect.toSatisfy((it) => it < attempts / 10)]);
+    }
     for (const { answersMax } of of('1000 requests at once')) expect(answersMax).toBeLessThanOrEqual(101);
     for (const { target, ended, attempts } of of('a request, then closed')) {
       expect(Object.keys(ended).filter((it) => /open/.test(it))).toEqual([]);

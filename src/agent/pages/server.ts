@@ -5,16 +5,14 @@ import { encodePng } from '../../display/pixels/png.ts';
 import { sceneText } from '../../display/text.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { ConfigError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
-import { createServer } from '../../lib/http.ts';
 import {
+  createHttpServer,
   cutSlowReader,
   hasBody,
   hostnameOf,
   isForeignPage,
-  limitConnections,
   PAGE_POLICY,
   SAFE_HEADERS,
-  SERVER_LIMITS,
 } from '../../lib/http-server.ts';
 import type { Logger } from '../../lib/log.ts';
 import { METRICS_TYPE } from '../../lib/metrics.ts';
@@ -74,10 +72,7 @@ export async function startLocalHttp(
   const live = new StatusStream(box, deps);
   const guard = new PageGuard(token, deps.random);
   const routes = routesOf(box, live, guard, deps);
-  const server = createServer({ ...SERVER_LIMITS, maxHeaderSize: HEADER_BYTES_MAX });
-  server.maxRequestsPerSocket = SERVER_LIMITS.maxRequestsPerSocket;
-  limitConnections(server, CONNECTIONS_MAX);
-  server.on('request', (request, response) => {
+  const handle = (request: IncomingMessage, response: ServerResponse) => {
     try {
       const answer = answerTo(request, response, {
         boundHost: host,
@@ -91,7 +86,8 @@ export async function startLocalHttp(
       deps.log.error('page-failed', { path: request.url, reason: reasonOf(error) });
       finish(request, response, plain(500, `the box failed to answer: ${reasonOf(error)}`), deps.clock);
     }
-  });
+  };
+  const server = createHttpServer(handle, { connectionsMax: CONNECTIONS_MAX, maxHeaderSize: HEADER_BYTES_MAX });
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => reject(addressError(error, host, port)));
     server.listen(port, host, resolve);

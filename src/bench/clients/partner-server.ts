@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Clock } from '../../lib/clock.ts';
-import { createServer } from '../../lib/http.ts';
 import { parseJson, readBody } from '../../lib/http-client.ts';
+import { createHttpServer } from '../../lib/http-server.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import { equalSecrets } from '../../protocol/checksum.ts';
@@ -55,6 +55,8 @@ interface Reply {
 type Guard = (request: IncomingMessage, body: string) => Reply | undefined;
 
 const SYNC_PATH = '/bank/api/transaction-sync';
+/** Several gateways may send callbacks at the same time. */
+const CONNECTIONS_MAX = 1_024;
 const RECEIVED_MAX = 10_000;
 /** Remembered reference numbers: a repeated callback counts once. */
 const REFERENCES_MAX = 10_000;
@@ -121,9 +123,10 @@ async function serve(guard: Guard): Promise<PartnerServer> {
     listener(callback, payment);
     if (answered !== 'never') send(response, replyTo(callback));
   };
-  const server = createServer((request, response) => {
+  const answer = (request: IncomingMessage, response: ServerResponse) => {
     handle(request, response).catch(() => response.destroy());
-  });
+  };
+  const server = createHttpServer(answer, { connectionsMax: CONNECTIONS_MAX });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(0, '127.0.0.1', resolve);

@@ -5,13 +5,12 @@ import { systemClock } from '../../lib/clock.ts';
 import { ConfigError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import { EventStream } from '../../lib/event-stream.ts';
 import {
+  createHttpServer,
   cutSlowReader,
   hostnameOf,
   isForeignPage,
-  limitConnections,
   NO_JSON_SCHEMAS,
   SAFE_HEADERS,
-  SERVER_LIMITS,
   strangerProblem,
 } from '../../lib/http-server.ts';
 import type { Logger } from '../../lib/log.ts';
@@ -76,15 +75,11 @@ export async function startBenchServer(options: ServerOptions, deps: ServerDeps)
 }
 
 function createApp({ token, log }: ServerOptions): FastifyInstance {
-  const { requestTimeout, keepAliveTimeout, maxRequestsPerSocket, ...http } = SERVER_LIMITS;
   const app = Fastify({
     logger: false,
     schemaController: NO_JSON_SCHEMAS,
     bodyLimit: LIMITS.bodyBytes,
-    http,
-    requestTimeout,
-    keepAliveTimeout,
-    maxRequestsPerSocket,
+    serverFactory: (handler) => createHttpServer(handler, { connectionsMax: CONNECTIONS_MAX }),
     forceCloseConnections: true,
     return503OnClosing: false,
     exposeHeadRoutes: false,
@@ -99,7 +94,6 @@ function createApp({ token, log }: ServerOptions): FastifyInstance {
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) =>
     body === '' ? done(null, undefined) : parseJson(request, String(body), done),
   );
-  limitConnections(app.server, CONNECTIONS_MAX);
   app.addHook('onRequest', async (request, reply) => {
     for (const [name, value] of Object.entries(SAFE_HEADERS)) reply.raw.setHeader(name, value ?? '');
     assertAllowed(request.raw, token);

@@ -1,8 +1,8 @@
-import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../../lib/clock.ts';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
-import { createServer } from '../../lib/http.ts';
 import { parseJson, readBody } from '../../lib/http-client.ts';
+import { createHttpServer } from '../../lib/http-server.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import { PATHS } from '../../protocol/http-api.ts';
 import { recordOf } from './json.ts';
@@ -44,6 +44,7 @@ export interface CallbackListener {
 export const SYNC_PATH = '/bank/api/transaction-sync';
 /** Target of the redirect; no request may come here. */
 export const ELSEWHERE_PATH = '/elsewhere';
+const CONNECTIONS_MAX = 1_024;
 const ARRIVED_MAX = 10_000;
 
 /** Throws ConfigError when the address is not free. */
@@ -78,7 +79,7 @@ export async function startListener(
     if (how !== 'ok') return answer(how === 'wrong-shape' ? 200 : how, { status: 'as the bench says' });
     return answer(200, { error: false, errorReason: '000', toastMessage: '', object: { reftransactionid } });
   };
-  const server = createServer((request, response) => {
+  const handle = (request: IncomingMessage, response: ServerResponse) => {
     readBody(request, LIMITS.httpBodyBytesMax).then(
       (body) => {
         const { method = '', url: path = '', headers } = request;
@@ -89,7 +90,8 @@ export async function startListener(
       },
       () => response.destroy(),
     );
-  });
+  };
+  const server = createHttpServer(handle, { connectionsMax: CONNECTIONS_MAX });
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => {
       const fix = 'name an address of this machine and a free port';

@@ -5,16 +5,14 @@ import Fastify, { type FastifyError, type FastifyInstance, type FastifyRequest }
 import { type Clock, withDeadline } from '../../lib/clock.ts';
 import { reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import {
+  createHttpServer,
   cutSlowReader,
   hostnameOf,
-  limitConnections,
   NO_JSON_SCHEMAS,
   ResponseScheduler,
   SAFE_HEADERS,
-  SERVER_LIMITS,
 } from '../../lib/http-server.ts';
 import type { Logger } from '../../lib/log.ts';
-import { HANDSHAKE_TIMEOUT_MS, TLS_FLOOR } from '../../lib/tls.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import { addressOf, carriedOf } from '../access/carried.ts';
 import { answerRefusal, pathOf } from '../access/requests.ts';
@@ -35,16 +33,11 @@ const LONG_ANSWER_BYTES = 65_536;
  * bytes, only `application/json` within the limit. Failures are answered by PROTOCOL.md, clause ERR.
  */
 export function createApp(log: Logger, clock: Clock, tls?: { cert?: Buffer; key?: Buffer }): FastifyInstance {
-  const { requestTimeout, keepAliveTimeout, maxRequestsPerSocket, ...http } = SERVER_LIMITS;
   const app = Fastify({
     logger: false,
     schemaController: NO_JSON_SCHEMAS,
     bodyLimit: LIMITS.httpBodyBytesMax,
-    http,
-    ...(tls && { https: { ...http, ...TLS_FLOOR, ...tls, handshakeTimeout: HANDSHAKE_TIMEOUT_MS } }),
-    requestTimeout,
-    keepAliveTimeout,
-    maxRequestsPerSocket,
+    serverFactory: (handler) => createHttpServer(handler, { connectionsMax: CONNECTIONS_MAX, tls }),
     forceCloseConnections: true,
     // While the gateway closes, it still answers by the protocol: the boxes are offline.
     return503OnClosing: false,
@@ -60,7 +53,6 @@ export function createApp(log: Logger, clock: Clock, tls?: { cert?: Buffer; key?
     },
     clientErrorHandler: (error, socket) => answerInvalidRequest(error, socket, log),
   });
-  limitConnections(app.server, CONNECTIONS_MAX);
   guardAnswers(app, clock, log);
   takeBodiesAsBytes(app);
   answerUnknownPaths(app, log);

@@ -2,8 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { z } from 'zod';
 import type { Clock } from '../../../lib/clock.ts';
-import { createServer } from '../../../lib/http.ts';
-import { SERVER_LIMITS } from '../../../lib/http-server.ts';
+import { createHttpServer } from '../../../lib/http-server.ts';
 import type { Random } from '../../../lib/random.ts';
 import { LIMITS } from '../../../protocol/fields.ts';
 import { BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER } from '../../../protocol/http-api.ts';
@@ -60,8 +59,8 @@ export class HttpEndpoint implements GatewayEndpoint {
   private constructor(identity: JudgedIdentity, deps: HttpDeps) {
     this.#identity = identity;
     this.#deps = deps;
-    this.#server = createServer(SERVER_LIMITS, (request, response) => this.#onRequest(request, response));
-    this.#server.maxConnections = CONNECTIONS_MAX;
+    const handle = (request: IncomingMessage, response: ServerResponse) => this.#onRequest(request, response);
+    this.#server = createHttpServer(handle, { connectionsMax: CONNECTIONS_MAX });
     this.#server.on('connection', (socket: Socket) => {
       this.connectionCount += 1;
       this.#sockets.add(socket);

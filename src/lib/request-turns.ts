@@ -1,0 +1,183 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { FairQueue } from './fair-queue.ts';
+
+/**
+ * Requests that a server begins in one turn of the event loop. Others wait for the next turn, because new connections
+ * and their requests are only read between turns.
+ */
+const BEGUN_PER_TURN_MAX = 8;
+/** The end of a head, and of a chunked body (RFC 9112, sections 2.1 and 7.1). */
+const END_OF_HEAD = Buffer.from('\r\n\r\n');
+const CARRIAGE_RETURN = 0x0d;
+
+/**
+ * Has connections of a server take turns (PROTOCOL.md, threat THR-1). Node parses every request that a client has sent
+ * at once, and starts all their handlers, so one burst would block the others until its last answer. Here a connection
+ * has one request at a time: the next is parsed once the answer before it was taken. What follows it stays in the buffer
+ * of the socket, and then with the sender.
+ */
+export class RequestTurns {
+  readonly #waiting = new FairQueue<() => void>();
+  readonly #readers = new WeakMap<Socket, RequestReader>();
+  #begun = 0;
+  #isScheduled = false;
+
+  /** Takes over the bytes of a connection. Call it after the server has seen the connection. */
+  add(socket: Socket): void {
+    this.#readers.set(socket, new RequestReader(socket, this));
+  }
+
+  /** Notes that a request has begun. Call it before the handler. */
+  begin(request: IncomingMessage, response: ServerResponse): void {
+    this.#readers.get(request.socket)?.begin(request, response);
+  }
+
+  /** Whether a request of this address may begin now; `later` is called when it may if it may not. */
+  mayBegin(address: string, later: () => void): boolean {
+    this.#schedule();
+    if (this.#waiting.size === 0 && this.#begun < BEGUN_PER_TURN_MAX) {
+      this.#begun += 1;
+      return true;
+    }
+    this.#waiting.add(address, later);
+    return false;
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    setImmediate(() => {
+      this.#isScheduled = false;
+      this.#begun = 0;
+      this.#beginNext();
+    });
+  }
+
+  #beginNext(): void {
+    while (this.#begun < BEGUN_PER_TURN_MAX) {
+      const begin = this.#waiting.take();
+      if (begin === undefined) return;
+      this.#begun += 1;
+      begin();
+    }
+    this.#schedule();
+  }
+}
+
+/** Gives the bytes of one connection to Node's parser, one request at a time. */
+class RequestReader {
+  readonly #socket: Socket;
+  readonly #turns: RequestTurns;
+  readonly #parse: (bytes: Buffer) => void;
+  /** The request that was parsed last, until it is read and answered. */
+  #request: IncomingMessage | undefined;
+  #isAnswered = false;
+  /** Bytes of its body that are still to come; undefined for a body in chunks. */
+  #bodyLeft: number | undefined;
+  /** How much of END_OF_HEAD the parsed bytes end with. */
+  #matched = 0;
+  /** For the next head: none is asked for yet, it waits for its turn, or it may be parsed. */
+  #turn: 'none' | 'waiting' | 'given' = 'none';
+
+  constructor(socket: Socket, turns: RequestTurns) {
+    this.#socket = socket;
+    this.#turns = turns;
+    // Node's server parses what it hears in `data`. It stops reading past the stream as soon as there is another listener.
+    const listeners = socket.listeners('data') as ((bytes: Buffer) => void)[];
+    this.#parse = (bytes) => {
+      for (const parse of listeners) parse(bytes);
+    };
+    socket.removeAllListeners('data');
+    socket.on('data', (bytes: Buffer) => this.#take(bytes));
+  }
+
+  begin(request: IncomingMessage, response: ServerResponse): void {
+    const { 'content-length': length } = request.headers;
+    this.#request = request;
+    this.#isAnswered = false;
+    this.#bodyLeft = length === undefined ? undefined : Number(length);
+    response.once('close', () => {
+      if (this.#request === request) this.#isAnswered = true;
+      this.#goOn();
+    });
+  }
+
+  #take(bytes: Buffer): void {
+    let rest = bytes;
+    // A connection that was refused or has ended gets no more answers.
+    while (rest.length > 0 && !this.#socket.destroyed && !this.#socket.writableEnded) {
+      const length = this.#readable(rest);
+      if (length === 0) {
+        // In this order: a flowing stream would emit the bytes again at once.
+        this.#socket.pause();
+        this.#socket.unshift(rest);
+        return;
+      }
+      this.#parse(rest.subarray(0, length));
+      rest = rest.subarray(length);
+    }
+  }
+
+  #goOn(): void {
+    if (this.#socket.isPaused()) this.#socket.resume();
+  }
+
+  /** How many of these bytes may be parsed now; with 0 the reader goes on when more may be. */
+  #readable(bytes: Buffer): number {
+    if (this.#request?.complete === false) return this.#bodyLength(bytes);
+    if (this.#request !== undefined && !this.#isAnswered) return 0;
+    this.#request = undefined;
+    const { length, matched } = pastEnd(bytes, this.#matched);
+    if (matched === END_OF_HEAD.length && !this.#hasTurn()) return 0;
+    this.#matched = matched % END_OF_HEAD.length;
+    return length;
+  }
+
+  #bodyLength(bytes: Buffer): number {
+    if (this.#bodyLeft !== undefined && this.#bodyLeft > 0) {
+      const length = Math.min(this.#bodyLeft, bytes.length);
+      this.#bodyLeft -= length;
+      return length;
+    }
+    const { length, matched } = pastEnd(bytes, this.#matched);
+    this.#matched = matched % END_OF_HEAD.length;
+    return length;
+  }
+
+  /** Takes the turn of the next head if there is one. */
+  #hasTurn(): boolean {
+    if (this.#turn === 'waiting') return false;
+    if (this.#turn === 'given') {
+      this.#turn = 'none';
+      return true;
+    }
+    // Where an answer of Node itself is not taken, as for a head without Host, no `close` of a response tells.
+    if (this.#socket.writableNeedDrain) {
+      this.#turn = 'waiting';
+      this.#socket.once('drain', () => {
+        this.#turn = 'none';
+        this.#goOn();
+      });
+      return false;
+    }
+    const later = () => {
+      this.#turn = 'given';
+      this.#goOn();
+    };
+    if (this.#turns.mayBegin(this.#socket.remoteAddress ?? '', later)) return true;
+    this.#turn = 'waiting';
+    return false;
+  }
+}
+
+/** The length of these bytes through the first END_OF_HEAD, else of all, and how much of it they then end with. */
+function pastEnd(bytes: Buffer, matchedBefore: number): { length: number; matched: number } {
+  let matched = matchedBefore;
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at];
+    matched = byte === END_OF_HEAD[matched] ? matched + 1 : byte === CARRIAGE_RETURN ? 1 : 0;
+    if (matched === END_OF_HEAD.length) return { length: at + 1, matched };
+  }
+  return { length: bytes.length, matched };
+}
