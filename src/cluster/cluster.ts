@@ -16,6 +16,7 @@ import { STOP_BUDGET_MS } from '../lib/shutdown.ts';
 import { readPemFiles } from '../lib/tls.ts';
 import { ClusterDatabase, type ClusterSettings, type Member } from '../store/engines/cluster-database.ts';
 import { nameOf } from '../store/engines/postgres-session.ts';
+import { makeDataDir } from '../store/store-files.ts';
 import { Beats } from './beats.ts';
 import { BoxFinder } from './box-finder.ts';
 import { ConsoleEvents } from './console-events.ts';
@@ -58,6 +59,7 @@ export async function startMember(config: ClusterConfig, deps: GatewayDeps): Pro
 async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts): Promise<Gateway> {
   const { clock, random, log } = deps;
   const { advertise, shards: count } = config.cluster;
+  makeDataDir(config.dataDir);
   const member = await memberOf(config, random.uuid());
   const desk = new NewsDesk({
     ...{ clock, log },

@@ -1,8 +1,22 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { ConfigError } from '../lib/errors.ts';
+import { ConfigError, reasonOf } from '../lib/errors.ts';
+import { makeFolder } from '../lib/folders.ts';
 
 const RESTORING = /^gateway\.restoring-(\w+)\.sqlite$/;
+
+/**
+ * Makes the folder of a gateway if it is missing, for its user alone. With PostgreSQL too: the mark, the key of the registry
+ * and the evidence of a loss are there. Throws ConfigError when it cannot.
+ */
+export function makeDataDir(dataDir: string): void {
+  try {
+    makeFolder(dataDir, 0o700);
+  } catch (error) {
+    const fix = 'make this folder, and let the user that runs the gateway write there, or set dataDir to another one';
+    throw new ConfigError(`dataDir: the folder ${dataDir} cannot be made: ${reasonOf(error)}`, fix);
+  }
+}
 
 /** Path of the SQLite store in a dataDir. */
 export function storeFile(dataDir: string): string {

@@ -1,13 +1,13 @@
 import type { FileHandle } from 'node:fs/promises';
 import { type Dialect, Kysely, Migrator } from 'kysely';
 import { ConfigError, type PayboxError, reasonOf } from '../lib/errors.ts';
-import { makeFolder } from '../lib/folders.ts';
 import type { Logger } from '../lib/log.ts';
 import { REGISTRY_TABLES, SHARED_SETTINGS, schemaOf, TablesOfAll } from './engines/shard-schema.ts';
 import { noBackup, SnapshotMaker } from './engines/snapshot.ts';
 import { damaged, sqliteFile, sqliteProblem } from './engines/sqlite.ts';
-import type { StoreLocation } from './integrity/high-water-mark.ts';
-import type { LedgerHead } from './integrity/ledger.ts';
+import { HighWaterMark, highWaterMarkFile, type StoreLocation } from './integrity/high-water-mark.ts';
+import { LedgerGuard } from './integrity/ledger-guard.ts';
+import type { AcknowledgedPayment } from './integrity/recent-payments.ts';
 import { type Pruned, prune, type RetentionLimits } from './prune.ts';
 import { CallbackStore } from './repositories/callbacks.ts';
 import { BoxSecretStore, EnrolmentRequestStore, KnownLoginStore } from './repositories/credentials.ts';
@@ -25,7 +25,7 @@ import { MIGRATIONS } from './schema/migrations.ts';
 import type { Tables } from './schema/tables.ts';
 import { checkAtStart } from './startup/check.ts';
 import type { DeliveriesFor } from './startup/requeue.ts';
-import { refuseStoppedRestore, storeFile } from './store-files.ts';
+import { makeDataDir, refuseStoppedRestore, storeFile } from './store-files.ts';
 import { probeCommit, probeWrites } from './write-probe.ts';
 
 /** Setting with the last trusted calendar time. */
@@ -101,28 +101,27 @@ export async function openStore(
   { onStandby, seed, deliveriesFor }: StoreHooks = {},
 ): Promise<Store> {
   const { dataDir, databaseUrl } = place;
+  makeDataDir(dataDir);
+  const mark = new HighWaterMark(highWaterMarkFile(place), log);
   const { db, assertInPlace, problem, backup, superseded } =
     databaseUrl === undefined
       ? await openSqlite(dataDir, log)
-      : await openPostgres({ ...place, databaseUrl }, log, onStandby);
+      : await openPostgres({ ...place, databaseUrl }, { mark, log, onStandby });
   const shared = place.shard === undefined ? db : db.withPlugin(new TablesOfAll(SHARED_SETTINGS));
   const registry = new RegistryStore(shared, inShard);
   const prepare = async () => {
     await seed?.(registry);
-    const mark = await checkAtStart(db, place, log, deliveriesFor);
+    await checkAtStart(db, place, { mark, log }, deliveriesFor);
     // A store that takes no payment must fail before the first one. After the check, which names what is damaged.
-    await probeWrites(db).catch((error: unknown) => {
-      mark?.close();
-      throw error;
-    });
-    return mark;
+    await probeWrites(db);
   };
-  const mark = await prepare().catch(async (error: unknown) => {
+  await prepare().catch(async (error: unknown) => {
+    mark.close();
     await db.destroy();
     throw problem(error);
   });
   const { setting, replaceSetting } = settingsIn(db);
-  const onStored = (head: LedgerHead) => mark?.move(head);
+  const onStored = (payment: AcknowledgedPayment) => mark.move(payment);
   const history = new ModeHistory(db);
   return {
     orders: new OrderStore(db, log),
@@ -163,7 +162,7 @@ export async function openStore(
     superseded,
     close: async () => {
       await db.destroy();
-      mark?.close();
+      mark.close();
     },
   };
 }
@@ -212,7 +211,6 @@ async function openSqlite(dataDir: string, log: Logger): Promise<OpenDatabase> {
   const path = storeFile(dataDir);
   const problem = (error: unknown) => sqliteProblem(path, error);
   try {
-    makeFolder(dataDir, 0o700);
     refuseStoppedRestore(dataDir);
     const { dialect, assertInPlace, copyTo } = sqliteFile(path, log);
     const db = await migrated(dialect, probeCommit);
@@ -230,18 +228,19 @@ async function openSqlite(dataDir: string, log: Logger): Promise<OpenDatabase> {
 }
 
 async function openPostgres(
-  { databaseUrl, standby = false, shard }: StorePlace & { databaseUrl: string },
-  log: Logger,
-  onStandby: OnStandby = () => undefined,
+  place: StorePlace & { databaseUrl: string },
+  { mark, log, onStandby }: { mark: HighWaterMark; log: Logger; onStandby: OnStandby | undefined },
 ): Promise<OpenDatabase> {
+  const { databaseUrl, standby = false, shard } = place;
   const { DatabaseInUseError, postgresDatabase, postgresProblem } = await import('./engines/postgres.ts');
   const problem = (error: unknown) => postgresProblem(databaseUrl, error);
   const backup = async () => {
     throw noBackup('the store is in PostgreSQL', 'run paybox backup with --config, where pg_dump is');
   };
+  const guard = new LedgerGuard(place, mark, log);
   let waits = false;
   for (;;) {
-    const { dialect, register, superseded } = postgresDatabase(databaseUrl, log, shard);
+    const { dialect, register, superseded } = postgresDatabase(databaseUrl, { guard, log, shard });
     try {
       const db = await migrated(dialect, register, shard && schemaOf(shard.index));
       if (waits) log.info('store-taken-over');
@@ -252,7 +251,7 @@ async function openPostgres(
       if (!(standby && error instanceof DatabaseInUseError)) throw problem(error);
       if (!waits) {
         log.info('store-in-use-waiting', { reason: error.message });
-        onStandby(error.message);
+        onStandby?.(error.message);
       }
       waits = true;
     }

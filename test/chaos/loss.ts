@@ -64,7 +64,7 @@ export class Loss {
     ) {
       wrong.push(`${gone} after ${head}, and the gateway names ${named.first} to ${named.last}`);
     }
-    const mark = readHighWaterMark(highWaterMarkFile({ dataDir, databaseUrl }));
+    const { newest: mark } = readHighWaterMark(highWaterMarkFile({ dataDir, databaseUrl }));
     const marked = mark === undefined || mark === 'damaged' ? undefined : mark;
     const atMark = this.#former.find(({ seq }) => seq === marked?.seq);
     if (marked === undefined || marked.seq < last || atMark?.link !== marked.link) {

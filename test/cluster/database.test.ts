@@ -140,8 +140,8 @@ describe.skipIf(missing)(`the database of a cluster${note}`, () => {
     const database = member(databaseUrl, 'b');
     await database.setUp(SETTINGS);
     const { log } = keptLog();
-    const open = (index: number, id: string) =>
-      openStore({ dataDir: '/nonexistent', databaseUrl, shard: { index, member: id } }, log);
+    const dataDir = await temporaryFolder();
+    const open = (index: number, id: string) => openStore({ dataDir, databaseUrl, shard: { index, member: id } }, log);
     const [zero, one] = [await open(0, 'a'), await open(1, 'c')];
     onTestFinished(async () => {
       for (const store of [zero, one]) await store.close().catch(() => undefined);

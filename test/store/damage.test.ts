@@ -22,6 +22,7 @@ const STORE = 'gateway.sqlite';
 const WAL = `${STORE}-wal`;
 const MARK = 'gateway.mark';
 const FLIPS = 60;
+const MARK_HEAD_BYTES = 256;
 
 /** By transaction id, what a payment says. */
 type Acknowledged = Map<string, { content: string; amount: number }>;
@@ -119,7 +120,8 @@ describe('a gateway whose store is damaged while it is off', () => {
       [killed, MARK],
     ] as const) {
       const counts = { whole: 0, named: 0, silent: [] as string[] };
-      const { size } = await stat(join(earlier.folder, name));
+      // Behind its head a mark only names payments; any other byte of these files matters.
+      const size = name === MARK ? MARK_HEAD_BYTES : (await stat(join(earlier.folder, name))).size;
       for (let n = 0; n < FLIPS; n += 1) {
         const [at, bit] = [chance.below(size), chance.below(8)];
         const result = await startAfter(earlier, () => flipBit(join(copy, name), at, bit));

@@ -1,9 +1,11 @@
+import { mkdir, readFile, rm, rmdir, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ConfigError, MissingPeerError } from '../../src/lib/errors.ts';
 import { postgresProblem } from '../../src/store/engines/postgres.ts';
-import type { Store } from '../../src/store/store.ts';
+import { readHighWaterMark } from '../../src/store/integrity/high-water-mark.ts';
+import { openStore, type Store } from '../../src/store/store.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
@@ -96,6 +98,66 @@ describe.skipIf(missing)(`a store in PostgreSQL${note}`, () => {
     proxy.cut();
     await store.orders.add(order('again')).catch(() => undefined);
     await store.orders.add(order('and again'));
+  });
+
+  it('STO-6 makes its dataDir for its user alone, with the mark of every payment in it', async () => {
+    const given = await place();
+    const { log, lines } = keptLog();
+    const store = await opened(given, log);
+    expect((await stat(given.dataDir)).mode & 0o777).toBe(0o700);
+    const file = join(given.dataDir, `gateway-${new URL(given.databaseUrl).pathname.slice(1)}.mark`);
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+    await pay(store, 'a');
+    expect(await readFile(file, 'latin1')).toMatch(/^1 [\da-f]{64} /);
+    await store.close();
+    expect(lines).toEqual([]);
+    await rm(given.dataDir, { recursive: true });
+    await (await opened(given, log)).close();
+    expect(lines).toMatchObject([{ event: 'mark-new', file, payments: 1 }]);
+    expect(await readFile(file, 'latin1')).toMatch(/^1 [\da-f]{64} /);
+  });
+
+  it('STO-6 has its mark again after somebody has deleted it, and says so while it has none', async () => {
+    const given = await place();
+    const { log, lines } = keptLog();
+    const store = await opened(given, log);
+    const file = join(given.dataDir, `gateway-${new URL(given.databaseUrl).pathname.slice(1)}.mark`);
+    await rm(given.dataDir, { recursive: true });
+    for (const id of ['a', 'b']) await pay(store, id);
+    expect(lines).toMatchObject([{ event: 'mark-not-written', level: 'warn', file }]);
+    await mkdir(given.dataDir);
+    await pay(store, 'c');
+    expect(lines).toMatchObject([{ event: 'mark-not-written' }, { event: 'mark-replaced', file }]);
+    expect(await readFile(file, 'latin1')).toMatch(/^3 [\da-f]{64} /);
+    await pay(store, 'd');
+    const { newest, recent } = readHighWaterMark(file);
+    expect(newest).toMatchObject({ seq: 4 });
+    expect(recent.map(({ id }) => id)).toEqual(['a', 'b', 'c', 'd']);
+  });
+
+  it('STO-6 is refused by name where its dataDir cannot be made, or the mark neither read nor written', async () => {
+    const { databaseUrl, dataDir } = await place();
+    const { log, lines } = keptLog();
+    const first = await opened({ databaseUrl, dataDir });
+    await pay(first, 'a');
+    await first.close();
+    const folder = await temporaryFolder();
+    await writeFile(join(folder, 'file'), '');
+    const mark = join(folder, `gateway-${new URL(databaseUrl).pathname.slice(1)}.mark`);
+    const isRefused = (at: string, what: string) =>
+      expect(openStore({ databaseUrl, dataDir: at }, log)).rejects.toMatchObject({
+        code: 'CONFIG',
+        message: expect.stringContaining(what),
+        fix: expect.stringContaining('let the user that runs the gateway'),
+      });
+    await isRefused(join(folder, 'file', 'data'), `dataDir: the folder ${join(folder, 'file', 'data')} cannot be made`);
+    await isRefused(join(folder, 'file'), `dataDir: the folder ${join(folder, 'file')} cannot be made`);
+    await mkdir(mark);
+    await isRefused(folder, `dataDir: the mark ${mark} cannot be read`);
+    await rmdir(mark);
+    await mkdir(`${mark}.new`);
+    await isRefused(folder, `dataDir: the mark ${mark} cannot be written`);
+    expect(lines.map(({ event }) => event)).toEqual([]);
   });
 
   it('waits for a gateway that is just ending', async () => {

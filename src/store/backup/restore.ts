@@ -117,7 +117,7 @@ async function copyIn(backup: BackupFile, paths: RestorePaths): Promise<BackupSu
   } finally {
     await target.close();
   }
-  closeSync(writeHighWaterMark(incomingMark, summary.head ?? { seq: 0, link: '' }, owner));
+  closeSync(writeHighWaterMark(incomingMark, summary.head ?? { seq: 0, link: '' }, { owner }));
   await syncFolder(dataDir);
   await rename(incomingStore, restoring);
   await syncFolder(dataDir);

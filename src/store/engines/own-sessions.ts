@@ -38,6 +38,14 @@ export class OwnSessions {
     this.#known = [...earlier, ...self];
   }
 
+  /** Throws when this connection is to another server than the newest session. */
+  async assertSameServer(client: ClientBase): Promise<void> {
+    const { pid, since } = this.#known.at(-1) ?? {};
+    const there = `select 1 from pg_stat_activity where pid = $1 and ${SINCE} = $2`;
+    if ((await client.query(there, [pid, since])).rows.length > 0) return;
+    throw new Error('the address leads to another server than the one that the gateway writes to');
+  }
+
   /** Throws a retryable PayboxError unless somebody else has this advisory lock. */
   async assertRival(client: ClientBase, lockKey: string): Promise<void> {
     const { rows } = await client.query<BackendProcess>(HOLDERS, [lockKey]);

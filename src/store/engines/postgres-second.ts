@@ -3,6 +3,7 @@ import { PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { GroupCommit, SyncConnection } from './group-commit.ts';
 import type { LockHolder } from './lock-holder.ts';
+import type { OwnSessions } from './own-sessions.ts';
 import { limitSession, nameOf } from './postgres-session.ts';
 
 interface Deps {
@@ -11,6 +12,7 @@ interface Deps {
   holder: LockHolder;
   commits: GroupCommit;
   log: Logger;
+  own: OwnSessions;
   /** Aborted when the store closes. */
   closing: AbortSignal;
 }
@@ -44,7 +46,12 @@ export function secondConnection(deps: Deps): () => Promise<void> {
   };
 }
 
-async function connect({ config, holder, commits }: Deps): Promise<{ client: pg.Client; connection: SyncConnection }> {
+async function connect({
+  config,
+  holder,
+  commits,
+  own,
+}: Deps): Promise<{ client: pg.Client; connection: SyncConnection }> {
   const client = new pg.Client(config);
   const close = () => void client.end().catch(() => undefined);
   const connection = { sync: () => syncOver(client, holder), close };
@@ -54,6 +61,8 @@ async function connect({ config, holder, commits }: Deps): Promise<{ client: pg.
   try {
     await client.connect();
     await limitSession(client);
+    // The address may lead to another one by now, whose disk says nothing of the commits here.
+    await own.assertSameServer(client);
   } catch (error) {
     close();
     throw error;

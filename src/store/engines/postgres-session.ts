@@ -1,5 +1,8 @@
+import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely';
 import pg, { type ClientBase } from 'pg';
-import { ConfigError } from '../../lib/errors.ts';
+import { ConfigError, MissingPeerError } from '../../lib/errors.ts';
+import type { LedgerGuard } from '../integrity/ledger-guard.ts';
+import type { Tables } from '../schema/tables.ts';
 import type { StoreShard } from '../store-files.ts';
 import { COMMIT_IN_MEMORY, DURABLE, type LockHolder } from './lock-holder.ts';
 import type { OwnSessions } from './own-sessions.ts';
@@ -38,6 +41,7 @@ interface SessionDeps {
   databaseUrl: string;
   holder: LockHolder;
   own: OwnSessions;
+  guard: LedgerGuard;
   shard: StoreShard | undefined;
 }
 
@@ -62,25 +66,31 @@ export async function limitSession(client: ClientBase): Promise<void> {
 /**
  * Sets limits and takes the lock on a new connection. Ends earlier sessions of this gateway, which the server may have kept
  * open; rejects with a retryable PayboxError while one of them has the lock.
- * All that is committed by then is on the disk; later commits of a registered gateway are for GroupCommit.
+ * All that is committed by then is on the disk; later commits of a registered gateway are for GroupCommit. Before anything
+ * is written, `guard` compares the database with the payments that this gateway has acknowledged. A database that lacks some
+ * stays locked, so that no other gateway goes on without them.
  */
 export async function beginSession(
   client: ClientBase,
-  { databaseUrl, holder, own, shard }: SessionDeps,
+  { databaseUrl, holder, own, guard, shard }: SessionDeps,
 ): Promise<void> {
+  const db = queriesOver(client);
   await limitSession(client);
+  await refuseStandby(client, databaseUrl);
   if (shard === undefined && !holder.registered) await refuseCluster(client, databaseUrl);
   const firstWaitMs = shard === undefined ? LOCK_WAIT_MS : SHARD_LOCK_WAIT_MS;
   const lockTimeoutMs = holder.registered ? REGAIN_WAIT_MS : firstWaitMs;
   await client.query(`set statement_timeout = 0; set lock_timeout = ${lockTimeoutMs}`);
   await own.begin(client);
-  // Checked before the wait for the lock, so that a superseded gateway knows at once, and again after it.
-  await holder.check(client);
+  // Checked before the wait for the lock, so that a superseded gateway knows at once, and again after it. A database that
+  // lacks payments may be an older copy, with another holder: that is no takeover.
+  if (holder.registered && (await guard.check(db, false))) await holder.check(client);
   await lock(client, { databaseUrl, own, shard }).catch((error: unknown) => {
     throw holder.registered && error instanceof DatabaseInUseError ? holder.supersede() : error;
   });
   await client.query(`set statement_timeout = ${STATEMENT_TIMEOUT_MS}; set lock_timeout = 0`);
-  if (holder.registered) {
+  if (!holder.registered) await guard.checkFirst(db);
+  else if (await guard.check(db, true)) {
     await holder.sync(client);
     await client.query(COMMIT_IN_MEMORY);
   }
@@ -91,6 +101,21 @@ export async function beginSession(
   );
 }
 
+/** Queries of this connection, as the store makes them. */
+export function queriesOver(client: ClientBase): Kysely<Tables> {
+  const own = { query: client.query.bind(client), release: () => undefined } as unknown as PostgresPoolClient;
+  const pool: PostgresPool = { connect: async () => own, end: async () => undefined };
+  return new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
+}
+
+/** A standby that is promoted later is a primary by then; until then it may still receive what it lacks. */
+async function refuseStandby(client: ClientBase, databaseUrl: string): Promise<void> {
+  const { rows } = await client.query<{ is_standby: boolean }>('select pg_is_in_recovery() as is_standby');
+  if (rows[0]?.is_standby !== true) return;
+  const what = `databaseUrl: ${nameOf(databaseUrl)} is a standby, which takes no writes`;
+  throw new MissingPeerError(what, 'name the primary in databaseUrl, or promote this server');
+}
+
 /** The database of a cluster is not that of a gateway alone. */
 async function refuseCluster(client: ClientBase, databaseUrl: string): Promise<void> {
   const { rows } = await client.query('select 1 from pg_namespace where nspname = $1', [CLUSTER_SCHEMA]);
@@ -99,7 +124,10 @@ async function refuseCluster(client: ClientBase, databaseUrl: string): Promise<v
   throw new ConfigError(what, 'give this gateway a database of its own, or make it a member with cluster.advertise');
 }
 
-async function lock(client: ClientBase, { databaseUrl, own, shard }: Omit<SessionDeps, 'holder'>): Promise<void> {
+async function lock(
+  client: ClientBase,
+  { databaseUrl, own, shard }: Omit<SessionDeps, 'holder' | 'guard'>,
+): Promise<void> {
   const timeout = { query_timeout: LOCK_ANSWER_TIMEOUT_MS };
   const key = lockKeyOf(shard?.index);
   try {

@@ -3,8 +3,10 @@ import type { PostgresPoolClient } from 'kysely';
 import pg, { type ClientBase, type ClientConfig, type PoolClient } from 'pg';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
+import type { LedgerGuard } from '../integrity/ledger-guard.ts';
 import type { LockHolder } from './lock-holder.ts';
 import type { NamedSockets } from './named-socket.ts';
+import { queriesOver } from './postgres-session.ts';
 
 interface Deps {
   /** Of the database, for the log. */
@@ -12,6 +14,7 @@ interface Deps {
   config: ClientConfig;
   sockets: NamedSockets;
   holder: LockHolder;
+  guard: LedgerGuard;
   log: Logger;
   /** Aborted when the store closes. */
   closing: AbortSignal;
@@ -58,8 +61,18 @@ export class WriterConnection {
     return this.#pool.waitingCount > 0;
   }
 
-  /** Settles with the connection, which the caller releases. */
+  /** Settles with the connection, which the caller releases. Rejects while the database lacks payments. */
   async connect(): Promise<PostgresPoolClient> {
+    const { guard } = this.#deps;
+    guard.assertWhole();
+    const client = await this.#open();
+    // This connection may be a new one, and has found that payments are missing.
+    if (guard.isRefusing) client.release();
+    guard.assertWhole();
+    return client;
+  }
+
+  async #open(): Promise<PostgresPoolClient> {
     const { name, holder, log, closing } = this.#deps;
     try {
       const client = closedWhenBroken(await this.#pool.connect());
@@ -80,6 +93,17 @@ export class WriterConnection {
   async use(work: (client: PostgresPoolClient) => Promise<unknown>): Promise<void> {
     const client = await this.connect();
     await work(client).finally(() => client.release());
+  }
+
+  /** While the database lacks payments, looks whether it has them again. Then it is opened anew, as any other. */
+  async lookAgain(): Promise<void> {
+    const client = await this.#pool.connect();
+    let isAnother = true;
+    try {
+      isAnother = await this.#deps.guard.check(queriesOver(client), true);
+    } finally {
+      client.release(isAnother);
+    }
   }
 
   end(): Promise<void> {

@@ -4,6 +4,7 @@ import { systemClock } from '../../lib/clock.ts';
 import { ConfigError, MissingPeerError, PayboxError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import { HostResolver } from '../../lib/resolver.ts';
+import type { LedgerGuard } from '../integrity/ledger-guard.ts';
 import type { Tables } from '../schema/tables.ts';
 import type { StoreShard } from '../store-files.ts';
 import { GroupCommit } from './group-commit.ts';
@@ -11,6 +12,7 @@ import { COMMIT_IN_MEMORY, LockHolder } from './lock-holder.ts';
 import { NamedSockets } from './named-socket.ts';
 import { OwnSessions } from './own-sessions.ts';
 import { DurablePostgresDialect } from './postgres-dialect.ts';
+import { ServerIdentity } from './postgres-identity.ts';
 import { secondConnection } from './postgres-second.ts';
 import { ANSWER_TIMEOUT_MS, beginSession, nameOf } from './postgres-session.ts';
 import { WriterConnection } from './postgres-writer.ts';
@@ -50,32 +52,25 @@ export interface PostgresDatabase {
  * second gateway can do nothing. The next query reopens a lost connection, unless another gateway has taken over
  * meanwhile. A query settles once all that it may have seen is on the disk: see GroupCommit.
  */
-export function postgresDatabase(databaseUrl: string, log: Logger, shard?: StoreShard): PostgresDatabase {
+export function postgresDatabase(
+  databaseUrl: string,
+  { guard, log, shard }: { guard: LedgerGuard; log: Logger; shard: StoreShard | undefined },
+): PostgresDatabase {
   const name = shard === undefined ? nameOf(databaseUrl) : `shard ${shard.index} of ${nameOf(databaseUrl)}`;
   const holder = new LockHolder(name);
   const own = new OwnSessions();
+  const server = new ServerIdentity(name, log);
   const closing = new AbortController();
   // Not the resolver for partners: their slow lookups must not delay the store.
   const names = new HostResolver({ clock: systemClock });
   const sockets = new NamedSockets(names);
-  const config = {
-    connectionString: databaseUrl,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    query_timeout: ANSWER_TIMEOUT_MS,
-    keepAlive: true,
-    stream: () => sockets.make(),
-    ...(shard && { options: `-c search_path=${schemaOf(shard.index)}` }),
-    application_name: shard === undefined ? 'paybox-gateway' : applicationOf(shard),
-    types: {
-      getTypeParser: (oid: number, format?: 'text' | 'binary') =>
-        oid === INT8 ? Number : pg.types.getTypeParser(oid, format),
-    },
-  };
+  const config = configOf(databaseUrl, sockets, shard);
   const writer = new WriterConnection({
-    ...{ name, config, sockets, holder, log, closing: closing.signal },
+    ...{ name, config, sockets, holder, guard, log, closing: closing.signal },
     begin: async (client) => {
-      await beginSession(client, { databaseUrl, holder, own, shard });
+      await beginSession(client, { databaseUrl, holder, own, guard, shard });
       commits.writerOpened();
+      if (!guard.isRefusing) await server.see(client);
     },
     lost: () => {
       // At once: another gateway may have taken the database over.
@@ -86,15 +81,18 @@ export function postgresDatabase(databaseUrl: string, log: Logger, shard?: Store
     sync: () => writer.use((client) => holder.sync(client)),
     isBusy: () => writer.isBusy,
   });
-  const tendSecond = secondConnection({ databaseUrl, config, holder, commits, log, closing: closing.signal });
+  const tendSecond = secondConnection({
+    ...{ databaseUrl, config, holder, own, commits, log, closing: closing.signal },
+  });
   /** Settles with the time until the next one. Never rejects: the next query throws the error too. */
   const heartbeat = async () => {
     try {
+      if (guard.isRefusing) await writer.lookAgain();
       await writer.use((client) => client.query('select 1', []));
       await tendSecond();
       return HEARTBEAT_MS;
     } catch {
-      return REGAIN_MS;
+      return guard.isRefusing ? HEARTBEAT_MS : REGAIN_MS;
     }
   };
   const pool: PostgresPool = {
@@ -121,6 +119,22 @@ export function postgresDatabase(databaseUrl: string, log: Logger, shard?: Store
   };
 }
 
+function configOf(databaseUrl: string, sockets: NamedSockets, shard: StoreShard | undefined): pg.ClientConfig {
+  return {
+    connectionString: databaseUrl,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    query_timeout: ANSWER_TIMEOUT_MS,
+    keepAlive: true,
+    stream: () => sockets.make(),
+    ...(shard && { options: `-c search_path=${schemaOf(shard.index)}` }),
+    application_name: shard === undefined ? 'paybox-gateway' : applicationOf(shard),
+    types: {
+      getTypeParser: (oid: number, format?: 'text' | 'binary') =>
+        oid === INT8 ? Number : pg.types.getTypeParser(oid, format),
+    },
+  };
+}
+
 async function beat(heartbeat: () => Promise<number>, signal: AbortSignal): Promise<void> {
   for (let waitMs = HEARTBEAT_MS; !signal.aborted; ) {
     await systemClock.sleep(waitMs, signal);
@@ -130,7 +144,7 @@ async function beat(heartbeat: () => Promise<number>, signal: AbortSignal): Prom
 
 /** Adds the database and advice to an error of the start. Never shows the password. */
 export function postgresProblem(databaseUrl: string, error: unknown): Error {
-  if (error instanceof ConfigError) return error;
+  if (error instanceof ConfigError || error instanceof MissingPeerError) return error;
   const what = `databaseUrl: ${nameOf(databaseUrl)} cannot be used: ${reasonOf(error)}`;
   if (isAway(error)) return new MissingPeerError(what, 'start PostgreSQL, or correct host and port', error);
   return new ConfigError(what, fixOf(error));

@@ -3,6 +3,7 @@ import {
   existsSync,
   fchownSync,
   fdatasyncSync,
+  fstatSync,
   fsyncSync,
   openSync,
   readFileSync,
@@ -12,10 +13,11 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import { reasonOf } from '../../lib/errors.ts';
+import { ConfigError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { StoreShard } from '../store-files.ts';
 import type { LedgerHead } from './ledger.ts';
+import { type AcknowledgedPayment, lineOfPayment, paymentsInLines, RecentPayments } from './recent-payments.ts';
 
 export interface StoreLocation {
   dataDir: string;
@@ -25,7 +27,10 @@ export interface StoreLocation {
 }
 
 const OWNER_ONLY = 0o600;
-/** The file has two lines of equal length, written in turn: if a power cut damages one, the other is complete. */
+/**
+ * The file begins with two lines of equal length, written in turn: if a power cut damages one, the other is complete. The
+ * lines of the newest payments follow.
+ */
 const LINE_BYTES = 128;
 const LINES = 2;
 const NO_LINK = '-';
@@ -44,19 +49,32 @@ export function acceptLossFile(location: StoreLocation): string {
   return highWaterMarkFile(location, '.accept-loss');
 }
 
-/** Reads the newest payment from the mark; `undefined` without a mark. */
-export function readHighWaterMark(file: string): LedgerHead | 'damaged' | undefined {
-  if (!existsSync(file)) return undefined;
-  const text = readFileSync(file, 'latin1');
-  const heads = [0, 1].flatMap((n) => headOf(text.slice(n * LINE_BYTES, (n + 1) * LINE_BYTES)) ?? []);
-  return heads.toSorted((a, b) => b.seq - a.seq)[0] ?? 'damaged';
+/** Payments that a mark knows: the newest by number and link, and the newest ones with their facts. Without a file none. */
+export interface KnownPayments {
+  newest: LedgerHead | 'damaged' | undefined;
+  recent: readonly AcknowledgedPayment[];
+}
+
+/** Reads a mark. Throws the error of the file system. */
+export function readHighWaterMark(file: string): KnownPayments {
+  if (!existsSync(file)) return { newest: undefined, recent: [] };
+  const bytes = readFileSync(file);
+  const lineAt = (n: number) => bytes.toString('latin1', n * LINE_BYTES, (n + 1) * LINE_BYTES);
+  const heads = [0, 1].flatMap((n) => headOf(lineAt(n)) ?? []);
+  const newest = heads.toSorted((a, b) => b.seq - a.seq)[0] ?? 'damaged';
+  const recent = paymentsInLines(bytes.subarray(LINES * LINE_BYTES));
+  return { newest, recent: newest === 'damaged' ? recent : recent.filter(({ seq }) => seq <= newest.seq) };
 }
 
 /**
  * Replaces the mark durably. Returns its descriptor, which the caller closes. As root it gives the file to `owner`.
  * Throws the error of the file system.
  */
-export function writeHighWaterMark(file: string, head: LedgerHead, owner?: { uid: number; gid: number }): number {
+export function writeHighWaterMark(
+  file: string,
+  head: LedgerHead,
+  { owner, recent = [] }: { owner?: { uid: number; gid: number }; recent?: readonly AcknowledgedPayment[] } = {},
+): number {
   const fresh = `${file}.new`;
   rmSync(fresh, { force: true });
   // Never open an existing file or link: the user who owns this folder may have placed it as a trap.
@@ -64,6 +82,7 @@ export function writeHighWaterMark(file: string, head: LedgerHead, owner?: { uid
   try {
     if (owner !== undefined && process.getuid?.() === 0) fchownSync(fd, owner.uid, owner.gid);
     writeSync(fd, lineOf(head).repeat(LINES), 0, 'latin1');
+    for (const payment of recent) writePayment(fd, payment);
     fsyncSync(fd);
     renameSync(fresh, file);
     return fd;
@@ -74,32 +93,67 @@ export function writeHighWaterMark(file: string, head: LedgerHead, owner?: { uid
 }
 
 /**
- * File beside an open store with its newest payment. It is written for every payment, after the commit and before
- * anybody is informed. It is not synced: the mark survives a killed process, but may be older after a power cut.
+ * The payments that this gateway has acknowledged, in memory and in a file beside the store. The file is written for every payment,
+ * after the commit and before anybody is informed. It is not synced: the mark survives a killed process, but may be older
+ * after a power cut.
  */
 export class HighWaterMark {
-  /** Undefined once closed: another file may get the same number. */
-  #fd: number | undefined;
-  readonly #file: string;
+  readonly file: string;
   readonly #log: Logger;
-  #newest: LedgerHead;
+  /** Undefined before `begin` and once closed: another file may get the same number. */
+  #fd: number | undefined;
+  #newest: KnownPayments['newest'];
+  #recent = new RecentPayments();
   #line = 0;
   #failed = false;
 
-  /** Replaces the mark. Throws the error of the file system. */
-  constructor(file: string, head: LedgerHead, log: Logger) {
-    this.#fd = writeHighWaterMark(file, head);
-    this.#file = file;
-    this.#newest = head;
+  constructor(file: string, log: Logger) {
+    this.file = file;
     this.#log = log;
   }
 
-  /** Never throws: a failing disk must not stop a payment here. Logs the first failure. */
-  move(head: LedgerHead): void {
-    const fd = this.#fd;
-    if (fd === undefined || head.seq <= this.#newest.seq) return;
+  /** Reads the file. Throws ConfigError when it cannot be read. */
+  read(): KnownPayments {
+    try {
+      const known = readHighWaterMark(this.file);
+      this.#newest = known.newest;
+      this.#recent = new RecentPayments(known.recent);
+      return known;
+    } catch (error) {
+      throw this.#unusable('read', error);
+    }
+  }
+
+  get known(): KnownPayments {
+    return { newest: this.#newest, recent: this.#recent.all() };
+  }
+
+  /** Replaces the file, and follows the ledger from now on. Throws ConfigError when the file cannot be written. */
+  begin(head: LedgerHead, recent: readonly AcknowledgedPayment[]): void {
+    try {
+      this.#fd = writeHighWaterMark(this.file, head, { recent });
+    } catch (error) {
+      throw this.#unusable('written', error);
+    }
     this.#newest = head;
-    this.#try(() => writeSync(fd, lineOf(head), this.#line * LINE_BYTES, 'latin1'));
+    this.#recent = new RecentPayments(recent);
+  }
+
+  /** Never throws: a failing disk must not stop a payment here. Logs the first failure. */
+  move(payment: AcknowledgedPayment): void {
+    const fd = this.#fd;
+    const newest = typeof this.#newest === 'object' ? this.#newest.seq : 0;
+    if (fd === undefined || payment.seq <= newest) return;
+    const head = { seq: payment.seq, link: payment.link };
+    this.#newest = head;
+    this.#recent.add(payment);
+    this.#try(() => {
+      // Somebody has deleted the file: what is written to it no start would find.
+      if (fstatSync(fd).nlink === 0) return this.#replace(fd, head);
+      // First what the payment is: a mark whose newest payment has no name would be of less use than an older one.
+      writePayment(fd, payment);
+      writeSync(fd, lineOf(head), this.#line * LINE_BYTES, 'latin1');
+    });
     this.#line = (this.#line + 1) % LINES;
   }
 
@@ -112,15 +166,33 @@ export class HighWaterMark {
     closeSync(fd);
   }
 
+  #replace(fd: number, head: LedgerHead): void {
+    this.#fd = writeHighWaterMark(this.file, head, { recent: this.#recent.all() });
+    closeSync(fd);
+    this.#log.warn('mark-replaced', { file: this.file, reason: 'somebody had deleted it' });
+  }
+
   #try(work: () => void): void {
     try {
       work();
       this.#failed = false;
     } catch (error) {
-      if (!this.#failed) this.#log.warn('mark-not-written', { file: this.#file, reason: reasonOf(error) });
+      const fix = 'after a loss a start may not know of the newest payments: see to the disk and the folder';
+      if (!this.#failed) this.#log.warn('mark-not-written', { file: this.file, reason: reasonOf(error), fix });
       this.#failed = true;
     }
   }
+
+  #unusable(how: 'read' | 'written', error: unknown): ConfigError {
+    const what = `dataDir: the mark ${this.file} cannot be ${how}: ${reasonOf(error)}`;
+    const fix = 'let the user that runs the gateway read and write this folder, on a disk with room';
+    return new ConfigError(`${what}; without it a start cannot know whether payments are missing`, fix);
+  }
+}
+
+function writePayment(fd: number, payment: AcknowledgedPayment): void {
+  const { line, offset } = lineOfPayment(payment);
+  writeSync(fd, line, 0, line.length, LINES * LINE_BYTES + offset);
 }
 
 function lineOf({ seq, link }: LedgerHead): string {

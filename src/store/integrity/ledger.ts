@@ -118,7 +118,7 @@ export async function restartLedger(db: Kysely<Tables>): Promise<void> {
 }
 
 /** Problems of the chain after the payment `from`, up to `head`. */
-async function brokenLinks(db: Kysely<Tables>, from: LedgerHead, head: LedgerHead): Promise<string[]> {
+export async function brokenLinks(db: Kysely<Tables>, from: LedgerHead, head: LedgerHead): Promise<string[]> {
   const problems: string[] = [];
   let last = from;
   for (let more = true; more; ) {

@@ -2,7 +2,8 @@ import { type Kysely, sql } from 'kysely';
 import type { Logger } from '../../lib/log.ts';
 import type { Due } from '../../protocol/messages.ts';
 import { intact, onlyIntact } from '../integrity/checksums.ts';
-import { appendToLedger, type LedgerHead } from '../integrity/ledger.ts';
+import { appendToLedger } from '../integrity/ledger.ts';
+import type { AcknowledgedPayment } from '../integrity/recent-payments.ts';
 import { RETENTION_MS } from '../retention.ts';
 import type { CreditRow, OrderRow, Tables } from '../schema/tables.ts';
 import { dueOf } from './credit-sides.ts';
@@ -76,7 +77,7 @@ export class CreditStore {
   readonly #db: Kysely<Tables>;
   readonly #log: Logger;
   readonly #history: Counting;
-  readonly #onStored: (head: LedgerHead) => void;
+  readonly #onStored: (payment: AcknowledgedPayment) => void;
 
   /**
    * `onStored` is called for each stored payment, before anybody is informed. Payments that do not count by `history` pay
@@ -85,7 +86,7 @@ export class CreditStore {
   constructor(
     db: Kysely<Tables>,
     log: Logger,
-    { history, onStored }: { history: Counting; onStored: (head: LedgerHead) => void },
+    { history, onStored }: { history: Counting; onStored: (payment: AcknowledgedPayment) => void },
   ) {
     this.#db = db;
     this.#log = log;
@@ -175,7 +176,7 @@ async function insertCredit(
   return id;
 }
 
-type PaidFor = Extract<StoredCredit, { kind: 'payment' }> & { head: LedgerHead };
+type PaidFor = Extract<StoredCredit, { kind: 'payment' }> & { head: AcknowledgedPayment };
 
 async function storePayment(
   db: Kysely<Tables>,

@@ -1,7 +1,8 @@
 import type { Kysely, Selectable } from 'kysely';
 import type { Logger } from '../../lib/log.ts';
 import { intact, onlyIntact } from '../integrity/checksums.ts';
-import { appendToLedger, type LedgerHead } from '../integrity/ledger.ts';
+import { appendToLedger } from '../integrity/ledger.ts';
+import type { AcknowledgedPayment } from '../integrity/recent-payments.ts';
 import {
   type CallbackRow,
   type NoticeRow,
@@ -45,10 +46,10 @@ export type PaymentDetails = Pick<OrderRow, 'partner' | 'bank_account' | 'conten
 export class PaymentStore {
   readonly #db: Kysely<Tables>;
   readonly #log: Logger;
-  readonly #onStored: (head: LedgerHead) => void;
+  readonly #onStored: (payment: AcknowledgedPayment) => void;
 
   /** `onStored` is called for each stored payment, before anybody is informed. */
-  constructor(db: Kysely<Tables>, log: Logger, onStored: (head: LedgerHead) => void) {
+  constructor(db: Kysely<Tables>, log: Logger, onStored: (payment: AcknowledgedPayment) => void) {
     this.#db = db;
     this.#log = log;
     this.#onStored = onStored;

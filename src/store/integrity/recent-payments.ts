@@ -1,0 +1,71 @@
+import { crc32 } from 'node:zlib';
+import { z } from 'zod';
+import type { PaymentRow } from '../schema/tables.ts';
+import type { LedgerHead } from './ledger.ts';
+
+/** The newest acknowledged payments that a mark knows with their facts. Of older ones it knows the numbers only. */
+export const RECENT_PAYMENTS_MAX = 1_000;
+/** One line a payment, of equal length: the next one of its place overwrites it. */
+const LINE_BYTES = 512;
+
+/** An acknowledged payment: enough to find it at the bank, and in the books of its partner. */
+export type AcknowledgedPayment = LedgerHead &
+  Pick<PaymentRow, 'id' | 'partner' | 'order_id' | 'reference_number' | 'bank_account' | 'bank_code'> &
+  Pick<PaymentRow, 'amount' | 'paid_at_ms'>;
+
+/** The facts in a line, in this order. */
+const factsSchema = z.tuple([
+  ...([z.int(), z.string(), z.string(), z.string(), z.string(), z.string()] as const),
+  ...([z.string(), z.string(), z.int(), z.int()] as const),
+]);
+
+/** The newest acknowledged payments of a store; older ones are forgotten. */
+export class RecentPayments {
+  readonly #bySeq = new Map<number, AcknowledgedPayment>();
+
+  constructor(payments: readonly AcknowledgedPayment[] = []) {
+    for (const payment of payments) this.add(payment);
+  }
+
+  add(payment: AcknowledgedPayment): void {
+    this.#bySeq.set(payment.seq, payment);
+    this.#bySeq.delete(payment.seq - RECENT_PAYMENTS_MAX);
+  }
+
+  /** Returns them in the order of their numbers. */
+  all(): AcknowledgedPayment[] {
+    return [...this.#bySeq.values()].toSorted((a, b) => a.seq - b.seq);
+  }
+}
+
+/** Returns the line of a payment, and where it stands among the lines of a mark. */
+export function lineOfPayment(payment: AcknowledgedPayment): { line: Buffer; offset: number } {
+  const { seq, link, id, partner, order_id, reference_number, bank_account, bank_code, amount, paid_at_ms } = payment;
+  const lineWith = (texts: readonly string[]) => {
+    const facts = JSON.stringify([seq, link, id, ...texts, bank_account, bank_code, amount, paid_at_ms]);
+    return Buffer.from(`${crc32(facts)} ${facts}`);
+  };
+  const whole = lineWith([partner, order_id, reference_number]);
+  // Names of many bytes are rare: then the line has the facts that identify the payment.
+  const content = whole.length < LINE_BYTES ? whole : lineWith(['', '', '']);
+  const line = Buffer.alloc(LINE_BYTES, ' ');
+  content.copy(line);
+  line.write('\n', LINE_BYTES - 1);
+  return { line, offset: (seq % RECENT_PAYMENTS_MAX) * LINE_BYTES };
+}
+
+/** Returns the payments in these lines. A line that is empty or damaged is left out. */
+export function paymentsInLines(bytes: Buffer): AcknowledgedPayment[] {
+  const count = Math.min(RECENT_PAYMENTS_MAX, Math.ceil(bytes.length / LINE_BYTES));
+  return Array.from({ length: count }, (_, i) => bytes.toString('utf8', i * LINE_BYTES, (i + 1) * LINE_BYTES)).flatMap(
+    (line) => paymentIn(line.trimEnd()) ?? [],
+  );
+}
+
+function paymentIn(line: string): AcknowledgedPayment | undefined {
+  const [, crc, text = ''] = /^(\d+) (\[.*\])$/.exec(line) ?? [];
+  if (crc === undefined || crc32(text) !== Number(crc)) return undefined;
+  const [seq, link, id, partner, order_id, reference_number, ...facts] = factsSchema.parse(JSON.parse(text));
+  const [bank_account, bank_code, amount, paid_at_ms] = facts;
+  return { seq, link, id, partner, order_id, reference_number, bank_account, bank_code, amount, paid_at_ms };
+}
