@@ -167,7 +167,8 @@ function isSentTwice(rawHeaders: readonly string[], name: string): boolean {
 
 /**
  * Whether a browser sends this for a page of another origin, judged by `Origin` and Fetch Metadata. Programs other than
- * browsers send neither. A followed link does not count: the other page cannot read the answer.
+ * browsers send neither. A followed link does not count, as the other page cannot read the answer; where the answer is
+ * saved as a file, or has an effect, it does: see `isFromOtherPage`.
  */
 export function isForeignPage({ headers, method }: Asked): boolean {
   const { origin, host } = headers;
@@ -176,6 +177,18 @@ export function isForeignPage({ headers, method }: Asked): boolean {
   if (site === undefined || site === 'same-origin' || site === 'none') return false;
   const isRead = method === 'GET' || method === 'HEAD';
   return !isRead || headers['sec-fetch-mode'] !== 'navigate' || headers['sec-fetch-dest'] !== 'document';
+}
+
+/**
+ * Whether a browser sends this because of a page of another origin, also where a person followed a link there. A browser
+ * without Fetch Metadata names that page in `Referer`, unless the page forbids it.
+ */
+export function isFromOtherPage(request: Asked): boolean {
+  const { host, referer } = request.headers;
+  const site = request.headers['sec-fetch-site'];
+  if (site !== undefined && site !== 'same-origin' && site !== 'none') return true;
+  const isOwn = referer === undefined || URL.parse(referer)?.host === host;
+  return !isOwn || isForeignPage(request);
 }
 
 export interface Credentials {

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { expect, it } from 'vitest';
 import { BOX1, type TestGateway, testGateway } from '../gateway/harness.ts';
+import { routesDuring } from '../gateway/strange-requests.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 
 const TOKEN = 'A-long-admin-token-of-a-test';
@@ -14,6 +15,11 @@ async function ask(
   const asked = request(`${origin}${path}`, { method, headers: { 'content-type': 'application/json', ...headers } });
   asked.end(['GET', 'DELETE'].includes(method) ? undefined : '{}');
   const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+  answer.on('error', () => undefined);
+  if (answer.headers['content-type']?.startsWith('text/event-stream') === true) {
+    asked.destroy();
+    return answer;
+  }
   answer.resume();
   await once(answer, 'end');
   return answer;
@@ -65,4 +71,42 @@ it('THR-2 with an adminToken no route answers anybody without it, also on this m
     const answer = await ask(gateway, { method: 'GET', path: '/admin/v1/boxes', headers: { ...headers, ...more } });
     expect([more, answer.statusCode]).toEqual([more, 200]);
   }
+});
+
+const LINKS: [how: string, headers: Record<string, string>][] = [
+  ['a link', { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' }],
+  [
+    'a link of another port',
+    { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' },
+  ],
+  ['a link in a browser of before', { referer: 'https://evil.example/page' }],
+];
+
+it.each(LINKS)('THR-5 BAK-1 %s on another page has no file saved, and takes nothing away', async (_how, headers) => {
+  const { started: gateway, routes } = await routesDuring(() => testGateway({ config: { registry: 'store' } }));
+  const ofAdmins = routes.filter(({ method, url }) => method === 'GET' && /^\/(?:_mock|admin\/v1)\//.test(url));
+  const refused: string[] = [];
+  for (const { url } of ofAdmins) {
+    const path = url.replaceAll(/:\w+/g, url.includes('/boxes/') ? BOX1.terminalCode : 'demo');
+    const answer = await ask(gateway, { method: 'GET', path, headers });
+    if (answer.statusCode === 401) refused.push(url);
+    // What a browser shows, nobody else can read.
+    else expect([url, answer.headers['content-type']]).toEqual([url, 'application/json; charset=utf-8']);
+  }
+  expect(refused.sort()).toEqual(['/_mock/backup', '/_mock/events', '/admin/v1/sales.csv']);
+  expect(await gateway.mock<object>('/about')).toMatchObject({ lastBackupAt: null });
+});
+
+it.each([
+  ['a program', {}],
+  [
+    'whoever types the address',
+    { 'sec-fetch-site': 'none', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' },
+  ],
+  ['the console', { 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' }],
+])('BAK-1 %s gets the store', async (_who, headers) => {
+  const gateway = await testGateway();
+  const referer = 'sec-fetch-site' in headers ? { referer: `${gateway.origin}/` } : {};
+  const answer = await ask(gateway, { method: 'GET', path: '/_mock/backup', headers: { ...headers, ...referer } });
+  expect([answer.statusCode, answer.headers['content-type']]).toEqual([200, 'application/vnd.sqlite3']);
 });

@@ -1,9 +1,12 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { bearerToken, hostnameOf, isForeignPage, strangerProblem } from '../../lib/http-server.ts';
+import { bearerToken, hostnameOf, isForeignPage, isFromOtherPage, strangerProblem } from '../../lib/http-server.ts';
 import type { Logger } from '../../lib/log.ts';
 import { isLoopbackHost } from '../../lib/tls.ts';
 import type { Logins } from '../access/logins.ts';
 import { answerRefusal, isLoggedIn } from '../access/requests.ts';
+
+/** Routes whose answers a browser saves as files, or reads without an end: no link on another page leads there. */
+const SAVED = new Set(['/_mock/backup', '/_mock/events', '/admin/v1/sales.csv']);
 
 export interface AdminGuardDeps {
   /** Callers with this token are admins. If it is not set, all programs on this machine are. */
@@ -45,7 +48,9 @@ function refusalReason(request: FastifyRequest): string | undefined {
   if (stranger !== undefined) return `${stranger}: set adminToken, and send it as a bearer`;
   // A page of another site can make a browser on this machine send requests, also to a name that resolves to loopback.
   if (!isLoopbackHost(hostnameOf(request.raw) ?? '')) return 'not by a loopback name';
-  return isForeignPage(request.raw) ? 'from a page of another origin' : undefined;
+  const isSaved = SAVED.has(request.routeOptions.url ?? '');
+  const isForeign = isSaved ? isFromOtherPage(request.raw) : isForeignPage(request.raw);
+  return isForeign ? 'from a page of another origin' : undefined;
 }
 
 /** Routes below `/_mock` that change something and that a service for real money has too. */
