@@ -8,7 +8,7 @@ import { box, type Complain, checkDialects, vietqrBoxes, withSecretsOfFiles } fr
 import { hasUserInfo } from './callback-config.ts';
 import { addressProblem, isOwnHost, portOf } from './callback-destination.ts';
 import { type ClusterKeys, checkCluster, cluster } from './cluster-config.ts';
-import { checkLive, isGuarded, LISTENS_PLAINLY, type LiveConfig, modeKeys } from './mode.ts';
+import { checkMode, isGuarded, LISTENS_PLAINLY, type LiveConfig, modeKeys } from './mode.ts';
 import { account, contentPrefix, partner } from './partners-config.ts';
 import { callbackLateRetries, callbackRetryWaitsMs } from './retry-schedule.ts';
 import { accountsMadeBy, sourceOptions } from './sources/registry.ts';
@@ -187,7 +187,7 @@ function crossCheck(config: Named, context: z.RefinementCtx): void {
   checkCallbackUrls(config, complain);
   checkNames(config, complain);
   checkDialects(config, complain);
-  checkLive(config, complain);
+  checkMode(config, complain);
   checkCluster(config, complain);
 }
 

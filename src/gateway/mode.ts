@@ -3,19 +3,22 @@ import { isExposed, isLoopbackHost } from '../lib/tls.ts';
 import { LIMITS } from '../protocol/fields.ts';
 import { isSampleSecret } from '../protocol/secret.ts';
 import type { Complain } from './boxes-config.ts';
+import { weaknessesOf } from './sources/registry.ts';
 
 /* A gateway for real money (PROTOCOL.md, clause MOD). */
 
 type Path = (string | number)[];
 
+/** A complaint about the option at `path`. */
+interface Problem {
+  path: Path;
+  message: string;
+}
+
 /** The demo's, which everybody knows. */
 export const DEMO = { username: 'demo', password: 'demo-secret', bankAccount: '0123456789' };
 const SAMPLE = 'is a sample, which everybody knows: expected one of your own with mode: live';
 const DEMO_PARTNER = 'expected no partner of the demo with mode: live: everybody knows its user and password';
-/** Nobody counts wrong keys at hooks against a right one (PROTOCOL.md, clause SRC-5), so a short one could be guessed. */
-const KEY_CHARS_MIN = 16;
-/** Options by which a source proves its origin; the others are made by its provider. */
-const PROOFS: readonly string[] = ['key', 'previousKey', 'secret', 'token', 'checksumKey', 'password'];
 /** Values of `sslmode` with which the driver checks the certificate. */
 const DATABASE_TLS = ['require', 'verify-ca', 'verify-full'];
 /** Keys of a configuration whose values are no secrets. */
@@ -61,9 +64,8 @@ export interface LiveRow {
   bankAccount?: string;
   terminalCode?: string;
   name?: string;
+  kind?: string;
   callback?: { url: string; auth?: { kind: string; url?: string } } | undefined;
-  /** Of a source. */
-  auth?: object;
 }
 
 const LIVE_TABLES = ['partners', 'accounts', 'boxes', 'sources'] as const;
@@ -90,32 +92,44 @@ export interface LiveConfig {
   vietqrBoxes?: object | undefined;
 }
 
-/** Complains of everything in a live configuration that only a sandbox may have (PROTOCOL.md, clause MOD-1). */
-export function checkLive(config: LiveConfig, complain: Complain): void {
+type Mode = Pick<LiveConfig, 'mode' | 'sandbox'>;
+
+/** Whether what sources tell of is money, and not a test (PROTOCOL.md, clause MOD-3). */
+export function takesMoney({ mode, sandbox }: Mode): boolean {
+  return mode === 'live' || sandbox === false;
+}
+
+/** Complains of everything that a configuration may not have in its mode (PROTOCOL.md, clauses MOD-1 and MOD-4). */
+export function checkMode(config: LiveConfig, complain: Complain): void {
+  for (const table of LIVE_TABLES) {
+    for (const [i, row] of config[table].entries()) {
+      for (const { path, message } of rowProblems(config, table, row)) complain([table, i, ...path], message);
+    }
+  }
   if (config.mode !== 'live') return;
   if (config.sandbox === true) complain(['sandbox'], 'expected false, or no such key, with mode: live');
   if (config.enrolment === 'open') complain(['enrolment'], 'expected code or closed with mode: live');
   checkTransport(config, complain);
-  const { adminToken, vietqrBoxes, mqtt, ...tables } = config;
+  const { adminToken, vietqrBoxes, mqtt } = config;
   for (const path of samplesIn({ adminToken, vietqrBoxes, mqtt })) complain(path, SAMPLE);
-  for (const table of LIVE_TABLES) {
-    for (const [i, row] of tables[table].entries()) {
-      for (const { path, message } of liveProblems(table, row)) complain([table, i, ...path], message);
-    }
-  }
 }
 
-/** Complaints of a partner, an account, a box or a source that a live gateway may not have (PROTOCOL.md, clause MOD-1). */
-export function liveProblems(table: LiveTable, row: LiveRow): { path: Path; message: string }[] {
-  const { username, password, bankAccount, callback }: LiveRow = row;
-  const found = samplesIn(row).map((path) => ({ path, message: SAMPLE }));
+/** Complaints of a partner, an account, a box or a source that a gateway in this mode may not have. */
+export function rowProblems(mode: Mode, table: LiveTable, row: LiveRow): Problem[] {
+  const found = mode.mode === 'live' ? liveProblems(table, row) : [];
+  const weak = table === 'sources' && takesMoney(mode) ? weaknessesOf(row) : [];
+  return [...found, ...weak.filter(({ path }) => !found.some((it) => it.path.join() === path.join()))];
+}
+
+function liveProblems(table: LiveTable, row: LiveRow): Problem[] {
+  const { username, password, bankAccount, callback } = row;
+  const found: Problem[] = samplesIn(row).map((path) => ({ path, message: SAMPLE }));
   if (table === 'partners' && (username?.toLowerCase() === DEMO.username || password === DEMO.password)) {
     found.push({ path: [], message: DEMO_PARTNER });
   }
   if (table === 'accounts' && bankAccount === DEMO.bankAccount) {
     found.push({ path: ['bankAccount'], message: 'expected no account of the demo with mode: live' });
   }
-  if (table === 'sources') found.push(...shortKeysIn(row));
   const urls: [path: Path, url: string | undefined][] = [
     [['callback', 'url'], callback?.url],
     [['callback', 'auth', 'url'], callback?.auth?.url],
@@ -126,18 +140,6 @@ export function liveProblems(table: LiveTable, row: LiveRow): { path: Path; mess
     }
   }
   return found;
-}
-
-function shortKeysIn({ auth = {}, ...row }: LiveRow): { path: Path; message: string }[] {
-  const options = [
-    ...Object.entries(row).map(([key, it]) => [[key], it]),
-    ...Object.entries(auth).map(([key, it]) => [['auth', key], it]),
-  ] as [Path, unknown][];
-  const short = options.filter(([path, it]) => {
-    return PROOFS.includes(String(path.at(-1))) && typeof it === 'string' && it.length < KEY_CHARS_MIN;
-  });
-  const message = `expected at least ${KEY_CHARS_MIN} characters with mode: live: others could guess it`;
-  return short.map(([path]) => ({ path, message }));
 }
 
 /** Plain text beyond this machine. */

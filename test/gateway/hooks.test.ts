@@ -17,7 +17,7 @@ import {
 } from './harness.ts';
 import { byKey, hookedGateway, SEPAY_KEY, sepayBody, signedBySepay, tellHook } from './hooks.ts';
 
-const SECRET = 'sample-secret-of-sepay';
+const SECRET = 'whsec_0c1f5e8a3b7d49620c1f5e8a3b7d4962';
 const HMAC = { kind: 'sepay', name: 'signed', auth: { kind: 'hmac', secret: SECRET } };
 const MIN_MS = 60_000;
 const success = { success: true };

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { bankTime } from '../support/providers.ts';
 import { ACCOUNT, type Answer, type TestGateway, type TestOptions, testGateway } from './harness.ts';
 
-export const SEPAY_KEY = 'sample-key-of-sepay';
+export const SEPAY_KEY = 'Key-Of-SePay-At-Hooks-0123';
 export const SEPAY = { kind: 'sepay', name: 'sepay', auth: { kind: 'apikey', key: SEPAY_KEY } };
 
 /** A gateway with the source `sepay`. */

@@ -15,16 +15,25 @@ const LIVE = {
   boxes: BOXES.map((box) => ({ ...box, account: SHOP.bankAccount })),
 };
 const parsed = (change: object) => parseGatewayConfig({ ...LIVE, ...change }, 'gateway.yaml');
+const KEY = 'Key-Of-The-Source-0123';
 const TLS = { cert: 'cert.pem', key: 'key.pem' };
 
-const SHORT = 'fifteen-letters';
-const shortKeys: [source: object, path: string][] = [
-  [{ kind: 'sepay', auth: { kind: 'apikey', key: SHORT } }, 'auth.key'],
-  [{ kind: 'sepay', auth: { kind: 'hmac', secret: SHORT } }, 'auth.secret'],
-  [{ kind: 'casso', auth: { kind: 'signature', key: 'x'.repeat(16), previousKey: SHORT } }, 'auth.previousKey'],
-  [{ kind: 'casso', auth: { kind: 'secure-token', token: SHORT } }, 'auth.token'],
-  [{ kind: 'payos', checksumKey: SHORT }, 'checksumKey'],
-  [{ kind: 'vietqr', username: 'a', password: SHORT }, 'password'],
+/** A word of 16 letters falls to a list of words within seconds. */
+const WORD = 'counterclockwise';
+const CASSO_KEY = 'mKp3'.repeat(16).replace('mKp3', 'Zq7x');
+const weakKeys: [source: object, path: string, expected: string][] = [
+  [{ kind: 'sepay', auth: { kind: 'apikey', key: WORD } }, 'auth.key', 'a secret of 128 bits'],
+  [{ kind: 'sepay', auth: { kind: 'apikey', key: '4821' } }, 'auth.key', 'a secret of 128 bits'],
+  [{ kind: 'sepay', auth: { kind: 'hmac', secret: `whsec_${WORD}` } }, 'auth.secret', 'the secret as SePay makes it'],
+  [
+    { kind: 'casso', auth: { kind: 'signature', key: CASSO_KEY, previousKey: WORD } },
+    'auth.previousKey',
+    'the key as Casso makes it',
+  ],
+  [{ kind: 'casso', auth: { kind: 'signature', key: WORD } }, 'auth.key', 'the key as Casso makes it'],
+  [{ kind: 'casso', auth: { kind: 'secure-token', token: WORD } }, 'auth.token', 'a secret of 128 bits'],
+  [{ kind: 'payos', checksumKey: WORD }, 'checksumKey', 'the key as payOS makes it'],
+  [{ kind: 'vietqr', username: 'a', password: WORD }, 'password', 'a secret of 128 bits'],
 ];
 
 function problemOf(change: object): string {
@@ -92,10 +101,6 @@ describe('a live gateway', () => {
     [{ mqtt: { embedded: { host: '0.0.0.0', allowPlain: true } } }, 'mqtt.embedded.allowPlain: expected tls'],
     [{ mqtt: { url: 'mqtt://10.0.0.2', allowPlain: true } }, 'mqtt.allowPlain: expected mqtts:// or wss://'],
     [{ publicUrl: 'http://pay.example' }, 'publicUrl: expected https://'],
-    ...shortKeys.map(([source, path]): [object, string] => [
-      { sources: [{ name: 'till', ...source }] },
-      `sources.0.${path}: expected at least 16 characters`,
-    ]),
     ...['change-me', 'Sample', 'a-long-random-text', ' change-me '].map((password): [object, string] => [
       { partners: [{ ...PARTNER, password }] },
       'partners.0.password: is a sample',
@@ -131,7 +136,9 @@ describe('a live gateway', () => {
     { http: { host: '127.0.0.1', allowPlain: true } },
     { mqtt: { url: 'mqtts://broker.example' } },
     { publicUrl: 'https://pay.example' },
-    { sources: [{ kind: 'payos', name: 'till', checksumKey: 'x'.repeat(16), clientId: 'a', apiKey: 'b' }] },
+    { sources: [{ kind: 'payos', name: 'till', checksumKey: 'a1b2c3d4'.repeat(8), clientId: 'a', apiKey: 'b' }] },
+    { sources: [{ kind: 'sepay', name: 'till', auth: { kind: 'hmac', secret: `whsec_${'a1b2c3d4'.repeat(4)}` } }] },
+    { sources: [{ kind: 'casso', name: 'till', auth: { kind: 'signature', key: CASSO_KEY } }] },
     { databaseUrl: 'postgres://a:b@[::1]/c' },
     { databaseUrl: 'postgres://a:b@10.0.0.2/c?sslmode=verify-full' },
     {
@@ -144,8 +151,30 @@ describe('a live gateway', () => {
   });
 });
 
+describe.each([
+  ['a live gateway', { mode: 'live' }],
+  ['a gateway with sandbox: false', { mode: 'sandbox', sandbox: false }],
+])('%s', (_what, mode) => {
+  it.each(weakKeys)(
+    'MOD-4 THR-36 takes no money by the word of everybody who guesses: %j, %s',
+    (source, path, expected) => {
+      const change = { sources: [{ name: 'till', ...source }] };
+      const problem = problemOf({ ...change, ...mode });
+      expect(problem).toContain(`sources.0.${path}: expected ${expected}`);
+      expect(problem).not.toContain(WORD);
+      // The payments of a sandbox are tests.
+      expect(problemOf({ ...change, mode: 'sandbox' })).toBe('none');
+    },
+  );
+
+  it('MOD-4 complains once of a sample', () => {
+    const sources = [{ kind: 'sepay', name: 'till', auth: { kind: 'apikey', key: 'sample-key' } }];
+    expect(problemOf({ sources, ...mode }).match(/is a sample/g)).toHaveLength(1);
+  });
+});
+
 it('SRC-31 SYN-7 asks no list at the metadata service of a cloud', () => {
-  const auth = { kind: 'apikey', key: 'key-of-this-test' };
+  const auth = { kind: 'apikey', key: KEY };
   const api = { url: 'https://169.254.169.254', token: 'token-of-this-test' };
   expect(problemOf({ sources: [{ kind: 'sepay', name: 'feed', auth, api }] })).toContain('link-local, metadata');
 });
@@ -155,7 +184,7 @@ const OWN = {
   accounts: [SHOP, OTHER_ACCOUNT, FOREIGN_ACCOUNT],
   partners: [PARTNER],
   boxes: LIVE.boxes,
-  sources: [{ kind: 'sepay', name: 'feed', auth: { kind: 'apikey', key: 'key-of-this-test' } }],
+  sources: [{ kind: 'sepay', name: 'feed', auth: { kind: 'apikey', key: KEY } }],
 };
 
 describe('a gateway that goes live', () => {
@@ -284,7 +313,7 @@ function webhook(origin: string, referenceCode: string): Promise<Response> {
     },
     ...{ accumulated: 0, subAccount: null, referenceCode, description: '' },
   });
-  const headers = { 'content-type': 'application/json', authorization: 'Apikey key-of-this-test' };
+  const headers = { 'content-type': 'application/json', authorization: `Apikey ${KEY}` };
   return fetch(`${origin}/hooks/feed`, { method: 'POST', headers, body });
 }
 

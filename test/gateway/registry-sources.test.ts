@@ -161,7 +161,31 @@ const SAMPLES: [table: string, row: Record<string, unknown>, problem: string][] 
     'secret: is a sample',
   ],
   ['sources', { kind: 'sepay', name: 'x', auth: { kind: 'apikey', key: 'sample-key' } }, 'auth.key: is a sample'],
+  [
+    'sources',
+    { kind: 'sepay', name: 'x', auth: { kind: 'apikey', key: '4821' } },
+    'auth.key: expected a secret of 128 bits',
+  ],
 ];
+
+it('MOD-4 a gateway with sandbox: false takes no weak key of a source, neither added nor chosen, and does not start with one', async () => {
+  const weak = { kind: 'sepay', name: 'till', auth: { kind: 'apikey', key: '4821' } };
+  const money = await testGateway({ config: { ...OWN, sandbox: false } });
+  expect(await admin(money, 'POST', 'sources', weak)).toMatchObject({
+    status: 400,
+    body: { reason: expect.stringContaining('auth.key: expected a secret of 128 bits') },
+  });
+  const strong = { ...weak, auth: { kind: 'apikey', key: 'Key-Of-The-Source-0123' } };
+  expect((await admin(money, 'POST', 'sources', strong)).status).toBe(201);
+  expect((await admin(money, 'POST', 'sources/till/rotate', { key: '4821' })).status).toBe(400);
+  expect((await admin(money, 'POST', 'sources/till/rotate', {})).status).toBe(200);
+  const dataDir = await temporaryFolder();
+  const sandbox = await testGateway({ dataDir, config: OWN });
+  expect((await admin(sandbox, 'POST', 'sources', weak)).status).toBe(201);
+  await sandbox.close();
+  const start = testGateway({ dataDir, config: { ...OWN, sandbox: false } });
+  await expect(start).rejects.toThrow('sources.till.auth.key: expected a secret of 128 bits');
+});
 
 it.each(SAMPLES)(
   'MOD-1 a live gateway takes no row of %s as %j, and does not start with one',

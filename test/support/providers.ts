@@ -102,7 +102,7 @@ const sepayBody = (money: Moved): Json => ({
 });
 const SEPAY = {
   expires: false,
-  key: 'sample-sepay-key-of-a-test',
+  key: 'Key-Of-SePay-In-Tests-0123',
   retryWaitsMs: minutes(1, 1, 2, 3, 5, 8, 13),
   body: sepayBody,
   at: {
@@ -135,13 +135,17 @@ const sepaySigned: Provider = {
   call: (body, proof) => jsonCall(sepaySigned, body, proof),
 };
 
-const CASSO = { expires: false, key: 'sample-casso-key-of-a-test', retryWaitsMs: minutes(1, 1, 1, 1, 1) } as const;
+const CASSO = {
+  expires: false,
+  key: 'KeyOfCassoInTests0123'.padEnd(64, 'KeyOfCasso'),
+  retryWaitsMs: minutes(1, 1, 1, 1, 1),
+} as const;
 
 const cassoV2: Provider = {
   ...CASSO,
   options: {
     kind: 'casso',
-    auth: { kind: 'signature', key: CASSO.key, previousKey: 'sample-casso-key-before-that' },
+    auth: { kind: 'signature', key: CASSO.key, previousKey: 'KeyOfCassoBefore'.padEnd(64, 'Before0123') },
   },
   proof: 'signature',
   expires: true,
@@ -208,7 +212,7 @@ const cassoV1: Provider = {
   call: (body, proof) => jsonCall(cassoV1, body, proof),
 };
 
-const PAYOS_KEY = 'sample-payos-key-of-a-test';
+const PAYOS_KEY = 'c0ffee5ca1ab1e0ddba11f00dfeed123'.repeat(2);
 const payosSignature = (data: Json, key: string) => {
   const text = Object.keys(data)
     .filter((name) => data[name] !== undefined)
@@ -267,7 +271,7 @@ const payos: Provider = {
 /** payOS names the link of an order. */
 export const linkOf = (orderCode: number) => createHash('md5').update(String(orderCode)).digest('hex');
 
-const VIETQR = { username: 'sample-vietqr', password: 'sample-password-of-a-test' };
+const VIETQR = { username: 'sample-vietqr', password: 'Password-Of-VietQR-In-Tests-01' };
 const vietqr: Provider = {
   options: { kind: 'vietqr', ...VIETQR },
   proof: 'token',

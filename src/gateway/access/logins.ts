@@ -10,13 +10,19 @@ import { KnownLogins } from './known-logins.ts';
 /** Keys of each kind with counted failures. Beyond that, the one with the oldest failure is forgotten. */
 const KEYS_MAX = 10_000;
 
-/** In place of the secret of an unknown box, which must not be told from a known one. */
-const OF_NOBODY = loginOf('');
+/** Who somebody claims to be. */
+export interface Claim {
+  /** `hook`: a source of money, by its name. */
+  kind: 'partner' | 'box' | 'admin' | 'enrolment' | 'hook';
+  username: string;
+  /** Whether the secret has 128 bits, so that nobody guesses it. */
+  isStrong: boolean;
+}
 
 /** A claimed name, the secret that was sent, and the expected secret. */
-export interface LoginAttempt {
-  kind: 'partner' | 'box' | 'admin' | 'enrolment';
-  username: string;
+export interface LoginAttempt extends Omit<Claim, 'isStrong'> {
+  /** Left out: as the form of `expected` tells. Boxes send a value that is made from a secret of 128 bits. */
+  isStrong?: boolean;
   /** `undefined` if none was sent: that is not counted as a guess. */
   secret: string | undefined;
   /** `undefined` for an unknown user. The answer is the same as for a wrong secret. */
@@ -25,10 +31,19 @@ export interface LoginAttempt {
 
 export type LoginResult = { ok: true } | { ok: false; retryAfterSeconds: number };
 
+/** One attempt under the limits. The caller reports its result, once. */
+export interface AttemptLimits {
+  /** Time until another failure fits the budgets; 0 if it fits now. */
+  waitMs: number;
+  failed(): void;
+  succeeded(): void;
+}
+
 /**
- * Checks logins, and limits wrong ones by address and by user. Beyond a limit no secret is compared, which stops
- * guessing. Boxes whose secret cannot be guessed are limited by address only. A user who has logged in from an address before has an own limit there: neither others at that address nor
- * guesses from elsewhere lock it out (PROTOCOL.md, clause TOK-6).
+ * Checks logins, and limits wrong ones by address and by user. A right secret of 128 bits is always accepted: a limit
+ * would keep nobody from guessing it, but out everyone who shares an address with somebody who guesses. Other secrets
+ * are not accepted beyond a limit, which stops guessing. A user who has logged in from an address before has an own
+ * limit there: neither others at that address nor guesses from elsewhere lock it out (PROTOCOL.md, clause TOK-6).
  */
 export class Logins {
   readonly #clock: Clock;
@@ -42,31 +57,42 @@ export class Logins {
     this.#budgets = budgets;
   }
 
-  check({ kind, username, secret, expected }: LoginAttempt, address: string): LoginResult {
-    // It has 128 bits: a limit would keep nobody from guessing it, but every admin out who comes through the same proxy.
-    if (kind === 'admin' && isSecret(secret ?? '', expected)) return { ok: true };
+  check(attempt: LoginAttempt, address: string): LoginResult {
+    const { secret, expected, isStrong = isStrongSecret(expected ?? '') } = attempt;
+    const limits = this.begin({ ...attempt, isStrong }, address);
+    // Compared in any case, so that the time of the answer does not tell whose secret is strong.
+    const isRight = isSecret(secret ?? '', expected);
+    if (isRight && (isStrong || limits.waitMs === 0)) {
+      limits.succeeded();
+      return { ok: true };
+    }
+    if (limits.waitMs > 0) return { ok: false, retryAfterSeconds: Math.ceil(limits.waitMs / 1000) };
+    if (secret !== undefined) limits.failed();
+    return { ok: false, retryAfterSeconds: 0 };
+  }
+
+  /** Begins an attempt whose proof the caller checks. */
+  begin({ kind, username, isStrong }: Claim, address: string): AttemptLimits {
     const nowMs = this.#clock.monotonicMs();
     const network = networkOf(address);
     // A digest, because a name can be long.
     const user = createHash('sha256').update(`${kind} ${username}`).digest('base64');
     const pair = this.#known.digestOf(user, network);
     const { addresses, users, pairs } = this.#budgets;
-    const ofAddress = [addresses, network] as const;
-    // Nobody guesses such a secret, so a limit of the user would only keep out boxes that come from a new address.
-    const isOfUser = kind !== 'box' || !isStrongSecret(expected ?? OF_NOBODY);
-    const counted = this.#known.has(pair)
-      ? ([[pairs, pair]] as const)
-      : isOfUser
-        ? ([ofAddress, [users, user]] as const)
-        : ([ofAddress] as const);
-    const waitMs = Math.max(...counted.map(([failures, key]) => failures.waitMs(key, nowMs)));
-    if (waitMs > 0) return { ok: false, retryAfterSeconds: Math.ceil(waitMs / 1000) };
-    if (isSecret(secret ?? '', expected)) {
-      this.#known.add(pair);
-      return { ok: true };
-    }
-    if (secret !== undefined) for (const [failures, key] of counted) failures.add(key, nowMs);
-    return { ok: false, retryAfterSeconds: 0 };
+    const counted: [FailureCount, string][] = [];
+    // A hook has a limit of its own: wrong proofs there use up no logins.
+    if (this.#known.has(pair) || kind === 'hook') counted.push([pairs, pair]);
+    else counted.push([addresses, network]);
+    // A box or a source with a strong secret needs no limit of its own. Of partners, it would tell who is one.
+    const isOfUser = !isStrong || !['box', 'hook'].includes(kind);
+    if (!this.#known.has(pair) && isOfUser) counted.push([users, user]);
+    return {
+      waitMs: Math.max(...counted.map(([failures, key]) => failures.waitMs(key, nowMs))),
+      failed: () => {
+        for (const [failures, key] of counted) failures.add(key, nowMs);
+      },
+      succeeded: () => this.#known.add(pair),
+    };
   }
 }
 

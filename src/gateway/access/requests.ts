@@ -46,6 +46,9 @@ export function headerText(text: string): string {
   return line.slice(0, HEADER_CHARS_MAX);
 }
 
+/** Statuses of refused logins: the log says from where. */
+const LOGIN_REFUSED: readonly number[] = [401, 429];
+
 /** Logs a refusal; the caller answers it (PROTOCOL.md, clause ERR-5). */
 export function logRefusal(
   request: FastifyRequest,
@@ -53,7 +56,8 @@ export function logRefusal(
   { code, reason }: Omit<Refusal, 'ok'>,
   status: number,
 ): void {
-  log.warn('request-refused', { method: request.method, path: pathOf(request), status, code, reason });
+  const from = LOGIN_REFUSED.includes(status) ? { address: addressOf(request) } : {};
+  log.warn('request-refused', { method: request.method, path: pathOf(request), status, code, reason, ...from });
 }
 
 /** Answers with this JSON, made at the first call: anybody may ask for it, as often as he likes. */

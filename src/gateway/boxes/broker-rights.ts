@@ -3,6 +3,7 @@ import type { AedesOptions, AuthenticateError, Client } from 'aedes';
 import { reasonOf } from '../../lib/errors.ts';
 import { equalSecrets } from '../../protocol/checksum.ts';
 import { DIALECT_RIGHTS, isAmong } from '../../protocol/dialect.ts';
+import { isStrongSecret } from '../../protocol/secret.ts';
 import { boxMayPublish, boxMaySubscribe, boxTopic } from '../../protocol/topics.ts';
 import { boxPasswordOf, type Logins } from '../access/logins.ts';
 import type { GatewayConfig } from '../config.ts';
@@ -55,7 +56,7 @@ export function rights({ config, directory, logins, random, log }: RightsDeps, l
           done(null, true);
           return;
         }
-        refuse('mqtt-login-refused', username, { client: client.id, reason: reason.text });
+        refuse('mqtt-login-refused', username, { client: client.id, address: addressOf(client), reason: reason.text });
         done(Object.assign(new Error(reason.text), { returnCode: reason.code }) as AuthenticateError, false);
       };
       loginProblem({ directory, logins, shared }, login, client, username, password?.toString('utf8')).then(
@@ -128,9 +129,10 @@ async function loginProblem(
   if (username === login.username && !(client.conn instanceof LimitedSocket)) {
     return equalSecrets(password ?? '', login.password) ? undefined : wrong;
   }
-  const expected =
-    username === shared?.username ? shared.password : boxPasswordOf((await directory.box(username))?.secret);
-  const verdict = logins.check({ kind: 'box', username, secret: password, expected }, addressOf(client));
+  const isShared = username === shared?.username;
+  const expected = isShared ? shared.password : boxPasswordOf((await directory.box(username))?.secret);
+  const isStrong = !isShared || isStrongSecret(shared.password);
+  const verdict = logins.check({ kind: 'box', username, isStrong, secret: password, expected }, addressOf(client));
   if (!verdict.ok && verdict.retryAfterSeconds > 0) return { text: 'too many wrong logins', code: UNAVAILABLE };
   if (!verdict.ok) return wrong;
   const certified = certifiedName(client);
@@ -152,7 +154,7 @@ function certifiedName({ conn }: Client): string | undefined {
 
 /** IP address of the client; empty for the gateway itself, which is in this process. */
 export function addressOf({ conn }: Client): string {
-  return conn instanceof LimitedSocket ? (conn.socket.remoteAddress ?? '') : '';
+  return conn instanceof LimitedSocket ? conn.address : '';
 }
 
 /** Username of a client: the first part of its id. */

@@ -50,10 +50,13 @@ class PacketMeter {
 export class LimitedSocket extends Duplex {
   /** The underlying connection. */
   readonly socket: Socket;
+  /** IP address of the caller, also if a proxy is between. */
+  readonly address: string;
 
-  constructor(socket: Socket) {
+  constructor(socket: Socket, address = socket.remoteAddress ?? '') {
     super({ allowHalfOpen: false });
     this.socket = socket;
+    this.address = address;
     const meter = new PacketMeter();
     socket.setNoDelay(true);
     socket.on('data', (chunk: Buffer) => {

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
 import { basicCredentials } from '../../lib/http-server.ts';
+import { equalSecrets } from '../../protocol/checksum.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import { BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER } from '../../protocol/http-api.ts';
 import { BOX_ALIVE_MS, unpostedMaxMs } from '../../protocol/messages.ts';
@@ -30,6 +31,7 @@ interface BoxStream {
   connection: BoxConnection;
   /** A hello on this stream must contain it. */
   challenge: string;
+  password: string;
   /** IP address of the box. */
   address: string;
   /** Monotonic time of the last signed message that the box posted. */
@@ -52,11 +54,11 @@ export function boxRoutes(scope: FastifyInstance, deps: BoxRoutesDeps): () => vo
   const { hub, signer, clock, log } = deps;
   const streams = new BoxStreams(deps);
   scope.decorateRequest(SENDER, null);
-  scope.addHook('onRequest', (request, reply) => identify(request, reply, deps));
+  scope.addHook('onRequest', (request, reply) => identify(request, reply, streams, deps));
   scope.addContentTypeParser('application/jose', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
 
   scope.get(BOX_PATHS.stream, (request, reply) => {
-    if (streams.get(senderOf(request)) === undefined) return streams.open(senderOf(request), request, reply);
+    if (streams.get(senderOf(request)) === undefined) return streams.open(request, reply);
     const reason = 'this session has a stream already';
     return answerRefusal(request, reply, log, { code: 'E46', reason }, 409);
   });
@@ -87,17 +89,21 @@ export function boxRoutes(scope: FastifyInstance, deps: BoxRoutesDeps): () => vo
   return () => streams.end();
 }
 
-async function identify(request: FastifyRequest, reply: FastifyReply, deps: BoxRoutesDeps) {
+/** Whoever has the password with which the stream of this session was opened is not asked again. */
+async function identify(request: FastifyRequest, reply: FastifyReply, streams: BoxStreams, deps: BoxRoutesDeps) {
   const { username: terminalCode = '', password } = basicCredentials(request) ?? {};
-  const expected = boxPasswordOf((await deps.directory.box(terminalCode))?.secret);
-  const attempt = { kind: 'box', username: terminalCode, secret: password, expected } as const;
-  const challenge = 'Basic realm="paybox box", charset="UTF-8"';
-  if (!isLoggedIn(request, reply, attempt, { ...deps, challenge })) return reply;
   const session = sessionHeader.safeParse(request.headers[BOX_SESSION_HEADER]);
+  const sender = { terminalCode, sessionId: session.data ?? '' };
+  if (!streams.isOpenedWith(password, sender)) {
+    const expected = boxPasswordOf((await deps.directory.box(terminalCode))?.secret);
+    const attempt = { kind: 'box', username: terminalCode, isStrong: true, secret: password, expected } as const;
+    const challenge = 'Basic realm="paybox box", charset="UTF-8"';
+    if (!isLoggedIn(request, reply, attempt, { ...deps, challenge })) return reply;
+  }
   if (!session.success) {
     return answerRefusal(request, reply, deps.log, { code: 'E46', reason: `${BOX_SESSION_HEADER} is not a UUID` });
   }
-  request.setDecorator<Sender>(SENDER, { terminalCode, sessionId: session.data });
+  request.setDecorator<Sender>(SENDER, sender);
 }
 
 /** The open streams of all boxes. */
@@ -114,8 +120,16 @@ class BoxStreams {
     return this.#streams.get(terminalCode)?.get(sessionId);
   }
 
-  open({ terminalCode, sessionId }: Sender, request: FastifyRequest, reply: FastifyReply): void {
+  /** Whether this password is the one with which the stream of this session was opened. */
+  isOpenedWith(password = '', sender: Sender): boolean {
+    const opened = this.get(sender)?.password;
+    return opened !== undefined && equalSecrets(password, opened);
+  }
+
+  open(request: FastifyRequest, reply: FastifyReply): void {
     const { hub, connect, clock, random } = this.#deps;
+    const { terminalCode, sessionId } = senderOf(request);
+    const { password = '' } = basicCredentials(request) ?? {};
     const own = this.#streams.get(terminalCode) ?? new Map<string, BoxStream>();
     this.#streams.set(terminalCode, own);
     const isInUse = (it: BoxStream) => it.connection === hub.session(terminalCode)?.connection;
@@ -131,7 +145,8 @@ class BoxStreams {
       end: () => events.end(),
     });
     const address = addressOf(request);
-    const stream = { connection, challenge, address, heardMs: clock.monotonicMs(), cut: () => events.cut() };
+    const heardMs = clock.monotonicMs();
+    const stream = { connection, challenge, password, address, heardMs, cut: () => events.cut() };
     own.set(sessionId, stream);
     const silenceMaxMs = () => {
       const session = hub.session(terminalCode);

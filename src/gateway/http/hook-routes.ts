@@ -1,12 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { networkOf } from '../../lib/connections.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import { REASON_HEADER, WARNING_HEADER } from '../../protocol/http-api.ts';
 import { addressOf } from '../access/carried.ts';
-import { Failures } from '../access/logins.ts';
+import type { Logins } from '../access/logins.ts';
 import { headerText, logRefusal, pathOf } from '../access/requests.ts';
 import type { Context } from '../context.ts';
-import { ADDRESS_BUDGET } from '../login-budgets.ts';
 import type { Metrics } from '../metrics.ts';
 import type { CatchUp } from '../service/catch-up.ts';
 import type { ReceiveCredit, ReceivedCredit } from '../service/receive-credits.ts';
@@ -15,6 +13,7 @@ import type { Heard, Source } from '../sources/source.ts';
 import { logCalls, NOTES_SEPARATOR } from './traffic-routes.ts';
 
 export interface HookRoutesDeps extends Pick<Context, 'clock' | 'log' | 'trafficLog'> {
+  logins: Logins;
   sources: Pick<Sources, 'find'>;
   receiveCredit: ReceiveCredit;
   catchUp: Pick<CatchUp, 'told' | 'lost'>;
@@ -28,8 +27,7 @@ const TOO_MANY = 429;
 
 /** `POST /hooks/{name}` and below it: where sources tell of money (PROTOCOL.md, clauses SRC-1 to SRC-5). */
 export function hookRoutes(scope: FastifyInstance, deps: HookRoutesDeps): void {
-  const { sources, log, clock, metrics, catchUp } = deps;
-  const failures = new Failures(ADDRESS_BUDGET);
+  const { sources, log, logins, metrics, catchUp } = deps;
   // A flood of wrong ones, or one who tries names, must not push the others out of the lists.
   const isListed = (status: number) => status !== TOO_MANY && status !== 404;
   logCalls(scope, '', deps, (request, status) => (isListed(status) ? nameIn(request as Hook) : undefined));
@@ -43,7 +41,7 @@ export function hookRoutes(scope: FastifyInstance, deps: HookRoutesDeps): void {
   });
 
   const refuse = (request: FastifyRequest, reply: FastifyReply, { status, reason, body }: Refused) => {
-    logRefusal(request, log, { code: status === 401 ? 'E74' : 'E46', reason }, status);
+    logRefusal(request, log, { code: [401, TOO_MANY].includes(status) ? 'E74' : 'E46', reason }, status);
     return reply.code(status).header(REASON_HEADER, headerText(reason)).send(body);
   };
   const answer = async (request: FastifyRequest, reply: FastifyReply) => {
@@ -57,23 +55,28 @@ export function hookRoutes(scope: FastifyInstance, deps: HookRoutesDeps): void {
       return refuse(request, reply, { status: 503, reason: 'the source is disabled', body: failed('E05') });
     }
     const path = below === undefined || below === '' ? '' : `/${below}`.replace(/\/$/, '');
-    const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
-    const heard = source.hear({ path, headers: request.headers, body });
+    const heard = hear(source, path, request, reply);
     if (heard.kind === 'answered') return reply.code(heard.status).header('cache-control', 'no-store').send(heard.body);
     if (heard.kind === 'told') return told(source, heard, reply);
     metrics.heard(name, 'refused');
-    if (heard.status !== 401 && heard.isUnproved !== true) return refuse(request, reply, heard);
-    const nowMs = clock.monotonicMs();
-    const key = `${name} ${networkOf(addressOf(request))}`;
-    const waitMs = failures.waitMs(key, nowMs);
-    // The proof was looked at all the same: whoever has a right one is not shut out by those who have none.
-    if (waitMs > 0)
-      return reply
-        .code(TOO_MANY)
-        .header('retry-after', String(Math.ceil(waitMs / 1000)))
-        .send(heard.body);
-    failures.add(key, nowMs);
     return refuse(request, reply, heard);
+  };
+  /** Decodes a request. Beyond the limit of wrong proofs it does not look at one that somebody could guess. */
+  const hear = (source: Source, path: string, { headers, body, raw }: FastifyRequest, reply: FastifyReply): Heard => {
+    const isGuessable = source.isGuessable(path);
+    const claim = { kind: 'hook', username: source.name, isStrong: !isGuessable } as const;
+    const limits = logins.begin(claim, addressOf({ raw }));
+    const refusedByLimit = (): Heard => {
+      void reply.header('retry-after', String(Math.ceil(limits.waitMs / 1000)));
+      return { kind: 'refused', status: TOO_MANY, reason: 'too many wrong proofs', body: source.limited };
+    };
+    if (limits.waitMs > 0 && isGuessable) return refusedByLimit();
+    const heard = source.hear({ path, headers, body: Buffer.isBuffer(body) ? body : Buffer.alloc(0) });
+    const isWrong = heard.kind === 'refused' && (heard.status === 401 || heard.isUnproved === true);
+    if (isWrong && limits.waitMs > 0) return refusedByLimit();
+    if (isWrong) limits.failed();
+    else if (heard.kind !== 'refused') limits.succeeded();
+    return heard;
   };
   /** Stores all, then answers, then reports: a source must not wait for boxes, nor tell again what is stored. */
   const told = async (source: Source, { credits, ignored }: Extract<Heard, { kind: 'told' }>, reply: FastifyReply) => {

@@ -6,7 +6,7 @@ import {
 } from '../../store/repositories/registry.ts';
 import type { RegistryTable } from '../../store/schema/tables.ts';
 import type { Context } from '../context.ts';
-import { type LiveRow, liveProblems } from '../mode.ts';
+import { type LiveRow, rowProblems } from '../mode.ts';
 import { accept, type Refusal, type Result, refuse } from '../result.ts';
 import { type ShardPlace, shardOf } from '../shard.ts';
 
@@ -19,7 +19,7 @@ export interface Admin {
 
 export interface RegistryChangesDeps extends Pick<Context, 'directory' | 'clock' | 'changes' | 'log'> {
   registry: RegistryStore;
-  config: Pick<Context['config'], 'mode'>;
+  config: Pick<Context['config'], 'mode' | 'sandbox'>;
   /** Of the shard that has the registry of a cluster. */
   place?: Pick<ShardPlace, 'count'> | undefined;
 }
@@ -104,10 +104,9 @@ export class RegistryChanges {
     return { managed: 'store', disabled: 0, changed_at_ms: this.#deps.clock.wallMs() } as const;
   }
 
-  /** Why a live gateway may not have what is added or changed (PROTOCOL.md, clause MOD-1). */
-  liveProblem(table: RegistryTable, row: LiveRow): Refusal | undefined {
-    if (this.#deps.config.mode !== 'live') return undefined;
-    const [first] = liveProblems(table, row);
+  /** Why a gateway in this mode may not have what is added or changed (PROTOCOL.md, clauses MOD-1 and MOD-4). */
+  modeProblem(table: RegistryTable, row: LiveRow): Refusal | undefined {
+    const [first] = rowProblems(this.#deps.config, table, row);
     return first && refuse('E46', `${first.path.join('.') || 'username'}: ${first.message}`);
   }
 

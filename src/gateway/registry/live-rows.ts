@@ -1,18 +1,23 @@
 import { ConfigError } from '../../lib/errors.ts';
 import { NAME_OF, type RegistryRow, type RegistryStore } from '../../store/repositories/registry.ts';
 import type { RegistryTable } from '../../store/schema/tables.ts';
+import type { GatewayConfig } from '../config.ts';
 import { partnerFrom, SECRET_OF } from '../directory.ts';
-import { DEMO, type LiveRow, liveProblems } from '../mode.ts';
+import { DEMO, type LiveRow, rowProblems, takesMoney } from '../mode.ts';
 import type { Vault } from '../vault.ts';
 import { optionsOf } from './source-rows.ts';
 
 const ROWS_AT_ONCE = 500;
 
+type Mode = Pick<GatewayConfig, 'mode' | 'sandbox'>;
+
 /**
- * Refuses the start of a live gateway whose store has what only a sandbox may have, as a sandbox may have added it
- * (PROTOCOL.md, clause MOD-1). Throws ConfigError.
+ * Refuses the start of a gateway for money whose store has what only a sandbox may have, as a sandbox may have added it
+ * (PROTOCOL.md, clauses MOD-1 and MOD-4). Throws ConfigError.
  */
-export async function assertLiveRows(registry: RegistryStore, vault: Vault): Promise<void> {
+export async function assertRows(registry: RegistryStore, vault: Vault, mode: Mode): Promise<void> {
+  if (!takesMoney(mode)) return;
+  const check = (table: RegistryTable, name: string, row: LiveRow) => assertRow(mode, table, name, row);
   const account = await registry.find('accounts', DEMO.bankAccount);
   if (account !== undefined) check('accounts', account.bank_account, { bankAccount: account.bank_account });
   await eachPage(registry, 'partners', (row) => {
@@ -48,10 +53,10 @@ async function eachPage<Table extends RegistryTable>(
   }
 }
 
-function check(table: RegistryTable, name: string, row: LiveRow): void {
-  const [first] = liveProblems(table, row);
+function assertRow(mode: Mode, table: RegistryTable, name: string, row: LiveRow): void {
+  const [first] = rowProblems(mode, table, row);
   if (first === undefined) return;
   const at = [table, name, ...first.path].join('.');
-  const fix = `start it once with mode: sandbox, and change it there, or run: paybox admin ${table} remove ${name}`;
+  const fix = `start it once as a sandbox, and change it there, or run: paybox admin ${table} remove ${name}`;
   throw new ConfigError(`the registry in the store: ${at}: ${first.message}`, fix);
 }

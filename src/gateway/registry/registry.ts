@@ -38,7 +38,7 @@ export class Registry {
     const { random, registry, vault } = this.#deps;
     const { username, callback } = row;
     const password = row.password ?? newSecret(random);
-    const problem = this.#changes.liveProblem('partners', { username, password, callback });
+    const problem = this.#changes.modeProblem('partners', { username, password, callback });
     if (problem !== undefined) return problem;
     await vault.prepare(registry);
     const secrets = partnerSecrets(vault, username, { password, callback });
@@ -54,7 +54,7 @@ export class Registry {
       partner = null,
       contentPrefix = null,
     } = row;
-    const problem = this.#changes.liveProblem('accounts', { bankAccount });
+    const problem = this.#changes.modeProblem('accounts', { bankAccount });
     if (problem !== undefined) return problem;
     const columns = { bank_account: bankAccount, bank_code, user_bank_name, partner, content_prefix: contentPrefix };
     return this.#changes.add(by, 'accounts', { ...columns, ...this.#changes.fresh() });
@@ -62,7 +62,7 @@ export class Registry {
 
   async addBox(by: Admin, row: NewRow<'boxes'>): Promise<Result<undefined>> {
     const { terminalCode, serialNumber: serial_number, account = null, secret } = row;
-    const problem = this.#changes.liveProblem('boxes', row);
+    const problem = this.#changes.modeProblem('boxes', row);
     if (problem !== undefined) return problem;
     const columns = {
       terminal_code: terminalCode,
@@ -78,7 +78,7 @@ export class Registry {
 
   async changePartner(by: Admin, name: string, { callback }: Change<'partners'>): Promise<Result<undefined>> {
     const { vault, registry } = this.#deps;
-    const problem = this.#changes.liveProblem('partners', { callback: callback ?? undefined });
+    const problem = this.#changes.modeProblem('partners', { callback: callback ?? undefined });
     if (problem !== undefined) return problem;
     await vault.prepare(registry);
     const wrapped = callback && vault.wrap(SECRET_OF.callback(name), JSON.stringify(callback));
@@ -139,7 +139,7 @@ export class Registry {
   async rotatePartner(by: Admin, name: string, chosen: string | undefined): Promise<Result<string>> {
     const { registry, random, vault } = this.#deps;
     const password = chosen ?? newSecret(random);
-    const problem = this.#changes.liveProblem('partners', { password });
+    const problem = this.#changes.modeProblem('partners', { password });
     if (problem !== undefined) return problem;
     await vault.prepare(registry);
     const columns = { password: vault.wrap(SECRET_OF.password(name), password) };

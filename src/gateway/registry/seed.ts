@@ -6,7 +6,7 @@ import type { AccountRow, BoxRow, PartnerRow, RegistryTable, SourceRow } from '.
 import type { GatewayConfig } from '../config.ts';
 import { type Partner, SECRET_OF } from '../directory.ts';
 import type { Vault } from '../vault.ts';
-import { assertLiveRows } from './live-rows.ts';
+import { assertRows } from './live-rows.ts';
 
 /** Names of one change of the file that the audit list has. */
 const NAMES_LISTED_MAX = 100;
@@ -16,13 +16,13 @@ type Listed = Pick<GatewayConfig, 'partners' | 'accounts' | 'boxes' | 'sources'>
 /** Brings the store up to date with the gateway's file at its start. Throws ConfigError. */
 export async function seedRegistry(
   registry: RegistryStore,
-  config: Listed & Pick<GatewayConfig, 'registry' | 'mode'>,
+  config: Listed & Pick<GatewayConfig, 'registry' | 'mode' | 'sandbox'>,
   how: { vault: Vault; atMs: number },
 ): Promise<void> {
   if (config.registry === 'file') await writeFileRows(registry, config, how.atMs);
   else await adoptFileRows(registry, config, how);
   await writeFileSources(registry, config, how.atMs);
-  if (config.mode === 'live') await assertLiveRows(registry, how.vault);
+  await assertRows(registry, how.vault, config);
 }
 
 /** The rows of the gateway's file, without secrets: they stay in the file. */

@@ -1,5 +1,6 @@
 import type { Random } from '../../lib/random.ts';
 import { issuesOf } from '../../protocol/codec.ts';
+import { newSecret } from '../../protocol/secret.ts';
 import type { RegistryStore } from '../../store/repositories/registry.ts';
 import type { SourceRow } from '../../store/schema/tables.ts';
 import { SECRET_OF } from '../directory.ts';
@@ -34,7 +35,7 @@ export class SourceRows {
   async add(by: Admin, options: NamedOptions): Promise<Result<undefined>> {
     const { vault, registry } = this.#deps;
     const { name, kind } = options;
-    const problem = this.#changes.liveProblem('sources', options);
+    const problem = this.#changes.modeProblem('sources', options);
     if (problem !== undefined) return problem;
     await vault.prepare(registry);
     const row = { name, kind, options: this.#wrap(options), ...this.#changes.fresh() };
@@ -49,7 +50,7 @@ export class SourceRows {
       const merged = Object.entries({ ...options, ...change }).filter(([, value]) => value !== null);
       const read = sourceOptions.safeParse(Object.fromEntries(merged));
       if (!read.success) return refuse('E46', issuesOf(read.error));
-      const problem = this.#changes.liveProblem('sources', read.data);
+      const problem = this.#changes.modeProblem('sources', read.data);
       if (problem !== undefined) return problem;
       const columns = { options: this.#wrap(read.data) };
       return accept({ what: 'changed', columns, detail: { keys: Object.keys(change) } });
@@ -58,11 +59,11 @@ export class SourceRows {
 
   /** Replaces the key of a source, and returns the new one if the gateway has made it. */
   async rotate(by: Admin, name: string, given: string | undefined): Promise<Result<string | undefined>> {
-    const fresh = this.#deps.random.secret(KEY_BYTES);
+    const fresh = newSecret(this.#deps.random, KEY_BYTES);
     const rotated = await this.#replace(by, name, (options) => {
       const changed = SOURCE_KINDS.get(options.kind)?.rotate(options, given, () => fresh);
       if (changed === undefined) return refuse('E46', 'key: expected the new one, which the provider makes');
-      const problem = this.#changes.liveProblem('sources', changed.options);
+      const problem = this.#changes.modeProblem('sources', changed.options);
       return problem ?? accept({ what: 'rotated', columns: { options: this.#wrap(changed.options) }, detail: {} });
     });
     return rotated.ok ? accept(given === undefined ? fresh : undefined) : rotated;

@@ -4,10 +4,12 @@ import { vietnamDay } from '../../lib/vietnam-time.ts';
 import { equalSecrets } from '../../protocol/checksum.ts';
 import { isObject } from '../../protocol/codec.ts';
 import {
+  areGuessable,
   bankTime,
   decodeHook,
   eachOf,
   headerOf,
+  LIMITED,
   type Read,
   refused,
   SUCCESS,
@@ -21,12 +23,15 @@ import {
   toldText,
 } from './fields.ts';
 import { decodeAnswer, eachPage, listApi, PAGE_ROWS } from './list.ts';
-import type { AskSource, Credit, Heard, HookRequest, Listed, Period, Source, SourceKind } from './source.ts';
+import type { AskSource, Credit, Heard, HookRequest, Listed, Period, Proof, Source, SourceKind } from './source.ts';
 
 /** Casso names no limit: this one is ours. */
 const SIGNATURE_DRIFT_MS_MAX = 300_000;
 /** The id of the transaction by which Casso's console tries a hook. */
 const TEST_ID = 0;
+
+/** The security key of webhook V2. */
+const ISSUED = { form: /^[0-9A-Za-z]{64}$/, expected: 'the key as Casso makes it, 64 letters and digits' };
 
 const auth = z.discriminatedUnion('kind', [
   z
@@ -125,10 +130,13 @@ export const casso: SourceKind<typeof options> = {
     ...rest,
     auth: auth.kind === 'signature' ? { ...auth, key, previousKey: auth.key } : { ...auth, token: key },
   }),
+  proofs: ({ auth }) => proofsOf(auth),
   open: ({ kind, name, auth, api }, { clock }): Source => ({
     name,
     kind,
     success: SUCCESS,
+    limited: LIMITED,
+    isGuessable: () => areGuessable(proofsOf(auth)),
     list: api && ((period, ask) => listOf(api, period, ask)),
     hear: (request): Heard => {
       if (request.path !== '') return refused(400, 'path: expected nothing after the name of the source');
@@ -139,6 +147,14 @@ export const casso: SourceKind<typeof options> = {
     },
   }),
 };
+
+function proofsOf(auth: Auth): Proof[] {
+  if (auth.kind === 'secure-token') return [{ at: ['auth', 'token'], secret: auth.token }];
+  const { key, previousKey } = auth;
+  const previous =
+    previousKey === undefined ? [] : [{ at: ['auth', 'previousKey'], secret: previousKey, issued: ISSUED }];
+  return [{ at: ['auth', 'key'], secret: key, issued: ISSUED }, ...previous];
+}
 
 /** Why a request is not proved to come from Casso; undefined if it is. */
 function problemOfOrigin(auth: Auth, { headers, body }: HookRequest, nowMs: number): string | undefined {

@@ -3,13 +3,26 @@ import { z } from 'zod';
 import { type Decoded, decodeWith, issuesOf } from '../../protocol/codec.ts';
 import type { Code } from '../../protocol/codes.ts';
 import { LIMITS } from '../../protocol/fields.ts';
-import type { Heard } from './source.ts';
+import { isSampleSecret, isStrongSecret, SECRET_EXPECTED } from '../../protocol/secret.ts';
+import type { Heard, Proof } from './source.ts';
 
 /** The name of a source, which is in the address of its hook. */
 export const sourceName = z.string().regex(/^[a-z0-9-]{1,40}$/, '1 to 40 small letters, digits and hyphens');
 
 /** A key, password or token of a source. */
 export const sourceSecret = z.string().min(1).max(1_000);
+
+/** Why somebody could guess this secret; `undefined` if it has 128 bits. */
+export function weaknessOf({ secret, issued }: Omit<Proof, 'at'>): string | undefined {
+  if (isSampleSecret(secret)) return 'is a sample, which everybody knows: expected one of your own';
+  if (isStrongSecret(secret) || issued?.form.test(secret) === true) return undefined;
+  return issued === undefined ? SECRET_EXPECTED : `expected ${issued.expected}, or another secret of 128 bits`;
+}
+
+/** Whether somebody could guess one of them. */
+export function areGuessable(proofs: readonly Proof[]): boolean {
+  return proofs.some((it) => weaknessOf(it) !== undefined);
+}
 
 /** A text that a source may leave out, or write as a number. Proved money is not refused for what else is there. */
 const anyText = z
@@ -98,6 +111,8 @@ export function sortedByKey(object: Record<string, unknown>): Record<string, unk
 
 /** The body of 2xx for sources that want nothing more. */
 export const SUCCESS = { success: true } as const;
+/** The body of 429 for them. */
+export const LIMITED = { success: false, message: 'E74' satisfies Code } as const;
 
 /** In UTF-8 a byte that is wrong becomes a character of three. */
 const READ_BYTES_MAX = 3 * LIMITS.httpBodyBytesMax;

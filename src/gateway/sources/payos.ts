@@ -3,7 +3,7 @@ import { findBank } from '../../protocol/banks.ts';
 import { isObject, issuesOf } from '../../protocol/codec.ts';
 import { bankAccount, LIMITS } from '../../protocol/fields.ts';
 import { VIRTUAL_ACCOUNTS_MAX, virtualAccounts } from '../../protocol/virtual-accounts.ts';
-import { decodeHook, refused, SUCCESS, sourceName, sourceSecret } from './fields.ts';
+import { areGuessable, decodeHook, LIMITED, refused, SUCCESS, sourceName, sourceSecret } from './fields.ts';
 import { apiUrl } from './list.ts';
 import {
   type Access,
@@ -19,11 +19,12 @@ import {
   signedText,
   transfer,
 } from './payos-api.ts';
-import type { AskSource, Heard, Listed, Period, QrMaker, Source, SourceKind } from './source.ts';
+import type { AskSource, Heard, Listed, Period, Proof, QrMaker, Source, SourceKind } from './source.ts';
 
 /** The order of the call by which payOS tries a hook; its text is that of no transfer. */
 const TEST_ORDER = 123;
 const TEST_TEXTS = ['VQRIO123', 'Ma giao dich thu nghiem'];
+const ISSUED = { form: /^[0-9a-f]{64}$/i, expected: 'the key as payOS makes it, 64 hexadecimal digits' };
 /** Accounts whose QRs one channel of payOS makes. */
 const ACCOUNTS_MAX = 1_000;
 
@@ -76,6 +77,7 @@ export const payos: SourceKind<typeof options> = {
   options,
   isKeyGiven: () => true,
   withKey: (given, checksumKey) => ({ ...given, checksumKey }),
+  proofs: ({ checksumKey }) => proofsOf(checksumKey),
   open: ({ kind, name, checksumKey, clientId, apiKey, api, qr }): Source => {
     const access: Access | undefined =
       clientId === undefined || apiKey === undefined
@@ -85,6 +87,8 @@ export const payos: SourceKind<typeof options> = {
       name,
       kind,
       success: SUCCESS,
+      limited: LIMITED,
+      isGuessable: () => areGuessable(proofsOf(checksumKey)),
       list: access && ((period, ask) => listOf(access, period, ask)),
       maker: access && qr && makerOf(access, qr),
       hear: ({ path, body }): Heard => {
@@ -99,6 +103,10 @@ export const payos: SourceKind<typeof options> = {
     };
   },
 };
+
+function proofsOf(checksumKey: string): Proof[] {
+  return [{ at: ['checksumKey'], secret: checksumKey, issued: ISSUED }];
+}
 
 function makerOf(access: Access, { accounts, virtualAccounts, pageUrl }: z.output<typeof qr>): QrMaker {
   return {

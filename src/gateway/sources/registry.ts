@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { casso } from './casso.ts';
+import { weaknessOf } from './fields.ts';
 import { payos } from './payos.ts';
 import { sepay } from './sepay.ts';
 import type { NamedOptions, Source, SourceDeps, SourceKind } from './source.ts';
@@ -11,11 +12,18 @@ export interface RegisteredKind {
   readonly options: z.ZodType<NamedOptions>;
   /** Throws a ZodError for wrong options. */
   open(options: unknown, deps: SourceDeps): Source;
+  /** Which of its secrets somebody could guess, by the path of the option, and what is expected. */
+  weaknesses(options: unknown): Weakness[];
   /**
    * The options with this key, or with a made one. `undefined` if none is given and only the provider makes one. Throws a
    * ZodError for wrong options.
    */
   rotate(options: unknown, key: string | undefined, make: () => string): Rotated | undefined;
+}
+
+export interface Weakness {
+  path: string[];
+  message: string;
 }
 
 /** The options of a source with another key. */
@@ -29,6 +37,11 @@ export function register<Options extends z.ZodType<NamedOptions>>(it: SourceKind
     kind: it.kind,
     options: it.options,
     open: (given, deps) => it.open(it.options.parse(given), deps),
+    weaknesses: (given) =>
+      it.proofs(it.options.parse(given)).flatMap((proof) => {
+        const message = weaknessOf(proof);
+        return message === undefined ? [] : [{ path: [...proof.at], message }];
+      }),
     rotate: (given, chosen, make) => {
       const options = it.options.parse(given);
       if (chosen === undefined && it.isKeyGiven(options)) return undefined;
@@ -56,6 +69,11 @@ export const sourceOptions: z.ZodType<NamedOptions> = z.discriminatedUnion(
   // Each kind's options are an object with a literal `kind`, which its type does not say.
   [...SOURCE_KINDS.values()].map(({ options }) => options as Discriminable) as [Discriminable],
 );
+
+/** Which secrets of a source with these options somebody could guess (PROTOCOL.md, clause SRC-5). */
+export function weaknessesOf(options: { kind?: string }): Weakness[] {
+  return SOURCE_KINDS.get(options.kind ?? '')?.weaknesses(options) ?? [];
+}
 
 /** The accounts whose QRs a source with these options makes. */
 export function accountsMadeBy(options: NamedOptions): readonly string[] {

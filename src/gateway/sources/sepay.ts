@@ -4,10 +4,12 @@ import { vietnamTime } from '../../lib/vietnam-time.ts';
 import { equalSecrets } from '../../protocol/checksum.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import {
+  areGuessable,
   bankTime,
   decodeHook,
   eachOf,
   headerOf,
+  LIMITED,
   refused,
   SUCCESS,
   sourceName,
@@ -19,12 +21,18 @@ import {
   toldText,
 } from './fields.ts';
 import { decodeAnswer, eachPage, listApi, PAGE_ROWS } from './list.ts';
-import type { AskSource, Credit, Heard, HookRequest, Listed, Period, Source, SourceKind } from './source.ts';
+import type { AskSource, Credit, Heard, HookRequest, Listed, Period, Proof, Source, SourceKind } from './source.ts';
 
 /** How old or new a signature may be. */
 const SIGNATURE_DRIFT_MS_MAX = 300_000;
 /** SePay tries a webhook again for 33 minutes. */
 const RETRIES_MS = 40 * 60_000;
+
+/** As SePay shows it once, when a webhook with HMAC-SHA256 is made. */
+const ISSUED = {
+  form: /^whsec_[0-9a-f]{32,}$/i,
+  expected: 'the secret as SePay makes it, whsec_ and hexadecimal digits',
+};
 
 const auth = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('apikey'), key: sourceSecret }),
@@ -79,10 +87,13 @@ export const sepay: SourceKind<typeof options> = {
     ...rest,
     auth: auth.kind === 'apikey' ? { ...auth, key } : { ...auth, secret: key },
   }),
+  proofs: ({ auth }) => proofsOf(auth),
   open: ({ name, kind, auth, api }, { clock }): Source => ({
     name,
     kind,
     success: SUCCESS,
+    limited: LIMITED,
+    isGuessable: () => areGuessable(proofsOf(auth)),
     list: api && ((period, ask) => listOf(api, period, ask)),
     hear: (request) => {
       if (request.path !== '') return refused(400, 'path: expected nothing after the name of the source');
@@ -91,6 +102,12 @@ export const sepay: SourceKind<typeof options> = {
     },
   }),
 };
+
+function proofsOf(auth: Auth): Proof[] {
+  return auth.kind === 'apikey'
+    ? [{ at: ['auth', 'key'], secret: auth.key }]
+    : [{ at: ['auth', 'secret'], secret: auth.secret, issued: ISSUED }];
+}
 
 /** Why a request is not proved to come from SePay; undefined if it is. */
 function problemOfOrigin(auth: Auth, { headers, body }: HookRequest, nowMs: number): string | undefined {

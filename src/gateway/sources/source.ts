@@ -89,14 +89,27 @@ export interface Listed {
   unread: string[];
 }
 
+/** A secret by which a source proves that it calls. */
+export interface Proof {
+  /** The path of its option. */
+  at: readonly string[];
+  secret: string;
+  /** The form of those that the provider makes, which have 128 bits too; undefined if the shop makes it. */
+  issued?: { form: RegExp; expected: string };
+}
+
 /** An open source of money. */
 export interface Source {
   readonly name: string;
   readonly kind: string;
   /** Checks the proof of origin, then decodes. Never throws for what a peer sends. */
   hear(request: HookRequest): Heard;
+  /** Whether somebody who guesses could find the proof of a request to this path (PROTOCOL.md, clause SRC-5). */
+  isGuessable(path: string): boolean;
   /** The body of 2xx. */
   readonly success: object;
+  /** The body of 429. */
+  readonly limited: object;
   /**
    * The credits of a period, and maybe of more, from the source's own list, page by page. Throws when it does not answer
    * as documented or has no end. `undefined` if the file has no access to the list.
@@ -146,6 +159,8 @@ export interface SourceKind<Options extends z.ZodType<NamedOptions>> {
   readonly kind: string;
   readonly options: Options;
   open(options: z.output<Options>, deps: SourceDeps): Source;
+  /** The secrets with which a right request can be made; none that the gateway shows to the source. */
+  proofs(options: z.output<Options>): readonly Proof[];
   /** Whether the provider makes its key; any other key the shop chooses. */
   isKeyGiven(options: z.output<Options>): boolean;
   /** The options with another key; the one of before is still taken where that is possible. */

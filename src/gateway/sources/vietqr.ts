@@ -7,6 +7,7 @@ import { isObject } from '../../protocol/codec.ts';
 import { wallTimeMs } from '../../protocol/fields.ts';
 import { PATHS, TOKEN_SECONDS, type TokenResponse, type TransactionSyncReply } from '../../protocol/http-api.ts';
 import {
+  areGuessable,
   decodeHook,
   eachOf,
   type Read,
@@ -24,6 +25,7 @@ import type {
   Heard,
   Listed,
   Period,
+  Proof,
   Source,
   SourceDeps,
   SourceKind,
@@ -105,12 +107,16 @@ export const vietqr: SourceKind<typeof options> = {
   options,
   isKeyGiven: () => false,
   withKey: (given, password) => ({ ...given, password }),
+  proofs: ({ password }) => proofsOf(password),
   open: ({ kind, name, username, password, api }, deps): Source => {
     const tokens = openTokens(deps);
     return {
       name,
       kind,
       success: replyOf('', ''),
+      limited: replyOf('E74', 'too many wrong proofs'),
+      // Nobody guesses a bearer.
+      isGuessable: (path) => path === PATHS.token && areGuessable(proofsOf(password)),
       list: api && ((period, ask) => listOf(api, period, ask)),
       hear: (request): Heard => {
         if (request.path === PATHS.token) {
@@ -127,6 +133,10 @@ export const vietqr: SourceKind<typeof options> = {
     };
   },
 };
+
+function proofsOf(password: string): Proof[] {
+  return [{ at: ['password'], secret: password }];
+}
 
 function heardIn(body: Buffer): Heard {
   const read = decodeHook(transaction, body);
