@@ -144,7 +144,7 @@ function heedingOf(boxes: BoxFinder, shards: Shards): (news: News) => void {
 }
 
 function memberApp({ http }: ClusterConfig, { log, clock }: GatewayDeps): FastifyInstance {
-  const app = createApp(log, clock, http.tls && readServerTls(http.tls, 'http.tls'));
+  const app = createApp(log, clock, http.tls && readServerTls(http.tls, 'http.tls'), http);
   answerBeforeClosing(app, clock, { withinMs: CARRIED_MS_MAX, isAwaited: (path) => !STREAMS.includes(path) });
   return app;
 }

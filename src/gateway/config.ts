@@ -1,14 +1,14 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { checkConfig, readConfigFile } from '../lib/config-file.ts';
-import { isExposed, isLoopbackHost } from '../lib/tls.ts';
+import { isLoopbackHost } from '../lib/tls.ts';
 import { bankAccount, LIMITS } from '../protocol/fields.ts';
 import { isSampleSecret, SECRET_EXPECTED, strongSecret } from '../protocol/secret.ts';
 import { box, type Complain, checkDialects, vietqrBoxes, withSecretsOfFiles } from './boxes-config.ts';
-import { hasUserInfo } from './callback-config.ts';
 import { addressProblem, isOwnHost, portOf } from './callback-destination.ts';
 import { type ClusterKeys, checkCluster, cluster } from './cluster-config.ts';
-import { checkMode, isGuarded, LISTENS_PLAINLY, type LiveConfig, modeKeys } from './mode.ts';
+import { checkProxies, httpListener, mqtt } from './listeners-config.ts';
+import { checkMode, type LiveConfig, modeKeys } from './mode.ts';
 import { account, contentPrefix, partner } from './partners-config.ts';
 import { callbackLateRetries, callbackRetryWaitsMs } from './retry-schedule.ts';
 import { accountsMadeBy, sourceOptions } from './sources/registry.ts';
@@ -17,8 +17,6 @@ import type { NamedOptions } from './sources/source.ts';
 /** Room for some 60,000 boxes; a file of 10,000 takes some seconds to read. */
 export const GATEWAY_FILE_CHARS_MAX = 8 * 1_048_576;
 
-const port = z.int().min(0).max(65_535);
-const host = z.string().min(1).max(255);
 /** Other parameters could change the limits and the lock that the gateway sets. */
 const DATABASE_PARAMETERS = ['sslmode', 'sslrootcert'];
 const databaseUrl = z
@@ -38,58 +36,6 @@ const webOrigin = z
     (origin) => /^https?:$/.test(URL.parse(origin)?.protocol ?? '') && URL.parse(origin)?.origin === origin,
     'expected the origin of a page, as https://shop.example',
   );
-
-const file = z.string().min(1).max(1000);
-const serverTls = z
-  .strictObject({ cert: file, key: file })
-  .describe('PEM files, relative to the configuration file; TLS 1.2 or newer');
-const allowPlain = z.boolean().default(false).describe('no TLS, although others can read and change what is said');
-
-/** Other machines may reach a listener only over TLS, unless allowPlain is set. */
-const httpListener = z
-  .strictObject({ host: host.default('127.0.0.1'), port: port.default(8800), tls: serverTls.optional(), allowPlain })
-  .refine(isGuarded, LISTENS_PLAINLY);
-
-const embedded = z
-  .strictObject({
-    host: host.default('127.0.0.1'),
-    port: port.default(18_830),
-    tls: serverTls
-      .extend({ clientCa: file.optional().describe('asks every box for a certificate by this CA, in its own name') })
-      .optional(),
-    allowPlain,
-  })
-  .refine(isGuarded, LISTENS_PLAINLY);
-
-const clientTls = z
-  .strictObject({ ca: file.optional(), cert: file.optional(), key: file.optional() })
-  .refine((it) => (it.cert === undefined) === (it.key === undefined), 'expected cert and key together');
-
-const mqtt = z
-  .strictObject({
-    embedded: embedded.optional(),
-    url: z
-      .url({ protocol: /^(mqtts?|wss?)$/, error: 'an mqtt://, mqtts://, ws:// or wss:// address', abort: true })
-      .refine(
-        (url) => !hasUserInfo(url),
-        'expected an address without a user name: use mqtt.username and mqtt.password',
-      )
-      .optional(),
-    username: z.string().max(200).optional(),
-    password: z.string().max(200).optional(),
-    tls: clientTls.optional().describe("the CA of the broker at url, and the gateway's own certificate"),
-    allowPlain,
-  })
-  .refine((it) => (it.embedded === undefined) !== (it.url === undefined), 'expected either embedded or url, not both')
-  .refine((it) => it.url !== undefined || it.username === undefined, 'username and password belong to url')
-  .refine((it) => it.tls === undefined || /^(mqtts|wss):/.test(it.url ?? ''), {
-    path: ['tls'],
-    error: 'expected only beside a url with TLS, mqtts:// or wss://; embedded has its own',
-  })
-  .refine((it) => it.allowPlain || it.url === undefined || !isExposed(it.url), {
-    path: ['url'],
-    error: 'expected mqtts:// or wss:// for a broker on another machine, or allowPlain: true beside it',
-  });
 
 /** The configuration of the gateway; `paybox config schema` prints it. Unknown keys are errors. */
 export const gatewayConfigSchema = z
@@ -168,7 +114,7 @@ interface Named
     Pick<LiveConfig, 'mode' | 'sandbox' | 'publicUrl' | 'enrolment' | 'adminToken'> {
   databaseUrl?: string | undefined;
   standby: boolean;
-  http: { host: string; port: number; allowPlain: boolean };
+  http: z.output<typeof httpListener>;
   mqtt: z.output<typeof mqtt> | null;
   partners: z.output<typeof partner>[];
   accounts: z.output<typeof account>[];
@@ -184,6 +130,7 @@ function crossCheck(config: Named, context: z.RefinementCtx): void {
     complain(['standby'], 'expected databaseUrl beside it: a file in dataDir cannot be shared');
   }
   checkExposure(config, complain);
+  checkProxies(config, complain);
   checkCallbackUrls(config, complain);
   checkNames(config, complain);
   checkDialects(config, complain);

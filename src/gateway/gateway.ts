@@ -289,7 +289,7 @@ async function dialectOf(
 
 function openApp(config: GatewayConfig, { clock, log, place }: GatewayDeps): FastifyInstance {
   const { tls } = config.http;
-  const app = createApp(log, clock, tls && readServerTls(tls, 'http.tls'));
+  const app = createApp(log, clock, tls && readServerTls(tls, 'http.tls'), config.http);
   answerBeforeClosing(app, clock);
   if (place !== undefined) takeCarriedBodies(app);
   return app;

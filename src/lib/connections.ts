@@ -21,11 +21,11 @@ interface Network {
 interface Place {
   readonly socket: Socket;
   readonly key: string;
-  readonly network: Network;
+  network: Network;
   state: ConnectionState;
 }
 
-type Peer = Pick<Socket, 'remoteAddress' | 'remotePort'>;
+export type Peer = Pick<Socket, 'remoteAddress' | 'remotePort'>;
 
 /**
  * The connections of a server, at most `max`. When all are in use, a new connection replaces one of the address with
@@ -44,10 +44,12 @@ export class Connections {
     this.#max = max;
   }
 
-  /** Adds a connection, mute at first, until it closes; evicts another one when full. */
-  add(socket: Socket): void {
-    const { remoteAddress } = socket;
-    if (remoteAddress === undefined) {
+  /**
+   * Adds a connection, mute at first, until it closes; evicts another one when full. `address` is that of the caller if a
+   * proxy is between.
+   */
+  add(socket: Socket, address = socket.remoteAddress): void {
+    if (socket.remoteAddress === undefined || address === undefined) {
       // The connection has ended already.
       socket.destroy();
       return;
@@ -56,10 +58,9 @@ export class Connections {
     const former = this.#places.get(key);
     if (former !== undefined) this.#remove(former);
     if (this.#places.size >= this.#max) this.#cutOne();
-    const place: Place = { socket, key, network: this.#network(remoteAddress), state: 'mute' };
+    const place: Place = { socket, key, network: this.#network(address), state: 'mute' };
     this.#places.set(key, place);
-    place.network.places.mute.add(place);
-    this.#weigh(place.network, WEIGHTS.mute);
+    this.#enter(place);
     socket.once('close', () => this.#remove(place));
   }
 
@@ -72,6 +73,15 @@ export class Connections {
     network.places[state].add(place);
     place.state = state;
     this.#weigh(network, WEIGHTS[state] - WEIGHTS[before]);
+  }
+
+  /** Counts this peer's connection as one of another address: it now carries a request from there. */
+  setAddress(peer: Peer, address: string): void {
+    const place = this.#places.get(keyOf(peer));
+    if (place === undefined || place.network.name === networkOf(address)) return;
+    this.#leave(place);
+    place.network = this.#network(address);
+    this.#enter(place);
   }
 
   /** Closes all. */
@@ -89,9 +99,18 @@ export class Connections {
   }
 
   #remove(place: Place): void {
-    const { key, network, state } = place;
-    if (this.#places.get(key) !== place) return;
-    this.#places.delete(key);
+    if (this.#places.get(place.key) !== place) return;
+    this.#places.delete(place.key);
+    this.#leave(place);
+  }
+
+  #enter(place: Place): void {
+    place.network.places[place.state].add(place);
+    this.#weigh(place.network, WEIGHTS[place.state]);
+  }
+
+  #leave(place: Place): void {
+    const { network, state } = place;
     network.places[state].delete(place);
     this.#weigh(network, -WEIGHTS[state]);
     if (network.weight === 0) this.#networks.delete(network.name);
@@ -125,7 +144,8 @@ export class Connections {
   }
 }
 
-function keyOf({ remoteAddress, remotePort }: Peer): string {
+/** The name of a connection, by its other end. */
+export function keyOf({ remoteAddress, remotePort }: Peer): string {
   return `${remoteAddress} ${remotePort}`;
 }
 

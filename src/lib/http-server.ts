@@ -2,6 +2,7 @@ import type { IncomingMessage, OutgoingHttpHeaders, RequestListener, Server, Ser
 import type { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { TlsOptions } from 'node:tls';
+import { Callers } from './callers.ts';
 import type { Clock } from './clock.ts';
 import { Connections } from './connections.ts';
 import { FairQueue } from './fair-queue.ts';
@@ -64,6 +65,8 @@ export interface HttpServerOptions {
   maxHeaderSize?: number;
   /** With a certificate and its key (PEM), the server uses TLS only. */
   tls?: Pick<TlsOptions, 'cert' | 'key'> | undefined;
+  /** The trusted proxies in front of it; none if left out. */
+  callers?: Callers;
 }
 
 /**
@@ -73,12 +76,12 @@ export interface HttpServerOptions {
  */
 export function createHttpServer(
   handler: RequestListener,
-  { connectionsMax, maxHeaderSize = SERVER_LIMITS.maxHeaderSize, tls }: HttpServerOptions,
+  { connectionsMax, maxHeaderSize = SERVER_LIMITS.maxHeaderSize, tls, callers = new Callers() }: HttpServerOptions,
 ): Server {
   const limits = { ...SERVER_LIMITS, maxHeaderSize };
   const turns = new RequestTurns();
   const answer: RequestListener = (request, response) => {
-    turns.begin(request, response);
+    turns.begin(request, response, callers.ofPassedOn(request));
     const problem = framingProblem(request);
     if (problem === undefined) handler(request, response);
     else if (!server.emit('clientError', new Error(problem), request.socket)) {
@@ -92,8 +95,10 @@ export function createHttpServer(
           .getBuiltinModule('node:https')
           .createServer({ ...limits, ...TLS_FLOOR, ...tls, handshakeTimeout: HANDSHAKE_TIMEOUT_MS }, answer);
   server.maxRequestsPerSocket = SERVER_LIMITS.maxRequestsPerSocket;
-  limitConnections(server, connectionsMax);
-  server.on(tls === undefined ? 'connection' : 'secureConnection', (socket: Socket) => turns.add(socket));
+  limitConnections(server, connectionsMax, callers);
+  server.on(tls === undefined ? 'connection' : 'secureConnection', (socket: Socket) => {
+    turns.add(socket, callers.ofConnection(socket));
+  });
   return server;
 }
 
@@ -108,17 +113,20 @@ function framingProblem({ httpVersion, headers }: IncomingMessage): string | und
 
 /**
  * Limits a server to `max` connections (see Connections). A connection is active from the complete request to the end
- * of its answer. While a body is being sent, or a sent answer is not taken, it may be evicted.
+ * of its answer. While a body is being sent, or a sent answer is not taken, it may be evicted. A connection of a trusted
+ * proxy counts for the caller of its newest request.
  */
-function limitConnections(server: Server, max: number): void {
+function limitConnections(server: Server, max: number, callers: Callers): void {
   const connections = new Connections(max);
-  server.on('connection', (socket: Socket) => connections.add(socket));
+  server.on('connection', (socket: Socket) => connections.add(socket, callers.ofConnection(socket)));
   // Node refuses requests beyond `maxRequestsPerSocket`, but keeps the connection open.
   server.on('dropRequest', (_request: IncomingMessage, socket: Socket) => socket.destroy());
   /** Answers in progress, by connection. */
   const underWay = new WeakMap<Socket, { count: number; answered: boolean }>();
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request;
+    const caller = callers.ofPassedOn(request);
+    if (caller !== undefined) connections.setAddress(socket, caller);
     const own = underWay.get(socket) ?? { count: 0, answered: false };
     underWay.set(socket, own);
     const change = (by: number) => {

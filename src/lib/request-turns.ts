@@ -23,14 +23,17 @@ export class RequestTurns {
   #begun = 0;
   #isScheduled = false;
 
-  /** Takes over the bytes of a connection. Call it after the server has seen the connection. */
-  add(socket: Socket): void {
-    this.#readers.set(socket, new RequestReader(socket, this));
+  /**
+   * Takes over the bytes of a connection. Call it after the server has seen the connection. `address` is that of the
+   * caller if a proxy is between.
+   */
+  add(socket: Socket, address: string): void {
+    this.#readers.set(socket, new RequestReader(socket, address, this));
   }
 
-  /** Notes that a request has begun. Call it before the handler. */
-  begin(request: IncomingMessage, response: ServerResponse): void {
-    this.#readers.get(request.socket)?.begin(request, response);
+  /** Notes that a request has begun. Call it before the handler. `caller` is whom a proxy has named for it. */
+  begin(request: IncomingMessage, response: ServerResponse, caller?: string): void {
+    this.#readers.get(request.socket)?.begin(request, response, caller);
   }
 
   /** Whether a request of this address may begin now; `later` is called when it may if it may not. */
@@ -70,6 +73,8 @@ class RequestReader {
   readonly #socket: Socket;
   readonly #turns: RequestTurns;
   readonly #parse: (bytes: Buffer) => void;
+  /** Of the caller of the newest request. */
+  #address: string;
   /** The request that was parsed last, until it is read and answered. */
   #request: IncomingMessage | undefined;
   #isAnswered = false;
@@ -80,8 +85,9 @@ class RequestReader {
   /** For the next head: none is asked for yet, it waits for its turn, or it may be parsed. */
   #turn: 'none' | 'waiting' | 'given' = 'none';
 
-  constructor(socket: Socket, turns: RequestTurns) {
+  constructor(socket: Socket, address: string, turns: RequestTurns) {
     this.#socket = socket;
+    this.#address = address;
     this.#turns = turns;
     // Node's server parses what it hears in `data`. It stops reading past the stream as soon as there is another listener.
     const listeners = socket.listeners('data') as ((bytes: Buffer) => void)[];
@@ -92,8 +98,9 @@ class RequestReader {
     socket.on('data', (bytes: Buffer) => this.#take(bytes));
   }
 
-  begin(request: IncomingMessage, response: ServerResponse): void {
+  begin(request: IncomingMessage, response: ServerResponse, caller = this.#address): void {
     const { 'content-length': length } = request.headers;
+    this.#address = caller;
     this.#request = request;
     this.#isAnswered = false;
     this.#bodyLeft = length === undefined ? undefined : Number(length);
@@ -165,7 +172,7 @@ class RequestReader {
       this.#turn = 'given';
       this.#goOn();
     };
-    if (this.#turns.mayBegin(this.#socket.remoteAddress ?? '', later)) return true;
+    if (this.#turns.mayBegin(this.#address, later)) return true;
     this.#turn = 'waiting';
     return false;
   }

@@ -105,7 +105,7 @@ export class ClusterWorld {
         if (links === undefined) throw new Error(`no cables for member ${i}`);
         const mqttUrl = `mqtt://127.0.0.1:${links.broker.port}`;
         const config = {
-          http: { port },
+          http: { port, trustedProxies: ['127.0.0.1'] },
           mqtt: { url: mqttUrl, username: GATEWAY_LOGIN, password: BROKER_PASSWORD },
           cluster: { advertise: `http://127.0.0.1:${links.members.port}`, shards: size.shards },
           ...{
@@ -265,7 +265,7 @@ export class ClusterWorld {
   ): Promise<Running> {
     const servers = (all: readonly number[]) => all.map((it, i) => `    server s${i} 127.0.0.1:${it} check\n`).join('');
     const sample = await readFile(join(import.meta.dirname, '../../scripts/haproxy.cfg'), 'utf8');
-    const [web = '', broker = ''] = sample.split(/^(?=frontend broker)/m);
+    const [web = '', broker = ''] = sample.split(/^(?=frontend (?:broker|embedded))/m);
     const withServers = (part: string, all: readonly number[]) =>
       part.replace(/( +server \w+ [\d.:]+ check\n)+/, servers(all));
     const brokerPorts = this.brokerNodes.map((node) => node.port);

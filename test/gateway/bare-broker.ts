@@ -16,6 +16,7 @@ export async function bareBroker(connectionsMax?: number) {
     { host: '127.0.0.1', port: 0 },
     {
       config,
+      clock: systemClock,
       directory: directoryOf(config),
       random: systemRandom,
       log,

@@ -1,6 +1,7 @@
 import { type AddressInfo, connect, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { Callers } from '../../src/lib/callers.ts';
 import { Connections } from '../../src/lib/connections.ts';
 import { createHttpServer, ResponseScheduler } from '../../src/lib/http-server.ts';
 import { eventually } from '../support/net.ts';
@@ -144,7 +145,7 @@ describe('what two servers could read differently is refused and pays nothing', 
 
 describe('connections beyond the limit', () => {
   /** A server with room for so many, which answers `/` at once and `/wait` never. */
-  async function server(max: number) {
+  async function server(max: number, callers = new Callers()) {
     const asked: (string | undefined)[] = [];
     const it = createHttpServer(
       ({ url }, answer) => {
@@ -153,7 +154,7 @@ describe('connections beyond the limit', () => {
         else if (url === '/big') answer.end(Buffer.alloc(20_000_000));
         else answer.write('begun');
       },
-      { connectionsMax: max },
+      { connectionsMax: max, callers },
     );
     await new Promise<void>((resolve) => it.listen(0, '127.0.0.1', resolve));
     onTestFinished(() => {
@@ -161,7 +162,7 @@ describe('connections beyond the limit', () => {
       it.closeAllConnections();
     });
     const { port } = it.address() as AddressInfo;
-    const open = async (from: string, first = '') => {
+    const open = async (from: string, first = '', headers = '') => {
       const socket = connect({ port, host: '127.0.0.1', localAddress: from });
       socket.on('error', () => undefined);
       const state = { socket, closed: false, answered: '' };
@@ -173,7 +174,7 @@ describe('connections beyond the limit', () => {
       });
       await new Promise((resolve) => socket.once('connect', resolve));
       if (first !== '') {
-        socket.write(`GET ${first} HTTP/1.1\r\nHost: x\r\n\r\n`);
+        socket.write(`GET ${first} HTTP/1.1\r\nHost: x\r\n${headers}\r\n`);
         await eventually('an answer', () => state.answered.includes('200 OK') || state.closed);
       }
       return state;
@@ -234,6 +235,22 @@ describe('connections beyond the limit', () => {
     const next = await open('127.0.0.1', '/');
     await eventually('a mute one to go', () => mute[0]?.closed);
     expect([next.answered, closed(streams).includes(true)]).toEqual([expect.stringContaining('ok'), false]);
+  });
+
+  it('LIM-6 LIM-8 THR-35 count for the caller whom a trusted proxy names, with each request anew', async () => {
+    const { open } = await server(6, new Callers(['127.0.0.8']));
+    const forward = (caller: string) => open('127.0.0.8', '/', `X-Forwarded-For: ${caller}\r\n`);
+    const honest = [await forward('192.0.2.1'), await forward('192.0.2.1')];
+    const reused = await forward('192.0.2.1');
+    reused.socket.write('GET / HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 192.0.2.6\r\n\r\n');
+    await eventually('both answers', () => reused.answered.match(/200 OK/g)?.length === 2);
+    const hostile = [await forward('192.0.2.6'), await forward('192.0.2.6'), await forward('192.0.2.6')];
+    await forward('192.0.2.9');
+    await eventually('one to go', () => closed([...honest, reused, ...hostile]).includes(true));
+    expect([closed(honest), closed([reused, ...hostile])]).toEqual([
+      [false, false],
+      [true, false, false, false],
+    ]);
   });
 
   it.each([

@@ -124,6 +124,7 @@ async function openFixture(): Promise<Fixture> {
     { host: '127.0.0.1', port: 0 },
     {
       config,
+      clock: systemClock,
       directory: directoryOf(config),
       random: systemRandom,
       log: createLogger(process.stderr, systemClock, 'text'),

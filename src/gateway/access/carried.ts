@@ -1,8 +1,9 @@
 import type { IncomingMessage } from 'node:http';
+import { strangerProblem } from '../../lib/http-server.ts';
 
-/** A request, as the front of a cluster's member hands it to a shard. */
+/** A request that somebody in front has handed over: a trusted proxy, or the front of a cluster's member. */
 export interface Carried {
-  /** Its body, which the front has read; undefined if it has none. */
+  /** Its body, which the front has read; undefined if it has none, or is still to be read. */
   body: Buffer | undefined;
   /** IP address of the caller. */
   address: string;
@@ -15,7 +16,7 @@ export function carry(request: IncomingMessage, carried: Carried): void {
   (request as WithCarried)[CARRIED] = carried;
 }
 
-/** How the front handed this request over; undefined for one that came from its caller. */
+/** How this request was handed over; undefined for one that came from its caller. */
 export function carriedOf(request: IncomingMessage): Carried | undefined {
   return (request as WithCarried)[CARRIED];
 }
@@ -23,4 +24,12 @@ export function carriedOf(request: IncomingMessage): Carried | undefined {
 /** IP address of the caller. */
 export function addressOf({ raw }: { raw: IncomingMessage }): string {
   return carriedOf(raw)?.address ?? raw.socket.remoteAddress ?? '';
+}
+
+/**
+ * Why a request may come from another machine; `undefined` for a program or page of this machine. One that was handed
+ * over may come from anywhere (PROTOCOL.md, clause THR-29).
+ */
+export function strangerOf({ raw }: { raw: IncomingMessage }): string | undefined {
+  return carriedOf(raw) === undefined ? strangerProblem(raw) : 'through one of http.trustedProxies';
 }

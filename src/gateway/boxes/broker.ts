@@ -4,9 +4,12 @@ import { type Duplex, duplexPair, Readable } from 'node:stream';
 import { createServer as createTlsServer } from 'node:tls';
 import { Aedes, type AedesPublishPacket, type Client } from 'aedes';
 import memory, { type Persistence } from 'aedes-persistence';
+import { Callers } from '../../lib/callers.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { Connections } from '../../lib/connections.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
+import { acceptProxyHeaders } from '../../lib/proxy-protocol.ts';
 import { HANDSHAKE_TIMEOUT_MS, TLS_FLOOR } from '../../lib/tls.ts';
 import { decodePresence } from '../../protocol/codec.ts';
 import { listenOn, readServerTls, type ServerTlsFiles, urlHost } from '../listen.ts';
@@ -35,15 +38,18 @@ export interface EmbeddedBroker {
   close(): Promise<void>;
 }
 
-/** Address of the broker, and its TLS files. */
+/** Address of the broker, its TLS files, and the proxies in front of it. */
 export interface BrokerListener {
   host: string;
   port: number;
   /** With `clientCa` a client needs a certificate by it, and may only use the name in it. */
   tls?: (ServerTlsFiles & { clientCa?: string | undefined }) | undefined;
+  /** Proxies that say by a PROXY header whose connection they pass on; none if left out. */
+  proxies?: readonly string[] | undefined;
 }
 
 export interface BrokerDeps extends RightsDeps {
+  clock: Clock;
   /** Login of the broker that this one replaces; a new one if left out. */
   login?: BrokerLogin | undefined;
   /** The session in use of this box. */
@@ -76,13 +82,15 @@ export async function startBroker(at: BrokerListener, deps: BrokerDeps): Promise
   deps.listeners?.watch(aedes);
   // Also counts connections whose handshake is not finished.
   const connections = new Connections(deps.connectionsMax ?? CONNECTIONS_MAX);
-  server.on('connection', (socket) => connections.add(socket));
+  const callers = new Callers(at.proxies);
+  server.on('connection', (socket) => connections.add(socket, callers.ofConnection(socket)));
   aedes.on('client', ({ conn }) => {
     if (conn instanceof LimitedSocket) connections.setState(conn.socket, 'active');
   });
   server.on(at.tls === undefined ? 'connection' : 'secureConnection', (socket: Socket) => {
-    aedes.handle(new LimitedSocket(socket));
+    aedes.handle(new LimitedSocket(socket, callers.ofConnection(socket)));
   });
+  const endWaiting = acceptProxyHeaders(server, 'mqtt.embedded', { ...deps, callers });
   const port = await listenOn(server, at, 'mqtt.embedded').catch(async (error: unknown) => {
     await new Promise<void>((resolve) => aedes.close(resolve));
     throw error;
@@ -109,6 +117,7 @@ export async function startBroker(at: BrokerListener, deps: BrokerDeps): Promise
       const closed = new Promise((resolve) => server.close(resolve));
       await new Promise<void>((resolve) => aedes.close(resolve));
       connections.end();
+      endWaiting();
       await closed;
     },
   };

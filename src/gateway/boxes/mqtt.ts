@@ -23,6 +23,7 @@ export interface Mqtt {
 export type MqttDeps = Omit<BrokerConnectionDeps, 'hub'> &
   Pick<BrokerDeps, 'listeners'> &
   RightsDeps & {
+    config: Pick<GatewayConfig, 'http'>;
     hub: Pick<Hub, 'session' | 'receive' | 'disconnected'>;
     boxConnected: (terminalCode: string, socket: Socket) => void;
     /** Starts the embedded broker with `start`, and with the login of an earlier one if given. */
@@ -48,7 +49,8 @@ export async function startMqtt(
   // Loaded here: a gateway at an external broker starts sooner without it.
   const { startBroker } = await import('./broker.ts');
   let channel: MqttChannel<BrokerConnection> | undefined;
-  const broker = await deps.startBroker(embedded, (at, login) =>
+  const proxies = embedded.proxyProtocol ? deps.config.http.trustedProxies : [];
+  const broker = await deps.startBroker({ ...embedded, proxies }, (at, login) =>
     startBroker(at, {
       ...deps,
       login,

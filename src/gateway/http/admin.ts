@@ -1,7 +1,8 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { bearerToken, hostnameOf, isForeignPage, isFromOtherPage, strangerProblem } from '../../lib/http-server.ts';
+import { bearerToken, hostnameOf, isForeignPage, isFromOtherPage } from '../../lib/http-server.ts';
 import type { Logger } from '../../lib/log.ts';
 import { isLoopbackHost } from '../../lib/tls.ts';
+import { strangerOf } from '../access/carried.ts';
 import type { Logins } from '../access/logins.ts';
 import { answerRefusal, isLoggedIn } from '../access/requests.ts';
 
@@ -35,7 +36,7 @@ export function requireAdmin(scope: FastifyInstance, { adminToken, logins, log }
 export function requireAdminBeyondHere(scope: FastifyInstance, deps: AdminGuardDeps): void {
   const { adminToken: expected, logins, log } = deps;
   scope.addHook('onRequest', async (request, reply) => {
-    const stranger = strangerProblem(request.raw);
+    const stranger = strangerOf(request);
     if (stranger === undefined) return undefined;
     const attempt = { kind: 'admin', username: '', secret: bearerToken(request), expected } as const;
     return isLoggedIn(request, reply, attempt, { logins, log, challenge: 'Bearer' }) ? undefined : reply;
@@ -44,7 +45,7 @@ export function requireAdminBeyondHere(scope: FastifyInstance, deps: AdminGuardD
 
 /** Why a caller is no program or page of this machine, with advice; `undefined` if it is one. */
 function refusalReason(request: FastifyRequest): string | undefined {
-  const stranger = strangerProblem(request.raw);
+  const stranger = strangerOf(request);
   if (stranger !== undefined) return `${stranger}: set adminToken, and send it as a bearer`;
   // A page of another site can make a browser on this machine send requests, also to a name that resolves to loopback.
   if (!isLoopbackHost(hostnameOf(request.raw) ?? '')) return 'not by a loopback name';

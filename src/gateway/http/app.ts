@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyRequest } from 'fastify';
+import { Callers } from '../../lib/callers.ts';
 import { type Clock, withDeadline } from '../../lib/clock.ts';
 import { reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import {
@@ -13,8 +14,9 @@ import {
   SAFE_HEADERS,
 } from '../../lib/http-server.ts';
 import type { Logger } from '../../lib/log.ts';
+import { acceptProxyHeaders } from '../../lib/proxy-protocol.ts';
 import { LIMITS } from '../../protocol/fields.ts';
-import { addressOf, carriedOf } from '../access/carried.ts';
+import { addressOf, carriedOf, carry } from '../access/carried.ts';
 import { answerRefusal, pathOf } from '../access/requests.ts';
 import { isPlainPath, isPlainQuery, plainTarget } from './target.ts';
 
@@ -28,16 +30,28 @@ const ANSWER_TIMEOUT_MS = 500;
 /** Longer answers are sent one after the other. */
 const LONG_ANSWER_BYTES = 65_536;
 
+/** The proxies in front of a server (PROTOCOL.md, clauses LIM-8 and LIM-9). */
+export interface Proxies {
+  trustedProxies: readonly string[];
+  proxyProtocol: boolean;
+}
+
 /**
  * Makes the HTTP server without routes; with a certificate and its key (PEM) over TLS only. Handlers get bodies as
  * bytes, only `application/json` within the limit. Failures are answered by PROTOCOL.md, clause ERR.
  */
-export function createApp(log: Logger, clock: Clock, tls?: { cert?: Buffer; key?: Buffer }): FastifyInstance {
+export function createApp(
+  log: Logger,
+  clock: Clock,
+  tls?: { cert?: Buffer; key?: Buffer },
+  proxies?: Proxies,
+): FastifyInstance {
+  const callers = new Callers(proxies?.trustedProxies);
   const app = Fastify({
     logger: false,
     schemaController: NO_JSON_SCHEMAS,
     bodyLimit: LIMITS.httpBodyBytesMax,
-    serverFactory: (handler) => createHttpServer(handler, { connectionsMax: CONNECTIONS_MAX, tls }),
+    serverFactory: (handler) => createHttpServer(handler, { connectionsMax: CONNECTIONS_MAX, tls, callers }),
     forceCloseConnections: true,
     // While the gateway closes, it still answers by the protocol: the boxes are offline.
     return503OnClosing: false,
@@ -53,6 +67,7 @@ export function createApp(log: Logger, clock: Clock, tls?: { cert?: Buffer; key?
     },
     clientErrorHandler: (error, socket) => answerInvalidRequest(error, socket, log),
   });
+  nameCallers(app, callers);
   guardAnswers(app, clock, log);
   takeBodiesAsBytes(app);
   answerUnknownPaths(app, log);
@@ -69,7 +84,19 @@ export function createApp(log: Logger, clock: Clock, tls?: { cert?: Buffer; key?
     log.error('request-failed', { path: pathOf(request), code: 'E05', reason: reasonOf(error) });
     return reply.code(500).send({ status: 'FAILED', message: 'E05' });
   });
+  if (proxies?.proxyProtocol === true) {
+    const endWaiting = acceptProxyHeaders(app.server, 'http', { callers, clock, log });
+    app.addHook('preClose', async () => endWaiting());
+  }
   return app;
+}
+
+/** Has each request that a trusted proxy has passed on count as one of its caller, before anything else sees it. */
+function nameCallers(app: FastifyInstance, callers: Callers): void {
+  app.server.prependListener('request', (request) => {
+    const address = callers.ofPassedOn(request);
+    if (address !== undefined) carry(request, { body: undefined, address });
+  });
 }
 
 /** Answers bytes that are no complete request, and closes the connection. */

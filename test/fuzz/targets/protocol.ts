@@ -1,4 +1,9 @@
+import type { IncomingMessage } from 'node:http';
+import { isIP } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
+import { Callers } from '../../../src/lib/callers.ts';
+import { reasonOf } from '../../../src/lib/errors.ts';
+import { readProxyHeader } from '../../../src/lib/proxy-protocol.ts';
 import { type Decoded, decodeDown, decodePresence, decodeUp } from '../../../src/protocol/codec.ts';
 import { crc16 } from '../../../src/protocol/crc16.ts';
 import { LIMITS } from '../../../src/protocol/fields.ts';
@@ -10,10 +15,11 @@ import {
   parseBoxTopic,
 } from '../../../src/protocol/topics.ts';
 import { decodeVietQr, encodeVietQr } from '../../../src/protocol/vietqr.ts';
+import { proxyV2 } from '../../support/callers.ts';
 import { mutated } from '../bytes.ts';
 import { BOX1, BOX2, MESSAGES_DOWN, MESSAGES_UP, PAYLOADS, PRESENCES } from '../corpus.ts';
 import { mutatedJson } from '../json.ts';
-import { hold, holdNamed, pure, type Target } from '../target.ts';
+import { Broken, hold, holdNamed, pure, type Target } from '../target.ts';
 
 /** Apart from -0, which JSON writes as 0. */
 const sameJson = (a: object, b: object) => JSON.stringify(a) === JSON.stringify(b);
@@ -91,6 +97,45 @@ function sealed(payload: Buffer): Buffer {
   return Buffer.from(covered + crc16(covered), 'latin1');
 }
 
+const PROXY_HEADERS = [
+  proxyV2({ source: '198.51.100.9' }),
+  proxyV2({ source: '2001:db8:0:0:0:0:0:9', extra: Buffer.from('0400024142', 'hex') }),
+  proxyV2({ command: 0x20 }),
+];
+
+/** A header has an end within what came, and names an address or nobody. */
+const proxyHeaders: Target['open'] = pure((input) => {
+  try {
+    const header = readProxyHeader(input);
+    if (header === undefined) return false;
+    hold(header.bytes >= 16 && header.bytes <= input.length, () => `${header.bytes} bytes of ${input.length}`);
+    hold(header.caller === undefined || isIP(header.caller) !== 0, () => `a caller at ${header.caller}`);
+    return true;
+  } catch (error) {
+    if (error instanceof Broken) throw error;
+    holdNamed(reasonOf(error));
+    return false;
+  }
+});
+
+/** Whatever a header names, the caller is an address, and that of the proxy where it names none. */
+const forwarded: Target['open'] = () => {
+  const callers = new Callers(['10.0.0.0/8']);
+  return {
+    feed: (input) => {
+      const socket = { remoteAddress: '10.0.0.1', remotePort: 1 };
+      const headers = { 'x-forwarded-for': input.toString('latin1') };
+      const caller = callers.ofPassedOn({ socket, headers } as unknown as IncomingMessage) ?? '';
+      hold(isIP(caller) !== 0, () => `a caller at ${caller}`);
+      return caller !== '10.0.0.1';
+    },
+  };
+};
+
+const FORWARDED = ['198.51.100.9, 10.0.0.2', '[2001:db8::9]:443', '1.2.3.4:5, 10.1.1.1', 'unknown'].map((it) =>
+  Buffer.from(it),
+);
+
 export const PROTOCOL: Target[] = [
   {
     name: 'message to a box',
@@ -105,6 +150,8 @@ export const PROTOCOL: Target[] = [
     open: decoded(decodeUp),
   },
   { name: 'presence', inputs: 3_000, make: (chance) => mutatedJson(PRESENCES, chance), open: decoded(decodePresence) },
+  { name: 'PROXY header', inputs: 1_500, make: (chance) => mutated(PROXY_HEADERS, chance), open: proxyHeaders },
+  { name: 'X-Forwarded-For', inputs: 1_000, make: (chance) => mutated(FORWARDED, chance), open: forwarded },
   { name: 'topic', inputs: 3_000, make: (chance) => mutated(TOPICS, chance), open: topics },
   {
     name: 'QR payload',

@@ -1,0 +1,145 @@
+import { type Server, type Socket, SocketAddress } from 'node:net';
+import type { Callers } from './callers.ts';
+import type { Clock } from './clock.ts';
+import { reasonOf } from './errors.ts';
+import type { Logger } from './log.ts';
+
+/*
+ * The PROXY protocol, version 2 (https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt, section 2.2): a proxy that
+ * passes bytes on sends, before the first of them, for whom. No library among the dependencies reads it.
+ */
+
+const SIGNATURE = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1');
+/** Signature, version and command, family, length. */
+const HEAD_BYTES = 16;
+/** With all that follows the addresses, such as the name in a client's certificate. */
+const HEADER_BYTES_MAX = 4_096;
+/** Version 2; the proxy speaks for itself, as to see whether the server is well. */
+const LOCAL = 0x20;
+/** Version 2; the proxy speaks for the source address. */
+const PROXY = 0x21;
+/** By family and protocol: how long the source address is, and how long both addresses and both ports are. */
+const FAMILIES: ReadonlyMap<number, { sourceBytes: number; bytes: number }> = new Map([
+  [0x11, { sourceBytes: 4, bytes: 12 }],
+  [0x21, { sourceBytes: 16, bytes: 36 }],
+]);
+/** Time in which the header must be complete. */
+const HEADER_TIMEOUT_MS = 5_000;
+/** Connections whose header is on its way. */
+const WAITING_MAX = 1_024;
+
+export interface ProxyHeader {
+  /** Length of the header; what follows is for the server. */
+  bytes: number;
+  /** The address of the caller; `undefined` if the proxy speaks for itself. */
+  caller: string | undefined;
+}
+
+/** Reads the header at the beginning of what was received; `undefined` while it is not complete. Throws if it is none. */
+export function readProxyHeader(received: Buffer): ProxyHeader | undefined {
+  const known = Math.min(received.length, SIGNATURE.length);
+  if (!received.subarray(0, known).equals(SIGNATURE.subarray(0, known))) {
+    throw new Error('expected the signature of the PROXY protocol, version 2');
+  }
+  if (received.length < HEAD_BYTES) return undefined;
+  const [command, family] = [received.readUInt8(12), received.readUInt8(13)];
+  const bytes = HEAD_BYTES + received.readUInt16BE(14);
+  if (bytes > HEADER_BYTES_MAX) throw new Error(`expected a header of at most ${HEADER_BYTES_MAX} bytes, not ${bytes}`);
+  if (command === LOCAL) return received.length < bytes ? undefined : { bytes, caller: undefined };
+  if (command !== PROXY) throw new Error(`expected the command LOCAL or PROXY of version 2, not ${hex(command)}`);
+  const addresses = FAMILIES.get(family);
+  if (addresses === undefined) throw new Error(`expected TCP over IPv4 or IPv6, not ${hex(family)}`);
+  if (bytes < HEAD_BYTES + addresses.bytes) throw new Error('expected a length with room for the addresses');
+  if (received.length < bytes) return undefined;
+  return { bytes, caller: addressText(received.subarray(HEAD_BYTES, HEAD_BYTES + addresses.sourceBytes)) };
+}
+
+function addressText(address: Buffer): string {
+  if (address.length === 4) return address.join('.');
+  const groups = address.toString('hex').match(/.{4}/g) ?? [];
+  return new SocketAddress({ address: groups.join(':'), family: 'ipv6' }).address;
+}
+
+function hex(byte: number): string {
+  return `0x${byte.toString(16).padStart(2, '0')}`;
+}
+
+/**
+ * Has a server read the PROXY header of each connection of a trusted proxy before anybody else sees the connection; one
+ * without a header is closed (PROTOCOL.md, clause LIM-9). Connections of others are not touched. Call it once all other
+ * listeners of the server are there. `option` is the server's name in the log. Returns a function that closes the
+ * connections whose header is still to come.
+ */
+export function acceptProxyHeaders(
+  server: Server,
+  option: string,
+  { callers, clock, log }: { callers: Callers; clock: Clock; log: Logger },
+): () => void {
+  const listeners = server.listeners('connection');
+  const waiting = new Set<Socket>();
+  server.removeAllListeners('connection');
+  server.on('connection', (socket: Socket) => {
+    const accept = () => {
+      for (const listener of listeners) listener.call(server, socket);
+    };
+    const { remoteAddress: address } = socket;
+    const refuse = (reason: string) => {
+      log.warn('proxy-header-refused', { address, option, reason });
+      socket.destroy();
+    };
+    if (!callers.isTrusted(address)) accept();
+    else if (waiting.size >= WAITING_MAX) refuse(`the headers of ${WAITING_MAX} other connections are still to come`);
+    else {
+      waiting.add(socket);
+      awaitHeader(socket, clock, (read) => {
+        waiting.delete(socket);
+        if (read === undefined) socket.destroy();
+        else if (typeof read === 'string') refuse(read);
+        else {
+          if (read.caller !== undefined) callers.name(socket, read.caller);
+          accept();
+        }
+      });
+    }
+  });
+  return () => {
+    for (const socket of waiting) socket.destroy();
+  };
+}
+
+/**
+ * Calls `settle` once: with the header, with why there is none, or with `undefined` where the peer has left without a
+ * word. What follows the header stays in the socket.
+ */
+function awaitHeader(socket: Socket, clock: Clock, settle: (read: ProxyHeader | string | undefined) => void): void {
+  const over = new AbortController();
+  let received: Buffer = Buffer.alloc(0);
+  const end = (read: ProxyHeader | string | undefined) => {
+    if (over.signal.aborted) return;
+    over.abort('over');
+    for (const [event, listener] of Object.entries(listeners)) socket.off(event, listener);
+    settle(read);
+  };
+  const listeners = {
+    readable: () => {
+      for (let chunk = socket.read(); chunk !== null; chunk = socket.read())
+        received = Buffer.concat([received, chunk]);
+      try {
+        const header = readProxyHeader(received);
+        if (header === undefined) return;
+        const rest = received.subarray(header.bytes);
+        if (rest.length > 0) socket.unshift(rest);
+        end(header);
+      } catch (error) {
+        end(reasonOf(error));
+      }
+    },
+    end: () => end(received.length === 0 ? undefined : 'it ended in the middle of the header'),
+    error: () => end(undefined),
+    close: () => end(undefined),
+  };
+  for (const [event, listener] of Object.entries(listeners)) socket.on(event, listener);
+  void clock
+    .sleep(HEADER_TIMEOUT_MS, over.signal)
+    .then(() => end(`it was not complete within ${HEADER_TIMEOUT_MS} ms`));
+}
