@@ -1,9 +1,10 @@
+import { existsSync } from 'node:fs';
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { partnerServer, processed, type TestGateway, testGateway } from '../gateway/harness.ts';
-import { eventually, temporaryFolder } from '../support/net.ts';
+import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { type PostgresReplica, startReplica } from '../support/postgres.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { startProxy, type TcpProxy } from '../support/proxy.ts';
@@ -215,8 +216,10 @@ describe.skipIf(missing)(`a gateway whose PostgreSQL fails over while it runs${n
     await pay(gateway, 2);
     const restore = `delete from payments where seq > 2; update ledger set end_seq = 2, end_link = '${older?.end_link}';
       update settings set value = 'of-an-earlier-run' where name = 'holder'`;
-    await server().run(databaseUrl, restore);
+    proxy.aim({ port: await freePort() });
     proxy.cut();
+    await server().run(databaseUrl, restore);
+    proxy.aim({ port: server().port });
     await eventually('the gateway to say so', () => gateway.logged('payments-missing')[0]);
     expect((await gateway.testCallback()).status).toBe(503);
     const isSuperseded = await Promise.race([gateway.superseded?.then(() => true), Promise.resolve(false)]);
@@ -241,6 +244,33 @@ describe.skipIf(missing)(`a gateway whose PostgreSQL fails over while it runs${n
     await replica.promote();
     const after = await eventually('it to go on', () => payOnce(gateway));
     expect(await paymentsAt(there)).toEqual([...kept, ...newer, after]);
+  });
+
+  it('STO-2 takes its own session at a server that it had left for no other gateway', async () => {
+    const { databaseUrl, replica, proxy, start } = await behindOneAddress();
+    const gateway = await start();
+    await pay(gateway, 1);
+    await replica.catchUp();
+    const held = "select pid from pg_locks where locktype = 'advisory' and granted";
+    const [session] = await server().run(databaseUrl, held);
+    const backend = Number(session?.pid);
+    process.kill(backend, 'SIGSTOP');
+    const resume = () => {
+      // It ends as soon as it runs again.
+      if (existsSync(`/proc/${backend}`)) process.kill(backend, 'SIGCONT');
+    };
+    onTestFinished(resume);
+    await failOver(proxy, replica);
+    await eventually('it to go on', async () => (await gateway.generate()).status === 200);
+    proxy.aim({ port: server().port });
+    proxy.cut();
+    await eventually('the health to name that session', async () =>
+      (await healthOf(gateway)).body.reason?.includes(`process ${backend} at the server does not answer`),
+    );
+    resume();
+    await eventually('it to go on', () => payOnce(gateway));
+    const isSuperseded = await Promise.race([gateway.superseded?.then(() => true), Promise.resolve(false)]);
+    expect(isSuperseded).toBe(false);
   });
 
   it('STO-5 keeps its lock while it refuses, so that no other gateway goes on without the payments', async () => {

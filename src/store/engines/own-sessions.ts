@@ -18,6 +18,9 @@ const HOLDERS = `select pid, ${SINCE} as since from pg_locks join pg_stat_activi
   where locktype = 'advisory' and granted and ((classid::bigint << 32) | objid::bigint) = $1::bigint
     and database = (select oid from pg_database where datname = current_database())`;
 
+/** Sessions that are remembered: the newest. */
+const SESSIONS_MAX = 100;
+
 /**
  * The sessions that this run of a gateway has, or once had, with a database. The server keeps a session, and its lock, when
  * its process hangs or its connection was lost unnoticed. That session is no other gateway: this run ends it, and waits.
@@ -26,16 +29,15 @@ export class OwnSessions {
   #known: readonly BackendProcess[] = [];
 
   /**
-   * Records the session of a new connection, before it asks for a lock. Ends all earlier ones; those that are gone are
-   * forgotten.
+   * Records the session of a new connection, before it asks for a lock. Ends all earlier ones that this server has. After a
+   * failover the address may lead back to a server that has older ones.
    */
   async begin(client: ClientBase): Promise<void> {
     const self = (await client.query<BackendProcess>(SELF)).rows;
     const lists = [this.#known.map(({ pid }) => pid), this.#known.map(({ since }) => since)];
-    // Before the others are asked for: this session may hang from now on, and be in the way of the next one.
-    this.#known = [...this.#known, ...self];
-    const earlier = (await client.query<BackendProcess>(END, lists)).rows;
-    this.#known = [...earlier, ...self];
+    // Before the others are ended: this session may hang from now on, and be in the way of the next one.
+    this.#known = [...this.#known, ...self].slice(-SESSIONS_MAX);
+    await client.query(END, lists);
   }
 
   /** Throws when this connection is to another server than the newest session. */
