@@ -212,6 +212,14 @@ export class Database {
     this.proxy.cut();
   }
 
+  /** The connections of the gateway lead to the primary before the failover again. */
+  leadBack(): void {
+    if (this.former === undefined) throw new Error('there was no failover');
+    [this.primary, this.former] = [this.former, this.primary];
+    this.proxy.aim({ port: this.primary.postgres.port });
+    this.proxy.cut();
+  }
+
   /** Gives the primary a new standby. */
   async rebuild(): Promise<void> {
     await this.replicate('asynchronous');

@@ -1,4 +1,6 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { acceptLossFile, highWaterMarkFile, readHighWaterMark } from '../../src/store/integrity/high-water-mark.ts';
 import type { Database, Server } from './database.ts';
 import type { Asked } from './load.ts';
@@ -70,8 +72,28 @@ export class Loss {
     if (marked === undefined || marked.seq < last || atMark?.link !== marked.link) {
       wrong.push(`${gone}, and the mark is at ${marked?.seq ?? mark}`);
     }
+    const kept = evidence(dataDir).filter(({ newestAcknowledged }) => newestAcknowledged.number === marked?.seq);
+    const listed = new Set(kept.flatMap(({ payments }) => payments.map(({ transactionId }) => transactionId)));
+    const unlisted = this.acknowledged.filter(({ id }) => !listed.has(id));
+    const known = new Set(this.#now.map(({ id }) => id));
+    const listedWrongly = [...listed].filter((id) => !ids.has(id) || known.has(id));
+    if (kept.length !== 1 || unlisted.length > 0 || listedWrongly.length > 0) {
+      const count = `${unlisted.length} are not listed, and ${listedWrongly.length} that are not missing`;
+      wrong.push(`${gone}: of them ${count}, in ${kept.length} files`);
+    }
     return wrong;
   }
+}
+
+interface Evidence {
+  newestAcknowledged: { number: number };
+  payments: { transactionId: string }[];
+}
+
+/** The files in which a gateway lists payments that its store has lost. */
+function evidence(dataDir: string): Evidence[] {
+  const files = readdirSync(dataDir).filter((name) => name.includes('.missing-'));
+  return files.map((name) => JSON.parse(readFileSync(join(dataDir, name), 'utf8')) as Evidence);
 }
 
 /** An admin accepts the loss. */

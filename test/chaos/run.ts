@@ -78,7 +78,7 @@ class ChaosRun {
         this.#load.giveUp();
         await watch.end();
       }
-      const isSpent = await this.#judgeLoss();
+      const isSpent = await this.#judgeLoss(watch);
       if (!isSpent) await this.#judge(watch, ended);
       return { report: this.#figures(), isSpent };
     } catch (error) {
@@ -156,8 +156,11 @@ class ChaosRun {
     return this.#lines.find((it) => namedLost(it) !== undefined);
   }
 
-  /** Whether acknowledged payments are lost, as they may be without a synchronous standby, and all is as it must be then. */
-  async #judgeLoss(): Promise<boolean> {
+  /**
+   * Judges how the gateway has met a failover that lost acknowledged payments, as one may without a synchronous standby. Then half of
+   * the runs lead it back to the server that has them, and half accept the loss. Returns whether it was accepted.
+   */
+  async #judgeLoss(watch: HealthWatch): Promise<boolean> {
     const { database, world } = this.#at;
     const { former } = database;
     if (!this.#failedOver || former === undefined) {
@@ -175,6 +178,18 @@ class ChaosRun {
     if (wrong.length > 0) throw new Error(wrong.join('\n'));
     this.#add('losses refused by name');
     this.#add('acknowledged payments that a failover lost, named', loss.acknowledged.length);
+    await until(world, '/healthz to say so', async () =>
+      (await watch.problems()).length > 0 ? undefined : 'it does not',
+    );
+    if (this.#plan.seed % 2 === 0) {
+      database.leadBack();
+      this.#timeline.add('the gateway is led back');
+      await until(world, 'payments at the server that has all', async () =>
+        (await this.#load.pay()) ? undefined : 'not taken',
+      );
+      this.#add('led back to the server that has all');
+      return false;
+    }
     await acceptLoss(world.dataDir, database.url);
     await this.#restart();
     await until(world, 'payments after the loss is accepted', async () =>

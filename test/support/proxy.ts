@@ -88,7 +88,7 @@ class Pipe {
     if (typeof bytes === 'string') {
       this.#items.shift();
       if (bytes === 'end') this.#to.end();
-      else this.#to.resetAndDestroy();
+      else reset(this.#to);
       return;
     }
     const { bytesPerSecond } = this.#conditions;
@@ -101,6 +101,12 @@ class Pipe {
     this.#to.write(now);
     if (this.#heldBytes <= HELD_BYTES_MAX) this.#from.resume();
   }
+}
+
+/** Node leaks a socket that is reset while its end is being sent, and then spins for ever when the process ends. */
+function reset(socket: Socket): void {
+  if (socket.writableEnded && !socket.writableFinished) socket.destroy();
+  else socket.resetAndDestroy();
 }
 
 interface Cable {
@@ -165,8 +171,8 @@ export async function startProxy(first: { port: number; host?: string }): Promis
   };
   const cut = () => {
     for (const { near, far } of cables) {
-      near.resetAndDestroy();
-      far.resetAndDestroy();
+      reset(near);
+      reset(far);
     }
   };
   return {
