@@ -1,10 +1,8 @@
-import { execFileSync, spawnSync } from 'node:child_process';
-import { readFileSync, rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
 import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
-import { unmount } from '../support/disk.ts';
 import { eventually } from '../support/net.ts';
 import {
   type PostgresReplica,
@@ -73,20 +71,6 @@ class Server<Kind extends PostgresServer = PostgresServer> {
     await this.postgres.remove();
   }
 
-  /** The same at once, for a program that must end. */
-  abandon(): void {
-    this.#isClosed = true;
-    const { disks, pid } = this.postgres;
-    const pids = [pid(), ...this.children.map((it) => it.pid)];
-    signalAll(pids, 'SIGCONT');
-    signalAll(pids, 'SIGKILL');
-    if (disks === undefined) return;
-    const [, memory] = /\n *\d+ +(\d+)\n/.exec(textOf(join(disks.data, 'data/postmaster.pid'))) ?? [];
-    if (memory !== undefined) spawnSync('ipcrm', ['-m', memory]);
-    for (const disk of Object.values(disks)) unmount(disk);
-    rmSync(dirname(disks.data), { recursive: true, force: true });
-  }
-
   async #tend(): Promise<void> {
     while (!this.#isClosed) {
       if (!this.#isDown && !isRunning(this.postgres.pid())) await this.postgres.start().catch(() => undefined);
@@ -96,14 +80,6 @@ class Server<Kind extends PostgresServer = PostgresServer> {
 }
 
 export type { Server };
-
-function textOf(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch {
-    return '';
-  }
-}
 
 function isRunning(pid: number): boolean {
   try {
@@ -248,11 +224,6 @@ export class Database {
     await this.proxy.close();
     const servers = new Set([this.primary, this.standby, this.former].filter((it) => it !== undefined));
     await Promise.all([...servers].map((it) => it.remove()));
-  }
-
-  /** Ends all at once, for a program that must end. */
-  abandon(): void {
-    for (const server of new Set([this.primary, this.standby, this.former])) server?.abandon();
   }
 }
 

@@ -1,3 +1,8 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { type ChaosReport, playChaos } from './run.ts';
 import { type ChaosWorld, openChaosWorld } from './world.ts';
 
@@ -17,90 +22,52 @@ export interface ChaosSeriesOptions {
   signal?: AbortSignal;
 }
 
+const KEEPER = join(import.meta.dirname, 'keeper.ts');
 /** More failures say no more. */
 const FAILURES_MAX = 5;
 /** Runs that share one world: each payment takes room on its small disks. */
 const RUNS_PER_WORLD_MAX = 10;
 
-const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-
 /**
- * Plays the runs of all seeds. A run that fails ends its world; the next one gets another. Never throws for a failure.
- * Without `signal` a signal that ends this process ends the worlds first. In any case none outlives the process.
+ * Plays the runs of all seeds. A run that fails ends its world; the next one gets another. Never throws for a failure. A process of its
+ * own deletes what is left of the worlds, however this process ends.
  */
 export async function playChaosSeries({ seeds, lanes, onProgress, signal }: ChaosSeriesOptions): Promise<ChaosTally> {
   const tally: ChaosTally = { runs: 0, figures: {}, failures: [] };
   const left = [...seeds];
-  const worlds = new Worlds();
-  if (signal === undefined) worlds.endBySignals();
   const isOver = () => left.length === 0 || signal?.aborted === true || tally.failures.length >= FAILURES_MAX;
   const lane = async () => {
-    while (!isOver()) await playWorld(worlds, left, isOver, tally, onProgress);
+    while (!isOver()) await playWorld(left, isOver, tally, onProgress);
   };
+  const leave = await enterFolder();
   try {
     await Promise.all(Array.from({ length: lanes }, lane));
     return tally;
   } finally {
-    worlds.close();
+    await leave();
   }
 }
 
-/** The worlds that are open, none of which outlives this process. */
-class Worlds {
-  readonly #open = new Set<ChaosWorld>();
-  readonly #opening = new Set<Promise<ChaosWorld>>();
-  readonly #listeners: (readonly [event: string, listener: () => void])[] = [];
-
-  constructor() {
-    this.#on('exit', () => this.#abandon());
-  }
-
-  /** From now on these signals end the worlds, and then this process. */
-  endBySignals(): void {
-    for (const signal of SIGNALS) {
-      this.#on(signal, () => {
-        void Promise.allSettled(this.#opening).then(() => {
-          this.#abandon();
-          this.close();
-          process.kill(process.pid, signal);
-        });
-      });
-    }
-  }
-
-  async open(): Promise<ChaosWorld> {
-    const opening = openChaosWorld();
-    this.#opening.add(opening);
-    try {
-      const world = await opening;
-      this.#open.add(world);
-      return world;
-    } finally {
-      this.#opening.delete(opening);
-    }
-  }
-
-  async end(world: ChaosWorld): Promise<void> {
-    await world.close();
-    this.#open.delete(world);
-  }
-
-  close(): void {
-    for (const [event, listener] of this.#listeners) process.off(event, listener);
-  }
-
-  #on(event: string, listener: () => void): void {
-    this.#listeners.push([event, listener]);
-    process.on(event, listener);
-  }
-
-  #abandon(): void {
-    for (const world of this.#open) world.abandon();
-  }
+/** From now on all temporary files are in a folder that a keeper looks after; returns what deletes it. */
+async function enterFolder(): Promise<() => Promise<void>> {
+  const before = process.env.TMPDIR;
+  // Short, because the address of a socket in it has 107 bytes at most.
+  const folder = await mkdtemp(join(tmpdir(), 'chaos-'));
+  // PostgreSQL does not run as root.
+  await chmod(folder, 0o1777);
+  // A session of its own: Ctrl-C at the terminal is for its starter.
+  const keeper = spawn(process.execPath, [KEEPER, folder], { detached: true, stdio: ['pipe', 'ignore', 'inherit'] });
+  process.env.TMPDIR = folder;
+  return async () => {
+    if (before === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = before;
+    const ended = once(keeper, 'exit');
+    keeper.stdin.end();
+    await ended;
+  };
 }
 
 async function playWorld(
-  worlds: Worlds,
   left: number[],
   isOver: () => boolean,
   tally: ChaosTally,
@@ -108,7 +75,7 @@ async function playWorld(
 ): Promise<void> {
   let world: ChaosWorld | undefined;
   try {
-    world = await worlds.open();
+    world = await openChaosWorld();
     for (let runs = 0; runs < RUNS_PER_WORLD_MAX && !isOver(); runs += 1) {
       const { report, isSpent } = await playChaos(world, left.shift() ?? 0);
       addTo(tally.figures, report);
@@ -121,7 +88,7 @@ async function playWorld(
     tally.runs += 1;
     onProgress?.(tally);
   } finally {
-    if (world !== undefined) await worlds.end(world).catch((error: unknown) => tally.failures.push(String(error)));
+    await world?.close().catch((error: unknown) => tally.failures.push(String(error)));
   }
 }
 

@@ -10,8 +10,6 @@ export interface ChaosWorld {
   database: Database;
   world: World;
   close(): Promise<void>;
-  /** Ends all at once, for a program that must end. */
-  abandon(): void;
 }
 
 export async function openChaosWorld(): Promise<ChaosWorld> {
@@ -34,10 +32,6 @@ export async function openChaosWorld(): Promise<ChaosWorld> {
       close: async () => {
         await opened.close();
         await database.close();
-      },
-      abandon: () => {
-        opened.abandon();
-        database.abandon();
       },
     };
   } catch (error) {
