@@ -19,6 +19,8 @@ const REFUSAL =
 
 /** The numbers of the payments that this line of a gateway names as lost; undefined when it is no such line. */
 export function namedLost(line: string): { first: number; last: number } | undefined {
+  // Answers to calls are also logged as a count, a minute later.
+  if (line.includes('"event":"request-')) return undefined;
   const found = REFUSAL.exec(line);
   if (found === null) return undefined;
   const first = Number(found[1] ?? found[3]);

@@ -182,15 +182,21 @@ async function newPlace(smallDisks: boolean): Promise<Place> {
 }
 
 /** Deletes the files of a server that has ended, and its shared memory: a server that was killed leaves both. */
-async function discard({ folder, data, disks }: Place): Promise<void> {
-  const [, id] =
-    /^ *\d+ +(\d+)$/.exec(
-      (await readFile(join(data, 'postmaster.pid'), 'utf8').catch(() => '')).split('\n')[6] ?? '',
-    ) ?? [];
+async function discard(place: Place): Promise<void> {
+  await removeMemory(await memoryOf(place));
+  for (const disk of Object.values(place.disks ?? {})) unmount(disk);
+  await rm(place.folder, { recursive: true, force: true, maxRetries: 5 });
+}
+
+/** The id of the shared memory by which a server keeps others away from its data. */
+async function memoryOf({ data }: Place): Promise<string | undefined> {
+  const lines = (await readFile(join(data, 'postmaster.pid'), 'utf8').catch(() => '')).split('\n');
+  return /^ *\d+ +(\d+)$/.exec(lines[6] ?? '')?.[1];
+}
+
+async function removeMemory(id: string | undefined): Promise<void> {
   // Fails where the memory has gone with its last process.
   if (id !== undefined) await new Promise<void>((resolve) => execFile('ipcrm', ['-m', id], () => resolve()));
-  for (const disk of Object.values(disks ?? {})) unmount(disk);
-  await rm(folder, { recursive: true, force: true, maxRetries: 5 });
 }
 
 function urlOf(port: number, name: string): string {
@@ -234,8 +240,11 @@ async function launch(place: Place, settings: readonly string[]): Promise<Postgr
   const stop = async (signal: NodeJS.Signals = 'SIGINT') => {
     if (server === undefined || server.exitCode !== null || server.signalCode !== null) return;
     const ended = once(server, 'exit');
+    // The next start finds the memory of a killed server only by chance: its key depends on which others were there.
+    const memory = signal === 'SIGKILL' ? await memoryOf(place) : undefined;
     server.kill(signal);
     await ended;
+    await removeMemory(memory);
   };
   const remove = async () => {
     await stop('SIGQUIT');
