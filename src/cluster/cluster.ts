@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
+import { Authorizer } from '../gateway/access/authorizer.ts';
 import { Logins } from '../gateway/access/logins.ts';
 import type { GatewayConfig } from '../gateway/config.ts';
 import { type Gateway, type GatewayDeps, startGateway } from '../gateway/gateway.ts';
@@ -93,18 +94,18 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
   });
   const carry = carryCredits({ clock, shards, peers });
   const boxes = new BoxFinder((names) => database.boxes(names));
-  const heedHere = heedingOf(boxes, shards);
+  const authorizer = authorizerOf(config, { clock, log, budgets, database });
+  const heedHere = heedingOf(boxes, shards, authorizer);
   desk.onNews(heedHere);
   const mayHaveMissed = () => MAYBE_MISSED.forEach(heedHere);
   const destinations = new Destinations({ basePath: config.basePath, count, findBox: boxes.find.bind(boxes) });
-  const logins = new Logins(clock, undefined, budgets);
-  const events = new ConsoleEvents({ clock, log, peers, logins, adminToken: config.adminToken });
+  const events = new ConsoleEvents({ clock, log, peers, authorizer, adminToken: config.adminToken });
   const beats: Beats = new Beats({ ...deps, member, database, shards, peers, desk, events, mayHaveMissed });
   frontRoutes(
     app,
     { clock, log, random, secret: settings.secret, count, shards, peers, destinations },
     {
-      ...statusRoutes({ config, member, count, shards, peers, view: () => beats.view }),
+      ...statusRoutes({ config, authorizer, member, count, shards, peers, view: () => beats.view }),
       [CONSOLE_EVENTS_PATH]: async (request, reply) => events.watch(request, reply),
     },
   );
@@ -136,11 +137,30 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
 }
 
 /** Heeds news at one member, in all its shards. */
-function heedingOf(boxes: BoxFinder, shards: Shards): (news: News) => void {
+function heedingOf(boxes: BoxFinder, shards: Shards, authorizer: Authorizer): (news: News) => void {
   return (news) => {
-    if (news.about === 'registry') boxes.clear();
+    if (news.about === 'registry') {
+      boxes.clear();
+      void authorizer.changed();
+    }
     for (const { gateway } of shards.all()) void gateway.heed(news).catch(() => undefined);
   };
+}
+
+/** Who calls the routes that a member answers itself. The shards note when a token was used. */
+function authorizerOf(
+  { adminToken }: ClusterConfig,
+  {
+    clock,
+    log,
+    budgets,
+    database,
+  }: Pick<GatewayDeps, 'clock' | 'log'> & { budgets: SharedBudgets; database: ClusterDatabase },
+): Authorizer {
+  const root = adminToken === undefined ? undefined : ({ name: 'config', value: adminToken } as const);
+  const tokens = { find: (digest: string) => database.adminToken(digest), used: async () => undefined };
+  const logins = new Logins(clock, undefined, budgets);
+  return new Authorizer({ clock, log, root, onLoopback: 'none', tokens, logins });
 }
 
 function memberApp({ http }: ClusterConfig, { log, clock }: GatewayDeps): FastifyInstance {

@@ -1,12 +1,11 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Logins } from '../gateway/access/logins.ts';
-import { isLoggedIn, openStream } from '../gateway/access/requests.ts';
+import type { Authorizer } from '../gateway/access/authorizer.ts';
+import { openStream } from '../gateway/access/requests.ts';
 import { TOPICS } from '../gateway/changes.ts';
 import { CONSOLE_EVENTS_PATH, WATCHERS_MAX } from '../gateway/http/admin-routes.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { EventStream } from '../lib/event-stream.ts';
 import { authorizationHeader } from '../lib/http-client.ts';
-import { bearerToken } from '../lib/http-server.ts';
 import type { Logger } from '../lib/log.ts';
 import type { ClusterView } from '../store/engines/cluster-database.ts';
 import type { Peers } from './peers.ts';
@@ -22,7 +21,8 @@ export interface ConsoleEventsDeps {
   clock: Clock;
   log: Logger;
   peers: Pick<Peers, 'openStream'>;
-  logins: Logins;
+  authorizer: Authorizer;
+  /** With which a member reads the events of the shards. */
   adminToken: string | undefined;
 }
 
@@ -58,16 +58,18 @@ export class ConsoleEvents {
     if (this.#readers.size > 0) this.#follow();
   }
 
-  /** Answers an admin with the events of all shards; of too many readers the oldest goes. */
-  watch(request: FastifyRequest, reply: FastifyReply): FastifyReply {
-    const { logins, log, adminToken: expected } = this.#deps;
-    const attempt = { kind: 'admin', username: '', secret: bearerToken(request), expected } as const;
-    if (!isLoggedIn(request, reply, attempt, { logins, log, challenge: 'Bearer' })) return reply;
+  /** Answers whoever may look with the events of all shards; of too many readers the oldest goes. */
+  async watch(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const { authorizer } = this.#deps;
+    const caller = await authorizer.authorize('look', request, reply);
+    if (caller === undefined) return reply;
     const [oldest] = this.#readers;
     if (this.#readers.size >= WATCHERS_MAX) oldest?.end();
     const reader = openStream(reply, this.#deps.clock);
     this.#readers.add(reader);
+    const release = authorizer.whenRevoked(caller, () => reader.end());
     void reader.ended.then(() => {
+      release();
       this.#readers.delete(reader);
       if (this.#readers.size === 0) this.#stop();
     });

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import type { Authorizer } from '../gateway/access/authorizer.ts';
 import type { GatewayConfig } from '../gateway/config.ts';
 import { parseJson } from '../lib/http-client.ts';
 import type { ClusterView, Member } from '../store/engines/cluster-database.ts';
@@ -8,7 +9,8 @@ import type { Part, Peers } from './peers.ts';
 import type { Shards } from './shards.ts';
 
 export interface StatusDeps {
-  config: Pick<GatewayConfig, 'mode' | 'adminToken'>;
+  config: Pick<GatewayConfig, 'mode'>;
+  authorizer: Authorizer;
   member: Member;
   count: number;
   shards: Pick<Shards, 'all' | 'problems'>;
@@ -65,7 +67,10 @@ function reasonIn(part: Part | undefined): string {
 }
 
 async function metrics(request: FastifyRequest, reply: FastifyReply, deps: StatusDeps): Promise<unknown> {
-  const { member, shards, peers, view } = deps;
+  const { config, authorizer, member, shards, peers, view } = deps;
+  // As the shards do (clause ROL-2): how much money a shop gets is nobody's business.
+  const isLetIn = config.mode !== 'live' || (await authorizer.authorize('look', request, reply)) !== undefined;
+  if (!isLetIn) return reply;
   const own = shards.all().map(({ index }) => index);
   const texts = await Promise.all(
     own.map(async (index) => {

@@ -1,6 +1,7 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
+import { ROLE_NAMES } from '../gateway/roles.ts';
 import type { AdminTable } from './actions/admin.ts';
-import { whole, withGatewayOrigin } from './shared/arguments.ts';
+import { several, whole, withGatewayOrigin } from './shared/arguments.ts';
 
 const PAGE_ROWS_MAX = 500;
 const FILE = 'YAML or JSON with fields, - for standard input; see the examples';
@@ -90,9 +91,10 @@ const GROUPS: Record<AdminTable, Group> = {
 export function addAdmin(root: Command): void {
   const admin = root
     .command('admin')
-    .description('partners, accounts, boxes and sources of a running gateway: lists, adds and changes them')
+    .description('partners, accounts, boxes, sources and tokens of a running gateway: lists, adds and changes them')
     .addHelpText('after', EXAMPLES);
   for (const table of Object.keys(GROUPS) as AdminTable[]) addGroup(admin, table, GROUPS[table]);
+  addTokens(admin);
   withOrigin(admin.command('audit'))
     .description('who changed what, newest first')
     .option('--target <row>', 'only changes of one row, as boxes/VVB000001')
@@ -148,6 +150,36 @@ function addGroup(admin: Command, table: AdminTable, group: Group): void {
   );
 }
 
+function addTokens(admin: Command): void {
+  const tokens = admin
+    .command('tokens')
+    .description('tokens of those who work at the gateway: admins, cashiers, viewers')
+    .addHelpText('after', TOKEN_EXAMPLES);
+  withOrigin(tokens.command('list'))
+    .description('lists the tokens, when each was made and last used')
+    .option('--revoked', 'the revoked ones in place of the others')
+    .action(async (options) => (await import('./actions/admin-tokens.ts')).listTokens(options));
+  withOrigin(tokens.command('add <name>'))
+    .description('makes a token, and prints it, once')
+    .addOption(
+      new Option('--role <role>', 'admin: everything; cashier: sells, cancels, lists; viewer and support: read')
+        .choices(ROLE_NAMES)
+        .makeOptionMandatory(),
+    )
+    .option('--box <code>', 'a box at which a cashier may sell, repeatable (default: all)', several)
+    .action(async (name, options) => (await import('./actions/admin-tokens.ts')).addToken(name, options));
+  withOrigin(tokens.command('revoke <name>'))
+    .description('revokes a token: it is refused at once')
+    .action(async (name, options) => (await import('./actions/admin-tokens.ts')).revokeToken(name, options));
+}
+
+const TOKEN_EXAMPLES = `
+Examples:
+  $ paybox admin tokens add till-1 --role cashier --box VVB000001   keep what it prints in a file of the till
+  $ paybox sell --amount 50000 --admin-token-file till-1.token
+  $ paybox admin tokens add books --role viewer
+  $ paybox admin tokens revoke till-1                               out at once, also in an open console`;
+
 function withOrigin(command: Command): Command {
   return withGatewayOrigin(command).option('--json', 'print JSON lines');
 }
@@ -161,5 +193,8 @@ Each kind has list, show, add, change, disable, enable and remove; --help of eac
   $ paybox admin sources add till --file sepay.yaml
   $ paybox admin audit --target boxes/VVB000002
 
-On the machine of the gateway no token is needed, unless its file has an adminToken: --admin-token-file or PAYBOX_ADMIN_TOKEN.
+  $ paybox admin tokens add till-1 --role cashier         prints its token, once
+
+A token is asked for, but at a sandbox without adminToken on this machine: --admin-token-file, PAYBOX_ADMIN_TOKEN, or --config with
+the gateway's file. A live gateway without adminToken makes its first token in admin-token of its dataDir.
 Rows that the gateway's file manages change there; with registry: store in it, all but sources change here.`;

@@ -3,10 +3,9 @@ import { withGatewayOrigin } from './shared/arguments.ts';
 
 /** `paybox backup` and `paybox restore`. */
 export function addBackup(root: Command): void {
-  withGatewayOrigin(root.command('backup'))
+  withGatewayOrigin(root.command('backup'), 'for databaseUrl, which pg_dump copies, and for its adminToken')
     .argument('<file>', 'the file to make, for you only; it is as secret as the gateway')
     .description('copies the store of a gateway while it works, and checks the copy')
-    .option('--config <file>', 'its configuration: for the adminToken, and for databaseUrl, which pg_dump copies')
     .option('--replace', 'replace an existing file, once the new one is complete')
     .addHelpText('after', BACKUP_EXAMPLES)
     .action(async (file, options) => (await import('./actions/backup.ts')).backup(file, options));

@@ -21,6 +21,11 @@ export function hasUserInfo(address: string): boolean {
   return url.username !== '' || url.password !== '';
 }
 
+/** An address for whoever must not read secrets: a query may be a key. */
+export function withoutQuery(url: string): string {
+  return url.replace(/\?.*/s, '');
+}
+
 const callbackAuth = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('none') }),
   z.strictObject({ kind: z.literal('bearer'), token: z.string().min(1).max(4096) }),

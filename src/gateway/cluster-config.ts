@@ -26,7 +26,7 @@ export interface ClusterKeys {
   standby: boolean;
   enrolment: string;
   adminToken?: string | undefined;
-  http: { allowPlain: boolean };
+  http: { allowPlain: boolean; loopback?: string | undefined };
   mqtt: { embedded?: unknown } | null;
   vietqrBoxes?: unknown;
 }
@@ -41,6 +41,8 @@ export function checkCluster(config: ClusterKeys, complain: Complain): void {
   needs(['databaseUrl'], databaseUrl !== undefined, 'expected with cluster: its members share a PostgreSQL database');
   needs(['mqtt'], mqtt?.embedded === undefined, 'expected the url of a broker that all members share, or null');
   needs(['adminToken'], adminToken !== undefined, 'expected with cluster: calls come from other members');
+  const isClosed = ['none', undefined].includes(http.loopback);
+  needs(['http', 'loopback'], isClosed, 'expected none with cluster: calls come from other members');
   needs(['standby'], !standby, 'expected false: in a cluster every member takes over from every other');
   needs(['enrolment'], enrolment !== 'open', 'expected code or closed with cluster');
   needs(

@@ -7,9 +7,9 @@ import { STOP_BUDGET_MS } from '../lib/shutdown.ts';
 import { Pruner } from '../store/pruner.ts';
 import type { NewPayment } from '../store/repositories/payments.ts';
 import type { OnStandby } from '../store/store.ts';
-import { Enrolments, type EnrolmentsDeps } from './access/enrolments.ts';
 import { openKnownLogins } from './access/known-logins.ts';
 import { Logins } from './access/logins.ts';
+import { openAccess } from './access/open-access.ts';
 import { createTokens } from './access/tokens.ts';
 import type { BoxScreen } from './box-screen.ts';
 import { signedConnections } from './boxes/connection.ts';
@@ -35,8 +35,6 @@ import { readServerTls } from './listen.ts';
 import { createMetrics } from './metrics.ts';
 import { OpenParts } from './open-parts.ts';
 import { openGatewayStore } from './open-store.ts';
-import { Registry, type RegistryDeps } from './registry/registry.ts';
-import { SourceRows, type SourceRowsDeps } from './registry/source-rows.ts';
 import { retryWaitsOf } from './retry-schedule.ts';
 import { type Money, type Outside, openMoney } from './service/money.ts';
 import { createReceivePayment } from './service/receive-payment.ts';
@@ -103,7 +101,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   const late: { money?: Money } = {};
   const virtualAccountsOf = (bankAccount: string) => late.money?.makers.virtualAccountsOf(bankAccount) ?? [];
   const stored = await openGatewayStore(config, { ...world, clock, virtualAccountsOf }, opened);
-  const { store, directory, vault, secrets } = stored;
+  const { store, directory, vault } = stored;
   await store.orders.failUnfinished(clock.wallMs(), config.confirm);
   const trafficLog = new TrafficLog(base);
   const shared = { ...base, directory, store, trafficLog };
@@ -142,7 +140,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
     expel: expeller(hub, clock, (terminalCode) => mqtt?.dropper(terminalCode)),
   };
   const everywhere = place === undefined ? here : overCluster(place);
-  const access = await openAccess({ ...shared, hub, ...everywhere, vault, secrets, reload: money.sources.reload });
+  const access = await openAccess({ ...shared, ...stored, hub, ...everywhere, logins, reload: money.sources.reload });
   const health = new Health({ clock, store, isBrokerThere: () => mqtt?.isConnected() ?? true });
   const app = openApp(config, base);
   if (mqtt !== undefined) await dialect?.open(mqtt.address, service, () => originAt(app, config));
@@ -181,18 +179,6 @@ async function serve(
   const origin = originAt(app, config);
   const handle = (request: IncomingMessage, response: ServerResponse) => app.routing(request, response);
   return { origin, baseUrl: `${origin}${config.basePath}`, handle };
-}
-
-/** Who has a login: the registry's changes, and boxes that enrol. */
-async function openAccess(
-  deps: Omit<RegistryDeps & SourceRowsDeps & EnrolmentsDeps, 'registry' | 'isOnline'> &
-    Pick<Context, 'store' | 'config'> & { hub: Pick<Hub, 'session'> },
-): Promise<{ registry: Registry; sourceRows: SourceRows; enrolments: Enrolments }> {
-  const { store, hub } = deps;
-  const isOnline = (terminalCode: string) => hub.session(terminalCode) !== undefined;
-  const changing = { ...deps, registry: store.registry };
-  const [registry, sourceRows] = [new Registry(changing), new SourceRows(changing)];
-  return { registry, sourceRows, enrolments: await Enrolments.open({ ...deps, isOnline }) };
 }
 
 /** One shard of a cluster asks the lists; and has seeded the registry, which the others may have read before. */

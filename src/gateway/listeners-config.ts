@@ -3,7 +3,7 @@ import { isNetwork } from '../lib/callers.ts';
 import { isExposed } from '../lib/tls.ts';
 import type { Complain } from './boxes-config.ts';
 import { hasUserInfo } from './callback-config.ts';
-import { isGuarded, LISTENS_PLAINLY } from './mode.ts';
+import { isGuarded, LISTENS_PLAINLY, loopback } from './mode.ts';
 
 /* Where the gateway listens: its HTTP server, and its broker or the one at which it has a login. */
 
@@ -33,6 +33,7 @@ export const httpListener = z
     port: port.default(8800),
     tls: serverTls.optional(),
     allowPlain,
+    loopback,
     trustedProxies,
     proxyProtocol,
   })

@@ -3,6 +3,7 @@ import { isExposed, isLoopbackHost } from '../lib/tls.ts';
 import { LIMITS } from '../protocol/fields.ts';
 import { isSampleSecret } from '../protocol/secret.ts';
 import type { Complain } from './boxes-config.ts';
+import { ROLE_NAMES } from './roles.ts';
 import { weaknessesOf } from './sources/registry.ts';
 
 /* A gateway for real money (PROTOCOL.md, clause MOD). */
@@ -42,6 +43,12 @@ export const modeKeys = {
     .describe('where sources reach this gateway; paybox doctor asks there'),
 };
 
+/** Of a gateway's HTTP listener. */
+export const loopback = z
+  .enum([...ROLE_NAMES, 'none'])
+  .optional()
+  .describe('what programs of this machine may do without a token; admin, but none with adminToken or mode: live');
+
 export const LISTENS_PLAINLY = {
   path: ['host'],
   error: 'expected tls beside a host that other machines can reach, or allowPlain: true',
@@ -75,7 +82,7 @@ export interface LiveConfig {
   mode: 'sandbox' | 'live';
   sandbox?: boolean | undefined;
   enrolment: 'code' | 'open' | 'closed';
-  http: Listener;
+  http: Listener & { loopback?: string | undefined };
   mqtt: {
     embedded?: Listener | undefined;
     url?: string | undefined;
@@ -109,6 +116,9 @@ export function checkMode(config: LiveConfig, complain: Complain): void {
   if (config.mode !== 'live') return;
   if (config.sandbox === true) complain(['sandbox'], 'expected false, or no such key, with mode: live');
   if (config.enrolment === 'open') complain(['enrolment'], 'expected code or closed with mode: live');
+  if (!['none', undefined].includes(config.http.loopback)) {
+    complain(['http', 'loopback'], 'expected none, or no such key, with mode: live: every caller needs a token');
+  }
   checkTransport(config, complain);
   const { adminToken, vietqrBoxes, mqtt } = config;
   for (const path of samplesIn({ adminToken, vietqrBoxes, mqtt })) complain(path, SAMPLE);

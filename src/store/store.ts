@@ -9,6 +9,7 @@ import { HighWaterMark, highWaterMarkFile, type StoreLocation } from './integrit
 import { LedgerGuard } from './integrity/ledger-guard.ts';
 import type { AcknowledgedPayment } from './integrity/recent-payments.ts';
 import { type Pruned, prune, type RetentionLimits } from './prune.ts';
+import { AdminTokenStore } from './repositories/admin-tokens.ts';
 import { CallbackStore } from './repositories/callbacks.ts';
 import { BoxSecretStore, EnrolmentRequestStore, KnownLoginStore } from './repositories/credentials.ts';
 import { CreditStore } from './repositories/credits.ts';
@@ -52,6 +53,7 @@ export interface Store extends Settings {
   enrolmentRequests: EnrolmentRequestStore;
   history: ModeHistory;
   boxSecrets: BoxSecretStore;
+  adminTokens: AdminTokenStore;
   registry: RegistryStore;
   /** The rows of another shard of its cluster, to be read only. */
   ofShard(index: number): Pick<Store, 'orders' | 'paymentRequests'> & { credits: Pick<CreditStore, 'same'> };
@@ -136,6 +138,7 @@ export async function openStore(
     enrolmentRequests: new EnrolmentRequestStore(shared),
     history,
     boxSecrets: new BoxSecretStore(shared),
+    adminTokens: new AdminTokenStore(shared),
     registry,
     setting,
     replaceSetting,

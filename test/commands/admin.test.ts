@@ -7,6 +7,7 @@ import { isPlainText, withoutUnseen } from '../../src/lib/text.ts';
 import { storeFile } from '../../src/store/store-files.ts';
 import { ACCOUNT, BOX1, OTHER_ACCOUNT, type TestGateway, testGateway } from '../gateway/harness.ts';
 import { startRealBox } from '../security/real-box.ts';
+import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { payboxToEnd } from '../support/processes.ts';
 
@@ -47,7 +48,10 @@ describe('paybox admin', () => {
       [['boxes', 'remove', 'VVB000077'], 'VVB000077 is removed'],
       [['sources', 'add', 'till', '--file', file], 'it is heard at /hooks/till'],
       [['sources', 'list'], 'till    sepay  /hooks/till'],
-      [['audit', '--target', 'accounts/0077'], 'loopback  changed  accounts/0077  {"userBankName":"PHAM VAN D"'],
+      [
+        ['audit', '--target', 'accounts/0077'],
+        'loopback  127.0.0.1  changed  accounts/0077  {"userBankName":"PHAM VAN D"',
+      ],
     ];
     for (const [args, says] of steps) {
       const { code, output } = await admin(...args);
@@ -169,6 +173,91 @@ describe('paybox admin', () => {
     }
     const listed = await admin('partners', 'list', '--admin-token-file', token);
     expect(listed).toEqual({ code: 0, output: expect.stringContaining('of the file') });
+  });
+
+  it('ROL-4 ROL-5 makes a token, once, with which a cashier sells and does nothing else, and revokes it', async () => {
+    const gateway = await testGateway({ config: { adminToken: TOKEN, registry: 'store' } });
+    await connectFakeBox({ gateway, identity: BOX1, transport: 'http', onShow: (it, show) => void it.shown(show) });
+    const folder = await temporaryFolder();
+    const [root, till, config] = ['root', 'till', 'gateway.yaml'].map((it) => join(folder, it)) as [
+      string,
+      string,
+      string,
+    ];
+    await writeFile(root, TOKEN);
+    await writeFile(config, JSON.stringify({ dataDir: 'data', adminToken: TOKEN }));
+    const admin = at(gateway);
+    const made = await admin(
+      'tokens',
+      'add',
+      'till-1',
+      '--role',
+      'cashier',
+      '--box',
+      BOX1.terminalCode,
+      '--config',
+      config,
+    );
+    const token = /^token: (paybox_\S{32})$/m.exec(made.output)?.[1] ?? '';
+    expect(made).toEqual({
+      code: 0,
+      output: `till-1 is added\ntoken: ${token}\n  shown once: keep it now, nobody can read it later\n`,
+    });
+    await writeFile(till, `${token}\n`);
+    const sell = (...args: string[]) =>
+      payboxToEnd('sell', ...args, '--gateway', gateway.origin, '--admin-token-file', till);
+    const sold = await sell('--amount', '50000', '--no-wait', '--json');
+    const { code, soldBy } = JSON.parse(sold.output) as Record<string, string>;
+    expect([sold.code, soldBy]).toEqual([0, 'till-1']);
+    expect((await sell('--cancel', String(code))).output).toContain('is cancelled');
+    expect((await sell('--list')).output).toContain('1 sale, 0 of them paid');
+    expect(await sell('--amount', '50000', '--box', 'VVB000004')).toEqual({
+      code: 2,
+      output: expect.stringContaining(`expected a box of this token: ${BOX1.terminalCode}`),
+    });
+    const refused: string[][] = [
+      ['sources', 'add', 'own', '--file', config],
+      ['boxes', 'link', BOX1.terminalCode, OTHER_ACCOUNT.bankAccount],
+      ['tokens', 'add', 'more', '--role', 'admin'],
+      ['audit'],
+    ];
+    for (const args of refused) {
+      const { code, output } = await admin(...args, '--admin-token-file', till);
+      expect([args, code, output]).toEqual([
+        args,
+        1,
+        expect.stringMatching(/with the role cashier[\s\S]*paybox admin tokens add/),
+      ]);
+    }
+    const listed = await admin('tokens', 'list', '--admin-token-file', root);
+    expect(listed.output).toMatch(
+      /^TOKEN +ROLE +BOXES +MADE +BY +LAST USED\ntill-1 +cashier +VVB000001 +\S+ +config +\S+Z\n$/,
+    );
+    expect(listed.output).not.toContain(token);
+    const audit = await admin('audit', '--limit', '2', '--admin-token-file', root);
+    expect(audit.output).toMatch(/till-1 +127\.0\.0\.1 +cancelled +sales\//);
+    const revoked = await admin('tokens', 'revoke', 'till-1', '--admin-token-file', root);
+    expect(revoked).toEqual({ code: 0, output: 'till-1 is revoked\n' });
+    expect((await sell('--list')).code).toBe(1);
+    const none = await admin('tokens', 'list', '--admin-token-file', root);
+    expect(none.output).toBe('no tokens\n');
+    expect((await admin('tokens', 'list', '--revoked', '--json', '--admin-token-file', root)).output).toContain(
+      '"revokedAt":"2',
+    );
+  });
+
+  it('ROL-3 finds the first token of a live gateway by its file, and says where to look without it', async () => {
+    const folder = await temporaryFolder();
+    const own = { mode: 'live', accounts: [OTHER_ACCOUNT], partners: [], boxes: [] };
+    const gateway = await testGateway({ dataDir: join(folder, 'data'), config: own });
+    const config = join(folder, 'gateway.yaml');
+    await writeFile(config, JSON.stringify({ dataDir: 'data', mode: 'live' }));
+    const admin = at(gateway);
+    const without = await admin('tokens', 'list');
+    expect([without.code, without.output]).toEqual([1, expect.stringContaining('admin-token of its dataDir')]);
+    expect(await admin('tokens', 'list', '--config', config)).toEqual({ code: 0, output: 'no tokens\n' });
+    expect((await payboxToEnd('sell', '--list', '--gateway', gateway.origin, '--config', config)).code).toBe(0);
+    expect((await payboxToEnd('keys', '--gateway', gateway.origin, '--config', config)).code).toBe(0);
   });
 
   it('REG-5 REG-6 AGT-13 a box that is linked anew says so on its screen at once, and a disabled one takes its QR away', async () => {

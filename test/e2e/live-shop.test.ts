@@ -1,4 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { decodeVietQr } from '../../src/protocol/vietqr.ts';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
@@ -50,7 +52,8 @@ it('SRC-24 SRC-25 MAT-1 SYN-2 MOD-1 a live shop sells by the QR on its box, and 
     http: { port: await freePort() },
     dataDir: 'box',
   };
-  const shop = await startConfigured<GatewayAt>('gateway', shopConfig, await temporaryFolder());
+  const shopFolder = await temporaryFolder();
+  const shop = await startConfigured<GatewayAt>('gateway', shopConfig, shopFolder);
   const service = await startConfigured<GatewayAt>('gateway', serviceConfig, await temporaryFolder());
   const { boxUrl } = (await startConfigured<AgentAt>('agent', agentConfig, await temporaryFolder())).at;
   const status = () => getJson<Record<string, unknown>>(`${boxUrl}/status`);
@@ -93,9 +96,11 @@ it('SRC-24 SRC-25 MAT-1 SYN-2 MOD-1 a live shop sells by the QR on its box, and 
   await fetch(`${serviceOrigin}/_mock/callbacks/${id}/resend`, { method: 'POST' });
   await eventually('the second attempt', async () => (await delivered())?.attempts.length === 2);
   expect(await said()).toBe(1);
-  const payments = await getJson<{ transactionId: string; amount: number }[]>(
-    `http://127.0.0.1:${shopPort}/_mock/payments`,
-  );
+  const token = await readFile(join(shopFolder, 'shop', 'admin-token'), 'utf8');
+  const listed = await fetch(`http://127.0.0.1:${shopPort}/_mock/payments`, {
+    headers: { authorization: `Bearer ${token.trim()}` },
+  });
+  const payments = (await listed.json()) as { transactionId: string; amount: number }[];
   expect(payments).toMatchObject([{ amount: ORDER.amount, orderId: ORDER.orderId, source: 'vietqr' }]);
   expect(backEnd.received.map(({ body }) => [body.transactionid, body.orderId, body.amount])).toEqual([
     [payments[0]?.transactionId, ORDER.orderId, ORDER.amount],

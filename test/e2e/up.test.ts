@@ -16,6 +16,8 @@ interface Ready {
   consoleUrl: string;
   serviceUrl: string;
   account: { bankAccount: string };
+  /** With --live-demo. */
+  adminTokenFile?: string;
 }
 
 async function up(...more: string[]) {
@@ -79,7 +81,9 @@ describe('paybox up', () => {
   it('SEL-2 SRC-24 SRC-25 sells at a live shop, and hears of the money from the public service beside it', async () => {
     const { at } = await up('--live-demo', '--service-port', `${await freePort()}`);
     const shopOrigin = new URL(at.baseUrl).origin;
-    const sell = ['sell', '--gateway', shopOrigin, '--json'];
+    const { adminTokenFile = '' } = at;
+    const sell = ['sell', '--gateway', shopOrigin, '--admin-token-file', adminTokenFile, '--json'];
+    expect((await fetch(`${shopOrigin}/admin/v1/sales`)).status).toBe(401);
     const sold = await payboxToEnd(...sell, '--amount', '50000', '--no-wait');
     const { id, content, qrCode } = JSON.parse(sold.output) as Record<'id' | 'content' | 'qrCode', string>;
     const screen = await fetch(`${at.boxUrl}/screen.png`);
@@ -91,7 +95,8 @@ describe('paybox up', () => {
     await expect(shopItself.login()).rejects.toThrow();
     expect((await pay()).body.status).toBe('SUCCESS');
     await eventually('paid', async () => (await getJson(`${at.boxUrl}/status`)).state === 'paid');
-    const sale = () => getJson(`${shopOrigin}/admin/v1/sales/${id}`);
+    const headers = { authorization: `Bearer ${(await readFile(adminTokenFile, 'utf8')).trim()}` };
+    const sale = async () => (await fetch(`${shopOrigin}/admin/v1/sales/${id}`, { headers })).json();
     expect(await sale()).toMatchObject({ status: 'paid', paid: 50_000 });
     const words = async () => (await getJson<{ voice: { said: number } }>(`${at.boxUrl}/status`)).voice.said;
     expect(await eventually('the words', async () => (await words()) || undefined)).toBe(1);

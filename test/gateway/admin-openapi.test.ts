@@ -11,6 +11,7 @@ import { schemaProblems } from './json-schema.ts';
 const content = z.record(z.string(), z.strictObject({ schema: z.record(z.string(), z.unknown()) }));
 const operation = z.strictObject({
   summary: z.string().min(1),
+  description: z.string().regex(/^For the roles admin.*\.$/),
   operationId: z.string().regex(/^\w+$/),
   security: z.array(z.record(z.string(), z.array(z.never()))),
   parameters: z.array(
@@ -50,7 +51,7 @@ it('REG-4 /admin/openapi.json has every route below /admin/v1, and no other', as
   expect(new Set(all.map((it) => it?.operationId)).size).toBe(all.length);
   expect(all.length).toBeGreaterThan(35);
   // A route of another kind would have no description.
-  for (const file of ['registry-routes.ts', 'sale-routes.ts']) {
+  for (const file of ['registry-routes.ts', 'sale-routes.ts', 'token-routes.ts']) {
     const code = readFileSync(resolve(import.meta.dirname, '../../src/gateway/http', file), 'utf8');
     expect(code).not.toMatch(/scope\.(get|post|put|patch|delete|route)\b/);
   }
@@ -114,6 +115,12 @@ it('REG-4 ERR-1 real calls, answers and refusals fit it', async () => {
   for (const row of ['boxes/VVB000077', 'sources/till', 'accounts/77', 'partners/shop']) await call('DELETE', row);
   for (const table of ['partners', 'accounts', 'boxes', 'sources']) await call('GET', `${table}/none`);
   await call('GET', 'audit?limit=500');
+  await call('GET', 'caller');
+  for (const _again of [1, 2])
+    await call('POST', 'tokens', { name: 'till', role: 'cashier', boxes: [BOX1.terminalCode] });
+  await call('GET', 'tokens?revoked=false');
+  for (const _again of [1, 2]) await call('DELETE', 'tokens/till');
+  await call('GET', 'tokens?revoked=true');
   const sold = await call('POST', 'sales', { amount: 50_000, terminalCode: BOX1.terminalCode });
   await call('GET', 'sales');
   await call('GET', `sales/${sold.body.id}`);

@@ -15,3 +15,16 @@ export async function admin(
   const read = (await answer.json()) as Record<string, unknown>;
   return { status: answer.status, body: read, headers: answer.headers };
 }
+
+/** Opens a stream of events with a token. */
+export async function openStream(url: string, token: string) {
+  const answer = await fetch(url, { headers: { authorization: `Bearer ${token}` } });
+  const reader = answer.body?.getReader();
+  const stream = { status: answer.status, isOver: false, ended: Promise.resolve(), leave: () => reader?.cancel() };
+  stream.ended = (async () => {
+    while ((await reader?.read())?.done === false);
+  })().finally(() => {
+    stream.isOver = true;
+  });
+  return stream;
+}

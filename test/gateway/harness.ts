@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished } from 'vitest';
+import { readRootToken } from '../../src/gateway/access/root-token.ts';
 import type { BoxScreen } from '../../src/gateway/box-screen.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { type Gateway, startGateway } from '../../src/gateway/gateway.ts';
@@ -42,6 +43,8 @@ export interface TestGateway extends Gateway {
   generate(change?: Record<string, unknown>, headers?: Record<string, string>): Promise<Answer>;
   sendQr(change?: Record<string, unknown>, headers?: Record<string, string>): Promise<Answer>;
   testCallback(change?: Record<string, unknown>, headers?: Record<string, string>): Promise<Answer>;
+  /** Headers of an admin: with the token that a live gateway has made at its start; none where nobody needs one. */
+  asAdmin: Record<string, string>;
   mock<T = Record<string, unknown>[]>(path: string, method?: 'GET' | 'POST'): Promise<T>;
 }
 
@@ -80,10 +83,16 @@ export async function testGateway(options: TestOptions = {}): Promise<TestGatewa
   const { log, lines } = keptLog(clock);
   const gateway = await startGateway(config, { clock, random, log, ...(boxScreen && { boxScreen }) });
   onTestFinished(() => gateway.close());
-  return { ...gateway, log: lines, ...callsTo(gateway, lines) };
+  const made = config.adminToken === undefined ? readRootToken(config) : undefined;
+  const asAdmin: Record<string, string> = made === undefined ? {} : { authorization: `Bearer ${made}` };
+  return { ...gateway, log: lines, asAdmin, ...callsTo(gateway, lines, asAdmin) };
 }
 
-function callsTo(gateway: Gateway, log: LogLine[]): Omit<TestGateway, keyof Gateway | 'log'> {
+function callsTo(
+  gateway: Gateway,
+  log: LogLine[],
+  asAdmin: Record<string, string>,
+): Omit<TestGateway, keyof Gateway | 'log' | 'asAdmin'> {
   const tokens = new Map<string, string>();
   const logged = (event: string) => log.filter((it) => it.event === event);
   let refusalsRead = 0;
@@ -121,7 +130,7 @@ function callsTo(gateway: Gateway, log: LogLine[]): Omit<TestGateway, keyof Gate
     sendQr: (change, headers) => post(SEND_QR, push(change), headers),
     testCallback: (change, headers) => post(TEST_CALLBACK, testCallback(change), headers),
     mock: async <T>(path: string, method: 'GET' | 'POST' = 'GET') =>
-      (await (await fetch(`${gateway.origin}/_mock${path}`, { method })).json()) as T,
+      (await (await fetch(`${gateway.origin}/_mock${path}`, { method, headers: asAdmin })).json()) as T,
   };
 }
 

@@ -19,6 +19,7 @@ const CHECKS: Record<string, (value: unknown, wanted: unknown, at: Place) => str
   pattern: (value, wanted) =>
     typeof value !== 'string' || new RegExp(String(wanted), 'u').test(value) ? [] : [`does not fit ${wanted}`],
   maxItems: (value, wanted) => (!Array.isArray(value) || value.length <= Number(wanted) ? [] : ['has too many']),
+  minItems: (value, wanted) => (!Array.isArray(value) || value.length >= Number(wanted) ? [] : ['has too few']),
   required: (value, wanted) =>
     isSchema(value) && Array.isArray(wanted)
       ? wanted.filter((key) => !Object.hasOwn(value, key)).map((key) => `has no ${key}`)

@@ -1,10 +1,12 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { Authorizer } from '../../src/gateway/access/authorizer.ts';
 import { Logins } from '../../src/gateway/access/logins.ts';
-import { requireAdmin } from '../../src/gateway/http/admin.ts';
+import { guardRoutes } from '../../src/gateway/http/admin.ts';
 import { createApp } from '../../src/gateway/http/app.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
+import type { Store } from '../../src/store/store.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
 import { ACCOUNT, BOX1, BOX3, failed, kept, partnerServer, processed, status, testGateway } from './harness.ts';
@@ -235,7 +237,7 @@ describe('who may see and do it', () => {
     ['from a page of another port of this machine', { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'cors' }],
   ])('THR-5 is nobody who asks %s', async (_name, headers) => {
     const app = await guarded(undefined);
-    const answer = await app.inject({ url: '/about', headers: { host: '127.0.0.1:8800', ...headers } });
+    const answer = await app.inject({ url: '/_mock/about', headers: { host: '127.0.0.1:8800', ...headers } });
     expect([answer.statusCode, answer.json()]).toEqual([401, failed('E74')]);
     expect(answer.headers['www-authenticate']).toBe('Bearer');
   });
@@ -254,7 +256,8 @@ describe('who may see and do it', () => {
       ['via', '1.1 proxy'],
     ] as const) {
       const refused = await fetch(`${open.origin}/_mock/boxes`, { headers: { [name]: value } });
-      const reason = `through a proxy, which sent ${name.toLowerCase()}: set adminToken, and send it as a bearer`;
+      const what = 'expected a token as bearer: an admin makes one with paybox admin tokens add';
+      const reason = `through a proxy, which sent ${name.toLowerCase()}: ${what}`;
       const told = [refused.status, await refused.json(), refused.headers.get('x-paybox-reason')];
       expect(told).toEqual([401, failed('E74'), reason]);
       expect(open.logged('request-refused').at(-1)).toMatchObject({ reason });
@@ -273,7 +276,8 @@ describe('who may see and do it', () => {
         'sec-fetch-mode': 'navigate',
         'sec-fetch-dest': 'document',
       };
-      return (await app.inject({ method, url: '/about', headers })).statusCode;
+      const url = method === 'GET' ? '/_mock/about' : '/_mock/orders/x/pay';
+      return (await app.inject({ method, url, headers })).statusCode;
     };
     expect(await ask('GET', 'cross-site')).toBe(200);
     expect(await ask('POST', 'cross-site')).toBe(401);
@@ -291,15 +295,27 @@ describe('who may see and do it', () => {
     ['::127.0.0.1', 401],
   ])('is this machine only, without an admin token: %s gets %d', async (remoteAddress, expected) => {
     const app = await guarded(undefined);
-    const answer = await app.inject({ url: '/about', remoteAddress, headers: { host: 'localhost:8800' } });
+    const answer = await app.inject({ url: '/_mock/about', remoteAddress, headers: { host: 'localhost:8800' } });
     expect(answer.statusCode).toBe(expected);
+  });
+
+  it('ROL-2 of a route that the table does not have nobody is asked: it is not registered', async () => {
+    const app = await guarded(undefined);
+    for (const [method, url] of [
+      ['GET', '/_mock/new'],
+      ['PUT', '/_mock/about'],
+      ['GET', '/admin/v1/partners/:name/secrets'],
+    ] as const) {
+      const register = () => app.route({ method, url, handler: () => ({}) });
+      expect(register).toThrow(`${method} ${url}: expected who may call it in route-access.ts`);
+    }
   });
 
   it('is whoever has the admin token, from anywhere', async () => {
     const app = await guarded('A-long-admin-token-of-a-test');
     const ask = async (authorization: string) => {
       const host = 'gateway.example';
-      return (await app.inject({ url: '/about', remoteAddress: '192.0.2.7', headers: { host, authorization } }))
+      return (await app.inject({ url: '/_mock/about', remoteAddress: '192.0.2.7', headers: { host, authorization } }))
         .statusCode;
     };
     expect(await ask('Bearer A-long-admin-token-of-a-test')).toBe(200);
@@ -329,13 +345,18 @@ describe('who may see and do it', () => {
   });
 });
 
-/** A route behind the guard alone, so that a test can choose whence a request comes. */
+/** Two routes behind the guard alone, so that a test can choose whence a request comes. */
 async function guarded(adminToken: string | undefined) {
   const clock = new VirtualClock();
   const log = createLogger(new PassThrough().resume(), clock, 'json');
   const app = createApp(log, clock);
   onTestFinished(() => app.close());
-  requireAdmin(app, { adminToken, logins: new Logins(clock), log });
-  app.route({ method: ['GET', 'POST'], url: '/about', handler: () => ({}) });
+  const root = adminToken === undefined ? undefined : ({ name: 'config', value: adminToken } as const);
+  const onLoopback = root === undefined ? 'admin' : 'none';
+  const tokens = { find: async () => undefined, used: async () => undefined };
+  const authorizer = new Authorizer({ root, onLoopback, tokens, logins: new Logins(clock), clock, log });
+  guardRoutes(app, { authorizer, clock, log, store: {} as Store, config: { basePath: '/vqr', mode: 'sandbox' } });
+  app.get('/_mock/about', () => ({}));
+  app.post('/_mock/orders/:orderId/pay', () => ({}));
   return app;
 }

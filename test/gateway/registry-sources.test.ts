@@ -192,7 +192,7 @@ it.each(SAMPLES)(
   async (table, row, problem) => {
     const live = await testGateway({ config: { ...OWN, mode: 'live' } });
     const { account: _account, ...free } = row;
-    const refused = await admin(live, 'POST', table, free);
+    const refused = await admin(live, 'POST', table, free, live.asAdmin);
     expect([refused.status, refused.body.reason]).toEqual([400, expect.stringContaining(problem)]);
     const dataDir = await temporaryFolder();
     const sandbox = await testGateway({ dataDir, config: OWN });

@@ -89,10 +89,11 @@ for (const engine of ENGINES) {
         config: configOf(),
       };
       const changes = new RegistryChanges({ ...deps, ...keptLog(systemClock) });
+      const by = { who: 'test', address: '127.0.0.1' };
       const row = await store.registry.find('boxes', BOX1.terminalCode);
       const seen = new Date(row?.changed_at_ms ?? 0).toISOString();
       const linkTo = (account: string | null) =>
-        changes.change({ who: 'test', seen }, 'boxes', BOX1.terminalCode, () =>
+        changes.change({ ...by, seen }, 'boxes', BOX1.terminalCode, () =>
           accept({ what: 'linked', columns: { account }, detail: {} }),
         );
       const changed = await Promise.all([linkTo(null), linkTo(OTHER_ACCOUNT.bankAccount), linkTo(ACCOUNT.bankAccount)]);
@@ -102,9 +103,7 @@ for (const engine of ENGINES) {
       expect((await store.registry.find('boxes', BOX1.terminalCode))?.account).toBe(won);
       // Of other columns of one row, nothing is lost.
       const both = [{ disabled: 1 }, { serial_number: 'VVB900099' }].map((columns) =>
-        changes.change({ who: 'test' }, 'boxes', BOX2.terminalCode, () =>
-          accept({ what: 'changed', columns, detail: {} }),
-        ),
+        changes.change(by, 'boxes', BOX2.terminalCode, () => accept({ what: 'changed', columns, detail: {} })),
       );
       expect((await Promise.all(both)).every((it) => it.ok)).toBe(true);
       expect(await store.registry.find('boxes', BOX2.terminalCode)).toMatchObject({
@@ -113,7 +112,7 @@ for (const engine of ENGINES) {
       });
       const columns = { content_prefix: null, partner: null, bank_code: 'MB' };
       const adds = ['A', 'B', 'C'].map((user_bank_name) =>
-        changes.add({ who: 'test' }, 'accounts', { bank_account: '9', user_bank_name, ...columns, ...changes.fresh() }),
+        changes.add(by, 'accounts', { bank_account: '9', user_bank_name, ...columns, ...changes.fresh() }),
       );
       const added = await Promise.all(adds);
       expect(added.flatMap((it) => (it.ok ? [] : [it.code]))).toEqual(['NAME_TAKEN', 'NAME_TAKEN']);

@@ -13,6 +13,7 @@ import {
 import type { Logger } from '../../src/lib/log.ts';
 import { CHECKSUM_FUNCTION, checksumOf } from '../../src/store/integrity/checksums.ts';
 import { prune } from '../../src/store/prune.ts';
+import { AdminTokenStore } from '../../src/store/repositories/admin-tokens.ts';
 import { CallbackStore } from '../../src/store/repositories/callbacks.ts';
 import { BoxSecretStore, EnrolmentRequestStore, KnownLoginStore } from '../../src/store/repositories/credentials.ts';
 import { CreditStore } from '../../src/store/repositories/credits.ts';
@@ -119,6 +120,7 @@ export class GatewayDisk {
       enrolmentRequests: new EnrolmentRequestStore(db),
       history,
       boxSecrets: new BoxSecretStore(db),
+      adminTokens: new AdminTokenStore(db),
       registry: new RegistryStore(db),
       trustedTimeMs: async (wallMs) => wallMs,
       saveTrustedTime: async () => undefined,

@@ -99,7 +99,7 @@ const TABLES: Record<
 /** `paybox admin … list`: a page, or with `all` every one. */
 export async function list(table: AdminTable, options: ListOptions): Promise<void> {
   const { limit, q, serial, account, partner, all = false, json = false } = options;
-  const gateway = new AdminClient(options);
+  const gateway = await AdminClient.open(options);
   const size = all ? ALL_AT_ONCE : limit;
   const { name, columns } = TABLES[table];
   const key = serial === undefined ? name : 'serialNumber';
@@ -126,7 +126,7 @@ export async function list(table: AdminTable, options: ListOptions): Promise<voi
 }
 
 export async function show(table: AdminTable, name: string, options: Options): Promise<void> {
-  const row = await new AdminClient(options).get<Row>(pathOf(table, name));
+  const row = await (await AdminClient.open(options)).get<Row>(pathOf(table, name));
   if (options.json === true) {
     say(JSON.stringify(row));
     return;
@@ -137,14 +137,14 @@ export async function show(table: AdminTable, name: string, options: Options): P
 
 export async function add(table: AdminTable, name: string, options: FieldOptions): Promise<void> {
   const body = { ...fieldsOf(options), [TABLES[table].name]: name };
-  const made = await new AdminClient(options).change<Row>('POST', `${API}/${table}`, body);
+  const made = await (await AdminClient.open(options)).change<Row>('POST', `${API}/${table}`, body);
   told(options, made, `${name} is added`);
   if (options.json !== true && table === 'sources') say(`it is heard at /hooks/${name}`);
 }
 
 /** Of two who change one row at the same time, the second is told. */
 export async function change(table: AdminTable, name: string, options: FieldOptions): Promise<void> {
-  const gateway = new AdminClient(options);
+  const gateway = await AdminClient.open(options);
   const body = fieldsOf(options);
   if (Object.keys(body).length === 0) {
     throw new ConfigError(`${name}: expected what to change`, `run: paybox admin ${table} change --help`);
@@ -161,7 +161,7 @@ export async function act(
   name: string,
   options: Options & { body?: object },
 ): Promise<void> {
-  const gateway = new AdminClient(options);
+  const gateway = await AdminClient.open(options);
   const done =
     verb === 'remove'
       ? await gateway.change<Row>('DELETE', pathOf(table, name))
@@ -178,19 +178,19 @@ export async function rotate(table: AdminTable, name: string, options: RotateOpt
     ...(keyFile && { key: secretFrom('--key-file', keyFile) }),
     ...(enrol && { enrol }),
   };
-  const done = await new AdminClient(options).change<Row>('POST', `${pathOf(table, name)}/rotate`, body);
+  const done = await (await AdminClient.open(options)).change<Row>('POST', `${pathOf(table, name)}/rotate`, body);
   const enrols = table === 'boxes' && done.secret === undefined;
   told(options, done, enrols ? `${name} must enrol again: paybox enrol` : `${name} has a new secret`);
 }
 
 export async function audit(options: Options & { limit: number; target?: string; before?: string }): Promise<void> {
   const { limit, target, before, json = false } = options;
-  const rows = await new AdminClient(options).get<Row[]>(`${API}/audit?${queryOf({ limit, target, before })}`);
+  const rows = await (await AdminClient.open(options)).get<Row[]>(`${API}/audit?${queryOf({ limit, target, before })}`);
   if (json) for (const row of rows) say(JSON.stringify(row));
   else if (rows.length === 0) say('no changes');
   else {
-    const cells = rows.map((it) => [it.at, it.who, it.what, it.target, it.detail]);
-    printTable(['AT', 'WHO', 'WHAT', 'ROW', 'DETAIL'], cells, true);
+    const cells = rows.map((it) => [it.at, it.who, it.address, it.what, it.target, it.detail]);
+    printTable(['AT', 'WHO', 'FROM', 'WHAT', 'ROW', 'DETAIL'], cells, true);
     const last = rows.at(-1)?.seq;
     if (rows.length === limit) remark(`there may be more: --before ${textOf(last)}`);
   }

@@ -65,7 +65,7 @@ async function fill(
       const hasKey = await isThere(vaultFile(config.dataDir));
       return { holds: await contentOfDump(unfinished), hasKey };
     }
-    const client = new AdminClient({ ...options, adminToken: config?.adminToken });
+    const client = await AdminClient.open(options);
     const onBytes = progress();
     let bytes = 0;
     await client.save('backup', async (piece, total) => {

@@ -1,19 +1,16 @@
-import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type AgentConfig, parseAgentConfig } from '../../agent/config.ts';
 import { transportNamed } from '../../agent/transports/registry.ts';
 import { DISPLAY_DRIVERS } from '../../display/registry.ts';
+import { keptAdminToken } from '../../gateway/access/root-token.ts';
 import type { CallbackInput } from '../../gateway/callback-config.ts';
 import { type GatewayConfig, parseGatewayConfig } from '../../gateway/config.ts';
-import { ConfigError, reasonOf } from '../../lib/errors.ts';
+import { ConfigError } from '../../lib/errors.ts';
 import type { Random } from '../../lib/random.ts';
 import { isStrongSecret, newSecret, SECRET_EXPECTED } from '../../protocol/secret.ts';
-import { secretFrom } from '../shared/secrets.ts';
 
 /** Addresses at which gateway and box page may listen. The broker is for the box of this process, and stays here. */
 const [HERE, EVERYWHERE] = ['127.0.0.1', '0.0.0.0'];
-/** In the data folder. */
-const ADMIN_TOKEN_FILE = 'admin-token';
 
 /** Sample identities of `paybox up`. They are public. */
 export const DEMO = {
@@ -50,22 +47,9 @@ export function exposedAt(host: string, dataDir: string, random: Random): Expose
   if (host !== EVERYWHERE)
     throw new ConfigError(`--host ${host}: expected ${HERE}, or ${EVERYWHERE} for all addresses`);
   const given = process.env.PAYBOX_ADMIN_TOKEN || undefined;
-  const adminToken = given ?? keptToken(join(dataDir, ADMIN_TOKEN_FILE), random);
-  if (!isStrongSecret(adminToken)) {
-    throw new ConfigError(`${given === undefined ? ADMIN_TOKEN_FILE : 'PAYBOX_ADMIN_TOKEN'}: ${SECRET_EXPECTED}`);
-  }
+  const adminToken = given ?? keptAdminToken(dataDir, random).value;
+  if (!isStrongSecret(adminToken)) throw new ConfigError(`PAYBOX_ADMIN_TOKEN: ${SECRET_EXPECTED}`);
   return { adminToken, boxSecret: newSecret(random) };
-}
-
-function keptToken(file: string, random: Random): string {
-  if (existsSync(file)) return secretFrom(ADMIN_TOKEN_FILE, file);
-  const token = newSecret(random);
-  try {
-    writeFileSync(file, `${token}\n`, { mode: 0o600, flag: 'wx' });
-  } catch (error) {
-    throw new ConfigError(`${file} cannot be written: ${reasonOf(error)}`, 'name a folder that may be written: --data');
-  }
-  return token;
 }
 
 /** Configuration of the gateway of `paybox up`. */

@@ -2,6 +2,7 @@ import { loadAgentConfig } from '../../agent/config.ts';
 import { findingsOf } from '../../doctor/doctor.ts';
 import type { Finding } from '../../doctor/findings.ts';
 import { gatewayFindings } from '../../doctor/gateway.ts';
+import { readRootToken } from '../../gateway/access/root-token.ts';
 import { loadGatewayConfig } from '../../gateway/config.ts';
 import { hookPathOf } from '../../gateway/sources/registry.ts';
 import { ConfigError } from '../../lib/errors.ts';
@@ -20,7 +21,8 @@ async function findingsFor({ config, gateway }: { config?: string; gateway?: str
   if (config !== undefined && gateway === undefined) return findingsOf(await loadAgentConfig(config));
   if (gateway !== undefined && config === undefined) {
     const { sources, ...file } = await loadGatewayConfig(gateway);
-    return gatewayFindings({ ...file, sources: sources.map((it) => ({ name: it.name, hook: hookPathOf(it) })) });
+    const hooks = sources.map((it) => ({ name: it.name, hook: hookPathOf(it) }));
+    return gatewayFindings({ ...file, adminToken: readRootToken(file), sources: hooks });
   }
   throw new ConfigError('expected --config with the file of an agent, or --gateway with that of a gateway');
 }

@@ -24,7 +24,7 @@ export async function enrol(options: EnrolOptions): Promise<void> {
   if ([box, reject, forget].filter((it) => it !== undefined).length > 1) {
     throw new ConfigError('expected one of --box with --code, --reject and --forget');
   }
-  const gateway = new AdminClient(options);
+  const gateway = await AdminClient.open(options);
   if (box !== undefined && code !== undefined) {
     const read = readEnrolmentCode(code === '-' ? secretFrom('--code', code) : code);
     if (read === undefined) throw new ConfigError(`--code ${code}: expected 12 letters and digits, as 7K2M-Q0XA-94TZ`);

@@ -5,7 +5,7 @@ import { say } from '../shared/output.ts';
 
 /** `paybox keys`: the thumbprint (RFC 7638) of the gateway's signing key; of a new key with `--rotate`. */
 export async function keys(options: AdminOptions & { rotate?: boolean; json?: boolean }): Promise<void> {
-  const gateway = new AdminClient(options);
+  const gateway = await AdminClient.open(options);
   if (options.rotate === true) {
     const problem = await gateway.post('keys/rotate', {});
     if (problem !== undefined) {

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { adminTokenFile } from '../../gateway/access/root-token.ts';
 import { type GatewayConfig, parseGatewayConfig } from '../../gateway/config.ts';
 import type { Random } from '../../lib/random.ts';
 import { newSecret } from '../../protocol/secret.ts';
@@ -21,6 +22,8 @@ export interface LiveDemo {
   service: GatewayConfig;
   /** The box of the shop. */
   box: { terminalCode: string; serialNumber: string; secret: string };
+  /** Where the shop has its first token, once it has started: it lets nobody in without one. */
+  tokenFile: string;
 }
 
 /**
@@ -67,5 +70,5 @@ export function liveDemo(
     },
     'paybox up --live-demo',
   );
-  return { shop, service, box };
+  return { shop, service, box, tokenFile: adminTokenFile(shop.dataDir) };
 }

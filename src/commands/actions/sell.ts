@@ -52,7 +52,7 @@ async function run(options: SellOptions): Promise<void> {
     throw new ConfigError('expected one of --amount, --cancel, --list and --csv', 'paybox sell --amount 50000');
   }
   if (day !== undefined && !(list || csv)) throw new ConfigError('--day: expected --list or --csv beside it');
-  const gateway = new AdminClient(options);
+  const gateway = await AdminClient.open(options);
   const query = day === undefined ? '' : `?day=${encodeURIComponent(day)}`;
   if (csv) {
     await gateway.save(`${SALES}.csv${query}`, async (piece) => void process.stdout.write(piece));

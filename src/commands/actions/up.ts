@@ -22,7 +22,7 @@ import { secretFrom } from '../shared/secrets.ts';
 import { StopSignal } from '../shared/stop-signal.ts';
 import { KEYS_HELP, takeTerminal } from '../shared/terminal.ts';
 import { DEMO, demoAgentConfig, demoGatewayConfig, exposedAt } from './demo.ts';
-import { LIVE_ACCOUNT, liveDemo } from './live-demo.ts';
+import { LIVE_ACCOUNT, type LiveDemo, liveDemo } from './live-demo.ts';
 
 export interface UpOptions {
   data?: string;
@@ -80,7 +80,7 @@ export async function up(options: UpOptions): Promise<void> {
     const callback =
       options.callbackUrl === undefined ? await bundledPartner(closers, deps) : { url: options.callbackUrl, auth };
     // The box redraws the terminal in place, so texts for people are printed before it starts.
-    terminal?.write(`paybox: ${addresses(options)}\nCtrl-C ends all. ${KEYS_HELP}.\nThe log is ${logFile}\n`);
+    terminal?.write(`paybox: ${addresses(options, live)}\nCtrl-C ends all. ${KEYS_HELP}.\nThe log is ${logFile}\n`);
     const gatewayConfig = live?.shop ?? demoGatewayConfig({ ...options, exposed, dataDir, callback });
     if (live !== undefined) {
       await startGateway(live.service, { ...deps, log: log.with({ program: 'service' }) }).then(closers.adding);
@@ -104,9 +104,9 @@ export async function up(options: UpOptions): Promise<void> {
     const isUp = await Promise.race([untilIdle(agent.box).then(() => true), stop.received.then(() => false)]);
     if (isUp) {
       if (options.readyFile !== undefined)
-        await writeReadyFile(options.readyFile, readyContent(gateway, agent, options));
+        await writeReadyFile(options.readyFile, readyContent(gateway, agent, options, live));
       const tookMs = Math.round(systemClock.monotonicMs() - startedMs);
-      if (terminal === undefined) say(`paybox is ready in ${tookMs} ms: ${addresses(options)}`);
+      if (terminal === undefined) say(`paybox is ready in ${tookMs} ms: ${addresses(options, live)}`);
       if (options.open && process.stdout.isTTY) await openPage(agent.origin);
     }
     await untilStopped(stop, log, async (withinMs) => {
@@ -147,14 +147,16 @@ function dataFolder(options: UpOptions): string {
 function readyContent(
   { baseUrl, mqttUrl, origin }: Gateway,
   { origin: boxUrl }: Agent,
-  { liveDemo, servicePort }: UpOptions,
+  { servicePort }: UpOptions,
+  live: LiveDemo | undefined,
 ) {
   const { terminalCode, serialNumber } = DEMO.box;
   const { partner } = DEMO;
-  const account = liveDemo === true ? LIVE_ACCOUNT : DEMO.account;
+  const account = live === undefined ? DEMO.account : LIVE_ACCOUNT;
   const consoleUrl = `${origin}/`;
-  const serviceUrl = liveDemo === true ? `http://127.0.0.1:${servicePort}/vqr` : baseUrl;
-  return { baseUrl, serviceUrl, mqttUrl, boxUrl, consoleUrl, partner, account, box: { terminalCode, serialNumber } };
+  const serviceUrl = live === undefined ? baseUrl : `http://127.0.0.1:${servicePort}/vqr`;
+  const of = { partner, account, box: { terminalCode, serialNumber } };
+  return { baseUrl, serviceUrl, mqttUrl, boxUrl, consoleUrl, ...of, ...(live && { adminTokenFile: live.tokenFile }) };
 }
 
 function screenOf({ boxPort }: UpOptions, frame: () => Frame | undefined): BoxScreen {
@@ -166,12 +168,12 @@ function screenOf({ boxPort }: UpOptions, frame: () => Frame | undefined): BoxSc
   return { terminalCode, pageUrl: `http://127.0.0.1:${boxPort}/`, picture };
 }
 
-function addresses({ httpPort, boxPort, liveDemo, servicePort }: UpOptions): string {
+function addresses({ httpPort, boxPort, servicePort }: UpOptions, live: LiveDemo | undefined): string {
   const gateway = `http://127.0.0.1:${httpPort}`;
   const box = `box http://127.0.0.1:${boxPort}`;
-  if (liveDemo === true) {
+  if (live !== undefined) {
     return `${box}  live shop ${gateway}/  public service http://127.0.0.1:${servicePort}/
-Sell with: paybox sell --amount 50000 --gateway ${gateway}
+Sell with: paybox sell --amount 50000 --gateway ${gateway} --admin-token-file ${live.tokenFile}
 Pay with:  paybox pay --amount 50000 --content CODE --account ${LIVE_ACCOUNT.bankAccount} --gateway http://127.0.0.1:${servicePort}`;
   }
   return `${box}  console ${gateway}/  service ${gateway}/vqr`;

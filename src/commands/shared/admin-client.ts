@@ -27,6 +27,7 @@ const FIXES: Record<string, string> = {
   E46: 'run it with --help, which names what it takes',
   E96: 'check the name: list shows the names there are',
   NAME_TAKEN: 'choose another one, or change the row that has it',
+  NOT_ALLOWED: 'ask an admin for a token of another role: paybox admin tokens add',
 };
 
 export interface AdminOptions {
@@ -35,8 +36,19 @@ export interface AdminOptions {
   /** The CA of its certificate, unless it is a well-known one. */
   ca?: string;
   adminTokenFile?: string;
-  /** Used if neither that file nor the environment has one. */
-  adminToken?: string | undefined;
+  /** The gateway's configuration. Its token is used if neither that file nor the environment has one. */
+  config?: string;
+}
+
+/** The token of the gateway with this configuration. Throws ConfigError. */
+async function tokenOfGateway(file: string | undefined): Promise<string | undefined> {
+  if (file === undefined) return undefined;
+  // Only then: it is much code for a command.
+  const [{ loadGatewayConfig }, { readRootToken }] = await Promise.all([
+    import('../../gateway/config.ts'),
+    import('../../gateway/access/root-token.ts'),
+  ]);
+  return readRootToken(await loadGatewayConfig(file));
 }
 
 /** Client of the gateway's admin routes: below `/_mock`, unless a path begins with a slash. */
@@ -45,15 +57,18 @@ export class AdminClient {
   readonly #token: string | undefined;
   readonly #ca: string | undefined;
 
-  /** Throws ConfigError. */
-  constructor(options: AdminOptions) {
-    const { gateway, ca } = options;
+  /** A client with the token that the options name. Throws ConfigError. */
+  static async open(options: AdminOptions): Promise<AdminClient> {
+    return new AdminClient(options, adminTokenOf(options) ?? (await tokenOfGateway(options.config)));
+  }
+
+  private constructor({ gateway, ca }: AdminOptions, token: string | undefined) {
     const parsed = URL.parse(gateway);
     if (parsed === null || !/^https?:$/.test(parsed.protocol)) {
       throw new ConfigError(`--gateway ${gateway}: expected the origin of a gateway, as http://127.0.0.1:8800`);
     }
     this.#origin = parsed.origin;
-    this.#token = adminTokenOf(options) ?? options.adminToken;
+    this.#token = token;
     this.#ca = ca === undefined ? undefined : readAuthority(ca);
     assertHidden(this.#token, '--gateway', gateway);
   }
@@ -107,7 +122,7 @@ export class AdminClient {
     const code = refusal.success ? refusal.data.message : `HTTP ${status}`;
     const isStranger = status === 401 || status === 429;
     const fix = isStranger
-      ? 'run it on the machine of the gateway, or name the adminToken of its configuration with --admin-token-file'
+      ? "name a file with a token of the gateway with --admin-token-file, or with --config the gateway's own file: without adminToken in it, a live gateway has its first token in admin-token of its dataDir"
       : 'check that --gateway is the origin of a gateway';
     const { reason } = explainedRefusal.safeParse(json).data ?? {};
     // The reason is of this call; what the code means is of every call that it may answer.

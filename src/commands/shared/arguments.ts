@@ -46,7 +46,7 @@ export function shard(text: string): { number: number; of: number } {
 }
 
 /** Collects a repeatable option. */
-export function several(value: string, before: string[]): string[] {
+export function several(value: string, before: string[] = []): string[] {
   return [...before, value];
 }
 
@@ -63,16 +63,17 @@ export function withAuthority(command: Command): Command {
   return command.option('--ca <file>', "the CA of the gateway's certificate, PEM, if it is no well-known one");
 }
 
-/** Adds the options of a command that needs admin rights at a gateway. */
-export function withGatewayOrigin(command: Command): Command {
-  return withAdminToken(withAuthority(withGateway(command)));
+/** Adds the options of a command that calls the gateway's own routes; `about` says for what `--config` is read. */
+export function withGatewayOrigin(command: Command, about = 'for its adminToken'): Command {
+  const options = withAdminToken(withAuthority(withGateway(command)));
+  return options.option('--config <file>', `the gateway's configuration: ${about}, or the admin-token in its dataDir`);
 }
 
-/** Adds `--admin-token-file`, for a command that needs admin rights at a gateway. */
+/** Adds `--admin-token-file`, for a command that calls the gateway's own routes. */
 export function withAdminToken(command: Command): Command {
   return command.option(
     '--admin-token-file <file>',
-    "a file with the gateway's adminToken, - for standard input (or PAYBOX_ADMIN_TOKEN)",
+    'a file with a token of the gateway, - for standard input (or PAYBOX_ADMIN_TOKEN)',
   );
 }
 

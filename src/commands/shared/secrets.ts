@@ -20,7 +20,7 @@ export function secretFrom(option: string, file: string): string {
   throw new ConfigError(`${option} ${file}: expected one line that is the secret`);
 }
 
-/** The adminToken from `--admin-token-file`, else from PAYBOX_ADMIN_TOKEN; may be undefined. Throws ConfigError. */
+/** The gateway's token from `--admin-token-file`, else from PAYBOX_ADMIN_TOKEN; may be undefined. Throws ConfigError. */
 export function adminTokenOf({ adminTokenFile }: { adminTokenFile?: string }): string | undefined {
   return tokenOf('--admin-token-file', adminTokenFile, process.env.PAYBOX_ADMIN_TOKEN);
 }

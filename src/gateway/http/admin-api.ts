@@ -4,9 +4,13 @@ import type { Logger } from '../../lib/log.ts';
 import { issuesOf } from '../../protocol/codec.ts';
 import { CODES, type Code } from '../../protocol/codes.ts';
 import { REASON_HEADER } from '../../protocol/http-api.ts';
+import type { Caller } from '../access/authorizer.ts';
 import { headerText, logRefusal, readBody } from '../access/requests.ts';
 import type { Admin } from '../registry/changes.ts';
 import { accept, type Refusal, type Result, refuse } from '../result.ts';
+import { ROLE_NAMES, rolesWith } from '../roles.ts';
+import { callerOf } from './admin.ts';
+import { ADMIN_ACCESS } from './route-access.ts';
 
 const CHANGE_BYTES_MAX = 16_384;
 const ADMIN_PATH = '/admin/v1';
@@ -24,6 +28,9 @@ export interface AdminCall<Query, Body> {
   name: string;
   query: Query;
   body: Body;
+  /** Who calls. */
+  caller: Caller;
+  /** The caller, as whoever changes a row. */
   by: Admin;
   reply: FastifyReply;
 }
@@ -51,12 +58,11 @@ type Described = Omit<AdminRoute<unknown, unknown, unknown>, 'run'>;
 
 /** The calls of admins below `/admin/v1`. Each is registered with its description, so that none lacks one. */
 export class AdminApi {
-  readonly #deps: { log: Logger; who: string };
+  readonly #log: Logger;
   readonly #routes: Described[] = [];
 
-  /** `who`: the caller in the audit list. */
-  constructor(deps: { log: Logger; who: string }) {
-    this.#deps = deps;
+  constructor(log: Logger) {
+    this.#log = log;
   }
 
   /** Registers a route in a scope, whose prefix is `/admin/v1`. */
@@ -72,9 +78,10 @@ export class AdminApi {
         if (!asked.ok) return this.#refuse(request, reply, asked);
         const given = body === undefined ? accept(undefined as Body) : this.#bodyOf(request, body);
         if (!given.ok) return this.#refuse(request, reply, given);
-        const by = { who: this.#deps.who, seen: seenIn(request) };
+        const caller = callerOf(request);
+        const by = { who: caller.who, address: caller.address, seen: seenIn(request) };
         const { name = '' } = request.params;
-        const result = await route.run({ name, query: asked.value, body: given.value, by, reply });
+        const result = await route.run({ name, query: asked.value, body: given.value, caller, by, reply });
         if (!result.ok) return this.#refuse(request, reply, result);
         reply.code(status).header('cache-control', 'no-store');
         if (type !== undefined) reply.type(type);
@@ -96,7 +103,7 @@ export class AdminApi {
         title: 'Payment QR gateway: administration',
         version: '1',
         description:
-          'Partners, accounts, boxes, sources of money, and sales. From the machine of the gateway without credentials, or with the adminToken as a bearer.',
+          'Partners, accounts, boxes, sources of money, tokens, and sales. With a token as a bearer; what programs of the machine of the gateway may do without one is http.loopback in its file.',
       },
       servers: [{ url: '/' }],
       paths,
@@ -106,7 +113,7 @@ export class AdminApi {
 
   #bodyOf<Body>(request: FastifyRequest, schema: z.ZodType<Body>): Result<Body> {
     const isEmpty = !Buffer.isBuffer(request.body) || request.body.length === 0;
-    const json = isEmpty ? accept({}) : readBody(request, this.#deps.log);
+    const json = isEmpty ? accept({}) : readBody(request, this.#log);
     return json.ok ? decoded(schema, json.value) : json;
   }
 
@@ -114,7 +121,7 @@ export class AdminApi {
   #refuse(request: FastifyRequest, reply: FastifyReply, refusal: Refusal): FastifyReply {
     const { code, reason } = refusal;
     const status = STATUS_OF[code] ?? 400;
-    logRefusal(request, this.#deps.log, refusal, status);
+    logRefusal(request, this.#log, refusal, status);
     reply.code(status).header(REASON_HEADER, headerText(reason));
     return reply.send({ status: 'FAILED', message: code, reason });
   }
@@ -151,6 +158,7 @@ function operation({
   }
   return {
     summary,
+    description: `For the roles ${rolesOf(method, path).join(', ')}.`,
     operationId: `${method.toLowerCase()}${words}`,
     security: [{}, { bearer: [] }],
     parameters: [
@@ -165,10 +173,18 @@ function operation({
       },
       ...Object.fromEntries([...byStatus].map(([of, codes]) => [of, failure(codes, true)])),
       401: failure(['E74'], false),
+      403: failure(['NOT_ALLOWED'], true),
       429: { ...failure(['E74'], false), description: 'E74: too many wrong logins; see Retry-After' },
       500: failure(['E05'], false),
     },
   };
+}
+
+/** The roles that may call a route. */
+function rolesOf(method: string, path: string): readonly string[] {
+  const access = ADMIN_ACCESS[`${method} ${ADMIN_PATH}${path}`];
+  if (access === 'anybody' || access === 'own' || access === undefined) throw new Error(`${path}: expected a right`);
+  return access === 'every-role' ? ROLE_NAMES : rolesWith(access);
 }
 
 function queryParameters(query: z.ZodType): object[] {

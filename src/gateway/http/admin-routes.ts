@@ -1,24 +1,23 @@
 import { pipeline } from 'node:stream/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { type Clock, withAbortAfter } from '../../lib/clock.ts';
+import { withAbortAfter } from '../../lib/clock.ts';
 import { PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { EventStream } from '../../lib/event-stream.ts';
-import type { Logger } from '../../lib/log.ts';
 import type { Store } from '../../store/store.ts';
-import type { Logins } from '../access/logins.ts';
+import type { Authorizer, Caller } from '../access/authorizer.ts';
 import { answerRefusal, listQuery, logRefusal, openStream, ROWS_MAX } from '../access/requests.ts';
 import type { BoxScreen } from '../box-screen.ts';
 import type { Hub } from '../boxes/hub.ts';
 import type { MessageSigner } from '../boxes/message-signer.ts';
-import type { Changes } from '../changes.ts';
 import type { Context } from '../context.ts';
 import type { FaultOrders } from '../fault-orders.ts';
 import type { Result } from '../result.ts';
+import { mayDo } from '../roles.ts';
 import type { CatchUp } from '../service/catch-up.ts';
 import type { Service } from '../service/service.ts';
 import type { Home } from '../shard.ts';
-import { refuseSandboxWrites, requireAdmin } from './admin.ts';
+import { callerOf, noteDone, refuseSandboxWrites } from './admin.ts';
 import { type CallbackRoutesDeps, callbackRoutes } from './callback-routes.ts';
 import { faultRoutes } from './fault-routes.ts';
 import { logAdminRequests, trafficRoutes } from './traffic-routes.ts';
@@ -45,7 +44,7 @@ export interface AdminRoutesDeps
     Pick<Context, 'config' | 'changes' | 'clock' | 'trafficLog'> {
   service: Service;
   signer: Pick<MessageSigner, 'kid' | 'rotate'>;
-  logins: Logins;
+  authorizer: Authorizer;
   hub: Hub;
   faults: FaultOrders;
   catchUp: Pick<CatchUp, 'status'>;
@@ -57,16 +56,15 @@ export interface AdminRoutesDeps
 
 /** Routes for admins, below `/_mock`. Returns a function that ends their streams and downloads. */
 export function adminRoutes(scope: FastifyInstance, deps: AdminRoutesDeps): () => void {
-  const { config, store, hub, directory, changes, clock, logins, log, home } = deps;
+  const { config, store, hub, directory, log, home } = deps;
   logAdminRequests(scope, deps);
-  requireAdmin(scope, { adminToken: config.adminToken, logins, log });
   refuseSandboxWrites(scope, { mode: config.mode, log });
   const views = createViews(store, hub, directory, home);
   orderRoutes(scope, deps, views);
   callbackRoutes(scope, { ...deps, views });
   trafficRoutes(scope, deps);
   faultRoutes(scope, deps);
-  const endStreams = watchRoute(scope, changes, clock);
+  const endStreams = watchRoute(scope, deps);
   const endDownloads = backupRoute(scope, deps);
   return () => {
     endStreams();
@@ -88,7 +86,10 @@ function orderRoutes(scope: FastifyInstance, deps: AdminRoutesDeps, views: Views
     return answerRefusal(request, reply, log, result, result.code === 'E96' ? 404 : 400);
   };
 
-  scope.get('/about', async () => ({ ...(await about(deps)), lastBackupAt: await lastBackup(deps.store) }));
+  scope.get('/about', async (request) => ({
+    ...(await about(deps, callerOf(request))),
+    lastBackupAt: await lastBackup(deps.store),
+  }));
   scope.get('/boxes', async (request, reply) => {
     const query = boxesQuery.safeParse(request.query);
     if (query.success) return views.boxes(query.data);
@@ -122,16 +123,21 @@ function orderRoutes(scope: FastifyInstance, deps: AdminRoutesDeps, views: Views
   });
 }
 
-function watchRoute(scope: FastifyInstance, changes: Changes, clock: Clock): () => void {
+function watchRoute(
+  scope: FastifyInstance,
+  { changes, clock, authorizer }: Pick<AdminRoutesDeps, 'changes' | 'clock' | 'authorizer'>,
+): () => void {
   const watchers = new Set<EventStream>();
-  scope.get('/events', (_request, reply) => {
+  scope.get('/events', (request, reply) => {
     const [oldest] = watchers;
     if (watchers.size >= WATCHERS_MAX) oldest?.end();
     const stream = openStream(reply, clock);
     watchers.add(stream);
     const unwatch = changes.watch((topic) => stream.send({ data: topic }));
+    const release = authorizer.whenRevoked(callerOf(request), () => stream.end());
     void stream.ended.then(() => {
       unwatch();
+      release();
       watchers.delete(stream);
     });
   });
@@ -143,7 +149,7 @@ function watchRoute(scope: FastifyInstance, changes: Changes, clock: Clock): () 
 /** The store as a file (PROTOCOL.md, clause BAK-1). Returns a function that ends the downloads. */
 function backupRoute(
   scope: FastifyInstance,
-  { store, clock, log }: { store: Pick<Store, 'backup' | 'setting' | 'replaceSetting'>; clock: Clock; log: Logger },
+  { store, clock, log, authorizer }: Pick<AdminRoutesDeps, 'store' | 'clock' | 'log' | 'authorizer'>,
 ): () => void {
   const ending = new AbortController();
   scope.get('/backup', async (request, reply) => {
@@ -157,16 +163,23 @@ function backupRoute(
       return reply.code(409).send({ status: 'FAILED', message: code, reason: `${message}: ${fix}` });
     }
     const { size } = await copy.stat();
+    const caller = callerOf(request);
+    await noteDone(caller, 'taken', 'backup', { store, clock, log });
+    const over = new AbortController();
+    const release = authorizer.whenRevoked(caller, () => over.abort(new Error('its token was revoked')));
     reply.hijack();
     reply.raw.writeHead(200, { 'content-type': 'application/vnd.sqlite3', 'content-length': size });
     const send = (signal: AbortSignal) => pipeline(copy.createReadStream(), reply.raw, { signal });
     try {
-      await withAbortAfter(clock, DOWNLOAD_TIMEOUT_MS, ending.signal, send);
-      log.info('backup-taken', { bytes: size });
+      const either = AbortSignal.any([ending.signal, over.signal]);
+      await withAbortAfter(clock, DOWNLOAD_TIMEOUT_MS, either, send);
+      log.info('backup-taken', { bytes: size, who: caller.who, address: caller.address });
       const at = String(clock.wallMs());
       if ((await store.setting(BACKUP_AT, () => at)) !== at) await store.replaceSetting(BACKUP_AT, at);
     } catch (error) {
       log.warn('backup-not-taken', { bytes: size, reason: reasonOf(error) });
+    } finally {
+      release();
     }
     return reply;
   });
@@ -180,7 +193,7 @@ async function lastBackup(store: Pick<Store, 'setting'>): Promise<string | null>
 }
 
 /** For the commands of a demo: a box that is linked, its account and its partner. */
-async function about({ config, directory, baseUrl, boxScreen }: AdminRoutesDeps): Promise<object> {
+async function about({ config, directory, baseUrl, boxScreen }: AdminRoutesDeps, { role }: Caller): Promise<object> {
   const [linked] = await directory.linkedBoxes(1);
   const [first = ''] = await directory.partners(1);
   const [account] =
@@ -195,7 +208,7 @@ async function about({ config, directory, baseUrl, boxScreen }: AdminRoutesDeps)
         ? null
         : {
             username: partner.username,
-            password: partner.password === DEMO_PASSWORD ? DEMO_PASSWORD : null,
+            password: mayDo(role, 'administer') && partner.password === DEMO_PASSWORD ? DEMO_PASSWORD : null,
             hasCallback: partner.callback !== undefined,
           },
     account: account === undefined ? null : await directory.accountOf({ account: account.bankAccount }),

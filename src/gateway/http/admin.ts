@@ -1,57 +1,79 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { bearerToken, hostnameOf, isForeignPage, isFromOtherPage } from '../../lib/http-server.ts';
-import type { Logger } from '../../lib/log.ts';
-import { isLoopbackHost } from '../../lib/tls.ts';
-import { strangerOf } from '../access/carried.ts';
-import type { Logins } from '../access/logins.ts';
-import { answerRefusal, isLoggedIn } from '../access/requests.ts';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { reasonOf } from '../../lib/errors.ts';
+import type { Authorizer, Caller } from '../access/authorizer.ts';
+import { answerRefusal, pathOf } from '../access/requests.ts';
+import type { GatewayConfig } from '../config.ts';
+import type { Context } from '../context.ts';
+import { AUDITED, routeAccess } from './route-access.ts';
 
-/** Routes whose answers a browser saves as files, or reads without an end: no link on another page leads there. */
-const SAVED = new Set(['/_mock/backup', '/_mock/events', '/admin/v1/sales.csv']);
+const CALLER = 'caller';
 
-export interface AdminGuardDeps {
-  /** Callers with this token are admins. If it is not set, all programs on this machine are. */
-  adminToken: string | undefined;
-  logins: Logins;
-  log: Logger;
+type NoteDeps = Pick<Context, 'clock' | 'log' | 'store'>;
+
+export interface GuardDeps extends NoteDeps {
+  authorizer: Authorizer;
+  config: Pick<GatewayConfig, 'basePath' | 'mode'>;
 }
 
 /**
- * Allows the routes of a scope only with the admin token; without a token only to programs and pages of this machine.
+ * Lets each caller do what his role may do, and notes who did it (PROTOCOL.md, clauses ROL-1 and ROL-2). Must be called
+ * before the routes are registered. Throws where a route is registered that the table of `route-access.ts` does not have.
  */
-export function requireAdmin(scope: FastifyInstance, { adminToken, logins, log }: AdminGuardDeps): void {
-  scope.addHook('onRequest', async (request, reply) => {
-    if (adminToken !== undefined) {
-      const attempt = { kind: 'admin', username: '', secret: bearerToken(request), expected: adminToken } as const;
-      return isLoggedIn(request, reply, attempt, { logins, log, challenge: 'Bearer' }) ? undefined : reply;
+export function guardRoutes(app: FastifyInstance, deps: GuardDeps): void {
+  const { authorizer, config } = deps;
+  const table = routeAccess(config);
+  app.addHook('onRoute', ({ method, url }) => {
+    for (const route of [method].flat().map((it) => `${it} ${url}`)) {
+      if (table[route] === undefined) throw new Error(`${route}: expected who may call it in route-access.ts`);
     }
-    const problem = refusalReason(request);
-    if (problem === undefined) return undefined;
-    reply.header('www-authenticate', 'Bearer');
-    return answerRefusal(request, reply, log, { code: 'E74', reason: problem });
   });
+  app.decorateRequest(CALLER, null);
+  app.addHook('onRequest', async (request, reply) => {
+    const access = table[routeOf(request)];
+    if (access === 'anybody' || access === 'own') return undefined;
+    const caller = await authorizer.authorize(access ?? 'administer', request, reply);
+    if (caller === undefined) return reply;
+    request.setDecorator(CALLER, caller);
+    return undefined;
+  });
+  app.addHook('onSend', (request, reply) => noteCall(request, reply, deps));
 }
 
-/** Allows a route to programs of this machine, and to others only with the admin token. */
-export function requireAdminBeyondHere(scope: FastifyInstance, deps: AdminGuardDeps): void {
-  const { adminToken: expected, logins, log } = deps;
-  scope.addHook('onRequest', async (request, reply) => {
-    const stranger = strangerOf(request);
-    if (stranger === undefined) return undefined;
-    const attempt = { kind: 'admin', username: '', secret: bearerToken(request), expected } as const;
-    return isLoggedIn(request, reply, attempt, { logins, log, challenge: 'Bearer' }) ? undefined : reply;
-  });
+/** Who calls a route that asks for a right or a role. Throws on any other route. */
+export function callerOf(request: FastifyRequest): Caller {
+  const caller = request.getDecorator<Caller | null>(CALLER);
+  if (caller === null) throw new Error(`${routeOf(request)}: nobody has checked who calls`);
+  return caller;
 }
 
-/** Why a caller is no program or page of this machine, with advice; `undefined` if it is one. */
-function refusalReason(request: FastifyRequest): string | undefined {
-  const stranger = strangerOf(request);
-  if (stranger !== undefined) return `${stranger}: set adminToken, and send it as a bearer`;
-  // A page of another site can make a browser on this machine send requests, also to a name that resolves to loopback.
-  if (!isLoopbackHost(hostnameOf(request.raw) ?? '')) return 'not by a loopback name';
-  const isSaved = SAVED.has(request.routeOptions.url ?? '');
-  const isForeign = isSaved ? isFromOtherPage(request.raw) : isForeignPage(request.raw);
-  return isForeign ? 'from a page of another origin' : undefined;
+function routeOf({ method, routeOptions }: FastifyRequest): string {
+  return `${method} ${routeOptions.url}`;
+}
+
+/** Logs who changed something; the audit list has it too, before the answer is sent. */
+async function noteCall(request: FastifyRequest, reply: FastifyReply, deps: NoteDeps): Promise<void> {
+  const caller = request.getDecorator<Caller | null>(CALLER);
+  if (caller === null || request.method === 'GET' || reply.statusCode >= 300) return;
+  const { who, role, address } = caller;
+  deps.log.info('admin-called', { who, role, address, method: request.method, path: pathOf(request) });
+  const what = AUDITED[routeOf(request)];
+  if (what === undefined) return;
+  await noteDone(caller, what, pathOf(request).replace(/^\/(?:_mock|admin\/v1)\/(.*?)(?:\/[a-z]+)?$/, '$1'), deps);
+}
+
+/** Notes in the audit list what a caller did, beside the changes of the registry. Never rejects. */
+export async function noteDone(
+  { who, address }: Caller,
+  what: string,
+  target: string,
+  { store, clock, log }: NoteDeps,
+): Promise<void> {
+  try {
+    await store.registry.note({ at_ms: clock.wallMs(), who, address, what, target, detail: '{}' });
+  } catch (error) {
+    // It is done: to refuse the answer now would have the caller do it again.
+    log.error('audit-unwritten', { who, address, what, target, reason: reasonOf(error) });
+  }
 }
 
 /** Routes below `/_mock` that change something and that a service for real money has too. */
@@ -63,7 +85,10 @@ const LIVE_WRITES = new Set([
 ]);
 
 /** Refuses, in a live gateway, the writes below `/_mock` that only a sandbox has (PROTOCOL.md, clause MOD-2). */
-export function refuseSandboxWrites(scope: FastifyInstance, { mode, log }: { mode: string; log: Logger }): void {
+export function refuseSandboxWrites(
+  scope: FastifyInstance,
+  { mode, log }: Pick<Context, 'log'> & { mode: string },
+): void {
   if (mode !== 'live') return;
   scope.addHook('onRequest', async (request, reply) => {
     if (['GET', 'HEAD'].includes(request.method) || LIVE_WRITES.has(request.routeOptions.url ?? '')) return undefined;

@@ -5,6 +5,7 @@ import { answerRefusal, listQuery, readBody } from '../access/requests.ts';
 import type { BacklogReader } from '../callbacks/backlog.ts';
 import type { CallbackDispatcher } from '../callbacks/dispatcher.ts';
 import type { Context } from '../context.ts';
+import { callerOf } from './admin.ts';
 import type { Views } from './views.ts';
 
 const CHOICE_BYTES_MAX = 4_096;
@@ -39,7 +40,7 @@ export function callbackRoutes(scope: FastifyInstance, deps: CallbackRoutesDeps)
     const query = callbacksQuery.safeParse(request.query);
     if (!query.success) return refuse(request, reply, issuesOf(query.error));
     const { limit, before, status } = query.data;
-    return views.callbacks(limit, before, status);
+    return views.callbacks(callerOf(request).role, limit, before, status);
   });
   scope.get('/callbacks/backlog', async (_request, reply) => {
     const owed = await backlog();
@@ -47,7 +48,7 @@ export function callbackRoutes(scope: FastifyInstance, deps: CallbackRoutesDeps)
   });
   scope.get<{ Params: { id: string } }>('/callbacks/:id', async (request, reply) => {
     const callback = await store.callbacks.find(request.params.id);
-    return callback === undefined ? unknown(request, reply) : views.callback(callback);
+    return callback === undefined ? unknown(request, reply) : views.callback(callerOf(request).role, callback);
   });
   scope.post('/callbacks/resend', { bodyLimit: CHOICE_BYTES_MAX }, async (request, reply) => {
     const json = request.body === undefined ? { ok: true as const, value: {} } : readBody(request, log);
@@ -67,6 +68,6 @@ export function callbackRoutes(scope: FastifyInstance, deps: CallbackRoutesDeps)
       const reason = 'its payment was a test of the sandbox: expected one of money';
       return answerRefusal(request, reply, log, { code: 'E75', reason });
     }
-    return callback === undefined ? unknown(request, reply) : views.callback(callback);
+    return callback === undefined ? unknown(request, reply) : views.callback(callerOf(request).role, callback);
   });
 }

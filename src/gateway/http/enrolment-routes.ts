@@ -9,7 +9,6 @@ import type { Logins } from '../access/logins.ts';
 import { answerRefusal, readBody } from '../access/requests.ts';
 import type { Directory } from '../directory.ts';
 import type { Result } from '../result.ts';
-import { requireAdmin } from './admin.ts';
 
 const REQUEST_BYTES_MAX = 1_024;
 
@@ -56,12 +55,7 @@ export function boxEnrolmentRoutes(scope: FastifyInstance, deps: EnrolmentRoutes
 }
 
 /** Routes for admins: list, accept and reject enrolments. */
-export function adminEnrolmentRoutes(
-  scope: FastifyInstance,
-  deps: EnrolmentRoutesDeps & { adminToken?: string | undefined },
-): void {
-  const { enrolments, logins, log, adminToken } = deps;
-  requireAdmin(scope, { adminToken, logins, log });
+export function adminEnrolmentRoutes(scope: FastifyInstance, { enrolments, log }: EnrolmentRoutesDeps): void {
   const answer = (request: FastifyRequest, reply: FastifyReply, verdict: Result<undefined>) => {
     if (verdict.ok) return reply.send({ status: 'SUCCESS', message: '' });
     return answerRefusal(request, reply, log, verdict, verdict.code === 'E35' ? 404 : 400);

@@ -98,7 +98,10 @@ function readRoutes<Table extends RegistryTable>(
     summary: `List the ${table}, in the order of their names`,
     query: PAGE_QUERIES[table] as z.ZodType<Page>,
     answer: z.array<z.ZodType>(VIEWS[table]),
-    run: async ({ query }) => accept(await Promise.all((await registry.page(table, pageOf(table, query))).map(viewOf))),
+    run: async ({ query, caller: { role } }) => {
+      const rows = await registry.page(table, pageOf(table, query));
+      return accept(await Promise.all(rows.map((it) => viewOf(it, role))));
+    },
   });
   api.route(scope, {
     method: 'GET',
@@ -106,10 +109,10 @@ function readRoutes<Table extends RegistryTable>(
     summary: `Read ${ONE[table]}`,
     answer: VIEWS[table] as z.ZodType,
     refusals: ['E96'],
-    run: async ({ name, reply }) => {
+    run: async ({ name, caller, reply }) => {
       const row = await registry.find(table, name);
       if (row === undefined) return unknownRow(table, name);
-      const view = await viewOf(row);
+      const view = await viewOf(row, caller.role);
       reply.header('etag', `"${view.changedAt}"`);
       return accept(view);
     },

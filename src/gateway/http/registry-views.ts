@@ -2,7 +2,9 @@ import { z } from 'zod';
 import type { RegistryRow } from '../../store/repositories/registry.ts';
 import type { AuditRow } from '../../store/schema/tables.ts';
 import type { Hub } from '../boxes/hub.ts';
+import { withoutQuery } from '../callback-config.ts';
 import type { Directory } from '../directory.ts';
+import { mayDo, type Role } from '../roles.ts';
 import type { Sources } from '../service/sources.ts';
 import { shownOptions } from '../sources/registry.ts';
 import { sourceView } from './views.ts';
@@ -67,7 +69,8 @@ export const VIEWS = {
 export const AUDIT_VIEW = z.strictObject({
   seq: z.int(),
   at: time,
-  who: z.string(),
+  who: z.string().describe('the name of the token; config, admin-token, loopback, or file'),
+  address: z.string().nullable().describe('from where; null for a change by the file'),
   what: z.string(),
   target: z.string(),
   detail: z.unknown(),
@@ -82,15 +85,15 @@ export interface RegistryViewsDeps {
   sources: Pick<Sources, 'optionsOf' | 'catchUp'>;
 }
 
-/** Makes answers of rows. */
+/** Makes answers of rows. Who may not administer sees addresses without their query, which may be a key. */
 export function createRegistryViews({ directory, hub, sources }: RegistryViewsDeps): {
-  [Of in Table]: (row: RegistryRow<Of>) => Promise<View<Of>>;
+  [Of in Table]: (row: RegistryRow<Of>, role: Role) => Promise<View<Of>>;
 } {
   return {
-    partners: async (row) => {
+    partners: async (row, role) => {
       const callback = (await directory.partner(row.username))?.callback;
       const shown = callback && {
-        url: callback.url,
+        url: mayDo(role, 'administer') ? callback.url : withoutQuery(callback.url),
         auth: callback.auth.kind,
         signed: callback.signingSecret !== undefined,
         payload: callback.payload,

@@ -5,7 +5,7 @@ import type { GatewayConfig } from '../config.ts';
 import type { Directory } from '../directory.ts';
 import type { FaultOrders } from '../fault-orders.ts';
 import { addressError, urlHost } from '../listen.ts';
-import { requireAdmin } from './admin.ts';
+import { type GuardDeps, guardRoutes } from './admin.ts';
 import { AdminApi } from './admin-api.ts';
 import { type AdminRoutesDeps, adminRoutes } from './admin-routes.ts';
 import { type BoxRoutesDeps, boxRoutes } from './box-routes.ts';
@@ -15,6 +15,7 @@ import { type PageRoutesDeps, pageRoutes } from './page-routes.ts';
 import { type RegistryRoutesDeps, registryRoutes } from './registry-routes.ts';
 import { type SaleRoutesDeps, saleRoutes } from './sale-routes.ts';
 import { type ServiceRoutesDeps, serviceRoutes } from './service-routes.ts';
+import { type TokenRoutesDeps, tokenRoutes } from './token-routes.ts';
 import { logAdminRequests } from './traffic-routes.ts';
 
 export type RoutesDeps = Omit<AdminRoutesDeps, 'baseUrl' | 'faults'> &
@@ -23,6 +24,8 @@ export type RoutesDeps = Omit<AdminRoutesDeps, 'baseUrl' | 'faults'> &
   HookRoutesDeps &
   Pick<SaleRoutesDeps, 'sales'> &
   RegistryRoutesDeps &
+  TokenRoutesDeps &
+  GuardDeps &
   Pick<PageRoutesDeps, 'metrics' | 'health'> & {
     boxes: BoxRoutesDeps;
     /** The backlog, at most one second old, for metrics. */
@@ -40,6 +43,7 @@ interface RouteEdges {
 export function registerRoutes(app: FastifyInstance, edges: RouteEdges, deps: RoutesDeps): () => void {
   const { config, boxes, cachedBacklog } = deps;
   const { basePath } = config;
+  guardRoutes(app, deps);
   const endStreams: (() => void)[] = [];
   app.register(
     async (scope) => {
@@ -60,11 +64,10 @@ export function registerRoutes(app: FastifyInstance, edges: RouteEdges, deps: Ro
     { prefix: '/_mock' },
   );
   app.register(async (scope) => hookRoutes(scope, deps), { prefix: '/hooks' });
-  const api = new AdminApi({ ...deps, who: config.adminToken === undefined ? 'loopback' : 'adminToken' });
+  const api = new AdminApi(deps.log);
   app.register(
     async (scope) => {
       logAdminRequests(scope, deps);
-      requireAdmin(scope, { ...deps, adminToken: config.adminToken });
       saleRoutes(scope, api, deps);
     },
     { prefix: '/admin/v1' },
@@ -72,8 +75,8 @@ export function registerRoutes(app: FastifyInstance, edges: RouteEdges, deps: Ro
   app.register(
     async (scope) => {
       // Not in the traffic log: bodies and answers have passwords. The audit list has every change.
-      requireAdmin(scope, { ...deps, adminToken: config.adminToken });
       registryRoutes(scope, api, deps);
+      tokenRoutes(scope, api, deps);
     },
     { prefix: '/admin/v1' },
   );
@@ -82,7 +85,7 @@ export function registerRoutes(app: FastifyInstance, edges: RouteEdges, deps: Ro
     answersOnceMade(() => api.document()),
   );
   app.register(async (scope) => boxEnrolmentRoutes(scope, deps));
-  app.register(async (scope) => adminEnrolmentRoutes(scope, { ...deps, ...config }), { prefix: '/_mock' });
+  app.register(async (scope) => adminEnrolmentRoutes(scope, deps), { prefix: '/_mock' });
   app.register((scope) => pageRoutes(scope, { ...deps, backlog: cachedBacklog }));
   return () => {
     for (const end of endStreams) end();

@@ -6,6 +6,7 @@ import { BOX_REFUSALS } from '../../protocol/codes.ts';
 import { amountVnd, boxCode, LIMITS } from '../../protocol/fields.ts';
 import type { Period, Sale } from '../../store/repositories/sales.ts';
 import type { OrderStatus } from '../../store/schema/tables.ts';
+import type { Caller } from '../access/authorizer.ts';
 import { listQuery } from '../access/requests.ts';
 import type { Context } from '../context.ts';
 import { accept, type Result, refuse } from '../result.ts';
@@ -44,6 +45,7 @@ const saleAnswer = z.strictObject({
   paid: z.int().describe('the sum that has come'),
   failure: z.string().nullable(),
   terminalCode: z.string(),
+  soldBy: z.string().nullable().describe('the name of the token that sold'),
   bankAccount: z.string(),
   qrCode: z.string(),
   madeAt: z.string(),
@@ -74,8 +76,8 @@ export interface SaleRoutesDeps extends Pick<Context, 'store' | 'clock'> {
 /** The calls of a cashier, below `/admin/v1` (PROTOCOL.md, clause SEL). */
 export function saleRoutes(scope: FastifyInstance, api: AdminApi, deps: SaleRoutesDeps): void {
   const { store, clock, sales, service } = deps;
-  const known = async (id: string): Promise<Result<Sale>> => {
-    const sale = await store.sales.find(id);
+  const known = async (id: string, { boxes }: Caller): Promise<Result<Sale>> => {
+    const sale = await store.sales.find(id, boxes);
     return sale === undefined ? refuse('E96', 'no such sale') : accept(sale);
   };
   const viewOf = (result: Result<Sale>) => (result.ok ? accept(saleView(result.value)) : result);
@@ -92,7 +94,7 @@ export function saleRoutes(scope: FastifyInstance, api: AdminApi, deps: SaleRout
     answer: saleAnswer,
     status: 201,
     refusals: SALE_REFUSALS,
-    run: async ({ body }) => viewOf(await sales.sell(body)),
+    run: async ({ body, caller }) => viewOf(await sales.sell(body, caller)),
   });
   api.route(scope, {
     method: 'GET',
@@ -100,12 +102,12 @@ export function saleRoutes(scope: FastifyInstance, api: AdminApi, deps: SaleRout
     summary: 'The sales of a day, newest first, and their sum',
     query: dayQuery,
     answer: dayAnswer,
-    run: async ({ query }) => {
+    run: async ({ query, caller: { boxes } }) => {
       const asked = periodIn(query);
       if (!asked.ok) return asked;
       const { day, period } = asked.value;
-      const rows = await store.sales.made(period, query.limit, query.before);
-      return accept({ day, ...(await store.sales.sum(period)), rows: rows.map(saleView) });
+      const rows = await store.sales.made(period, query.limit, query.before, boxes);
+      return accept({ day, ...(await store.sales.sum(period, boxes)), rows: rows.map(saleView) });
     },
   });
   api.route(scope, {
@@ -115,11 +117,11 @@ export function saleRoutes(scope: FastifyInstance, api: AdminApi, deps: SaleRout
     query: dayQuery,
     answer: z.string(),
     type: 'text/csv; charset=utf-8',
-    run: async ({ query, reply }) => {
+    run: async ({ query, caller, reply }) => {
       const asked = periodIn(query);
       if (!asked.ok) return asked;
       reply.header('content-disposition', `attachment; filename="sales-${asked.value.day}.csv"`);
-      return accept(await csvOf(asked.value.period, store));
+      return accept(await csvOf(asked.value.period, caller, store));
     },
   });
   api.route(scope, {
@@ -128,7 +130,7 @@ export function saleRoutes(scope: FastifyInstance, api: AdminApi, deps: SaleRout
     summary: 'Read a sale, by its id or its code',
     answer: saleAnswer,
     refusals: ['E96'],
-    run: async ({ name }) => viewOf(await known(name)),
+    run: async ({ name, caller }) => viewOf(await known(name, caller)),
   });
   api.route(scope, {
     method: 'POST',
@@ -136,11 +138,11 @@ export function saleRoutes(scope: FastifyInstance, api: AdminApi, deps: SaleRout
     summary: 'Cancel a sale, and take its QR away',
     answer: saleAnswer,
     refusals: ['E96'],
-    run: async ({ name }) => {
-      const found = await known(name);
+    run: async ({ name, caller }) => {
+      const found = await known(name, caller);
       if (!found.ok) return found;
       const cancelled = await service.cancelOrder(found.value.order.id);
-      return cancelled.ok ? viewOf(await known(found.value.order.id)) : cancelled;
+      return cancelled.ok ? viewOf(await known(found.value.order.id, caller)) : cancelled;
     },
   });
 }
@@ -155,7 +157,7 @@ function periodOf(day: string): Period | undefined {
 const OPEN: readonly OrderStatus[] = ['created', 'pushed', 'shown'];
 
 /** JSON of a sale. `isOpen` while it waits for money. `status` is that of its order, `underpaid` while it waits for the rest, or `overpaid`; `paid` is what has come. */
-function saleView({ order, payments }: Sale) {
+function saleView({ order, payments, soldBy }: Sale) {
   const paid = payments.reduce((sum, it) => sum + it.amount, 0);
   return {
     id: order.id,
@@ -167,6 +169,7 @@ function saleView({ order, payments }: Sale) {
     paid,
     failure: order.failure,
     terminalCode: order.terminal_code,
+    soldBy,
     bankAccount: order.bank_account,
     qrCode: order.qr_code,
     madeAt: time(order.created_at_ms),
@@ -185,17 +188,17 @@ function time(ms: number | null): string | null {
 }
 
 /** The sales of a period, oldest first, as RFC 4180 has it, and the sum; times are Vietnam's. */
-async function csvOf(period: Period, { sales }: Context['store']): Promise<string> {
+async function csvOf(period: Period, { boxes }: Caller, { sales }: Context['store']): Promise<string> {
   const found: Sale[] = [];
   for (let rows: Sale[] = [], more = true; more; found.push(...rows), more = rows.length === FILE_ROWS) {
-    rows = await sales.made(period, FILE_ROWS, found.at(-1)?.order.id);
+    rows = await sales.made(period, FILE_ROWS, found.at(-1)?.order.id, boxes);
   }
   const rows = found.reverse().map((sale) => {
     const { code, amount, paid, status, content, terminalCode, bankAccount } = saleView(sale);
     const made = vietnamTime(sale.order.created_at_ms);
     return [made, code, amount, paid, status, content, terminalCode, bankAccount];
   });
-  const { amount } = await sales.sum(period);
+  const { amount } = await sales.sum(period, boxes);
   const head = ['time', 'code', 'amount', 'paid', 'status', 'content', 'box', 'account'];
   const lines = [head, ...rows, ['sum', '', '', amount, '', '', '', '']];
   return lines.map((cells) => `${cells.map((it) => csvCell(String(it))).join(',')}\r\n`).join('');

@@ -35,9 +35,13 @@ const BEGUN_MS = 'begunMs';
 /** Between several notes in one header. */
 export const NOTES_SEPARATOR = '; ';
 
-/** Logs changes by admins; not their reads, nor refused logins. */
+/** Statuses of calls that were refused before anything was done. */
+const NOT_LET_IN: readonly number[] = [401, 403, 429];
+
+/** Logs changes by admins; not their reads, nor calls of those who may not. */
 export function logAdminRequests(scope: FastifyInstance, deps: CallLogDeps): void {
-  logCalls(scope, '', deps, (request, status) => (request.method === 'GET' || status === 401 ? undefined : null));
+  const isLogged = ({ method }: FastifyRequest, status: number) => method !== 'GET' && !NOT_LET_IN.includes(status);
+  logCalls(scope, '', deps, (request, status) => (isLogged(request, status) ? null : undefined));
 }
 
 /**

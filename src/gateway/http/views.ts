@@ -11,7 +11,9 @@ import type {
 } from '../../store/schema/tables.ts';
 import type { Store } from '../../store/store.ts';
 import type { Hub } from '../boxes/hub.ts';
+import { withoutQuery } from '../callback-config.ts';
 import type { BoxPage, Directory, KnownBox } from '../directory.ts';
+import { mayDo, type Role } from '../roles.ts';
 import type { SourceStatus } from '../service/catch-up.ts';
 import type { Home } from '../shard.ts';
 import { boxView, boxViews } from './box-views.ts';
@@ -29,18 +31,19 @@ export interface Views {
   orders(limit: number, before?: string): Promise<object[]>;
   payments(limit: number, before?: string): Promise<object[]>;
   credits(limit: number, before?: string): Promise<object[]>;
-  /** With their newest attempts. */
-  callbacks(limit: number, before?: string, status?: CallbackStatus): Promise<object[]>;
-  callback(row: CallbackRow): Promise<object>;
+  /** With their newest attempts. Who may not administer sees addresses without their query, which may be a key. */
+  callbacks(role: Role, limit: number, before?: string, status?: CallbackStatus): Promise<object[]>;
+  callback(role: Role, row: CallbackRow): Promise<object>;
 }
 
 /** `home`: in a cluster, the list of boxes has only those of this shard. */
 export function createViews(store: Store, hub: Hub, directory: Directory, home: Home | undefined): Views {
-  const callbackViews = async (rows: CallbackRow[], attemptsMax: number) => {
+  const callbackViews = async (role: Role, rows: CallbackRow[], attemptsMax: number) => {
     const ids = rows.map((it) => it.id);
     const attempts = await store.callbacks.attemptsOf(ids, attemptsMax);
     const tests = await store.history.testsAmong(rows.map((it) => it.payment_id));
-    return rows.map((it) => ({ ...callbackView(it, attempts), test: tests.has(it.payment_id) }));
+    const shown = (it: CallbackRow) => (mayDo(role, 'administer') ? it : { ...it, url: withoutQuery(it.url) });
+    return rows.map((it) => ({ ...callbackView(shown(it), attempts), test: tests.has(it.payment_id) }));
   };
   return {
     boxes: (page) => boxViews(page, hub, directory, home),
@@ -103,10 +106,10 @@ export function createViews(store: Store, hub: Hub, directory: Directory, home: 
       const tests = await store.history.testsAmong(rows.flatMap((it) => it.payment_id ?? []));
       return rows.map((it) => ({ ...creditView(it), test: tests.has(it.payment_id ?? '') }));
     },
-    callbacks: async (limit, before, status) => {
-      return callbackViews(await store.callbacks.newest(limit, before, status), ATTEMPTS_IN_LIST_MAX);
+    callbacks: async (role, limit, before, status) => {
+      return callbackViews(role, await store.callbacks.newest(limit, before, status), ATTEMPTS_IN_LIST_MAX);
     },
-    callback: async (row) => (await callbackViews([row], ATTEMPTS_ALONE_MAX))[0] ?? {},
+    callback: async (role, row) => (await callbackViews(role, [row], ATTEMPTS_ALONE_MAX))[0] ?? {},
   };
 }
 

@@ -5,11 +5,12 @@ import { credits, paidNote } from './credits.js';
 import { $, el, isOnlyTest, money, notice, pill, stack, table, time } from './elements.js';
 import { enrolments, startEnrolForm } from './enrol.js';
 import { faults, offerBoxes } from './faults.js';
-import { ask, isLive, showMode, startLogin, watch } from './gateway.js';
-import { drawBacklog, startResendForm } from './resend.js';
+import { ask, isLive, may, startLogin, watch, whoCalls } from './gateway.js';
+import { attempt, drawBacklog, startResendForm } from './resend.js';
 import { offerSellers, sales, startSellForm, sumOf } from './sell.js';
 import { sources } from './sources.js';
 
+const TILL = ['sales'];
 const TOPICS = [
   'cluster',
   'boxes',
@@ -26,11 +27,13 @@ const TOPICS = [
 const PATHS = { sales: '/admin/v1/sales' };
 const opened = new Set();
 
-function act(label, path, done) {
+/** A button that calls the gateway, for callers with this right. */
+function act(label, path, done, right = 'administer') {
   const button = el(
     'button',
     {
       type: 'button',
+      'data-may': right,
       onclick: async () => {
         button.disabled = true;
         try {
@@ -56,7 +59,8 @@ const draw = {
   sales: (today) => sales(act, today),
   boxes(boxes) {
     offerBoxes(boxes);
-    offerSellers(boxes);
+    $('sell-section').hidden = !boxes.some((it) => it.account !== null);
+    offerSellers(boxes.filter((it) => it.account !== null).map((it) => it.terminalCode));
     if (boxes.length === 0) return [el('div', { class: 'empty' }, 'No boxes in the configuration.')];
     return boxes.map((it) =>
       el(
@@ -219,26 +223,6 @@ function notReported({ since, online, registered, unconfirmed, toldAt }) {
   return `not reported since ${time(since)}: ${why}`;
 }
 
-function attempt(it, index) {
-  const ok = it.response !== null && it.response.status >= 200 && it.response.status <= 299;
-  const headers = Object.entries(it.request.headers)
-    .map(([name, value]) => `${name}: ${value}`)
-    .join('\n');
-  return el(
-    'div',
-    { class: 'attempt' },
-    el(
-      'div',
-      { class: 'head' },
-      el('strong', {}, `Attempt ${index + 1}`),
-      it.response ? pill(`HTTP ${it.response.status}`, ok ? 'good' : 'bad') : pill(it.error ?? 'no answer', 'bad'),
-      el('span', { class: 'sub' }, `${time(it.startedAt)} · ${it.durationMs} ms${it.byHand ? ' · by hand' : ''}`),
-    ),
-    el('pre', {}, `${it.request.method} ${it.request.url}\n${headers}\n\n${it.request.body}`),
-    it.response ? el('pre', {}, it.response.body || '(an empty answer)') : '',
-  );
-}
-
 /** Rows of a list that is asked for without a limit: there may be more. */
 const PAGE_ROWS = 50;
 const pageCount = (rows, counted = rows) => (rows.length < PAGE_ROWS ? counted.length || '' : `newest ${PAGE_ROWS}`);
@@ -277,14 +261,22 @@ function refresh(topic) {
 }
 
 async function start() {
-  curls(await showMode());
+  if (!may('look')) return startTill();
+  curls(await (await ask('/_mock/about')).json());
   const orders = await (await ask('/_mock/orders?limit=1')).json();
   if (orders.length === 0) $('begin').open = true;
   TOPICS.forEach(refresh);
 }
 
+/** A cashier has the form, and the sales of his boxes. */
+function startTill() {
+  $('sell-section').hidden = false;
+  offerSellers(whoCalls().tills);
+  TILL.forEach(refresh);
+}
+
 function changed(lines) {
-  const topics = lines.filter((it) => TOPICS.includes(it));
+  const topics = lines.filter((it) => (may('look') ? TOPICS : TILL).includes(it));
   topics.forEach(refresh);
   if (topics.includes('orders')) refresh('sales');
 }
@@ -298,4 +290,4 @@ startLogin();
 startEnrolForm(ask);
 startResendForm(ask);
 startSellForm(ask);
-watch(start, changed);
+watch(start, changed, 'list-sales');

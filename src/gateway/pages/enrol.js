@@ -33,7 +33,7 @@ export function enrolments(ask, asking) {
         ? el('div', { class: 'sub' }, `${it.requests} requests: only the code shows which is the box`)
         : '',
       it.replaces ? el('div', { class: 'sub' }, 'has a secret already, which this replaces') : '',
-      el('button', { type: 'button', onclick: reject(it.terminalCode) }, 'Reject'),
+      el('button', { type: 'button', 'data-may': 'administer', onclick: reject(it.terminalCode) }, 'Reject'),
     ),
   );
 }

@@ -1,59 +1,113 @@
-import { $ } from './elements.js';
+import { $, notice } from './elements.js';
 
 let token = sessionStorage.getItem('token') ?? '';
+/** Who calls, and what he may do; undefined before the gateway has said so. */
+let caller;
 
-/** Sends a request to the gateway; shows the form for the admin token where one is needed. Throws with the reason. */
+/** Sends a request to the gateway; shows the form for a token where one is needed, and hides all else. Throws with the reason. */
 export async function ask(path, options = {}) {
   const headers = { ...options.headers, ...(token === '' ? {} : { authorization: `Bearer ${token}` }) };
   const answer = await fetch(path, { ...options, headers });
-  $('gate').hidden = answer.status !== 401;
-  if (answer.status === 401) throw new Error('an admin token is needed');
+  if (answer.status === 401) {
+    $('gate').hidden = false;
+    document.body.dataset.may = '';
+    throw new Error('a token is needed');
+  }
   if (answer.ok) return answer;
   const { message, reason } = await answer.json().catch(() => ({ message: `HTTP ${answer.status}` }));
   throw new Error(`refused: ${reason ?? message}`);
 }
 
-/** Whether calls of an admin carry the token. */
+/** Whether calls of the page carry a token. */
 export const hasToken = () => token !== '';
 
+/** Whether the caller has a right; only once `watch` has opened. */
+export const may = (right) => caller.rights.includes(right);
+
+/** The caller, as `/admin/v1/caller` has it; only once `watch` has opened. */
+export const whoCalls = () => caller;
+
+function keep(text) {
+  token = text;
+  sessionStorage.setItem('token', token);
+}
+
+/** Starts the form for a token, and the button that forgets it. An empty one is none: what then is allowed is the gateway's to say. */
 export function startLogin() {
   $('login').addEventListener('submit', (event) => {
     event.preventDefault();
-    token = new FormData($('login')).get('token');
-    sessionStorage.setItem('token', token);
+    keep(new FormData($('login')).get('token'));
+    $('login').reset();
+  });
+  $('leave')?.addEventListener('click', () => {
+    keep('');
+    location.reload();
   });
 }
 
 /** Whether the gateway has real money; only once `showMode` is done. */
 export const isLive = () => $('mode').className === 'live';
 
-/** Says of itself whether the gateway is a sandbox. */
-export async function showMode() {
-  const about = await (await ask('/_mock/about')).json();
-  $('mode').textContent = about.mode === 'live' ? 'LIVE' : about.sandbox ? 'SANDBOX' : '';
-  $('mode').className = about.mode;
-  return about;
+/** Says whether the gateway is a sandbox. */
+export function showMode({ mode, sandbox }) {
+  $('mode').textContent = mode === 'live' ? 'LIVE' : sandbox ? 'SANDBOX' : '';
+  $('mode').className = mode;
+}
+
+/** Finds out who calls. The style sheet hides each element whose `data-may` names a right that he does not have. */
+async function enter(needed) {
+  caller = await (await ask('/admin/v1/caller')).json();
+  showMode(caller);
+  if ($('who')) $('who').textContent = `${caller.name} · ${caller.role}`;
+  if ($('leave')) $('leave').hidden = !hasToken();
+  document.body.dataset.may = caller.rights.join(' ');
+  $('gate').hidden = may(needed);
+  if (may(needed)) return;
+  notice(`the token ${caller.name} is that of a ${caller.role}, who may not see this page`);
+  throw new Error('another token is needed');
 }
 
 const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const POLL_MS = 2000;
+
+/** The names of lists that have changed. It reads the events with fetch: an EventSource cannot send the token. */
+async function* events() {
+  const reader = (await ask('/_mock/events')).body.pipeThrough(new TextDecoderStream()).getReader();
+  yield [];
+  for (let rest = ''; ; ) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const lines = (rest + value).split('\n');
+    rest = lines.pop();
+    yield lines.map((line) => line.slice(6));
+  }
+}
+
+/** For a till: it may not know what else changes, so it looks at its own list again and again. */
+async function* polls() {
+  for (; ; await wait(POLL_MS)) {
+    await ask('/admin/v1/caller');
+    yield ['sales'];
+  }
+}
 
 /**
- * Calls `opened` each time that the gateway can be reached, then `changed` with the names of lists that have changed. It
- * reads the events with fetch: an EventSource cannot send the admin token.
+ * Calls `opened` each time that the gateway can be reached, then `changed` with the names of lists that have changed.
+ * `needed` is the right without which the page shows nothing.
  */
-export async function watch(opened, changed) {
+export async function watch(opened, changed, needed = 'look') {
   for (;;) {
     try {
-      const reader = (await ask('/_mock/events')).body.pipeThrough(new TextDecoderStream()).getReader();
-      $('live').textContent = 'connected';
-      $('live').className = 'on';
-      await opened();
-      for (let rest = ''; ; ) {
-        const { value, done } = await reader.read();
-        if (done) break;
-        const lines = (rest + value).split('\n');
-        rest = lines.pop();
-        changed(lines.map((line) => line.slice(6)));
+      await enter(needed);
+      let isOpen = false;
+      for await (const topics of may('look') ? events() : polls()) {
+        if (!isOpen) {
+          $('live').textContent = 'connected';
+          $('live').className = 'on';
+          await opened();
+        }
+        isOpen = true;
+        changed(topics);
       }
     } catch (error) {
       $('live').title = error.message;

@@ -161,7 +161,8 @@ export function openForm({ title, about = '', submit, fields = [], values = {} }
 
 /** Shows only the fields of the chosen kind. A disabled field is not sent. */
 function hideOthers() {
-  const chosen = ($('form').elements.proof?.value ?? '').split(' ')[0];
+  const { proof, role } = $('form').elements;
+  const chosen = ((proof ?? role)?.value ?? '').split(' ')[0];
   for (const label of $('fields').querySelectorAll('[data-of]')) {
     label.hidden = !label.dataset.of.split(' ').includes(chosen);
     label.querySelector('input').disabled = label.hidden;
@@ -185,7 +186,7 @@ function inputOf({ name, label, options, rows, of, ...attributes }, value) {
 
 /** Closes the dialog; where a secret was made, it stays open with it. */
 function showMade(answer) {
-  const made = ['password', 'secret', 'key'].find((name) => answer[name] !== undefined);
+  const made = ['password', 'secret', 'key', 'token'].find((name) => answer[name] !== undefined);
   if (made === undefined) return $('dialog').close();
   const copy = () => navigator.clipboard.writeText(answer[made]).then(() => notice('copied'));
   $('dialog-about').hidden = false;

@@ -1,6 +1,7 @@
 import { $, el, notice, pill, stack, table } from './elements.js';
-import { ask, showMode, startLogin, watch } from './gateway.js';
+import { ask, may, startLogin, watch } from './gateway.js';
 import { ADD, CHANGE, LINK, openForm, ROTATE } from './registry-forms.js';
+import { NEW_TOKEN, revokeButton, TOKENS } from './tokens.js';
 
 const API = '/admin/v1';
 const PAGE_ROWS = 25;
@@ -89,8 +90,9 @@ const LISTS = {
       state(it),
     ],
   },
+  tokens: TOKENS,
   audit: {
-    about: 'Who changed what, newest first.',
+    about: 'Who changed what, newest first: the name of a token, and where it was used.',
     columns: [
       ['When', 'time'],
       ['Who', ''],
@@ -98,7 +100,13 @@ const LISTS = {
       ['Row', 'mono'],
       ['Detail', ''],
     ],
-    cells: (it) => [day(it.at), it.who, it.what, it.target, el('span', { class: 'sub mono' }, said(it.detail))],
+    cells: (it) => [
+      day(it.at),
+      stack(it.who, it.address),
+      it.what,
+      it.target,
+      el('span', { class: 'sub mono' }, said(it.detail)),
+    ],
   },
 };
 
@@ -124,9 +132,10 @@ const send = async (method, path, body, row) => {
   return answer.json();
 };
 
-/** Buttons of a row that the store manages. */
+/** Buttons of a row that the store manages, for admins. */
 function acts(it) {
-  if (it.managed === 'file') return '';
+  if (it.managed === 'file' || !may('administer')) return '';
+  if (shown === 'tokens') return revokeButton(it, (path) => send('DELETE', path), refresh);
   const { key, one } = LISTS[shown];
   const name = it[key];
   const path = `${shown}/${encodeURIComponent(name)}`;
@@ -168,7 +177,8 @@ const ABOUT_DISABLE = {
 async function draw() {
   const { columns, cells, key, about } = LISTS[shown];
   const form = $('search').elements;
-  const query = new URLSearchParams({ limit: PAGE_ROWS });
+  // All tokens are one page.
+  const query = new URLSearchParams(shown === 'tokens' ? {} : { limit: PAGE_ROWS });
   if (shown === 'audit') {
     if (after !== '') query.set('before', after);
     if (form.q.value !== '') query.set('target', form.q.value);
@@ -188,7 +198,7 @@ async function draw() {
     ),
   );
   $('first').disabled = after === '';
-  $('next').disabled = rows.length < PAGE_ROWS;
+  $('next').disabled = shown === 'tokens' || rows.length < PAGE_ROWS;
 }
 
 const refresh = () => draw().catch((error) => notice(error.message));
@@ -202,6 +212,8 @@ function open(name) {
   serial.hidden = shown !== 'boxes';
   q.placeholder = shown === 'audit' ? 'row, as boxes/VVB000001' : `${LISTS[shown].key} begins with`;
   q.setAttribute('aria-label', q.placeholder);
+  for (const it of $('search').querySelectorAll('input:not([name=serial]), button:not([id])'))
+    it.hidden = shown === 'tokens';
   $('add').hidden = shown === 'audit';
   $('add').textContent = `Add a ${LISTS[shown].one}`.replace('a account', 'an account');
   for (const tab of $('tabs').children)
@@ -209,7 +221,10 @@ function open(name) {
 }
 
 $('tabs').append(
-  ...Object.keys(LISTS).map((name) => el('a', { href: `#${name}` }, name[0].toUpperCase() + name.slice(1))),
+  ...Object.keys(LISTS).map((name) => {
+    const right = name === 'tokens' ? 'administer' : 'look';
+    return el('a', { href: `#${name}`, 'data-may': right }, name[0].toUpperCase() + name.slice(1));
+  }),
 );
 addEventListener('hashchange', () => {
   open(location.hash.slice(1));
@@ -221,7 +236,7 @@ $('search').addEventListener('submit', (event) => {
   refresh();
 });
 $('add').addEventListener('click', () => {
-  const { fields, body } = ADD[shown];
+  const { fields, body } = shown === 'tokens' ? NEW_TOKEN : ADD[shown];
   const list = shown;
   openForm({ title: $('add').textContent, submit: 'Add', fields }, async (values) => {
     const answer = await send('POST', list, body(values));
@@ -243,13 +258,7 @@ $('cancel').addEventListener('click', () => $('dialog').close());
 $('dialog').addEventListener('close', () => $('fields').replaceChildren());
 startLogin();
 open(location.hash.slice(1));
-watch(
-  async () => {
-    await showMode();
-    await draw();
-  },
-  (topics) => {
-    // Not under the hand of somebody who fills in a form.
-    if (!$('dialog').open && topics.some((it) => ['registry', 'boxes', 'sources'].includes(it))) refresh();
-  },
-);
+watch(draw, (topics) => {
+  // Not under the hand of somebody who fills in a form.
+  if (!$('dialog').open && topics.some((it) => ['registry', 'boxes', 'sources'].includes(it))) refresh();
+});

@@ -1,4 +1,4 @@
-import { $, el, notice } from './elements.js';
+import { $, el, notice, pill, time } from './elements.js';
 
 const ALL = '';
 
@@ -36,6 +36,27 @@ export function startResendForm(ask) {
       notice(error.message);
     }
   });
+}
+
+/** Draws one attempt of a callback. */
+export function attempt(it, index) {
+  const ok = it.response !== null && it.response.status >= 200 && it.response.status <= 299;
+  const headers = Object.entries(it.request.headers)
+    .map(([name, value]) => `${name}: ${value}`)
+    .join('\n');
+  return el(
+    'div',
+    { class: 'attempt' },
+    el(
+      'div',
+      { class: 'head' },
+      el('strong', {}, `Attempt ${index + 1}`),
+      it.response ? pill(`HTTP ${it.response.status}`, ok ? 'good' : 'bad') : pill(it.error ?? 'no answer', 'bad'),
+      el('span', { class: 'sub' }, `${time(it.startedAt)} · ${it.durationMs} ms${it.byHand ? ' · by hand' : ''}`),
+    ),
+    el('pre', {}, `${it.request.method} ${it.request.url}\n${headers}\n\n${it.request.body}`),
+    it.response ? el('pre', {}, it.response.body || '(an empty answer)') : '',
+  );
 }
 
 function ageOf(seconds) {

@@ -28,9 +28,11 @@ export function sales(act, { rows }) {
             pill(it.status),
             it.paid === 0 || it.paid === it.amount ? (it.failure ?? '') : `${money(it.paid)} came`,
           ),
-          it.terminalCode,
+          stack(it.terminalCode, it.soldBy && `by ${it.soldBy}`),
           time(it.madeAt),
-          it.isOpen ? act('Cancel', `/admin/v1/sales/${it.id}/cancel`, () => notice(`${it.code} is cancelled`)) : '',
+          it.isOpen
+            ? act('Cancel', `/admin/v1/sales/${it.id}/cancel`, () => notice(`${it.code} is cancelled`), 'sell')
+            : '',
         ],
       })),
       '',
@@ -38,14 +40,12 @@ export function sales(act, { rows }) {
   ];
 }
 
-/** Offers the boxes with an account. */
-export function offerSellers(boxes) {
+/** Offers the boxes at which one can sell, by their terminalCodes. */
+export function offerSellers(codes) {
   const select = $('sell-box');
   const chosen = select.value;
-  const able = boxes.filter((it) => it.account !== null);
-  select.replaceChildren(...able.map((it) => el('option', { value: it.terminalCode }, it.terminalCode)));
-  if (able.some((it) => it.terminalCode === chosen)) select.value = chosen;
-  $('sell-section').hidden = able.length === 0;
+  select.replaceChildren(...codes.map((it) => el('option', { value: it }, it)));
+  if (codes.includes(chosen)) select.value = chosen;
 }
 
 /** Starts the form of a sale; `ask` sends a request to the gateway. */

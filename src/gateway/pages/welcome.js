@@ -199,7 +199,7 @@ const dataUrl = (blob) =>
   });
 
 async function start() {
-  const about = await showMode();
+  const about = await read('/about');
   state.about = about;
   state.isWalk = about.sandbox && about.partner !== null && about.account !== null && about.box !== null;
   await refresh();
@@ -217,4 +217,12 @@ $('pay').addEventListener('click', () => act('pay', pay));
 startLanguages(render);
 startLogin();
 followScreen();
-watch(start, (topics) => topics.length > 0 && refresh().catch(() => undefined));
+// A live gateway has no first steps, and says so to everybody.
+const { mode } = await (await fetch('/healthz')).json();
+if (mode === 'live') {
+  state.about = { mode, sandbox: false };
+  showMode(state.about);
+  render();
+} else {
+  watch(start, (topics) => topics.length > 0 && refresh().catch(() => undefined));
+}

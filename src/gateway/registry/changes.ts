@@ -12,7 +12,10 @@ import { type ShardPlace, shardOf } from '../shard.ts';
 
 /** Who changes a row. */
 export interface Admin {
+  /** Name of the token, as the audit list has it. */
   who: string;
+  /** IP address of the caller. */
+  address: string;
   /** The `changedAt` of the row as this admin has read it; undefined: whatever it is now. */
   seen?: string | undefined;
 }
@@ -47,7 +50,7 @@ export class RegistryChanges {
 
   /** `more` may refuse the row, in its transaction. */
   async add<Table extends RegistryTable>(
-    { who }: Admin,
+    by: Admin,
     table: Table,
     row: RegistryRow<Table>,
     more?: (registry: RegistryStore) => Promise<Refusal | undefined>,
@@ -57,14 +60,14 @@ export class RegistryChanges {
       const problem = (await more?.(trx)) ?? (await linkProblem(trx, row));
       if (problem !== undefined) return problem;
       if (!(await trx.add(table, row))) return (await serialProblem(trx, name, row)) ?? nameTaken(table, name);
-      await trx.note(this.#noteOf(who, { what: 'added', target: `${table}/${name}`, detail: {} }));
+      await trx.note(this.#noteOf(by, { what: 'added', target: `${table}/${name}`, detail: {} }));
       return accept(undefined);
     });
   }
 
   /** `changeOf` may refuse; it gets the row as it is, which nobody else changes meanwhile. Returns what it was. */
   async change<Table extends RegistryTable>(
-    { who, seen }: Admin,
+    by: Admin,
     table: Table,
     name: string,
     changeOf: (row: RegistryRow<Table>) => Result<RowChange>,
@@ -72,7 +75,7 @@ export class RegistryChanges {
     return this.#inTransaction(async (trx) => {
       const row = await trx.find(table, name);
       if (row === undefined) return unknownRow(table, name);
-      const problem = problemOf(table, row) ?? staleProblem(row, seen);
+      const problem = problemOf(table, row) ?? staleProblem(row, by.seen);
       const change = problem ?? changeOf(row);
       if (!change.ok) return change;
       const { what, columns, detail } = change.value;
@@ -81,20 +84,20 @@ export class RegistryChanges {
       // Later than before, so that it tells two changes apart.
       const changed_at_ms = Math.max(this.#deps.clock.wallMs(), row.changed_at_ms + 1);
       await trx.put(table, { ...row, ...columns, changed_at_ms });
-      await trx.note(this.#noteOf(who, { what, target: `${table}/${name}`, detail }));
+      await trx.note(this.#noteOf(by, { what, target: `${table}/${name}`, detail }));
       return accept(row);
     });
   }
 
   /** Removes a row to which nothing is linked. */
-  async remove({ who, seen }: Admin, table: RegistryTable, name: string): Promise<Result<undefined>> {
+  async remove(by: Admin, table: RegistryTable, name: string): Promise<Result<undefined>> {
     return this.#inTransaction(async (trx) => {
       const row = await trx.find(table, name);
       if (row === undefined) return unknownRow(table, name);
-      const problem = problemOf(table, row) ?? staleProblem(row, seen) ?? (await this.#useOf(trx, table, name));
+      const problem = problemOf(table, row) ?? staleProblem(row, by.seen) ?? (await this.#useOf(trx, table, name));
       if (problem !== undefined) return problem;
       await trx.remove(table, name);
-      await trx.note(this.#noteOf(who, { what: 'removed', target: `${table}/${name}`, detail: {} }));
+      await trx.note(this.#noteOf(by, { what: 'removed', target: `${table}/${name}`, detail: {} }));
       return accept(undefined);
     });
   }
@@ -135,9 +138,9 @@ export class RegistryChanges {
     return done;
   }
 
-  #noteOf(who: string, { what, target, detail }: { what: string; target: string; detail: object }) {
-    this.#deps.log.info('registry-changed', { who, what, target });
-    return { at_ms: this.#deps.clock.wallMs(), who, what, target, detail: JSON.stringify(detail) };
+  #noteOf({ who, address }: Admin, { what, target, detail }: { what: string; target: string; detail: object }) {
+    this.#deps.log.info('registry-changed', { who, address, what, target });
+    return { at_ms: this.#deps.clock.wallMs(), who, address, what, target, detail: JSON.stringify(detail) };
   }
 }
 

@@ -3,6 +3,7 @@ import { CODES } from '../../protocol/codes.ts';
 import { newSecret } from '../../protocol/secret.ts';
 import type { RegistryTable } from '../../store/schema/tables.ts';
 import type { BoxSecrets } from '../box-secrets.ts';
+import { withoutQuery } from '../callback-config.ts';
 import { SECRET_OF } from '../directory.ts';
 import { accept, type Result } from '../result.ts';
 import type { Vault } from '../vault.ts';
@@ -200,9 +201,4 @@ function done(changed: Result<unknown>): Result<undefined> {
 /** The columns with a value. */
 function given(columns: Record<string, unknown>): object {
   return Object.fromEntries(Object.entries(columns).filter(([, value]) => value !== undefined));
-}
-
-/** An address as the audit list may have it: a query may be a key. */
-function withoutQuery(url: string): string {
-  return url.replace(/\?.*/s, '');
 }

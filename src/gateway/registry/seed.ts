@@ -180,7 +180,7 @@ async function note(
   for (const [what, names] of Object.entries(changes)) {
     if (names.length === 0) continue;
     const detail = JSON.stringify({ count: names.length, names: names.slice(0, NAMES_LISTED_MAX) });
-    await registry.note({ at_ms: atMs, who: 'file', what, target, detail });
+    await registry.note({ at_ms: atMs, who: 'file', address: null, what, target, detail });
   }
 }
 

@@ -18,6 +18,16 @@ export interface SaleRequest {
   note: string;
 }
 
+/** Who sells. */
+export interface Seller {
+  /** The name of the token. */
+  who: string;
+  /** The only boxes at which he may sell; undefined for all. */
+  boxes: readonly string[] | undefined;
+}
+
+type Stored = Pick<SaleRequest, 'amount' | 'note'> & { soldBy: string };
+
 /** Sells without a back end of the shop: an order with a code of its own, on a box at once (PROTOCOL.md, clause SEL). */
 export class Sales {
   readonly #deps: Omit<ServiceDeps, 'pay' | 'metrics'>;
@@ -27,15 +37,15 @@ export class Sales {
   }
 
   /** Settles when the box has confirmed the QR, with the id of the order. A sale that the box refused is stored as failed. */
-  async sell(request: SaleRequest): Promise<Result<Sale>> {
+  async sell(request: SaleRequest, seller: Seller): Promise<Result<Sale>> {
     const { hub, clock, random, config, store, changes, log } = this.#deps;
-    const found = await this.#boxFor(request.terminalCode);
+    const found = await this.#boxFor(request.terminalCode, seller.boxes);
     if (!found.ok) return found;
     const { box, account } = found.value;
     if (hub.session(box.terminalCode) === undefined) return refuse('BOX_OFFLINE', 'the box is not connected');
     if (box.disabled) return refuse('BOX_OFFLINE', 'the box is disabled');
     const nowMs = clock.wallMs();
-    const stored = await this.#store(request, box, account, nowMs);
+    const stored = await this.#store({ ...request, soldBy: seller.who }, box, account, nowMs);
     if (!stored.ok) return stored;
     const order = stored.value;
     changes.publish('orders');
@@ -54,9 +64,16 @@ export class Sales {
     return accept(sale);
   }
 
-  async #boxFor(terminalCode: string): Promise<Result<{ box: KnownBox; account: Account }>> {
+  /** The box with this code, or the only one with an account; with `boxes` only among these. */
+  async #boxFor(
+    terminalCode: string,
+    boxes: readonly string[] | undefined,
+  ): Promise<Result<{ box: KnownBox; account: Account }>> {
     const { directory } = this.#deps;
-    const [only, second] = terminalCode === '' ? await directory.linkedBoxes(2) : [];
+    if (terminalCode !== '' && boxes !== undefined && !boxes.includes(terminalCode)) {
+      return refuse('E35', `terminalCode: expected a box of this token: ${boxes.join(', ')}`);
+    }
+    const [only, second] = terminalCode === '' ? await this.#linkedBoxes(boxes) : [];
     if (terminalCode === '' && second !== undefined) {
       return refuse('E35', 'terminalCode: expected that of a box, because several are linked to an account');
     }
@@ -69,8 +86,14 @@ export class Sales {
     return accept({ box, account });
   }
 
+  async #linkedBoxes(boxes: readonly string[] | undefined): Promise<KnownBox[]> {
+    const { directory } = this.#deps;
+    if (boxes === undefined) return directory.linkedBoxes(2);
+    return (await directory.boxesNamed(boxes)).filter((it) => it.account !== undefined);
+  }
+
   /** Stores the order of a sale under a code that no other order of the account has. */
-  #store({ amount, note }: SaleRequest, box: KnownBox, account: Account, nowMs: number): Promise<Result<NewOrder>> {
+  #store({ amount, note, soldBy }: Stored, box: KnownBox, account: Account, nowMs: number): Promise<Result<NewOrder>> {
     const { random, store, makers } = this.#deps;
     return withFreeCode(async () => {
       const made = makers.has(account.bankAccount) ? await makers.make(account, amount) : accept(ownQr());
@@ -91,7 +114,7 @@ export class Sales {
         terminal_code: box.terminalCode,
         created_at_ms: nowMs,
       };
-      return (await store.sales.add(order, { code, request })) ? accept(order) : undefined;
+      return (await store.sales.add(order, soldBy, { code, request })) ? accept(order) : undefined;
     });
 
     function ownQr() {

@@ -1,7 +1,7 @@
 import { systemClock } from '../../lib/clock.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import { HostResolver } from '../../lib/resolver.ts';
-import { KEY_ID } from '../schema/tables.ts';
+import { type AdminTokenRow, KEY_ID } from '../schema/tables.ts';
 import { refuseHalfRestored, SETUP_LOCK } from './cluster-restore.ts';
 import { ClusterSession } from './cluster-session.ts';
 import { CLUSTER_SCHEMA, lockKeyOf, nameOf } from './postgres-session.ts';
@@ -61,6 +61,8 @@ export interface BoxName {
   terminalCode: string;
   serialNumber: string;
 }
+
+type ClusterToken = Pick<AdminTokenRow, 'id' | 'name' | 'role' | 'boxes' | 'last_used_at_ms'>;
 
 /** By what the shard of a box is found. */
 export interface BoxPlace {
@@ -253,6 +255,16 @@ export class ClusterDatabase {
         terminalCode !== '' ? byCode.get(terminalCode) : serialNumber !== '' ? bySerial.get(serialNumber) : first;
       return row && { terminalCode: row.terminal_code, account: row.account ?? undefined };
     });
+  }
+
+  /** Finds the token with this digest, if it is not revoked. */
+  async adminToken(digest: string): Promise<ClusterToken | undefined> {
+    const { rows } = await this.#lookups.query<ClusterToken>(
+      `select id, name, role, boxes, last_used_at_ms::float8 from ${schemaOf(REGISTRY_SHARD)}.admin_tokens
+         where digest = $1 and revoked_at_ms is null`,
+      [digest],
+    );
+    return rows[0];
   }
 
   /** Takes this member out of the cluster. */

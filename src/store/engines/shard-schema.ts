@@ -25,7 +25,7 @@ export function applicationOf({ member }: StoreShard): string {
 
 /** Tables that one shard has for all; every other shard has them empty. */
 export const REGISTRY_TABLES: ReadonlySet<string> = new Set([
-  ...['partners', 'accounts', 'boxes', 'sources', 'audit', 'box_secrets', 'enrolment_requests'],
+  ...['partners', 'accounts', 'boxes', 'sources', 'audit', 'admin_tokens', 'box_secrets', 'enrolment_requests'],
 ]);
 /** Each shard has settings of its own, and there are some of all. */
 export const SHARED_SETTINGS: ReadonlySet<string> = new Set(['settings']);

@@ -10,12 +10,10 @@ import {
   type RegistryTable,
   type Tables,
 } from '../schema/tables.ts';
-import { nextSeq } from './seq.ts';
+import { noteChange } from './audit.ts';
 
 /** Boxes of one account: each payment to it makes a notice for each of them. */
 export const BOXES_OF_ACCOUNT_MAX = 10_000;
-/** Changes that are listed. Beyond that, the oldest is deleted. */
-const AUDIT_ROWS_MAX = 100_000;
 /** Greater than any character of a name. */
 const AFTER_ALL = '\u{10ffff}';
 
@@ -176,13 +174,8 @@ export class RegistryStore implements RegistryReader {
   }
 
   /** Notes a change, in the transaction of the change. */
-  async note(change: Omit<AuditRow, 'seq'>): Promise<void> {
-    await this.#db
-      .insertInto('audit')
-      .values({ ...change, seq: nextSeq('audit') })
-      .execute();
-    const newest = sql<number>`(select max(seq) from audit) - ${AUDIT_ROWS_MAX}`;
-    await this.#db.deleteFrom('audit').where('seq', '<=', newest).execute();
+  note(change: Omit<AuditRow, 'seq'>): Promise<void> {
+    return noteChange(this.#db, change);
   }
 
   /** Changes, newest first; with `before`, a `seq`, only older ones. */

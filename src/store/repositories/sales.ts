@@ -9,6 +9,8 @@ import { seqOf } from './seq.ts';
 /** An order that a cashier made, with the money that has come for it, oldest first. */
 export interface Sale {
   order: OrderRow;
+  /** The name of the token that sold; null for a sale of an earlier version. */
+  soldBy: string | null;
   payments: PaymentRow[];
 }
 
@@ -17,6 +19,9 @@ export interface Period {
   fromMs: number;
   toMs: number;
 }
+
+/** The terminalCodes of the boxes whose sales are asked for; undefined for all boxes. */
+type OfBoxes = readonly string[] | undefined;
 
 /** Orders that cashiers make, without a back end. */
 export class SaleStore {
@@ -32,17 +37,18 @@ export class SaleStore {
   }
 
   /** Stores a sale with the code in its content. Returns false, and stores nothing, if the account has that code already. */
-  add(order: NewOrder, sides: Pick<OrderSides, 'code' | 'request'>): Promise<boolean> {
+  add(order: NewOrder, soldBy: string, sides: Pick<OrderSides, 'code' | 'request'>): Promise<boolean> {
     return this.#db.transaction().execute(async (trx) => {
       if (!(await addOrder(trx, order, sides))) return false;
-      await trx.insertInto('sales').values({ order_ref: order.id, created_at_ms: order.created_at_ms }).execute();
+      const sale = { order_ref: order.id, created_at_ms: order.created_at_ms, sold_by: soldBy };
+      await trx.insertInto('sales').values(sale).execute();
       return true;
     });
   }
 
   /** A sale by the id of its order or its code. */
-  async find(idOrCode: string): Promise<Sale | undefined> {
-    const row = this.#sales()
+  async find(idOrCode: string, boxes?: OfBoxes): Promise<Sale | undefined> {
+    const row = this.#sales(boxes)
       .selectAll('orders')
       .where((it) => it.or([it('orders.id', '=', idOrCode), it('orders.order_id', '=', idOrCode)]))
       .limit(1);
@@ -51,8 +57,8 @@ export class SaleStore {
   }
 
   /** The sales that were made in a period, newest first; with `before`, an id, only older ones. */
-  async made({ fromMs, toMs }: Period, limit: number, before?: string): Promise<Sale[]> {
-    let rows = this.#sales()
+  async made({ fromMs, toMs }: Period, limit: number, before?: string, boxes?: OfBoxes): Promise<Sale[]> {
+    let rows = this.#sales(boxes)
       .selectAll('orders')
       .where('sales.created_at_ms', '>=', fromMs)
       .where('sales.created_at_ms', '<', toMs);
@@ -62,10 +68,10 @@ export class SaleStore {
   }
 
   /** How many sales were made in a period, how many of them are paid in full, and the money that has come for them. */
-  async sum({ fromMs, toMs }: Period): Promise<{ sales: number; paid: number; amount: number }> {
+  async sum({ fromMs, toMs }: Period, boxes?: OfBoxes): Promise<{ sales: number; paid: number; amount: number }> {
     const paid = sql<number>`(select coalesce(sum("payments"."amount" * ${this.#history.counted()}), 0)
       from "payments" where "payments"."order_ref" = "sales"."order_ref")`;
-    const each = this.#sales()
+    const each = this.#sales(boxes)
       .select(['orders.amount as asked', paid.as('paid')])
       .where('sales.created_at_ms', '>=', fromMs)
       .where('sales.created_at_ms', '<', toMs);
@@ -80,8 +86,9 @@ export class SaleStore {
     return { sales: Number(sums.sales), paid: Number(sums.paid), amount: Number(sums.amount) };
   }
 
-  #sales() {
-    return this.#db.selectFrom('sales').innerJoin('orders', 'orders.id', 'sales.order_ref');
+  #sales(boxes: OfBoxes) {
+    const sales = this.#db.selectFrom('sales').innerJoin('orders', 'orders.id', 'sales.order_ref');
+    return boxes === undefined ? sales : sales.where('orders.terminal_code', 'in', boxes);
   }
 
   async #withPayments(orders: readonly OrderRow[]): Promise<Sale[]> {
@@ -94,6 +101,12 @@ export class SaleStore {
       .orderBy('seq')
       .execute();
     const payments = onlyIntact('payments', found, this.#log).filter(({ seq }) => this.#history.counts(seq));
-    return orders.map((order) => ({ order, payments: payments.filter((it) => it.order_ref === order.id) }));
+    const sales = await this.#db.selectFrom('sales').selectAll().where('order_ref', 'in', ids).execute();
+    const sellers = new Map(sales.map((it) => [it.order_ref, it.sold_by]));
+    return orders.map((order) => ({
+      order,
+      soldBy: sellers.get(order.id) ?? null,
+      payments: payments.filter((it) => it.order_ref === order.id),
+    }));
   }
 }

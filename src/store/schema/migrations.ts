@@ -2,7 +2,7 @@ import { type Kysely, type Migration, sql } from 'kysely';
 import { addChecksumFunction, addChecksumTriggers, CHECKED_TABLES } from '../integrity/checksums.ts';
 import { EMPTY_LEDGER } from '../integrity/ledger.ts';
 import { SPELLED_REFERENCE } from '../repositories/same-credit.ts';
-import { addSources, createRegistry } from './registry-tables.ts';
+import { addAdminTokens, addSources, createRegistry } from './registry-tables.ts';
 import type { RegistryTable, Tables } from './tables.ts';
 
 /** Names in existing stores. The first migration makes the schema; the others change nothing. */
@@ -21,6 +21,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '015-sources': { up: addSources },
   '016-payment-requests': { up: addPaymentRequests },
   '017-credits-by-time': { up: indexCreditsByTime },
+  '018-admin-tokens': { up: addAdminTokens },
 };
 
 const columns = (type: string) => (names: string) => names.split(' ').map((name) => `"${name}" ${type}`);
@@ -37,7 +38,7 @@ const key = (table: string, names: string) =>
     .join(', ')})`;
 
 /** Tables of the registry have a migration of their own. */
-type StoredTable = Exclude<keyof Tables, RegistryTable | 'audit'>;
+type StoredTable = Exclude<keyof Tables, RegistryTable | 'audit' | 'admin_tokens'>;
 
 /** Tables that the first migration does not make. */
 const LATER_TABLES: readonly StoredTable[] = ['credits', 'order_codes', 'sales', 'payment_requests'];

@@ -47,11 +47,33 @@ export interface SourceRow extends Registered {
   options: string | null;
 }
 
-/** One change of the registry. */
+/** A token with which a program or a person calls the gateway's own routes. */
+export interface AdminTokenRow {
+  id: string;
+  /** No other token that is not revoked has it. */
+  name: string;
+  /** SHA-256 of the token, in hexadecimal digits: the token itself is stored nowhere. */
+  digest: string;
+  role: string;
+  /** JSON: the terminalCodes of the boxes that a cashier may use; null for all boxes. */
+  boxes: string | null;
+  created_at_ms: number;
+  /** Who made it. */
+  created_by: string;
+  /** Up to a minute old. */
+  last_used_at_ms: number | null;
+  /** From then on the gateway refuses it. */
+  revoked_at_ms: number | null;
+}
+
+/** One change by an admin, as the audit list has it. */
 export interface AuditRow {
   seq: number;
   at_ms: number;
+  /** The name of the token, `config`, `admin-token`, `loopback`, or `file`. */
   who: string;
+  /** IP address of the caller; null for a change by the gateway's file, or by an earlier version. */
+  address: string | null;
   what: string;
   /** The changed row, as `boxes/VVB000001`. */
   target: string;

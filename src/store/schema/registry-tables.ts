@@ -48,6 +48,21 @@ export async function addSources(db: Kysely<Tables>): Promise<void> {
   for (const statement of statements) await sql.raw(statement).execute(db);
 }
 
+/** Tokens of admins, cashiers and viewers; and what each of them did. */
+export async function addAdminTokens(db: Kysely<Tables>): Promise<void> {
+  const statements = [
+    `create table "admin_tokens" ("id" text primary key, "name" ${nameType(db)} not null, "digest" text not null,
+      "role" text not null, "boxes" text, "created_at_ms" bigint not null, "created_by" text not null,
+      "last_used_at_ms" bigint, "revoked_at_ms" bigint)`,
+    'create unique index "admin_tokens_by_digest" on "admin_tokens" ("digest")',
+    'create unique index "admin_tokens_by_name" on "admin_tokens" ("name") where "revoked_at_ms" is null',
+    'create index "admin_tokens_revoked" on "admin_tokens" ("revoked_at_ms") where "revoked_at_ms" is not null',
+    'alter table "audit" add column "address" text',
+    'alter table "sales" add column "sold_by" text',
+  ];
+  for (const statement of statements) await sql.raw(statement).execute(db);
+}
+
 /** Names are ordered by their bytes in both engines, so that a page ends where the next begins. */
 function nameType(db: Kysely<Tables>): string {
   return isPostgres(db) ? 'text collate "C"' : 'text';

@@ -1,5 +1,5 @@
 import type { Generated } from 'kysely';
-import type { AccountRow, AuditRow, BoxRow, PartnerRow, SourceRow } from './registry-rows.ts';
+import type { AccountRow, AdminTokenRow, AuditRow, BoxRow, PartnerRow, SourceRow } from './registry-rows.ts';
 
 export type * from './registry-rows.ts';
 
@@ -25,12 +25,13 @@ export interface Tables {
   order_codes: OrderCodeRow & Checked;
   payment_requests: PaymentRequestRow & Checked;
   /** Orders that cashiers made. */
-  sales: { order_ref: string; created_at_ms: number };
+  sales: SaleRow;
   partners: PartnerRow;
   accounts: AccountRow;
   boxes: BoxRow;
   sources: SourceRow;
   audit: AuditRow;
+  admin_tokens: AdminTokenRow;
 }
 
 /** A trigger writes the checksum at each insert and update. */
@@ -244,6 +245,14 @@ export interface PaymentRequestRow {
   ended_at_ms: number | null;
   /** When the source takes no more money for it, and all that it took is in the store. */
   closed_at_ms: number | null;
+}
+
+export interface SaleRow {
+  /** `orders.id` */
+  order_ref: string;
+  created_at_ms: number;
+  /** The name of the token that sold; null for a sale of an earlier version. */
+  sold_by: string | null;
 }
 
 /** A damaged row whose loss an admin accepted. */

@@ -64,7 +64,10 @@ export const BOX_NOT_JUDGED: readonly NotJudged[] = [
     why: 'many boxes that come back at one time: the judge has one or two, and asks for no spread',
   },
   { clauses: ['ENR'], why: 'enrolment: the judged box has a secret already' },
-  { clauses: ['TLS-3', 'TLS-4', 'TLS-5', 'STO', 'BAK', 'SEL', 'MOD', 'REG'], why: 'what a broker or a gateway does' },
+  {
+    clauses: ['TLS-3', 'TLS-4', 'TLS-5', 'STO', 'BAK', 'SEL', 'MOD', 'REG', 'ROL'],
+    why: 'what a broker or a gateway does',
+  },
   {
     clauses: ['FLT'],
     why: 'fault injection on a test bench; the checks of AGT-2, AGT-5 and AGT-10 use FLT-10',

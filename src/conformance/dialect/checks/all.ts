@@ -46,6 +46,7 @@ export const DIALECT_BOX_NOT_JUDGED: readonly NotJudged[] = [
       'SEL',
       'MOD',
       'REG',
+      'ROL',
     ],
     why: 'what a service and its gateway do: judge one with --service',
   },

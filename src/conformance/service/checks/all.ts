@@ -63,7 +63,7 @@ export const SERVICE_NOT_JUDGED: readonly NotJudged[] = [
     why: 'messages between gateway and box, which the specification leaves to the service: SND and CBK judge the result',
   },
   {
-    clauses: ['ENR', 'FLT', 'STO', 'BAK', 'SEL', 'MOD', 'REG'],
+    clauses: ['ENR', 'FLT', 'STO', 'BAK', 'SEL', 'MOD', 'REG', 'ROL'],
     why: 'what only our own gateway does, for its admin',
   },
   { clauses: ['TLS'], why: 'TLS in front of the service is set up by its admin; every request checks its certificate' },

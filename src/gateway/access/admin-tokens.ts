@@ -1,0 +1,111 @@
+import { z } from 'zod';
+import type { Random } from '../../lib/random.ts';
+import { boxCode } from '../../protocol/fields.ts';
+import { newSecret } from '../../protocol/secret.ts';
+import { ADMIN_TOKENS_MAX, type AdminTokenStore } from '../../store/repositories/admin-tokens.ts';
+import type { AdminTokenRow, AuditRow } from '../../store/schema/tables.ts';
+import type { Context } from '../context.ts';
+import type { Admin } from '../registry/changes.ts';
+import { accept, type Refusal, type Result, refuse } from '../result.ts';
+import { ROLE_NAMES } from '../roles.ts';
+import { digestOf, TOKEN_PREFIX } from './authorizer.ts';
+
+/** Boxes to which one cashier can be restricted. */
+const BOXES_MAX = 50;
+/** Names of callers without a token of the store: no token may pose as one of them. */
+const RESERVED: readonly string[] = ['config', 'admin-token', 'loopback', 'file'];
+
+/** The name of a token, as the audit list has it. */
+const tokenName = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'expected 1 to 64 letters, digits and . _ -, as till-1')
+  .refine((it) => !RESERVED.includes(it), `expected another name than ${RESERVED.join(', ')}`);
+
+/** The body of a new token. */
+export const newAdminToken = z
+  .strictObject({
+    name: tokenName,
+    role: z.enum(ROLE_NAMES),
+    boxes: z
+      .array(boxCode)
+      .min(1)
+      .max(BOXES_MAX)
+      .optional()
+      .describe('of a cashier: the boxes at which he may sell; left out: all'),
+  })
+  .refine((it) => it.boxes === undefined || it.role === 'cashier', {
+    path: ['boxes'],
+    error: 'expected none with this role: only a cashier is restricted to boxes',
+  });
+
+export interface AdminTokensDeps extends Pick<Context, 'clock' | 'log' | 'directory' | 'changes'> {
+  store: { adminTokens: AdminTokenStore };
+  random: Random;
+}
+
+/** Makes and revokes tokens of the gateway's own routes (PROTOCOL.md, clause ROL). A refused change changes nothing. */
+export class AdminTokens {
+  readonly #deps: AdminTokensDeps;
+
+  constructor(deps: AdminTokensDeps) {
+    this.#deps = deps;
+  }
+
+  /** Returns the new token, which nobody can read later: the store has its digest only. */
+  async add(by: Admin, { name, role, boxes }: z.output<typeof newAdminToken>): Promise<Result<string>> {
+    const { store, clock, random } = this.#deps;
+    const codes = boxes && [...new Set(boxes)].toSorted();
+    const problem = codes && (await this.#unknownBox(codes));
+    if (problem !== undefined) return problem;
+    const token = `${TOKEN_PREFIX}${newSecret(random)}`;
+    const row: AdminTokenRow = {
+      ...{ id: random.uuid(), name, digest: digestOf(token), role },
+      boxes: codes === undefined ? null : JSON.stringify(codes),
+      ...{ created_at_ms: clock.wallMs(), created_by: by.who, last_used_at_ms: null, revoked_at_ms: null },
+    };
+    const added = await store.adminTokens.add(row, this.#noteOf(by, 'added', name, { role, boxes: codes }));
+    if (added === 'too many') {
+      return refuse('E46', `expected fewer than ${ADMIN_TOKENS_MAX} tokens: revoke those that nobody uses`);
+    }
+    if (added === 'name taken') return refuse('NAME_TAKEN', `${name}: expected a name that no other token has`);
+    this.#tell(by, 'added', name);
+    return accept(token);
+  }
+
+  /** Revokes a token: it is refused at once, and what it has open ends. */
+  async revoke(by: Admin, name: string): Promise<Result<undefined>> {
+    const { store, clock } = this.#deps;
+    if (!(await store.adminTokens.revoke(name, clock.wallMs(), this.#noteOf(by, 'revoked', name, {})))) {
+      return refuse('E96', `expected the name of a token that is not revoked, not ${name}`);
+    }
+    this.#tell(by, 'revoked', name);
+    return accept(undefined);
+  }
+
+  /** Lists the tokens that are in use, or those that are revoked. */
+  list(isRevoked: boolean): Promise<AdminTokenRow[]> {
+    return this.#deps.store.adminTokens.list(isRevoked);
+  }
+
+  async #unknownBox(codes: readonly string[]): Promise<Refusal | undefined> {
+    const known = new Set((await this.#deps.directory.boxesNamed(codes)).map((it) => it.terminalCode));
+    const unknown = codes.find((it) => !known.has(it));
+    return unknown === undefined ? undefined : refuse('E46', `boxes: expected one in the registry, not ${unknown}`);
+  }
+
+  /** Has every part, and every shard of a cluster, look again at what tokens have open. */
+  #tell({ who, address }: Admin, what: string, name: string): void {
+    this.#deps.log.info('registry-changed', { who, address, what, target: targetOf(name) });
+    this.#deps.directory.changed();
+    this.#deps.changes.publish('registry');
+  }
+
+  #noteOf({ who, address }: Admin, what: string, name: string, detail: object): Omit<AuditRow, 'seq'> {
+    const at_ms = this.#deps.clock.wallMs();
+    return { at_ms, who, address, what, target: targetOf(name), detail: JSON.stringify(detail) };
+  }
+}
+
+function targetOf(name: string): string {
+  return `tokens/${name}`;
+}

@@ -1,0 +1,72 @@
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { readSecretFile } from '../../lib/config-file.ts';
+import { ConfigError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
+import { makeFolder } from '../../lib/folders.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { Random } from '../../lib/random.ts';
+import { newSecret, strongSecret } from '../../protocol/secret.ts';
+import type { GatewayConfig } from '../config.ts';
+import type { Role } from '../roles.ts';
+
+/** In dataDir: the token of the first admin, where the gateway's file has none. */
+const ADMIN_TOKEN_FILE = 'admin-token';
+
+/** The token that is in no store, and cannot be revoked. */
+export interface RootToken {
+  /** Its name in the audit list. */
+  name: 'config' | 'admin-token';
+  value: string;
+}
+
+type Doors = Pick<GatewayConfig, 'mode' | 'adminToken' | 'dataDir'> & { http: Pick<GatewayConfig['http'], 'loopback'> };
+
+/** The role of programs and pages of this machine that send no token (PROTOCOL.md, clause ROL-3). */
+export function roleOnLoopback({ mode, adminToken, http }: Doors): Role | 'none' {
+  if (mode === 'live') return 'none';
+  return http.loopback ?? (adminToken === undefined ? 'admin' : 'none');
+}
+
+/**
+ * Returns the root token of a gateway: that of its file, else the one that is kept in dataDir, made at the first start at
+ * which nobody could administer the gateway without it. Undefined where there is none. Throws ConfigError.
+ */
+export function openRootToken(config: Doors, random: Random, log: Logger): RootToken | undefined {
+  const { adminToken, dataDir } = config;
+  if (adminToken !== undefined) return { name: 'config', value: adminToken };
+  const file = adminTokenFile(dataDir);
+  if (!existsSync(file) && roleOnLoopback(config) === 'admin') return undefined;
+  makeFolder(dataDir, 0o700);
+  const { value, isMade } = keptAdminToken(dataDir, random);
+  log.info(isMade ? 'admin-token-made' : 'admin-token-found', { file });
+  return { name: 'admin-token', value };
+}
+
+/** Where a gateway without `adminToken` keeps its root token. */
+export function adminTokenFile(dataDir: string): string {
+  return join(dataDir, ADMIN_TOKEN_FILE);
+}
+
+/** Reads the root token of a gateway for a command: that of its file, else the one in dataDir, if there is one. */
+export function readRootToken({ adminToken, dataDir }: Pick<Doors, 'adminToken' | 'dataDir'>): string | undefined {
+  return adminToken ?? (existsSync(adminTokenFile(dataDir)) ? readFrom(dataDir) : undefined);
+}
+
+/** Returns the token in a folder. Makes one, in a file of its owner only, if there is none. Throws ConfigError. */
+export function keptAdminToken(folder: string, random: Random): { value: string; isMade: boolean } {
+  const made = newSecret(random);
+  const file = adminTokenFile(folder);
+  try {
+    writeFileSync(file, `${made}\n`, { mode: 0o600, flag: 'wx', flush: true });
+    return { value: made, isMade: true };
+  } catch (error) {
+    if (systemCodeOf(error) !== 'EEXIST') {
+      throw new ConfigError(`${file} cannot be written: ${reasonOf(error)}`, 'name a folder that may be written');
+    }
+    return { value: readFrom(folder), isMade: false };
+  }
+}
+
+function readFrom(folder: string): string {
+  return readSecretFile({ option: ADMIN_TOKEN_FILE, file: ADMIN_TOKEN_FILE }, { name: folder, folder }, strongSecret);
+}
