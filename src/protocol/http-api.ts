@@ -177,6 +177,8 @@ export const BOX_PATHS = {
 
 /** A stream is lost if nothing was read from it for this time (PROTOCOL.md, clause BOX-HTTP-3). */
 export const BOX_SILENCE_MAX_MS = 15_000;
+/** Of an event in a box's stream: room for the largest message and the names of its fields. A longer one ends the stream. */
+export const BOX_EVENT_CHARS_MAX = LIMITS.messageBytesMax + 1_024;
 
 /** Header of a refusal: the field, and what was expected (PROTOCOL.md, clause ERR-7). */
 /** On a list of all shards of a cluster: how many there are. `?shard=N` has the whole list of one, page by page. */

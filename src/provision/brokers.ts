@@ -1,6 +1,6 @@
 import { createHash, pbkdf2Sync, randomBytes } from 'node:crypto';
 import { DIALECT_GATEWAY_RIGHTS, DIALECT_RIGHTS } from '../protocol/dialect.ts';
-import { LIMITS } from '../protocol/fields.ts';
+import { PACKET_BYTES_MAX } from '../protocol/packet-limit.ts';
 import { boxRights, gatewayRights, type TopicRights } from '../protocol/topics.ts';
 
 /** The gateway's login at an external broker, and the name in its certificate there. */
@@ -14,9 +14,6 @@ const MOSQUITTO_ITERATIONS = 101;
 const MOSQUITTO_SALT_BYTES = 12;
 const MOSQUITTO_HASH_BYTES = 64;
 const EMQX_SALT_BYTES = 16;
-/** The largest message plus room for topic and packet id, or for the will and names of a login. */
-export const MQTT_PACKET_BYTES_MAX = LIMITS.messageBytesMax + 1_024;
-
 /** Topic rights at a broker that gateways may share: in every shard (PROTOCOL.md, clause SHA-1). */
 function inEveryShard(rightsIn: (shard: 0 | '+') => TopicRights): TopicRights {
   const [alone, others] = [rightsIn(0), rightsIn('+')];
@@ -70,7 +67,7 @@ export function mosquittoConfig(folder: string, port: number, onlyHere: boolean)
     `listener ${port}${onlyHere ? ' 127.0.0.1' : ''}`,
     'allow_anonymous false',
     '# Keeps packets from the gateway that are larger than a box may send (PROTOCOL.md, clause LIM-4).',
-    `max_packet_size ${MQTT_PACKET_BYTES_MAX}`,
+    `max_packet_size ${PACKET_BYTES_MAX}`,
     '# A message follows another at once, not when that is acknowledged, up to 40 ms later.',
     'set_tcp_nodelay true',
     `acl_file ${folder}/mosquitto/acl`,
@@ -100,7 +97,7 @@ export function emqxAcl(): string {
   return text(
     '%% acl.conf of EMQX 5.5 or newer: the gateway, and every box its own topics (PROTOCOL.md, clause TOP-3).',
     '%% Beside it: authorization.no_match = deny; for mutual TLS on the listener verify = verify_peer,',
-    `%% fail_if_no_peer_cert = true, mqtt.peer_cert_as_username = cn; mqtt.max_packet_size = ${MQTT_PACKET_BYTES_MAX / 1_024}KB.`,
+    `%% fail_if_no_peer_cert = true, mqtt.peer_cert_as_username = cn; mqtt.max_packet_size = ${PACKET_BYTES_MAX / 1_024}KB.`,
     anyOf(gateway, 'subscribe', [...GATEWAY_RIGHTS.read, ...DIALECT_GATEWAY_RIGHTS.read]),
     anyOf(gateway, 'publish', [...GATEWAY_RIGHTS.write, ...DIALECT_GATEWAY_RIGHTS.write]),
     '%% Boxes and hosts of the public MQTT dialect, if you make this login for them (clause VQD-1).',

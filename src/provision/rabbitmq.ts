@@ -1,7 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { ConfigError } from '../lib/errors.ts';
-import { GATEWAY_LOGIN, MQTT_PACKET_BYTES_MAX, rightsOf } from './brokers.ts';
+import { PACKET_BYTES_MAX } from '../protocol/packet-limit.ts';
+import { GATEWAY_LOGIN, rightsOf } from './brokers.ts';
 
 /* The files of RabbitMQ 3.10 with its plugin rabbitmq_mqtt. */
 
@@ -40,7 +41,7 @@ export function rabbitmqConfig(folder: string, port: number, onlyHere: boolean):
     `mqtt.exchange = ${EXCHANGE}`,
     "# Retained messages are each node's own, so one may hold what is long over: boxes ask instead (clause PRE-2).",
     'mqtt.retained_message_store = rabbit_mqtt_retained_msg_store_noop',
-    `max_message_size = ${MQTT_PACKET_BYTES_MAX}`,
+    `max_message_size = ${PACKET_BYTES_MAX}`,
     '# A node that hangs is given up soon, and rests when it is in the minority.',
     `net_ticktime = ${NET_TICK_SECONDS}`,
     'cluster_partition_handling = pause_minority',

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
-import { LimitedSocket } from '../../src/gateway/boxes/packet-limit.ts';
 import { holdSocket } from '../../src/gateway/faults/hold-socket.ts';
+import { LimitedSocket } from '../../src/protocol/packet-limit.ts';
 import { eventually } from '../support/net.ts';
 import { askFaults, openShop } from './faults.ts';
 
@@ -40,7 +40,7 @@ it('FLT-9 a held connection that is ended stays open until it is released', asyn
   const { near, far: held } = await dial();
   const { near: echo, far: other } = await dial();
   echo.pipe(echo);
-  const limited = new LimitedSocket(near);
+  const limited = new LimitedSocket(near, { packetBytesMax: 1_000, unreadBytesMax: 1_000 });
   const release = holdSocket(near);
   const seen: string[] = [];
   for (const event of ['data', 'end', 'close']) held.on(event, () => seen.push(event));

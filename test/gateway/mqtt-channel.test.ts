@@ -43,3 +43,28 @@ it('SHA-5 a shard waits a second for a broker that hangs, and leaves one without
   late.resolve(gone);
   await gone.closed;
 });
+
+it('THR-41 a broker that ends each connection at once is dialled ever more seldom, until a connection lasts', async () => {
+  const clock = new VirtualClock();
+  const opened: ReturnType<typeof connection>[] = [];
+  const open = async () => {
+    const next = connection();
+    opened.push(next);
+    return next;
+  };
+  const channel = await openMqttChannel(WHERE, open, { clock, log: keptLog().log });
+  const waitAfterEnd = async (lastedMs: number) => {
+    const count = opened.length;
+    await clock.advance(lastedMs);
+    await opened.at(-1)?.close();
+    await eventually('the wait', () => clock.sleeping().length > 0);
+    const [waitMs = 0] = clock.sleeping();
+    await clock.advance(waitMs);
+    await eventually('the next', () => opened.length === count + 1);
+    return waitMs;
+  };
+  const waitsMs: number[] = [];
+  for (const lastedMs of [5_000, 0, 100, 1_999, 2_000, 0]) waitsMs.push(await waitAfterEnd(lastedMs));
+  expect(waitsMs).toEqual([250, 500, 1000, 2000, 250, 500]);
+  await channel.close();
+});

@@ -3,6 +3,7 @@ import type { IClientOptions, MqttClient } from 'mqtt';
 import { z } from 'zod';
 import { MissingPeerError, type PayboxError, reasonOf } from '../../lib/errors.ts';
 import { isTlsUrl } from '../../lib/tls.ts';
+import { limitPackets, WEBSOCKET_LIMITS } from '../../protocol/packet-limit.ts';
 import type { GatewayAddress } from '../contract.ts';
 import { lost } from './inbound-queue.ts';
 import { certificateFix, connectionTls, tlsOptions } from './tls.ts';
@@ -57,14 +58,35 @@ export function clientOptions(link: BrokerLink, login: { username?: string; pass
     reconnectPeriod: 0,
     // A cache of all 16-bit numbers takes 10 MB and 60 ms of processor time.
     writeCache: false,
-    ...(tls && { ...tls, wsOptions: tls }),
+    ...tls,
+    wsOptions: { ...WEBSOCKET_LIMITS, ...tls },
   };
 }
 
 /** Begins to connect. The library is loaded lazily: a box over HTTP does not need it. */
 export async function startClient({ url }: GatewayAddress, options: IClientOptions): Promise<MqttClient> {
   const { connect } = await import('mqtt');
-  return connect(url, options);
+  const client = connect(url, options);
+  limitPackets(client.stream);
+  return client;
+}
+
+/** Runs `work` with a client that is logged in, and ends the client. Throws the error of the connection. */
+export async function withClient<T>(
+  link: GatewayAddress,
+  options: IClientOptions,
+  work: (client: MqttClient) => Promise<T>,
+): Promise<T> {
+  const client = await startClient(link, options);
+  const failed = new Promise<never>((_resolve, reject) => {
+    client.on('error', reject);
+    client.on('close', () => reject(new Error('the broker ended the connection')));
+  });
+  try {
+    return await Promise.race([failed, connected(client).then(() => work(client))]);
+  } finally {
+    client.end(true);
+  }
 }
 
 /** The part of the MQTT library's client that a box uses. */

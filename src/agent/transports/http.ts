@@ -8,8 +8,13 @@ import { Agent } from '../../lib/http.ts';
 import { type HttpRequest, openHttp } from '../../lib/http-client.ts';
 import type { Logger } from '../../lib/log.ts';
 import { isTlsUrl } from '../../lib/tls.ts';
-import { LIMITS } from '../../protocol/fields.ts';
-import { BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER, BOX_SILENCE_MAX_MS } from '../../protocol/http-api.ts';
+import {
+  BOX_CHALLENGE_HEADER,
+  BOX_EVENT_CHARS_MAX,
+  BOX_PATHS,
+  BOX_SESSION_HEADER,
+  BOX_SILENCE_MAX_MS,
+} from '../../protocol/http-api.ts';
 import { loginOf } from '../../protocol/keys.ts';
 import { BOX_ALIVE_MS, type UpMessage } from '../../protocol/messages.ts';
 import type { Connection, LoginIo, Transport, TransportIo } from '../contract.ts';
@@ -30,10 +35,10 @@ export type HttpOptions = z.infer<typeof httpOptions>;
 
 /** A post without an answer by then counts as lost: what remains of the allowed silence after the last answer. */
 const POST_TIMEOUT_MS = BOX_SILENCE_MAX_MS - BOX_ALIVE_MS;
+/** Of the answer to a post, whose status alone counts. */
+const ANSWER_BYTES_MAX = 65_536;
 /** Idle connections for posts that light boxes share. A post in flight has one of its own, so that none waits for another box's. */
 const LIGHT_IDLE_MAX = 64;
-/** Room for the largest message and the field names of the event. */
-const EVENT_CHARS_MAX = LIMITS.messageBytesMax + 1_024;
 
 /** Connects a box over HTTP, also behind NAT (PROTOCOL.md, clause BOX-HTTP). */
 export const httpTransport: Transport<HttpOptions> = {
@@ -190,7 +195,12 @@ class HttpConnection implements Connection {
     const attempt = async () => {
       const answer = await this.#request(path, { ...request, agent: this.#sockets.posts });
       const closed = new Promise<void>((resolve) => answer.once('close', () => resolve()));
-      answer.on('error', () => undefined).resume();
+      let bytes = 0;
+      answer.on('error', () => undefined);
+      answer.on('data', (chunk: Buffer) => {
+        bytes += chunk.length;
+        if (bytes > ANSWER_BYTES_MAX) answer.destroy();
+      });
       await closed;
       return answer;
     };
@@ -217,18 +227,18 @@ class HttpConnection implements Connection {
     }
     this.#challenge = String(response.headers[BOX_CHALLENGE_HEADER] ?? '');
     const parser = createParser({
-      maxBufferSize: EVENT_CHARS_MAX,
+      maxBufferSize: BOX_EVENT_CHARS_MAX,
       onEvent: ({ data }) => this.incoming.take(data),
-      onError: (error) => this.#log.warn('message-refused', { code: 'MESSAGE_ILLEGAL', reason: error.message }),
+      onError: (error) => {
+        if (error.type === 'max-buffer-size-exceeded') {
+          this.#giveUp(lost(`${this.#origin} sent an event of more than ${BOX_EVENT_CHARS_MAX} characters`, error));
+        } else this.#log.warn('message-refused', { code: 'MESSAGE_ILLEGAL', reason: error.message });
+      },
     });
     response.setEncoding('utf8');
     response.on('data', (text: string) => {
       this.#lastReadMs = this.#clock.monotonicMs();
-      try {
-        parser.feed(text);
-      } catch (error) {
-        this.#giveUp(lost(`${this.#origin} sent an oversized event: ${reasonOf(error)}`, error));
-      }
+      if (!this.#closed.signal.aborted) parser.feed(text);
     });
     response.on('close', () => this.#giveUp(lost(`${this.#origin} ended the stream`)));
     void this.#watchSilence();

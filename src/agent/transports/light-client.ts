@@ -6,6 +6,7 @@ import { generate, type Packet, parser, writeToStream } from 'mqtt-packet';
 import type { Clock } from '../../lib/clock.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import { isTlsUrl } from '../../lib/tls.ts';
+import { limitPackets } from '../../protocol/packet-limit.ts';
 import type { GatewayAddress } from '../contract.ts';
 import type { BrokerClient } from './broker.ts';
 import { connectionTls } from './tls.ts';
@@ -89,6 +90,7 @@ class LightClient extends EventEmitter implements BrokerClient {
     stream.setNoDelay(true);
     this.#keepaliveMs = keepalive * 1000;
     stream.on('data', (chunk) => this.#parser.parse(chunk));
+    limitPackets(stream);
     stream.on('error', (error) => this.emit('error', error));
     stream.on('close', () => this.#closed());
     this.#parser.on('packet', (packet) => this.#take(packet));

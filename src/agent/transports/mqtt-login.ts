@@ -6,7 +6,7 @@ import { decodePresence } from '../../protocol/codec.ts';
 import { loginOf } from '../../protocol/keys.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../protocol/topics.ts';
 import type { LoginIo, TransportIo } from '../contract.ts';
-import { brokerOptions, clientOptions } from './broker.ts';
+import { brokerOptions, clientOptions, withClient } from './broker.ts';
 import { checkTls } from './tls.ts';
 
 export const mqttOptions = z
@@ -32,11 +32,9 @@ export function loginOptions(options: MqttOptions, { terminalCode, secret }: Tra
  * refused, or the broker does not say that the gateway is present.
  */
 export async function checkLogin(options: MqttOptions, { clock, identity, sessionId }: LoginIo, signal: AbortSignal) {
-  const { connectAsync } = await import('mqtt');
   const { terminalCode } = identity;
   const clientId = `${terminalCode}-${sessionId.slice(0, 8)}`;
-  const client = await connectAsync(options.url, { ...loginOptions(options, identity), clientId }, false);
-  try {
+  return withClient(options, { ...loginOptions(options, identity), clientId }, async (client) => {
     const presence = new Promise<boolean>((resolve) => {
       client.on('message', (topic, payload) => {
         const decoded = topic === GATEWAY_PRESENCE_TOPIC ? decodePresence(payload) : undefined;
@@ -53,7 +51,5 @@ export async function checkLogin(options: MqttOptions, { clock, identity, sessio
       return 'the broker accepts it, and the gateway is present';
     const what = 'the broker accepts the login, but does not say that the gateway is present';
     throw new MissingPeerError(what, `${NO_GATEWAY_FIX}; a broker that retains nothing, as RabbitMQ, never says so`);
-  } finally {
-    client.end(true);
-  }
+  });
 }

@@ -16,7 +16,15 @@ import {
 import type { UpMessage } from '../../protocol/messages.ts';
 import type { Connection, InboundMessage, LoginIo, Transport, TransportIo } from '../contract.ts';
 import { begun } from './begin.ts';
-import { BROKER_SCHEMES, brokerFailure, connected, refusedSubscription, startClient, unreachable } from './broker.ts';
+import {
+  BROKER_SCHEMES,
+  brokerFailure,
+  connected,
+  refusedSubscription,
+  startClient,
+  unreachable,
+  withClient,
+} from './broker.ts';
 import { InboundQueue, lost } from './inbound-queue.ts';
 import { VietqrEnrolment } from './vietqr-enrolment.ts';
 import { VietqrMemory } from './vietqr-memory.ts';
@@ -77,10 +85,8 @@ export const vietqrTransport: Transport<VietqrOptions> = {
 
 /** Enrols under another client id: the service answers a box that it knows already as it does a new one. */
 async function checkLogin(options: VietqrOptions, { clock, sessionId }: LoginIo, signal: AbortSignal): Promise<string> {
-  const { connectAsync } = await import('mqtt');
   const login = { ...loginOf(options), clientId: clientIdOf(options, sessionId) };
-  const client = await connectAsync(options.url, login, false);
-  try {
+  return withClient(options, login, async (client) => {
     const answer = new Promise<string>((resolve) => {
       client.on('message', (_topic, payload, { retain }) => {
         const decoded = decodeEnrolAnswer(payload);
@@ -94,9 +100,7 @@ async function checkLogin(options: VietqrOptions, { clock, sessionId }: LoginIo,
     const code = await withDeadline(clock, options.connectTimeoutMs / 2, answer);
     if (code !== undefined) return `the broker accepts it, and the service knows this MAC address as ${code}`;
     throw new MissingPeerError('the broker accepts the login, but the service does not answer', NO_ANSWER_FIX);
-  } finally {
-    client.end(true);
-  }
+  });
 }
 
 function noTopics({ url }: VietqrOptions, topics: string[], cause?: unknown): PayboxError {

@@ -15,6 +15,8 @@ const boxStatus = z.looseObject({
 
 const statusEvent = z.looseObject({ status: z.unknown() });
 
+/** Of an event with the status of a box. */
+const EVENT_CHARS_MAX = 1_000_000;
 const ANNOUNCEMENTS = /^paybox_box_announcements_total (\d+)$/m;
 
 /** The `/status` of a box. Boxes of other makers may report more or fewer fields. */
@@ -111,6 +113,8 @@ export class BoxClient {
     const url = `${this.url}/events`;
     const stream = await openHttp(url, { headers: this.#headers, signal });
     const parser = createParser({
+      maxBufferSize: EVENT_CHARS_MAX,
+      onError: (error) => error.type === 'max-buffer-size-exceeded' && stream.destroy(error),
       onEvent: ({ data }) => {
         const told = statusEvent.safeParse(JSON.parse(data));
         if (told.success) onStatus(told.data.status);

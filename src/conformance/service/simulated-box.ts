@@ -5,7 +5,7 @@ import { MissingPeerError, reasonOf } from '../../lib/errors.ts';
 import { askHttp, openHttp } from '../../lib/http-client.ts';
 import { systemRandom } from '../../lib/random.ts';
 import { LIMITS } from '../../protocol/fields.ts';
-import { BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER } from '../../protocol/http-api.ts';
+import { BOX_CHALLENGE_HEADER, BOX_EVENT_CHARS_MAX, BOX_PATHS, BOX_SESSION_HEADER } from '../../protocol/http-api.ts';
 import { loginOf, signingKeyOf } from '../../protocol/keys.ts';
 import {
   BOX_ALIVE_MS,
@@ -153,7 +153,11 @@ export class SimulatedBox {
   }
 
   async #read(stream: IncomingMessage): Promise<void> {
-    const parser = createParser({ onEvent: ({ data }) => this.#take(data) });
+    const parser = createParser({
+      maxBufferSize: BOX_EVENT_CHARS_MAX,
+      onEvent: ({ data }) => this.#take(data),
+      onError: (error) => error.type === 'max-buffer-size-exceeded' && stream.destroy(error),
+    });
     try {
       for await (const text of stream.setEncoding('utf8')) parser.feed(String(text));
     } catch (error) {

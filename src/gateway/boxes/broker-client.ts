@@ -5,6 +5,7 @@ import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { HostResolver } from '../../lib/resolver.ts';
 import { TLS_FLOOR } from '../../lib/tls.ts';
+import { limitPackets, WEBSOCKET_LIMITS } from '../../protocol/packet-limit.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 /** The client gives up a broker that is silent for 1.5 times this. */
@@ -31,6 +32,7 @@ export async function connectToBroker(
   log: Logger,
 ): Promise<MqttClient> {
   const client = clientOf(address, names.lookup(), options);
+  limitPackets(client.stream);
   try {
     await new Promise<void>((resolve, reject) => {
       client.once('connect', () => resolve());
@@ -56,7 +58,7 @@ function clientOf({ where, username, password, tls }: BrokerAddress, lookup: Loo
     ...(password === undefined ? {} : { password }),
     ...TLS_FLOOR,
     ...tls,
-    wsOptions: { ...TLS_FLOOR, ...tls },
+    wsOptions: { ...WEBSOCKET_LIMITS, ...TLS_FLOOR, ...tls },
     reconnectPeriod: 0,
     resubscribe: false,
     // A cache of all 16-bit numbers takes 10 MB and 60 ms of processor time.

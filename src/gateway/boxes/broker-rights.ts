@@ -3,12 +3,12 @@ import type { AedesOptions, AuthenticateError, Client } from 'aedes';
 import { reasonOf } from '../../lib/errors.ts';
 import { equalSecrets } from '../../protocol/checksum.ts';
 import { DIALECT_RIGHTS, isAmong } from '../../protocol/dialect.ts';
+import { LimitedSocket } from '../../protocol/packet-limit.ts';
 import { isStrongSecret } from '../../protocol/secret.ts';
 import { boxMayPublish, boxMaySubscribe, boxTopic } from '../../protocol/topics.ts';
 import { boxPasswordOf, type Logins } from '../access/logins.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { Context } from '../context.ts';
-import { LimitedSocket } from './packet-limit.ts';
 
 /** Subscriptions of one connection; a box has two, a host a few. */
 const SUBSCRIPTIONS_MAX = 64;

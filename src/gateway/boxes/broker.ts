@@ -12,16 +12,17 @@ import type { Logger } from '../../lib/log.ts';
 import { acceptProxyHeaders } from '../../lib/proxy-protocol.ts';
 import { HANDSHAKE_TIMEOUT_MS, TLS_FLOOR } from '../../lib/tls.ts';
 import { decodePresence } from '../../protocol/codec.ts';
-import { listenOn, readServerTls, type ServerTlsFiles, urlHost } from '../listen.ts';
+import { LimitedSocket, PACKET_BYTES_MAX } from '../../protocol/packet-limit.ts';
+import { listenOn, readServerTls, type ServerTlsFiles, UNREAD_BYTES_MAX, urlHost } from '../listen.ts';
 import { addressOf, type BrokerLogin, boxOf, type RightsDeps, rights } from './broker-rights.ts';
 import { connectionToEvict } from './connection.ts';
 import type { Listeners } from './dialect/listeners.ts';
-import { LimitedSocket } from './packet-limit.ts';
 
 /** With the HTTP connections still below 20,000, the limit of open files on many machines. */
 const CONNECTIONS_MAX = 12_000;
 /** Connections of one box: the one in use, dead ones not yet noticed, and those of a stranger with its login. */
 const CONNECTIONS_PER_BOX_MAX = 8;
+const SOCKET_LIMITS = { packetBytesMax: PACKET_BYTES_MAX, unreadBytesMax: UNREAD_BYTES_MAX };
 const CONNECT_TIMEOUT_MS = 10_000;
 /** A longer keepalive, or none, is refused: a dead connection would be noticed too late, or never. */
 const KEEPALIVE_SECONDS_MAX = 600;
@@ -88,7 +89,8 @@ export async function startBroker(at: BrokerListener, deps: BrokerDeps): Promise
     if (conn instanceof LimitedSocket) connections.setState(conn.socket, 'active');
   });
   server.on(at.tls === undefined ? 'connection' : 'secureConnection', (socket: Socket) => {
-    aedes.handle(new LimitedSocket(socket, callers.ofConnection(socket)));
+    const address = callers.ofConnection(socket);
+    aedes.handle(new LimitedSocket(socket, { ...SOCKET_LIMITS, address }));
   });
   const endWaiting = acceptProxyHeaders(server, 'mqtt.embedded', { ...deps, callers });
   const port = await listenOn(server, at, 'mqtt.embedded').catch(async (error: unknown) => {

@@ -6,6 +6,8 @@ import type { BrokerAddress } from './broker-client.ts';
 
 /** A gateway that may start without its broker waits so long for it: boxes over HTTP need none. */
 const FIRST_WAIT_MS = 1_000;
+/** A connection that lasts less than this counts as one more failed attempt: a broker may end each one at once. */
+const LASTING_MS = 2_000;
 /** Waits between attempts to reach a lost broker; the last one is repeated. */
 const REDIAL_WAITS_MS = [250, 500, 1000, 2000, 5000, 10_000];
 
@@ -73,14 +75,16 @@ export async function openMqttChannel<C extends ChannelConnection>(
   };
   const dialled = Promise.withResolvers<void>();
   const stayConnected = async () => {
-    for (let attempt = 0; ; attempt = 1) {
+    for (let attempt = 0; ; ) {
       for (; current === undefined && !stop.signal.aborted; attempt += 1) {
         current = await redial(attempt);
         dialled.resolve();
       }
       if (stop.signal.aborted) break;
+      const sinceMs = clock.monotonicMs();
       await current?.closed;
       if (stop.signal.aborted) return;
+      attempt = clock.monotonicMs() - sinceMs < LASTING_MS ? Math.max(1, attempt) : 1;
       current?.disconnectBoxes('the broker was lost');
       current = undefined;
     }

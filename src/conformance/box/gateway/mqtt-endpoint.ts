@@ -1,8 +1,10 @@
 import type { AedesOptions, Client } from 'aedes';
+import { reasonOf, systemCodeOf } from '../../../lib/errors.ts';
 import type { Random } from '../../../lib/random.ts';
 import { decodePresence, encode } from '../../../protocol/codec.ts';
 import { goneProofOf } from '../../../protocol/keys.ts';
 import { MESSAGE_VERSION, type Presence } from '../../../protocol/messages.ts';
+import { PACKET_TOO_LONG } from '../../../protocol/packet-limit.ts';
 import { boxMayPublish, boxMaySubscribe, boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../../protocol/topics.ts';
 import {
   type Connection,
@@ -69,7 +71,11 @@ export class MqttEndpoint implements GatewayEndpoint {
   static async open(at: ListenAddress, identity: JudgedIdentity, deps: BrokerDeps): Promise<MqttEndpoint> {
     const endpoint = new MqttEndpoint(identity, deps);
     endpoint.#broker = await ScriptedBroker.open(at, endpoint.#rights(), deps.tls);
-    endpoint.#broker.aedes.on('publish', (packet, client) => endpoint.#onPublish(packet, client));
+    const { aedes } = endpoint.#broker;
+    aedes.on('publish', (packet, client) => endpoint.#onPublish(packet, client));
+    aedes.on('clientError', (_client, error) => {
+      if (systemCodeOf(error) === PACKET_TOO_LONG) deps.events.violation('LIM-4', reasonOf(error));
+    });
     await endpoint.restart();
     return endpoint;
   }

@@ -1,11 +1,14 @@
 import type { EventEmitter } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { Aedes, type AedesOptions, type AuthenticateError } from 'aedes';
+import { LimitedSocket, READ_PACKET_BYTES_MAX } from '../../../protocol/packet-limit.ts';
 import { type ListenAddress, openServer } from './endpoint.ts';
 import { type TlsIdentity, TlsListener } from './tls-listener.ts';
 
 const PORT_OPTION = '--mqtt-port';
 const CONNECTIONS_MAX = 64;
+/** Packets are longer than the protocol allows, so that checks see the packet. */
+const LIMITS = { packetBytesMax: READ_PACKET_BYTES_MAX, unreadBytesMax: 1_048_576 };
 const CONNECT_TIMEOUT_MS = 10_000;
 /** CONNACK return code for a bad user name or password (MQTT 3.1.1, section 3.2.2.3). */
 const BAD_CREDENTIALS = 4;
@@ -45,10 +48,9 @@ export class ScriptedBroker {
     const onSocket = (socket: Socket) => {
       this.connectionCount += 1;
       this.#sockets.add(socket);
-      socket.setNoDelay(true);
       socket.once('close', () => this.#sockets.delete(socket));
       if (this.isAway) socket.destroy();
-      else this.aedes.handle(socket);
+      else this.aedes.handle(new LimitedSocket(socket, LIMITS));
     };
     if (tls !== undefined) {
       this.tls = await TlsListener.open(at, PORT_OPTION, tls, onSocket);

@@ -3,6 +3,7 @@ import { withDeadline } from '../../../lib/clock.ts';
 import { reasonOf } from '../../../lib/errors.ts';
 import type { HostResolver } from '../../../lib/resolver.ts';
 import { boxIdTopic, DIALECT_GATEWAY_RIGHTS } from '../../../protocol/dialect.ts';
+import { READ_PACKET_BYTES_MAX } from '../../../protocol/packet-limit.ts';
 import type { Context } from '../../context.ts';
 import { type BrokerAddress, CLOSED, connectToBroker } from '../broker-client.ts';
 import type { ChannelConnection } from '../mqtt-channel.ts';
@@ -53,8 +54,10 @@ export class DialectConnection implements ChannelConnection {
   ): Promise<DialectConnection> {
     const isForeign = deps.isListening === undefined;
     const clientId = `gateway-vietqr-${deps.random.uuid().slice(0, 8)}`;
+    // A broker of MQTT 5 drops what is too long; another one's packet would end the connection.
+    const limits = { properties: { maximumPacketSize: READ_PACKET_BYTES_MAX } };
     const connect = (protocolVersion: 4 | 5) =>
-      connectToBroker(address, names, { clientId, protocolVersion }, deps.log);
+      connectToBroker(address, names, { clientId, protocolVersion, ...(protocolVersion === 5 && limits) }, deps.log);
     // Only MQTT 5 tells a publisher whether somebody listens; at the embedded broker the gateway sees it itself.
     const client = await connect(isForeign ? 5 : 4).catch((error: unknown) => {
       if (isForeign && mayNotKnowMqtt5(error)) return connect(4);

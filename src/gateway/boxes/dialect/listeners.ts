@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Aedes, Client } from 'aedes';
+import { LimitedSocket } from '../../../protocol/packet-limit.ts';
 import { boxOf } from '../broker-rights.ts';
-import { LimitedSocket } from '../packet-limit.ts';
 
 /**
  * Who listens on which topic at the embedded broker. The shared login does not tell one box from another: only a
