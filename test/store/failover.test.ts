@@ -151,8 +151,8 @@ describe.skipIf(missing)(`a gateway whose PostgreSQL fails over while it runs${n
     expect(named.payments).toEqual([expect.objectContaining({ number: 3, transactionId: again[0], amount: 50_000 })]);
   });
 
-  it('STO-5 loses no acknowledged payment to a synchronous standby, and says that the server is another', async () => {
-    const { databaseUrl, there, replica, proxy, paymentsAt, start } = await behindOneAddress();
+  /** From now on commits wait for the standby. */
+  async function waitFor(replica: PostgresReplica, databaseUrl: string): Promise<void> {
     await server().run(databaseUrl, `alter system set synchronous_standby_names = '${replica.name}'`);
     const reload = () => server().run(databaseUrl, 'select pg_reload_conf()');
     onTestFinished(async () => {
@@ -164,6 +164,11 @@ describe.skipIf(missing)(`a gateway whose PostgreSQL fails over while it runs${n
       const [row] = await server().run(databaseUrl, 'select sync_state from pg_stat_replication');
       return row?.sync_state === 'sync';
     });
+  }
+
+  it('STO-5 loses no acknowledged payment to a synchronous standby, and says that the server is another', async () => {
+    const { databaseUrl, there, replica, proxy, paymentsAt, start } = await behindOneAddress();
+    await waitFor(replica, databaseUrl);
     const gateway = await start();
     const paid = await pay(gateway, 1);
     let isOver = false;
@@ -184,6 +189,30 @@ describe.skipIf(missing)(`a gateway whose PostgreSQL fails over while it runs${n
     expect(new Set(stored).size).toBe(stored.length);
     expect(gateway.logged('payments-missing')).toEqual([]);
     expect(gateway.logged('database-failed-over')).toEqual([expect.objectContaining({ level: 'warn' })]);
+  });
+
+  it('STO-5 acknowledges no payment whose wait for a synchronous standby an admin cancelled', async () => {
+    const { databaseUrl, there, replica, proxy, paymentsAt, start } = await behindOneAddress();
+    await waitFor(replica, databaseUrl);
+    const gateway = await start();
+    const [first = ''] = await pay(gateway, 1);
+    await replica.disconnect();
+    let answer: Awaited<ReturnType<TestGateway['testCallback']>> | undefined;
+    void gateway.testCallback().then((it) => {
+      answer = it;
+    });
+    const waits = "from pg_stat_activity where wait_event = 'SyncRep'";
+    let cancelled = 0;
+    await eventually('an answer, while every wait is cancelled', async () => {
+      cancelled += (await server().run(databaseUrl, `select pg_cancel_backend(pid) ${waits}`)).length;
+      return answer;
+    });
+    expect([cancelled > 0, answer?.status, answer?.body.message]).toEqual([true, 500, 'E05']);
+    await failOver(proxy, replica);
+    await eventually('payments there', () => payOnce(gateway));
+    const stored = await paymentsAt(there);
+    expect([stored.length, stored[0]]).toEqual([2, first]);
+    expect(gateway.logged('payments-missing')).toEqual([]);
   });
 
   it('STO-5 takes no commit whose answer was lost for a loss, nor for one that it had acknowledged', async () => {

@@ -1,4 +1,5 @@
 import type { Kysely } from 'kysely';
+import type { ClientBase } from 'pg';
 import { z } from 'zod';
 import { PayboxError } from '../../lib/errors.ts';
 import { systemRandom } from '../../lib/random.ts';
@@ -18,6 +19,9 @@ export const COMMIT_IN_MEMORY = 'set synchronous_commit = off';
 const SYNC = `select value, set_config('synchronous_commit', current_setting('${DURABLE}'), true)
   from settings where name = $1 for key share`;
 
+/** Where PostgreSQL waits for a synchronous standby; a warning from there says that it did not wait to the end. */
+const STANDBY_WAIT = 'SyncRepWaitForLSN';
+
 const rowSchema = z.object({ value: z.string() });
 
 /** Runs one query after the other on one connection. */
@@ -36,6 +40,8 @@ export class LockHolder {
   readonly #superseded = Promise.withResolvers<PayboxError>();
   #registered = false;
   #error: PayboxError | undefined;
+  /** Waits for a synchronous standby that somebody cancelled. */
+  #cancelledWaits = 0;
 
   constructor(database: string) {
     this.#database = database;
@@ -71,12 +77,25 @@ export class LockHolder {
     if (this.#registered) await this.#ask(client, 'select value from settings where name = $1');
   }
 
+  /** Follows a connection, before it is used with `sync`. */
+  watch(client: ClientBase): void {
+    client.on('notice', ({ routine }) => {
+      if (routine === STANDBY_WAIT) this.#cancelledWaits += 1;
+    });
+  }
+
   /**
    * Waits until the disk has all that this server has committed while the connection of `client` was open. Throws when
-   * another run's id is in the database. Only for a run that is registered.
+   * another run's id is in the database, or when somebody cancelled the wait for a synchronous standby: then PostgreSQL reports
+   * success, with a warning, although only the primary has the commits. Only for a run that is registered.
    */
   async sync(client: Queries): Promise<void> {
+    const before = this.#cancelledWaits;
     await this.#ask(client, SYNC);
+    if (this.#cancelledWaits === before) return;
+    const what = 'the wait for the synchronous standby was cancelled: it may lack this change';
+    const fix = 'do not cancel statements of the gateway; see to the standby';
+    throw new PayboxError('STORAGE_FAULT', what, { severity: 'retryable', fix });
   }
 
   /** Records that another run has the lock. */

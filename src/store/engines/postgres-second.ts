@@ -58,6 +58,7 @@ async function connect({
   const ended = () => commits.closeSecond(connection);
   client.on('error', ended);
   client.on('end', ended);
+  holder.watch(client);
   try {
     await client.connect();
     await limitSession(client);

@@ -75,6 +75,7 @@ export async function beginSession(
   { databaseUrl, holder, own, guard, shard }: SessionDeps,
 ): Promise<void> {
   const db = queriesOver(client);
+  holder.watch(client);
   await limitSession(client);
   await refuseStandby(client, databaseUrl);
   if (shard === undefined && !holder.registered) await refuseCluster(client, databaseUrl);
