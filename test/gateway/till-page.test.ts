@@ -49,7 +49,7 @@ describe.skipIf(missing)(`in a browser${note}`, () => {
     expect((await admin(gateway, 'POST', 'sales', sale, asRoot)).status).toBe(201);
     const page = await openAs(gateway, '/', token);
     await page.shows('till-1 · cashier');
-    expect(await page.shown('main > section h2')).toEqual([expect.stringContaining('Sell')]);
+    expect(await page.shown('main > section h2')).toEqual([expect.stringContaining('Sales')]);
     expect(await page.shown('header a')).toEqual(['API']);
     expect(await page.evaluate("[...document.getElementById('sell-box').options].map((it) => it.value)")).toEqual([
       BOX1.terminalCode,
@@ -61,16 +61,22 @@ describe.skipIf(missing)(`in a browser${note}`, () => {
     expect(await page.evaluate("document.getElementById('sales').innerText")).not.toContain(BOX4.terminalCode);
     await page.click('Cancel');
     await page.becomes("document.querySelector('#sales .pill')?.textContent === 'cancelled'");
+    // From here on the page's time runs faster: what it would do in some seconds it does at once.
+    await page.evaluate('{ const real = setTimeout; window.setTimeout = (work, ms) => real(work, ms / 50); }');
     await admin(gateway, 'DELETE', 'tokens/till-1', undefined, asRoot);
     await page.becomes("!document.getElementById('gate').hidden");
     expect(await page.shown('main > section h2')).toEqual(['Token']);
-    // The page sends no wrong login after another while nobody types one.
-    const wrong = gateway.logged('request-refused').length;
+    // The page does not send a token again that was refused: each would be a wrong login.
+    const refused = () => gateway.logged('request-refused').length;
+    const seconds = (n: number) => page.evaluate(`new Promise((resolve) => setTimeout(resolve, ${n * 1000}))`);
+    await seconds(10);
+    const before = refused();
+    await seconds(10);
+    expect(refused()).toBe(before);
     await page.logIn(await tokenOf(gateway, { name: 'till-2', role: 'cashier' }));
     await page.shows('till-2 · cashier');
-    expect(gateway.logged('request-refused').length - wrong).toBeLessThan(10);
+    expect(refused()).toBe(before);
     expect(await page.evaluate('faults')).toEqual([]);
-    expect(await page.heldBack()).toEqual([]);
   });
 
   it('ROL-1 a viewer sees the console without a button that changes something', async () => {

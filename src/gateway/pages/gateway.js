@@ -3,6 +3,8 @@ import { $, notice } from './elements.js';
 let token = sessionStorage.getItem('token') ?? '';
 /** Who calls, and what he may do; undefined before the gateway has said so. */
 let caller;
+/** Called when somebody has typed a token. */
+let onTyped = () => undefined;
 
 /** Sends a request to the gateway; shows the form for a token where one is needed, and hides all else. Throws with the reason. */
 export async function ask(path, options = {}) {
@@ -38,6 +40,7 @@ export function startLogin() {
     event.preventDefault();
     keep(new FormData($('login')).get('token'));
     $('login').reset();
+    onTyped();
   });
   $('leave')?.addEventListener('click', () => {
     keep('');
@@ -68,6 +71,11 @@ async function enter(needed) {
 }
 
 const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+/** A refused token is not sent again: each time would count as a guess, also against others at this address. */
+const untilTyped = () =>
+  new Promise((resolve) => {
+    onTyped = resolve;
+  });
 const POLL_MS = 2000;
 
 /** The names of lists that have changed. It reads the events with fetch: an EventSource cannot send the token. */
@@ -97,6 +105,7 @@ async function* polls() {
  */
 export async function watch(opened, changed, needed = 'look') {
   for (;;) {
+    const used = token;
     try {
       await enter(needed);
       let isOpen = false;
@@ -114,6 +123,7 @@ export async function watch(opened, changed, needed = 'look') {
     }
     $('live').textContent = 'not connected';
     $('live').className = '';
-    await wait(1000);
+    if ($('gate').hidden) await wait(1000);
+    else if (token === used) await untilTyped();
   }
 }

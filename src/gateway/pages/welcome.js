@@ -177,7 +177,8 @@ function result(step, problem, text) {
 
 /** Draws the screen of the box anew, as long as somebody looks at the page. */
 async function followScreen() {
-  if (state.isWalk && state.about.boxPage !== null && document.visibilityState === 'visible') {
+  const isSeen = $('gate').hidden && document.visibilityState === 'visible';
+  if (state.isWalk && state.about.boxPage !== null && isSeen) {
     const { terminalCode } = state.about.box;
     const blob = await ask(`/_mock/boxes/${terminalCode}/screen.png`)
       .then((it) => it.blob())
