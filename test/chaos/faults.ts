@@ -50,6 +50,9 @@ const CLEAR: readonly FaultKind[] = [
   'read-only',
 ];
 
+/** A server that failed over keeps these: they are ended at the one that took over. */
+export const KEPT_BY_SERVER: readonly FaultKind[] = ['read-only', 'insert revoked', 'update revoked', 'login revoked'];
+
 /** Holds a fault for its time, and settles once it is over. */
 export async function inflict(fault: PlannedFault, place: FaultPlace, spans: FaultSpan[]): Promise<void> {
   const { kind, holdMs, picks } = fault;

@@ -10,7 +10,7 @@ import type { LogLine } from '../kill/program.ts';
 import { failureOf, until } from '../kill/seeded-runs.ts';
 import type { Outcome } from '../kill/shop.ts';
 import { Timeline } from '../kill/timeline.ts';
-import { type FaultSpan, inflict } from './faults.ts';
+import { type FaultSpan, inflict, KEPT_BY_SERVER } from './faults.ts';
 import { HealthWatch } from './health.ts';
 import { type Asked, Load } from './load.ts';
 import { acceptLoss, Loss, namedLost, storedPayments } from './loss.ts';
@@ -181,7 +181,8 @@ class ChaosRun {
     await until(world, '/healthz to say so', async () =>
       (await watch.problems()).length > 0 ? undefined : 'it does not',
     );
-    if (this.#plan.seed % 2 === 0) {
+    const isFormerWhole = this.#plan.faults.every(({ kind }) => !KEPT_BY_SERVER.includes(kind));
+    if (isFormerWhole && this.#plan.seed % 2 === 0) {
       database.leadBack();
       this.#timeline.add('the gateway is led back');
       await until(world, 'payments at the server that has all', async () =>
