@@ -46,14 +46,22 @@ class Server<Kind extends PostgresServer = PostgresServer> {
 
   /** Its living processes but the first. */
   get children(): ServerProcess[] {
-    return childrenOf(this.postgres.pid());
+    return this.postgres.isRunning() ? childrenOf(this.postgres.pid()) : [];
+  }
+
+  /** Sends a signal to all its processes; returns their ids. */
+  signal(signal: NodeJS.Signals): number[] {
+    if (!this.postgres.isRunning()) return [];
+    const pids = [this.postgres.pid(), ...this.children.map(({ pid }) => pid)];
+    signalAll(pids, signal);
+    return pids;
   }
 
   /** Ends it until `up`. */
   async down(signal: NodeJS.Signals): Promise<void> {
     this.#isDown = true;
     const children = this.children.map(({ pid }) => pid);
-    signalAll([this.postgres.pid(), ...children], 'SIGCONT');
+    this.signal('SIGCONT');
     await this.postgres.stop(signal);
     // The children of a killed server notice that it is gone; one that does not would keep its memory.
     signalAll(children, 'SIGKILL');
@@ -73,22 +81,13 @@ class Server<Kind extends PostgresServer = PostgresServer> {
 
   async #tend(): Promise<void> {
     while (!this.#isClosed) {
-      if (!this.#isDown && !isRunning(this.postgres.pid())) await this.postgres.start().catch(() => undefined);
+      if (!this.#isDown && !this.postgres.isRunning()) await this.postgres.start().catch(() => undefined);
       await delay(START_AGAIN_MS);
     }
   }
 }
 
 export type { Server };
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 /** A primary with a streaming standby, on small disks. A gateway reaches the primary through a proxy, also after a failover. */
 export class Database {

@@ -158,8 +158,10 @@ const BEGIN: Readonly<Record<FaultKind, Begin>> = {
     hang(one === undefined ? [] : [one.pid], lifts);
   },
   'backends hang': async ({ database }, lifts) => hang(pidsOf(database.backends), lifts),
-  'server hangs': async ({ database: { primary } }, lifts) =>
-    hang([primary.postgres.pid(), ...pidsOf(primary.children)], lifts),
+  'server hangs': async ({ database: { primary } }, lifts) => {
+    const pids = primary.signal('SIGSTOP');
+    lifts.push(async () => signalAll(pids, 'SIGCONT'));
+  },
   'log writers hang': async ({ database }, lifts) => hangTitled(database.primary, /checkpointer|walwriter/, lifts),
   'replication hangs': async ({ database: { primary, standby } }, lifts, [pick]) =>
     pick < 1 / 2 ? hangTitled(primary, /walsender/, lifts) : hangTitled(standby, /walreceiver|startup/, lifts),

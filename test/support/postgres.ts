@@ -19,6 +19,8 @@ export interface PostgresServer {
   disks: ServerDisks | undefined;
   /** Of the process that started all others; it changes with each start. */
   pid(): number;
+  /** Whether that process has not ended. Afterwards its id may be that of any other. */
+  isRunning(): boolean;
   /** Makes an empty database; returns its address with user and password. */
   database(): Promise<string>;
   /** Runs one statement in this database as superuser. */
@@ -237,8 +239,9 @@ async function launch(place: Place, settings: readonly string[]): Promise<Postgr
       );
     });
   };
+  const isRunning = () => server !== undefined && server.exitCode === null && server.signalCode === null;
   const stop = async (signal: NodeJS.Signals = 'SIGINT') => {
-    if (server === undefined || server.exitCode !== null || server.signalCode !== null) return;
+    if (server === undefined || !isRunning()) return;
     const ended = once(server, 'exit');
     // The next start finds the memory of a killed server only by chance: its key depends on which others were there.
     const memory = signal === 'SIGKILL' ? await memoryOf(place) : undefined;
@@ -259,6 +262,7 @@ async function launch(place: Place, settings: readonly string[]): Promise<Postgr
     password: PASSWORD,
     disks,
     pid: () => server?.pid ?? 0,
+    isRunning,
     database: async () => {
       databases += 1;
       const name = `test_${databases}`;
