@@ -16,6 +16,7 @@ import { ConfigError, MissingPeerError, PayboxError, reasonOf } from '../lib/err
 import { STOP_BUDGET_MS } from '../lib/shutdown.ts';
 import { readPemFiles } from '../lib/tls.ts';
 import { ClusterDatabase, type ClusterSettings, type Member } from '../store/engines/cluster-database.ts';
+import { DatabaseClock } from '../store/engines/database-clock.ts';
 import { nameOf } from '../store/engines/postgres-session.ts';
 import { makeDataDir } from '../store/store-files.ts';
 import { Beats } from './beats.ts';
@@ -50,6 +51,7 @@ export type ClusterConfig = GatewayConfig & {
 export async function startMember(config: ClusterConfig, deps: GatewayDeps): Promise<Gateway> {
   const opened = new OpenParts(deps);
   try {
+    makeDataDir(config.dataDir);
     return await start(config, deps, opened);
   } catch (error) {
     await opened.close(STOP_BUDGET_MS);
@@ -60,7 +62,6 @@ export async function startMember(config: ClusterConfig, deps: GatewayDeps): Pro
 async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts): Promise<Gateway> {
   const { clock, random, log } = deps;
   const { advertise, shards: count } = config.cluster;
-  makeDataDir(config.dataDir);
   const member = await memberOf(config, random.uuid());
   const desk = new NewsDesk({
     ...{ clock, log },
@@ -72,7 +73,8 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
     members: () => beats.members,
     tell: (told) => database.tellOnce(JSON.stringify(told)),
   });
-  const database = new ClusterDatabase(config.databaseUrl, member, (text) => desk.heard(text));
+  const time = new DatabaseClock(clock, log);
+  const database = new ClusterDatabase(config.databaseUrl, member, time, (text) => desk.heard(text));
   opened.add('cluster database', () => database.close());
   opened.add('wrong logins', () => budgets.close());
   const { settings, vaultKey } = await join(database, config, member, random.secret(SECRET_BYTES));
@@ -84,7 +86,7 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
   // Set once the port is known.
   let own = config;
   const creditTo: CreditToShard = (shard, task, told) => carry(shard, task, told);
-  const ofAll = { count, member: member.id, generation: settings.generation, vaultKey, budgets, creditTo };
+  const ofAll = { count, member: member.id, generation: settings.generation, vaultKey, time, budgets, creditTo };
   const place = (index: number): ShardPlace => ({ index, ...ofAll, tell: (news) => desk.tell(news) });
   const inShard = (index: number) => ({ ...deps, log: log.with({ shard: index }) });
   const shards: Shards = new Shards({
@@ -105,7 +107,7 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
     app,
     { clock, log, random, secret: settings.secret, count, shards, peers, destinations },
     {
-      ...statusRoutes({ config, authorizer, member, count, shards, peers, view: () => beats.view }),
+      ...statusRoutes({ config, authorizer, member, count, shards, peers, time, view: () => beats.view }),
       [CONSOLE_EVENTS_PATH]: async (request, reply) => events.watch(request, reply),
     },
   );

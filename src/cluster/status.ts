@@ -4,6 +4,7 @@ import type { Authorizer } from '../gateway/access/authorizer.ts';
 import type { GatewayConfig } from '../gateway/config.ts';
 import { parseJson } from '../lib/http-client.ts';
 import type { ClusterView, Member } from '../store/engines/cluster-database.ts';
+import type { DatabaseClock } from '../store/engines/database-clock.ts';
 import { conflicts, differing } from './differences.ts';
 import type { Part, Peers } from './peers.ts';
 import type { Shards } from './shards.ts';
@@ -15,6 +16,7 @@ export interface StatusDeps {
   count: number;
   shards: Pick<Shards, 'all' | 'problems'>;
   peers: Peers;
+  time: Pick<DatabaseClock, 'state'>;
   /** The cluster as this member sees it; undefined while the database does not answer. */
   view: () => ClusterView | undefined;
 }
@@ -30,7 +32,7 @@ export function statusRoutes(deps: StatusDeps) {
 }
 
 async function health(request: FastifyRequest, reply: FastifyReply, deps: StatusDeps): Promise<unknown> {
-  const { config, member, count, shards, peers, view } = deps;
+  const { config, member, count, shards, peers, time, view } = deps;
   const seen = view();
   const own = shards.all().map(({ index }) => index);
   const asked = await Promise.all(
@@ -50,14 +52,15 @@ async function health(request: FastifyRequest, reply: FastifyReply, deps: Status
   const holders = seen?.holders ?? new Map<number, string>();
   const cluster = {
     member: member.id,
-    members: (seen?.members ?? []).map(({ id, url, leaving }) => ({ id, url, leaving })),
+    members: (seen?.members ?? []).map(({ id, url, leaving, aheadMs }) => ({ id, url, leaving, aheadMs })),
     shards: own,
     holders: Object.fromEntries(holders),
     differing: seen === undefined ? [] : differing(member, seen),
     unheld: Array.from({ length: count }, (_, index) => index).filter((index) => !holders.has(index)),
   };
-  if (problems.length > 0) return reply.code(503).send({ status: 'failed', reason: problems.join('; '), cluster });
-  return { status: 'ok', mode: config.mode, cluster };
+  const seenClock = { clock: time.state, cluster };
+  if (problems.length > 0) return reply.code(503).send({ status: 'failed', reason: problems.join('; '), ...seenClock });
+  return { status: 'ok', mode: config.mode, ...seenClock };
 }
 
 /** Why a shard is not well. */

@@ -1,13 +1,13 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
-import { systemClock } from '../lib/clock.ts';
+import { CLOCK_SKEW_MS_MAX, systemClock } from '../lib/clock.ts';
 import { reasonOf, systemCodeOf } from '../lib/errors.ts';
 import { askHttp, authorizationHeader, type HttpAnswer, type HttpRequest, parseJson } from '../lib/http-client.ts';
 import { isLoopbackHost } from '../lib/tls.ts';
 import { type Finding, failed, skipped, well } from './findings.ts';
 import { datesFinding, reachFindings } from './link.ts';
-import { clockFinding, storageFinding } from './machine.ts';
+import { clockFinding, skewOf, storageFinding } from './machine.ts';
 import { thisMachine, timeFinding } from './system.ts';
 
 const LIMITS = { timeoutMs: 8_000, bytesMax: 1_000_000 };
@@ -44,7 +44,7 @@ const about = z.object({ mode: z.enum(['sandbox', 'live']), lastBackupAt: z.iso.
 const health = z.object({
   reason: z.string().optional(),
   cluster: z.object({
-    members: z.array(z.object({ id: z.string(), url: z.string() })),
+    members: z.array(z.object({ id: z.string(), url: z.string(), aheadMs: z.number().nullable().optional() })),
     holders: z.record(z.string(), z.string()),
     unheld: z.array(z.int()),
     differing: z.array(z.string()),
@@ -69,10 +69,18 @@ export async function gatewayFindings(config: CheckedGateway): Promise<Finding[]
     clockFinding(systemClock.wallMs()),
     ...(time === undefined ? [] : [time]),
     await storageFinding(dataDir, 'gateway'),
+    ...(await databaseFindingsOf(config)),
     ...(http.tls === undefined ? [] : [await chainFinding(http.tls)]),
     ...(await runningFindings(config)),
     ...(await publicFindings(config)),
   ];
+}
+
+/** The driver is loaded only for a gateway with PostgreSQL: a box has none. */
+async function databaseFindingsOf({ databaseUrl }: CheckedGateway): Promise<Finding[]> {
+  if (databaseUrl === undefined) return [];
+  const { databaseFindings } = await import('./database.ts');
+  return databaseFindings(databaseUrl, systemClock);
 }
 
 /** The gateway's certificates: their dates, that each is signed by the next one, and that the key belongs to the first. */
@@ -137,6 +145,16 @@ async function clusterFinding(config: CheckedGateway): Promise<Finding> {
   if (reason !== undefined || unheld.length > 0) {
     const fix = 'see the log of each member, and /healthz of each, which says what it sees';
     return failed(check, new Error(reason === undefined ? found : `${found}; ${reason}`), fix);
+  }
+  const wrong = members.filter(({ aheadMs }) => Math.abs(aheadMs ?? 0) > CLOCK_SKEW_MS_MAX);
+  if (wrong.length > 0) {
+    const clocks = wrong.map(({ url, aheadMs }) => skewOf(`the member at ${url}`, aheadMs ?? 0));
+    return {
+      check,
+      result: 'warning',
+      found: `${found}; ${clocks.join('; ')}`,
+      fix: 'let NTP set the clocks of all machines',
+    };
   }
   if (differing.length === 0) return well(check, found);
   const others = members.filter(({ id }) => differing.includes(id)).map(({ url }) => url);

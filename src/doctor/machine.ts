@@ -20,10 +20,16 @@ export function clockFinding(nowMs: number): Finding {
   return { check: 'clock', result: 'failed', found, fix: 'set the time, or let systemd-timesyncd do it' };
 }
 
+/** Says how a clock stands to that of the database. */
+export function skewOf(whose: string, aheadMs: number): string {
+  const seconds = Math.round(Math.abs(aheadMs) / 1000);
+  return `the clock of ${whose} is ${seconds} s ${aheadMs > 0 ? 'ahead of' : 'behind'} that of the database`;
+}
+
 /** Whether the program can write into its folder and has room there. */
 export async function storageFinding(dataDir: string, program: 'agent' | 'gateway' = 'agent'): Promise<Finding> {
   try {
-    await mkdir(dataDir, { recursive: true });
+    await mkdir(dataDir, { recursive: true, mode: 0o700 });
     await access(dataDir, constants.W_OK);
     const { bavail, bsize } = await statfs(dataDir);
     const free = bavail * bsize;

@@ -100,8 +100,8 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   // Set later: what a welcome says of an account is known once its sources are open.
   const late: { money?: Money } = {};
   const virtualAccountsOf = (bankAccount: string) => late.money?.makers.virtualAccountsOf(bankAccount) ?? [];
-  const stored = await openGatewayStore(config, { ...world, clock, virtualAccountsOf }, opened);
-  const { store, directory, vault } = stored;
+  const stored = await openGatewayStore(config, { ...world, clock, machine: world.clock, virtualAccountsOf }, opened);
+  const { store, directory, vault, time } = stored;
   await store.orders.failUnfinished(clock.wallMs(), config.confirm);
   const trafficLog = new TrafficLog(base);
   const shared = { ...base, directory, store, trafficLog };
@@ -111,7 +111,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   opened.add('boxes', () => hub.close());
   const backlog = createBacklog({ clock, store });
   const cachedBacklog = cacheBacklog(backlog, clock);
-  const metrics = createMetrics(() => hub.sessions.size, cachedBacklog);
+  const metrics = createMetrics(() => hub.sessions.size, cachedBacklog, time);
   const ownPorts: number[] = [];
   const names = new HostResolver(base);
   opened.add('names', () => names.close());
@@ -141,10 +141,10 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   };
   const everywhere = place === undefined ? here : overCluster(place);
   const access = await openAccess({ ...shared, ...stored, hub, ...everywhere, logins, reload: money.sources.reload });
-  const health = new Health({ clock, store, isBrokerThere: () => mqtt?.isConnected() ?? true });
+  const health = new Health({ clock, store, time, isBrokerThere: () => mqtt?.isConnected() ?? true });
   const app = openApp(config, base);
   if (mqtt !== undefined) await dialect?.open(mqtt.address, service, () => originAt(app, config));
-  const tokens = edges.tokens(await createTokens(store, clock, random));
+  const tokens = edges.tokens(await createTokens(store, time.dating(clock), random));
   const parts = { ...shared, service, dispatcher, signer, logins, hub, backlog, ...access, health, metrics, tokens };
   const routes = { ...parts, cachedBacklog, boxes, ...money, sales, ...homeIn(place) };
   const served = await serve(app, routes, edges, { opened, place });

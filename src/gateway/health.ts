@@ -1,5 +1,6 @@
 import { type Clock, withDeadline } from '../lib/clock.ts';
 import { reasonOf } from '../lib/errors.ts';
+import type { ClockState, DatabaseClock } from '../store/engines/database-clock.ts';
 
 /** Longest time for an answer of the store. */
 const ANSWER_TIMEOUT_MS = 2000;
@@ -12,6 +13,7 @@ export interface HealthDeps {
     /** Writes to the store. Rejects with the reason when that fails. */
     check(): Promise<void>;
   };
+  time: Pick<DatabaseClock, 'state'>;
   /** Whether the broker is connected; true without MQTT. */
   isBrokerThere: () => boolean;
 }
@@ -25,6 +27,11 @@ export class Health {
 
   constructor(deps: HealthDeps) {
     this.#deps = deps;
+  }
+
+  /** How the clock of this machine stands to that of its database; undefined without PostgreSQL. No failure: it works. */
+  get clock(): ClockState | undefined {
+    return this.#deps.time.state;
   }
 
   /** Why the gateway cannot work; `undefined` if it can. */

@@ -27,7 +27,11 @@ export interface Metrics {
 
 const SECONDS = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10];
 
-export function createMetrics(boxesOnline: () => number, backlog: CountBacklog): Metrics {
+export function createMetrics(
+  boxesOnline: () => number,
+  backlog: CountBacklog,
+  clock: { readonly aheadMs: number | undefined },
+): Metrics {
   const pushes = new Map<string, number>();
   const callbacks = new Map<string, number>();
   const credits = new Map<string, number>();
@@ -73,6 +77,11 @@ export function createMetrics(boxesOnline: () => number, backlog: CountBacklog):
           loopDelay.longestSeconds(),
         ),
         gauge('paybox_gateway_boxes_online', 'registered boxes', boxesOnline()),
+        gauge(
+          'paybox_gateway_clock_ahead_seconds',
+          'how far the clock of this machine is ahead of that of the PostgreSQL database; below 0 when it is behind',
+          secondsOf(clock.aheadMs),
+        ),
         ...gaugesOf(await backlog()),
       ]),
   };
@@ -81,6 +90,10 @@ export function createMetrics(boxesOnline: () => number, backlog: CountBacklog):
 function count(counts: Map<string, number>, labels: Readonly<Record<string, string>>): void {
   const named = labelled(labels);
   counts.set(named, (counts.get(named) ?? 0) + 1);
+}
+
+function secondsOf(ms: number | undefined): number | undefined {
+  return ms === undefined ? undefined : ms / 1000;
 }
 
 function gauge(name: string, help: string, value: number | undefined): MetricFamily {

@@ -1,3 +1,5 @@
+import type { Clock } from '../lib/clock.ts';
+import { DatabaseClock } from '../store/engines/database-clock.ts';
 import type { RegistryStore } from '../store/repositories/registry.ts';
 import type { DeliveriesFor } from '../store/startup/requeue.ts';
 import type { Store } from '../store/store.ts';
@@ -16,6 +18,8 @@ interface StoreDeps extends Pick<Context, 'clock' | 'random' | 'log'>, Pick<Dire
   onStandby?: OnStandby | undefined;
   /** The shard of a cluster whose store it is. */
   place?: ShardPlace | undefined;
+  /** The clock of this machine, which no fault sets. */
+  machine: Clock;
 }
 
 /** The store of a gateway, and what reads it. */
@@ -24,6 +28,8 @@ export interface OpenedStore {
   directory: Directory;
   vault: Vault;
   secrets: BoxSecrets;
+  /** The calendar of its database. */
+  time: DatabaseClock;
 }
 
 /** Opens the store of a gateway, and brings its registry up to date. Throws as `openStore`. */
@@ -32,7 +38,10 @@ export async function openGatewayStore(
   deps: StoreDeps,
   opened: OpenParts,
 ): Promise<OpenedStore> {
-  const { clock, random, log, onStandby, virtualAccountsOf, place } = deps;
+  const { clock, random, log, onStandby, virtualAccountsOf, place, machine } = deps;
+  // A member compares its clock once for all its shards.
+  const time = place?.time ?? new DatabaseClock(machine, log);
+  const compared = place === undefined ? time : undefined;
   const { promise: vaultOpened, resolve } = Promise.withResolvers<Vault>();
   const seed = async (registry: RegistryStore) => {
     const vault = await Vault.open(config.dataDir, registry, random, place?.vaultKey);
@@ -49,9 +58,8 @@ export async function openGatewayStore(
     const how = { callbackId: random.uuid(), isOnline: () => true, isOverQr, due: sides.due };
     return deliveriesFor(payment, order, { recipients, callbackTo }, how);
   };
-  const store = opened.keep(
-    await openStore({ ...config, shard: place }, log, { onStandby, seed, deliveriesFor: deliveriesAgain }),
-  );
+  const hooks = { onStandby, seed, deliveriesFor: deliveriesAgain, time: compared };
+  const store = opened.keep(await openStore({ ...config, shard: place }, log, hooks));
   // Before `mode` there was only `sandbox: false` for real money: its payments are no tests.
   await store.history.begin(config.sandbox ? 'test' : 'money', config.mode === 'live' ? 'test' : 'money');
   const vault = await vaultOpened;
@@ -62,5 +70,5 @@ export async function openGatewayStore(
     onChange: () => place?.tell({ about: 'registry' }),
     isShared: place !== undefined,
   });
-  return { store, directory, vault, secrets };
+  return { store, directory, vault, secrets, time };
 }

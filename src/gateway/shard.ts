@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { DatabaseClock } from '../store/engines/database-clock.ts';
 import type { Topic } from './changes.ts';
 import type { KnownBox } from './directory.ts';
 import type { LoginBudgets } from './login-budgets.ts';
@@ -30,6 +31,8 @@ export interface ShardPlace {
   generation: string;
   /** Wraps the secrets of the registry where dataDir has no key of its own. */
   vaultKey: Buffer;
+  /** The database's, as the member sees it. */
+  time: DatabaseClock;
   /** Wrong logins at all members. */
   budgets: LoginBudgets;
   /** Has a shard of the cluster store a credit, or find out which one has to. */

@@ -8,6 +8,8 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
+/** A clock that differs by more from another one is said to be wrong; NTP keeps within a tenth of a second. */
+export const CLOCK_SKEW_MS_MAX = 2_000;
 /** The longest delay of a Node timer; longer ones fire at once. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 

@@ -2,6 +2,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { type Dialect, Kysely, Migrator } from 'kysely';
 import { ConfigError, type PayboxError, reasonOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
+import type { DatabaseClock } from './engines/database-clock.ts';
 import { REGISTRY_TABLES, SHARED_SETTINGS, schemaOf, TablesOfAll } from './engines/shard-schema.ts';
 import { noBackup, SnapshotMaker } from './engines/snapshot.ts';
 import { damaged, sqliteFile, sqliteProblem } from './engines/sqlite.ts';
@@ -85,6 +86,8 @@ export interface StoreHooks {
   seed?: (registry: RegistryStore) => Promise<void>;
   /** Recreates damaged callbacks and notices; without it they are lost. */
   deliveriesFor?: DeliveriesFor;
+  /** Is compared with the clock of a PostgreSQL database, at the start and again and again. */
+  time?: DatabaseClock | undefined;
 }
 
 /** A PostgreSQL database, or else a SQLite file in dataDir. */
@@ -100,7 +103,7 @@ export interface StorePlace extends StoreLocation {
 export async function openStore(
   place: StorePlace,
   log: Logger,
-  { onStandby, seed, deliveriesFor }: StoreHooks = {},
+  { onStandby, seed, deliveriesFor, time }: StoreHooks = {},
 ): Promise<Store> {
   const { dataDir, databaseUrl } = place;
   makeDataDir(dataDir);
@@ -108,7 +111,7 @@ export async function openStore(
   const { db, assertInPlace, problem, backup, superseded } =
     databaseUrl === undefined
       ? await openSqlite(dataDir, log)
-      : await openPostgres({ ...place, databaseUrl }, { mark, log, onStandby });
+      : await openPostgres({ ...place, databaseUrl }, { mark, log, onStandby, time });
   const shared = place.shard === undefined ? db : db.withPlugin(new TablesOfAll(SHARED_SETTINGS));
   const registry = new RegistryStore(shared, inShard);
   const prepare = async () => {
@@ -232,7 +235,7 @@ async function openSqlite(dataDir: string, log: Logger): Promise<OpenDatabase> {
 
 async function openPostgres(
   place: StorePlace & { databaseUrl: string },
-  { mark, log, onStandby }: { mark: HighWaterMark; log: Logger; onStandby: OnStandby | undefined },
+  { mark, log, onStandby, time }: { mark: HighWaterMark; log: Logger } & Pick<StoreHooks, 'onStandby' | 'time'>,
 ): Promise<OpenDatabase> {
   const { databaseUrl, standby = false, shard } = place;
   const { DatabaseInUseError, postgresDatabase, postgresProblem } = await import('./engines/postgres.ts');
@@ -243,7 +246,7 @@ async function openPostgres(
   const guard = new LedgerGuard(place, mark, log);
   let waits = false;
   for (;;) {
-    const { dialect, register, superseded } = postgresDatabase(databaseUrl, { guard, log, shard });
+    const { dialect, register, superseded } = postgresDatabase(databaseUrl, { guard, time, log, shard });
     try {
       const db = await migrated(dialect, register, shard && schemaOf(shard.index));
       if (waits) log.info('store-taken-over');

@@ -3,6 +3,7 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { HostResolver } from '../../src/lib/resolver.ts';
 import { ClusterDatabase } from '../../src/store/engines/cluster-database.ts';
 import { ClusterSession } from '../../src/store/engines/cluster-session.ts';
+import { DatabaseClock } from '../../src/store/engines/database-clock.ts';
 import { openStore } from '../../src/store/store.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
@@ -15,7 +16,8 @@ const SETTINGS = { shards: 4, secret: 'first' };
 describe.skipIf(missing)(`the database of a cluster${note}`, () => {
   const server = postgresServer();
   const member = (databaseUrl: string, id: string, heard: (text: string) => void = () => undefined) => {
-    const database = new ClusterDatabase(databaseUrl, { id, url: `http://${id}`, file: '', alike: {} }, heard);
+    const time = new DatabaseClock(systemClock, keptLog().log);
+    const database = new ClusterDatabase(databaseUrl, { id, url: `http://${id}`, file: '', alike: {} }, time, heard);
     onTestFinished(() => database.close());
     return database;
   };

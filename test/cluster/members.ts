@@ -4,7 +4,7 @@ import { type ClusterConfig, startMember } from '../../src/cluster/cluster.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import type { Gateway } from '../../src/gateway/gateway.ts';
 import { shardOf } from '../../src/gateway/shard.ts';
-import { systemClock } from '../../src/lib/clock.ts';
+import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { newSecret } from '../../src/protocol/secret.ts';
 import { keptLog, type LogLine } from '../support/kept-log.ts';
@@ -30,6 +30,8 @@ export interface MembersOptions {
   /** With the login of `PARTNER`. */
   partner?: object;
   config?: Record<string, unknown>;
+  /** Of each member in turn; the others have that of the machine. */
+  clocks?: readonly Clock[];
 }
 
 export interface Members {
@@ -47,7 +49,7 @@ export interface Members {
 
 /** Members of a cluster in this process, without a broker; every shard runs. They are closed when the test ends. */
 export async function startMembers(options: MembersOptions): Promise<Members> {
-  const { databaseUrl, shards, accounts: size = 3, partner = PARTNER, config = {} } = options;
+  const { databaseUrl, shards, accounts: size = 3, partner = PARTNER, config = {}, clocks = [] } = options;
   const accounts = Array.from({ length: size }, (_, i) => ({
     ...{ bankAccount: String(1_000_000_000 + i), bankCode: 'MB', userBankName: `SHOP ${i}` },
   }));
@@ -57,6 +59,7 @@ export async function startMembers(options: MembersOptions): Promise<Members> {
     secret: newSecret(systemRandom),
     account: bankAccount,
   }));
+  const members: TestMember[] = [];
   const fileOf = async (change: Record<string, unknown> = {}) => {
     const [folder, port] = [await temporaryFolder(), await freePort()];
     return {
@@ -68,14 +71,14 @@ export async function startMembers(options: MembersOptions): Promise<Members> {
     };
   };
   const start = async (change?: Record<string, unknown>) => {
+    const clock = clocks[members.length] ?? systemClock;
     const value = await fileOf(change);
     const parsed = { ...parseGatewayConfig(value, 'test') } as ClusterConfig;
     const { log, lines } = keptLog();
-    const member = await startMember(parsed, { clock: systemClock, random: systemRandom, log });
+    const member = await startMember(parsed, { clock, random: systemRandom, log });
     onTestFinished(() => member.close());
     return { ...member, log: lines, dataDir: parsed.dataDir, admin: adminOf(member.origin) };
   };
-  const members: TestMember[] = [];
   const whole = (among: readonly TestMember[] = members) =>
     eventually('every shard to run', async () => {
       const told = await Promise.all(among.map(({ admin }) => admin('/healthz')));

@@ -6,7 +6,7 @@ import { PROGRAMS, without } from '../support/programs.ts';
 import { postgresServer } from '../support/stores.ts';
 
 const { missing, note } = without(PROGRAMS.postgres);
-const server = missing ? undefined : postgresServer();
+const server = missing ? undefined : postgresServer(['fsync=on', 'full_page_writes=on']);
 
 it.skipIf(missing)(`tells what a member sees of its cluster, and who has another file${note}`, async () => {
   const databaseUrl = (await server?.().database()) ?? '';

@@ -75,7 +75,8 @@ describe('a health that is asked often', () => {
       return answer.promise;
     };
     let isBrokerThere = true;
-    const health = new Health({ clock, store: { check }, isBrokerThere: () => isBrokerThere });
+    const time = { state: undefined };
+    const health = new Health({ clock, store: { check }, time, isBrokerThere: () => isBrokerThere });
     const twice = [health.problem(), health.problem()];
     answers[0]?.resolve();
     expect(await Promise.all(twice)).toEqual([undefined, undefined]);

@@ -120,6 +120,7 @@ async function hubWithBox(more: Pick<HubDeps, 'home'> = {}) {
     const metrics = createMetrics(
       () => 0,
       async () => undefined,
+      { aheadMs: undefined },
     );
     const pay = createReceivePayment({ ...deps, hub: boxes, dispatcher });
     const makers = new QrMakers({

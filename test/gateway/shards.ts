@@ -74,6 +74,7 @@ export async function startShards(numbers: readonly number[], broker: { url: str
   const metrics = createMetrics(
     () => 0,
     async () => undefined,
+    { aheadMs: undefined },
   );
   const service = new Service({ ...deps, hub: home, makers, pay, metrics });
   const partner = config.partners[0] ?? never();

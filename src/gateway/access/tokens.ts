@@ -20,8 +20,11 @@ export interface Tokens {
   read(token: string): string | undefined;
 }
 
-/** Tokens (RFC 7519, HS256) signed with a secret in the store, so that they are valid after a restart. */
-export async function createTokens(store: Store, clock: Clock, random: Random): Promise<Tokens> {
+/**
+ * Tokens (RFC 7519, HS256) signed with a secret in the store, so that they are valid after a restart. `clock` is one that all
+ * members of a cluster share.
+ */
+export async function createTokens(store: Store, clock: Pick<Clock, 'wallMs'>, random: Random): Promise<Tokens> {
   const secret = Buffer.from(await store.ofAll.setting('token-secret', () => random.secret(SECRET_BYTES)), 'base64url');
   const signatureOf = (signed: string) => createHmac('sha256', secret).update(signed, 'utf8').digest('base64url');
   return {

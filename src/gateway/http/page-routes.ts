@@ -44,12 +44,13 @@ export async function pageRoutes(scope: FastifyInstance, deps: PageRoutesDeps) {
   scope.get('/livez', async () => ({ status: 'ok' }));
   scope.get('/healthz', async (_request, reply) => {
     const reason = await health.problem();
-    if (reason !== undefined) return reply.code(503).send({ status: 'failed', reason });
+    const clock = health.clock && { clock: health.clock };
+    if (reason !== undefined) return reply.code(503).send({ status: 'failed', reason, ...clock });
     // Waiting callbacks are shown, but do not make the gateway unhealthy.
     const pending = await backlog();
     if (pending === undefined) return reply.code(503).send({ status: 'failed', reason: 'the store does not answer' });
     const { partners: _partners, ...callbacks } = pending;
-    return { status: 'ok', mode: config.mode, callbacks };
+    return { status: 'ok', mode: config.mode, ...clock, callbacks };
   });
   scope.get('/metrics', async (_request, reply) => reply.type(metrics.contentType).send(await metrics.text()));
 

@@ -4,6 +4,7 @@ import { HostResolver } from '../../lib/resolver.ts';
 import { type AdminTokenRow, KEY_ID } from '../schema/tables.ts';
 import { refuseHalfRestored, SETUP_LOCK } from './cluster-restore.ts';
 import { ClusterSession } from './cluster-session.ts';
+import { type DatabaseClock, NOW_MS_SQL } from './database-clock.ts';
 import { CLUSTER_SCHEMA, lockKeyOf, nameOf } from './postgres-session.ts';
 import { applicationOf, REGISTRY_SHARD, schemaOf } from './shard-schema.ts';
 
@@ -35,6 +36,8 @@ export interface Member {
 export interface SeenMember extends Member {
   /** It hands its shards over, and takes none. */
   leaving: boolean;
+  /** How far its clock is ahead of the database's; null before it knows. */
+  aheadMs?: number | null;
 }
 
 /** A member's view of its cluster. */
@@ -76,6 +79,7 @@ const SETUP = `
   alter table cluster.settings add column if not exists generation text not null default '';
   create unlogged table if not exists cluster.members (id text primary key, url text not null, seen_at timestamptz not null, leaving boolean not null, file text not null);
   alter table cluster.members add column if not exists alike jsonb not null default '{}';
+  alter table cluster.members add column if not exists ahead_ms float8;
   create unlogged table if not exists cluster.holders (shard int primary key, member text not null);
   create table if not exists cluster.news (seq int generated always as identity primary key, told_at timestamptz not null, text text not null);
   create or replace function cluster.tell(told text) returns void language plpgsql as $$ begin
@@ -92,6 +96,8 @@ export class ClusterDatabase {
   readonly #member: Member;
   readonly #names = new HostResolver({ clock: systemClock });
   readonly #heard: (text: string) => void;
+  /** Is compared with the database at each beat. */
+  readonly #time: DatabaseClock;
   /** The newest text that was heard; undefined before the first beat. */
   #heardSeq: number | undefined;
   #reading: Promise<unknown> = Promise.resolve();
@@ -103,10 +109,11 @@ export class ClusterDatabase {
   readonly #takeovers: ClusterSession;
 
   /** `heard` is called with each text that a member tells, also with one's own. */
-  constructor(databaseUrl: string, member: Member, heard: (text: string) => void) {
+  constructor(databaseUrl: string, member: Member, time: DatabaseClock, heard: (text: string) => void) {
     this.#databaseUrl = databaseUrl;
     this.#member = member;
     this.#heard = heard;
+    this.#time = time;
     const to = { databaseUrl, names: this.#names };
     this.#own = new ClusterSession({
       ...{ ...to, application: 'paybox-member', greeting: `listen ${CHANNEL}` },
@@ -157,13 +164,16 @@ export class ClusterDatabase {
   /** Says that this member is there and runs these shards; returns what it sees. Rejects when the server does not answer. */
   async beat(shards: readonly number[], leaving = false): Promise<ClusterView> {
     const { id, url, file, alike } = this.#member;
-    const { rows } = await this.#own.query<{ is_new: boolean }>(
-      `insert into cluster.members (id, url, seen_at, leaving, file, alike) values ($1, $2, clock_timestamp(), $3, $4, $5)
-         on conflict (id) do update set seen_at = excluded.seen_at, leaving = excluded.leaving
-         returning xmax = 0 as is_new`,
-      [id, url, leaving, file, alike],
+    const said = await this.#time.measure(() =>
+      this.#own.query<{ is_new: boolean; now_ms: number }>(
+        `insert into cluster.members (id, url, seen_at, leaving, file, alike, ahead_ms)
+           values ($1, $2, clock_timestamp(), $3, $4, $5, $6) on conflict (id) do update
+           set seen_at = excluded.seen_at, leaving = excluded.leaving, ahead_ms = excluded.ahead_ms
+           returning xmax = 0 as is_new, ${NOW_MS_SQL} as now_ms`,
+        [id, url, leaving, file, alike, this.#time.aheadMs],
+      ),
     );
-    const isEmptied = this.#hasBeaten && rows[0]?.is_new === true;
+    const isEmptied = this.#hasBeaten && said?.is_new === true;
     this.#hasBeaten = true;
     await this.#own.query(
       `insert into cluster.holders select unnest($2::int[]), $1 on conflict (shard) do update
@@ -175,7 +185,7 @@ export class ClusterDatabase {
       `delete from cluster.members where seen_at < clock_timestamp() - interval '${FORGET_MEMBER_MS} ms'`,
     );
     const members = await this.#own.query<SeenMember>(
-      `select id, url, leaving, file, alike from cluster.members
+      `select id, url, leaving, file, alike, ahead_ms as "aheadMs" from cluster.members
          where seen_at > clock_timestamp() - interval '${MEMBER_GONE_MS} ms' order by id`,
     );
     const holders = await this.#own.query<{ shard: number; member: string }>(

@@ -7,6 +7,7 @@ import { HostResolver } from '../../lib/resolver.ts';
 import type { LedgerGuard } from '../integrity/ledger-guard.ts';
 import type { Tables } from '../schema/tables.ts';
 import type { StoreShard } from '../store-files.ts';
+import { type DatabaseClock, NOW_MS_SQL } from './database-clock.ts';
 import { GroupCommit } from './group-commit.ts';
 import { COMMIT_IN_MEMORY, LockHolder } from './lock-holder.ts';
 import { NamedSockets } from './named-socket.ts';
@@ -38,6 +39,14 @@ const READ_ONLY = '25006';
 /** SQLSTATE class of refused logins. */
 const LOGIN_REFUSED = /^28/;
 
+interface PostgresParts {
+  guard: LedgerGuard;
+  /** Is compared with the database at each heartbeat. */
+  time: DatabaseClock | undefined;
+  log: Logger;
+  shard: StoreShard | undefined;
+}
+
 export interface PostgresDatabase {
   /** Its first query waits for the lock, and throws DatabaseInUseError when another gateway has it. */
   dialect: Dialect;
@@ -52,10 +61,7 @@ export interface PostgresDatabase {
  * second gateway can do nothing. The next query reopens a lost connection, unless another gateway has taken over
  * meanwhile. A query settles once all that it may have seen is on the disk: see GroupCommit.
  */
-export function postgresDatabase(
-  databaseUrl: string,
-  { guard, log, shard }: { guard: LedgerGuard; log: Logger; shard: StoreShard | undefined },
-): PostgresDatabase {
+export function postgresDatabase(databaseUrl: string, { guard, time, log, shard }: PostgresParts): PostgresDatabase {
   const name = shard === undefined ? nameOf(databaseUrl) : `shard ${shard.index} of ${nameOf(databaseUrl)}`;
   const holder = new LockHolder(name);
   const own = new OwnSessions();
@@ -88,7 +94,9 @@ export function postgresDatabase(
   const heartbeat = async () => {
     try {
       if (guard.isRefusing) await writer.lookAgain();
-      await writer.use((client) => client.query('select 1', []));
+      const look = (client: PostgresPoolClient) =>
+        client.query<{ now_ms: number }>(`select ${NOW_MS_SQL} as now_ms`, []);
+      await writer.use((client) => (time === undefined ? look(client) : time.measure(() => look(client))));
       await tendSecond();
       return HEARTBEAT_MS;
     } catch {
@@ -112,7 +120,7 @@ export function postgresDatabase(
     register: async (db) => {
       await holder.register(db);
       await sql.raw(COMMIT_IN_MEMORY).execute(db);
-      await tendSecond();
+      await heartbeat();
       void beat(heartbeat, closing.signal);
     },
     superseded: holder.superseded,
