@@ -7,6 +7,7 @@ import type { Clock } from './clock.ts';
 import { Connections } from './connections.ts';
 import { FairQueue } from './fair-queue.ts';
 import { createServer } from './http.ts';
+import { proxyHeaderIn } from './proxy-headers.ts';
 import { RequestTurns } from './request-turns.ts';
 import { isStorable } from './text.ts';
 import { HANDSHAKE_TIMEOUT_MS, TLS_FLOOR } from './tls.ts';
@@ -228,8 +229,6 @@ export function bearerToken(request: Pick<IncomingMessage, 'headers'>): string |
   return /^Bearer +([\w.~+/=-]+) *$/i.exec(request.headers.authorization ?? '')?.[1];
 }
 
-/** Headers, with hyphens or underscores, in which a proxy says that it forwards a request. */
-const PROXY_HEADER = /forwarded|real[-_]ip|client[-_]ip|connecting[-_]ip|^via$|^max-forwards$|^proxy-/;
 const SHOWN_CHARS_MAX = 32;
 
 /**
@@ -240,7 +239,7 @@ export function strangerProblem({ socket, headers }: Pick<IncomingMessage, 'sock
   const { remoteAddress = '', localAddress } = socket;
   const isHere = /^(127\.|::1$|::ffff:127\.)/.test(remoteAddress) || remoteAddress === localAddress;
   if (!isHere) return 'not from this machine';
-  const header = Object.keys(headers).find((name) => PROXY_HEADER.test(name));
+  const header = proxyHeaderIn(headers);
   return header === undefined ? undefined : `through a proxy, which sent ${header.slice(0, SHOWN_CHARS_MAX)}`;
 }
 

@@ -95,6 +95,14 @@ describe('the bench server', () => {
     ).toMatchObject({ status: 403 });
   });
 
+  it('THR-29 without a token answers no request that a proxy of this machine passes on', async () => {
+    const { origin } = await testServer();
+    for (const name of ['x-forwarded-for', 'x-original-host', 'x-envoy-external-address', 'x-azure-clientip']) {
+      const { status, text } = await rawRequest(origin, { headers: { [name]: '192.0.2.7' } });
+      expect([status, text]).toEqual([403, expect.stringContaining(`through a proxy, which sent ${name}`)]);
+    }
+  });
+
   it.each([
     ['no JSON', '{', 'application/json', 400, /^the body is no JSON/],
     ['nothing', '', 'application/json', 422, /^body: expected/],

@@ -254,6 +254,11 @@ describe('who may see and do it', () => {
       ['x_forwarded_for', '192.0.2.7'],
       ['cf-connecting-ip', '192.0.2.7'],
       ['via', '1.1 proxy'],
+      ['x-original-host', 'gateway.example'],
+      ['x-envoy-external-address', '192.0.2.7'],
+      ['x-azure-clientip', '192.0.2.7'],
+      ['x-appengine-user-ip', '192.0.2.7'],
+      ['x-proxyuser-ip', '192.0.2.7'],
     ] as const) {
       const refused = await fetch(`${open.origin}/_mock/boxes`, { headers: { [name]: value } });
       const what = 'expected a token as bearer: an admin makes one with paybox admin tokens add';
