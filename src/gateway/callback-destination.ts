@@ -1,20 +1,10 @@
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 import { networkInterfaces } from 'node:os';
 
-/**
- * IPv6 networks that contain IPv4 addresses: NAT64 (RFC 6052, RFC 8215), SIIT and the old form of RFC 4291; 6to4 (RFC
- * 3056).
- */
-const IPV4_INSIDE = [
-  { before: '64:ff9b::', bits: 96, after: '' },
-  { before: '64:ff9b:1::', bits: 96, after: '' },
-  { before: '::ffff:0:', bits: 96, after: '' },
-  { before: '::', bits: 96, after: '' },
-  { before: '2002:', bits: 16, after: '::' },
-];
+type Networks = readonly (readonly [network: string, prefix: number])[];
 
 /** Addresses of cloud metadata services, which have secrets, and addresses that no partner can have. */
-const FORBIDDEN = blockList([
+const LOCAL = everywhere([
   // Link-local, with the metadata services of most clouds.
   ['169.254.0.0', 16],
   ['fe80::', 10],
@@ -30,12 +20,57 @@ const FORBIDDEN = blockList([
   ['224.0.0.0', 3],
   ['ff00::', 8],
 ]);
+
+/** The other networks in the IANA registries of special-purpose addresses, but the private ones: no host has these. */
+const SPECIAL = everywhere([
+  // Documentation: RFC 5737, RFC 3849, RFC 9637. Benchmarks: RFC 2544.
+  ['192.0.2.0', 24],
+  ['198.51.100.0', 24],
+  ['203.0.113.0', 24],
+  ['2001:db8::', 32],
+  ['3fff::', 20],
+  ['198.18.0.0', 15],
+  // Protocols: RFC 6890, AS112 (RFC 7534, RFC 7535), AMT (RFC 7450), relays of 6to4 (RFC 7526).
+  ['192.0.0.0', 24],
+  ['192.31.196.0', 24],
+  ['192.52.193.0', 24],
+  ['192.88.99.0', 24],
+  ['192.175.48.0', 24],
+  ['2620:4f:8000::', 48],
+  // RFC 2928: Teredo, which has IPv4 addresses in it, benchmarks, AMT, AS112, ORCHID and drones.
+  ['2001::', 23],
+]);
+
+/**
+ * Where hosts can be in IPv6. All else is not assigned, or has been withdrawn: fec0::/10 (RFC 3879), IPv4 as ::/96 (RFC
+ * 4291) and ::ffff:0:0:0/96 (RFC 2765); or it leads to a network of the gateway's own: 64:ff9b:1::/48 (RFC 8215).
+ */
+const OF_HOSTS = blockList([
+  ['2000::', 3],
+  // As 10.0.0.0/8 and its like, which are not forbidden: a partner may be in the gateway's own network.
+  ['fc00::', 7],
+  ['::', 127],
+  // IPv4 addresses: as IPv6 writes them, and behind a NAT64 (RFC 6052).
+  ['::ffff:0:0', 96],
+  ['64:ff9b::', 96],
+]);
+
 /** Loopback and unspecified addresses. The other addresses of this machine are those of its interfaces. */
-const OWN = blockList([
+const OWN: Networks = [
   ['127.0.0.0', 8],
   ['0.0.0.0', 8],
   ['::', 127],
-]);
+];
+/** RFC 1918, RFC 6598. */
+const PRIVATE: Networks = [
+  ['10.0.0.0', 8],
+  ['100.64.0.0', 10],
+  ['172.16.0.0', 12],
+  ['192.168.0.0', 16],
+];
+const OWN_LIST = blockList(OWN);
+/** NAT64 and 6to4 have public addresses only (RFC 6052, section 3.1; RFC 3056, section 2). */
+const NOT_EMBEDDED = blockList([...OWN, ...PRIVATE].flatMap(embedded));
 
 /** Ports on which the gateway itself listens. */
 export type OwnPorts = () => readonly number[];
@@ -52,9 +87,7 @@ export function isOwnHost(url: URL): boolean {
  */
 export function addressProblem(url: URL): string | undefined {
   const host = hostOf(url);
-  return isIP(host) !== 0 && isIn(FORBIDDEN, host)
-    ? `${host} is a link-local, metadata or multicast address`
-    : undefined;
+  return isIP(host) === 0 ? undefined : specialProblem(host);
 }
 
 export function portOf(url: URL): number {
@@ -71,7 +104,8 @@ export function hostOf(url: URL): string {
  * its cloud.
  */
 export function destinationProblem(address: string, port: number, ownPorts: OwnPorts): string | undefined {
-  if (isIn(FORBIDDEN, address)) return `${address} is a link-local, metadata or multicast address`;
+  const problem = specialProblem(address);
+  if (problem !== undefined) return problem;
   if (ownPorts().includes(port) && isOwn(address)) return `${address} port ${port} is the gateway itself`;
   return undefined;
 }
@@ -108,31 +142,50 @@ function checkedLookup(port: number, ownPorts: OwnPorts, lookup: LookupFunction)
   };
 }
 
+function specialProblem(address: string): string | undefined {
+  if (isIn(LOCAL, address)) return `${address} is a link-local, metadata or multicast address`;
+  if (isIP(address) === 6 && !isIn(OF_HOSTS, address)) return `${address} is no address of a host`;
+  if (isIn(NOT_EMBEDDED, address)) return `${address} is a private IPv4 address inside of IPv6`;
+  // Some networks use special addresses for their hosts, and so may this machine.
+  return isIn(SPECIAL, address) && !isOwn(address) ? `${address} is a special-purpose address` : undefined;
+}
+
 function isOwn(address: string): boolean {
   if (isIP(address) === 0) return false;
-  if (isIn(OWN, address)) return true;
-  return Object.values(networkInterfaces()).some((all) => all?.some((it) => it.address === address));
+  if (isIn(OWN_LIST, address)) return true;
+  const own = Object.values(networkInterfaces()).flatMap((all) => all ?? []);
+  const networks = own.map((it) => [withoutZone(it.address), it.family === 'IPv6' ? 128 : 32] as const);
+  // A list, because an address can be written in several ways.
+  return isIn(everywhere(networks), address);
 }
 
 function isIn(list: BlockList, address: string): boolean {
-  return list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4');
+  return list.check(withoutZone(address), isIP(address) === 6 ? 'ipv6' : 'ipv4');
 }
 
-/**
- * A block list of these networks. An IPv4 network is also blocked as IPv6 writes it; BlockList itself knows
- * `::ffff:1.2.3.4`.
- */
-function blockList(subnets: readonly (readonly [string, number])[]): BlockList {
+/** The address without the interface that an address of IPv6 may name. */
+function withoutZone(address: string): string {
+  return address.replace(/%.*$/, '');
+}
+
+/** An IPv4 network as NAT64 (RFC 6052) and 6to4 (RFC 3056) write it in IPv6. */
+function embedded([network, prefix]: Networks[number]): Networks {
+  if (isIP(network) !== 4) return [];
+  const groups = (Buffer.from(network.split('.').map(Number)).toString('hex').match(/.{4}/g) ?? []).join(':');
+  return [
+    [`64:ff9b::${groups}`, 96 + prefix],
+    [`2002:${groups}::`, 16 + prefix],
+  ];
+}
+
+/** A list of these networks, those of IPv4 also as IPv6 embeds them. */
+function everywhere(networks: Networks): BlockList {
+  return blockList([...networks, ...networks.flatMap(embedded)]);
+}
+
+/** BlockList itself finds `::ffff:1.2.3.4` in the networks of IPv4. */
+function blockList(networks: Networks): BlockList {
   const list = new BlockList();
-  for (const [net, prefix] of subnets) {
-    if (isIP(net) === 6) {
-      list.addSubnet(net, prefix, 'ipv6');
-      continue;
-    }
-    list.addSubnet(net, prefix, 'ipv4');
-    const groups = (Buffer.from(net.split('.').map(Number)).toString('hex').match(/.{4}/g) ?? []).join(':');
-    for (const { before, bits, after } of IPV4_INSIDE)
-      list.addSubnet(`${before}${groups}${after}`, bits + prefix, 'ipv6');
-  }
+  for (const [network, prefix] of networks) list.addSubnet(network, prefix, isIP(network) === 6 ? 'ipv6' : 'ipv4');
   return list;
 }

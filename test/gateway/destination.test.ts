@@ -88,6 +88,50 @@ describe('a callback does not go to', () => {
     for (const port of [80, 443, OWN_PORT]) expect(destinationProblem(address, port, () => [])).toContain(address);
   });
 
+  // The registries of special-purpose addresses of IANA, first and last address of each network.
+  it.each([
+    ...['192.0.0.0', '192.0.0.255', '192.0.2.1', '198.51.100.255', '203.0.113.0', '198.18.0.0', '198.19.255.255'],
+    ...['192.31.196.1', '192.52.193.255', '192.88.99.1', '192.175.48.1', '240.0.0.1', '255.255.255.255'],
+    ...['fec0::', 'fec0::1', 'feff:ffff::1', '100::1', '100:0:0:1::1', '5f00::1', '3fff::1', '3fff:fff::1'],
+    ...['2001:db8::1', '2001:db8:ffff::1', '2001::1', '2001:0:4136:e378:8000:63bf:3fff:fdd2', '2001:1::1', '2001:2::1'],
+    ...['2001:3::1', '2001:4:112::1', '2001:10::1', '2001:20::1', '2001:30::1', '2001:1ff::1', '2620:4f:8000::1'],
+    ...[
+      '::2',
+      '::8.8.8.8',
+      '::10.0.0.1',
+      '::ffff:0:8.8.8.8',
+      '::ffff:0:10.0.0.1',
+      '64:ff9b:1::8.8.8.8',
+      '64:ff9b:1:2::1',
+    ],
+    ...[
+      '64:ff9b::10.0.0.1',
+      '64:ff9b::172.16.0.1',
+      '64:ff9b::192.168.1.1',
+      '64:ff9b::100.64.0.1',
+      '64:ff9b::127.0.0.1',
+    ],
+    ...[
+      '64:ff9b::0.0.0.0',
+      '64:ff9b::192.0.2.1',
+      '2002:a00:1::1',
+      '2002:c0a8:101::1',
+      '2002:7f00:1::1',
+      '2002:c000:201::',
+    ],
+    ...[
+      '::ffff:192.0.2.1',
+      '::ffff:198.18.0.1',
+      '::ffff:c633:6401',
+      'fe80::1%lo',
+      'fe80::1%eth0',
+      '4000::1',
+      'fe00::1',
+    ],
+  ])('SYN-7 THR-8 the special address %s, at any port', (address) => {
+    for (const port of [80, 443, OWN_PORT]) expect(destinationProblem(address, port, () => [])).toContain(address);
+  });
+
   it.each(['127.0.0.1', '127.1.2.3', '::1', '::ffff:127.0.0.1', '0.0.0.0', '::', '::ffff:0.0.0.0', ...own])(
     'the port of the gateway at %s, but to any other port there',
     (address) => {
@@ -96,9 +140,22 @@ describe('a callback does not go to', () => {
     },
   );
 
+  it.each(own.filter((it) => isIP(it) === 4 && !it.startsWith('127.')))(
+    'SYN-7 the port of the gateway at %s of its own, as IPv6 writes it',
+    (address) => {
+      const [a = 0, b = 0, c = 0, d = 0] = address.split('.').map(Number);
+      const hex = `${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`;
+      for (const written of [`::ffff:${address}`, `::ffff:${hex}`, `0:0:0:0:0:ffff:${hex}`]) {
+        expect(destinationProblem(written, OWN_PORT, () => [OWN_PORT])).toContain('the gateway itself');
+      }
+    },
+  );
+
   it.each([
-    ...['192.0.2.1', '10.0.0.1', '192.168.1.2', '8.8.8.8', '2001:db8::1', '::ffff:192.0.2.1', 'fd12::1'],
-    ...['100.100.100.201', '168.63.129.17', '64:ff9b::808:808', '2002:808:808::1', 'fd20:ce::255'],
+    ...['10.0.0.1', '172.16.0.1', '192.168.1.2', '100.64.0.1', '::ffff:10.0.0.1', 'fc00::1', 'fd12::1', 'fdff::1'],
+    ...['8.8.8.8', '::ffff:8.8.8.8', '2606:4700::1', '2001:200::1', '2a00::1', '3ffe::1', '1.1.1.1', '223.255.255.255'],
+    ...['100.100.100.201', '168.63.129.17', '64:ff9b::808:808', '2002:808:808::1', 'fd20:ce::255', '192.0.1.1'],
+    ...['198.17.255.255', '198.20.0.0', '192.88.98.1', '172.32.0.1'],
   ])('but may go to %s', (address) => {
     expect(destinationProblem(address, OWN_PORT, () => [OWN_PORT])).toBeUndefined();
   });
