@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { systemClock, withDeadline } from '../lib/clock.ts';
 import { ConfigError, PayboxError, reasonOf } from '../lib/errors.ts';
+import { readFileBytes } from '../lib/files.ts';
 import type { BoxClient } from './clients/box.ts';
 import type { Picture } from './pictures.ts';
 import { decodePicture, encodePicture, readQr, readQrInPhotograph } from './pictures.ts';
@@ -41,7 +42,7 @@ function seeing(readQrIn: (picture: Picture) => Promise<string | undefined>): (f
 export function probeOf(text: string): Probe {
   if (text === 'screen') return screenProbe();
   const [, kind, rest = ''] = /^(file|framebuffer):(.+)$/.exec(text) ?? [];
-  if (kind === 'file') return photographProbe(text, () => readPicture(rest));
+  if (kind === 'file') return photographProbe(text, () => orNoPicture(rest, readFileBytes(rest)));
   if (kind === 'framebuffer') return framebufferProbe(text, rest);
   if (text.trim() === '') throw new ConfigError('--probe: expected screen, file:…, framebuffer:… or a command');
   return photographProbe(text, (box) => commandOutput(text, box));
@@ -59,7 +60,7 @@ function framebufferProbe(name: string, text: string): Probe {
   return {
     name,
     capture: async () => {
-      const picture = framebufferPicture(await readPicture(path), geometry);
+      const picture = framebufferPicture(await orNoPicture(path, readFile(path)), geometry);
       return { file: await encodePicture(picture), picture, qr: await readQr(picture) };
     },
   };
@@ -88,8 +89,8 @@ export function framebufferPicture(
   return { width, height, data };
 }
 
-async function readPicture(path: string): Promise<Uint8Array> {
-  return readFile(path).catch((error: unknown) => {
+function orNoPicture(path: string, reading: Promise<Uint8Array>): Promise<Uint8Array> {
+  return reading.catch((error: unknown) => {
     throw new PayboxError('NO_PICTURE', `${path} cannot be read: ${reasonOf(error)}`, { severity: 'retryable' });
   });
 }

@@ -1,7 +1,7 @@
-import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { checkConfig } from '../lib/config-file.ts';
 import { ConfigError, reasonOf } from '../lib/errors.ts';
+import { readGiven } from '../lib/given-files.ts';
 import { parseYaml } from '../lib/yaml-text.ts';
 import type { Finding } from './check.ts';
 import type { TargetResults } from './suite.ts';
@@ -19,6 +19,7 @@ type Deviation = z.infer<typeof deviation>;
 type Named = Pick<Deviation, 'target' | 'clause' | 'title'>;
 
 const baselineFile = z.strictObject({ accepted: z.array(deviation) });
+const BASELINE_BYTES_MAX = 4_194_304;
 const FIX = 'write it anew with --update-baseline';
 
 /** The deviations that a team has accepted. */
@@ -35,9 +36,12 @@ export class Baseline {
 
   /** Reads a file. Throws ConfigError that says how one is made. */
   static async read(file: string): Promise<Baseline> {
-    const text = await readFile(file, 'utf8').catch((error: unknown) => {
+    let text: string;
+    try {
+      text = readGiven(file, BASELINE_BYTES_MAX).toString('utf8');
+    } catch (error) {
       throw new ConfigError(`--baseline ${file}: cannot be read: ${reasonOf(error)}`, FIX);
-    });
+    }
     const { accepted } = checkConfig(baselineFile, parseYaml(text, file).value, file, FIX);
     return new Baseline(file, accepted, false);
   }

@@ -1,10 +1,11 @@
-import { access, constants, readFile } from 'node:fs/promises';
+import { access, constants } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
 import type { AgentConfig } from '../agent/config.ts';
 import { TRANSPORTS } from '../agent/transports/registry.ts';
 import { reasonOf, systemCodeOf } from '../lib/errors.ts';
+import { assertFile, readFileText } from '../lib/files.ts';
 import { askHttp, authorizationHeader, parseJson } from '../lib/http-client.ts';
 import { qrFindings } from './display.ts';
 import { type Finding, failed, well } from './findings.ts';
@@ -92,6 +93,7 @@ export async function journalFinding({ dataDir }: AgentConfig, file: string): Pr
     return failed(check, error, 'run this as the user of the agent, or as root');
   }
   try {
+    for (const end of ['', '-wal', '-shm']) assertFile(`${path}${end}`);
     const db = new DatabaseSync(path, { readOnly: true });
     try {
       const [row] = db.prepare('PRAGMA quick_check(1)').all();
@@ -117,7 +119,7 @@ export async function secretOf({
   if (box.secret !== undefined) return { secret: box.secret, finding: well(check, 'is in the configuration') };
   const path = join(dataDir, 'secret');
   try {
-    const secret = (await readFile(path, 'utf8')).trim();
+    const secret = (await readFileText(path)).trim();
     if (SECRET.test(secret)) return { secret, finding: well(check, 'agreed on at enrolment') };
     const fix = `remove ${path}: the box then enrols again`;
     return { secret: undefined, finding: failed(check, new Error(`${path} contains no secret`), fix) };

@@ -1,8 +1,8 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { CLOCK_SKEW_MS_MAX, systemClock } from '../lib/clock.ts';
 import { reasonOf, systemCodeOf } from '../lib/errors.ts';
+import { readFileBytes, readFileText } from '../lib/files.ts';
 import { askHttp, authorizationHeader, type HttpAnswer, type HttpRequest, parseJson } from '../lib/http-client.ts';
 import { isLoopbackHost } from '../lib/tls.ts';
 import { type Finding, failed, skipped, well } from './findings.ts';
@@ -89,10 +89,10 @@ async function chainFinding({ cert, key }: { cert: string; key: string }): Promi
   const fix =
     'put the certificate first and the one that signed it after it into the file of cert, and its key into that of key';
   try {
-    const chain = ((await readFile(cert, 'utf8')).match(CERTIFICATE) ?? []).map((pem) => new X509Certificate(pem));
+    const chain = ((await readFileText(cert)).match(CERTIFICATE) ?? []).map((pem) => new X509Certificate(pem));
     const [own] = chain;
     if (own === undefined) return failed(check, new Error(`${cert} has no certificate`), fix);
-    if (!own.checkPrivateKey(createPrivateKey(await readFile(key)))) {
+    if (!own.checkPrivateKey(createPrivateKey(await readFileBytes(key)))) {
       return failed(check, new Error(`${key} is not the key of the first certificate in ${cert}`), fix);
     }
     for (const [i, each] of chain.entries()) {
@@ -220,7 +220,7 @@ async function askRunning<T>(
 
 /** The gateway's own certificate is trusted here: who reads its file could read its store as well. */
 async function ownTls(cert: string, host: string): Promise<Pick<HttpRequest, 'ca' | 'servername'>> {
-  const ca = await readFile(cert);
+  const ca = await readFileBytes(cert);
   if (!isLoopbackHost(host)) return { ca };
   const [, name] = /DNS:([^,\s]+)/.exec(new X509Certificate(ca).subjectAltName ?? '') ?? [];
   return name === undefined ? { ca } : { ca, servername: name };

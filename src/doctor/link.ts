@@ -1,6 +1,5 @@
 import { X509Certificate } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
-import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { AgentConfig } from '../agent/config.ts';
@@ -9,6 +8,7 @@ import { TRANSPORTS } from '../agent/transports/registry.ts';
 import { certificateFix, connectionTls } from '../agent/transports/tls.ts';
 import { systemClock, withDeadline } from '../lib/clock.ts';
 import { reasonOf, systemCodeOf } from '../lib/errors.ts';
+import { readFileBytes } from '../lib/files.ts';
 import { openHttp } from '../lib/http-client.ts';
 import { systemRandom } from '../lib/random.ts';
 import { isExposed, isTlsUrl, portOfUrl } from '../lib/tls.ts';
@@ -72,7 +72,7 @@ async function certificateFindings(check: string, link: GatewayAddress): Promise
 
 async function fileFinding(check: string, file: string): Promise<Finding> {
   try {
-    return datesFinding(check, new X509Certificate(await readFile(file)), file);
+    return datesFinding(check, new X509Certificate(await readFileBytes(file)), file);
   } catch (error) {
     return failed(check, new Error(`${file}: ${reasonOf(error)}`), 'name a PEM file that this user may read');
   }

@@ -1,9 +1,10 @@
 import { statSync } from 'node:fs';
-import { access, constants, mkdir, statfs } from 'node:fs/promises';
+import { access, constants, statfs } from 'node:fs/promises';
 import { createConnection, createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { systemClock, withDeadline } from '../lib/clock.ts';
 import { reasonOf, systemCodeOf } from '../lib/errors.ts';
+import { makeFolder } from '../lib/folders.ts';
 import { portOfUrl } from '../lib/tls.ts';
 import type { Finding } from './findings.ts';
 
@@ -29,7 +30,7 @@ export function skewOf(whose: string, aheadMs: number): string {
 /** Whether the program can write into its folder and has room there. */
 export async function storageFinding(dataDir: string, program: 'agent' | 'gateway' = 'agent'): Promise<Finding> {
   try {
-    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    makeFolder(dataDir, 0o700);
     await access(dataDir, constants.W_OK);
     const { bavail, bsize } = await statfs(dataDir);
     const free = bavail * bsize;

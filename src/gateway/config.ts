@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { checkConfig, readConfigFile } from '../lib/config-file.ts';
+import { assertFile } from '../lib/files.ts';
 import { isLoopbackHost } from '../lib/tls.ts';
 import { bankAccount, LIMITS } from '../protocol/fields.ts';
 import { isSampleSecret, SECRET_EXPECTED, strongSecret } from '../protocol/secret.ts';
@@ -222,7 +223,10 @@ export function parseGatewayConfig(value: unknown, name: string, folder = '.'): 
 export async function loadGatewayConfig(path: string): Promise<GatewayConfig> {
   const { name, folder, value } = await readConfigFile(path, GATEWAY_FILE_CHARS_MAX);
   const config = parseGatewayConfig(value, name, folder);
-  const { dataDir, http, mqtt } = config;
+  const { dataDir, databaseUrl, http, mqtt } = config;
+  const authority = databaseUrl && new URL(databaseUrl).searchParams.get('sslrootcert');
+  // The driver of PostgreSQL reads it, and would wait for ever for a FIFO.
+  if (authority) assertFile(authority);
   const absolute = <T extends object>(files: T | undefined): T | undefined =>
     files && (Object.fromEntries(Object.entries(files).map(([name, path]) => [name, resolve(folder, path)])) as T);
   return {

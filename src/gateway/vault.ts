@@ -1,8 +1,7 @@
 import { createCipheriv, createDecipheriv, createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ConfigError, PayboxError, systemCodeOf } from '../lib/errors.ts';
-import { replaceOwnFile } from '../lib/files.ts';
+import { readFileText, replaceOwnFile } from '../lib/files.ts';
 import { makeFolder } from '../lib/folders.ts';
 import type { Random } from '../lib/random.ts';
 import type { RegistryStore } from '../store/repositories/registry.ts';
@@ -123,7 +122,7 @@ function assertKey(file: string, key: Buffer | undefined, known: string | undefi
 
 async function readKey(file: string): Promise<Buffer | undefined> {
   try {
-    const text = await readFile(file, 'utf8');
+    const text = await readFileText(file);
     if (KEY_TEXT.test(text)) return Buffer.from(text.trim(), 'base64url');
     throw new ConfigError(`dataDir: ${file} is not a key`, 'put it back from beside the backup of the store');
   } catch (error) {

@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { basename, dirname, resolve } from 'node:path';
 import type { z } from 'zod';
 import { ConfigError, reasonOf } from './errors.ts';
+import { readFileNow } from './files.ts';
+import { readGiven } from './given-files.ts';
 import { expectedBy } from './schema-issues.ts';
 import type { YamlText } from './yaml-text.ts';
 
@@ -12,6 +12,8 @@ export const BOX_FILE = 'paybox.yaml';
 const PROBLEMS_SHOWN_MAX = 8;
 /** Limit for the file of one device or run; the parser is slow on large files. */
 const CONFIG_CHARS_MAX = 65_536;
+/** Of one character. */
+const UTF8_BYTES_MAX = 4;
 
 /** A parsed YAML file, not yet validated. */
 export interface ConfigFile {
@@ -24,14 +26,20 @@ export interface ConfigFile {
 
 /** Reads a YAML file of at most `charsMax` characters. Throws ConfigError, for a syntax error with line and column. */
 export async function readConfigFile(path: string, charsMax = CONFIG_CHARS_MAX): Promise<ConfigFile> {
-  const text = await readFile(path, 'utf8').catch((error: unknown) => {
-    throw new ConfigError(`${path}: cannot be read: ${reasonOf(error)}`, 'name an existing file with --config');
-  });
+  const text = textOf(path, charsMax);
   const name = basename(path);
   if (text.length > charsMax) {
     throw new ConfigError(`${name}: has ${text.length} characters, expected at most ${charsMax}`);
   }
   return { name, folder: dirname(path), value: asWritten(text) ?? (await parsed(text, name)) };
+}
+
+function textOf(path: string, charsMax: number): string {
+  try {
+    return readGiven(path, charsMax * UTF8_BYTES_MAX).toString('utf8');
+  } catch (error) {
+    throw new ConfigError(`${path}: cannot be read: ${reasonOf(error)}`, 'name an existing file with --config');
+  }
 }
 
 /**
@@ -61,7 +69,7 @@ export function readSecretFile(
   const path = resolve(folder, file);
   let text: string;
   try {
-    text = readFileSync(path, 'utf8');
+    text = readFileNow(path).toString('utf8');
   } catch (error) {
     throw new ConfigError(`${name}: ${option}: cannot be read: ${reasonOf(error)}`, `put the secret into ${path}`);
   }

@@ -59,8 +59,10 @@ function quoted(value: LogFields[string]): string {
   return /^[\w.:/@+-]+$/.test(text) ? text : JSON.stringify(text);
 }
 
-/** Beside errors: events that outsiders can cause as often as they like. */
+/** Events that outsiders can cause as often as they like. */
 const REPEATABLE = /-(refused|dropped|ignored)$|^(message|mqtt-connection)-|^(unknown-fields|enrolment-asked)$/;
+/** Errors that nobody has expected: whoever causes one may do it again. Others each say something of their own. */
+const REPEATABLE_ERROR = /-(failed|unsent)$/;
 /** Events of one kind that are written per interval; further ones are only counted. */
 const WRITTEN_MAX = 3;
 const INTERVAL_MS = 60_000;
@@ -110,9 +112,12 @@ export function withoutRepeats(log: Logger, clock: Clock, ending: AbortSignal): 
         if (REPEATABLE.test(event)) count(keyOf(event, fields), event, fields, write);
         else write(fields);
       };
-    // A second failure for another reason is not hidden behind the first.
-    const error = (event: string, fields: LogFields = {}) =>
-      count(keyOf(event, fields, fields.reason), event, fields, (all) => to.error(event, all));
+    const error = (event: string, fields: LogFields = {}) => {
+      const write = (all: LogFields) => to.error(event, all);
+      // A second failure for another reason is not hidden behind the first.
+      if (REPEATABLE_ERROR.test(event)) count(keyOf(event, fields, fields.reason), event, fields, write);
+      else write(fields);
+    };
     return { info: counted('info'), warn: counted('warn'), error, with: (fields) => wrap(to.with(fields)) };
   };
   return wrap(log);

@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { ConfigError, reasonOf } from './errors.ts';
+import { readFileNow } from './files.ts';
 
 /** TLS limits for both sides, in Node's names: TLS 1.2 or newer, only forward secrecy and authenticated encryption. */
 export const TLS_FLOOR = {
@@ -30,7 +30,7 @@ export function readPemFiles<Name extends string>(
   for (const [name, file] of Object.entries<string | undefined>(files) as [Name, string | undefined][]) {
     if (file === undefined) continue;
     try {
-      contents[name] = readFileSync(file);
+      contents[name] = readFileNow(file);
     } catch (error) {
       const fix = 'name a PEM file that this user may read; `paybox provision` makes them';
       throw new ConfigError(`${option}.${name}: cannot be read: ${reasonOf(error)}`, fix);

@@ -1,6 +1,7 @@
-import { access, chmod, chown, constants, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { access, chmod, chown, constants, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { systemCodeOf } from '../lib/errors.ts';
+import { readFileText } from '../lib/files.ts';
 
 const COPY_SUFFIX = '.tmp';
 
@@ -112,7 +113,7 @@ export async function bytesIn(folder: string, name: string, bytesMax: number): P
 
 /** The text of a file; undefined without one. */
 export async function textIn(path: string): Promise<string | undefined> {
-  return readFile(path, 'utf8').catch((error: unknown) => {
+  return readFileText(path).catch((error: unknown) => {
     if (['ENOENT', 'ENOTDIR'].includes(systemCodeOf(error) ?? '')) return undefined;
     throw error;
   });

@@ -1,6 +1,7 @@
-import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { ConfigError, systemCodeOf } from '../lib/errors.ts';
+import { readFileText } from '../lib/files.ts';
 
 /** Only the user that runs the program may read it. */
 const SECRET_MODE = 0o600;
@@ -51,7 +52,7 @@ export async function replaceFile(path: string, content: Content): Promise<void>
 
 /** The text of a file; undefined without one. */
 export async function readIfThere(path: string): Promise<string | undefined> {
-  return readFile(path, 'utf8').catch((error: unknown) => {
+  return readFileText(path).catch((error: unknown) => {
     if (['ENOENT', 'ENOTDIR'].includes(systemCodeOf(error) ?? '')) return undefined;
     throw error;
   });

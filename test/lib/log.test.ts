@@ -131,6 +131,7 @@ it('leaves every other line alone', () => {
   for (let n = 0; n < 100; n += 1) {
     log.info('payment', { n });
     log.warn('callback', { n });
+    log.error('payment-missing', { n });
   }
-  expect(lines()).toHaveLength(200);
+  expect(lines()).toHaveLength(300);
 });

@@ -1,8 +1,7 @@
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Clock, withAbortAfter } from '../../lib/clock.ts';
 import { reasonOf, systemCodeOf } from '../../lib/errors.ts';
-import { replaceOwnFile } from '../../lib/files.ts';
+import { readFileText, replaceOwnFile } from '../../lib/files.ts';
 import { makeFolder } from '../../lib/folders.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Enroller } from './enroller.ts';
@@ -90,7 +89,7 @@ export function enrolledSecret({ clock, log, dataDir, enroller }: EnrolledSecret
 
 async function readSecret(path: string, unreadable: (reason: string) => void): Promise<string | undefined> {
   try {
-    const text = (await readFile(path, 'utf8')).trim();
+    const text = (await readFileText(path)).trim();
     if (AGREED.test(text)) return text;
     unreadable('it is not 32 bytes in base64url');
   } catch (error) {
@@ -101,6 +100,6 @@ async function readSecret(path: string, unreadable: (reason: string) => void): P
 
 /** Kept before it is used. */
 async function keepSecret(dataDir: string, secret: string): Promise<void> {
-  makeFolder(dataDir);
+  makeFolder(dataDir, 0o700);
   await replaceOwnFile(join(dataDir, FILE), `${secret}\n`);
 }

@@ -3,8 +3,10 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
 import { type Entry, entry } from '../../box/entry.ts';
 import { systemCodeOf } from '../../lib/errors.ts';
+import { NotAFileError } from '../../lib/files.ts';
 import { issuesOf } from '../../protocol/codec.ts';
 import { keyOf } from './compaction.ts';
+import { preparePlace } from './place.ts';
 
 /** Why a file cannot be this box's journal; part of the name of the set-aside file. */
 export type UnusableReason = 'damaged' | 'another-box' | 'other-version';
@@ -63,8 +65,6 @@ export class JournalFile {
    * it. Throws UnusableError, BusyError, or the disk's own error.
    */
   constructor(path: string, terminalCode: string, lockWaitMs: number) {
-    if (statSync(path, { throwIfNoEntry: false })?.isFile() === false)
-      throw new UnusableError('damaged', 'it is no file');
     const db = opened(path, lockWaitMs);
     try {
       prepare(db);
@@ -193,6 +193,7 @@ export function readEntries(location: string | URL, terminalCode: string): Entry
 
 function opened(path: string, lockWaitMs: number): DatabaseSync {
   try {
+    preparePlace(path);
     return new DatabaseSync(path, { timeout: lockWaitMs });
   } catch (error) {
     throw named(error, path);
@@ -271,6 +272,7 @@ function inodeOf(path: string): string {
 
 /** Maps an SQLite error to its meaning for the file. */
 function named(error: unknown, path: string): unknown {
+  if (error instanceof NotAFileError) return new UnusableError('damaged', error.message, error);
   const code = primaryCodeOf(error);
   const isOfMachine = code === SQLITE.READONLY || (code !== undefined && MACHINE_CODES.includes(code));
   // Where SQLite cannot write its log it reports other errors, such as "locked".

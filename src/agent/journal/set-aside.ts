@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Entry } from '../../box/entry.ts';
 import { reasonOf, systemCodeOf } from '../../lib/errors.ts';
+import { assertFile } from '../../lib/files.ts';
 import type { Logger } from '../../lib/log.ts';
 import { readEntries, type UnusableReason } from './file.ts';
+import { COMPANIONS } from './place.ts';
 
 /** Set-aside journals that are kept for a technician; the oldest are deleted. */
 export const SET_ASIDE_MAX = 5;
 
-/** Suffixes of a database's files in SQLite. */
-const COMPANIONS = ['', '-wal', '-shm'];
 /** Limit for copies, because the folder for temporary files may be in memory. */
 const COPY_BYTES_MAX = 64 * 1_048_576;
 
@@ -44,7 +44,7 @@ export function setAside(folder: string, file: string, why: UnusableReason, wall
  * copy can be made, reads the original without its write-ahead log. Empty when nothing can be read.
  */
 export function salvage(path: string, terminalCode: string, log: Logger): Entry[] {
-  if (!existsSync(path)) return [];
+  if (!existsSync(path) || !isFile(path, log)) return [];
   const inPlace = pathToFileURL(path);
   inPlace.search = 'immutable=1';
   for (const read of [
@@ -60,8 +60,19 @@ export function salvage(path: string, terminalCode: string, log: Logger): Entry[
   return [];
 }
 
+function isFile(path: string, log: Logger): boolean {
+  try {
+    assertFile(path);
+    return true;
+  } catch (error) {
+    log.warn('journal-unreadable', { file: path, reason: reasonOf(error) });
+    return false;
+  }
+}
+
 function inACopy<T>(path: string, work: (copy: string) => T): T {
   const { size } = statSync(path);
+  assertFile(`${path}-wal`);
   if (size > COPY_BYTES_MAX) throw new Error(`${size} bytes are too many to copy`);
   const folder = mkdtempSync(join(tmpdir(), 'paybox-journal-'));
   try {

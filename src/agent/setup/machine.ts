@@ -3,6 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { reasonOf, systemCodeOf } from '../../lib/errors.ts';
+import { readFileText } from '../../lib/files.ts';
 import type { Logger } from '../../lib/log.ts';
 
 /** Largest size of `paybox.yaml` on the boot partition. */
@@ -21,7 +22,7 @@ export type SetupReport = z.infer<typeof setupReport>;
 /** Undefined if there is none; an unreadable one is logged. */
 export async function readSetupReport(path: string, log: Logger): Promise<SetupReport | undefined> {
   try {
-    return setupReport.parse(JSON.parse(await readFile(path, 'utf8')));
+    return setupReport.parse(JSON.parse(await readFileText(path)));
   } catch (error) {
     if (systemCodeOf(error) !== 'ENOENT') log.error('setup-report-unreadable', { path, reason: reasonOf(error) });
     return undefined;

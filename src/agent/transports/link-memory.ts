@@ -1,7 +1,6 @@
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { reasonOf, systemCodeOf } from '../../lib/errors.ts';
-import { replaceOwnFile } from '../../lib/files.ts';
+import { readFileText, replaceOwnFile } from '../../lib/files.ts';
 import { makeFolder } from '../../lib/folders.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { BoxSide } from '../contract.ts';
@@ -27,7 +26,7 @@ export class LinkMemory implements Memory {
   }
 
   async read(): Promise<string | undefined> {
-    this.#text ??= await readFile(this.#path, 'utf8').catch((error: unknown) => {
+    this.#text ??= await readFileText(this.#path).catch((error: unknown) => {
       if (systemCodeOf(error) !== 'ENOENT') this.#fails('read', error);
       return undefined;
     });

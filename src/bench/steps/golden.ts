@@ -1,6 +1,7 @@
-import { lstat, readFile, realpath, writeFile } from 'node:fs/promises';
+import { lstat, realpath, writeFile } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { reasonOf } from '../../lib/errors.ts';
+import { assertFile, readFileBytes } from '../../lib/files.ts';
 import { comparePictures, decodePicture, encodePicture } from '../pictures.ts';
 import { boxOf, type StepContext } from './context.ts';
 
@@ -21,10 +22,11 @@ export async function goldenProblem(
   if (path === undefined)
     return `golden: ${golden} is not a file in the folder of the scenario: name one there, and no link`;
   if (updateGoldens) {
+    assertFile(path);
     await writeFile(path, await encodePicture(seen.picture));
     return undefined;
   }
-  const file = await readFile(path).catch((error: unknown) => reasonOf(error));
+  const file = await readFileBytes(path).catch((error: unknown) => reasonOf(error));
   if (typeof file === 'string') return `golden: ${golden} cannot be read (${file}); --update-goldens writes it`;
   const expected = await decodePicture(file).catch((error: unknown) => reasonOf(error));
   if (typeof expected === 'string') return `golden: ${golden}: ${expected}; --update-goldens writes it`;

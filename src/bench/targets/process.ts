@@ -4,6 +4,7 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemClock, withDeadline } from '../../lib/clock.ts';
 import { MissingPeerError } from '../../lib/errors.ts';
+import { assertFile } from '../../lib/files.ts';
 import type { TargetKind } from '../target.ts';
 import { realTime } from '../test-time.ts';
 import { makeWorkFolder } from '../work-folder.ts';
@@ -104,6 +105,7 @@ export function processStarter(
 /** Keeps the end of a program's standard error, and writes all of it to `file` if given. */
 function keepErrors({ stderr }: ChildProcess, file: string | undefined): () => string {
   let told = '';
+  if (file !== undefined) assertFile(file);
   const out = file === undefined ? undefined : createWriteStream(file);
   stderr?.on('data', (chunk: Buffer) => {
     told = `${told}${chunk}`.slice(-TOLD_CHARS_MAX);

@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer';
-import { readFileSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { issueLine } from '../../lib/config-file.ts';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
+import { readGiven } from '../../lib/given-files.ts';
 import { parseYaml, type YamlText } from '../../lib/yaml-text.ts';
 import { type Source, sourceOf } from './source.ts';
 import { listsIn, type Step, steps } from './steps.ts';
@@ -74,10 +74,13 @@ export function parseScenario(
   return scenario;
 }
 
+/** Of one character. */
+const UTF8_BYTES_MAX = 4;
+
 function textOf(path: string, named = path): string {
   let bytes: Buffer;
   try {
-    bytes = readFileSync(path);
+    bytes = readGiven(path, LIMITS.fileChars * UTF8_BYTES_MAX);
   } catch (error) {
     const fix = 'name a scenario file, or one of `paybox bench list`';
     throw new ConfigError(`${named}: cannot be read: ${reasonOf(error)}`, fix);

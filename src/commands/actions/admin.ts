@@ -1,9 +1,9 @@
-import { readFileSync } from 'node:fs';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
 import { table as columns, withoutUnseen } from '../../lib/text.ts';
 import { parseYaml } from '../../lib/yaml-text.ts';
 import { isObject } from '../../protocol/codec.ts';
 import { AdminClient, type AdminOptions } from '../shared/admin-client.ts';
+import { readGivenText } from '../shared/given-text.ts';
 import { remark, say } from '../shared/output.ts';
 import { secretFrom } from '../shared/secrets.ts';
 
@@ -11,7 +11,7 @@ export type AdminTable = 'partners' | 'accounts' | 'boxes' | 'sources';
 
 const API = '/admin/v1';
 const ALL_AT_ONCE = 500;
-const STDIN = 0;
+const FIELDS_BYTES_MAX = 65_536;
 
 interface Options extends AdminOptions {
   json?: boolean;
@@ -230,7 +230,7 @@ function fieldsOf(options: FieldOptions): Row {
 function readFields(file: string): Row {
   let text: string;
   try {
-    text = readFileSync(file === '-' ? STDIN : file, 'utf8');
+    text = readGivenText(file, FIELDS_BYTES_MAX);
   } catch (error) {
     throw new ConfigError(`--file ${file} cannot be read: ${reasonOf(error)}`, 'name a file with YAML or JSON');
   }

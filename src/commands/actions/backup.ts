@@ -3,7 +3,9 @@ import { type GatewayConfig, loadGatewayConfig } from '../../gateway/config.ts';
 import { checkVaultFile, vaultFile } from '../../gateway/vault.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { ConfigError, PayboxError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
+import { assertReplaceable } from '../../lib/files.ts';
 import { askHttp } from '../../lib/http-client.ts';
+import { systemRandom } from '../../lib/random.ts';
 import { type BackupFile, openBackup } from '../../store/backup/backup-file.ts';
 import { restoreBackup } from '../../store/backup/restore.ts';
 import { type BackupSummary, verifyBackup } from '../../store/backup/verify.ts';
@@ -26,7 +28,8 @@ export async function backup(
   if (options.replace !== true && (await isThere(file))) {
     throw new ConfigError(`${file} is there already`, 'name another file, or say --replace');
   }
-  const unfinished = `${file}.${process.pid}.tmp`;
+  assertReplaceable(file);
+  const unfinished = `${file}.${systemRandom.uuid()}.tmp`;
   try {
     const handle = await open(unfinished, 'wx', OWNER_ONLY).catch((error: unknown) => {
       throw new ConfigError(

@@ -12,6 +12,7 @@ import { capabilitiesNeeded } from '../../bench/target.ts';
 import { readScenario } from '../../bench/vocabulary/scenario.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
+import { assertFile } from '../../lib/files.ts';
 import { table } from '../../lib/text.ts';
 import { trustAuthorityIn } from '../shared/authority.ts';
 import { shareGlyphs } from '../shared/glyph-cache.ts';
@@ -132,9 +133,12 @@ async function tellGitHub(results: readonly Judged[], about: { target: string; s
   const { GITHUB_ACTIONS, GITHUB_WORKSPACE = process.cwd(), GITHUB_STEP_SUMMARY = '' } = process.env;
   if (GITHUB_ACTIONS === 'true') process.stderr.write(annotationsOf(results, GITHUB_WORKSPACE));
   if (GITHUB_STEP_SUMMARY === '') return;
-  await appendFile(GITHUB_STEP_SUMMARY, summaryOf(results, about)).catch((error: unknown) => {
+  try {
+    assertFile(GITHUB_STEP_SUMMARY);
+    await appendFile(GITHUB_STEP_SUMMARY, summaryOf(results, about));
+  } catch (error) {
     remark(`paybox: GITHUB_STEP_SUMMARY cannot be written: ${reasonOf(error)}`);
-  });
+  }
 }
 
 /** `paybox bench list`: lists the scenarios shipped with the program. */

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import { stringify } from 'yaml';
 import { z } from 'zod';
 import { type AgentConfig, agentConfigSchema, loadAgentConfig } from '../../agent/config.ts';
@@ -13,6 +12,7 @@ import {
 } from '../../gateway/config.ts';
 import { readConfigFile } from '../../lib/config-file.ts';
 import { ConfigError } from '../../lib/errors.ts';
+import { readGiven } from '../../lib/given-files.ts';
 import { isSecretName } from '../../lib/log.ts';
 import { say } from '../shared/output.ts';
 
@@ -57,7 +57,7 @@ const AGENT_KEYS = ['box', 'link', 'displays'];
 async function load(file: string): Promise<Loaded> {
   const { value } = await readConfigFile(file, GATEWAY_FILE_CHARS_MAX);
   if (typeof value === 'object' && value !== null && 'terminalCode' in value) {
-    return { kind: 'box', config: maskedBoxFile(await readFile(file)) };
+    return { kind: 'box', config: maskedBoxFile(readGiven(file, GATEWAY_FILE_CHARS_MAX)) };
   }
   const keys = Object.keys(Object(value));
   return AGENT_KEYS.some((key) => keys.includes(key))

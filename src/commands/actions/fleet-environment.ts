@@ -1,4 +1,4 @@
-import { readdir, readFile, rm, stat } from 'node:fs/promises';
+import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { AgentSetup } from '../../agent/agent.ts';
@@ -18,6 +18,7 @@ import { startGateway } from '../../gateway/gateway.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { checkConfig, readConfigFile } from '../../lib/config-file.ts';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
+import { readFileText } from '../../lib/files.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import { boxCode } from '../../protocol/fields.ts';
@@ -175,7 +176,7 @@ function setupIn(journals: string, config: AgentConfig): AgentSetup {
 
 /** Makes calls to the gateway trust the authority that the boxes of the folder trust. */
 async function trustAuthorityOf(folder: string): Promise<void> {
-  const authority = await readFile(join(folder, 'ca.pem'), 'utf8').catch((error: unknown) => {
+  const authority = await readFileText(join(folder, 'ca.pem')).catch((error: unknown) => {
     throw new ConfigError(`--identities ${folder}: ${reasonOf(error)}`, 'give a folder of `paybox provision`');
   });
   trustAuthority(authority, `--identities ${folder}: ca.pem`);

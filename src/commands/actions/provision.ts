@@ -1,9 +1,10 @@
-import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { join, resolve } from 'node:path';
 import { readBoxFile } from '../../agent/setup/box-file.ts';
+import { BOX_FILE_BYTES_MAX } from '../../agent/setup/machine.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
+import { readFileText } from '../../lib/files.ts';
 import { systemRandom } from '../../lib/random.ts';
 import { boxCode } from '../../protocol/fields.ts';
 import {
@@ -16,6 +17,7 @@ import {
 import { type Addresses, type BoxName, brokerUrl, isOnlyHere } from '../../provision/configs.ts';
 import { ProvisionFolder } from '../../provision/folder.ts';
 import type { Wifi } from '../../provision/wifi.ts';
+import { readGivenText } from '../shared/given-text.ts';
 import { say } from '../shared/output.ts';
 import { secretFrom } from '../shared/secrets.ts';
 
@@ -68,7 +70,7 @@ export async function provision(options: ProvisionOptions): Promise<void> {
   await checkBootFolder(options.boot, box.terminalCode, options.replace === true);
   const { folder, at } = await provisionFolder(options, boxes);
   const own = folder.boxFolder(box.terminalCode);
-  const text = async (name: string) => readFile(join(own, name), 'utf8');
+  const text = (name: string) => readFileText(join(own, name));
   const secret = (await text('secret')).trim();
   const pems = { ca: await text('ca.pem'), cert: await text('cert.pem'), key: await text('key.pem') };
   await writeCard(options.boot, { box, gateway: brokerUrl(at), secret, ...pems, wifi });
@@ -85,7 +87,7 @@ async function provisionCard(options: ProvisionOptions, gateway: string, boxes: 
     throw new ConfigError('--gateway: expected no --host, --rotate or --boot beside it', '--out is the boot partition');
   }
   await checkBootFolder(out, box.terminalCode, replace);
-  const ca = options.ca === undefined ? undefined : await certificateIn(options.ca);
+  const ca = options.ca === undefined ? undefined : certificateIn(options.ca);
   await writeCard(out, { box, gateway, enrolment, ca, wifi: await wifiOf(options) });
 }
 
@@ -104,10 +106,12 @@ async function writeCard(folder: string, content: BoxFileContent): Promise<void>
   }
 }
 
-async function certificateIn(file: string): Promise<string> {
-  return readFile(file, 'utf8').catch((error: unknown) => {
+function certificateIn(file: string): string {
+  try {
+    return readGivenText(file, BOX_FILE_BYTES_MAX);
+  } catch (error) {
     throw new ConfigError(`--ca ${file} cannot be read: ${reasonOf(error)}`, 'name a PEM file');
-  });
+  }
 }
 
 async function wifiOf({ wifi: ssid, wifiPasswordFile: file, wifiCountry: country }: ProvisionOptions) {

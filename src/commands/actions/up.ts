@@ -135,7 +135,7 @@ function dataFolder(options: UpOptions): string {
   const home = resolve(options.data ?? defaultDataDir());
   const dataDir = options.liveDemo === true ? join(home, 'live-demo') : home;
   try {
-    makeFolder(dataDir);
+    makeFolder(dataDir, 0o700);
     accessSync(dataDir, constants.W_OK);
   } catch (error) {
     const fix = `name a folder that user ${process.getuid?.()} may write`;

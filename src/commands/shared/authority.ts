@@ -1,12 +1,14 @@
-import { readFileSync } from 'node:fs';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
+import { readGivenText } from './given-text.ts';
+
+const PEM_BYTES_MAX = 4_194_304;
 
 /** The CA certificates in the file that `--ca` names, PEM. Throws ConfigError. */
 export function readAuthority(file: string): string {
   let pem: string;
   try {
-    pem = readFileSync(file, 'utf8');
+    pem = readGivenText(file, PEM_BYTES_MAX);
   } catch (error) {
     throw new ConfigError(`--ca ${file} cannot be read: ${reasonOf(error)}`, 'name a PEM file');
   }

@@ -1,9 +1,10 @@
-import { access, constants, rename, rm, writeFile } from 'node:fs/promises';
+import { access, constants, rm } from 'node:fs/promises';
 import { flushCompileCache } from 'node:module';
 import { dirname } from 'node:path';
 import { Writable } from 'node:stream';
 import { systemClock, withDeadline } from '../../lib/clock.ts';
 import { ConfigError, type PayboxError, reasonOf } from '../../lib/errors.ts';
+import { assertReplaceable, replaceInSharedFolder } from '../../lib/files.ts';
 import { createLogger, type Logger } from '../../lib/log.ts';
 import { STOP_BUDGET_MS } from '../../lib/shutdown.ts';
 import { LogFile } from './log-file.ts';
@@ -79,16 +80,18 @@ export function endAtOnce(error: PayboxError, log: Logger): never {
   exitNow(FAILED);
 }
 
-/** Writes JSON atomically. */
+/** Writes JSON atomically, for its owner only: it may have a password. */
 export async function writeReadyFile(file: string, content: object): Promise<void> {
-  const unfinished = `${file}.${process.pid}.tmp`;
-  await writeFile(unfinished, `${JSON.stringify(content)}\n`);
-  await rename(unfinished, file);
+  await replaceInSharedFolder(file, `${JSON.stringify(content)}\n`);
 }
 
-/** Removes the ready file of an earlier run. Throws ConfigError if it could not be written later. */
+/**
+ * Removes the ready file of an earlier run; of a link, the link. Throws ConfigError if it could not be written later, and if
+ * something else than a file is there.
+ */
 export async function forgetReadyFile(file: string): Promise<void> {
   try {
+    assertReplaceable(file);
     await rm(file, { force: true });
     await access(dirname(file), constants.W_OK);
   } catch (error) {

@@ -1,12 +1,16 @@
-import { closeSync, fstatSync, openSync, renameSync, writeSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, renameSync, writeSync } from 'node:fs';
 import { Writable } from 'node:stream';
 import { reasonOf } from '../../lib/errors.ts';
+import { assertMayGive } from '../../lib/given-files.ts';
 
+/** At once, also where nobody reads a FIFO. */
+const APPEND = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK;
+const OWNER_ONLY = 0o600;
 /** A log of this size is rotated. */
 const LOG_BYTES_MAX = 10_000_000;
 
 /**
- * A log file, rotated to `{file}.1` when full; there are never more than these two. Lines are written synchronously, so
+ * A log file, for its owner only, rotated to `{file}.1` when full; there are never more than these two. A device is not rotated. Lines are written synchronously, so
  * that the last line before the end is not lost. A line that cannot be written is lost; `complain` is called when that
  * begins.
  */
@@ -14,7 +18,7 @@ export class LogFile extends Writable {
   readonly #file: string;
   readonly #complain: (reason: string) => void;
   readonly #bytesMax: number;
-  #open: { descriptor: number; bytes: number } | undefined;
+  #open: { descriptor: number; bytes: number; isFile: boolean } | undefined;
   #failing = false;
 
   constructor(file: string, complain: (reason: string) => void, bytesMax = LOG_BYTES_MAX) {
@@ -42,7 +46,7 @@ export class LogFile extends Writable {
 
   #append(line: Buffer): void {
     let open = this.#opened();
-    if (open.bytes > 0 && open.bytes + line.length > this.#bytesMax) {
+    if (open.isFile && open.bytes > 0 && open.bytes + line.length > this.#bytesMax) {
       this.#close();
       renameSync(this.#file, `${this.#file}.1`);
       open = this.#opened();
@@ -50,10 +54,12 @@ export class LogFile extends Writable {
     open.bytes += writeSync(open.descriptor, line);
   }
 
-  #opened(): { descriptor: number; bytes: number } {
+  #opened(): { descriptor: number; bytes: number; isFile: boolean } {
     if (this.#open === undefined) {
-      const descriptor = openSync(this.#file, 'a');
-      this.#open = { descriptor, bytes: fstatSync(descriptor).size };
+      assertMayGive(this.#file);
+      const descriptor = openSync(this.#file, APPEND, OWNER_ONLY);
+      const stats = fstatSync(descriptor);
+      this.#open = { descriptor, bytes: stats.size, isFile: stats.isFile() };
     }
     return this.#open;
   }

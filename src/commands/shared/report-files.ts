@@ -1,10 +1,11 @@
-import { access, mkdir, open, rm, writeFile } from 'node:fs/promises';
+import { access, mkdir, open, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { junitOf } from '../../bench/reports/junit.ts';
 import type { Progress } from '../../bench/reports/progress.ts';
 import type { ReportRow } from '../../bench/reports/result.ts';
 import { tapOf } from '../../bench/reports/tap.ts';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
+import { assertMayGive, writeGiven } from '../../lib/given-files.ts';
 
 /** Exit codes of a judge; `unwritable`: its reports cannot be written. */
 const EXIT = { passed: 0, failed: 1, unwritable: 2, missing: 3, interrupted: 130 } as const;
@@ -73,6 +74,9 @@ async function assertWritable(option: string, file: string): Promise<void> {
     () => false,
   );
   try {
+    assertMayGive(file);
+    // Whoever reads a FIFO would take the end of this for the end of the report.
+    if (isThere && !(await stat(file)).isFile()) return;
     await (await open(file, 'a')).close();
     if (!isThere) await rm(file);
   } catch (error) {
@@ -107,9 +111,11 @@ async function writeReports(
 /** Writes a file, with its folder. Throws ConfigError that names the option. */
 export async function writeOut(option: string, file: string, text: string | Uint8Array): Promise<void> {
   await makeFolder(option, dirname(file));
-  await writeFile(file, text).catch((error: unknown) => {
+  try {
+    writeGiven(file, text);
+  } catch (error) {
     throw unwritable(option, file, error);
-  });
+  }
 }
 
 /** Throws ConfigError that names the option. */

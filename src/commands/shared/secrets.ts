@@ -1,9 +1,10 @@
-import { readFileSync } from 'node:fs';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
 import { isExposed } from '../../lib/tls.ts';
+import { readGivenText } from './given-text.ts';
 
 const SECRET_CHARS_MAX = 4_096;
-const STDIN = 0;
+/** With blanks and line ends around it. */
+const SECRET_BYTES_MAX = 65_536;
 
 /**
  * The secret in a file, or from standard input for `-`, without its line end; secrets must not appear in the process
@@ -12,7 +13,7 @@ const STDIN = 0;
 export function secretFrom(option: string, file: string): string {
   let text: string;
   try {
-    text = readFileSync(file === '-' ? STDIN : file, 'utf8').trim();
+    text = readGivenText(file, SECRET_BYTES_MAX).trim();
   } catch (error) {
     throw new ConfigError(`${option} ${file} cannot be read: ${reasonOf(error)}`, 'name a file that holds the secret');
   }

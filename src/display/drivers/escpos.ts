@@ -1,8 +1,9 @@
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { withDeadline } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
+import { readFileText, replaceOwnFile } from '../../lib/files.ts';
+import { makeFolder } from '../../lib/folders.ts';
 import type { Scene } from '../../scene.ts';
 import type { Display, DisplayDriver, DisplayIo, Frame, PanelFrame, PanelSurface } from '../contract.ts';
 import { displayFault } from '../fault.ts';
@@ -184,7 +185,7 @@ function recordPath(cacheDir: string, port: string): string {
 /** Reads the record. A missing or unreadable file counts as nothing printed. */
 export async function readPrinted(path: string): Promise<Printed> {
   try {
-    return record.parse(JSON.parse(await readFile(path, 'utf8')));
+    return record.parse(JSON.parse(await readFileText(path)));
   } catch {
     return NOTHING_PRINTED;
   }
@@ -193,9 +194,8 @@ export async function readPrinted(path: string): Promise<Printed> {
 /** A failed write is only logged: the slip is printed, and the payment must go on. */
 async function writePrinted(path: string, printed: Printed, log: DisplayIo['log']): Promise<void> {
   try {
-    await mkdir(dirname(path), { recursive: true });
-    await writeFile(`${path}.tmp`, JSON.stringify(printed));
-    await rename(`${path}.tmp`, path);
+    makeFolder(dirname(path), 0o700);
+    await replaceOwnFile(path, JSON.stringify(printed));
   } catch (error) {
     log.warn('printed-not-recorded', { path, reason: reasonOf(error) });
   }

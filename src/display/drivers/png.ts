@@ -1,8 +1,9 @@
-import { access, constants, mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { access, constants, mkdir } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { withDeadline } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
+import { assertReplaceable, replaceInSharedFolder } from '../../lib/files.ts';
 import { mayHoldQr } from '../../scene.ts';
 import { type DisplayDriver, GOODBYE_TIMEOUT_MS } from '../contract.ts';
 import { closedFault, displayFault } from '../fault.ts';
@@ -29,24 +30,18 @@ export const png: DisplayDriver<z.infer<typeof options>> = {
   open: async ({ path, width, height, rotation }, io) => {
     const { surface, turn } = rotated({ width, height }, rotation);
     const target = resolve(path);
-    const temporary = `${target}.${process.pid}.tmp`;
     const fix = `see that the folder ${dirname(target)} may be written and its disk is not full, or set another path`;
     await tried(`${dirname(target)} cannot be written`, fix, async () => {
       await mkdir(dirname(target), { recursive: true });
       await access(dirname(target), constants.W_OK);
+      assertReplaceable(target);
     });
     let open = true;
     let qrMayShow = false;
     const write = (file: Uint8Array) =>
-      tried(`the screen picture ${target} cannot be written`, fix, async () => {
-        try {
-          await writeFile(temporary, file);
-          await rename(temporary, target);
-        } catch (error) {
-          await rm(temporary, { force: true });
-          throw error;
-        }
-      });
+      tried(`the screen picture ${target} cannot be written`, fix, () =>
+        replaceInSharedFolder(target, file, { isPublic: true }),
+      );
     return {
       surface,
       draw: async (frame, scene) => {

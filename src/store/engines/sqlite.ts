@@ -3,6 +3,7 @@ import { backup, DatabaseSync, type SQLInputValue, type StatementSync } from 'no
 import { pathToFileURL } from 'node:url';
 import { type Dialect, type SqliteDatabase, SqliteDialect, type SqliteStatement } from 'kysely';
 import { ConfigError, PayboxError, reasonOf } from '../../lib/errors.ts';
+import { assertFile, NotAFileError } from '../../lib/files.ts';
 import type { Logger } from '../../lib/log.ts';
 import { CHECKED_TABLES, CHECKSUM_FUNCTION, checksumOf } from '../integrity/checksums.ts';
 import { DurableSqliteDialect, type OpenSqlite } from './sqlite-dialect.ts';
@@ -13,6 +14,8 @@ const STATEMENTS_MAX = 200;
 /** An error of SQLite may quote the whole text of a trigger. */
 const REASON_CHARS_MAX = 300;
 const OWNER_ONLY = 0o600;
+/** Suffixes of the files that SQLite may open beside its own. */
+const COMPANIONS = ['-wal', '-shm', '-journal'];
 /** Pages that a backup copies at once. Queries wait about a millisecond for it. */
 const PAGES_AT_ONCE = 100;
 
@@ -108,6 +111,7 @@ export function sqliteProblem(path: string, error: unknown): Error {
 }
 
 function openSqlite(path: string, log: Logger): DatabaseSync {
+  for (const end of ['', ...COMPANIONS]) refuseOther(`${path}${end}`);
   refuseOrphanWal(path, log);
   let db: DatabaseSync | undefined;
   try {
@@ -164,6 +168,17 @@ function restrictPermissions(path: string): void {
   // Opening and closing an existing file would release the locks that this process has on it.
   if (sizeOf(path) !== undefined) chmodSync(path, OWNER_ONLY);
   else closeSync(openSync(path, 'a', OWNER_ONLY));
+}
+
+/** SQLite would wait for ever for a FIFO in the place of one of its files. */
+function refuseOther(path: string): void {
+  try {
+    assertFile(path);
+  } catch (error) {
+    if (!(error instanceof NotAFileError)) throw error;
+    const what = `dataDir: the store ${path} cannot be opened: it is ${error.what}, expected a file`;
+    throw new ConfigError(what, 'move it away, and put the file of the store back');
+  }
 }
 
 /** Throws ConfigError when only the write-ahead log of a store is left. */

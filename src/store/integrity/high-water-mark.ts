@@ -6,7 +6,6 @@ import {
   fstatSync,
   fsyncSync,
   openSync,
-  readFileSync,
   renameSync,
   rmSync,
   writeSync,
@@ -14,6 +13,7 @@ import {
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
+import { readFileNow } from '../../lib/files.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { StoreShard } from '../store-files.ts';
 import type { LedgerHead } from './ledger.ts';
@@ -58,7 +58,7 @@ export interface KnownPayments {
 /** Reads a mark. Throws the error of the file system. */
 export function readHighWaterMark(file: string): KnownPayments {
   if (!existsSync(file)) return { newest: undefined, recent: [] };
-  const bytes = readFileSync(file);
+  const bytes = readFileNow(file);
   const lineAt = (n: number) => bytes.toString('latin1', n * LINE_BYTES, (n + 1) * LINE_BYTES);
   const heads = [0, 1].flatMap((n) => headOf(lineAt(n)) ?? []);
   const newest = heads.toSorted((a, b) => b.seq - a.seq)[0] ?? 'damaged';

@@ -1,7 +1,8 @@
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { reasonOf } from '../../lib/errors.ts';
+import { readFileBytes } from '../../lib/files.ts';
 import type { SpeakerDriver, Speech } from '../contract.ts';
 import { voiceFault } from '../fault.ts';
 import { openPlayer, playerOptions } from '../player.ts';
@@ -68,7 +69,7 @@ async function list(folder: string): Promise<Map<string, string>> {
 async function readClip(file: string): Promise<Pcm> {
   try {
     const { size } = await stat(file);
-    if (size <= CLIP_BYTES_MAX) return decodeWav(await readFile(file), file);
+    if (size <= CLIP_BYTES_MAX) return decodeWav(await readFileBytes(file), file);
   } catch (error) {
     throw voiceFault(reasonOf(error), 'record the clip again as 16-bit PCM WAV', error);
   }

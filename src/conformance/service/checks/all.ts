@@ -45,6 +45,7 @@ export const SERVICE_CHECKS: readonly ServiceCheck[] = [
 /** Clauses that no check of a service judges. */
 export const SERVICE_NOT_JUDGED: readonly NotJudged[] = [
   { clauses: ['ERR-5'], why: 'the contents of a log' },
+  { clauses: ['ERR-8'], why: 'the same answers over two databases: a service has one, and may hold every character' },
   { clauses: ['LEN'], why: 'what a service may take beyond the letter: the specification leaves it open' },
   { clauses: ['CHK', 'CAN'], why: 'calls that the specification lacks' },
   { clauses: ['GEN-8'], why: 'help for the developer of a partner, which only our own gateway gives' },

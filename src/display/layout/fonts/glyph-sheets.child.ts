@@ -104,7 +104,7 @@ for (const spec of request.specs) {
 }
 const temporary = `${request.target}.${process.pid}.tmp`;
 try {
-  await writeFile(temporary, encodeSheets(faces));
+  await writeFile(temporary, encodeSheets(faces), { flag: 'wx' });
   await rename(temporary, request.target);
 } catch (error) {
   // Half a file would take up the last room of a full disk.

@@ -1,11 +1,12 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { PayboxError, reasonOf } from '../../../lib/errors.ts';
+import { readFileBytes } from '../../../lib/files.ts';
 import { CHARSET, FIGURES } from '../../charset.ts';
 import type { Face, FaceSpec } from './faces.ts';
 import { decodeSheets, SHEET_FILE_VERSION, type SheetRequest } from './sheet-file.ts';
@@ -58,7 +59,7 @@ export async function openFaces(specs: readonly FaceSpec[], source: FaceSource):
 
 async function readSheets(path: string, specs: readonly FaceSpec[]): Promise<Face[] | undefined> {
   try {
-    return decodeSheets(await readFile(path), specs);
+    return decodeSheets(await readFileBytes(path), specs);
   } catch {
     return undefined;
   }
