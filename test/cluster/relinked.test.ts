@@ -8,7 +8,7 @@ import { keptLog } from '../support/kept-log.ts';
 import { eventually } from '../support/net.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { postgresServer } from '../support/stores.ts';
-import { accountIn, startMembers, type TestMember } from './members.ts';
+import { accountIn, callAt, PARTNER, startMembers, type TestMember } from './members.ts';
 
 const { missing, note } = without(PROGRAMS.postgres);
 const CHECKED_MS = 20_000;
@@ -64,6 +64,30 @@ describe.skipIf(missing)(`a change of the registry whose news is lost${note}`, (
     await first.close();
     const second = await connectFakeBox({ gateway, identity, transport: 'http' });
     expect(second.of('welcome')[0]?.link?.bankAccount).toBe(is);
+  });
+});
+
+describe.skipIf(missing)(`a box that is linked to an account of another shard${note}`, () => {
+  const server = postgresServer();
+
+  it('MSG-14 is no new box there: what came for it in between is news', async () => {
+    const databaseUrl = await server().database();
+    const callback = { url: 'http://127.0.0.1:9/sync' };
+    const partner = { ...PARTNER, callback };
+    const cluster = await startMembers({ databaseUrl, members: 1, shards: 4, accounts: 12, partner });
+    const [member] = cluster.members as [TestMember];
+    const [was, is] = [accountIn(cluster, [1]), accountIn(cluster, [2])];
+    const identity = cluster.boxes.find(({ account }) => account === was) ?? expect.fail('no box');
+    const gateway = { origin: member.origin, mqttUrl: undefined };
+    const first = await connectFakeBox({ gateway, identity, transport: 'http' });
+    await first.close();
+    const change = `update shard_0.boxes set account = '${is}' where terminal_code = '${identity.terminalCode}'`;
+    await server().run(databaseUrl, change);
+    await member.heed({ about: 'registry' });
+    const money = { bankAccount: is, content: 'NEWS', amount: 5_000, transType: 'C' };
+    const paid = await callAt(member, '/bank/api/test/transaction-callback', money);
+    const second = await connectFakeBox({ gateway, identity, transport: 'http' });
+    expect(await second.next('payment')).toMatchObject({ transactionId: paid.body.message, late: false });
   });
 });
 

@@ -209,7 +209,8 @@ describe('a box over HTTP', () => {
 
   it('BOX-HTTP-2 is told with 503 that its message was not taken, when too many wait for the store', async () => {
     const stored = Promise.withResolvers<void>();
-    const store = { orders: { failUnfinished: () => stored.promise } } as unknown as Store;
+    const orders = { failUnfinished: () => stored.promise };
+    const store = { orders, ofAll: { setting: async () => '0' } } as unknown as Store;
     const { origin, hub } = await routesWith(store);
     const gateway = { origin, mqttUrl: undefined };
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http', sessionId: SESSION, hello: false });

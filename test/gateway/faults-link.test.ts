@@ -2,6 +2,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { Aedes } from 'aedes';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { BoxConnection } from '../../src/gateway/boxes/connection.ts';
+import type { BoxHub } from '../../src/gateway/faults/edges.ts';
 import type { ActiveFaultView } from '../../src/protocol/faults.ts';
 import type { UpMessage } from '../../src/protocol/messages.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
@@ -133,7 +134,8 @@ it('FLT-9 link-slow: each message takes up to a second, and none overtakes anoth
   const up: number[] = [];
   const connection = connectBox(({ sentAtMs }) => down.push(sentAtMs));
   const receive = async (_box: string, _connection: BoxConnection, { sentAtMs }: UpMessage) => up.push(sentAtMs) > 0;
-  const hub = links.hub({ session: () => undefined, receive, disconnected: () => undefined });
+  const news = { meet: () => undefined } as unknown as BoxHub['news'];
+  const hub = links.hub({ session: () => undefined, receive, disconnected: () => undefined, news });
   const numbers = Array.from({ length: 20 }, (_, n) => n);
   for (const n of numbers) {
     const head = { v: 1, id: 'a', sessionId: 's', sentAtMs: n } as const;

@@ -287,7 +287,12 @@ it('MSG-11 waits for the signs of life of a box as long as it has told it to', a
     ...{ terminalCode: BOX1.terminalCode, serialNumber: BOX1.serialNumber, agentVersion: '', display: '' },
     shownPushId: null,
   };
-  const session = new Session(hello, connection, 60_000, { clock, random: systemRandom });
+  const session = new Session(
+    hello,
+    connection,
+    { aliveMs: 60_000, isNews: () => true },
+    { clock, random: systemRandom },
+  );
   await clock.advance(149_999);
   expect(session.isAlive).toBe(true);
   await clock.advance(1);

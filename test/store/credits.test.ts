@@ -122,7 +122,7 @@ describe.each(ENGINES)('credits on $name', ({ missing, places }) => {
       expect(notices).toMatchObject([{ id: 'x', late: true, due: null, repeated: false }]);
     });
 
-    it('CRE-5 late once they are old news where the box gets them, and a payment that no source told of never', async () => {
+    it('CRE-5 late once they are old news where the box gets them, also without the word of the gateway', async () => {
       const store = await opened(await place());
       await paid(store, { id: 'x' }, { orderRef: '' });
       await pay(store, 't', { notices: told });
@@ -137,6 +137,17 @@ describe.each(ENGINES)('credits on $name', ({ missing, places }) => {
         ['x', true],
         ['t', false],
       ]);
+    });
+
+    it('MSG-14 late once the gateway says that they are no news, and from then on', async () => {
+      const store = await opened(await place());
+      await pay(store, 't', { notices: told });
+      const late = async (isNews: boolean) =>
+        (await store.payments.takeUnreported(BOX, 9, () => isNews)).notices.map((it) => it.late);
+      const asked = [];
+      for (const isNews of [true, false, true]) asked.push(await late(isNews));
+      expect(asked).toEqual([[false], [true], [true]]);
+      expect(await store.payments.noticesOf(['t'])).toMatchObject([{ late: 1, reported_at_ms: null }]);
     });
 
     it('CRE-7 for 30 days, as long as their payment is there, and codes as long as their order', async () => {

@@ -38,18 +38,22 @@ export class Confirmations {
     return this.#waiting.get(terminalCode)?.has(pushId) === true;
   }
 
-  /** Ids of the pushes of a box that wait for their confirmation. */
-  awaited(terminalCode: string): string[] {
-    return [...(this.#waiting.get(terminalCode)?.keys() ?? [])];
+  /** Selects the pushes of a box that do not wait for their confirmation. */
+  unawaited(terminalCode: string): { terminalCode: string; except: string[] } {
+    return { terminalCode, except: this.#awaited(terminalCode) };
   }
 
   /** Settles every push of a box. */
   settleAll(terminalCode: string, result: Result<undefined>): void {
-    for (const pushId of this.awaited(terminalCode)) this.settle(terminalCode, pushId, result);
+    for (const pushId of this.#awaited(terminalCode)) this.settle(terminalCode, pushId, result);
   }
 
   /** Settles every push of all boxes. */
   settleEverything(result: Result<undefined>): void {
     for (const terminalCode of [...this.#waiting.keys()]) this.settleAll(terminalCode, result);
+  }
+
+  #awaited(terminalCode: string): string[] {
+    return [...(this.#waiting.get(terminalCode)?.keys() ?? [])];
   }
 }

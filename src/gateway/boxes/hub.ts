@@ -9,6 +9,7 @@ import type { TrafficLog } from '../traffic-log.ts';
 import { BoxQueues } from './box-queues.ts';
 import { Confirmations } from './confirmations.ts';
 import type { BoxConnection } from './connection.ts';
+import { PaymentNews } from './news.ts';
 import { storeReport } from './reports.ts';
 import { Session, StaleSessions, sendTo } from './session.ts';
 import { aliveMsFor, checkHello, dropNoticesOfMoved, type Refusal, type WelcomeDeps, welcomeOf } from './welcome.ts';
@@ -30,11 +31,14 @@ export class Hub {
   readonly #queues: BoxQueues;
   readonly #confirmations = new Confirmations();
   readonly #staleSessions: StaleSessions;
+  /** What is news to each box. */
+  readonly news: PaymentNews;
 
   constructor(deps: HubDeps) {
     this.#deps = deps;
     this.#queues = new BoxQueues(deps.log);
     this.#staleSessions = new StaleSessions(deps);
+    this.news = new PaymentNews(deps);
   }
 
   session(terminalCode: string): Session | undefined {
@@ -107,6 +111,7 @@ export class Hub {
   #endSession(terminalCode: string, session: Session, why: string, reason: string): void {
     this.#sessions.delete(terminalCode);
     session.end();
+    this.news.lost(terminalCode);
     this.#deps.trafficLog.box(terminalCode, false, why);
     this.#confirmations.settleAll(terminalCode, refuse('BOX_OFFLINE', reason));
     this.#deps.changes.publish('boxes');
@@ -219,8 +224,9 @@ export class Hub {
     }
     this.#supersede(terminalCode, connection, sessionId);
     const aliveMs = aliveMsFor(this.#sessions.size + 1);
-    const session = new Session(hello, connection, aliveMs, this.#deps);
-    await store.orders.failUnfinished(clock.wallMs(), confirm, this.#unawaited(terminalCode));
+    const isNews = await this.news.begin(box, inUse !== undefined);
+    const session = new Session(hello, connection, { aliveMs, isNews }, this.#deps);
+    await store.orders.failUnfinished(clock.wallMs(), confirm, this.#confirmations.unawaited(terminalCode));
     await store.payments.dropForeignNotices(terminalCode, box.account ?? '', clock.wallMs());
     await store.orders.endAllExcept(hello.shownPushId, terminalCode, clock.wallMs());
     const welcome = await welcomeOf(box, aliveMs, this.#deps);
@@ -251,9 +257,9 @@ export class Hub {
   async #resend(session: Session, terminalCode: string): Promise<void> {
     const { store, clock, confirm } = this.#deps;
     session.beginResend();
-    await store.orders.failUnfinished(clock.wallMs(), confirm, this.#unawaited(terminalCode));
+    await store.orders.failUnfinished(clock.wallMs(), confirm, this.#confirmations.unawaited(terminalCode));
     for (const { id, why } of await store.orders.toWithdraw(terminalCode)) session.withdraw(id, why);
-    const { notices, more } = await store.payments.takeUnreported(terminalCode, clock.wallMs());
+    const { notices, more } = await store.payments.takeUnreported(terminalCode, clock.wallMs(), session.isNews);
     for (const payment of notices) session.sendPayment(payment);
     session.endResend(more);
   }
@@ -261,10 +267,6 @@ export class Hub {
   /** Whether a push waits for its QR on the screen: that the box has it on its disk changes nothing, and needs no commit. */
   #awaitsScreen(terminalCode: string, pushId: string): boolean {
     return this.#deps.confirm === 'displayed' && this.#confirmations.isAwaited(terminalCode, pushId);
-  }
-
-  #unawaited(terminalCode: string): { terminalCode: string; except: string[] } {
-    return { terminalCode, except: this.#confirmations.awaited(terminalCode) };
   }
 
   /** Marks a push as failed; returns whether it was unfinished. If the store fails, the next resend does it. */

@@ -10,7 +10,7 @@ import {
   type UpOf,
   unheardMaxMs,
 } from '../../protocol/messages.ts';
-import type { Notice } from '../../store/repositories/payments.ts';
+import type { IsNews, Notice } from '../../store/repositories/payments.ts';
 import type { Context } from '../context.ts';
 import type { BoxConnection } from './connection.ts';
 import { namedAliveMs } from './welcome.ts';
@@ -33,6 +33,8 @@ export class Session {
   readonly agentVersion: string;
   readonly display: string;
   readonly connection: BoxConnection;
+  /** Which of the payments that wait for the box are news to it. */
+  readonly isNews: IsNews;
   /** Calendar time, in milliseconds since 1970. */
   readonly sinceMs: number;
   /** The account that its welcome has told. */
@@ -51,12 +53,18 @@ export class Session {
   /** The store has changed since it was last read for this box. */
   #hasChanged = false;
 
-  constructor(hello: UpOf<'hello'>, connection: BoxConnection, aliveMs: number, deps: Deps) {
+  constructor(
+    hello: UpOf<'hello'>,
+    connection: BoxConnection,
+    { aliveMs, isNews }: { aliveMs: number; isNews: IsNews },
+    deps: Deps,
+  ) {
     this.sessionId = hello.sessionId;
     this.serialNumber = hello.serialNumber;
     this.agentVersion = hello.agentVersion;
     this.display = hello.display;
     this.connection = connection;
+    this.isNews = isNews;
     this.sinceMs = deps.clock.wallMs();
     this.#helloAtMs = deps.clock.monotonicMs();
     this.#heardAtMs = this.#helloAtMs;

@@ -13,7 +13,7 @@ import type { ReceivePayment, ReceivePaymentDeps } from '../service/receive-paym
 import type { PushHub } from '../service/service.ts';
 
 /** The hub, as the transports use it. */
-export type BoxHub = Pick<Hub, 'session' | 'receive' | 'disconnected'>;
+export type BoxHub = Pick<Hub, 'session' | 'receive' | 'disconnected' | 'news'>;
 
 /**
  * The edges between the parts of a gateway. Each method gets a part and returns the one to use in its place. So faults

@@ -58,6 +58,7 @@ export class LinkFaults {
   /** Delays messages of boxes as their links do. A disconnection comes after all messages. */
   hub(hub: BoxHub): BoxHub {
     return {
+      news: hub.news,
       session: (terminalCode) => hub.session(terminalCode),
       receive: (terminalCode, connection, message) =>
         new Promise((resolve) => {

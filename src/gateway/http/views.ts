@@ -1,4 +1,4 @@
-import { CREDIT_FRESH_MS, type CreditSides, sidesIn } from '../../store/repositories/credit-sides.ts';
+import { type CreditSides, sidesIn } from '../../store/repositories/credit-sides.ts';
 import type {
   AttemptRow,
   CallbackRow,
@@ -91,8 +91,8 @@ export function createViews(store: Store, hub: Hub, directory: Directory, home: 
             online: hub.session(it.terminal_code) !== undefined,
             /** A box that was removed from the configuration reports nothing any more. */
             registered: known.has(it.terminal_code),
-            /** It was old news when it was sent: the box lists it, and announces nothing (clause CRE-5). */
-            late: isLateAt(it.told_at_ms, row, originOf(row)),
+            /** It was old news when it was sent: the box lists it, and announces nothing (clauses MSG-13 and MSG-14). */
+            late: it.late === 1 || originOf(row).late,
             ...reportView(it, isSilent),
           })),
         callback:
@@ -200,14 +200,6 @@ function originView(credit: CreditRow | undefined): CreditSides & { source: stri
   return credit === undefined
     ? { source: null, late: false, due: null }
     : { source: credit.source, ...sidesIn(credit) };
-}
-
-function isLateAt(
-  toldAtMs: number | null,
-  { paid_at_ms }: PaymentRow,
-  { source, late }: ReturnType<typeof originView>,
-) {
-  return late || (source !== null && toldAtMs !== null && toldAtMs - paid_at_ms > CREDIT_FRESH_MS);
 }
 
 function creditView(row: CreditRow & { order_id: string | null }): object {

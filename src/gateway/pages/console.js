@@ -153,7 +153,7 @@ const draw = {
                     stack(
                       box.terminalCode,
                       box.reportedAt
-                        ? `${it.late ? 'listed' : 'announced'} ${time(box.reportedAt)}${box.recorded ? '' : ', not recorded'}`
+                        ? `${box.late ? 'listed' : 'announced'} ${time(box.reportedAt)}${box.recorded ? '' : ', not recorded'}`
                         : notReported(box),
                     ),
                   ),

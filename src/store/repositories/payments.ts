@@ -39,6 +39,8 @@ export interface StoredPayment extends PaymentEffects {
 }
 /** A payment in a notice to a box; `repeated` if the notice may have been sent before. */
 export type Notice = NewPayment & Pick<NoticeRow, 'push_id'> & { repeated: boolean } & CreditSides;
+/** Whether a payment is news to the box that its notice waits for; times are calendar times. */
+export type IsNews = (payment: Pick<PaymentRow, 'paid_at_ms'> & { stored_at_ms: number }) => boolean;
 /** Fields by which the order of a payment is found (PROTOCOL.md, clause CBK-6). */
 export type PaymentDetails = Pick<OrderRow, 'partner' | 'bank_account' | 'content' | 'amount' | 'trans_type'>;
 
@@ -92,9 +94,14 @@ export class PaymentStore {
 
   /**
    * Returns the oldest payments that a box has not reported, and records them as sent; `more` if others wait (clauses
-   * MSG-7 and AGT-11). What a source told of is late as well if it has become old news since (clause CRE-5).
+   * MSG-7 and AGT-11). One that is no news is late, and stays late. What a source told of is also late if it has become old
+   * since (clause CRE-5).
    */
-  async takeUnreported(terminalCode: string, atMs: number): Promise<{ notices: Notice[]; more: boolean }> {
+  async takeUnreported(
+    terminalCode: string,
+    atMs: number,
+    isNews: IsNews = () => true,
+  ): Promise<{ notices: Notice[]; more: boolean }> {
     const unreported = await this.#db
       .selectFrom('payments')
       .innerJoin('notices', 'notices.payment_id', 'payments.id')
@@ -111,22 +118,29 @@ export class PaymentStore {
     const notices = payments.flatMap((payment) => {
       const row = own.get(payment.id);
       if (row === undefined) return [];
-      const { push_id, told_at_ms } = row;
+      const { push_id, told_at_ms, created_at_ms: stored_at_ms } = row;
       const told = sides.get(payment.id);
       const isOld = told !== undefined && atMs - payment.paid_at_ms > CREDIT_FRESH_MS;
       const { late, due } = told ?? ON_TIME;
-      return [{ ...payment, push_id, repeated: told_at_ms !== null, late: late || isOld, due }];
+      const isLate = row.late === 1 || late || isOld || !isNews({ ...payment, stored_at_ms });
+      return [{ ...payment, push_id, repeated: told_at_ms !== null, late: isLate, due }];
     });
-    const first = notices.filter(({ repeated }) => !repeated).map(({ id }) => id);
-    if (first.length > 0) {
-      await this.#db
-        .updateTable('notices')
-        .set({ told_at_ms: atMs })
-        .where('terminal_code', '=', terminalCode)
-        .where('payment_id', 'in', first)
-        .execute();
-    }
+    const first = notices.filter(({ repeated }) => !repeated);
+    await this.#mark(terminalCode, first, { told_at_ms: atMs });
+    const becameLate = notices.filter(({ id, late }) => late && own.get(id)?.late === 0);
+    await this.#mark(terminalCode, becameLate, { late: 1 });
     return { notices, more: unreported.length > NOTICES_MAX };
+  }
+
+  async #mark(
+    terminalCode: string,
+    notices: readonly Notice[],
+    mark: Partial<Pick<NoticeRow, 'told_at_ms' | 'late'>>,
+  ): Promise<void> {
+    if (notices.length === 0) return;
+    const ids = notices.map(({ id }) => id);
+    const rows = this.#db.updateTable('notices').set(mark).where('terminal_code', '=', terminalCode);
+    await rows.where('payment_id', 'in', ids).execute();
   }
 
   /** Records that the box has announced a payment. Returns `undefined` if the box has no notice of it. */
@@ -197,22 +211,6 @@ export class PaymentStore {
     const reason = 'they tell of money to an account that is not linked to this box any more';
     this.#log.warn('notices-dropped', { box: terminalCode, count: Number(numUpdatedRows), reason });
   }
-
-  /**
-   * Records under `name`, for good, that a box is there. The first time, the notices that wait for its terminalCode end
-   * unsent. Returns their number.
-   */
-  async beginNotices(terminalCode: string, name: string, atMs: number): Promise<number> {
-    return this.#db.transaction().execute(async (trx) => {
-      const begun = trx.insertInto('settings').values({ name, value: String(atMs) });
-      const { numInsertedOrUpdatedRows = 0n } = await begun
-        .onConflict((it) => it.column('name').doNothing())
-        .executeTakeFirstOrThrow();
-      if (numInsertedOrUpdatedRows === 0n) return 0;
-      const ended = await unreportedOf(trx, terminalCode).set(dropped(atMs)).executeTakeFirstOrThrow();
-      return Number(ended.numUpdatedRows);
-    });
-  }
 }
 
 function unreportedOf(db: Kysely<Tables>, terminalCode: string) {
@@ -231,7 +229,7 @@ export async function enqueueDeliveries(
   atMs: number,
 ): Promise<void> {
   for (const notice of notices) {
-    const begun = { created_at_ms: atMs, reported_at_ms: null, recorded: null };
+    const begun = { created_at_ms: atMs, late: 0, reported_at_ms: null, recorded: null };
     await db
       .insertInto('notices')
       .values({ payment_id, ...notice, ...begun })

@@ -22,6 +22,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '016-payment-requests': { up: addPaymentRequests },
   '017-credits-by-time': { up: indexCreditsByTime },
   '018-admin-tokens': { up: addAdminTokens },
+  '019-news': { up: addNews },
 };
 
 const columns = (type: string) => (names: string) => names.split(' ').map((name) => `"${name}" ${type}`);
@@ -205,6 +206,14 @@ async function indexCreditsByTime(db: Kysely<Tables>): Promise<void> {
   await sql`drop index "credits_of_source"`.execute(db);
   await sql`create unique index "credits_of_source" on "credits" ("source", "source_id", "bank_account")`.execute(db);
   await sql`create index "credits_by_time" on "credits" ("amount", "bank_time_ms")`.execute(db);
+}
+
+/** Which notices were sent as old news. Boxes of before count as known from the beginning: what waits for them is news. */
+async function addNews(db: Kysely<Tables>): Promise<void> {
+  await sql`alter table "notices" add column "late" bigint not null default 0`.execute(db);
+  await sql`insert into "settings" ("name", "value")
+    select 'paybox-box-' || "terminal_code" || '-' || "serial_number", '0' from "boxes"
+    where "dialect" = 'paybox'`.execute(db);
 }
 
 function createTable(db: Kysely<Tables>, table: StoredTable): Promise<unknown> {

@@ -163,6 +163,8 @@ export interface NoticeRow {
   told_at_ms: number | null;
   reported_at_ms: number | null;
   recorded: number | null;
+  /** 1 once it was sent to the box as old news. */
+  late: number;
 }
 
 export interface EnrolmentRequestRow {

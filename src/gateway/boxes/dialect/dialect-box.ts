@@ -24,7 +24,7 @@ const WITHDRAWN_MAX = 100;
 export interface DialectBoxDeps
   extends NoticeSenderDeps,
     Pick<Context, 'directory' | 'store' | 'clock' | 'random' | 'log' | 'changes'> {
-  hub: Pick<Hub, 'session' | 'receive' | 'disconnected'>;
+  hub: Pick<Hub, 'session' | 'receive' | 'disconnected' | 'news'>;
   /** Adds faults to connections. */
   withFaults: (connect: Connect) => Connect;
   queues: BoxQueues;
@@ -79,12 +79,12 @@ export class DialectBox {
 
   /** Greets a box that has enrolled, again until it listens. */
   async meet(): Promise<void> {
-    const { clock, log, tellsListeners, queues } = this.#deps;
+    const { hub, clock, log, tellsListeners, queues } = this.#deps;
     this.#greeting.abort();
     this.#greeting = new AbortController();
     const { signal } = this.#greeting;
     if (!queues.isFull(this.terminalCode)) {
-      await queues.run(this.terminalCode, 'enrol', () => this.#announcements.begin());
+      await queues.run(this.terminalCode, 'enrol', async () => void (await hub.news.meet(this.#box)));
     }
     for (const waitMs of tellsListeners() ? GREETING_WAITS_MS : BLIND_GREETING_WAITS_MS) {
       await clock.sleep(waitMs, signal);
@@ -104,7 +104,6 @@ export class DialectBox {
   lose(why: string): void {
     if (this.#session === undefined) return;
     this.#session = undefined;
-    this.#announcements.pause();
     this.#deps.hub.disconnected(this.terminalCode, { connection: this.#connection }, why);
   }
 
@@ -149,7 +148,6 @@ export class DialectBox {
   async #begin(): Promise<void> {
     const { clock, random, hub } = this.#deps;
     if (this.#session === undefined) {
-      await this.#announcements.begin();
       const id = random.uuid();
       this.#session = { id, beganMs: clock.monotonicMs() };
       const { terminalCode, serialNumber } = this.#box;

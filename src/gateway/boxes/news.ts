@@ -1,0 +1,78 @@
+import { macDigits } from '../../protocol/dialect.ts';
+import type { IsNews } from '../../store/repositories/payments.ts';
+import type { Context } from '../context.ts';
+import type { KnownBox } from '../directory.ts';
+
+/** A payment that is older than this is old news: the box lists it and does not announce it. */
+const NEWS_MAX_MS = 300_000;
+/** Boxes whose absence the gateway remembers; it forgets the box that came first. */
+const SEEN_MAX = 10_000;
+
+type Named = Pick<KnownBox, 'terminalCode' | 'serialNumber' | 'dialect' | 'macAddr'>;
+
+interface Seen {
+  name: string;
+  /** Calendar time of the first hello of this box, ever. */
+  firstHelloMs: number;
+  /** Monotonic time at which this run of the gateway lost the box. */
+  lostAtMs: number;
+}
+
+export interface NewsDeps extends Pick<Context, 'clock'> {
+  store: { ofAll: Pick<Context['store']['ofAll'], 'setting'> };
+}
+
+/**
+ * Decides which payments are news to a box (PROTOCOL.md, clauses MSG-14 and VQD-8). The store remembers the first hello of
+ * each box, for all shards: what came before is old to that box, however new the box is.
+ */
+export class PaymentNews {
+  readonly #deps: NewsDeps;
+  /** By terminalCode, the oldest first. */
+  readonly #seen = new Map<string, Seen>();
+
+  constructor(deps: NewsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Records that this box is here. Only the first time counts, and for good. */
+  async meet(box: Named): Promise<Seen> {
+    const { clock, store } = this.#deps;
+    const name = nameOf(box);
+    const known = this.#seen.get(box.terminalCode);
+    if (known?.name === name) return known;
+    const firstHelloMs = Number(await store.ofAll.setting(name, () => String(clock.wallMs())));
+    const seen = { name, firstHelloMs, lostAtMs: Number.NEGATIVE_INFINITY };
+    this.#seen.set(box.terminalCode, seen);
+    const [oldest] = this.#seen.keys();
+    if (this.#seen.size > SEEN_MAX && oldest !== undefined) this.#seen.delete(oldest);
+    return seen;
+  }
+
+  /** Begins a session of a box; `isHere` if an older session has not ended. Returns the rule for its payments. */
+  async begin(box: Named, isHere: boolean): Promise<IsNews> {
+    const { clock } = this.#deps;
+    const { firstHelloMs, lostAtMs } = await this.meet(box);
+    const awayMs = isHere ? 0 : clock.monotonicMs() - lostAtMs;
+    const sinceMs = clock.wallMs();
+    return ({ paid_at_ms: paidAtMs, stored_at_ms: storedAtMs }) => {
+      if (storedAtMs < firstHelloMs) return false;
+      // By either clock: a calendar that is set must not silence what came during a short absence.
+      if (storedAtMs >= sinceMs || awayMs <= NEWS_MAX_MS) return true;
+      return clock.wallMs() - paidAtMs <= NEWS_MAX_MS;
+    };
+  }
+
+  /** Records that the session of a box has ended. */
+  lost(terminalCode: string): void {
+    const seen = this.#seen.get(terminalCode);
+    if (seen !== undefined) seen.lostAtMs = this.#deps.clock.monotonicMs();
+  }
+}
+
+/** Another device under the same terminalCode has a first hello of its own. */
+function nameOf({ terminalCode, serialNumber, dialect, macAddr = '' }: Named): string {
+  return dialect === 'vietqr'
+    ? `vietqr-box-${terminalCode}-${macDigits(macAddr)}`
+    : `paybox-box-${terminalCode}-${serialNumber}`;
+}
