@@ -1,9 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
+import { toldMs } from '../box/calendar.ts';
 import type { Payment } from '../box/entry.ts';
-import { restore } from '../box/restore.ts';
 import { activeOrder, type BoxEvent, type BoxState, type Send, shownPushId } from '../box/state.ts';
 import { view } from '../box/view.ts';
-import { withDeadline } from '../lib/clock.ts';
+import { type Boot, UNKNOWN_BOOT } from '../lib/boot.ts';
+import { type Clock, withDeadline } from '../lib/clock.ts';
 import { ConfigError } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
@@ -30,6 +31,7 @@ import {
   type ScreenDeps,
   type ScreenOutcome,
 } from './screen/screen.ts';
+import { stateAtStart } from './start-state.ts';
 import { type StatusSources, statusOf } from './status.ts';
 import { LinkMemory } from './transports/link-memory.ts';
 
@@ -65,7 +67,8 @@ export interface AgentSetup {
   faults?: boolean;
 }
 
-export type AgentDeps = DisplayWorld & Pick<ScreenDeps, 'beforePainting'> & { random: Random };
+/** Without `boot` the box believes no time of before its start. */
+export type AgentDeps = DisplayWorld & Pick<ScreenDeps, 'beforePainting'> & { random: Random; boot?: Boot };
 
 export interface Agent {
   /** Origin of the box's own pages, as in `http://127.0.0.1:8810`. */
@@ -100,7 +103,8 @@ export async function startAgent(given: AgentSetup, world: AgentDeps): Promise<A
     });
   const onDisk = openJournal(setup.dataDir, setup.identity.terminalCode, deps);
   const journal = injected?.journal(onDisk) ?? onDisk;
-  const { loop, screens, link, parts, box, working } = assemble(setup, deps, journal);
+  const start = await stateAtStart(boxConfig(setup), journal, deps.boot ?? UNKNOWN_BOOT, clock);
+  const { loop, screens, link, parts, box, working } = assemble(setup, deps, { journal, start });
   const http = await startLocalHttp(setup.http, box, { ...deps, faultRoutes: injected?.routes }).catch(
     async (error: unknown) => {
       await endAll(parts.ends(), STOP_BUDGET_MS, deps);
@@ -147,7 +151,7 @@ interface Box extends StatusSources {
 }
 
 /** Builds the parts of a box and connects them; starts none of loop, displays and link. */
-function assemble(setup: AgentSetup, deps: AgentDeps, journal: Journal): Box {
+function assemble(setup: AgentSetup, deps: AgentDeps, { journal, start }: { journal: Journal; start: BoxState }): Box {
   const { clock, log } = deps;
   const metrics = new AgentMetrics();
   const working = new AbortController();
@@ -169,8 +173,6 @@ function assemble(setup: AgentSetup, deps: AgentDeps, journal: Journal): Box {
     logSends(log, sends);
     link.send(sends);
   };
-  const at = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
-  const start = restore(boxConfig(setup), { entries: journal.load(), intact: journal.status().complete }, at);
   const announce = (payments: readonly Payment[]) => {
     metrics.countAnnouncements(payments.length);
     parts.announce(payments);
@@ -187,8 +189,9 @@ function assemble(setup: AgentSetup, deps: AgentDeps, journal: Journal): Box {
     if (key === 'repeat') parts.repeat(loop.state.recentPayments.find(({ late }) => !late));
     else take({ type: 'key', key });
   };
-  const parts = new Peripherals(setup.parts, { clock, log, press, changed });
-  const screens = screensOf(setup, deps, (outcome, isPrimary) => {
+  const told = () => toldMs(loop.state, clock.monotonicMs());
+  const parts = new Peripherals(setup.parts, { clock, log, press, changed, toldMs: told });
+  const screens = screensOf(setup, { ...deps, clock: toldClock(clock, told) }, (outcome, isPrimary) => {
     metrics.countDraw(outcome.ok);
     if (isPrimary) {
       logPaid(log, outcome);
@@ -197,7 +200,7 @@ function assemble(setup: AgentSetup, deps: AgentDeps, journal: Journal): Box {
     changed();
   });
   const [primary] = screens;
-  const side = sideOf(setup, log, loop);
+  const side = sideOf(setup, deps, loop);
   const link = new Link({
     ...deps,
     identity: setup.identity,
@@ -230,8 +233,18 @@ function assemble(setup: AgentSetup, deps: AgentDeps, journal: Journal): Box {
   return { ...sources, box, working };
 }
 
-function sideOf({ dataDir }: AgentSetup, log: Logger, loop: Loop): BoxSide {
+/** For screens, which show dates and are dark at night: the calendar that the box was told, or else its own. */
+function toldClock(clock: Clock, told: () => number | undefined): Clock {
   return {
+    monotonicMs: () => clock.monotonicMs(),
+    wallMs: () => told() ?? clock.wallMs(),
+    sleep: (ms, signal) => clock.sleep(ms, signal),
+  };
+}
+
+function sideOf({ dataDir }: AgentSetup, { log, boot = UNKNOWN_BOOT }: AgentDeps, loop: Loop): BoxSide {
+  return {
+    boot,
     memory: new LinkMemory(dataDir, log),
     showing: () => activeOrder(loop.state.stage)?.order,
     processed: () => loop.ping(),

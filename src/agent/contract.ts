@@ -4,6 +4,7 @@ import type { LinkPictures } from '../box/state.ts';
 import type { StatusView } from '../box/view.ts';
 import type { Frame } from '../display/contract.ts';
 import type { QrScanCheck } from '../display/render.ts';
+import type { Boot } from '../lib/boot.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/log.ts';
 import type { DownMessage, DownOf, LinkedAccount, UpMessage } from '../protocol/messages.ts';
@@ -21,10 +22,11 @@ export interface BoxIdentity {
 /**
  * A message of the gateway, or of a transport that plays the gateway's part. A push that a newer one replaced in the
  * queue is only reported as `overtaken`. `linked`: the account, or what leads to one, was named within a session.
+ * `isOwnTime`: the welcome has the time of the box's own calendar clock, because nobody else names one.
  */
 export type InboundMessage =
   | Exclude<DownMessage, { type: 'welcome' }>
-  | (DownOf<'welcome'> & { pictures?: LinkPictures })
+  | (DownOf<'welcome'> & { pictures?: LinkPictures; isOwnTime?: boolean })
   | { type: 'overtaken'; sessionId: string; pushId: string }
   | { type: 'linked'; sessionId: string; account: LinkedAccount | null; pictures: LinkPictures };
 
@@ -50,6 +52,8 @@ export interface BoxSide {
   showing(): { pushId: string; amount: number; qrCode: string } | undefined;
   /** Settles once every message that the link has taken is on the disk and acted on. */
   processed(): Promise<void>;
+  /** The boot of the machine, by which the transport knows whether times of before still count. */
+  boot: Boot;
 }
 
 export interface TransportIo {

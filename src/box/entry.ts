@@ -2,6 +2,9 @@ import { z } from 'zod';
 import { amountVnd, LIMITS, wallTimeMs } from '../protocol/fields.ts';
 import { due, ENDS, linkedAccount } from '../protocol/messages.ts';
 
+/** Characters of the name of a boot. */
+const BOOT_ID_MAX = 200;
+
 const order = z.object({
   pushId: z.uuid(),
   orderId: z.string().max(LIMITS.orderIdMax),
@@ -34,7 +37,8 @@ const payment = z.object({
  * Written on the disk of a box before it acts (house rule 2). `ended` and `payment` are also reports: they are sent to
  * the gateway until `acked` names their pushId or transactionId. A `payment` is shown until `payment-displayed` names it,
  * and listed until `payment-dropped` does.
- * `account` is the linked account that people know, `mark` whether the last welcome asked for the mark of a sandbox.
+ * `account` is the linked account that people know, `mark` whether the last welcome asked for the mark of a sandbox,
+ * `clock` what the box's clocks showed when it learned the time (`calendar.ts`).
  */
 export const entry = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('push'), order }),
@@ -51,10 +55,22 @@ export const entry = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('payment-dropped'), transactionId: z.uuid() }),
   z.object({ kind: z.literal('account'), account: linkedAccount, announcedAtMs: wallTimeMs }),
   z.object({ kind: z.literal('mark'), shown: z.boolean(), changedAtMs: wallTimeMs }),
+  z.object({
+    kind: z.literal('clock'),
+    bootId: z.string().max(BOOT_ID_MAX),
+    /** Since the start of that boot. */
+    bootMs: z.int(),
+    /** The box's own calendar clock. */
+    wallMs: z.int(),
+    gatewayMs: wallTimeMs,
+    /** Whether nobody told the time: `gatewayMs` is the box's own calendar clock. */
+    isOwn: z.boolean(),
+  }),
   z.object({ kind: z.literal('acked'), ids: z.array(z.uuid()).max(LIMITS.ackIdsMax) }),
 ]);
 
 export type Entry = z.infer<typeof entry>;
+export type ClockEntry = Extract<Entry, { kind: 'clock' }>;
 /** An order as the box holds it. */
 export type Order = z.infer<typeof order>;
 export type Payment = z.infer<typeof payment>;

@@ -1,5 +1,6 @@
 import type { Code } from '../protocol/codes.ts';
 import { isPayable } from '../protocol/vietqr.ts';
+import { learnTime } from './calendar.ts';
 import type { Draft } from './draft.ts';
 import { resetInFlight } from './outbox.ts';
 import { leftMs, staticQrProblem } from './push.ts';
@@ -14,16 +15,15 @@ export function onEnrolling(draft: Draft, { code, url, expiresInMs }: BoxEvent &
   draft.set({ ...resetInFlight(draft.state), connection: 'connecting', refusal: undefined, enrolment });
 }
 
-export function onRegistered(
-  draft: Draft,
-  { account, gatewayMs, openPushIds, sandboxMark, sandbox = false, pictures = {} }: BoxEvent & { type: 'registered' },
-): void {
+export function onRegistered(draft: Draft, event: BoxEvent & { type: 'registered' }): void {
+  const { account, gatewayMs, isOwnTime = false, openPushIds, sandboxMark, sandbox = false, pictures = {} } = event;
   const firstWelcomeMs = draft.state.firstWelcomeMs ?? gatewayMs;
   const welcomed = { connection: 'registered', enrolment: undefined, refusal: undefined } as const;
   draft.set({ ...resetInFlight(draft.state), ...welcomed, sandbox, firstWelcomeMs, ...linkOf({ account, pictures }) });
   if (sandboxMark !== draft.state.sandboxMark) draft.mark(sandboxMark);
+  learnTime(draft, gatewayMs, isOwnTime);
   endUnlessOpen(draft, openPushIds);
-  dateOrder(draft, gatewayMs);
+  dateOrder(draft, gatewayMs, isOwnTime);
   takeAccount(draft);
   draft.flush();
 }
@@ -78,13 +78,16 @@ export function onRefused(draft: Draft, code: Code, reason: string): void {
   draft.endActive('withdrawn');
 }
 
-/** Dates an order from before a restart by the gateway's calendar clock, which also set its end (clause AGT-8). */
-function dateOrder(draft: Draft, gatewayMs: number): void {
+/**
+ * Dates an order from before a restart by the gateway's calendar clock, which also set its end (clause AGT-8). A peer that
+ * names no time cannot date it: then it is over.
+ */
+function dateOrder(draft: Draft, gatewayMs: number, isOwnTime: boolean): void {
   const { undatedOrder, stage, nowMs } = draft.state;
   const active = activeOrder(stage);
   const order = undatedOrder ?? (active?.restored === true ? active.order : undefined);
   if (order === undefined) return;
-  const left = leftMs(order, gatewayMs);
+  const left = isOwnTime && undatedOrder !== undefined ? undefined : leftMs(order, gatewayMs);
   if (left === undefined) {
     draft.endPush(order, 'expired');
     draft.set({ undatedOrder: undefined });

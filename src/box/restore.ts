@@ -1,3 +1,4 @@
+import { calendarMs, restoredCalendar, timeIn } from './calendar.ts';
 import { type Draft, mergeIds } from './draft.ts';
 import type { Entry } from './entry.ts';
 import { IDLE, move } from './machine.ts';
@@ -31,23 +32,32 @@ export function initialState(config: BoxConfig, at: At): BoxState {
     resendAtMs: undefined,
     unconfirmedPayments: [],
     undatedOrder: undefined,
+    calendar: undefined,
+    clock: undefined,
+    undatedPaymentIds: [],
   };
 }
 
 /**
  * The state after a restart (PROTOCOL.md, clauses AGT-5, AGT-8 and AGT-10). An order that was on the screen is there
- * again if it has not expired, and a payment that no display has confirmed is shown. Only calendar time survives a
- * restart, and a device may have lost it: an order that seems over, or not yet begun, waits for the gateway's time in
- * the welcome. `intact`: the whole journal could be read (clause AGT-11).
+ * again if it has not expired, and a payment that no display has confirmed is shown. An order that cannot be dated, seems
+ * over, or not yet begun, waits for the gateway's time in the welcome. `intact`: the whole journal could be read (clause
+ * AGT-11). `isTimeRight`: a time server has set the calendar clock since the machine was switched on.
  */
 export function restore(
   config: BoxConfig,
   { entries, intact }: { entries: readonly Entry[]; intact: boolean },
   at: At,
+  isTimeRight: boolean,
 ): BoxState {
   const { shown, ...memory } = replay(entries);
-  const fresh = { ...initialState(config, at), ...memory, journalIntact: intact };
-  const left = shown === undefined ? undefined : leftMs(shown, at.wallMs);
+  const { clock, undatedPaymentIds: undated } = timeIn(entries);
+  const calendar = restoredCalendar(clock, config, at, isTimeRight);
+  const known = memory.recentPayments.map((it) => it.transactionId);
+  const time = { clock, calendar, undatedPaymentIds: calendar === undefined ? known : undated };
+  const fresh = { ...initialState(config, at), ...memory, ...time, journalIntact: intact };
+  const nowMs = calendarMs(fresh, at.monotonicMs);
+  const left = shown === undefined || nowMs === undefined ? undefined : leftMs(shown, nowMs);
   if (shown === undefined || left === undefined) {
     return move({ ...fresh, undatedOrder: shown }, { type: 'restart', active: undefined });
   }
@@ -59,9 +69,12 @@ export function restore(
 export function mergeJournal(draft: Draft, entries: Entry[], intact: boolean): void {
   const { shown, ...before } = replay(entries);
   const { announced, closedPushIds, unsent, recentPayments, unconfirmedPayments, announcedAccount } = draft.state;
+  const { calendar, undatedPaymentIds } = draft.state;
+  const isDated = calendar?.isOwn === false;
   const known = new Set([...announced, ...unsent.map(({ id }) => id)]);
   draft.set({
     journalIntact: intact,
+    undatedPaymentIds: isDated ? [] : [...undatedPaymentIds, ...before.recentPayments.map((it) => it.transactionId)],
     announced: mergeIds(before.announced, announced),
     closedPushIds: mergeIds(before.closedPushIds, closedPushIds),
     unsent: withinLimit([...before.unsent.filter(({ id }) => !known.has(id)), ...unsent]),

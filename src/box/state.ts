@@ -1,7 +1,7 @@
 import type { BoxRefusal, Code } from '../protocol/codes.ts';
 import type { DownOf, DurableReport, LinkedAccount, UpBody } from '../protocol/messages.ts';
 import type { Holder } from '../scene.ts';
-import type { Entry, Order, Payment } from './entry.ts';
+import type { ClockEntry, Entry, Order, Payment } from './entry.ts';
 
 /** Constant while the box runs. Durations are milliseconds. */
 export interface BoxConfig {
@@ -14,6 +14,8 @@ export interface BoxConfig {
   plainLink: boolean;
   /** False where the mark of a sandbox is off by this box's own configuration. */
   sandboxMark: boolean;
+  /** The boot of the machine, and how long it had lasted at monotonic time 0; undefined where boots have no names. */
+  boot?: { id: string; offsetMs: number } | undefined;
 }
 
 /** Transaction ids and push ids kept to detect repetitions; the oldest of more are dropped. */
@@ -78,6 +80,14 @@ export type Stage =
   | { kind: 'account'; holder: LinkedAccount; previous: LinkedAccount; drawn: boolean; untilMs: number }
   | { kind: 'history'; untilMs: number };
 
+/** The calendar, counted on the monotonic clock. */
+export interface Calendar {
+  /** Calendar time minus monotonic time. */
+  aheadMs: number;
+  /** Whether nobody told the time: it is the box's own calendar clock, which may be wrong. */
+  isOwn: boolean;
+}
+
 export interface BoxState {
   readonly config: BoxConfig;
   /** Monotonic time of the newest event. */
@@ -113,8 +123,14 @@ export interface BoxState {
   readonly resendAtMs: number | undefined;
   /** Payments whose screen no display has confirmed yet, the oldest first, at most `UNCONFIRMED_MAX`. */
   readonly unconfirmedPayments: readonly Payment[];
-  /** An order from before a restart that this box's calendar clock cannot date; the gateway's welcome can. */
+  /** An order from before a restart whose end the box cannot date; the gateway's welcome can. */
   readonly undatedOrder: Order | undefined;
+  /** Undefined while the box does not know the time. */
+  readonly calendar: Calendar | undefined;
+  /** The newest entry of the journal about the time. */
+  readonly clock: ClockEntry | undefined;
+  /** Of the recent payments those of before a restart whose age the box does not know. */
+  readonly undatedPaymentIds: readonly string[];
 }
 
 type Bare<T> = T extends unknown ? Omit<T, 'v' | 'sentAtMs' | 'sessionId'> : never;
@@ -138,11 +154,12 @@ export type BoxEvent =
   | { type: 'enrolling'; code: string; url: string; expiresInMs: number }
   /** The box tries to connect to its gateway, at first or again. */
   | { type: 'connecting' }
-  /** `gatewayMs`: the latest time that the gateway's calendar clock may show. */
+  /** `gatewayMs`: the latest time that the gateway's calendar clock may show; the box's own clock where `isOwnTime`. */
   | {
       type: 'registered';
       account: LinkedAccount | null;
       gatewayMs: number;
+      isOwnTime?: boolean | undefined;
       openPushIds: readonly string[];
       sandboxMark: boolean;
       sandbox?: boolean | undefined;

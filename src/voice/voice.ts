@@ -8,7 +8,10 @@ import { SPEAKER_DRIVERS } from './registry.ts';
 import { concat, type Pcm, silence, withVolume } from './wav.ts';
 import { announcementText, numberWords, vocabulary } from './words.ts';
 
-export type VoiceIo = SpeakerIo;
+export interface VoiceIo extends SpeakerIo {
+  /** The calendar time, in milliseconds since 1970; undefined while nobody has told the box the time. */
+  toldMs(): number | undefined;
+}
 
 export interface VoiceStatus {
   driver: string;
@@ -198,7 +201,9 @@ class QueuedVoice implements Voice {
 
   #volume(): { volumePercent: number; why: string } {
     const { quietHours, volumePercent } = this.#options;
-    if (quietHours !== undefined && isWithin(quietHours, this.#io.clock.wallMs())) {
+    // A clock that stood still without power must not silence the day: without a time that is right there is no night.
+    const nowMs = this.#io.toldMs();
+    if (quietHours !== undefined && nowMs !== undefined && isWithin(quietHours, nowMs)) {
       return { volumePercent: Math.min(volumePercent, quietHours.volumePercent), why: 'quiet hours' };
     }
     return { volumePercent, why: 'the volume is 0' };

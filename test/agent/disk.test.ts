@@ -30,7 +30,7 @@ async function boxIn(folder: string) {
   onTestFinished(() => journal.close());
   let did: string[] = [];
   const at = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
-  const loop = new Loop(restore(CONFIG, { entries: journal.load(), intact: journal.status().complete }, at), {
+  const loop = new Loop(restore(CONFIG, { entries: journal.load(), intact: journal.status().complete }, at, true), {
     clock,
     log,
     journal,

@@ -127,5 +127,5 @@ export const payment = (n: number, change?: Partial<DownOf<'payment'>>): BoxEven
 /** A registered box with push 1 confirmed on its screen. */
 export const showing = () => play(fresh(), [{ type: 'connecting' }, registered, push(1), drawn(1)]).state;
 
-/** The box after a restart whose journal could be read whole. */
-export const revived = (entries: readonly Entry[], when: At) => restore(CONFIG, { entries, intact: true }, when);
+/** The box after a restart whose journal could be read whole. Its calendar clock is right by a time server. */
+export const revived = (entries: readonly Entry[], when: At) => restore(CONFIG, { entries, intact: true }, when, true);

@@ -28,6 +28,10 @@ export class BoxMachine {
   readonly panel: Panel;
   /** Whether it was started since somebody last cared. */
   wasOn = false;
+  /** Number of the boot of the machine. */
+  #boot = 1;
+  /** When its power went; its clock stands still until it comes back. */
+  #offSinceMs: number | undefined;
   readonly #world: World;
   #run: Run | undefined;
   #loop: Loop | undefined;
@@ -60,6 +64,8 @@ export class BoxMachine {
     this.#world.oracle.starts(this);
     const { oracle, network, chance, clock: time, trace } = this.#world;
     const { terminalCode, serialNumber } = this.identity;
+    if (this.#offSinceMs !== undefined) this.calendar.offsetMs -= time.monotonicMs() - this.#offSinceMs;
+    this.#offSinceMs = undefined;
     const run = new Run(time, this.calendar);
     this.#run = run;
     const log = traceLog(this.name, (...words) => run.alive && trace(...words));
@@ -73,9 +79,11 @@ export class BoxMachine {
       endedHoldMs: 5_000,
       plainLink: false,
       sandboxMark: true,
+      boot: { id: `boot ${this.#boot}`, offsetMs: time.monotonicMs() },
     };
     const at = { monotonicMs: run.monotonicMs(), wallMs: run.wallMs() };
-    const loop: Loop = new Loop(restore(config, { entries: journal.load(), intact: journal.status().complete }, at), {
+    const remembered = { entries: journal.load(), intact: journal.status().complete };
+    const loop: Loop = new Loop(restore(config, remembered, at, false), {
       clock: run,
       log,
       journal,
@@ -133,7 +141,15 @@ export class BoxMachine {
     });
   }
 
-  /** The power goes, or the program is killed, at this very instant; the glass goes dark with it. */
+  /** The power goes, and with it the time, because no battery keeps the clock. */
+  cutPower(): void {
+    if (!this.isOn) return;
+    this.kill();
+    this.#boot += 1;
+    this.#offSinceMs = this.#world.clock.monotonicMs();
+  }
+
+  /** The program is killed at this very instant; the glass goes dark with it. */
   kill(): void {
     if (this.#run?.alive !== true) return;
     const run = this.#run;

@@ -49,8 +49,8 @@ function checkPayment({ disk, oracle, boxes }: World, row: PaymentRow, wrong: (w
     const same = told.amount === row.amount && told.content === row.content && told.orderId === row.order_id;
     if (!same) wrong(`payment ${row.id} reached the partner as ${body}`);
   }
-  const notices = disk.rows<{ terminal_code: string; reported_at_ms: number | null }>(
-    'SELECT terminal_code, reported_at_ms FROM notices WHERE payment_id = ?',
+  const notices = disk.rows<{ terminal_code: string; late: number }>(
+    'SELECT terminal_code, late FROM notices WHERE payment_id = ?',
     row.id,
   );
   if (notices.length === 0) wrong(`payment ${row.id} is for no box`);
@@ -61,7 +61,9 @@ function checkPayment({ disk, oracle, boxes }: World, row: PaymentRow, wrong: (w
   const seenBy = [...(oracle.seenPaid.get(row.id) ?? [])];
   for (const name of [...heardBy, ...seenBy]) if (!meant.has(name)) wrong(`payment ${row.id} was told by ${name}`);
   if (oracle.unrecorded.has(row.id)) return;
-  for (const { terminal_code } of notices) {
+  for (const { terminal_code, late } of notices) {
+    // No news: the box only lists it.
+    if (late === 1) continue;
     const seen = devicesOf(terminal_code).some((name) => seenBy.includes(name));
     if (!seen) wrong(`payment ${row.id} was never on the screen of ${terminal_code}`);
   }

@@ -21,6 +21,7 @@ describe('box and gateway in a world of faults', () => {
       'cut',
       'partition',
       'kill box',
+      'power cut',
       'kill gateway',
       'second device',
       'display',

@@ -119,11 +119,11 @@ class Chaos {
     };
   }
 
-  #kill(side: Side): void {
+  #kill(side: Side, end = () => side.kill(), forMs = [50, 1000, 20_000]): void {
     const { clock, chance } = this.#world;
     const age = this.#age;
-    side.kill();
-    clock.after(chance.timeMs(1, chance.pick([50, 1000, 20_000])), () => {
+    end();
+    clock.after(chance.timeMs(1, chance.pick(forMs)), () => {
       if (this.#goesOn && age === this.#age) side.start();
     });
   }
@@ -142,6 +142,7 @@ class Chaos {
       [4, 'cut'],
       [2, 'partition'],
       [2, 'kill box'],
+      [2, 'power cut'],
       [1, 'kill gateway'],
       [1, 'second device'],
       [2, 'display'],
@@ -150,7 +151,17 @@ class Chaos {
     ]);
     this.#world.trace('action', what);
     if (
-      ['cut', 'partition', 'kill box', 'kill gateway', 'second device', 'display', 'disk', 'calendar'].includes(what)
+      [
+        'cut',
+        'partition',
+        'kill box',
+        'power cut',
+        'kill gateway',
+        'second device',
+        'display',
+        'disk',
+        'calendar',
+      ].includes(what)
     ) {
       this.#fault(what);
     } else {
@@ -196,7 +207,12 @@ class Chaos {
       network.partition(terminalCode);
       over(() => network.heal(terminalCode));
     } else if (what === 'kill box') this.#kill(box);
-    else if (what === 'kill gateway') this.#kill(gateway);
+    else if (what === 'power cut') {
+      this.#kill(box, () => box.cutPower(), [1_000, 10_000, 60_000]);
+      // The router of the shop needs longer than the box.
+      network.partition(terminalCode);
+      clock.after(chance.timeMs(1_000, 90_000), () => this.#goesOn && age === this.#age && network.heal(terminalCode));
+    } else if (what === 'kill gateway') this.#kill(gateway);
     else if (what === 'second device') {
       const guest = boxes.find(isGuest);
       if (guest?.isOn) guest.kill();

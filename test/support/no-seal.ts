@@ -1,4 +1,5 @@
 import type { TransportIo } from '../../src/agent/contract.ts';
+import { UNKNOWN_BOOT } from '../../src/lib/boot.ts';
 import { decodeDown, encode } from '../../src/protocol/codec.ts';
 
 /** Sends messages unsigned, so that tests of a transport can read and write them. */
@@ -15,4 +16,5 @@ export const NO_BOX: TransportIo['box'] = {
   memory: { read: async () => undefined, write: async () => undefined },
   showing: () => undefined,
   processed: async () => undefined,
+  boot: UNKNOWN_BOOT,
 };

@@ -51,6 +51,7 @@ export function collectingIo(clock: Clock = systemClock): VoiceIo & { lines: Log
   return {
     clock,
     log: createLogger(out, clock, 'json'),
+    toldMs: () => clock.wallMs(),
     onPage: (announcement) => {
       pages.push(announcement);
     },

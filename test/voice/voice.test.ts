@@ -162,6 +162,16 @@ describe('a voice', () => {
     expect(voice.status().ok).toBe(true);
   });
 
+  it('speaks at any hour while nobody has told the time: its clock may have stood still without power', async () => {
+    const { command, firstWav } = await recordingPlayer();
+    const clock = movableClock();
+    clock.setWall(at(23, 0));
+    const io = { ...collectingIo(clock), toldMs: () => undefined };
+    const voice = startVoice(await clipsConfig(command, { quietHours: { from: '22:00', to: '06:00' } }), io);
+    voice.announce({ transactionId: 'a', amount: 1 });
+    expect(heard(await firstWav())).toBe('một');
+  });
+
   it('speaks at the volume of quiet hours, never louder than by day', async () => {
     for (const [quiet, expected] of [
       [10, 10],

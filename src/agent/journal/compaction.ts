@@ -15,6 +15,7 @@ export function keyOf(entry: Entry): string {
   // An account that comes back is announced again.
   if (entry.kind === 'account') return `account ${entry.account.bankAccount} ${entry.announcedAtMs}`;
   if (entry.kind === 'mark') return `mark ${entry.shown} ${entry.changedAtMs}`;
+  if (entry.kind === 'clock') return `clock ${entry.bootId} ${entry.bootMs}`;
   return `${entry.kind} ${idOf(entry)}`;
 }
 
@@ -50,6 +51,7 @@ export function entriesToKeep(entries: readonly Entry[], wallMs: number): Set<nu
   newest(RECENT_MAX, (entry) => entry.kind === 'payment');
   newest(1, (entry) => entry.kind === 'account');
   newest(1, (entry) => entry.kind === 'mark');
+  newest(1, (entry) => entry.kind === 'clock');
   newest(RECENT_MAX, (entry) => entry.kind === 'payment' && !entry.payment.late && !isSeen(entry));
 
   const ids = new Set([...kept].map((index) => idOf(entries[index])));

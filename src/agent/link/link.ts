@@ -256,13 +256,14 @@ export class Link {
     this.#isDisabled = false;
     this.#whyGivenUp = undefined;
     this.#status = { connectedAtMs: clock.wallMs(), reason: undefined };
-    const { link, openPushIds, pictures } = answer;
+    const { link, openPushIds, pictures, isOwnTime } = answer;
     const sandbox = answer.mode === 'sandbox';
     const sandboxMark = sandbox && answer.sandboxMark === true;
     log.info('registered', { terminalCode, account: link?.bankAccount ?? null });
     // The welcome took at most the time since the hello.
     const gatewayMs = Math.ceil(answer.sentAtMs + clock.monotonicMs() - helloAtMs);
-    emit({ type: 'registered', account: link, gatewayMs, openPushIds, sandbox, sandboxMark, pictures });
+    const time = { gatewayMs, isOwnTime };
+    emit({ type: 'registered', account: link, ...time, openPushIds, sandbox, sandboxMark, pictures });
     return undefined;
   }
 

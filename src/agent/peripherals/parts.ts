@@ -19,6 +19,8 @@ export interface PeripheralsIo {
   clock: Clock;
   log: Logger;
   press(key: Key): void;
+  /** The calendar time; undefined while nobody has told the box the time. */
+  toldMs(): number | undefined;
   /** Called when the page has a new sound to play. */
   changed(): void;
 }
@@ -35,7 +37,7 @@ export class Peripherals {
       this.#sound = { ...said, number: (this.#sound?.number ?? 0) + 1 };
       io.changed();
     };
-    this.#voice = voice && openVoice(voice, { clock: io.clock, log: io.log, onPage });
+    this.#voice = voice && openVoice(voice, { clock: io.clock, log: io.log, toldMs: io.toldMs, onPage });
     this.#light = light && openLight(light, io);
     this.#buttons = buttons && watchButtons(buttons, io, io.press);
   }

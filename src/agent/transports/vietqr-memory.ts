@@ -27,6 +27,8 @@ const content = z.object({
   enrolled: enrolAnswer.optional(),
   /** The last N16. */
   linked: linked.optional(),
+  /** The boot of the machine in which they came; left out where boots have no names. */
+  bootId: z.string().optional(),
   payments: z
     .array(z.object({ digest: z.string(), transactionId: z.uuid(), paidAtMs: wallTimeMs }))
     .max(PAYMENTS_MAX)
@@ -39,7 +41,7 @@ export interface MemoryDeps {
   clock: Clock;
   log: Logger;
   random: Pick<Random, 'uuid'>;
-  memory: BoxSide['memory'];
+  box: Pick<BoxSide, 'memory' | 'boot'>;
   /** An equal N05 within this time is the same payment. */
   repeatWindowMs: number;
 }
@@ -69,14 +71,20 @@ export class VietqrMemory {
     this.#deps = deps;
   }
 
-  /** Reads what is remembered of this owner. Of another one, or of a damaged file, nothing is taken. */
+  /**
+   * Reads what is remembered of this owner. Of another one, or of a damaged file, nothing is taken. Payments of before a
+   * power cut are forgotten unless the clock is right: a clock that stood still would take a new payment for one of them.
+   */
   static async open(owner: string, deps: MemoryDeps): Promise<VietqrMemory> {
-    const text = await deps.memory.read();
+    const { memory, boot } = deps.box;
+    const text = await memory.read();
     const found = text === undefined ? undefined : decodeWith(content, text, FILE_BYTES_MAX);
     if (found?.ok === false) deps.log.error('link-memory-unreadable', { reason: found.reason });
     const own = found?.ok === true && found.value.owner === owner ? found.value : undefined;
     if (own?.enrolled !== undefined && isPayable(own.enrolled.qrCertificate)) refuseCertificate(deps.log);
-    return new VietqrMemory(own ?? { v: 1, owner, payments: [] }, deps);
+    const known = own ?? { v: 1, owner, payments: [] };
+    const isDated = known.bootId === boot.id || (await boot.isTimeRight());
+    return new VietqrMemory({ ...known, bootId: boot.id, payments: isDated ? known.payments : [] }, deps);
   }
 
   get enrolled(): EnrolAnswer | undefined {
@@ -118,6 +126,6 @@ export class VietqrMemory {
 
   async #keep(change: Partial<Content>): Promise<void> {
     this.#content = { ...this.#content, ...change };
-    await this.#deps.memory.write(`${JSON.stringify(this.#content)}\n`);
+    await this.#deps.box.memory.write(`${JSON.stringify(this.#content)}\n`);
   }
 }

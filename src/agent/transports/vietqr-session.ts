@@ -32,14 +32,16 @@ export class VietqrSession {
   }
 
   /** The answer to a message of the box; undefined where none follows. */
-  answer(message: UpMessage): InboundMessage | undefined {
+  async answer(message: UpMessage): Promise<InboundMessage | undefined> {
     switch (message.type) {
       case 'hello': {
-        this.#helloAtMs = this.#deps.clock.monotonicMs();
+        const { clock, box } = this.#deps;
+        this.#helloAtMs = clock.monotonicMs();
+        const isOwnTime = !(await box.boot.isTimeRight());
         const { account, pictures } = this.#link();
         // Nobody can tell whether the QR on the screen still counts: it has its own end.
         const openPushIds = message.shownPushId === null ? [] : [message.shownPushId];
-        return { ...this.#head(), type: 'welcome', link: account, openPushIds, pictures };
+        return { ...this.#head(), type: 'welcome', link: account, openPushIds, pictures, isOwnTime };
       }
       case 'alive':
         this.#deps.heard(message.id);

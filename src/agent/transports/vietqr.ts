@@ -73,7 +73,7 @@ export const vietqrTransport: Transport<VietqrOptions> = {
     const memory = await VietqrMemory.open(`${options.url} ${macDigits(options.macAddr)}`, {
       ...io,
       random: systemRandom,
-      memory: io.box.memory,
+      box: io.box,
       repeatWindowMs: options.repeatWindowSeconds * 1000,
     });
     const clientId = clientIdOf(options, io.sessionId);
@@ -173,7 +173,7 @@ class VietqrConnection implements Connection {
 
   async send(message: UpMessage): Promise<void> {
     if (this.#queue.ended) throw lost('the connection is closed');
-    const answer = this.#session.answer(message);
+    const answer = await this.#session.answer(message);
     if (answer !== undefined) this.#queue.offer({ message: answer });
     if (message.type !== 'hello') return;
     for (const unread of this.#early ?? []) this.#queue.offer(unread);

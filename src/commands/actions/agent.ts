@@ -5,6 +5,7 @@ import { type AgentConfig, loadAgentConfig } from '../../agent/config.ts';
 import { expectPlatform } from '../../agent/platform.ts';
 import { setupOf } from '../../agent/setup.ts';
 import { notifyServiceManager } from '../../agent/systemd.ts';
+import { thisBoot } from '../../lib/boot.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { optimizeHotCode } from '../../lib/compiler.js';
 import { stderrLog } from '../../lib/log.ts';
@@ -30,7 +31,7 @@ export async function agent(options: AgentOptions): Promise<void> {
   const known = isAlone ? undefined : await loadAgentConfig(options.config);
   if (known !== undefined) expectPlatform(known, options.config);
   if (options.readyFile !== undefined) await forgetReadyFile(options.readyFile);
-  const io = { clock: systemClock, random: systemRandom, log };
+  const io = { clock: systemClock, random: systemRandom, log, boot: thisBoot(systemClock) };
   let box: Agent | undefined;
   const { output, keyboard } = takeTerminal(io, (key) => box?.box.press(key));
   let optimize = () => {

@@ -18,6 +18,12 @@ import { RequestsUnderWay } from '../../lib/requests-under-way.ts';
 
 const NAME = 'paybox bench';
 
+/** A box without a terminal, on a machine that is never switched off and whose clock is right. */
+const BOX_ALONE = {
+  ...{ terminal: undefined, terminalInput: undefined },
+  boot: { id: 'emulated', offsetMs: 0, isTimeRight: async () => true },
+};
+
 type EmulatedOptions = Omit<ManagedTargetOptions, 'name'> & {
   log: Logger;
   /** Programs of others take part: time is skipped on request only, and never while one of them answers a callback. */
@@ -70,10 +76,7 @@ export function emulatedStarter(
       const [first, ...others] = setup.displays;
       const displays = panel === undefined ? setup.displays : ([onWire(first, time), ...others] as const);
       return partOf(
-        await startAgent(
-          { ...setup, displays },
-          { ...deps, log: log.with({ program: terminalCode }), terminal: undefined, terminalInput: undefined },
-        ),
+        await startAgent({ ...setup, displays }, { ...deps, ...BOX_ALONE, log: log.with({ program: terminalCode }) }),
       );
     },
   };

@@ -10,6 +10,7 @@ import { encodePng } from '../../display/pixels/png.ts';
 import type { BoxScreen } from '../../gateway/box-screen.ts';
 import type { CallbackAuth } from '../../gateway/callback-config.ts';
 import { type Gateway, startGateway } from '../../gateway/gateway.ts';
+import { thisBoot } from '../../lib/boot.ts';
 import { systemClock, withDeadline } from '../../lib/clock.ts';
 import { ConfigError, PayboxError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import { makeFolder } from '../../lib/folders.ts';
@@ -94,6 +95,7 @@ export async function up(options: UpOptions): Promise<void> {
       startAgent(setupOf(agentConfig), {
         ...deps,
         log: log.with({ program: 'agent' }),
+        boot: thisBoot(systemClock),
         terminal,
         terminalInput: keyboard,
       }).then(closers.adding),

@@ -31,7 +31,7 @@ export class Hub {
   readonly #queues: BoxQueues;
   readonly #confirmations = new Confirmations();
   readonly #staleSessions: StaleSessions;
-  /** What is news to each box. */
+  /** The rule of news, for each box. */
   readonly news: PaymentNews;
 
   constructor(deps: HubDeps) {

@@ -379,12 +379,13 @@ describe('a box at the public service', () => {
 });
 
 describe('what a box remembers of the service', () => {
+  const bootOf = (id: string, isRight = false) => ({ id, offsetMs: 0, isTimeRight: async () => isRight });
   const N05 = { notificationType: 'N05', amount: 50_000, message: 'Nhan 50000' } as const;
 
-  async function memory(folder: string, clock: VirtualClock, owner = 'mqtt://a 1') {
+  async function memory(folder: string, clock: VirtualClock, owner = 'mqtt://a 1', boot = bootOf('a')) {
     const log = createLogger(new Writable({ write: (_chunk, _encoding, done) => done() }), clock, 'json');
-    const deps = { clock, log, random: systemRandom, memory: new LinkMemory(folder, log), repeatWindowMs: 10_000 };
-    return VietqrMemory.open(owner, deps);
+    const box = { memory: new LinkMemory(folder, log), boot };
+    return VietqrMemory.open(owner, { clock, log, random: systemRandom, box, repeatWindowMs: 10_000 });
   }
 
   it('DIA-6 takes an equal notice for the same payment within the window, counted from the first, also after a restart', async () => {
@@ -398,6 +399,18 @@ describe('what a box remembers of the service', () => {
     const later = await (await memory(folder, clock)).payment(N05);
     expect(later.repeated).toBe(false);
     expect(later.transactionId).not.toBe(first.transactionId);
+  });
+
+  it('DIA-6 takes no new payment for one of before a power cut, by a clock that stood still meanwhile', async () => {
+    const folder = await temporaryFolder();
+    const clock = new VirtualClock();
+    const before = await (await memory(folder, clock)).payment(N05);
+    const right = await memory(folder, clock, 'mqtt://a 1', bootOf('b', true));
+    expect(await right.payment(N05)).toEqual({ ...before, repeated: true });
+    const stoodStill = await memory(folder, clock, 'mqtt://a 1', bootOf('c'));
+    const fresh = await stoodStill.payment(N05);
+    expect([fresh.repeated, fresh.transactionId === before.transactionId]).toEqual([false, false]);
+    expect(await stoodStill.payment(N05)).toEqual({ ...fresh, repeated: true });
   });
 
   it.each([

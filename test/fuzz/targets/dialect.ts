@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { VietqrMemory } from '../../../src/agent/transports/vietqr-memory.ts';
+import { UNKNOWN_BOOT } from '../../../src/lib/boot.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
 import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
 import {
@@ -73,8 +74,8 @@ const linkFile: Target['open'] = () => ({
     const write = async (next: string) => {
       text = next;
     };
-    const memory = { read: async () => text, write };
-    const open = () => VietqrMemory.open(OWNER, { clock, log, random: systemRandom, memory, repeatWindowMs: 10_000 });
+    const box = { memory: { read: async () => text, write }, boot: UNKNOWN_BOOT };
+    const open = () => VietqrMemory.open(OWNER, { clock, log, random: systemRandom, box, repeatWindowMs: 10_000 });
     const first = await open();
     for (const { reason } of lines) holdNamed(String(reason).replaceAll('received undefined', ''));
     const { enrolled, linked } = first;

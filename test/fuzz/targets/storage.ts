@@ -53,7 +53,7 @@ const COMPANIONS = ['', '-wal', '-shm'];
 /** An entry that can be read restores a box that can say how it is. */
 function holdRestores(entries: readonly Entry[]): void {
   const at = { monotonicMs: systemClock.monotonicMs(), wallMs: systemClock.wallMs() };
-  const state = restore(CONFIG, { entries, intact: true }, at);
+  const state = restore(CONFIG, { entries, intact: true }, at, true);
   hold(JSON.stringify(statusView(state)) !== '' && typeof sceneText(view(state)) === 'string', () => 'no status');
 }
 
