@@ -1,4 +1,4 @@
-import { cp, mkdir, open, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { cp, mkdir, open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { CompiledQuery, Kysely, sql } from 'kysely';
@@ -180,6 +180,14 @@ describe('a gateway whose store is damaged while it is off', () => {
     const refused = await payboxToEnd('gateway', '--config', join(folder, 'gateway.yaml'));
     expect(refused.code).toBe(2);
     expect(refused.output).toContain('payments 4 to 7 are missing, 4 of them, which had been acknowledged');
+    const evidence = (await readdir(folder)).filter((it) => it.startsWith('gateway.missing-4-7-'));
+    expect(evidence).toHaveLength(1);
+    const { payments: lost } = JSON.parse(await readFile(join(folder, evidence[0] ?? ''), 'utf8')) as {
+      payments: { number: number; transactionId: string; amount: number }[];
+    };
+    expect(lost.map((it) => [it.number, it.transactionId, it.amount])).toEqual(
+      [...known].slice(3).map(([id, { amount }], i) => [4 + i, id, amount]),
+    );
     const accept = join(folder, 'gateway.accept-loss');
     expect(refused.output).toContain(`make the empty file ${accept} to go on`);
     await writeFile(accept, '');

@@ -256,6 +256,23 @@ describe.skipIf(missing)(`a gateway whose PostgreSQL fails over while it runs${n
     expect(await paymentsAt(databaseUrl)).toEqual(kept);
   });
 
+  it('STO-5 waits for no other disk than that of the server that it writes to, wherever the address leads by then', async () => {
+    const { databaseUrl, replica, proxy, paymentsAt, start } = await behindOneAddress();
+    const gateway = await start();
+    const paid = await pay(gateway, 1);
+    await replica.promote();
+    proxy.aim({ port: replica.port });
+    // The second connection alone: the one that writes has the lock.
+    const second = `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'paybox-gateway'
+      and pid not in (select pid from pg_locks where locktype = 'advisory' and granted)`;
+    await server().run(databaseUrl, second);
+    await eventually('the log to say so', () => gateway.logged('second-connection-missing')[0]);
+    expect(gateway.logged('second-connection-missing')[0]?.reason).toContain('leads to another server');
+    paid.push(...(await pay(gateway, 2)));
+    expect(await paymentsAt(databaseUrl)).toEqual(paid);
+    expect(gateway.logged('database-lost')).toEqual([]);
+  });
+
   it('STO-5 waits at a standby that is none of both yet: it may still catch up', async () => {
     const { replica, proxy, start, there, paymentsAt } = await behindOneAddress();
     const gateway = await start();
