@@ -161,16 +161,17 @@ describe('what a person deliberately names', () => {
 
   it('THR-43 may be what another program writes or reads, as by <(…), >(…) and standard input', async () => {
     const folder = await temporaryFolder();
-    const config = await gatewayFile(folder);
+    const token = 'A-long-admin-token-of-a-test';
+    const config = await gatewayFile(folder, { adminToken: token });
     const ready = join(folder, 'ready.json');
     const slowly = `(head -c 20 ${config}; sleep 0.3; tail -c +21 ${config})`;
     const gateway = bash(`exec ${CLI} gateway --config <${slowly} --ready-file ${ready}`);
     const { consoleUrl } = await readyFile<{ consoleUrl: string }>(ready, gateway);
     const origin = new URL(consoleUrl).origin;
     const rows: [script: string, says: string][] = [
-      [`${CLI} admin partners list --gateway ${origin} --admin-token-file <(echo token)`, 'no partners'],
-      [`echo token | ${CLI} admin partners list --gateway ${origin} --admin-token-file -`, 'no partners'],
-      [`echo token | ${CLI} admin partners list --gateway ${origin} --admin-token-file /dev/stdin`, 'no partners'],
+      [`${CLI} admin partners list --gateway ${origin} --admin-token-file <(echo ${token})`, 'no partners'],
+      [`echo ${token} | ${CLI} admin partners list --gateway ${origin} --admin-token-file -`, 'no partners'],
+      [`echo ${token} | ${CLI} admin partners list --gateway ${origin} --admin-token-file /dev/stdin`, 'no partners'],
       [`${CLI} admin partners list --gateway ${origin} --admin-token-file /dev/null`, 'expected one line'],
       [`${CLI} admin partners list --gateway ${origin} --admin-token-file /dev/zero`, 'has more than 65536 bytes'],
     ];
