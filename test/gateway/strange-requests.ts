@@ -95,6 +95,7 @@ const BODIES: Record<string, readonly object[]> = {
   'POST /admin/v1/partners/:name/rotate': [{ password: 'a-password-of-a-test' }],
   'POST /admin/v1/boxes/:name/rotate': [{ enrol: true }],
   'POST /admin/v1/sources/:name/rotate': [{ key: 'another-key-of-a-test-that-nobody-guesses' }],
+  'POST /admin/v1/tokens': [{ name: 'new-token', role: 'viewer' }],
   'POST /admin/v1/sales': [{ amount: 1000, terminalCode: 'VVB000001', note: 'x' }],
 };
 const WITHOUT_BODY = /\/(?:unlink|disable|enable|cancel)$/;
@@ -150,16 +151,20 @@ export const basic = (bytes: Buffer | string) => `Basic ${Buffer.from(bytes).toS
  * Strange values in every path, query, header and body of these routes. Throws for a route with a body of which this list
  * does not know one, so that a new route is tried too.
  */
-export function strangeRequests(routes: readonly Route[], authorizationFor: (url: string) => string): StrangeRequest[] {
+export function strangeRequests(
+  routes: readonly Route[],
+  authorizationFor: (url: string) => string | undefined,
+): StrangeRequest[] {
   const values = [...TEXTS.map((it) => JSON.stringify(it)), ...NUMBERS];
   return routes.flatMap(({ method, url }): StrangeRequest[] => {
     if (method === 'OPTIONS') return [];
     const path = pathOf(url, known(url));
     const found: StrangeRequest[] = [];
-    const authorization = authorizationFor(url);
+    const given = authorizationFor(url);
+    const authorized = given === undefined ? {} : { authorization: given };
     const json = (at: string, body: string) => {
       const bytes = Buffer.from(body);
-      const headers = { authorization, 'content-type': 'application/json', 'content-length': String(bytes.length) };
+      const headers = { ...authorized, 'content-type': 'application/json', 'content-length': String(bytes.length) };
       found.push({ method, path: at, headers, body: bytes });
     };
     if (/[:*]/.test(url)) {
@@ -171,9 +176,9 @@ export function strangeRequests(routes: readonly Route[], authorizationFor: (url
     }
     if (method === 'GET' && !ASSET.test(url)) {
       for (const name of QUERIES) {
-        for (const it of IN_QUERIES) found.push({ method, path: `${path}?${name}=${it}`, headers: { authorization } });
+        for (const it of IN_QUERIES) found.push({ method, path: `${path}?${name}=${it}`, headers: authorized });
       }
-      found.push({ method, path: `${path}?%00=1&before=a&before=b&__proto__=3`, headers: { authorization } });
+      found.push({ method, path: `${path}?%00=1&before=a&before=b&__proto__=3`, headers: authorized });
     }
     const bodies = BODIES[`${method} ${url}`] ?? (WITHOUT_BODY.test(url) ? [] : undefined);
     if (['POST', 'PATCH', 'PUT'].includes(method) && bodies === undefined) {
