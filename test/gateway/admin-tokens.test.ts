@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { Kysely, Migrator } from 'kysely';
 import { describe, expect, it } from 'vitest';
@@ -123,6 +125,26 @@ it('ROL-4 THR-38 revoking ends what the token has open at once, and nothing of o
   expect(streams.slice(1).map((it) => it.isOver)).toEqual([false, false]);
   expect(await statusOf(gateway, '/_mock/boxes', bearer(gone))).toBe(401);
   await Promise.all(streams.slice(1).map((it) => it.leave()));
+});
+
+it('ROL-4 THR-38 a body that was held back until its token was revoked changes nothing', async () => {
+  const gateway = await testGateway({ config: { adminToken: ROOT, mqtt: null } });
+  const token = await add(gateway, { name: 'leaver', role: 'admin' });
+  const body = JSON.stringify({ name: 'leaver-again', role: 'admin' });
+  const request = httpRequest(`${gateway.origin}/admin/v1/tokens`, {
+    method: 'POST',
+    headers: { ...bearer(token), 'content-type': 'application/json', 'content-length': body.length },
+  });
+  const answered = once(request, 'response');
+  request.write(body.slice(0, 1));
+  // It was let in once its use is stored.
+  await eventually('its head is read', async () => (await list(gateway))[0]?.lastUsedAt !== null);
+  expect((await admin(gateway, 'DELETE', 'tokens/leaver', undefined, asRoot)).status).toBe(200);
+  request.end(body.slice(1));
+  const [response] = (await answered) as [IncomingMessage];
+  response.resume();
+  expect(response.statusCode).toBe(401);
+  expect(await list(gateway)).toEqual([]);
 });
 
 it('ROL-4 ROL-5 THR-38 an admin made by a token may revoke, a cashier may not; the audit names who did what, and from where', async () => {

@@ -31,8 +31,8 @@ export async function makeProgramCode(): Promise<{ folder: string; end: () => Pr
   const lib = join(folder, 'lib');
   const { bundleCode } = await import('../../scripts/bundle-code.ts');
   await bundleCode(ROOT, lib);
-  const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as { version: string };
-  await writeFile(join(lib, 'package.json'), JSON.stringify({ version, type: 'module' }));
+  const { name, version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as Record<string, string>;
+  await writeFile(join(lib, 'package.json'), JSON.stringify({ name, version, type: 'module' }));
   await mkdir(join(lib, 'test'));
   await symlink(join(ROOT, 'test/scenarios'), join(lib, 'test/scenarios'));
   await symlink(join(ROOT, 'device-config'), join(folder, 'device-config'));

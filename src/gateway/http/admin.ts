@@ -36,6 +36,13 @@ export function guardRoutes(app: FastifyInstance, deps: GuardDeps): void {
     request.setDecorator(CALLER, caller);
     return undefined;
   });
+  // A body may arrive 20 s after its head. Whoever holds it back must not go on with a token that was revoked meanwhile.
+  app.addHook('preHandler', async (request, reply) => {
+    const access = table[routeOf(request)];
+    const caller = request.getDecorator<Caller | null>(CALLER);
+    if (caller?.digest === undefined || request.method === 'GET' || access === 'anybody' || access === 'own') return;
+    if ((await authorizer.authorize(access ?? 'administer', request, reply)) === undefined) return reply;
+  });
   app.addHook('onSend', (request, reply) => noteCall(request, reply, deps));
 }
 
