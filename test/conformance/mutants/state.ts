@@ -87,8 +87,10 @@ export const STATE_MUTANTS: Record<string, StateMutant> = {
     breaks: ['AGT-8'],
     needs: ['restart', 'slow'],
     change: (ours) => (before, event, at) => {
-      const isOrder = isNew(before) && before.stage.kind === 'order';
-      return ours(isOrder ? { ...before, stage: { kind: 'idle' } } : before, event, at);
+      // On the screen, or waiting for the gateway's time.
+      const isOrder = isNew(before) && (before.stage.kind === 'order' || before.undatedOrder !== undefined);
+      const forgotten = { ...before, stage: { kind: 'idle' as const }, undatedOrder: undefined };
+      return ours(isOrder ? forgotten : before, event, at);
     },
   },
   'gives the report of the same payment another id': {
