@@ -8,7 +8,7 @@ import { type Clock, withDeadline } from '../lib/clock.ts';
 import { ConfigError } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
-import { type Ends, endAll, endInOrder, STOP_BUDGET_MS } from '../lib/shutdown.ts';
+import { endAll, STOP_BUDGET_MS } from '../lib/shutdown.ts';
 import { isExposed, isLoopbackHost } from '../lib/tls.ts';
 import { signingKeyOf } from '../protocol/keys.ts';
 import type { Scene } from '../scene.ts';
@@ -78,7 +78,7 @@ export interface Agent {
   ping(): Promise<void>;
   /**
    * Stops accepting work, says goodbye to the gateway, blanks the displays or leaves them (`onStop`), and releases
-   * everything. Abandons whatever hangs after `withinMs`. Safe to call twice.
+   * everything. Abandons whatever hangs after `withinMs`, except a write in progress. Safe to call twice.
    */
   close(withinMs?: number): Promise<void>;
 }
@@ -120,20 +120,16 @@ export async function startAgent(given: AgentSetup, world: AgentDeps): Promise<A
 
   const close = async (withinMs: number) => {
     working.abort();
-    const displays: Ends = Object.fromEntries(
-      screens.map((screen, index) => [
-        `display ${index + 1}, ${screen.status().driver}`,
-        (displayMs: number) => screen.close(setup.onStop, displayMs),
-      ]),
-    );
-    const ends: Ends = { link: () => link.close(), pages: () => http.close(), ...displays, ...parts.ends() };
-    const finish = async () => {
-      loop.stop();
-      await running;
-      journal.close();
-    };
+    const displays = screens.map((screen, index) => {
+      const name = `display ${index + 1}, ${screen.status().driver}`;
+      return [name, () => screen.close(setup.onStop, withinMs)];
+    });
+    const ends = { link: () => link.close(), pages: () => http.close(), ...Object.fromEntries(displays) };
+    await endAll({ ...ends, ...parts.ends() }, withinMs, deps);
     // After the displays: the loop must still record what they have drawn.
-    await endInOrder([ends, { journal: finish }], withinMs, deps);
+    loop.stop();
+    await running;
+    journal.close();
     injected?.faults.endAll();
   };
   let closing: Promise<void> | undefined;

@@ -5,7 +5,6 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parse } from 'yaml';
-import { HEALTH_PROGRAM } from '../../scripts/oci/root.ts';
 import { mosquittoAcl } from '../../src/provision/brokers.ts';
 import { freePort, temporaryFolder } from '../support/net.ts';
 import { CLI, payboxToEnd, run } from '../support/processes.ts';
@@ -16,10 +15,7 @@ const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
 
 describe('scripts/compose.yaml', () => {
   const compose = parse(read('scripts/compose.yaml')) as {
-    services: Record<
-      'gateway' | 'database' | 'broker',
-      { image: string; ports?: string[]; volumes: string[]; healthcheck?: { test: string[] } }
-    >;
+    services: Record<'gateway' | 'database' | 'broker', { image: string; ports?: string[]; volumes: string[] }>;
     volumes: Record<string, null>;
   };
   const gateway = parse(read('scripts/compose/gateway.yaml')) as {
@@ -40,11 +36,6 @@ describe('scripts/compose.yaml', () => {
     for (const address of [gateway.mqtt.url, gateway.databaseUrl]) {
       expect(Object.keys(compose.services)).toContain(new URL(address).hostname);
     }
-  });
-
-  it('STO-7 asks the gateway whether it takes calls, as the image does', () => {
-    expect(compose.services.gateway.healthcheck?.test).toEqual(['CMD', '/usr/lib/paybox/node', HEALTH_PROGRAM]);
-    expect(read('scripts/oci/root.ts')).toContain("|| 'http://127.0.0.1:8800/readyz'");
   });
 
   it('mounts a gateway that is valid, and a broker with its login and the topic rights of today', async () => {

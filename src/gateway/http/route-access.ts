@@ -31,7 +31,6 @@ const PAGES: Rows = {
   'GET /openapi.json': 'anybody',
   'GET /admin/openapi.json': 'anybody',
   'GET /livez': 'anybody',
-  'GET /readyz': 'anybody',
   'GET /healthz': 'anybody',
   // The picture of a QR, by a reference that nobody guesses.
   'GET /qr/:ref': 'anybody',
