@@ -7,12 +7,14 @@ import { SPEECH_FORMAT } from '../../src/voice/chime.ts';
 import { encodeWav, silence } from '../../src/voice/wav.ts';
 import { DEMO, NODE } from '../benchmarks/fixture.ts';
 import { writeMosquittoConfig } from '../support/mosquitto.ts';
+import { eventually } from '../support/net.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { cliScript } from '../support/program-code.ts';
 import { findProgram, PROGRAMS } from '../support/programs.ts';
 import { Evidence } from './evidence.ts';
 import { ScreenExpectation } from './expectation.ts';
 import { type Feeds, openFeeds } from './feeds.ts';
+import { observe } from './inspection.ts';
 import { type PartnerEndpoint, startPartnerEndpoint } from './partner.ts';
 import { type LogLine, Program, type ProgramName } from './program.ts';
 import type { WorldKind } from './script.ts';
@@ -118,6 +120,8 @@ export class World {
     try {
       for (const program of world.programs.values()) program.start();
       for (const program of world.programs.values()) await program.ready();
+      // A payment from before the first hello of a box is no news to it.
+      await eventually('the first hello of the box', async () => (await observe(world))?.boxOnlineAtGateway === true);
       return world;
     } catch (error) {
       await world.close();
