@@ -50,7 +50,6 @@ export type ScreenKind =
   | 'idle'
   | 'payment'
   | 'paid'
-  | 'repeat'
   | 'expired'
   | 'cancelled'
   | 'account'
