@@ -239,7 +239,7 @@ it('ROL-4 the store of a version before tokens is opened, and its changes and sa
   const db = new Kysely<{ audit: Row }>({
     dialect: sqliteFile(join(dataDir, 'gateway.sqlite'), keptLog().log).dialect,
   });
-  const older = Object.fromEntries(Object.entries(MIGRATIONS).filter(([name]) => !name.includes('admin-tokens')));
+  const older = Object.fromEntries(Object.entries(MIGRATIONS).filter(([name]) => name < '018-admin-tokens'));
   const { error } = await new Migrator({ db, provider: { getMigrations: async () => older } }).migrateToLatest();
   expect(error).toBeUndefined();
   const change = { seq: 1, at_ms: 1, who: 'loopback', what: 'added', target: 'boxes/VVB000001', detail: '{}' };
