@@ -6,7 +6,7 @@ export const CODES = {
   E02: 'amount is not a whole number of đồng from 1 to 9999999999999',
   E03: 'transType is not C or D',
   E05: 'unknown error inside the service',
-  E09: 'content is not accepted',
+  E09: 'content has the code of another order in it, or the beginning of a code at its end',
   E10: 'bankAccount is not 1 to 19 letters or digits',
   E24: 'no bank has this bankCode',
   E26: 'content is longer than 25 characters',

@@ -35,7 +35,7 @@ const CHECK_REFUSALS = ['E46', 'E39', 'E77', 'E95', 'E96'] as const;
 
 /** Codes of each endpoint, in the order of its clause (PROTOCOL.md, clauses GEN-2, SND-2, CBK-2, CHK-2 and CAN-2). */
 const REFUSALS = {
-  generate: ['E46', 'E02', 'E03', 'E10', 'E24', 'E26', 'E34', 'E35', 'QR_NOT_MADE', 'FAULT_UNKNOWN'],
+  generate: ['E46', 'E02', 'E03', 'E10', 'E24', 'E26', 'E34', 'E09', 'E35', 'QR_NOT_MADE', 'FAULT_UNKNOWN'],
   sendQr: [
     ...['E46', 'E02', 'E39', 'E36', 'E77', 'E24', 'E51', 'E35', 'QR_INVALID', 'QR_MISMATCH', 'QR_STATIC'],
     ...[

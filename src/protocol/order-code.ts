@@ -5,6 +5,9 @@ const PREFIX = 'PB';
 const ALPHABET = '23456789ABCDEFGHJKLMNPQRSTUVWXYZ';
 const RANDOM_CHARS = 6;
 const CODE_IN_TEXT = new RegExp(`(?=(${PREFIX}[${ALPHABET}]{${RANDOM_CHARS + 1}}))`, 'g');
+/** Of fewer characters nobody finds words of a bank that make the code of a certain order of them. */
+const BEGUN_CHARS_MIN = 3;
+const BEGUN_CODE = new RegExp(`${PREFIX}[${ALPHABET}]{${BEGUN_CHARS_MIN},${RANDOM_CHARS}}$`);
 
 /** A code for the content of a QR: `PB`, six random characters and a check character (PROTOCOL.md, clause MAT-1). */
 export function makeOrderCode(random: Random): string {
@@ -21,6 +24,11 @@ export function isOrderCode(text: string): boolean {
 export function orderCodesIn(reduced: string): string[] {
   const found = [...reduced.matchAll(CODE_IN_TEXT)].map(([, code = '']) => code);
   return found.filter((code) => code.endsWith(checkOf(code.slice(PREFIX.length, -1))));
+}
+
+/** Whether a text of A to Z and 0 to 9 ends inside a code, so that what a bank writes behind it may complete one. */
+export function endsInOrderCode(reduced: string): boolean {
+  return BEGUN_CODE.test(reduced);
 }
 
 /** The check character by Luhn's algorithm for an alphabet of 32: any single wrong character is noticed. */

@@ -367,6 +367,26 @@ describe('contents', () => {
     expect((await gateway.generate({ content: 'x'.repeat(26) })).body.message).toBe('E26');
   });
 
+  it.each(['vietqr', 'code'] as const)(
+    'GEN-9 GEN-10 MAT-6 THR-44 with contentPrefix: %s a content has no code but its own',
+    async (contentPrefix) => {
+      const { gateway } = await shop({ contentPrefix });
+      const [code = ''] = String((await gateway.generate({ content: 'x' })).body.content).split(' ');
+      const codes = ['VQR0a1b2c3d4e'.slice(0, contentPrefix === 'code' ? 13 : 11), code.slice(0, 11).toLowerCase()];
+      for (const content of [...codes, code.replace(/^./, '$&-').slice(0, 11), `x ${code.slice(0, 8)}`]) {
+        const { body, headers } = await gateway.generate({ content, orderId: 'STRANGE' });
+        const reason = headers.get('x-paybox-reason');
+        expect([content, body.message, reason]).toEqual([content, 'E09', expect.stringMatching(/^content: .*no code/)]);
+      }
+      expect((await gateway.generate({ content: 'DON SPB 12', orderId: 'PLAIN' })).status).toBe(200);
+      expect((await gateway.mock<{ orderId: string }[]>('/orders')).map((it) => it.orderId)).toEqual([
+        'PLAIN',
+        'DH001',
+        'FIRST',
+      ]);
+    },
+  );
+
   it('CBK-8 finds an order by its code and amount in what a bank has made of it', async () => {
     const { gateway } = await shop({ contentPrefix: 'vietqr' });
     const codes: string[] = [];

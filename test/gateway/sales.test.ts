@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { type Random, systemRandom } from '../../src/lib/random.ts';
+import { makeOrderCode } from '../../src/protocol/order-code.ts';
 import { decodeVietQr } from '../../src/protocol/vietqr.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
@@ -27,9 +29,9 @@ const json = async <T>(answer: Promise<Response>) => {
 };
 
 /** A gateway with one connected box that shows what it is sent. */
-async function counter(config: Record<string, unknown> = {}) {
+async function counter(config: Record<string, unknown> = {}, random: Random = systemRandom) {
   const { url } = await partnerServer(processed);
-  const gateway = await testGateway({ config, callback: { url } });
+  const gateway = await testGateway({ config, callback: { url }, random });
   const box = await connectFakeBox({
     gateway,
     identity: BOX1,
@@ -55,6 +57,51 @@ describe('SEL', () => {
     await gateway.testCallback({ content: sale.content });
     expect((await find(gateway, sale.id)).body).toMatchObject({ status: 'paid', paid: 50_000 });
     expect((await find(gateway, sale.code)).body.id).toBe(sale.id);
+  });
+
+  it('SEL-1 MAT-6 THR-44 a note has no code of an order, so that money for the QR is for no other order', async () => {
+    const { gateway } = await counter({ sources: [SEPAY] });
+    const { body: other } = await sell(gateway);
+    const tails = ['7 PB2345ABC', '7 VQR01234'];
+    const coded = [other.code, other.code.toLowerCase(), other.code.replace('PB', 'P B'), `a${other.code}`];
+    const begun = [other.code.slice(0, 8), other.code.slice(0, 5), 'VQR0a1b2c3d4', 'vqr 0a1'];
+    const refused = [...coded, ...begun, 'VQR0a1b2c3d4e', 'VQR0a 1B2c3d4e'];
+    for (const note of refused) {
+      const { status, body } = await json<{ message: string; reason: string }>(
+        ask(gateway, '', { amount: 50_000, terminalCode: BOX1.terminalCode, note }),
+      );
+      expect([note, status, body.message, body.reason]).toEqual([
+        note,
+        400,
+        'E46',
+        expect.stringMatching(/^note: .*PB/),
+      ]);
+    }
+    expect(await gateway.mock('/orders')).toHaveLength(1);
+    const plain = ['7 PB', 'pb 12', 'VQR', 'SPB 34', ...tails.map((it) => `${it} x0`)];
+    for (const [i, note] of plain.entries()) {
+      const { body: sale } = await sell(gateway, { note });
+      const text = `MBVCB.12.${sale.content.toUpperCase().replaceAll(' ', '')}CT tu 99 toi 01`;
+      expect((await tellHook(gateway, sepayBody({ id: i + 1, referenceCode: `FT${i}`, content: text }))).status).toBe(
+        200,
+      );
+      expect([note, (await find(gateway, sale.id)).body.status]).toEqual([note, 'paid']);
+    }
+    expect((await find(gateway, other.id)).body.paid).toBe(0);
+  });
+
+  it('SEL-1 MAT-6 a code that is two codes together with the note is not taken', async () => {
+    const alphabet = '23456789ABCDEFGHJKLMNPQRSTUVWXYZ';
+    const secretOf = (chars: string) => Buffer.from([...chars].map((it) => alphabet.indexOf(it))).toString('base64url');
+    const codeOf = (chars: string) => makeOrderCode({ ...systemRandom, secret: () => secretOf(chars) });
+    const [first, second] = [codeOf('ABPB23'), codeOf('ABCDEF')];
+    const next = [first, second].map((it) => secretOf(it.slice(2, 8)));
+    const secret = (bytes: number) => (bytes === 6 ? next.shift() : undefined) ?? systemRandom.secret(bytes);
+    const { gateway } = await counter({}, { ...systemRandom, secret });
+    const within = codeOf(`23${first.at(-1)}456`);
+    const note = within.slice(5);
+    expect(`${first}${note}`).toContain(within);
+    expect((await sell(gateway, { note })).body.content).toBe(`${second} ${note}`);
   });
 
   it('SEL-3 a cancelled sale leaves the box, and cannot be cancelled once it is paid', async () => {

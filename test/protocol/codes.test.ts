@@ -9,7 +9,7 @@ const OTHER_VALUES: readonly string[] = ['QRIBFTTA', 'QRIBFTTC', 'VVB', 'VQR', '
 const PUBLIC_CODE = /^(E\d{2}|\d{3})$/;
 
 /** Codes of the public service that paybox does not answer a partner, or not by a clause. */
-const IN_NO_CLAUSE = ['E09', 'E67'];
+const IN_NO_CLAUSE = ['E67'];
 
 const HEAD = `# Codes
 

@@ -10,6 +10,7 @@ import { accept, type Result, refuse } from '../result.ts';
 import type { CallNotes } from './call-notes.ts';
 import { isTestable, withCode } from './content.ts';
 import { EXPECTED } from './expected.ts';
+import { namesOnly } from './matching.ts';
 
 const CONTENT = /^[A-Za-z0-9 .,\-_/:#]*$/;
 /** The name of a store, beside which a box has a terminalCode of its own (PROTOCOL.md, clause LEN-5). */
@@ -54,11 +55,14 @@ const MISSING: Partial<Record<string, string>> = {
   transType: 'transType: missing, taken as C',
 };
 
-/** Checks a generate request and makes its QR (PROTOCOL.md, clauses GEN-1 to GEN-6). */
+/**
+ * Checks a generate request and makes its QR (PROTOCOL.md, clauses GEN-1 to GEN-6). Returns undefined where the code does
+ * not go with the content: another one will.
+ */
 export async function generate(
   json: unknown,
   { directory, notes, makeCode }: GenerateDeps,
-): Promise<Result<Generated>> {
+): Promise<Result<Generated> | undefined> {
   const decoded = decodeBody(generateRequest, json);
   if (!decoded.ok) return decoded;
   const request = decoded.value;
@@ -87,6 +91,10 @@ export async function generate(
   }
   if (!CONTENT.test(content)) {
     return refuse('E34', 'content: expected letters without accents, digits, spaces and . , - _ / : # only');
+  }
+  if (code !== undefined) {
+    if (!namesOnly(content.slice(code.length))) return refuse('E09', `content: ${EXPECTED.uncoded}`);
+    if (!namesOnly(content, code)) return undefined;
   }
   const { terminalCode = '' } = request;
   if (terminalCode !== '' && (await directory.box(terminalCode)) === undefined) {

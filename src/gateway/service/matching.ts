@@ -1,9 +1,10 @@
+import { isDeepStrictEqual } from 'node:util';
 import { isContained, reduced, spaced } from '../../protocol/bank-text.ts';
-import { orderCodesIn } from '../../protocol/order-code.ts';
+import { endsInOrderCode, orderCodesIn } from '../../protocol/order-code.ts';
 import type { Candidate, OrderFinder } from '../../store/repositories/credits.ts';
 import type { PaymentDetails } from '../../store/repositories/payments.ts';
 import type { Search } from '../../store/repositories/search.ts';
-import { codesIn } from './content.ts';
+import { codesIn, endsInCode } from './content.ts';
 
 /** Codes of one text that are looked up. */
 const CODES_MAX = 10;
@@ -43,6 +44,16 @@ export async function findOrder(
 /** The codes of orders in a text, first those of this gateway (PROTOCOL.md, clauses CBK-8 and MAT-1). */
 export function allCodesIn(text: string): string[] {
   return [...orderCodesIn(reduced(text)), ...codesIn(text)].slice(0, CODES_MAX);
+}
+
+/**
+ * Whether a text names the order with this code and no other one, or none without a code, also once a bank has changed
+ * it and has written its own words behind it (PROTOCOL.md, clause MAT-6).
+ */
+export function namesOnly(text: string, code?: string): boolean {
+  const expected = code === undefined ? [] : [code];
+  const isBegun = endsInOrderCode(reduced(text)) || endsInCode(text);
+  return !isBegun && isDeepStrictEqual(allCodesIn(text), expected);
 }
 
 /** The content of the order that money pays: a bank changes the text around the code of its QR (clause CBK-8). */

@@ -5,6 +5,8 @@ import type { Sale } from '../../store/repositories/sales.ts';
 import type { Account, KnownBox } from '../directory.ts';
 import { accept, type Result, refuse } from '../result.ts';
 import { withCode } from './content.ts';
+import { EXPECTED } from './expected.ts';
+import { namesOnly } from './matching.ts';
 import { NO_NAMES, pushOf } from './order-push.ts';
 import type { ServiceDeps } from './service.ts';
 
@@ -39,6 +41,7 @@ export class Sales {
   /** Settles when the box has confirmed the QR, with the id of the order. A sale that the box refused is stored as failed. */
   async sell(request: SaleRequest, seller: Seller): Promise<Result<Sale>> {
     const { hub, clock, random, config, store, changes, log } = this.#deps;
+    if (!namesOnly(request.note)) return refuse('E46', `note: ${EXPECTED.uncoded}`);
     const found = await this.#boxFor(request.terminalCode, seller.boxes);
     if (!found.ok) return found;
     const { box, account } = found.value;
@@ -99,6 +102,8 @@ export class Sales {
       const made = makers.has(account.bankAccount) ? await makers.make(account, amount) : accept(ownQr());
       if (!made.ok) return made;
       const { code, content, qrCode, request } = made.value;
+      // A source writes its own content, and names the order by its number.
+      if (request === undefined && !namesOnly(content, code)) return undefined;
       const order: NewOrder = {
         ...NO_NAMES,
         id: random.uuid(),

@@ -55,7 +55,7 @@ export class Service {
     return withFreeCode(() => this.#generateOnce(partner, json, call));
   }
 
-  /** Returns undefined, and stores nothing, if the code of the QR is that of another order. */
+  /** Returns undefined, and stores nothing, if its code is that of another order, or does not go with the content. */
   async #generateOnce(
     partner: Partner,
     json: unknown,
@@ -64,7 +64,7 @@ export class Service {
     const { directory, store, clock, random, changes } = this.#deps;
     const makeCode = (bankAccount: string, isOrder: boolean) => this.#makeCode(bankAccount, isOrder);
     const generated = await generate(json, { directory, notes, makeCode });
-    if (!generated.ok) return generated;
+    if (generated?.ok !== true) return generated;
     const made = await this.#madeBySource(partner, generated.value);
     if (made?.ok === false) return made;
     const { request, bank, amount, transType } = generated.value;
