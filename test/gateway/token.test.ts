@@ -1,7 +1,10 @@
+import { once } from 'node:events';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { expect, it } from 'vitest';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { temporaryFolder } from '../support/net.ts';
-import { failed, GENERATE, SEND_QR, TEST_CALLBACK, testGateway } from './harness.ts';
+import { admin } from './admin.ts';
+import { failed, GENERATE, kept, order, SEND_QR, TEST_CALLBACK, type TestGateway, testGateway } from './harness.ts';
 
 const TOKEN = '/api/token_generate';
 const basic = (text: string) => ({ authorization: `Basic ${Buffer.from(text).toString('base64')}` });
@@ -117,3 +120,35 @@ function forged(token: string, header?: object, claims: object = {}): string {
   const isUnsigned = JSON.stringify(header ?? {}).includes('none');
   return [header ? encoded(header) : head, encoded({ ...told, ...claims }), isUnsigned ? '' : signature].join('.');
 }
+
+it.each([
+  ['its token has expired', async (_gateway: TestGateway, clock: VirtualClock) => void (await clock.advance(300_000))],
+  [
+    'its partner is disabled',
+    async (gateway: TestGateway) => void (await admin(gateway, 'POST', 'partners/late/disable')),
+  ],
+  ['its partner is removed', async (gateway: TestGateway) => void (await admin(gateway, 'DELETE', 'partners/late'))],
+])('TOK-5 THR-38 a body that was held back until %s changes nothing', async (_why, end) => {
+  const clock = new VirtualClock();
+  const gateway = await testGateway({ clock, config: { registry: 'store', mqtt: null } });
+  await admin(gateway, 'POST', 'partners', { username: 'late', password: 'late-secret' });
+  const token = await gateway.token('late');
+  const body = JSON.stringify(order());
+  const request = httpRequest(`${gateway.baseUrl}${GENERATE}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', 'content-length': body.length },
+  });
+  const answered = once(request, 'response');
+  request.write(body.slice(0, 1));
+  // A request that comes later on another connection is answered: the head before it was read.
+  for (let asked = 0; asked < 3; asked += 1) {
+    expect((await gateway.generate({}, { authorization: `Bearer ${await gateway.token('other')}` })).status).toBe(200);
+  }
+  const before = await kept(gateway);
+  await end(gateway, clock);
+  request.end(body.slice(1));
+  const [response] = (await answered) as [IncomingMessage];
+  response.resume();
+  expect(response.statusCode).toBe(401);
+  expect(await kept(gateway)).toEqual(before);
+});

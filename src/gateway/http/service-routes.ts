@@ -75,7 +75,7 @@ async function enabledPartner(directory: Directory, username: string): Promise<P
 
 function bearerRoutes(scope: FastifyInstance, deps: ServiceRoutesDeps): void {
   const { config, service, directory, tokens, log, originOf } = deps;
-  scope.addHook('onRequest', async (request, reply) => {
+  const letIn = async (request: FastifyRequest, reply: FastifyReply) => {
     const token = bearerToken(request);
     const username = token === undefined ? undefined : tokens.read(token);
     const partner = await enabledPartner(directory, username ?? '');
@@ -87,7 +87,10 @@ function bearerRoutes(scope: FastifyInstance, deps: ServiceRoutesDeps): void {
     const reason =
       token === undefined ? 'Authorization: expected a bearer token' : 'the bearer token is wrong or expired';
     return answerRefusal(request, reply, log, { code: 'E74', reason });
-  });
+  };
+  scope.addHook('onRequest', letIn);
+  // A body arrives after its head. Whoever holds it back must not go on once he is removed or his token has expired.
+  scope.addHook('preHandler', letIn);
 
   const tellNotes = notesTeller(log);
   const post = <T>(url: string, schema: z.ZodObject, work: Work<T>, answer: (value: T) => unknown) =>
