@@ -1,5 +1,10 @@
-import { Failures } from '../gateway/access/logins.ts';
-import { type Budget, type FailureCount, LOGIN_BUDGETS, type LoginBudgets } from '../gateway/login-budgets.ts';
+import {
+  type Budget,
+  type FailureCount,
+  Failures,
+  LOGIN_BUDGETS,
+  type LoginBudgets,
+} from '../gateway/login-budgets.ts';
 import type { Clock } from '../lib/clock.ts';
 import { reasonOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';

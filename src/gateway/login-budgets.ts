@@ -1,3 +1,8 @@
+/** Keys of each kind with counted failures. Beyond that, those whose failures would be forgotten first are dropped. */
+const KEYS_MAX = 10_000;
+/** How many are dropped together, so that looking for them costs little for each. */
+const DROPPED_TOGETHER = 1_000;
+
 /** Number of wrong logins at once; one is forgotten after each `forgetMs`. */
 export interface Budget {
   failuresMax: number;
@@ -19,3 +24,32 @@ export interface FailureCount {
 
 /** The counts of wrong logins; the members of a cluster share theirs. */
 export type LoginBudgets = Record<keyof typeof LOGIN_BUDGETS, FailureCount>;
+
+/** Counts failures by key; they are forgotten one by one. */
+export class Failures implements FailureCount {
+  readonly #budget: Budget;
+  /** Monotonic time at which all failures of a key are forgotten. */
+  readonly #forgottenAtMs = new Map<string, number>();
+
+  constructor(budget: Budget) {
+    this.#budget = budget;
+  }
+
+  /** `more` is a number of failures beside those that were added. */
+  waitMs(key: string, nowMs: number, more = 0): number {
+    const { failuresMax, forgetMs } = this.#budget;
+    return Math.max(0, (this.#forgottenAtMs.get(key) ?? nowMs) - nowMs - (failuresMax - 1 - more) * forgetMs);
+  }
+
+  add(key: string, nowMs: number): void {
+    const beganMs = Math.max(nowMs, this.#forgottenAtMs.get(key) ?? nowMs);
+    this.#forgottenAtMs.set(key, beganMs + this.#budget.forgetMs);
+    if (this.#forgottenAtMs.size > KEYS_MAX) this.#dropFew();
+  }
+
+  /** Drops the keys with the fewest failures: whoever fails under many names does not make one with many forgotten. */
+  #dropFew(): void {
+    const bySoonest = [...this.#forgottenAtMs].sort(([, a], [, b]) => a - b);
+    for (const [key] of bySoonest.slice(0, DROPPED_TOGETHER)) this.#forgottenAtMs.delete(key);
+  }
+}

@@ -1,8 +1,10 @@
 import type { Clock } from '../lib/clock.ts';
 import type { Random } from '../lib/random.ts';
+import { beginningOf } from '../lib/text.ts';
 import { PATHS } from '../protocol/http-api.ts';
 import type { WireEntry, WireEntryOf, WirePage } from '../protocol/wire.ts';
 import type { Changes } from './changes.ts';
+import { Failures } from './login-budgets.ts';
 
 /** Entries and characters that are kept; the oldest entries are dropped. */
 const ENTRIES_MAX = 20_000;
@@ -11,10 +13,16 @@ const CHARS_MAX = 16_000_000;
 const PAGE_CHARS_MAX = 4_000_000;
 /** Characters of a body or answer that are kept; the rest is cut. */
 const TEXT_CHARS_MAX = 16_384;
+/** Characters of a path that are kept. */
+const PATH_CHARS_MAX = 500;
 /** Estimated size of an entry without its texts. */
 const ENTRY_CHARS = 200;
 /** Calls of partners with a note that the console lists. */
 const NOTED_MAX = 50;
+/** Calls among them whose callers have not proved who they are, so that strangers push the others out of no list. */
+const NOTED_UNPROVED_MAX = 10;
+/** Such calls are kept at once, and one more after each `forgetMs`. */
+const UNPROVED_KEPT = { failuresMax: 200, forgetMs: 1_000 };
 /** Empty slots at which the list is compacted. */
 const EMPTIED_MAX = 4_096;
 
@@ -68,7 +76,8 @@ export class TrafficLog {
   #newest = 0;
   #chars = 0;
   readonly #changes: TrafficLogDeps['changes'];
-  readonly #noted: { n: number; kept: Kept }[] = [];
+  readonly #noted: { n: number; kept: Kept; isProved: boolean }[] = [];
+  readonly #unproved = new Failures(UNPROVED_KEPT);
 
   constructor({ clock, random, changes }: TrafficLogDeps) {
     this.#changes = changes;
@@ -77,21 +86,37 @@ export class TrafficLog {
     this.#startedMs = clock.monotonicMs();
   }
 
-  /** `body` and `answer` are the texts as sent; their secrets are masked. */
-  call(fields: Omit<Fields<'call'>, 'body' | 'answer'> & { body: string; answer: string }): void {
-    const [body, answer] = [cut(fields.body), cut(fields.answer)];
-    const kept = this.#add(body.length + answer.length, () => ({
-      ...fields,
+  /**
+   * `body` and `answer` are the texts as sent; their secrets are masked. Of many calls whose callers have not proved who
+   * they are (`isProved`), only some are kept.
+   */
+  call(fields: Omit<Fields<'call'>, 'body' | 'answer'> & { body: string; answer: string }, isProved: boolean): void {
+    if (!isProved && !this.#mayKeepUnproved()) return;
+    const { path: whole, body: sent, answer: answered, ...rest } = fields;
+    const [path, body, answer] = [beginningOf(whole, PATH_CHARS_MAX), cut(sent), cut(answered)];
+    const { method, reason, lenient, warnings } = rest;
+    const kept = this.#add(charsOf([path, body, answer, reason, ...lenient, ...warnings]), () => ({
+      ...rest,
       kind: 'call',
+      path,
       body: withoutSecrets(body),
       answer: withoutSecrets(answer),
     }));
-    const { method, path, reason, lenient, warnings } = fields;
     const isOfPartner = method === 'MQTT' || PARTNER_PATHS.includes(path) || path.startsWith(HOOKS_PREFIX);
     if (!isOfPartner || (reason === null && lenient.length + warnings.length === 0)) return;
-    this.#noted.unshift({ n: this.#newest, kept });
+    this.#noted.unshift({ n: this.#newest, kept, isProved });
+    const unproved = this.#noted.filter((it) => !it.isProved);
+    const over = unproved.length > NOTED_UNPROVED_MAX ? unproved.at(-1) : undefined;
+    if (over !== undefined) this.#noted.splice(this.#noted.indexOf(over), 1);
     this.#noted.splice(NOTED_MAX);
     this.#changes.publish('calls');
+  }
+
+  #mayKeepUnproved(): boolean {
+    const nowMs = this.#clock.monotonicMs();
+    if (this.#unproved.waitMs('', nowMs) > 0) return false;
+    this.#unproved.add('', nowMs);
+    return true;
   }
 
   /** The newest calls of partners that were refused, read leniently or warned of; newest first. */
@@ -110,9 +135,10 @@ export class TrafficLog {
 
   /** `body` is the text as sent. */
   callback(fields: Omit<Fields<'callback'>, 'body' | 'answer'> & { body: string; answer: string | null }): void {
-    const [body, answer] = [cut(fields.body), fields.answer === null ? null : cut(fields.answer)];
-    this.#add(body.length + (answer?.length ?? 0), () => ({
-      ...fields,
+    const { body: sent, answer: answered, ...rest } = fields;
+    const [body, answer] = [cut(sent), answered === null ? null : cut(answered)];
+    this.#add(charsOf([body, answer]), () => ({
+      ...rest,
       kind: 'callback',
       body: withoutSecrets(body),
       answer: answer === null ? null : withoutSecrets(answer),
@@ -173,7 +199,7 @@ const EMPTY: Kept = {
 };
 
 function cut(text: string): string {
-  return text.length > TEXT_CHARS_MAX ? text.slice(0, TEXT_CHARS_MAX) : text;
+  return text.length > TEXT_CHARS_MAX ? beginningOf(text, TEXT_CHARS_MAX) : text;
 }
 
 function charsOf(message: object): number {

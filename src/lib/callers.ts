@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP, isIPv6, type Socket } from 'node:net';
 import { keyOf, type Peer } from './connections.ts';
+import { beginningOf } from './text.ts';
 
 const PREFIX_MAX = { 4: 32, 6: 128 };
 /** An entry of X-Forwarded-For; some proxies add the port. */
@@ -63,7 +64,8 @@ export class Callers {
       const [, bracketed, withPort, plain] = HOP.exec(hop.trim()) ?? [];
       const address = bracketed ?? withPort ?? plain ?? '';
       if (!this.isTrusted(caller) || isIP(address) === 0) break;
-      caller = address;
+      // A slice would keep the whole header in memory for as long as the address is counted.
+      caller = beginningOf(address, address.length);
     }
     return caller;
   }

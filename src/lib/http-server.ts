@@ -80,14 +80,20 @@ export function createHttpServer(
   { connectionsMax, maxHeaderSize = SERVER_LIMITS.maxHeaderSize, tls, callers = new Callers() }: HttpServerOptions,
 ): Server {
   const limits = { ...SERVER_LIMITS, maxHeaderSize };
-  const turns = new RequestTurns();
+  const turns = new RequestTurns((socket) => {
+    if (!server.emit('clientError', new Error('blank lines only'), socket)) socket.destroy();
+  });
   const answer: RequestListener = (request, response) => {
-    turns.begin(request, response, callers.ofPassedOn(request));
+    turns.begin(request, response);
     const problem = framingProblem(request);
-    if (problem === undefined) handler(request, response);
-    else if (!server.emit('clientError', new Error(problem), request.socket)) {
+    if (problem !== undefined) {
+      if (server.emit('clientError', new Error(problem), request.socket)) return;
       response.writeHead(400, { ...SAFE_HEADERS, connection: 'close' }).end();
+      return;
     }
+    const caller = callers.ofPassedOn(request);
+    if (caller === undefined) handler(request, response);
+    else turns.whenMayBegin(caller, () => handler(request, response));
   };
   const server =
     tls === undefined
@@ -97,8 +103,11 @@ export function createHttpServer(
           .createServer({ ...limits, ...TLS_FLOOR, ...tls, handshakeTimeout: HANDSHAKE_TIMEOUT_MS }, answer);
   server.maxRequestsPerSocket = SERVER_LIMITS.maxRequestsPerSocket;
   limitConnections(server, connectionsMax, callers);
+  // Node would answer any other expectation than 100-continue by itself, beside the turns and limits here.
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response));
   server.on(tls === undefined ? 'connection' : 'secureConnection', (socket: Socket) => {
-    turns.add(socket, callers.ofConnection(socket));
+    // Which caller the next request is of is only known when its head is read.
+    turns.add(socket, callers.isTrusted(socket.remoteAddress) ? undefined : callers.ofConnection(socket));
   });
   return server;
 }

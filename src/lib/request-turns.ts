@@ -10,6 +10,9 @@ const BEGUN_PER_TURN_MAX = 8;
 /** The end of a head, and of a chunked body (RFC 9112, sections 2.1 and 7.1). */
 const END_OF_HEAD = Buffer.from('\r\n\r\n');
 const CARRIAGE_RETURN = 0x0d;
+const LINE_FEED = 0x0a;
+/** Bytes of blank lines before a head: one line (RFC 9112, section 2.2). More would keep an idle connection open. */
+const BLANK_BYTES_MAX = 2;
 
 /**
  * Has connections of a server take turns (PROTOCOL.md, threat THR-1). Node parses every request that a client has sent
@@ -18,22 +21,33 @@ const CARRIAGE_RETURN = 0x0d;
  * of the socket, and then with the sender.
  */
 export class RequestTurns {
+  /** Answers a connection whose bytes are no request, and ends it. */
+  readonly refuse: (socket: Socket) => void;
   readonly #waiting = new FairQueue<() => void>();
   readonly #readers = new WeakMap<Socket, RequestReader>();
   #begun = 0;
   #isScheduled = false;
 
+  constructor(refuse: (socket: Socket) => void) {
+    this.refuse = refuse;
+  }
+
   /**
    * Takes over the bytes of a connection. Call it after the server has seen the connection. `address` is that of the
-   * caller if a proxy is between.
+   * caller. It is left out for a proxy that passes on requests of several: their turns are taken by `whenMayBegin`.
    */
-  add(socket: Socket, address: string): void {
+  add(socket: Socket, address: string | undefined): void {
     this.#readers.set(socket, new RequestReader(socket, address, this));
   }
 
-  /** Notes that a request has begun. Call it before the handler. `caller` is whom a proxy has named for it. */
-  begin(request: IncomingMessage, response: ServerResponse, caller?: string): void {
-    this.#readers.get(request.socket)?.begin(request, response, caller);
+  /** Notes that a request has begun. Call it before the handler. */
+  begin(request: IncomingMessage, response: ServerResponse): void {
+    this.#readers.get(request.socket)?.begin(request, response);
+  }
+
+  /** Calls `begin` when a request of this address may begin, at once if it may now. */
+  whenMayBegin(address: string, begin: () => void): void {
+    if (this.mayBegin(address, begin)) begin();
   }
 
   /** Whether a request of this address may begin now; `later` is called when it may if it may not. */
@@ -73,8 +87,8 @@ class RequestReader {
   readonly #socket: Socket;
   readonly #turns: RequestTurns;
   readonly #parse: (bytes: Buffer) => void;
-  /** Of the caller of the newest request. */
-  #address: string;
+  /** Of the caller, who needs a turn for each head; undefined for a proxy. */
+  readonly #address: string | undefined;
   /** The request that was parsed last, until it is read and answered. */
   #request: IncomingMessage | undefined;
   #isAnswered = false;
@@ -82,10 +96,14 @@ class RequestReader {
   #bodyLeft: number | undefined;
   /** How much of END_OF_HEAD the parsed bytes end with. */
   #matched = 0;
+  /** Whether the parser has a part of the next head. */
+  #isInHead = false;
+  /** Bytes of blank lines since the last head. */
+  #blankBytes = 0;
   /** For the next head: none is asked for yet, it waits for its turn, or it may be parsed. */
   #turn: 'none' | 'waiting' | 'given' = 'none';
 
-  constructor(socket: Socket, address: string, turns: RequestTurns) {
+  constructor(socket: Socket, address: string | undefined, turns: RequestTurns) {
     this.#socket = socket;
     this.#address = address;
     this.#turns = turns;
@@ -98,9 +116,8 @@ class RequestReader {
     socket.on('data', (bytes: Buffer) => this.#take(bytes));
   }
 
-  begin(request: IncomingMessage, response: ServerResponse, caller = this.#address): void {
+  begin(request: IncomingMessage, response: ServerResponse): void {
     const { 'content-length': length } = request.headers;
-    this.#address = caller;
     this.#request = request;
     this.#isAnswered = false;
     this.#bodyLeft = length === undefined ? undefined : Number(length);
@@ -114,6 +131,8 @@ class RequestReader {
     let rest = bytes;
     // A connection that was refused or has ended gets no more answers.
     while (rest.length > 0 && !this.#socket.destroyed && !this.#socket.writableEnded) {
+      rest = this.#withoutBlankLines(rest);
+      if (rest.length === 0) return;
       const length = this.#readable(rest);
       if (length === 0) {
         // In this order: a flowing stream would emit the bytes again at once.
@@ -130,14 +149,31 @@ class RequestReader {
     if (this.#socket.isPaused()) this.#socket.resume();
   }
 
+  /** Takes away blank lines before a head. A connection on which only such lines come is refused. */
+  #withoutBlankLines(bytes: Buffer): Buffer {
+    const isBusy = this.#request !== undefined && !(this.#request.complete && this.#isAnswered);
+    if (this.#isInHead || isBusy) return bytes;
+    const first = bytes.findIndex((byte) => byte !== CARRIAGE_RETURN && byte !== LINE_FEED);
+    const blank = first === -1 ? bytes.length : first;
+    this.#blankBytes += blank;
+    if (this.#blankBytes > BLANK_BYTES_MAX) {
+      this.#turns.refuse(this.#socket);
+      return Buffer.alloc(0);
+    }
+    return bytes.subarray(blank);
+  }
+
   /** How many of these bytes may be parsed now; with 0 the reader goes on when more may be. */
   #readable(bytes: Buffer): number {
     if (this.#request?.complete === false) return this.#bodyLength(bytes);
     if (this.#request !== undefined && !this.#isAnswered) return 0;
     this.#request = undefined;
     const { length, matched } = pastEnd(bytes, this.#matched);
-    if (matched === END_OF_HEAD.length && !this.#hasTurn()) return 0;
+    const isWhole = matched === END_OF_HEAD.length;
+    if (isWhole && !this.#hasTurn()) return 0;
     this.#matched = matched % END_OF_HEAD.length;
+    this.#isInHead = !isWhole;
+    this.#blankBytes = 0;
     return length;
   }
 
@@ -172,7 +208,7 @@ class RequestReader {
       this.#turn = 'given';
       this.#goOn();
     };
-    if (this.#turns.mayBegin(this.#address, later)) return true;
+    if (this.#address === undefined || this.#turns.mayBegin(this.#address, later)) return true;
     this.#turn = 'waiting';
     return false;
   }

@@ -46,6 +46,11 @@ export function unaccented(text: string): string {
   return text.normalize('NFD').replaceAll(/\p{M}/gu, '').replaceAll('đ', 'd').replaceAll('Đ', 'D');
 }
 
+/** The beginning of a text, at most `charsMax` long, which does not keep the rest of it in memory as a slice does. */
+export function beginningOf(text: string, charsMax: number): string {
+  return Buffer.from(text.slice(0, charsMax)).toString();
+}
+
 /** Rows as aligned columns, for people: what they cannot see is in JSON notation, and each row is one line. */
 export function table(given: readonly (readonly string[])[]): string {
   const rows = given.map((cells) => cells.map(withoutUnseen));

@@ -148,6 +148,16 @@ describe('wrong logins', () => {
     expect(logins.check(RIGHT, '192.0.2.1')).toEqual({ ok: true });
   });
 
+  it('TOK-6 THR-2 of one user stay counted while somebody fails under thousands of other names from many networks', () => {
+    const logins = new Logins(new VirtualClock());
+    for (let i = 0; i < 120; i += 1) logins.check(WRONG, `192.0.2.${i}`);
+    for (let i = 0; i < 25_000; i += 1) {
+      const address = `2001:db8:${(i >> 8).toString(16)}:${(i & 255).toString(16)}::1`;
+      logins.check({ ...WRONG, username: `other-${i}` }, address);
+    }
+    expect(logins.check(RIGHT, '203.0.113.9')).toMatchObject({ ok: false, retryAfterSeconds: 1 });
+  });
+
   it('TOK-6 THR-2 are remembered within a fixed amount of memory', () => {
     const logins = new Logins(new VirtualClock());
     const flood = (from: number) => {

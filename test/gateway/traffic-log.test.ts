@@ -3,6 +3,7 @@ import { Changes } from '../../src/gateway/changes.ts';
 import { TrafficLog, withoutSecrets } from '../../src/gateway/traffic-log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
+import { PATHS } from '../../src/protocol/http-api.ts';
 import { wirePage } from '../../src/protocol/wire.ts';
 
 const NOTES = { reason: null, lenient: [], warnings: [] };
@@ -23,7 +24,7 @@ describe('the wire', () => {
     expect(it.since(0, 10)).toMatchObject({ entries: [], next: 0, lost: 0, upMs: 0 });
     it.box('VVB000001', true, 'mqtt');
     await clock.advance(1_500);
-    it.call({ ...CALL, body: '{"a":1}', answer: 'no JSON' });
+    it.call({ ...CALL, body: '{"a":1}', answer: 'no JSON' }, true);
     it.box('VVB000001', false, 'gone');
     const all = wirePage.parse(it.since(0, 10));
     expect(all.entries.map(({ n, kind, upMs }) => [n, kind, upMs])).toEqual([
@@ -67,12 +68,36 @@ describe('the wire', () => {
   it('keeps 16 million characters at most, and the beginning of what is long', () => {
     const { wire: it } = wire();
     const body = 'x'.repeat(65_000);
-    for (let n = 1; n <= 2_000; n += 1) it.call({ ...CALL, body, answer: '' });
+    for (let n = 1; n <= 2_000; n += 1) it.call({ ...CALL, body, answer: '' }, true);
     const { entries, lost } = it.since(0, 2_000);
     expect(lost).toBe(2_000 - Math.floor(16_000_000 / (16_384 + 200)));
     expect(String((entries[0] as { body: unknown }).body)).toHaveLength(16_384);
     // One answer is no longer than a reader takes.
     expect(entries.length).toBe(Math.floor(4_000_000 / (16_384 + 200)));
+  });
+
+  it('keeps the beginning of a path, and counts all texts of a call', () => {
+    const { wire: it } = wire();
+    const notes = { lenient: ['l'.repeat(3_500)], warnings: ['w'.repeat(3_500)], reason: 'r'.repeat(500) };
+    for (let n = 1; n <= 3_000; n += 1)
+      it.call({ ...CALL, ...notes, path: `/${'x'.repeat(16_000)}`, body: '', answer: '' }, true);
+    const { entries, lost } = it.since(0, 1);
+    expect(String((entries[0] as { path: unknown }).path)).toHaveLength(500);
+    expect(lost).toBe(3_000 - Math.floor(16_000_000 / (3_500 + 3_500 + 500 + 500 + 200)));
+  });
+
+  it('lets callers who have not proved who they are push nobody out of the lists', async () => {
+    const { wire: it, clock } = wire();
+    const refused = { ...CALL, path: PATHS.generate, status: 400, reason: 'amount', body: '', answer: '' };
+    for (let n = 1; n <= 40; n += 1) it.call(refused, true);
+    const stranger = { ...refused, by: null, status: 401, reason: 'no bearer' };
+    for (let n = 1; n <= 30_000; n += 1) it.call(stranger, false);
+    const reasons = () => it.noted().map((entry) => (entry as { reason: unknown }).reason);
+    expect(reasons()).toEqual([...Array(10).fill('no bearer'), ...Array(40).fill('amount')]);
+    expect(it.since(0, 1_000)).toMatchObject({ lost: 0, next: 240 });
+    await clock.advance(1_000);
+    for (let n = 1; n <= 3; n += 1) it.call(stranger, false);
+    expect(it.since(0, 1_000)).toMatchObject({ lost: 0, next: 241 });
   });
 
   it.each([

@@ -4,6 +4,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { Callers } from '../../src/lib/callers.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { EventStream } from '../../src/lib/event-stream.ts';
 import { readBody } from '../../src/lib/http-client.ts';
@@ -156,7 +157,22 @@ describe('a connection', () => {
     expect(client.statuses).toEqual(Array.from({ length: 100 }, () => 200));
   });
 
-  it('goes on after a request with Expect, and after one that Node refuses by itself', async () => {
+  it.each([
+    ['two blank lines', '\r\n\r\n'],
+    ['line feeds', '\n\n\n'],
+  ])('LIM-6 is not kept open by %s, at its beginning or after an answer', async (_what, blank) => {
+    const { open } = await serve((_request, response) => response.end('ok'));
+    const [mute, idle] = [await open(), await open()];
+    idle.socket.write(`\r\n${get('/')}\r\n`);
+    await eventually('the answer', () => idle.statuses.length === 1);
+    idle.socket.write(get('/'));
+    await eventually('the second answer', () => idle.statuses.length === 2);
+    for (const { socket } of [mute, idle]) socket.write(blank);
+    await eventually('the end', () => mute.isOver && idle.isOver);
+    expect(idle.statuses).toEqual([200, 200]);
+  });
+
+  it('goes on after a request with Expect, of which it knows 100-continue only', async () => {
     const { open } = await serve(async (request, response) => response.end(await readBody(request, 100)));
     const client = await open();
     const post = (expect: string) => `POST / HTTP/1.1\r\nHost: x\r\nExpect: ${expect}\r\nContent-Length: 2\r\n\r\n`;
@@ -164,7 +180,7 @@ describe('a connection', () => {
     await eventually('leave to go on', () => client.statuses.length === 1);
     client.socket.write(`hi${get('/')}${post('more')}hi${get('/')}`);
     await eventually('all answers', () => client.statuses.length === 5);
-    expect(client.statuses).toEqual([100, 200, 200, 417, 200]);
+    expect(client.statuses).toEqual([100, 200, 200, 200, 200]);
   });
 
   it('THR-1 with a stream has no other request before the end of the stream, and its end is noticed', async () => {
@@ -249,6 +265,30 @@ describe('connections that send many requests at once', () => {
     const half = begun.slice(0, begun.length / 2);
     const counts = flooders.map((_, at) => half.filter((url) => url === `/${at}`).length);
     expect(Math.max(...counts) - Math.min(...counts)).toBeLessThan(EACH / 2);
+  });
+});
+
+describe('connections of a trusted proxy', () => {
+  const CONNECTIONS = 20;
+  const EACH = 50;
+  const of = (caller: string, path: string) => get(path).replace('\r\n\r\n', `\r\nX-Forwarded-For: ${caller}\r\n\r\n`);
+
+  it('THR-1 LIM-8 take turns by the caller of each request, whose request came before on the same connection', async () => {
+    const begun: (string | undefined)[] = [];
+    const answer: RequestListener = ({ url }, response) => {
+      begun.push(url);
+      response.end('ok');
+    };
+    const { open } = await serve(answer, { callers: new Callers(['127.0.0.2']) });
+    const pool = await Promise.all(Array.from({ length: CONNECTIONS + 1 }, () => open('127.0.0.2')));
+    for (const { socket } of pool) socket.write(of('192.0.2.1', '/flood'));
+    await eventually('all connections', () => begun.length === CONNECTIONS + 1);
+    begun.length = 0;
+    const [shared, ...others] = pool;
+    for (const { socket } of others) socket.write(of('192.0.2.1', '/flood').repeat(EACH));
+    shared?.socket.write(of('192.0.2.2', '/neighbour'));
+    await eventually('all answers', () => begun.length === CONNECTIONS * EACH + 1);
+    expect(begun.indexOf('/neighbour')).toBeLessThan(CONNECTIONS);
   });
 });
 

@@ -4,11 +4,8 @@ import { networkOf } from '../../lib/connections.ts';
 import { equalSecrets } from '../../protocol/checksum.ts';
 import { loginOf } from '../../protocol/keys.ts';
 import { isStrongSecret } from '../../protocol/secret.ts';
-import { type Budget, type FailureCount, LOGIN_BUDGETS, type LoginBudgets } from '../login-budgets.ts';
+import { type FailureCount, Failures, LOGIN_BUDGETS, type LoginBudgets } from '../login-budgets.ts';
 import { KnownLogins } from './known-logins.ts';
-
-/** Keys of each kind with counted failures. Beyond that, the one with the oldest failure is forgotten. */
-const KEYS_MAX = 10_000;
 
 /** Who somebody claims to be. */
 export interface Claim {
@@ -99,31 +96,6 @@ export class Logins {
 function budgetsAlone(): LoginBudgets {
   const { addresses, users, pairs } = LOGIN_BUDGETS;
   return { addresses: new Failures(addresses), users: new Failures(users), pairs: new Failures(pairs) };
-}
-
-/** Counts failures by key; they are forgotten one by one. */
-export class Failures implements FailureCount {
-  readonly #budget: Budget;
-  /** Monotonic time at which all failures of a key are forgotten. Keys are in the order of their last failure. */
-  readonly #forgottenAtMs = new Map<string, number>();
-
-  constructor(budget: Budget) {
-    this.#budget = budget;
-  }
-
-  /** `more` is a number of failures beside those that were added. */
-  waitMs(key: string, nowMs: number, more = 0): number {
-    const { failuresMax, forgetMs } = this.#budget;
-    return Math.max(0, (this.#forgottenAtMs.get(key) ?? nowMs) - nowMs - (failuresMax - 1 - more) * forgetMs);
-  }
-
-  add(key: string, nowMs: number): void {
-    const beganMs = Math.max(nowMs, this.#forgottenAtMs.get(key) ?? nowMs);
-    this.#forgottenAtMs.delete(key);
-    this.#forgottenAtMs.set(key, beganMs + this.#budget.forgetMs);
-    const [oldest] = this.#forgottenAtMs.keys();
-    if (this.#forgottenAtMs.size > KEYS_MAX && oldest !== undefined) this.#forgottenAtMs.delete(oldest);
-  }
 }
 
 /** Compares in constant time. An unknown name (`undefined`) takes as long as a wrong secret. */

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { reasonOf } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
 import { REASON_HEADER, WARNING_HEADER } from '../../protocol/http-api.ts';
 import { addressOf } from '../access/carried.ts';
 import type { Logins } from '../access/logins.ts';
@@ -24,13 +25,14 @@ type Hook = FastifyRequest<{ Params: { name: string; '*'?: string } }>;
 type Refused = Pick<Extract<Heard, { kind: 'refused' }>, 'status' | 'reason' | 'body'>;
 
 const TOO_MANY = 429;
+/** Decoration of a request: whether its proof of origin was right. */
+const IS_PROVED = 'isProved';
 
 /** `POST /hooks/{name}` and below it: where sources tell of money (PROTOCOL.md, clauses SRC-1 to SRC-5). */
 export function hookRoutes(scope: FastifyInstance, deps: HookRoutesDeps): void {
   const { sources, log, logins, metrics, catchUp } = deps;
-  // A flood of wrong ones, or one who tries names, must not push the others out of the lists.
-  const isListed = (status: number) => status !== TOO_MANY && status !== 404;
-  logCalls(scope, '', deps, (request, status) => (isListed(status) ? nameIn(request as Hook) : undefined));
+  scope.decorateRequest(IS_PROVED, false);
+  logCalls(scope, '', deps, (request, status) => callerOf(request as Hook, status, sources));
   scope.removeAllContentTypeParsers();
   scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
   scope.setErrorHandler((error, request, reply) => {
@@ -40,10 +42,7 @@ export function hookRoutes(scope: FastifyInstance, deps: HookRoutesDeps): void {
     return reply.code(status).send(failed('E05'));
   });
 
-  const refuse = (request: FastifyRequest, reply: FastifyReply, { status, reason, body }: Refused) => {
-    logRefusal(request, log, { code: [401, TOO_MANY].includes(status) ? 'E74' : 'E46', reason }, status);
-    return reply.code(status).header(REASON_HEADER, headerText(reason)).send(body);
-  };
+  const refuse = refuser(log);
   const answer = async (request: FastifyRequest, reply: FastifyReply) => {
     const { name, '*': below } = (request as Hook).params;
     const source = sources.find(name);
@@ -62,7 +61,8 @@ export function hookRoutes(scope: FastifyInstance, deps: HookRoutesDeps): void {
     return refuse(request, reply, heard);
   };
   /** Decodes a request. Beyond the limit of wrong proofs it does not look at one that somebody could guess. */
-  const hear = (source: Source, path: string, { headers, body, raw }: FastifyRequest, reply: FastifyReply): Heard => {
+  const hear = (source: Source, path: string, request: FastifyRequest, reply: FastifyReply): Heard => {
+    const { headers, body, raw } = request;
     const isGuessable = source.isGuessable(path);
     const claim = { kind: 'hook', username: source.name, isStrong: !isGuessable } as const;
     const limits = logins.begin(claim, addressOf({ raw }));
@@ -74,6 +74,7 @@ export function hookRoutes(scope: FastifyInstance, deps: HookRoutesDeps): void {
     const heard = source.hear({ path, headers, body: Buffer.isBuffer(body) ? body : Buffer.alloc(0) });
     const isWrong = heard.kind === 'refused' && (heard.status === 401 || heard.isUnproved === true);
     if (isWrong && limits.waitMs > 0) return refusedByLimit();
+    request.setDecorator(IS_PROVED, !isWrong);
     if (isWrong) limits.failed();
     else if (heard.kind !== 'refused') limits.succeeded();
     return heard;
@@ -107,6 +108,20 @@ export function hookRoutes(scope: FastifyInstance, deps: HookRoutesDeps): void {
   for (const url of ['/:name', '/:name/*']) scope.post(url, answer);
 }
 
+/** A flood of wrong proofs, or one who tries names, must not push other calls out of the lists. */
+function callerOf(request: Hook, status: number, sources: HookRoutesDeps['sources']) {
+  const { name } = request.params;
+  if (status === TOO_MANY || sources.find(name) === undefined) return undefined;
+  return { by: name, isProved: request.getDecorator<boolean>(IS_PROVED) };
+}
+
+function refuser(log: Logger) {
+  return (request: FastifyRequest, reply: FastifyReply, { status, reason, body }: Refused) => {
+    logRefusal(request, log, { code: [401, TOO_MANY].includes(status) ? 'E74' : 'E46', reason }, status);
+    return reply.code(status).header(REASON_HEADER, headerText(reason)).send(body);
+  };
+}
+
 /** The store took nothing: the source has to tell again. */
 class StoreFailed extends Error {
   readonly statusCode = 503;
@@ -118,10 +133,6 @@ class StoreFailed extends Error {
 function statusOf(error: unknown): number {
   const status = error instanceof Error && 'statusCode' in error ? Number(error.statusCode) : 503;
   return status >= 400 && status < 500 ? status : 503;
-}
-
-function nameIn({ params }: Hook): string {
-  return params.name;
 }
 
 function failed(message: 'E46' | 'E05'): object {

@@ -44,7 +44,8 @@ export function serviceRoutes(scope: FastifyInstance, deps: ServiceRoutesDeps): 
   allowOrigins(scope, Object.values(PATHS), { origins: deps.config.cors, log: deps.log });
   scope.decorateRequest(PARTNER, null);
   logCalls(scope, scope.prefix, deps, (request) => {
-    return request.getDecorator<Partner | null>(PARTNER)?.username ?? null;
+    const partner = request.getDecorator<Partner | null>(PARTNER);
+    return { by: partner?.username ?? null, isProved: partner !== null };
   });
   scope.route({
     method: 'POST',

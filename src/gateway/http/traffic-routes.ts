@@ -41,26 +41,35 @@ const NOT_LET_IN: readonly number[] = [401, 403, 429];
 /** Logs changes by admins; not their reads, nor calls of those who may not. */
 export function logAdminRequests(scope: FastifyInstance, deps: CallLogDeps): void {
   const isLogged = ({ method }: FastifyRequest, status: number) => method !== 'GET' && !NOT_LET_IN.includes(status);
-  logCalls(scope, '', deps, (request, status) => (isLogged(request, status) ? null : undefined));
+  logCalls(scope, '', deps, (request, status) =>
+    isLogged(request, status) ? { by: null, isProved: true } : undefined,
+  );
+}
+
+interface LoggedCaller {
+  /** The name under which the call is listed; null without one. */
+  by: string | null;
+  /** Whether the caller has proved who it is. */
+  isProved: boolean;
 }
 
 /**
- * Writes the calls of a scope into the traffic log, their paths without `prefix`. `byWhom` returns the partner who is
- * logged in, null for another caller, or undefined for a call that is not logged.
+ * Writes the calls of a scope into the traffic log, their paths without `prefix`. `callerOf` returns undefined for a
+ * call that is not logged.
  */
 export function logCalls(
   scope: FastifyInstance,
   prefix: string,
   { trafficLog, clock }: CallLogDeps,
-  byWhom: (request: FastifyRequest, status: number) => string | null | undefined,
+  callerOf: (request: FastifyRequest, status: number) => LoggedCaller | undefined,
 ): void {
   scope.decorateRequest(BEGUN_MS, 0);
   scope.addHook('onRequest', async (request) => request.setDecorator(BEGUN_MS, clock.monotonicMs()));
   scope.addHook('onSend', async (request, reply, payload) => {
-    const by = byWhom(request, reply.statusCode);
-    if (by === undefined) return;
-    trafficLog.call({
-      by,
+    const caller = callerOf(request, reply.statusCode);
+    if (caller === undefined) return;
+    const call = {
+      by: caller.by,
       method: request.method,
       path: pathOf(request).slice(prefix.length),
       body: Buffer.isBuffer(request.body) ? request.body.toString('utf8') : '',
@@ -70,7 +79,8 @@ export function logCalls(
       warnings: headerOf(reply, WARNING_HEADER)?.split(NOTES_SEPARATOR) ?? [],
       answer: typeof payload === 'string' ? payload : '',
       tookMs: clock.monotonicMs() - request.getDecorator<number>(BEGUN_MS),
-    });
+    };
+    trafficLog.call(call, caller.isProved);
   });
 }
 

@@ -12,6 +12,7 @@ import {
   LIMITED,
   type Read,
   refused,
+  refusedUnproved,
   SUCCESS,
   sortedByKey,
   sourceName,
@@ -139,7 +140,7 @@ export const casso: SourceKind<typeof options> = {
     isGuessable: () => areGuessable(proofsOf(auth)),
     list: api && ((period, ask) => listOf(api, period, ask)),
     hear: (request): Heard => {
-      if (request.path !== '') return refused(400, 'path: expected nothing after the name of the source');
+      if (request.path !== '') return refusedUnproved('path: expected nothing after the name of the source');
       const problem = problemOfOrigin(auth, request, clock.wallMs());
       if (problem !== undefined) return refused(401, problem);
       const webhook = decodeHook<{ data: Read<Transaction> }>(WEBHOOKS[auth.kind], request.body);

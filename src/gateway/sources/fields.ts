@@ -128,6 +128,11 @@ export function refused(status: 400 | 401, reason: string): Extract<Heard, { kin
   return { kind: 'refused', status, reason, body: { success: false, message } };
 }
 
+/** A refusal before the proof of origin was looked at. */
+export function refusedUnproved(reason: string): Extract<Heard, { kind: 'refused' }> {
+  return { ...refused(400, reason), isUnproved: true };
+}
+
 /** The value of a header that may come once only. */
 export function headerOf(headers: Readonly<Record<string, string | string[] | undefined>>, name: string): string {
   const value = headers[name];

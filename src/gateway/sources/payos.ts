@@ -3,7 +3,16 @@ import { findBank } from '../../protocol/banks.ts';
 import { isObject, issuesOf } from '../../protocol/codec.ts';
 import { bankAccount, LIMITS } from '../../protocol/fields.ts';
 import { VIRTUAL_ACCOUNTS_MAX, virtualAccounts } from '../../protocol/virtual-accounts.ts';
-import { areGuessable, decodeHook, LIMITED, refused, SUCCESS, sourceName, sourceSecret } from './fields.ts';
+import {
+  areGuessable,
+  decodeHook,
+  LIMITED,
+  refused,
+  refusedUnproved,
+  SUCCESS,
+  sourceName,
+  sourceSecret,
+} from './fields.ts';
 import { apiUrl } from './list.ts';
 import {
   type Access,
@@ -92,9 +101,9 @@ export const payos: SourceKind<typeof options> = {
       list: access && ((period, ask) => listOf(access, period, ask)),
       maker: access && qr && makerOf(access, qr),
       hear: ({ path, body }): Heard => {
-        if (path !== '') return refused(400, 'path: expected nothing after the name of the source');
+        if (path !== '') return refusedUnproved('path: expected nothing after the name of the source');
         const told = decodeHook(webhook, body);
-        if (!told.ok) return { ...refused(400, told.reason), isUnproved: true };
+        if (!told.ok) return refusedUnproved(told.reason);
         const { data, signature } = told.value;
         if (data === undefined || signature === undefined) return refused(401, 'signature: expected it beside data');
         if (isSigned(checksumKey, data, signature)) return heardIn(data);

@@ -11,6 +11,7 @@ import {
   headerOf,
   LIMITED,
   refused,
+  refusedUnproved,
   SUCCESS,
   sourceName,
   sourceSecret,
@@ -96,7 +97,7 @@ export const sepay: SourceKind<typeof options> = {
     isGuessable: () => areGuessable(proofsOf(auth)),
     list: api && ((period, ask) => listOf(api, period, ask)),
     hear: (request) => {
-      if (request.path !== '') return refused(400, 'path: expected nothing after the name of the source');
+      if (request.path !== '') return refusedUnproved('path: expected nothing after the name of the source');
       const problem = problemOfOrigin(auth, request, clock.wallMs());
       return problem === undefined ? heardIn(request.body) : refused(401, problem);
     },

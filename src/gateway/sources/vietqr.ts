@@ -126,7 +126,9 @@ export const vietqr: SourceKind<typeof options> = {
             ? { kind: 'answered', status: 200, body: tokens.issue() }
             : refused(401, 'Authorization: the user name or the password is missing or wrong');
         }
-        if (request.path !== SYNC_PATH) return refused(400, `path: expected ${PATHS.token} or ${SYNC_PATH}`);
+        if (request.path !== SYNC_PATH) {
+          return { ...refused(400, `path: expected ${PATHS.token} or ${SYNC_PATH}`), isUnproved: true };
+        }
         if (tokens.isValid(bearerToken(request) ?? '')) return heardIn(request.body);
         return refused(401, 'Authorization: the bearer token is missing, wrong or expired');
       },
@@ -244,6 +246,6 @@ function replyOf(code: string, reason: string): TransactionSyncReply {
   };
 }
 
-function refused(status: 400 | 401, reason: string): Heard {
+function refused(status: 400 | 401, reason: string): Extract<Heard, { kind: 'refused' }> {
   return { kind: 'refused', status, reason, body: replyOf(status === 401 ? 'E74' : 'E46', reason) };
 }

@@ -107,7 +107,7 @@ export class Hosts {
     const status = result.ok ? 200 : 400;
     const told = { reason: result.ok ? null : result.reason, ...notes.listed() };
     const call = { by, method: 'MQTT', path: topic, body: String(payload), status, answer: answer ?? '', tookMs };
-    trafficLog.call({ ...call, ...told });
+    trafficLog.call({ ...call, ...told }, caller.ok);
     if (!result.ok) log.warn('host-call-refused', { topic, code: result.code, reason: result.reason });
     if (answer === undefined) return;
     // The terminalCode of the body counts, as at the public service.
