@@ -233,7 +233,7 @@ function assemble(setup: AgentSetup, deps: AgentDeps, { journal, start }: { jour
   return { ...sources, box, working };
 }
 
-/** For screens, which show dates and are dark at night: the calendar that the box was told, or else its own. */
+/** Screens show dates, and are dark at night, by the calendar that the box was told, or else by its own. */
 function toldClock(clock: Clock, told: () => number | undefined): Clock {
   return {
     monotonicMs: () => clock.monotonicMs(),

@@ -129,7 +129,7 @@ export interface BoxState {
   readonly calendar: Calendar | undefined;
   /** The newest entry of the journal about the time. */
   readonly clock: ClockEntry | undefined;
-  /** Of the recent payments those of before a restart whose age the box does not know. */
+  /** Recent payments of before a restart whose age the box does not know. */
   readonly undatedPaymentIds: readonly string[];
 }
 

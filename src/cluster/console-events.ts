@@ -22,7 +22,7 @@ export interface ConsoleEventsDeps {
   log: Logger;
   peers: Pick<Peers, 'openStream'>;
   authorizer: Authorizer;
-  /** With which a member reads the events of the shards. */
+  /** A member reads the events of the shards with it. */
   adminToken: string | undefined;
 }
 

@@ -43,7 +43,7 @@ export const modeKeys = {
     .describe('where sources reach this gateway; paybox doctor asks there'),
 };
 
-/** Of a gateway's HTTP listener. */
+/** The setting `http.loopback` of a gateway. */
 export const loopback = z
   .enum([...ROLE_NAMES, 'none'])
   .optional()

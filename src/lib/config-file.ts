@@ -12,7 +12,7 @@ export const BOX_FILE = 'paybox.yaml';
 const PROBLEMS_SHOWN_MAX = 8;
 /** Limit for the file of one device or run; the parser is slow on large files. */
 const CONFIG_CHARS_MAX = 65_536;
-/** Of one character. */
+/** One character has no more bytes in UTF-8. */
 const UTF8_BYTES_MAX = 4;
 
 /** A parsed YAML file, not yet validated. */

@@ -9,7 +9,7 @@ const { O_RDONLY, O_NONBLOCK } = constants;
 
 /** Something else is in the place of a file: opening it as one could wait for ever, or do something to a device. */
 export class NotAFileError extends ConfigError {
-  /** In words, as `a folder`. */
+  /** What stands there, in words, as `a folder`. */
   readonly what: string;
 
   constructor(path: string, what: string) {

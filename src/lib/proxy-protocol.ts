@@ -12,13 +12,13 @@ import type { Logger } from './log.ts';
 const SIGNATURE = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1');
 /** Signature, version and command, family, length. */
 const HEAD_BYTES = 16;
-/** With all that follows the addresses, such as the name in a client's certificate. */
+/** A header is no longer, with all that follows the addresses, such as the name in a client's certificate. */
 const HEADER_BYTES_MAX = 4_096;
 /** Version 2; the proxy speaks for itself, as to see whether the server is well. */
 const LOCAL = 0x20;
 /** Version 2; the proxy speaks for the source address. */
 const PROXY = 0x21;
-/** By family and protocol: how long the source address is, and how long both addresses and both ports are. */
+/** How long the source address is, and how long both addresses and both ports are, by family and protocol. */
 const FAMILIES: ReadonlyMap<number, { sourceBytes: number; bytes: number }> = new Map([
   [0x11, { sourceBytes: 4, bytes: 12 }],
   [0x21, { sourceBytes: 16, bytes: 36 }],

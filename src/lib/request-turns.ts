@@ -87,7 +87,7 @@ class RequestReader {
   readonly #socket: Socket;
   readonly #turns: RequestTurns;
   readonly #parse: (bytes: Buffer) => void;
-  /** Of the caller, who needs a turn for each head; undefined for a proxy. */
+  /** The address of the caller, who needs a turn for each head; undefined for a proxy. */
   readonly #address: string | undefined;
   /** The request that was parsed last, until it is read and answered. */
   #request: IncomingMessage | undefined;
@@ -100,7 +100,7 @@ class RequestReader {
   #isInHead = false;
   /** Bytes of blank lines since the last head. */
   #blankBytes = 0;
-  /** For the next head: none is asked for yet, it waits for its turn, or it may be parsed. */
+  /** The next head has asked for no turn yet, waits for it, or may be parsed. */
   #turn: 'none' | 'waiting' | 'given' = 'none';
 
   constructor(socket: Socket, address: string | undefined, turns: RequestTurns) {

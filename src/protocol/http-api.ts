@@ -177,7 +177,7 @@ export const BOX_PATHS = {
 
 /** A stream is lost if nothing was read from it for this time (PROTOCOL.md, clause BOX-HTTP-3). */
 export const BOX_SILENCE_MAX_MS = 15_000;
-/** Of an event in a box's stream: room for the largest message and the names of its fields. A longer one ends the stream. */
+/** An event in a box's stream has room for the largest message and the names of its fields. A longer one ends it. */
 export const BOX_EVENT_CHARS_MAX = LIMITS.messageBytesMax + 1_024;
 
 /** Header of a refusal: the field, and what was expected (PROTOCOL.md, clause ERR-7). */

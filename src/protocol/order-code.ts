@@ -5,7 +5,7 @@ const PREFIX = 'PB';
 const ALPHABET = '23456789ABCDEFGHJKLMNPQRSTUVWXYZ';
 const RANDOM_CHARS = 6;
 const CODE_IN_TEXT = new RegExp(`(?=(${PREFIX}[${ALPHABET}]{${RANDOM_CHARS + 1}}))`, 'g');
-/** Of fewer characters nobody finds words of a bank that make the code of a certain order of them. */
+/** With fewer characters nobody finds words of a bank that make the code of a certain order of them. */
 const BEGUN_CHARS_MIN = 3;
 const BEGUN_CODE = new RegExp(`${PREFIX}[${ALPHABET}]{${BEGUN_CHARS_MIN},${RANDOM_CHARS}}$`);
 

@@ -22,7 +22,7 @@ const shown = (state: Parameters<typeof view>[0]) => {
   const scene = view(state);
   return scene.kind === 'payment' ? scene.secondsLeft : scene.kind;
 };
-/** Of one boot of the machine: the agent began `agentMs` after the first one, whose clocks go on. */
+/** An agent in the same boot of the machine, which began `agentMs` after the first one; the clocks go on. */
 const later = (agentMs: number, wallJumpMs = 0) => ({
   config: inBoot('one', OFFSET_MS + agentMs),
   when: { monotonicMs: 0, wallMs: WALL_START_MS + agentMs + wallJumpMs },

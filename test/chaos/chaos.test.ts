@@ -9,7 +9,7 @@ const lacks = [without(PROGRAMS.postgres), withoutDisks('memory')];
 const { PAYBOX_CHAOS_SEED = '2', PAYBOX_CHAOS_RUNS = '2', PAYBOX_CHAOS_LANES = '2' } = process.env;
 const RUNS = Number(PAYBOX_CHAOS_RUNS);
 const FIRST = Number(PAYBOX_CHAOS_SEED);
-/** With a hang of 20 s, and with all the patience that a run has. */
+/** A run may take so long with a hang of 20 s, and with all the patience that it has. */
 const RUN_MS_MAX = 180_000;
 
 describe.skipIf(lacks.some(({ missing }) => missing))(`PostgreSQL${lacks.map(({ note }) => note).join('')}`, () => {

@@ -26,7 +26,7 @@ const SETTINGS = [
   ...['shared_buffers=8MB', 'max_wal_senders=4', 'wal_retrieve_retry_interval=200ms', 'autovacuum_naptime=5s'],
 ];
 const START_AGAIN_MS = 200;
-/** For one statement of the test; a server that hangs answers nothing. */
+/** One statement of the test may take so long; a server that hangs answers nothing. */
 const STATEMENT_MS_MAX = 25_000;
 
 /** How the primary waits for its standby. */

@@ -29,7 +29,7 @@ export interface ChaosResult {
 const INT8 = 20;
 /** Hooks and payments of a run; the gateway lists no more. */
 const ROWS = 500;
-/** Of a server that replays its log, a gateway that starts again and a machine that has much else to do. */
+/** A server that replays its log, and a gateway that starts again, have so long on a machine that has much else to do. */
 const RECOVERY_MS_MAX = 60_000;
 /** How long a fault has its effect after it is over: what waits is given up after 6 s. */
 const AFTERMATH_MS = 10_000;

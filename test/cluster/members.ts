@@ -30,7 +30,7 @@ export interface MembersOptions {
   /** With the login of `PARTNER`. */
   partner?: object;
   config?: Record<string, unknown>;
-  /** Of each member in turn; the others have that of the machine. */
+  /** The clock of each member in turn; the others have that of the machine. */
   clocks?: readonly Clock[];
 }
 

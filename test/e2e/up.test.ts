@@ -16,7 +16,7 @@ interface Ready {
   consoleUrl: string;
   serviceUrl: string;
   account: { bankAccount: string };
-  /** With --live-demo. */
+  /** The file is there with --live-demo only. */
   adminTokenFile?: string;
 }
 

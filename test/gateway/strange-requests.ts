@@ -33,7 +33,7 @@ export async function routesDuring<T>(start: () => Promise<T>): Promise<{ starte
 const TEXTS = ['a\0b', '\ud800', 'a\u001b[31mb', 'x'.repeat(3_000)];
 /** As JSON: numbers beyond bigint, int4 and double, and what is none. */
 const NUMBERS = ['1e400', '-1', '0.5', '2147483648', '9007199254740993', '9223372036854775808', '[]'];
-/** In an address: bytes that are no UTF-8, half a character, days and numbers that are none. */
+/** Parts of an address: bytes that are no UTF-8, half a character, days and numbers that are none. */
 const ESCAPED = [
   ...['%00', 'a%00b', '%ff', '%ED%A0%80', '%1b[31m', '%5cu0000', 'a%5cu001bb', '%E2%80%AE', '%'],
   ...['9223372036854775808', '1e400', 'NaN', 'x'.repeat(3_000)],
@@ -199,7 +199,7 @@ export function strangeRequests(
 
 export interface Answered {
   status: number;
-  /** Of a refusal: its code, and the reason if it is in the body. */
+  /** A refusal tells its code here, and the reason if it is in the body. */
   why: string;
 }
 

@@ -61,7 +61,7 @@ export class World {
   readonly tap: Tap | undefined;
   /** Only with sources. */
   readonly feeds: Feeds | undefined;
-  /** Of the gateway. */
+  /** The data folder of the gateway. */
   readonly dataDir: string;
   /** With sources: once this file is there, the gateway kills itself as it logs the next credit. */
   readonly dieFile: string;

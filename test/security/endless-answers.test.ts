@@ -18,7 +18,7 @@ import { NO_BOX, NO_SEAL } from '../support/no-seal.ts';
 const CHUNK = 'x'.repeat(65_536);
 /** What the buffers of the system may take of a stream whose reader has gone. */
 const SYSTEM_BYTES_MAX = 16_000_000;
-/** Of a client that would read on. */
+/** A client that would read on gets so much. */
 const ENDLESS_BYTES = 250_000_000;
 const TIMEOUT_MS = 60_000;
 

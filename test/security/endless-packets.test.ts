@@ -23,7 +23,7 @@ import { type Attack, endlessBroker } from './endless-broker.ts';
 
 /** What the buffers of the system may take of a stream whose reader has gone, far below the packet of 250 MB. */
 const SYSTEM_BYTES_MAX = 16_000_000;
-/** Of a victim that would wait for the rest of the packet. */
+/** A victim would wait so long for the rest of the packet. */
 const TIMEOUT_MS = 60_000;
 
 function ioOf(): TransportIo {

@@ -225,7 +225,7 @@ describe('what a person deliberately names', () => {
 });
 
 describe('files that a program makes', () => {
-  /** With an umask that lets everybody write everything. */
+  /** Runs the CLI with an umask that lets everybody write everything. */
   const openly = (...args: string[]) => run('sh', ['-c', 'umask 0; exec "$@"', 'sh', CLI, ...args]);
 
   it('THR-43 THR-15 has them for its owner only, whatever the umask, and follows no link to a ready file', async () => {

@@ -38,7 +38,7 @@ export interface ServerDisks {
   data: string;
   /** Holds the write-ahead log. */
   wal: string;
-  /** For a tablespace, in its folder `TABLE_SPACE`. */
+  /** This folder has room for a tablespace, in its folder `TABLE_SPACE`. */
   space: string;
 }
 

@@ -4,7 +4,7 @@ import { assertFile } from '../../lib/files.ts';
 const OWNER_ONLY = 0o600;
 /** Suffixes of a database's files in SQLite. */
 export const COMPANIONS = ['', '-wal', '-shm'];
-/** In another mode SQLite looks for this file too. */
+/** SQLite looks for this file too when it is in another mode. */
 const ROLLBACK = '-journal';
 
 /**

@@ -35,7 +35,7 @@ export type HttpOptions = z.infer<typeof httpOptions>;
 
 /** A post without an answer by then counts as lost: what remains of the allowed silence after the last answer. */
 const POST_TIMEOUT_MS = BOX_SILENCE_MAX_MS - BOX_ALIVE_MS;
-/** Of the answer to a post, whose status alone counts. */
+/** No more is read of the answer to a post, whose status alone counts. */
 const ANSWER_BYTES_MAX = 65_536;
 /** Idle connections for posts that light boxes share. A post in flight has one of its own, so that none waits for another box's. */
 const LIGHT_IDLE_MAX = 64;

@@ -15,7 +15,7 @@ const boxStatus = z.looseObject({
 
 const statusEvent = z.looseObject({ status: z.unknown() });
 
-/** Of an event with the status of a box. */
+/** An event with the status of a box is no longer. */
 const EVENT_CHARS_MAX = 1_000_000;
 const ANNOUNCEMENTS = /^paybox_box_announcements_total (\d+)$/m;
 

@@ -3,7 +3,7 @@ import { Writable } from 'node:stream';
 import { reasonOf } from '../../lib/errors.ts';
 import { assertMayGive } from '../../lib/given-files.ts';
 
-/** At once, also where nobody reads a FIFO. */
+/** The file is opened at once, also where nobody reads a FIFO. */
 const APPEND = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK;
 const OWNER_ONLY = 0o600;
 /** A log of this size is rotated. */

@@ -3,7 +3,7 @@ import { isExposed } from '../../lib/tls.ts';
 import { readGivenText } from './given-text.ts';
 
 const SECRET_CHARS_MAX = 4_096;
-/** With blanks and line ends around it. */
+/** A secret is no longer, with blanks and line ends around it. */
 const SECRET_BYTES_MAX = 65_536;
 
 /**

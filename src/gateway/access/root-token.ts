@@ -9,7 +9,7 @@ import { newSecret, strongSecret } from '../../protocol/secret.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { Role } from '../roles.ts';
 
-/** In dataDir: the token of the first admin, where the gateway's file has none. */
+/** This file in dataDir has the token of the first admin, where the gateway's configuration has none. */
 const ADMIN_TOKEN_FILE = 'admin-token';
 
 /** The token that is in no store, and cannot be revoked. */

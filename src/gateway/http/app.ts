@@ -116,7 +116,7 @@ function answerInvalidRequest(error: Error, socket: Socket, log: Logger): void {
   socket.destroySoon();
 }
 
-/** For every answer: sets safe headers, requires one legal Host and a plain query, and limits clients that read slowly. */
+/** Sets safe headers for every answer, requires one legal Host and a plain query, and limits clients that read slowly. */
 function guardAnswers(app: FastifyInstance, clock: Clock, log: Logger): void {
   app.addHook('onRequest', async (request, reply) => {
     // Set on the raw response, so that streams have them too.

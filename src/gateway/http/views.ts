@@ -31,7 +31,7 @@ export interface Views {
   orders(limit: number, before?: string): Promise<object[]>;
   payments(limit: number, before?: string): Promise<object[]>;
   credits(limit: number, before?: string): Promise<object[]>;
-  /** With their newest attempts. Who may not administer sees addresses without their query, which may be a key. */
+  /** Callbacks with their newest attempts. Who may not administer sees addresses without their query, which may be a key. */
   callbacks(role: Role, limit: number, before?: string, status?: CallbackStatus): Promise<object[]>;
   callback(role: Role, row: CallbackRow): Promise<object>;
 }

@@ -91,7 +91,7 @@ async function* events() {
   }
 }
 
-/** For a till: it may not know what else changes, so it looks at its own list again and again. */
+/** A till may not know what else changes, so it looks at its own list again and again. */
 async function* polls() {
   for (; ; await wait(POLL_MS)) {
     await ask('/admin/v1/caller');

@@ -7,7 +7,7 @@ const CONNECT_TIMEOUT_MS = 2_000;
 const ANSWER_TIMEOUT_MS = 2_000;
 /** The server gives a statement up before this member does: nobody would take its answer, and it would keep its session. */
 const STATEMENT_TIMEOUT_MS = 1_800;
-/** For the server to end the session. One that has not answered by then is abandoned. */
+/** The server has so long to end the session. One that has not answered by then is abandoned. */
 const CLOSE_WAIT_MS = 300;
 /** Queries that wait for their turn. One more is refused. */
 const WAITING_MAX = 500;

@@ -7,7 +7,7 @@ export interface BackendProcess {
   since: string;
 }
 
-/** In every session the same text, whatever its time zone and style of dates are. */
+/** The text is the same in every session, whatever its time zone and style of dates are. */
 const SINCE = 'extract(epoch from backend_start)::text';
 const SELF = `select pid, ${SINCE} as since from pg_stat_activity where pid = pg_backend_pid()`;
 /** Sessions of a list that the server still has. Those that run end at once, a process that hangs as soon as it runs again. */

@@ -9,7 +9,7 @@ import type { NamedSockets } from './named-socket.ts';
 import { queriesOver } from './postgres-session.ts';
 
 interface Deps {
-  /** Of the database, for the log. */
+  /** The name of the database, for the log. */
   name: string;
   config: ClientConfig;
   sockets: NamedSockets;

@@ -8,7 +8,7 @@ import { fixOf, hasLedger, logLoss, lossError, lossIn, reportLoss, wholeLoss } f
 
 /** The answer to every call while payments are missing. */
 export class PaymentsMissingError extends PayboxError {
-  /** Of the HTTP answer. */
+  /** The status of the HTTP answer. */
   readonly statusCode = 503;
   readonly problem: string;
 

@@ -22,7 +22,7 @@ const LOGGED_MAX = 100;
 
 /** Payments that were acknowledged, and that a ledger does not have. */
 export interface Loss {
-  /** For people. */
+  /** This text is for people. */
   problem: string;
   /** The newest payment that was acknowledged. */
   newest: LedgerHead;
