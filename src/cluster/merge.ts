@@ -59,7 +59,7 @@ export function mergeCsv(parts: readonly Buffer[]): string {
   const [head = ''] = files[0] ?? [];
   const rows = files.flatMap((lines) => lines.slice(1, -1)).toSorted();
   const paid = sum(files.map((lines) => Number(lines.at(-1)?.split(',')[PAID_COLUMN])));
-  return [head, ...rows, `sum,,,${paid},,,,`].map((line) => `${line}\r\n`).join('');
+  return [head, ...rows, `sum,,,${paid},,,,,`].map((line) => `${line}\r\n`).join('');
 }
 
 function mergeRows(lists: readonly Row[][], limit: number): Row[] {

@@ -53,6 +53,7 @@ export const CODES = {
     'somebody else who asks to enrol under this terminalCode knows this code too, and the box shows a new one; or so many ask that nobody can tell',
   WRONG_CODE: 'no box that asks to enrol under this terminalCode shows this code',
   NOT_ALLOWED: 'the role of this token may not do that; an admin makes tokens of other roles',
+  TOO_MANY_SALES: 'this token of a cashier has sold too often in a minute; Retry-After says when it may again',
   MANAGED_BY_FILE:
     "the row is the gateway's file's: change it there and start anew; with registry: store all but sources change here",
   NAME_TAKEN: 'another row of the registry has this name or serialNumber, or had it as a source of another kind',

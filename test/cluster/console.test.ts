@@ -127,7 +127,7 @@ describe.skipIf(missing)(`the console of a cluster${note}`, () => {
       headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
     });
     expect([csv.status, csv.headers.get('content-disposition')]).toEqual([200, expect.stringContaining('sales-')]);
-    expect(await csv.text()).toMatch(/^time,.*\r\nsum,,,0,,,,\r\n$/);
+    expect(await csv.text()).toMatch(/^time,.*\r\nsum,,,0,,,,,\r\n$/);
     const [box] = cluster.boxes;
     expect((await second.admin(`/_mock/boxes/${box?.terminalCode}`)).body).toMatchObject({
       terminalCode: box?.terminalCode,

@@ -421,14 +421,14 @@ it('merges lists newest first, boxes from where they are online, and the sums of
 });
 
 it('merges the files of a day by the times of their sales, with one head and one sum', () => {
-  const head = 'time,code,amount,paid,status,content,box,account';
+  const head = 'time,code,amount,paid,status,content,box,account,cashier';
   const file = (...rows: string[]) => Buffer.from(`${head}\r\n${rows.map((it) => `${it}\r\n`).join('')}`);
   const [early, late] = [
     '2026-01-05 09:10:11,A,5,5,paid,"a, b",VVB000001,1',
     '2026-01-05 09:10:12,B,7,0,shown,c,VVB000002,2',
   ];
-  const merged = mergeCsv([file(late, 'sum,,,0,,,,'), file('sum,,,0,,,,'), file(early, 'sum,,,5,,,,')]);
-  expect(merged).toBe(file(early, late, 'sum,,,5,,,,').toString());
+  const merged = mergeCsv([file(late, 'sum,,,0,,,,,'), file('sum,,,0,,,,,'), file(early, 'sum,,,5,,,,,')]);
+  expect(merged).toBe(file(early, late, 'sum,,,5,,,,,').toString());
 });
 
 it('gives every sample the label of its shard, and names each family once', () => {

@@ -171,7 +171,7 @@ it('MSG-9 says a withdrawal again that was lost, although it came while the stor
   const read = store.payments.takeUnreported.bind(store.payments);
   store.payments.takeUnreported = async (...args) => {
     store.payments.takeUnreported = read;
-    for (const it of (await store.orders.cancel(orderRef, clock.wallMs())) ?? []) {
+    for (const it of (await store.orders.cancel(orderRef, clock.wallMs()))?.withdrawn ?? []) {
       hub.withdrawPush(it.terminal_code, it.id, 'cancelled');
     }
     return read(...args);

@@ -141,6 +141,7 @@ describe('SEL', () => {
     const file = await ask(gateway, `.csv?day=${day.day}`);
     expect(file.headers.get('content-disposition')).toContain(`sales-${day.day}.csv`);
     const lines = (await file.text()).split('\r\n').map((line) => line.split(','));
+    expect(lines.map((it) => it[8])).toEqual(['cashier', 'loopback', 'loopback', 'loopback', '', undefined]);
     expect(lines.map((it) => [it[2], it[3], it[4]])).toEqual([
       ['amount', 'paid', 'status'],
       ['10000', '10000', 'paid'],

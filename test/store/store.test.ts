@@ -179,6 +179,35 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
       expect(await status()).toBe('paid');
     });
 
+    it.each(['expired', 'dismissed'] as const)(
+      'that an order that is %s stays so, although it is cancelled',
+      async (how) => {
+        const store = await opened(await place());
+        await store.orders.startPush(push('p', 'a'), order('a'));
+        await store.orders.endPush('p', BOX, how, 4);
+        const before = await store.orders.find('a');
+        expect(before?.status).toBe(how);
+        expect(await store.orders.cancel('a', 6)).toEqual({ hasChanged: false, withdrawn: [] });
+        expect(await store.orders.find('a')).toEqual(before);
+      },
+    );
+
+    it('that a cancellation takes each open push away, once', async () => {
+      const store = await opened(await place());
+      await store.orders.startPush(push('p', 'a'), order('a'));
+      await store.orders.startPush(push('q', 'a', { terminal_code: 'VVB000002' }), undefined);
+      await store.orders.endPush('q', 'VVB000002', 'expired', 4);
+      const withdrawn = [{ id: 'p', terminal_code: BOX }];
+      expect(await store.orders.cancel('a', 6)).toEqual({ hasChanged: true, withdrawn });
+      expect((await store.orders.find('a'))?.status).toBe('expired');
+      expect(await store.orders.cancel('a', 7)).toEqual({ hasChanged: false, withdrawn: [] });
+      await store.orders.startPush(push('r', 'b'), order('b'));
+      await store.orders.failPush('r', BOX, 'BOX_TIMEOUT', 5, false);
+      expect(await store.orders.cancel('b', 6)).toEqual({ hasChanged: true, withdrawn: [] });
+      expect(await store.orders.cancel('b', 7)).toEqual({ hasChanged: false, withdrawn: [] });
+      expect(await store.orders.find('b')).toMatchObject({ status: 'cancelled', updated_at_ms: 6 });
+    });
+
     it('SND-3 that a push is of its box alone, and is accepted once', async () => {
       const store = await opened(await place());
       const other = 'VVB000002';

@@ -27,6 +27,7 @@ const FIXES: Record<string, string> = {
   E46: 'run it with --help, which names what it takes',
   E96: 'check the name: list shows the names there are',
   NAME_TAKEN: 'choose another one, or change the row that has it',
+  TOO_MANY_SALES: 'wait a little and run it again; give each till a token of its own',
   NOT_ALLOWED: 'ask an admin for a token of another role: paybox admin tokens add',
 };
 
@@ -120,7 +121,7 @@ export class AdminClient {
   #problem(status: number, json: unknown): PayboxError {
     const refusal = statusResponse.safeParse(json);
     const code = refusal.success ? refusal.data.message : `HTTP ${status}`;
-    const isStranger = status === 401 || status === 429;
+    const isStranger = status === 401 || (status === 429 && code === 'E74');
     const fix = isStranger
       ? "name a file with a token of the gateway with --admin-token-file, or with --config the gateway's own file: without adminToken in it, a live gateway has its first token in admin-token of its dataDir"
       : 'check that --gateway is the origin of a gateway';

@@ -20,6 +20,7 @@ const STATUS_OF: Partial<Record<Code, number>> = {
   NAME_TAKEN: 409,
   ROW_CHANGED: 409,
   STILL_IN_USE: 409,
+  TOO_MANY_SALES: 429,
 };
 
 /** A call of an admin, decoded. */
@@ -174,7 +175,7 @@ function operation({
       ...Object.fromEntries([...byStatus].map(([of, codes]) => [of, failure(codes, true)])),
       401: failure(['E74'], false),
       403: failure(['NOT_ALLOWED'], true),
-      429: { ...failure(['E74'], false), description: 'E74: too many wrong logins; see Retry-After' },
+      429: failure(['E74', ...(byStatus.get(429) ?? [])], false, 'too many wrong logins, or calls; see Retry-After'),
       500: failure(['E05'], false),
     },
   };
@@ -192,7 +193,7 @@ function queryParameters(query: z.ZodType): object[] {
   return Object.entries(properties).map(([name, schema]) => ({ name, in: 'query', required: false, schema }));
 }
 
-function failure(codes: readonly Code[], isReasoned: boolean): object {
+function failure(codes: readonly Code[], isReasoned: boolean, why?: string): object {
   const properties = { status: { const: 'FAILED' }, message: { enum: codes } };
   const reason = { reason: { type: 'string', description: 'the field, and what was expected' } };
   const schema = {
@@ -200,7 +201,7 @@ function failure(codes: readonly Code[], isReasoned: boolean): object {
     required: ['status', 'message', ...(isReasoned ? ['reason'] : [])],
     properties: isReasoned ? { ...properties, ...reason } : properties,
   };
-  const description = codes.map((code) => `- \`${code}\` ${CODES[code]}`).join('\n');
+  const description = why ?? codes.map((code) => `- \`${code}\` ${CODES[code]}`).join('\n');
   return { description, content: { 'application/json': { schema } } };
 }
 

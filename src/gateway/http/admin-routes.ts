@@ -12,12 +12,12 @@ import type { Hub } from '../boxes/hub.ts';
 import type { MessageSigner } from '../boxes/message-signer.ts';
 import type { Context } from '../context.ts';
 import type { FaultOrders } from '../fault-orders.ts';
-import type { Result } from '../result.ts';
+import { accept, type Result } from '../result.ts';
 import { mayDo } from '../roles.ts';
 import type { CatchUp } from '../service/catch-up.ts';
 import type { Service } from '../service/service.ts';
 import type { Home } from '../shard.ts';
-import { callerOf, noteDone, refuseSandboxWrites } from './admin.ts';
+import { callerOf, cancellationOf, noteDone, refuseSandboxWrites, tellChanged } from './admin.ts';
 import { type CallbackRoutesDeps, callbackRoutes } from './callback-routes.ts';
 import { faultRoutes } from './fault-routes.ts';
 import { logAdminRequests, trafficRoutes } from './traffic-routes.ts';
@@ -109,9 +109,12 @@ function orderRoutes(scope: FastifyInstance, deps: AdminRoutesDeps, views: Views
     const reason = 'the screen of this box is not known here: only that of the box of paybox up is';
     return answerRefusal(request, reply, log, { code: 'E96', reason }, 404);
   });
-  scope.post<OfOrder>('/orders/:orderId/cancel', async (request, reply) =>
-    answer(request, reply, await service.cancelOrder(request.params.orderId)),
-  );
+  scope.post<OfOrder>('/orders/:orderId/cancel', async (request, reply) => {
+    const cancelled = await service.cancelOrder(request.params.orderId);
+    if (!cancelled.ok) return answer(request, reply, cancelled);
+    tellChanged(request, cancellationOf(cancelled.value, 'orders'));
+    return answer(request, reply, accept(undefined));
+  });
   scope.post<OfOrder>('/orders/:orderId/pay', async (request, reply) =>
     answer(request, reply, await service.payOrder(request.params.orderId)),
   );
@@ -164,7 +167,7 @@ function backupRoute(
     }
     const { size } = await copy.stat();
     const caller = callerOf(request);
-    await noteDone(caller, 'taken', 'backup', { store, clock, log });
+    await noteDone(caller, 'taken', { target: 'backup', detail: {} }, { store, clock, log });
     const over = new AbortController();
     const release = authorizer.whenRevoked(caller, () => over.abort(new Error('its token was revoked')));
     reply.hijack();

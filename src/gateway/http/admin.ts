@@ -4,9 +4,19 @@ import type { Authorizer, Caller } from '../access/authorizer.ts';
 import { answerRefusal, pathOf } from '../access/requests.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { Context } from '../context.ts';
+import type { CancelledOrder } from '../service/cancel-order.ts';
 import { AUDITED, routeAccess } from './route-access.ts';
 
 const CALLER = 'caller';
+/** Decoration of a request whose route says what it has changed. */
+const CHANGED = 'changed';
+
+/** A change by a call, for the audit list. */
+export interface Changed {
+  target: string;
+  /** Names and values that are no secrets. */
+  detail: object;
+}
 
 type NoteDeps = Pick<Context, 'clock' | 'log' | 'store'>;
 
@@ -28,6 +38,7 @@ export function guardRoutes(app: FastifyInstance, deps: GuardDeps): void {
     }
   });
   app.decorateRequest(CALLER, null);
+  app.decorateRequest(CHANGED, null);
   app.addHook('onRequest', async (request, reply) => {
     const access = table[routeOf(request)];
     if (access === 'anybody' || access === 'own') return undefined;
@@ -53,6 +64,19 @@ export function callerOf(request: FastifyRequest): Caller {
   return caller;
 }
 
+/** Says what a call of `AUDITED` has changed, 'nothing' if it was done before; otherwise the audit list has its path. */
+export function tellChanged(request: FastifyRequest, changed: Changed | 'nothing'): void {
+  request.setDecorator(CHANGED, changed);
+}
+
+/** A cancellation under the id of its order, however the caller named that. */
+export function cancellationOf({ order, hasChanged }: CancelledOrder, list: 'orders' | 'sales'): Changed | 'nothing' {
+  if (!hasChanged) return 'nothing';
+  const { id, order_id, amount, terminal_code } = order;
+  const name = list === 'sales' ? 'code' : 'orderId';
+  return { target: `${list}/${id}`, detail: { [name]: order_id, amount, box: terminal_code } };
+}
+
 function routeOf({ method, routeOptions }: FastifyRequest): string {
   return `${method} ${routeOptions.url}`;
 }
@@ -64,19 +88,21 @@ async function noteCall(request: FastifyRequest, reply: FastifyReply, deps: Note
   const { who, role, address } = caller;
   deps.log.info('admin-called', { who, role, address, method: request.method, path: pathOf(request) });
   const what = AUDITED[routeOf(request)];
-  if (what === undefined) return;
-  await noteDone(caller, what, pathOf(request).replace(/^\/(?:_mock|admin\/v1)\/(.*?)(?:\/[a-z]+)?$/, '$1'), deps);
+  const changed = request.getDecorator<Changed | 'nothing' | null>(CHANGED);
+  if (what === undefined || changed === 'nothing') return;
+  const target = pathOf(request).replace(/^\/(?:_mock|admin\/v1)\/(.*?)(?:\/[a-z]+)?$/, '$1');
+  await noteDone(caller, what, changed ?? { target, detail: {} }, deps);
 }
 
 /** Notes in the audit list what a caller did, beside the changes of the registry. Never rejects. */
 export async function noteDone(
   { who, address }: Caller,
   what: string,
-  target: string,
+  { target, detail }: Changed,
   { store, clock, log }: NoteDeps,
 ): Promise<void> {
   try {
-    await store.registry.note({ at_ms: clock.wallMs(), who, address, what, target, detail: '{}' });
+    await store.registry.note({ at_ms: clock.wallMs(), who, address, what, target, detail: JSON.stringify(detail) });
   } catch (error) {
     // It is done: to refuse the answer now would have the caller do it again.
     log.error('audit-unwritten', { who, address, what, target, reason: reasonOf(error) });

@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { unaccented } from '../../lib/text.ts';
 import { vietnamDay, vietnamTime } from '../../lib/vietnam-time.ts';
@@ -8,10 +8,12 @@ import type { Period, Sale } from '../../store/repositories/sales.ts';
 import type { OrderStatus } from '../../store/schema/tables.ts';
 import type { Caller } from '../access/authorizer.ts';
 import { listQuery } from '../access/requests.ts';
+import { CASHIER_SALES_MAX, SalePace } from '../access/sale-pace.ts';
 import type { Context } from '../context.ts';
-import { accept, type Result, refuse } from '../result.ts';
+import { accept, type Refusal, type Result, refuse } from '../result.ts';
 import type { Sales } from '../service/sales.ts';
 import type { Service } from '../service/service.ts';
+import { cancellationOf, tellChanged } from './admin.ts';
 import type { AdminApi } from './admin-api.ts';
 
 const DAY_MS = 86_400_000;
@@ -60,6 +62,7 @@ const dayAnswer = z.strictObject({
 });
 /** Codes of a sale that was not shown. */
 const SALE_REFUSALS = [
+  'TOO_MANY_SALES',
   'E35',
   'E36',
   'BOX_TIMEOUT',
@@ -76,6 +79,7 @@ export interface SaleRoutesDeps extends Pick<Context, 'store' | 'clock'> {
 /** The calls of a cashier, below `/admin/v1` (PROTOCOL.md, clause SEL). */
 export function saleRoutes(scope: FastifyInstance, api: AdminApi, deps: SaleRoutesDeps): void {
   const { store, clock, sales, service } = deps;
+  const pace = new SalePace(clock);
   const known = async (id: string, { boxes }: Caller): Promise<Result<Sale>> => {
     const sale = await store.sales.find(id, boxes);
     return sale === undefined ? refuse('E96', 'no such sale') : accept(sale);
@@ -94,7 +98,8 @@ export function saleRoutes(scope: FastifyInstance, api: AdminApi, deps: SaleRout
     answer: saleAnswer,
     status: 201,
     refusals: SALE_REFUSALS,
-    run: async ({ body, caller }) => viewOf(await sales.sell(body, caller)),
+    run: async ({ body, caller, reply }) =>
+      paceProblem(pace.waitMs(caller), caller, reply) ?? viewOf(await sales.sell(body, caller)),
   });
   api.route(scope, {
     method: 'GET',
@@ -135,16 +140,24 @@ export function saleRoutes(scope: FastifyInstance, api: AdminApi, deps: SaleRout
   api.route(scope, {
     method: 'POST',
     path: '/sales/:name/cancel',
-    summary: 'Cancel a sale, and take its QR away',
+    summary: 'Cancel a sale, and take its QR away; one that has ended stays as it is',
     answer: saleAnswer,
     refusals: ['E96'],
-    run: async ({ name, caller }) => {
+    run: async ({ name, caller, reply }) => {
       const found = await known(name, caller);
       if (!found.ok) return found;
       const cancelled = await service.cancelOrder(found.value.order.id);
-      return cancelled.ok ? viewOf(await known(found.value.order.id, caller)) : cancelled;
+      if (!cancelled.ok) return cancelled;
+      tellChanged(reply.request, cancellationOf(cancelled.value, 'sales'));
+      return viewOf(await known(found.value.order.id, caller));
     },
   });
+}
+
+function paceProblem(waitMs: number, { who }: Caller, reply: FastifyReply): Refusal | undefined {
+  if (waitMs === 0) return undefined;
+  reply.header('retry-after', String(Math.ceil(waitMs / 1000)));
+  return refuse('TOO_MANY_SALES', `expected at most ${CASHIER_SALES_MAX} sales a minute with the token ${who}`);
 }
 
 /** A day in Vietnam; `undefined` for a text that is none. */
@@ -194,13 +207,13 @@ async function csvOf(period: Period, { boxes }: Caller, { sales }: Context['stor
     rows = await sales.made(period, FILE_ROWS, found.at(-1)?.order.id, boxes);
   }
   const rows = found.reverse().map((sale) => {
-    const { code, amount, paid, status, content, terminalCode, bankAccount } = saleView(sale);
+    const { code, amount, paid, status, content, terminalCode, bankAccount, soldBy } = saleView(sale);
     const made = vietnamTime(sale.order.created_at_ms);
-    return [made, code, amount, paid, status, content, terminalCode, bankAccount];
+    return [made, code, amount, paid, status, content, terminalCode, bankAccount, soldBy ?? ''];
   });
   const { amount } = await sales.sum(period, boxes);
-  const head = ['time', 'code', 'amount', 'paid', 'status', 'content', 'box', 'account'];
-  const lines = [head, ...rows, ['sum', '', '', amount, '', '', '', '']];
+  const head = ['time', 'code', 'amount', 'paid', 'status', 'content', 'box', 'account', 'cashier'];
+  const lines = [head, ...rows, ['sum', '', '', amount, '', '', '', '', '']];
   return lines.map((cells) => `${cells.map((it) => csvCell(String(it))).join(',')}\r\n`).join('');
 }
 

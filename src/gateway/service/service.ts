@@ -1,15 +1,15 @@
 import { faultKind, faultOfContent } from '../../protocol/faults.ts';
-import { type CheckedOrder, cancelQrRequest, type GenerateResponse } from '../../protocol/http-api.ts';
+import type { CheckedOrder, GenerateResponse } from '../../protocol/http-api.ts';
 import { isOrderCode, makeOrderCode, withFreeCode } from '../../protocol/order-code.ts';
 import type { NewOrder, NewPush } from '../../store/repositories/orders.ts';
 import type { PaymentDetails } from '../../store/repositories/payments.ts';
 import type { Context } from '../context.ts';
-import { decodeBody } from '../decode.ts';
 import type { Partner } from '../directory.ts';
 import type { Metrics } from '../metrics.ts';
 import { accept, type Result, refuse } from '../result.ts';
 import { qrRefOf, type ShardPlace } from '../shard.ts';
 import type { CallNotes } from './call-notes.ts';
+import { type CancelledOrder, cancelOrder, cancelQr } from './cancel-order.ts';
 import { checkedOrders, decideCheckOrder } from './check-order.ts';
 import { makePublicCode } from './content.ts';
 import { type Generated, generate, isForMaker } from './generate.ts';
@@ -182,16 +182,8 @@ export class Service {
   }
 
   /** Cancels an unpaid order of the partner (PROTOCOL.md, clause CAN). */
-  async cancelQr(partner: Partner, json: unknown): Promise<Result<undefined>> {
-    const decoded = decodeBody(cancelQrRequest, json);
-    if (!decoded.ok) return decoded;
-    const { transactionReceiveId: id } = decoded.value;
-    const order = await this.#deps.store.orders.find(id);
-    if (order?.id !== id || order.partner !== partner.username) {
-      return refuse('E96', 'transactionReceiveId: expected the transactionId of an order of this partner');
-    }
-    if (order.status === 'paid') return refuse('E46', 'transactionReceiveId: expected an order that is not paid');
-    return this.cancelOrder(id);
+  cancelQr(partner: Partner, json: unknown): Promise<Result<undefined>> {
+    return cancelQr(partner, json, this.#deps);
   }
 
   /** Pays one order, as a test callback does. A partner without a callback URL gets no callback. */
@@ -204,16 +196,8 @@ export class Service {
   }
 
   /** Cancels an unpaid order and withdraws it from its box. */
-  async cancelOrder(idOrOrderId: string): Promise<Result<undefined>> {
-    const { store, hub, clock, changes, log } = this.#deps;
-    const order = await store.orders.find(idOrOrderId);
-    if (order === undefined) return refuse('E96', 'no such order');
-    const withdrawn = await store.orders.cancel(order.id, clock.wallMs());
-    if (withdrawn === undefined) return refuse('E46', 'the order is paid');
-    for (const { id, terminal_code } of withdrawn) hub.withdrawPush(terminal_code, id, 'cancelled');
-    log.info('order-cancelled', { order: order.id, orderId: order.order_id });
-    changes.publish('orders');
-    return accept(undefined);
+  cancelOrder(idOrOrderId: string): Promise<Result<CancelledOrder>> {
+    return cancelOrder(idOrOrderId, this.#deps);
   }
 
   async #makeCode(bankAccount: string, isOrder: boolean): Promise<string | undefined> {

@@ -1,6 +1,13 @@
 import { type Kysely, sql } from 'kysely';
 import type { EndedHow } from '../../protocol/messages.ts';
-import type { OrderRow, OrderStatus, PushRow, PushStatus, Tables } from '../schema/tables.ts';
+import {
+  OPEN_PUSH,
+  type OrderRow,
+  type OrderStatus,
+  type PushRow,
+  type PushStatus,
+  type Tables,
+} from '../schema/tables.ts';
 import type { NewPaymentRequest } from './payment-requests.ts';
 import { insertQrCode } from './qr-codes.ts';
 import { nextSeq } from './seq.ts';
@@ -112,6 +119,40 @@ export async function setOrderStatus(
     // A literal: a parameter is compared with the index of unpaid orders, and SQLite prepares the statement again each time.
     .where('status', '<>', sql.lit('paid'))
     .execute();
+}
+
+/** A cancellation, as far as it changed something. */
+export interface Cancellation {
+  /** Whether it changed anything: an order that has ended stays as it ended. */
+  hasChanged: boolean;
+  /** Pushes of the order that a box may show, so that they must be withdrawn. */
+  withdrawn: Pick<PushRow, 'id' | 'terminal_code'>[];
+}
+
+/** Statuses of an order that can be cancelled: it waits for its money, although no box may show it. */
+const CANCELLABLE: readonly OrderStatus[] = ['created', 'pushed', 'shown', 'replaced', 'failed'];
+
+/** Cancels an order that has not ended, and its open pushes. Returns undefined for a paid order, or none. */
+export async function cancelOrder(
+  db: Kysely<Tables>,
+  orderRef: string,
+  atMs: number,
+): Promise<Cancellation | undefined> {
+  const order = await db.selectFrom('orders').select('status').where('id', '=', orderRef).executeTakeFirst();
+  if (order === undefined || order.status === 'paid') return undefined;
+  const hasEnded = !CANCELLABLE.includes(order.status);
+  if (!hasEnded) {
+    const cancelled = { status: 'cancelled', updated_at_ms: atMs } as const;
+    await db.updateTable('orders').set(cancelled).where('id', '=', orderRef).execute();
+  }
+  const withdrawn = await db
+    .updateTable('pushes')
+    .set({ status: 'cancelled' })
+    .where('order_ref', '=', orderRef)
+    .where('status', 'in', OPEN_PUSH)
+    .returning(['id', 'terminal_code'])
+    .execute();
+  return { hasChanged: !hasEnded || withdrawn.length > 0, withdrawn };
 }
 
 export type ShownPush = Pick<PushRow, 'id' | 'expires_at_ms'> &

@@ -1,4 +1,4 @@
-import { type Kysely, sql } from 'kysely';
+import type { Kysely } from 'kysely';
 import type { Logger } from '../../lib/log.ts';
 import type { Code } from '../../protocol/codes.ts';
 import { LIMITS } from '../../protocol/fields.ts';
@@ -7,6 +7,8 @@ import { intact, onlyIntact } from '../integrity/checksums.ts';
 import { OPEN_PUSH, type OrderRow, type PushRow, type PushStatus, type Tables } from '../schema/tables.ts';
 import {
   addOrder,
+  type Cancellation,
+  cancelOrder,
   changePush,
   insertOrder,
   type NewOrder,
@@ -175,24 +177,9 @@ export class OrderStore {
     });
   }
 
-  /** Cancels an order. Returns its open pushes, which must be withdrawn; `undefined` for a paid order. */
-  async cancel(orderRef: string, atMs: number): Promise<Pick<PushRow, 'id' | 'terminal_code'>[] | undefined> {
-    return this.#db.transaction().execute(async (trx) => {
-      const changed = await trx
-        .updateTable('orders')
-        .set({ status: 'cancelled', updated_at_ms: atMs })
-        .where('id', '=', orderRef)
-        .where('status', '<>', sql.lit('paid'))
-        .executeTakeFirst();
-      if (changed.numUpdatedRows === 0n) return undefined;
-      return trx
-        .updateTable('pushes')
-        .set({ status: 'cancelled' })
-        .where('order_ref', '=', orderRef)
-        .where('status', 'in', OPEN_PUSH)
-        .returning(['id', 'terminal_code'])
-        .execute();
-    });
+  /** Cancels an order that has not ended, and its open pushes. Returns undefined for a paid order. */
+  cancel(orderRef: string, atMs: number): Promise<Cancellation | undefined> {
+    return this.#db.transaction().execute((trx) => cancelOrder(trx, orderRef, atMs));
   }
 
   /** Records that the box has ended a push. Returns whether the push belongs to this box. */

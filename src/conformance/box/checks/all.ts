@@ -53,6 +53,7 @@ export const BOX_NOT_JUDGED: readonly NotJudged[] = [
   },
   { clauses: ['LIM-7'], why: 'how deep JSON may be: no message of a gateway that says the truth is so deep' },
   { clauses: ['LIM-6'], why: 'limits of its pages against floods and slow requests: a judge sends none' },
+  { clauses: ['LIM-10'], why: 'how often the till of a gateway sells: no message to a box' },
   { clauses: ['LIM-8', 'LIM-9'], why: 'proxies in front of a gateway: the judge needs none' },
   { clauses: ['QRP-6'], why: 'what an encoder refuses to write: a box writes no QR' },
   { clauses: ['SHA'], why: 'gateways that share boxes: the judge is one gateway alone, in shard 0' },

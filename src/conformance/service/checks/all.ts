@@ -54,6 +54,7 @@ export const SERVICE_NOT_JUDGED: readonly NotJudged[] = [
     why: 'other forms of contents and callbacks, which a gateway has by its configuration',
   },
   { clauses: ['LIM-6'], why: 'limits against floods and slow requests: a judge sends none' },
+  { clauses: ['LIM-10'], why: 'how often the till of a gateway sells: no call of a partner' },
   { clauses: ['LIM-8', 'LIM-9'], why: 'what a service believes of proxies in front of it: its configuration decides' },
   { clauses: ['QRP-6'], why: 'what an encoder refuses to write' },
   { clauses: ['SYN-5'], why: 'what a service stores of its attempts' },
