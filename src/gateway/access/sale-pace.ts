@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
+import { Failures } from '../login-budgets.ts';
 import type { Caller } from './authorizer.ts';
-import { Failures } from './logins.ts';
 
 /** Sales that one token of a cashier makes at once, and in each minute. */
 export const CASHIER_SALES_MAX = 30;
