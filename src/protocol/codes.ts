@@ -56,7 +56,8 @@ export const CODES = {
   TOO_MANY_SALES: 'this token of a cashier has sold too often in a minute; Retry-After says when it may again',
   MANAGED_BY_FILE:
     "the row is the gateway's file's: change it there and start anew; with registry: store all but sources change here",
-  NAME_TAKEN: 'another row of the registry has this name or serialNumber, or had it as a source of another kind',
+  NAME_TAKEN:
+    'another row of the registry has this name or serialNumber, or had it as a token or as a source of another kind',
   ROW_CHANGED: 'somebody else changed the row since it was read',
   STILL_IN_USE: 'others are still linked to this row, or an order of the account is on a box',
   NO_BACKUP: 'the gateway makes no backup of its store now, for the reason beside the code',

@@ -68,8 +68,14 @@ describe.each(ENGINES)('tokens in $name', ({ missing, places }) => {
     expect(await list(gateway)).toEqual([]);
     expect(await list(gateway, '?revoked=true')).toMatchObject([{ name: 'till-1', revokedAt: expect.any(String) }]);
     expect((await admin(gateway, 'DELETE', 'tokens/till-1', undefined, asRoot)).status).toBe(404);
-    // The name is free again, and the old token stays worthless.
-    const again = await add(gateway, { name: 'till-1', role: 'viewer' });
+    // What the old token did stays told apart from what another one does, and the old token stays worthless.
+    for (const name of ['till-1', 'TILL-1', 'Till-1']) {
+      const taken = await admin(gateway, 'POST', 'tokens', { name, role: 'viewer' }, asRoot);
+      const reason = expect.stringContaining(`${name}: expected a name that no token has had`);
+      expect([taken.status, taken.body]).toMatchObject([409, { message: 'NAME_TAKEN', reason }]);
+    }
+    const again = await add(gateway, { name: 'till-2', role: 'viewer' });
+    expect((await admin(gateway, 'POST', 'tokens', { name: 'TILL-2', role: 'admin' }, asRoot)).status).toBe(409);
     expect(await statusOf(gateway, '/_mock/boxes', bearer(again))).toBe(200);
     expect(await statusOf(gateway, '/_mock/boxes', bearer(token))).toBe(401);
     await gateway.close();
@@ -78,7 +84,7 @@ describe.each(ENGINES)('tokens in $name', ({ missing, places }) => {
     expect(row?.digest).toBe(createHash('sha256').update(again).digest('hex'));
     const [target, ...targets] = (await store.registry.changes(10)).map((it) => [it.who, it.what, it.target]);
     expect([target, ...targets].slice(0, 3)).toEqual([
-      ['config', 'added', 'tokens/till-1'],
+      ['config', 'added', 'tokens/till-2'],
       ['config', 'revoked', 'tokens/till-1'],
       ['config', 'added', 'tokens/till-1'],
     ]);
@@ -98,6 +104,11 @@ it.each([
   ['no name', { role: 'cashier' }, 400, 'name'],
   ['a long name', { name: 'x'.repeat(65), role: 'cashier' }, 400, 'name'],
   ['the name of the configured token', { name: 'config', role: 'admin' }, 400, 'config'],
+  ['the name of the configured token in another case', { name: 'Config', role: 'admin' }, 400, 'config'],
+  ['the name of the made token in another case', { name: 'ADMIN-TOKEN', role: 'admin' }, 400, 'admin-token'],
+  ['the name of whoever has no token in another case', { name: 'LOOPBACK', role: 'admin' }, 400, 'loopback'],
+  ['a name that looks like another one', { name: 't\u0430ken', role: 'admin' }, 400, 'name'],
+  ['a name of wide letters', { name: '\uff43onfig', role: 'admin' }, 400, 'name'],
   ['the name of whoever has no token', { name: 'loopback', role: 'admin' }, 400, 'loopback'],
   ['a role that is none', { name: 'a', role: 'owner' }, 400, 'role'],
   ['a box that is none', { name: 'a', role: 'cashier', boxes: ['VVB000099'] }, 400, 'VVB000099'],
@@ -105,6 +116,7 @@ it.each([
   ['boxes of a viewer', { name: 'a', role: 'viewer', boxes: [BOX1.terminalCode] }, 400, 'boxes'],
   ['a token of the caller', { name: 'a', role: 'viewer', token: 'x' }, 400, 'token'],
   ['a name that another token has', { name: 'taken', role: 'viewer' }, 409, 'taken'],
+  ['a name that another token has in another case', { name: 'TAKEN', role: 'viewer' }, 409, 'in whatever case'],
 ])('ROL-4 refuses %s, and makes nothing', async (_what, body, status, names) => {
   const gateway = await testGateway({ config: { adminToken: ROOT, mqtt: null } });
   await add(gateway, { name: 'taken', role: 'admin' });

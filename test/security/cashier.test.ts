@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { CASHIER_SALES_MAX } from '../../src/gateway/access/sale-pace.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { admin } from '../gateway/admin.ts';
-import { BOX1, BOX2, type TestGateway, type TestOptions, testGateway } from '../gateway/harness.ts';
+import { BOX1, BOX2, BOXES, type TestGateway, type TestOptions, testGateway } from '../gateway/harness.ts';
 import { SEPAY, sepayBody, tellHook } from '../gateway/hooks.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { ENGINES } from '../support/stores.ts';
@@ -86,6 +86,74 @@ describe.each(ENGINES)('in $name', ({ missing, places }) => {
       }
     },
   );
+});
+
+describe.each(ENGINES)('boxes of tokens in $name', ({ missing, places }) => {
+  const place = places();
+  const [one, two] = [BOX1.terminalCode, BOX2.terminalCode];
+
+  it.skipIf(missing)(
+    'ROL-6 THR-38 a box that is removed is in no token, and a token without a box is revoked',
+    async () => {
+      const { dataDir, ...rest } = await place();
+      const { root, as, cashier } = await till({ dataDir, config: { ...rest, registry: 'store' } });
+      const both = await as({ name: 'both', boxes: [one, two] });
+      const all = await as({ name: 'all' });
+      const second = await as({ name: 'second', boxes: [two] });
+      expect((await root('DELETE', `boxes/${one}`)).status).toBe(200);
+      // Another shop gets the code.
+      const account = (await root('GET', `boxes/${two}`)).body.account;
+      expect((await root('POST', 'boxes', { terminalCode: one, serialNumber: 'VVB900099', account })).status).toBe(201);
+      expect((await cashier('GET', 'sales')).status).toBe(401);
+      expect((await both('POST', 'sales', { ...SALE, terminalCode: one })).body).toMatchObject({ message: 'E35' });
+      expect((await both('GET', 'caller')).body.tills).toEqual([two]);
+      expect((await second('GET', 'caller')).body.tills).toEqual([two]);
+      expect((await all('GET', 'caller')).body.tills).toContain(one);
+      const told = (await auditOf(root)).filter((it) => /^(revoked|changed|removed)$/.test(String(it.what)));
+      expect(told.map((it) => [it.who, it.what, it.target, it.detail])).toEqual(
+        expect.arrayContaining([
+          ['config', 'removed', `boxes/${one}`, {}],
+          ['config', 'revoked', 'tokens/till-1', { removed: one }],
+          ['config', 'changed', 'tokens/both', { removed: one, boxes: [two] }],
+        ]),
+      );
+      expect(told).toHaveLength(3);
+    },
+  );
+
+  it.skipIf(missing)('ROL-6 THR-38 so is a box that the file has no more', async () => {
+    const { dataDir, ...rest } = await place();
+    const token = { name: 'both', role: 'cashier', boxes: [one, two] };
+    const first = await testGateway({ dataDir, config: { ...rest, adminToken: ROOT } });
+    const made = String((await admin(first, 'POST', 'tokens', token, bearer(ROOT))).body.token);
+    const only = { name: 'only', role: 'cashier', boxes: [one] };
+    const gone = String((await admin(first, 'POST', 'tokens', only, bearer(ROOT))).body.token);
+    const tills = async (gateway: TestGateway) =>
+      (await admin(gateway, 'GET', 'caller', undefined, bearer(made))).body.tills;
+    expect(await tills(first)).toEqual([one, two]);
+    await first.close();
+    const boxes = BOXES.filter((it) => it.terminalCode !== one);
+    const without = await testGateway({ dataDir, config: { ...rest, adminToken: ROOT, boxes } });
+    expect((await admin(without, 'GET', 'caller', undefined, bearer(gone))).status).toBe(401);
+    await without.close();
+    const again = await testGateway({ dataDir, config: { ...rest, adminToken: ROOT } });
+    expect(await tills(again)).toEqual([two]);
+    await again.close();
+    // A restart changes nothing, nor a box that the file changes; the store takes the others over.
+    const changed = BOXES.map((it) => ({ ...it, serialNumber: it.serialNumber.replace('VVB9', 'VVB8') }));
+    const config = { ...rest, adminToken: ROOT, boxes: changed };
+    const other = await testGateway({ dataDir, config });
+    expect(await tills(other)).toEqual([two]);
+    await other.close();
+    const adopted = await testGateway({ dataDir, config: { ...config, registry: 'store' } });
+    expect(await tills(adopted)).toEqual([two]);
+    await adopted.close();
+    const file = await testGateway({ dataDir, config });
+    await file.close();
+    const fewer = changed.filter((it) => it.terminalCode !== two);
+    const lost = await testGateway({ dataDir, config: { ...config, boxes: fewer, registry: 'store' } });
+    expect((await admin(lost, 'GET', 'caller', undefined, bearer(made))).status).toBe(401);
+  });
 });
 
 it('LIM-10 SEL-5 THR-45 each token of a cashier sells so often in a minute; an admin and other tills go on', async () => {

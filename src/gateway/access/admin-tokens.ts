@@ -12,14 +12,20 @@ import { digestOf, TOKEN_PREFIX } from './authorizer.ts';
 
 /** Boxes to which one cashier can be restricted. */
 const BOXES_MAX = 50;
-/** Names of callers without a token of the store: no token may pose as one of them. */
+/** Names of callers without a token of the store: no token may pose as one of them, in whatever case. */
 const RESERVED: readonly string[] = ['config', 'admin-token', 'loopback', 'file'];
+
+/** Names differ in more than their case, so that people tell apart who did what. */
+const TAKEN = {
+  'name taken': 'no other token has, in whatever case',
+  'name spent': 'no token has had: one was revoked, and the audit list would not tell the two apart',
+};
 
 /** The name of a token, as the audit list has it. */
 const tokenName = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'expected 1 to 64 letters, digits and . _ -, as till-1')
-  .refine((it) => !RESERVED.includes(it), `expected another name than ${RESERVED.join(', ')}`);
+  .refine((it) => !RESERVED.includes(it.toLowerCase()), `expected another name than ${RESERVED.join(', ')}`);
 
 /** The body of a new token. */
 export const newAdminToken = z
@@ -67,7 +73,7 @@ export class AdminTokens {
     if (added === 'too many') {
       return refuse('E46', `expected fewer than ${ADMIN_TOKENS_MAX} tokens: revoke those that nobody uses`);
     }
-    if (added === 'name taken') return refuse('NAME_TAKEN', `${name}: expected a name that no other token has`);
+    if (added !== 'added') return refuse('NAME_TAKEN', `${name}: expected a name that ${TAKEN[added]}`);
     this.#tell(by, 'added', name);
     return accept(token);
   }

@@ -97,7 +97,9 @@ export class RegistryChanges {
       const problem = problemOf(table, row) ?? staleProblem(row, by.seen) ?? (await this.#useOf(trx, table, name));
       if (problem !== undefined) return problem;
       await trx.remove(table, name);
-      await trx.note(this.#noteOf(by, { what: 'removed', target: `${table}/${name}`, detail: {} }));
+      const removed = this.#noteOf(by, { what: 'removed', target: `${table}/${name}`, detail: {} });
+      await trx.note(removed);
+      if (table === 'boxes') await trx.takeOutOfTokens(name, removed);
       return accept(undefined);
     });
   }

@@ -122,7 +122,10 @@ export async function adoptFileRows(
         if ('serial_number' in row) await assertFree(trx, row);
         await trx.put(table, row);
       }
-      await note(trx, table, { adopted: taken.map((row) => nameOf(table, row)) }, atMs);
+      const adopted = new Set(taken.map((row) => nameOf(table, row)));
+      await note(trx, table, { adopted: [...adopted] }, atMs);
+      const removed = [...managed[table]].filter((name) => !adopted.has(name));
+      if (table === 'boxes') await takeOutOfTokens(trx, removed, atMs);
     }
   });
 }
@@ -207,6 +210,11 @@ async function sync<Table extends RegistryTable>(
     await registry.put(table, row);
   }
   await note(registry, table, { added, changed, removed }, atMs);
+  if (table === 'boxes') await takeOutOfTokens(registry, removed, atMs);
+}
+
+async function takeOutOfTokens(registry: RegistryStore, removed: readonly string[], at_ms: number): Promise<void> {
+  for (const name of removed) await registry.takeOutOfTokens(name, { at_ms, who: 'file', address: null });
 }
 
 async function assertFree(registry: RegistryStore, row: BoxRow): Promise<void> {

@@ -1,11 +1,16 @@
 import { type Kysely, sql } from 'kysely';
 import type { AdminTokenRow, AuditRow, Tables } from '../schema/tables.ts';
-import { noteChange } from './audit.ts';
+import { AUDIT_ROWS_MAX, noteChange } from './audit.ts';
 
 /** Tokens that are not revoked. One more is refused. */
 export const ADMIN_TOKENS_MAX = 500;
-/** Revoked tokens that are listed. Beyond that, the one that was revoked first is deleted. */
-const REVOKED_MAX = 500;
+/** The newest revoked tokens, which are listed. */
+const REVOKED_LISTED_MAX = 500;
+/**
+ * Revoked tokens that are kept, for their names: as many as there are lines in the audit list, so that a name is free again
+ * only when no line has it any more.
+ */
+const REVOKED_MAX = AUDIT_ROWS_MAX;
 
 type Change = Omit<AuditRow, 'seq'>;
 
@@ -23,28 +28,28 @@ export class AdminTokenStore {
     return tokens.where('revoked_at_ms', 'is', null).executeTakeFirst();
   }
 
-  /** Lists the tokens that are in use, or those that are revoked, in the order of their names. */
+  /** Lists the tokens that are in use, or the newest of those that are revoked, in the order of their names. */
   list(isRevoked: boolean): Promise<AdminTokenRow[]> {
-    const tokens = this.#db.selectFrom('admin_tokens').selectAll();
-    return tokens
-      .where('revoked_at_ms', isRevoked ? 'is not' : 'is', null)
-      .orderBy('name')
-      .orderBy('created_at_ms')
-      .execute();
+    const inUse = this.#db.selectFrom('admin_tokens').selectAll().where('revoked_at_ms', 'is', null);
+    const revoked = this.#db.selectFrom('admin_tokens').selectAll().where('revoked_at_ms', 'is not', null);
+    const newest = revoked.orderBy('revoked_at_ms', 'desc').orderBy('id').limit(REVOKED_LISTED_MAX);
+    const listed = this.#db.selectFrom((isRevoked ? newest : inUse).as('listed')).selectAll();
+    return listed.orderBy('name').orderBy('created_at_ms').execute();
   }
 
-  /** Adds a token. Returns why it cannot, and then adds nothing. */
-  add(row: AdminTokenRow, change: Change): Promise<'added' | 'name taken' | 'too many'> {
+  /**
+   * Adds a token. Returns why it cannot, and then adds nothing: another token has its name, or had it before it was revoked,
+   * in whatever case.
+   */
+  add(row: AdminTokenRow, change: Change): Promise<'added' | 'name taken' | 'name spent' | 'too many'> {
     return this.#db.transaction().execute(async (trx) => {
       const inUse = trx.selectFrom('admin_tokens').select(({ fn }) => fn.countAll<number | string>().as('count'));
       const { count } = await inUse.where('revoked_at_ms', 'is', null).executeTakeFirstOrThrow();
       if (Number(count) >= ADMIN_TOKENS_MAX) return 'too many';
-      const added = trx.insertInto('admin_tokens').values(row);
-      const rows = await added
-        .onConflict((it) => it.doNothing())
-        .returning('id')
-        .execute();
-      if (rows.length === 0) return 'name taken';
+      const named = trx.selectFrom('admin_tokens').select('revoked_at_ms');
+      const same = await named.where(sql`lower("name")`, '=', row.name.toLowerCase()).execute();
+      if (same.length > 0) return same.some((it) => it.revoked_at_ms === null) ? 'name taken' : 'name spent';
+      await trx.insertInto('admin_tokens').values(row).execute();
       await noteChange(trx, change);
       return 'added';
     });
@@ -56,10 +61,9 @@ export class AdminTokenStore {
       const revoked = trx.updateTable('admin_tokens').set({ revoked_at_ms: atMs }).where('name', '=', name);
       const rows = await revoked.where('revoked_at_ms', 'is', null).returning('id').execute();
       if (rows.length === 0) return false;
-      const newest = sql<string>`(select id from ${sql.table('admin_tokens')} where revoked_at_ms is not null
-        order by revoked_at_ms desc, id limit ${REVOKED_MAX})`;
-      const old = trx.deleteFrom('admin_tokens').where('revoked_at_ms', 'is not', null);
-      await old.where('id', 'not in', newest).execute();
+      const newest = sql<number>`(select revoked_at_ms from ${sql.table('admin_tokens')} where revoked_at_ms is not null
+        order by revoked_at_ms desc limit 1 offset ${REVOKED_MAX})`;
+      await trx.deleteFrom('admin_tokens').where('revoked_at_ms', '<=', newest).execute();
       await noteChange(trx, change);
       return true;
     });
@@ -71,5 +75,27 @@ export class AdminTokenStore {
     await token
       .where((it) => it.or([it('last_used_at_ms', 'is', null), it('last_used_at_ms', '<', sinceMs)]))
       .execute();
+  }
+}
+
+/**
+ * Takes a box that was removed out of the tokens that are restricted to boxes, and revokes those that have none left: a box
+ * that gets its code later may be that of another shop. Must be called in the transaction of the removal.
+ */
+export async function takeBoxOut(
+  db: Kysely<Tables>,
+  terminalCode: string,
+  by: Pick<AuditRow, 'at_ms' | 'who' | 'address'>,
+): Promise<void> {
+  const inUse = db.selectFrom('admin_tokens').select(['id', 'name', 'boxes']).where('revoked_at_ms', 'is', null);
+  for (const { id, name, boxes } of await inUse.where('boxes', 'is not', null).execute()) {
+    const codes = JSON.parse(boxes ?? '[]') as string[];
+    if (!codes.includes(terminalCode)) continue;
+    const left = codes.filter((it) => it !== terminalCode);
+    const isOver = left.length === 0;
+    const columns = isOver ? { revoked_at_ms: by.at_ms } : { boxes: JSON.stringify(left) };
+    await db.updateTable('admin_tokens').set(columns).where('id', '=', id).execute();
+    const detail = JSON.stringify({ removed: terminalCode, ...(isOver ? {} : { boxes: left }) });
+    await noteChange(db, { ...by, what: isOver ? 'revoked' : 'changed', target: `tokens/${name}`, detail });
   }
 }

@@ -3,7 +3,7 @@ import type { AuditRow, Tables } from '../schema/tables.ts';
 import { nextSeq } from './seq.ts';
 
 /** Changes that are listed. Beyond that, the oldest is deleted. */
-const AUDIT_ROWS_MAX = 100_000;
+export const AUDIT_ROWS_MAX = 100_000;
 /** Shards of a cluster that write at the same moment choose the same number: all but one choose again. */
 const NUMBER_TRIES_MAX = 100;
 

@@ -10,6 +10,7 @@ import {
   type RegistryTable,
   type Tables,
 } from '../schema/tables.ts';
+import { takeBoxOut } from './admin-tokens.ts';
 import { noteChange } from './audit.ts';
 
 /** Boxes of one account: each payment to it makes a notice for each of them. */
@@ -171,6 +172,11 @@ export class RegistryStore implements RegistryReader {
 
   async remove(table: RegistryTable, name: string): Promise<void> {
     await sql`delete from ${sql.table(table)} where ${nameIn(table)} = ${name}`.execute(this.#db);
+  }
+
+  /** Takes a removed box out of the tokens of cashiers, in the transaction of its removal (PROTOCOL.md, clause ROL-6). */
+  takeOutOfTokens(terminalCode: string, by: Pick<AuditRow, 'at_ms' | 'who' | 'address'>): Promise<void> {
+    return takeBoxOut(this.#db, terminalCode, by);
   }
 
   /** Notes a change, in the transaction of the change. */

@@ -2,7 +2,7 @@ import { type Kysely, type Migration, sql } from 'kysely';
 import { addChecksumFunction, addChecksumTriggers, CHECKED_TABLES } from '../integrity/checksums.ts';
 import { EMPTY_LEDGER } from '../integrity/ledger.ts';
 import { SPELLED_REFERENCE } from '../repositories/same-credit.ts';
-import { addAdminTokens, addSources, createRegistry } from './registry-tables.ts';
+import { addAdminTokens, addSources, createRegistry, indexTokenNames } from './registry-tables.ts';
 import type { RegistryTable, Tables } from './tables.ts';
 
 /** Names in existing stores. The first migration makes the schema; the others change nothing. */
@@ -23,6 +23,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '017-credits-by-time': { up: indexCreditsByTime },
   '018-admin-tokens': { up: addAdminTokens },
   '019-news': { up: addNews },
+  '020-token-names': { up: indexTokenNames },
 };
 
 const columns = (type: string) => (names: string) => names.split(' ').map((name) => `"${name}" ${type}`);

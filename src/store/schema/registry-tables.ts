@@ -63,6 +63,11 @@ export async function addAdminTokens(db: Kysely<Tables>): Promise<void> {
   for (const statement of statements) await sql.raw(statement).execute(db);
 }
 
+/** Names of tokens are compared without their case. */
+export async function indexTokenNames(db: Kysely<Tables>): Promise<void> {
+  await sql`create index "admin_tokens_by_spelling" on "admin_tokens" (lower("name"))`.execute(db);
+}
+
 /** Names are ordered by their bytes in both engines, so that a page ends where the next begins. */
 function nameType(db: Kysely<Tables>): string {
   return isPostgres(db) ? 'text collate "C"' : 'text';
