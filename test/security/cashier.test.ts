@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { json } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import { CASHIER_SALES_MAX } from '../../src/gateway/access/sale-pace.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
@@ -5,6 +8,7 @@ import { admin } from '../gateway/admin.ts';
 import { BOX1, BOX2, BOXES, type TestGateway, type TestOptions, testGateway } from '../gateway/harness.ts';
 import { SEPAY, sepayBody, tellHook } from '../gateway/hooks.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
+import { eventually } from '../support/net.ts';
 import { ENGINES } from '../support/stores.ts';
 
 const ROOT = 'A-long-admin-token-of-a-test';
@@ -21,7 +25,7 @@ async function till({ config, ...options }: TestOptions = {}) {
   const tokenOf = async (body: object) => String((await root('POST', 'tokens', body)).body.token);
   const as = async (body: object) => call(bearer(await tokenOf({ role: 'cashier', ...body })));
   const cashier = await as({ name: 'till-1', boxes: [BOX1.terminalCode] });
-  return { gateway, root, as, cashier };
+  return { gateway, root, as, cashier, tokenOf };
 }
 const SALE = { amount: 50_000, terminalCode: BOX1.terminalCode };
 type Call = (method: string, path: string, body?: object) => ReturnType<typeof admin>;
@@ -61,6 +65,7 @@ describe.each(ENGINES)('in $name', ({ missing, places }) => {
       expect(row).toMatchObject({ who: 'till-1', what: 'cancelled', target: `sales/${id}` });
       expect(row?.detail).toEqual({ code, amount: 50_000, box: BOX1.terminalCode });
       expect(rest).toEqual(before);
+      expect(gateway.logged('admin-called').filter((it) => String(it.path).endsWith('/cancel'))).toHaveLength(1);
     },
   );
 
@@ -154,6 +159,31 @@ describe.each(ENGINES)('boxes of tokens in $name', ({ missing, places }) => {
     const lost = await testGateway({ dataDir, config: { ...config, boxes: fewer, registry: 'store' } });
     expect((await admin(lost, 'GET', 'caller', undefined, bearer(made))).status).toBe(401);
   });
+});
+
+it('ROL-6 THR-38 a body that was held back until its box was removed sells nothing there', async () => {
+  const [one, two] = [BOX1.terminalCode, BOX2.terminalCode];
+  const { gateway, root, tokenOf } = await till({ config: { registry: 'store' } });
+  const token = await tokenOf({ name: 'both', role: 'cashier', boxes: [one, two] });
+  const body = JSON.stringify(SALE);
+  const request = httpRequest(`${gateway.origin}/admin/v1/sales`, {
+    method: 'POST',
+    headers: { ...bearer(token), 'content-type': 'application/json', 'content-length': body.length },
+  });
+  const answered = once(request, 'response');
+  request.write(body.slice(0, 1));
+  const used = async () => {
+    const tokens = (await root('GET', 'tokens')).body as unknown as { name: string; lastUsedAt: string | null }[];
+    return tokens.some((it) => it.name === 'both' && it.lastUsedAt !== null);
+  };
+  await eventually('its head is read', used);
+  expect((await root('DELETE', `boxes/${one}`)).status).toBe(200);
+  request.end(body.slice(1));
+  const [response] = (await answered) as [IncomingMessage];
+  expect([response.statusCode, await json(response)]).toMatchObject([
+    400,
+    { message: 'E35', reason: `terminalCode: expected a box of this token: ${two}` },
+  ]);
 });
 
 it('LIM-10 SEL-5 THR-45 each token of a cashier sells so often in a minute; an admin and other tills go on', async () => {

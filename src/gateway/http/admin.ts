@@ -47,12 +47,15 @@ export function guardRoutes(app: FastifyInstance, deps: GuardDeps): void {
     request.setDecorator(CALLER, caller);
     return undefined;
   });
-  // A body may arrive 20 s after its head. Whoever holds it back must not go on with a token that was revoked meanwhile.
+  // A body may arrive 20 s after its head. Whoever holds it back must not go on with a token that was revoked meanwhile, nor
+  // at a box that was taken from it.
   app.addHook('preHandler', async (request, reply) => {
     const access = table[routeOf(request)];
     const caller = request.getDecorator<Caller | null>(CALLER);
     if (caller?.digest === undefined || request.method === 'GET' || access === 'anybody' || access === 'own') return;
-    if ((await authorizer.authorize(access ?? 'administer', request, reply)) === undefined) return reply;
+    const again = await authorizer.authorize(access ?? 'administer', request, reply);
+    if (again === undefined) return reply;
+    request.setDecorator(CALLER, again);
   });
   app.addHook('onSend', (request, reply) => noteCall(request, reply, deps));
 }
@@ -85,11 +88,12 @@ function routeOf({ method, routeOptions }: FastifyRequest): string {
 async function noteCall(request: FastifyRequest, reply: FastifyReply, deps: NoteDeps): Promise<void> {
   const caller = request.getDecorator<Caller | null>(CALLER);
   if (caller === null || request.method === 'GET' || reply.statusCode >= 300) return;
+  const changed = request.getDecorator<Changed | 'nothing' | null>(CHANGED);
+  if (changed === 'nothing') return;
   const { who, role, address } = caller;
   deps.log.info('admin-called', { who, role, address, method: request.method, path: pathOf(request) });
   const what = AUDITED[routeOf(request)];
-  const changed = request.getDecorator<Changed | 'nothing' | null>(CHANGED);
-  if (what === undefined || changed === 'nothing') return;
+  if (what === undefined) return;
   const target = pathOf(request).replace(/^\/(?:_mock|admin\/v1)\/(.*?)(?:\/[a-z]+)?$/, '$1');
   await noteDone(caller, what, changed ?? { target, detail: {} }, deps);
 }
