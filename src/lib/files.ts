@@ -9,7 +9,7 @@ const { O_RDONLY, O_NONBLOCK } = constants;
 
 /** Something else is in the place of a file: opening it as one could wait for ever, or do something to a device. */
 export class NotAFileError extends ConfigError {
-  /** What stands there, in words, as `a folder`. */
+  /** The kind of what stands there, in words, as `a folder`. */
   readonly what: string;
 
   constructor(path: string, what: string) {

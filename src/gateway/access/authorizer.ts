@@ -65,7 +65,7 @@ export function digestOf(token: string): string {
 /** Finds out who calls, by the token of the request (PROTOCOL.md, clause ROL). */
 export class Authorizer {
   readonly #deps: AuthorizerDeps;
-  /** What ends the streams and downloads that a token has opened, by its digest. */
+  /** Functions that end the streams and downloads that a token has opened, by its digest. */
   readonly #open = new Map<string, Set<() => void>>();
 
   constructor(deps: AuthorizerDeps) {

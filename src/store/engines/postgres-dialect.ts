@@ -2,7 +2,7 @@ import { type Driver, PostgresDialect, PostgresDriver, type PostgresPool } from 
 import { systemClock, withDeadline } from '../../lib/clock.ts';
 import type { GroupCommit } from './group-commit.ts';
 
-/** What is under way when the store closes has so long. A server that has not answered by then is abandoned. */
+/** Queries that are under way when the store closes have so long. A server that has not answered by then is abandoned. */
 const CLOSE_WAIT_MS = 1_000;
 
 interface Parts {
