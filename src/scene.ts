@@ -110,6 +110,20 @@ export interface PaidScene extends Shown {
   due?: { amount: number; paid: number };
 }
 
+/** A payment that a person has asked for again. Nobody may take it for a new one. */
+export interface RepeatScene extends Shown {
+  kind: 'repeat';
+  transactionId: string;
+  amount: number;
+  content: string;
+  /** Milliseconds since 1970. */
+  paidAtMs: number;
+  /** As on its paid screen. */
+  due?: { amount: number; paid: number };
+  /** Why the box does not say it aloud: it is too old, or the box does not know how old it is. */
+  silent?: 'old' | 'undated';
+}
+
 /** The order on the screen ended without a payment. */
 export interface EndedScene extends Shown {
   kind: 'expired' | 'cancelled';
@@ -160,6 +174,7 @@ export type Scene =
   | IdleScene
   | PaymentScene
   | PaidScene
+  | RepeatScene
   | EndedScene
   | AccountScene
   | TooDenseScene

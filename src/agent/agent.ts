@@ -173,9 +173,10 @@ function assemble(setup: AgentSetup, deps: AgentDeps, { journal, start }: { jour
     logSends(log, sends);
     link.send(sends);
   };
-  const announce = (payments: readonly Payment[]) => {
+  const announce = (payments: readonly Payment[], repeats: readonly Payment[]) => {
     metrics.countAnnouncements(payments.length);
     parts.announce(payments);
+    parts.repeat(repeats);
   };
   const loop = new Loop(start, { clock, log, journal, show, send, announce });
   const dispatch = (event: BoxEvent) => {
@@ -185,10 +186,7 @@ function assemble(setup: AgentSetup, deps: AgentDeps, { journal, start }: { jour
   const take = (event: BoxEvent) => {
     if (!working.signal.aborted) dispatch(event);
   };
-  const press = (key: Key) => {
-    if (key === 'repeat') parts.repeat(loop.state.recentPayments.find(({ late }) => !late));
-    else take({ type: 'key', key });
-  };
+  const press = (key: Key) => take({ type: 'key', key });
   const told = () => toldMs(loop.state, clock.monotonicMs());
   const parts = new Peripherals(setup.parts, { clock, log, press, changed, toldMs: told });
   const screens = screensOf(setup, { ...deps, clock: toldClock(clock, told) }, (outcome, isPrimary) => {

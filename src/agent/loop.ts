@@ -15,8 +15,8 @@ export interface LoopDeps {
   show(state: BoxState): void;
   /** Sends to the gateway; must return at once. */
   send(sends: readonly Send[]): void;
-  /** Says payments aloud; must return at once. */
-  announce(payments: readonly Payment[]): void;
+  /** Says payments aloud, and those that a person has asked for again; must return at once. */
+  announce(payments: readonly Payment[], repeats: readonly Payment[]): void;
 }
 
 /** Events that wait while the disk is slow. Further ones are refused: the gateway repeats what matters. */
@@ -129,7 +129,7 @@ export class Loop {
     this.#state = step.state;
     show(step.state);
     send(step.sends);
-    announce(step.announcements);
+    announce(step.announcements, step.repeats);
     logUnspoken(log, step);
     this.#wakeAt(step.wakeAtMs);
   }

@@ -25,12 +25,14 @@ export class Draft {
   readonly writes: Entry[];
   readonly sends: Send[];
   readonly announcements: Payment[];
+  readonly repeats: Payment[];
 
   constructor(start: Omit<Step, 'wakeAtMs'>, at: At) {
     this.state = start.state;
     this.writes = start.writes;
     this.sends = start.sends;
     this.announcements = start.announcements;
+    this.repeats = start.repeats;
     this.at = at;
   }
 
@@ -46,8 +48,8 @@ export class Draft {
   }
 
   step(): Step {
-    const { state, writes, sends, announcements } = this;
-    return { state, writes, sends, announcements, wakeAtMs: wakeAtMs(state) };
+    const { state, writes, sends, announcements, repeats } = this;
+    return { state, writes, sends, announcements, repeats, wakeAtMs: wakeAtMs(state) };
   }
 
   /** A report that is sent in its turn, and again until it is acknowledged. */
@@ -116,7 +118,8 @@ export class Draft {
     const dropped = new Set(
       [...recentPayments, ...unconfirmedPayments].filter(isForeign).map((it) => it.transactionId),
     );
-    const isOnScreen = stage.kind === 'paid' && isTest(stage.payment);
+    const isOnScreen =
+      (stage.kind === 'paid' && isTest(stage.payment)) || (stage.kind === 'repeat' && isForeign(stage.payment));
     for (const transactionId of dropped) this.writes.push({ kind: 'payment-dropped', transactionId });
     if (dropped.size > 0) {
       const isKept = (it: Payment) => !dropped.has(it.transactionId);

@@ -1,7 +1,24 @@
-import type { LinkedAccount } from '../protocol/messages.ts';
 import type { Holder } from '../scene.ts';
 import type { Order, Payment } from './entry.ts';
-import { type ActiveOrder, activeOrder, type BoxState, isSameAccount, RECENT_MAX, type Stage } from './state.ts';
+import {
+  accountOrIdle,
+  accountUntilMs,
+  listOf,
+  nextScreen,
+  paidOver,
+  repeatOf,
+  textOf,
+  WAITED_FOR_HOLD_MS,
+} from './next-screen.ts';
+import {
+  type ActiveOrder,
+  activeOrder,
+  type BoxState,
+  isSameAccount,
+  type Stage,
+  type StageOf,
+  type WhySilent,
+} from './state.ts';
 
 /*
  * Every change of what has the screen (`BoxState.stage`). Other files of the box decide what is written, sent and
@@ -40,13 +57,14 @@ export type StageEvent =
   /** The display has drawn all that it was given, or a late journal was read: what waits may take a free screen. */
   | { type: 'settle' }
   /** A person asks for the last payments. */
-  | { type: 'history' };
+  | { type: 'history' }
+  /** A person asks for the last payment again. */
+  | { type: 'repeat'; payment: Payment; silent: WhySilent | undefined };
 
-type StageOf<K extends Stage['kind']> = Stage & { kind: K };
 type EventOf<T extends StageEvent['type']> = StageEvent & { type: T };
 type Cell<S extends Stage, E extends StageEvent> = (stage: S, event: E, state: BoxState) => Stage;
 
-export const STAGES = ['idle', 'order', 'paid', 'ended', 'too-dense', 'account', 'history'] as const;
+export const STAGES = ['idle', 'order', 'paid', 'ended', 'too-dense', 'account', 'history', 'repeat'] as const;
 
 type Row<T extends StageEvent['type'], Stages extends readonly Stage['kind'][] = typeof STAGES> = {
   readonly [I in keyof Stages]: Cell<StageOf<Stages[I]>, EventOf<T>>;
@@ -59,23 +77,24 @@ export const illegal = (stage: Stage) => stage;
 
 // biome-ignore format: a table is read by its columns
 export const TABLE: { readonly [T in StageEvent['type']]: Row<T> } = {
-  //                idle         order           paid           ended        too-dense    account         history
-  'restart':       [restart,     illegal,        illegal,       illegal,     illegal,     illegal,        illegal],
-  'accept':        [toOrder,     toOrder,        toOrder,       toOrder,     toOrder,     toOrder,        toOrder],
-  'date':          [toOrder,     toOrder,        setResume,     toOrder,     toOrder,     toOrder,        toOrder],
-  'drawn':         [stay,        confirmOrder,   stay,          stay,        stay,        stay,           stay],
-  'unreadable':    [stay,        orderToText,    stay,          stay,        stay,        stay,           stay],
-  'draw-failed':   [stay,        dropOrder,      stay,          stay,        stay,        stay,           stay],
-  'order-over':    [illegal,     endOrder,       dropResume,    illegal,     illegal,     illegal,        illegal],
-  'too-dense':     [toText,      stay,           stay,          toText,      toText,      toText,         toText],
-  'withdraw':      [stay,        stay,           stay,          stay,        dropText,    stay,           stay],
-  'payment':       [toPaid,      coverOrder,     queuePaid,     toPaid,      toPaid,      toPaid,         toPaid],
-  'late':          [stay,        listOverOrder,  dropPaid,      stay,        listOverText, stay,           stay],
-  'finish':        [illegal,     illegal,        afterPaid,     next,        next,        next,           next],
-  'welcome':       [toAccount,   stay,           stay,          stay,        stay,        updateAccount,  stay],
-  'account-drawn': [stay,        stay,           stay,          stay,        stay,        confirmAccount, stay],
-  'settle':        [next,        stay,           stay,          stay,        stay,        stay,           stay],
-  'history':       [toHistory,   stay,           stay,          stay,        stay,        stay,           stay],
+  //                idle         order           paid           ended        too-dense    account         history      repeat
+  'restart':       [restart,     illegal,        illegal,       illegal,     illegal,     illegal,        illegal,     illegal],
+  'accept':        [toOrder,     toOrder,        toOrder,       toOrder,     toOrder,     toOrder,        toOrder,     toOrder],
+  'date':          [toOrder,     toOrder,        setResume,     toOrder,     toOrder,     toOrder,        toOrder,     setResume],
+  'drawn':         [stay,        confirmOrder,   stay,          stay,        stay,        stay,           stay,        stay],
+  'unreadable':    [stay,        orderToText,    stay,          stay,        stay,        stay,           stay,        stay],
+  'draw-failed':   [stay,        dropOrder,      stay,          stay,        stay,        stay,           stay,        stay],
+  'order-over':    [illegal,     endOrder,       dropResume,    illegal,     illegal,     illegal,        illegal,     dropResume],
+  'too-dense':     [toText,      stay,           stay,          toText,      toText,      toText,         toText,      textIfFree],
+  'withdraw':      [stay,        stay,           stay,          stay,        dropText,    stay,           stay,        stay],
+  'payment':       [toPaid,      coverOrder,     queuePaid,     toPaid,      toPaid,      toPaid,         toPaid,      paidInstead],
+  'late':          [stay,        listOverOrder,  dropPaid,      stay,        listOverText, stay,          stay,        dropPaid],
+  'finish':        [illegal,     illegal,        afterPaid,     next,        next,        next,           next,        afterRepeat],
+  'welcome':       [toAccount,   stay,           stay,          stay,        stay,        updateAccount,  stay,        stay],
+  'account-drawn': [stay,        stay,           stay,          stay,        stay,        confirmAccount, stay,        stay],
+  'settle':        [next,        stay,           stay,          stay,        stay,        stay,           stay,        stay],
+  'history':       [toHistory,   stay,           stay,          stay,        stay,        stay,           stay,        listIfFree],
+  'repeat':        [toRepeat,    repeatOverOrder, repeatOverPaid, toRepeat,  stay,        stay,           toRepeat,    repeatAgain],
 };
 
 /** True after every event. */
@@ -93,7 +112,7 @@ export const INVARIANTS: Record<string, (state: BoxState) => boolean> = {
   'a screen that stays for a while has time left': ({ stage, nowMs }) =>
     !('untilMs' in stage) || (stage.untilMs >= nowMs && stage.untilMs < Number.POSITIVE_INFINITY),
   'a payment on the screen is known': ({ stage, announced }) =>
-    stage.kind !== 'paid' || announced.includes(stage.payment.transactionId),
+    (stage.kind !== 'paid' && stage.kind !== 'repeat') || announced.includes(stage.payment.transactionId),
   'a change of account is from the one that people know to the linked one': ({ stage, account, announcedAccount }) =>
     stage.kind !== 'account' ||
     (isSameAccount(stage.holder, account) &&
@@ -101,20 +120,12 @@ export const INVARIANTS: Record<string, (state: BoxState) => boolean> = {
       !isSameAccount(account, announcedAccount)),
 };
 
-/** Nothing has the screen, as on a box that has just been switched on. */
-export const IDLE = { kind: 'idle' } as const satisfies Stage;
-
 /** The state after the event: only its `stage` may differ. The same object where nothing changes. */
 export function move(state: BoxState, event: StageEvent): BoxState {
   const cell = TABLE[event.type][STAGES.indexOf(state.stage.kind)] as Cell<Stage, StageEvent>;
   const stage = cell(state.stage, event, state);
   return stage === state.stage ? state : { ...state, stage };
 }
-
-/** How long a payment is shown when another one, or an order, waits for the screen. */
-const WAITED_FOR_HOLD_MS = 3_000;
-/** How long people see another account at least; whatever the configuration says of other screens. */
-const ACCOUNT_HOLD_MIN_MS = 5_000;
 
 /** Payments that nobody has seen come before the order, for their whole time: the display has yet to start. */
 function restart(
@@ -132,7 +143,7 @@ function toOrder(_stage: Stage, { active }: EventOf<'accept' | 'date'>): Stage {
   return { kind: 'order', active };
 }
 
-function setResume(stage: StageOf<'paid'>, { active }: EventOf<'date'>): Stage {
+function setResume(stage: StageOf<'paid' | 'repeat'>, { active }: EventOf<'date'>): Stage {
   return { ...stage, resume: active };
 }
 
@@ -159,7 +170,7 @@ function endOrder({ active }: StageOf<'order'>, { as }: EventOf<'order-over'>, s
   return { kind: 'ended', how: as, order: active.order, untilMs: state.nowMs + state.config.endedHoldMs };
 }
 
-function dropResume(stage: StageOf<'paid'>): Stage {
+function dropResume(stage: StageOf<'paid' | 'repeat'>): Stage {
   return { ...stage, resume: undefined };
 }
 
@@ -195,7 +206,7 @@ function listOverText(stage: StageOf<'too-dense'>, { pushId }: EventOf<'late'>, 
   return stage.order.pushId === pushId ? listOf(state) : stage;
 }
 
-function dropPaid(stage: StageOf<'paid'>, { pushId }: EventOf<'late'>): Stage {
+function dropPaid(stage: StageOf<'paid' | 'repeat'>, { pushId }: EventOf<'late'>): Stage {
   return stage.resume?.order.pushId === pushId ? dropResume(stage) : stage;
 }
 
@@ -225,60 +236,39 @@ function toHistory(stage: Stage, _event: StageEvent, state: BoxState): Stage {
   return state.recentPayments.length === 0 ? stage : listOf(state);
 }
 
-function listOf({ nowMs, config }: BoxState): Stage {
-  return { kind: 'history', untilMs: nowMs + config.endedHoldMs };
+function textIfFree(stage: StageOf<'repeat'>, event: EventOf<'too-dense'>): Stage {
+  return stage.resume === undefined ? toText(stage, event) : stage;
 }
 
-/**
- * Who has the screen next. `seen`: the payment that had it until now. Where no display has confirmed that one, only
- * later ones follow, or it would come back for ever. `resume`: the order that has the screen after these payments, at
- * once where they are many or its push waits for its QR, and before payments of no order: nobody else waits to see
- * those (clause AGT-12).
- */
-function nextScreen(state: BoxState, seen?: Payment, resume?: ActiveOrder): Stage {
-  const { unconfirmedPayments, faults, account } = state;
-  const seenIndex = unconfirmedPayments.findIndex(({ transactionId }) => transactionId === seen?.transactionId);
-  const payment = unconfirmedPayments
-    .slice(seenIndex + 1)
-    .find(({ orderId }) => resume === undefined || orderId !== '');
-  const isOrderFirst = resume !== undefined && (!resume.displayed || unconfirmedPayments.length > RECENT_MAX);
-  if (payment !== undefined && faults.display === undefined && !isOrderFirst) {
-    return paid(state, payment, account ?? null, resume, unconfirmedPayments.length > 1);
-  }
-  return resume === undefined ? accountOrIdle(state) : { kind: 'order', active: resume };
+function listIfFree(stage: StageOf<'repeat'>, _event: StageEvent, state: BoxState): Stage {
+  return stage.resume === undefined ? listOf(state) : stage;
 }
 
-/** No order and no payment has the screen: an account that people do not know yet takes it (clause AGT-13). */
-function accountOrIdle(state: BoxState): Stage {
-  const { account, announcedAccount, faults } = state;
-  if (!account || !announcedAccount || isSameAccount(account, announcedAccount) || faults.display !== undefined)
-    return IDLE;
-  return { kind: 'account', holder: account, previous: announcedAccount, drawn: false, untilMs: accountUntilMs(state) };
+/** A new payment does not wait for one that people have seen. */
+function paidInstead({ resume }: StageOf<'repeat'>, event: EventOf<'payment'>, state: BoxState): Stage {
+  return paidOver(state, event, resume);
 }
 
-function accountUntilMs({ nowMs, config }: BoxState): number {
-  return nowMs + Math.max(config.endedHoldMs, ACCOUNT_HOLD_MIN_MS);
+function afterRepeat({ resume }: StageOf<'repeat'>, _event: StageEvent, state: BoxState): Stage {
+  return nextScreen(state, undefined, resume);
 }
 
-/** A payment takes the screen; an order that it does not pay has it back afterwards. */
-function paidOver(state: BoxState, { payment, pushId }: EventOf<'payment'>, active: ActiveOrder | undefined) {
-  const isPaid = active !== undefined && active.order.pushId === pushId;
-  return isPaid ? paid(state, payment, active.order.holder) : paid(state, payment, state.account ?? null, active);
+function toRepeat(_stage: Stage, event: EventOf<'repeat'>, state: BoxState): Stage {
+  return repeatOf(state, event, undefined);
 }
 
-function paid(
-  { nowMs, config }: BoxState,
-  payment: Payment,
-  holder: LinkedAccount | null,
-  resume?: ActiveOrder,
-  isWaitedFor = false,
-): StageOf<'paid'> {
-  const isShort = isWaitedFor || resume !== undefined;
-  const holdMs = isShort ? Math.min(config.paidHoldMs, WAITED_FOR_HOLD_MS) : config.paidHoldMs;
-  return { kind: 'paid', payment, holder, sinceMs: nowMs, untilMs: nowMs + holdMs, resume };
+/** A QR whose partner does not know yet that it is there is not covered. */
+function repeatOverOrder(stage: StageOf<'order'>, event: EventOf<'repeat'>, state: BoxState): Stage {
+  return stage.active.displayed ? repeatOf(state, event, stage.active) : stage;
 }
 
-/** Text in place of a QR that cannot be scanned, for as long as the QR would have been there (clause AGT-9). */
-function textOf(order: Order, untilMs: number): Stage {
-  return { kind: 'too-dense', order, untilMs };
+/** A payment that no display has confirmed keeps the screen: people must see it as the new one that it is. */
+function repeatOverPaid(stage: StageOf<'paid'>, event: EventOf<'repeat'>, state: BoxState): Stage {
+  const { transactionId } = stage.payment;
+  const isUnseen = state.unconfirmedPayments.some((it) => it.transactionId === transactionId);
+  return isUnseen ? stage : repeatOf(state, event, stage.resume);
+}
+
+function repeatAgain({ resume }: StageOf<'repeat'>, event: EventOf<'repeat'>, state: BoxState): Stage {
+  return repeatOf(state, event, resume);
 }

@@ -4,6 +4,7 @@ import type { Payment } from './entry.ts';
 import { acknowledge, resetInFlight } from './outbox.ts';
 import { orderOf, refusalOf } from './push.ts';
 import { onEnrolling, onLinked, onRefused, onRegistered } from './registration.ts';
+import { repeatPayment } from './repeat.ts';
 import { mergeJournal } from './restore.ts';
 import {
   type At,
@@ -24,6 +25,7 @@ import {
  *   newer push  takes the screen; the older one is reported as `replaced`, or rejected if it never was on the screen
  *   payment     always shown, always reported, once a transactionId; another order's QR comes back after it
  *   late one    listed and reported, neither shown nor said; the QR that it paid goes
+ *   repetition  the newest payment again, as what it is: shown with its time, said only while it is fresh
  *   restart     the order is dated by the gateway's time, payments that no display confirmed are shown, nothing is announced twice
  *   time        ends an order at its deadline and other screens after their hold; sends again what is not acknowledged
  *   withdrawal  ends its push, also one that has not arrived yet
@@ -45,7 +47,7 @@ export function reduce(before: BoxState, event: BoxEvent, at: At): Step {
 /** Before any event: an order or a code past its deadline, and a screen past its hold, are over. */
 function endOverdue(before: BoxState, at: At): Omit<Step, 'wakeAtMs'> {
   const nowMs = Math.max(before.nowMs, at.monotonicMs);
-  const start = { state: { ...before, nowMs }, writes: [], sends: [], announcements: [] };
+  const start = { state: { ...before, nowMs }, writes: [], sends: [], announcements: [], repeats: [] };
   const draft = new Draft(start, { ...at, monotonicMs: nowMs });
   const active = activeOrder(before.stage);
   if (active !== undefined && nowMs >= active.deadlineMs) draft.endActive('expired', 'expired');
@@ -104,8 +106,7 @@ function apply(draft: Draft, event: BoxEvent): void {
       onDrawFailed(draft, event.pushId, event.reason);
       break;
     case 'key':
-      if (event.key === 'dismiss') onDismiss(draft);
-      else draft.move({ type: 'history' });
+      onKey(draft, event.key);
       break;
     case 'unrecorded':
       onUnrecorded(draft, event.cause, event.reason);
@@ -263,6 +264,12 @@ function onDrawFailed(draft: Draft, pushId: string | undefined, reason: string):
   const active = activeOrder(stage);
   if (active === undefined || pushId === undefined || !draft.move({ type: 'draw-failed', pushId })) return;
   draft.reject(active.order, { code: 'DISPLAY_FAULT', reason });
+}
+
+function onKey(draft: Draft, key: (BoxEvent & { type: 'key' })['key']): void {
+  if (key === 'dismiss') onDismiss(draft);
+  else if (key === 'repeat') repeatPayment(draft);
+  else draft.move({ type: 'history' });
 }
 
 function onDismiss(draft: Draft): void {

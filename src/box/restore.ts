@@ -1,11 +1,11 @@
 import { calendarMs, restoredCalendar, timeIn } from './calendar.ts';
 import { type Draft, mergeIds } from './draft.ts';
 import type { Entry } from './entry.ts';
-import { IDLE, move } from './machine.ts';
+import { move } from './machine.ts';
 import { replay } from './memory.ts';
 import { withinLimit } from './outbox.ts';
 import { leftMs } from './push.ts';
-import { type At, type BoxConfig, type BoxState, isSameAccount, RECENT_MAX, UNCONFIRMED_MAX } from './state.ts';
+import { type At, type BoxConfig, type BoxState, IDLE, isSameAccount, RECENT_MAX, UNCONFIRMED_MAX } from './state.ts';
 
 /** The state of a box without a journal. */
 export function initialState(config: BoxConfig, at: At): BoxState {

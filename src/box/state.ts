@@ -24,6 +24,8 @@ export const REMEMBERED_MAX = 1000;
 export const RECENT_MAX = 5;
 /** Payments that wait for their screen; the oldest of more are not shown. */
 export const UNCONFIRMED_MAX = 100;
+/** A payment that is older than this is not said again by the key for it: it is shown (PROTOCOL.md, clause AGT-17). */
+export const REPEAT_AGE_MAX_MS = 300_000;
 /** Reports that wait for an acknowledgement. Of more, the oldest `ended` is dropped first, `paid` only when no `ended` is left. */
 export const UNSENT_MAX = 1000;
 /** Reports under way to the gateway at the same time; the others follow as these are acknowledged, in their order. */
@@ -78,7 +80,23 @@ export type Stage =
   | { kind: 'too-dense'; order: Order; untilMs: number }
   /** `drawn`: whether the display has confirmed it. */
   | { kind: 'account'; holder: LinkedAccount; previous: LinkedAccount; drawn: boolean; untilMs: number }
-  | { kind: 'history'; untilMs: number };
+  | { kind: 'history'; untilMs: number }
+  /** A payment that a person asked for again; `resume` as after a payment, `silent` where it is not said aloud. */
+  | {
+      kind: 'repeat';
+      payment: Payment;
+      silent: WhySilent | undefined;
+      untilMs: number;
+      resume: ActiveOrder | undefined;
+    };
+
+export type StageOf<K extends Stage['kind']> = Stage & { kind: K };
+
+/** Nothing has the screen, as on a box that has just been switched on. */
+export const IDLE = { kind: 'idle' } as const satisfies Stage;
+
+/** Why a payment is shown again and not said: it is older than `REPEAT_AGE_MAX_MS`, or the box does not know its age. */
+export type WhySilent = 'old' | 'undated';
 
 /** The calendar, counted on the monotonic clock. */
 export interface Calendar {
@@ -180,7 +198,7 @@ export type BoxEvent =
   /** The display took the scene of this push, but could not show its QR scannably. */
   | { type: 'unreadable'; pushId: string; reason: string }
   | { type: 'draw-failed'; pushId: string | undefined; reason: string }
-  | { type: 'key'; key: 'dismiss' | 'history' }
+  | { type: 'key'; key: 'dismiss' | 'history' | 'repeat' }
   | { type: 'tick' }
   /** The writes of a step that `cause` led to could not be kept: the loop took that step back. */
   | { type: 'unrecorded'; cause: BoxEvent; reason: string }
@@ -195,6 +213,8 @@ export interface Step {
   sends: Send[];
   /** Payments to be announced aloud, each once. */
   announcements: Payment[];
+  /** Payments that a person has asked for again, to be said aloud as what they are. */
+  repeats: Payment[];
   /** When the box wants a `tick`, in monotonic milliseconds. */
   wakeAtMs: number | undefined;
 }
@@ -206,10 +226,10 @@ export function shownPushId({ stage, undatedOrder }: BoxState): string | null {
   return (activeOrder(stage)?.order ?? undatedOrder)?.pushId ?? null;
 }
 
-/** The order that has the screen, or has it back after a payment. */
+/** The order that has the screen, or has it back after a payment or its repetition. */
 export function activeOrder(stage: Stage): ActiveOrder | undefined {
   if (stage.kind === 'order') return stage.active;
-  return stage.kind === 'paid' ? stage.resume : undefined;
+  return stage.kind === 'paid' || stage.kind === 'repeat' ? stage.resume : undefined;
 }
 
 /** Whether money for the one goes where money for the other goes. */

@@ -49,6 +49,12 @@ function unmarked(state: BoxState): BoxScene {
       const payments = state.recentPayments.map(({ amount, content, paidAtMs }) => ({ amount, content, paidAtMs }));
       return { kind: 'history', payments, online };
     }
+    case 'repeat': {
+      const { transactionId, amount, content, due, paidAtMs } = stage.payment;
+      const { silent } = stage;
+      const repeat = { kind: 'repeat', transactionId, amount, content, paidAtMs, online } as const;
+      return { ...repeat, ...(due === null ? {} : { due }), ...(silent === undefined ? {} : { silent }) };
+    }
     case 'idle':
       return idleScene(state);
   }
@@ -162,6 +168,7 @@ function statusState(state: BoxState): StatusState {
     case 'cancelled':
     case 'account':
     case 'history':
+    case 'repeat':
     case 'too-dense':
       return 'idle';
     default:

@@ -18,6 +18,8 @@ export interface Page {
   title: string;
   /** Title for a narrow screen. */
   shortTitle: string;
+  /** Whether the amount means something else without the title: then a small screen leaves out everything before it. */
+  needsTitle: boolean;
   amount: string | undefined;
   /** Set where the amount is not that of its order. */
   due: Due | undefined;
@@ -60,6 +62,8 @@ export const PLAIN_LINK: Badge = { text: 'Kết nối không mã hóa', short: '
 /** Said by every screen whose gateway's payments are no money. */
 const SANDBOX = 'SANDBOX';
 export const TIME_LEFT = 'Còn lại';
+/** Begins the title of a payment that is shown again. */
+export const REPEATED = 'Nhắc lại';
 export const PROBLEM = 'Vấn đề';
 export const DEVICE_CODE = 'Mã thiết bị';
 /** Shown instead of a QR that does not fit on this screen scannably. */
@@ -83,6 +87,7 @@ const HEADINGS: Readonly<Record<Scene['kind'], Heading>> = {
   idle: { tone: 'ready', icon: 'dong', title: 'Sẵn sàng thanh toán', shortTitle: 'Sẵn sàng' },
   payment: { tone: 'ready', icon: 'dong', title: 'Quét mã để thanh toán' },
   paid: { tone: 'good', icon: 'tick', title: 'Đã nhận' },
+  repeat: { tone: 'calm', icon: 'clock', title: REPEATED },
   expired: { tone: 'ended', icon: 'clock', title: 'Mã QR đã hết hạn' },
   cancelled: { tone: 'ended', icon: 'cross', title: 'Đã hủy thanh toán' },
   account: { tone: 'ended', icon: 'alert', title: 'Tài khoản nhận tiền mới', shortTitle: 'Tài khoản mới' },
@@ -91,18 +96,25 @@ const HEADINGS: Readonly<Record<Scene['kind'], Heading>> = {
   fault: { tone: 'bad', icon: 'alert', title: 'Lỗi' },
   blank: { tone: 'calm', icon: 'dots', title: '' },
 };
+/** Why the box does not say it aloud, where it does not. */
+const REPEAT_HINTS = {
+  said: 'Đã nhận trước đó, không phải giao dịch mới',
+  old: 'Đã cũ, không đọc lại',
+  undated: 'Chưa rõ giờ, không đọc lại',
+} as const;
 /** Nobody may take it for a full payment. */
 const PAID_IN_PART: Heading = { tone: 'ended', icon: 'alert', title: 'Đã nhận một phần', shortTitle: 'Đã nhận' };
 
 /** The Vietnamese texts of `scene`; a blank scene has none. */
 export function pageOf(scene: Scene): Page {
-  const { tone, icon, title, shortTitle = title } = isPaidInPart(scene) ? PAID_IN_PART : HEADINGS[scene.kind];
+  const { tone, icon, title, shortTitle = title } = headingOf(scene);
   const { amount, due, code, facts = [], list = false, timeLeft, hint, hintLast = false } = detailsOf(scene);
   return {
     tone,
     icon,
     title,
     shortTitle,
+    needsTitle: scene.kind === 'repeat',
     amount,
     due,
     code: cleanText(code ?? '') || undefined,
@@ -114,6 +126,19 @@ export function pageOf(scene: Scene): Page {
     badge: badgeOf(scene),
     mark: 'sandbox' in scene ? SANDBOX : undefined,
   };
+}
+
+function headingOf(scene: Scene): Heading {
+  if (isPaidInPart(scene)) return PAID_IN_PART;
+  const heading = HEADINGS[scene.kind];
+  if (scene.kind !== 'repeat') return heading;
+  const time = formatTime(scene.paidAtMs);
+  return { ...heading, title: `${REPEATED} lúc ${time}`, shortTitle: `${REPEATED} ${time.slice(0, 5)}` };
+}
+
+/** `lại 09:05` of the short title of a repetition, for a screen that has no room for more. */
+export function withoutFirstWord(text: string): string {
+  return text.split(' ').slice(1).join(' ');
 }
 
 function isPaidInPart(scene: Scene): boolean {
@@ -153,6 +178,11 @@ function detailsOf(scene: Scene): Partial<Page> {
       return { ...orderDetails(scene, scene.holder), timeLeft: formatTimeLeft(scene.secondsLeft) };
     case 'paid':
       return { ...orderDetails(scene, scene.holder), due: scene.due && dueOf(scene.due) };
+    case 'repeat': {
+      const hint = REPEAT_HINTS[scene.silent ?? 'said'];
+      const hintLast = scene.silent === undefined;
+      return { ...orderDetails(scene, null), due: scene.due && dueOf(scene.due), hint, hintLast };
+    }
     case 'too-dense':
       return orderDetails(scene, scene.holder);
     case 'expired':

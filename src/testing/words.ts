@@ -50,6 +50,7 @@ export type ScreenKind =
   | 'idle'
   | 'payment'
   | 'paid'
+  | 'repeat'
   | 'expired'
   | 'cancelled'
   | 'account'

@@ -9,12 +9,19 @@ export interface Announcement {
   amount: number;
 }
 
+/** A payment to say again. `paidAtMs` is calendar time in milliseconds since 1970. */
+export interface Repetition extends Announcement {
+  paidAtMs: number;
+}
+
 /** A sentence to announce. */
 export interface Phrase {
   /** The complete sentence. */
   text: string;
   /** Only the words of the amount, separated by single spaces. */
   number: string;
+  /** Only the words of the time of the payment, where it is said again, separated by single spaces. */
+  time?: string;
 }
 
 /** A phrase as sound. */

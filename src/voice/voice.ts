@@ -2,11 +2,11 @@ import { isWithin } from '../lib/clock.ts';
 import { ConfigError } from '../lib/errors.ts';
 import { chime, SPEECH_FORMAT } from './chime.ts';
 import type { VoiceOptions } from './config.ts';
-import type { Announcement, Phrase, Speaker, SpeakerIo } from './contract.ts';
+import type { Announcement, Phrase, Repetition, Speaker, SpeakerIo } from './contract.ts';
 import { reasonAndFix } from './fault.ts';
 import { SPEAKER_DRIVERS } from './registry.ts';
 import { concat, type Pcm, silence, withVolume } from './wav.ts';
-import { announcementText, numberWords, vocabulary } from './words.ts';
+import { announcementText, numberWords, REPETITION_TRIED, repetitionText, timeWords, vocabulary } from './words.ts';
 
 export interface VoiceIo extends SpeakerIo {
   /** The calendar time, in milliseconds since 1970; undefined while nobody has told the box the time. */
@@ -30,8 +30,11 @@ export interface VoiceStatus {
 export interface Voice {
   /** Announces a payment after those that wait. Does nothing if its transaction was announced before. */
   announce(announcement: Announcement): void;
-  /** Repeats an announcement because a person asks for it, before those that wait. */
-  repeat(announcement: Announcement): void;
+  /**
+   * Says a payment again, as what it is, because a person asks for it: after the announcements that wait, and without a
+   * chime. Does nothing while another repetition waits. Where no voice can say it, nothing is heard.
+   */
+  repeat(repetition: Repetition): void;
   status(): VoiceStatus;
   /** Becomes silent at once, and drops the waiting announcements. */
   close(): Promise<void>;
@@ -44,11 +47,19 @@ const WAITED_MAX_MS = 60_000;
 /** Announced transactions that are remembered. */
 const REMEMBERED_MAX = 1_000;
 const PAUSE_AFTER_CHIME_MS = 150;
+const CHIME_ALONE = 'a chime alone would sound like a new payment';
 
 interface Waiting extends Announcement {
   sinceMs: number;
-  /** Requested by a person, and so never too late. */
-  repeated: boolean;
+  /** The time of the payment, where it is said again. */
+  paidAtMs: number | undefined;
+}
+
+/** A phrase as sound; without sound where no voice can say it. */
+interface Composed {
+  sound: Pcm | undefined;
+  text: string;
+  flaw: string | undefined;
 }
 
 /** Starts the voice and tests it without a sound, so that a missing part is reported before the first payment. */
@@ -63,6 +74,8 @@ class QueuedVoice implements Voice {
   readonly #stop = new AbortController();
   readonly #announced = new Set<string>();
   readonly #waiting: Waiting[] = [];
+  /** The payment to say again, once nothing else waits. */
+  #again: Waiting | undefined;
   readonly #running: Promise<void>;
   #wake: (() => void) | undefined;
   #failure: string | undefined = 'not tried yet';
@@ -85,13 +98,13 @@ class QueuedVoice implements Voice {
       const dropped = this.#waiting.shift();
       if (dropped !== undefined) this.#unspoken(dropped, `more than ${WAITING_MAX} announcements wait`);
     }
-    this.#waiting.push({ transactionId, amount, sinceMs: this.#io.clock.monotonicMs(), repeated: false });
+    this.#waiting.push({ transactionId, amount, sinceMs: this.#io.clock.monotonicMs(), paidAtMs: undefined });
     this.#wake?.();
   }
 
-  repeat({ transactionId, amount }: Announcement): void {
-    if (this.#stop.signal.aborted || this.#waiting[0]?.repeated) return;
-    this.#waiting.unshift({ transactionId, amount, sinceMs: this.#io.clock.monotonicMs(), repeated: true });
+  repeat({ transactionId, amount, paidAtMs }: Repetition): void {
+    if (this.#stop.signal.aborted || this.#again !== undefined) return;
+    this.#again = { transactionId, amount, sinceMs: this.#io.clock.monotonicMs(), paidAtMs };
     this.#wake?.();
   }
 
@@ -100,7 +113,7 @@ class QueuedVoice implements Voice {
       driver: this.#options.driver,
       ok: this.#failure === undefined,
       reason: this.#failure ?? null,
-      queued: this.#waiting.length,
+      queued: this.#waiting.length + (this.#again === undefined ? 0 : 1),
       said: this.#said,
       words: this.#words,
     };
@@ -109,6 +122,7 @@ class QueuedVoice implements Voice {
   async close(): Promise<void> {
     this.#stop.abort();
     this.#waiting.length = 0;
+    this.#again = undefined;
     this.#wake?.();
     await this.#running;
   }
@@ -117,10 +131,19 @@ class QueuedVoice implements Voice {
     const { signal } = this.#stop;
     await this.#attempt(() => this.#tryOut());
     while (!signal.aborted) {
-      const next = this.#waiting.shift();
+      const next = this.#next();
       if (next === undefined) await this.#somethingWaits();
       else await this.#takeTurn(next);
     }
+  }
+
+  /** News first, or whoever holds the key down could silence it. */
+  #next(): Waiting | undefined {
+    const news = this.#waiting.shift();
+    if (news !== undefined) return news;
+    const again = this.#again;
+    this.#again = undefined;
+    return again;
   }
 
   #somethingWaits(): Promise<void> {
@@ -134,9 +157,10 @@ class QueuedVoice implements Voice {
 
   async #takeTurn(item: Waiting): Promise<void> {
     const { clock, log } = this.#io;
-    const { transactionId, amount, repeated } = item;
+    const { transactionId, amount } = item;
+    const repeated = item.paidAtMs !== undefined;
     const waitedMs = Math.round(clock.monotonicMs() - item.sinceMs);
-    if (!repeated && waitedMs > WAITED_MAX_MS) {
+    if (waitedMs > WAITED_MAX_MS) {
       this.#unspoken(item, `it waited ${waitedMs} ms, longer than ${WAITED_MAX_MS} ms`);
       return;
     }
@@ -146,13 +170,19 @@ class QueuedVoice implements Voice {
       return;
     }
     await this.#attempt(async () => {
-      const { sound, text, flaw } = await this.#compose(amount);
+      const { sound, text, flaw } = repeated ? await this.#composeAgain(item) : await this.#compose(amount);
+      if (sound === undefined) {
+        this.#unspoken(item, flaw ?? CHIME_ALONE);
+        return this.#failure;
+      }
       await this.#speaker.output.play(withVolume(sound, volumePercent), text, this.#stop.signal);
       if (this.#stop.signal.aborted) return flaw;
+      // The state of the voice is how it says news.
+      const after = repeated ? this.#failure : flaw;
       log.info('announced', { transactionId, amount, repeated });
       if (!repeated) this.#said += 1;
       this.#words = text;
-      return flaw;
+      return after;
     });
   }
 
@@ -171,10 +201,26 @@ class QueuedVoice implements Voice {
     const everyWord = vocabulary(zero).join(' ');
     const { flaw } = await this.#speak({ text: announcementText(0), number: everyWord });
     await this.#speaker.output.check(this.#stop.signal);
+    await this.#tryRepetition();
     return flaw;
   }
 
-  async #compose(amount: number): Promise<{ sound: Pcm; text: string; flaw: string | undefined }> {
+  /** A voice of recorded words may lack those for a repetition: then the key for it only shows the payment. */
+  async #tryRepetition(): Promise<void> {
+    if (this.#speaker.speeches.length === 0) return;
+    const { spoken, flaw } = await this.#speak(REPETITION_TRIED);
+    if (spoken === undefined) this.#io.log.warn('repetitions-not-spoken', { reason: flaw });
+  }
+
+  async #composeAgain({ amount, paidAtMs = 0 }: Waiting): Promise<Composed> {
+    const { zero } = this.#options;
+    const text = repetitionText(amount, paidAtMs, { zero });
+    const phrase = { text, number: numberWords(amount, { zero }), time: timeWords(paidAtMs, { zero }) };
+    const { spoken, flaw } = await this.#speak(phrase);
+    return { sound: spoken?.words, text, flaw };
+  }
+
+  async #compose(amount: number): Promise<Composed> {
     const { zero } = this.#options;
     const text = announcementText(amount, { zero });
     const { spoken, flaw } = await this.#speak({ text, number: numberWords(amount, { zero }) });
@@ -196,7 +242,8 @@ class QueuedVoice implements Voice {
         flaws.push(reasonAndFix(error));
       }
     }
-    return { spoken: undefined, flaw: flaws.length === 0 ? undefined : `${flaws.join('; ')}; only the chime rings` };
+    const heard = phrase.time === undefined ? 'only the chime rings' : 'nothing is said again';
+    return { spoken: undefined, flaw: flaws.length === 0 ? undefined : `${flaws.join('; ')}; ${heard}` };
   }
 
   #volume(): { volumePercent: number; why: string } {

@@ -1,3 +1,6 @@
+import { vietnamTime } from '../lib/vietnam-time.ts';
+import type { Phrase } from './contract.ts';
+
 /** Largest number with words here: one million tỷ. */
 export const NUMBER_MAX = 10 ** 15;
 
@@ -31,6 +34,26 @@ export function numberWords(value: number | bigint, { zero = 'linh' }: NumberWor
 export function announcementText(amountDong: number, options: NumberWordsOptions = {}): string {
   return `Đã nhận ${numberWords(amountDong, options)} đồng`;
 }
+
+/** The sentence for a payment that is said again: nobody may take it for a new one. `paidAtMs` is calendar time. */
+export function repetitionText(amountDong: number, paidAtMs: number, options: NumberWordsOptions = {}): string {
+  return `Nhắc lại, lúc ${timeWords(paidAtMs, options)}, đã nhận ${numberWords(amountDong, options)} đồng`;
+}
+
+/** Words of the time of day in Vietnam, as `chín giờ năm phút`, separated by single spaces. */
+export function timeWords(wallMs: number, options: NumberWordsOptions = {}): string {
+  const [, time = ''] = vietnamTime(wallMs).split(' ');
+  const [hours = 0, minutes = 0] = time.split(':').map(Number);
+  const hour = `${numberWords(hours, options)} giờ`;
+  return minutes === 0 ? hour : `${hour} ${numberWords(minutes, options)} phút`;
+}
+
+/** A phrase with every word that a repetition needs beside those of numbers. */
+export const REPETITION_TRIED: Phrase = {
+  text: repetitionText(0, 60_000),
+  number: numberWords(0),
+  time: timeWords(60_000),
+};
 
 /** Every word that numberWords can use with this `zero`, once. */
 export function vocabulary(zero: ZeroWord): string[] {

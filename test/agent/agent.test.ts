@@ -2,11 +2,15 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Frame } from '../../src/display/contract.ts';
+import { formatTime } from '../../src/display/words.ts';
+import { systemClock } from '../../src/lib/clock.ts';
 import type { LinkedAccount } from '../../src/protocol/messages.ts';
 import type { Scene } from '../../src/scene.ts';
+import { repetitionText } from '../../src/voice/words.ts';
 import { LINK, paymentOf, pushOf, uuid } from '../box/support.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { decodeQrTwice } from '../support/qr-decoders.ts';
+import { clipsIn, writeClips } from '../voice/support.ts';
 import { boxWith, display } from './box-with.ts';
 
 describe('an agent', () => {
@@ -80,25 +84,55 @@ describe('an agent', () => {
     expect(await drawnWith(other)).toMatchObject([{ ...idle, holder: other }]);
   });
 
-  it('says a payment through the page once, and again by the key', async () => {
+  const THROUGH_THE_PAGE = { driver: 'page', volumePercent: 100, chime: true, zero: 'linh' } as const;
+
+  it('AGT-17 says a payment through the page once, and again by the key as one of before, which the screen shows', async () => {
+    const speech = { kind: 'clips', folder: await writeClips() };
     const { agent, gateway } = await boxWith({
       displays: [display('browser', {})],
-      parts: {
-        voice: { driver: 'page', options: { speech: { kind: 'none' } }, volumePercent: 50, chime: true, zero: 'linh' },
-      },
+      parts: { voice: { ...THROUGH_THE_PAGE, options: { speech } } },
     });
     expect(agent.box.sound()).toBeUndefined();
-    gateway.tell(paymentOf(1));
-    gateway.tell(paymentOf(1));
+    const paidAtMs = systemClock.wallMs();
+    for (let times = 0; times < 2; times += 1) gateway.tell(paymentOf(1, { pushId: null, paidAtMs }));
     const first = await eventually('the sound', () => agent.box.sound());
     expect(first).toMatchObject({ number: 1, text: 'Đã nhận năm mươi nghìn đồng' });
     await eventually('answered twice', () => gateway.types().filter((type) => type === 'paid').length === 2);
-    agent.box.press('repeat');
-    await eventually('again', () => agent.box.sound()?.number === 2);
-    expect(agent.box.status().voice).toMatchObject({ driver: 'page', queued: 0 });
+    await fetch(`${agent.origin}/keys/dismiss`, { method: 'POST' });
+    await eventually('idle', () => agent.box.status().state === 'idle');
+    await fetch(`${agent.origin}/keys/repeat`, { method: 'POST' });
+    const again = await eventually('again', () => agent.box.sound()?.number === 2 && agent.box.sound());
+    const text = repetitionText(50_000, paidAtMs);
+    expect(again).toMatchObject({ text: expect.stringMatching(/^Nhắc lại, lúc .* giờ/) });
+    expect(again).toMatchObject({ text });
+    expect(clipsIn(again?.wav ?? Buffer.of())[0]).toBe('repeat');
+    expect(agent.box.scene()).toMatchObject({ kind: 'repeat', amount: 50_000, paidAtMs });
+    const screen = await (await fetch(`${agent.origin}/screen.txt`)).text();
+    expect(screen).toContain(`Nhắc lại lúc ${formatTime(paidAtMs)}`);
+    const { said, queued } = agent.box.status().voice ?? {};
+    expect({ said, queued }).toEqual({ said: 1, queued: 0 });
+    expect(await (await fetch(`${agent.origin}/metrics`)).text()).toContain('paybox_box_announcements_total 1\n');
     const served = await fetch(`${agent.origin}/sound.wav`);
     expect(served.headers.get('content-type')).toBe('audio/wav');
     expect(Buffer.from(await served.arrayBuffer()).toString('latin1', 0, 4)).toBe('RIFF');
+  });
+
+  it('AGT-17 shows a payment of a week ago by the key, says why it is silent, and says nothing', async () => {
+    const speech = { kind: 'clips', folder: await writeClips() };
+    const { agent, gateway } = await boxWith({
+      displays: [display('browser', {})],
+      parts: { voice: { ...THROUGH_THE_PAGE, options: { speech } } },
+    });
+    const paidAtMs = systemClock.wallMs() - 7 * 86_400_000;
+    gateway.tell(paymentOf(1, { pushId: null, paidAtMs }));
+    await eventually('the sound', () => agent.box.sound());
+    agent.box.press('dismiss');
+    agent.box.press('repeat');
+    await eventually('the screen', () => agent.box.scene().kind === 'repeat' && agent.box.frame());
+    await eventually('its words', async () =>
+      (await (await fetch(`${agent.origin}/screen.txt`)).text()).includes('Đã cũ, không đọc lại'),
+    );
+    expect([agent.box.sound()?.number, agent.box.status().voice?.queued]).toEqual([1, 0]);
   });
 
   it('AGT-6 goes back to idle by a key, and shows the last payments by another', async () => {

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { Order, Payment } from '../../src/box/entry.ts';
-import { IDLE, INVARIANTS, illegal, move, STAGES, type StageEvent, TABLE } from '../../src/box/machine.ts';
-import type { ActiveOrder, BoxState, Stage } from '../../src/box/state.ts';
+import { INVARIANTS, illegal, move, STAGES, type StageEvent, TABLE } from '../../src/box/machine.ts';
+import { type ActiveOrder, type BoxState, IDLE, type Stage } from '../../src/box/state.ts';
 import { fresh, LINK, uuid, WALL_START_MS } from './support.ts';
 
 const NOW_MS = 10_000;
@@ -39,6 +39,13 @@ const SAMPLES: { [K in Stage['kind']]: Stage & { kind: K } } = {
   'too-dense': { kind: 'too-dense', order: orderOf(4), untilMs: NOW_MS + 90_000 },
   account: { kind: 'account', holder: LINK, previous: OTHER, drawn: false, untilMs: NOW_MS + 3_000 },
   history: { kind: 'history', untilMs: NOW_MS + 3_000 },
+  repeat: {
+    kind: 'repeat',
+    payment: paymentOf(7),
+    silent: undefined,
+    untilMs: NOW_MS + 3_000,
+    resume: activeOf(1, { displayed: true }),
+  },
 };
 
 const EVENTS: { [T in StageEvent['type']]: StageEvent & { type: T } } = {
@@ -58,6 +65,7 @@ const EVENTS: { [T in StageEvent['type']]: StageEvent & { type: T } } = {
   'account-drawn': { type: 'account-drawn', account: LINK },
   settle: { type: 'settle' },
   history: { type: 'history' },
+  repeat: { type: 'repeat', payment: paymentOf(7), silent: undefined },
 };
 
 /** What each stage becomes. `same`: the event is legal, but changes nothing here. */
@@ -65,22 +73,23 @@ const same = 'same';
 const never = 'illegal';
 // biome-ignore format: a table is read by its columns
 const EXPECTED: { [T in StageEvent['type']]: { [K in Stage['kind']]: Stage['kind'] | 'same' | 'illegal' } } = {
-  restart:         { idle: 'order',     order: never,   paid: never,  ended: never,   'too-dense': never,   account: never,   history: never },
-  accept:          { idle: 'order',     order: 'order', paid: 'order', ended: 'order', 'too-dense': 'order', account: 'order', history: 'order' },
-  date:            { idle: 'order',     order: 'order', paid: 'paid', ended: 'order', 'too-dense': 'order', account: 'order', history: 'order' },
-  drawn:           { idle: same,        order: 'order', paid: same,   ended: same,    'too-dense': same,    account: same,    history: same },
-  unreadable:      { idle: same,        order: 'too-dense', paid: same, ended: same,  'too-dense': same,    account: same,    history: same },
-  'draw-failed':   { idle: same,        order: 'idle',  paid: same,   ended: same,    'too-dense': same,    account: same,    history: same },
-  'order-over':    { idle: never,       order: 'ended', paid: 'paid', ended: never,   'too-dense': never,   account: never,   history: never },
-  'too-dense':     { idle: 'too-dense', order: same,    paid: same,   ended: 'too-dense', 'too-dense': 'too-dense', account: 'too-dense', history: 'too-dense' },
-  withdraw:        { idle: same,        order: same,    paid: same,   ended: same,    'too-dense': 'idle',  account: same,    history: same },
-  payment:         { idle: 'paid',      order: 'paid',  paid: 'paid', ended: 'paid',  'too-dense': 'paid',  account: 'paid',  history: 'paid' },
-  late:            { idle: same,        order: 'history', paid: 'paid', ended: same,  'too-dense': same,    account: same,    history: same },
-  finish:          { idle: never,       order: never,   paid: 'order', ended: 'idle', 'too-dense': 'idle',  account: 'account', history: 'idle' },
-  welcome:         { idle: same,        order: same,    paid: same,   ended: same,    'too-dense': same,    account: same,    history: same },
-  'account-drawn': { idle: same,        order: same,    paid: same,   ended: same,    'too-dense': same,    account: 'account', history: same },
-  settle:          { idle: same,        order: same,    paid: same,   ended: same,    'too-dense': same,    account: same,    history: same },
-  history:         { idle: 'history',   order: same,    paid: same,   ended: same,    'too-dense': same,    account: same,    history: same },
+  restart:         { idle: 'order',     order: never,   paid: never,  ended: never,   'too-dense': never,   account: never,   history: never, repeat: never },
+  accept:          { idle: 'order',     order: 'order', paid: 'order', ended: 'order', 'too-dense': 'order', account: 'order', history: 'order', repeat: 'order' },
+  date:            { idle: 'order',     order: 'order', paid: 'paid', ended: 'order', 'too-dense': 'order', account: 'order', history: 'order', repeat: 'repeat' },
+  drawn:           { idle: same,        order: 'order', paid: same,   ended: same,    'too-dense': same,    account: same,    history: same, repeat: same },
+  unreadable:      { idle: same,        order: 'too-dense', paid: same, ended: same,  'too-dense': same,    account: same,    history: same, repeat: same },
+  'draw-failed':   { idle: same,        order: 'idle',  paid: same,   ended: same,    'too-dense': same,    account: same,    history: same, repeat: same },
+  'order-over':    { idle: never,       order: 'ended', paid: 'paid', ended: never,   'too-dense': never,   account: never,   history: never, repeat: 'repeat' },
+  'too-dense':     { idle: 'too-dense', order: same,    paid: same,   ended: 'too-dense', 'too-dense': 'too-dense', account: 'too-dense', history: 'too-dense', repeat: same },
+  withdraw:        { idle: same,        order: same,    paid: same,   ended: same,    'too-dense': 'idle',  account: same,    history: same, repeat: same },
+  payment:         { idle: 'paid',      order: 'paid',  paid: 'paid', ended: 'paid',  'too-dense': 'paid',  account: 'paid',  history: 'paid', repeat: 'paid' },
+  late:            { idle: same,        order: 'history', paid: 'paid', ended: same,  'too-dense': same,    account: same,    history: same, repeat: 'repeat' },
+  finish:          { idle: never,       order: never,   paid: 'order', ended: 'idle', 'too-dense': 'idle',  account: 'account', history: 'idle', repeat: 'order' },
+  welcome:         { idle: same,        order: same,    paid: same,   ended: same,    'too-dense': same,    account: same,    history: same, repeat: same },
+  'account-drawn': { idle: same,        order: same,    paid: same,   ended: same,    'too-dense': same,    account: 'account', history: same, repeat: same },
+  settle:          { idle: same,        order: same,    paid: same,   ended: same,    'too-dense': same,    account: same,    history: same, repeat: same },
+  history:         { idle: 'history',   order: same,    paid: same,   ended: same,    'too-dense': same,    account: same,    history: same, repeat: same },
+  repeat:          { idle: 'repeat',    order: same,    paid: 'repeat', ended: 'repeat', 'too-dense': same,   account: same,    history: 'repeat', repeat: 'repeat' },
 };
 
 function boxIn(stage: Stage, change: Partial<BoxState> = {}): BoxState {

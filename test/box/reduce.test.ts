@@ -530,7 +530,7 @@ const anyEvent: fc.Arbitrary<BoxEvent> = fc.oneof(
   fc.integer({ min: 1, max: 5 }).map<BoxEvent>((n) => ({ type: 'unreadable', pushId: uuid(n), reason: 'x' })),
   fc.integer({ min: 1, max: 5 }).map<BoxEvent>((n) => ({ type: 'acked', ids: [uuid(n), uuid(0xc000 + n)] })),
   fc.integer({ min: 1, max: 5 }).map<BoxEvent>((n) => ({ type: 'unrecorded', cause: payment(n), reason: 'disk' })),
-  fc.constant<BoxEvent>({ type: 'key', key: 'dismiss' }),
+  fc.constantFrom('dismiss' as const, 'repeat' as const).map((key): BoxEvent => ({ type: 'key', key })),
   fc.constant<BoxEvent>({ type: 'tick' }),
 );
 

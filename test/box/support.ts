@@ -77,14 +77,15 @@ export function paymentOf(n: number, change: Partial<DownOf<'payment'>> = {}): D
 
 /** Events that play one after another, a millisecond apart unless a time is named. */
 export function play(start: BoxState, events: readonly (BoxEvent | [number, BoxEvent])[]): Step {
-  let step: Step = { state: start, writes: [], sends: [], announcements: [], wakeAtMs: undefined };
-  const all: Pick<Step, 'writes' | 'sends' | 'announcements'> = { writes: [], sends: [], announcements: [] };
+  const all: Omit<Step, 'state' | 'wakeAtMs'> = { writes: [], sends: [], announcements: [], repeats: [] };
+  let step: Step = { state: start, ...all, wakeAtMs: undefined };
   for (const item of events) {
     const [time, event] = Array.isArray(item) ? item : [step.state.nowMs + 1, item];
     step = reduce(step.state, event, at(time));
     all.writes.push(...step.writes);
     all.sends.push(...step.sends);
     all.announcements.push(...step.announcements);
+    all.repeats.push(...step.repeats);
   }
   return { ...step, ...all };
 }

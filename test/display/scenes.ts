@@ -98,6 +98,18 @@ export const SCENES: Readonly<Record<string, Scene>> = {
     content: 'Cà phê',
     holder: null,
   },
+  repeat: {
+    ...{ kind: 'repeat', transactionId: 't1', online: true, amount: 50_000, content: 'Thanh toan don hang 1234' },
+    paidAtMs: Date.UTC(2026, 0, 2, 2, 5),
+  },
+  'repeat of an old one': {
+    ...{ kind: 'repeat', transactionId: 't2', online: true, amount: 50_000, content: 'DH001', silent: 'old' },
+    paidAtMs: Date.UTC(2026, 0, 1, 17, 30),
+  },
+  'repeat of an old one, offline': {
+    ...{ kind: 'repeat', transactionId: 't2', online: false, amount: 1_180_000, content: 'Cà phê', silent: 'old' },
+    paidAtMs: Date.UTC(2026, 0, 1, 17, 30),
+  },
   expired: { kind: 'expired', online: true, amount: 50_000, content: 'Thanh toan don hang 1234' },
   account: { kind: 'account', online: true, holder: OTHER, previous: holder },
   cancelled: { kind: 'cancelled', online: false, amount: 1_250_000, content: 'Cà phê sữa đá' },
@@ -134,6 +146,10 @@ const PAID = { kind: 'paid', online: true, content: 'Thanh toan don hang 1234', 
 export const DUE: Readonly<Record<string, Scene>> = {
   'paid, something missing': { ...PAID, transactionId: 't3', amount: 30_000, due: { amount: 50_000, paid: 30_000 } },
   'paid, too much': { ...PAID, transactionId: 't4', amount: 55_000, due: { amount: 50_000, paid: 55_000 } },
+  'repeat, something missing': {
+    ...{ kind: 'repeat', transactionId: 't3', online: true, amount: 30_000, content: 'Thanh toan don hang 1234' },
+    ...{ paidAtMs: Date.UTC(2026, 0, 2, 2, 5), silent: 'undated', due: { amount: 50_000, paid: 30_000 } },
+  },
   'paid, much missing': {
     ...{ ...PAID, transactionId: 't5', amount: 1, content: 'Cà phê', holder: LONG },
     due: { amount: 1_234_567_890, paid: 2 },
@@ -219,6 +235,19 @@ const anyUnmarked: fc.Arbitrary<Scene> = fc.oneof(
     due: fc.record({ amount, paid: amount }),
     ...shown,
   }),
+  fc.record(
+    {
+      kind: fc.constant('repeat' as const),
+      transactionId: anyText,
+      amount,
+      content: anyText,
+      paidAtMs: fc.integer({ min: 0, max: 4e12 }),
+      due: fc.record({ amount, paid: amount }),
+      silent: fc.constantFrom('old' as const, 'undated' as const),
+      ...shown,
+    },
+    { requiredKeys: ['kind', 'transactionId', 'amount', 'content', 'paidAtMs', 'online'] },
+  ),
   fc.record({ kind: fc.constantFrom('expired' as const, 'cancelled' as const), amount, content: anyText, ...shown }),
   fc.record({ kind: fc.constant('too-dense' as const), amount, content: anyText, holder: anyHolder, ...shown }),
   fc.record({

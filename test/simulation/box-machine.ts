@@ -53,7 +53,7 @@ export class BoxMachine {
     return this.isOn ? this.#loop?.state : undefined;
   }
 
-  press(key: 'dismiss' | 'history'): void {
+  press(key: 'dismiss' | 'history' | 'repeat'): void {
     if (this.isOn) this.#loop?.dispatch({ type: 'key', key });
   }
 

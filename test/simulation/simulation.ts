@@ -182,7 +182,7 @@ class Chaos {
       const accountOf = { amount: 1000, content: `FREE${shop.asked.size}`, bankAccount: '0123456789' };
       void shop.pay(accountOf);
     } else if (what === 'press') {
-      box.press(chance.pick(['dismiss', 'history']));
+      box.press(chance.pick(['dismiss', 'history', 'repeat']));
     } else if (what === 'resend') {
       const [callback] = disk.rows<{ id: string }>('SELECT id FROM callbacks ORDER BY seq DESC LIMIT 1');
       if (callback !== undefined) void gateway.resend(callback.id).catch(() => undefined);

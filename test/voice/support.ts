@@ -125,15 +125,16 @@ export async function recordingPlayer(holdS = 0): Promise<RecordingPlayer> {
 export const CLIP_FORMAT: PcmFormat = { sampleRateHz: 16_000, channels: 1 };
 const CLIP_FRAMES = 160;
 
+/** All that a pack of clips may have. */
+const CLIPS = ['prefix', ...vocabulary('linh'), 'suffix', 'chime', 'repeat', 'giờ', 'phút'];
+
 /** The sample that fills each clip of writeClips, so that a sound can be read back as words. */
 export function clipLevel(name: string): number {
-  return 1000 + 100 * ['prefix', ...vocabulary('linh'), 'suffix', 'chime'].indexOf(name);
+  return 1000 + 100 * CLIPS.indexOf(name);
 }
 
 /** A folder of clips of 10 ms, each filled with its own level. */
-export async function writeClips(
-  names: readonly string[] = ['prefix', ...vocabulary('linh'), 'suffix'],
-): Promise<string> {
+export async function writeClips(names: readonly string[] = CLIPS.filter((name) => name !== 'chime')): Promise<string> {
   const folder = join(await temporaryFolder(), 'clips');
   await mkdir(folder);
   for (const name of names) await writeClip(folder, name);
@@ -147,12 +148,11 @@ export async function writeClip(folder: string, name: string, format: PcmFormat 
 
 /** The clips of a sound put together from writeClips, played at full volume without a chime. */
 export function clipsIn(wav: Uint8Array): string[] {
-  const names = ['prefix', ...vocabulary('linh'), 'suffix', 'chime'];
   const samples = Buffer.from(wav).subarray(44);
   const found: string[] = [];
   for (let at = 0; at < samples.length; at += CLIP_FRAMES * 2) {
     const level = samples.readInt16LE(at);
-    found.push(names.find((name) => clipLevel(name) === level) ?? `level ${level}`);
+    found.push(CLIPS.find((name) => clipLevel(name) === level) ?? `level ${level}`);
   }
   return found;
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { decodeWav } from '../../src/voice/wav.ts';
+import { vocabulary } from '../../src/voice/words.ts';
 import { eventually } from '../support/net.ts';
 import {
   clipsConfig,
@@ -13,6 +14,8 @@ import {
 } from './support.ts';
 
 const heard = (wav: Uint8Array) => clipsIn(wav).slice(1, -1).join(' ');
+/** 09:05 in Vietnam. */
+const NINE_FIVE = Date.UTC(2026, 0, 2, 2, 5);
 const at = (hours: number, minutes: number) => new Date(2025, 5, 1, hours, minutes).getTime();
 
 describe('a voice', () => {
@@ -50,24 +53,73 @@ describe('a voice', () => {
     voice.announce({ transactionId: 'a', amount: 21 });
     voice.announce({ transactionId: 'b', amount: 5 });
     await eventually('the second', () => io.lines.filter(({ event }) => event === 'announced').length === 2);
-    voice.repeat({ transactionId: 'b', amount: 5 });
-    voice.repeat({ transactionId: 'b', amount: 5 });
+    for (let presses = 0; presses < 2; presses += 1)
+      voice.repeat({ transactionId: 'b', amount: 5, paidAtMs: NINE_FIVE });
     await eventually('the repetition', () => io.lines.filter(({ event }) => event === 'announced').length === 3);
     voice.announce({ transactionId: 'c', amount: 1 });
     await eventually('the last', () => io.lines.filter(({ event }) => event === 'announced').length === 4);
-    expect((await played()).map(({ wav }) => heard(wav))).toEqual(['hai mươi mốt', 'năm', 'năm', 'một']);
+    const again = 'repeat chín giờ năm phút prefix năm suffix';
+    expect((await played()).map(({ wav }) => clipsIn(wav).join(' '))).toEqual([
+      'prefix hai mươi mốt suffix',
+      'prefix năm suffix',
+      again,
+      'prefix một suffix',
+    ]);
+    const repeats = io.lines.filter(({ event }) => event === 'announced').map(({ repeated }) => repeated);
+    expect([repeats, voice.status().said]).toEqual([[false, false, true, false], 3]);
   });
 
-  it('repeats before those that wait', async () => {
+  it('AGT-17 THR-39 begins with "Nhắc lại" and the time, without the chime of a new payment', async () => {
+    const { command, played } = await recordingPlayer();
+    const voice = startVoice(await clipsConfig(command, { chime: true }), collectingIo());
+    voice.repeat({ transactionId: 'a', amount: 21, paidAtMs: NINE_FIVE });
+    const [sound] = await eventually('the sound', async () => (await played()).length === 1 && played());
+    expect(clipsIn(sound?.wav ?? Buffer.of()).join(' ')).toBe('repeat chín giờ năm phút prefix hai mươi mốt suffix');
+    await eventually('its words', () => voice.status().words !== null);
+    expect(voice.status().words).toBe('Nhắc lại, lúc chín giờ năm phút, đã nhận hai mươi mốt đồng');
+  });
+
+  it('AGT-17 says nothing again where its clips lack the words for it, and announces as before', async () => {
+    const { command, played } = await recordingPlayer();
+    const io = collectingIo();
+    const names = ['prefix', ...vocabulary('linh'), 'suffix', 'giờ'];
+    const options = { folder: await writeClips(names), player: player(command) };
+    const voice = startVoice({ driver: 'clips', options, volumePercent: 100, chime: true }, io);
+    await eventually('tried out', () => voice.status().ok);
+    voice.repeat({ transactionId: 'a', amount: 5, paidAtMs: NINE_FIVE });
+    const [line] = await eventually('it is named', () => {
+      const found = io.lines.filter(({ event }) => event === 'announcement-not-spoken');
+      return found.length > 0 && found;
+    });
+    expect(line?.reason).toMatch(/^no clip repeat\.wav, phút\.wav in .*; nothing is said again$/);
+    expect(io.lines.filter(({ event }) => event === 'repetitions-not-spoken')).toHaveLength(1);
+    voice.announce({ transactionId: 'b', amount: 5 });
+    await eventually('the new one', async () => (await played()).length === 1);
+    expect([voice.status().ok, voice.status().words]).toEqual([true, 'Đã nhận năm đồng']);
+  });
+
+  it('AGT-17 says nothing again by its chime alone, which would be that of a new payment', async () => {
+    const io = collectingIo();
+    const voice = startVoice({ driver: 'page', options: { speech: { kind: 'none' } } }, io);
+    voice.repeat({ transactionId: 'a', amount: 5, paidAtMs: NINE_FIVE });
+    await eventually('it is named', () => io.lines.some(({ event }) => event === 'announcement-not-spoken'));
+    expect(io.pages).toEqual([]);
+  });
+
+  it('AGT-17 THR-39 repeats after those that wait, once however often it is asked', async () => {
     const { command, played } = await recordingPlayer(0.2);
     const io = collectingIo();
     const voice = startVoice(await clipsConfig(command), io);
     voice.announce({ transactionId: 'a', amount: 1 });
     voice.announce({ transactionId: 'b', amount: 2 });
     await eventually('the first is being heard', () => voice.status().queued === 1);
-    voice.repeat({ transactionId: 'a', amount: 1 });
+    for (let presses = 0; presses < 5; presses += 1)
+      voice.repeat({ transactionId: 'a', amount: 1, paidAtMs: NINE_FIVE });
+    expect(voice.status().queued).toBe(2);
     await eventually('three sounds', async () => (await played()).length === 3);
-    expect((await played()).map(({ wav }) => heard(wav))).toEqual(['một', 'một', 'hai']);
+    const [one, two, three] = (await played()).map(({ wav }) => clipsIn(wav).join(' '));
+    expect([one, two]).toEqual(['prefix một suffix', 'prefix hai suffix']);
+    expect(three).toMatch(/^repeat /);
   });
 
   it('forgets the oldest transactions, so that its memory has an end', async () => {
@@ -114,10 +166,13 @@ describe('a voice', () => {
     });
     expect(line).toMatchObject({ transactionId: 'late', amount: 2 });
     expect(line?.reason).toMatch(/^it waited 6\d{4} ms, longer than 60000 ms$/);
-    voice.repeat({ transactionId: 'late', amount: 2 });
+    voice.announce({ transactionId: 'again', amount: 3 });
+    await eventually('it is being heard', () => voice.status().queued === 0);
+    voice.repeat({ transactionId: 'late', amount: 2, paidAtMs: NINE_FIVE });
     clock.forward(61_000);
-    await eventually('a repetition is never late', async () => (await played()).length === 2);
-    expect((await played()).map(({ wav }) => heard(wav))).toEqual(['một', 'hai']);
+    const unspoken = () => io.lines.filter(({ event }) => event === 'announcement-not-spoken').length;
+    await eventually('a repetition, too', () => unspoken() === 2);
+    expect((await played()).map(({ wav }) => heard(wav))).toEqual(['một', 'ba']);
   });
 
   it('rings before it speaks, and scales both by the volume', async () => {

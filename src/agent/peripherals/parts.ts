@@ -47,8 +47,9 @@ export class Peripherals {
     if (payments.length > 0) this.#light?.flash();
   }
 
-  repeat(payment: Payment | undefined): void {
-    if (payment !== undefined) this.#voice?.repeat(payment);
+  /** Says payments again. The light stays out: it is for new ones. */
+  repeat(payments: readonly Payment[]): void {
+    for (const payment of payments) this.#voice?.repeat(payment);
   }
 
   /** The last announcement for the page to play. */

@@ -1,4 +1,4 @@
-import { pageOf } from '../../display/words.ts';
+import { pageOf, REPEATED } from '../../display/words.ts';
 import type { Scene } from '../../scene.ts';
 
 const HOLDER = { userBankName: '', bankAccount: '', bankCode: '' };
@@ -16,6 +16,7 @@ const SCENES = {
   idle: { kind: 'idle', holder: HOLDER, terminalCode: '', plainLink: false, online: true },
   payment: { kind: 'payment', ...ORDER, pushId: '', qrCode: '', holder: HOLDER, secondsLeft: 0 },
   paid: { kind: 'paid', ...ORDER, transactionId: '', holder: null },
+  repeat: { kind: 'repeat', ...ORDER, transactionId: '', paidAtMs: 0 },
   expired: { kind: 'expired', ...ORDER },
   cancelled: { kind: 'cancelled', ...ORDER },
   account: { kind: 'account', holder: HOLDER, previous: HOLDER, online: true },
@@ -30,5 +31,7 @@ export const SCREEN_KINDS = Object.keys(SCENES) as [ScreenKind, ...ScreenKind[]]
 /** The kind of a screen from its text (`/screen.txt`): its first line is the title. Undefined for screens of another maker. */
 export function screenKindOf(text: string): ScreenKind | undefined {
   const [title = ''] = text.split('\n', 1);
+  // Its title has a time.
+  if (title.startsWith(REPEATED)) return 'repeat';
   return SCREEN_KINDS.find((kind) => pageOf(SCENES[kind]).title === title);
 }

@@ -82,6 +82,9 @@ function lineOf(frame: PanelFrame, scene: Scene, id: string | undefined, time: s
       return [QR_SCREEN, payloadField(qrCode), String(scene.amount), name].join(BETWEEN_FIELDS);
     case 'paid':
       return lineWith('DisplaySuccessQRCodeScreen', scene.transactionId, order, time);
+    case 'repeat':
+      // No result: its screen, and maybe its sound, would be those of a new payment.
+      return welcome(fieldOf(`${title} ${amount}`));
     case 'cancelled':
       return lineWith('DisplayCancelQRCodeScreen', '', order, time);
     case 'expired':

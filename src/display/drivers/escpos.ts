@@ -94,6 +94,9 @@ function shower(screen: SerialScreen, given: Options): Display {
   };
 }
 
+/** Heads the slip of a payment that is printed again: nobody may take it for another payment. */
+const COPY = 'BAN SAO';
+
 class Printer implements Display {
   readonly surface: PanelSurface;
   readonly #screen: SerialScreen;
@@ -101,6 +104,8 @@ class Printer implements Display {
   readonly #io: DisplayIo;
   readonly #recordPath: string;
   #printed: Printed = NOTHING_PRINTED;
+  /** The payment of the copy that was printed last, while it is still asked for. */
+  #copied: string | undefined;
 
   constructor(screen: SerialScreen, given: Options, io: DisplayIo) {
     this.surface = surfaceOf(given);
@@ -122,9 +127,13 @@ class Printer implements Display {
     const after = printedAfter(scene, this.#printed);
     const { pushId, receipt } = this.#printed;
     const isNew = after.pushId !== pushId || (after.receipt !== null && after.receipt !== receipt);
+    const copied = scene.kind === 'repeat' ? scene.transactionId : undefined;
+    const isCopy = copied !== undefined && copied !== this.#copied;
     // Sends even an empty text, so that a lost printer is noticed.
-    if (isNew) await this.#checkPaper();
-    await this.#screen.send(isNew ? slipOf({ ...panel, offline: '' }, mediumOf(this.#options)) : new Uint8Array());
+    if (isNew || isCopy) await this.#checkPaper();
+    const slip = { ...panel, offline: '', title: isCopy ? `${COPY} - ${panel.title}` : panel.title };
+    await this.#screen.send(isNew || isCopy ? slipOf(slip, mediumOf(this.#options)) : new Uint8Array());
+    this.#copied = copied;
     if (!isNew && after.receipt === receipt) return;
     this.#printed = after;
     await writePrinted(this.#recordPath, after, this.#io.log);

@@ -51,6 +51,7 @@ export function eachScreen<T extends z.ZodType>(option: T) {
     idle: option,
     payment: option,
     paid: option,
+    repeat: option,
     expired: option,
     cancelled: option,
     account: option,

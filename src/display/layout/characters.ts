@@ -90,7 +90,7 @@ function linesOf(page: Page, width: number): Line[] {
     for (const line of wrapped.lines) lines.push({ text: line, ink, paper, rank });
   };
   const blank = () => lines.push({ text: '', ink: INK, paper: WHITE, rank: 20 });
-  add(page.title, 3, theme.ink, theme.paper, 2);
+  add(page.title, page.needsTitle ? 0 : 3, theme.ink, theme.paper, 2);
   blank();
   // An amount is shown completely or not at all, because a cut one would be wrong.
   if (page.amount !== undefined && page.amount.length <= width) add(page.amount, 0, INK, WHITE, 1);

@@ -1,7 +1,7 @@
 import { needsQr, type Scene } from '../../scene.ts';
 import type { PixelSurface } from '../contract.ts';
 import type { Qr } from '../qr.ts';
-import { type Badge, type IconName, NO_ROOM_FOR_QR, type Page, pageOf, TIME_LEFT } from '../words.ts';
+import { type Badge, type IconName, NO_ROOM_FOR_QR, type Page, pageOf, TIME_LEFT, withoutFirstWord } from '../words.ts';
 import { type Block, column, type TextBlock } from './column.ts';
 import { groundFor, restOf, withEdge } from './edge.ts';
 import { type Face, measure } from './fonts/faces.ts';
@@ -148,7 +148,8 @@ function message(page: Page, theme: Theme, stage: Stage): Item[] {
   blocks.push(...dueBlocks(page, theme, stage, surface.width - 2 * marginOf(stage)));
   const margin = marginOf(stage);
   blocks.push(...codeBlocks(page, theme, stage, surface.width - 2 * margin));
-  const hint = line(page.hint ?? '', type.value, theme.accent, { gap: unit, rank: 5, linesMax: 4, prose: true });
+  const rank = page.needsTitle && !page.hintLast ? 1 : 5;
+  const hint = line(page.hint ?? '', type.value, theme.accent, { gap: unit, rank, linesMax: 4, prose: true });
   const facts = factBlocks(page, theme, stage);
   blocks.push(...(page.hintLast ? [...facts, hint] : [hint, ...facts]));
   if (page.badge !== undefined) blocks.push(badgeBlock(page.badge, stage, unit));
@@ -167,6 +168,13 @@ function titleBlock(page: Page, theme: Theme, { type, surface }: Stage): Block {
     page.list || page.code !== undefined || page.hintLast || (page.tone === 'bad' && page.amount !== undefined);
   const yields = small && page.facts.length > 0 && mattersLess;
   const rest = { gap: unitOf(surface) * 0.7, linesMax: small ? 3 : 2 };
+  if (page.needsTitle) {
+    const isTight = small && (surface.height < LOW_BELOW_PX || (page.due ?? page.badge) !== undefined);
+    const [text, short] = isTight
+      ? [page.shortTitle, withoutFirstWord(page.shortTitle)]
+      : [page.title, page.shortTitle];
+    return line(text, type.title, theme.ink, { ...rest, rank: 0, short });
+  }
   if (page.due !== undefined) {
     return line(page.title, type.title, theme.ink, { ...rest, rank: 1, short: page.shortTitle });
   }

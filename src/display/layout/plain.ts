@@ -1,7 +1,7 @@
 import type { Scene } from '../../scene.ts';
 import { withoutAccents } from '../charset.ts';
 import type { Cell, CharacterFrame, CharacterSurface } from '../contract.ts';
-import { type Badge, DEVICE_CODE, type Due, type Page, PROBLEM, pageOf } from '../words.ts';
+import { type Badge, DEVICE_CODE, type Due, type Page, PROBLEM, pageOf, REPEATED, withoutFirstWord } from '../words.ts';
 import { wrap } from './wrap.ts';
 
 const INK = 0x17233a;
@@ -14,6 +14,7 @@ const TITLED_ROWS_MIN = 4;
 const STATES = {
   payment: 'Chờ thanh toán',
   paid: 'Đã nhận',
+  repeat: REPEATED,
   expired: 'Hết hạn',
   cancelled: 'Đã hủy',
   'too-dense': 'Không có mã QR',
@@ -43,6 +44,7 @@ function plainPage(page: Page): Page {
   return {
     ...page,
     title: withoutAccents(page.title),
+    shortTitle: withoutAccents(page.shortTitle),
     amount: plain(page.amount),
     due: page.due && { ...plainBadge(page.due), parts: [withoutAccents(page.due.parts[0]), ''] },
     hint: plain(page.hint),
@@ -86,8 +88,10 @@ function orderLines(page: Page, kind: OrderKind, columns: number, rows: number):
   const lost = badge?.text ?? '';
   const lostShort = badge?.short ?? '';
   const difference = due === undefined ? [] : [differenceIn(due, columns)];
+  if (page.needsTitle) return repeatLines(page, [amount, ...difference], content, columns, rows);
   if (rows >= 3) {
-    const body = [...difference, ...linesOf(content, columns, rows - 2 - difference.length)];
+    const free = rows - 2 - difference.length;
+    const body = [...difference, ...(free > 0 ? linesOf(content, columns, free) : [])];
     const last = kind === 'payment' ? spread(lost || state, timeLeft, columns) : spread(state, lostShort, columns);
     return [amount, ...body, ...Array<string>(rows - 2 - body.length).fill(''), last];
   }
@@ -101,6 +105,39 @@ function orderLines(page: Page, kind: OrderKind, columns: number, rows: number):
   return [first, ...linesOf(second, columns, 1)].slice(0, rows);
 }
 
+/** A payment that is shown again: the amount, and at once what it is. Alone it would be that of a new payment. */
+function repeatLines(
+  { title, shortTitle, badge, hint = '', hintLast }: Page,
+  [amount = '', ...difference]: readonly string[],
+  content: string,
+  columns: number,
+  rows: number,
+): string[] {
+  if (rows === 1) return [repeatIn(amount, shortTitle, columns)];
+  const lost = badge?.short ?? '';
+  // Why it is not said aloud comes first.
+  const why = hintLast ? '' : hint;
+  if (rows === 2) {
+    const first = spread(amount, lost, columns);
+    const rest = [shortTitle, first === amount ? lost : '', ...difference, why, content].filter((part) => part !== '');
+    return [first, ...linesOf(rest.join(' '), columns, 1)];
+  }
+  const room = badge === undefined ? rows : rows - 1;
+  const known = [amount, title.length <= columns ? title : shortTitle, ...difference];
+  const lines = [...known, ...(why === '' ? [] : linesOf(why, columns, 1))].slice(0, room);
+  if (lines.length < room) lines.push(...linesOf(content, columns, room - lines.length));
+  if (badge === undefined) return lines;
+  return [...lines, ...Array<string>(room - lines.length).fill(''), lineFor(badge, columns)];
+}
+
+/** The words for a repetition in one row, with the amount where it fits. */
+function repeatIn(amount: string, state: string, columns: number): string {
+  const fits = [state, withoutFirstWord(state), withoutAccents(REPEATED)].find(
+    (it) => amount.length + 1 + it.length <= columns,
+  );
+  return fits === undefined ? state.slice(0, columns) : spread(amount, fits, columns);
+}
+
 /** The missing amount, or the word for it alone: a cut amount would be wrong. */
 function differenceIn({ text, short, parts: [word] }: Due, columns: number): string {
   return [text, short].find((it) => it.length <= columns) ?? word;
@@ -108,8 +145,7 @@ function differenceIn({ text, short, parts: [word] }: Due, columns: number): str
 
 /** The title, then one line per fact; the first facts get the free rows too. */
 function messageLines(page: Page, kind: Scene['kind'], columns: number, rows: number): string[] {
-  const short = withoutAccents(page.shortTitle);
-  const title = page.title.length <= columns ? page.title : short;
+  const title = page.title.length <= columns ? page.title : page.shortTitle;
   const values = page.facts.map(({ value }) => value);
   const hint = page.hint === undefined ? [] : [page.hint];
   const body = fewLines(page, kind, title, rows) ?? [...(kind === 'fault' ? values : [title, ...values]), ...hint];

@@ -16,22 +16,27 @@ export type ClipsOptions = z.infer<typeof clipsOptions>;
 /** About twenty seconds of CD sound; a longer file is no word. */
 const CLIP_BYTES_MAX = 4 * 1024 * 1024;
 const EXTRAS = ['prefix', 'suffix', 'chime'];
+/** Before a payment that is said again. Without this clip such a payment is not said. */
+const REPEAT = 'repeat';
 
 /**
  * Speech made of recorded clips: one WAV file per word, named after it (`năm.wav`, `mươi.wav`…), all in one format.
- * `prefix.wav` ("Đã nhận"), `suffix.wav` ("đồng") and `chime.wav` are optional.
+ * `prefix.wav` ("Đã nhận"), `suffix.wav` ("đồng") and `chime.wav` are optional. A payment is said again with `repeat.wav`
+ * ("Nhắc lại, lúc"), `giờ.wav` and `phút.wav`.
  */
 export function clipsSpeech({ folder }: ClipsOptions): Speech {
   return {
-    render: async ({ number }) => {
+    render: async ({ number, time }) => {
       const files = await list(folder);
-      const needed = number.split(' ');
+      const before = time === undefined ? [] : [REPEAT, ...time.split(' ')];
+      const amount = number.split(' ');
+      const needed = [...before, ...amount];
       const missing = [...new Set(needed.filter((word) => !files.has(word)))].map((word) => `${word}.wav`);
       if (missing.length > 0) {
         throw voiceFault(`no clip ${missing.join(', ')} in ${folder}`, 'record it, or set a fallback');
       }
       const found = await readClips(files, new Set([...needed, ...EXTRAS]));
-      const words = ['prefix', ...needed, 'suffix'].flatMap((name) => found.get(name) ?? []);
+      const words = [...before, 'prefix', ...amount, 'suffix'].flatMap((name) => found.get(name) ?? []);
       return { words: concat(words), chime: found.get('chime') };
     },
   };

@@ -27,6 +27,12 @@ describe('a DQR box', () => {
     expect([panel.screen, panel.shownTexts()]).toEqual(['WelcomeScreen', ['Quay 1']]);
   });
 
+  it('AGT-17 shows a payment that is asked for again by words, never by its screen of success', async () => {
+    const { panel, show } = await box({ id: 'Quay 1' });
+    await show(scene('repeat'));
+    expect([panel.screen, panel.shownTexts()]).toEqual(['WelcomeScreen', ['Nhac lai luc 09:05 02/01 50.000 d']]);
+  });
+
   it('takes at most 200 bytes more than the payload, and nothing for a second', async () => {
     const { cable, show } = await box();
     await show(idle);

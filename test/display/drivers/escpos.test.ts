@@ -98,6 +98,22 @@ describe('an ESC/POS printer', () => {
     expect(slips.length).toBe(5);
   });
 
+  it('AGT-17 prints a payment that is asked for again as a copy, with its time, once for each time it is asked', async () => {
+    const { open, slips } = await device();
+    const { show } = await open();
+    const again = scene('repeat');
+    await show(paid);
+    await show(again);
+    await show({ ...again, online: false } as typeof again);
+    expect(slips.map(({ lines }) => lines[0]?.text)).toEqual(['Da nhan', 'BAN SAO - Nhac lai luc 09:05 02/01']);
+    const texts = slips[1]?.lines.map(({ text }) => text);
+    expect(texts).toEqual(expect.arrayContaining(['50.000 d', 'Da nhan truoc do, khong phai giao dich moi']));
+    await show(idle);
+    await show(again);
+    await show(paid);
+    expect(slips.map(({ lines }) => lines[0]?.text.slice(0, 7))).toEqual(['Da nhan', 'BAN SAO', 'BAN SAO']);
+  });
+
   it('prints without its record, and when the record is no record', async () => {
     const { open, slips, cacheDir } = await device();
     const { show, display } = await open();

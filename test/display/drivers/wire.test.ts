@@ -19,13 +19,14 @@ type Steps = Readonly<Record<string, Scene | 'open' | 'close'>>;
 
 const idle = scene('idle');
 const paid = scene('paid');
+const repeat = scene('repeat');
 const secondLater = { ...PAYMENT, secondsLeft: PAYMENT.secondsLeft - 1 };
 const CHARACTERS: Steps = {
   opening: 'open',
-  ...{ idle, payment: PAYMENT, 'a second later': secondLater, paid },
+  ...{ idle, payment: PAYMENT, 'a second later': secondLater, paid, repeat },
   closing: 'close',
 };
-const DQR_SCENES = ['starting', 'unlinked', 'idle', 'payment', 'payment, everything long', 'paid', 'expired'];
+const DQR_SCENES = ['starting', 'unlinked', 'idle', 'payment', 'payment, everything long', 'paid', 'repeat', 'expired'];
 
 interface Wire {
   golden: string;
@@ -42,7 +43,7 @@ const WIRES: readonly Wire[] = [
     steps: {
       ...{ starting: scene('starting'), idle, payment: PAYMENT, 'a second later': secondLater },
       'another payment': { ...PAYMENT, qrCode: payloadOf(220), amount: 1_180_000, secondsLeft: 300 },
-      ...{ paid, 'idle again': idle },
+      ...{ paid, repeat, 'idle again': idle },
     },
   },
   {
@@ -52,7 +53,7 @@ const WIRES: readonly Wire[] = [
     steps: {
       ...{ idle, payment: PAYMENT, 'a second later': secondLater },
       'another payment, of two frames': { ...PAYMENT, qrCode: payloadOf(280), amount: 1_180_000 },
-      paid,
+      ...{ paid, repeat },
     },
   },
   {
@@ -63,14 +64,21 @@ const WIRES: readonly Wire[] = [
   {
     golden: 'escpos-print',
     name: 'escpos',
-    steps: { idle, payment: PAYMENT, 'a second later': { ...PAYMENT, secondsLeft: 1 }, paid, 'idle again': idle },
+    steps: {
+      idle,
+      payment: PAYMENT,
+      'a second later': { ...PAYMENT, secondsLeft: 1 },
+      paid,
+      repeat,
+      'idle again': idle,
+    },
   },
   {
     golden: 'escpos-show',
     name: 'escpos',
     make: (send) => new EscposEmulator(send, 320),
     options: { mode: 'show', dots: 320 },
-    steps: { idle, payment: PAYMENT, 'a second later': { ...PAYMENT, secondsLeft: 1 }, paid, closing: 'close' },
+    steps: { idle, payment: PAYMENT, 'a second later': { ...PAYMENT, secondsLeft: 1 }, paid, repeat, closing: 'close' },
   },
   { golden: 'cd5220', name: 'cd5220', steps: CHARACTERS },
   { golden: 'matrix-orbital', name: 'matrix-orbital', steps: CHARACTERS },

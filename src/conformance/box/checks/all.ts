@@ -43,14 +43,15 @@ export const BOX_NOT_JUDGED: readonly NotJudged[] = [
     why: 'what a service answers its partners: judge one with --service',
   },
   {
-    clauses: ['MSG-13'],
-    why: 'what a gateway says of itself and of late payments; AGT-14 and AGT-15 judge what a box does with it',
+    clauses: ['MSG-13', 'MSG-14'],
+    why: 'what a gateway says of itself, and which payments are late; AGT-14 and AGT-15 judge what a box does with it',
   },
   { clauses: ['MSG-14'], why: 'which payments a gateway calls late: AGT-14 judges what a box does with one' },
   {
     clauses: ['AGT-16'],
     why: 'a gateway that goes live, or another account: what a box forgets then needs the key of its list',
   },
+  { clauses: ['AGT-17'], why: 'the key that repeats a payment: the judge presses no key' },
   { clauses: ['LIM-7'], why: 'how deep JSON may be: no message of a gateway that says the truth is so deep' },
   { clauses: ['LIM-6'], why: 'limits of its pages against floods and slow requests: a judge sends none' },
   { clauses: ['LIM-10'], why: 'how often the till of a gateway sells: no message to a box' },
