@@ -49,10 +49,15 @@ export class VirtualClock implements Clock {
     });
   }
 
-  /** Calls `wake` after `ms` milliseconds; the returned function cancels that. */
+  /**
+   * Calls `wake` after `ms` milliseconds; the returned function cancels that. Time always passes for a positive `ms`, as
+   * with a real timer. A program that counts from its own start may ask for less than this clock can add to its time, and
+   * would ask again for ever.
+   */
   after(ms: number, wake: () => void): () => void {
     this.#count += 1;
-    const sleeper: Sleeper = { atMs: this.#nowMs + Math.max(0, ms), number: this.#count, wake };
+    const soonestMs = ms > 0 ? this.#nowMs * (1 + Number.EPSILON) : this.#nowMs;
+    const sleeper: Sleeper = { atMs: Math.max(soonestMs, this.#nowMs + ms), number: this.#count, wake };
     this.#push(sleeper);
     return () => {
       sleeper.wake = undefined;
