@@ -110,17 +110,17 @@ export interface PaidScene extends Shown {
   due?: { amount: number; paid: number };
 }
 
-/** A payment that a person has asked for again. Nobody may take it for a new one. */
+/** A person has asked for this payment again. Nobody may take it for a new one. */
 export interface RepeatScene extends Shown {
   kind: 'repeat';
   transactionId: string;
   amount: number;
   content: string;
-  /** Milliseconds since 1970. */
+  /** The time counts milliseconds since 1970. */
   paidAtMs: number;
-  /** As on its paid screen. */
+  /** The paid screen had the same. */
   due?: { amount: number; paid: number };
-  /** Why the box does not say it aloud: it is too old, or the box does not know how old it is. */
+  /** The box does not say it aloud, because it is too old, or because the box does not know how old it is. */
   silent?: 'old' | 'undated';
 }
 

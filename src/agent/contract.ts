@@ -173,7 +173,7 @@ export interface DisplayStatus {
   qr: Omit<Extract<QrScanCheck, { ok: true }>, 'ok'> | null;
 }
 
-/** Keys of a box: clear the screen, repeat the last payment as one of before, show the last payments. */
+/** The keys of a box clear the screen, repeat the last payment as one of before, or show the last payments. */
 export type Key = 'dismiss' | 'repeat' | 'history';
 
 /** The state of an attached device: voice, light or buttons. */

@@ -11,18 +11,18 @@ import {
   type WhySilent,
 } from './state.ts';
 
-/* Who has the screen next, and for how long. `machine.ts` decides when. */
+/* This file decides who has the screen next, and for how long. `machine.ts` decides when. */
 
-/** How long a payment is shown when another one, or an order, waits for the screen. */
+/** A payment is shown for this long when another one, or an order, waits for the screen. */
 export const WAITED_FOR_HOLD_MS = 3_000;
-/** How long people see another account at least; whatever the configuration says of other screens. */
+/** People see another account for this long at least, whatever the configuration says of other screens. */
 const ACCOUNT_HOLD_MIN_MS = 5_000;
 
 /**
- * Who has the screen next. `seen`: the payment that had it until now. Where no display has confirmed that one, only
- * later ones follow, or it would come back for ever. `resume`: the order that has the screen after these payments, at
- * once where they are many or its push waits for its QR, and before payments of no order: nobody else waits to see
- * those (clause AGT-12).
+ * Returns who has the screen next (clause AGT-12). `seen` is the payment that had it until now: where no display has
+ * confirmed that one, only later ones follow, or it would come back for ever. `resume` is the order that has the screen
+ * after these payments. It has the screen at once where they are many or its push waits for its QR, and before payments
+ * of no order, because nobody else waits to see those.
  */
 export function nextScreen(state: BoxState, seen?: Payment, resume?: ActiveOrder): Stage {
   const { unconfirmedPayments, faults, account } = state;
@@ -37,7 +37,7 @@ export function nextScreen(state: BoxState, seen?: Payment, resume?: ActiveOrder
   return resume === undefined ? accountOrIdle(state) : { kind: 'order', active: resume };
 }
 
-/** No order and no payment has the screen: an account that people do not know yet takes it (clause AGT-13). */
+/** Returns the screen where no order and no payment has it: an account that people do not know yet takes it (clause AGT-13). */
 export function accountOrIdle(state: BoxState): Stage {
   const { account, announcedAccount, faults } = state;
   if (!account || !announcedAccount || isSameAccount(account, announcedAccount) || faults.display !== undefined)
@@ -45,11 +45,12 @@ export function accountOrIdle(state: BoxState): Stage {
   return { kind: 'account', holder: account, previous: announcedAccount, drawn: false, untilMs: accountUntilMs(state) };
 }
 
+/** Returns when a change of account that is shown from now on has been there for long enough, in monotonic milliseconds. */
 export function accountUntilMs({ nowMs, config }: BoxState): number {
   return nowMs + Math.max(config.endedHoldMs, ACCOUNT_HOLD_MIN_MS);
 }
 
-/** A payment takes the screen; an order that it does not pay has it back afterwards. */
+/** Returns the screen of a payment. An order that it does not pay has the screen back afterwards. */
 export function paidOver(
   state: BoxState,
   { payment, pushId }: { payment: Payment; pushId: string | null },
@@ -71,11 +72,12 @@ function paid(
   return { kind: 'paid', payment, holder, sinceMs: nowMs, untilMs: nowMs + holdMs, resume };
 }
 
-/** Text in place of a QR that cannot be scanned, for as long as the QR would have been there (clause AGT-9). */
+/** Returns the text in place of a QR that cannot be scanned. It stays for as long as the QR would have (clause AGT-9). */
 export function textOf(order: Order, untilMs: number): Stage {
   return { kind: 'too-dense', order, untilMs };
 }
 
+/** Returns the screen of a payment that a person has asked for again. A QR is covered for a short time only. */
 export function repeatOf(
   { nowMs, config }: BoxState,
   { payment, silent }: { payment: Payment; silent: WhySilent | undefined },
@@ -85,6 +87,7 @@ export function repeatOf(
   return { kind: 'repeat', payment, silent, untilMs: nowMs + holdMs, resume };
 }
 
+/** Returns the list of the last payments. */
 export function listOf({ nowMs, config }: BoxState): Stage {
   return { kind: 'history', untilMs: nowMs + config.endedHoldMs };
 }

@@ -4,8 +4,8 @@ import type { Payment } from './entry.ts';
 import { type BoxState, REPEAT_AGE_MAX_MS, type WhySilent } from './state.ts';
 
 /**
- * A person asks for the last payment again (PROTOCOL.md, clause AGT-17). The screen says which one it is and when it was
- * paid. It is said aloud only while it is fresh: whoever hears a payment may take it for his own.
+ * Shows the last payment again because a person asks for it (PROTOCOL.md, clause AGT-17). The screen says which one it is
+ * and when it was paid. The box says it aloud only while it is fresh: whoever hears a payment may take it for his own.
  */
 export function repeatPayment(draft: Draft): void {
   const payment = draft.state.recentPayments.find(({ late }) => !late);

@@ -81,7 +81,7 @@ export type Stage =
   /** `drawn`: whether the display has confirmed it. */
   | { kind: 'account'; holder: LinkedAccount; previous: LinkedAccount; drawn: boolean; untilMs: number }
   | { kind: 'history'; untilMs: number }
-  /** A payment that a person asked for again; `resume` as after a payment, `silent` where it is not said aloud. */
+  /** A person asked for this payment again. `resume` has the screen afterwards; `silent` says why the box does not say it. */
   | {
       kind: 'repeat';
       payment: Payment;
@@ -95,7 +95,7 @@ export type StageOf<K extends Stage['kind']> = Stage & { kind: K };
 /** Nothing has the screen, as on a box that has just been switched on. */
 export const IDLE = { kind: 'idle' } as const satisfies Stage;
 
-/** Why a payment is shown again and not said: it is older than `REPEAT_AGE_MAX_MS`, or the box does not know its age. */
+/** A payment is shown again and not said where it is older than `REPEAT_AGE_MAX_MS`, or the box does not know its age. */
 export type WhySilent = 'old' | 'undated';
 
 /** The calendar, counted on the monotonic clock. */
@@ -213,7 +213,7 @@ export interface Step {
   sends: Send[];
   /** Payments to be announced aloud, each once. */
   announcements: Payment[];
-  /** Payments that a person has asked for again, to be said aloud as what they are. */
+  /** The box says these aloud as payments of before, because a person has asked for them. */
   repeats: Payment[];
   /** When the box wants a `tick`, in monotonic milliseconds. */
   wakeAtMs: number | undefined;
@@ -226,7 +226,7 @@ export function shownPushId({ stage, undatedOrder }: BoxState): string | null {
   return (activeOrder(stage)?.order ?? undatedOrder)?.pushId ?? null;
 }
 
-/** The order that has the screen, or has it back after a payment or its repetition. */
+/** Returns the order that has the screen, or has it back after a payment or its repetition. */
 export function activeOrder(stage: Stage): ActiveOrder | undefined {
   if (stage.kind === 'order') return stage.active;
   return stage.kind === 'paid' || stage.kind === 'repeat' ? stage.resume : undefined;

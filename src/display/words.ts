@@ -18,7 +18,7 @@ export interface Page {
   title: string;
   /** Title for a narrow screen. */
   shortTitle: string;
-  /** Whether the amount means something else without the title: then a small screen leaves out everything before it. */
+  /** Without the title the amount would mean something else: a small screen leaves out everything before the title. */
   needsTitle: boolean;
   amount: string | undefined;
   /** Set where the amount is not that of its order. */
@@ -62,7 +62,7 @@ export const PLAIN_LINK: Badge = { text: 'Kết nối không mã hóa', short: '
 /** Said by every screen whose gateway's payments are no money. */
 const SANDBOX = 'SANDBOX';
 export const TIME_LEFT = 'Còn lại';
-/** Begins the title of a payment that is shown again. */
+/** These words begin the title of a payment that is shown again. */
 export const REPEATED = 'Nhắc lại';
 export const PROBLEM = 'Vấn đề';
 export const DEVICE_CODE = 'Mã thiết bị';
@@ -96,7 +96,7 @@ const HEADINGS: Readonly<Record<Scene['kind'], Heading>> = {
   fault: { tone: 'bad', icon: 'alert', title: 'Lỗi' },
   blank: { tone: 'calm', icon: 'dots', title: '' },
 };
-/** Why the box does not say it aloud, where it does not. */
+/** The hint says why the box does not say a payment again, where it does not. */
 const REPEAT_HINTS = {
   said: 'Đã nhận trước đó, không phải giao dịch mới',
   old: 'Đã cũ, không đọc lại',
@@ -136,7 +136,7 @@ function headingOf(scene: Scene): Heading {
   return { ...heading, title: `${REPEATED} lúc ${time}`, shortTitle: `${REPEATED} ${time.slice(0, 5)}` };
 }
 
-/** `lại 09:05` of the short title of a repetition, for a screen that has no room for more. */
+/** Shortens the short title of a repetition to `lại 09:05`, for a screen that has no room for more. */
 export function withoutFirstWord(text: string): string {
   return text.split(' ').slice(1).join(' ');
 }

@@ -9,7 +9,7 @@ export interface Announcement {
   amount: number;
 }
 
-/** A payment to say again. `paidAtMs` is calendar time in milliseconds since 1970. */
+/** Names a payment to say again. `paidAtMs` is calendar time in milliseconds since 1970. */
 export interface Repetition extends Announcement {
   paidAtMs: number;
 }

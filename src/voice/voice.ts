@@ -51,11 +51,11 @@ const CHIME_ALONE = 'a chime alone would sound like a new payment';
 
 interface Waiting extends Announcement {
   sinceMs: number;
-  /** The time of the payment, where it is said again. */
+  /** A payment that is said again has its time here, in milliseconds since 1970. */
   paidAtMs: number | undefined;
 }
 
-/** A phrase as sound; without sound where no voice can say it. */
+/** A phrase became this sound, or none where no voice can say it. */
 interface Composed {
   sound: Pcm | undefined;
   text: string;
@@ -74,7 +74,7 @@ class QueuedVoice implements Voice {
   readonly #stop = new AbortController();
   readonly #announced = new Set<string>();
   readonly #waiting: Waiting[] = [];
-  /** The payment to say again, once nothing else waits. */
+  /** This payment is said again once nothing else waits. */
   #again: Waiting | undefined;
   readonly #running: Promise<void>;
   #wake: (() => void) | undefined;
@@ -137,7 +137,7 @@ class QueuedVoice implements Voice {
     }
   }
 
-  /** News first, or whoever holds the key down could silence it. */
+  /** New payments come first, or whoever holds the key down could silence them. */
   #next(): Waiting | undefined {
     const news = this.#waiting.shift();
     if (news !== undefined) return news;
@@ -177,7 +177,7 @@ class QueuedVoice implements Voice {
       }
       await this.#speaker.output.play(withVolume(sound, volumePercent), text, this.#stop.signal);
       if (this.#stop.signal.aborted) return flaw;
-      // The state of the voice is how it says news.
+      // The status of the voice is about new payments only.
       const after = repeated ? this.#failure : flaw;
       log.info('announced', { transactionId, amount, repeated });
       if (!repeated) this.#said += 1;

@@ -35,12 +35,12 @@ export function announcementText(amountDong: number, options: NumberWordsOptions
   return `Đã nhận ${numberWords(amountDong, options)} đồng`;
 }
 
-/** The sentence for a payment that is said again: nobody may take it for a new one. `paidAtMs` is calendar time. */
+/** Returns the sentence for a payment that is said again, which nobody takes for a new one. `paidAtMs` is calendar time. */
 export function repetitionText(amountDong: number, paidAtMs: number, options: NumberWordsOptions = {}): string {
   return `Nhắc lại, lúc ${timeWords(paidAtMs, options)}, đã nhận ${numberWords(amountDong, options)} đồng`;
 }
 
-/** Words of the time of day in Vietnam, as `chín giờ năm phút`, separated by single spaces. */
+/** Returns the words of the time of day in Vietnam, as `chín giờ năm phút`, separated by single spaces. */
 export function timeWords(wallMs: number, options: NumberWordsOptions = {}): string {
   const [, time = ''] = vietnamTime(wallMs).split(' ');
   const [hours = 0, minutes = 0] = time.split(':').map(Number);
@@ -48,7 +48,7 @@ export function timeWords(wallMs: number, options: NumberWordsOptions = {}): str
   return minutes === 0 ? hour : `${hour} ${numberWords(minutes, options)} phút`;
 }
 
-/** A phrase with every word that a repetition needs beside those of numbers. */
+/** This phrase has every word that a repetition needs beside those of numbers. */
 export const REPETITION_TRIED: Phrase = {
   text: repetitionText(0, 60_000),
   number: numberWords(0),

@@ -22,7 +22,7 @@ import {
 const repeat: BoxEvent = { type: 'key', key: 'repeat' };
 const dismiss: BoxEvent = { type: 'key', key: 'dismiss' };
 const free = (n: number, change = {}) => payment(n, { pushId: null, ...change });
-/** A box on whose screen payment 1 was, which is idle again. */
+/** Payment 1 was on the screen of this box, which is idle again. */
 const paidOnce = () =>
   play(fresh(), [
     ...[{ type: 'connecting' } as const, registered, free(1), paidDrawn(1), dismiss],

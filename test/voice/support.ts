@@ -125,7 +125,7 @@ export async function recordingPlayer(holdS = 0): Promise<RecordingPlayer> {
 export const CLIP_FORMAT: PcmFormat = { sampleRateHz: 16_000, channels: 1 };
 const CLIP_FRAMES = 160;
 
-/** All that a pack of clips may have. */
+/** A pack of clips may have all of these. */
 const CLIPS = ['prefix', ...vocabulary('linh'), 'suffix', 'chime', 'repeat', 'giờ', 'phút'];
 
 /** The sample that fills each clip of writeClips, so that a sound can be read back as words. */

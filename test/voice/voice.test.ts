@@ -14,7 +14,7 @@ import {
 } from './support.ts';
 
 const heard = (wav: Uint8Array) => clipsIn(wav).slice(1, -1).join(' ');
-/** 09:05 in Vietnam. */
+/** In Vietnam it is 09:05 then. */
 const NINE_FIVE = Date.UTC(2026, 0, 2, 2, 5);
 const at = (hours: number, minutes: number) => new Date(2025, 5, 1, hours, minutes).getTime();
 

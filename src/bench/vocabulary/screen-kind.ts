@@ -31,7 +31,7 @@ export const SCREEN_KINDS = Object.keys(SCENES) as [ScreenKind, ...ScreenKind[]]
 /** The kind of a screen from its text (`/screen.txt`): its first line is the title. Undefined for screens of another maker. */
 export function screenKindOf(text: string): ScreenKind | undefined {
   const [title = ''] = text.split('\n', 1);
-  // Its title has a time.
+  // The title of a repetition varies, because it has a time.
   if (title.startsWith(REPEATED)) return 'repeat';
   return SCREEN_KINDS.find((kind) => pageOf(SCENES[kind]).title === title);
 }

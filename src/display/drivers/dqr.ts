@@ -83,7 +83,7 @@ function lineOf(frame: PanelFrame, scene: Scene, id: string | undefined, time: s
     case 'paid':
       return lineWith('DisplaySuccessQRCodeScreen', scene.transactionId, order, time);
     case 'repeat':
-      // No result: its screen, and maybe its sound, would be those of a new payment.
+      // The screen of a result, and maybe its sound, would be those of a new payment.
       return welcome(fieldOf(`${title} ${amount}`));
     case 'cancelled':
       return lineWith('DisplayCancelQRCodeScreen', '', order, time);

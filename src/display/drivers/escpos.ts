@@ -94,7 +94,7 @@ function shower(screen: SerialScreen, given: Options): Display {
   };
 }
 
-/** Heads the slip of a payment that is printed again: nobody may take it for another payment. */
+/** These words head the slip of a payment that is printed again: nobody may take it for another payment. */
 const COPY = 'BAN SAO';
 
 class Printer implements Display {
@@ -104,7 +104,7 @@ class Printer implements Display {
   readonly #io: DisplayIo;
   readonly #recordPath: string;
   #printed: Printed = NOTHING_PRINTED;
-  /** The payment of the copy that was printed last, while it is still asked for. */
+  /** The printer has copied this payment, which is still asked for: it prints no second copy. */
   #copied: string | undefined;
 
   constructor(screen: SerialScreen, given: Options, io: DisplayIo) {

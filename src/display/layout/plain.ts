@@ -105,7 +105,7 @@ function orderLines(page: Page, kind: OrderKind, columns: number, rows: number):
   return [first, ...linesOf(second, columns, 1)].slice(0, rows);
 }
 
-/** A payment that is shown again: the amount, and at once what it is. Alone it would be that of a new payment. */
+/** Returns the lines of a repetition: the amount, and at once what it is. An amount alone would be that of a new payment. */
 function repeatLines(
   { title, shortTitle, badge, hint = '', hintLast }: Page,
   [amount = '', ...difference]: readonly string[],
@@ -130,7 +130,7 @@ function repeatLines(
   return [...lines, ...Array<string>(room - lines.length).fill(''), lineFor(badge, columns)];
 }
 
-/** The words for a repetition in one row, with the amount where it fits. */
+/** Returns the words for a repetition in one row, with the amount where it fits. */
 function repeatIn(amount: string, state: string, columns: number): string {
   const fits = [state, withoutFirstWord(state), withoutAccents(REPEATED)].find(
     (it) => amount.length + 1 + it.length <= columns,

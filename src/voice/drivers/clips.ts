@@ -16,7 +16,7 @@ export type ClipsOptions = z.infer<typeof clipsOptions>;
 /** About twenty seconds of CD sound; a longer file is no word. */
 const CLIP_BYTES_MAX = 4 * 1024 * 1024;
 const EXTRAS = ['prefix', 'suffix', 'chime'];
-/** Before a payment that is said again. Without this clip such a payment is not said. */
+/** This clip comes before a payment that is said again. Without it such a payment is not said. */
 const REPEAT = 'repeat';
 
 /**

@@ -14,7 +14,7 @@ const repeats = Object.entries({ ...SCENES, ...DUE }).flatMap(([name, scene]) =>
 );
 const marked = repeats.map(([name, scene]) => [`${name}, sandbox`, { ...scene, sandbox: true as const }] as const);
 const all = [...repeats, ...marked];
-/** Says that it is a repetition. */
+/** These words say that it is a repetition. */
 const AGAIN = /[Nn]hắc lại|lại \d\d:\d\d|[Nn]hac lai|lai \d\d:\d\d/;
 
 const textsOn = async (scene: Scene, surface: Surface) => {
