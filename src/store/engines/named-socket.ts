@@ -4,14 +4,18 @@ import type { HostResolver } from '../../lib/resolver.ts';
 /** Resolves names without the thread pool of the process. */
 class NamedSocket extends Socket {
   readonly #names: HostResolver;
+  readonly #isOver: () => boolean;
 
-  constructor(names: HostResolver) {
+  constructor(names: HostResolver, isOver: () => boolean) {
     super();
     this.#names = names;
+    this.#isOver = isOver;
   }
 
   /** The driver has no option for a lookup function, but it calls this. */
   override connect(...[port, host]: unknown[]): this {
+    // The pool connects for the next one who waits while it handles an event: an exception there would end the process.
+    if (this.#isOver()) return this.destroy(new Error('the connection to the database is closed'));
     return super.connect({ port: Number(port), host: String(host), lookup: this.#names.lookup() });
   }
 }
@@ -26,16 +30,15 @@ export class NamedSockets {
     this.#names = names;
   }
 
-  /** Makes a socket, which the driver connects. Throws after `abandon`. */
+  /** Makes a socket, which the driver connects. After `abandon` that fails. */
   make(): Socket {
-    if (this.#isOver) throw new Error('the connection to the database is closed');
-    const socket = new NamedSocket(this.#names);
+    const socket = new NamedSocket(this.#names, () => this.#isOver);
     this.#open.add(socket);
     socket.once('close', () => this.#open.delete(socket));
     return socket;
   }
 
-  /** Destroys all sockets: whoever waits for an answer gets an error at once. No new one can be made. */
+  /** Destroys all sockets: whoever waits for an answer gets an error at once. No new one connects. */
   abandon(): void {
     this.#isOver = true;
     for (const socket of this.#open) socket.destroy();
