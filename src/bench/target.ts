@@ -107,7 +107,8 @@ export interface Target {
    * credentials. Undefined for a target that ran before. Throws MissingPeerError when a part does not start.
    */
   reset?(): Promise<void>;
-  close(): Promise<void>;
+  /** Ends all parts that it has started. Those that have not ended after `withinMs` milliseconds are killed or abandoned. */
+  close(withinMs?: number): Promise<void>;
 }
 
 /** Request to open a target. */

@@ -42,6 +42,19 @@ export async function withDeadline<T>(clock: Clock, ms: number, work: Promise<T>
   }
 }
 
+/** The result of `work`. Rejects with the signal's reason as soon as it aborts. Does not stop `work`. */
+export async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  const aborted = Promise.withResolvers<never>();
+  const abort = () => aborted.reject(signal.reason);
+  if (signal.aborted) abort();
+  signal.addEventListener('abort', abort, { once: true });
+  try {
+    return await Promise.race([work, aborted.promise]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}
+
 /** Runs `work` with a signal that aborts when `parent` does or after `ms` milliseconds. */
 export async function withAbortAfter<T>(
   clock: Clock,

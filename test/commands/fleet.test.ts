@@ -168,7 +168,8 @@ async function problemsWith(lie: Lie, { onTestFinished }: TestContext): Promise<
   const closers = new Closers();
   onTestFinished(() => closers.close());
   const quiet = createLogger(new Writable({ write: (_line, _encoding, done) => done() }), systemClock, 'json');
-  const deps = { clock: systemClock, random: systemRandom, log: quiet };
+  const { signal } = new AbortController();
+  const deps = { clock: systemClock, random: systemRandom, log: quiet, signal };
   const environment = await managedEnvironment({ boxes: 2, isLight: false }, transportNamed('--transport'), {
     ...deps,
     closers,
@@ -177,10 +178,9 @@ async function problemsWith(lie: Lie, { onTestFinished }: TestContext): Promise<
   const measured = new Measurements();
   const boxes: FleetBox[] = [];
   closers.add(async () => void (await Promise.all(boxes.map((box) => box.close()))));
-  const { signal } = new AbortController();
   const drawn = (terminalCode: string, qrCode: string | null, scene: Scene) =>
     (lie.drawn ?? ((to, ...seen) => to.drawn(...seen)))(tracker, terminalCode, qrCode, scene);
-  await startFleetBoxes(environment.setups, boxes, { ...deps, tracker: { drawn }, signal });
+  await startFleetBoxes(environment.setups, boxes, { ...deps, tracker: { drawn } });
   const { gateway, callbacksReceived } = environment;
   const plan = { pushesPerSecond: 10, pushes: 6, seconds: undefined, confirmsDisplayed: true };
   const random = seededRandom(3);

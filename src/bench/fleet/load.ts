@@ -1,4 +1,4 @@
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, untilAborted, withDeadline } from '../../lib/clock.ts';
 import { MissingPeerError, PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { Random } from '../../lib/random.ts';
 import type { GatewayClient } from '../clients/gateway.ts';
@@ -46,6 +46,8 @@ const PAID_AFTER_MS = { paid: { min: 300, max: 3_000 }, paidLate: { min: 9_000, 
 const AMOUNT_STEP = 1_000;
 const AMOUNT_STEPS_MAX = 2_000;
 const NO_ANSWER = 'NO_ANSWER';
+/** Time for the calls under way when the signal ends the load: a gateway that hangs does not answer them. */
+const LAST_ANSWERS_MS = 300;
 
 /** One order to push, and when its customer pays after the answer. */
 interface Sale {
@@ -57,13 +59,15 @@ interface Sale {
 
 /**
  * Pushes at a constant rate and pays a share of the orders. Each push goes to a random box, or to the next free one if that box
- * still waits for an answer. Resolves when the load has ended and every call is answered. Throws PayboxError when the gateway
- * rejects the partner's credentials.
+ * still waits for an answer. Resolves when the load has ended and every call is answered; soon after the signal whatever hangs.
+ * Throws PayboxError when the gateway rejects the partner's credentials.
  */
 export async function runLoad(boxes: readonly LoadBox[], plan: LoadPlan, deps: LoadDeps): Promise<void> {
   const { clock, random, signal, measured } = deps;
   const load = new Load(plan, deps);
-  await load.token();
+  await untilAborted(signal, load.token()).catch((error: unknown) => {
+    if (!signal.aborted) throw error;
+  });
   const beganMs = clock.monotonicMs();
   const endMs = beganMs + (plan.seconds ?? Number.POSITIVE_INFINITY) * 1000;
   for (let number = 1; number <= Math.min(plan.pushes, PUSHES_MAX); number += 1) {
@@ -126,7 +130,7 @@ class Load {
         if (box !== undefined && !this.#awaiting.has(box.terminalCode)) return box;
       }
       // Every call has its own deadline, so at least one settles.
-      await this.#oneAnswered.promise;
+      await untilAborted(signal, this.#oneAnswered.promise).catch(() => undefined);
     }
     return undefined;
   }
@@ -137,10 +141,12 @@ class Load {
     this.#underWay.add(done);
   }
 
-  /** Makes the late customers pay at once. */
+  /** Makes the late customers pay at once, and waits for all answers; after the signal for a moment only. */
   async close(): Promise<void> {
+    const { clock, signal } = this.#deps;
     this.#closing.abort();
-    await Promise.all(this.#underWay);
+    const answered = Promise.all(this.#underWay);
+    await untilAborted(signal, answered).catch(() => withDeadline(clock, LAST_ANSWERS_MS, answered));
   }
 
   async #run(sale: Sale, box: LoadBox): Promise<void> {

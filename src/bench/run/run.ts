@@ -1,4 +1,4 @@
-import { systemClock, withDeadline } from '../../lib/clock.ts';
+import { systemClock, untilAborted, withDeadline } from '../../lib/clock.ts';
 import { MissingPeerError, PayboxError, reasonOf } from '../../lib/errors.ts';
 import { seededRandom } from '../../lib/random.ts';
 import { LISTED_ROWS } from '../clients/gateway.ts';
@@ -27,6 +27,12 @@ export interface RunOptions {
 
 const TAG_LETTERS = 4;
 const CLOSE_TIMEOUT_MS = 15_000;
+/** Time to end the faults of a run that is ended, at a gateway or box that may hang. */
+const END_FAULTS_MS = 300;
+/** Time for the parts of a target to end in order when the program ends. */
+const CLOSE_SOON_MS = 1_200;
+/** Time to end those that have not. */
+const KILL_MS = 200;
 const NO_EVIDENCE: Pick<Result, 'entries' | 'entriesOmitted' | 'latencies' | 'where'> = {
   entries: [],
   entriesOmitted: 0,
@@ -47,7 +53,7 @@ export async function runScenario(scenario: Scenario, kind: TargetKind, options:
   const took = () => systemClock.monotonicMs() - beganMs;
   let target: Target;
   try {
-    const hindered = await reasonToSkip(scenario, kind);
+    const hindered = await untilAborted(options.signal, reasonToSkip(scenario, kind));
     if (hindered !== undefined) return { ...about, ...NO_EVIDENCE, outcome: 'skipped', reason: hindered, tookMs: 0 };
     target = await kind.open({ boxes: scenario.boxes, enrolled: scenario.enrolled, signal: options.signal });
   } catch (error) {
@@ -57,11 +63,11 @@ export async function runScenario(scenario: Scenario, kind: TargetKind, options:
   const transcript = new Transcript(target.time.clock);
   const watching = new AbortController();
   const messages = new TrafficRecorder(target, transcript);
-  await messages.begin();
-  recordChanges(target, transcript, watching.signal, options.film);
   try {
+    await untilAborted(options.signal, messages.begin());
+    recordChanges(target, transcript, watching.signal, options.film);
     const verdict = await judged(scenario, messages.target(), transcript, options);
-    await messages.end();
+    await untilAborted(options.signal, messages.end());
     return {
       ...about,
       ...verdict,
@@ -72,9 +78,19 @@ export async function runScenario(scenario: Scenario, kind: TargetKind, options:
     };
   } finally {
     watching.abort();
-    const closed = target.close().then(() => target.time.close());
-    await withDeadline(systemClock, CLOSE_TIMEOUT_MS, closed);
+    await closeTarget(target, options.signal.aborted);
   }
+}
+
+/** Closes a target. `isHurried`: the program ends too, so what hangs is killed or abandoned soon. */
+export async function closeTarget(target: Target, isHurried: boolean): Promise<void> {
+  const closed = target.close(isHurried ? CLOSE_SOON_MS : undefined).then(() => target.time.close());
+  await withDeadline(systemClock, isHurried ? CLOSE_SOON_MS + KILL_MS : CLOSE_TIMEOUT_MS, closed);
+}
+
+/** Ends the faults that a run has ordered elsewhere. */
+export async function endFaults(context: StepContext, isHurried: boolean): Promise<void> {
+  await withDeadline(systemClock, isHurried ? END_FAULTS_MS : CLOSE_TIMEOUT_MS, endInjected(context));
 }
 
 async function judged(
@@ -88,11 +104,11 @@ async function judged(
   const context = contextOf(scenario, target, transcript, { ...options, signal });
   const over = new AbortController();
   try {
-    await target.time.inRealTime(() => tryBaseline(context));
+    await target.time.inRealTime(() => untilAborted(options.signal, tryBaseline(context)));
     void endAtLimit(scenario, context, limit, over.signal);
-    await runSteps(scenario.steps, context);
+    await untilAborted(options.signal, runSteps(scenario.steps, context));
     limit.signal.throwIfAborted();
-    await target.time.inRealTime(() => expectHappened(context));
+    await target.time.inRealTime(() => untilAborted(options.signal, expectHappened(context)));
     return { outcome: 'passed', reason: '', where: undefined };
   } catch (error) {
     options.signal.throwIfAborted();
@@ -104,9 +120,9 @@ async function judged(
   } finally {
     over.abort();
     await target.time.inRealTime(async () => {
-      await endInjected(context);
+      await endFaults(context, options.signal.aborted);
       // A run that was ended has no verdict, so it needs no final state.
-      if (!options.signal.aborted) await recordFinalState(target, transcript);
+      if (!options.signal.aborted) await untilAborted(options.signal, recordFinalState(target, transcript));
     });
   }
 }

@@ -1,15 +1,14 @@
 import type { z } from 'zod';
-import { systemClock, withDeadline } from '../../lib/clock.ts';
+import { systemClock } from '../../lib/clock.ts';
 import { checkConfig } from '../../lib/config-file.ts';
 import { ConfigError, PayboxError } from '../../lib/errors.ts';
 import type { BoxClient } from '../clients/box.ts';
 import { LISTED_ROWS } from '../clients/gateway.ts';
 import { pageOf } from '../reports/page.ts';
 import type { Result } from '../reports/result.ts';
-import { reasonWithFix, recordFinalState } from '../run/run.ts';
+import { closeTarget, endFaults, reasonWithFix, recordFinalState } from '../run/run.ts';
 import { tryBaseline } from '../steps/account.ts';
 import { StepFailure } from '../steps/context.ts';
-import { endInjected } from '../steps/faults.ts';
 import { runStep } from '../steps/steps.ts';
 import { reasonToSkip, type Target, type TargetKind } from '../target.ts';
 import type { Scenario } from '../vocabulary/scenario.ts';
@@ -19,7 +18,6 @@ import { beginHistory, type RigHistory } from './rig-history.ts';
 import { Refusal } from './route.ts';
 import { type callbackList, LIMITS, type rigView, type stepAnswer } from './schemas.ts';
 
-const CLOSE_TIMEOUT_MS = 15_000;
 const RESET_FIX = 'open a rig of target process or emulated';
 const STEP_FIX = '`paybox config schema scenario` has every step';
 
@@ -216,19 +214,19 @@ export class Rig {
     };
   }
 
-  /** Cancels the running step and ends the rig. Resolves when all its parts have ended. */
-  close(reason: string): Promise<void> {
+  /**
+   * Cancels the running step and ends the rig. Resolves when all its parts have ended. `isHurried`: the program ends too, so what
+   * hangs is killed or abandoned soon.
+   */
+  close(reason: string, isHurried = false): Promise<void> {
     this.#ending.abort(new Refusal(410, `${this.id} has ended: ${reason}`, 'open another'));
-    this.#closed ??= this.#close();
+    this.#closed ??= this.#close(isHurried);
     return this.#closed;
   }
 
-  async #close(): Promise<void> {
-    const { target } = this.#order;
-    const closed = this.inRealTime(() => endInjected(this.#history.context))
-      .then(() => target.close())
-      .then(() => target.time.close());
-    await withDeadline(systemClock, CLOSE_TIMEOUT_MS, closed);
+  async #close(isHurried: boolean): Promise<void> {
+    await this.inRealTime(() => endFaults(this.#history.context, isHurried));
+    await closeTarget(this.#order.target, isHurried);
   }
 
   async #checked(body: unknown): Promise<Step> {

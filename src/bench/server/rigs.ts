@@ -1,4 +1,4 @@
-import { systemClock } from '../../lib/clock.ts';
+import { systemClock, untilAborted } from '../../lib/clock.ts';
 import { reasonWithFix } from '../run/run.ts';
 import { reasonToSkip } from '../target.ts';
 import { durationMs } from '../vocabulary/durations.ts';
@@ -43,7 +43,7 @@ export class Rigs {
     try {
       const rig = await opening;
       if (!given.aborted) return rig;
-      await this.end(rig.id, 'its caller had gone before it was open');
+      await this.end(rig.id, 'its caller had gone before it was open', this.#closing.signal.aborted);
       throw new Refusal(503, ENDED_EARLY, AGAIN);
     } finally {
       this.#opening.delete(opening);
@@ -60,28 +60,28 @@ export class Rigs {
   }
 
   /** Ends a rig; resolves when all its parts have ended. Does nothing for one that has ended. Throws Refusal. */
-  async end(id: string, reason: string): Promise<void> {
+  async end(id: string, reason: string, isHurried = false): Promise<void> {
     if (this.#ended.has(id)) return;
     const rig = this.get(id);
-    await rig.close(reason);
+    await rig.close(reason, isHurried);
     if (!this.#rigs.delete(id)) return;
     this.#ended.set(id, reason);
     const [oldest] = this.#ended.keys();
     if (this.#ended.size > LIMITS.rigsRemembered && oldest !== undefined) this.#ended.delete(oldest);
   }
 
-  /** Ends all rigs, also those that are opening. Resolves when all their parts have ended. */
+  /** Ends all rigs, also those that are opening. Resolves when all their parts have ended, or what hangs is abandoned. */
   async close(reason: string): Promise<void> {
     this.#closing.abort(new Refusal(503, 'the server ends', 'start it again'));
     await Promise.allSettled(this.#opening);
-    await Promise.all(this.all().map(({ id }) => this.end(id, reason)));
+    await Promise.all(this.all().map(({ id }) => this.end(id, reason, true)));
   }
 
   async #open(body: unknown, signal: AbortSignal): Promise<Rig> {
     this.#count += 1;
     const id = `rig-${this.#count}`;
     const { request, kind, seed, scenario } = await rigOptions(body, id, this.#deps);
-    const hindered = await reasonToSkip(scenario, kind);
+    const hindered = await untilAborted(signal, reasonToSkip(scenario, kind));
     if (hindered !== undefined) throw new Refusal(422, `body: ${hindered}`, 'choose another target, or fewer boxes');
     const { boxes, enrolled } = scenario;
     const { callbackUrl, idle } = request;
@@ -90,7 +90,10 @@ export class Rigs {
       throw new Refusal(503, reasonWithFix(error), 'see the output of the server, and the logs of --report DIR');
     });
     const rig = new Rig(id, { scenario, kind, target, seed, idleMs: durationMs(idle) ?? 0, callbackUrl });
-    await rig.begin();
+    await untilAborted(signal, rig.begin()).catch(async () => {
+      await rig.close(ENDED_EARLY, true);
+      throw new Refusal(503, ENDED_EARLY, AGAIN);
+    });
     this.#rigs.set(id, rig);
     void this.#endWhenIdle(rig, idle);
     return rig;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { untilAborted } from '../../lib/clock.ts';
 import { ConfigError, PayboxError } from '../../lib/errors.ts';
 import { authorizationHeader } from '../../lib/http-client.ts';
 import { BoxClient, type BoxStatus } from '../clients/box.ts';
@@ -39,13 +40,13 @@ export function externalTarget(options: ExternalOptions): TargetKind {
     capabilities: new Set(),
     askCapabilities: () => capabilitiesAt(options),
     boxesMax: options.boxes.length,
-    open: async () => ({
+    open: async ({ signal = new AbortController().signal }) => ({
       name: 'at',
       isExternal: true,
       time: realTime,
       probe: options.probe,
-      gateway: await connectToGateway(options),
-      boxes: await clearBoxesOf(options),
+      gateway: await untilAborted(signal, connectToGateway(options)),
+      boxes: await untilAborted(signal, clearBoxesOf(options)),
       powerBox: async () => cannot(),
       powerGateway: async () => cannot(),
       close: async () => undefined,

@@ -28,8 +28,8 @@ export const PART_BYTES = 64 * 1024 * 1024;
 
 /** A gateway or agent that the bench has started. */
 export interface Part {
-  /** `killed`: without time to shut down. */
-  end(how: Exclude<Power, 'on'>): Promise<void>;
+  /** `killed`: without time to shut down. Otherwise it has `withinMs` milliseconds for that, by default some seconds. */
+  end(how: Exclude<Power, 'on'>, withinMs?: number): Promise<void>;
 }
 
 /** Starts the parts of a target by their configurations; resolves when the part's port answers. The signal cancels a start. */
@@ -84,23 +84,24 @@ class Parts {
     this.#starts = starts;
   }
 
-  async power(name: string, how: Power): Promise<void> {
+  async power(name: string, how: Power, withinMs?: number): Promise<void> {
     const running = this.#running.get(name);
     if (how === 'on') {
       const start = this.#starts.get(name);
       if (running === undefined && start !== undefined) this.#running.set(name, await start());
     } else {
       this.#running.delete(name);
-      await running?.end(how);
+      await running?.end(how, withinMs);
     }
   }
 
-  /** Ends all running parts: boxes before the gateway, but what is killed says no goodbye. */
-  async end(how: Exclude<Power, 'on'>): Promise<void> {
+  /** Ends all running parts: boxes before the gateway, but what is killed says no goodbye. Each stage has half of the time. */
+  async end(how: Exclude<Power, 'on'>, withinMs?: number): Promise<void> {
+    const stageMs = withinMs === undefined ? undefined : withinMs / 2;
     const names = [...this.#running.keys()];
     const first = how === 'killed' ? names : names.filter((name) => name !== GATEWAY);
-    await Promise.all(first.map((name) => this.power(name, how)));
-    await this.power(GATEWAY, how);
+    await Promise.all(first.map((name) => this.power(name, how, stageMs)));
+    await this.power(GATEWAY, how, stageMs);
   }
 }
 
@@ -154,8 +155,8 @@ export async function openManagedTarget(
     partnerServer?.forget();
     await start();
   };
-  const close = async (how: Exclude<Power, 'on'>) => {
-    await parts.end(how);
+  const close = async (how: Exclude<Power, 'on'>, withinMs?: number) => {
+    await parts.end(how, withinMs);
     await partnerServer?.close();
     await Promise.all([...(panels?.values() ?? [])].map((panel) => panel.close()));
     await rm(folder, { recursive: true, force: true, maxRetries: 5 });
@@ -172,7 +173,7 @@ export async function openManagedTarget(
     powerBox: (box, how) => parts.power(made[box]?.terminalCode ?? '', how),
     powerGateway: (how) => parts.power(GATEWAY, how),
     reset: () => time.inRealTime(reset),
-    close: () => time.inRealTime(() => close('off')),
+    close: (withinMs) => time.inRealTime(() => close('off', withinMs)),
   };
   try {
     await time.inRealTime(start);

@@ -41,7 +41,7 @@ export function processTarget(options: ProcessOptions): TargetKind {
       const forget = () => rm(folder, { recursive: true, force: true });
       try {
         const target = await openManagedTarget(need, processStarter(folder, options), { ...options, name: 'process' });
-        return { ...target, close: () => target.close().finally(forget) };
+        return { ...target, close: (withinMs) => target.close(withinMs).finally(forget) };
       } catch (error) {
         await forget();
         throw error;
@@ -78,16 +78,10 @@ export function processStarter(
       child.once('exit', () => resolve());
       child.once('error', () => resolve());
     });
-    const end: Part['end'] = async (how) => {
+    const end: Part['end'] = async (how, withinMs = STOP_TIMEOUT_MS) => {
       child.kill(how === 'killed' ? 'SIGKILL' : 'SIGTERM');
-      if (
-        (await withDeadline(
-          systemClock,
-          STOP_TIMEOUT_MS,
-          ended.then(() => true),
-        )) === undefined
-      )
-        child.kill('SIGKILL');
+      const isOver = ended.then(() => true);
+      if ((await withDeadline(systemClock, withinMs, isOver)) === undefined) child.kill('SIGKILL');
       await ended;
     };
     if (await isReady(ready, child, signal)) return { end };

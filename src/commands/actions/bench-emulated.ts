@@ -65,7 +65,9 @@ export function emulatedStarter(
   time: TestTime = new VirtualTime(),
 ): Starter {
   const deps = { clock: time.clock, random };
-  const partOf = (running: Agent | Gateway) => ({ end: () => running.close() });
+  const partOf = (running: Agent | Gateway) => ({
+    end: (_how: unknown, withinMs?: number) => running.close(withinMs),
+  });
   return {
     time,
     isVolatile: true,

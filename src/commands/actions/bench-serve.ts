@@ -5,6 +5,7 @@ import { startBenchServer } from '../../bench/server/server.ts';
 import { systemClock, withDeadline } from '../../lib/clock.ts';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
 import { stderrLog } from '../../lib/log.ts';
+import { STOP_BUDGET_MS } from '../../lib/shutdown.ts';
 import { isLoopbackHost } from '../../lib/tls.ts';
 import { version } from '../../lib/version.ts';
 import { forgetReadyFile, writeReadyFile } from '../shared/daemon.ts';
@@ -26,8 +27,6 @@ export interface ServeOptions {
 
 /** Shorter tokens could be guessed. */
 const TOKEN_CHARS_MIN = 16;
-/** Programs that are still starting are awaited before they are ended. */
-const END_TIMEOUT_MS = 60_000;
 const EXIT = { ended: 0, interrupted: 130 } as const;
 
 /** `paybox bench serve`: runs the server until a signal; a second signal ends it at once. */
@@ -64,11 +63,11 @@ export async function serve(options: ServeOptions): Promise<void> {
   log.info('stopping', { signal });
   const isClosed = await withDeadline(
     systemClock,
-    END_TIMEOUT_MS,
+    STOP_BUDGET_MS,
     control.close(`the server was ended by ${signal}`).then(() => true),
   );
   if (isClosed) log.info('stopped', { signal });
-  else log.error('end-late', { withinMs: END_TIMEOUT_MS });
+  else log.error('end-late', { withinMs: STOP_BUDGET_MS });
   process.exit(signal === 'SIGINT' ? EXIT.interrupted : EXIT.ended);
 }
 

@@ -19,7 +19,7 @@ import { shareGlyphs } from '../shared/glyph-cache.ts';
 import { remark, say } from '../shared/output.ts';
 import { assertOut, assertReports, finishRun } from '../shared/report-files.ts';
 import { adminTokenOf, boxTokenOf, secretFrom } from '../shared/secrets.ts';
-import { StopSignal } from '../shared/stop-signal.ts';
+import { exitNow, StopSignal } from '../shared/stop-signal.ts';
 import { readChecked } from './bench-check.ts';
 import { anySeed, LIBRARY, scenariosIn, type TargetOptions, targetOf } from './bench-target.ts';
 
@@ -120,6 +120,8 @@ export async function run(names: readonly string[], options: BenchOptions): Prom
   const page = () => pageOf(results, about);
   await finishRun(results, options, { ...about, progress, isInterrupted: signal.aborted, failOnSkip, page, files });
   await tellGitHub(results, about);
+  // A request to a gateway that hangs would keep the program running.
+  if (signal.aborted) exitNow(Number(process.exitCode));
 }
 
 /** Where the programs of a run log, below the report's folder. */

@@ -15,7 +15,7 @@ import { processStarter } from '../../bench/targets/process.ts';
 import { makeWorkFolder, memoryFolder } from '../../bench/work-folder.ts';
 import { GATEWAY_FILE_CHARS_MAX, parseGatewayConfig } from '../../gateway/config.ts';
 import { startGateway } from '../../gateway/gateway.ts';
-import { type Clock, systemClock } from '../../lib/clock.ts';
+import { type Clock, systemClock, untilAborted } from '../../lib/clock.ts';
 import { checkConfig, readConfigFile } from '../../lib/config-file.ts';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
 import { readFileText } from '../../lib/files.ts';
@@ -31,6 +31,8 @@ const NAME = 'paybox fleet';
 const QR_LIFETIME_SECONDS = 8;
 /** The shortest allowed, so that a run also sees what follows a payment screen. */
 const HOLD = { paidHoldSeconds: 3 };
+/** Time for the gateway's program to end after a signal. */
+const GATEWAY_END_MS = 400;
 /** Size limit of a box's journal in a fleet run, write-ahead log included. */
 const JOURNAL_BYTES_MAX = 2_000_000;
 
@@ -50,6 +52,8 @@ export interface EnvironmentDeps {
   random: Random;
   log: Logger;
   closers: Closers;
+  /** Ends the start, and has what hangs killed soon at the end. */
+  signal: AbortSignal;
 }
 
 /** How many boxes this process has, and of which kind. */
@@ -81,7 +85,7 @@ export async function managedEnvironment(
     qrLifetimeSeconds: QR_LIFETIME_SECONDS,
   };
   const { origin, brokerPort } = isLight
-    ? await gatewayProgram(config, { folder, httpPort, mqttPort }, closers)
+    ? await gatewayProgram(config, { folder, httpPort, mqttPort }, deps)
     : await gatewayHere(config, deps);
   const link = { transport: transport.name, url: transport.urlOf({ origin, brokerPort }) };
   const configs = made.map((box) => parseAgentConfig({ ...HOLD, box, link, dataDir: '.' }, NAME));
@@ -109,11 +113,11 @@ async function gatewayHere(config: object, deps: EnvironmentDeps): Promise<At> {
 async function gatewayProgram(
   config: object,
   { folder, httpPort, mqttPort }: { folder: string; httpPort: number; mqttPort: number },
-  closers: Closers,
+  { closers, signal }: EnvironmentDeps,
 ): Promise<At> {
   const { gateway } = processStarter(folder, { program: [process.execPath, process.argv[1] ?? ''] });
-  const { end } = await gateway(config);
-  closers.add(() => end('off'));
+  const { end } = await gateway(config, signal);
+  closers.add(() => end('off', signal.aborted ? GATEWAY_END_MS : undefined));
   return { origin: `http://127.0.0.1:${httpPort}`, brokerPort: mqttPort };
 }
 
@@ -124,7 +128,8 @@ export interface GivenOptions extends GatewayOptions {
 }
 
 /**
- * Boxes that a running gateway knows by their secrets. Throws ConfigError, or MissingPeerError when the gateway does not answer.
+ * Boxes that a running gateway knows by their secrets. Throws ConfigError, MissingPeerError when the gateway does not answer, or the
+ * signal's reason.
  */
 export async function externalEnvironment(
   { boxes, isLight, share = { part: 1, of: 1 } }: FleetSize,
@@ -134,7 +139,7 @@ export async function externalEnvironment(
   const { identities } = options;
   const isFolder = (await stat(identities).catch(() => undefined))?.isDirectory() === true;
   if (isFolder) await trustAuthorityOf(identities);
-  const gateway = await connectToGateway(options);
+  const gateway = await untilAborted(deps.signal, connectToGateway(options));
   const configs = isFolder
     ? await provisioned(boxes, options)
     : await listed(boxes, options, gateway.account.bankAccount);

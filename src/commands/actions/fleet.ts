@@ -10,7 +10,7 @@ import {
   summaryOf,
 } from '../../bench/fleet/measurements.ts';
 import { OrderTracker } from '../../bench/fleet/order-tracker.ts';
-import { systemClock } from '../../lib/clock.ts';
+import { systemClock, untilAborted, withDeadline } from '../../lib/clock.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import { seededRandom, systemRandom } from '../../lib/random.ts';
@@ -20,7 +20,7 @@ import { Closers, fileLog } from '../shared/daemon.ts';
 import { shareGlyphs } from '../shared/glyph-cache.ts';
 import { remark, say } from '../shared/output.ts';
 import { adminTokenOf, assertHidden, secretFrom } from '../shared/secrets.ts';
-import { StopSignal } from '../shared/stop-signal.ts';
+import { exitNow, StopSignal } from '../shared/stop-signal.ts';
 import { anySeed } from './bench-target.ts';
 import { type FleetBox, startFleetBoxes } from './fleet-boxes.ts';
 import { externalEnvironment, type FleetEnvironment, type FleetSize, managedEnvironment } from './fleet-environment.ts';
@@ -48,6 +48,9 @@ export interface FleetOptions {
   adminTokenFile?: string;
 }
 
+/** After a signal: time for the goodbyes of the boxes, and for all that the fleet has opened to close. */
+const BOXES_END_MS = 600;
+const END_MS = 1_400;
 const EXIT = { right: 0, wrong: 1, interrupted: 130 } as const;
 /** Default rate: one order for each box in this time. */
 const SECONDS_PER_PUSH = 10;
@@ -89,18 +92,23 @@ export async function fleet(options: FleetOptions): Promise<void> {
   const line = () => progressLine(run.boxes.filter((box) => box.isOnline()).length, run.asked, run.measured);
   const telling = showProgress(process.stderr, { line, clock: systemClock, signal: done.signal });
   try {
-    const deps = { clock: systemClock, random: systemRandom, log: run.log, closers };
+    const deps = { clock: systemClock, random: systemRandom, log: run.log, closers, signal };
     const environment = await environmentOf({ ...options, transport }, deps);
     run.asked = environment.setups.length;
     const figures = await measure(environment, options, run, closers);
     done.abort();
     await telling;
     tell(figures, options, run);
+  } catch (error) {
+    if (error !== signal.reason) throw error;
+    tell([], options, run);
   } finally {
     done.abort();
     await telling;
-    await closers.close();
+    await (signal.aborted ? withDeadline(systemClock, END_MS, closers.close()) : closers.close());
   }
+  // A request to a gateway that hangs would keep the program running.
+  if (signal.aborted) exitNow(EXIT.interrupted);
 }
 
 function environmentOf(
@@ -159,7 +167,10 @@ async function measure(
   const { gateway, callbacksReceived, confirmsDisplayed } = environment;
   const clock = systemClock;
   const beforeBytes = process.memoryUsage.rss();
-  closers.add(async () => void (await Promise.all(boxes.map((box) => box.close()))));
+  closers.add(async () => {
+    const closed = Promise.all(boxes.map((box) => box.close()));
+    await (signal.aborted ? withDeadline(clock, BOXES_END_MS, closed) : closed);
+  });
   const beganMs = clock.monotonicMs();
   await startFleetBoxes(environment.setups, boxes, { clock, random: systemRandom, log, tracker, signal });
   measured.allRegisteredMs = clock.monotonicMs() - beganMs;
@@ -184,7 +195,9 @@ async function measure(
     settleTimeoutMs: SETTLE_TIMEOUT_MS,
     signal,
   };
-  if (!signal.aborted) await judge(evidence);
+  await untilAborted(signal, judge(evidence)).catch((error: unknown) => {
+    if (!signal.aborted) throw error;
+  });
   const mostBytes = process.resourceUsage().maxRSS * KIBIBYTE;
   return figuresOf(boxes.length, measured, tracker, { beforeBytes, withBoxesBytes, mostBytes });
 }
