@@ -25,7 +25,7 @@ ${LAUNCH}`;
 
 /** Asks the gateway of this container; a box or a gateway of another port is named by PAYBOX_HEALTH_URL. */
 export const HEALTH_PROGRAM = `/${HOME}/health.js`;
-const HEALTH = `const url = process.env.PAYBOX_HEALTH_URL || 'http://127.0.0.1:8800/healthz';
+const HEALTH = `const url = process.env.PAYBOX_HEALTH_URL || 'http://127.0.0.1:8800/readyz';
 try {
   const { ok, status } = await fetch(url, { signal: AbortSignal.timeout(4000) });
   if (!ok) console.log(url + ' answers ' + status);

@@ -8,7 +8,7 @@ import { type Clock, withDeadline } from '../lib/clock.ts';
 import { ConfigError } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
-import { endAll, STOP_BUDGET_MS } from '../lib/shutdown.ts';
+import { type Ends, endAll, endInOrder, STOP_BUDGET_MS } from '../lib/shutdown.ts';
 import { isExposed, isLoopbackHost } from '../lib/tls.ts';
 import { signingKeyOf } from '../protocol/keys.ts';
 import type { Scene } from '../scene.ts';
@@ -21,6 +21,7 @@ import { Loop } from './loop.ts';
 import { AgentMetrics } from './metrics.ts';
 import { type LocalHttpOptions, startLocalHttp } from './pages/server.ts';
 import { type PeripheralOptions, Peripherals } from './peripherals/parts.ts';
+import { endsOf } from './screen/ends.ts';
 import { qrCheckOf, screenEvent } from './screen/outcome.ts';
 import {
   type ConfiguredDisplay,
@@ -78,7 +79,7 @@ export interface Agent {
   ping(): Promise<void>;
   /**
    * Stops accepting work, says goodbye to the gateway, blanks the displays or leaves them (`onStop`), and releases
-   * everything. Abandons whatever hangs after `withinMs`, except a write in progress. Safe to call twice.
+   * everything. Abandons whatever hangs after `withinMs`. Safe to call twice.
    */
   close(withinMs?: number): Promise<void>;
 }
@@ -120,16 +121,14 @@ export async function startAgent(given: AgentSetup, world: AgentDeps): Promise<A
 
   const close = async (withinMs: number) => {
     working.abort();
-    const displays = screens.map((screen, index) => {
-      const name = `display ${index + 1}, ${screen.status().driver}`;
-      return [name, () => screen.close(setup.onStop, withinMs)];
-    });
-    const ends = { link: () => link.close(), pages: () => http.close(), ...Object.fromEntries(displays) };
-    await endAll({ ...ends, ...parts.ends() }, withinMs, deps);
+    const ends: Ends = { link: () => link.close(), pages: () => http.close(), ...endsOf(screens, setup.onStop) };
+    const finish = async () => {
+      loop.stop();
+      await running;
+      journal.close();
+    };
     // After the displays: the loop must still record what they have drawn.
-    loop.stop();
-    await running;
-    journal.close();
+    await endInOrder([{ ...ends, ...parts.ends() }, { journal: finish }], withinMs, deps);
     injected?.faults.endAll();
   };
   let closing: Promise<void> | undefined;

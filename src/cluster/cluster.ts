@@ -9,6 +9,7 @@ import { answerBeforeClosing, createApp } from '../gateway/http/app.ts';
 import { listenAt, originAt } from '../gateway/http/routes.ts';
 import { readServerTls } from '../gateway/listen.ts';
 import { OpenParts } from '../gateway/open-parts.ts';
+import type { Readiness } from '../gateway/readiness.ts';
 import type { News, ShardPlace } from '../gateway/shard.ts';
 import type { CreditToShard } from '../gateway/told-credit.ts';
 import { checkVaultFile } from '../gateway/vault.ts';
@@ -30,7 +31,7 @@ import { SharedBudgets } from './login-budgets.ts';
 import { NewsDesk } from './news.ts';
 import { Peers } from './peers.ts';
 import { MAYBE_MISSED, Shards } from './shards.ts';
-import { statusRoutes } from './status.ts';
+import { memberReadiness, statusRoutes } from './status.ts';
 
 const SECRET_BYTES = 32;
 /** For answers of other members to calls that came here, while this one stops. */
@@ -103,30 +104,21 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
   const destinations = new Destinations({ basePath: config.basePath, count, findBox: boxes.find.bind(boxes) });
   const events = new ConsoleEvents({ clock, log, peers, authorizer, adminToken: config.adminToken });
   const beats: Beats = new Beats({ ...deps, member, database, shards, peers, desk, events, mayHaveMissed });
+  const readiness = memberReadiness(clock, { shards, view: () => beats.view });
+  closeInTurn(opened, { readiness, beats, shards, app, database });
   frontRoutes(
     app,
     { clock, log, random, secret: settings.secret, count, shards, peers, destinations },
     {
-      ...statusRoutes({ config, authorizer, member, count, shards, peers, time, view: () => beats.view }),
+      ...statusRoutes({ config, authorizer, member, count, shards, peers, time, view: () => beats.view, readiness }),
       [CONSOLE_EVENTS_PATH]: async (request, reply) => events.watch(request, reply),
     },
   );
   opened.add('console events', () => events.close());
-  opened.add('requests', () => app.close());
   await listenAt(app, config);
   own = { ...config, http: { ...config.http, port: portOf(app) } };
   await beats.begin(FIRST_SHARDS_MS_MAX);
   log.info('member-ready', { member: member.id, advertise, shards: shards.all().length });
-  const close = async (withinMs = STOP_BUDGET_MS) => {
-    // Still seen while it finishes its pushes: nobody may end its sessions meanwhile.
-    beats.leave();
-    await shards.close(withinMs);
-    // Calls that it carries to others are answered, too, before those are out of reach.
-    await app.close();
-    await beats.end();
-    await database.leave().catch(() => undefined);
-    await opened.close(withinMs);
-  };
   const [shared] = shards.all();
   const origin = originAt(app, config);
   return {
@@ -134,8 +126,29 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
     superseded: undefined,
     handle: (request, response) => app.routing(request, response),
     heed: async (news: News) => void (await desk.tell(news)),
-    close,
+    unready: () => readiness.problem(),
+    close: (withinMs = STOP_BUDGET_MS) => opened.close(withinMs),
   };
+}
+
+/** Has a member that stops close these one after the other, before its other parts close together. */
+function closeInTurn(
+  opened: OpenParts,
+  parts: { readiness: Readiness; beats: Beats; shards: Shards; app: FastifyInstance; database: ClusterDatabase },
+): void {
+  const { readiness, beats, shards, app, database } = parts;
+  opened.addFirst('readiness', () => readiness.stop());
+  // Still seen while it finishes its pushes: nobody may end its sessions meanwhile.
+  opened.addFirst('shards', (withinMs) => {
+    beats.leave();
+    return shards.close(withinMs);
+  });
+  // Calls that it carries to others are answered, too, before those are out of reach.
+  opened.addFirst('requests', () => app.close());
+  opened.addFirst('membership', async () => {
+    await beats.end();
+    await database.leave().catch(() => undefined);
+  });
 }
 
 /** Heeds news at one member, in all its shards. */

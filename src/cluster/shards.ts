@@ -1,9 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { News } from '../gateway/shard.ts';
-import type { Clock } from '../lib/clock.ts';
+import { type Clock, withDeadline } from '../lib/clock.ts';
 import { reasonOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
+import { STOP_BUDGET_MS } from '../lib/shutdown.ts';
 import type { ClusterDatabase, ClusterView } from '../store/engines/cluster-database.ts';
 import { DatabaseInUseError } from '../store/engines/postgres-session.ts';
 import { assignShards } from './assignment.ts';
@@ -12,9 +13,14 @@ import { assignShards } from './assignment.ts';
 const PUSHES_MS_MAX = 6_000;
 /** Longest wait for the other requests. */
 const FINISH_MS_MAX = 1_000;
+/** When this member stops: of its time, what is kept for the other requests, and for the shards' gateways to end. */
+const STOP_FINISH_MS = 200;
+const STOP_END_MS = 400;
 /** On an empty database shard 0 makes the tables that all read. */
 const NOT_MADE_YET = /relation "shard_0\.\w+" does not exist/;
 const FINISH_LOOK_MS = 20;
+/** For a shard that moves to another member. */
+const MOVE_TIMES = { pushesMs: PUSHES_MS_MAX, finishMs: FINISH_MS_MAX, endMs: STOP_BUDGET_MS };
 /** By then a member that opens a shard queues for its lock. */
 const QUEUED_MS = 250;
 /** Shards that a member opens at once; the others wait for their turn. */
@@ -125,11 +131,18 @@ export class Shards {
     await Promise.all(this.#moving.values());
   }
 
-  /** Hands over all shards; waits no longer than `withinMs` for the pushes in hand. */
+  /** Hands over all shards within `withinMs`, first of all the pushes in hand. A shard that is just opening is closed later. */
   async close(withinMs: number): Promise<void> {
+    const { clock } = this.#deps;
     this.#isOver = true;
-    await this.settled();
-    await Promise.all(this.all().map((shard) => this.#close(shard, 'this member stops', withinMs)));
+    const pushesMs = Math.max(0, withinMs - STOP_FINISH_MS - STOP_END_MS);
+    const untilMs = clock.monotonicMs() + pushesMs;
+    await withDeadline(clock, pushesMs, this.settled());
+    const times = {
+      pushesMs: Math.max(0, untilMs - clock.monotonicMs()),
+      ...{ finishMs: STOP_FINISH_MS, endMs: STOP_END_MS },
+    };
+    await Promise.all(this.all().map((shard) => this.#close(shard, 'this member stops', times)));
   }
 
   #move(index: number, moving: Promise<void>): void {
@@ -151,6 +164,7 @@ export class Shards {
         if (!opened.signal.aborted) await database.endHolder(index, members).catch(() => undefined);
       });
       const gateway = await start(index).finally(() => opened.abort());
+      if (this.#isOver) return void (await gateway.close());
       const shard: RunningShard = { index, gateway, inHand: 0, pushesInHand: 0, leaving: 'no' };
       this.#running.set(index, shard);
       this.#failed.delete(index);
@@ -179,7 +193,7 @@ export class Shards {
     this.#move(shard.index, shard.gateway.close());
   }
 
-  async #close(shard: RunningShard, why: string, pushesMs = PUSHES_MS_MAX): Promise<void> {
+  async #close(shard: RunningShard, why: string, { pushesMs, finishMs, endMs } = MOVE_TIMES): Promise<void> {
     const { clock, log } = this.#deps;
     const until = async (isDone: () => boolean, withinMs: number) => {
       const endMs = clock.monotonicMs() + withinMs;
@@ -188,8 +202,8 @@ export class Shards {
     shard.leaving = 'without pushes';
     await until(() => shard.pushesInHand === 0, pushesMs);
     shard.leaving = 'at once';
-    await until(() => shard.inHand === 0, FINISH_MS_MAX);
-    await shard.gateway.close();
+    await until(() => shard.inHand === 0, finishMs);
+    await shard.gateway.close(endMs);
     this.#running.delete(shard.index);
     log.info('shard-closed', { shard: shard.index, why });
   }

@@ -2,12 +2,16 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Authorizer } from '../gateway/access/authorizer.ts';
 import type { GatewayConfig } from '../gateway/config.ts';
+import { Readiness } from '../gateway/readiness.ts';
+import type { Clock } from '../lib/clock.ts';
 import { parseJson } from '../lib/http-client.ts';
 import type { ClusterView, Member } from '../store/engines/cluster-database.ts';
 import type { DatabaseClock } from '../store/engines/database-clock.ts';
 import { conflicts, differing } from './differences.ts';
 import type { Part, Peers } from './peers.ts';
 import type { Shards } from './shards.ts';
+
+const NO_DATABASE = 'the database does not answer';
 
 export interface StatusDeps {
   config: Pick<GatewayConfig, 'mode'>;
@@ -22,13 +26,30 @@ export interface StatusDeps {
 }
 
 /** Health and metrics of a member, by path. */
-export function statusRoutes(deps: StatusDeps) {
+export function statusRoutes(deps: StatusDeps & { readiness: Readiness }) {
   return {
-    // For a proxy in front: a member that waits for its database still finds whoever has not lost it.
     '/livez': async () => ({ status: 'ok' }),
+    '/readyz': (request: FastifyRequest, reply: FastifyReply) => deps.readiness.answer(request, reply),
     '/healthz': (request: FastifyRequest, reply: FastifyReply) => health(request, reply, deps),
     '/metrics': (request: FastifyRequest, reply: FastifyReply) => metrics(request, reply, deps),
   };
+}
+
+/**
+ * Whether a member takes calls. It does not while it cannot find the shard of a call, or while none of its own shards can do
+ * its work: then the others answer. Where one shard alone cannot, its calls would end here whoever takes them.
+ */
+export function memberReadiness(
+  clock: Clock,
+  { shards, view }: Pick<StatusDeps, 'view'> & { shards: Pick<Shards, 'all' | 'problems'> },
+): Readiness {
+  return new Readiness(clock, async () => {
+    if (view() === undefined) return NO_DATABASE;
+    const own = await Promise.all(shards.all().map(({ gateway }) => gateway.unready()));
+    const isNone = own.every((reason) => reason !== undefined);
+    const reasons = [...new Set([...own, ...shards.problems()])];
+    return isNone && reasons.length > 0 ? reasons.join('; ') : undefined;
+  });
 }
 
 async function health(request: FastifyRequest, reply: FastifyReply, deps: StatusDeps): Promise<unknown> {
@@ -45,7 +66,7 @@ async function health(request: FastifyRequest, reply: FastifyReply, deps: Status
     sick.set(reason, [...(sick.get(reason) ?? []), index]);
   }
   const problems = [
-    ...(seen === undefined ? ['the database does not answer'] : conflicts(member, seen)),
+    ...(seen === undefined ? [NO_DATABASE] : conflicts(member, seen)),
     ...shards.problems(),
     ...[...sick].map(([reason, of]) => `${of.length === 1 ? 'shard' : 'shards'} ${of.join(', ')}: ${reason}`),
   ];

@@ -94,6 +94,11 @@ export function portOf(url: URL): number {
   return url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port);
 }
 
+/** The ports of these addresses. */
+export function portsOf(...addresses: (string | undefined)[]): number[] {
+  return addresses.flatMap((address) => (address === undefined ? [] : [portOf(new URL(address))]));
+}
+
 /** The host of a URL without the brackets of IPv6 and the final dot of a name. */
 export function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$|\.$/g, '');

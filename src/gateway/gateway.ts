@@ -19,7 +19,7 @@ import { Hub } from './boxes/hub.ts';
 import { MessageSigner } from './boxes/message-signer.ts';
 import type { Mqtt, MqttDeps } from './boxes/mqtt.ts';
 import { SessionCheck } from './boxes/session-check.ts';
-import { portOf } from './callback-destination.ts';
+import { portsOf } from './callback-destination.ts';
 import { attemptCallback, createPost } from './callbacks/attempt.ts';
 import { cacheBacklog, createBacklog } from './callbacks/backlog.ts';
 import { CallbackDispatcher, type CallbackDispatcherDeps } from './callbacks/dispatcher.ts';
@@ -28,7 +28,7 @@ import type { GatewayConfig } from './config.ts';
 import type { Context } from './context.ts';
 import { NO_FAULTS } from './fault-orders.ts';
 import type { Edges, FaultTargets } from './faults/edges.ts';
-import { Health } from './health.ts';
+import { openHealth } from './health.ts';
 import { answerBeforeClosing, createApp, takeCarriedBodies } from './http/app.ts';
 import { listenAt, originAt, type RoutesDeps, registerRoutes } from './http/routes.ts';
 import { readServerTls } from './listen.ts';
@@ -68,9 +68,11 @@ export interface Gateway {
   takeCredit?: ((task: CreditTask, told: ToldCredit) => Promise<CreditResult>) | undefined;
   /** Takes what another shard of its cluster tells. */
   heed(news: News): Promise<void>;
+  /** Why it takes no calls now; undefined if it does. Settles within 2 s. */
+  unready(): Promise<string | undefined>;
   /**
-   * Answers waiting requests, tells boxes goodbye and ends all parts. Parts that hang are abandoned after `withinMs`,
-   * except a write to the store that has begun. The next start continues with what is stored.
+   * Answers waiting requests, tells boxes goodbye and ends all parts, or abandons what hangs after `withinMs`. The next
+   * start continues with what is stored.
    */
   close(withinMs?: number): Promise<void>;
 }
@@ -141,7 +143,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   };
   const everywhere = place === undefined ? here : overCluster(place);
   const access = await openAccess({ ...shared, ...stored, hub, ...everywhere, logins, reload: money.sources.reload });
-  const health = new Health({ clock, store, time, isBrokerThere: () => mqtt?.isConnected() ?? true });
+  const health = openHealth({ clock, store, time, isBrokerThere: () => mqtt?.isConnected() ?? true }, opened);
   const app = openApp(config, base);
   if (mqtt !== undefined) await dialect?.open(mqtt.address, service, () => originAt(app, config));
   const tokens = edges.tokens(await createTokens(store, time.dating(clock), random));
@@ -149,16 +151,16 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   const routes = { ...parts, cachedBacklog, boxes, ...money, sales, ...homeIn(place) };
   const served = await serve(app, routes, edges, { opened, place });
   ownPorts.push(...portsOf(served.origin, config.mqtt?.embedded === undefined ? undefined : mqtt?.url));
-  for (const part of [dispatcher, money.paymentRequests, pruner]) part.start();
-  beginForAll(money, place);
+  begin([dispatcher, money.paymentRequests, pruner], money, place);
   const mqttUrl = mqtt?.url;
   log.info('gateway-ready', { origin: served.origin, mqttUrl, shard: place?.index });
   const sessionCheck = new SessionCheck({ ...shared, hub, ...homeIn(place), expel: here.expel });
   opened.add('check of sessions', () => sessionCheck.close());
   const heeding = { ...shared, ...money, hub, signer, sessionCheck, faults: edges.faults, place, expel: here.expel };
   const heed = (news: News) => heedNews(news, heeding);
+  const unready = () => health.readiness.problem();
   const close = (withinMs = STOP_BUDGET_MS) => opened.close(withinMs);
-  return { ...served, mqttUrl, superseded: store.superseded, heed, takeCredit: money.takeCredit, close };
+  return { ...served, mqttUrl, superseded: store.superseded, heed, takeCredit: money.takeCredit, unready, close };
 }
 
 /** Opens the routes, on a port of their own or, in a shard, behind that of its member. */
@@ -181,8 +183,9 @@ async function serve(
   return { origin, baseUrl: `${origin}${config.basePath}`, handle };
 }
 
-/** One shard of a cluster asks the lists; and has seeded the registry, which the others may have read before. */
-function beginForAll({ catchUp }: Money, place: ShardPlace | undefined): void {
+/** Starts what works without calls. One shard asks the lists; it has seeded the registry, which others may have read before. */
+function begin(parts: readonly { start(): void }[], { catchUp }: Money, place: ShardPlace | undefined): void {
+  for (const part of parts) part.start();
   if (!isOfRegistry(place)) return;
   catchUp.start();
   place?.tell({ about: 'registry' });
@@ -279,8 +282,4 @@ function openApp(config: GatewayConfig, { clock, log, place }: GatewayDeps): Fas
   answerBeforeClosing(app, clock);
   if (place !== undefined) takeCarriedBodies(app);
   return app;
-}
-
-function portsOf(...addresses: (string | undefined)[]): number[] {
-  return addresses.flatMap((address) => (address === undefined ? [] : [portOf(new URL(address))]));
 }

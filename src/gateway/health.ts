@@ -1,16 +1,24 @@
 import { type Clock, withDeadline } from '../lib/clock.ts';
 import { reasonOf } from '../lib/errors.ts';
 import type { ClockState, DatabaseClock } from '../store/engines/database-clock.ts';
+import type { OpenParts } from './open-parts.ts';
+import { Readiness } from './readiness.ts';
 
 /** Longest time for an answer of the store. */
 const ANSWER_TIMEOUT_MS = 2000;
 /** An answer is reused for this time, so that frequent checks do not load the store. */
 const ANSWER_KEPT_MS = 1000;
+/** A proxy asks twice a second for as long as the gateway runs: then the store is asked so rarely while it is well. */
+const GOOD_NEWS_KEPT_MS = 2000;
+/** A store that is only slow, as all are on a busy machine, still takes calls: they wait for it for about as long. */
+const SLOW_MS_MAX = 5000;
+/** A proxy is told what is known, if it is no older: it gives up a gateway that takes 500 ms to answer. */
+const KNOWN_MS_MAX = GOOD_NEWS_KEPT_MS + SLOW_MS_MAX;
 
 export interface HealthDeps {
   clock: Clock;
   store: {
-    /** Writes to the store. Rejects with the reason when that fails. */
+    /** Does what a payment does. Rejects with the reason when that fails. */
     check(): Promise<void>;
   };
   time: Pick<DatabaseClock, 'state'>;
@@ -22,11 +30,16 @@ export interface HealthDeps {
 export class Health {
   readonly #deps: HealthDeps;
   #answer: { atMs: number; problem: Promise<string | undefined> } | undefined;
+  /** The newest answer that has come. */
+  #known: { atMs: number; problem: string | undefined } | undefined;
   /** The check that is running: at most one at a time. */
-  #asked: Promise<string | undefined> | undefined;
+  #asked: { atMs: number; problem: Promise<string | undefined> } | undefined;
+  /** Whether it takes calls, as a proxy asks. */
+  readonly readiness: Readiness;
 
   constructor(deps: HealthDeps) {
     this.#deps = deps;
+    this.readiness = new Readiness(deps.clock, () => this.#knownProblem());
   }
 
   /** How the clock of this machine stands to that of its database; undefined without PostgreSQL. No failure: it works. */
@@ -34,32 +47,59 @@ export class Health {
     return this.#deps.time.state;
   }
 
-  /** Why the gateway cannot work; `undefined` if it can. */
-  problem(): Promise<string | undefined> {
+  /** Why the gateway cannot work; `undefined` if it can. Settles within 2 s. */
+  async problem(): Promise<string | undefined> {
+    return (await this.#ask(ANSWER_KEPT_MS)) ?? this.#brokerProblem();
+  }
+
+  async #knownProblem(): Promise<string | undefined> {
     const nowMs = this.#deps.clock.monotonicMs();
-    if (this.#answer === undefined || nowMs >= this.#answer.atMs + ANSWER_KEPT_MS) {
+    const asked = this.#ask(this.#known?.problem === undefined ? GOOD_NEWS_KEPT_MS : ANSWER_KEPT_MS);
+    const known = this.#known;
+    if (known === undefined || nowMs - known.atMs > KNOWN_MS_MAX) return (await asked) ?? this.#brokerProblem();
+    const isHanging = this.#asked !== undefined && nowMs - this.#asked.atMs >= SLOW_MS_MAX;
+    return (isHanging ? noAnswerIn(SLOW_MS_MAX) : known.problem) ?? this.#brokerProblem();
+  }
+
+  #brokerProblem(): string | undefined {
+    return this.#deps.isBrokerThere() ? undefined : 'the MQTT broker is not connected';
+  }
+
+  /** The answer of the store, at most so old. */
+  #ask(keptMs: number): Promise<string | undefined> {
+    const nowMs = this.#deps.clock.monotonicMs();
+    if (this.#answer === undefined || nowMs >= this.#answer.atMs + keptMs) {
       this.#answer = { atMs: nowMs, problem: this.#find() };
     }
     return this.#answer.problem;
   }
 
   async #find(): Promise<string | undefined> {
-    const { clock, isBrokerThere } = this.#deps;
-    this.#asked ??= this.#askStore();
-    const asked = this.#asked.then((problem) => ({ problem }));
-    const answer = await withDeadline(clock, ANSWER_TIMEOUT_MS, asked);
-    if (answer === undefined) return `the store does not answer within ${ANSWER_TIMEOUT_MS} ms`;
-    return answer.problem ?? (isBrokerThere() ? undefined : 'the MQTT broker is not connected');
+    const { clock } = this.#deps;
+    const nowMs = clock.monotonicMs();
+    this.#asked ??= { atMs: nowMs, problem: this.#askStore() };
+    const asked = this.#asked.problem.then((problem) => ({ problem }));
+    // Whoever asks while the store hangs waits for the rest of its time only.
+    const answer = await withDeadline(clock, this.#asked.atMs + ANSWER_TIMEOUT_MS - nowMs, asked);
+    return answer === undefined ? noAnswerIn(ANSWER_TIMEOUT_MS) : answer.problem;
   }
 
   async #askStore(): Promise<string | undefined> {
-    try {
-      await this.#deps.store.check();
-      return undefined;
-    } catch (error) {
-      return reasonOf(error);
-    } finally {
-      this.#asked = undefined;
-    }
+    const { store, clock } = this.#deps;
+    const problem = await store.check().then(() => undefined, reasonOf);
+    this.#known = { atMs: clock.monotonicMs(), problem };
+    this.#asked = undefined;
+    return problem;
   }
+}
+
+function noAnswerIn(ms: number): string {
+  return `the store does not answer within ${ms} ms`;
+}
+
+/** The health of a gateway. When the gateway closes, it says first of all that it takes no more calls. */
+export function openHealth(deps: HealthDeps, opened: OpenParts): Health {
+  const health = new Health(deps);
+  opened.addFirst('readiness', () => health.readiness.stop());
+  return health;
 }

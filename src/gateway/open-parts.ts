@@ -1,11 +1,12 @@
-import { endAll } from '../lib/shutdown.ts';
+import { type Ends, endInOrder } from '../lib/shutdown.ts';
 import type { Store } from '../store/store.ts';
 import type { Context } from './context.ts';
 
-/** The open parts of a gateway. They are closed together, then the store that they write to. */
+/** The open parts of a gateway. Some are closed first, in their order, the others together, then the store that all write to. */
 export class OpenParts {
   readonly #deps: Pick<Context, 'clock' | 'log'>;
-  readonly #ends = new Map<string, () => unknown>();
+  readonly #first: Ends[] = [];
+  readonly #ends = new Map<string, Ends[string]>();
   #store: Store | undefined;
   #closing: Promise<void> | undefined;
 
@@ -13,7 +14,12 @@ export class OpenParts {
     this.#deps = deps;
   }
 
-  add(part: string, end: () => unknown): void {
+  /** A part to close before all others, and after those that were named so before it. */
+  addFirst(part: string, end: Ends[string]): void {
+    this.#first.push({ [part]: end });
+  }
+
+  add(part: string, end: Ends[string]): void {
     this.#ends.set(part, end);
   }
 
@@ -23,13 +29,11 @@ export class OpenParts {
     return store;
   }
 
+  /** Closes all in `withinMs` milliseconds. A part that hangs is logged and abandoned, and so is a write that has begun. */
   close(withinMs: number): Promise<void> {
-    this.#closing ??= this.#close(withinMs);
+    const store: Ends = { store: () => this.#store?.close() };
+    const stages = [...this.#first, Object.fromEntries(this.#ends), store];
+    this.#closing ??= endInOrder(stages, withinMs, this.#deps);
     return this.#closing;
-  }
-
-  async #close(withinMs: number): Promise<void> {
-    await endAll(Object.fromEntries(this.#ends), withinMs, this.#deps);
-    await this.#store?.close();
   }
 }

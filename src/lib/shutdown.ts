@@ -2,28 +2,30 @@ import { type Clock, withDeadline } from './clock.ts';
 import { reasonOf } from './errors.ts';
 import type { Logger } from './log.ts';
 
-/**
- * Time from a signal to the exit, whatever hangs: below the promised 2 s, with a reserve for slow machines. Only a
- * write in progress may exceed it.
- */
+/** Time from a signal to the end of all parts, whatever hangs: below the promised 2 s, with a reserve for slow machines. */
 export const STOP_BUDGET_MS = 1_800;
+/** By then a program exits, even if a part has broken its own deadline. */
+export const STOP_PROMISE_MS = 1_950;
+/** Time that each later stage has at least, when the parts of an earlier one hang. */
+const STAGE_MS_MIN = 100;
 
-/** Functions that each end one part; they may run at the same time. */
-export type Ends = Readonly<Record<string, () => unknown>>;
+/** Functions that each end one part, and get the time that it has; they may run at the same time. */
+export type Ends = Readonly<Record<string, (withinMs: number) => unknown>>;
+
+interface Deps {
+  clock: Clock;
+  log: Logger;
+}
 
 /**
  * Ends independent parts, all at once. A part that fails, or has not ended after `withinMs` milliseconds, is logged and
  * abandoned. Never throws.
  */
-export async function endAll(
-  ends: Ends,
-  withinMs: number,
-  { clock, log }: { clock: Clock; log: Logger },
-): Promise<void> {
+export async function endAll(ends: Ends, withinMs: number, { clock, log }: Deps): Promise<void> {
   const left = new Set(Object.keys(ends));
   const ending = Object.entries(ends).map(async ([part, end]) => {
     try {
-      await end();
+      await end(withinMs);
     } catch (error) {
       log.error('end-failed', { part, reason: reasonOf(error) });
     }
@@ -31,6 +33,15 @@ export async function endAll(
   });
   await withDeadline(clock, withinMs, Promise.all(ending));
   for (const part of left) log.warn('end-late', { part, withinMs: Math.round(withinMs) });
+}
+
+/** Ends the parts of each stage as `endAll`, one stage after the other, in `withinMs` milliseconds for all of them. */
+export async function endInOrder(stages: readonly Ends[], withinMs: number, deps: Deps): Promise<void> {
+  const untilMs = deps.clock.monotonicMs() + withinMs;
+  for (const [index, ends] of stages.entries()) {
+    const laterMs = (stages.length - 1 - index) * STAGE_MS_MIN;
+    await endAll(ends, Math.max(STAGE_MS_MIN, untilMs - laterMs - deps.clock.monotonicMs()), deps);
+  }
 }
 
 /**

@@ -11,7 +11,7 @@ import { failureOf, until } from '../kill/seeded-runs.ts';
 import type { Outcome } from '../kill/shop.ts';
 import { Timeline } from '../kill/timeline.ts';
 import { type FaultSpan, inflict, KEPT_BY_SERVER } from './faults.ts';
-import { HealthWatch } from './health.ts';
+import { HealthWatch, PATHS } from './health.ts';
 import { type Asked, Load } from './load.ts';
 import { acceptLoss, Loss, namedLost, storedPayments } from './loss.ts';
 import { type ChaosPlan, planOf } from './plan.ts';
@@ -178,9 +178,10 @@ class ChaosRun {
     if (wrong.length > 0) throw new Error(wrong.join('\n'));
     this.#add('losses refused by name');
     this.#add('acknowledged payments that a failover lost, named', loss.acknowledged.length);
-    await until(world, '/healthz to say so', async () =>
-      (await watch.problems()).length > 0 ? undefined : 'it does not',
-    );
+    await until(world, '/healthz and /readyz to say so', async () => {
+      const { length } = await watch.problems();
+      return length === PATHS.length ? undefined : `${length} of them do`;
+    });
     const isFormerWhole = this.#plan.faults.every(({ kind }) => !KEPT_BY_SERVER.includes(kind));
     if (isFormerWhole && this.#plan.seed % 2 === 0) {
       database.leadBack();

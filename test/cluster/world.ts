@@ -233,12 +233,17 @@ export class ClusterWorld {
 
   /** The newest lines of all members, in the order of their times; each begins with its member. */
   logs(): string {
-    const timeOf = (line: string) => /"time":"([^"]+)"/.exec(line)?.[1] ?? '';
-    const lines = this.members.flatMap((it, i) =>
-      (it?.running.output() ?? '').split('\n').map((line) => `${i} ${line}`),
-    );
-    const ordered = lines.toSorted((a, b) => (timeOf(a) < timeOf(b) ? -1 : 1));
-    return ordered.slice(-LOG_LINES_MAX).join('\n');
+    const lines = this.members.flatMap((it, i) => {
+      // What a program that crashes writes has no time: it stays behind the line before it.
+      let time = '';
+      return (it?.running.output() ?? '').split('\n').map((line) => {
+        time = /"time":"([^"]+)"/.exec(line)?.[1] ?? time;
+        return { time, text: `${i} ${line}` };
+      });
+    });
+    const ordered = lines.toSorted((a, b) => (a.time < b.time ? -1 : a.time > b.time ? 1 : 0));
+    const texts = ordered.map(({ text }) => text);
+    return texts.slice(-LOG_LINES_MAX).join('\n');
   }
 
   async close(): Promise<void> {
@@ -267,7 +272,7 @@ export class ClusterWorld {
     const sample = await readFile(join(import.meta.dirname, '../../scripts/haproxy.cfg'), 'utf8');
     const [web = '', broker = ''] = sample.split(/^(?=frontend (?:broker|embedded))/m);
     const withServers = (part: string, all: readonly number[]) =>
-      part.replace(/( +server \w+ [\d.:]+ check\n)+/, servers(all));
+      part.replaceAll(/( +server \w+ [\d.:]+ check\n)+/g, servers(all));
     const brokerPorts = this.brokerNodes.map((node) => node.port);
     const config = [
       withServers(web, ports).replace('127.0.0.1:8800', `127.0.0.1:${frontPort}`),

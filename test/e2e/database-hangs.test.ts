@@ -4,11 +4,11 @@ import { eventually, freePort } from '../support/net.ts';
 import { type GatewayAt, startConfigured } from '../support/processes.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { postgresServer } from '../support/stores.ts';
+import { expectEndOf } from './shutdown.ts';
 import { ACCOUNT, getJson, PARTNER, Shop } from './walk.ts';
 
 const { missing, note } = without(PROGRAMS.postgres);
 const LANES = 3;
-
 describe.skipIf(missing)(`a gateway whose processes at PostgreSQL hang${note}`, () => {
   const server = postgresServer();
   /** `paybox gateway`, alone on a database. */
@@ -84,5 +84,39 @@ describe.skipIf(missing)(`a gateway whose processes at PostgreSQL hang${note}`, 
     });
     expect([...new Set(idsOf())].toSorted()).toEqual(stored.toSorted());
     expect(await running.stop('SIGTERM'), running.output()).toBe(0);
+  });
+
+  it('STO-8 ends within 2 s on SIGTERM all the same, and says that its store hung', async () => {
+    const databaseUrl = await server().database();
+    const partner = await partnerServer(processed);
+    const { running, at } = await gatewayOn(databaseUrl, partner.url);
+    const shop = new Shop(at.baseUrl);
+    await shop.login();
+    expect((await shop.pay({ amount: 50_000, content: 'DH 1' })).status).toBe(200);
+    await stopAll(databaseUrl);
+    const waiting = shop.pay({ amount: 50_000, content: 'DH 2' }).catch(() => undefined);
+    const ready = await fetch(`${at.consoleUrl}readyz`);
+    expect([ready.status, await ready.json()]).toEqual([
+      503,
+      { status: 'failed', reason: 'the store does not answer within 2000 ms' },
+    ]);
+    await expectEndOf(running, /^store$|^database /);
+    // It was acknowledged to nobody.
+    expect((await waiting)?.status).not.toBe(200);
+  });
+
+  it('STO-8 ends within 2 s on SIGTERM while the whole server hangs', async () => {
+    const databaseUrl = await server().database();
+    const partner = await partnerServer(processed);
+    const { running, at } = await gatewayOn(databaseUrl, partner.url);
+    const goOnSessions = await stopAll(databaseUrl);
+    process.kill(server().pid(), 'SIGSTOP');
+    const goOn = () => {
+      process.kill(server().pid(), 'SIGCONT');
+      goOnSessions();
+    };
+    onTestFinished(goOn);
+    expect((await fetch(`${at.consoleUrl}healthz`)).status).toBe(503);
+    await expectEndOf(running, /^store$|^database /);
   });
 });

@@ -5,6 +5,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parse } from 'yaml';
+import { HEALTH_PROGRAM } from '../../scripts/oci/root.ts';
 import { mosquittoAcl } from '../../src/provision/brokers.ts';
 import { freePort, temporaryFolder } from '../support/net.ts';
 import { CLI, payboxToEnd, run } from '../support/processes.ts';
@@ -15,7 +16,10 @@ const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
 
 describe('scripts/compose.yaml', () => {
   const compose = parse(read('scripts/compose.yaml')) as {
-    services: Record<'gateway' | 'database' | 'broker', { image: string; ports?: string[]; volumes: string[] }>;
+    services: Record<
+      'gateway' | 'database' | 'broker',
+      { image: string; ports?: string[]; volumes: string[]; healthcheck?: { test: string[] } }
+    >;
     volumes: Record<string, null>;
   };
   const gateway = parse(read('scripts/compose/gateway.yaml')) as {
@@ -38,6 +42,11 @@ describe('scripts/compose.yaml', () => {
     }
   });
 
+  it('STO-7 asks the gateway whether it takes calls, as the image does', () => {
+    expect(compose.services.gateway.healthcheck?.test).toEqual(['CMD', '/usr/lib/paybox/node', HEALTH_PROGRAM]);
+    expect(read('scripts/oci/root.ts')).toContain("|| 'http://127.0.0.1:8800/readyz'");
+  });
+
   it('mounts a gateway that is valid, and a broker with its login and the topic rights of today', async () => {
     const { code, output } = await payboxToEnd('config', 'check', join(ROOT, 'scripts/compose/gateway.yaml'));
     expect({ code, output }).toMatchObject({ code: 0 });
@@ -57,7 +66,7 @@ describe.skipIf(missing)(`scripts/haproxy.cfg${note}`, () => {
     const { status, stdout, stderr } = spawnSync(findProgram(PROGRAMS.haproxy) ?? '', args, { encoding: 'utf8' });
     expect(status).toBe(0);
     expect(`${stdout}${stderr}`).not.toMatch(/WARNING|ALERT/i);
-    expect(read('scripts/haproxy.cfg').match(/^ +option http-no-delay/gm)).toHaveLength(2);
+    expect(read('scripts/haproxy.cfg').match(/^ +option http-no-delay/gm)).toHaveLength(3);
   });
 });
 

@@ -9,12 +9,21 @@ import { openPty } from '../../src/bench/panels/pty.ts';
 import { FakeFramebuffer } from '../display/emulators/framebuffer.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
-import { paybox, START_MS } from '../support/processes.ts';
+import { CLI, type GatewayAt, paybox, run, START_MS, startConfigured } from '../support/processes.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { startProxy } from '../support/proxy.ts';
 import { decodeQrTwice } from '../support/qr-decoders.ts';
-import { BOX, expectCleanEnd, gatewayHere, push, startAgent, startGateway, startSilentServer } from './shutdown.ts';
-import { getJson, Shop } from './walk.ts';
+import {
+  BOX,
+  expectCleanEnd,
+  expectEndOf,
+  gatewayHere,
+  push,
+  startAgent,
+  startGateway,
+  startSilentServer,
+} from './shutdown.ts';
+import { ACCOUNT, getJson, PARTNER, Shop } from './walk.ts';
 
 const FRAMEBUFFER = { width: 320, height: 240, bitsPerPixel: 16, strideBytes: 640 };
 
@@ -102,7 +111,7 @@ describe('the agent on SIGTERM', () => {
     await expectCleanEnd(box.running);
   });
 
-  it('ends although its broker is stalled, and names the link', async () => {
+  it('STO-8 ends although its broker is stalled, and names the link', async () => {
     const gateway = await gatewayHere();
     const proxy = await startProxy({ port: gateway.mqttPort });
     onTestFinished(() => proxy.close());
@@ -245,8 +254,33 @@ describe('the gateway on SIGTERM', () => {
   });
 });
 
+const gcc = without(PROGRAMS.gcc);
+
+describe.skipIf(gcc.missing)(`a gateway whose disk hangs${gcc.note}`, () => {
+  it('STO-8 ends on SIGTERM all the same, acknowledges nothing that is not on the disk, and names its store', async () => {
+    const folder = await temporaryFolder();
+    const [library, hung] = [join(folder, 'hung-disk.so'), join(folder, 'hung')];
+    const source = join(import.meta.dirname, '../support/hung-disk.c');
+    await promisify(execFile)('gcc', ['-O2', '-Wall', '-Werror', '-shared', '-fPIC', '-o', library, source]);
+    const config = {
+      ...{ http: { port: await freePort() }, mqtt: null, dataDir: 'gateway', accounts: [ACCOUNT] },
+      partners: [{ ...PARTNER, accounts: [ACCOUNT.bankAccount], callback: { url: 'http://127.0.0.1:9/paid' } }],
+    };
+    const launch = (...args: string[]) => run(CLI, args, { LD_PRELOAD: library, PAYBOX_TEST_HUNG_DISK: hung });
+    const { running, at } = await startConfigured<GatewayAt>('gateway', config, folder, launch);
+    const shop = new Shop(at.baseUrl);
+    await shop.login();
+    expect((await shop.pay({ amount: 50_000, content: 'DH 1' })).status).toBe(200);
+    await writeFile(hung, '');
+    const waiting = shop.pay({ amount: 50_000, content: 'DH 2' }).catch(() => undefined);
+    await eventually('its health', async () => (await fetch(`${at.consoleUrl}readyz`)).status === 503);
+    await expectEndOf(running, /^store$/);
+    expect((await waiting)?.status).not.toBe(200);
+  });
+});
+
 describe('paybox up on SIGTERM', () => {
-  it('ends box, gateway and partner, and writes the end into its log', async () => {
+  it('STO-8 ends box, gateway and partner, and writes the end into its log', async () => {
     const data = await temporaryFolder();
     const ports = ['--http-port', '--mqtt-port', '--box-port'];
     const given = await Promise.all(ports.map(async (option) => [option, `${await freePort()}`]));

@@ -271,6 +271,9 @@ describe('a gateway on an external broker', () => {
     expect((await answered).body.message).toBe('BOX_OFFLINE');
     const health = async () => (await fetch(`${gateway.origin}/healthz`)).status;
     expect(await health()).toBe(503);
+    const ready = await fetch(`${gateway.origin}/readyz`);
+    const reason = 'the MQTT broker is not connected';
+    expect([ready.status, await ready.json()]).toEqual([503, { status: 'failed', reason }]);
     const again = await openBroker(port);
     await eventually('the gateway is back', () => gateway.logged('broker-back').length === 1);
     const next = await retained(again.url);

@@ -1,12 +1,17 @@
-import { rename } from 'node:fs/promises';
-import { describe, expect, it } from 'vitest';
+import { execFileSync } from 'node:child_process';
+import { rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { Health } from '../../src/gateway/health.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
-import { deviceDisk, memoryDisk, withoutDisks } from '../support/disk.ts';
+import { deviceDisk, fillDisk, memoryDisk, withoutDisks } from '../support/disk.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
+import { startPostgres, TABLE_SPACE } from '../support/postgres.ts';
+import { PROGRAMS, without } from '../support/programs.ts';
 import { type TestGateway, testGateway } from './harness.ts';
 
 const { missing, note } = withoutDisks('memory');
+const postgres = without(PROGRAMS.postgres);
 
 async function healthOf(gateway: TestGateway): Promise<{ status: number; body: unknown }> {
   const answer = await fetch(`${gateway.origin}/healthz`);
@@ -64,6 +69,34 @@ describe('the health of a gateway whose disk takes nothing more', () => {
     });
   });
 });
+
+describe.skipIf(missing || postgres.missing)(
+  `the health of a gateway whose database is full${note}${postgres.note}`,
+  () => {
+    it('ERR-2 STO-7 says so while orders are refused, and is well when there is room again', async () => {
+      const server = await startPostgres([], { smallDisks: true });
+      onTestFinished(() => server.remove());
+      const [elsewhere, disk = ''] = [await server.database(), server.disks?.space];
+      execFileSync('install', ['-d', '-o', 'postgres', join(disk, TABLE_SPACE)]);
+      await server.run(elsewhere, `create tablespace small location '${join(disk, TABLE_SPACE)}'`);
+      await server.run(elsewhere, 'create database full_disk tablespace small');
+      const databaseUrl = Object.assign(new URL(elsewhere), { pathname: '/full_disk' }).href;
+      const gateway = await testGateway({ config: { mqtt: null, databaseUrl } });
+      expect((await healthOf(gateway)).status).toBe(200);
+      const ballast = join(disk, 'ballast');
+      fillDisk(ballast);
+      // The pages that the tables have already take some rows more.
+      await eventually('a refused order', async () => (await gateway.generate()).status === 500);
+      const reason = expect.stringContaining('No space left on device');
+      expect(await becomes(gateway, 503)).toMatchObject({ status: 503, body: { status: 'failed', reason } });
+      expect((await fetch(`${gateway.origin}/readyz`)).status).toBe(503);
+      await rm(ballast);
+      await becomes(gateway, 200);
+      expect((await gateway.generate()).status).toBe(200);
+      expect((await fetch(`${gateway.origin}/readyz`)).status).toBe(200);
+    });
+  },
+);
 
 describe('a health that is asked often', () => {
   it('asks the store once a second, and once at a time while it does not answer', async () => {

@@ -5,7 +5,7 @@ import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createLogger } from '../../src/lib/log.ts';
-import { endAll, STOP_BUDGET_MS } from '../../src/lib/shutdown.ts';
+import { endAll, endInOrder, STOP_BUDGET_MS, STOP_PROMISE_MS } from '../../src/lib/shutdown.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 
 function world() {
@@ -16,7 +16,8 @@ function world() {
 
 describe('the end of a program', () => {
   it('has a budget below the two seconds that are promised', () => {
-    expect(STOP_BUDGET_MS).toBeLessThan(2_000);
+    expect(STOP_BUDGET_MS).toBeLessThan(STOP_PROMISE_MS);
+    expect(STOP_PROMISE_MS).toBeLessThan(2_000);
   });
 
   it('ends parts together, not one after the other', async () => {
@@ -40,6 +41,23 @@ describe('the end of a program', () => {
     await clock.advance(500);
     await all;
     expect(await logged()).toMatch(/^\S+ warn {2}end-late part=display withinMs=500\n$/);
+  });
+
+  it('ends stages one after the other, each with what is left of the time, and none longer in all', async () => {
+    const { clock, log, logged } = world();
+    const given: number[] = [];
+    const part = (ms: number) => (withinMs: number) => {
+      given.push(withinMs);
+      return clock.sleep(ms);
+    };
+    let endedMs: number | undefined;
+    const stages = [{ quick: part(300) }, { parts: part(60_000) }, { store: part(60_000) }];
+    void endInOrder(stages, 1_800, { clock, log }).then(() => {
+      endedMs = clock.monotonicMs();
+    });
+    await clock.advance(3_000);
+    expect([given, endedMs]).toEqual([[1_600, 1_400, 100], 1_800]);
+    expect(await logged()).toMatch(/end-late part=parts withinMs=1400\n.*end-late part=store withinMs=100\n$/);
   });
 
   it('ends the others when one fails, at once or later, and names it', async () => {

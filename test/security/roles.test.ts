@@ -55,7 +55,7 @@ async function answerOf({ origin }: TestGateway, { method, url }: Route, headers
 
 /** The routes that need no token, and those that prove their callers themselves. */
 const isOpen = ({ method, url }: Route, mode: string) =>
-  /^\/(?:$|welcome$|registry$|docs|openapi\.json$|admin\/openapi\.json$|livez$|healthz$|qr\/|[\w.-]+\.(?:css|js)$)/.test(
+  /^\/(?:$|welcome$|registry$|docs|openapi\.json$|admin\/openapi\.json$|livez$|readyz$|healthz$|qr\/|[\w.-]+\.(?:css|js)$)/.test(
     url,
   ) ||
   /^\/(?:vqr|box|hooks)\//.test(url) ||

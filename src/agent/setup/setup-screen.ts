@@ -6,6 +6,7 @@ import { endAll, STOP_BUDGET_MS } from '../../lib/shutdown.ts';
 import type { SetupScene } from '../../scene.ts';
 import type { BoxApi, BoxStatus } from '../contract.ts';
 import { type LocalHttpOptions, startLocalHttp } from '../pages/server.ts';
+import { endsOf } from '../screen/ends.ts';
 import { type ConfiguredDisplay, type DisplayWorld, displayIo, Screen } from '../screen/screen.ts';
 
 /** The problem and what to do. */
@@ -69,8 +70,7 @@ export async function showSetup(need: SetupNeed, options: SetupScreenOptions, de
     origin: http?.origin,
     box,
     close: (withinMs = STOP_BUDGET_MS) => {
-      const ends = screens.map((screen, index) => [`display ${index + 1}`, () => screen.close('blank', withinMs)]);
-      return endAll({ pages: async () => http?.close(), ...Object.fromEntries(ends) }, withinMs, deps);
+      return endAll({ pages: async () => http?.close(), ...endsOf(screens, 'blank') }, withinMs, deps);
     },
   };
 }

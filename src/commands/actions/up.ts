@@ -15,6 +15,7 @@ import { systemClock, withDeadline } from '../../lib/clock.ts';
 import { ConfigError, PayboxError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import { makeFolder } from '../../lib/folders.ts';
 import { systemRandom } from '../../lib/random.ts';
+import { endInOrder } from '../../lib/shutdown.ts';
 import { isLoopbackHost } from '../../lib/tls.ts';
 import { Closers, fileLog, forgetReadyFile, untilStopped, writeReadyFile } from '../shared/daemon.ts';
 import { shareGlyphs } from '../shared/glyph-cache.ts';
@@ -46,6 +47,8 @@ export interface UpOptions {
 const READY_TIMEOUT_MS = 30_000;
 /** How long the gateway waits for the box's goodbye. */
 const BOX_FIRST_MS = 500;
+/** How long it waits for the end of the partner, and of a second gateway. */
+const CLOSERS_MS = 200;
 
 /** `paybox up`: runs gateway, broker, one emulated box and a partner in one process, until a signal. */
 export async function up(options: UpOptions): Promise<void> {
@@ -111,14 +114,13 @@ export async function up(options: UpOptions): Promise<void> {
       if (terminal === undefined) say(`paybox is ready in ${tookMs} ms: ${addresses(options, live)}`);
       if (options.open && process.stdout.isTTY) await openPage(agent.origin);
     }
-    await untilStopped(stop, log, async (withinMs) => {
+    await untilStopped(stop, log, (withinMs) => {
       keyboard?.close();
-      const boxClosed = agent.close(withinMs);
+      const boxClosed = agent.close(withinMs - CLOSERS_MS);
       // The box ends first, so that its goodbye reaches the gateway. Its display may take longer.
-      await withDeadline(systemClock, BOX_FIRST_MS, boxClosed);
-      await gateway.close(withinMs - BOX_FIRST_MS);
-      await boxClosed;
-      await closers.close();
+      const goodbye = () => withDeadline(systemClock, BOX_FIRST_MS, boxClosed);
+      const both = { gateway: (gatewayMs: number) => gateway.close(gatewayMs), box: () => boxClosed };
+      return endInOrder([{ goodbye }, both, { rest: () => closers.close() }], withinMs, deps);
     });
   } catch (error) {
     await closers.close();

@@ -6,16 +6,11 @@ import { systemClock, withDeadline } from '../../lib/clock.ts';
 import { ConfigError, type PayboxError, reasonOf } from '../../lib/errors.ts';
 import { assertReplaceable, replaceInSharedFolder } from '../../lib/files.ts';
 import { createLogger, type Logger } from '../../lib/log.ts';
-import { STOP_BUDGET_MS } from '../../lib/shutdown.ts';
+import { STOP_BUDGET_MS, STOP_PROMISE_MS } from '../../lib/shutdown.ts';
 import { LogFile } from './log-file.ts';
 import { exitCodeOf, exitNow, type StopSignal } from './stop-signal.ts';
 
 const FAILED = 1;
-/**
- * A write on a disk or database that hangs may take longer than the budget. After this time it counts as failed: a
- * transaction is either complete or absent.
- */
-const WRITE_TIMEOUT_MS = 10_000;
 
 /** Resources to close, newest first. */
 export class Closers {
@@ -51,8 +46,8 @@ export function fileLog(file: string | undefined): Logger {
 }
 
 /**
- * Waits for the signal, then closes everything; `close` gets the milliseconds after which it abandons what hangs. Exit
- * code 130 after Ctrl-C, 0 after SIGTERM.
+ * Waits for the signal, then closes everything; `close` gets the milliseconds after which it abandons what hangs. A write
+ * that is abandoned was acknowledged to nobody. Exit code 130 after Ctrl-C, 0 after SIGTERM.
  */
 export async function untilStopped(
   stop: StopSignal,
@@ -66,8 +61,8 @@ export async function untilStopped(
   const sinceMs = systemClock.monotonicMs();
   log.info('stopping', { signal, withinMs: STOP_BUDGET_MS });
   const closed = close(STOP_BUDGET_MS).then(() => true);
-  if (!(await withDeadline(systemClock, STOP_BUDGET_MS + WRITE_TIMEOUT_MS, closed))) {
-    log.error('write-lost', { reason: 'the disk or the database did not take it in time' });
+  if (!(await withDeadline(systemClock, STOP_PROMISE_MS, closed))) {
+    log.error('end-late', { part: 'program', withinMs: STOP_PROMISE_MS });
   }
   log.info('stopped', { signal, tookMs: Math.round(systemClock.monotonicMs() - sinceMs) });
   // A device that hangs must not keep the process running.

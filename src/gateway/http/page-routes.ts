@@ -40,8 +40,9 @@ export async function pageRoutes(scope: FastifyInstance, deps: PageRoutesDeps) {
     '/openapi.json',
     answersOnceMade(() => openApi(config.basePath === '' ? '/' : config.basePath)),
   );
-  // For a proxy in front, as at a member of a cluster: it answers, whatever its store and its broker do.
+  // As at a member of a cluster: the process runs, whatever its store and its broker do.
   scope.get('/livez', async () => ({ status: 'ok' }));
+  scope.get('/readyz', (request, reply) => health.readiness.answer(request, reply));
   scope.get('/healthz', async (_request, reply) => {
     const reason = await health.problem();
     const clock = health.clock && { clock: health.clock };

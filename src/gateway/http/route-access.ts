@@ -31,6 +31,7 @@ const PAGES: Rows = {
   'GET /openapi.json': 'anybody',
   'GET /admin/openapi.json': 'anybody',
   'GET /livez': 'anybody',
+  'GET /readyz': 'anybody',
   'GET /healthz': 'anybody',
   // The picture of a QR, by a reference that nobody guesses.
   'GET /qr/:ref': 'anybody',

@@ -8,8 +8,8 @@ const CLOSE_WAIT_MS = 1_000;
 interface Parts {
   pool: PostgresPool;
   commits: GroupCommit;
-  /** Has everything that waits for the server fail at once. */
-  abandon: () => void;
+  /** Has everything that waits for the server fail at once. `lateMs`: so long it has been waited for. */
+  abandon: (lateMs: number | undefined) => void;
 }
 
 /** A PostgreSQL database whose queries settle once all that they may have seen is on the disk. */
@@ -41,9 +41,9 @@ class DurableDriver extends PostgresDriver {
   }
 
   override async destroy(): Promise<void> {
-    const ended = this.#end();
-    await withDeadline(systemClock, CLOSE_WAIT_MS, ended);
-    this.#parts.abandon();
+    const ended = this.#end().then(() => true);
+    const isEnded = await withDeadline(systemClock, CLOSE_WAIT_MS, ended);
+    this.#parts.abandon(isEnded ? undefined : CLOSE_WAIT_MS);
     await ended;
   }
 

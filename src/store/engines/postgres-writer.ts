@@ -24,6 +24,9 @@ interface Deps {
   lost(): void;
 }
 
+/** The driver's error for whoever has waited too long for a turn. It says nothing about the server. */
+const WAITED_TOO_LONG = 'timeout exceeded when trying to connect';
+
 /** The connection of a gateway that writes. It is used in turns, and opened anew when it was lost. */
 export class WriterConnection {
   readonly #deps: Deps;
@@ -81,9 +84,10 @@ export class WriterConnection {
       return client;
     } catch (error) {
       holder.assertHolder();
-      if (this.#isThere && holder.registered && !closing.aborted) {
+      const reason = reasonOf(error);
+      if (this.#isThere && holder.registered && !closing.aborted && reason !== WAITED_TOO_LONG) {
         this.#isThere = false;
-        log.warn('database-unreachable', { database: name, reason: reasonOf(error) });
+        log.warn('database-unreachable', { database: name, reason });
       }
       throw error;
     }

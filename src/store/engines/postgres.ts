@@ -115,8 +115,12 @@ export function postgresDatabase(databaseUrl: string, { guard, time, log, shard 
       return writer.end().finally(() => names.close());
     },
   };
+  const abandon = (lateMs: number | undefined) => {
+    if (lateMs !== undefined) log.warn('end-late', { part: `database ${name}`, withinMs: lateMs });
+    sockets.abandon();
+  };
   return {
-    dialect: new DurablePostgresDialect({ pool, commits, abandon: () => sockets.abandon() }),
+    dialect: new DurablePostgresDialect({ pool, commits, abandon }),
     register: async (db) => {
       await holder.register(db);
       await sql.raw(COMMIT_IN_MEMORY).execute(db);

@@ -109,7 +109,7 @@ describe.skipIf(note !== '')(`the container image${note}`, () => {
     expect((await fetch(`${box}/status`)).status).toBe(401);
     expect(statSync(join(data, 'gateway/gateway.sqlite')).uid).toBe(10_001);
 
-    const health = { PAYBOX_HEALTH_URL: `${origin}/healthz` };
+    const health = { PAYBOX_HEALTH_URL: `${origin}/readyz` };
     expect(await container.healthy(health)).toEqual({ code: 0, output: '' });
     process.kill(firstProcess(running), 'SIGTERM');
     expect(await toEnd(running)).toMatchObject({ code: 0 });
