@@ -131,19 +131,19 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
   };
 }
 
-/** Has a member that stops close these one after the other, before its other parts close together. */
+/** Makes a member that stops close these parts one after the other, before its other parts close together. */
 function closeInTurn(
   opened: OpenParts,
   parts: { readiness: Readiness; beats: Beats; shards: Shards; app: FastifyInstance; database: ClusterDatabase },
 ): void {
   const { readiness, beats, shards, app, database } = parts;
   opened.addFirst('readiness', () => readiness.stop());
-  // Still seen while it finishes its pushes: nobody may end its sessions meanwhile.
+  // The others still see a member that finishes its pushes: nobody may end its sessions meanwhile.
   opened.addFirst('shards', (withinMs) => {
     beats.leave();
     return shards.close(withinMs);
   });
-  // Calls that it carries to others are answered, too, before those are out of reach.
+  // A member also answers the calls that it carries to others, before those are out of reach.
   opened.addFirst('requests', () => app.close());
   opened.addFirst('membership', async () => {
     await beats.end();

@@ -13,13 +13,13 @@ import { assignShards } from './assignment.ts';
 const PUSHES_MS_MAX = 6_000;
 /** Longest wait for the other requests. */
 const FINISH_MS_MAX = 1_000;
-/** When this member stops: of its time, what is kept for the other requests, and for the shards' gateways to end. */
+/** A member that stops keeps these parts of its time for the requests that are no pushes, and for its gateways to end. */
 const STOP_FINISH_MS = 200;
 const STOP_END_MS = 400;
 /** On an empty database shard 0 makes the tables that all read. */
 const NOT_MADE_YET = /relation "shard_0\.\w+" does not exist/;
 const FINISH_LOOK_MS = 20;
-/** For a shard that moves to another member. */
+/** A shard that moves to another member has these times. */
 const MOVE_TIMES = { pushesMs: PUSHES_MS_MAX, finishMs: FINISH_MS_MAX, endMs: STOP_BUDGET_MS };
 /** By then a member that opens a shard queues for its lock. */
 const QUEUED_MS = 250;
@@ -131,7 +131,7 @@ export class Shards {
     await Promise.all(this.#moving.values());
   }
 
-  /** Hands over all shards within `withinMs`, first of all the pushes in hand. A shard that is just opening is closed later. */
+  /** Hands over all shards within `withinMs`, and waits for the pushes in hand first. A shard that is still opening is closed once it is open. */
   async close(withinMs: number): Promise<void> {
     const { clock } = this.#deps;
     this.#isOver = true;

@@ -36,8 +36,8 @@ export function statusRoutes(deps: StatusDeps & { readiness: Readiness }) {
 }
 
 /**
- * Whether a member takes calls. It does not while it cannot find the shard of a call, or while none of its own shards can do
- * its work: then the others answer. Where one shard alone cannot, its calls would end here whoever takes them.
+ * Tells a proxy whether a member takes calls. It refuses them while it cannot find the shard of a call, or while none of its own
+ * shards can work: then the others answer. One shard that cannot work is no reason, because its calls come here from any member.
  */
 export function memberReadiness(
   clock: Clock,

@@ -94,7 +94,7 @@ export function portOf(url: URL): number {
   return url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port);
 }
 
-/** The ports of these addresses. */
+/** Returns the ports of these addresses. */
 export function portsOf(...addresses: (string | undefined)[]): number[] {
   return addresses.flatMap((address) => (address === undefined ? [] : [portOf(new URL(address))]));
 }

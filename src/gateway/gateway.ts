@@ -68,7 +68,7 @@ export interface Gateway {
   takeCredit?: ((task: CreditTask, told: ToldCredit) => Promise<CreditResult>) | undefined;
   /** Takes what another shard of its cluster tells. */
   heed(news: News): Promise<void>;
-  /** Why it takes no calls now; undefined if it does. Settles within 2 s. */
+  /** Returns why the gateway takes no calls now; undefined if it does. Settles within 2 s. */
   unready(): Promise<string | undefined>;
   /**
    * Answers waiting requests, tells boxes goodbye and ends all parts, or abandons what hangs after `withinMs`. The next

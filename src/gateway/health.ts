@@ -8,11 +8,11 @@ import { Readiness } from './readiness.ts';
 const ANSWER_TIMEOUT_MS = 2000;
 /** An answer is reused for this time, so that frequent checks do not load the store. */
 const ANSWER_KEPT_MS = 1000;
-/** A proxy asks twice a second for as long as the gateway runs: then the store is asked so rarely while it is well. */
+/** A proxy asks twice a second for as long as the gateway runs, so a good answer of the store is reused for longer. */
 const GOOD_NEWS_KEPT_MS = 2000;
-/** A store that is only slow, as all are on a busy machine, still takes calls: they wait for it for about as long. */
+/** A store that is only slow, as all are on a busy machine, still takes calls. Those wait for it for about as long. */
 const SLOW_MS_MAX = 5000;
-/** A proxy is told what is known, if it is no older: it gives up a gateway that takes 500 ms to answer. */
+/** A proxy gives up a gateway that takes 500 ms to answer, so it gets the newest answer at once, unless that is older than this. */
 const KNOWN_MS_MAX = GOOD_NEWS_KEPT_MS + SLOW_MS_MAX;
 
 export interface HealthDeps {
@@ -30,11 +30,11 @@ export interface HealthDeps {
 export class Health {
   readonly #deps: HealthDeps;
   #answer: { atMs: number; problem: Promise<string | undefined> } | undefined;
-  /** The newest answer that has come. */
+  /** The newest answer of the store. */
   #known: { atMs: number; problem: string | undefined } | undefined;
   /** The check that is running: at most one at a time. */
   #asked: { atMs: number; problem: Promise<string | undefined> } | undefined;
-  /** Whether it takes calls, as a proxy asks. */
+  /** Tells a proxy whether the gateway takes calls. */
   readonly readiness: Readiness;
 
   constructor(deps: HealthDeps) {
@@ -47,7 +47,7 @@ export class Health {
     return this.#deps.time.state;
   }
 
-  /** Why the gateway cannot work; `undefined` if it can. Settles within 2 s. */
+  /** Returns why the gateway cannot work; `undefined` if it can. Settles within 2 s. */
   async problem(): Promise<string | undefined> {
     return (await this.#ask(ANSWER_KEPT_MS)) ?? this.#brokerProblem();
   }
@@ -65,7 +65,7 @@ export class Health {
     return this.#deps.isBrokerThere() ? undefined : 'the MQTT broker is not connected';
   }
 
-  /** The answer of the store, at most so old. */
+  /** Returns the store's answer: the last one, unless it is older than `keptMs`. */
   #ask(keptMs: number): Promise<string | undefined> {
     const nowMs = this.#deps.clock.monotonicMs();
     if (this.#answer === undefined || nowMs >= this.#answer.atMs + keptMs) {
@@ -79,7 +79,7 @@ export class Health {
     const nowMs = clock.monotonicMs();
     this.#asked ??= { atMs: nowMs, problem: this.#askStore() };
     const asked = this.#asked.problem.then((problem) => ({ problem }));
-    // Whoever asks while the store hangs waits for the rest of its time only.
+    // Whoever asks while the store hangs waits only until the deadline of the first one.
     const answer = await withDeadline(clock, this.#asked.atMs + ANSWER_TIMEOUT_MS - nowMs, asked);
     return answer === undefined ? noAnswerIn(ANSWER_TIMEOUT_MS) : answer.problem;
   }
@@ -97,7 +97,7 @@ function noAnswerIn(ms: number): string {
   return `the store does not answer within ${ms} ms`;
 }
 
-/** The health of a gateway. When the gateway closes, it says first of all that it takes no more calls. */
+/** Opens the health of a gateway. A gateway that closes first of all tells its proxy that it takes no more calls. */
 export function openHealth(deps: HealthDeps, opened: OpenParts): Health {
   const health = new Health(deps);
   opened.addFirst('readiness', () => health.readiness.stop());

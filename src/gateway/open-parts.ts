@@ -2,7 +2,7 @@ import { type Ends, endInOrder } from '../lib/shutdown.ts';
 import type { Store } from '../store/store.ts';
 import type { Context } from './context.ts';
 
-/** The open parts of a gateway. Some are closed first, in their order, the others together, then the store that all write to. */
+/** Holds the open parts of a gateway. Closes some first, in their order, then the others together, then the store that all write to. */
 export class OpenParts {
   readonly #deps: Pick<Context, 'clock' | 'log'>;
   readonly #first: Ends[] = [];
@@ -14,7 +14,7 @@ export class OpenParts {
     this.#deps = deps;
   }
 
-  /** A part to close before all others, and after those that were named so before it. */
+  /** Adds a part that is closed before all others, but after those that were added so before it. */
   addFirst(part: string, end: Ends[string]): void {
     this.#first.push({ [part]: end });
   }

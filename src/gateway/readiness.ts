@@ -1,13 +1,13 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Clock, withDeadline } from '../lib/clock.ts';
 
-/** Whoever has asked within this time watches: a proxy asks every few seconds at the latest. */
+/** A proxy that has asked within this time watches this process: proxies ask every few seconds. */
 const WATCHED_MS = 5_000;
-/** For a proxy to ask once more when this process stops, before its door closes. HAProxy asks every 500 ms in our sample. */
+/** A process that stops gives its proxy this time to ask once more before the port closes. HAProxy asks every 500 ms in our sample. */
 const ASK_AGAIN_MS = 600;
 const STOPPING = 'it is stopping';
 
-/** Whether this process takes calls now, for a proxy in front: the answer of `/readyz`. */
+/** Answers `/readyz`: tells a proxy whether this process takes calls now. */
 export class Readiness {
   readonly #clock: Clock;
   readonly #problem: () => Promise<string | undefined>;
@@ -15,7 +15,7 @@ export class Readiness {
   #askedAtMs = Number.NEGATIVE_INFINITY;
   #isStopping = false;
 
-  /** `problem` says why it takes none, and settles in bounded time; undefined while it does. */
+  /** `problem` returns why the process takes no calls, undefined while it does. It must settle in bounded time. */
   constructor(clock: Clock, problem: () => Promise<string | undefined>) {
     this.#clock = clock;
     this.#problem = problem;
@@ -30,13 +30,13 @@ export class Readiness {
     return reply.code(503).send({ status: 'failed', reason });
   }
 
-  /** Why this process takes no calls; undefined if it does. */
+  /** Returns why this process takes no calls; undefined if it does. */
   async problem(): Promise<string | undefined> {
     const reason = this.#isStopping ? STOPPING : await this.#problem();
     return this.#isStopping ? STOPPING : reason;
   }
 
-  /** From now on it takes none. Settles once the proxy that watches it has asked again, at once if none does. */
+  /** Refuses all calls from now on. Settles once the proxy that watches has asked again, at once if none watches. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     const isWatched = this.#clock.monotonicMs() - this.#askedAtMs < WATCHED_MS;

@@ -42,7 +42,7 @@ export async function withDeadline<T>(clock: Clock, ms: number, work: Promise<T>
   }
 }
 
-/** The result of `work`. Rejects with the signal's reason as soon as it aborts. Does not stop `work`. */
+/** Returns the result of `work`. Rejects with the signal's reason as soon as it aborts. Does not stop `work`. */
 export async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   const aborted = Promise.withResolvers<never>();
   const abort = () => aborted.reject(signal.reason);

@@ -4,12 +4,12 @@ import type { Logger } from './log.ts';
 
 /** Time from a signal to the end of all parts, whatever hangs: below the promised 2 s, with a reserve for slow machines. */
 export const STOP_BUDGET_MS = 1_800;
-/** By then a program exits, even if a part has broken its own deadline. */
+/** A program exits by then, even if a part has broken its own deadline. */
 export const STOP_PROMISE_MS = 1_950;
 /** Time that each later stage has at least, when the parts of an earlier one hang. */
 const STAGE_MS_MIN = 100;
 
-/** Functions that each end one part, and get the time that it has; they may run at the same time. */
+/** Functions that each end one part. Each gets the milliseconds that the part has; they may run at the same time. */
 export type Ends = Readonly<Record<string, (withinMs: number) => unknown>>;
 
 interface Deps {

@@ -1,7 +1,7 @@
 import type { Ends } from '../../lib/shutdown.ts';
 import type { OnStop, Screen } from './screen.ts';
 
-/** Has these displays end, each under its number and the name of its driver. */
+/** Returns the ends of these displays, each under its number and the name of its driver. */
 export function endsOf(screens: readonly Screen[], onStop: OnStop): Ends {
   return Object.fromEntries(
     screens.map((screen, index) => [

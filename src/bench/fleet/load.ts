@@ -59,7 +59,7 @@ interface Sale {
 
 /**
  * Pushes at a constant rate and pays a share of the orders. Each push goes to a random box, or to the next free one if that box
- * still waits for an answer. Resolves when the load has ended and every call is answered; soon after the signal whatever hangs.
+ * still waits for an answer. Resolves when the load has ended and every call is answered; after the signal it soon abandons them.
  * Throws PayboxError when the gateway rejects the partner's credentials.
  */
 export async function runLoad(boxes: readonly LoadBox[], plan: LoadPlan, deps: LoadDeps): Promise<void> {
@@ -141,7 +141,7 @@ class Load {
     this.#underWay.add(done);
   }
 
-  /** Makes the late customers pay at once, and waits for all answers; after the signal for a moment only. */
+  /** Makes the late customers pay at once, and waits for all answers. After the signal it waits for a moment only. */
   async close(): Promise<void> {
     const { clock, signal } = this.#deps;
     this.#closing.abort();

@@ -31,7 +31,7 @@ const CLOSE_TIMEOUT_MS = 15_000;
 const END_FAULTS_MS = 300;
 /** Time for the parts of a target to end in order when the program ends. */
 const CLOSE_SOON_MS = 1_200;
-/** Time to end those that have not. */
+/** Time to kill the parts that have not ended in order. */
 const KILL_MS = 200;
 const NO_EVIDENCE: Pick<Result, 'entries' | 'entriesOmitted' | 'latencies' | 'where'> = {
   entries: [],
@@ -82,13 +82,13 @@ export async function runScenario(scenario: Scenario, kind: TargetKind, options:
   }
 }
 
-/** Closes a target. `isHurried`: the program ends too, so what hangs is killed or abandoned soon. */
+/** Closes a target. `isHurried`: the program ends too, so parts that hang are killed or abandoned soon. */
 export async function closeTarget(target: Target, isHurried: boolean): Promise<void> {
   const closed = target.close(isHurried ? CLOSE_SOON_MS : undefined).then(() => target.time.close());
   await withDeadline(systemClock, isHurried ? CLOSE_SOON_MS + KILL_MS : CLOSE_TIMEOUT_MS, closed);
 }
 
-/** Ends the faults that a run has ordered elsewhere. */
+/** Ends the faults that a run has ordered at an external target. `isHurried`: as for `closeTarget`. */
 export async function endFaults(context: StepContext, isHurried: boolean): Promise<void> {
   await withDeadline(systemClock, isHurried ? END_FAULTS_MS : CLOSE_TIMEOUT_MS, endInjected(context));
 }

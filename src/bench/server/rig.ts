@@ -215,8 +215,8 @@ export class Rig {
   }
 
   /**
-   * Cancels the running step and ends the rig. Resolves when all its parts have ended. `isHurried`: the program ends too, so what
-   * hangs is killed or abandoned soon.
+   * Cancels the running step and ends the rig. Resolves when all its parts have ended. `isHurried`: the program ends too, so
+   * parts that hang are killed or abandoned soon.
    */
   close(reason: string, isHurried = false): Promise<void> {
     this.#ending.abort(new Refusal(410, `${this.id} has ended: ${reason}`, 'open another'));

@@ -70,7 +70,7 @@ export class Rigs {
     if (this.#ended.size > LIMITS.rigsRemembered && oldest !== undefined) this.#ended.delete(oldest);
   }
 
-  /** Ends all rigs, also those that are opening. Resolves when all their parts have ended, or what hangs is abandoned. */
+  /** Ends all rigs, also those that are opening. Resolves when all their parts have ended, or those that hang are abandoned. */
   async close(reason: string): Promise<void> {
     this.#closing.abort(new Refusal(503, 'the server ends', 'start it again'));
     await Promise.allSettled(this.#opening);

@@ -47,7 +47,7 @@ export interface UpOptions {
 const READY_TIMEOUT_MS = 30_000;
 /** How long the gateway waits for the box's goodbye. */
 const BOX_FIRST_MS = 500;
-/** How long it waits for the end of the partner, and of a second gateway. */
+/** How long `paybox up` waits for the end of the partner and of a second gateway. */
 const CLOSERS_MS = 200;
 
 /** `paybox up`: runs gateway, broker, one emulated box and a partner in one process, until a signal. */

@@ -8,7 +8,7 @@ const CLOSE_WAIT_MS = 1_000;
 interface Parts {
   pool: PostgresPool;
   commits: GroupCommit;
-  /** Has everything that waits for the server fail at once. `lateMs`: so long it has been waited for. */
+  /** Makes everything that waits for the server fail at once. `lateMs`: how long the store has waited, if that was too long. */
   abandon: (lateMs: number | undefined) => void;
 }
 
