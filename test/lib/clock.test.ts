@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { systemClock, withAbortAfter, withDeadline } from '../../src/lib/clock.ts';
+import { systemClock, untilAborted, withAbortAfter, withDeadline } from '../../src/lib/clock.ts';
 
 const never = () => new Promise<never>(() => undefined);
 
@@ -16,6 +16,16 @@ describe('time', () => {
     expect(await withDeadline(systemClock, 60_000, Promise.resolve(7))).toBe(7);
     expect(await withDeadline(systemClock, 1, never())).toBeUndefined();
     await expect(withDeadline(systemClock, 60_000, Promise.reject(new Error('broken')))).rejects.toThrow('broken');
+  });
+
+  it('waits for work until a signal, and passes results and errors on', async () => {
+    const ending = new AbortController();
+    expect(await untilAborted(ending.signal, Promise.resolve(7))).toBe(7);
+    await expect(untilAborted(ending.signal, Promise.reject(new Error('broken')))).rejects.toThrow('broken');
+    const waiting = expect(untilAborted(ending.signal, never())).rejects.toThrow('stopped');
+    ending.abort(new Error('stopped'));
+    await waiting;
+    await expect(untilAborted(ending.signal, never())).rejects.toThrow('stopped');
   });
 
   it('aborts late work and work whose parent is aborted', async () => {
