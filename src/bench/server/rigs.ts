@@ -90,9 +90,9 @@ export class Rigs {
       throw new Refusal(503, reasonWithFix(error), 'see the output of the server, and the logs of --report DIR');
     });
     const rig = new Rig(id, { scenario, kind, target, seed, idleMs: durationMs(idle) ?? 0, callbackUrl });
-    await untilAborted(signal, rig.begin()).catch(async () => {
-      await rig.close(ENDED_EARLY, true);
-      throw new Refusal(503, ENDED_EARLY, AGAIN);
+    // A rig whose caller has gone is ended by whoever opens it.
+    await untilAborted(signal, rig.begin()).catch((error: unknown) => {
+      if (!signal.aborted) throw error;
     });
     this.#rigs.set(id, rig);
     void this.#endWhenIdle(rig, idle);
