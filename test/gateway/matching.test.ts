@@ -138,11 +138,21 @@ describe('MAT-2', () => {
     expect(await found('x', 100, orders)).toBeUndefined();
   });
 
-  it('MAT-2 of two codes that with exactly this missing wins, then an unpaid one, then the first', async () => {
+  it('MAT-2 THR-44 of two codes the first of an unpaid order wins, whatever amount is missing from another, else the first', async () => {
     const text = `${first} ${second}`;
-    expect(await found(text, 40, [named('a', first, 0), named('b', second, 60)])).toBe('b');
+    expect(await found(text, 40, [named('a', first, 0), named('b', second, 60)])).toBe('a');
+    expect(await found(text, 7, [named('b', second, 100, 'paid'), named('a', first, 100, 'paid')])).toBe('a');
     expect(await found(text, 7, [named('a', first, 100, 'paid'), named('b', second, 60)])).toBe('b');
     expect(await found(text, 7, [named('b', second, 60), named('a', first, 0)])).toBe('a');
+  });
+
+  it('MAT-2 THR-44 a code that a bank has cut and completed behind that of the QR takes no money from it', async () => {
+    const orders = [named('customer', first, 1), named('friend', second, 0)];
+    const content = `${first} A${second.slice(0, -1)}0ZZ`;
+    const text = `${content.slice(0, first.length + 2 + second.length - 1)} ${second.at(-1)}T DEN TU 0123`;
+    expect(await found(text, 100, orders)).toBe('customer');
+    const mixed = `VQR0123456789 ${second} CT`;
+    expect(await found(mixed, 100, [named('v', 'VQR0123456789', 1), named('friend', second, 0)])).toBe('v');
   });
 
   it('MAT-2 a code of the public service finds its order too', async () => {

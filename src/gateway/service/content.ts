@@ -1,11 +1,11 @@
 import type { Random } from '../../lib/random.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 
-/** The prefix of the public service, in the text of a bank: in any case. */
-const CODE = /VQR[0-9A-F]{10}/gi;
+/** The prefix of the public service, in the text of a bank. */
+const CODE = /VQR[0-9A-F]{10}/g;
 const HEX_DIGITS = 10;
 /** The beginning of such a code, at the end of a text. */
-const BEGUN_CODE = /VQR[0-9A-F]{3,9}$/i;
+const BEGUN_CODE = /VQR[0-9A-F]{3,9}$/;
 
 /** A code as the public service puts it before a content. */
 export function makePublicCode(random: Random): string {
@@ -17,18 +17,14 @@ export function withCode(content: string, code: string): string {
   return `${code} ${content}`.slice(0, LIMITS.contentMax).trimEnd();
 }
 
-/** The codes of public QRs in a text, as they are stored (PROTOCOL.md, clause CBK-8). */
-export function codesIn(text: string): string[] {
-  return [...joined(text).matchAll(CODE)].map(([code]) => `VQR${code.slice(3).toLowerCase()}`);
+/** The codes of public QRs in a text of A to Z and 0 to 9, as they are stored (PROTOCOL.md, clause CBK-8). */
+export function codesIn(reduced: string): string[] {
+  return [...reduced.matchAll(CODE)].map(([code]) => `VQR${code.slice(3).toLowerCase()}`);
 }
 
-/** Whether a text ends inside such a code, so that what a bank writes behind it may complete one. */
-export function endsInCode(text: string): boolean {
-  return BEGUN_CODE.test(joined(text));
-}
-
-function joined(text: string): string {
-  return text.replaceAll(/[^A-Za-z0-9]/g, '');
+/** Whether such a text ends inside such a code, so that what a bank writes behind it may complete one. */
+export function endsInCode(reduced: string): boolean {
+  return BEGUN_CODE.test(reduced);
 }
 
 /** The longest content that the test callback takes, and what it may have in it (service specification, section 2.5). */

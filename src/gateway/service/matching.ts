@@ -34,16 +34,19 @@ export async function findOrder(
   if (requested !== undefined) return requested;
   const codes = allCodesIn(text);
   const named = (await finder.byCodes(codes)).toSorted((a, b) => codes.indexOf(a.code) - codes.indexOf(b.code));
-  const byCode = named.find((it) => it.amount - it.paid === amount) ?? named.find(isUnpaid) ?? named[0];
+  // The content of a QR begins with its code: a later one may be the writer's, completed by the words of a bank.
+  const byCode = named.find(isUnpaid) ?? named[0];
   if (byCode !== undefined) return byCode.id;
   // A content like "BAN 5" comes again: old money, told late, is not for the customer who stands there now.
   const orders = await finder.byAmount(amount, bank_time_ms + BANK_CLOCK_BEHIND_MAX_MS);
   return bestContained(text, orders)?.id;
 }
 
-/** The codes of orders in a text, first those of this gateway (PROTOCOL.md, clauses CBK-8 and MAT-1). */
+/** The codes of orders in a text, in their order (PROTOCOL.md, clauses CBK-8, MAT-1 and MAT-2). */
 export function allCodesIn(text: string): string[] {
-  return [...orderCodesIn(reduced(text)), ...codesIn(text)].slice(0, CODES_MAX);
+  const letters = reduced(text);
+  const at = (code: string) => letters.indexOf(code.toUpperCase());
+  return [...orderCodesIn(letters), ...codesIn(letters)].toSorted((a, b) => at(a) - at(b)).slice(0, CODES_MAX);
 }
 
 /**
@@ -52,7 +55,8 @@ export function allCodesIn(text: string): string[] {
  */
 export function namesOnly(text: string, code?: string): boolean {
   const expected = code === undefined ? [] : [code];
-  const isBegun = endsInOrderCode(reduced(text)) || endsInCode(text);
+  const letters = reduced(text);
+  const isBegun = endsInOrderCode(letters) || endsInCode(letters);
   return !isBegun && isDeepStrictEqual(allCodesIn(text), expected);
 }
 

@@ -104,9 +104,9 @@ function terminalOf(order: OrderRow | undefined, recipients: Recipients): string
 function noticesOf(
   payment: NewPayment,
   order: OrderRow | undefined,
-  { shownOn, boxes }: Recipients,
+  { box, boxes }: Recipients,
 ): Omit<NewNotice, 'told_at_ms'>[] {
   if (payment.trans_type === 'D') return [];
-  if (shownOn !== undefined) return [{ terminal_code: shownOn, push_id: order?.shown_push_id ?? null }];
+  if (box !== undefined) return [{ terminal_code: box, push_id: order?.shown_push_id ?? null }];
   return boxes.map((terminal_code) => ({ terminal_code, push_id: null }));
 }

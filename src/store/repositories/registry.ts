@@ -43,9 +43,9 @@ export interface PageQuery {
 export interface Recipients {
   /** Whether a box, enabled or not, has this terminalCode. */
   isBox(terminalCode: string): boolean;
-  /** The enabled box that has shown the order. */
-  shownOn: string | undefined;
-  /** Every enabled box of the account; empty if `shownOn` is given. */
+  /** The enabled box that has shown the order, else the one that it was made for. */
+  box: string | undefined;
+  /** Every enabled box of the account; empty if `box` is given. */
   boxes: readonly string[];
 }
 
@@ -234,12 +234,12 @@ export class RegistryStore implements RegistryReader {
       const box = await this.find('boxes', name);
       if (box !== undefined) known.set(name, box);
     }
-    const last = known.get(shown_on ?? '');
-    const shownOn = last?.disabled === 0 && last.account === bankAccount ? last.terminal_code : undefined;
-    const boxes = shownOn === undefined ? await this.boxesOf(bankAccount) : [];
+    const last = known.get(shown_on ?? terminal_code);
+    const box = last?.disabled === 0 && last.account === bankAccount ? last.terminal_code : undefined;
+    const boxes = box === undefined ? await this.boxesOf(bankAccount) : [];
     return {
       isBox: (terminalCode) => known.has(terminalCode),
-      shownOn,
+      box,
       boxes: boxes.filter((it) => it.disabled === 0).map((it) => it.terminal_code),
     };
   }
