@@ -12,12 +12,14 @@ async function toldOf(
   boxes: readonly unknown[],
   transType: 'C' | 'D' = 'C',
   disabled: readonly string[] = [],
-  made: Pick<OrderRow, 'shown_on' | 'terminal_code'> = { shown_on: BOX1.terminalCode, terminal_code: '' },
+  made: Pick<OrderRow, 'shown_on' | 'shown_push_id' | 'terminal_code'> = {
+    ...{ shown_on: BOX1.terminalCode, shown_push_id: 'p', terminal_code: '' },
+  },
 ) {
   const { bankAccount, bankCode } = ACCOUNT;
   const partner = { username: 'demo', password: 'demo-secret', accounts: [bankAccount] };
   const config = parseGatewayConfig({ dataDir: '.', accounts: [ACCOUNT], boxes, partners: [partner] }, 'test');
-  const shown = { status: 'shown', shown_push_id: 'p', last_push_id: 'p' } as const;
+  const shown = { status: 'shown', last_push_id: 'p' } as const;
   const row: OrderRow = { ...order('a'), ...shown, ...made, seq: 1, failure: null, updated_at_ms: 1, paid_at_ms: null };
   const money = { partner: 'demo', bank_account: bankAccount, content: 'x', amount: 1, trans_type: transType };
   const ids = { transactionId: 't', callbackId: 'c', referenceNumber: 'r', paidAtMs: 5 };
@@ -40,7 +42,8 @@ it('CBK-7 tells the box that showed the order, and no debit to any', async () =>
 });
 
 it('CBK-7 tells the box that an order was made for, where none has shown it, and all where it was made for a store', async () => {
-  const madeFor = (terminal_code: string) => toldOf(linked, 'C', [], { terminal_code, shown_on: null });
+  const madeFor = (terminal_code: string) =>
+    toldOf(linked, 'C', [], { terminal_code, shown_on: null, shown_push_id: null });
   const ofBox2 = { terminal_code: BOX2.terminalCode, push_id: null, told_at_ms: null };
   expect(await madeFor(BOX2.terminalCode)).toEqual([ofBox2]);
   const ofBox1 = { terminal_code: BOX1.terminalCode, push_id: null, told_at_ms: 5 };
