@@ -81,7 +81,8 @@ export class Health {
     const asked = this.#asked.problem.then((problem) => ({ problem }));
     // Whoever asks while the store hangs waits only until the deadline of the first one.
     const answer = await withDeadline(clock, this.#asked.atMs + ANSWER_TIMEOUT_MS - nowMs, asked);
-    return answer === undefined ? noAnswerIn(ANSWER_TIMEOUT_MS) : answer.problem;
+    // A store that takes longer to say what is wrong than anybody waits has said it the last time.
+    return answer === undefined ? (this.#known?.problem ?? noAnswerIn(ANSWER_TIMEOUT_MS)) : answer.problem;
   }
 
   async #askStore(): Promise<string | undefined> {
