@@ -9,6 +9,7 @@ import type { Clock } from '../lib/clock.ts';
 import { reasonOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
+import { takeBytes } from '../lib/request-body.ts';
 import { equalSecrets } from '../protocol/checksum.ts';
 import { LIMITS } from '../protocol/fields.ts';
 import { BOX_PATHS, SHARDS_HEADER } from '../protocol/http-api.ts';
@@ -52,7 +53,7 @@ export function frontRoutes(app: FastifyInstance, deps: FrontDeps, own: Record<s
   }
   // Which types of bodies a call may have is for the shard to say.
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+  app.addContentTypeParser('*', takeBytes);
   app.route({
     method: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
     url: '/*',

@@ -13,6 +13,8 @@ const CHARS_MAX = 16_000_000;
 const PAGE_CHARS_MAX = 4_000_000;
 /** Characters of a body or answer that are kept; the rest is cut. */
 const TEXT_CHARS_MAX = 16_384;
+/** Characters of one that are kept of a caller who has not proved who it is. */
+const UNPROVED_CHARS_MAX = 1_000;
 /** Characters of a path that are kept. */
 const PATH_CHARS_MAX = 500;
 /** Estimated size of an entry without its texts. */
@@ -93,7 +95,8 @@ export class TrafficLog {
   call(fields: Omit<Fields<'call'>, 'body' | 'answer'> & { body: string; answer: string }, isProved: boolean): void {
     if (!isProved && !this.#mayKeepUnproved()) return;
     const { path: whole, body: sent, answer: answered, ...rest } = fields;
-    const [path, body, answer] = [beginningOf(whole, PATH_CHARS_MAX), cut(sent), cut(answered)];
+    const charsMax = isProved ? TEXT_CHARS_MAX : UNPROVED_CHARS_MAX;
+    const [path, body, answer] = [beginningOf(whole, PATH_CHARS_MAX), cut(sent, charsMax), cut(answered, charsMax)];
     const { method, reason, lenient, warnings } = rest;
     const kept = this.#add(charsOf([path, body, answer, reason, ...lenient, ...warnings]), () => ({
       ...rest,
@@ -198,8 +201,8 @@ const EMPTY: Kept = {
   read: () => ({ kind: 'box', box: '', online: false, why: '' }),
 };
 
-function cut(text: string): string {
-  return text.length > TEXT_CHARS_MAX ? beginningOf(text, TEXT_CHARS_MAX) : text;
+function cut(text: string, charsMax = TEXT_CHARS_MAX): string {
+  return text.length > charsMax ? beginningOf(text, charsMax) : text;
 }
 
 function charsOf(message: object): number {

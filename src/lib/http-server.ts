@@ -80,8 +80,8 @@ export function createHttpServer(
   { connectionsMax, maxHeaderSize = SERVER_LIMITS.maxHeaderSize, tls, callers = new Callers() }: HttpServerOptions,
 ): Server {
   const limits = { ...SERVER_LIMITS, maxHeaderSize };
-  const turns = new RequestTurns((socket) => {
-    if (!server.emit('clientError', new Error('blank lines only'), socket)) socket.destroy();
+  const turns = new RequestTurns((socket, reason) => {
+    if (!server.emit('clientError', new Error(reason), socket)) socket.destroy();
   });
   const answer: RequestListener = (request, response) => {
     turns.begin(request, response);

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { ChunkMeter } from './chunk-meter.ts';
 import { FairQueue } from './fair-queue.ts';
 
 /**
@@ -7,6 +8,8 @@ import { FairQueue } from './fair-queue.ts';
  * and their requests are only read between turns.
  */
 const BEGUN_PER_TURN_MAX = 8;
+/** Bytes of a chunked body that are no data: for some 600 chunks, of which a body of the largest size needs few. */
+const FRAMING_BYTES_MAX = 4_096;
 /** The end of a head, and of a chunked body (RFC 9112, sections 2.1 and 7.1). */
 const END_OF_HEAD = Buffer.from('\r\n\r\n');
 const CARRIAGE_RETURN = 0x0d;
@@ -21,14 +24,14 @@ const BLANK_BYTES_MAX = 2;
  * of the socket, and then with the sender.
  */
 export class RequestTurns {
-  /** Answers a connection whose bytes are no request, and ends it. */
-  readonly refuse: (socket: Socket) => void;
+  /** Answers a connection whose bytes are no request that is taken, and ends it. */
+  readonly refuse: (socket: Socket, reason: string) => void;
   readonly #waiting = new FairQueue<() => void>();
   readonly #readers = new WeakMap<Socket, RequestReader>();
   #begun = 0;
   #isScheduled = false;
 
-  constructor(refuse: (socket: Socket) => void) {
+  constructor(refuse: (socket: Socket, reason: string) => void) {
     this.refuse = refuse;
   }
 
@@ -94,8 +97,10 @@ class RequestReader {
   #isAnswered = false;
   /** Bytes of its body that are still to come; undefined for a body in chunks. */
   #bodyLeft: number | undefined;
+  #chunks = new ChunkMeter();
   /** How much of END_OF_HEAD the parsed bytes end with. */
   #matched = 0;
+  #isRefused = false;
   /** Whether the parser has a part of the next head. */
   #isInHead = false;
   /** Bytes of blank lines since the last head. */
@@ -121,6 +126,7 @@ class RequestReader {
     this.#request = request;
     this.#isAnswered = false;
     this.#bodyLeft = length === undefined ? undefined : Number(length);
+    this.#chunks = new ChunkMeter();
     response.once('close', () => {
       if (this.#request === request) this.#isAnswered = true;
       this.#goOn();
@@ -132,8 +138,9 @@ class RequestReader {
     // A connection that was refused or has ended gets no more answers.
     while (rest.length > 0 && !this.#socket.destroyed && !this.#socket.writableEnded) {
       rest = this.#withoutBlankLines(rest);
-      if (rest.length === 0) return;
+      if (this.#isRefused || rest.length === 0) return;
       const length = this.#readable(rest);
+      if (this.#isRefused) return;
       if (length === 0) {
         // In this order: a flowing stream would emit the bytes again at once.
         this.#socket.pause();
@@ -156,11 +163,14 @@ class RequestReader {
     const first = bytes.findIndex((byte) => byte !== CARRIAGE_RETURN && byte !== LINE_FEED);
     const blank = first === -1 ? bytes.length : first;
     this.#blankBytes += blank;
-    if (this.#blankBytes > BLANK_BYTES_MAX) {
-      this.#turns.refuse(this.#socket);
-      return Buffer.alloc(0);
-    }
+    if (this.#blankBytes > BLANK_BYTES_MAX) this.#refuse('blank lines only');
     return bytes.subarray(blank);
+  }
+
+  /** Nothing more of the connection is parsed. */
+  #refuse(reason: string): void {
+    this.#isRefused = true;
+    this.#turns.refuse(this.#socket, reason);
   }
 
   /** How many of these bytes may be parsed now; with 0 the reader goes on when more may be. */
@@ -185,6 +195,8 @@ class RequestReader {
     }
     const { length, matched } = pastEnd(bytes, this.#matched);
     this.#matched = matched % END_OF_HEAD.length;
+    this.#chunks.take(bytes.subarray(0, length));
+    if (this.#chunks.framingBytes > FRAMING_BYTES_MAX) this.#refuse('the body has too many chunks');
     return length;
   }
 

@@ -172,6 +172,36 @@ describe('a connection', () => {
     expect(idle.statuses).toEqual([200, 200]);
   });
 
+  const chunks = (count: number, size: number) => `${size.toString(16)}\r\n${'a'.repeat(size)}\r\n`.repeat(count);
+  const CHUNKED = 'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n';
+
+  it.each([
+    ['one byte', chunks(1_000, 1)],
+    ['one byte with extensions', `1;a=${'b'.repeat(200)}\r\na\r\n`.repeat(30)],
+    ['one byte behind an answer that did not wait for it', chunks(1_000, 1), 'early'],
+  ])('THR-1 THR-41 LIM-6 is ended by a body in chunks of %s', async (_what, body, when = 'late') => {
+    let read = 0;
+    const { open } = await serve((request, response) => {
+      request.on('data', () => (read += 1));
+      if (when === 'early') response.writeHead(404).end();
+    });
+    const client = await open();
+    client.socket.write(CHUNKED + body);
+    await eventually('the end', () => client.isOver);
+    expect(client.statuses).toEqual(when === 'early' ? [404] : []);
+    expect(read).toBeLessThanOrEqual(820);
+  });
+
+  it('LIM-6 takes a body in chunks of 100 bytes, also where the chunks look like line ends', async () => {
+    const { open } = await serve(async (request, response) => response.end(await readBody(request, 100_000)));
+    const client = await open();
+    const lines = '4\r\n\r\n\r\n\r\n'.repeat(3);
+    client.socket.write(`${CHUNKED}${chunks(640, 100)}${lines}0\r\n\r\n${get('/')}`);
+    await eventually('both answers', () => client.statuses.length === 2);
+    expect(client.text).toContain(`${'a'.repeat(64_000)}\r\n\r\n\r\n\r\n\r\n\r\n`);
+    expect(client.statuses).toEqual([200, 200]);
+  });
+
   it('goes on after a request with Expect, of which it knows 100-continue only', async () => {
     const { open } = await serve(async (request, response) => response.end(await readBody(request, 100)));
     const client = await open();

@@ -15,6 +15,7 @@ import {
 } from '../../lib/http-server.ts';
 import type { Logger } from '../../lib/log.ts';
 import { acceptProxyHeaders } from '../../lib/proxy-protocol.ts';
+import { takeBytes } from '../../lib/request-body.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import { addressOf, carriedOf, carry } from '../access/carried.ts';
 import { answerRefusal, pathOf } from '../access/requests.ts';
@@ -142,7 +143,7 @@ function guardAnswers(app: FastifyInstance, clock: Clock, log: Logger): void {
 
 function takeBodiesAsBytes(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+  app.addContentTypeParser('application/json', takeBytes);
   app.addContentTypeParser('*', (_request, _payload, done) => {
     done(Object.assign(new Error('unsupported media type'), { statusCode: 415 }));
   });

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
 import { basicCredentials } from '../../lib/http-server.ts';
+import { takeBytes } from '../../lib/request-body.ts';
 import { equalSecrets } from '../../protocol/checksum.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import { BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER } from '../../protocol/http-api.ts';
@@ -55,7 +56,7 @@ export function boxRoutes(scope: FastifyInstance, deps: BoxRoutesDeps): () => vo
   const streams = new BoxStreams(deps);
   scope.decorateRequest(SENDER, null);
   scope.addHook('onRequest', (request, reply) => identify(request, reply, streams, deps));
-  scope.addContentTypeParser('application/jose', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+  scope.addContentTypeParser('application/jose', takeBytes);
 
   scope.get(BOX_PATHS.stream, (request, reply) => {
     if (streams.get(senderOf(request)) === undefined) return streams.open(request, reply);

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
+import { takeBytes } from '../../lib/request-body.ts';
 import { REASON_HEADER, WARNING_HEADER } from '../../protocol/http-api.ts';
 import { addressOf } from '../access/carried.ts';
 import type { Logins } from '../access/logins.ts';
@@ -34,7 +35,7 @@ export function hookRoutes(scope: FastifyInstance, deps: HookRoutesDeps): void {
   scope.decorateRequest(IS_PROVED, false);
   logCalls(scope, '', deps, (request, status) => callerOf(request as Hook, status, sources));
   scope.removeAllContentTypeParsers();
-  scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+  scope.addContentTypeParser('*', takeBytes);
   scope.setErrorHandler((error, request, reply) => {
     const status = statusOf(error);
     if (status !== 503) return refuse(request, reply, { status, reason: reasonOf(error), body: failed('E46') });

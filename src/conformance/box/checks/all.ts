@@ -46,7 +46,6 @@ export const BOX_NOT_JUDGED: readonly NotJudged[] = [
     clauses: ['MSG-13', 'MSG-14'],
     why: 'what a gateway says of itself, and which payments are late; AGT-14 and AGT-15 judge what a box does with it',
   },
-  { clauses: ['MSG-14'], why: 'which payments a gateway calls late: AGT-14 judges what a box does with one' },
   {
     clauses: ['AGT-16'],
     why: 'a gateway that goes live, or another account: what a box forgets then needs the key of its list',
