@@ -6,6 +6,7 @@ import {
   listOf,
   nextScreen,
   paidOver,
+  QR_BEFORE_REPEAT_MS,
   repeatOf,
   textOf,
   WAITED_FOR_HOLD_MS,
@@ -15,6 +16,7 @@ import {
   activeOrder,
   type BoxState,
   isSameAccount,
+  isUnseen,
   type Stage,
   type StageOf,
   type WhySilent,
@@ -80,7 +82,7 @@ export const TABLE: { readonly [T in StageEvent['type']]: Row<T> } = {
   //                idle         order           paid           ended        too-dense    account         history      repeat
   'restart':       [restart,     illegal,        illegal,       illegal,     illegal,     illegal,        illegal,     illegal],
   'accept':        [toOrder,     toOrder,        toOrder,       toOrder,     toOrder,     toOrder,        toOrder,     toOrder],
-  'date':          [toOrder,     toOrder,        setResume,     toOrder,     toOrder,     toOrder,        toOrder,     setResume],
+  'date':          [toOrder,     toOrder,        setResume,     toOrder,     toOrder,     toOrder,        toOrder,     resumeRepeat],
   'drawn':         [stay,        confirmOrder,   stay,          stay,        stay,        stay,           stay,        stay],
   'unreadable':    [stay,        orderToText,    stay,          stay,        stay,        stay,           stay,        stay],
   'draw-failed':   [stay,        dropOrder,      stay,          stay,        stay,        stay,           stay,        stay],
@@ -113,6 +115,10 @@ export const INVARIANTS: Record<string, (state: BoxState) => boolean> = {
     !('untilMs' in stage) || (stage.untilMs >= nowMs && stage.untilMs < Number.POSITIVE_INFINITY),
   'a payment on the screen is known': ({ stage, announced }) =>
     (stage.kind !== 'paid' && stage.kind !== 'repeat') || announced.includes(stage.payment.transactionId),
+  'a payment that is shown again was seen before': (state) =>
+    state.stage.kind !== 'repeat' || !isUnseen(state, state.stage.payment),
+  'a repetition covers a QR for a short time': ({ stage, nowMs }) =>
+    stage.kind !== 'repeat' || stage.resume === undefined || stage.untilMs <= nowMs + WAITED_FOR_HOLD_MS,
   'a change of account is from the one that people know to the linked one': ({ stage, account, announcedAccount }) =>
     stage.kind !== 'account' ||
     (isSameAccount(stage.holder, account) &&
@@ -134,24 +140,28 @@ function restart(
   { unconfirmedPayments, config, nowMs }: BoxState,
 ): Stage {
   const [payment] = unconfirmedPayments;
-  if (payment === undefined) return active === undefined ? stage : { kind: 'order', active };
+  if (payment === undefined) return active === undefined ? stage : toOrder(stage, { active });
   const holder = active?.order.holder ?? null;
   return { kind: 'paid', payment, holder, sinceMs: nowMs, untilMs: nowMs + config.paidHoldMs, resume: active };
 }
 
-function toOrder(_stage: Stage, { active }: EventOf<'accept' | 'date'>): Stage {
-  return { kind: 'order', active };
+function toOrder(_stage: Stage, { active }: { active: ActiveOrder }): Stage {
+  return { kind: 'order', active, drawnAtMs: undefined };
 }
 
-function setResume(stage: StageOf<'paid' | 'repeat'>, { active }: EventOf<'date'>): Stage {
+function setResume(stage: StageOf<'paid'>, { active }: EventOf<'date'>): Stage {
   return { ...stage, resume: active };
 }
 
+function resumeRepeat(stage: StageOf<'repeat'>, { active }: EventOf<'date'>, { nowMs }: BoxState): Stage {
+  return { ...stage, untilMs: Math.min(stage.untilMs, nowMs + WAITED_FOR_HOLD_MS), resume: active };
+}
+
 /** Nothing that waits replaces it: its partner is told that the QR is there to be scanned (clause AGT-12). */
-function confirmOrder(stage: StageOf<'order'>, { pushId }: EventOf<'drawn'>): Stage {
-  const { active } = stage;
-  if (active.order.pushId !== pushId || active.displayed) return stage;
-  return { ...stage, active: { ...active, displayed: true } };
+function confirmOrder(stage: StageOf<'order'>, { pushId }: EventOf<'drawn'>, { nowMs }: BoxState): Stage {
+  const { active, drawnAtMs } = stage;
+  if (active.order.pushId !== pushId || drawnAtMs !== undefined) return stage;
+  return { ...stage, active: { ...active, displayed: true }, drawnAtMs: nowMs };
 }
 
 /** A QR that was scannable once, before its display became smaller, stays: its partner knows that it is there. */
@@ -257,18 +267,21 @@ function toRepeat(_stage: Stage, event: EventOf<'repeat'>, state: BoxState): Sta
   return repeatOf(state, event, undefined);
 }
 
-/** A QR whose partner does not know yet that it is there is not covered. */
+/** A QR is not covered before its partner knows that it is there, and not before people had time to scan it. */
 function repeatOverOrder(stage: StageOf<'order'>, event: EventOf<'repeat'>, state: BoxState): Stage {
-  return stage.active.displayed ? repeatOf(state, event, stage.active) : stage;
+  const { active, drawnAtMs } = stage;
+  const isSeen = drawnAtMs !== undefined && state.nowMs >= drawnAtMs + QR_BEFORE_REPEAT_MS;
+  return isSeen ? repeatOf(state, event, active) : stage;
 }
 
-/** A payment that no display has confirmed keeps the screen: people must see it as the new one that it is. */
+/** A payment keeps the screen until a display has confirmed it and people can have read it as the new one that it is. */
 function repeatOverPaid(stage: StageOf<'paid'>, event: EventOf<'repeat'>, state: BoxState): Stage {
-  const { transactionId } = stage.payment;
-  const isUnseen = state.unconfirmedPayments.some((it) => it.transactionId === transactionId);
-  return isUnseen ? stage : repeatOf(state, event, stage.resume);
+  const isUnread = isUnseen(state, stage.payment) || state.nowMs < stage.sinceMs + WAITED_FOR_HOLD_MS;
+  return isUnread ? stage : repeatOf(state, event, stage.resume);
 }
 
-function repeatAgain({ resume }: StageOf<'repeat'>, event: EventOf<'repeat'>, state: BoxState): Stage {
-  return repeatOf(state, event, resume);
+/** Whoever presses again and again does not keep the QR away. */
+function repeatAgain(stage: StageOf<'repeat'>, event: EventOf<'repeat'>, state: BoxState): Stage {
+  const again = repeatOf(state, event, stage.resume);
+  return stage.resume === undefined ? again : { ...again, untilMs: stage.untilMs };
 }

@@ -15,6 +15,8 @@ import {
 
 /** A payment is shown for this long when another one, or an order, waits for the screen. */
 export const WAITED_FOR_HOLD_MS = 3_000;
+/** A QR that has just come, or come back, is there for this long before a repetition covers it (clause AGT-17). */
+export const QR_BEFORE_REPEAT_MS = 5_000;
 /** People see another account for this long at least, whatever the configuration says of other screens. */
 const ACCOUNT_HOLD_MIN_MS = 5_000;
 
@@ -34,7 +36,7 @@ export function nextScreen(state: BoxState, seen?: Payment, resume?: ActiveOrder
   if (payment !== undefined && faults.display === undefined && !isOrderFirst) {
     return paid(state, payment, account ?? null, resume, unconfirmedPayments.length > 1);
   }
-  return resume === undefined ? accountOrIdle(state) : { kind: 'order', active: resume };
+  return resume === undefined ? accountOrIdle(state) : { kind: 'order', active: resume, drawnAtMs: undefined };
 }
 
 /** Returns the screen where no order and no payment has it: an account that people do not know yet takes it (clause AGT-13). */
@@ -82,7 +84,7 @@ export function repeatOf(
   { nowMs, config }: BoxState,
   { payment, silent }: { payment: Payment; silent: WhySilent | undefined },
   resume: ActiveOrder | undefined,
-): Stage {
+): StageOf<'repeat'> {
   const holdMs = resume === undefined ? config.paidHoldMs : Math.min(config.paidHoldMs, WAITED_FOR_HOLD_MS);
   return { kind: 'repeat', payment, silent, untilMs: nowMs + holdMs, resume };
 }

@@ -25,7 +25,7 @@ import {
  *   newer push  takes the screen; the older one is reported as `replaced`, or rejected if it never was on the screen
  *   payment     always shown, always reported, once a transactionId; another order's QR comes back after it
  *   late one    listed and reported, neither shown nor said; the QR that it paid goes
- *   repetition  the newest payment again, as what it is: shown with its time, said only while it is fresh
+ *   repetition  the newest payment that was seen, as what it is: shown with its time, said only while it is fresh
  *   restart     the order is dated by the gateway's time, payments that no display confirmed are shown, nothing is announced twice
  *   time        ends an order at its deadline and other screens after their hold; sends again what is not acknowledged
  *   withdrawal  ends its push, also one that has not arrived yet
@@ -246,7 +246,8 @@ function onDrawn(draft: Draft, { pushId, transactionId, account }: Omit<BoxEvent
   if (account !== undefined) draft.move({ type: 'account-drawn', account });
   // All pictures before this one are drawn: a payment that is not confirmed by now was not shown.
   if (pushId === undefined && transactionId === undefined) draft.move({ type: 'settle' });
-  if (pushId === undefined || !draft.move({ type: 'drawn', pushId })) return;
+  const active = activeOrder(draft.state.stage);
+  if (pushId === undefined || !draft.move({ type: 'drawn', pushId }) || active?.displayed) return;
   draft.writes.push({ kind: 'shown', pushId });
   draft.sends.push({ type: 'shown', pushId });
 }
@@ -281,8 +282,7 @@ function onDismiss(draft: Draft): void {
 /** The disk failed: a push is refused by name, a payment is shown and reported all the same (house rule 2). */
 function onUnrecorded(draft: Draft, cause: BoxEvent, reason: string): void {
   draft.set({ faults: { ...draft.state.faults, storage: reason } });
-  const activePushId = activeOrder(draft.state.stage)?.order.pushId;
-  if (cause.type === 'push' && cause.push.pushId !== activePushId) {
+  if (cause.type === 'push' && cause.push.pushId !== activeOrder(draft.state.stage)?.order.pushId) {
     draft.markClosed(cause.push.pushId);
     draft.sends.push({ type: 'rejected', pushId: cause.push.pushId, code: 'STORAGE_FAULT', reason });
   } else if (cause.type === 'payment') {

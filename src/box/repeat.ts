@@ -1,16 +1,19 @@
 import { calendarMs } from './calendar.ts';
 import type { Draft } from './draft.ts';
 import type { Payment } from './entry.ts';
-import { type BoxState, REPEAT_AGE_MAX_MS, type WhySilent } from './state.ts';
+import { type BoxState, isUnseen, REPEAT_AGE_MAX_MS, type WhySilent } from './state.ts';
 
 /**
  * Shows the last payment again because a person asks for it (PROTOCOL.md, clause AGT-17). The screen says which one it is
  * and when it was paid. The box says it aloud only while it is fresh: whoever hears a payment may take it for his own.
+ * Payments that no display has shown come first, as new ones: while they wait for a display that works, the key does nothing.
  */
 export function repeatPayment(draft: Draft): void {
-  const payment = draft.state.recentPayments.find(({ late }) => !late);
+  const { state } = draft;
+  if (state.unconfirmedPayments.length > 0 && state.faults.display === undefined) return;
+  const payment = state.recentPayments.find((it) => !it.late && !isUnseen(state, it));
   if (payment === undefined) return;
-  const silent = whySilent(draft.state, payment);
+  const silent = whySilent(state, payment);
   if (draft.move({ type: 'repeat', payment, silent }) && silent === undefined) draft.repeats.push(payment);
 }
 

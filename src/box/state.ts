@@ -65,7 +65,8 @@ export interface LinkPictures {
 export type Stage =
   /** Nothing: what is shown follows from the connection. */
   | { kind: 'idle' }
-  | { kind: 'order'; active: ActiveOrder }
+  /** `drawnAtMs`: when a display first confirmed its QR since it has the screen, or has it back. */
+  | { kind: 'order'; active: ActiveOrder; drawnAtMs: number | undefined }
   /** `resume`: the order that has the screen after this payment. */
   | {
       kind: 'paid';
@@ -230,6 +231,11 @@ export function shownPushId({ stage, undatedOrder }: BoxState): string | null {
 export function activeOrder(stage: Stage): ActiveOrder | undefined {
   if (stage.kind === 'order') return stage.active;
   return stage.kind === 'paid' || stage.kind === 'repeat' ? stage.resume : undefined;
+}
+
+/** Whether no display has confirmed the screen of this payment yet. */
+export function isUnseen({ unconfirmedPayments }: BoxState, { transactionId }: Payment): boolean {
+  return unconfirmedPayments.some((it) => it.transactionId === transactionId);
 }
 
 /** Whether money for the one goes where money for the other goes. */

@@ -98,6 +98,7 @@ describe('an agent', () => {
     const first = await eventually('the sound', () => agent.box.sound());
     expect(first).toMatchObject({ number: 1, text: 'Đã nhận năm mươi nghìn đồng' });
     await eventually('answered twice', () => gateway.types().filter((type) => type === 'paid').length === 2);
+    await eventually('the paid screen', () => isPaidShown(agent.origin));
     await fetch(`${agent.origin}/keys/dismiss`, { method: 'POST' });
     await eventually('idle', () => agent.box.status().state === 'idle');
     await fetch(`${agent.origin}/keys/repeat`, { method: 'POST' });
@@ -126,6 +127,7 @@ describe('an agent', () => {
     const paidAtMs = systemClock.wallMs() - 7 * 86_400_000;
     gateway.tell(paymentOf(1, { pushId: null, paidAtMs }));
     await eventually('the sound', () => agent.box.sound());
+    await eventually('the paid screen', () => isPaidShown(agent.origin));
     agent.box.press('dismiss');
     agent.box.press('repeat');
     await eventually('the screen', () => agent.box.scene().kind === 'repeat' && agent.box.frame());
@@ -146,3 +148,8 @@ describe('an agent', () => {
     expect(await (await fetch(`${agent.origin}/screen.txt`)).text()).toContain('50.000 ₫');
   });
 });
+
+/** Whether the display has confirmed the paid screen. */
+async function isPaidShown(origin: string): Promise<boolean> {
+  return (await (await fetch(`${origin}/screen.txt`)).text()).startsWith('Đã nhận');
+}

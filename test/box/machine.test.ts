@@ -26,7 +26,7 @@ function paymentOf(n: number): Payment {
 /** One of each stage, 2 s old where that counts. Order 1 has the screen, or has it back after payment 7. */
 const SAMPLES: { [K in Stage['kind']]: Stage & { kind: K } } = {
   idle: IDLE,
-  order: { kind: 'order', active: activeOf(1) },
+  order: { kind: 'order', active: activeOf(1), drawnAtMs: undefined },
   paid: {
     kind: 'paid',
     payment: paymentOf(7),
@@ -89,7 +89,7 @@ const EXPECTED: { [T in StageEvent['type']]: { [K in Stage['kind']]: Stage['kind
   'account-drawn': { idle: same,        order: same,    paid: same,   ended: same,    'too-dense': same,    account: 'account', history: same, repeat: same },
   settle:          { idle: same,        order: same,    paid: same,   ended: same,    'too-dense': same,    account: same,    history: same, repeat: same },
   history:         { idle: 'history',   order: same,    paid: same,   ended: same,    'too-dense': same,    account: same,    history: same, repeat: same },
-  repeat:          { idle: 'repeat',    order: same,    paid: 'repeat', ended: 'repeat', 'too-dense': same,   account: same,    history: 'repeat', repeat: 'repeat' },
+  repeat:          { idle: 'repeat',    order: same,    paid: same,   ended: 'repeat', 'too-dense': same,   account: same,    history: 'repeat', repeat: 'repeat' },
 };
 
 function boxIn(stage: Stage, change: Partial<BoxState> = {}): BoxState {
@@ -146,7 +146,7 @@ describe('what has the screen', () => {
   });
 
   it('changes nothing for an event that names another push, or the same a second time', () => {
-    const order = boxIn({ kind: 'order', active: activeOf(1, { displayed: true }) });
+    const order = boxIn({ kind: 'order', active: activeOf(1, { displayed: true }), drawnAtMs: NOW_MS });
     const paid = boxIn({ ...SAMPLES.paid, resume: activeOf(1, { displayed: true }) });
     for (const before of [order, paid, boxIn(SAMPLES.order), boxIn(SAMPLES.paid)]) {
       for (const type of ['drawn', 'unreadable', 'draw-failed'] as const) {

@@ -71,16 +71,21 @@ describe('AGT-17 the key that repeats', () => {
   it('AGT-17 hides a QR for 3 s, and none whose partner still waits for it', () => {
     const paid = play(showing(), [free(2), paidDrawn(2), [4_000, { type: 'tick' }]]);
     expect(view(paid.state).kind).toBe('payment');
-    const over = play(paid.state, [[5_000, repeat]]);
+    const back = play(paid.state, [
+      [4_500, drawn(1)],
+      [9_499, repeat],
+    ]);
+    expect([view(back.state).kind, back.repeats]).toEqual(['payment', []]);
+    const over = play(back.state, [[9_500, repeat]]);
     expect(view(over.state)).toMatchObject({ kind: 'repeat', transactionId: uuid(0xc002) });
-    expect(view(play(over.state, [[8_000, { type: 'tick' }]]).state)).toMatchObject({
+    expect(view(play(over.state, [[12_500, { type: 'tick' }]]).state)).toMatchObject({
       kind: 'payment',
       pushId: uuid(1),
     });
     expect(view(play(over.state, [dismiss]).state)).toMatchObject({ kind: 'payment', pushId: uuid(1) });
     const expired = play(over.state, [{ type: 'withdraw', pushId: uuid(1), why: 'cancelled' }]);
     expect(expired.sends).toMatchObject([{ type: 'ended', how: 'withdrawn' }]);
-    expect(view(play(expired.state, [[8_000, { type: 'tick' }]]).state).kind).toBe('idle');
+    expect(view(play(expired.state, [[12_500, { type: 'tick' }]]).state).kind).toBe('idle');
     const waits = play(paidOnce().state, [push(3), repeat]);
     expect([view(waits.state).kind, waits.repeats]).toEqual(['payment', []]);
     expect(play(waits.state, [drawn(3)]).sends).toMatchObject([{ type: 'shown', pushId: uuid(3) }]);
@@ -99,8 +104,80 @@ describe('AGT-17 the key that repeats', () => {
     const paid = play(fresh(), [registered, free(1)]);
     const early = play(paid.state, [repeat]);
     expect([view(early.state).kind, early.repeats]).toEqual(['paid', []]);
-    const seen = play(paid.state, [paidDrawn(1), repeat]);
+    const seen = play(paid.state, [paidDrawn(1), [5_000, repeat]]);
     expect([view(seen.state).kind, seen.repeats.length]).toEqual(['repeat', 1]);
+  });
+
+  it('AGT-12 AGT-17 leaves a paid screen for 3 s, however soon a display has shown it, and says nothing meanwhile', () => {
+    const paid = play(fresh(), [registered, [1_000, free(1)], [1_100, paidDrawn(1)]]).state;
+    const asked = play(paid, [
+      [1_200, repeat],
+      ...[1_400, 2_000, 3_999].map((ms) => [ms, repeat] as [number, BoxEvent]),
+    ]);
+    expect([view(asked.state).kind, asked.repeats]).toEqual(['paid', []]);
+    const later = play(asked.state, [[4_000, repeat]]);
+    expect([view(later.state).kind, later.repeats.length]).toEqual(['repeat', 1]);
+    const short = { ...fresh(), config: { ...CONFIG, paidHoldMs: 1_000 } };
+    const soon = play(short, [registered, [1_000, free(1)], [1_100, paidDrawn(1)], [2_000, repeat]]);
+    expect(view(soon.state).kind).toBe('repeat');
+  });
+
+  it('AGT-12 AGT-17 never shows a payment that nobody has seen as one of before: it comes first, as new', () => {
+    const two = play(paidOnce().state, [
+      [20_000, free(2)],
+      [20_010, free(3)],
+      [20_100, paidDrawn(2)],
+    ]).state;
+    for (const ms of [20_200, 22_000, 22_999]) {
+      const asked = play(two, [[ms, repeat]]);
+      expect([view(asked.state), asked.repeats]).toMatchObject([{ kind: 'paid', transactionId: uuid(0xc002) }, []]);
+    }
+    expect(view(play(two, [[23_100, repeat]]).state)).toMatchObject({ kind: 'paid', transactionId: uuid(0xc003) });
+    const hidden = play(paidOnce().state, [free(2), push(4), [20_000, drawn(4)], [40_000, repeat]]);
+    expect([view(hidden.state).kind, hidden.repeats]).toEqual(['payment', []]);
+    const dark = { type: 'draw-failed', pushId: undefined, reason: 'cable out' } as const;
+    const unplugged = play(paidOnce().state, [[20_000, dark], free(2), dismiss, repeat]);
+    expect(ids(unplugged.repeats)).toEqual([uuid(0xc001)]);
+  });
+
+  it('AGT-17 does not keep a QR away, however often the key is pressed', () => {
+    let state = play(paidOnce().state, [
+      [20_000, push(3)],
+      [20_500, drawn(3)],
+    ]).state;
+    const seen: string[] = [];
+    for (let ms = 21_000; ms < 53_000; ms += 100) {
+      const event: BoxEvent = view(state).kind === 'payment' ? drawn(3) : { type: 'tick' };
+      state = play(state, [[ms, event], ...(ms % 700 === 0 ? [[ms, repeat] as [number, BoxEvent]] : [])]).state;
+      seen.push(view(state).kind);
+    }
+    const runs =
+      seen
+        .join(' ')
+        .match(/(payment ?)+|(repeat ?)+/g)
+        ?.map((run) => run.trim().split(' ')) ?? [];
+    expect(runs.length).toBeGreaterThan(6);
+    for (const run of runs.slice(1, -1)) {
+      if (run[0] === 'repeat') expect(run.length).toBeLessThanOrEqual(30);
+      else expect(run.length).toBeGreaterThanOrEqual(50);
+    }
+  });
+
+  it('AGT-17 reports a QR once, however often a repetition has covered it', () => {
+    const covered = play(paidOnce().state, [push(3), [20_000, drawn(3)], [26_000, repeat], [30_000, drawn(3)]]);
+    expect(covered.sends.filter(({ type }) => type === 'shown')).toHaveLength(1);
+  });
+
+  it('AGT-17 gives a QR that the gateway has dated meanwhile its screen after 3 s', () => {
+    const entries = play(showing(), [free(2), paidDrawn(2)]).writes;
+    const orders = play(fresh(), [{ type: 'connecting' }, registered, push(1), drawn(1)]).writes;
+    const after = restore(CONFIG, { entries: [...orders, ...entries], intact: true }, at(1_000), false);
+    const dated = play(after, [
+      [2_000, repeat],
+      [2_500, registeredAt(2_500)],
+    ]);
+    expect(view(dated.state).kind).toBe('repeat');
+    expect(view(play(dated.state, [[5_500, { type: 'tick' }]]).state).kind).toBe('payment');
   });
 
   it('AGT-17 knows neither late payments nor, once the gateway goes live, tests', () => {
