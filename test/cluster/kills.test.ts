@@ -37,7 +37,7 @@ describe.skipIf(lacks.some(({ missing }) => missing))(`a cluster${lacks.map(({ n
       for (let at = 0; at < RUNS; at += SEEDS_A_VERDICT) {
         await playKills(world, seeds.slice(at, at + SEEDS_A_VERDICT), report);
       }
-      expect(world.measured.payments).toBeGreaterThan(20);
+      expect(world.measured.payments).toBeGreaterThan(10);
       // The figures of a soak, beside much else, say how long it took.
       if (PAYBOX_CLUSTER_FIGURES === undefined) {
         expect(Math.max(0, ...report.heldAgainMs)).toBeLessThan(HELD_AGAIN_MS + SLACK_MS);
