@@ -1,10 +1,5 @@
-import {
-  type Budget,
-  type FailureCount,
-  Failures,
-  LOGIN_BUDGETS,
-  type LoginBudgets,
-} from '../gateway/login-budgets.ts';
+import { type Budget, BudgetMeter, type BudgetUse } from '../gateway/budget.ts';
+import { LOGIN_BUDGETS, type LoginBudgets } from '../gateway/login-budgets.ts';
 import type { Clock } from '../lib/clock.ts';
 import { reasonOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
@@ -95,15 +90,15 @@ export class SharedBudgets implements LoginBudgets {
 }
 
 /** Counts failures by name at all members. */
-class SharedFailures implements FailureCount {
-  readonly #counted: Failures;
+class SharedFailures implements BudgetUse {
+  readonly #counted: BudgetMeter;
   readonly #members: () => number;
   readonly #tell: (name: string) => void;
   /** Failures here that have not come back yet. */
   readonly #away = new Map<string, { count: number; untilMs: number }>();
 
   constructor(budget: Budget, members: () => number, tell: (name: string) => void) {
-    this.#counted = new Failures(budget);
+    this.#counted = new BudgetMeter(budget);
     this.#members = members;
     this.#tell = tell;
   }

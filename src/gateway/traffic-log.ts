@@ -3,8 +3,8 @@ import type { Random } from '../lib/random.ts';
 import { beginningOf } from '../lib/text.ts';
 import { PATHS } from '../protocol/http-api.ts';
 import type { WireEntry, WireEntryOf, WirePage } from '../protocol/wire.ts';
+import { BudgetMeter } from './budget.ts';
 import type { Changes } from './changes.ts';
-import { Failures } from './login-budgets.ts';
 
 /** Entries and characters that are kept; the oldest entries are dropped. */
 const ENTRIES_MAX = 20_000;
@@ -24,7 +24,7 @@ const NOTED_MAX = 50;
 /** Calls among them whose callers have not proved who they are, so that strangers push the others out of no list. */
 const NOTED_UNPROVED_MAX = 10;
 /** Such calls are kept at once, and one more after each `forgetMs`. */
-const UNPROVED_KEPT = { failuresMax: 200, forgetMs: 1_000 };
+const UNPROVED_KEPT = { usesMax: 200, forgetMs: 1_000 };
 /** Empty slots at which the list is compacted. */
 const EMPTIED_MAX = 4_096;
 
@@ -79,7 +79,7 @@ export class TrafficLog {
   #chars = 0;
   readonly #changes: TrafficLogDeps['changes'];
   readonly #noted: { n: number; kept: Kept; isProved: boolean }[] = [];
-  readonly #unproved = new Failures(UNPROVED_KEPT);
+  readonly #unproved = new BudgetMeter(UNPROVED_KEPT);
 
   constructor({ clock, random, changes }: TrafficLogDeps) {
     this.#changes = changes;

@@ -4,7 +4,8 @@ import { networkOf } from '../../lib/connections.ts';
 import { equalSecrets } from '../../protocol/checksum.ts';
 import { loginOf } from '../../protocol/keys.ts';
 import { isStrongSecret } from '../../protocol/secret.ts';
-import { type FailureCount, Failures, LOGIN_BUDGETS, type LoginBudgets } from '../login-budgets.ts';
+import { BudgetMeter, type BudgetUse } from '../budget.ts';
+import { LOGIN_BUDGETS, type LoginBudgets } from '../login-budgets.ts';
 import { KnownLogins } from './known-logins.ts';
 
 /** Who somebody claims to be. */
@@ -76,7 +77,7 @@ export class Logins {
     const user = createHash('sha256').update(`${kind} ${username}`).digest('base64');
     const pair = this.#known.digestOf(user, network);
     const { addresses, users, pairs } = this.#budgets;
-    const counted: [FailureCount, string][] = [];
+    const counted: [BudgetUse, string][] = [];
     // A hook has a limit of its own: wrong proofs there use up no logins.
     if (this.#known.has(pair) || kind === 'hook') counted.push([pairs, pair]);
     else counted.push([addresses, network]);
@@ -95,7 +96,7 @@ export class Logins {
 
 function budgetsAlone(): LoginBudgets {
   const { addresses, users, pairs } = LOGIN_BUDGETS;
-  return { addresses: new Failures(addresses), users: new Failures(users), pairs: new Failures(pairs) };
+  return { addresses: new BudgetMeter(addresses), users: new BudgetMeter(users), pairs: new BudgetMeter(pairs) };
 }
 
 /** Compares in constant time. An unknown name (`undefined`) takes as long as a wrong secret. */

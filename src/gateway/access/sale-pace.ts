@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
-import { Failures } from '../login-budgets.ts';
+import { BudgetMeter } from '../budget.ts';
 import type { Caller } from './authorizer.ts';
 
 /** Sales that one token of a cashier makes at once, and in each minute. */
@@ -12,7 +12,7 @@ const MINUTE_MS = 60_000;
  */
 export class SalePace {
   readonly #clock: Pick<Clock, 'monotonicMs'>;
-  readonly #sales = new Failures({ failuresMax: CASHIER_SALES_MAX, forgetMs: MINUTE_MS / CASHIER_SALES_MAX });
+  readonly #sales = new BudgetMeter({ usesMax: CASHIER_SALES_MAX, forgetMs: MINUTE_MS / CASHIER_SALES_MAX });
 
   constructor(clock: Pick<Clock, 'monotonicMs'>) {
     this.#clock = clock;
