@@ -230,7 +230,7 @@ function assemble(setup: AgentSetup, deps: AgentDeps, { journal, start }: { jour
   return { ...sources, box, working };
 }
 
-/** Screens show dates, and are dark at night, by the calendar that the box was told, or else by its own. */
+/** Returns a clock with the calendar that the box was told, or else its own: screens show dates, and are dark at night, by it. */
 function toldClock(clock: Clock, told: () => number | undefined): Clock {
   return {
     monotonicMs: () => clock.monotonicMs(),

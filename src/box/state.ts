@@ -233,7 +233,7 @@ export function activeOrder(stage: Stage): ActiveOrder | undefined {
   return stage.kind === 'paid' || stage.kind === 'repeat' ? stage.resume : undefined;
 }
 
-/** Whether no display has confirmed the screen of this payment yet. */
+/** Tells whether no display has confirmed the screen of this payment yet. */
 export function isUnseen({ unconfirmedPayments }: BoxState, { transactionId }: Payment): boolean {
   return unconfirmedPayments.some((it) => it.transactionId === transactionId);
 }

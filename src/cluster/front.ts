@@ -104,7 +104,7 @@ class Front {
   async #answerMember(request: FastifyRequest, reply: FastifyReply, body: Buffer | undefined): Promise<FastifyReply> {
     const shard = this.#deps.shards.get(Number(request.headers[SHARD_HEADER]), isPush(request));
     if (shard === undefined) return reply.code(NOT_HERE).send();
-    // A caller's request for this path is carried as any other, without the mark.
+    // A caller's request for this path is carried like every other, without the mark.
     if (pathOf(request) === CREDIT_PATH && this.#hasSecret(request, OWN_HEADER))
       return reply.send({ result: await takeCredit(shard, body) });
     return hand(shard, request, reply, body, String(request.headers[CLIENT_HEADER] ?? ''));

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage, RequestOptions } from 'node:
 import { request as requestTls } from 'node:https';
 import type { Socket } from 'node:net';
 import { type Clock, systemClock, withAbortAfter } from './clock.ts';
+import { CollectedBytes } from './collected-bytes.ts';
 import { request as requestPlain } from './http.ts';
 
 export interface HttpRequest
@@ -91,14 +92,11 @@ function limitConnect(socket: Socket, timeoutMs: number): void {
 
 /** Reads a body; undefined if it has more than `bytesMax` bytes (the rest is not read). */
 export async function readBody(message: IncomingMessage, bytesMax: number): Promise<Buffer | undefined> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of message as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > bytesMax) return undefined;
-    chunks.push(chunk);
+  const body = new CollectedBytes(bytesMax);
+  for await (const piece of message as AsyncIterable<Buffer>) {
+    if (!body.add(piece)) return undefined;
   }
-  return Buffer.concat(chunks);
+  return body.bytes;
 }
 
 /** The parsed JSON; undefined if it is invalid. */

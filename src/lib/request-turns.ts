@@ -101,7 +101,7 @@ class RequestReader {
   /** How much of END_OF_HEAD the parsed bytes end with. */
   #matched = 0;
   #isRefused = false;
-  /** Whether the parser has a part of the next head. */
+  /** True while the parser has a part of the next head. */
   #isInHead = false;
   /** Bytes of blank lines since the last head. */
   #blankBytes = 0;

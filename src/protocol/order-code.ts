@@ -26,12 +26,12 @@ export function orderCodesIn(reduced: string): string[] {
   return found.filter((code) => code.endsWith(checkOf(code.slice(PREFIX.length, -1))));
 }
 
-/** Whether a text of A to Z and 0 to 9 ends inside a code, so that what a bank writes behind it may complete one. */
+/** Tells whether a text of A to Z and 0 to 9 ends inside a code, so that what a bank writes behind it may complete one. */
 export function endsInOrderCode(reduced: string): boolean {
   return BEGUN_CODE.test(reduced);
 }
 
-/** The check character by Luhn's algorithm for an alphabet of 32: any single wrong character is noticed. */
+/** The check character by Luhn's algorithm for an alphabet of 32, by which every single wrong character is noticed. */
 function checkOf(chars: string): string {
   const size = ALPHABET.length;
   const sum = [...chars].reduce((total, char, at) => {

@@ -13,20 +13,21 @@ const { missing, note } = without(PROGRAMS.postgres);
 const BOUND_MS = 10_000;
 const END_MS_MAX = 4_000;
 
+/** Starts two members, the second of which reaches the database over a proxy. */
+async function twoMembers({ database, port }: ReturnType<ReturnType<typeof postgresServer>>) {
+  const databaseUrl = await database();
+  const proxy = await startProxy({ port });
+  onTestFinished(() => proxy.close());
+  const members = await startMembers({ databaseUrl, members: 1, shards: 4 });
+  const far = Object.assign(new URL(databaseUrl), { port: String(proxy.port) }).href;
+  const second = await members.start({ databaseUrl: far });
+  const [first = second] = members.members;
+  await members.whole([first, second]);
+  return { first, second, proxy, members, databaseUrl };
+}
+
 describe.skipIf(missing)(`/readyz of a member${note}`, () => {
   const server = postgresServer();
-  /** Two members, the second of which reaches the database over a proxy. */
-  const setUp = async () => {
-    const databaseUrl = await server().database();
-    const proxy = await startProxy({ port: server().port });
-    onTestFinished(() => proxy.close());
-    const members = await startMembers({ databaseUrl, members: 1, shards: 4 });
-    const far = Object.assign(new URL(databaseUrl), { port: String(proxy.port) }).href;
-    const second = await members.start({ databaseUrl: far });
-    const [first = second] = members.members;
-    await members.whole([first, second]);
-    return { first, second, proxy, members, databaseUrl };
-  };
   const ready = async (member: TestMember) => {
     const sinceMs = performance.now();
     const { status, body } = await member.admin('/readyz');
@@ -39,7 +40,7 @@ describe.skipIf(missing)(`/readyz of a member${note}`, () => {
     });
 
   it('STO-7 SHA-5 is 503 within bounded time while it has lost its database, and 200 again after it', async () => {
-    const { first, second, proxy } = await setUp();
+    const { first, second, proxy } = await twoMembers(server());
     expect([(await ready(first)).status, (await ready(second)).status]).toEqual([200, 200]);
     const sinceMs = performance.now();
     proxy.stall();
@@ -58,7 +59,7 @@ describe.skipIf(missing)(`/readyz of a member${note}`, () => {
   });
 
   it('STO-7 is 200 while one shard of several takes nothing, and 503 while none does', async () => {
-    const { first, databaseUrl } = await setUp();
+    const { first, databaseUrl } = await twoMembers(server());
     const { cluster } = (await first.admin('/healthz')).body as Health;
     const lock = async (shard: number) => {
       const name = `off_${shard}`;
@@ -78,7 +79,7 @@ describe.skipIf(missing)(`/readyz of a member${note}`, () => {
   });
 
   it('STO-7 STO-8 is 503 once it stops, and its end takes 2 s although the database hangs', async () => {
-    const { first, second, proxy, members, databaseUrl } = await setUp();
+    const { first, second, proxy, members, databaseUrl } = await twoMembers(server());
     expect((await ready(second)).status).toBe(200);
     const closing = second.close();
     expect(await ready(second)).toMatchObject({ status: 503, reason: 'it is stopping' });
@@ -119,14 +120,7 @@ describe.skipIf(missing || haproxy.missing)(`the sample of HAProxy${note}${hapro
   };
 
   it('STO-7 SHA-5 gives no call to a member that has lost its database, nor to one that stops', async () => {
-    const databaseUrl = await server().database();
-    const proxy = await startProxy({ port: server().port });
-    onTestFinished(() => proxy.close());
-    const members = await startMembers({ databaseUrl, members: 1, shards: 4 });
-    const far = Object.assign(new URL(databaseUrl), { port: String(proxy.port) }).href;
-    const second = await members.start({ databaseUrl: far });
-    const [first = second] = members.members;
-    await members.whole([first, second]);
+    const { first, second, proxy, members } = await twoMembers(server());
     const origin = await proxyFor([first, second]);
     const post = async (path: string, authorization: string, body: object) => {
       const headers = { authorization, 'content-type': 'application/json', connection: 'close' };

@@ -28,7 +28,7 @@ export interface NewsDeps extends Pick<Context, 'clock'> {
  */
 export class PaymentNews {
   readonly #deps: NewsDeps;
-  /** Known of each box, by terminalCode; the oldest comes first. */
+  /** What is known of each box stands under its terminalCode; the oldest comes first. */
   readonly #seen = new Map<string, Seen>();
 
   constructor(deps: NewsDeps) {

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { LookupFunction } from 'node:net';
 import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
+import { CollectedBytes } from '../../lib/collected-bytes.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import { openHttp } from '../../lib/http-client.ts';
 import { tokenResponse, transactionSyncReply } from '../../protocol/http-api.ts';
@@ -170,13 +171,11 @@ export function createPost(ownPorts: OwnPorts, lookup: (signal: AbortSignal) => 
 }
 
 async function readUpTo(response: IncomingMessage, bytesMax: number): Promise<Answer> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of response) {
-    chunks.push(chunk as Buffer);
-    size += (chunk as Buffer).length;
-    if (size > bytesMax) break;
+  const body = new CollectedBytes(bytesMax);
+  let isWhole = true;
+  for await (const piece of response as AsyncIterable<Buffer>) {
+    isWhole = body.add(piece);
+    if (!isWhole) break;
   }
-  const body = Buffer.concat(chunks).subarray(0, bytesMax).toString('utf8');
-  return { status: response.statusCode ?? 0, body, cut: size > bytesMax };
+  return { status: response.statusCode ?? 0, body: body.bytes.toString('utf8'), cut: !isWhole };
 }

@@ -49,7 +49,7 @@ export function logAdminRequests(scope: FastifyInstance, deps: CallLogDeps): voi
 interface LoggedCaller {
   /** The name under which the call is listed; null without one. */
   by: string | null;
-  /** Whether the caller has proved who it is. */
+  /** True where the caller has proved who it is. */
   isProved: boolean;
 }
 

@@ -9,7 +9,7 @@ import { accept, type Result, refuse } from '../result.ts';
 export interface CancelledOrder {
   /** As it was before. */
   order: OrderRow;
-  /** Whether anything has changed: one that has ended stays as it ended. */
+  /** Says whether anything has changed: an order that has ended stays as it ended. */
   hasChanged: boolean;
 }
 

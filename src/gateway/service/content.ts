@@ -22,7 +22,7 @@ export function codesIn(reduced: string): string[] {
   return [...reduced.matchAll(CODE)].map(([code]) => `VQR${code.slice(3).toLowerCase()}`);
 }
 
-/** Whether such a text ends inside such a code, so that what a bank writes behind it may complete one. */
+/** Tells whether such a text ends inside such a code, so that what a bank writes behind it may complete one. */
 export function endsInCode(reduced: string): boolean {
   return BEGUN_CODE.test(reduced);
 }

@@ -50,7 +50,7 @@ export function allCodesIn(text: string): string[] {
 }
 
 /**
- * Whether a text names the order with this code and no other one, or none without a code, also once a bank has changed
+ * Tells whether a text names the order with this code and no other one, or none without a code, also once a bank has changed
  * it and has written its own words behind it (PROTOCOL.md, clause MAT-6).
  */
 export function namesOnly(text: string, code?: string): boolean {

@@ -16,7 +16,7 @@ const MAKE_TIMEOUT_MS = 10_000;
 const MAKING_MAX = 100;
 /** A QR is pushed within this time after it was made, then shown for its lifetime. */
 const PUSHED_WITHIN_MS = 3_600_000;
-/** Hexadecimal digits of an order's number: any such number is exact in JavaScript. */
+/** Hexadecimal digits of an order's number. JavaScript has every number of so many digits exactly. */
 const NUMBER_DIGITS = 13;
 
 export interface QrMakersDeps extends Pick<Context, 'clock' | 'random'> {

@@ -99,7 +99,7 @@ export class WriterConnection {
     await work(client).finally(() => client.release());
   }
 
-  /** While the database lacks payments, looks whether it has them again. Then it is opened anew, as any other. */
+  /** While the database lacks payments, looks whether it has them again. Then it is opened anew, like every other. */
   async lookAgain(): Promise<void> {
     const client = await this.#pool.connect();
     let isAnother = true;

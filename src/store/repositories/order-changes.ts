@@ -123,7 +123,7 @@ export async function setOrderStatus(
 
 /** A cancellation, as far as it changed something. */
 export interface Cancellation {
-  /** Whether it changed anything: an order that has ended stays as it ended. */
+  /** Says whether it changed anything: an order that has ended stays as it ended. */
   hasChanged: boolean;
   /** Pushes of the order that a box may show, so that they must be withdrawn. */
   withdrawn: Pick<PushRow, 'id' | 'terminal_code'>[];
