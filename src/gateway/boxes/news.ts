@@ -28,7 +28,7 @@ export interface NewsDeps extends Pick<Context, 'clock'> {
  */
 export class PaymentNews {
   readonly #deps: NewsDeps;
-  /** What is known of each box stands under its terminalCode; the oldest comes first. */
+  /** Boxes that were seen, by terminalCode; the oldest comes first. */
   readonly #seen = new Map<string, Seen>();
 
   constructor(deps: NewsDeps) {
