@@ -6,7 +6,7 @@ export function addSell(root: Command): void {
   withGatewayOrigin(root.command('sell'))
     .description('what a cashier does without a back end: an amount, its QR on the box, and waits for the money')
     .option('--amount <dong>', 'amount in whole đồng', dong)
-    .option('--box <code>', 'terminalCode of the box (default: the only one with an account)')
+    .option('--box <code>', 'terminalCode of the box (default: the only one with an account that is connected)')
     .option(
       '--note <text>',
       'a few words behind the code in the content, at most 15 letters, digits and spaces; accents are dropped',

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { DEMO } from '../../src/commands/actions/demo.ts';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
-import { CLI, paybox, payboxToEnd, readyFile, run } from '../support/processes.ts';
+import { CLI, paybox, payboxToEnd, run } from '../support/processes.ts';
 
 const TOKEN = 'Token-of-the-pages-of-one-test-box';
 const REFUSED = /\/(status|screen\.png) answered 401: give http\.token of the box with --box-token-file/;
@@ -29,13 +29,24 @@ async function boxIn(folder: string, config: object) {
 it('THR-30 a box whose pages want a token is run and seen with it, and not without', async () => {
   const folder = await temporaryFolder();
   const path = (name: string) => join(folder, name);
-  const [http, mqtt, own] = [await freePort(), await freePort(), await freePort()];
-  const ports = ['--http-port', `${http}`, '--mqtt-port', `${mqtt}`, '--box-port', `${own}`];
-  const up = paybox('up', '--data', path('up'), ...ports, '--no-open', '--ready-file', path('ready.json'));
+  const [http, mqtt] = [await freePort(), await freePort()];
   const link = { transport: 'mqtt', url: `mqtt://127.0.0.1:${mqtt}` };
-  await readyFile(path('ready.json'), up);
+  const { terminalCode, serialNumber } = DEMO.box;
+  const identity = { terminalCode, serialNumber };
+  const { bankAccount, bankCode, userBankName } = DEMO.account;
+  const config = {
+    http: { port: http },
+    mqtt: { embedded: { port: mqtt } },
+    dataDir: path('gateway'),
+    enrolment: 'open',
+    partners: [{ ...DEMO.partner, accounts: [bankAccount] }],
+    accounts: [DEMO.account],
+    boxes: [{ ...identity, account: bankAccount }],
+  };
+  await writeFile(path('gateway.yaml'), JSON.stringify(config));
+  paybox('gateway', '--config', path('gateway.yaml'));
   const gateway = `http://127.0.0.1:${http}`;
-  const box = await boxIn(folder, { box: DEMO.secondBox, link, enrolment: { url: gateway } });
+  const box = await boxIn(folder, { box: identity, link, enrolment: { url: gateway } });
   const at = ['--gateway', gateway, '--box', box.url];
   await writeFile(path('presses.yaml'), PRESSES);
   const authorization = `Bearer ${TOKEN}`;
@@ -51,11 +62,10 @@ it('THR-30 a box whose pages want a token is run and seen with it, and not witho
   expect(ran.output()).toContain('passed=1 failed=0 skipped=0 missing=0');
 
   await writeFile(path('password'), `${DEMO.partner.password}\n`);
-  const { bankAccount, bankCode, userBankName } = DEMO.account;
   const service = ['--service', `${gateway}/vqr`, '--username', DEMO.partner.username, '--only', 'SND-3'];
   const account = ['--account', bankAccount, '--bank', bankCode, '--holder', userBankName];
   const password = ['--password-file', path('password')];
-  const seen = ['--box-code', DEMO.secondBox.terminalCode, '--box-page', box.url];
+  const seen = ['--box-code', terminalCode, '--box-page', box.url];
   const judge = ['bench', 'run', 'conformance', ...service, ...password, ...account, ...seen, '--json'];
   const shown = ({ output }: { output: string }) =>
     output.split('\n').find((line) => /^\{.*is on the screen/.test(line));

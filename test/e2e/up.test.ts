@@ -63,6 +63,15 @@ describe('paybox up', () => {
     expect(running.output()).not.toMatch(/error|warn/i);
   });
 
+  it('SEL-1 sells at its box as README says, without a name of the box', async () => {
+    const { at } = await up();
+    const gateway = ['--gateway', new URL(at.baseUrl).origin];
+    const sold = await payboxToEnd('sell', '--amount', '7000', '--no-wait', ...gateway);
+    expect(sold).toEqual({ code: 0, output: expect.stringContaining('VVB000001 shows 7.000 ₫') });
+    const other = await payboxToEnd('sell', '--amount', '7000', '--box', 'VVB000002', ...gateway);
+    expect(other).toEqual({ code: 2, output: expect.stringContaining('in the system: VVB000001') });
+  });
+
   it('authorizes callbacks with the bearer that a file holds', async () => {
     const file = join(await temporaryFolder(), 'bearer');
     await writeFile(file, 'my-token\n');

@@ -355,7 +355,13 @@ it('MSG-7 AGT-11 tells a box of a payment, and says that it is new, although the
   const { hub, clock, hello, got, serviceOf, partner, turns } = await hubWithBox();
   await hello();
   const [sendPayment, resendFromStore] = [hub.sendPayment.bind(hub), hub.resendFromStore.bind(hub)];
-  const away = { sendPayment, resendFromStore, withdrawPush: hub.withdrawPush.bind(hub), session: () => undefined };
+  const away = {
+    sendPayment,
+    resendFromStore,
+    withdrawPush: hub.withdrawPush.bind(hub),
+    session: () => undefined,
+    sessions: new Map(),
+  };
   const service = serviceOf(away);
   await service.testCallback(partner, credit, new CallNotes(true));
   await clock.advance(RESEND_MS);

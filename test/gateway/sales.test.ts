@@ -4,7 +4,7 @@ import { makeOrderCode } from '../../src/protocol/order-code.ts';
 import { decodeVietQr } from '../../src/protocol/vietqr.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
-import { BOX1, BOX3, partnerServer, processed, type TestGateway, testGateway } from './harness.ts';
+import { BOX1, BOX2, BOX3, partnerServer, processed, type TestGateway, testGateway } from './harness.ts';
 import { SEPAY, sepayBody, tellHook } from './hooks.ts';
 
 interface SaleView {
@@ -219,7 +219,6 @@ describe('SEL', () => {
     ['a long note', { note: 'à'.repeat(16) }, 'E46'],
     ['a field that is none', { price: 1 }, 'E46'],
     ['an unknown box', { terminalCode: 'VVB999999' }, 'E35'],
-    ['no box, where several could be meant', { terminalCode: '' }, 'E35'],
     ['a box without an account', { terminalCode: BOX3.terminalCode }, 'E36'],
     ['a box that is not connected', { terminalCode: 'VVB000002' }, 'BOX_OFFLINE'],
   ])('SEL-1 refuses %s, and stores nothing', async (_what, change, code) => {
@@ -227,6 +226,28 @@ describe('SEL', () => {
     const { status, body } = await sell(gateway, change);
     expect([status, body]).toMatchObject([400, { status: 'FAILED', message: code, reason: expect.any(String) }]);
     expect(await gateway.mock('/orders')).toEqual([]);
+  });
+
+  it('SEL-1 without a box sells at the only one that is connected, and otherwise names those there are', async () => {
+    const { gateway, box } = await counter();
+    expect((await sell(gateway, { terminalCode: '' })).body).toMatchObject({ terminalCode: BOX1.terminalCode });
+    const reason = async (change: object) =>
+      (await json<{ message: string; reason: string }>(ask(gateway, '', { amount: 1_000, ...change }))).body;
+    expect(await reason({ terminalCode: 'VVB999999' })).toMatchObject({
+      message: 'E35',
+      reason: 'terminalCode: expected that of a box in the system: VVB000001, VVB000002, VVB000004',
+    });
+    await connectFakeBox({ gateway, identity: BOX2, transport: 'http' });
+    expect(await reason({ terminalCode: '' })).toMatchObject({
+      message: 'E35',
+      reason: 'terminalCode: expected one of the boxes that are connected: VVB000001, VVB000002',
+    });
+    expect(await gateway.mock('/orders')).toHaveLength(1);
+    await box.close();
+    await eventually(
+      'one box',
+      async () => (await sell(gateway, { terminalCode: '' })).body.terminalCode === 'VVB000002',
+    );
   });
 
   it.each(['?day=2026-02-30', '?day=today', '?limit=0', '?limit=1000'])('SEL-4 refuses the list %s', async (query) => {

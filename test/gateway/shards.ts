@@ -62,8 +62,11 @@ export async function startShards(numbers: readonly number[], broker: { url: str
   const opened = await Promise.all(numbers.map((shard) => openShard(shard, cluster, deps)));
   const shards = new Map(opened.map((it) => [it.shard, it]));
   const at = (shard: number) => shards.get(shard) ?? opened[0] ?? never();
-  const home: Pick<Hub, 'session' | 'push' | 'withdrawPush' | 'sendPayment' | 'resendFromStore'> = {
+  const home: Pick<Hub, 'session' | 'sessions' | 'push' | 'withdrawPush' | 'sendPayment' | 'resendFromStore'> = {
     session: (code) => at(cluster.home).hub.session(code),
+    get sessions() {
+      return at(cluster.home).hub.sessions;
+    },
     push: (...it) => at(cluster.home).hub.push(...it),
     withdrawPush: (...it) => at(cluster.home).hub.withdrawPush(...it),
     sendPayment: (...it) => at(cluster.home).hub.sendPayment(...it),

@@ -223,7 +223,7 @@ describe('the module testcontainers of the package', () => {
     expect(GenericContainer.images).toEqual(['registry.example/paybox:1']);
     const { terminalCode, serialNumber } = DEMO.box;
     const { partner, account, box } = paybox;
-    expect({ partner, account, box }).toEqual({ ...DEMO, secondBox: undefined, box: { terminalCode, serialNumber } });
+    expect({ partner, account, box }).toEqual({ ...DEMO, box: { terminalCode, serialNumber } });
     const status = (authorization: string) => fetch(`${paybox.boxUrl}/status`, { headers: { authorization } });
     expect([(await status(`Bearer ${token}`)).status, (await status('Bearer no')).status]).toEqual([200, 401]);
     await paybox.stop();

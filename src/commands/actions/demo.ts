@@ -17,8 +17,6 @@ export const DEMO = {
   partner: { username: 'demo', password: 'demo-secret' },
   account: { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' },
   box: { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' },
-  /** For a second emulator, which enrols by itself. */
-  secondBox: { terminalCode: 'VVB000002', serialNumber: 'VVB900002' },
 } as const;
 
 interface Ports {
@@ -66,7 +64,7 @@ export function demoGatewayConfig(options: Ports & { dataDir: string; callback: 
       adminToken: exposed?.adminToken,
       partners: [{ ...DEMO.partner, accounts: [bankAccount], callback: options.callback }],
       accounts: [DEMO.account],
-      boxes: [box, DEMO.secondBox].map((box) => ({ ...box, account: bankAccount })),
+      boxes: [{ ...box, account: bankAccount }],
     },
     'paybox up',
   );

@@ -39,6 +39,9 @@ export interface PushFaultsDeps extends Pick<Context, 'random' | 'log'> {
 export function withOfflineFault(hub: PushHub, faults: Faults): PushHub {
   return {
     session: (terminalCode) => hub.session(terminalCode),
+    get sessions() {
+      return hub.sessions;
+    },
     withdrawPush: (...args) => hub.withdrawPush(...args),
     push: async (push, newOrder, show) => {
       const box = push.terminal_code;

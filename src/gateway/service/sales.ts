@@ -14,7 +14,7 @@ import type { ServiceDeps } from './service.ts';
 export interface SaleRequest {
   /** Whole đồng. */
   amount: number;
-  /** The box that shows the QR; '' for the only one that is linked to an account. */
+  /** The box that shows the QR; '' for the only one with an account that is connected. */
   terminalCode: string;
   /** A few words in the content of the transfer, behind its code; may be ''. */
   note: string;
@@ -29,6 +29,11 @@ export interface Seller {
 }
 
 type Stored = Pick<SaleRequest, 'amount' | 'note'> & { soldBy: string };
+
+/** Boxes that a refusal names. */
+const LISTED_MAX = 8;
+/** Connected boxes among which the only one with an account is looked for. */
+const ONLINE_MAX = 1_000;
 
 /** Sells without a back end of the shop: an order with a code of its own, on a box at once (PROTOCOL.md, clause SEL). */
 export class Sales {
@@ -67,7 +72,7 @@ export class Sales {
     return accept(sale);
   }
 
-  /** The box with this code, or the only one with an account; with `boxes` only among these. */
+  /** The box with this code; for '' the only one that is connected, or the only one there is. With `boxes` only among these. */
   async #boxFor(
     terminalCode: string,
     boxes: readonly string[] | undefined,
@@ -76,12 +81,13 @@ export class Sales {
     if (terminalCode !== '' && boxes !== undefined && !boxes.includes(terminalCode)) {
       return refuse('E35', `terminalCode: expected a box of this token: ${boxes.join(', ')}`);
     }
-    const [only, second] = terminalCode === '' ? await this.#linkedBoxes(boxes) : [];
-    if (terminalCode === '' && second !== undefined) {
-      return refuse('E35', 'terminalCode: expected that of a box, because several are linked to an account');
+    const found = terminalCode === '' ? await this.#onlyBox(boxes) : accept(await directory.box(terminalCode));
+    if (!found.ok) return found;
+    const box = found.value;
+    if (box === undefined) {
+      const known = listed(await this.#linkedBoxes(boxes));
+      return refuse('E35', `terminalCode: expected that of a box in the system${known === '' ? '' : `: ${known}`}`);
     }
-    const box = terminalCode === '' ? only : await directory.box(terminalCode);
-    if (box === undefined) return refuse('E35', 'terminalCode: expected that of a box in the system');
     const account = await directory.account(box.account ?? '');
     if (account === undefined || account.disabled) {
       return refuse('E36', 'terminalCode: expected a box that is linked to an account that is not disabled');
@@ -89,10 +95,31 @@ export class Sales {
     return accept({ box, account });
   }
 
+  /** The box at which one sells who names none; undefined where no box has an account. */
+  async #onlyBox(boxes: readonly string[] | undefined): Promise<Result<KnownBox | undefined>> {
+    const { hub } = this.#deps;
+    const online = [...hub.sessions.keys()].filter((it) => boxes?.includes(it) ?? true).slice(0, ONLINE_MAX);
+    const [only, second, ...more] = await this.#ableBoxes(online);
+    if (only !== undefined && second === undefined) return accept(only);
+    if (only !== undefined && second !== undefined) {
+      return refuse(
+        'E35',
+        `terminalCode: expected one of the boxes that are connected: ${listed([only, second, ...more])}`,
+      );
+    }
+    const linked = await this.#linkedBoxes(boxes);
+    if (linked.length <= 1) return accept(linked[0]);
+    return refuse('E35', `terminalCode: expected that of a box, because none is connected of ${listed(linked)}`);
+  }
+
+  async #ableBoxes(terminalCodes: readonly string[]): Promise<KnownBox[]> {
+    const found = terminalCodes.length === 0 ? [] : await this.#deps.directory.boxesNamed(terminalCodes);
+    return found.filter((it) => it.account !== undefined && !it.disabled);
+  }
+
   async #linkedBoxes(boxes: readonly string[] | undefined): Promise<KnownBox[]> {
-    const { directory } = this.#deps;
-    if (boxes === undefined) return directory.linkedBoxes(2);
-    return (await directory.boxesNamed(boxes)).filter((it) => it.account !== undefined);
+    if (boxes === undefined) return this.#deps.directory.linkedBoxes(LISTED_MAX + 1);
+    return this.#ableBoxes(boxes);
   }
 
   /** Stores the order of a sale under a code that no other order of the account has. */
@@ -136,4 +163,10 @@ export class Sales {
       return { code, content, qrCode, request: undefined };
     }
   }
+}
+
+/** The codes of boxes for a refusal. */
+function listed(boxes: readonly KnownBox[]): string {
+  const codes = boxes.map((it) => it.terminalCode).toSorted();
+  return codes.length > LISTED_MAX ? `${codes.slice(0, LISTED_MAX).join(', ')} and others` : codes.join(', ');
 }

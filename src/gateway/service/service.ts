@@ -24,6 +24,8 @@ import { decideTestCallback } from './test-callback.ts';
 export interface PushHub {
   /** undefined for a box that is not connected. */
   session(terminalCode: string): object | undefined;
+  /** Boxes that are connected, by their terminalCodes. */
+  readonly sessions: ReadonlyMap<string, object>;
   push(push: NewPush, newOrder: NewOrder | undefined, show: ShowBody): Promise<Result<undefined>>;
   withdrawPush(terminalCode: string, pushId: string, why: 'cancelled' | 'paid'): void;
 }
