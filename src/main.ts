@@ -1,4 +1,4 @@
-import { Command, CommanderError } from 'commander';
+import { type Command, CommanderError } from 'commander';
 import { addAdmin } from './commands/admin.ts';
 import { addAgent } from './commands/agent.ts';
 import { addBackup } from './commands/backup.ts';
@@ -14,6 +14,7 @@ import { addPartner } from './commands/partner.ts';
 import { addProvision } from './commands/provision.ts';
 import { addSell } from './commands/sell.ts';
 import { remark } from './commands/shared/output.ts';
+import { Program } from './commands/shared/program.ts';
 import { addUp } from './commands/up.ts';
 import { ConfigError, MissingPeerError, PayboxError, reasonOf } from './lib/errors.ts';
 import { version } from './lib/version.ts';
@@ -78,7 +79,7 @@ function report(error: unknown): number {
 }
 
 function program(): Command {
-  const root = new Command('paybox')
+  const root = new Program('paybox')
     .description('The software inside a payment QR box, a mock of its payment service, and the bench that tests both.')
     .version(version(), '--version')
     .showHelpAfterError('(run the command with --help to see what it takes)')

@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { z } from 'zod';
 import { DISPLAY_DRIVERS } from '../display/registry.ts';
 import { checkConfig, readConfigFile, readSecretFile } from '../lib/config-file.ts';
+import { assertKind } from '../lib/config-kind.ts';
 import { boxCode } from '../protocol/fields.ts';
 import { strongSecret } from '../protocol/secret.ts';
 import { type VoiceOptions, voiceOptions } from '../voice/config.ts';
@@ -163,6 +164,7 @@ export function parseAgentConfig(value: unknown, name: string, folder = '.'): Ag
 /** Reads and checks a YAML file. Throws ConfigError. */
 export async function loadAgentConfig(path: string): Promise<AgentConfig> {
   const { name, folder, value } = await readConfigFile(path);
+  assertKind(value, 'agent', path);
   return parseAgentConfig(value, name, folder);
 }
 

@@ -1,4 +1,5 @@
 import type { Code } from '../protocol/codes.ts';
+import type { StatusState } from '../protocol/statuses.ts';
 import type { BlankScene, Scene, SetupScene } from '../scene.ts';
 import { minutesLeft } from './draft.ts';
 import type { Order, Payment } from './entry.ts';
@@ -90,9 +91,6 @@ function faultOf({ refusal, faults }: BoxState): Code | undefined {
   if (refusal !== undefined) return refusal.code;
   return faults.storage === undefined ? undefined : 'STORAGE_FAULT';
 }
-
-/** `state` of the box's `/status`. */
-export type StatusState = 'starting' | 'registering' | 'unlinked' | 'idle' | 'showing' | 'paid' | 'expired' | 'fault';
 
 export interface StatusView {
   terminalCode: string;

@@ -1,9 +1,10 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { portOrAny, whole, withAuthority } from './shared/arguments.ts';
+import { Program } from './shared/program.ts';
 
 /** `paybox bench run conformance`, also available as `paybox bench conformance`. */
 export function conformanceCommand(): Command {
-  return withBoxOptions(withServiceOptions(new Command('conformance')))
+  return withBoxOptions(withServiceOptions(new Program('conformance')))
     .description(
       'judges a payment QR service, a box, or our own gateway and agent, clause by clause against PROTOCOL.md',
     )

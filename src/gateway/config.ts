@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { checkConfig, readConfigFile } from '../lib/config-file.ts';
+import { assertKind } from '../lib/config-kind.ts';
 import { assertFile } from '../lib/files.ts';
 import { isLoopbackHost } from '../lib/tls.ts';
 import { bankAccount, LIMITS } from '../protocol/fields.ts';
@@ -222,6 +223,7 @@ export function parseGatewayConfig(value: unknown, name: string, folder = '.'): 
 /** Reads a YAML file. Paths in it are resolved against its folder. Throws ConfigError. */
 export async function loadGatewayConfig(path: string): Promise<GatewayConfig> {
   const { name, folder, value } = await readConfigFile(path, GATEWAY_FILE_CHARS_MAX);
+  assertKind(value, 'gateway', path);
   const config = parseGatewayConfig(value, name, folder);
   const { dataDir, databaseUrl, http, mqtt } = config;
   const authority = databaseUrl && new URL(databaseUrl).searchParams.get('sslrootcert');

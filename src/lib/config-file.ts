@@ -1,9 +1,9 @@
-import { basename, dirname, resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import type { z } from 'zod';
-import { ConfigError, reasonOf } from './errors.ts';
+import { ConfigError, reasonOf, systemCodeOf } from './errors.ts';
 import { readFileNow } from './files.ts';
 import { readGiven } from './given-files.ts';
-import { expectedBy } from './schema-issues.ts';
+import { type Checked, expectedBy } from './schema-issues.ts';
 import type { YamlText } from './yaml-text.ts';
 
 /** Name of the one file that a person puts on a box's boot partition. */
@@ -17,7 +17,7 @@ const UTF8_BYTES_MAX = 4;
 
 /** A parsed YAML file, not yet validated. */
 export interface ConfigFile {
-  /** The file's name in messages. */
+  /** The file's path in messages, as it was given. */
   name: string;
   /** The file's folder; relative paths start here. */
   folder: string;
@@ -27,7 +27,7 @@ export interface ConfigFile {
 /** Reads a YAML file of at most `charsMax` characters. Throws ConfigError, for a syntax error with line and column. */
 export async function readConfigFile(path: string, charsMax = CONFIG_CHARS_MAX): Promise<ConfigFile> {
   const text = textOf(path, charsMax);
-  const name = basename(path);
+  const name = path;
   if (text.length > charsMax) {
     throw new ConfigError(`${name}: has ${text.length} characters, expected at most ${charsMax}`);
   }
@@ -38,8 +38,16 @@ function textOf(path: string, charsMax: number): string {
   try {
     return readGiven(path, charsMax * UTF8_BYTES_MAX).toString('utf8');
   } catch (error) {
-    throw new ConfigError(`${path}: cannot be read: ${reasonOf(error)}`, 'name an existing file with --config');
+    throw new ConfigError(`${path}: cannot be read: ${readProblem(error)}`, 'name a file that exists and may be read');
   }
+}
+
+/** Why a file cannot be read, for a person. */
+function readProblem(error: unknown): string {
+  const code = systemCodeOf(error);
+  if (code === 'ENOENT') return 'there is no such file';
+  if (code === 'EACCES') return 'this user may not read it';
+  return code === 'EISDIR' ? 'it is a folder' : reasonOf(error);
 }
 
 /**
@@ -94,7 +102,7 @@ export function checkConfig<T>(
   if (value === null) throw new ConfigError(`${name}: is empty`, fix);
   const lines = parsed.error.issues.map((issue) => {
     const place = issue.code === 'unrecognized_keys' ? [...issue.path, issue.keys[0] ?? ''] : issue.path;
-    return issueLine(issue, lineOf === undefined ? name : `${name}:${lineOf(place)}`);
+    return issueLine(issue, lineOf === undefined ? name : `${name}:${lineOf(place)}`, { schema, value });
   });
   const more = lines.length - PROBLEMS_SHOWN_MAX;
   const shown = [...lines.slice(0, PROBLEMS_SHOWN_MAX), ...(more > 0 ? [`and ${more} more`] : [])];
@@ -102,6 +110,6 @@ export function checkConfig<T>(
 }
 
 /** One problem of a schema: `place: path: expected value`. */
-export function issueLine(issue: z.core.$ZodIssue, place: string): string {
-  return [place, ...(issue.path.length === 0 ? [] : [issue.path.join('.')]), expectedBy(issue)].join(': ');
+export function issueLine(issue: z.core.$ZodIssue, place: string, checked: Checked): string {
+  return [place, ...(issue.path.length === 0 ? [] : [issue.path.join('.')]), expectedBy(issue, checked)].join(': ');
 }

@@ -1,17 +1,88 @@
 import type { z } from 'zod';
+import { suggestion } from './suggestion.ts';
 
 const KEYS_SHOWN_MAX = 8;
+/** The end of a message that lists a closed set of words. */
+const LISTED = /\bone of ([^\s,]+(?:, [^\s,]+)*)$/;
+
+/** A checked value and its schema. With them a problem names the word that was probably meant. */
+export interface Checked {
+  schema: z.core.$ZodType;
+  value: unknown;
+}
 
 /** A problem that a schema found, in words for a person. */
-export function expectedBy(issue: z.core.$ZodIssue): string {
+export function expectedBy(issue: z.core.$ZodIssue, checked?: Checked): string {
   if (issue.code === 'unrecognized_keys') {
+    const known = checked === undefined ? [] : keysAt(checked.schema, issue.path, checked.value);
+    const shown = issue.keys.slice(0, KEYS_SHOWN_MAX).map((key, _, { length }) => {
+      const hint = suggestion(key, known);
+      return length === 1 || hint === '' ? `${key}${hint}` : `${key} (${hint.slice(2)})`;
+    });
     const more = issue.keys.length - KEYS_SHOWN_MAX;
-    return `unknown key ${issue.keys.slice(0, KEYS_SHOWN_MAX).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+    return `unknown key ${shown.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
   }
+  return withSuggestion(wordsOf(issue), checked && valueAt(checked.value, issue.path));
+}
+
+/** A message that ends in a closed set of words, with the one that was probably meant by what was given. */
+export function withSuggestion(message: string, given: unknown): string {
+  const [, listed] = LISTED.exec(message) ?? [];
+  if (listed === undefined || typeof given !== 'string') return message;
+  return `${message}${suggestion(given, listed.split(', '))}`;
+}
+
+function wordsOf(issue: z.core.$ZodIssue): string {
   if (issue.code === 'custom') return issue.message;
   const text = issue.message
     .replace(/^(Invalid input|Invalid option|Too small|Too big|Invalid string): /, '')
     .replace(/^Invalid discriminator value\. Expected /, 'expected one of ')
     .replace(/, received undefined$/, ', but it is missing');
-  return text.startsWith('expected') ? text : `expected ${text}`;
+  const words = text.startsWith('expected one of') ? text.replaceAll(/["']/g, '').replaceAll(/ ?\| ?/g, ', ') : text;
+  return words.startsWith('expected') ? words : `expected ${words}`;
+}
+
+/** The value at a path; undefined where there is none. */
+export function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+  let found = value;
+  for (const key of path) found = Object(found)[key];
+  return found;
+}
+
+/** The keys that a schema knows at a path of a value: those of every alternative there, or of the one that is named there. */
+function keysAt(schema: z.core.$ZodType, path: readonly PropertyKey[], value: unknown): string[] {
+  const { def } = schema._zod as z.core.$ZodTypes['_zod'];
+  const [key, ...rest] = path;
+  const inside = (inner: z.core.$ZodType | undefined) =>
+    inner === undefined || key === undefined ? [] : keysAt(inner, rest, Object(value)[key]);
+  switch (def.type) {
+    case 'object':
+      return key === undefined ? Object.keys(def.shape) : inside(def.shape[String(key)]);
+    case 'array':
+      return inside(def.element);
+    case 'record':
+      return inside(def.valueType);
+    case 'union':
+      return alternatives(def, value).flatMap((it) => keysAt(it, path, value));
+    case 'pipe':
+      return [def.in, def.out].flatMap((it) => keysAt(it, path, value));
+    case 'lazy':
+      return keysAt(def.getter(), path, value);
+    case 'optional':
+    case 'nullable':
+    case 'default':
+    case 'prefault':
+    case 'readonly':
+    case 'catch':
+      return keysAt(def.innerType, path, value);
+    default:
+      return [];
+  }
+}
+
+/** The alternatives of a union that a value may be; with a discriminator the one that it names. */
+function alternatives(def: z.core.$ZodUnionDef, value: unknown): readonly z.core.$ZodType[] {
+  if (!('discriminator' in def)) return def.options;
+  const key = String(def.discriminator);
+  return def.options.filter((it) => it._zod.propValues?.[key]?.has(Object(value)[key]));
 }

@@ -34,7 +34,7 @@ export function parseYaml(text: string, name: string): YamlText {
     // The parser compares each key of a map with all others, which takes a minute for a large map.
     const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: false });
     const [error] = document.errors;
-    const problem = error === undefined ? problemIn(document) : { at: error.pos[0], words: hintOf(error) };
+    const problem = error === undefined ? problemIn(document) : problemBy(error);
     if (problem === undefined) {
       const { contents } = document;
       const value: unknown = document.toJS();
@@ -48,15 +48,15 @@ export function parseYaml(text: string, name: string): YamlText {
       };
     }
     const { line, col } = lines.linePos(problem.at);
-    throw new ConfigError(`${name}:${line}:${col}: not valid YAML: ${problem.words}`);
+    throw new ConfigError(`${name}:${line}:${col}: not valid YAML: ${problem.words}`, problem.fix);
   } catch (error) {
-    throw error instanceof ConfigError ? error : new ConfigError(`${name}: not valid YAML: ${wordsOf(error)}`);
+    throw error instanceof ConfigError ? error : new ConfigError(`${name}: not valid YAML: ${wordsOf(error)}`, FIX);
   }
 }
 
 /** The position of a problem that the parser accepts: duplicate keys of a map, too many aliases. */
-function problemIn(document: Document.Parsed): { at: number; words: string } | undefined {
-  let problem: { at: number; words: string } | undefined;
+function problemIn(document: Document.Parsed): Problem | undefined {
+  let problem: Problem | undefined;
   let aliases = 0;
   visit(document, {
     Map: (_key, { items }) => {
@@ -65,7 +65,7 @@ function problemIn(document: Document.Parsed): { at: number; words: string } | u
         if (!isScalar(key)) continue;
         const word = String(key.value ?? '');
         if (seen.has(word)) {
-          problem = { at: key.range?.[0] ?? 0, words: 'Map keys must be unique' };
+          problem = { at: key.range?.[0] ?? 0, words: 'a key is there twice', fix: 'remove one of the two' };
           return visit.BREAK;
         }
         seen.add(word);
@@ -75,7 +75,7 @@ function problemIn(document: Document.Parsed): { at: number; words: string } | u
     Alias: (_key, { range }) => {
       aliases += 1;
       if (aliases <= ALIASES_MAX) return undefined;
-      problem = { at: range?.[0] ?? 0, words: `has more than ${ALIASES_MAX} aliases` };
+      problem = { at: range?.[0] ?? 0, words: `has more than ${ALIASES_MAX} aliases`, fix: 'write the values out' };
       return visit.BREAK;
     },
   });
@@ -113,11 +113,43 @@ function placeOf(contents: ParsedNode | null, path: readonly PropertyKey[]) {
   return { start, range };
 }
 
+interface Problem {
+  at: number;
+  words: string;
+  /** The remedy, for the file's author. */
+  fix: string;
+}
+
+const FIX = 'write each line as `key: value`, indent with spaces, and put a text with signs in it in quotes';
+const BRACKETS = 'close the { or [ that is open, or put a text that contains one in quotes';
+const [IN_QUOTES, ONE_COLUMN] = [
+  'put the text in quotes: a value may not begin with this sign, nor have ": " in it',
+  'begin all keys of one map in the same column, and indent with spaces',
+];
+
+/** Remedies of the parser's errors, by their code; words for those that the parser names in its own terms. */
+const ADVICE: Readonly<Record<string, { fix: string; words?: string }>> = {
+  MULTILINE_IMPLICIT_KEY: {
+    words: 'a line is no `key: value`',
+    fix: 'write a colon and a space after each key; a text of several lines stands in quotes',
+  },
+  BLOCK_AS_IMPLICIT_KEY: { words: 'a value has a second `key: value` in it', fix: IN_QUOTES },
+  TAB_AS_INDENT: { words: 'a line begins with a tab', fix: 'indent with spaces' },
+  BAD_INDENT: { words: 'a line begins in another column than its neighbours', fix: ONE_COLUMN },
+  BAD_SCALAR_START: { fix: IN_QUOTES },
+  BAD_DQ_ESCAPE: { words: 'no such sign after a backslash', fix: 'write \\\\ for a backslash, or \' in place of "' },
+  BAD_ALIAS: { fix: 'put a text that begins with * or & in quotes' },
+  TAG_RESOLVE_FAILED: { fix: 'put a text that begins with ! in quotes' },
+  MISSING_CHAR: { fix: 'close the quote or bracket that is open, and leave a space after a colon' },
+  MULTIPLE_DOCS: { words: 'a second document begins with ---, expected one', fix: 'leave out the lines with ---' },
+};
+
 /** The parser's error in words for the file's author. */
-function hintOf(error: YAMLParseError): string {
-  if (error.code === 'MULTIPLE_DOCS') return 'a second document begins with ---, expected one';
-  const words = wordsOf(error);
-  return /flow-(map|seq)-start/.test(words) ? `${words}; put a text that contains { or [ in quotes` : words;
+function problemBy(error: YAMLParseError): Problem {
+  const said = wordsOf(error);
+  const isBracket = /flow-(map|seq)-start|end with a [\]}]/.test(said);
+  const { words = said, fix = FIX } = isBracket ? { fix: BRACKETS } : (ADVICE[error.code] ?? {});
+  return { at: error.pos[0], words, fix };
 }
 
 function wordsOf(error: unknown): string {

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { expectedBy } from '../lib/schema-issues.ts';
+import { type Checked, expectedBy } from '../lib/schema-issues.ts';
 import { LIMITS } from './fields.ts';
 import { goneProofOf } from './keys.ts';
 import {
@@ -87,9 +87,11 @@ export function isObject(json: unknown): json is Record<string, unknown> {
   return typeof json === 'object' && json !== null && !Array.isArray(json);
 }
 
-/** The first three problems that zod found, as `path: problem`, in one line. */
-export function issuesOf(error: z.ZodError): string {
-  const shown = error.issues.slice(0, 3).map((issue) => `${issue.path.join('.') || 'body'}: ${expectedBy(issue)}`);
+/** The first three problems that zod found, as `path: problem`, in one line; with what was checked also the word that was meant. */
+export function issuesOf(error: z.ZodError, checked?: Checked): string {
+  const shown = error.issues
+    .slice(0, 3)
+    .map((issue) => `${issue.path.join('.') || 'body'}: ${expectedBy(issue, checked)}`);
   const more = error.issues.length - shown.length;
   return shown.join('; ') + (more > 0 ? `; and ${more} more` : '');
 }

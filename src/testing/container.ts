@@ -4,6 +4,7 @@ import { systemClock } from '../lib/clock.ts';
 import { systemRandom } from '../lib/random.ts';
 import { version } from '../lib/version.ts';
 import { NotAsExpected, PayboxRefusal } from './index.ts';
+import type { BoxState } from './words.ts';
 
 const [GATEWAY_PORT, BOX_PORT] = [8800, 8810];
 const TOKEN_BYTES = 24;
@@ -14,7 +15,7 @@ const POLL_MS = 50;
 /** Conditions on the box that are all to become true. */
 export interface ContainerExpectation {
   /** As its /status says it: idle, showing, paid, … */
-  state?: string;
+  state?: BoxState;
   online?: boolean;
   /** Words on its screen. */
   text?: string;
@@ -105,7 +106,7 @@ export class StartedPayboxContainer extends AbstractStartedContainer {
     const untilMs = systemClock.monotonicMs() + withinMs;
     for (;;) {
       const shown = await (await this.#ofBox('/screen.txt')).text();
-      const { state, online } = (await (await this.#ofBox('/status')).json()) as { state: string; online: boolean };
+      const { state, online } = (await (await this.#ofBox('/status')).json()) as { state: BoxState; online: boolean };
       const isText = text === undefined || shown.includes(text);
       if (isText && (wanted.state ?? state) === state && (wanted.online ?? online) === online) return;
       if (systemClock.monotonicMs() >= untilMs) {

@@ -39,6 +39,22 @@ export type FaultName =
   | 'disk-full'
   | 'box-clock';
 
+/** States of a box, as its /status says them. */
+export type BoxState = 'starting' | 'registering' | 'unlinked' | 'idle' | 'showing' | 'paid' | 'expired' | 'fault';
+
+/** Statuses of an order at the gateway. */
+export type OrderStatus =
+  | 'created'
+  | 'pushed'
+  | 'shown'
+  | 'paid'
+  | 'underpaid'
+  | 'expired'
+  | 'replaced'
+  | 'dismissed'
+  | 'cancelled'
+  | 'failed';
+
 /** Kinds of screens. */
 export type ScreenKind =
   | 'starting'
@@ -112,7 +128,7 @@ export interface ExpectWords {
   /** How long all conditions must then stay true. */
   for?: string;
   /** State of the box's /status, as idle, showing or paid. */
-  state?: string;
+  state?: BoxState;
   screen?: ScreenKind;
   /** Words on the screen, all of them. */
   text?: string | string[];
@@ -125,7 +141,7 @@ export interface ExpectWords {
   /** The box is off. */
   unreachable?: true;
   /** A report of the box that the gateway has. */
-  report?: { order: Word; status: string } | { payment: Word };
+  report?: { order: Word; status: OrderStatus } | { payment: Word };
   /** The callback as it reached the shop; a word alone is about the newest `pay` of this paybox. */
   callback?: 'delivered' | 'pending' | 'failed' | CallbackWords;
   /** Exact number of payments that the box has announced. */
@@ -196,7 +212,7 @@ export interface BoxAddress {
 
 /** State of a box, as its /status says it. */
 export interface BoxStatus {
-  state: string;
+  state: BoxState;
   online: boolean;
   [field: string]: unknown;
 }

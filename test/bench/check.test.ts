@@ -12,6 +12,43 @@ const LIBRARY = join(import.meta.dirname, '../scenarios');
 const source = (steps: readonly string[], head = '') => `name: x\n${head}steps:\n${steps.join('\n')}\n`;
 const checked = (steps: readonly string[], head = '') => checkScenario(parseScenario(source(steps, head), 'x.yaml'));
 
+describe('a closed set in a step', () => {
+  it.each([
+    [
+      'expect: { state: payd }',
+      'steps.0.expect.state: expected a variable, or one of starting, .*; did you mean paid?',
+    ],
+    [
+      'expect: { report: { order: A, status: shwn } }',
+      'steps.0.expect.report.status: expected .*; did you mean shown?',
+    ],
+    ['expect: { screen: payd }', 'steps.0.expect.screen: expected one of .*; did you mean paid?'],
+    ['expect: { status: { state: payd } }', 'steps.0.expect.status.state: expected .*; did you mean paid?'],
+    ['expect: { stat: paid }', 'steps.0.expect: unknown key stat; did you mean state?'],
+    ['press: dismis', 'steps.0.press: expected one of dismiss, repeat, history; did you mean dismiss?'],
+    [
+      'pay: { amount: 1, content: A, answer: SUCESS }',
+      'steps.0.pay.answer: expected SUCCESS, .*; did you mean SUCCESS?',
+    ],
+    ['push: { amount: 1, content: A, answer: [BOX_OFLINE] }', 'steps.0.push.answer.0: .*; did you mean BOX_OFFLINE?'],
+    ['fault: push-lst', 'steps.0.fault: expected one of .*; did you mean push-lost?'],
+    ['fault: { inject: push-lst }', 'steps.0.fault: expected one of .*; did you mean push-lost? \\(inject\\)'],
+    ['psh: {}', 'steps.0: unknown key psh; did you mean push?'],
+  ])('names the word that was meant: %s', (written, problem) => {
+    const pattern = new RegExp(`^x\\.yaml:3:\\d+: ${problem.replaceAll('?', '\\?')}`, 'm');
+    expect(() => checked([`  - ${written}`])).toThrow(pattern);
+  });
+
+  it.each(['E99', '${anything}', 'QR_TOO_DENSE'])('takes the answer %s', (answer) => {
+    const steps = ['  - set: { anything: E46 }', `  - pay: { amount: 1, content: A, answer: "${answer}" }`];
+    expect(checked(steps).problems).toEqual([]);
+  });
+
+  it('takes a state that a variable has', () => {
+    expect(checked(['  - set: { want: paid }', '  - expect: { state: "${want}" }']).problems).toEqual([]);
+  });
+});
+
 const PUSH = '  - push: { amount: 1000, content: A }';
 const PAY = '  - pay: { amount: 1000, content: A }';
 
@@ -165,9 +202,9 @@ describe('a scenario that is checked', () => {
       [
         'x.yaml:5:7: steps.0.push.amount: expected whole đồng or a variable, as ${amount}',
         'x.yaml:4:3: steps.0.push.content: expected a text or a variable, as ${amount}',
-        'x.yaml:6:7: steps.0.push: unknown key contnt',
+        'x.yaml:6:7: steps.0.push: unknown key contnt; did you mean content?',
         'x.yaml:7:5: steps.1.wait: expected a time with its unit, as 300ms, 5s, 2min or 1h, of a week at most, or between two, as 30s to 5min',
-        'x.yaml:2:1: unknown key boxs',
+        'x.yaml:2:1: unknown key boxs; did you mean boxes?',
       ].join('\n'),
     );
   });
@@ -209,7 +246,7 @@ describe('a scenario that includes files', () => {
     [
       'a wrong one',
       { 'x.yaml': including('y.yaml'), 'y.yaml': 'stebs: []' },
-      /^y\.yaml:1:1: steps: expected array.*\ny\.yaml:1:1: unknown key stebs$/,
+      /^y\.yaml:1:1: steps: expected array.*\ny\.yaml:1:1: unknown key stebs; did you mean steps\?$/,
     ],
     [
       'one with a limit',

@@ -73,11 +73,11 @@ describe('a scenario that is wrong', () => {
   it.each([
     ['no steps', 'name: x', 'test.yaml:1: steps: expected array, but it is missing'],
     ['no name', 'steps: [{ wait: 1s }]', 'test.yaml:1: name: expected string, but it is missing'],
-    ['an unknown key', `${steps('  - wait: 1s')}\nboxxes: 2`, 'test.yaml:4: unknown key boxxes'],
+    ['an unknown key', `${steps('  - wait: 1s')}\nboxxes: 2`, 'test.yaml:4: unknown key boxxes; did you mean boxes?'],
     [
       'an unknown verb',
       steps('  - wait: 1s', '  - puch: {}'),
-      `test.yaml:4: steps.1: unknown key puch\ntest.yaml:4: steps.1: expected exactly one of ${VERBS.join(', ')}`,
+      `test.yaml:4: steps.1: unknown key puch; did you mean push?\ntest.yaml:4: steps.1: expected exactly one of ${VERBS.join(', ')}`,
     ],
     [
       'a time without its unit',
@@ -178,7 +178,7 @@ describe('a scenario that is wrong', () => {
     [
       'a variable between braces without quotes',
       steps('  - expect: { qr: ${push.qrCode} }'),
-      /^test\.yaml:3:20: not valid YAML: .*; put a text that contains \{ or \[ in quotes$/,
+      /^test\.yaml:3:20: not valid YAML: /,
     ],
     [
       'an amount with dots between its thousands',

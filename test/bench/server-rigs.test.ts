@@ -141,7 +141,8 @@ describe('a rig', () => {
     const { path, step } = await opened(server);
     const rows: [body: unknown, error: RegExp][] = [
       [[], /^step: expected/],
-      [{ puch: {} }, /^step: unknown key puch/],
+      [{ puch: {} }, /^step: unknown key puch; did you mean push\?/],
+      [{ expect: { state: 'payd' } }, /^step: expect\.state: .*one of starting, .*; did you mean paid\?/],
       [{ wait: '1s', press: 'repeat' }, /^step: expected exactly one of/],
       [{ push: { amount: 'much', content: 'A' } }, /^step: push\.amount: expected whole đồng/],
       [{ expect: { qr: '${nix}' } }, /^step: \$\{nix\} is not defined here; known variables: account,/],

@@ -50,13 +50,16 @@ it('SEL-2 a sale outlives a gateway that is away for a while, and says so once',
   expect(said.at(-1)).toContain('PB2345678 is paid');
 });
 
-it.each(['E35', 'E46'])('SEL-1 %s of the gateway is wrong usage, with its reason', async (message) => {
-  const reason = 'terminalCode: expected that of a box';
-  const gateway = await gatewayWith({ status: 400, body: { status: 'FAILED', message, reason } });
-  const sold = sell({ gateway, amount: 50_000, wait: true });
-  await expect(sold).rejects.toBeInstanceOf(ConfigError);
-  await expect(sold).rejects.toMatchObject({ message: expect.stringContaining(`${reason} (${message})`) });
-});
+it.each(['E35', 'E46'])(
+  'SEL-1 %s of the gateway has exit code 1, as a refusal has in every command, and its reason',
+  async (message) => {
+    const reason = 'terminalCode: expected that of a box';
+    const gateway = await gatewayWith({ status: 400, body: { status: 'FAILED', message, reason } });
+    const sold = sell({ gateway, amount: 50_000, wait: true });
+    await expect(sold).rejects.not.toBeInstanceOf(ConfigError);
+    await expect(sold).rejects.toMatchObject({ message: expect.stringContaining(`${reason} (${message})`) });
+  },
+);
 
 /** A gateway whose sale is `open` until it is cancelled, and `ended` then. */
 async function tillCancelled(open: object, ended: object): Promise<string> {

@@ -14,6 +14,8 @@ import { faultTable } from './readme-faults.ts';
 const readme = readFileSync(resolve(import.meta.dirname, '../../README.md'), 'utf8');
 const manual = readFileSync(resolve(import.meta.dirname, '../../src/bench/README.md'), 'utf8');
 
+const EXAMPLES = resolve(import.meta.dirname, '../../device-config');
+
 describe('the command line', () => {
   it('tells its version and teaches with --help', async () => {
     expect(await payboxToEnd('--version')).toEqual({ code: 0, output: '0.1.0\n' });
@@ -73,6 +75,45 @@ describe('the command line', () => {
     expect(code).toBe(2);
     expect(output.length).toBeGreaterThan(20);
     expect(output).not.toMatch(/\n\s+at /);
+  });
+
+  it.each([
+    [['bench', 'run', 'hapy-path'], 'did you mean happy-path?'],
+    [['push', '--amont', '5000', '--content', 'A'], "unknown option '--amont'; did you mean --amount?"],
+    [['nonsense', '--help'], "unknown command 'nonsense'"],
+    [['bench', 'rn', '--help'], "unknown command 'rn'; did you mean run?"],
+    [['help', 'psh'], "unknown command 'psh'; did you mean push?"],
+    [['fleet', '--boxes', '1', '--transport', 'htp'], 'did you mean http?'],
+    [['config', 'schema', 'agnet'], 'did you mean agent?'],
+    [
+      ['up', '--display', 'brwser', '--data', '/nonexistent/paybox'],
+      'expected browser, terminal or png; did you mean browser?',
+    ],
+    [
+      ['gateway', '--config', join(EXAMPLES, 'nextion.yaml')],
+      `nextion.yaml: is the configuration of an agent, expected the configuration of a gateway\n  paybox agent --config ${EXAMPLES}`,
+    ],
+    [
+      ['agent', '--config', join(EXAMPLES, 'gateway.yaml')],
+      `gateway.yaml: is the configuration of a gateway, expected the configuration of an agent\n  paybox gateway --config ${EXAMPLES}`,
+    ],
+    [['doctor', '--config', join(EXAMPLES, 'gateway.yaml')], `or paybox doctor --gateway ${EXAMPLES}`],
+    [['doctor', '--gateway', join(EXAMPLES, 'paybox.yaml')], "is the file of a box's boot partition"],
+  ])('names the word, or the command, that was meant: %s', async (args, words) => {
+    const { code, output } = await payboxToEnd(...args);
+    expect([code, output]).toEqual([2, expect.stringContaining(words)]);
+    expect(output).not.toContain('Usage:');
+  });
+
+  it('prints the help of a command, wherever --help stands', async () => {
+    for (const args of [
+      ['push', '--help'],
+      ['help', 'push'],
+      ['push', '--amount', '1', '-h'],
+    ]) {
+      const { code, output } = await payboxToEnd(...args);
+      expect([code, output]).toEqual([0, expect.stringContaining('Usage: paybox push')]);
+    }
   });
 
   it.each([

@@ -69,7 +69,7 @@ describe('paybox up', () => {
     const sold = await payboxToEnd('sell', '--amount', '7000', '--no-wait', ...gateway);
     expect(sold).toEqual({ code: 0, output: expect.stringContaining('VVB000001 shows 7.000 ₫') });
     const other = await payboxToEnd('sell', '--amount', '7000', '--box', 'VVB000002', ...gateway);
-    expect(other).toEqual({ code: 2, output: expect.stringContaining('in the system: VVB000001') });
+    expect(other).toEqual({ code: 1, output: expect.stringContaining('in the system: VVB000001') });
   });
 
   it('authorizes callbacks with the bearer that a file holds', async () => {

@@ -23,8 +23,8 @@ it.each([
 });
 
 it.each([
-  ['with a key that is there twice', '{"a":1,"b":2,"a":3}', 'x.yaml:1:14: not valid YAML: Map keys must be unique'],
-  ['that ends too early', '{"a":[1,2', /^x\.yaml:1:10: not valid YAML: /],
+  ['with a key that is there twice', '{"a":1,"b":2,"a":3}', 'x.yaml:1:14: not valid YAML: a key is there twice'],
+  ['that ends too early', '{"a":[1,2', /\/x\.yaml:1:10: not valid YAML: /],
   ['that is nested too deeply', `${'['.repeat(9_000)}${']'.repeat(9_000)}`, /it is nested too deeply$/],
 ])('JSON %s is refused as YAML is', async (_what, text, problem) => {
   await expect(readConfigFile(await fileOf(text))).rejects.toThrow(problem);

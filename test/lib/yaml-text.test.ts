@@ -22,7 +22,7 @@ describe('a YAML text', () => {
     ['a number and the same as a text', '1: a\n"1": b\n', '2:1'],
     ['two empty keys', '{ ? , ? }\n', '1:9'],
   ])('does not hold %s', (_what, text, place) => {
-    expect(problemOf(text)).toBe(`x.yaml:${place}: not valid YAML: Map keys must be unique`);
+    expect(problemOf(text)).toBe(`x.yaml:${place}: not valid YAML: a key is there twice`);
   });
 
   it('may hold one key in several maps', () => {
@@ -36,7 +36,7 @@ describe('a YAML text', () => {
   it('may hold tens of thousands of keys, and tells one that is there twice', () => {
     const keys = many(40_000, (n) => `k${n.toString(36)},`);
     expect(problemOf(`{${keys}}`)).toBe('');
-    expect(problemOf(`{${keys}k0}`)).toMatch(/^x\.yaml:1:\d+: not valid YAML: Map keys must be unique$/);
+    expect(problemOf(`{${keys}k0}`)).toMatch(/^x\.yaml:1:\d+: not valid YAML: a key is there twice$/);
   });
 
   it.each([
@@ -51,5 +51,28 @@ describe('a YAML text', () => {
     const aliases = (count: number) => many(count, (n) => `- &a${n} 1\n- *a${n}\n`);
     expect(problemOf(aliases(1_000))).toBe('');
     expect(problemOf(aliases(1_001))).toBe('x.yaml:2002:3: not valid YAML: has more than 1000 aliases');
+  });
+
+  it.each([
+    ['no colon', 'a: 1\nterminalCode VVB000001\nb: 2\n', /2:1: .*no `key: value`/, 'a colon and a space'],
+    ['a tab', 'a:\n\tb: 1\n', /2:1: .*begins with a tab/, 'spaces'],
+    ['two columns', 'a: 1\n  b: 2\n', /1:4: /, 'in quotes'],
+    ['a colon in a value', 'name: Tea: two\n', /1:7: .*second `key: value`/, 'in quotes'],
+    ['a reserved sign', 'name: @home\n', /1:7: /, 'in quotes'],
+    ['an open quote', 'name: "home\n', /not valid YAML/, 'close the quote'],
+    ['an open bracket', 'name: [home\n', /not valid YAML/, '{ or ['],
+    ['a backslash', 'name: "C:\\Users"\n', /after a backslash/, 'write'],
+    ['a star', 'name: *home\n', /Unresolved alias/, 'in quotes'],
+    ['a second document', 'a: 1\n---\nb: 2\n', /second document/, '---'],
+    ['one key twice', 'a: 1\na: 2\n', /is there twice/, 'remove'],
+  ])('that is wrong by %s says what to do', (_what, text, problem, fix) => {
+    let found: unknown;
+    try {
+      parseYaml(text, 'x.yaml');
+    } catch (error) {
+      found = error;
+    }
+    expect(found).toBeInstanceOf(ConfigError);
+    expect(found).toMatchObject({ message: expect.stringMatching(problem), fix: expect.stringContaining(fix) });
   });
 });

@@ -209,7 +209,7 @@ describe('the module testcontainers of the package', () => {
     await eventually('the callback', () => taken.length > 0);
     expect(taken).toMatchObject([{ transactionid: transactionId, amount: 50_000 }]);
     expect((await fetch(paybox.consoleUrl)).ok).toBe(true);
-    for (const wrong of [{ state: 'showing' }, { online: false }, { text: '60.000 ₫' }]) {
+    for (const wrong of [{ state: 'showing' as const }, { online: false }, { text: '60.000 ₫' }]) {
       await expect(paybox.expect({ ...wrong, withinMs: 100 })).rejects.toThrow(NotAsExpected);
     }
     await expect(paybox.pay({ amount: 0, content: 'DH1' })).rejects.toThrow(PayboxRefusal);

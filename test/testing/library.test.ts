@@ -11,8 +11,9 @@ import type { expectation } from '../../src/bench/vocabulary/expect.ts';
 import type { faultArgs } from '../../src/bench/vocabulary/fault.ts';
 import { SCREEN_KINDS } from '../../src/bench/vocabulary/screen-kind.ts';
 import { FAULT_NAMES } from '../../src/protocol/faults.ts';
+import { BOX_STATES, ORDER_STATUSES } from '../../src/protocol/statuses.ts';
 import { NotAsExpected, openPaybox, type Paybox, type PayboxOptions, PayboxRefusal } from '../../src/testing/index.ts';
-import type { ExpectWords, FaultName, FaultWords, ScreenKind } from '../../src/testing/words.ts';
+import type { BoxState, ExpectWords, FaultName, FaultWords, OrderStatus, ScreenKind } from '../../src/testing/words.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { run } from '../support/processes.ts';
 import { decodeQrTwice } from '../support/qr-decoders.ts';
@@ -270,8 +271,14 @@ describe('the library for tests', () => {
       | undefined;
     const names: readonly FaultName[] = FAULT_NAMES;
     const kinds: readonly ScreenKind[] = SCREEN_KINDS;
+    const [states, statuses]: [readonly BoxState[], readonly OrderStatus[]] = [BOX_STATES, ORDER_STATUSES];
+    const known: [readonly (typeof BOX_STATES)[number][], readonly (typeof ORDER_STATUSES)[number][]] = [
+      states,
+      statuses,
+    ];
     const ours: readonly (typeof FAULT_NAMES)[number][] = names;
     const shown: readonly (typeof SCREEN_KINDS)[number][] = kinds;
     expect([all, ours.length, shown.length]).toEqual([undefined, FAULT_NAMES.length, SCREEN_KINDS.length]);
+    expect(known).toEqual([BOX_STATES, ORDER_STATUSES]);
   });
 });

@@ -1,4 +1,5 @@
 import { PayboxError, reasonOf } from '../../lib/errors.ts';
+import { suggestion } from '../../lib/suggestion.ts';
 import { issuesOf } from '../../protocol/codec.ts';
 import { faultKind, faultOrder } from '../../protocol/faults.ts';
 import { type Answer, json, nothing, plain } from '../pages/answer.ts';
@@ -31,7 +32,8 @@ export function faultsAnswer(
 
 function ordered(name: string, query: string, faults: BoxFaults): Answer {
   const fault = BOX_FAULTS.find((it) => it === name);
-  if (fault === undefined) return plain(404, `${name} is no fault of a box: expected ${BOX_FAULTS.join(', ')}`);
+  if (fault === undefined)
+    return plain(404, `${name} is no fault of a box: expected ${BOX_FAULTS.join(', ')}${suggestion(name, BOX_FAULTS)}`);
   const given = [...new URLSearchParams(query)].map(([key, text]) => [key, NUMBER.test(text) ? Number(text) : text]);
   const parsed = how.safeParse(Object.fromEntries(given));
   if (!parsed.success) return plain(400, `${issuesOf(parsed.error)}: expected ${HOW}`);

@@ -1,4 +1,5 @@
 import { ConfigError } from '../../lib/errors.ts';
+import { suggestion } from '../../lib/suggestion.ts';
 import type { GatewayAddress, Transport } from '../contract.ts';
 import { httpTransport } from './http.ts';
 import { mqttTransport } from './mqtt.ts';
@@ -21,7 +22,9 @@ export const GATEWAY_TRANSPORTS: ReadonlyMap<string, BoxTransport> = new Map(
 export function transportNamed(option: string, name = ALL[0]?.name ?? ''): BoxTransport {
   const transport = GATEWAY_TRANSPORTS.get(name);
   if (transport === undefined)
-    throw new ConfigError(`${option} ${name}: expected ${[...GATEWAY_TRANSPORTS.keys()].join(' or ')}`);
+    throw new ConfigError(
+      `${option} ${name}: expected ${[...GATEWAY_TRANSPORTS.keys()].join(' or ')}${suggestion(name, GATEWAY_TRANSPORTS.keys())}`,
+    );
   return transport;
 }
 
@@ -29,7 +32,8 @@ export function transportNamed(option: string, name = ALL[0]?.name ?? ''): BoxTr
 export function dialectNamed(option: string, name: string): BoxTransport {
   const dialects = [...TRANSPORTS.keys()].filter((it) => !GATEWAY_TRANSPORTS.has(it));
   const transport = dialects.includes(name) ? TRANSPORTS.get(name) : undefined;
-  if (transport === undefined) throw new ConfigError(`${option} ${name}: expected ${dialects.join(' or ')}`);
+  if (transport === undefined)
+    throw new ConfigError(`${option} ${name}: expected ${dialects.join(' or ')}${suggestion(name, dialects)}`);
   return transport;
 }
 

@@ -1,5 +1,6 @@
 import { checkConfig } from '../../lib/config-file.ts';
 import { ConfigError } from '../../lib/errors.ts';
+import { withSuggestion } from '../../lib/schema-issues.ts';
 import { everyStep } from '../target.ts';
 import { assertChecked } from '../vocabulary/check.ts';
 import { parseScenario, readScenario, type Scenario } from '../vocabulary/scenario.ts';
@@ -58,7 +59,7 @@ async function scenarioOf(
     if (path !== undefined) return readScenario(path);
     const known = [...library.keys()].join(', ');
     throw new ConfigError(
-      `scenario ${scenario}: expected one of ${known}`,
+      withSuggestion(`scenario ${scenario}: expected one of ${known}`, scenario),
       'send the text of a file as { "yaml": TEXT }, or start the server with --scenarios DIR',
     );
   }
@@ -73,7 +74,7 @@ async function kindOf(choice: TargetChoice, seed: number, id: string, deps: Serv
   const known = ['screen', ...deps.probes];
   if (!known.includes(choice.probe)) {
     throw new ConfigError(
-      `body: probe: expected one of ${known.join(', ')}`,
+      withSuggestion(`body: probe: expected one of ${known.join(', ')}`, choice.probe),
       'a probe runs a command or reads a file, so the server has to be started with it: --probe HOW',
     );
   }

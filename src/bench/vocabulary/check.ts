@@ -1,4 +1,5 @@
 import { PayboxError } from '../../lib/errors.ts';
+import { suggestion } from '../../lib/suggestion.ts';
 import {
   FAULT_NAMES,
   type FaultName,
@@ -14,7 +15,6 @@ import { problemsError, type Scenario } from './scenario.ts';
 import { IN_TEXT, MADE_PER_BOX, MADE_TWICE } from './scope.ts';
 import type { Source } from './source.ts';
 import { COUNTER, listsIn, type Step, VERBS } from './steps.ts';
-import { suggestion } from './suggestion.ts';
 
 /** The findings of a check, each with `file:line:column`. */
 export interface CheckResult {

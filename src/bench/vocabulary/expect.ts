@@ -1,29 +1,39 @@
 import { z } from 'zod';
 import { FAULT_NAMES } from '../../protocol/faults.ts';
+import { BOX_STATES, ORDER_STATUSES } from '../../protocol/statuses.ts';
 import { SCREEN_KINDS } from './screen-kind.ts';
-import { count, duration, fields, oneOf, text, word } from './values.ts';
+import { count, duration, fields, oneOf, oneOfOrVariable, text, word } from './values.ts';
 
 const words = z
   .union([text, z.array(text).min(1)], { error: 'expected a text, in quotes if it is a number, or a list of them' })
   .optional();
+
+const state = oneOfOrVariable(BOX_STATES);
+/** Parts of the box's /status; the only closed set among them is that of its states. */
+const boxStatus = fields.superRefine((it, context) => {
+  const checked = state.optional().safeParse(it.state);
+  for (const { message } of checked.error?.issues ?? []) {
+    context.addIssue({ code: 'custom', path: ['state'], message });
+  }
+});
 
 /** The conditions of an `expect` step. */
 export const expectation = z
   .strictObject({
     within: duration.optional().describe('time limit until all conditions are true; 5s if left out'),
     for: duration.optional().describe('how long all conditions must then stay true'),
-    state: text.optional().describe("state of the box's /status, as idle, showing or paid"),
+    state: state.optional().describe("state of the box's /status, as idle, showing or paid"),
     screen: oneOf(SCREEN_KINDS).optional().describe('what kind of screen the box shows'),
     text: words.describe('words on the screen, all of them'),
     'no text': words.describe('words that are not on the screen'),
     qr: word.optional().describe('what a decoder reads in a picture of the screen; none: there is no QR'),
     online: z.boolean().optional(),
-    status: fields.optional().describe("parts of the box's /status, as { lastPayment: { amount: 50000 } }"),
+    status: boxStatus.optional().describe("parts of the box's /status, as { lastPayment: { amount: 50000 } }"),
     unreachable: z.literal(true).optional().describe('the box is off'),
     report: z
       .union(
         [
-          z.strictObject({ order: word, status: text }),
+          z.strictObject({ order: word, status: oneOfOrVariable(ORDER_STATUSES) }),
           z.strictObject({ payment: word }).describe('the box has reported to the gateway that it shows this payment'),
         ],
         { error: 'expected { order: ID, status: shown } or { payment: ID }' },

@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { valueAt, withSuggestion } from '../../lib/schema-issues.ts';
+import { suggestion } from '../../lib/suggestion.ts';
 import { FAULT_NAMES, type FaultName } from '../../protocol/faults.ts';
 import { durationMs } from './durations.ts';
 import { duration, oneOf, times, word } from './values.ts';
@@ -55,14 +57,17 @@ const shortForm = oneOf(FAULT_NAMES).describe('a fault by its name, once, or for
 
 /** `fault` of a step: a name, or an object with options. */
 export const faultArgs = z.union([shortForm, fault], {
-  error: ({ input, errors }) => problemOf(typeof input === 'object' ? errors?.[1] : errors?.[0]),
+  error: ({ input, errors }) => problemOf(input, typeof input === 'object' ? errors?.[1] : errors?.[0]),
 });
 
 /** The error for the form that the author meant. */
-function problemOf(issues: readonly z.core.$ZodIssue[] = []): string {
+function problemOf(input: unknown, issues: readonly z.core.$ZodIssue[] = []): string {
   const [first] = issues;
   if (first === undefined) return `expected the name of a fault, or what of it: one of ${NAMES}`;
-  const message = first.code === 'unrecognized_keys' ? `no unknown key ${first.keys.join(', ')}` : first.message;
+  const message =
+    first.code === 'unrecognized_keys'
+      ? `no unknown key ${first.keys.map((it) => `${it}${suggestion(it, Object.keys(fault.shape))}`).join(', ')}`
+      : withSuggestion(first.message, valueAt(input, first.path));
   return first.path.length === 0 ? message : `${message} (${first.path.join('.')})`;
 }
 

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { issueLine } from '../../lib/config-file.ts';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
 import { readGiven } from '../../lib/given-files.ts';
+import type { Checked } from '../../lib/schema-issues.ts';
 import { parseYaml, type YamlText } from '../../lib/yaml-text.ts';
 import { type Source, sourceOf } from './source.ts';
 import { listsIn, type Step, steps } from './steps.ts';
@@ -99,17 +100,17 @@ function checkedFile<T>(schema: z.ZodType<T>, written: string, file: string, fol
   const parsed = schema.safeParse(yaml.value);
   if (!parsed.success) {
     if (yaml.value === null) throw new ConfigError(`${file}: is empty`, FIX);
-    throw problemsError(parsed.error.issues.map((issue) => lineFor(issue, source)));
+    throw problemsError(parsed.error.issues.map((issue) => lineFor(issue, source, { schema, value: yaml.value })));
   }
   assertReadAsWritten(yaml, written, source);
   return { checked: parsed.data, source };
 }
 
 /** One problem of a schema in a line, with its column. */
-function lineFor(issue: z.core.$ZodIssue, source: Source): string {
+function lineFor(issue: z.core.$ZodIssue, source: Source, checked: Checked): string {
   const place = issue.code === 'unrecognized_keys' ? [...issue.path, issue.keys[0] ?? ''] : issue.path;
   const { line, column } = source.placeOf(place);
-  return issueLine(issue, `${source.file}:${line}:${column}`);
+  return issueLine(issue, `${source.file}:${line}:${column}`, checked);
 }
 
 /** One error for all problems. */

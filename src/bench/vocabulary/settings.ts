@@ -1,9 +1,9 @@
 import { ConfigError, PayboxError } from '../../lib/errors.ts';
+import { suggestion } from '../../lib/suggestion.ts';
 import { parseExpression, variablesIn } from './expression.ts';
 import type { Scenario } from './scenario.ts';
 import { IN_TEXT } from './scope.ts';
 import type { Step } from './steps.ts';
-import { suggestion } from './suggestion.ts';
 import { name as nameSchema, text as textSchema } from './values.ts';
 
 export type Settings = Readonly<Record<string, string | number | boolean | null>>;

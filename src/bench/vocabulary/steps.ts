@@ -5,6 +5,7 @@ import type { Source } from './source.ts';
 import {
   amount,
   answer,
+  answers,
   condition,
   fields,
   fileName,
@@ -39,9 +40,7 @@ const verbs = {
   push: z
     .strictObject({
       ...order,
-      answer: z
-        .union([answer, z.array(word).min(1).describe('any of these')], { error: 'expected a text, or a list of them' })
-        .optional(),
+      answer: answers.optional(),
       qr: word.optional().describe(`push this QR, for example \${generate.qrCode}; one is generated if left out`),
       change: fields.optional().describe('fields of send-qr to send instead; the checkSum is over them'),
     })

@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { suggestion } from '../../lib/suggestion.ts';
+import { CODES } from '../../protocol/codes.ts';
 import { DURATION, durationMs, SPAN, spanMs } from './durations.ts';
 
 /** Limits of one scenario, so that a mistake in a file cannot run forever. */
@@ -53,7 +55,27 @@ export const fields = z
   .record(z.string(), z.unknown())
   .refine((it) => Object.keys(it).length > 0, 'expected at least one field')
   .meta({ minProperties: 1 });
-export const answer = word.describe('expected answer of the service: SUCCESS (default) or a refusal code');
+const ANSWERS = ['SUCCESS', ...Object.keys(CODES)];
+/** A code that the public service has besides those of PROTOCOL.md. */
+const PUBLIC_CODE = /^E\d{2,3}$/;
+const answerWord = word.refine(
+  (it) => typeof it === 'number' || it.includes('${') || PUBLIC_CODE.test(it) || ANSWERS.includes(it),
+  { error: ({ input }) => `expected SUCCESS, a code of CODES.md or a variable${suggestion(String(input), ANSWERS)}` },
+);
+export const answer = answerWord.describe('expected answer of the service: SUCCESS (default) or a refusal code');
+export const answers = z.union([answer, z.array(answerWord).min(1).describe('any of these')], {
+  error: ({ input, errors }) => {
+    const [first] = errors?.[Array.isArray(input) ? 1 : 0] ?? [];
+    return first?.message ?? 'expected a text, or a list of them';
+  },
+});
 
+/** A word of a closed set. */
 export const oneOf = <const T extends readonly [string, ...string[]]>(words: T) =>
   z.enum(words, `expected one of ${words.join(', ')}`);
+
+/** A word of a closed set, or a variable that has one. */
+export const oneOfOrVariable = <const T extends readonly [string, ...string[]]>(words: T) => {
+  const error = `expected a variable, or one of ${words.join(', ')}`;
+  return z.union([z.enum(words), z.string().regex(/\$\{/, error)], { error });
+};

@@ -4,6 +4,7 @@ import { type CheckResult, checkScenario } from '../../bench/vocabulary/check.ts
 import { problemsError, readScenario, type Scenario } from '../../bench/vocabulary/scenario.ts';
 import { settingsOf, withSettings } from '../../bench/vocabulary/settings.ts';
 import { ConfigError } from '../../lib/errors.ts';
+import { suggestion } from '../../lib/suggestion.ts';
 import { remark, say } from '../shared/output.ts';
 import { isFileName, LIBRARY, scenariosIn, type TargetOptions, withBoxes } from './bench-target.ts';
 
@@ -67,6 +68,7 @@ async function pathOf(name: string): Promise<string> {
   const library = await scenariosIn(LIBRARY);
   const found = library.get(name);
   if (found !== undefined) return found;
-  const known = [...library.keys()].join(', ');
-  throw new ConfigError(`${name}: expected a file that ends in .yaml, or one of ${known}`);
+  const hint = suggestion(name, library.keys());
+  const expected = 'expected a file that ends in .yaml, or the name of a scenario that is shipped';
+  throw new ConfigError(`${name}: ${expected}${hint}`, '`paybox bench list` names them');
 }

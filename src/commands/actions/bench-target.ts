@@ -10,6 +10,7 @@ import { processTarget } from '../../bench/targets/process.ts';
 import type { Scenario } from '../../bench/vocabulary/scenario.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import { seededRandom, systemRandom } from '../../lib/random.ts';
+import { withSuggestion } from '../../lib/schema-issues.ts';
 import { fileLog } from '../shared/daemon.ts';
 import { assertHidden } from '../shared/secrets.ts';
 import { emulatedTarget } from './bench-emulated.ts';
@@ -84,7 +85,7 @@ export function targetOf(options: TargetOptions, seed: number): TargetKind {
     throw new ConfigError(`--gateway and --box belong to --target at, not to ${name}`);
   }
   if (panel !== undefined && !isPanelName(panel)) {
-    throw new ConfigError(`--panel ${panel}: expected one of ${PANEL_NAMES.join(', ')}`);
+    throw new ConfigError(withSuggestion(`--panel ${panel}: expected one of ${PANEL_NAMES.join(', ')}`, panel));
   }
   const own = { transport, panel, probe: probe === 'panel' ? probe : probeOf(probe) } as const;
   if (probe === 'panel' && panel === undefined) {

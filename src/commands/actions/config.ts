@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { type AgentConfig, agentConfigSchema, loadAgentConfig } from '../../agent/config.ts';
 import { missingHere } from '../../agent/platform.ts';
 import { boxFileSchema, maskedBoxFile } from '../../agent/setup/box-file.ts';
-import { scenarioSchema } from '../../bench/vocabulary/scenario.ts';
+import { readScenario, scenarioSchema } from '../../bench/vocabulary/scenario.ts';
 import {
   GATEWAY_FILE_CHARS_MAX,
   type GatewayConfig,
@@ -11,20 +11,23 @@ import {
   loadGatewayConfig,
 } from '../../gateway/config.ts';
 import { readConfigFile } from '../../lib/config-file.ts';
+import { kindOf } from '../../lib/config-kind.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import { readGiven } from '../../lib/given-files.ts';
 import { isSecretName } from '../../lib/log.ts';
+import { suggestion } from '../../lib/suggestion.ts';
 import { say } from '../shared/output.ts';
 
 type Loaded =
   | { kind: 'agent'; config: AgentConfig }
-  | { kind: 'box'; config: object }
+  | { kind: 'box' | 'scenario'; config: object }
   | { kind: 'gateway'; config: GatewayConfig };
 
 /** `paybox config check`: exit code 2 with file, path and expected value for an invalid file. */
 export async function check(file: string): Promise<void> {
   const { kind, config } = await load(file);
-  say(`${file} is a valid ${kind} configuration`);
+  say(kind === 'scenario' ? `${file} is a valid scenario` : `${file} is a valid ${kind} configuration`);
+  if (kind === 'scenario') say('`paybox bench check` says too whether its variables and steps fit together');
   const missing = kind === 'agent' ? missingHere(config) : undefined;
   // It may be meant for another machine than this one.
   if (missing !== undefined) say(missing);
@@ -32,7 +35,9 @@ export async function check(file: string): Promise<void> {
 
 /** `paybox config print`: the effective configuration, with defaults. */
 export async function print(file: string): Promise<void> {
-  const { config } = await load(file);
+  const { kind, config } = await load(file);
+  if (kind === 'scenario')
+    throw new ConfigError(`${file}: is a scenario, which has no defaults to fill in`, `paybox bench check ${file}`);
   say(stringify(masked(config)).trimEnd());
 }
 
@@ -45,24 +50,22 @@ export async function schema(kind: string): Promise<void> {
     ['scenario', scenarioSchema],
   ]);
   const found = schemas.get(kind);
-  if (found === undefined)
-    throw new ConfigError(`config schema: expected agent, box, gateway or scenario, not ${kind}`);
+  if (found === undefined) {
+    const hint = suggestion(kind, schemas.keys());
+    throw new ConfigError(`config schema: expected agent, box, gateway or scenario, not ${kind}${hint}`);
+  }
   say(JSON.stringify(z.toJSONSchema(found, { io: 'input' }), null, 2));
 }
 
-/** Keys of an agent's configuration that a gateway's does not have, so that one with a typing error is told its own. */
-const AGENT_KEYS = ['box', 'link', 'displays'];
-
-/** Configurations of an agent and boot files name their box; a gateway's does not. */
+/** Reads a file of any kind. One whose keys do not tell is read as a gateway's, because only that needs no special key. */
 async function load(file: string): Promise<Loaded> {
   const { value } = await readConfigFile(file, GATEWAY_FILE_CHARS_MAX);
-  if (typeof value === 'object' && value !== null && 'terminalCode' in value) {
-    return { kind: 'box', config: maskedBoxFile(readGiven(file, GATEWAY_FILE_CHARS_MAX)) };
-  }
-  const keys = Object.keys(Object(value));
-  return AGENT_KEYS.some((key) => keys.includes(key))
-    ? { kind: 'agent', config: await loadAgentConfig(file) }
-    : { kind: 'gateway', config: await loadGatewayConfig(file) };
+  const kind = kindOf(value) ?? 'gateway';
+  if (kind === 'scenario') return { kind, config: await readScenario(file) };
+  if (kind === 'box') return { kind, config: maskedBoxFile(readGiven(file, GATEWAY_FILE_CHARS_MAX)) };
+  return kind === 'agent'
+    ? { kind, config: await loadAgentConfig(file) }
+    : { kind, config: await loadGatewayConfig(file) };
 }
 
 /** The same value with every secret shown as `***`. */

@@ -7,6 +7,7 @@ import type { CallbackInput } from '../../gateway/callback-config.ts';
 import { type GatewayConfig, parseGatewayConfig } from '../../gateway/config.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import type { Random } from '../../lib/random.ts';
+import { suggestion } from '../../lib/suggestion.ts';
 import { isStrongSecret, newSecret, SECRET_EXPECTED } from '../../protocol/secret.ts';
 
 /** Addresses at which gateway and box page may listen. The broker is for the box of this process, and stays here. */
@@ -84,7 +85,10 @@ export function demoAgentConfig(
   options: Ports & { dataDir: string; display?: string; onTerminal: boolean; box?: DemoBox | undefined },
 ): AgentConfig {
   const first = options.display ?? 'browser';
-  if (!DISPLAY_DRIVERS.has(first)) throw new ConfigError(`--display ${first}: expected browser, terminal or png`);
+  if (!DISPLAY_DRIVERS.has(first)) {
+    const hint = suggestion(first, DISPLAY_DRIVERS.keys());
+    throw new ConfigError(`--display ${first}: expected browser, terminal or png${hint}`);
+  }
   const own = first === 'png' ? { path: join(options.dataDir, 'screen.png') } : {};
   const alsoTerminal = options.display === undefined && options.onTerminal;
   const transport = transportNamed('--transport', options.transport);

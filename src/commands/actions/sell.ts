@@ -1,5 +1,5 @@
 import { systemClock } from '../../lib/clock.ts';
-import { ConfigError, MissingPeerError, PayboxError } from '../../lib/errors.ts';
+import { ConfigError, MissingPeerError } from '../../lib/errors.ts';
 import { AdminClient, type AdminOptions } from '../shared/admin-client.ts';
 import { remark, say } from '../shared/output.ts';
 import { exitCodeOf, StopSignal } from '../shared/stop-signal.ts';
@@ -9,8 +9,6 @@ const LOOK_MS = 300;
 /** How long a gateway that has sold may be away, as in a restart, and how often it is asked meanwhile. */
 const AWAY_MAX_MS = 60_000;
 const AGAIN_MS = 500;
-/** Refusals of what the caller has named. */
-const USAGE: readonly string[] = ['E35', 'E36', 'E46', 'E96'];
 
 export interface SellOptions extends AdminOptions {
   amount?: number;
@@ -36,17 +34,8 @@ interface SaleView {
   madeAt: string;
 }
 
-/** `paybox sell`: sells at a box, cancels a sale, or lists those of a day. Exit code 1 if the sale ends unpaid, 130 if Ctrl-C ended it so. */
+/** `paybox sell`: sells at a box, cancels a sale, or lists those of a day. Exit code 1 if the gateway refuses or the sale ends unpaid, 130 if Ctrl-C ended it so. */
 export async function sell(options: SellOptions): Promise<void> {
-  try {
-    await run(options);
-  } catch (error) {
-    if (error instanceof PayboxError && USAGE.includes(error.code)) throw new ConfigError(error.message, error.fix);
-    throw error;
-  }
-}
-
-async function run(options: SellOptions): Promise<void> {
   const { amount, cancel, list = false, csv = false, day } = options;
   if ([amount !== undefined, cancel !== undefined, list, csv].filter((it) => it).length !== 1) {
     throw new ConfigError('expected one of --amount, --cancel, --list and --csv', 'paybox sell --amount 50000');

@@ -130,7 +130,7 @@ export class AdminApi {
 
 function decoded<T>(schema: z.ZodType<T>, value: unknown): Result<T> {
   const parsed = schema.safeParse(value);
-  return parsed.success ? accept(parsed.data) : refuse('E46', issuesOf(parsed.error));
+  return parsed.success ? accept(parsed.data) : refuse('E46', issuesOf(parsed.error, { schema, value }));
 }
 
 /** The `changedAt` that `If-Match` names; undefined without one, or for any. */

@@ -38,7 +38,8 @@ export function callbackRoutes(scope: FastifyInstance, deps: CallbackRoutesDeps)
 
   scope.get('/callbacks', async (request, reply) => {
     const query = callbacksQuery.safeParse(request.query);
-    if (!query.success) return refuse(request, reply, issuesOf(query.error));
+    if (!query.success)
+      return refuse(request, reply, issuesOf(query.error, { schema: callbacksQuery, value: request.query }));
     const { limit, before, status } = query.data;
     return views.callbacks(callerOf(request).role, limit, before, status);
   });
@@ -54,7 +55,7 @@ export function callbackRoutes(scope: FastifyInstance, deps: CallbackRoutesDeps)
     const json = request.body === undefined ? { ok: true as const, value: {} } : readBody(request, log);
     if (!json.ok) return answerRefusal(request, reply, log, json);
     const chosen = choice.safeParse(json.value);
-    if (!chosen.success) return refuse(request, reply, issuesOf(chosen.error));
+    if (!chosen.success) return refuse(request, reply, issuesOf(chosen.error, { schema: choice, value: json.value }));
     const { partner, from: fromMs, to: toMs, status } = chosen.data;
     if (partner !== undefined && (await directory.partner(partner)) === undefined) {
       return answerRefusal(request, reply, log, { code: 'E67', reason: `partner: there is no ${partner}` }, 404);

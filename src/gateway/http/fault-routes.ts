@@ -27,7 +27,8 @@ export function faultRoutes(
     const json = readBody(request, log);
     if (!json.ok) return answer(request, reply, json);
     const order = faultOrder.safeParse(json.value);
-    if (!order.success) return answer(request, reply, refuse('E46', issuesOf(order.error)));
+    if (!order.success)
+      return answer(request, reply, refuse('E46', issuesOf(order.error, { schema: faultOrder, value: json.value })));
     const { box } = order.data;
     if (box !== undefined && (await directory.box(box)) === undefined) {
       return answer(request, reply, refuse('E35', `box: ${box} is not in the system`));

@@ -1,7 +1,9 @@
 import type { Generated } from 'kysely';
+import type { OrderStatus } from '../../protocol/statuses.ts';
 import type { AccountRow, AdminTokenRow, AuditRow, BoxRow, PartnerRow, SourceRow } from './registry-rows.ts';
 
 export type * from './registry-rows.ts';
+export type { OrderStatus };
 
 /** Setting with the id of the key that wraps secrets of the registry. */
 export const KEY_ID = 'registry-key';
@@ -38,19 +40,6 @@ export interface Tables {
 export interface Checked {
   checksum: Generated<string>;
 }
-
-export type OrderStatus =
-  | 'created'
-  | 'pushed'
-  | 'shown'
-  | 'paid'
-  /** Ended with less money than it asked for (PROTOCOL.md, clause MAT-5). */
-  | 'underpaid'
-  | 'expired'
-  | 'replaced'
-  | 'dismissed'
-  | 'cancelled'
-  | 'failed';
 
 export interface OrderRow {
   id: string;

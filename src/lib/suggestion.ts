@@ -1,5 +1,9 @@
+/** Nobody mistypes a longer one, and comparing it takes long. */
+const WORD_CHARS_MAX = 64;
+
 /** The word that a person may have meant, as `; did you mean unique?`; empty if none is near. */
 export function suggestion(word: string, known: Iterable<string>): string {
+  if (word.length > WORD_CHARS_MAX) return '';
   const limit = Math.max(1, Math.floor(word.length / 3));
   const near = [...known]
     .map((it) => ({ it, distance: distanceOf(word.toLowerCase(), it.toLowerCase()) }))

@@ -1,0 +1,48 @@
+import { Command } from 'commander';
+import { suggestion } from '../../lib/suggestion.ts';
+
+const HELP = ['-h', '--help'];
+
+/**
+ * A command that names a mistyped word before it does anything else: commander would first ask for options that the
+ * mistyped one was, and answer `--help` of an unknown command with the general help.
+ */
+export class Program extends Command {
+  override createCommand(name?: string): Command {
+    return new Program(name);
+  }
+
+  override parseOptions(args: string[]): ReturnType<Command['parseOptions']> {
+    const parsed = super.parseOptions(args);
+    const asksHelp = parsed.unknown.some((it) => HELP.includes(it));
+    if (this.parent === null && (asksHelp || parsed.operands.includes('help'))) this.#assertCommands(parsed.operands);
+    const [option] = parsed.unknown;
+    if (this.commands.length === 0 && !asksHelp && option?.startsWith('-')) this.#refuseOption(option);
+    return parsed;
+  }
+
+  /** Words before the first option: names of commands, as far as a command has some. */
+  #assertCommands(words: readonly string[]): void {
+    let command: Command = this;
+    for (const word of words) {
+      if (command.commands.length === 0) return;
+      if (word === 'help') continue;
+      const found = command.commands.find((it) => it.name() === word);
+      if (found === undefined) {
+        const hint = suggestion(
+          word,
+          command.commands.map((it) => it.name()),
+        );
+        command.error(`error: unknown command '${word}'${hint}`, { code: 'commander.unknownCommand' });
+      }
+      command = found;
+    }
+  }
+
+  #refuseOption(option: string): void {
+    const [flag = ''] = option.split('=');
+    const known = this.options.flatMap((it) => it.long ?? []);
+    const hint = flag.startsWith('--') ? suggestion(flag, known) : '';
+    this.error(`error: unknown option '${flag}'${hint}`, { code: 'commander.unknownOption' });
+  }
+}
