@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
 import { LED_MATRIX_PACKAGE } from '../src/display/drivers/led-matrix.options.ts';
+import { argumentsOf } from './arguments.ts';
 import { buildBundle } from './bundle.ts';
 import { buildLedMatrix } from './debian/led-matrix.ts';
 import { buildPackage, PACKAGES } from './debian/package.ts';
@@ -73,7 +73,7 @@ async function checksums(folder: string): Promise<string> {
   return (await Promise.all(lines)).join('');
 }
 
-const { values } = parseArgs({
+const { values } = argumentsOf(USAGE, {
   options: {
     arch: { type: 'string' },
     out: { type: 'string' },

@@ -2,8 +2,8 @@
 import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
 import { systemCodeOf } from '../src/lib/errors.ts';
+import { argumentsOf } from './arguments.ts';
 import { ASSETS, bundleCode, NATIVE_PACKAGES } from './bundle-code.ts';
 import { papersOf } from './bundle-notices.ts';
 import { installPackages, keepAssets, keepPackages, TARGETS, type Target } from './bundle-packages.ts';
@@ -117,7 +117,7 @@ function isTarget(name: string | undefined): name is Target {
 
 if (import.meta.main) {
   const options = { target: { type: 'string' }, out: { type: 'string' }, help: { type: 'boolean' } } as const;
-  const { values } = parseArgs({ options });
+  const { values } = argumentsOf(USAGE, { options });
   if (values.help === true) {
     process.stdout.write(USAGE);
   } else if (!isTarget(values.target) || values.out === undefined) {

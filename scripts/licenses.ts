@@ -1,4 +1,5 @@
 /** `npm run licenses`: every production dependency with its SPDX licence; ends with 1 on one that is not allowed. */
+import { argumentsOf } from './arguments.ts';
 import { type Component, licenseOf, makeSbom } from './sbom.ts';
 
 /** Permissive licences: they only require that the notice is kept. */
@@ -27,6 +28,7 @@ export function notAllowed(components: readonly Component[]): Component[] {
 }
 
 if (import.meta.main) {
+  argumentsOf('usage: npm run licenses, without arguments', {});
   const { components } = await makeSbom();
   for (const component of components) {
     process.stdout.write(`${component.name}@${component.version}  ${licenseOf(component)}\n`);

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rename, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
+import { argumentsOf } from './arguments.ts';
 import { buildBundle } from './bundle.ts';
 import { writeArchive } from './oci/archive.ts';
 import { fetchPackages, unpackPackages } from './oci/debian.ts';
@@ -74,7 +74,7 @@ function revision(): string | undefined {
 }
 
 if (import.meta.main) {
-  const { values } = parseArgs({
+  const { values } = argumentsOf(USAGE, {
     options: {
       arch: { type: 'string' },
       out: { type: 'string' },

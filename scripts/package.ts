@@ -3,9 +3,10 @@ import { execFile } from 'node:child_process';
 import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { parseArgs, promisify } from 'node:util';
+import { promisify } from 'node:util';
 import { build, type Plugin } from 'esbuild';
 import { z } from 'zod';
+import { argumentsOf } from './arguments.ts';
 import { ASSETS, bundleCode, NATIVE_PACKAGES } from './bundle-code.ts';
 import { papersOf } from './bundle-notices.ts';
 import { keepAssets } from './bundle-packages.ts';
@@ -225,7 +226,9 @@ async function pack(folder: string, out: string): Promise<string> {
 }
 
 if (import.meta.main) {
-  const { values } = parseArgs({ options: { out: { type: 'string', default: 'out' }, help: { type: 'boolean' } } });
+  const { values } = argumentsOf(USAGE, {
+    options: { out: { type: 'string', default: 'out' }, help: { type: 'boolean' } },
+  });
   if (values.help === true) process.stdout.write(USAGE);
   else
     process.stdout.write(`${await makePackage(resolve(values.out), (text) => process.stderr.write(`… ${text}\n`))}\n`);

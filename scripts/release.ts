@@ -4,10 +4,10 @@ import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
 import { LED_MATRIX_PACKAGE } from '../src/display/drivers/led-matrix.options.ts';
 import { reasonOf } from '../src/lib/errors.ts';
 import { indexOf, POOL, writeRepository } from './apt-repository.ts';
+import { argumentsOf } from './arguments.ts';
 import { buildBundle } from './bundle.ts';
 import { debianVersion } from './debian/deb.ts';
 import { PACKAGES } from './debian/package.ts';
@@ -161,7 +161,7 @@ async function writeSums(out: string, key: string | undefined): Promise<void> {
 }
 
 if (import.meta.main) {
-  const { values } = parseArgs({
+  const { values } = argumentsOf(USAGE, {
     options: {
       out: { type: 'string' },
       key: { type: 'string' },

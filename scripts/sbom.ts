@@ -5,6 +5,7 @@ import { resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { z } from 'zod';
 import { packageName } from '../src/lib/version.ts';
+import { argumentsOf } from './arguments.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const STDOUT_MAX_BYTES = 16 * 1024 * 1024;
@@ -104,5 +105,6 @@ function uuidOf(text: string): string {
 }
 
 if (import.meta.main) {
+  argumentsOf('usage: npm run sbom, without arguments', {});
   process.stdout.write(`${JSON.stringify(await makeSbom(process.env.SOURCE_DATE_EPOCH), null, 2)}\n`);
 }

@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
 import { crc32, deflateRawSync } from 'node:zlib';
+import { argumentsOf } from './arguments.ts';
 import { sourceDateEpoch } from './tools.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
@@ -116,7 +116,9 @@ function dosTime(epochSeconds: number): { time: number; date: number } {
 }
 
 if (import.meta.main) {
-  const { values } = parseArgs({ options: { out: { type: 'string' }, help: { type: 'boolean', default: false } } });
+  const { values } = argumentsOf(USAGE, {
+    options: { out: { type: 'string' }, help: { type: 'boolean', default: false } },
+  });
   if (values.help) {
     process.stdout.write(USAGE);
   } else if (values.out === undefined) {

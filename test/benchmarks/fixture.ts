@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -12,6 +12,8 @@ export const NODE = join(ROOT, 'node_modules/.bin/node');
 const CLI = join(ROOT, 'src/cli.js');
 /** As npm and npx set it, so that the program's shebang finds the pinned Node. */
 export const ENV = { ...process.env, PATH: `${join(ROOT, 'node_modules/.bin')}:${process.env.PATH ?? ''}` };
+/** With a channel a program ends when this one does, however that ends. */
+const CHANNEL: StdioOptions = ['ignore', 'ignore', 'ignore', 'ipc'];
 const READY_TIMEOUT_MS = 240_000;
 
 /** Processes and files of a benchmark; all are removed at its end. */
@@ -35,7 +37,7 @@ export class Fixture {
     const startedMs = performance.now();
     // As the launcher of the bundle starts each.
     const flags = [...nodeFlags, ...(args[0] === 'agent' ? ['--max-semi-space-size=2'] : [])];
-    const child = spawn(NODE, [...flags, CLI, ...args, '--ready-file', file], { stdio: 'ignore', env: ENV });
+    const child = spawn(NODE, [...flags, CLI, ...args, '--ready-file', file], { stdio: CHANNEL, env: ENV });
     this.#children.push(child);
     for (;;) {
       const text = await readFile(file, 'utf8').catch(() => undefined);
@@ -48,8 +50,9 @@ export class Fixture {
 
   /** Starts a script that writes its address to standard output, in a folder of its own; returns the address. */
   async server(script: string, ...args: readonly string[]): Promise<string> {
-    const child = spawn(NODE, [script, await this.folder(), ...args], { stdio: ['ignore', 'pipe', 'ignore'] });
+    const child = spawn(NODE, [script, await this.folder(), ...args], { stdio: ['ignore', 'pipe', 'ignore', 'ipc'] });
     this.#children.push(child);
+    if (child.stdout === null) throw new Error(`${script} has no standard output`);
     const [url] = (await once(child.stdout, 'data')) as [Buffer];
     return String(url).trim();
   }
@@ -63,7 +66,7 @@ export class Fixture {
 
   /** Runs `paybox …` on the pinned Node to its end; returns its exit code. */
   async payboxToEnd(args: readonly string[]): Promise<number | null> {
-    const child = spawn(NODE, [CLI, ...args], { stdio: 'ignore', env: ENV, cwd: ROOT });
+    const child = spawn(NODE, [CLI, ...args], { stdio: CHANNEL, env: ENV, cwd: ROOT });
     this.#children.push(child);
     const [code] = (await once(child, 'exit')) as [number | null];
     return code;

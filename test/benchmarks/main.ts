@@ -1,5 +1,7 @@
-import { writeFile } from 'node:fs/promises';
-import { parseArgs } from 'node:util';
+import { writeFileSync } from 'node:fs';
+import { argumentsOf } from '../../scripts/arguments.ts';
+import { reasonOf } from '../../src/lib/errors.ts';
+import { suggestion } from '../../src/lib/suggestion.ts';
 import { table } from '../../src/lib/text.ts';
 import { bench, rig } from './bench.ts';
 import { bundle } from './bundle.ts';
@@ -41,19 +43,32 @@ const BENCHMARKS: readonly Benchmark[] = [
   movement,
 ];
 
-const { values, positionals } = parseArgs({
-  options: { only: { type: 'boolean' }, json: { type: 'string' } },
+const USAGE = 'usage: npm run bench -- [--only NAME…] [--json FILE]';
+const { values, positionals } = argumentsOf(USAGE, {
+  options: { help: { type: 'boolean' }, only: { type: 'boolean' }, json: { type: 'string' } },
   allowPositionals: true,
 });
-const unknown = positionals.filter((name) => !BENCHMARKS.some((benchmark) => benchmark.name === name));
-if (unknown.length > 0 || (positionals.length > 0 && values.only !== true)) {
-  process.stderr.write(`usage: npm run bench -- [--only NAME…] [--json FILE]\nnames: ${names()}\n`);
+const unknown = positionals.find((name) => !BENCHMARKS.some((benchmark) => benchmark.name === name));
+if (values.help === true) {
+  process.stdout.write(`${USAGE}\nnames: ${names()}\n`);
+  process.exit(0);
+}
+if (unknown !== undefined || (positionals.length > 0 && values.only !== true)) {
+  const known = BENCHMARKS.map((benchmark) => benchmark.name);
+  const problem = unknown === undefined ? '' : `no benchmark ${unknown}${suggestion(unknown, known)}\n`;
+  process.stderr.write(`${problem}${USAGE}\nnames: ${names()}\n`);
   process.exit(2);
 }
 
 const rows: Row[] = [];
 const leftOut: string[] = [];
 const failed: string[] = [];
+// What no benchmark has caught ends the run, but not without the rows that are measured. Its programs end with this one.
+process.on('uncaughtException', (error) => {
+  failed.push(`the run: ${reasonOf(error)}`);
+  report();
+  process.exit(1);
+});
 for (const benchmark of BENCHMARKS) {
   if (values.only === true && !positionals.includes(benchmark.name)) continue;
   const progress = (text: string) => process.stderr.write(`… ${text}\n`);
@@ -61,14 +76,18 @@ for (const benchmark of BENCHMARKS) {
     rows.push(...(await benchmark.run(progress, (text) => leftOut.push(text))));
   } catch (error) {
     // The others are still worth their time.
-    failed.push(`${benchmark.name}: ${error instanceof Error ? error.message : error}`);
+    failed.push(`${benchmark.name}: ${reasonOf(error)}`);
   }
 }
-process.stdout.write(`${table(cellsOf(rows))}\n`);
-for (const text of leftOut) process.stderr.write(`left out: ${text}\n`);
-for (const text of failed) process.stderr.write(`failed: ${text}\n`);
-if (failed.length > 0) process.exitCode = 1;
-if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify(rows, null, 2)}\n`);
+report();
+
+function report(): void {
+  process.stdout.write(`${table(cellsOf(rows))}\n`);
+  for (const text of leftOut) process.stderr.write(`left out: ${text}\n`);
+  for (const text of failed) process.stderr.write(`failed: ${text}\n`);
+  if (failed.length > 0) process.exitCode = 1;
+  if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(rows, null, 2)}\n`);
+}
 
 function names(): string {
   return BENCHMARKS.map((benchmark) => benchmark.name).join(', ');

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
-import { parseArgs } from 'node:util';
+import { argumentsOf } from '../../scripts/arguments.ts';
 import shareAmongPrograms from '../support/shared.setup.ts';
 import { chaos } from './chaos.ts';
 import { cluster } from './cluster.ts';
@@ -33,7 +33,9 @@ const INTERRUPTED = 130;
 const SEED_MIN = 1_000;
 const SEED_MAX = 1_000_000_000;
 
-const { values, positionals } = parseArgs({
+const USAGE = 'usage: npm run soak -- [--only NAME…] [--runs N] [--seed S] [--lanes N] [--json FILE]';
+
+const { values, positionals } = argumentsOf(USAGE, {
   options: {
     help: { type: 'boolean', default: false },
     only: { type: 'boolean', default: false },
@@ -53,9 +55,9 @@ if (
   numbers.some((it) => !/^[1-9]\d*$/.test(it))
 ) {
   const names = SOAKS.map(({ name, amount, unit }) => `${name} (${amount} ${unit})`).join(', ');
-  process.stderr.write(
-    `usage: npm run soak -- [--only NAME…] [--runs N] [--seed S] [--lanes N] [--json FILE]\nnames: ${names}\n`,
-  );
+  (values.help ? process.stdout : process.stderr).write(`${USAGE}
+names: ${names}
+`);
   process.exit(values.help ? 0 : 2);
 }
 
