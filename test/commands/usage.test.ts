@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { GATEWAY_TRANSPORTS } from '../../src/agent/transports/registry.ts';
 import { parseScenario } from '../../src/bench/vocabulary/scenario.ts';
 import { VERBS } from '../../src/bench/vocabulary/steps.ts';
+import { wrappedHelp } from '../../src/commands/shared/wrapped-help.ts';
 import { freePort, temporaryFolder } from '../support/net.ts';
 import { payboxToEnd, run } from '../support/processes.ts';
 import { SOURCE_CLI } from '../support/program-code.ts';
@@ -103,6 +104,23 @@ describe('the command line', () => {
     const { code, output } = await payboxToEnd(...args);
     expect([code, output]).toEqual([2, expect.stringContaining(words)]);
     expect(output).not.toContain('Usage:');
+  });
+
+  it('has no line of a help wider than the terminal but a command that is copied', async () => {
+    for (const args of [[], ['bench', 'run'], ['fleet'], ['admin', 'tokens'], ['provision']]) {
+      const { output } = await payboxToEnd(...args, '--help');
+      const wide = output.split('\n').filter((line) => line.length > 80 && !line.startsWith('  $ paybox '));
+      expect([args, wide]).toEqual([args, []]);
+    }
+  });
+
+  it.each([40, 64, 200])('wraps the texts of a help at %i columns', (columns) => {
+    const text =
+      '\nTwo words:\n  $ paybox push --amount 50000    a QR appears on the box, which shows it\n\nExit codes: 0 done, 1 it ran and the answer is no, 2 usage';
+    const wrapped = wrappedHelp(text, columns);
+    expect(wrapped.split('\n').filter((line) => line.length > columns)).toEqual([]);
+    expect(wrapped.replaceAll(/\s+/g, ' ')).toBe(text.replaceAll(/\s+/g, ' '));
+    expect(wrapped).toContain('  $ paybox push --amount 50000');
   });
 
   it('prints the help of a command, wherever --help stands', async () => {

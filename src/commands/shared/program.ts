@@ -1,15 +1,34 @@
-import { Command } from 'commander';
+import { type AddHelpTextContext, type AddHelpTextPosition, Command } from 'commander';
 import { suggestion } from '../../lib/suggestion.ts';
+import { wrappedHelp } from './wrapped-help.ts';
 
 const HELP = ['-h', '--help'];
+/** Columns where the output is no terminal, as commander has it. */
+const COLUMNS_DEFAULT = 80;
+/** Columns for the words beside an option, from which on they are wrapped. */
+const WORDS_COLUMNS_MIN = 16;
 
 /**
  * A command that names a mistyped word before it does anything else: commander would first ask for options that the
  * mistyped one was, and answer `--help` of an unknown command with the general help.
  */
 export class Program extends Command {
+  constructor(name?: string) {
+    super(name);
+    this.configureHelp({ minWidthToWrap: WORDS_COLUMNS_MIN });
+  }
+
   override createCommand(name?: string): Command {
     return new Program(name);
+  }
+
+  override addHelpText(position: AddHelpTextPosition, text: string | ((context: AddHelpTextContext) => string)): this {
+    const columns = ({ error }: AddHelpTextContext) => {
+      const { getErrHelpWidth, getOutHelpWidth } = this.configureOutput();
+      return (error ? getErrHelpWidth?.() : getOutHelpWidth?.()) ?? COLUMNS_DEFAULT;
+    };
+    const written = (context: AddHelpTextContext) => (typeof text === 'string' ? text : text(context));
+    return super.addHelpText(position, (context) => wrappedHelp(written(context), columns(context)));
   }
 
   override parseOptions(args: string[]): ReturnType<Command['parseOptions']> {

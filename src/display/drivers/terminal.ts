@@ -13,6 +13,12 @@ const ROWS_MAX = 60;
 const COLUMNS_DEFAULT = 80;
 const ROWS_DEFAULT = 24;
 const TRUE_COLOR_BITS = 24;
+/** Two modules of a QR, one above the other. */
+const MODULES = '▀';
+const PLAIN = '\x1b[0m';
+
+/** What a terminal's colours are written with; `none` under NO_COLOR. */
+type Colors = 'true' | 'cube' | 'none';
 
 const options = z.strictObject({
   /** Fixed sizes, for a terminal that reports a wrong one. */
@@ -89,7 +95,7 @@ class TerminalDisplay implements Display {
   async draw(frame: Frame, scene: Scene): Promise<void> {
     if (!this.#open) throw closedFault();
     if (frame.kind !== 'characters') throw displayFault('a frame was laid out for pixels, not for a terminal', '');
-    const lines = linesOf(frame, this.surface, this.#out.getColorDepth() >= TRUE_COLOR_BITS);
+    const lines = linesOf(frame, this.surface, colorsFor(this.#out.getColorDepth()));
     this.#qrShows = mayHoldQr(scene);
     await writeTo(this.#out, lines.length === 0 ? this.#wiped() : this.#update(lines));
   }
@@ -144,21 +150,29 @@ function writeTo(out: WriteStream, text: string): Promise<void> {
   });
 }
 
-/** Rows of a frame as coloured text, cut to the current size of the terminal. */
-function linesOf(frame: CharacterFrame, surface: CharacterSurface, trueColor: boolean): string[] {
+function colorsFor(depth: number): Colors {
+  if (depth === 1) return 'none';
+  return depth >= TRUE_COLOR_BITS ? 'true' : 'cube';
+}
+
+/** Rows of a frame as text, cut to the current size of the terminal. */
+function linesOf(frame: CharacterFrame, surface: CharacterSurface, colors: Colors): string[] {
   const columns = Math.min(frame.columns, surface.columns);
   return Array.from({ length: Math.min(frame.rows, surface.rows) }, (_, row) =>
-    lineOf(frame.cells.slice(row * frame.columns, row * frame.columns + columns), trueColor),
+    lineOf(frame.cells.slice(row * frame.columns, row * frame.columns + columns), colors),
   );
 }
 
-function lineOf(cells: readonly Cell[], trueColor: boolean): string {
-  let colors = '';
+/** Without colours only a QR has some: no phone reads it in the colours of a dark terminal. */
+function lineOf(cells: readonly Cell[], colors: Colors): string {
+  let before = '';
   let line = '';
   for (const { char, ink, paper } of cells) {
-    const wanted = `\x1b[38;${colorOf(ink, trueColor)};48;${colorOf(paper, trueColor)}m`;
-    line += wanted === colors ? char : wanted + char;
-    colors = wanted;
+    const isPlain = colors === 'none' && char !== MODULES;
+    const [front, back] = isPlain ? [] : [ink, paper].map((it) => colorOf(it, colors === 'true'));
+    const wanted = isPlain ? PLAIN : `\x1b[38;${front};48;${back}m`;
+    line += wanted === before || (isPlain && before === '') ? char : wanted + char;
+    before = wanted;
   }
   return line;
 }

@@ -39,6 +39,29 @@ describe('the terminal display', () => {
     expect(block.flat().filter(({ paper }) => paper === theme.paper)).toEqual([]);
   });
 
+  it.each([
+    ['dark', DARK],
+    ['light', LIGHT],
+  ])('has no colours but those of the QR where the terminal has none, as under NO_COLOR: %s', async (_name, theme) => {
+    const out = new TerminalEmulator(80, 24, theme, 1);
+    const { show } = await openOn(out);
+    await show(PAYMENT);
+    expectDecodes(out.picture(), QR_CODE);
+    const isModule = ({ char }: { char: string }) => char === '▀';
+    const others = out
+      .cells()
+      .flat()
+      .filter((cell) => !isModule(cell) && cell.char.trim() !== '');
+    expect(others.length).toBeGreaterThan(50);
+    expect(others.filter(({ ink, paper }) => ink !== theme.ink || paper !== theme.paper)).toEqual([]);
+    for (const scene of Object.values(SCENES)) {
+      await show(scene);
+      const cells = out.cells().flat();
+      const coloured = cells.filter((cell) => !isModule(cell) && cell.paper !== theme.paper);
+      expect([scene.kind, coloured.length]).toEqual([scene.kind, 0]);
+    }
+  });
+
   it('draws modules of two columns where there is room', async () => {
     const out = new TerminalEmulator(100, 60, DARK, 24);
     const { show } = await openOn(out);
