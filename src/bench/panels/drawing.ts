@@ -61,6 +61,19 @@ function drawn(rows: readonly (readonly boolean[])[], modulePixels: number, quie
   return frameOf(canvas);
 }
 
+/** Printed dots on white paper, with a margin. */
+export function pictureOfDots(rows: readonly (readonly boolean[])[], margin: number): Picture {
+  const width = Math.max(...rows.map((row) => row.length)) + 2 * margin;
+  const canvas = createCanvas(width, rows.length + 2 * margin);
+  fill(canvas, canvas.clip, WHITE);
+  for (const [y, row] of rows.entries()) {
+    for (const [x, isDark] of row.entries()) {
+      if (isDark) fill(canvas, { x: x + margin, y: y + margin, width: 1, height: 1 }, BLACK);
+    }
+  }
+  return frameOf(canvas);
+}
+
 const TEXT_FACE = bitmapFace({ bitmap: '8x13', scale: 2, charset: 'text' });
 const CELL_FACE = bitmapFace({ bitmap: '6x13', scale: 2, charset: 'text' });
 const CELL = { width: 12, height: 26 };

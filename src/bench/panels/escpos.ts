@@ -1,9 +1,12 @@
 import type { Picture } from '../pictures.ts';
 import { hex } from './character-panel.ts';
-import { codeModules, codeOfModules, type Ecc, paperPicture } from './drawing.ts';
+import { codeModules, codeOfModules, type Ecc, paperPicture, pictureOfDots } from './drawing.ts';
 import { Emulator } from './emulator.ts';
 
 const CHAR_DOTS = 12;
+const LINE_DOTS = 30;
+/** White paper around a picture. */
+const QUIET_DOTS = 24;
 const LEVELS: readonly Ecc[] = ['low', 'medium', 'quartile', 'high'];
 const QUIET_MODULES = 4;
 const SLIPS_MAX = 100;
@@ -21,6 +24,8 @@ export interface PrintedQr {
 export interface Slip {
   lines: { text: string; double: boolean; centred: boolean }[];
   qr: PrintedQr | undefined;
+  /** Rows of dots that were printed as a picture; undefined without one. */
+  dots: boolean[][] | undefined;
 }
 
 /**
@@ -32,7 +37,9 @@ export class EscposEmulator extends Emulator {
   readonly slips: Slip[] = [];
   silent = false;
   paper = true;
-  current: Slip = { lines: [], qr: undefined };
+  /** Whether it makes a QR itself. Small printers do not, and print nothing or the payload in its place. */
+  makesQr = true;
+  current: Slip = { lines: [], qr: undefined, dots: undefined };
   readonly #send: (bytes: Uint8Array) => void;
   readonly #dots: number;
   #pending: number[] = [];
@@ -43,6 +50,9 @@ export class EscposEmulator extends Emulator {
   #moduleDots = 3;
   #ecc: PrintedQr['ecc'] = 'low';
   #stored: string | undefined;
+  /** Dots from line to line. */
+  #lineDots = LINE_DOTS;
+  #stripe: boolean[][] | undefined;
 
   constructor(send: (bytes: Uint8Array) => void, dots = 576) {
     super();
@@ -55,7 +65,7 @@ export class EscposEmulator extends Emulator {
     this.#pending = [];
     this.#initialise();
     this.#centred = false;
-    this.current = { lines: [], qr: undefined };
+    this.current = { lines: [], qr: undefined, dots: undefined };
   }
 
   receive(bytes: Uint8Array): void {
@@ -75,8 +85,11 @@ export class EscposEmulator extends Emulator {
     else if (first !== 0) {
       if (second === undefined) return false;
       if (first === 0x1b && second === 0x40) this.#initialise();
+      else if (first === 0x1b && second === 0x32) this.#lineDots = LINE_DOTS;
       else if (third === undefined) return false;
       else if (first === 0x10) this.#status(command);
+      else if (first === 0x1b && second === 0x33) this.#lineDots = third;
+      else if (first === 0x1b && second === 0x2a) return this.#columns(command);
       else if (first === 0x1b) this.#escape(second, third, command);
       else if (second === 0x21) this.#size(third, command);
       else return this.#long(second, command);
@@ -108,12 +121,52 @@ export class EscposEmulator extends Emulator {
       this.#end();
       return true;
     }
+    if (name === 0x76) return this.#raster(command);
     if (name !== 0x28 || command[2] !== 0x6b) return this.#refuse(command);
     if (command.length < 5) return false;
     const length = (command[3] ?? 0) + (command[4] ?? 0) * 256;
     if (command.length < 5 + length) return false;
     this.#symbol(command.slice(5), command);
     return true;
+  }
+
+  /** GS v 0: a picture row by row, at once; the printer must have no unfinished line. */
+  #raster(command: readonly number[]): boolean {
+    if (command.length < 8) return false;
+    const [, , , mode = 0, widthLow = 0, widthHigh = 0, linesLow = 0, linesHigh = 0] = command;
+    const [width, lines] = [widthLow + 256 * widthHigh, linesLow + 256 * linesHigh];
+    if (command.length < 8 + width * lines) return false;
+    if (command[2] !== 0x30 || (mode !== 0 && mode !== 3) || this.#line !== '')
+      return this.#refuse(command.slice(0, 8));
+    const times = mode === 3 ? 2 : 1;
+    for (let y = 0; y < lines; y += 1) {
+      const row = bitsOf(command.slice(8 + y * width, 8 + (y + 1) * width)).flatMap((it) =>
+        Array<boolean>(times).fill(it),
+      );
+      for (let time = 0; time < times; time += 1) this.#addDots(row);
+    }
+    return true;
+  }
+
+  /** ESC *: columns of 24 dots, which the next line feed prints. */
+  #columns(command: readonly number[]): boolean {
+    if (command.length < 5) return false;
+    const [, , density = 0, low = 0, high = 0] = command;
+    const count = low + 256 * high;
+    if (command.length < 5 + 3 * count) return false;
+    if ((density !== 32 && density !== 33) || this.#line !== '') return this.#refuse(command.slice(0, 5));
+    const times = density === 32 ? 2 : 1;
+    const columns = Array.from({ length: count }, (_, x) => bitsOf(command.slice(5 + 3 * x, 8 + 3 * x)));
+    this.#stripe = Array.from({ length: 24 }, (_, y) =>
+      columns.flatMap((column) => Array<boolean>(times).fill(column[y] === true)),
+    );
+    return true;
+  }
+
+  #addDots(row: boolean[]): void {
+    const width = row.findLastIndex((it) => it) + 1;
+    if (width > this.#dots) this.violation(`a picture of ${width} dots on ${this.#dots}`);
+    this.current.dots = [...(this.current.dots ?? []), row];
   }
 
   #symbol([kind, name, ...values]: readonly number[], command: readonly number[]): void {
@@ -131,6 +184,7 @@ export class EscposEmulator extends Emulator {
 
   /** A device prints nothing when the QR is too wide or when the line before it is unfinished. */
   #printSymbol(): void {
+    if (!this.makesQr) return;
     if (this.#stored === undefined || !this.#model2 || this.#line !== '' || this.current.qr !== undefined) {
       this.violation('a code that does not print');
       return;
@@ -149,9 +203,19 @@ export class EscposEmulator extends Emulator {
     this.#moduleDots = 3;
     this.#ecc = 'low';
     this.#stored = undefined;
+    this.#lineDots = LINE_DOTS;
+    this.#stripe = undefined;
   }
 
   #endLine(): void {
+    const stripe = this.#stripe;
+    this.#stripe = undefined;
+    if (stripe !== undefined) {
+      if (this.#lineDots > stripe.length)
+        this.violation(`a gap of ${this.#lineDots - stripe.length} dots in a picture`);
+      for (const row of stripe) this.#addDots(row);
+      return;
+    }
     const text = this.#line;
     this.#line = '';
     const width = text.length * CHAR_DOTS * (this.#double ? 2 : 1);
@@ -162,7 +226,7 @@ export class EscposEmulator extends Emulator {
   #end(): void {
     if (this.current.lines.length > 0) this.slips.push(this.current);
     if (this.slips.length > SLIPS_MAX) this.slips.shift();
-    this.current = { lines: [], qr: undefined };
+    this.current = { lines: [], qr: undefined, dots: undefined };
   }
 
   #refuse(command: readonly number[]): true {
@@ -176,7 +240,8 @@ export class EscposEmulator extends Emulator {
   }
 
   code(): Picture | undefined {
-    const qr = this.last()?.qr;
+    const { qr, dots } = this.last() ?? {};
+    if (dots !== undefined) return pictureOfDots(dots, QUIET_DOTS);
     return qr === undefined ? undefined : pictureOf(qr, QUIET_MODULES);
   }
 
@@ -192,4 +257,9 @@ export class EscposEmulator extends Emulator {
 /** The printed QR with this margin; undefined when the text is too long. */
 export function pictureOf({ payload, ecc, moduleDots }: PrintedQr, quietModules: number): Picture | undefined {
   return codeOfModules(payload, { ecc, modulePixels: moduleDots, quietModules });
+}
+
+/** Dots of bytes, the first in the highest bit. */
+function bitsOf(bytes: readonly number[]): boolean[] {
+  return bytes.flatMap((byte) => Array.from({ length: 8 }, (_, bit) => (byte & (0x80 >> bit)) !== 0));
 }

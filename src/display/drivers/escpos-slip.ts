@@ -2,6 +2,7 @@ import { create } from 'qrcode/lib/core/qrcode.js';
 import type { PanelFrame } from '../contract.ts';
 import { wrap } from '../layout/wrap.ts';
 import { type EccLevel, fitQr, QUIET_MODULES_MIN } from '../qr.ts';
+import { type RasterMedium, rasterQr } from './escpos-raster.ts';
 
 const ESC = 0x1b;
 const GS = 0x1d;
@@ -30,6 +31,8 @@ export interface Medium {
   moduleDotsMax: number;
   /** Whether there is a knife; undefined for a screen. */
   cut: boolean | undefined;
+  /** How a picture of the QR is sent; undefined for a device that makes it itself. */
+  raster: Pick<RasterMedium, 'command' | 'baudRate'> | undefined;
 }
 
 /** A slip or screen with the whole frame except the time left, because paper cannot count. */
@@ -66,8 +69,12 @@ function textOf(text: string): Buffer {
   return Buffer.from(text.replaceAll(/[^ -~]/gu, '?'), 'latin1');
 }
 
-/** GS ( k: model, module size, error correction, data, print (functions 165, 167, 169, 180, 181). */
 function qrOf(payload: string, medium: Medium): number[] {
+  return medium.raster === undefined ? nativeQr(payload, medium) : rasterQr(payload, { ...medium, ...medium.raster });
+}
+
+/** GS ( k: model, module size, error correction, data, print (functions 165, 167, 169, 180, 181). */
+function nativeQr(payload: string, medium: Medium): number[] {
   const data = Buffer.from(payload, 'utf8');
   const { moduleDots, ecc } = qrSizeFor(payload, medium);
   const stored = data.length + 3;

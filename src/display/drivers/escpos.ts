@@ -7,6 +7,7 @@ import { makeFolder } from '../../lib/folders.ts';
 import type { Scene } from '../../scene.ts';
 import type { Display, DisplayDriver, DisplayIo, Frame, PanelFrame, PanelSurface } from '../contract.ts';
 import { displayFault } from '../fault.ts';
+import { longestCommand, RASTER_COMMANDS } from './escpos-raster.ts';
 import { type Medium, slipOf } from './escpos-slip.ts';
 import { REPEAT_QR_EVERY_MS } from './panel.ts';
 import { SerialScreen, serialOptions } from './serial-screen.ts';
@@ -26,6 +27,14 @@ const options = z.strictObject({
   ...serialOptions(9600),
   mode: z.enum(['print', 'show']).default('print').describe('a printer, or a customer display that draws a QR'),
   paper: z.enum(['58mm', '80mm']).default('80mm').describe('the width of the paper'),
+  qr: z
+    .enum(['auto', 'native', 'raster'])
+    .default('auto')
+    .describe('native: the device makes the QR (GS ( k); raster: it gets a picture; auto: raster on 58mm paper'),
+  raster: z
+    .enum(RASTER_COMMANDS)
+    .default('gs-v-0')
+    .describe('the command for a picture: GS v 0, or ESC * of old devices'),
   dots: z.int().min(128).max(1_024).optional().describe('dots across, where they differ: 58mm has 384, 80mm 576'),
   moduleDotsMax: z.int().min(1).max(16).default(8).describe('the largest QR module that the device takes, in dots'),
   charsMax: z.int().min(20).max(2_000).default(512).describe('the longest QR payload that the device takes'),
@@ -35,20 +44,22 @@ const options = z.strictObject({
 type Options = z.infer<typeof options>;
 
 /**
- * ESC/POS devices that make a QR themselves. A printer prints one slip per push and one receipt per payment, even if
+ * ESC/POS devices that make a QR themselves, or print a picture of it. A printer prints one slip per push and one receipt per payment, even if
  * they are drawn again; a customer display shows every scene. Their contents cannot be read back, so a payload that
  * noise has changed is printed or shown. A display gets its QR again at intervals, with a blink of the screen, in case
  * it has lost its power. A printer does not: paper needs no power, and the printer is checked before each slip.
  */
 export const escpos: DisplayDriver<Options> = {
   name: 'escpos',
-  summary: 'an ESC/POS receipt printer, or a customer display, that makes the QR itself',
+  summary: 'an ESC/POS receipt printer, or a customer display, that makes the QR itself or prints its picture',
   options,
   example: options.parse({ path: '/dev/ttyUSB0', paper: '80mm' }),
   open: async (given, io, signal) => {
     const { path, baudRate, charsMax } = given;
-    // Completes a command that an earlier program left half sent, a payload at most. Otherwise NULs do nothing.
-    const screen = await SerialScreen.open({ path, baudRate }, new Uint8Array(charsMax), io, signal);
+    const { dots, raster } = mediumOf(given);
+    const halfSentMax = raster === undefined ? charsMax : Math.max(charsMax, longestCommand(dots));
+    // Completes a command that an earlier program left half sent. Otherwise NULs do nothing.
+    const screen = await SerialScreen.open({ path, baudRate }, new Uint8Array(halfSentMax), io, signal);
     if (given.mode === 'show') return shower(screen, given);
     const printer = new Printer(screen, given, io);
     await screen.orClosed(printer.begin());
@@ -62,8 +73,11 @@ function surfaceOf({ paper, dots, charsMax, moduleDotsMax }: Options): PanelSurf
 }
 
 function mediumOf(given: Options): Medium {
-  const { mode, paper, dots, moduleDotsMax, cut } = given;
-  return { dots: dots ?? PAPER_DOTS[paper], moduleDotsMax, cut: mode === 'show' ? undefined : cut };
+  const { mode, paper, dots, moduleDotsMax, cut, qr, raster: command, baudRate } = given;
+  // The small printers that make no QR have this paper; wide ones and displays that draw one make it.
+  const isPicture = qr === 'raster' || (qr === 'auto' && mode === 'print' && paper === '58mm');
+  const raster = isPicture ? { command, baudRate } : undefined;
+  return { dots: dots ?? PAPER_DOTS[paper], moduleDotsMax, cut: mode === 'show' ? undefined : cut, raster };
 }
 
 function expectPanel(frame: Frame): PanelFrame {

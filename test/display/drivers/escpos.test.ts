@@ -34,7 +34,7 @@ describe('an ESC/POS printer', () => {
     ['80mm', 576, 280],
   ])('prints on %s of %i dots a code of %i characters that two decoders read', async (paper, dots, length) => {
     const { shownQr, open, slips } = await device(dots);
-    const { show, display } = await open({ paper });
+    const { show, display } = await open({ paper, qr: 'native' });
     const qrCode = payloadOf(length);
     await show({ ...PAYMENT, qrCode });
     const [slip] = slips;
@@ -48,6 +48,56 @@ describe('an ESC/POS printer', () => {
     expect(slip.qr.moduleDots).toBe(qrCheck.modulePixels);
     expect(slip.qr.moduleDots).toBeGreaterThanOrEqual(4);
     expect(shownQr()).toBe(qrCode);
+  });
+
+  it.each([
+    ['GS v 0 at 9600', { paper: '58mm', baudRate: 9_600 }, 384, 142],
+    ['GS v 0 at 9600, a long one', { paper: '58mm', baudRate: 9_600 }, 384, 280],
+    ['GS v 0 at 115200', { paper: '58mm', baudRate: 115_200 }, 384, 142],
+    ['GS v 0 on wide paper', { paper: '80mm', qr: 'raster', baudRate: 115_200 }, 576, 220],
+    ['GS v 0 on other paper', { paper: '58mm', dots: 360, baudRate: 19_200 }, 360, 142],
+    ['ESC * at 9600', { paper: '58mm', raster: 'esc-star', baudRate: 9_600 }, 384, 142],
+    ['ESC * at 115200', { paper: '80mm', qr: 'raster', raster: 'esc-star', baudRate: 115_200 }, 576, 220],
+  ])('prints a picture of the code where a printer makes none: %s', async (_what, options, dots, length) => {
+    const { panel, cable, shownQr, open, slips } = await device(dots);
+    panel.makesQr = false;
+    const { show } = await open(options);
+    const qrCode = payloadOf(length);
+    cable.written();
+    await show({ ...PAYMENT, qrCode });
+    expect(cable.written().length * 10).toBeLessThan(options.baudRate * 3.5);
+    const picture = panel.code();
+    if (picture === undefined) throw new Error('no picture');
+    expectDecodes(picture, qrCode);
+    expect(shownQr()).toBe(qrCode);
+    expect(slips.map(({ qr }) => qr)).toEqual([undefined]);
+    expect(slips[0]?.lines.map(({ text }) => text)).toContain('NGUYEN VAN A');
+  });
+
+  it.each([
+    ['auto', '58mm', 'print', false],
+    ['auto', '80mm', 'print', true],
+    ['auto', '58mm', 'show', true],
+    ['native', '58mm', 'print', true],
+    ['raster', '80mm', 'print', false],
+  ])('with qr: %s on %s to %s lets the device make the code: %s', async (qr, paper, mode, isNative) => {
+    const { panel, open } = await device();
+    const { show } = await open({ qr, paper, mode });
+    await show(PAYMENT);
+    expect(panel.last()?.qr !== undefined).toBe(isNative);
+    expect(panel.last()?.dots === undefined).toBe(isNative);
+  });
+
+  it('is right after a picture that was cut off in the middle', async () => {
+    const { panel, open, slips } = await device(384);
+    for (const half of ['1d7630032000400001', '1b2a2180010102', '1d7630']) {
+      panel.receive(Buffer.from(half, 'hex'));
+      const { show, display } = await open({ paper: '58mm' });
+      await show({ ...PAYMENT, pushId: half });
+      expect(slips.at(-1)?.dots, half).toBeDefined();
+      await display.close();
+    }
+    panel.violations.length = 0;
   });
 
   it('prints the amount large and whole, the content, and who is paid', async () => {
