@@ -69,14 +69,16 @@ export class Destinations {
       const call = path.slice(this.#basePath.length);
       if (call === PATHS.token) return { shard: shardOf(basicCredentials(request)?.username ?? '', this.#count) };
       if (call === PATHS.cancelQr) return 'first';
-      if (Object.values(PATHS).some((it) => it === call)) return this.#ofNamed(namesIn(body), call === PATHS.sendQr);
+      if (Object.values(PATHS).some((it) => it === call))
+        return this.#ofNamed(namesIn(body, request.headers), call === PATHS.sendQr);
     }
     const [, ref] = QR_PICTURE.exec(path) ?? [];
     if (ref !== undefined) return { shard: shardOfQrRef(ref, this.#count) ?? 0 };
     if (BOX_CALLS.includes(path)) return this.#ofBox(basicCredentials(request)?.username ?? '', '');
     if (PAGES.test(path)) return 'here';
     // Without a box the sale is for the first one, as at a gateway on its own.
-    if (path === SALES && request.method === 'POST') return this.#ofBox(namesIn(body).terminalCode, '');
+    if (path === SALES && request.method === 'POST')
+      return this.#ofBox(namesIn(body, request.headers).terminalCode, '');
     if (request.method === 'GET' && path.startsWith('/_mock/')) {
       const [, code = ''] = BOX.exec(path) ?? [];
       const one = code === '' ? shardNamed(request, this.#count) : await this.#ofBox(code, '');
@@ -85,7 +87,7 @@ export class Destinations {
     if (request.method === 'GET' && LISTS.test(path)) return shardNamed(request, this.#count) ?? 'merged';
     if (request.method === 'POST' && path === RESEND) return 'merged';
     if (request.method === 'POST' && path === FAULTS_PATH) {
-      const { box } = namesIn(body);
+      const { box } = namesIn(body, request.headers);
       return box === '' ? 'everywhere' : this.#ofBox(box, '');
     }
     if (THINGS.test(path)) return 'first';
@@ -110,8 +112,8 @@ function shardNamed({ query }: FastifyRequest, count: number): Destination | und
   return /^\d{1,4}$/.test(shard) && Number(shard) < count ? { shard: Number(shard) } : 'nowhere';
 }
 
-function namesIn(body: Buffer | undefined): Named {
-  const json = parseJson(body);
+function namesIn(body: Buffer | undefined, headers: FastifyRequest['headers']): Named {
+  const json = parseJson(body, headers);
   const names = json.ok ? named.safeParse(json.value) : undefined;
   return names?.data ?? NOBODY;
 }

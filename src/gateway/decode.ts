@@ -1,4 +1,6 @@
 import type { z } from 'zod';
+import { type BodyHeaders, textIn } from '../lib/bodies.ts';
+import { reasonOf } from '../lib/errors.ts';
 import { isObject, issuesOf } from '../protocol/codec.ts';
 import { accept, type Result, refuse } from './result.ts';
 
@@ -14,11 +16,17 @@ export function unknownFields(schema: z.ZodObject, json: unknown): string[] {
   return isObject(json) ? Object.keys(json).filter((key) => !Object.hasOwn(schema.shape, key)) : [];
 }
 
-/** Decodes the JSON of a received body, or refuses it by clause ERR-3. */
-export function parseJson(body: Buffer | undefined): Result<unknown> {
+/** Decodes the JSON of a received body in the charset of its `Content-Type`, or refuses it by clauses ERR-3 and ERR-9. */
+export function parseJson(body: Buffer | undefined, headers?: Pick<BodyHeaders, 'content-type'>): Result<unknown> {
   if (body === undefined || body.length === 0) return refuse('E46', 'body: expected JSON, it is empty');
+  let text: string;
   try {
-    return accept(JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body), finite) as unknown);
+    text = textIn(body, headers);
+  } catch (error) {
+    return refuse('E46', `body: expected UTF-8 JSON: ${reasonOf(error)}`);
+  }
+  try {
+    return accept(JSON.parse(text, finite) as unknown);
   } catch {
     return refuse('E46', 'body: expected UTF-8 JSON');
   }

@@ -16,6 +16,7 @@ export const toldCredit = z.object({
       .transform((it) => it ?? undefined),
     listed: z.enum(['told', 'missed']).exactOptional(),
     orderCode: z.int().exactOptional(),
+    code: z.string().exactOptional(),
   }),
   caughtUp: z.boolean(),
 });

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, RequestOptions } from 'node:http';
 import { request as requestTls } from 'node:https';
 import type { Socket } from 'node:net';
+import { decompressed, jsonIn } from './bodies.ts';
 import { type Clock, systemClock, withAbortAfter } from './clock.ts';
 import { CollectedBytes } from './collected-bytes.ts';
 import { request as requestPlain } from './http.ts';
@@ -20,6 +21,7 @@ export interface HttpRequest
 export interface HttpAnswer {
   status: number;
   headers: IncomingHttpHeaders;
+  /** Without its `Content-Encoding`. */
   body: Buffer;
 }
 
@@ -32,7 +34,8 @@ export class AnswerTooLong extends Error {
 
 /**
  * Sends a request and reads the complete answer, of any status; does not follow redirects. Rejects on a connection
- * error, after `timeoutMs`, when `signal` aborts, and for an answer of more than `bytesMax` bytes.
+ * error, after `timeoutMs`, when `signal` aborts, for an answer of more than `bytesMax` bytes, and with UnreadableBody for
+ * a `Content-Encoding` that is not known or not that of the body.
  */
 export async function askHttp(
   url: string | URL,
@@ -45,7 +48,7 @@ export async function askHttp(
       const { statusCode: status = 0, headers } = response;
       const body = await readBody(response, bytesMax);
       if (body === undefined) throw new AnswerTooLong(bytesMax);
-      return { status, headers, body };
+      return { status, headers, body: await decompressed(body, headers, bytesMax) };
     } catch (error) {
       // Throws the signal's reason, which says more than "aborted".
       signal.throwIfAborted();
@@ -99,10 +102,10 @@ export async function readBody(message: IncomingMessage, bytesMax: number): Prom
   return body.bytes;
 }
 
-/** The parsed JSON; undefined if it is invalid. */
+/** The parsed JSON, which may begin with a byte order mark; undefined if it is invalid. */
 export function parseJson(text: string | Buffer): unknown {
   try {
-    return JSON.parse(text.toString()) as unknown;
+    return jsonIn(Buffer.from(text));
   } catch {
     return undefined;
   }

@@ -1,29 +1,39 @@
 import type { FastifyRequest } from 'fastify';
+import { decompressed } from './bodies.ts';
 import { CollectedBytes } from './collected-bytes.ts';
 
 type Done = (error: Error | null, body?: Buffer) => void;
 
 /**
- * Reads the body of a request, at most the `bodyLimit` of its route, as a parser of Fastify. Errors have a `statusCode`:
- * 413 for a body that is too long, 400 for one that is cut off.
+ * Reads the body of a request without its `Content-Encoding`, at most the `bodyLimit` of its route, as a parser of Fastify
+ * (PROTOCOL.md, clause ERR-9). The headers then are those of the body as it is, for whoever reads it next, as a shard
+ * does. Errors have a `statusCode`: 413 for a body that is too long, 400 for one that is cut off or has not the encoding
+ * that it names, 415 for an encoding that is not known.
  */
 export function takeBytes({ headers, routeOptions }: FastifyRequest, payload: NodeJS.ReadableStream, done: Done): void {
   const announced = Number(headers['content-length'] ?? Number.NaN);
   const body = new CollectedBytes(routeOptions.bodyLimit);
   const finish: Done = (error, bytes) => {
-    payload.removeListener('data', take).removeListener('end', end).removeListener('error', fail);
+    payload.removeListener('data', add).removeListener('end', end).removeListener('error', fail);
     done(error, bytes);
   };
   const fail = (error: Error) => finish(Object.assign(error, { statusCode: 400 }));
-  const take = (piece: Buffer) => {
+  const add = (piece: Buffer) => {
     if (!body.add(piece)) finish(tooLong());
   };
+  const take = (content: Buffer) => {
+    delete headers['content-encoding'];
+    if (!Number.isNaN(announced)) headers['content-length'] = String(content.length);
+    finish(null, content);
+  };
   const end = () => {
-    if (announced === body.bytes.length || Number.isNaN(announced)) finish(null, body.bytes);
-    else fail(new Error('the body does not have its Content-Length'));
+    if (announced !== body.bytes.length && !Number.isNaN(announced)) {
+      return fail(new Error('the body does not have its Content-Length'));
+    }
+    void decompressed(body.bytes, headers, routeOptions.bodyLimit).then(take, finish);
   };
   if (announced > routeOptions.bodyLimit) done(tooLong());
-  else payload.on('data', take).on('end', end).on('error', fail);
+  else payload.on('data', add).on('end', end).on('error', fail);
 }
 
 function tooLong(): Error {

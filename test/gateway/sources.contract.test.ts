@@ -28,8 +28,11 @@ function opened(options: Record<string, unknown>, nowMs = NOW_MS) {
   return { source, clock };
 }
 
-const hear = (source: Source, { path, headers, body }: { path: string; headers: object; body: string | Buffer }) =>
-  source.hear({ path, headers: { ...headers }, body: Buffer.from(body) });
+const hear = (source: Source, { path, headers, body }: { path: string; headers: object; body: string | Buffer }): Heard => {
+  const heard = source.hear({ path, headers: { ...headers }, body: Buffer.from(body) });
+  if (heard.kind === 'form') throw new Error('expected a body that is no form');
+  return heard;
+};
 
 /** What a provider needs to prove a call now: a token, if it works with tokens. */
 function proofFor(source: Source, { askToken, key }: Provider, nowMs = NOW_MS): Proof {

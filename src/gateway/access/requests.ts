@@ -76,7 +76,7 @@ export function pathOf(request: FastifyRequest): string {
 
 /** Decodes the JSON of a request's body. Fields that `schema` does not know are logged (PROTOCOL.md, clause ERR-4). */
 export function readBody(request: FastifyRequest, log: Logger, schema?: z.ZodObject): Result<unknown> {
-  const json = parseJson(Buffer.isBuffer(request.body) ? request.body : undefined);
+  const json = parseJson(Buffer.isBuffer(request.body) ? request.body : undefined, request.headers);
   if (json.ok && schema !== undefined) {
     const fields = unknownFields(schema, json.value);
     if (fields.length > 0) log.info('unknown-fields', { path: pathOf(request), fields: fields.join(' ') });

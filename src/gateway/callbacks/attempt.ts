@@ -1,10 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import type { LookupFunction } from 'node:net';
 import { z } from 'zod';
+import { decompressed, textIn } from '../../lib/bodies.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { CollectedBytes } from '../../lib/collected-bytes.ts';
 import { reasonOf } from '../../lib/errors.ts';
-import { openHttp } from '../../lib/http-client.ts';
+import { openHttp, parseJson } from '../../lib/http-client.ts';
 import { tokenResponse, transactionSyncReply } from '../../protocol/http-api.ts';
 import { signWebhook } from '../../protocol/webhook.ts';
 import type { CallbackAuth } from '../callback-config.ts';
@@ -27,8 +28,8 @@ const errorReply = z.object({
 export interface Answer {
   status: number;
   body: string;
-  /** Whether the answer was cut at the limit. */
-  cut: boolean;
+  /** Why the body cannot be read, in words; its text is then a guess, or empty. */
+  problem?: string;
 }
 
 /**
@@ -114,9 +115,13 @@ async function authorize(auth: CallbackAuth, post: Post, signal: AbortSignal): P
   if (auth.kind === 'bearer') return `Bearer ${auth.token}`;
   const basic = Buffer.from(`${auth.username}:${auth.password}`, 'utf8').toString('base64');
   const answer = await post(auth.url, { authorization: `Basic ${basic}` }, '{}', signal);
-  const token = tokenResponse.pick({ access_token: true }).safeParse(jsonOf(answer.body));
   const isGiven = answer.status >= 200 && answer.status <= 299;
   if (!isGiven) throw new Error(`the token request was answered with HTTP ${answer.status}`);
+  if (answer.problem !== undefined)
+    throw new Error(`the answer to the token request cannot be read: ${answer.problem}`);
+  const json = parseJson(answer.body);
+  if (json === undefined) throw new Error('the answer to the token request is not JSON');
+  const token = tokenResponse.pick({ access_token: true }).safeParse(json);
   if (!token.success) throw new Error('the answer to the token request has no access_token');
   return `Bearer ${token.data.access_token}`;
 }
@@ -126,8 +131,9 @@ function resultOf(answer: Answer): Pick<Attempt, 'result' | 'warning'> {
   if (status === 400) return { result: 'failed', warning: null };
   if (status < 200 || status > 299) return { result: 'retry', warning: null };
   if (status !== 200) return { result: 'delivered', warning: `HTTP ${status}: the documented reply is 200` };
-  if (answer.cut) return { result: 'delivered', warning: `the reply is longer than ${ANSWER_READ_BYTES_MAX} bytes` };
-  const reply = jsonOf(answer.body);
+  if (answer.problem !== undefined)
+    return { result: 'delivered', warning: `the reply cannot be read: ${answer.problem}` };
+  const reply = parseJson(answer.body);
   const failed = errorReply.safeParse(reply).data;
   if (failed !== undefined) {
     const reasons = [failed.errorReason, failed.toastMessage].filter((it) => typeof it === 'string' && it !== '');
@@ -140,14 +146,6 @@ function resultOf(answer: Answer): Pick<Attempt, 'result' | 'warning'> {
 /** A partner's text as a store can hold it: NUL and half characters become the character for what is none. */
 function storable(text: string | null): string | null {
   return text === null ? null : text.toWellFormed().replaceAll('\0', '\ufffd');
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
 }
 
 /**
@@ -177,5 +175,17 @@ async function readUpTo(response: IncomingMessage, bytesMax: number): Promise<An
     isWhole = body.add(piece);
     if (!isWhole) break;
   }
-  return { status: response.statusCode ?? 0, body: body.bytes.toString('utf8'), cut: !isWhole };
+  const { statusCode: status = 0, headers } = response;
+  if (!isWhole) {
+    const isPlain = headers['content-encoding'] === undefined;
+    const beginning = isPlain ? body.bytes.toString('utf8') : '';
+    return { status, body: beginning, problem: `it is longer than ${bytesMax} bytes` };
+  }
+  let content = body.bytes;
+  try {
+    content = await decompressed(content, headers, bytesMax);
+    return { status, body: textIn(content, headers) };
+  } catch (error) {
+    return { status, body: content.toString('utf8'), problem: reasonOf(error) };
+  }
 }

@@ -15,9 +15,9 @@ const NEXT_TIMEOUT_MS = 30_000;
 
 /** Answers that replace the answer of the partner. */
 const ANSWERS: readonly (readonly [fault: FaultName, answer: Answer])[] = [
-  ['partner-500', { status: 500, body: '', cut: false }],
-  ['partner-201', { status: 201, body: '', cut: false }],
-  ['partner-shape', { status: 200, body: '{"result":"ok"}', cut: false }],
+  ['partner-500', { status: 500, body: '' }],
+  ['partner-201', { status: 201, body: '' }],
+  ['partner-shape', { status: 200, body: '{"result":"ok"}' }],
 ];
 
 export interface CallbackFaultsDeps extends Pick<Context, 'directory' | 'log'> {

@@ -57,11 +57,11 @@ export function serviceFaults(scope: FastifyInstance, deps: ServiceFaultsDeps): 
 
 /** Boxes and content of a call; undefined if no fault can happen to it. */
 async function subjectOf(
-  { body }: FastifyRequest,
+  { body, headers }: FastifyRequest,
   { faults, directory }: ServiceFaultsDeps,
 ): Promise<Subject | undefined> {
   if (!Buffer.isBuffer(body) || !faults.mayConcern(body)) return undefined;
-  const parsed = parseJson(body);
+  const parsed = parseJson(body, headers);
   const json = parsed.ok && isObject(parsed.value) ? parsed.value : {};
   const text = (name: string) => (typeof json[name] === 'string' ? json[name] : '');
   const named = await directory.boxNamed(text('terminalCode'), text('serialNumber'));

@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyRequest } from 'fastify';
+import { UnreadableBody } from '../../lib/bodies.ts';
 import { Callers } from '../../lib/callers.ts';
 import { type Clock, withDeadline } from '../../lib/clock.ts';
 import { reasonOf, systemCodeOf } from '../../lib/errors.ts';
@@ -75,7 +76,8 @@ export function createApp(
   app.setErrorHandler((error: FastifyError, request, reply) => {
     const status = error.statusCode ?? 500;
     if (status === 413 || status === 415) {
-      return answerRefusal(request, reply, log, { code: 'E46', reason: bodyProblem(request, status) }, status);
+      const reason = error instanceof UnreadableBody ? reasonOf(error) : bodyProblem(request, status);
+      return answerRefusal(request, reply, log, { code: 'E46', reason }, status);
     }
     if (status >= 400 && status < 500) {
       return answerRefusal(request, reply, log, { code: 'E46', reason: reasonOf(error) });

@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { formIn } from '../../lib/bodies.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import { takeBytes } from '../../lib/request-body.ts';
@@ -11,7 +12,8 @@ import type { Metrics } from '../metrics.ts';
 import type { CatchUp } from '../service/catch-up.ts';
 import type { ReceiveCredit, ReceivedCredit } from '../service/receive-credits.ts';
 import type { Sources } from '../service/sources.ts';
-import type { Heard, Source } from '../sources/source.ts';
+import { refused } from '../sources/fields.ts';
+import type { Heard, HeardForm, Source } from '../sources/source.ts';
 import { logCalls, NOTES_SEPARATOR } from './traffic-routes.ts';
 
 export interface HookRoutesDeps extends Pick<Context, 'clock' | 'log' | 'trafficLog'> {
@@ -55,14 +57,14 @@ export function hookRoutes(scope: FastifyInstance, deps: HookRoutesDeps): void {
       return refuse(request, reply, { status: 503, reason: 'the source is disabled', body: failed('E05') });
     }
     const path = below === undefined || below === '' ? '' : `/${below}`.replace(/\/$/, '');
-    const heard = hear(source, path, request, reply);
+    const heard = await readForm(hear(source, path, request, reply), request);
     if (heard.kind === 'answered') return reply.code(heard.status).header('cache-control', 'no-store').send(heard.body);
     if (heard.kind === 'told') return told(source, heard, reply);
     metrics.heard(name, 'refused');
     return refuse(request, reply, heard);
   };
   /** Decodes a request. Beyond the limit of wrong proofs it does not look at one that somebody could guess. */
-  const hear = (source: Source, path: string, request: FastifyRequest, reply: FastifyReply): Heard => {
+  const hear = (source: Source, path: string, request: FastifyRequest, reply: FastifyReply): Heard | HeardForm => {
     const { headers, body, raw } = request;
     const isGuessable = source.isGuessable(path);
     const claim = { kind: 'hook', username: source.name, isStrong: !isGuessable } as const;
@@ -107,6 +109,16 @@ export function hookRoutes(scope: FastifyInstance, deps: HookRoutesDeps): void {
     return reply;
   };
   for (const url of ['/:name', '/:name/*']) scope.post(url, answer);
+}
+
+/** Reads the form of a request whose proof is right. */
+async function readForm(heard: Heard | HeardForm, { headers, body }: FastifyRequest): Promise<Heard> {
+  if (heard.kind !== 'form') return heard;
+  try {
+    return heard.heardIn(await formIn(new Uint8Array(body as Buffer), headers));
+  } catch (error) {
+    return refused(400, reasonOf(error));
+  }
 }
 
 /** A flood of wrong proofs, or one who tries names, must not push other calls out of the lists. */

@@ -20,26 +20,30 @@ export interface Paying {
   bank_time_ms: number;
   /** The number of the order at the source. */
   orderCode?: number | undefined;
+  /** The source read this in the text as the name of the order. */
+  code?: string | undefined;
 }
 
 /**
  * The id of the order that this money pays; undefined for none. The source names it by its number, or the text by a code,
- * or by its content together with the amount (PROTOCOL.md, clauses MAT-2, MAT-3 and PQR-4).
+ * or by its content together with the amount. What the source took for the name comes before the rest of the text (PROTOCOL.md,
+ * clauses MAT-2, MAT-3, MAT-7 and PQR-4).
  */
 export async function findOrder(
-  { text, amount, source, bank_time_ms, orderCode }: Paying,
+  { text, amount, source, bank_time_ms, orderCode, code = '' }: Paying,
   finder: OrderFinder,
 ): Promise<string | undefined> {
   const requested = orderCode === undefined ? undefined : await finder.byRequest(source, orderCode);
   if (requested !== undefined) return requested;
-  const codes = allCodesIn(text);
+  const codes = [...new Set([...allCodesIn(code), ...allCodesIn(text)])];
   const named = (await finder.byCodes(codes)).toSorted((a, b) => codes.indexOf(a.code) - codes.indexOf(b.code));
   // The content of a QR begins with its code: a later one may be the writer's, completed by the words of a bank.
   const byCode = named.find(isUnpaid) ?? named[0];
   if (byCode !== undefined) return byCode.id;
   // A content like "BAN 5" comes again: old money, told late, is not for the customer who stands there now.
   const orders = await finder.byAmount(amount, bank_time_ms + BANK_CLOCK_BEHIND_MAX_MS);
-  return bestContained(text, orders)?.id;
+  const coded = orders.filter(({ content }) => reduced(content) === reduced(code));
+  return (code === '' ? undefined : bestContained(code, coded))?.id ?? bestContained(text, orders)?.id;
 }
 
 /** The codes of orders in a text, in their order (PROTOCOL.md, clauses CBK-8, MAT-1 and MAT-2). */

@@ -40,7 +40,8 @@ export function createReceiveCredit(deps: ReceiveCreditDeps): ReceiveCredit {
     const boxes = account === undefined ? [] : await directory.boxesOf(account.bankAccount);
     const callbackTo = (await directory.partner(partner))?.callback;
     const decisions =
-      account && decisionsFor(deps, { credit, orderCode: told.orderCode, account, partner, callbackTo });
+      account &&
+      decisionsFor(deps, { credit, orderCode: told.orderCode, code: told.code, account, partner, callbackTo });
     const received = await store.credits.receive(credit, decisions, config.virtualAccounts).catch((error: unknown) => {
       if (account !== undefined) reportFromStore(deps, partner, boxes);
       throw error;
@@ -162,6 +163,7 @@ function cleaned(text: string): string {
 interface CreditFacts {
   credit: NewCredit;
   orderCode: number | undefined;
+  code: string | undefined;
   account: Account;
   partner: string;
   callbackTo: CallbackConfig | undefined;
@@ -169,7 +171,7 @@ interface CreditFacts {
 
 function decisionsFor(
   { hub, random, config, place }: ReceiveCreditDeps,
-  { credit, orderCode, account, partner, callbackTo }: CreditFacts,
+  { credit, orderCode, code, account, partner, callbackTo }: CreditFacts,
 ): CreditDecisions {
   const { bankAccount, bankCode } = account;
   const content = credit.text;
@@ -185,7 +187,7 @@ function decisionsFor(
   };
   return {
     payee: { partner, bankAccount },
-    find: (finder) => findOrder({ ...credit, orderCode }, finder),
+    find: (finder) => findOrder({ ...credit, orderCode, code }, finder),
     settle: (matched) => settlementOf(matched, config),
     effectsOf: async (matched, settlement, registry, transactionId) => {
       // The account may have been added since its shard was looked for.

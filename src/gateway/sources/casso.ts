@@ -143,7 +143,7 @@ export const casso: SourceKind<typeof options> = {
       if (request.path !== '') return refusedUnproved('path: expected nothing after the name of the source');
       const problem = problemOfOrigin(auth, request, clock.wallMs());
       if (problem !== undefined) return refused(401, problem);
-      const webhook = decodeHook<{ data: Read<Transaction> }>(WEBHOOKS[auth.kind], request.body);
+      const webhook = decodeHook<{ data: Read<Transaction> }>(WEBHOOKS[auth.kind], request);
       return webhook.ok ? heardIn(webhook.value.data) : refused(400, webhook.reason);
     },
   }),
@@ -158,7 +158,8 @@ function proofsOf(auth: Auth): Proof[] {
 }
 
 /** Why a request is not proved to come from Casso; undefined if it is. */
-function problemOfOrigin(auth: Auth, { headers, body }: HookRequest, nowMs: number): string | undefined {
+function problemOfOrigin(auth: Auth, request: HookRequest, nowMs: number): string | undefined {
+  const { headers } = request;
   if (auth.kind === 'secure-token') {
     const isRight = equalSecrets(headerOf(headers, 'secure-token'), auth.token);
     return isRight ? undefined : 'Secure-Token: it is missing or wrong';
@@ -166,7 +167,7 @@ function problemOfOrigin(auth: Auth, { headers, body }: HookRequest, nowMs: numb
   const sent = /^t=(\d{1,15}),v1=([0-9a-f]{128})$/.exec(headerOf(headers, 'x-casso-signature'));
   const [, stamp = '', signature = ''] = sent ?? [];
   if (sent === null) return 'X-Casso-Signature: expected t=, milliseconds, and v1=, 128 hexadecimal digits';
-  const canonical = canonicalBody(body);
+  const canonical = canonicalBody(request);
   if (!canonical.ok) return `X-Casso-Signature: nothing can be signed: ${canonical.reason}`;
   const isRight = [auth.key, auth.previousKey].some((key) => {
     if (key === undefined) return false;
@@ -179,8 +180,8 @@ function problemOfOrigin(auth: Auth, { headers, body }: HookRequest, nowMs: numb
 }
 
 /** The body as JavaScript writes it, without blanks, with the keys of each object from A to Z; arrays keep their order. */
-function canonicalBody(body: Buffer): ReturnType<typeof decodeHook<string>> {
-  const json = decodeHook(z.unknown(), body);
+function canonicalBody(request: HookRequest): ReturnType<typeof decodeHook<string>> {
+  const json = decodeHook(z.unknown(), request);
   if (!json.ok) return json;
   return { ok: true, value: JSON.stringify(json.value, (_key, it) => (isObject(it) ? sortedByKey(it) : it)) };
 }

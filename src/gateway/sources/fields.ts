@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { textIn } from '../../lib/bodies.ts';
 import { type Decoded, decodeWith, issuesOf } from '../../protocol/codec.ts';
 import type { Code } from '../../protocol/codes.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import { isSampleSecret, isStrongSecret, SECRET_EXPECTED } from '../../protocol/secret.ts';
-import type { Heard, Proof } from './source.ts';
+import type { Heard, HookRequest, Proof } from './source.ts';
 
 /** The name of a source, which is in the address of its hook. */
 export const sourceName = z.string().regex(/^[a-z0-9-]{1,40}$/, '1 to 40 small letters, digits and hyphens');
@@ -117,9 +118,26 @@ export const LIMITED = { success: false, message: 'E74' satisfies Code } as cons
 /** In UTF-8 a byte that is wrong becomes a character of three. */
 const READ_BYTES_MAX = 3 * LIMITS.httpBodyBytesMax;
 
-/** Decodes the JSON of a hook. A text in another encoding is no reason to refuse money: its letters are lost. */
-export function decodeHook<T>(schema: z.ZodType<T>, body: Buffer): Decoded<T> {
-  return decodeWith(schema, new TextDecoder().decode(body), READ_BYTES_MAX);
+/**
+ * Decodes the JSON of a hook. A text in another encoding is no reason to refuse money: its letters are lost. A refusal names
+ * the type of a body that is not sent as JSON.
+ */
+export function decodeHook<T>(
+  schema: z.ZodType<T>,
+  { headers, body }: Pick<HookRequest, 'headers' | 'body'>,
+): Decoded<T> {
+  const decoded = decodeWith(schema, textOfHook(headers, body), READ_BYTES_MAX);
+  const type = headerOf(headers, 'content-type');
+  if (decoded.ok || type === '' || /json/i.test(type)) return decoded;
+  return { ok: false, reason: `${decoded.reason}; Content-Type is ${type}, expected application/json` };
+}
+
+function textOfHook(headers: HookRequest['headers'], body: Buffer): string {
+  try {
+    return textIn(body, headers, { isLenient: true });
+  } catch {
+    return new TextDecoder().decode(body);
+  }
 }
 
 /** A refusal in the form of sources that read nothing more; `reason` is for log and console. */

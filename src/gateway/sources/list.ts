@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { jsonIn } from '../../lib/bodies.ts';
+import { reasonOf } from '../../lib/errors.ts';
 import { type HttpAnswer, parseJson } from '../../lib/http-client.ts';
 import { isExposed } from '../../lib/tls.ts';
 import { issuesOf } from '../../protocol/codec.ts';
@@ -30,9 +32,15 @@ export const listApi = (usual: string) =>
     .describe('for catch-up');
 
 /** Decodes the answer of `what`. Throws for another status than 2xx, and for what does not fit. */
-export function decodeAnswer<T>({ status, body }: HttpAnswer, schema: z.ZodType<T>, what = 'the list'): T {
+export function decodeAnswer<T>({ status, headers, body }: HttpAnswer, schema: z.ZodType<T>, what = 'the list'): T {
   if (status < 200 || status > 299) throw new Error(`${what} was answered with HTTP ${status}${saidIn(body)}`);
-  const read = schema.safeParse(parseJson(body));
+  let json: unknown;
+  try {
+    json = jsonIn(body, headers);
+  } catch (error) {
+    throw new Error(`the answer of ${what} cannot be read: ${reasonOf(error)}`, { cause: error });
+  }
+  const read = schema.safeParse(json);
   if (!read.success) throw new Error(`the answer of ${what} is not as documented: ${issuesOf(read.error)}`);
   return read.data;
 }

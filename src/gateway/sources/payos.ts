@@ -100,9 +100,9 @@ export const payos: SourceKind<typeof options> = {
       isGuessable: () => areGuessable(proofsOf(checksumKey)),
       list: access && ((period, ask) => listOf(access, period, ask)),
       maker: access && qr && makerOf(access, qr),
-      hear: ({ path, body }): Heard => {
-        if (path !== '') return refusedUnproved('path: expected nothing after the name of the source');
-        const told = decodeHook(webhook, body);
+      hear: (request): Heard => {
+        if (request.path !== '') return refusedUnproved('path: expected nothing after the name of the source');
+        const told = decodeHook(webhook, request);
         if (!told.ok) return refusedUnproved(told.reason);
         const { data, signature } = told.value;
         if (data === undefined || signature === undefined) return refused(401, 'signature: expected it beside data');

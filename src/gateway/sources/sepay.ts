@@ -1,7 +1,9 @@
 import { createHmac } from 'node:crypto';
 import { z } from 'zod';
+import { isForm } from '../../lib/bodies.ts';
 import { vietnamTime } from '../../lib/vietnam-time.ts';
 import { equalSecrets } from '../../protocol/checksum.ts';
+import { issuesOf } from '../../protocol/codec.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import {
   areGuessable,
@@ -60,7 +62,23 @@ const webhook = z.object({
   transferType: z.enum(['in', 'out']),
   transferAmount: toldAmount.min(0),
   referenceCode: toldReference,
+  /** SePay reads it in the text by the shop's own prefixes; null is normal. */
+  code: toldText,
 });
+type Webhook = z.output<typeof webhook>;
+
+/** Digits alone: a sender that writes points or commas may mean another amount (PROTOCOL.md, clause SRC-26). */
+const digits = z
+  .string()
+  .regex(/^\d{1,15}$/, 'digits only')
+  .transform(Number);
+/** The same in a form, in which every value is a text. */
+const formOfWebhook = webhook.extend({
+  id: digits.pipe(webhook.shape.id),
+  transferAmount: digits.pipe(webhook.shape.transferAmount),
+});
+/** A form has these where JSON has null. */
+const NULLS: readonly string[] = ['', 'null'];
 
 /** An entry of the list, API v2. Its id is another one than the webhook's. */
 const entry = z.object({
@@ -99,7 +117,10 @@ export const sepay: SourceKind<typeof options> = {
     hear: (request) => {
       if (request.path !== '') return refusedUnproved('path: expected nothing after the name of the source');
       const problem = problemOfOrigin(auth, request, clock.wallMs());
-      return problem === undefined ? heardIn(request.body) : refused(401, problem);
+      if (problem !== undefined) return refused(401, problem);
+      if (isForm(request.headers)) return { kind: 'form', heardIn: heardInForm };
+      const decoded = decodeHook(webhook, request);
+      return decoded.ok ? heardIn(decoded.value) : refused(400, decoded.reason);
     },
   }),
 };
@@ -127,10 +148,13 @@ function problemOfOrigin(auth: Auth, { headers, body }: HookRequest, nowMs: numb
   return `X-SePay-Timestamp: expected at most ${SIGNATURE_DRIFT_MS_MAX / 1000} s from the time of the gateway`;
 }
 
-function heardIn(body: Buffer): Heard {
-  const decoded = decodeHook(webhook, body);
-  if (!decoded.ok) return refused(400, decoded.reason);
-  const { id, transferType, transferAmount: amount, ...told } = decoded.value;
+function heardInForm(fields: Readonly<Record<string, string>>): Heard {
+  const given = Object.entries(fields).filter(([, value]) => !NULLS.includes(value));
+  const parsed = formOfWebhook.safeParse(Object.fromEntries(given));
+  return parsed.success ? heardIn(parsed.data) : refused(400, `form: ${issuesOf(parsed.error)}`);
+}
+
+function heardIn({ id, transferType, transferAmount: amount, ...told }: Webhook): Heard {
   const ignored = (why: string): Heard => ({ kind: 'told', credits: [], ignored: [`${id}: ${why}`] });
   if (id === 0) return ignored('a test call');
   if (transferType === 'out') return ignored('a debit');
@@ -142,6 +166,7 @@ function heardIn(body: Buffer): Heard {
     virtualAccount: told.subAccount,
     amount,
     text: told.content || told.description,
+    ...(told.code !== '' && { code: told.code }),
     bankTimeMs: told.transactionDate,
   };
   return { kind: 'told', credits: [credit], ignored: [] };

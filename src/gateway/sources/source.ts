@@ -19,6 +19,8 @@ export interface Credit {
   amount: number;
   /** The text of the transfer, as the bank has it. */
   text: string;
+  /** The source read this in the text as the name of the order; undefined if it found nothing. */
+  code?: string;
   /** `undefined` if the source's time is none. */
   bankTimeMs: number | undefined;
   /**
@@ -42,11 +44,17 @@ export type Heard =
    */
   | { kind: 'refused'; status: number; reason: string; body: object; isUnproved?: boolean };
 
+/** A request with a right proof, whose body is a form: its meaning, once somebody has read the fields. */
+export interface HeardForm {
+  kind: 'form';
+  heardIn(fields: Readonly<Record<string, string>>): Heard;
+}
+
 export interface HookRequest {
   /** The rest of the path after `/hooks/{name}`, with repeated slashes made one: '' or `/api/token_generate`. */
   path: string;
   headers: IncomingHttpHeaders;
-  /** The bytes as received; empty without a body. */
+  /** The bytes as received, without their `Content-Encoding`; empty without a body. */
   body: Buffer;
 }
 
@@ -103,7 +111,7 @@ export interface Source {
   readonly name: string;
   readonly kind: string;
   /** Checks the proof of origin, then decodes. Never throws for what a peer sends. */
-  hear(request: HookRequest): Heard;
+  hear(request: HookRequest): Heard | HeardForm;
   /** Whether somebody who guesses could find the proof of a request to this path (PROTOCOL.md, clause SRC-5). */
   isGuessable(path: string): boolean;
   /** The body of 2xx. */

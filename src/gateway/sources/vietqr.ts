@@ -23,6 +23,7 @@ import type {
   AskSource,
   Credit,
   Heard,
+  HookRequest,
   Listed,
   Period,
   Proof,
@@ -129,7 +130,7 @@ export const vietqr: SourceKind<typeof options> = {
         if (request.path !== SYNC_PATH) {
           return { ...refused(400, `path: expected ${PATHS.token} or ${SYNC_PATH}`), isUnproved: true };
         }
-        if (tokens.isValid(bearerToken(request) ?? '')) return heardIn(request.body);
+        if (tokens.isValid(bearerToken(request) ?? '')) return heardIn(request);
         return refused(401, 'Authorization: the bearer token is missing, wrong or expired');
       },
     };
@@ -140,8 +141,8 @@ function proofsOf(password: string): Proof[] {
   return [{ at: ['password'], secret: password }];
 }
 
-function heardIn(body: Buffer): Heard {
-  const read = decodeHook(transaction, body);
+function heardIn(request: HookRequest): Heard {
+  const read = decodeHook(transaction, request);
   if (!read.ok) return refused(400, read.reason);
   const { transType, amount, ...it } = read.value;
   const number = it.referencenumber || it.transactionid || digestOf(read.value);

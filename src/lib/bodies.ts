@@ -1,0 +1,166 @@
+import { isUtf8 } from 'node:buffer';
+import type { IncomingHttpHeaders } from 'node:http';
+import { promisify } from 'node:util';
+import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib';
+import { reasonOf, systemCodeOf } from './errors.ts';
+
+/* Bodies of requests and answers, as anybody may write them: compressed, with a byte order mark, in another charset. */
+
+/** Headers of a body that say how to read it. */
+export type BodyHeaders = Pick<IncomingHttpHeaders, 'content-encoding' | 'content-type'>;
+
+/** A body cannot be read. The message names what is wrong with it, as `Content-Encoding: zstd; expected …`. */
+export class UnreadableBody extends Error {
+  /** The status with which a server refuses such a request. */
+  readonly statusCode: 400 | 413 | 415;
+
+  constructor(statusCode: 400 | 413 | 415, problem: string) {
+    super(problem);
+    this.name = 'UnreadableBody';
+    this.statusCode = statusCode;
+  }
+}
+
+type Decompress = (bytes: Buffer, bytesMax: number) => Promise<Buffer>;
+
+const decompressor = (work: (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>): Decompress => {
+  return (bytes, maxOutputLength) => work(bytes, { maxOutputLength });
+};
+const gzip = decompressor(promisify(gunzip));
+const zlib = decompressor(promisify(inflate));
+const bareDeflate = decompressor(promisify(inflateRaw));
+/** A stream of zlib begins with its method (RFC 1950). Some servers leave that head out. */
+const isZlib = (bytes: Buffer) => ((bytes[0] ?? 0) & 0x0f) === 8;
+
+const DECOMPRESSORS: ReadonlyMap<string, Decompress> = new Map([
+  ['gzip', gzip],
+  ['x-gzip', gzip],
+  ['deflate', (bytes, bytesMax) => (isZlib(bytes) ? zlib : bareDeflate)(bytes, bytesMax)],
+  ['br', decompressor(promisify(brotliDecompress))],
+]);
+
+/**
+ * Returns a body without its `Content-Encoding` (gzip, deflate or br). It decompresses at most `bytesMax` bytes.
+ *
+ * @throws UnreadableBody for another encoding, for bytes that do not have it, and for more than `bytesMax` bytes
+ */
+export async function decompressed(
+  body: Buffer,
+  { 'content-encoding': given }: Pick<BodyHeaders, 'content-encoding'>,
+  bytesMax: number,
+): Promise<Buffer> {
+  const encoding = given?.trim().toLowerCase() ?? '';
+  if (encoding === '' || encoding === 'identity' || body.length === 0) return body;
+  const decompress = DECOMPRESSORS.get(encoding);
+  if (decompress === undefined) {
+    throw new UnreadableBody(
+      415,
+      `Content-Encoding: ${shown(encoding)} is not known; expected gzip, deflate, br or none`,
+    );
+  }
+  try {
+    return await decompress(body, bytesMax);
+  } catch (error) {
+    if (systemCodeOf(error) === 'ERR_BUFFER_TOO_LARGE') {
+      throw new UnreadableBody(413, `the body is longer than ${bytesMax} bytes once its ${encoding} is undone`);
+    }
+    throw new UnreadableBody(400, `Content-Encoding: the body is no ${encoding}: ${reasonOf(error)}`);
+  }
+}
+
+const SHOWN_CHARS_MAX = 40;
+/** A header of somebody else in a message: its beginning, in ASCII. */
+const shown = (text: string) => text.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, SHOWN_CHARS_MAX);
+
+/** Byte order marks of other encodings than UTF-8. */
+function encodingByMark(bytes: Uint8Array): string | undefined {
+  const [first, second] = bytes;
+  if (first === 0xff && second === 0xfe) return 'utf-16le';
+  return first === 0xfe && second === 0xff ? 'utf-16be' : undefined;
+}
+
+/**
+ * Returns the text of a body without its byte order mark. The mark names the charset, else `Content-Type` does, else it
+ * is UTF-8. With `isLenient` bytes that are no text become U+FFFD.
+ *
+ * @throws UnreadableBody for a charset that is not known, and for bytes that are not in it
+ */
+export function textIn(
+  body: Uint8Array,
+  { 'content-type': type = '' }: Pick<BodyHeaders, 'content-type'> = {},
+  { isLenient = false } = {},
+): string {
+  const named = /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(type)?.[1]?.toLowerCase();
+  const charset = encodingByMark(body) ?? named ?? 'utf-8';
+  let decoder: InstanceType<typeof TextDecoder>;
+  try {
+    decoder = new TextDecoder(charset, { fatal: !isLenient });
+  } catch {
+    throw new UnreadableBody(415, `Content-Type: charset ${shown(charset)} is not known; expected utf-8`);
+  }
+  try {
+    return decoder.decode(body);
+  } catch {
+    const at = decoder.encoding === 'utf-8' ? ` at byte ${validBytesIn(body)}` : '';
+    throw new UnreadableBody(400, `the body is not ${decoder.encoding.toUpperCase()}${at}`);
+  }
+}
+
+/** How many bytes at the beginning are UTF-8. */
+export function validBytesIn(bytes: Uint8Array): number {
+  let valid = 0;
+  let beyond = bytes.length + 1;
+  // A prefix may end inside a character, so it counts if it is UTF-8 without its last three bytes.
+  const isValid = (length: number) =>
+    [0, 1, 2, 3].some((cut) => cut <= length && isUtf8(bytes.subarray(0, length - cut)));
+  while (beyond - valid > 1) {
+    const middle = (valid + beyond) >> 1;
+    if (isValid(middle)) valid = middle;
+    else beyond = middle;
+  }
+  while (valid > 0 && !isUtf8(bytes.subarray(0, valid))) valid -= 1;
+  return valid;
+}
+
+/**
+ * Parses the JSON of a body. The message of an error has no text of the body, which may be a secret.
+ *
+ * @throws UnreadableBody as `textIn`, and for what is no JSON
+ */
+export function jsonIn(body: Uint8Array, headers: Pick<BodyHeaders, 'content-type'> = {}): unknown {
+  const text = textIn(body, headers);
+  if (text.trim() === '') throw new UnreadableBody(400, 'the body is empty, expected JSON');
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    const [place = ''] = /at position \d+/.exec(reasonOf(error)) ?? [];
+    const type = headers['content-type']?.split(';', 1)[0];
+    const kind = type === undefined || /json/i.test(type) ? '' : ` but ${shown(type)}`;
+    throw new UnreadableBody(400, `the body is not JSON${kind}${place === '' ? '' : ` (${place})`}`);
+  }
+}
+
+/** Types of forms, as browsers and programs of forms send them. */
+const FORM = /^(?:multipart\/form-data|application\/x-www-form-urlencoded)\s*(?:;|$)/i;
+
+export function isForm({ 'content-type': type = '' }: Pick<BodyHeaders, 'content-type'>): boolean {
+  return FORM.test(type.trim());
+}
+
+/**
+ * Returns the fields of a form, of equal names the last one. Files are left out. The caller bounds the size of the body.
+ *
+ * @throws UnreadableBody for a body that is not of its `Content-Type`
+ */
+export async function formIn(
+  body: Uint8Array<ArrayBuffer>,
+  { 'content-type': type = '' }: Pick<BodyHeaders, 'content-type'>,
+): Promise<Record<string, string>> {
+  try {
+    const form = await new Response(body, { headers: { 'content-type': type } }).formData();
+    const fields = [...form].flatMap(([name, value]) => (typeof value === 'string' ? [[name, value] as const] : []));
+    return Object.fromEntries(fields);
+  } catch {
+    throw new UnreadableBody(400, `the body is no ${shown(type.split(';', 1)[0] ?? '')}`);
+  }
+}
