@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { DISPLAY_DRIVERS } from '../display/registry.ts';
-import { checkConfig, readConfigFile, readSecretFile } from '../lib/config-file.ts';
+import { type ConfigFile, checkConfig, readConfigFile, readSecretFile } from '../lib/config-file.ts';
 import { assertKind } from '../lib/config-kind.ts';
 import { boxCode } from '../protocol/fields.ts';
 import { strongSecret } from '../protocol/secret.ts';
@@ -137,8 +137,14 @@ export interface AgentConfig {
  * Checks a configuration that is not from a file. `name` is its name in messages; relative paths start at `folder`.
  * Throws ConfigError with name, path and the expected value.
  */
-export function parseAgentConfig(value: unknown, name: string, folder = '.'): AgentConfig {
-  const { box, displays, dataDir, link, enrolment, http, ...rest } = checkConfig(agentConfigSchema, value, name, FIX);
+export function parseAgentConfig(
+  value: unknown,
+  name: string,
+  folder = '.',
+  placeOf?: ConfigFile['placeOf'],
+): AgentConfig {
+  const config = checkConfig(agentConfigSchema, value, name, FIX, placeOf);
+  const { box, displays, dataDir, link, enrolment, http, ...rest } = config;
   const { terminalCode, serialNumber } = box;
   const read = (option: string, file: string) => readSecretFile({ option, file }, { name, folder }, strongSecret);
   const secret = box.secret ?? (box.secretFile && read('box.secretFile', box.secretFile));
@@ -163,9 +169,9 @@ export function parseAgentConfig(value: unknown, name: string, folder = '.'): Ag
 
 /** Reads and checks a YAML file. Throws ConfigError. */
 export async function loadAgentConfig(path: string): Promise<AgentConfig> {
-  const { name, folder, value } = await readConfigFile(path);
+  const { name, folder, value, placeOf } = await readConfigFile(path);
   assertKind(value, 'agent', path);
-  return parseAgentConfig(value, name, folder);
+  return parseAgentConfig(value, name, folder, placeOf);
 }
 
 /** Of a service that is not ours, which decides how strong it is. */

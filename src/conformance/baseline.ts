@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { checkConfig } from '../lib/config-file.ts';
 import { ConfigError, reasonOf } from '../lib/errors.ts';
 import { readGiven } from '../lib/given-files.ts';
+import { textOfFile } from '../lib/text-file.ts';
 import { parseYaml } from '../lib/yaml-text.ts';
 import type { Finding } from './check.ts';
 import type { TargetResults } from './suite.ts';
@@ -36,13 +37,14 @@ export class Baseline {
 
   /** Reads a file. Throws ConfigError that says how one is made. */
   static async read(file: string): Promise<Baseline> {
-    let text: string;
+    let bytes: Buffer;
     try {
-      text = readGiven(file, BASELINE_BYTES_MAX).toString('utf8');
+      bytes = readGiven(file, BASELINE_BYTES_MAX);
     } catch (error) {
       throw new ConfigError(`--baseline ${file}: cannot be read: ${reasonOf(error)}`, FIX);
     }
-    const { accepted } = checkConfig(baselineFile, parseYaml(text, file).value, file, FIX);
+    const { value, placeOf } = parseYaml(textOfFile(bytes, file), file);
+    const { accepted } = checkConfig(baselineFile, value, file, FIX, placeOf);
     return new Baseline(file, accepted, false);
   }
 

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
-import { checkConfig, readConfigFile } from '../lib/config-file.ts';
+import { type ConfigFile, checkConfig, readConfigFile } from '../lib/config-file.ts';
 import { assertKind } from '../lib/config-kind.ts';
 import { assertFile } from '../lib/files.ts';
 import { isLoopbackHost } from '../lib/tls.ts';
@@ -210,10 +210,15 @@ function checkNames({ partners, accounts, boxes, sources }: Named, complain: Com
  * Checks a configuration that is not from a file, and reads its secrets from files. `name` is its name in messages;
  * relative paths start at `folder`. Throws ConfigError with name, path and what was expected.
  */
-export function parseGatewayConfig(value: unknown, name: string, folder = '.'): GatewayConfig {
+export function parseGatewayConfig(
+  value: unknown,
+  name: string,
+  folder = '.',
+  placeOf?: ConfigFile['placeOf'],
+): GatewayConfig {
   const fix =
     'see device-config/gateway.yaml, gateway-sources.yaml for sources and gateway-cluster.yaml for a cluster, for a valid example, and `paybox config schema gateway` for every key';
-  const check = (it: unknown) => checkConfig(gatewayConfigSchema, it, name, fix);
+  const check = (it: unknown) => checkConfig(gatewayConfigSchema, it, name, fix, placeOf);
   const given = check(value);
   const vietqrBoxes = given.vietqrBoxes && withSecretsOfFiles(given.vietqrBoxes, { name, folder });
   const config = vietqrBoxes === undefined ? given : check({ ...(value as object), vietqrBoxes });
@@ -222,9 +227,9 @@ export function parseGatewayConfig(value: unknown, name: string, folder = '.'): 
 
 /** Reads a YAML file. Paths in it are resolved against its folder. Throws ConfigError. */
 export async function loadGatewayConfig(path: string): Promise<GatewayConfig> {
-  const { name, folder, value } = await readConfigFile(path, GATEWAY_FILE_CHARS_MAX);
+  const { name, folder, value, placeOf } = await readConfigFile(path, GATEWAY_FILE_CHARS_MAX);
   assertKind(value, 'gateway', path);
-  const config = parseGatewayConfig(value, name, folder);
+  const config = parseGatewayConfig(value, name, folder, placeOf);
   const { dataDir, databaseUrl, http, mqtt } = config;
   const authority = databaseUrl && new URL(databaseUrl).searchParams.get('sslrootcert');
   // The driver of PostgreSQL reads it, and would wait for ever for a FIFO.

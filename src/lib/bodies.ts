@@ -1,8 +1,8 @@
-import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib';
 import { reasonOf, systemCodeOf } from './errors.ts';
+import { validBytesIn } from './text.ts';
 
 /* Bodies of requests and answers, as anybody may write them: compressed, with a byte order mark, in another charset. */
 
@@ -104,22 +104,6 @@ export function textIn(
     const at = decoder.encoding === 'utf-8' ? ` at byte ${validBytesIn(body)}` : '';
     throw new UnreadableBody(400, `the body is not ${decoder.encoding.toUpperCase()}${at}`);
   }
-}
-
-/** How many bytes at the beginning are UTF-8. */
-export function validBytesIn(bytes: Uint8Array): number {
-  let valid = 0;
-  let beyond = bytes.length + 1;
-  // A prefix may end inside a character, so it counts if it is UTF-8 without its last three bytes.
-  const isValid = (length: number) =>
-    [0, 1, 2, 3].some((cut) => cut <= length && isUtf8(bytes.subarray(0, length - cut)));
-  while (beyond - valid > 1) {
-    const middle = (valid + beyond) >> 1;
-    if (isValid(middle)) valid = middle;
-    else beyond = middle;
-  }
-  while (valid > 0 && !isUtf8(bytes.subarray(0, valid))) valid -= 1;
-  return valid;
 }
 
 /**

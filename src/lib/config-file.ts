@@ -4,7 +4,7 @@ import { ConfigError, reasonOf, systemCodeOf } from './errors.ts';
 import { readFileNow } from './files.ts';
 import { readGiven } from './given-files.ts';
 import { type Checked, expectedBy } from './schema-issues.ts';
-import type { YamlText } from './yaml-text.ts';
+import { textOfFile } from './text-file.ts';
 
 /** Name of the one file that a person puts on a box's boot partition. */
 export const BOX_FILE = 'paybox.yaml';
@@ -15,6 +15,9 @@ const CONFIG_CHARS_MAX = 65_536;
 /** One character has no more bytes in UTF-8. */
 const UTF8_BYTES_MAX = 4;
 
+/** Says where in a file the value at a path stands: `3:5`, or `3`. */
+type PlaceOf = (path: readonly PropertyKey[]) => string | number;
+
 /** A parsed YAML file, not yet validated. */
 export interface ConfigFile {
   /** The file's path in messages, as it was given. */
@@ -22,6 +25,8 @@ export interface ConfigFile {
   /** The file's folder; relative paths start here. */
   folder: string;
   value: unknown;
+  /** Line and column of the value at a path; undefined for JSON that a program wrote. */
+  placeOf: PlaceOf | undefined;
 }
 
 /** Reads a YAML file of at most `charsMax` characters. Throws ConfigError, for a syntax error with line and column. */
@@ -31,15 +36,19 @@ export async function readConfigFile(path: string, charsMax = CONFIG_CHARS_MAX):
   if (text.length > charsMax) {
     throw new ConfigError(`${name}: has ${text.length} characters, expected at most ${charsMax}`);
   }
-  return { name, folder: dirname(path), value: asWritten(text) ?? (await parsed(text, name)) };
+  const written = asWritten(text);
+  const { value, placeOf } = written === undefined ? await parsed(text, name) : { value: written };
+  return { name, folder: dirname(path), value, placeOf };
 }
 
 function textOf(path: string, charsMax: number): string {
+  let bytes: Buffer;
   try {
-    return readGiven(path, charsMax * UTF8_BYTES_MAX).toString('utf8');
+    bytes = readGiven(path, charsMax * UTF8_BYTES_MAX);
   } catch (error) {
     throw new ConfigError(`${path}: cannot be read: ${readProblem(error)}`, 'name a file that exists and may be read');
   }
+  return textOfFile(bytes, path);
 }
 
 /** Why a file cannot be read, for a person. */
@@ -63,9 +72,9 @@ function asWritten(text: string): unknown {
   }
 }
 
-async function parsed(text: string, name: string): Promise<unknown> {
+async function parsed(text: string, name: string): Promise<Pick<ConfigFile, 'value' | 'placeOf'>> {
   const { parseYaml } = await import('./yaml-text.ts');
-  return parseYaml(text, name).value;
+  return parseYaml(text, name);
 }
 
 /** The secret in the file that an option of a configuration names. Throws ConfigError, which never has the secret. */
@@ -75,34 +84,28 @@ export function readSecretFile(
   schema: z.ZodType<string>,
 ): string {
   const path = resolve(folder, file);
-  let text: string;
+  let bytes: Buffer;
   try {
-    text = readFileNow(path).toString('utf8');
+    bytes = readFileNow(path);
   } catch (error) {
     throw new ConfigError(`${name}: ${option}: cannot be read: ${reasonOf(error)}`, `put the secret into ${path}`);
   }
-  const parsed = schema.safeParse(text.trim());
+  const parsed = schema.safeParse(textOfFile(bytes, path).trim());
   if (parsed.success) return parsed.data;
   throw new ConfigError(`${name}: ${option}: ${parsed.error.issues[0]?.message} in ${path}`);
 }
 
 /**
- * The parsed value. Throws ConfigError with one line per problem: `name: path: expected value`. With `lineOf` the line
+ * The parsed value. Throws ConfigError with one line per problem: `name: path: expected value`. With `placeOf` the place
  * follows the name.
  */
-export function checkConfig<T>(
-  schema: z.ZodType<T>,
-  value: unknown,
-  name: string,
-  fix: string,
-  lineOf?: YamlText['lineOf'],
-): T {
+export function checkConfig<T>(schema: z.ZodType<T>, value: unknown, name: string, fix: string, placeOf?: PlaceOf): T {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   if (value === null) throw new ConfigError(`${name}: is empty`, fix);
   const lines = parsed.error.issues.map((issue) => {
     const place = issue.code === 'unrecognized_keys' ? [...issue.path, issue.keys[0] ?? ''] : issue.path;
-    return issueLine(issue, lineOf === undefined ? name : `${name}:${lineOf(place)}`, { schema, value });
+    return issueLine(issue, placeOf === undefined ? name : `${name}:${placeOf(place)}`, { schema, value });
   });
   const more = lines.length - PROBLEMS_SHOWN_MAX;
   const shown = [...lines.slice(0, PROBLEMS_SHOWN_MAX), ...(more > 0 ? [`and ${more} more`] : [])];

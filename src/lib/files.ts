@@ -3,6 +3,7 @@ import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { ConfigError } from './errors.ts';
 import { systemRandom } from './random.ts';
+import { textOfFile } from './text-file.ts';
 
 const OWNER_ONLY = 0o600;
 const { O_RDONLY, O_NONBLOCK } = constants;
@@ -64,9 +65,9 @@ export async function readFileBytes(path: string): Promise<Buffer> {
   }
 }
 
-/** The text of a file. Throws as `openFile`. */
+/** The text of a file. Throws as `openFile`, and ConfigError for bytes that are not UTF-8. */
 export async function readFileText(path: string): Promise<string> {
-  return (await readFileBytes(path)).toString('utf8');
+  return textOfFile(await readFileBytes(path), path);
 }
 
 /** The bytes of a file, before anything else is done. Throws as `openFile`. */

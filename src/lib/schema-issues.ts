@@ -22,7 +22,15 @@ export function expectedBy(issue: z.core.$ZodIssue, checked?: Checked): string {
     const more = issue.keys.length - KEYS_SHOWN_MAX;
     return `unknown key ${shown.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
   }
-  return withSuggestion(wordsOf(issue), checked && valueAt(checked.value, issue.path));
+  const given = checked && valueAt(checked.value, issue.path);
+  const isUnquoted = issue.message.startsWith('Invalid input: expected string') && isScalar(given);
+  const words = withSuggestion(wordsOf(issue), given);
+  return isUnquoted ? `${words}: put it in quotes` : words;
+}
+
+/** Whether YAML reads a word without quotes as this, and not as a text. */
+function isScalar(value: unknown): boolean {
+  return typeof value === 'number' || typeof value === 'boolean';
 }
 
 /** A message that ends in a closed set of words, with the one that was probably meant by what was given. */

@@ -1,3 +1,5 @@
+import { isUtf8 } from 'node:buffer';
+
 /**
  * Invisible or misleading characters: controls, direction marks, zero-width characters, fillers, tags, surrogates, and
  * code points that Unicode has not assigned.
@@ -39,6 +41,22 @@ export function isStorable(text: string): boolean {
 /** The text with each character that no store can hold in JSON notation, so that different texts stay different. */
 export function storable(text: string): string {
   return text.replaceAll(EACH_UNSTORABLE, escaped);
+}
+
+/** How many bytes at the beginning are UTF-8. */
+export function validBytesIn(bytes: Uint8Array): number {
+  let valid = 0;
+  let beyond = bytes.length + 1;
+  // A prefix may end inside a character, so it counts if it is UTF-8 without its last three bytes.
+  const isValid = (length: number) =>
+    [0, 1, 2, 3].some((cut) => cut <= length && isUtf8(bytes.subarray(0, length - cut)));
+  while (beyond - valid > 1) {
+    const middle = (valid + beyond) >> 1;
+    if (isValid(middle)) valid = middle;
+    else beyond = middle;
+  }
+  while (valid > 0 && !isUtf8(bytes.subarray(0, valid))) valid -= 1;
+  return valid;
 }
 
 /** The text without the accents of its letters; đ becomes d. */

@@ -20,6 +20,8 @@ export interface YamlText {
   value: unknown;
   /** The line, from 1, of the value at a path, or of its nearest parent. */
   lineOf(path: readonly PropertyKey[]): number;
+  /** Line and column, from 1, of the same: `3:5`. */
+  placeOf(path: readonly PropertyKey[]): string;
   /** The character range of the value at a path; undefined if there is none. */
   rangeOf(path: readonly PropertyKey[]): readonly [from: number, to: number] | undefined;
 }
@@ -44,6 +46,10 @@ export function parseYaml(text: string, name: string): YamlText {
       return {
         value,
         lineOf,
+        placeOf: (path) => {
+          const { line, col } = lines.linePos(placeOf(contents, path).start);
+          return `${line}:${col}`;
+        },
         rangeOf: (path) => placeOf(contents, path).range,
       };
     }
@@ -54,7 +60,10 @@ export function parseYaml(text: string, name: string): YamlText {
   }
 }
 
-/** The position of a problem that the parser accepts: duplicate keys of a map, too many aliases. */
+/** An account without quotes: YAML reads it as a number. */
+const LEADING_ZERO = /^[-+]?0\d/;
+
+/** The position of a problem that the parser accepts: duplicate keys of a map, numbers with a zero in front, too many aliases. */
 function problemIn(document: Document.Parsed): Problem | undefined {
   let problem: Problem | undefined;
   let aliases = 0;
@@ -71,6 +80,13 @@ function problemIn(document: Document.Parsed): Problem | undefined {
         seen.add(word);
       }
       return undefined;
+    },
+    Scalar: (key, { type, value, source = '', range }) => {
+      if (key === 'key' || type !== 'PLAIN' || typeof value !== 'number' || !LEADING_ZERO.test(source))
+        return undefined;
+      const words = 'a number that begins with 0 would lose it';
+      problem = { at: range?.[0] ?? 0, words, fix: 'put it in quotes, as accounts, telephone numbers and passwords' };
+      return visit.BREAK;
     },
     Alias: (_key, { range }) => {
       aliases += 1;

@@ -177,7 +177,7 @@ describe.skipIf(notifySocketNeeds.missing)(`a box from its first boot on${notify
     await writeFile(box.config, 'box: {}\n');
     const { code, output } = await payboxToEnd('agent', '--config', box.config);
     expect(code).toBe(2);
-    expect(output).toContain('agent.yaml: box.terminalCode');
+    expect(output).toContain('agent.yaml:1:1: box.terminalCode');
   });
 });
 

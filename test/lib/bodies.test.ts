@@ -1,6 +1,7 @@
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { decompressed, formIn, jsonIn, textIn, validBytesIn } from '../../src/lib/bodies.ts';
+import { decompressed, formIn, jsonIn, textIn } from '../../src/lib/bodies.ts';
+import { validBytesIn } from '../../src/lib/text.ts';
 
 const TEXT = '{"text":"Nguyễn Văn Á"}';
 const BYTES = Buffer.from(TEXT);

@@ -5,6 +5,7 @@ import { DISPLAY_DRIVERS } from '../../display/registry.ts';
 import { BOX_FILE, checkConfig } from '../../lib/config-file.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import { isPlainText } from '../../lib/text.ts';
+import { textOfFile } from '../../lib/text-file.ts';
 import { isExposed, isTlsUrl } from '../../lib/tls.ts';
 import { parseYaml } from '../../lib/yaml-text.ts';
 import { boxCode, LIMITS } from '../../protocol/fields.ts';
@@ -168,26 +169,11 @@ function withDisplay(value: object): object {
   return { ...value, display: { driver: value.display } };
 }
 
-/** Handles files of other systems: byte order mark, other encodings, binary data. */
 function textOf(bytes: Uint8Array): string {
-  const saveAnew = 'save it as UTF-8, in a text editor';
   if (bytes.length > BOX_FILE_BYTES_MAX) {
     throw new ConfigError(`${BOX_FILE}: expected at most ${BOX_FILE_BYTES_MAX} bytes`, FIX);
   }
-  if ((bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff)) {
-    throw new ConfigError(`${BOX_FILE}:1: is UTF-16, expected UTF-8`, saveAnew);
-  }
-  const lines = Buffer.from(bytes).toString('latin1').split('\n');
-  for (const [index, line] of lines.entries()) {
-    const place = `${BOX_FILE}:${index + 1}`;
-    if (line.includes('\0')) throw new ConfigError(`${place}: is no text`, saveAnew);
-    try {
-      new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(line, 'latin1'));
-    } catch {
-      throw new ConfigError(`${place}: has letters that are not UTF-8`, saveAnew);
-    }
-  }
-  return new TextDecoder('utf-8').decode(bytes);
+  return textOfFile(bytes, BOX_FILE);
 }
 
 function isCertificate(pem: string): boolean {

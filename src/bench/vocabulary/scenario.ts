@@ -1,10 +1,10 @@
-import { isUtf8 } from 'node:buffer';
 import { basename, dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { issueLine } from '../../lib/config-file.ts';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
 import { readGiven } from '../../lib/given-files.ts';
 import type { Checked } from '../../lib/schema-issues.ts';
+import { textOfFile } from '../../lib/text-file.ts';
 import { parseYaml, type YamlText } from '../../lib/yaml-text.ts';
 import { type Source, sourceOf } from './source.ts';
 import { listsIn, type Step, steps } from './steps.ts';
@@ -86,8 +86,7 @@ function textOf(path: string, named = path): string {
     const fix = 'name a scenario file, or one of `paybox bench list`';
     throw new ConfigError(`${named}: cannot be read: ${reasonOf(error)}`, fix);
   }
-  if (!isUtf8(bytes)) throw new ConfigError(`${basename(path)}: is no UTF-8 text`, 'save it as UTF-8');
-  return bytes.toString('utf8');
+  return textOfFile(bytes, basename(path));
 }
 
 /** The value of a file by its schema. Throws ConfigError with every problem and its place. */
@@ -184,8 +183,8 @@ function countOf(steps: readonly Step[], boxes: number): number {
   return count;
 }
 
-/** Numbers that YAML reads differently than people: 50.000 (fifty thousand, YAML: 50) and 007 (YAML: 7). */
-const MISREAD = /^(?:0\d+|[1-9]\d{0,2}(?:\.\d{3})+)$/;
+/** Numbers that YAML reads differently than people: 50.000 is fifty thousand, and 50 in YAML. */
+const MISREAD = /^[1-9]\d{0,2}(?:\.\d{3})+$/;
 
 /** Throws ConfigError for a number that YAML reads differently than people. */
 function assertReadAsWritten({ value, rangeOf }: YamlText, text: string, source: Source): void {
@@ -194,10 +193,9 @@ function assertReadAsWritten({ value, rangeOf }: YamlText, text: string, source:
     if (!MISREAD.test(written)) continue;
     const { line, column } = source.placeOf(path);
     const digits = written.replaceAll('.', '');
-    const fix = digits === written ? `"${written}" for a text` : `${digits}, or "${written}" for a text`;
     throw new ConfigError(
       `${source.file}:${line}:${column}: ${path.join('.')}: ${written} is read as the number ${number}`,
-      `write ${fix}`,
+      `write ${digits}, or "${written}" for a text`,
     );
   }
 }

@@ -219,12 +219,12 @@ async function listed(
   { identities, transport, gateway, broker }: GivenOptions,
   bankAccount: string,
 ): Promise<AgentConfig[]> {
-  const { name, value } = await readConfigFile(identities, GATEWAY_FILE_CHARS_MAX);
+  const { name, value, placeOf } = await readConfigFile(identities, GATEWAY_FILE_CHARS_MAX);
   const fix = 'give a folder of `paybox provision`, or a file with boxes, as the configuration of a gateway';
   const { origin } = new URL(gateway);
   const isForBroker = broker !== undefined && transportFor(broker) === transport;
   const url = isForBroker ? broker : transport.urlOf({ origin });
-  return checkConfig(list, value, name, fix)
+  return checkConfig(list, value, name, fix, placeOf)
     .boxes.filter(({ secret, account }) => secret !== undefined && (account ?? bankAccount) === bankAccount)
     .slice(0, boxes)
     .map(({ terminalCode, serialNumber, secret }) =>

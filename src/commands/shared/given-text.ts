@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { readGiven } from '../../lib/given-files.ts';
+import { textOfFile } from '../../lib/text-file.ts';
 
 const STDIN = 0;
 
@@ -9,5 +10,5 @@ const STDIN = 0;
  */
 export function readGivenText(file: string, bytesMax: number): string {
   const isStdin = file === '-' || file === '/dev/stdin';
-  return (isStdin ? readFileSync(STDIN) : readGiven(file, bytesMax)).toString('utf8');
+  return textOfFile(isStdin ? readFileSync(STDIN) : readGiven(file, bytesMax), isStdin ? 'standard input' : file);
 }

@@ -34,7 +34,15 @@ export function boxTokenOf({ boxTokenFile }: { boxTokenFile?: string }): string 
 }
 
 function tokenOf(option: string, file: string | undefined, fromEnvironment: string | undefined): string | undefined {
-  return (file && secretFrom(option, file)) || fromEnvironment || undefined;
+  if (file) return secretFrom(option, file);
+  // Node reads every byte of the environment that is not UTF-8 as this character.
+  if (fromEnvironment?.includes('\ufffd') === true) {
+    throw new ConfigError(
+      `the token of the environment is not UTF-8`,
+      `put it into a file, and name that by ${option}`,
+    );
+  }
+  return fromEnvironment || undefined;
 }
 
 /** Throws ConfigError if the token would be sent unencrypted to `url`, the value of `option`. */
