@@ -74,7 +74,10 @@ export const agentConfigSchema = z
     dataDir: z
       .string()
       .min(1)
-      .describe('a folder for the journal and other lasting data; relative to the configuration file'),
+      .optional()
+      .describe(
+        'a folder for the journal and other lasting data, relative to the configuration file; if left out, data beside it, or /var/lib/paybox for a file in /etc/paybox',
+      ),
     paidHoldSeconds: holdSeconds.default(10).describe('how long a payment stays on the screen'),
     endedHoldSeconds: holdSeconds.default(5).describe('how long an expired or cancelled order stays on the screen'),
     onStop: z
@@ -163,8 +166,15 @@ export function parseAgentConfig(
       : { box: { terminalCode, serialNumber, secret } }),
     link: withAbsoluteFiles(guarded, folder),
     displays: displays.map((display) => withAbsolutePath(display as AgentConfig['displays'][number], folder)),
-    dataDir: resolve(folder, dataDir),
+    dataDir: resolve(folder, dataDir ?? dataDirFor(folder)),
   };
+}
+
+/** The folder that the service may write (StateDirectory= of its unit), for a configuration where the service has it. */
+const SERVICE_FOLDERS = { config: '/etc/paybox', state: '/var/lib/paybox' };
+
+function dataDirFor(folder: string): string {
+  return resolve(folder) === SERVICE_FOLDERS.config ? SERVICE_FOLDERS.state : 'data';
 }
 
 /** Reads and checks a YAML file. Throws ConfigError. */

@@ -13,6 +13,8 @@ const ACTIONS: Partial<Record<Code, string>> = {
   SUPERSEDED: 'Thiết bị khác đang dùng mã này. Tắt nó, máy này sẽ tự kết nối lại',
   STORAGE_FAULT: 'Bộ nhớ lỗi. Kiểm tra thẻ nhớ rồi khởi động lại',
 };
+/** A folder that cannot be made is named wrongly, or its owner is: the card has nothing to do with it. */
+const NO_FOLDER = 'Không tạo được thư mục dataDir. Sửa dataDir trong cấu hình';
 const CALL_FOR_HELP = 'Liên hệ bộ phận hỗ trợ';
 
 type BoxScene = Exclude<Scene, BlankScene | SetupScene>;
@@ -66,7 +68,7 @@ function idleScene(state: BoxState): BoxScene {
   const { connection, account, config, enrolment, pictures } = state;
   const online = connection === 'registered';
   const fault = faultOf(state);
-  if (fault !== undefined) return { kind: 'fault', code: fault, action: ACTIONS[fault] ?? CALL_FOR_HELP, online };
+  if (fault !== undefined) return { kind: 'fault', code: fault, action: actionFor(fault, state), online };
   if (connection === 'none') return { kind: 'starting', version: config.version };
   const { terminalCode, serialNumber, plainLink } = config;
   if (enrolment !== undefined) {
@@ -84,6 +86,11 @@ function idleScene(state: BoxState): BoxScene {
   }
   const idle = { kind: 'idle', holder: account, terminalCode, plainLink, online } as const;
   return staticQr === undefined ? idle : { ...idle, qrCode: staticQr };
+}
+
+function actionFor(code: Code, { faults }: BoxState): string {
+  if (code === 'STORAGE_FAULT' && /, mkdir '/.test(faults.storage ?? '')) return NO_FOLDER;
+  return ACTIONS[code] ?? CALL_FOR_HELP;
 }
 
 /** A fault that prevents the next payment. A dead display cannot show itself: `/status` names it. */

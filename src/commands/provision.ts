@@ -26,6 +26,10 @@ export function addProvision(root: Command): void {
     .option('--gateway <url>', 'an existing gateway or broker: --out is then a boot partition, and')
     .option('--enrolment <url>', '… where the box enrols, if --gateway is a broker')
     .option('--ca <file>', '… the CA of its certificate, PEM, if it is no well-known one')
+    .option(
+      '--display <driver>',
+      'the display of the boxes, as framebuffer or nextion; its options are then in the file',
+    )
     .option('--wifi <ssid>', 'the Wi-Fi network of the box')
     .option('--wifi-password-file <file>', 'a file that holds its password, - for standard input')
     .option('--wifi-country <code>', 'the country of the box, as VN')

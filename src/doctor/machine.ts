@@ -40,7 +40,7 @@ export async function storageFinding(dataDir: string, program: 'agent' | 'gatewa
   } catch (error) {
     const fix =
       systemCodeOf(error) === 'EROFS'
-        ? 'the file system is read-only, perhaps after an error on the card: see dmesg, and restart the machine'
+        ? `${program === 'agent' ? 'leave dataDir out for /var/lib/paybox; or the' : 'the'} file system is read-only, perhaps after an error on the card: see dmesg, and restart the machine`
         : `let the user that runs the ${program} write there, or set dataDir`;
     return { check: 'storage', result: 'failed', found: reasonOf(error), fix };
   }

@@ -22,12 +22,14 @@ export interface BoxFileContent {
   cert?: string | undefined;
   key?: string | undefined;
   wifi?: Wifi | undefined;
+  /** With its options; the box takes a framebuffer if left out. */
+  display?: object | undefined;
 }
 
 /** The text of that file, with hints for editing it. */
-export function boxFileText({ box, gateway, enrolment, secret, ca, cert, key, wifi }: BoxFileContent): string {
+export function boxFileText({ box, gateway, enrolment, secret, ca, cert, key, wifi, display }: BoxFileContent): string {
   const { terminalCode, serialNumber } = box;
-  const settings = { terminalCode, serialNumber, gateway, enrolment, secret, wifi, ca, cert, key };
+  const settings = { terminalCode, serialNumber, gateway, enrolment, secret, display, wifi, ca, cert, key };
   return `# The set-up of the box ${terminalCode}: on the boot partition of its card, as ${BOX_FILE}.
 # The box takes it over when it starts, and its secrets off the card. Display, voice and every further key:
 # device-config/paybox.yaml, or paybox config schema box.

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { parseDocument, YAMLSeq } from 'yaml';
+import { parseDocument, stringify, YAMLSeq } from 'yaml';
 import { ConfigError } from '../lib/errors.ts';
 import { isLoopbackHost } from '../lib/tls.ts';
 import { GATEWAY_LOGIN } from './brokers.ts';
@@ -46,15 +46,24 @@ mqtt:
 #   username: ${GATEWAY_LOGIN}
 #   password: ${brokerPassword}
 #   tls: { ca: ca.pem, cert: client-cert.pem, key: client-key.pem }
+# As the service of the package in /etc/paybox-gateway: dataDir: /var/lib/paybox-gateway
 dataDir: data
 boxes: []
 `;
 }
 
+/** The screen of a box for which none was named: its own page. */
+export const PAGE_ONLY: readonly object[] = [{ driver: 'browser' }];
+
 /** A box's configuration, in the folder of its secret and certificate. */
-export function agentConfig({ terminalCode, serialNumber }: BoxName, at: Addresses): string {
+export function agentConfig(
+  { terminalCode, serialNumber }: BoxName,
+  at: Addresses,
+  displays: readonly object[],
+): string {
   return `# paybox agent --config agent.yaml: the box ${terminalCode} over mutual TLS.
-# Displays, voice and every further key: see device-config/agent-tls.yaml.
+# Displays, voice and every further key: see device-config/agent-tls.yaml. The journal is in /var/lib/paybox where this file
+# is in /etc/paybox, as the service has it, else in data beside it; dataDir names another folder.
 box:
   terminalCode: ${terminalCode}
   serialNumber: ${serialNumber}
@@ -67,8 +76,8 @@ link:
 #   transport: http
 #   url: https://${urlHost(at)}:${at.httpPort}
 #   tls: { ca: ca.pem }
-dataDir: data
-`;
+# What the box shows with. browser is its own page alone: a box with a screen names that one, as framebuffer.
+${stringify({ displays })}`;
 }
 
 /** A box to add to gateway and brokers; without a serial number, one that they already have. */

@@ -22,6 +22,7 @@ import {
   type BoxName,
   gatewayConfig,
   isOnlyHere,
+  PAGE_ONLY,
   withBoxes,
 } from './configs.ts';
 import { type Content, createFolder, readIfThere, replaceFile } from './files.ts';
@@ -103,7 +104,12 @@ export class ProvisionFolder {
    * calls `made` for each complete box. If interrupted, no box has a folder yet, and the call can be repeated. Throws
    * ConfigError and changes nothing if one of the boxes exists.
    */
-  async addBoxes(boxes: readonly BoxName[], at: Addresses, made: (box: BoxName) => void): Promise<void> {
+  async addBoxes(
+    boxes: readonly BoxName[],
+    at: Addresses,
+    made: (box: BoxName) => void,
+    displays: readonly object[] = PAGE_ONLY,
+  ): Promise<void> {
     for (const { terminalCode } of boxes) {
       if (!(await this.hasBox(terminalCode))) continue;
       const fix = `nothing was changed; --rotate ${terminalCode} makes a new secret and certificate`;
@@ -118,7 +124,7 @@ export class ProvisionFolder {
     await this.#tellOthers(drafts.map(({ box, secret }) => ({ ...box, secret })));
     for (const { box, secret, cert, key } of drafts) {
       await createFolder(this.boxFolder(box.terminalCode), {
-        'agent.yaml': { text: agentConfig(box, at) },
+        'agent.yaml': { text: agentConfig(box, at, displays) },
         secret: { text: `${secret}\n` },
         'cert.pem': { text: cert, isPublic: true },
         'key.pem': { text: key },

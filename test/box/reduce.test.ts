@@ -165,7 +165,17 @@ describe('a push', () => {
     const full = play(ready(), [{ type: 'unrecorded', cause: push(1), reason: 'no space' }]);
     expect(full.sends).toMatchObject([{ type: 'rejected', pushId: uuid(1), code: 'STORAGE_FAULT' }]);
     expect(full.writes).toEqual([]);
-    expect(view(full.state)).toMatchObject({ kind: 'fault', code: 'STORAGE_FAULT' });
+    expect(view(full.state)).toMatchObject({
+      kind: 'fault',
+      code: 'STORAGE_FAULT',
+      action: expect.stringContaining('thẻ nhớ'),
+    });
+    const reason = "the journal cannot be written: EACCES: permission denied, mkdir '/etc/paybox/data'";
+    const misnamed = play(ready(), [{ type: 'unrecorded', cause: push(1), reason }]);
+    expect(view(misnamed.state)).toMatchObject({
+      code: 'STORAGE_FAULT',
+      action: expect.stringContaining('Sửa dataDir'),
+    });
     expect(view(play(full.state, [{ type: 'recorded' }]).state).kind).toBe('idle');
     expect(view(play(full.state, [{ type: 'recorded' }, push(1), drawn(1)]).state).kind).toBe('idle');
   });

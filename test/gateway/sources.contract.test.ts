@@ -28,7 +28,10 @@ function opened(options: Record<string, unknown>, nowMs = NOW_MS) {
   return { source, clock };
 }
 
-const hear = (source: Source, { path, headers, body }: { path: string; headers: object; body: string | Buffer }): Heard => {
+const hear = (
+  source: Source,
+  { path, headers, body }: { path: string; headers: object; body: string | Buffer },
+): Heard => {
   const heard = source.hear({ path, headers: { ...headers }, body: Buffer.from(body) });
   if (heard.kind === 'form') throw new Error('expected a body that is no form');
   return heard;

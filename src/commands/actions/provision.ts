@@ -2,10 +2,12 @@ import { isIP } from 'node:net';
 import { join, resolve } from 'node:path';
 import { readBoxFile } from '../../agent/setup/box-file.ts';
 import { BOX_FILE_BYTES_MAX } from '../../agent/setup/machine.ts';
+import { DISPLAY_DRIVERS } from '../../display/registry.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
 import { readFileText } from '../../lib/files.ts';
 import { systemRandom } from '../../lib/random.ts';
+import { withSuggestion } from '../../lib/schema-issues.ts';
 import { boxCode } from '../../protocol/fields.ts';
 import {
   type BoxFileContent,
@@ -38,6 +40,7 @@ export interface ProvisionOptions {
   gateway?: string;
   enrolment?: string;
   ca?: string;
+  display?: string;
   wifi?: string;
   wifiPasswordFile?: string;
   wifiCountry?: string;
@@ -73,7 +76,7 @@ export async function provision(options: ProvisionOptions): Promise<void> {
   const text = (name: string) => readFileText(join(own, name));
   const secret = (await text('secret')).trim();
   const pems = { ca: await text('ca.pem'), cert: await text('cert.pem'), key: await text('key.pem') };
-  await writeCard(options.boot, { box, gateway: brokerUrl(at), secret, ...pems, wifi });
+  await writeCard(options.boot, { box, gateway: brokerUrl(at), secret, ...pems, wifi, display: displayOf(options) });
 }
 
 const ONE_CARD = 'a card is the boot partition of one box';
@@ -88,7 +91,7 @@ async function provisionCard(options: ProvisionOptions, gateway: string, boxes: 
   }
   await checkBootFolder(out, box.terminalCode, replace);
   const ca = options.ca === undefined ? undefined : certificateIn(options.ca);
-  await writeCard(out, { box, gateway, enrolment, ca, wifi: await wifiOf(options) });
+  await writeCard(out, { box, gateway, enrolment, ca, wifi: await wifiOf(options), display: displayOf(options) });
 }
 
 /** Throws ConfigError if the box would refuse the file. */
@@ -145,7 +148,7 @@ async function provisionFolder(
     say(`gateway: paybox gateway --config ${folder.path}/gateway/gateway.yaml, for ${at.hosts.join(', ')}`);
     say(`a broker of your own: see mosquitto, emqx, rabbitmq and nats in ${folder.path}`);
   }
-  await addBoxes(folder, boxes, at, options.boot !== undefined);
+  await addBoxes(folder, boxes, at, { isForCard: options.boot !== undefined, display: displayOf(options) });
   const codes = rotate.filter((it) => it !== GATEWAY);
   for (const terminalCode of codes) {
     await folder.rotateBox(terminalCode);
@@ -161,16 +164,28 @@ async function addBoxes(
   folder: ProvisionFolder,
   boxes: readonly BoxName[],
   at: Addresses,
-  isForCard: boolean,
+  { isForCard, display }: { isForCard: boolean; display: object | undefined },
 ): Promise<void> {
   const missing: BoxName[] = [];
   for (const box of boxes) if (!isForCard || !(await folder.hasBox(box.terminalCode))) missing.push(box);
   if (missing.length === 0) return;
-  await folder.addBoxes(missing, at, ({ terminalCode }) => {
+  const made = ({ terminalCode }: BoxName) => {
     const path = folder.boxFolder(terminalCode);
-    if (!isForCard)
-      say(`${terminalCode}: copy ${path} to the box, as /etc/paybox that only its user paybox-agent can read.`);
-  });
+    if (isForCard) return;
+    say(`${terminalCode}: copy ${path} to the box, as /etc/paybox that only its user paybox-agent can read.`);
+    if (display === undefined)
+      say(`  its screen is its own page only: name its display in ${path}/agent.yaml, or with --display`);
+  };
+  await folder.addBoxes(missing, at, made, display && [display]);
+}
+
+/** The display that is named, with its options. Throws ConfigError. */
+function displayOf({ display }: ProvisionOptions): object | undefined {
+  if (display === undefined) return undefined;
+  const found = DISPLAY_DRIVERS.get(display);
+  if (found !== undefined) return { driver: display, ...(found.example as object) };
+  const known = [...DISPLAY_DRIVERS.keys()].join(', ');
+  throw new ConfigError(withSuggestion(`--display ${display}: expected one of ${known}`, display));
 }
 
 const TELL_OTHERS =
