@@ -16,7 +16,7 @@ export function refusalOf(
   account: LinkedAccount,
   qrCheck: QrCheck,
 ): Refusal | undefined {
-  const decoded = decodeVietQr(push.qrCode);
+  const decoded = decodeVietQr(push.qrCode, account.walletIds);
   if (!decoded.ok) return { code: 'QR_INVALID', reason: decoded.reason };
   const qr = decoded.value;
   const linkedBin = binOf(account);
@@ -33,7 +33,7 @@ export function refusalOf(
 
 /** Why a QR that leaves the amount to the payer is not this account's; undefined when it is. */
 export function staticQrProblem(qrCode: string, account: LinkedAccount): string | undefined {
-  const decoded = decodeVietQr(qrCode);
+  const decoded = decodeVietQr(qrCode, account.walletIds);
   if (!decoded.ok) return decoded.reason;
   const { value: qr } = decoded;
   const asks = qr.amount === undefined ? undefined : mismatch('amount in the QR', qr.amount, 'none');
@@ -59,7 +59,7 @@ function mismatch(what: string, got: string | number | undefined, expected: stri
 /** The order of a push. The screen names the holder of the linked account, whatever push and QR say (clause AGT-1). */
 export function orderOf(push: DownOf<'show'>, account: LinkedAccount): Order {
   const { pushId, orderId, amount, content, qrCode, expiresAtMs } = push;
-  const { virtualAccounts: _none, ...holder } = account;
+  const { virtualAccounts: _none, walletIds: _ids, ...holder } = account;
   return { pushId, orderId, amount, content, qrCode, holder, expiresAtMs, lifetimeMs: push.expiresInMs };
 }
 

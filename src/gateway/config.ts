@@ -6,6 +6,7 @@ import { assertFile } from '../lib/files.ts';
 import { isLoopbackHost } from '../lib/tls.ts';
 import { bankAccount, LIMITS } from '../protocol/fields.ts';
 import { isSampleSecret, SECRET_EXPECTED, strongSecret } from '../protocol/secret.ts';
+import { WALLET_IDS_MAX, walletId } from '../protocol/wallets.ts';
 import { box, type Complain, checkDialects, vietqrBoxes, withSecretsOfFiles } from './boxes-config.ts';
 import { addressProblem, isOwnHost, portOf } from './callback-destination.ts';
 import { type ClusterKeys, checkCluster, cluster } from './cluster-config.ts';
@@ -99,6 +100,11 @@ export const gatewayConfigSchema = z
       .default({})
       .transform((it): ReadonlyMap<string, string> => new Map(Object.entries(it)))
       .describe('by the number of a virtual account: the account to which its money comes (PROTOCOL.md, clause CRE-9)'),
+    walletIds: z
+      .record(bankAccount, z.array(walletId).min(1).max(WALLET_IDS_MAX))
+      .default({})
+      .transform((it): ReadonlyMap<string, string[]> => new Map(Object.entries(it)))
+      .describe('by bankAccount: what wallets call it, as it stands in their QRs (PROTOCOL.md, clause QRP-8)'),
     sources: z
       .array(sourceOptions)
       .default([])

@@ -83,7 +83,7 @@ export interface DirectoryDeps {
   /** Secrets that boxes got at enrolment. */
   enrolled: Pick<BoxSecretStore, 'get'>;
   /** Has the secrets of the rows that the file manages. */
-  config: Pick<GatewayConfig, 'partners' | 'boxes'>;
+  config: Pick<GatewayConfig, 'partners' | 'boxes' | 'walletIds'>;
   /** Opens the secrets of the other rows. */
   vault: Pick<Vault, 'unwrap'>;
   /** Where the QRs of an account may pay to beside the account itself. */
@@ -131,7 +131,7 @@ export function createDirectory({
     account: async (bankAccount) => {
       const load = async () => {
         const row = await registry.find('accounts', bankAccount);
-        return row && accountFrom(row);
+        return row && accountFrom(row, config);
       };
       const kept = await named('account', bankAccount, load);
       // Another shard may have added it since: a credit that finds no account is paid to nobody.
@@ -139,7 +139,7 @@ export function createDirectory({
     },
     accountsOf: async (partner, limit) => {
       const rows = await registry.page('accounts', { limit, where: { column: 'partner', value: partner } });
-      return rows.flatMap((row) => accountFrom(row) ?? []);
+      return rows.flatMap((row) => accountFrom(row, config) ?? []);
     },
     partners: async (limit) => (await registry.page('partners', { limit })).map((row) => row.username),
     box: (terminalCode) =>
@@ -167,9 +167,13 @@ export function createDirectory({
     accountOf: async (box) => {
       const account = box.account === undefined ? undefined : await directory.account(box.account);
       if (account === undefined) return null;
-      const { bankAccount, bankCode, userBankName } = account;
+      const { bankAccount, bankCode, userBankName, walletIds } = account;
       const virtualAccounts = [...virtualAccountsOf(bankAccount)];
-      return { bankAccount, bankCode, userBankName, ...(virtualAccounts.length > 0 && { virtualAccounts }) };
+      return {
+        ...{ bankAccount, bankCode, userBankName },
+        ...(virtualAccounts.length > 0 && { virtualAccounts }),
+        ...(walletIds && { walletIds }),
+      };
     },
     get version() {
       return version;
@@ -211,7 +215,7 @@ export function partnerFrom(
   return { username, password, callback: kept === undefined ? undefined : callback.parse(JSON.parse(kept)), disabled };
 }
 
-function accountFrom(row: AccountRow): Account | undefined {
+function accountFrom(row: AccountRow, { walletIds: named }: Pick<GatewayConfig, 'walletIds'>): Account | undefined {
   const { bank_account: bankAccount, bank_code: bankCode, user_bank_name: userBankName } = row;
   const bank = findBank(bankCode);
   const { partner, content_prefix: prefix } = row;
@@ -220,7 +224,8 @@ function accountFrom(row: AccountRow): Account | undefined {
     contentPrefix: prefix === null ? undefined : contentPrefix.parse(prefix),
     disabled: row.disabled === 1,
   };
-  return bank && { bankAccount, bankCode, userBankName, bank, ...rest };
+  const walletIds = named.get(bankAccount);
+  return bank && { bankAccount, bankCode, userBankName, bank, ...(walletIds && { walletIds }), ...rest };
 }
 
 function boxFrom(row: BoxRow): KnownBox {

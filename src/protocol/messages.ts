@@ -3,6 +3,7 @@ import { BOX_REFUSALS, CODES, type Code } from './codes.ts';
 import { amountVnd, bankAccount, boxCode, LIMITS, wallTimeMs } from './fields.ts';
 import { SHARDS_MAX } from './topics.ts';
 import { VIRTUAL_ACCOUNTS_MAX, virtualAccounts } from './virtual-accounts.ts';
+import { WALLET_IDS_MAX, walletId } from './wallets.ts';
 
 /** Version of the messages between gateway and box (PROTOCOL.md, clause MSG-1). */
 export const MESSAGE_VERSION = 1;
@@ -44,6 +45,8 @@ export const linkedAccount = z.object({
   ...payee,
   /** Accounts to which its QRs may pay as well (PROTOCOL.md, clause PQR-3). */
   virtualAccounts: z.array(virtualAccounts).max(VIRTUAL_ACCOUNTS_MAX).optional(),
+  /** Names of wallets for it, which may stand in its QRs (PROTOCOL.md, clause QRP-8). */
+  walletIds: z.array(walletId).max(WALLET_IDS_MAX).optional(),
 });
 
 /** Whole đồng that an order asked for, and that were paid for it: less or more (PROTOCOL.md, clause MSG-13). */

@@ -2,6 +2,7 @@ import { PayboxError } from '../lib/errors.ts';
 import { crc16 } from './crc16.ts';
 import { LIMITS } from './fields.ts';
 import { optional, pathTo, type Rule, readTemplate, required, type Template, TlvRefusal, writeField } from './tlv.ts';
+import { checkWallet, isNamedByOwner, otherPayee, readWallet, unnamedOfMomo } from './wallets.ts';
 
 /** The content of a VietQR payload (PROTOCOL.md, clause QRP-2). */
 export interface VietQr {
@@ -72,10 +73,13 @@ const RULES = {
   template: { pattern: /^./, words: 'a template' },
 } as const satisfies Record<string, Rule>;
 
-/** Decodes and checks a VietQR payload (PROTOCOL.md, clauses QRP-1 to QRP-5). Never throws. */
-export function decodeVietQr(payload: string): VietQrResult {
+/**
+ * Decodes and checks a VietQR payload (PROTOCOL.md, clauses QRP-1 to QRP-8). `walletIds` are those that the owner of its
+ * account has named. Never throws.
+ */
+export function decodeVietQr(payload: string, walletIds: readonly string[] = []): VietQrResult {
   try {
-    return { ok: true, value: decode(payload) };
+    return { ok: true, value: decode(payload, walletIds) };
   } catch (error) {
     if (error instanceof TlvRefusal) return { ok: false, tag: error.tag, reason: error.message };
     throw error;
@@ -105,7 +109,7 @@ export function encodeVietQr(fields: VietQr): string {
   try {
     refuseLongPurpose(fields);
     const payload = build(fields);
-    decode(payload);
+    decode(payload, []);
     return payload;
   } catch (error) {
     if (!(error instanceof TlvRefusal)) throw error;
@@ -119,14 +123,17 @@ function refuseLongPurpose({ purpose = '' }: VietQr): void {
   throw new TlvRefusal('62-08', `${purpose.length} characters, at most ${LIMITS.contentMax} are written`);
 }
 
-function decode(payload: string): VietQr {
+function decode(payload: string, walletIds: readonly string[]): VietQr {
   const root = readRoot(payload);
   required(root, '00', RULES.version);
   refuseOtherMoney(root);
+  const inWallet = root.values.get('26');
+  const wallet = inWallet === undefined ? undefined : readWallet(inWallet);
   required(root, '53', RULES.currency);
   required(root, '58', RULES.country);
   const amount = optional(root, '54', RULES.amount);
   const beneficiary = readAccount(required(root, '38', RULES.template));
+  if (wallet !== undefined) checkWallet(wallet, beneficiary, walletIds);
   optional(root, '61', RULES.postalCode);
   refuseOtherPayees(root, beneficiary.account);
   return {
@@ -138,7 +145,7 @@ function decode(payload: string): VietQr {
       merchantName: optional(root, '59', RULES.merchantName),
       merchantCity: optional(root, '60', RULES.merchantCity),
     }),
-    ...readLabels(optional(root, '62', RULES.template), beneficiary.account),
+    ...readLabels(optional(root, '62', RULES.template), beneficiary.account, walletIds),
   };
 }
 
@@ -163,9 +170,7 @@ function readRoot(payload: string): Template {
  */
 function refuseOtherMoney(root: Template): void {
   for (const tag of root.values.keys()) {
-    if (tag >= '02' && tag <= '51' && tag !== '38') {
-      throw new TlvRefusal(tag, 'another merchant account is not allowed, a wallet might pay that one');
-    }
+    if (tag >= '02' && tag <= '51' && tag !== '38' && tag !== '26') throw new TlvRefusal(tag, otherPayee(tag));
     if (tag >= '55' && tag <= '57') throw new TlvRefusal(tag, 'tips and fees are not allowed, they change the amount');
   }
 }
@@ -187,7 +192,11 @@ function refuseUnlessOwn(path: string, value: string, account: string): void {
   const isOwn = value.length >= account.length - BANK_MARK_CHARS && account.endsWith(value);
   const isOwnWallet = MOMO_ACCOUNT.test(account) && value === `${MOMO_REFERENCE}${account.slice(10)}`;
   if (isOwn || isOwnWallet) return;
-  throw new TlvRefusal(path, `a wallet could read ${JSON.stringify(value)} as another account than ${account}`);
+  const problem = unnamedOfMomo(path, value, account);
+  throw new TlvRefusal(
+    path,
+    problem ?? `a wallet could read ${JSON.stringify(value)} as another account than ${account}`,
+  );
 }
 
 function readAccount(text: string): Pick<VietQr, 'bin' | 'account' | 'service'> {
@@ -206,11 +215,14 @@ function readAccount(text: string): Pick<VietQr, 'bin' | 'account' | 'service'> 
 function readLabels(
   text: string | undefined,
   account: string,
+  walletIds: readonly string[],
 ): Pick<VietQr, 'bill' | 'reference' | 'terminal' | 'purpose'> {
   if (text === undefined) return {};
   const labels = readTemplate(text, '62');
   for (const [tag, value] of labels.values) {
-    if (tag === '02' || tag === '05' || tag >= '10') refuseOtherPayee(pathTo('62', tag), value, account);
+    const path = pathTo('62', tag);
+    if (isNamedByOwner(path, value, account, walletIds)) continue;
+    if (tag === '02' || tag === '05' || tag >= '10') refuseOtherPayee(path, value, account);
   }
   return present({
     bill: optional(labels, '01', RULES.label),

@@ -81,6 +81,21 @@ describe('a push', () => {
     expect(view(pushed.state)).toMatchObject({ kind: 'payment', holder: LINK });
   });
 
+  it('QRP-8 THR-23 takes the QR of a wallet whose id the welcome has told it', () => {
+    const account = { bankAccount: 'PSP0000000000000000', bankCode: 'momo', userBankName: 'NGUYEN VAN A' };
+    const id = 'MOMOW2W00000000';
+    const linked = (link: object) =>
+      play(fresh(), [{ type: 'connecting' }, registeredAt(0, { ...account, ...link })]).state;
+    const labels = field('62', field('05', id));
+    const payee = { bin: field('00', '971025'), account: field('01', account.bankAccount) };
+    const shown = push(1, { ...account, qrCode: payloadOf({ ...payee, labels }) });
+    expect(rejection(play(linked({ walletIds: [id] }), [shown]))).toEqual(['sent']);
+    expect(rejection(play(linked({ walletIds: ['MOMOW2W00000001'] }), [shown]))).toEqual(['QR_INVALID']);
+    expect(rejection(play(linked({}), [shown]))).toEqual(['QR_INVALID']);
+    const before = play(linked({ walletIds: [id] }), [shown]).state;
+    expect(view(before)).toMatchObject({ kind: 'payment', holder: account });
+  });
+
   it('PQR-3 takes a QR to a virtual account of its own, and names that beside its holder', () => {
     const virtualAccounts = [{ bin: '970436', begins: 'VQRQ' }];
     const linked = play(fresh(), [{ type: 'connecting' }, registeredAt(0, { ...LINK, virtualAccounts })]).state;

@@ -25,8 +25,8 @@ describe('paybox config', () => {
     await writeFile(file, 'box: {terminalCode: X1}\ndisplays: [{driver: cinema}]\nspeling: 1\n');
     const { code, output } = await payboxToEnd('config', 'check', file);
     expect(code).toBe(2);
-    expect(output).toContain('box.yaml: box.terminalCode: expected VVB followed by six digits');
-    expect(output).toMatch(/box\.yaml: displays\.0\.driver: expected one of .*browser/);
+    expect(output).toContain('box.yaml:1:7: box.terminalCode: expected VVB followed by six digits');
+    expect(output).toMatch(/box\.yaml:2:13: displays\.0\.driver: expected one of .*browser/);
     expect(output).toContain('speling');
     await writeFile(file, 'boks: {terminalCode: VVB000001}\ndisplays: [{driver: browser}]\n');
     expect((await payboxToEnd('config', 'check', file)).output).toMatch(/unknown key boks\n/);

@@ -59,7 +59,7 @@ export async function decideSendQr(
   if (box.account === undefined)
     return refuse('E36', 'terminalCode, serialNumber: expected a box that is linked to an account');
 
-  const qr = decodeVietQr(request.qrCode);
+  const qr = decodeVietQr(request.qrCode, account.walletIds);
   if (!qr.ok) return refuse('QR_INVALID', `qrCode: ${qr.reason}`);
   const made = await madeFor(account.bankAccount, request.qrCode);
   const mismatch = mismatchOf(qr.value, account, { linked: box.account, isMade: made !== undefined });
