@@ -14,7 +14,8 @@ import type { OnStop } from './screen/screen.ts';
 import { TRANSPORTS } from './transports/registry.ts';
 import { checkTls, gatewayOrigin, tlsOptions } from './transports/tls.ts';
 
-const FIX = 'see device-config/ for valid examples, and `paybox config schema agent` for every key';
+const FIX =
+  'see device-config/, on a device /usr/share/doc/paybox-agent/examples, for valid examples, and `paybox config schema agent` for every key';
 const DISPLAYS_MAX = 8;
 const HOLD_SECONDS_MAX = 3_600;
 

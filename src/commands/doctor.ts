@@ -9,6 +9,7 @@ export function addDoctor(root: Command): void {
     )
     .option('--config <file>', 'configuration of the agent')
     .option('--gateway <file>', 'configuration of a gateway, in place of an agent')
+    .option('--setup-report <file>', 'the report of first-boot', '/run/paybox-first-boot/report.json')
     .option('--json', 'print the findings as JSON')
     .action(async (options) => (await import('./actions/doctor.ts')).doctor(options));
 }

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { z } from 'zod';
 import { ConfigError, reasonOf, systemCodeOf } from './errors.ts';
@@ -46,12 +47,19 @@ function textOf(path: string, charsMax: number): string {
   try {
     bytes = readGiven(path, charsMax * UTF8_BYTES_MAX);
   } catch (error) {
-    throw new ConfigError(`${path}: cannot be read: ${readProblem(error)}`, 'name a file that exists and may be read');
+    throw new ConfigError(`${path}: cannot be read: ${readProblem(error)}`, remedyFor(path, error));
   }
   return textOfFile(bytes, path);
 }
 
-/** Why a file cannot be read, for a person. */
+/** On a device where nobody has made the file yet, the package has put an example beside it. */
+function remedyFor(path: string, error: unknown): string {
+  const example = path.replace(/\.yaml$/, '.example.yaml');
+  const isFresh = systemCodeOf(error) === 'ENOENT' && example !== path && existsSync(example);
+  return isFresh ? `copy ${example} there, and set your values` : 'name a file that exists and may be read';
+}
+
+/** Returns in words why a file cannot be read. */
 function readProblem(error: unknown): string {
   const code = systemCodeOf(error);
   if (code === 'ENOENT') return 'there is no such file';

@@ -23,6 +23,8 @@ export interface BoxFileKind<Settings> {
   read(bytes: Uint8Array, before: Settings | undefined): Promise<{ settings: Settings; withoutSecrets: string }>;
   /** The files to write for these settings, the configuration last; `folder` is the name of their own folder. */
   filesOf(settings: Settings, folder: string): Promise<SetupFile[]>;
+  /** Files for other programs of the machine. With `problem` there is none yet for a part of the settings. */
+  machineFilesOf(settings: Settings): Promise<{ files: SetupFile[]; problem?: string }>;
 }
 
 export interface ApplyBootFileDeps<Settings> {
@@ -49,10 +51,15 @@ const record = z.object({
   /** Whether the earlier configuration was made by a person. */
   isFirst: z.boolean(),
   isApplied: z.boolean(),
+  /** Whether the machine has taken its part; else that is tried again at each boot, and nothing but that. */
+  isComplete: z.boolean().default(true),
   /** Whether the boot partition contains none of its secrets. */
   isCleared: z.boolean(),
 });
 type Taken = z.infer<typeof record>;
+
+/** A part of the settings for which the machine has no program. */
+export class MachineProblem extends Error {}
 
 const RECORD_FILE = 'taken-over.json';
 /** Suffix of a replaced file, and of a boot file that is about to be wiped. */
@@ -83,10 +90,16 @@ export async function applyBootFile<Settings>(
   if (current === undefined) return { taken: false, problem };
   if (current !== before) await writeRecord(folders.config, current, deps);
   if (!current.isApplied) {
+    const pending = await applyToMachine(current, deps);
     await apply(folders.config, current, deps);
-    current = { ...current, isApplied: true };
+    current = { ...current, isApplied: true, isComplete: pending === undefined };
     await writeRecord(folders.config, current, deps);
     log.info('taken-over', { file: kind.name, id: current.id });
+    problem ??= pending;
+  } else if (!current.isComplete) {
+    const pending = await applyToMachine(current, deps);
+    if (pending === undefined) await writeRecord(folders.config, { ...current, isComplete: true }, deps);
+    problem ??= pending;
   }
   await clear(folders, current, deps);
   return { taken: current.id !== before?.id, problem };
@@ -113,8 +126,19 @@ async function newRecord<Settings>(
     settings,
     isFirst: before === undefined,
     isApplied: false,
+    isComplete: false,
     isCleared,
   };
+}
+
+/** Returns why the machine does not take a part of the settings; undefined if it took all. */
+async function applyToMachine<Settings>(
+  taken: Taken,
+  { kind, disk }: ApplyBootFileDeps<Settings>,
+): Promise<Error | undefined> {
+  const { files, problem } = await kind.machineFilesOf(taken.settings as Settings);
+  for (const { path, text, isSecret } of files) await disk.replace(path, text, isSecret ? SECRET_MODE : GROUP_MODE);
+  return problem === undefined ? undefined : new MachineProblem(problem);
 }
 
 /** After a power cut this runs again from the start. */

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { getJson } from '../e2e/walk.ts';
@@ -39,6 +39,7 @@ async function device(file?: string, ...programs: string[]) {
     args,
     boot: folders.boot,
     write,
+    root,
     config: at('etc/paybox/agent.yaml'),
     report: folders.report,
     text: (name: string) => readFile(at(name), 'utf8'),
@@ -71,11 +72,75 @@ describe('paybox first-boot', () => {
   });
 
   it('says that there is nothing that could manage Wi-Fi, and sets the rest up', async () => {
-    const box = await device(`${FILE}wifi: {ssid: x}\n`);
+    const box = await device(`${FILE}wifi: {ssid: x, psk: a-password}\n`);
     const { code, output } = await box.firstBoot();
-    expect(code).toBe(0);
-    expect(output).toContain('wifi-not-set-up');
+    expect(code).toBe(1);
+    expect(output).toContain('no NetworkManager');
+    const problem = async () => JSON.parse(await box.text('run/report.json')).problem as string | null;
+    expect(await problem()).toMatch(/^paybox\.yaml: wifi: .*install one of them/);
     expect(await box.text('etc/paybox/agent.yaml')).toContain('VVB000001');
+    const doctor = await payboxToEnd('doctor', '--config', box.config, '--setup-report', box.report);
+    expect(doctor.output).toMatch(/^failed +set-up +paybox\.yaml: wifi: /m);
+    // What a person changed meanwhile stays, and the password is there once there is a program for it.
+    await appendFile(box.config, '# mine\n');
+    expect((await box.firstBoot()).code).toBe(1);
+    await mkdir(join(box.root, 'usr/sbin'), { recursive: true });
+    await writeFile(join(box.root, 'usr/sbin/NetworkManager'), '');
+    expect((await box.firstBoot()).code).toBe(0);
+    expect(await problem()).toBeNull();
+    expect(await box.text('etc/NetworkManager/system-connections/paybox.nmconnection')).toContain('psk=a-password');
+    expect(await box.text('etc/paybox/agent.yaml')).toContain('# mine');
+    expect((await box.firstBoot()).output).toBe('');
+  });
+
+  it.each(['paybox.yml', 'paybox.yaml.txt', 'PayBox.YAML', 'PAYBOX.YML.TXT'])(
+    'takes %s, and its secret off the card',
+    async (name) => {
+      const box = await device();
+      await writeFile(join(box.boot, name), `${FILE}secret: A-long-secret-that-a-box-has\n`);
+      const { code, output } = await box.firstBoot();
+      expect([code, output]).toEqual([0, expect.stringContaining('"event":"taken-over"')]);
+      expect(await readFile(join(box.boot, name), 'utf8')).toContain('secret: kept');
+      expect(await readdir(box.boot)).toEqual([name]);
+      expect(JSON.parse(await box.text('run/report.json'))).toEqual({ problem: null, file: join(box.boot, name) });
+      expect((await box.firstBoot()).output).toBe('');
+    },
+  );
+
+  it.each([
+    ['a folder', ['box/paybox.yaml'], /^box\/paybox\.yaml: not read there; move it/],
+    ['a folder of a folder', ['a/b/Paybox.yml'], /^a\/b\/Paybox\.yml: not read there/],
+    ['two names', ['paybox.yml', 'paybox.yaml.txt'], /^paybox\.yaml\.txt, paybox\.yml: none is read; keep one/],
+    [
+      'another name beside the right one',
+      ['paybox.yaml', 'paybox.yaml.txt'],
+      /^paybox\.yaml\.txt: not read beside paybox\.yaml/,
+    ],
+  ])('names what it does not read: a file in %s', async (_what, names, problem) => {
+    const box = await device();
+    for (const name of names) {
+      await mkdir(dirname(join(box.boot, name)), { recursive: true });
+      await writeFile(join(box.boot, name), FILE);
+    }
+    const { code, output } = await box.firstBoot();
+    expect([code, output]).toEqual([0, expect.stringContaining('setup-file-ignored')]);
+    expect(JSON.parse(await box.text('run/report.json')).problem).toMatch(problem);
+  });
+
+  it('takes the secrets off a file of another name that a power cut left half cleared', async () => {
+    const box = await device();
+    const name = join(box.boot, 'paybox.yaml.txt');
+    await writeFile(name, `${FILE}secret: A-long-secret-that-a-box-has\n`);
+    await box.firstBoot();
+    await rename(name, `${name}.old`);
+    await box.firstBoot();
+    expect(await readdir(box.boot)).toEqual(['paybox.yaml.txt']);
+  });
+
+  it('ends with 2 where there is no boot partition', async () => {
+    const box = await device();
+    const { code, output } = await payboxToEnd('first-boot', ...box.args, '--boot', '/nope');
+    expect([code, output]).toEqual([2, expect.stringContaining('--boot /nope: there is no such folder')]);
   });
 
   it('names the line of a file with a mistake, and ends well: the agent goes on with what it had', async () => {

@@ -83,6 +83,27 @@ describe('paybox doctor', () => {
     expect((await findings(absent.file)).of('display terminal')).toMatchObject({ result: 'failed' });
   });
 
+  it('warns of no refusal for a display beside the first, which confirms the pushes alone', async () => {
+    const beside = { driver: 'png', path: 'pole.png', width: 32, height: 32 };
+    const { file } = await configWith({ displays: [{ driver: 'png', path: 'screen.png' }, beside] });
+    const { output } = await payboxToEnd('doctor', '--config', file);
+    expect(output).toContain('opens; the first display confirms pushes');
+    expect(output).not.toContain('QR_TOO_DENSE');
+  });
+
+  it('says on a fresh device to copy the example that lies there', async () => {
+    const folder = await temporaryFolder();
+    const file = join(folder, 'agent.yaml');
+    const bare = await payboxToEnd('doctor', '--config', file);
+    expect(bare).toEqual({
+      code: 2,
+      output: expect.stringContaining('there is no such file\n  name a file that exists'),
+    });
+    await writeFile(join(folder, 'agent.example.yaml'), '');
+    const fresh = await payboxToEnd('doctor', '--config', file);
+    expect(fresh).toEqual({ code: 2, output: expect.stringContaining(`copy ${folder}/agent.example.yaml there`) });
+  });
+
   it('fails where the box could not write anything down', async () => {
     const { file } = await configWith({ dataDir: 'taken/box' });
     await mkdir(join(file, '..'), { recursive: true });

@@ -45,6 +45,7 @@ async function box(file: string | undefined = FILE) {
         name: 'paybox.yaml',
         bytesMax: 65_536,
         read: async (bytes, before: Parameters<typeof readBoxFile>[1]) => readBoxFile(bytes, before),
+        machineFilesOf: async () => ({ files: [] }),
         filesOf: async (settings, folder) => {
           const own = Object.entries(agentFilesOf(settings, folder, '/var/lib/paybox')).toReversed();
           const files = own.map(([name, text]) => ({ path: join(folders.config, name), text }));

@@ -1,4 +1,5 @@
 import { loadAgentConfig } from '../../agent/config.ts';
+import { readSetupReport } from '../../agent/setup/machine.ts';
 import { findingsOf } from '../../doctor/doctor.ts';
 import type { Finding } from '../../doctor/findings.ts';
 import { gatewayFindings } from '../../doctor/gateway.ts';
@@ -6,25 +7,45 @@ import { readRootToken } from '../../gateway/access/root-token.ts';
 import { loadGatewayConfig } from '../../gateway/config.ts';
 import { hookPathOf } from '../../gateway/sources/registry.ts';
 import { ConfigError } from '../../lib/errors.ts';
+import { stderrLog } from '../../lib/log.ts';
 import { table } from '../../lib/text.ts';
 import { say } from '../shared/output.ts';
 
 /** `paybox doctor`: exit code 1 if a check failed, 2 if the configuration cannot be read. */
-export async function doctor(options: { config?: string; gateway?: string; json?: boolean }): Promise<void> {
+export async function doctor(options: DoctorOptions): Promise<void> {
   const findings = await findingsFor(options);
   if (options.json === true) say(JSON.stringify(findings));
   else say(report(findings));
   if (findings.some((finding) => finding.result === 'failed')) process.exitCode = 1;
 }
 
-async function findingsFor({ config, gateway }: { config?: string; gateway?: string }): Promise<Finding[]> {
-  if (config !== undefined && gateway === undefined) return findingsOf(await loadAgentConfig(config));
+interface DoctorOptions {
+  config?: string;
+  gateway?: string;
+  setupReport: string;
+  json?: boolean;
+}
+
+async function findingsFor({ config, gateway, setupReport }: DoctorOptions): Promise<Finding[]> {
+  if (config !== undefined && gateway === undefined) {
+    const findings = await findingsOf(await loadAgentConfig(config));
+    return [...(await setupFindings(setupReport)), ...findings];
+  }
   if (gateway !== undefined && config === undefined) {
     const { sources, ...file } = await loadGatewayConfig(gateway);
     const hooks = sources.map((it) => ({ name: it.name, hook: hookPathOf(it) }));
     return gatewayFindings({ ...file, adminToken: readRootToken(file), sources: hooks });
   }
   throw new ConfigError('expected --config with the file of an agent, or --gateway with that of a gateway');
+}
+
+/** The problem that first-boot had with the file on the card. */
+async function setupFindings(path: string): Promise<Finding[]> {
+  const report = await readSetupReport(path, stderrLog());
+  if (report === undefined) return [];
+  const fix = `correct it on the boot partition, and restart the box`;
+  if (report.problem !== null) return [{ check: 'set-up', result: 'failed', found: report.problem, fix }];
+  return [{ check: 'set-up', result: 'ok', found: report.file, fix: '' }];
 }
 
 function report(findings: readonly Finding[]): string {

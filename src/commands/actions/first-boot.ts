@@ -1,16 +1,17 @@
 import { execFile } from 'node:child_process';
-import { mkdir } from 'node:fs/promises';
+import { mkdir, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import type { BoxSettings } from '../../agent/setup/box-file.ts';
 import { BOX_FILE_BYTES_MAX, type SetupReport } from '../../agent/setup/machine.ts';
 import { BOX_FILE } from '../../lib/config-file.ts';
-import { reasonOf } from '../../lib/errors.ts';
+import { ConfigError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import { stderrLog } from '../../lib/log.ts';
 import { systemRandom } from '../../lib/random.ts';
-import { applyBootFile, type BoxFileKind, type SetupFile } from '../../provision/apply-boot-file.ts';
+import { applyBootFile, type BoxFileKind, MachineProblem } from '../../provision/apply-boot-file.ts';
 import { isReadOnly, realDisk } from '../../provision/disk.ts';
+import { foundFile } from '../../provision/found-file.ts';
 import { wifiFileOf } from '../../provision/wifi.ts';
 
 const MOUNT_TIMEOUT_MS = 30_000;
@@ -26,17 +27,25 @@ export interface FirstBootOptions {
 
 /**
  * `paybox first-boot`: turns a new or changed file on the boot partition into the agent's configuration. An invalid
- * file changes nothing; log and report name the mistake. Exit code 1 if something could not be written; the agent
- * starts anyway.
+ * file changes nothing; log and report name the mistake, and what lies on the card but is not read. Exit code 1 if
+ * something could not be written, or the machine has no program for Wi-Fi; the agent starts anyway. Throws ConfigError
+ * without a boot partition.
  */
 export async function firstBoot(options: FirstBootOptions): Promise<void> {
   const log = stderrLog();
   const folders = { boot: resolve(options.boot), config: resolve(options.config) };
-  const file = join(folders.boot, BOX_FILE);
+  if (!(await stat(folders.boot).catch(() => undefined))?.isDirectory()) {
+    throw new ConfigError(
+      `--boot ${options.boot}: there is no such folder`,
+      'mount the boot partition of the card there',
+    );
+  }
+  const found = await foundFile(folders.boot, BOX_FILE);
+  const file = join(folders.boot, found.name);
   let problem: string | null = null;
   try {
     const outcome = await applyBootFile(folders, {
-      kind: boxFileKind(options, log),
+      kind: boxFileKind(found.name, options, log),
       disk: realDisk,
       random: systemRandom,
       log,
@@ -45,6 +54,10 @@ export async function firstBoot(options: FirstBootOptions): Promise<void> {
     if (outcome.problem !== undefined) {
       problem = wordsOf(outcome.problem);
       log.error('setup-file-bad', { file, problem });
+      if (outcome.problem instanceof MachineProblem) process.exitCode = 1;
+    } else if (found.problem !== undefined) {
+      problem = found.problem;
+      log.warn('setup-file-ignored', { boot: folders.boot, problem });
     }
   } catch (error) {
     problem = `${BOX_FILE}: ${reasonOf(error)}`;
@@ -54,34 +67,32 @@ export async function firstBoot(options: FirstBootOptions): Promise<void> {
   await writeReport(options.report, { problem, file });
 }
 
-function boxFileKind({ config, state, root }: FirstBootOptions, log: Logger): BoxFileKind<BoxSettings> {
+function boxFileKind(name: string, { config, state, root }: FirstBootOptions, log: Logger): BoxFileKind<BoxSettings> {
   return {
-    name: BOX_FILE,
+    name,
     bytesMax: BOX_FILE_BYTES_MAX,
     // Loaded lazily: at most boots nothing has changed.
     read: async (bytes, before) => (await import('../../agent/setup/box-file.ts')).readBoxFile(bytes, before),
     filesOf: async (settings, folder) => {
       const { agentFilesOf } = await import('../../agent/setup/box-file.ts');
       const own = Object.entries(agentFilesOf(settings, folder, resolve(state)));
-      const wifi = settings.wifi === undefined ? [] : await wifiFiles(settings.wifi, root, log);
       // The configuration is written last: it switches the box over.
-      const files = own.toReversed().map(([name, text]) => ({ path: join(resolve(config), name), text }));
-      return [...wifi, ...files];
+      return own.toReversed().map(([file, text]) => ({ path: join(resolve(config), file), text }));
     },
+    machineFilesOf: async ({ wifi }) => (wifi === undefined ? { files: [] } : wifiFiles(wifi, root, log)),
   };
 }
 
-async function wifiFiles(wifi: NonNullable<BoxSettings['wifi']>, root: string, log: Logger): Promise<SetupFile[]> {
+const NO_MANAGER =
+  'wifi: this machine has no NetworkManager, wpa_supplicant or iwd; install one of them, and restart: the box has kept the password';
+
+async function wifiFiles(wifi: NonNullable<BoxSettings['wifi']>, root: string, log: Logger) {
   const file = await wifiFileOf(wifi, root);
-  if (file === undefined) {
-    const reason = 'there is no NetworkManager, wpa_supplicant or iwd; install one of them, or use a cable';
-    log.error('wifi-not-set-up', { reason });
-    return [];
-  }
+  if (file === undefined) return { files: [], problem: `${BOX_FILE}: ${NO_MANAGER}` };
   const path = join(root, file.path);
   await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE });
   log.info('wifi-set-up', { program: file.program, path, needs: file.needs });
-  return [{ path, text: file.text, isSecret: true }];
+  return { files: [{ path, text: file.text, isSecret: true }] };
 }
 
 /** Remounts a read-only boot partition as writable for `work`. */

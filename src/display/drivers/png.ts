@@ -4,12 +4,15 @@ import { z } from 'zod';
 import { withDeadline } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import { assertReplaceable, replaceInSharedFolder } from '../../lib/files.ts';
-import { mayHoldQr } from '../../scene.ts';
+import { mayHoldQr, type Scene } from '../../scene.ts';
 import { type DisplayDriver, GOODBYE_TIMEOUT_MS } from '../contract.ts';
 import { closedFault, displayFault } from '../fault.ts';
 import { encodePng } from '../pixels/png.ts';
 import { rotated } from '../pixels/rotate.ts';
 import { expectPixels, rotation, sidePx } from './pixel-options.ts';
+
+/** Seconds of a countdown between two files. */
+const COUNTDOWN_STEP_S = 10;
 
 const options = z.strictObject({
   path: z.string().min(1),
@@ -38,6 +41,8 @@ export const png: DisplayDriver<z.infer<typeof options>> = {
     });
     let open = true;
     let qrMayShow = false;
+    /** The countdown in the file; undefined where there is none, or that is not known. */
+    let written: string | undefined;
     const write = (file: Uint8Array) =>
       tried(`the screen picture ${target} cannot be written`, fix, () =>
         replaceInSharedFolder(target, file, { isPublic: true }),
@@ -46,9 +51,14 @@ export const png: DisplayDriver<z.infer<typeof options>> = {
       surface,
       draw: async (frame, scene) => {
         if (!open) throw closedFault();
-        const file = encodePng(turn(expectPixels(frame, surface)));
+        const pixels = turn(expectPixels(frame, surface));
+        const content = contentOf(scene);
+        if (content !== undefined && content === written) return;
+        const file = encodePng(pixels);
         qrMayShow ||= mayHoldQr(scene);
+        written = undefined;
         await write(file);
+        written = content;
         qrMayShow = mayHoldQr(scene);
       },
       close: async () => {
@@ -56,12 +66,18 @@ export const png: DisplayDriver<z.infer<typeof options>> = {
         open = false;
         if (!qrMayShow) return;
         const data = new Uint8Array(width * height * 4);
-        const written = write(encodePng({ kind: 'pixels', width, height, data })).catch(() => {});
-        await withDeadline(io.clock, GOODBYE_TIMEOUT_MS, written);
+        const blanked = write(encodePng({ kind: 'pixels', width, height, data })).catch(() => {});
+        await withDeadline(io.clock, GOODBYE_TIMEOUT_MS, blanked);
       },
     };
   },
 };
+
+/** The content of a scene that counts down, with coarser seconds; each second a new file would wear a card out. */
+function contentOf(scene: Scene): string | undefined {
+  if (!('secondsLeft' in scene)) return undefined;
+  return JSON.stringify({ ...scene, secondsLeft: Math.ceil(scene.secondsLeft / COUNTDOWN_STEP_S) });
+}
 
 async function tried(what: string, fix: string, work: () => Promise<void>): Promise<void> {
   try {

@@ -17,7 +17,7 @@ const TRUE_COLOR_BITS = 24;
 const MODULES = '▀';
 const PLAIN = '\x1b[0m';
 
-/** What a terminal's colours are written with; `none` under NO_COLOR. */
+/** The colours that a terminal can show; `none` under NO_COLOR. */
 type Colors = 'true' | 'cube' | 'none';
 
 const options = z.strictObject({

@@ -1,9 +1,10 @@
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { decode } from 'fast-png';
 import { describe, expect, it } from 'vitest';
 import { png } from '../../../src/display/drivers/png.ts';
 import { openRenderer } from '../../../src/display/render.ts';
+import type { Scene } from '../../../src/scene.ts';
 import { temporaryFolder } from '../../support/net.ts';
 import { PROGRAMS, without } from '../../support/programs.ts';
 import { testIo } from '../io.ts';
@@ -25,6 +26,31 @@ describe('the png display', () => {
     const { display, renderer } = await openIn(folder, path);
     await display.draw(renderer.render(PAYMENT), PAYMENT);
     expect(zbarReads(path)).toBe(QR_CODE);
+    await display.close();
+  });
+
+  it('writes a file for a change, and while only the seconds change every ten of them', async () => {
+    const folder = await temporaryFolder();
+    const path = join(folder, 'screen.png');
+    const { display, renderer } = await openIn(folder, path);
+    const files = new Set<string>();
+    const show = async (scene: Scene) => {
+      await display.draw(renderer.render(scene), scene);
+      const before = files.size;
+      const { ino, mtimeNs } = await stat(path, { bigint: true });
+      files.add(`${ino} ${mtimeNs}`);
+      return files.size > before;
+    };
+    const written: number[] = [];
+    for (let secondsLeft = 100; secondsLeft > 70; secondsLeft -= 1) {
+      if (await show({ ...PAYMENT, secondsLeft })) written.push(secondsLeft);
+    }
+    expect(written).toEqual([100, 90, 80]);
+    expect(await show({ ...PAYMENT, secondsLeft: 71, online: false })).toBe(true);
+    expect(zbar.missing || zbarReads(path)).toBe(zbar.missing || QR_CODE);
+    const before = await readFile(path);
+    await display.draw(renderer.render(SCENES.idle ?? PAYMENT), SCENES.idle ?? PAYMENT);
+    expect((await readFile(path)).equals(before)).toBe(false);
     await display.close();
   });
 
