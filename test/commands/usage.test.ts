@@ -85,6 +85,7 @@ describe('the command line', () => {
     [['bench', 'rn', '--help'], "unknown command 'rn'; did you mean run?"],
     [['help', 'psh'], "unknown command 'psh'; did you mean push?"],
     [['fleet', '--boxes', '1', '--transport', 'htp'], 'did you mean http?'],
+    [['provision', '--out', '/proc/nope', '--box', 'VVB000001:VVB900001'], '--out /proc/nope: ENOENT'],
     [['config', 'schema', 'agnet'], 'did you mean agent?'],
     [
       ['up', '--display', 'brwser', '--data', '/nonexistent/paybox'],

@@ -4,7 +4,7 @@ import { readBoxFile } from '../../agent/setup/box-file.ts';
 import { BOX_FILE_BYTES_MAX } from '../../agent/setup/machine.ts';
 import { DISPLAY_DRIVERS } from '../../display/registry.ts';
 import { systemClock } from '../../lib/clock.ts';
-import { ConfigError, reasonOf } from '../../lib/errors.ts';
+import { ConfigError, PayboxError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import { readFileText } from '../../lib/files.ts';
 import { systemRandom } from '../../lib/random.ts';
 import { withSuggestion } from '../../lib/schema-issues.ts';
@@ -53,6 +53,19 @@ export interface ProvisionOptions {
  * unchanged.
  */
 export async function provision(options: ProvisionOptions): Promise<void> {
+  try {
+    await provisionAll(options);
+  } catch (error) {
+    const code = systemCodeOf(error);
+    if (error instanceof PayboxError || code === undefined || !UNWRITABLE.includes(code)) throw error;
+    throw new ConfigError(`--out ${options.out}: ${reasonOf(error)}`, 'name a folder that may be written');
+  }
+}
+
+/** Errors of a folder that was named wrongly. */
+const UNWRITABLE = ['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM', 'EROFS'];
+
+async function provisionAll(options: ProvisionOptions): Promise<void> {
   const boxes = options.box.map(boxOf);
   checkArguments(options.host, boxes, options.rotate);
   if (options.gateway !== undefined) return provisionCard(options, options.gateway, boxes);
