@@ -48,7 +48,7 @@ function withServiceOptions(command: Command): Command {
     .option('--second-account <number>', 'its account, if it has no endpoint for callbacks')
     .option('--second-bank <code>', 'the bank of that account (default: that of --bank)')
     .option(
-      '--callback-listen <host:port>',
+      '--callback-listen <host:port[/path]>',
       "the bench receives callbacks here; set the service's callback endpoint to it",
     )
     .option(

@@ -47,6 +47,10 @@ export const callback = z.strictObject({
     .enum(['public', 'camel', 'strings'])
     .default('public')
     .describe('the keys as the public service sends them, in camelCase, or with every value as a text'),
+  success: z
+    .union([z.literal('any2xx'), z.literal(200)], 'expected any2xx or 200')
+    .default('any2xx')
+    .describe('which answers say that a callback was processed: any 2xx, or 200 alone, as the specification has it'),
   decimals: z.boolean().default(false).describe('the amount as 25000.0'),
 });
 

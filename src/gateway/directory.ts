@@ -166,14 +166,7 @@ export function createDirectory({
     dialectBoxes: async (limit) => (await registry.dialectBoxes(limit)).map(boxFrom),
     accountOf: async (box) => {
       const account = box.account === undefined ? undefined : await directory.account(box.account);
-      if (account === undefined) return null;
-      const { bankAccount, bankCode, userBankName, walletIds } = account;
-      const virtualAccounts = [...virtualAccountsOf(bankAccount)];
-      return {
-        ...{ bankAccount, bankCode, userBankName },
-        ...(virtualAccounts.length > 0 && { virtualAccounts }),
-        ...(walletIds && { walletIds }),
-      };
+      return account === undefined ? null : linkTo(account, virtualAccountsOf(account.bankAccount));
     },
     get version() {
       return version;
@@ -213,6 +206,16 @@ export function partnerFrom(
   const password = vault.unwrap(SECRET_OF.password(username), row.password);
   const kept = row.callback === null ? undefined : vault.unwrap(SECRET_OF.callback(username), row.callback);
   return { username, password, callback: kept === undefined ? undefined : callback.parse(JSON.parse(kept)), disabled };
+}
+
+/** An account as the welcome announces it. */
+function linkTo(account: Account, virtualAccounts: readonly VirtualAccounts[]): LinkedAccount {
+  const { bankAccount, bankCode, userBankName, walletIds } = account;
+  return {
+    ...{ bankAccount, bankCode, userBankName },
+    ...(virtualAccounts.length > 0 && { virtualAccounts: [...virtualAccounts] }),
+    ...(walletIds && { walletIds }),
+  };
 }
 
 function accountFrom(row: AccountRow, { walletIds: named }: Pick<GatewayConfig, 'walletIds'>): Account | undefined {

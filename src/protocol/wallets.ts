@@ -14,7 +14,7 @@ interface Beneficiary {
   account: string;
 }
 
-/** What may stand beside 00 in tag 26 of an account of this form. */
+/** A form of account, with the fields that tag 26 may have for it beside 00. */
 interface Form {
   bin: string;
   account: RegExp;
@@ -103,7 +103,7 @@ export function isNamedByOwner(path: string, value: string, account: string, ids
   return isOfMomo(path, value, account) && ids.includes(value);
 }
 
-/** What to do about a 62-05 of MoMo that the owner has not named; undefined for any other value. */
+/** Says where the owner names a 62-05 of MoMo that he has not named; undefined for any other value. */
 export function unnamedOfMomo(path: string, value: string, account: string): string | undefined {
   return isOfMomo(path, value, account) ? unnamed(value, account) : undefined;
 }

@@ -77,7 +77,7 @@ describe('the bench server', () => {
     const asked = (authorization?: string) =>
       server.ask('GET', '/runs', undefined, authorization === undefined ? {} : { authorization });
     expect(await asked()).toMatchObject({ status: 401, json: { error: 'a token is needed' } });
-    expect((await asked()).headers.get('www-authenticate')).toBe('Bearer');
+    expect((await asked()).headers.get('www-authenticate')).toBe('Bearer realm="paybox"');
     expect(await asked(`Bearer ${TOKEN}x`)).toMatchObject({ status: 401, json: { error: 'the token is wrong' } });
     expect(await asked(`Basic ${TOKEN}`)).toMatchObject({ status: 401 });
     expect(await asked(`Bearer ${TOKEN}`)).toMatchObject({ status: 200 });

@@ -117,7 +117,16 @@ it('FLT-8 partner-never: an attempt that is stopped as its answer comes ends all
   };
   const attempt = withCallbackFaults(attemptCallback, deps);
   const auth = { kind: 'none' } as const;
-  const to = { id: 'c', url: 'http://127.0.0.1/', auth, signingSecret: undefined, body: '{}', tries: 0, byHand: false };
+  const to = {
+    id: 'c',
+    url: 'http://127.0.0.1/',
+    auth,
+    signingSecret: undefined,
+    success: 'any2xx' as const,
+    body: '{}',
+    tries: 0,
+    byHand: false,
+  };
   const made = await attempt(to, { clock, post }, stop.signal);
   expect(made).toMatchObject({ result: 'retry', status: null, error: 'the gateway is stopping' });
 });

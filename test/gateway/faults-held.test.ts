@@ -66,7 +66,13 @@ function open() {
       const ids = { transactionid: content, transactiontime: 1, referencenumber: content, orderId: content };
       const none = { sign: '', urlLink: '', serviceCode: '', subTerminalCode: '' };
       const told = { ...ids, ...none, amount: 1, content, bankaccount, transType: 'C', terminalCode: BOX };
-      const to = { id: content, url: 'http://127.0.0.1/', auth: { kind: 'none' }, signingSecret: undefined } as const;
+      const to = {
+        id: content,
+        url: 'http://127.0.0.1/',
+        auth: { kind: 'none' },
+        signingSecret: undefined,
+        success: 'any2xx' as const,
+      } as const;
       const post = async () => ({ status: 200, body: '', cut: false });
       const outgoing = { ...to, body: JSON.stringify(told), tries: 0, byHand: false };
       void attempt(outgoing, { clock, post }, stop.signal).then(({ result }) => heard.push(`${content} ${result}`));

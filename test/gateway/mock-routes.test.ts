@@ -239,7 +239,7 @@ describe('who may see and do it', () => {
     const app = await guarded(undefined);
     const answer = await app.inject({ url: '/_mock/about', headers: { host: '127.0.0.1:8800', ...headers } });
     expect([answer.statusCode, answer.json()]).toEqual([401, failed('E74')]);
-    expect(answer.headers['www-authenticate']).toBe('Bearer');
+    expect(answer.headers['www-authenticate']).toBe('Bearer realm="paybox"');
   });
 
   it('THR-29 is nobody whom a proxy of this machine names, unless with the admin token', async () => {

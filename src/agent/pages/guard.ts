@@ -55,7 +55,7 @@ export class PageGuard {
     if (open === 'login' && !BEFORE_LOGIN.includes(asked)) {
       return {
         ...plain(401, 'send http.token of the box as a bearer, or log in at /'),
-        headers: { 'www-authenticate': 'Bearer' },
+        headers: { 'www-authenticate': 'Bearer realm="paybox"' },
       };
     }
     return undefined;

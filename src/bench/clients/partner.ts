@@ -13,6 +13,7 @@ import {
   type StatusResponse,
   statusResponse,
   tokenResponse,
+  WARNING_HEADER,
 } from '../../protocol/http-api.ts';
 
 /** Address and credentials of a partner. */
@@ -61,21 +62,22 @@ export class PartnerClient {
     return this.#post(PATHS.sendQr, `Bearer ${token}`, signed, statusResponse, true);
   }
 
-  /** Simulates a payment in the sandbox (specification 4.4). A refusal is returned, not thrown. */
-  testCallback(
+  /** Simulates a payment in the sandbox (specification 4.4). A refusal is returned, not thrown; so is a warning. */
+  async testCallback(
     token: string,
     payment: { bankAccount: string; content: string; amount: number; transType: 'C' | 'D' },
-  ): Promise<StatusResponse> {
-    return this.#post(PATHS.testCallback, `Bearer ${token}`, payment, statusResponse, true);
+  ): Promise<StatusResponse & { warning?: string }> {
+    const { value, warning } = await this.#ask(PATHS.testCallback, `Bearer ${token}`, payment, statusResponse, true);
+    return { ...value, ...(warning !== undefined && { warning }) };
   }
 
-  async #post<T>(
-    path: string,
-    authorization: string,
-    body: object,
-    schema: z.ZodType<T>,
-    refusalIsAnswer = false,
-  ): Promise<T> {
+  async #post<T>(...asked: Asked<T>): Promise<T> {
+    return (await this.#ask(...asked)).value;
+  }
+
+  async #ask<T>(
+    ...[path, authorization, body, schema, refusalIsAnswer = false]: Asked<T>
+  ): Promise<{ value: T; warning: string | undefined }> {
     const url = `${this.#access.baseUrl}${path}`;
     const request = { method: 'POST', headers: { authorization }, body: JSON.stringify(body) };
     const answer = await askHttp(url, request, ANSWER_LIMITS).catch((error: unknown) => {
@@ -95,12 +97,15 @@ export class PartnerClient {
       throw new PayboxError(code, `${path} answered ${status}: ${why}`, { severity: 'fatal', fix });
     }
     const parsed = schema.safeParse(json);
-    if (parsed.success) return parsed.data;
+    const warning = answer.headers[WARNING_HEADER];
+    if (parsed.success) return { value: parsed.data, warning: typeof warning === 'string' ? warning : undefined };
     throw new PayboxError('REFUSED', `${path} answered ${status} in another shape: ${issuesOf(parsed.error)}`, {
       severity: 'fatal',
     });
   }
 }
+
+type Asked<T> = [path: string, authorization: string, body: object, schema: z.ZodType<T>, refusalIsAnswer?: boolean];
 
 function unreachable(baseUrl: string, error: unknown): MissingPeerError {
   const why = systemCodeOf(error) ?? reasonOf(error);

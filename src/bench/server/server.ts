@@ -263,7 +263,7 @@ export function assertAllowed(request: IncomingMessage, token: string | undefine
     given === undefined ? 'a token is needed' : 'the token is wrong',
     'send Authorization: Bearer TOKEN',
     {
-      'www-authenticate': 'Bearer',
+      'www-authenticate': 'Bearer realm="paybox"',
     },
   );
 }

@@ -78,6 +78,7 @@ export async function pay(
   });
   const paid = answer.status === 'SUCCESS';
   print('pay', answer, paid ? `SUCCESS: transaction ${answer.message}` : `FAILED: ${explained(answer.message)}`);
+  if (answer.warning !== undefined) remark(answer.warning);
   if (!paid) process.exitCode = 1;
 }
 

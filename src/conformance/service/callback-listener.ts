@@ -41,6 +41,7 @@ export interface CallbackListener {
   close(): Promise<void>;
 }
 
+/** The path of the callback endpoint unless the bench is given another one. */
 export const SYNC_PATH = '/bank/api/transaction-sync';
 /** Target of the redirect; no request may come here. */
 export const ELSEWHERE_PATH = '/elsewhere';
@@ -49,7 +50,7 @@ const ARRIVED_MAX = 10_000;
 
 /** Throws ConfigError when the address is not free. */
 export async function startListener(
-  { host, port }: { host: string; port: number },
+  { host, port, path: syncPath = SYNC_PATH }: { host: string; port: number; path?: string },
   clock: Clock,
   auth: CallbackAuth = { kind: 'none' },
 ): Promise<CallbackListener> {
@@ -103,7 +104,7 @@ export async function startListener(
   const at = typeof address === 'object' && address !== null ? address.port : port;
   const origin = `http://${host.includes(':') ? `[${host}]` : host}:${at}`;
   return {
-    url: `${origin}${SYNC_PATH}`,
+    url: `${origin}${syncPath}`,
     tokenUrl: `${origin}${PATHS.token}`,
     requests: arrived,
     answerWith: (how, content) => {

@@ -1,8 +1,9 @@
 import { BoxClient } from '../../bench/clients/box.ts';
 import { screenProbe } from '../../bench/probes.ts';
 import { ConfigError } from '../../lib/errors.ts';
+import { PATHS } from '../../protocol/http-api.ts';
 import { webhookKey } from '../../protocol/webhook.ts';
-import type { CallbackAuth } from './callback-listener.ts';
+import { type CallbackAuth, ELSEWHERE_PATH } from './callback-listener.ts';
 import type { ServiceAccess } from './subject.ts';
 
 /** Options of the command line about a service. The named files contain secrets. */
@@ -56,7 +57,7 @@ export function serviceOptionsOf(given: ServiceOptionsGiven, secrets: Secrets) {
   const read = (option: string, file: string | undefined) =>
     file === undefined ? undefined : secrets.secretFrom(option, file);
   return {
-    listen: given.callbackListen === undefined ? undefined : hostAndPort(given.callbackListen),
+    listen: given.callbackListen === undefined ? undefined : endpointOf(given.callbackListen),
     ...partnersOf(given, read),
     ...boxesOf(given, read, secrets.boxToken),
     ...callbacksOf(given, read),
@@ -134,12 +135,17 @@ function urlOf(option: string, text: string): string {
   throw new ConfigError(`${option} ${text}: expected an address as ${example}, without a user name in it`);
 }
 
-function hostAndPort(text: string): { host: string; port: number } {
-  const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(text) ?? [];
+/** An address as `0.0.0.0:8900`, or with the path of the endpoint behind it. */
+function endpointOf(text: string): { host: string; port: number; path?: string } {
+  const [, bracketed, plain, digits, path] = /^(?:\[([^\]]+)\]|([^:/]+)):(\d{1,5})(\/[^\s?#]*)?$/.exec(text) ?? [];
   const host = bracketed ?? plain;
   const port = Number(digits);
-  if (host !== undefined && port <= 65_535) return { host, port };
-  throw new ConfigError(`--callback-listen ${text}: expected an address of this machine and a port, as 0.0.0.0:8900`);
+  const isOwn = path === PATHS.token || path === ELSEWHERE_PATH;
+  if (host !== undefined && port <= 65_535 && !isOwn)
+    return { host, port, ...(path !== undefined && path !== '/' && { path }) };
+  throw new ConfigError(
+    `--callback-listen ${text}: expected an address of this machine and a port, as 0.0.0.0:8900, or with a path, as 0.0.0.0:8900/shop/paid`,
+  );
 }
 
 /** `none`, `bearer:TOKEN` or `token:USERNAME:PASSWORD`. */

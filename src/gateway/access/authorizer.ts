@@ -10,7 +10,7 @@ import type { AdminTokenRow } from '../../store/schema/tables.ts';
 import { mayDo, type Right, ROLE_NAMES, type Role } from '../roles.ts';
 import { addressOf, strangerOf } from './carried.ts';
 import type { Logins } from './logins.ts';
-import { answerRefusal, isLoggedIn } from './requests.ts';
+import { answerRefusal, BEARER, isLoggedIn } from './requests.ts';
 import type { RootToken } from './root-token.ts';
 
 /** Begins every token that the gateway makes, so that people and scanners for leaked secrets recognise it. */
@@ -99,14 +99,14 @@ export class Authorizer {
       return { who: 'loopback', role: onLoopback, boxes: undefined, address, digest: undefined };
     }
     if (problem !== undefined && root === undefined) {
-      reply.header('www-authenticate', 'Bearer');
+      reply.header('www-authenticate', BEARER);
       answerRefusal(request, reply, log, { code: 'E74', reason: `${problem}: ${EXPECTED}` });
       return undefined;
     }
     const found = secret === undefined ? undefined : await this.#find(secret);
     const expected = found === undefined ? root?.value : secret;
     const attempt = { kind: 'admin', username: '', secret, expected } as const;
-    if (!isLoggedIn(request, reply, attempt, { logins, log, challenge: 'Bearer' })) return undefined;
+    if (!isLoggedIn(request, reply, attempt, { logins, log, challenge: BEARER })) return undefined;
     return found && { ...found, address };
   }
 

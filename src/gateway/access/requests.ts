@@ -15,6 +15,9 @@ import type { LoginAttempt, Logins } from './logins.ts';
 /** Statuses of PROTOCOL.md, clause ERR-2. The callers give 404, 405, 413 and 415. */
 const STATUS_OF: Partial<Record<Code, number>> = { E74: 401, E05: 500 };
 
+/** Challenge to who sends no token (RFC 6750, section 3). */
+export const BEARER = 'Bearer realm="paybox"';
+
 const HEADER_CHARS_MAX = 1_000;
 export const ROWS_DEFAULT = 50;
 export const ROWS_MAX = 500;

@@ -8,7 +8,7 @@ import { reasonOf } from '../../lib/errors.ts';
 import { openHttp, parseJson } from '../../lib/http-client.ts';
 import { tokenResponse, transactionSyncReply } from '../../protocol/http-api.ts';
 import { signWebhook } from '../../protocol/webhook.ts';
-import type { CallbackAuth } from '../callback-config.ts';
+import type { CallbackAuth, CallbackConfig } from '../callback-config.ts';
 import { lookupFor, type OwnPorts } from '../callback-destination.ts';
 
 /** Includes the request for the partner's token (PROTOCOL.md, clause SYN-6). */
@@ -57,6 +57,8 @@ export interface CallbackRequest {
   url: string;
   auth: CallbackAuth;
   signingSecret: string | undefined;
+  /** Which answers mean that it was processed. */
+  success: CallbackConfig['success'];
   body: string;
   /** Number of scheduled attempts before this one. */
   tries: number;
@@ -98,7 +100,7 @@ export async function attemptCallback(
     const bearer = authorization === undefined ? {} : { authorization };
     const answer = await post(to.url, { ...bearer, ...signed }, to.body, signal);
     return ended({
-      ...resultOf(answer),
+      ...resultOf(answer, to.success),
       status: answer.status,
       answer: answer.body.slice(0, ANSWER_STORED_CHARS_MAX),
       error: null,
@@ -126,10 +128,13 @@ async function authorize(auth: CallbackAuth, post: Post, signal: AbortSignal): P
   return `Bearer ${token.data.access_token}`;
 }
 
-function resultOf(answer: Answer): Pick<Attempt, 'result' | 'warning'> {
+function resultOf(answer: Answer, success: CallbackConfig['success']): Pick<Attempt, 'result' | 'warning'> {
   const { status } = answer;
   if (status === 400) return { result: 'failed', warning: null };
   if (status < 200 || status > 299) return { result: 'retry', warning: null };
+  if (status !== 200 && success === 200) {
+    return { result: 'retry', warning: `HTTP ${status}: callback.success of this partner is 200 alone` };
+  }
   if (status !== 200) return { result: 'delivered', warning: `HTTP ${status}: the documented reply is 200` };
   if (answer.problem !== undefined)
     return { result: 'delivered', warning: `the reply cannot be read: ${answer.problem}` };

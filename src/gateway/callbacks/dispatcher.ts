@@ -133,8 +133,13 @@ export class CallbackDispatcher {
     const { partner, body, tries } = callback;
     // The configured URL, because it may have been corrected; the stored one if the partner has none any more.
     const configured = (await directory.partner(partner))?.callback;
-    const { url = callback.url, auth = { kind: 'none' as const }, signingSecret } = configured ?? {};
-    const request = { id, url, auth, signingSecret, body, tries, byHand };
+    const {
+      url = callback.url,
+      auth = { kind: 'none' as const },
+      signingSecret,
+      success = 'any2xx',
+    } = configured ?? {};
+    const request = { id, url, auth, signingSecret, success, body, tries, byHand };
     const attempt = await this.#deps.attempt(request, { clock, post }, signal);
     if (signal.aborted && attempt.status === null) return;
     const after = { url, ...this.#after(callback, attempt, byHand) };
@@ -177,7 +182,7 @@ export class CallbackDispatcher {
     }
     if (byHand) return {};
     const waitMs = attempt.result === 'failed' ? undefined : retryWaitsMs[tries];
-    const failed = { status: 'failed', warning: null, tries: tries + 1 } as const;
+    const failed = { status: 'failed', warning: attempt.warning, tries: tries + 1 } as const;
     return waitMs === undefined ? failed : { ...failed, status: 'pending', next_at_ms: clock.wallMs() + waitMs };
   }
 }

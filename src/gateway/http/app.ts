@@ -179,12 +179,26 @@ function answerUnknownPaths(app: FastifyInstance, log: Logger): void {
       ? []
       : [...new Set(routes.filter((it) => it.pattern.test(path)).flatMap((it) => it.methods))];
     if (allowed.length === 0) {
-      return answerRefusal(request, reply, log, { code: 'E46', reason: 'unknown path' }, 404);
+      const single = path.replaceAll(/\/{2,}/g, '/');
+      const isKnown = isPlain && single !== path && routes.some((it) => it.pattern.test(single));
+      return answerRefusal(
+        request,
+        reply,
+        log,
+        { code: 'E46', reason: isKnown ? slashProblem(path) : 'unknown path' },
+        404,
+      );
     }
     reply.header('allow', allowed.join(', '));
     const reason = `wrong method: expected ${allowed.join(' or ')}`;
     return answerRefusal(request, reply, log, { code: 'E46', reason }, 405);
   });
+}
+
+/** Says which slash of a path is too many: a base address that ends in one, with a path behind it. */
+function slashProblem(path: string): string {
+  const at = path.indexOf('//');
+  return `unknown path: a slash too many after ${path.slice(0, at) || 'the host'}: expected a base address without a slash at its end`;
 }
 
 /**

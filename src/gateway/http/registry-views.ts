@@ -97,6 +97,7 @@ export function createRegistryViews({ directory, hub, sources }: RegistryViewsDe
         auth: callback.auth.kind,
         signed: callback.signingSecret !== undefined,
         payload: callback.payload,
+        success: callback.success,
         decimals: callback.decimals,
       };
       return { username: row.username, callback: shown ?? null, ...registeredOf(row) };

@@ -16,7 +16,7 @@ import {
   WARNING_HEADER,
 } from '../../protocol/http-api.ts';
 import type { Logins } from '../access/logins.ts';
-import { answerRefusal, headerText, isLoggedIn, pathOf, readBody } from '../access/requests.ts';
+import { answerRefusal, BEARER, headerText, isLoggedIn, pathOf, readBody } from '../access/requests.ts';
 import type { Tokens } from '../access/tokens.ts';
 import type { Context } from '../context.ts';
 import type { Directory, Partner } from '../directory.ts';
@@ -84,7 +84,7 @@ function bearerRoutes(scope: FastifyInstance, deps: ServiceRoutesDeps): void {
       request.setDecorator(PARTNER, partner);
       return;
     }
-    reply.header('www-authenticate', token === undefined ? 'Bearer' : 'Bearer error="invalid_token"');
+    reply.header('www-authenticate', token === undefined ? BEARER : `${BEARER}, error="invalid_token"`);
     const reason =
       token === undefined ? 'Authorization: expected a bearer token' : 'the bearer token is wrong or expired';
     return answerRefusal(request, reply, log, { code: 'E74', reason });
@@ -109,7 +109,7 @@ function bearerRoutes(scope: FastifyInstance, deps: ServiceRoutesDeps): void {
   const asItIs = <T>(value: T) => value;
 
   post(PATHS.generate, generateRequest, (partner, json, call) => service.generate(partner, json, call), asItIs);
-  post(PATHS.sendQr, sendQrRequest, (partner, json) => service.sendQr(partner, json), success);
+  post(PATHS.sendQr, sendQrRequest, (partner, json, { notes }) => service.sendQr(partner, json, notes), success);
   post(
     PATHS.testCallback,
     testCallbackRequest,

@@ -187,7 +187,9 @@ const draw = {
               el('span', { class: 'sub mono' }, it.url),
               stack(
                 pill(it.status),
-                it.warning ?? (it.nextAttemptAt && count > 0 ? `again at ${time(it.nextAttemptAt)}` : ''),
+                [it.warning, it.nextAttemptAt && count > 0 && `again at ${time(it.nextAttemptAt)}`]
+                  .filter(Boolean)
+                  .join(', '),
               ),
               el(
                 'button',

@@ -5,6 +5,8 @@ import { isObject } from '../../protocol/codec.ts';
 const DIGITS = /^(0|[1-9]\d{0,14})$/;
 /** Accounts lose zeros as numbers, and a checkSum is compared as it was sent: neither is read in another way. */
 const NEVER_TURNED = ['bankAccount', 'checkSum'];
+/** An empty text is no value of these, but only a later check says so: that has a code of its own. */
+const NEVER_EMPTY = ['transType', 'bankCode'];
 
 /**
  * Notes on one call for the developer of the partner's program: things that were taken although they are not to the
@@ -40,7 +42,8 @@ export function readLeniently(schema: z.ZodObject, json: unknown, notes: CallNot
   if (!isObject(json)) return json;
   const fields = Object.entries(json).flatMap(([field, value]) => {
     const rule = Object.hasOwn(schema.shape, field) ? (schema.shape[field] as z.ZodType) : undefined;
-    if (rule === undefined || rule.safeParse(value).success) return [[field, value]];
+    const isEmpty = value === '' && NEVER_EMPTY.includes(field);
+    if (rule === undefined || (!isEmpty && rule.safeParse(value).success)) return [[field, value]];
     const isUnset = (value === null || value === '') && rule.safeParse(undefined).success;
     const written = value === null ? 'null' : 'an empty text';
     if (isUnset && notes.takes(`${field}: ${written} where it is left out`)) return [];

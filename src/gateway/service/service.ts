@@ -135,7 +135,7 @@ export class Service {
   }
 
   /** Pushes a QR to a box and waits for its confirmation (PROTOCOL.md, clause SND). */
-  async sendQr(partner: Partner, json: unknown): Promise<Result<undefined>> {
+  async sendQr(partner: Partner, json: unknown, notes: CallNotes): Promise<Result<undefined>> {
     const { clock, metrics, directory, hub, store, makers } = this.#deps;
     const begunMs = clock.monotonicMs();
     const madeFor = async (bankAccount: string, qrCode: string) =>
@@ -147,7 +147,7 @@ export class Service {
         ? refuse('BOX_OFFLINE', 'the box is not connected')
         : decided.value.box.disabled
           ? refuse('BOX_OFFLINE', 'the box is disabled')
-          : await this.#pushOnce(partner, decided.value);
+          : await this.#pushOnce(partner, decided.value, notes);
     metrics.pushed(result.ok ? 'SUCCESS' : result.code, (clock.monotonicMs() - begunMs) / 1000);
     return result;
   }
@@ -166,7 +166,11 @@ export class Service {
       amount,
       trans_type: transType,
     };
-    const pays = { ...money, content: await contentPaid(this.#deps.store.search, money) };
+    const { search } = this.#deps.store;
+    const pays = { ...money, content: await contentPaid(search, money) };
+    if (!(await search.hasOrder(pays, this.#deps.clock.wallMs()))) {
+      notes.warn('content: no order of this account has it with this amount, so the callback has no orderId');
+    }
     return accept(await this.#deps.pay({ money, bankCode: account.bankCode, pays }));
   }
 
@@ -213,8 +217,12 @@ export class Service {
    * A second push of an order to the same box joins the first one while that is awaited or on the screen (clause
    * SND-9).
    */
-  async #pushOnce(partner: Partner, sendable: Sendable): Promise<Result<undefined>> {
-    const { request, box } = sendable;
+  async #pushOnce(partner: Partner, sendable: Sendable, notes: CallNotes): Promise<Result<undefined>> {
+    const { request, box, qr } = sendable;
+    const { purpose = request.content } = qr;
+    if (!['', purpose].includes(request.content) && this.#faultOf(request.content) === undefined) {
+      notes.warn('content: the box shows that of the QR, which is what the customer pays');
+    }
     if (request.orderId === '') return this.#push(partner, sendable);
     const ordered = this.#faultOf(request.content) ?? '';
     const key = JSON.stringify([partner.username, box.terminalCode, request.orderId, request.qrCode, ordered]);
@@ -249,7 +257,9 @@ export class Service {
       user_bank_name: account.userBankName,
       qr_code: request.qrCode,
     };
-    const content = request.content === '' ? (known?.content ?? qr.purpose ?? '') : request.content;
+    // The customer must read what he pays (PROTOCOL.md, clause SND-10).
+    const isOrdered = this.#faultOf(request.content) !== undefined;
+    const content = isOrdered ? request.content : (qr.purpose ?? (request.content || known?.content || ''));
     const made: NewOrder = {
       ...NO_NAMES,
       ...seen,

@@ -38,7 +38,8 @@ export async function decideTestCallback(
   partner: Partner,
   { directory, sandbox, notes, contentPrefix }: TestCallbackDeps,
 ): Promise<Result<Simulated>> {
-  if (!sandbox) return refuse('E75', 'expected a gateway with sandbox: true');
+  if (!sandbox)
+    return refuse('E75', 'this gateway takes real money, and only money pays its orders: expected a sandbox');
   if (!isObject(json)) return refuse('E46', 'body: expected a JSON object');
   const fields = {
     bankAccount: bankAccount.safeParse(json.bankAccount),

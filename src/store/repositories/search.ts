@@ -3,6 +3,7 @@ import type { Logger } from '../../lib/log.ts';
 import { onlyIntact } from '../integrity/checksums.ts';
 import type { OrderRow, PaymentRow, Tables } from '../schema/tables.ts';
 import type { ModeHistory } from './mode-history.ts';
+import { findOrderFor } from './order-of-payment.ts';
 import type { PaymentDetails } from './payments.ts';
 
 const FOUND_MAX = 100;
@@ -86,6 +87,11 @@ export class Search {
       .limit(1)
       .executeTakeFirst();
     return found?.content;
+  }
+
+  /** Whether there is an order that such a payment would pay (PROTOCOL.md, clause CBK-6). */
+  async hasOrder(money: PaymentDetails, atMs: number): Promise<boolean> {
+    return (await findOrderFor(this.#db, money, atMs)) !== undefined;
   }
 
   #payments() {

@@ -492,7 +492,7 @@ describe('with a token', () => {
       for (const path of ['/status', '/events', '/screen.png', '/screen.txt', '/metrics', '/box.js', '/nothing']) {
         const { response, body } = await ask(origin, path, 'GET', bad);
         expect([path, response.statusCode, body.includes('VVB')]).toEqual([path, 401, false]);
-        expect(response.headers['www-authenticate']).toBe('Bearer');
+        expect(response.headers['www-authenticate']).toBe('Bearer realm="paybox"');
       }
       expect(await statusOf(origin, '/keys/dismiss', 'POST', from)).toBe(401);
       expect(await statusOf(origin, '/healthz', 'GET', from)).toBe(200);

@@ -58,6 +58,10 @@ export const SERVICE_NOT_JUDGED: readonly NotJudged[] = [
   { clauses: ['LIM-8', 'LIM-9'], why: 'what a service believes of proxies in front of it: its configuration decides' },
   { clauses: ['QRP-6'], why: 'what an encoder refuses to write' },
   { clauses: ['ERR-9', 'SYN-12'], why: 'bodies that are compressed or not UTF-8: the specification names none' },
+  {
+    clauses: ['ERR-10', 'SND-10', 'CBK-9', 'SYN-13'],
+    why: 'help for developers, and choices in gaps: another service may choose otherwise',
+  },
   { clauses: ['SYN-5'], why: 'what a service stores of its attempts' },
   { clauses: ['SYN-7'], why: 'addresses to which a service sends no callbacks: its configuration decides' },
   { clauses: ['SYN-9'], why: 'how a service resolves the host names of its partners' },

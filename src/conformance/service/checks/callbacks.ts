@@ -9,7 +9,6 @@ import {
   type CallbackListener,
   ELSEWHERE_PATH,
   type ReceivedRequest,
-  SYNC_PATH,
 } from '../callback-listener.ts';
 import { type CheckContext, gap, spec } from '../check-context.ts';
 import { expectFacts, expectFields, expectOk, forEachCase } from '../expectations.ts';
@@ -120,8 +119,8 @@ export const callbackChecks: readonly ServiceCheck[] = [
   spec('SYN-1', "a callback is a POST of JSON to the partner's address, exactly", ['callbacks'], (t) =>
     answered(t, 'ok', async (_payment, { method, path, headers, body }) => {
       const type = headers['content-type'] ?? 'none';
-      if (method !== 'POST' || path !== SYNC_PATH)
-        throw new Mismatch(`expected POST ${SYNC_PATH}, is ${method} ${path}`);
+      const expected = new URL(listenerOf(t).url).pathname;
+      if (method !== 'POST' || path !== expected) throw new Mismatch(`expected POST ${expected}, is ${method} ${path}`);
       if (!/^application\/json\b/i.test(type))
         throw new Mismatch(`Content-Type: expected application/json, is ${type}`);
       if (Object.keys(recordOf(parseJson(body))).length === 0) throw new Mismatch('the body is no JSON object');
