@@ -1,8 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { shardOf } from '../../src/gateway/shard.ts';
-import { SEPAY, sepayBody, tellHook } from '../gateway/hooks.ts';
+import { byKey, SEPAY, sepayBody, tellHook } from '../gateway/hooks.ts';
 import { type RealBox, startRealBox } from '../security/real-box.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { payosDouble } from '../support/payos-double.ts';
@@ -17,6 +18,7 @@ import {
   generate,
   type Health,
   type Members,
+  PARTNER,
   type Row,
   shardsOf,
   startMembers,
@@ -30,6 +32,13 @@ const DIES_AT_CREDIT = join(import.meta.dirname, '../kill/dies-at-credit.ts');
 const announced = (box: RealBox) => box.log.filter((it) => it.event === 'payment').map((it) => it.transactionId);
 const payments = async (member: TestMember) => (await member.admin('/_mock/payments')).body as Row[];
 const credits = async (member: TestMember, query = '') => (await member.admin(`/_mock/credits${query}`)).body as Row[];
+
+async function bearer({ origin }: TestMember): Promise<string> {
+  const basic = Buffer.from(`${PARTNER.username}:${PARTNER.password}`).toString('base64');
+  const headers = { authorization: `Basic ${basic}` };
+  const answer = await fetch(`${origin}/vqr/api/token_generate`, { method: 'POST', headers });
+  return `Bearer ${((await answer.json()) as { access_token: string }).access_token}`;
+}
 
 /** A webhook of SePay of 5,000 dong to this account. */
 const webhook = (n: number, accountNumber: string, change: Row = {}) =>
@@ -68,6 +77,33 @@ describe.skipIf(missing)(`sources of money in a cluster${note}`, () => {
       (await fetch(`${first.origin}/cluster/credits`, { method: 'POST', body: '{}' })).status,
     ).toBeGreaterThanOrEqual(400);
     expect(await payments(second)).toHaveLength(cluster.accounts.length);
+  }, 60_000);
+
+  it('SHA-9 ERR-9 a compressed body is read at any member, whichever runs the shard of its account', async () => {
+    const cluster = await open({ sources: [SEPAY] }, 2);
+    for (const [n, { bankAccount }] of cluster.accounts.slice(0, 6).entries()) {
+      for (const [m, member] of cluster.members.entries()) {
+        const body = gzipSync(JSON.stringify(webhook(10 * n + m + 1, bankAccount)));
+        const headers = { ...byKey, 'content-encoding': 'gzip' };
+        expect((await tellHook(member, body, { headers })).status).toBe(200);
+        const call = gzipSync(JSON.stringify({ bankAccount, amount: 1 }));
+        const asked = await fetch(`${member.origin}/vqr/api/qr/generate-customer`, {
+          method: 'POST',
+          headers: {
+            'content-type': 'application/json',
+            'content-encoding': 'gzip',
+            authorization: await bearer(member),
+          },
+          body: call,
+        });
+        // The fields are read: the first that is missing is named.
+        expect([asked.status, asked.headers.get('x-paybox-reason')]).toEqual([
+          400,
+          expect.stringMatching(/^bankCode: /),
+        ]);
+      }
+    }
+    expect(await payments(cluster.members[0] as TestMember)).toHaveLength(12);
   }, 60_000);
 
   it('SHA-9 the same money told at once at all members, by two sources, is one payment', async () => {
