@@ -183,6 +183,12 @@ export const qrFor = (change: Partial<Parameters<typeof encodeVietQr>[0]> = {}) 
     ...change,
   });
 
+/** The same QR without a text, beside which a push may have any content. */
+export const qrWithoutText = () => {
+  const payee = { bin: '970422', account: ACCOUNT.bankAccount, service: 'account' } as const;
+  return encodeVietQr({ ...payee, amount: 50_000, initiation: 'dynamic' });
+};
+
 /** A send-qr request to box 1 that is right, its checkSum over what it really says unless that is changed too. */
 export const push = (change: Record<string, unknown> = {}) => {
   const { bankAccount, bankCode } = ACCOUNT;

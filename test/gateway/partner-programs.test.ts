@@ -1,12 +1,11 @@
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { startListener } from '../../src/conformance/service/callback-listener.ts';
 import { serviceOptionsOf } from '../../src/conformance/service/options.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { encodeVietQr } from '../../src/protocol/vietqr.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
 import { payboxToEnd } from '../support/processes.ts';
-import { ACCOUNT, BOX1, failed, partnerServer, processed, qrFor, testGateway } from './harness.ts';
+import { BOX1, failed, partnerServer, processed, qrFor, qrWithoutText, testGateway } from './harness.ts';
 
 const headers = ({ headers: all }: { headers: Headers }) => ({
   reason: all.get('x-paybox-reason'),
@@ -51,12 +50,10 @@ it('SND-10 the box shows the content of the QR, whatever the push calls it, and 
     await gateway.sendQr({ content: '', orderId: 'C' }),
   ];
   expect([headers(same).warning, headers(none).warning]).toEqual([null, null]);
-  const payee = { bin: '970422', account: ACCOUNT.bankAccount, service: 'account' } as const;
-  const unnamed = encodeVietQr({ ...payee, amount: 50_000, initiation: 'dynamic' });
   await gateway.sendQr({
     content: 'BAN 7',
     orderId: 'D',
-    qrCode: unnamed,
+    qrCode: qrWithoutText(),
   });
   expect(box.of('show').map(({ content }) => content)).toEqual(['DH001', 'BAN 5', 'DH001', 'BAN 7']);
   expect(await gateway.mock('/orders')).toMatchObject([
@@ -117,7 +114,10 @@ it('CBK-9 a test callback that finds no order says so, and so does paybox pay', 
       '--content',
       content,
     );
-  process.env.PAYBOX_PASSWORD = 'demo-secret';
+  vi.stubEnv('PAYBOX_PASSWORD', 'demo-secret');
+  onTestFinished(() => {
+    vi.unstubAllEnvs();
+  });
   expect(await pay('DH009')).toMatchObject({ code: 0, output: expect.stringContaining(warning) });
   expect((await pay('DH001')).output).not.toContain('no order');
 });

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { z } from 'zod';
 import { adminTokenOf, secretFrom } from '../../src/commands/shared/secrets.ts';
 import { loadGatewayConfig } from '../../src/gateway/config.ts';
@@ -44,12 +44,11 @@ it('a byte order mark of UTF-8 is no part of a secret', async () => {
 });
 
 it('THR-47 a token of the environment in another encoding is refused', () => {
-  process.env.PAYBOX_ADMIN_TOKEN = 'kh\ufffdu';
-  try {
-    expect(() => adminTokenOf({})).toThrow('the token of the environment is not UTF-8');
-  } finally {
-    delete process.env.PAYBOX_ADMIN_TOKEN;
-  }
+  vi.stubEnv('PAYBOX_ADMIN_TOKEN', 'kh\ufffdu');
+  onTestFinished(() => {
+    vi.unstubAllEnvs();
+  });
+  expect(() => adminTokenOf({})).toThrow('the token of the environment is not UTF-8');
 });
 
 it.each([
