@@ -5,12 +5,24 @@ const WORD_CHARS_MAX = 64;
 export function suggestion(word: string, known: Iterable<string>): string {
   if (word.length > WORD_CHARS_MAX) return '';
   const limit = Math.max(1, Math.floor(word.length / 3));
+  const given = word.toLowerCase();
   const near = [...known]
-    .map((it) => ({ it, distance: distanceOf(word.toLowerCase(), it.toLowerCase()) }))
+    .map((it) => ({
+      it,
+      distance: Math.min(
+        distanceOf(given, it.toLowerCase()),
+        isBeginningOf(it, given) ? limit : Number.POSITIVE_INFINITY,
+      ),
+    }))
     .filter(({ distance }) => distance <= limit && distance < word.length)
     .sort((a, b) => a.distance - b.distance);
   return near[0] === undefined ? '' : `; did you mean ${near[0].it}?`;
 }
+
+/** One who knows the beginning of a long name writes that. */
+const BEGINNING_CHARS_MIN = 3;
+const isBeginningOf = (known: string, given: string) =>
+  given.length >= BEGINNING_CHARS_MIN && known.toLowerCase().startsWith(given);
 
 /** Characters to insert, delete, replace or swap with their neighbour until the words are the same. */
 function distanceOf(left: string, right: string): number {

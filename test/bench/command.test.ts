@@ -169,7 +169,7 @@ describe('paybox bench run', () => {
         2,
         'a name that there is not',
         'bench run happy',
-        'happy: expected a file that ends in .yaml, or one of bad-network-afternoon, ',
+        'happy: expected a file that ends in .yaml, or the name of a scenario that is shipped; did you mean happy-path?',
       ],
       [
         2,

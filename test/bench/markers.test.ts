@@ -18,11 +18,11 @@ function markers(): string[] {
   return lines;
 }
 
-/** `KIND` and the fields of a marker, a field that may be left out in brackets. */
+/** `KIND` and the fields of a marker, in as many lines as they need; a field that may be left out is in brackets. */
 const documented = (help: string) =>
-  [...help.matchAll(/^ {2}PAYBOX-BENCH ([A-Z]+) (.*)$/gm)].map(([, kind, fields = '']) => ({
+  [...help.matchAll(/^ {2}PAYBOX-BENCH ([A-Z]+) (.*(?:\n {2}(?!PAYBOX)\S.*)*)$/gm)].map(([, kind, fields = '']) => ({
     kind,
-    fields: fields.split(' ').map((field) => field.replace(/=[^\]]*/, '')),
+    fields: fields.split(/\s+/).map((field) => field.replace(/=[^\]]*/, '')),
   }));
 
 describe('lines for programs', () => {

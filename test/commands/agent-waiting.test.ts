@@ -79,8 +79,8 @@ describe('a box without a configuration that it could start with', () => {
     const { config, picture } = await box(await wrong({ speling: 1 }));
     await eventually('the words', () => picture().join(' ').includes('unknown key speling'));
     expect(picture().join(' ')).toContain('Sửa tệp cấu hình');
-    await writeFile(config, await wrong({ dataDir: undefined }));
-    await eventually('other words', () => picture().join(' ').includes('dataDir'));
+    await writeFile(config, await wrong({ link: undefined }));
+    await eventually('other words', () => picture().join(' ').includes('link'));
     expect(picture().join(' ')).not.toContain('speling');
   });
 

@@ -75,8 +75,9 @@ describe.skipIf(missing)(`Mosquitto with the files made for it${note}`, () => {
     await writeFile(gatewayFile, stringify(gatewayConfig));
     const box = await made.box(1);
     const agentFile = join(box.folder, 'here.yaml');
-    const displays = { displays: [{ driver: 'png', path: 'screen.png' }], http: { port: boxPort } };
-    await writeFile(agentFile, `${await readFile(join(box.folder, 'agent.yaml'), 'utf8')}${stringify(displays)}`);
+    const displays = [{ driver: 'png', path: 'screen.png' }];
+    const provisioned = parse(await readFile(join(box.folder, 'agent.yaml'), 'utf8'));
+    await writeFile(agentFile, stringify({ ...provisioned, displays, http: { port: boxPort } }));
 
     const gateway = paybox('gateway', '--config', gatewayFile, '--ready-file', join(made.path, 'gateway.json'));
     const agent = paybox('agent', '--config', agentFile, '--ready-file', join(made.path, 'agent.json'));

@@ -95,7 +95,7 @@ function config(load: (path: string) => Promise<object>): Target['open'] {
           return true;
         } catch (error) {
           if (!(error instanceof ConfigError)) throw error;
-          hold(error.message.startsWith('box.yaml'), () => `names no file: ${error.message}`);
+          hold(error.message.startsWith(`${path}:`), () => `names no file: ${error.message}`);
           holdNamed(error.message);
           return false;
         }

@@ -55,6 +55,7 @@ export const BOX_NOT_JUDGED: readonly NotJudged[] = [
   { clauses: ['LIM-6'], why: 'limits of its pages against floods and slow requests: a judge sends none' },
   { clauses: ['LIM-10'], why: 'how often the till of a gateway sells: no message to a box' },
   { clauses: ['LIM-8', 'LIM-9'], why: 'proxies in front of a gateway: the judge needs none' },
+  { clauses: ['QRP-8'], why: 'QRs of wallets that the owner of an account names: the judge has a bank account' },
   { clauses: ['QRP-6'], why: 'what an encoder refuses to write: a box writes no QR' },
   { clauses: ['SHA'], why: 'gateways that share boxes: the judge is one gateway alone, in shard 0' },
   { clauses: ['BOX-HTTP-5'], why: 'when a gateway asks a box for its login: a box sends it with each request' },

@@ -57,6 +57,7 @@ export const SERVICE_NOT_JUDGED: readonly NotJudged[] = [
   { clauses: ['LIM-10'], why: 'how often the till of a gateway sells: no call of a partner' },
   { clauses: ['LIM-8', 'LIM-9'], why: 'what a service believes of proxies in front of it: its configuration decides' },
   { clauses: ['QRP-6'], why: 'what an encoder refuses to write' },
+  { clauses: ['QRP-8'], why: 'QRs of wallets that the owner of an account names: its configuration decides' },
   { clauses: ['ERR-9', 'SYN-12'], why: 'bodies that are compressed or not UTF-8: the specification names none' },
   {
     clauses: ['ERR-10', 'SND-10', 'CBK-9', 'SYN-13'],
