@@ -20,8 +20,11 @@ export const ASSETS: Readonly<Record<string, readonly string[]>> = {
 /** Optional modules that packages try to load; a bundle does not contain them. */
 const NEVER_THERE = ['pg-native', 'bufferutil', 'utf-8-validate'];
 
+/** The oldest Node that runs the code, as `SUPPORTED_NODE` says. */
+export const OLDEST_NODE = 'node22.19';
+
 /** Plain JavaScript that is bundled, or is for checkouts only. */
-const HOST_PROGRAMS = ['cli.js', 'lib/cache-folder.js', 'lib/own-node.js'];
+const HOST_PROGRAMS = ['cli.js', 'lib/cache-folder.js', 'lib/node-version.js', 'lib/own-node.js'];
 
 /** How `src` names a program that it starts in its own process. */
 const CHILD_PROGRAM = /new URL\('\.\/([\w.-]+)\.ts', import\.meta\.url\)/g;
@@ -51,7 +54,7 @@ export async function bundleCode(stage: string, lib: string): Promise<string[]> 
     splitting: true,
     format: 'esm',
     platform: 'node',
-    target: 'node24',
+    target: OLDEST_NODE,
     external: [...NATIVE_PACKAGES, ...NEVER_THERE],
     banner: { js: BANNER },
     legalComments: 'none',

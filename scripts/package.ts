@@ -6,17 +6,16 @@ import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { build, type Plugin } from 'esbuild';
 import { z } from 'zod';
+import { SUPPORTED_NODE } from '../src/lib/node-version.js';
 import { argumentsOf } from './arguments.ts';
-import { ASSETS, bundleCode, NATIVE_PACKAGES } from './bundle-code.ts';
+import { ASSETS, bundleCode, NATIVE_PACKAGES, OLDEST_NODE } from './bundle-code.ts';
 import { papersOf } from './bundle-notices.ts';
 import { keepAssets } from './bundle-packages.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const BYTES_MAX = 15_000_000;
 /** The oldest Node that reads the launcher, so that it can say which one is needed. */
-const OLDEST_NODE = 'node12.22';
-/** The oldest Node whose tests can use the library, as `engines` says. */
-const HOST_NODE = 'node18.0';
+const ANY_NODE = 'node12.22';
 const LED_PANELS = 'rpi-led-matrix';
 /** The module `testcontainers` is made for it. */
 const CONTAINERS = { testcontainers: '>=11' };
@@ -26,8 +25,8 @@ const CONTAINER_NAMES = ['PayboxContainer', 'StartedPayboxContainer'];
 const USAGE = `usage: npm run package [-- --out DIR]
 
 Makes DIR/paybox-VERSION.tgz (out/ if left out) for "npm install": compiled JavaScript with types, the command paybox and
-the library for tests. It depends on nothing but native parts and on the Node that package.json pins, which npm installs
-where it can. LED panels (HUB75) need rpi-led-matrix beside it, which is compiled.
+the library for tests. It depends on nothing but native parts, has no install script, and runs on the Node of its user.
+LED panels (HUB75) need rpi-led-matrix beside it, which is compiled.
 `;
 
 const Manifest = z.object({
@@ -35,7 +34,6 @@ const Manifest = z.object({
   version: z.string(),
   description: z.string().default(''),
   license: z.string(),
-  engines: z.record(z.string(), z.string()).default({}),
   optionalDependencies: z.record(z.string(), z.string()).default({}),
 });
 
@@ -74,24 +72,18 @@ const FOR_HOSTS = {
 } as const;
 const HERE = "const __file = require('url').pathToFileURL(__filename).href;";
 
-/** The launcher and the library, which any Node of a host can read. */
+/** The launcher, which any Node of a host can read, and the library. */
 async function makePrograms(folder: string): Promise<void> {
-  const old = { ...FOR_HOSTS, target: OLDEST_NODE };
   const launcher = join(folder, 'bin/paybox.cjs');
-  const banner = { js: `#!/usr/bin/env node\n${HERE}` };
-  await build({ ...old, entryPoints: ['scripts/npm/launcher.ts'], outfile: launcher, banner });
+  const entry = { entryPoints: ['scripts/npm/launcher.ts'], outfile: launcher };
+  await build({ ...FOR_HOSTS, target: ANY_NODE, ...entry, banner: { js: '#!/usr/bin/env node' } });
   await chmod(launcher, 0o755);
-  await build({
-    ...old,
-    entryPoints: ['scripts/npm/after-install.ts'],
-    outfile: join(folder, 'bin/after-install.cjs'),
-  });
   await makeLibrary(join(folder, 'lib/testing'));
 }
 
 /** The code of the library and of the module for testcontainers. */
 export async function makeLibrary(library: string): Promise<void> {
-  const options = { ...FOR_HOSTS, target: HOST_NODE, banner: { js: HERE } };
+  const options = { ...FOR_HOSTS, target: OLDEST_NODE, banner: { js: HERE } };
   const entry = { entryPoints: ['src/testing/index.ts'], outfile: join(library, 'index.cjs') };
   await build({ ...options, ...entry });
   // Errors are of one class, whichever of the two modules throws them.
@@ -122,9 +114,9 @@ async function makeTypes(folder: string): Promise<void> {
   const options = ['--noEmit', 'false', '--declaration', '--emitDeclarationOnly', '--outDir', made];
   const compiler = ['module', 'target', 'lib', 'types'].flatMap((name) => [`--${name}`, COMPILER[name] ?? '']);
   const flags = ['--strict', '--allowImportingTsExtensions', '--skipLibCheck', '--ignoreConfig', '--rootDir', 'src'];
-  const tsc = join(ROOT, 'node_modules/.bin/tsc');
+  const tsc = join(ROOT, 'node_modules/typescript/bin/tsc');
   const sources = ['index.ts', 'container.ts', 'testcontainers.d.ts'].map((name) => `src/testing/${name}`);
-  await promisify(execFile)(tsc, [...options, ...compiler, ...flags, ...sources], { cwd: ROOT });
+  await promisify(execFile)(process.execPath, [tsc, ...options, ...compiler, ...flags, ...sources], { cwd: ROOT });
   for (const name of ['index', 'container', 'paybox', 'errors', 'words']) {
     const text = await readFile(join(made, `testing/${name}.d.ts`), 'utf8');
     for (const [types, code] of [
@@ -183,8 +175,7 @@ async function versionsOf(names: readonly string[]): Promise<Record<string, stri
 }
 
 async function manifest(): Promise<object> {
-  const { name, version, description, license, engines, optionalDependencies } = await manifestOf('.');
-  const { [LED_PANELS]: ledPanels = '', ...nodes } = optionalDependencies;
+  const { name, version, description, license, optionalDependencies } = await manifestOf('.');
   const typed = (library: string) => ({
     import: { types: `${library}.d.ts`, default: `${library}.js` },
     require: { types: `${library}.d.cts`, default: `${library}.cjs` },
@@ -200,13 +191,11 @@ async function manifest(): Promise<object> {
       './testcontainers': typed(`./${CONTAINER_LIBRARY}`),
       './package.json': './package.json',
     },
-    engines,
-    scripts: { postinstall: 'node bin/after-install.cjs' },
+    engines: { node: SUPPORTED_NODE },
     dependencies: await versionsOf([...NATIVE_PACKAGES, ...Object.keys(ASSETS)].sort()),
     bundleDependencies: Object.keys(ASSETS),
-    optionalDependencies: nodes,
     // For those who have panels only, which are compiled at their installation and under another licence, or containers.
-    peerDependencies: { [LED_PANELS]: ledPanels, ...CONTAINERS },
+    peerDependencies: { [LED_PANELS]: optionalDependencies[LED_PANELS], ...CONTAINERS },
     peerDependenciesMeta: { [LED_PANELS]: { optional: true }, testcontainers: { optional: true } },
   };
 }

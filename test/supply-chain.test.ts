@@ -6,10 +6,11 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { notAllowed } from '../scripts/licenses.ts';
 import { type Component, licenseOf, makeSbom } from '../scripts/sbom.ts';
+import { SUPPORTED_NODE } from '../src/lib/node-version.js';
 import { packageName } from '../src/lib/version.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
-const PINNED_NODE = join(ROOT, 'node_modules/.bin/node');
+const PINNED_NODE = join(ROOT, `node_modules/node-linux-${process.arch}/bin/node`);
 const Dependencies = z.record(z.string(), z.string()).default({});
 const Roots = z.object({
   dependencies: Dependencies,
@@ -61,6 +62,17 @@ describe('the supply chain', () => {
     expect(withScripts).toContain('@serialport/bindings-cpp');
     expect(unnamed(withScripts)).toEqual([]);
     expect(readFileSync(join(ROOT, '.ci/run'), 'utf8')).toMatch(/^npm ci --strict-allow-scripts$/m);
+  });
+
+  it('takes a Node that `SUPPORTED_NODE` names as new enough, and no other', () => {
+    const taken = (node: string) => {
+      const code = `Object.defineProperty(process.versions, 'node', { value: '${node}' });
+        console.log((await import('${join(ROOT, 'src/lib/node-version.js')}')).isSupportedNode());`;
+      return spawnSync(process.execPath, ['--input-type=module', '-e', code], { encoding: 'utf8' }).stdout.trim();
+    };
+    expect(SUPPORTED_NODE).toBe('^22.19.0 || >=24.5.0');
+    const versions = ['18.20.8', '20.20.2', '22.18.0', '22.19.0', '22.23.3', '23.11.1', '24.4.1', '24.5.0', '26.0.0'];
+    expect(versions.filter((version) => taken(version) === 'true')).toEqual(['22.19.0', '22.23.3', '24.5.0', '26.0.0']);
   });
 
   it('runs the Node that package.json names, the same on every platform', () => {

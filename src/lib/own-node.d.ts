@@ -1,4 +1,2 @@
-export const REQUIRED_MAJOR: number;
-export function isNewEnough(): boolean;
-export function ownNode(): string | undefined;
-export function runWith(node: string, args: readonly string[], whenMissing: (error: Error) => void): void;
+export function isOwnNode(): boolean;
+export function runOnOwnNode(script: string, args: readonly string[]): void;

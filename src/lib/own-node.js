@@ -1,17 +1,20 @@
 // Plain JavaScript: a host may run it with any Node from 18 on, which cannot read TypeScript.
 import { spawn } from 'node:child_process';
+import { realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { constants } from 'node:os';
+import { isSupportedNode, NEEDED_NODE, thisNode } from './node-version.js';
 
-export const REQUIRED_MAJOR = 24;
+const EXIT_MISSING = 3;
 
-/** Whether this program's Node can run paybox; other engines only have its version number. */
-export function isNewEnough() {
-  return Number.parseInt(process.versions.node, 10) >= REQUIRED_MAJOR && process.versions.bun === undefined;
+/** Whether this program may go on: it runs on the Node of the checkout, or there is none for this system and its own will do. */
+export function isOwnNode() {
+  const pinned = pinnedNode();
+  return pinned === undefined ? isSupportedNode() : realpathSync(process.execPath) === realpathSync(pinned);
 }
 
-/** The program file of the Node that npm installed beside paybox; undefined where there is none for this system. */
-export function ownNode() {
+/** The program file of the Node that package-lock.json pins; undefined where there is none for this system. */
+function pinnedNode() {
   try {
     return createRequire(import.meta.url).resolve(`node-${process.platform}-${process.arch}/bin/node`);
   } catch {
@@ -19,8 +22,22 @@ export function ownNode() {
   }
 }
 
-/** Runs `node` with these arguments in place of this program, which relays its signals and ends as it does. */
-export function runWith(node, args, whenMissing) {
+/**
+ * Runs a script on the Node of the checkout, as a child of this program, which relays its signals and ends as it does.
+ * Without such a Node this one runs it, if it can.
+ */
+export function runOnOwnNode(script, args) {
+  const node = pinnedNode() ?? (isSupportedNode() ? process.execPath : undefined);
+  const fail = (reason) => {
+    const advice = `run "npm ci" in the project first; elsewhere than on Linux, install ${NEEDED_NODE}`;
+    process.stderr.write(`paybox needs ${NEEDED_NODE}, and this is ${thisNode()}${reason}\n  ${advice}\n`);
+    process.exitCode = EXIT_MISSING;
+  };
+  if (node === undefined) fail('');
+  else runWith(node, [...process.execArgv, script, ...args], ({ message }) => fail(` (${message})`));
+}
+
+function runWith(node, args, whenMissing) {
   const child = spawn(node, args, { stdio: ['inherit', 'inherit', 'inherit', 'ipc'] });
   // A terminal sends Ctrl-C to both programs, `kill` to this one only, `timeout` to this one twice. A child that counts
   // signals (commands/shared/stop-signal.ts) is told of those that came here; any other one just gets them.

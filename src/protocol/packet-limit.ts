@@ -86,6 +86,23 @@ export function limitPackets(stream: Readable): void {
   });
 }
 
+/**
+ * Has `read()` give all bytes that have arrived, as it did before Node 26, which gives one chunk: the library of the
+ * broker reads once for each event, and would leave the rest of a packet until the next one arrives.
+ */
+export function readWhole<Stream extends Readable>(stream: Stream): Stream {
+  const readChunk = stream.read.bind(stream);
+  stream.read = (bytes) => {
+    const chunks: Buffer[] = [];
+    for (let chunk = readChunk(bytes); chunk !== null; chunk = readChunk()) {
+      chunks.push(chunk);
+      if (bytes !== undefined && bytes !== null) break;
+    }
+    return chunks.length > 1 ? Buffer.concat(chunks) : (chunks[0] ?? null);
+  };
+  return stream;
+}
+
 export interface SocketLimits {
   packetBytesMax: number;
   unreadBytesMax: number;
@@ -111,6 +128,7 @@ export class LimitedSocket extends Duplex {
     this.address = address;
     this.#unreadBytesMax = unreadBytesMax;
     const meter = new PacketMeter(packetBytesMax);
+    readWhole(this);
     socket.setNoDelay(true);
     socket.on('data', (chunk: Buffer) => {
       const problem = meter.problemIn(chunk);

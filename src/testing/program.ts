@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
-import { isNewEnough, ownNode, REQUIRED_MAJOR } from '../lib/own-node.js';
+import { isSupportedNode, NEEDED_NODE, thisNode } from '../lib/node-version.js';
 import { PayboxRefusal } from './errors.ts';
 
 const PROGRAM = fileURLToPath(new URL('../cli.js', import.meta.url));
@@ -130,13 +130,9 @@ function noJson(request: Request): string | undefined {
   }
 }
 
-/** The Node that runs paybox: this one if it can, else the one that came with the package. Throws PayboxRefusal. */
+/** The Node that runs paybox: that of this process. Bun has none, so the user's own on the PATH is taken. */
 function nodeForPaybox(): string {
-  if (isNewEnough()) return process.execPath;
-  const own = ownNode();
-  if (own !== undefined) return own;
-  throw new PayboxRefusal(
-    `paybox needs Node ${REQUIRED_MAJOR}, this is ${process.version}, and no Node of its own is installed for ${process.platform} ${process.arch}`,
-    `on Linux (x64, arm64, glibc) run "npm install --include=optional", elsewhere install Node ${REQUIRED_MAJOR}`,
-  );
+  if (process.versions.bun !== undefined) return 'node';
+  if (isSupportedNode()) return process.execPath;
+  throw new PayboxRefusal(`paybox needs ${NEEDED_NODE}, and this is ${thisNode()}`, 'install one: https://nodejs.org');
 }

@@ -3,15 +3,15 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { freePorts } from '../../src/bench/free-ports.ts';
 
 export const ROOT = resolve(import.meta.dirname, '../..');
-export const NODE = join(ROOT, 'node_modules/.bin/node');
+export const NODE = process.execPath;
 const CLI = join(ROOT, 'src/cli.js');
-/** As npm and npx set it, so that the program's shebang finds the pinned Node. */
-export const ENV = { ...process.env, PATH: `${join(ROOT, 'node_modules/.bin')}:${process.env.PATH ?? ''}` };
+/** The program's shebang finds the pinned Node at once, which has no other to hand over to. */
+export const ENV = { ...process.env, PATH: `${dirname(NODE)}:${process.env.PATH ?? ''}` };
 /** With a channel a program ends when this one does, however that ends. */
 const CHANNEL: StdioOptions = ['ignore', 'ignore', 'ignore', 'ipc'];
 const READY_TIMEOUT_MS = 240_000;

@@ -1,15 +1,13 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: it is how scenarios write variables
-import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
-import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { link, readFile, writeFile } from 'node:fs/promises';
 import { constants } from 'node:os';
-import { delimiter, join, resolve } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { dirname, join } from 'node:path';
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { programsIn, type Running, run } from '../support/processes.ts';
-import { SOURCE_CLI } from '../support/program-code.ts';
+import { cliScript, SOURCE_CLI } from '../support/program-code.ts';
 
-const REQUIRED_MAJOR = 24;
 const START_TIMEOUT_MS = 60_000;
 /** Keeps its program busy, as pictures do, so that a second signal is read late. */
 const BUSY = `name: Busy
@@ -17,33 +15,13 @@ steps:
   - push: { amount: 1000, content: A }
   - repeat: { times: 900, steps: [{ expect: { qr: "\${push.qrCode}", for: 100ms } }] }\n`;
 
-/** A Node of this machine that is too old for the project, so that `src/cli.js` starts the pinned one; undefined without one. */
-function oldNode(): string | undefined {
-  const places = (process.env.PATH ?? '').split(delimiter).map((folder) => join(folder, 'node'));
-  return places.find((node) => {
-    const { stdout } = spawnSync(node, ['--version'], { encoding: 'utf8' });
-    const [, major = REQUIRED_MAJOR] = /^v(\d+)/.exec(stdout ?? '') ?? [];
-    return Number(major) < REQUIRED_MAJOR;
-  });
-}
-
-/** The command that starts paybox by a program of an old Node, or of this one that takes itself for old. */
-async function wrapped(): Promise<readonly [string, string]> {
-  const old = oldNode();
-  if (old !== undefined) return [old, SOURCE_CLI];
-  const folder = await temporaryFolder();
-  await mkdir(join(folder, 'src'));
-  await symlink(resolve(import.meta.dirname, '../../node_modules'), join(folder, 'node_modules'));
-  const source = (await readFile(SOURCE_CLI, 'utf8'))
-    .replace('REQUIRED_MAJOR = 24', 'REQUIRED_MAJOR = 999')
-    .replace('fileURLToPath(import.meta.url)', JSON.stringify(SOURCE_CLI));
-  await writeFile(join(folder, 'src/cli.mjs'), source);
-  return [process.execPath, join(folder, 'src/cli.mjs')];
-}
+/** Another Node than the pinned one, to which it hands over: the same by another name. It goes with the code of the run. */
+const OTHER_NODE = join(dirname(cliScript()), `node-${process.pid}`);
+beforeAll(() => link(process.execPath, OTHER_NODE));
 
 /** Starts a program in a group of its own, as a shell does. */
-async function grouped(folder: string, ...args: string[]): Promise<{ running: Running; pid: number }> {
-  const running = run('setsid', [...(await wrapped()), ...args], { TMPDIR: folder });
+function grouped(folder: string, ...args: string[]): { running: Running; pid: number } {
+  const running = run('setsid', [OTHER_NODE, SOURCE_CLI, ...args], { TMPDIR: folder });
   const { pid = 0 } = running.child;
   onTestFinished(() => killed(-pid));
   return { running, pid };
@@ -63,7 +41,7 @@ function isPending(pid: number, signal: NodeJS.Signals): boolean {
   return (BigInt(`0x${pending}`) & (1n << BigInt(constants.signals[signal] - 1))) !== 0n;
 }
 
-describe('one press of Ctrl-C, where an older Node starts the pinned one', () => {
+describe('one press of Ctrl-C, where the Node of the machine starts the pinned one', () => {
   it.each<[way: string, times: number, send: (pid: number) => void]>([
     ['to both programs, as a terminal sends it', 3, (pid) => process.kill(-pid, 'SIGINT')],
     ['to the first program, as `kill` does', 1, (pid) => process.kill(pid, 'SIGINT')],
@@ -81,7 +59,7 @@ describe('one press of Ctrl-C, where an older Node starts the pinned one', () =>
     for (let n = 0; n < times; n += 1) {
       const junit = join(folder, `${n}.xml`);
       const args = ['bench', 'run', join(folder, 'busy.yaml'), '--junit', junit, '--report', join(folder, `${n}`)];
-      const { running, pid } = await grouped(folder, ...args);
+      const { running, pid } = grouped(folder, ...args);
       const log = () => readFile(join(folder, `${n}/bench.log`), 'utf8').catch(() => '');
       await eventually('the push', async () => (await log()).includes('push-confirmed') || undefined, START_TIMEOUT_MS);
       send(pid);
@@ -96,7 +74,7 @@ describe('one press of Ctrl-C, where an older Node starts the pinned one', () =>
       const own = await temporaryFolder();
       const report = join(own, 'report');
       const args = ['bench', 'run', join(folder, 'long.yaml'), '--target', 'process', '--report', report];
-      const { running, pid } = await grouped(own, ...args);
+      const { running, pid } = grouped(own, ...args);
       const log = () => readFile(join(report, 'logs/VVB000001-2.log'), 'utf8').catch(() => '');
       const isOff = async () => (await log()).includes('"event":"stopped"') && (await programsIn(own)).length === 1;
       await eventually('the box to be off', isOff, START_TIMEOUT_MS);
@@ -133,16 +111,7 @@ it('the pinned Node ends with the program that started it, however that ended', 
   const ready = join(folder, 'ready');
   const names = ['--http-port', '--mqtt-port', '--box-port'];
   const ports = (await Promise.all(names.map(async (name) => [name, String(await freePort())]))).flat();
-  const { pid } = await grouped(
-    folder,
-    'up',
-    '--no-open',
-    '--data',
-    join(folder, 'data'),
-    '--ready-file',
-    ready,
-    ...ports,
-  );
+  const { pid } = grouped(folder, 'up', '--no-open', '--data', join(folder, 'data'), '--ready-file', ready, ...ports);
   await eventually('ready', () => existsSync(ready), START_TIMEOUT_MS);
   const child = Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ')[0]);
   expect(child).toBeGreaterThan(0);

@@ -1,16 +1,16 @@
-import { copyFile, mkdir, readdir, readFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { copyFile, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
 import { expect, it } from 'vitest';
 import { atRate } from '../benchmarks/load.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { run } from '../support/processes.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
-const RUN = join(ROOT, 'scripts/run.js');
+const HANDING_OVER = ['src/lib/own-node.js', 'src/lib/node-version.js'];
 const { scripts } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as {
   scripts: Record<string, string>;
 };
-const OURS = Object.entries(scripts).filter(([, command]) => command.startsWith('node scripts/run.js '));
+const OURS = Object.entries(scripts).filter(([, command]) => /^node scripts\/run\.js (scripts|test)\//.test(command));
 
 async function ended(command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}) {
   const running = run(command, args, env);
@@ -27,7 +27,9 @@ const runScript = (command: string, ...args: string[]) =>
 
 it('has scripts that are all run by way of the launcher', () => {
   expect(OURS.map(([name]) => name)).toEqual(expect.arrayContaining(['bench', 'soak', 'deb', 'oci', 'release']));
-  expect(Object.values(scripts).filter((it) => /^node (?!scripts\/run\.js ).*\.ts/.test(it))).toEqual([]);
+  expect(
+    Object.values(scripts).filter((it) => /^node (?!scripts\/run\.js ).*\.ts|^(vitest|tsc|biome)/.test(it)),
+  ).toEqual([]);
 });
 
 it.each(OURS)('npm run %s answers an unknown option with its usage, and no stack', async (name, command) => {
@@ -42,18 +44,62 @@ it.each(['bench', 'soak', 'deb'])('npm run %s -- --help prints its usage', async
   expect([code, output]).toEqual([0, expect.stringMatching(new RegExp(`^usage: npm run ${name}`))]);
 });
 
-it('a script runs on the Node of the project, or says which one it needs', async () => {
+/** The little that hands over to the pinned Node, in a folder; without that Node, so far. */
+async function checkout(): Promise<{
+  folder: string;
+  runs: (node: string, ...args: string[]) => ReturnType<typeof ended>;
+}> {
+  const folder = await temporaryFolder();
+  for (const file of ['package.json', 'scripts/run.js', 'scripts/npm/after-install.js', ...HANDING_OVER]) {
+    await mkdir(dirname(join(folder, file)), { recursive: true });
+    await copyFile(join(ROOT, file), join(folder, file));
+  }
+  await writeFile(join(folder, 'x.mjs'), "console.log(process.env.ON ?? 'the host', process.argv.slice(2).join());");
+  const runs = (node: string, ...args: string[]) =>
+    ended(node, [...args, join(folder, 'scripts/run.js'), join(folder, 'x.mjs'), '-a']);
+  return { folder, runs };
+}
+
+it('a script runs on the pinned Node whatever the host has; without one on a host that is new enough, or says what it needs', async () => {
+  const { folder, runs } = await checkout();
   // What an old Node says of itself.
-  const old = "data:text/javascript,Object.defineProperty(process.versions,'node',{value:'20.1.0'})";
-  const own = await ended(process.execPath, ['--import', old, RUN, join(ROOT, 'test/benchmarks/main.ts'), '--help']);
-  expect(own).toEqual({ code: 0, output: expect.stringContaining('usage: npm run bench') });
-  const alone = await temporaryFolder();
-  await mkdir(join(alone, 'scripts'));
-  await mkdir(join(alone, 'src/lib'), { recursive: true });
-  await copyFile(RUN, join(alone, 'scripts/run.js'));
-  await copyFile(join(ROOT, 'src/lib/own-node.js'), join(alone, 'src/lib/own-node.js'));
-  const none = await ended(process.execPath, ['--import', old, join(alone, 'scripts/run.js'), 'x.ts']);
-  expect(none).toEqual({ code: 3, output: expect.stringMatching(/^x\.ts needs Node 24, .*\n {2}run "npm ci"/m) });
+  const old = ['--import', "data:text/javascript,Object.defineProperty(process.versions,'node',{value:'20.1.0'})"];
+  const help = 'paybox needs Node 22.19, 24.5 or newer, and this is Node 20.1.0\n  run "npm ci" in the project first';
+  expect(await runs(process.execPath, ...old)).toEqual({ code: 3, output: expect.stringContaining(help) });
+  expect(await runs(process.execPath)).toEqual({ code: 0, output: 'the host -a\n' });
+  await pin(folder);
+  expect(await runs(process.execPath, ...old)).toEqual({ code: 0, output: 'the pinned -a\n' });
+  expect(await runs(process.execPath)).toEqual({ code: 0, output: 'the pinned -a\n' });
+});
+
+/** Installs, as npm does, a package of Node for this machine: a program that says so, headers, and the program's link. */
+async function pin(folder: string): Promise<void> {
+  const name = `node-linux-${process.arch}`;
+  const bin = join(folder, 'node_modules', name, 'bin');
+  await mkdir(bin, { recursive: true });
+  await writeFile(join(bin, 'node'), `#!/bin/sh\nON='the pinned' exec ${process.execPath} "$@"\n`, { mode: 0o755 });
+  await mkdir(join(bin, '../include/node'), { recursive: true });
+  await mkdir(join(folder, 'node_modules/.bin'));
+  await symlink(`../${name}/bin/node`, join(folder, 'node_modules/.bin/node'));
+}
+
+it('the installation of a checkout leaves the scripts of npm the Node of the host, and of the pinned one what is needed', async () => {
+  const { folder } = await checkout();
+  const afterInstall = () => ended(process.execPath, [join(folder, 'scripts/npm/after-install.js')]);
+  expect(scripts.postinstall).toBe('node scripts/npm/after-install.js');
+  expect(await afterInstall()).toEqual({ code: 0, output: '' });
+  await pin(folder);
+  for (const _again of [1, 2]) {
+    expect(await afterInstall()).toEqual({ code: 0, output: '' });
+    expect(await readdir(join(folder, 'node_modules/.bin'))).toEqual([]);
+    expect(await readdir(join(folder, `node_modules/node-linux-${process.arch}`))).toEqual(['bin']);
+  }
+  // A program of that name by another package is not ours.
+  await symlink('../other/node', join(folder, 'node_modules/.bin/node'));
+  await mkdir(join(folder, 'node_modules/other'));
+  await writeFile(join(folder, 'node_modules/other/node'), '');
+  await afterInstall();
+  expect(await readdir(join(folder, 'node_modules/.bin'))).toEqual(['node']);
 });
 
 it('a benchmark whose push fails while others begin fails alone', async () => {

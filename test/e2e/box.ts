@@ -1,5 +1,5 @@
 import { writeFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { BOX1 } from '../gateway/harness.ts';
 import { freePort, temporaryFolder } from '../support/net.ts';
 import type { RemoteNamespace } from '../support/netem.ts';
@@ -7,9 +7,8 @@ import { type Running, readyFile, run } from '../support/processes.ts';
 import { cliScript } from '../support/program-code.ts';
 import { getJson } from './walk.ts';
 
-const ROOT = resolve(import.meta.dirname, '../..');
 /** The program itself and no launcher, so that a signal reaches it and the namespace holds it. */
-const NODE = join(ROOT, 'node_modules/.bin/node');
+const NODE = process.execPath;
 const IDENTITY = { terminalCode: BOX1.terminalCode, serialNumber: BOX1.serialNumber, secret: BOX1.secret };
 
 /** Of the pages of a box that is not on this machine. */

@@ -10,7 +10,6 @@ import { PATIENCE_MS, pushOf } from './trade.ts';
 import { getJson } from './walk.ts';
 
 const missing = whyNoNamespaces();
-const NODE = join(import.meta.dirname, '../../node_modules/.bin/node');
 const BOOTS = ['3f0b1c52-8d6b-4b7e-8f0e-5d2f1c7b9a01', '3f0b1c52-8d6b-4b7e-8f0e-5d2f1c7b9a02'] as const;
 /**
  * Starts the program in a boot of this id, without the word of systemd that the clock is right: only that differs, as after
@@ -47,7 +46,7 @@ it.skipIf(missing !== undefined)(
       runs += 1;
       const [bootFile, ready] = [join(folder, `boot-${runs}`), join(folder, `ready-${runs}.json`)];
       await writeFile(bootFile, `${boot}\n`);
-      const agent = [NODE, cliScript(), 'agent', '--config', agentFile, '--ready-file', ready];
+      const agent = [process.execPath, cliScript(), 'agent', '--config', agentFile, '--ready-file', ready];
       const running = run('unshare', ['-m', 'sh', '-c', IN_BOOT, bootFile, ...agent]);
       const { boxUrl } = await readyFile<{ boxUrl: string }>(ready, running);
       const status = () => getJson<Status>(`${boxUrl}/status`);

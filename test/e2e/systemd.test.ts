@@ -8,7 +8,6 @@ import { notifySocket, notifySocketNeeds, OPEN_FILE } from '../support/notify-so
 import { run } from '../support/processes.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
-const NODE = join(ROOT, 'node_modules/.bin/node');
 const CLI = join(ROOT, 'src/cli.js');
 const WATCHDOG_MS = 400;
 
@@ -19,7 +18,7 @@ async function service(command: 'agent' | 'gateway', config: object) {
   await writeFile(file, JSON.stringify(config));
   const socket = await notifySocket(path);
   const env = { NOTIFY_SOCKET: path, WATCHDOG_USEC: String(WATCHDOG_MS * 1000) };
-  const running = run('perl', [...OPEN_FILE, NODE, CLI, command, '--config', file], env);
+  const running = run('perl', [...OPEN_FILE, process.execPath, CLI, command, '--config', file], env);
   return { socket, running };
 }
 

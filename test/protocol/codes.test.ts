@@ -16,7 +16,7 @@ const HEAD = `# Codes
 What \`message\` says in an answer \`{"status":"FAILED","message":"<code>"}\` ([PROTOCOL.md](PROTOCOL.md), clause ERR-1). This file is generated
 from \`codes.ts\`:
 
-    UPDATE_CLAUSES=1 npx vitest run --config test/vitest.config.ts test/protocol/codes.test.ts
+    UPDATE_CLAUSES=1 npm test -- test/protocol/codes.test.ts
 `;
 
 it('ERR-6 CODES.md lists every code with its meaning (UPDATE_CLAUSES=1 writes it)', () => {

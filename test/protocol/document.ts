@@ -52,7 +52,7 @@ export function clauseList(clauses: readonly string[], tests: readonly HoldingTe
 
 Each clause of [PROTOCOL.md](../src/protocol/PROTOCOL.md) with the tests that hold it. This file is generated:
 
-    UPDATE_CLAUSES=1 npx vitest run --config test/vitest.config.ts test/protocol/clauses.test.ts
+    UPDATE_CLAUSES=1 npm test -- test/protocol/clauses.test.ts
 `;
   return [head, ...parts].join('\n');
 }

@@ -7,7 +7,6 @@ import { describe, expect, it } from 'vitest';
 import { temporaryFolder } from '../support/net.ts';
 import { SOURCE_CLI } from '../support/program-code.ts';
 
-const NODE = resolve(import.meta.dirname, '../../node_modules/.bin/node');
 /** A user of the machine who is neither root nor the one that runs the program. */
 const NOBODY = 65534;
 /** What the first lines of `paybox --help` say, and what a poisoned one says, as long. */
@@ -20,7 +19,10 @@ const note = process.platform !== 'linux' || process.getuid?.() !== 0 ? ' (needs
 /** Runs `paybox --help` as root; what it said. */
 function help(env: NodeJS.ProcessEnv): string {
   const clean = { PATH: process.env.PATH, ...env };
-  const { status, stdout, stderr } = spawnSync(NODE, [SOURCE_CLI, '--help'], { env: clean, encoding: 'utf8' });
+  const { status, stdout, stderr } = spawnSync(process.execPath, [SOURCE_CLI, '--help'], {
+    env: clean,
+    encoding: 'utf8',
+  });
   expect([status, stderr]).toEqual([0, '']);
   return stdout.replaceAll(/\s+/g, ' ');
 }

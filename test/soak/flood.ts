@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { MqttClient } from 'mqtt';
@@ -18,8 +18,6 @@ import { type Seeded, seeded } from '../support/seeded.ts';
 import { FloodingGateway, HOLDER, TERMINAL_CODE } from './flooding-gateway.ts';
 import type { Soak } from './soak.ts';
 
-const ROOT = resolve(import.meta.dirname, '../..');
-const NODE = join(ROOT, 'node_modules/.bin/node');
 const BOX = { terminalCode: TERMINAL_CODE, serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' };
 const PAID_HOLD_MS = 1_000;
 /** Largest burst to catch up with the rate, as a network would deliver it. */
@@ -81,7 +79,7 @@ class Box {
   constructor(configFile: string, boxPort: number) {
     this.boxUrl = `http://127.0.0.1:${boxPort}`;
     const args = ['--max-semi-space-size=2', cliScript(), 'agent', '--config', configFile];
-    this.#child = spawn(NODE, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+    this.#child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] });
     if (this.#child.stderr === null) throw new Error('no output');
     createInterface(this.#child.stderr).on('line', (line) => {
       if (line.startsWith('{')) this.log.push(JSON.parse(line) as Log);

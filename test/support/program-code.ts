@@ -2,7 +2,6 @@ import { chmod, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs
 import { join, resolve } from 'node:path';
 
 const ROOT = resolve(import.meta.dirname, '../..');
-const NODE = join(ROOT, 'node_modules/.bin/node');
 /** The program of the checkout. */
 export const SOURCE_CLI = join(ROOT, 'src/cli.js');
 /** Below the project, where the code finds the packages with native parts. */
@@ -11,7 +10,7 @@ const CACHE = join(ROOT, 'node_modules/.cache/paybox-tests');
 /** What a shell starts as `paybox`: of the code that this run made, else of the checkout. */
 export const cli = (): string => of('paybox');
 
-/** What Node 24 starts as `paybox`. */
+/** What Node starts as `paybox`. */
 export const cliScript = (): string => of('lib/cli.js');
 
 function of(file: string): string {
@@ -36,7 +35,7 @@ export async function makeProgramCode(): Promise<{ folder: string; end: () => Pr
   await mkdir(join(lib, 'test'));
   await symlink(join(ROOT, 'test/scenarios'), join(lib, 'test/scenarios'));
   await symlink(join(ROOT, 'device-config'), join(folder, 'device-config'));
-  const launcher = `#!/bin/sh\nexec ${NODE} --max-semi-space-size=2 ${join(lib, 'cli.js')} "$@"\n`;
+  const launcher = `#!/bin/sh\nexec ${process.execPath} --max-semi-space-size=2 ${join(lib, 'cli.js')} "$@"\n`;
   await writeFile(join(folder, 'paybox'), launcher, { mode: 0o755 });
   return { folder, end: () => rm(folder, { recursive: true, force: true, maxRetries: 5 }) };
 }

@@ -12,7 +12,7 @@ import type { Logger } from '../../lib/log.ts';
 import { acceptProxyHeaders } from '../../lib/proxy-protocol.ts';
 import { HANDSHAKE_TIMEOUT_MS, TLS_FLOOR } from '../../lib/tls.ts';
 import { decodePresence } from '../../protocol/codec.ts';
-import { LimitedSocket, PACKET_BYTES_MAX } from '../../protocol/packet-limit.ts';
+import { LimitedSocket, PACKET_BYTES_MAX, readWhole } from '../../protocol/packet-limit.ts';
 import { listenOn, readServerTls, type ServerTlsFiles, UNREAD_BYTES_MAX, urlHost } from '../listen.ts';
 import { addressOf, type BrokerLogin, boxOf, type RightsDeps, rights } from './broker-rights.ts';
 import { connectionToEvict } from './connection.ts';
@@ -104,7 +104,7 @@ export async function startBroker(at: BrokerListener, deps: BrokerDeps): Promise
       const [ours, brokers] = duplexPair();
       // Otherwise the other half would stay open.
       brokers.once('close', () => ours.destroy());
-      aedes.handle(brokers);
+      aedes.handle(readWhole(brokers));
       return ours;
     },
     dropper: (terminalCode) => {

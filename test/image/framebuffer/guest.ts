@@ -97,7 +97,7 @@ function packInitrd(folder: string, { kernel, modules, config, dataDir }: GuestS
   copy(join(import.meta.dirname, 'guest-init.sh'), 'init');
   copy(join(PROJECT, 'package.json'), 'paybox/package.json');
   copy(dataDir, 'data');
-  for (const program of [busybox, join(PROJECT, 'node_modules/.bin/node')]) {
+  for (const program of [busybox, process.execPath]) {
     for (const library of librariesOf(program)) {
       mkdirSync(join(root, dirname(library)), { recursive: true });
       copy(library, library);

@@ -1,0 +1,24 @@
+// Runs once npm has installed the checkout; the package has no such step. Plain JavaScript, for any Node of a host.
+// npm links the programs of all packages into node_modules/.bin, also the pinned Node, which the scripts of the checkout
+// would then run on unseen, in the place of the host's. They ask for it by way of scripts/run.js instead. Of its package
+// only the program is needed: its headers are 67 MB.
+import { readdirSync, realpathSync, rmSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const packages = fileURLToPath(new URL('../../node_modules/', import.meta.url));
+const there = (path, read) => {
+  try {
+    return read(path);
+  } catch {
+    return undefined;
+  }
+};
+
+for (const name of there(packages, readdirSync) ?? []) {
+  if (!/^node-linux-(arm64|x64)$/.test(name)) continue;
+  for (const part of ['include', 'share', 'CHANGELOG.md']) {
+    rmSync(`${packages}${name}/${part}`, { recursive: true, force: true });
+  }
+  const link = `${packages}.bin/node`;
+  if (there(link, realpathSync)?.includes(name)) rmSync(link);
+}
