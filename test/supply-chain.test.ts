@@ -27,9 +27,8 @@ const Manifest = z.object({ name: z.string().optional(), scripts: z.record(z.str
 
 const read = (file: string): unknown => JSON.parse(readFileSync(join(ROOT, file), 'utf8'));
 const project = Roots.extend({ allowScripts: z.record(z.string(), z.boolean()) }).parse(read('package.json'));
-const { '': lockedRoot, ...lockedPackages } = z
-  .object({ packages: z.record(z.string(), z.unknown()) })
-  .parse(read('package-lock.json')).packages;
+const Lock = z.object({ packages: z.record(z.string(), z.unknown()) });
+const { '': lockedRoot, ...lockedPackages } = Lock.parse(read('package-lock.json')).packages;
 const locked = Object.entries(lockedPackages).map(([path, entry]) => ({
   name: path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length),
   ...Locked.parse(entry),
@@ -45,6 +44,16 @@ describe('the supply chain', () => {
     expect(Roots.parse(lockedRoot)).toEqual({ dependencies, optionalDependencies, devDependencies });
     expect(locked.length).toBeGreaterThan(asked.length);
     expect(locked.filter(({ integrity }) => !/^sha512-[\w+/]{86}==$/.test(integrity))).toEqual([]);
+  });
+
+  it('THR-16 takes the linter so too, which has a lockfile of its own', () => {
+    const { devDependencies } = Roots.parse(read('.ci/lint/package.json'));
+    const { '': root, ...packages } = Lock.parse(read('.ci/lint/package-lock.json')).packages;
+    expect(Roots.parse(root).devDependencies).toEqual(devDependencies);
+    expect(Object.values(devDependencies).filter((version) => !/^\d+\.\d+\.\d+$/.test(version))).toEqual([]);
+    const entries = Object.values(packages).map((entry) => Locked.parse(entry));
+    expect(entries.length).toBeGreaterThan(1);
+    expect(entries.filter((it) => it.hasInstallScript || !/^sha512-[\w+/]{86}==$/.test(it.integrity))).toEqual([]);
   });
 
   it('THR-16 runs install scripts of named packages only', () => {
@@ -86,6 +95,7 @@ describe('the supply chain', () => {
 describe('the name of the package', () => {
   const code = globSync('{.github,.ci,device-config,scripts,src,systemd,test}/**/*.{ts,js,cjs,html,py,yml,yaml,sh}', {
     cwd: ROOT,
+    exclude: (name) => name === 'node_modules',
   });
   const documents = globSync('{.,.github,device-config,scripts,src,test}/**/*.md', {
     cwd: ROOT,

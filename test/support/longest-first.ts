@@ -61,8 +61,9 @@ const nameOf = (file: string) => file.replace(/^test\//, '').replace(/\.test\.ts
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const secondsOf = (file: TestSpecification) => {
-      const declared = SECONDS[nameOf(relative(this.ctx.config.root, file.moduleId))] ?? SECONDS_OF_OTHERS;
-      const last = this.ctx.cache.getTestSpecificationResult(file);
+      const path = relative(this.ctx.config.root, file.moduleId);
+      const declared = SECONDS[nameOf(path)] ?? SECONDS_OF_OTHERS;
+      const last = this.ctx.cache.getFileTestResults(`${file.project.name}:${path}`);
       return last === undefined || last.failed ? declared : last.duration / 1000;
     };
     const rows = files.map((file) => ({ file, seconds: secondsOf(file) }));
