@@ -34,10 +34,19 @@ export async function foundFile(boot: string, name: string): Promise<FoundFile> 
   const spent = names.find((it) => it.endsWith(SPENT_SUFFIX) && isAlike(it.slice(0, -SPENT_SUFFIX.length), name));
   if (spent !== undefined) return { name: spent.slice(0, -SPENT_SUFFIX.length), problem: undefined };
   const deep = await misplaced(boot, names, name);
+  if (deep !== undefined) return { name, problem: `${deep}: not read there; move it out of its folder, as ${name}` };
+  const unlike = names.find((it) => isMeant(it, name));
   return {
     name,
-    problem: deep === undefined ? undefined : `${deep}: not read there; move it out of its folder, as ${name}`,
+    problem: unlike === undefined ? undefined : `${unlike}: not read under this name; rename it to ${name}`,
   };
+}
+
+/** A copy, as `paybox (1).yaml`, or a file of another program, as `paybox.yaml.rtf`. */
+function isMeant(found: string, name: string): boolean {
+  const [stem = ''] = name.split('.');
+  const lower = found.toLowerCase();
+  return lower === stem || (lower.includes(stem) && lower.includes('.'));
 }
 
 function isAlike(found: string, name: string): boolean {

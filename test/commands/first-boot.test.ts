@@ -109,6 +109,10 @@ describe('paybox first-boot', () => {
 
   it.each([
     ['a folder', ['box/paybox.yaml'], /^box\/paybox\.yaml: not read there; move it/],
+    ['a copy', ['paybox (1).yaml'], /^paybox \(1\)\.yaml: not read under this name; rename it to paybox\.yaml/],
+    ['a word processor', ['Paybox.yaml.rtf'], /^Paybox\.yaml\.rtf: not read under this name/],
+    ['no kind', ['paybox'], /^paybox: not read under this name/],
+    ['a folder of its name', ['paybox/paybox.yaml'], /^paybox\/paybox\.yaml: not read there; move it/],
     ['a folder of a folder', ['a/b/Paybox.yml'], /^a\/b\/Paybox\.yml: not read there/],
     ['two names', ['paybox.yml', 'paybox.yaml.txt'], /^paybox\.yaml\.txt, paybox\.yml: none is read; keep one/],
     [
@@ -124,7 +128,10 @@ describe('paybox first-boot', () => {
     }
     const { code, output } = await box.firstBoot();
     expect([code, output]).toEqual([0, expect.stringContaining('setup-file-ignored')]);
-    expect(JSON.parse(await box.text('run/report.json')).problem).toMatch(problem);
+    const found = JSON.parse(await box.text('run/report.json')) as { problem: string };
+    expect(found.problem).toMatch(problem);
+    const doctor = await payboxToEnd('doctor', '--config', box.config, '--setup-report', box.report);
+    expect(doctor.output).toContain(found.problem);
   });
 
   it('takes the secrets off a file of another name that a power cut left half cleared', async () => {

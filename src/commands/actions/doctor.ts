@@ -28,8 +28,11 @@ interface DoctorOptions {
 
 async function findingsFor({ config, gateway, setupReport }: DoctorOptions): Promise<Finding[]> {
   if (config !== undefined && gateway === undefined) {
-    const findings = await findingsOf(await loadAgentConfig(config));
-    return [...(await setupFindings(setupReport)), ...findings];
+    const setup = await setupFindings(setupReport);
+    const file = await loadAgentConfig(config).catch((error: unknown) => {
+      throw withSetup(error, setup);
+    });
+    return [...setup, ...(await findingsOf(file))];
   }
   if (gateway !== undefined && config === undefined) {
     const { sources, ...file } = await loadGatewayConfig(gateway);
@@ -43,9 +46,16 @@ async function findingsFor({ config, gateway, setupReport }: DoctorOptions): Pro
 async function setupFindings(path: string): Promise<Finding[]> {
   const report = await readSetupReport(path, stderrLog());
   if (report === undefined) return [];
-  const fix = `correct it on the boot partition, and restart the box`;
+  const fix = 'correct it on the boot partition, and restart the box';
   if (report.problem !== null) return [{ check: 'set-up', result: 'failed', found: report.problem, fix }];
   return [{ check: 'set-up', result: 'ok', found: report.file, fix: '' }];
+}
+
+/** A box whose file on the card has a mistake has no configuration yet: it is that file which is to be mended. */
+function withSetup(error: unknown, setup: readonly Finding[]): unknown {
+  const failed = setup.find(({ result }) => result === 'failed');
+  if (failed === undefined || !(error instanceof ConfigError)) return error;
+  return new ConfigError(`${error.message}; the file on the card: ${failed.found}`, failed.fix);
 }
 
 function report(findings: readonly Finding[]): string {
