@@ -131,4 +131,10 @@ describe('the services', () => {
       expect(readFileSync(join(scripts, script), 'utf8')).toMatch(/^export NODE_DISABLE_COMPILE_CACHE=1$/m);
     }
   });
+
+  it.each(['paybox-agent', 'paybox-gateway'])('say on the page of %s as which user its unit runs', (name) => {
+    const [, user = ''] = /^User=(.*)$/m.exec(readFileSync(join(SYSTEMD, `${name}.service`), 'utf8')) ?? [];
+    const page = readFileSync(join(SYSTEMD, `../scripts/debian/man/${name}.8`), 'utf8').replaceAll('\\', '');
+    expect(/runs as the\suser\s\.BR? (\S+)/.exec(page)?.[1]).toBe(user);
+  });
 });
