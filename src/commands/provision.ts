@@ -28,7 +28,7 @@ export function addProvision(root: Command): void {
     .option('--ca <file>', '… the CA of its certificate, PEM, if it is no well-known one')
     .option(
       '--display <driver>',
-      'the display of the boxes, as framebuffer or nextion; its options are then in the file',
+      'the display of the boxes, as framebuffer or nextion; what it needs is then in the file',
     )
     .option('--wifi <ssid>', 'the Wi-Fi network of the box')
     .option('--wifi-password-file <file>', 'a file that holds its password, - for standard input')

@@ -31,7 +31,7 @@ export function brokerUrl(at: Addresses): string {
 export function gatewayConfig(at: Addresses, brokerPassword: string): string {
   const host = isOnlyHere(at) ? '127.0.0.1' : '0.0.0.0';
   return `# paybox gateway --config gateway.yaml, with boxes over mutual TLS. It contains the boxes' secrets.
-# Partners, accounts and every further key: see device-config/gateway.yaml.
+# Partners, accounts, the account of each box and every further key: see device-config/gateway.yaml.
 http:
   host: ${host}
   port: ${at.httpPort}
@@ -46,7 +46,7 @@ mqtt:
 #   username: ${GATEWAY_LOGIN}
 #   password: ${brokerPassword}
 #   tls: { ca: ca.pem, cert: client-cert.pem, key: client-key.pem }
-# As the service of the package in /etc/paybox-gateway: dataDir: /var/lib/paybox-gateway
+# As the service of the package, in /etc/paybox-gateway: dataDir: /var/lib/paybox-gateway
 dataDir: data
 boxes: []
 `;

@@ -8,7 +8,7 @@ import { Builds } from './build.ts';
 import { Machine, putOnBootPartition, writeCard } from './machine.ts';
 import { lacking } from './programs.ts';
 import { progress } from './progress.ts';
-import { type Service, startService } from './service.ts';
+import { type Service, startProvisionedService, startService } from './service.ts';
 
 /** Two images and a package with the real compression, on a busy machine. */
 const BUILDS_MS_MAX = 1_800_000;
@@ -23,6 +23,11 @@ const HOPELESS_WITHIN_SECONDS = 60;
 /** The paper of the screen that says paid, on a display with room for colours. */
 const PAID_PAPER = [0x08, 0x71, 0x3f];
 
+/** Reads a box's own status inside; its Node is there, curl is not. */
+const STATUS =
+  '/usr/lib/paybox-agent/node -e "fetch(\'http://127.0.0.1:8810/status\').then(async (it) => console.log(await it.text()))"';
+const SAID = '"words":"Đã nhận năm mươi nghìn đồng"';
+
 const note = lacking();
 const builds = new Builds(inject('built'));
 
@@ -32,7 +37,7 @@ async function card(service: Service, folder: string): Promise<string> {
   const copy = join(folder, 'card.img');
   writeCard(`${image}.img`, copy);
   const file = join(folder, 'paybox.yaml');
-  writeFileSync(file, JSON.stringify(service.boxFile));
+  writeFileSync(file, service.boxFile);
   putOnBootPartition(copy, file, 'paybox.yaml');
   return copy;
 }
@@ -96,9 +101,9 @@ describe.skipIf(note !== '')(`the image${note}`, () => {
     BUILDS_MS_MAX,
   );
 
-  it('starts a box that needs nobody, and that loses no payment when the power is cut', async () => {
+  it('starts a box from the card of paybox provision that needs nobody, and that loses no payment when the power is cut', async () => {
     const folder = await temporaryFolder();
-    const service = await startService(folder);
+    const service = await startProvisionedService(folder);
     const image = await card(service, folder);
     const machine = await boot(image, folder, service);
     expect(await machine.command('findmnt -n -o OPTIONS /')).toMatch(/^ro,/);
@@ -107,6 +112,12 @@ describe.skipIf(note !== '')(`the image${note}`, () => {
     progress(`memory at rest: ${(await machine.command(`${memory}; ${cgroup}`)).replaceAll(/\s+/g, ' ')}`);
 
     await showQr(service, machine, 'DH001');
+    expect(await machine.command('stat -c "%a %U:%G" /var/lib/paybox/journal.db')).toBe(
+      '600 paybox-agent:paybox-agent',
+    );
+    const left = await machine.command('cat /boot/firmware/paybox.yaml');
+    expect([left.includes('secret: kept'), /PRIVATE KEY/.test(left)]).toEqual([true, false]);
+    progress('the journal is of the user of the unit, and the card has no secret');
     // The payment is on its way when the power goes: the gateway has taken it, the box has not heard of it.
     await machine.freeze();
     const first = await pay(service, 'DH001');
@@ -116,6 +127,8 @@ describe.skipIf(note !== '')(`the image${note}`, () => {
     const second = await boot(image, folder, service);
     await second.shows('paid', saysPaid);
     progress('the payment is on the screen');
+    await eventually('the words', async () => (await second.command(STATUS)).includes(SAID), REPORT_TIMEOUT_MS);
+    progress('the payment is said');
     await eventually('the report', () => service.reportedAt(first), REPORT_TIMEOUT_MS);
 
     await showQr(service, second, 'DH002');

@@ -37,7 +37,7 @@ async function started(folder: string) {
   const image = join(folder, 'card.img');
   writeCard(`${builds.image('image', '--no-compress').image}.img`, image);
   const file = join(folder, 'paybox.yaml');
-  writeFileSync(file, JSON.stringify({ ...service.boxFile, display: DISPLAY }));
+  writeFileSync(file, JSON.stringify({ ...(JSON.parse(service.boxFile) as object), display: DISPLAY }));
   putOnBootPartition(image, file, 'paybox.yaml');
   const pins = compilePins(join(folder, 'pins.so'), 'aarch64-linux-gnu');
   const deb = builds.ledMatrix();

@@ -218,7 +218,8 @@ describe('paybox provision', () => {
     const before = await contentOf(path);
     const { code, output } = await run(path, '--rotate', 'VVB000001');
     expect(code, output).toBe(0);
-    expect(output).toContain('copy secret, key.pem and cert.pem');
+    expect(output).toMatch(/Copy \S+\/boxes\/\S+\/secret, cert\.pem and key\.pem to the box/);
+    expect(output).toContain('/* /etc/paybox && sudo systemctl restart paybox-agent');
     const after = await contentOf(path);
     const changed = Object.keys(after).filter((name) => textOf(after, name) !== textOf(before, name));
     expect(changed).toEqual([

@@ -113,6 +113,7 @@ async function writeCard(folder: string, content: BoxFileContent): Promise<void>
   readBoxFile(Buffer.from(text), undefined);
   const path = await writeBootFile(resolve(folder), text);
   const { terminalCode } = content.box;
+  if (content.display !== undefined) tellPlace(content.display, path);
   say(`${terminalCode}: ${path} is written. Unmount the card, put it into the box and switch that on.`);
   if (content.secret === undefined) {
     const url = new URL(content.enrolment ?? content.gateway).origin;
@@ -166,10 +167,18 @@ async function provisionFolder(
   for (const terminalCode of codes) {
     await folder.rotateBox(terminalCode);
     const path = folder.boxFolder(terminalCode);
-    say(`${terminalCode}: copy secret, key.pem and cert.pem from ${path} to the box; the old ones are refused.`);
+    say(
+      `${terminalCode}: the old secret and certificate are refused. Copy ${path}/secret, cert.pem and key.pem to the box,`,
+    );
+    say(`  into a folder ${terminalCode}, and there: ${installed(terminalCode)}`);
   }
   if (boxes.length + codes.length > 0) say(TELL_OTHERS);
   return { folder, at };
+}
+
+/** The command that puts a box's folder where the service reads it, for nobody else to read. */
+function installed(terminalCode: string): string {
+  return `sudo install -g paybox-agent -m 0640 ${terminalCode}/* /etc/paybox && sudo systemctl restart paybox-agent`;
 }
 
 /** A box that needs a new card may be provisioned already. */
@@ -185,20 +194,36 @@ async function addBoxes(
   const made = ({ terminalCode }: BoxName) => {
     const path = folder.boxFolder(terminalCode);
     if (isForCard) return;
-    say(`${terminalCode}: copy ${path} to the box, as /etc/paybox that only its user paybox-agent can read.`);
+    say(
+      `${terminalCode}: copy ${path} to the box, where the package is installed, and there: ${installed(terminalCode)}`,
+    );
     if (display === undefined)
       say(`  its screen is its own page only: name its display in ${path}/agent.yaml, or with --display`);
+    else tellPlace(display, `${path}/agent.yaml`);
   };
   await folder.addBoxes(missing, at, made, display && [display]);
 }
 
-/** The display that is named, with its options. Throws ConfigError. */
+/** Options that the service needs: nobody sees a picture in its own /tmp, and its folder in /run is in memory. */
+const OF_SERVICE: Record<string, object> = { png: { path: '/run/paybox-agent/screen.png' } };
+
+/** The display that is named, with the options that it cannot do without. Throws ConfigError. */
 function displayOf({ display }: ProvisionOptions): object | undefined {
   if (display === undefined) return undefined;
   const found = DISPLAY_DRIVERS.get(display);
-  if (found !== undefined) return { driver: display, ...(found.example as object) };
-  const known = [...DISPLAY_DRIVERS.keys()].join(', ');
-  throw new ConfigError(withSuggestion(`--display ${display}: expected one of ${known}`, display));
+  if (found === undefined) {
+    const known = [...DISPLAY_DRIVERS.keys()].join(', ');
+    throw new ConfigError(withSuggestion(`--display ${display}: expected one of ${known}`, display));
+  }
+  // Not the whole example: that of the framebuffer names the screen of one board, and is dark at night.
+  const missing = new Set(found.options.safeParse({}).error?.issues.map(({ path }) => path[0]));
+  const needed = Object.entries(found.example as object).filter(([name]) => missing.has(name));
+  return { driver: display, ...Object.fromEntries(needed), ...OF_SERVICE[display] };
+}
+
+/** A display may be anywhere else than in the example of its driver. */
+function tellPlace(display: object, file: string): void {
+  if ('path' in display) say(`  its display is expected at ${display.path}: correct that in ${file}`);
 }
 
 const TELL_OTHERS =

@@ -1,5 +1,15 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { eventually } from '../../support/net.ts';
@@ -70,7 +80,8 @@ export class Machine {
       stdio: ['ignore', 'ignore', 'inherit'],
     });
     this.#first = first;
-    await eventually('the machine runs', () => this.run('test -e /proc/1/status').status === 0);
+    // Before that a command would run outside, on this machine.
+    await eventually('the machine runs', () => this.#root() === realpathSync(this.folder));
     const enabled = UNITS_AT_BOOT.filter(
       (unit) => globSync(`etc/systemd/system/*.wants/${unit}`, { cwd: this.folder }).length > 0,
     );
@@ -134,11 +145,20 @@ export class Machine {
       .join('\n');
   }
 
-  #inside(command: string): string[] {
+  /** The root folder of its first process, once that has one. */
+  #root(): string | undefined {
+    const inner = this.#firstInside();
+    return inner === '' ? undefined : readlinkSync(`/proc/${inner}/root`);
+  }
+
+  #firstInside(): string {
     const pid = this.#first?.pid ?? 0;
     const children = `/proc/${pid}/task/${pid}/children`;
-    const inner = existsSync(children) ? readFileSync(children, 'utf8').trim() : '';
-    return ['-t', inner, '--mount', '--pid', '--net', '--root', '--wd', '/bin/bash', '-c', command];
+    return existsSync(children) ? readFileSync(children, 'utf8').trim() : '';
+  }
+
+  #inside(command: string): string[] {
+    return ['-t', this.#firstInside(), '--mount', '--pid', '--net', '--root', '--wd', '/bin/bash', '-c', command];
   }
 }
 

@@ -33,11 +33,11 @@ async function pushed(box: Machine, content: string): Promise<string> {
   return qrCode;
 }
 
-/** Waits until two decoders read exactly this on the box's screen. */
-export async function shows(box: Machine, qrCode: string): Promise<void> {
+/** Waits until two decoders read exactly this on the box's screen, a file. */
+export async function shows(box: Machine, qrCode: string, screen = '/var/lib/paybox/screen.png'): Promise<void> {
   await eventually('the QR on the screen', () => {
     try {
-      return decodeQrTwice(readFileSync(join(box.folder, 'var/lib/paybox/screen.png'))).every((it) => it === qrCode);
+      return decodeQrTwice(readFileSync(join(box.folder, screen))).every((it) => it === qrCode);
     } catch {
       return false;
     }

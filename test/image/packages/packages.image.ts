@@ -9,6 +9,7 @@ import { without } from '../../support/programs.ts';
 import { PACKAGE_PROGRAMS } from '../programs.ts';
 import { anotherVersion, Machine, makeDebian } from './debian-root.ts';
 import { AGENT_YAML, online, opened, shows } from './packaged-box.ts';
+import { soldByProvisionedBox, tellsFreshBox } from './provisioned-box.ts';
 import { NO_FILES, sha256Of, swapping, swappingWhen } from './update-races.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
@@ -149,6 +150,12 @@ describe.skipIf(note !== '')(`the Debian packages${note}`, { timeout: TEST_TIMEO
     expect(
       box.run('find / -xdev -name "*paybox*" -not -path "/root/*" -not -path "/var/log/*" -not -path "/run/*"').output,
     ).toBe('');
+  });
+
+  it('run a box by the very command that paybox provision prints, from the first doctor to the report of a payment', async () => {
+    const box = await machine(shopTemplate);
+    tellsFreshBox(box);
+    await soldByProvisionedBox(box);
   });
 
   it('bring the addon for LED panels beside the agent, whose Node loads it', async () => {
