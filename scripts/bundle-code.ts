@@ -24,7 +24,7 @@ const NEVER_THERE = ['pg-native', 'bufferutil', 'utf-8-validate'];
 export const OLDEST_NODE = 'node22.19';
 
 /** Plain JavaScript that is bundled, or is for checkouts only. */
-const HOST_PROGRAMS = ['cli.js', 'lib/cache-folder.js', 'lib/node-version.js', 'lib/own-node.js'];
+const HOST_PROGRAMS = ['cli.js', 'lib/cache-folder.js', 'lib/node-version.js', 'lib/own-node.js', 'lib/starter.js'];
 
 /** How `src` names a program that it starts in its own process. */
 const CHILD_PROGRAM = /new URL\('\.\/([\w.-]+)\.ts', import\.meta\.url\)/g;

@@ -9,6 +9,6 @@ process.noDeprecation = true;
 acceptSqlite();
 saveMemory(process.argv[2]);
 keepCompiled();
-endWithParent();
+endWithParent(process.argv.slice(2));
 const { main } = await import('../src/main.ts');
 await main(process.argv.slice(2));

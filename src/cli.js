@@ -20,8 +20,7 @@ if (/[\\/]node_modules[\\/]/.test(HERE)) {
     const { keepCompiled } = await import('./lib/cache-folder.js');
     keepCompiled();
     const { endWithParent } = await import('./lib/shutdown.ts');
-    // Started by the branch below, or by a bench.
-    endWithParent();
+    endWithParent(process.argv.slice(2));
     const { main } = await import('./main.ts');
     await main(process.argv.slice(2));
   } else {

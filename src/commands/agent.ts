@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { STAYING } from './shared/arguments.ts';
 
 /** `paybox agent`, and `paybox first-boot`, which prepares its configuration. */
 export function addAgent(root: Command): void {
@@ -7,6 +8,7 @@ export function addAgent(root: Command): void {
     .description('the box daemon alone, as on a device')
     .requiredOption('--config <file>', 'configuration, see device-config/laptop.yaml')
     .option('--ready-file <file>', 'a file that is written once the pages answer')
+    .option(...STAYING)
     .option(
       '--setup-report <file>',
       'the report of first-boot; the screen then shows a missing or wrong configuration, and the agent waits',

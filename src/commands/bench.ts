@@ -3,6 +3,7 @@ import { conformanceCommand } from './bench-conformance.ts';
 import {
   pattern,
   portOrAny,
+  STAYING,
   several,
   shard,
   whole,
@@ -88,6 +89,7 @@ function addServe(bench: Command): void {
     .option('--scenarios <dir>', 'a folder of scenarios that may be run by name too; may be repeated', several, [])
     .option('--probe <how>', 'a probe besides screen that callers may choose; may be repeated', several, [])
     .option('--report <dir>', 'where logs of what is started go, a folder for each run and rig')
+    .option(...STAYING)
     .option('--until-input-ends', 'ends when its standard input ends, as it does with the program that started it')
     .option('--channel', 'answers the program that started it, over its IPC channel, and ends with it: for the library')
     .addHelpText('after', SERVE_EXAMPLES)

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { STAYING } from './shared/arguments.ts';
 
 /** `paybox gateway`. */
 export function addGateway(root: Command): void {
@@ -7,5 +8,6 @@ export function addGateway(root: Command): void {
     .description('the mock of the payment QR service alone')
     .requiredOption('--config <file>', 'configuration, see device-config/gateway.yaml')
     .option('--ready-file <file>', 'written once it answers')
+    .option(...STAYING)
     .action(async (options) => (await import('./actions/gateway.ts')).gateway(options));
 }

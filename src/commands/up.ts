@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { port } from './shared/arguments.ts';
+import { port, STAYING } from './shared/arguments.ts';
 
 /** `paybox up`. */
 export function addUp(root: Command): void {
@@ -30,6 +30,7 @@ export function addUp(root: Command): void {
       'a shop that is live, and beside it the sandbox of the public service, which tells it of money',
     )
     .option('--service-port <port>', 'with --live-demo: port of the public service', port, 8801)
+    .option(...STAYING)
     .option('--no-open', 'do not open the box page in a browser')
     .action(async (options) => (await import('./actions/up.ts')).up(options));
 }

@@ -4,6 +4,7 @@ import { realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { constants } from 'node:os';
 import { isSupportedNode, NEEDED_NODE, thisNode } from './node-version.js';
+import { DETACH, onceStarterEnds } from './starter.js';
 
 const EXIT_MISSING = 3;
 
@@ -48,6 +49,7 @@ function runWith(node, args, whenMissing) {
   const relay = (signal) => (counts && child.connected ? child.send({ relayed: signal }) : child.kill(signal));
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, relay);
   process.on('SIGHUP', () => child.kill('SIGHUP'));
+  if (!args.includes(DETACH)) onceStarterEnds(() => relay('SIGTERM'));
   child.on('error', whenMissing);
   child.on('exit', (code, signal) => {
     process.exitCode = signal === null ? (code ?? 1) : 128 + constants.signals[signal];

@@ -1,6 +1,7 @@
 import { type Clock, withDeadline } from './clock.ts';
 import { reasonOf } from './errors.ts';
 import type { Logger } from './log.ts';
+import { DETACH, onceStarterEnds } from './starter.js';
 
 /** Time from a signal to the end of all parts, whatever hangs: below the promised 2 s, with a reserve for slow machines. */
 export const STOP_BUDGET_MS = 1_800;
@@ -45,12 +46,15 @@ export async function endInOrder(stages: readonly Ends[], withinMs: number, deps
 }
 
 /**
- * Ends this program in order when its parent is gone, even if it is gone already. Needs the parent's channel (`stdio:
- * 'ipc'`); does nothing without one.
+ * Ends this program in order, as SIGTERM does, when its parent is gone, even if it is gone already: one that has a channel
+ * to it (`stdio: 'ipc'`), else the one that `onceStarterEnds` names, unless the arguments ask it to stay.
  */
-export function endWithParent(): void {
-  if (process.connected === undefined) return;
+export function endWithParent(args: readonly string[]): void {
   const end = () => process.kill(process.pid, 'SIGTERM');
+  if (process.connected === undefined) {
+    if (!args.includes(DETACH)) onceStarterEnds(end);
+    return;
+  }
   if (!process.connected) {
     end();
     return;

@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
 import { endWithParent } from '../../src/lib/shutdown.ts';
 
-endWithParent();
+endWithParent([]);
 
 /**
  * The least that a server can do that must not lose a request: keeps its body as one row of an SQLite file, on the disk

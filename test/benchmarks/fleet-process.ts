@@ -3,7 +3,7 @@ import { endWithParent } from '../../src/lib/shutdown.ts';
 import { type LightIdentity, lightFleet } from './light-fleet.ts';
 import { took } from './loop.ts';
 
-endWithParent();
+endWithParent([]);
 
 /* Light boxes in a process of their own: arguments are a folder, the gateway's broker, and a file of identities. Says when all are registered. */
 

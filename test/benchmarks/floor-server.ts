@@ -6,7 +6,7 @@ import { Aedes } from 'aedes';
 import fastify from 'fastify';
 import { endWithParent } from '../../src/lib/shutdown.ts';
 
-endWithParent();
+endWithParent([]);
 
 /**
  * The least that a gateway can do for a push: by the same HTTP server, broker and database, one durable commit (`?commits=2`: two) and

@@ -6,7 +6,7 @@ import { eventually, temporaryFolder } from '../support/net.ts';
 import { run } from '../support/processes.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
-const HANDING_OVER = ['src/lib/own-node.js', 'src/lib/node-version.js'];
+const HANDING_OVER = ['src/lib/own-node.js', 'src/lib/node-version.js', 'src/lib/starter.js'];
 const { scripts } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as {
   scripts: Record<string, string>;
 };

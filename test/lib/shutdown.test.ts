@@ -79,7 +79,7 @@ const PARENT = resolve(import.meta.dirname, '../../src/lib/shutdown.ts');
 function program(stdio: 'ipc' | 'ignore'): ChildProcess {
   const code = `
     process.stdin.once('data', async () => {
-      (await import(${JSON.stringify(PARENT)})).endWithParent();
+      (await import(${JSON.stringify(PARENT)})).endWithParent([]);
       console.log('ready');
     });
     setInterval(() => undefined, 1000);

@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
+import { DETACH } from '../../lib/starter.js';
 
 /** Parses a whole number from 1 to `max`. Like all parsers here it throws InvalidArgumentError. */
 export function whole(max: number): (text: string) => number {
@@ -96,3 +97,9 @@ export function withGatewayAccess(command: Command): Command {
       .option('--holder <name>', 'account holder'),
   );
 }
+
+/** The option of commands that serve, for `endWithParent`. */
+export const STAYING = [
+  DETACH,
+  'goes on when the program that started it ends, as npx, npm or a test runner; without it both end (on Linux)',
+] as const;

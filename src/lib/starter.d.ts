@@ -1,0 +1,2 @@
+export const DETACH: string;
+export function onceStarterEnds(onEnd: () => void): void;
