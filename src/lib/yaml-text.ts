@@ -63,7 +63,10 @@ export function parseYaml(text: string, name: string): YamlText {
 /** An account without quotes: YAML reads it as a number. */
 const LEADING_ZERO = /^[-+]?0\d/;
 
-/** The position of a problem that the parser accepts: duplicate keys of a map, numbers with a zero in front, too many aliases. */
+/** The quotes that word processors put for straight ones. To YAML they are part of the text. */
+const CURLY_QUOTES = /^[“”„‟‘’‚‛«»]/u;
+
+/** The position of a problem that the parser accepts: curly quotes, duplicate keys of a map, numbers with a zero in front, too many aliases. */
 function problemIn(document: Document.Parsed): Problem | undefined {
   let problem: Problem | undefined;
   let aliases = 0;
@@ -82,10 +85,16 @@ function problemIn(document: Document.Parsed): Problem | undefined {
       return undefined;
     },
     Scalar: (key, { type, value, source = '', range }) => {
-      if (key === 'key' || type !== 'PLAIN' || typeof value !== 'number' || !LEADING_ZERO.test(source))
-        return undefined;
+      if (type !== 'PLAIN') return undefined;
+      const at = range?.[0] ?? 0;
+      if (typeof value === 'string' && CURLY_QUOTES.test(value)) {
+        const words = 'a text stands in the curly quotes of a word processor';
+        problem = { at, words, fix: 'write it with the quotes " of a keyboard, or without' };
+        return visit.BREAK;
+      }
+      if (key === 'key' || typeof value !== 'number' || !LEADING_ZERO.test(source)) return undefined;
       const words = 'a number that begins with 0 would lose it';
-      problem = { at: range?.[0] ?? 0, words, fix: 'put it in quotes, as accounts, telephone numbers and passwords' };
+      problem = { at, words, fix: 'put it in quotes, as accounts, telephone numbers and passwords' };
       return visit.BREAK;
     },
     Alias: (_key, { range }) => {

@@ -93,7 +93,7 @@ it('ends with the program that started it, also by a shell, and stays as a job, 
   for (const name of Object.keys(staying)) expect([name, await answers(ready(name))]).toEqual([name, true]);
 });
 
-/** A project in which npx finds paybox. */
+/** A project that has this package among its own. */
 async function project(): Promise<string> {
   const folder = await temporaryFolder();
   await mkdir(join(folder, 'node_modules/.bin'), { recursive: true });

@@ -340,6 +340,16 @@ describe('contents', () => {
     expect(await gateway.mock('/calls')).toHaveLength(2);
   });
 
+  it('GEN-8 warns of an orderId that another open order of the account has, and of no other', async () => {
+    const { gateway } = await shop();
+    const warned = async (change: Record<string, unknown>) => (await gateway.generate(change)).headers.get('x-paybox-warning');
+    expect(await warned({ content: 'A1', orderId: 'A1' })).toBe(null);
+    expect(await warned({ content: 'A1', orderId: 'A1' })).toContain('orderId: another order of this account');
+    expect(await warned({ content: 'B1', orderId: 'B1' })).toBe(null);
+    for (let n = 0; n < 2; n += 1) expect((await gateway.testCallback({ content: 'A1' })).status).toBe(200);
+    expect(await warned({ content: 'A1', orderId: 'A1' })).toBe(null);
+  });
+
   it('GEN-8 warns of nothing that the test callback takes', async () => {
     const { gateway } = await shop();
     const answer = await gateway.generate({ content: 'x'.repeat(19) });

@@ -36,6 +36,18 @@ describe('SND-9', () => {
     expect((await gateway.mock('/orders')).length).toBe(1);
   });
 
+  it('SND-9 warns of a push whose order is paid already, or cancelled', async () => {
+    const gateway = await testGateway();
+    await boxOf(gateway);
+    const warned = async () => {
+      const { status, headers } = await gateway.sendQr();
+      return [status, headers.get('x-paybox-warning')];
+    };
+    expect(await warned()).toEqual([200, null]);
+    await gateway.mock('/orders/DH001/pay', 'POST');
+    expect(await warned()).toEqual([200, 'qrCode: its order is paid, and the box asks for the money once more']);
+  });
+
   it('SND-9 answers both calls with one refusal', async () => {
     const gateway = await testGateway();
     const box = await boxOf(gateway, (it, { pushId }) =>

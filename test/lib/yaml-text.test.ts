@@ -25,6 +25,21 @@ describe('a YAML text', () => {
     expect(problemOf(text)).toBe(`x.yaml:${place}: not valid YAML: a key is there twice`);
   });
 
+  it.each([
+    ['a value', 'a: 1\nb: “secret”\n', '2:4'],
+    ['a key', '“a”: 1\n', '1:1'],
+    ['one that ends otherwise', 'a: [‘x]\n', '1:5'],
+  ])('does not hold curly quotes around %s', (_what, text, place) => {
+    expect(problemOf(text)).toBe(
+      `x.yaml:${place}: not valid YAML: a text stands in the curly quotes of a word processor`,
+    );
+  });
+
+  it('may hold curly quotes inside of straight ones, and inside of a text', () => {
+    const value = { a: '“x”', b: '“x”', c: 'x “y”' };
+    expect(parseYaml(`a: "“x”"\nb: '“x”'\nc: x “y”\n`, 'x.yaml').value).toEqual(value);
+  });
+
   it('may hold one key in several maps', () => {
     expect(parseYaml('a: { a: 1 }\nb: [{ a: 1 }, { a: 2 }]\n', 'x.yaml').value).toEqual({
       a: { a: 1 },

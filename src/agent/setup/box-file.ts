@@ -7,7 +7,7 @@ import { ConfigError } from '../../lib/errors.ts';
 import { isPlainText } from '../../lib/text.ts';
 import { textOfFile } from '../../lib/text-file.ts';
 import { isExposed, isTlsUrl } from '../../lib/tls.ts';
-import { parseYaml, type YamlText } from '../../lib/yaml-text.ts';
+import { parseYaml } from '../../lib/yaml-text.ts';
 import { boxCode, LIMITS } from '../../protocol/fields.ts';
 import { isStrongSecret, SECRET_EXPECTED } from '../../protocol/secret.ts';
 import { agentConfigSchema } from '../config.ts';
@@ -158,33 +158,9 @@ function parsed(bytes: Uint8Array) {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new ConfigError(`${BOX_FILE}:1: expected lines as terminalCode: VVB000001`, FIX);
   }
-  assertPlainQuotes(value, source, yaml);
   const given = withDisplay(value);
   checkConfig(checked, given, BOX_FILE, FIX, yaml.lineOf);
   return { source, yaml, value, given: given as BoxSettings };
-}
-
-const CURLY = /^[“”„‟‘’‚‛«»]|[“”„‟‘’‚‛«»]$/u;
-
-/** Throws ConfigError for a text between the quotes of a word processor: to YAML they are part of the text. */
-function assertPlainQuotes(
-  value: object,
-  source: string,
-  { lineOf, rangeOf }: Pick<YamlText, 'lineOf' | 'rangeOf'>,
-  path: readonly string[] = [],
-): void {
-  for (const [key, it] of Object.entries(value)) {
-    const at = [...path, key];
-    if (typeof it === 'object' && it !== null) assertPlainQuotes(it, source, { lineOf, rangeOf }, at);
-    const [from = 0] = rangeOf(at) ?? [];
-    // In quotes of their own they are meant.
-    if (typeof it !== 'string' || !CURLY.test(it) || /["'|>]/.test(source.charAt(from))) continue;
-    const fix = `write ${at.join('.')} with the quotes " of a keyboard, or without`;
-    throw new ConfigError(
-      `${BOX_FILE}:${lineOf(at)}: ${at.join('.')}: stands in the curly quotes of a word processor`,
-      fix,
-    );
-  }
 }
 
 /** A driver's name alone stands for its default options. */

@@ -15,6 +15,7 @@ import { makePublicCode } from './content.ts';
 import { type Generated, generate, isForMaker } from './generate.ts';
 import { contentPaid } from './matching.ts';
 import { NO_NAMES, pushOf, type ShowBody } from './order-push.ts';
+import { warnOfOldOrder, warnOfSameOrder } from './order-warnings.ts';
 import type { MadeForOrder, QrMakers } from './qr-makers.ts';
 import type { ReceivePayment } from './receive-payment.ts';
 import { decideSendQr, type Sendable } from './send-qr.ts';
@@ -101,6 +102,7 @@ export class Service {
         url_link: request.urlLink ?? '',
         created_at_ms: nowMs,
       };
+      await warnOfSameOrder(store, order, notes);
       const own = code !== undefined && isOrderCode(code) ? code : undefined;
       const sides = { qrRef: ref, code: own, request: made?.value.request };
       if (!(await store.orders.add(order, sides))) return undefined;
@@ -223,12 +225,12 @@ export class Service {
     if (!['', purpose].includes(request.content) && this.#faultOf(request.content) === undefined) {
       notes.warn('content: the box shows that of the QR, which is what the customer pays');
     }
-    if (request.orderId === '') return this.#push(partner, sendable);
+    if (request.orderId === '') return this.#push(partner, sendable, notes);
     const ordered = this.#faultOf(request.content) ?? '';
     const key = JSON.stringify([partner.username, box.terminalCode, request.orderId, request.qrCode, ordered]);
     const awaited = this.#awaited.get(key);
     if (awaited !== undefined) return awaited;
-    const pushed = this.#push(partner, sendable).finally(() => this.#awaited.delete(key));
+    const pushed = this.#push(partner, sendable, notes).finally(() => this.#awaited.delete(key));
     this.#awaited.set(key, pushed);
     return pushed;
   }
@@ -242,6 +244,7 @@ export class Service {
   async #push(
     partner: Partner,
     { request, amount, account, box, qr, payableMs }: Sendable,
+    notes: CallNotes,
   ): Promise<Result<undefined>> {
     const { store, hub, random, clock, config, log } = this.#deps;
     const known = await store.orders.findPushed(partner.username, request.qrCode, request.orderId);
@@ -250,6 +253,7 @@ export class Service {
     if (request.orderId !== '' && known !== undefined && this.#faultOf(request.content) === undefined) {
       if (await store.orders.isOnBox(known.id, box.terminalCode, config.confirm, nowMs)) return accept(undefined);
     }
+    warnOfOldOrder(known, notes);
     const seen = {
       amount,
       bank_account: account.bankAccount,

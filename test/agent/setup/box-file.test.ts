@@ -169,7 +169,7 @@ describe('a paybox.yaml with a mistake', () => {
       'secret: aaaaaaaaa\nsecret: bbbbbbbbb\n',
       /^paybox\.yaml:5:1: not valid YAML: a key is there twice/,
     ],
-    ['curly quotes', 'wifi:\n  ssid: “Quán”\n', /^paybox\.yaml:5: wifi\.ssid: stands in the curly quotes/],
+    ['curly quotes', 'wifi:\n  ssid: “Quán”\n', /^paybox\.yaml:5:9: not valid YAML: a text stands in the curly quotes/],
     ['an unknown key', 'pasword: x\n', /^paybox\.yaml:4: unknown key pasword$/],
     ['a key at the wrong place', 'wifi:\n  ssid: x\n  pass: y\n', /^paybox\.yaml:6: wifi: unknown key pass$/],
     ['a number for a text', 'secret: 12345678\n', /^paybox\.yaml:4: secret: expected the secret, in quotes/],
