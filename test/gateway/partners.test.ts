@@ -342,7 +342,8 @@ describe('contents', () => {
 
   it('GEN-8 warns of an orderId that another open order of the account has, and of no other', async () => {
     const { gateway } = await shop();
-    const warned = async (change: Record<string, unknown>) => (await gateway.generate(change)).headers.get('x-paybox-warning');
+    const warned = async (change: Record<string, unknown>) =>
+      (await gateway.generate(change)).headers.get('x-paybox-warning');
     expect(await warned({ content: 'A1', orderId: 'A1' })).toBe(null);
     expect(await warned({ content: 'A1', orderId: 'A1' })).toContain('orderId: another order of this account');
     expect(await warned({ content: 'B1', orderId: 'B1' })).toBe(null);
