@@ -117,13 +117,45 @@ export function jsonIn(body: Uint8Array, headers: Pick<BodyHeaders, 'content-typ
   try {
     return JSON.parse(text) as unknown;
   } catch (error) {
-    const [place = ''] = /at position \d+/.exec(reasonOf(error)) ?? [];
-    const type = headers['content-type']?.split(';', 1)[0];
-    const kind = type === undefined || /json/i.test(type) ? '' : ` but ${shown(type)}`;
-    throw new UnreadableBody(400, `the body is not JSON${kind}${place === '' ? '' : ` (${place})`}`);
+    const type = mediaTypeOf(headers);
+    const kind = type === undefined || /json/i.test(type) ? '' : ` but ${type}`;
+    throw new UnreadableBody(400, `the body is not JSON${kind}${placeOf(error, text)}`);
   }
 }
 
+/** Why a text is no JSON, with the place, but nothing of the text; undefined if it is JSON. */
+export function notJson(text: string): string | undefined {
+  try {
+    JSON.parse(text);
+    return undefined;
+  } catch (error) {
+    return `the body is not JSON${placeOf(error, text)}`;
+  }
+}
+
+function placeOf(error: unknown, text: string): string {
+  const reason = reasonOf(error);
+  if (reason.includes('end of JSON')) return ` (it is cut at position ${text.length})`;
+  const [place] = /at position \d+/.exec(reason) ?? [];
+  return place === undefined ? '' : ` (${place})`;
+}
+
+/** The type of a body without its parameters, as it may be printed; undefined where it has none. */
+export function mediaTypeOf({ 'content-type': type = '' }: Pick<BodyHeaders, 'content-type'>): string | undefined {
+  return shown((type.split(';', 1)[0] ?? '').trim()) || undefined;
+}
+
+/** The type of form that a body seems to be by its first bytes, or JSON; undefined if it looks like neither. */
+export function looksLike(body: Uint8Array): FormType | 'JSON' | undefined {
+  const beginning = Buffer.from(body.subarray(0, BEGINNING_BYTES)).toString('latin1').trimStart();
+  if (/^[{[]/.test(beginning)) return 'JSON';
+  if (/^--\S[^\n]*\r?\ncontent-/i.test(beginning)) return 'multipart/form-data';
+  return /^[\w.%+-]+=/.test(beginning) ? 'application/x-www-form-urlencoded' : undefined;
+}
+
+type FormType = 'multipart/form-data' | 'application/x-www-form-urlencoded';
+/** Enough for the boundary of a form and the name of a field. */
+const BEGINNING_BYTES = 200;
 /** Types of forms, as browsers and programs of forms send them. */
 const FORM = /^(?:multipart\/form-data|application\/x-www-form-urlencoded)\s*(?:;|$)/i;
 
@@ -140,11 +172,16 @@ export async function formIn(
   body: Uint8Array<ArrayBuffer>,
   { 'content-type': type = '' }: Pick<BodyHeaders, 'content-type'>,
 ): Promise<Record<string, string>> {
+  const media = mediaTypeOf({ 'content-type': type }) ?? '';
+  if (/^multipart\//i.test(media) && !/;\s*boundary\s*=/i.test(type)) {
+    throw new UnreadableBody(400, `Content-Type is ${media} without a boundary, expected one`);
+  }
   try {
     const form = await new Response(body, { headers: { 'content-type': type } }).formData();
     const fields = [...form].flatMap(([name, value]) => (typeof value === 'string' ? [[name, value] as const] : []));
     return Object.fromEntries(fields);
   } catch {
-    throw new UnreadableBody(400, `the body is no ${shown(type.split(';', 1)[0] ?? '')}`);
+    const hint = looksLike(body) === 'JSON' ? `; Content-Type is ${media}, expected application/json` : '';
+    throw new UnreadableBody(400, `the body is no ${media}${hint}`);
   }
 }

@@ -5,6 +5,10 @@ const KEYS_SHOWN_MAX = 8;
 /** The end of a message that lists a closed set of words. */
 const LISTED = /\bone of ([^\s,]+(?:, [^\s,]+)*)$/;
 
+/** Names of fields with the number of an account. */
+const ACCOUNT = /acc(?:ount|_?id|no|$)/i;
+const NUMBER_FOR_TEXT = 'expected string, received number';
+
 /** A checked value and its schema. With them a problem names the word that was probably meant. */
 export interface Checked {
   schema: z.core.$ZodType;
@@ -25,6 +29,9 @@ export function expectedBy(issue: z.core.$ZodIssue, checked?: Checked): string {
   const given = checked && valueAt(checked.value, issue.path);
   const isUnquoted = issue.message.startsWith('Invalid input: expected string') && isScalar(given);
   const words = withSuggestion(wordsOf(issue), given);
+  if (ACCOUNT.test(String(issue.path.at(-1))) && words.endsWith(NUMBER_FOR_TEXT)) {
+    return `${words}, which loses a leading 0: put it in quotes`;
+  }
   return isUnquoted ? `${words}: put it in quotes` : words;
 }
 

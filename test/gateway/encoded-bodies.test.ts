@@ -80,7 +80,10 @@ it('SRC-7 names the type of a body that it cannot read', async () => {
     const { headers, status } = await tellHook(gateway, body, { headers: { ...byKey, 'content-type': type } });
     return [status, headers.get('x-paybox-reason')];
   };
-  expect(await reasonOf('multipart/form-data; boundary=x', '{}')).toEqual([400, 'the body is no multipart/form-data']);
+  expect(await reasonOf('multipart/form-data; boundary=x', '{}')).toEqual([
+    400,
+    'the body is no multipart/form-data; Content-Type is multipart/form-data, expected application/json',
+  ]);
   expect(await reasonOf('text/xml', '<id>1</id>')).toEqual([
     400,
     expect.stringMatching(/Content-Type is text\/xml, expected/),

@@ -81,6 +81,17 @@ it('ERR-10 an unknown path says where a slash is too many, and a bearer challeng
     `unknown path: a slash too many after the host: ${expected}`,
   ]);
   expect(await asked('/vqr//api/nothing')).toEqual([404, 'unknown path']);
+  const single = 'expected /vqr/api/tid/cancel-qr';
+  for (const path of ['/vqr/api/tid/cancel-qr/', '/vqr/api/tid/cancel-qr//']) {
+    expect(await asked(path)).toEqual([404, `unknown path: the slash at its end is too many: ${single}`]);
+  }
+  for (const path of ['/vqr/api/tid//cancel-qr', '/vqr/api/tid//cancel-qr/']) {
+    expect(await asked(path)).toEqual([404, `unknown path: a slash too many after /vqr/api/tid: ${single}`]);
+  }
+  expect(await asked('/vqr/bank//api/test/transaction-callback')).toEqual([
+    404,
+    'unknown path: a slash too many after /vqr/bank: expected /vqr/bank/api/test/transaction-callback',
+  ]);
   const challenge = async (authorization: Record<string, string>) => {
     const answer = await fetch(`${gateway.baseUrl}/api/tid/send-qr`, { method: 'POST', headers: authorization });
     await answer.text();
@@ -88,6 +99,22 @@ it('ERR-10 an unknown path says where a slash is too many, and a bearer challeng
   };
   expect(await challenge({})).toBe('Bearer realm="paybox"');
   expect(await challenge({ authorization: 'Bearer x' })).toBe('Bearer realm="paybox", error="invalid_token"');
+});
+
+it('ERR-10 a body of another type is refused by its type, without the boundary of a form', async () => {
+  const gateway = await testGateway();
+  const form = new FormData();
+  form.set('bankAccount', '0123456789');
+  const headers = { authorization: `Bearer ${await gateway.token()}` };
+  const answer = await fetch(`${gateway.baseUrl}/api/tid/send-qr`, { method: 'POST', headers, body: form });
+  await answer.text();
+  const reason = 'the body is multipart/form-data, not application/json';
+  expect([answer.status, answer.headers.get('x-paybox-reason')]).toEqual([415, reason]);
+  const pushed = await gateway.sendQr({ bankAccount: 123 });
+  expect([pushed.status, pushed.headers.get('x-paybox-reason')]).toEqual([
+    400,
+    'bankAccount: expected string, received number, which loses a leading 0: put it in quotes',
+  ]);
 });
 
 it('CBK-9 a test callback that finds no order says so, and so does paybox pay', async () => {

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyRequest } from 'fastify';
-import { UnreadableBody } from '../../lib/bodies.ts';
+import { mediaTypeOf, UnreadableBody } from '../../lib/bodies.ts';
 import { Callers } from '../../lib/callers.ts';
 import { type Clock, withDeadline } from '../../lib/clock.ts';
 import { reasonOf, systemCodeOf } from '../../lib/errors.ts';
@@ -18,6 +18,7 @@ import type { Logger } from '../../lib/log.ts';
 import { acceptProxyHeaders } from '../../lib/proxy-protocol.ts';
 import { takeBytes } from '../../lib/request-body.ts';
 import { LIMITS } from '../../protocol/fields.ts';
+import { PATHS } from '../../protocol/http-api.ts';
 import { addressOf, carriedOf, carry } from '../access/carried.ts';
 import { answerRefusal, pathOf } from '../access/requests.ts';
 import { isPlainPath, isPlainQuery, plainTarget } from './target.ts';
@@ -160,7 +161,7 @@ export function takeCarriedBodies(app: FastifyInstance): void {
 }
 
 function bodyProblem(request: FastifyRequest, status: 413 | 415): string {
-  if (status === 415) return `the body is ${request.headers['content-type'] ?? 'of no type'}, not application/json`;
+  if (status === 415) return `the body is ${mediaTypeOf(request.headers) ?? 'of no type'}, not application/json`;
   return `the body is longer than ${request.routeOptions.bodyLimit} bytes`;
 }
 
@@ -179,13 +180,13 @@ function answerUnknownPaths(app: FastifyInstance, log: Logger): void {
       ? []
       : [...new Set(routes.filter((it) => it.pattern.test(path)).flatMap((it) => it.methods))];
     if (allowed.length === 0) {
-      const single = path.replaceAll(/\/{2,}/g, '/');
+      const single = path.replaceAll(/\/{2,}/g, '/').replace(/(?<=.)\/$/, '');
       const isKnown = isPlain && single !== path && routes.some((it) => it.pattern.test(single));
       return answerRefusal(
         request,
         reply,
         log,
-        { code: 'E46', reason: isKnown ? slashProblem(path) : 'unknown path' },
+        { code: 'E46', reason: isKnown ? slashProblem(path, single) : 'unknown path' },
         404,
       );
     }
@@ -195,10 +196,19 @@ function answerUnknownPaths(app: FastifyInstance, log: Logger): void {
   });
 }
 
-/** Says which slash of a path is too many: a base address that ends in one, with a path behind it. */
-function slashProblem(path: string): string {
+/** Paths behind the base address of the service, which a caller puts together with it. */
+const BEHIND_BASE: readonly string[] = Object.values(PATHS);
+
+/** Says which slash of a path is too many, and of a base address that ends in one, that it should not. */
+function slashProblem(path: string, single: string): string {
   const at = path.indexOf('//');
-  return `unknown path: a slash too many after ${path.slice(0, at) || 'the host'}: expected a base address without a slash at its end`;
+  if (at === -1 || at === path.length - 2) {
+    return `unknown path: the slash at its end is too many: expected ${single}`;
+  }
+  const before = path.slice(0, at);
+  const isAfterBase = at === 0 || BEHIND_BASE.includes(single.slice(before.length));
+  const expected = isAfterBase ? 'a base address without a slash at its end' : single;
+  return `unknown path: a slash too many after ${before || 'the host'}: expected ${expected}`;
 }
 
 /**

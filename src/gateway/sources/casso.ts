@@ -24,10 +24,13 @@ import {
   toldText,
 } from './fields.ts';
 import { decodeAnswer, eachPage, listApi, PAGE_ROWS } from './list.ts';
+import { missingProof } from './missing-proof.ts';
 import type { AskSource, Credit, Heard, HookRequest, Listed, Period, Proof, Source, SourceKind } from './source.ts';
 
 /** Casso names no limit: this one is ours. */
 const SIGNATURE_DRIFT_MS_MAX = 300_000;
+/** A time of today has so many digits in seconds, and three more in milliseconds. */
+const SECONDS_DIGITS = 10;
 /** The id of the transaction by which Casso's console tries a hook. */
 const TEST_ID = 0;
 
@@ -94,7 +97,7 @@ const transactionV1 = z
     bankSubAccId: toldAccountOrNot,
     virtualAccount: toldAccountOrNot,
   })
-  .refine((it) => accountV1(it) !== '', 'bank_sub_acc_id: expected an account')
+  .refine((it) => accountV1(it) !== '', 'bank_sub_acc_id: expected an account, in quotes')
   .transform(
     (it): Transaction => ({
       id: it.id,
@@ -160,11 +163,15 @@ function proofsOf(auth: Auth): Proof[] {
 /** Why a request is not proved to come from Casso; undefined if it is. */
 function problemOfOrigin(auth: Auth, request: HookRequest, nowMs: number): string | undefined {
   const { headers } = request;
+  const setUp = `auth.kind ${auth.kind}`;
   if (auth.kind === 'secure-token') {
-    const isRight = equalSecrets(headerOf(headers, 'secure-token'), auth.token);
-    return isRight ? undefined : 'Secure-Token: it is missing or wrong';
+    const given = headerOf(headers, 'secure-token');
+    if (given === '') return missingProof('Secure-Token is missing', { setUp, headers });
+    return equalSecrets(given, auth.token) ? undefined : 'Secure-Token: it is wrong';
   }
-  const sent = /^t=(\d{1,15}),v1=([0-9a-f]{128})$/.exec(headerOf(headers, 'x-casso-signature'));
+  const given = headerOf(headers, 'x-casso-signature');
+  if (given === '') return missingProof('X-Casso-Signature is missing', { setUp, headers });
+  const sent = /^t=(\d{1,15}),v1=([0-9a-fA-F]{128})$/.exec(given);
   const [, stamp = '', signature = ''] = sent ?? [];
   if (sent === null) return 'X-Casso-Signature: expected t=, milliseconds, and v1=, 128 hexadecimal digits';
   const canonical = canonicalBody(request);
@@ -172,10 +179,11 @@ function problemOfOrigin(auth: Auth, request: HookRequest, nowMs: number): strin
   const isRight = [auth.key, auth.previousKey].some((key) => {
     if (key === undefined) return false;
     const expected = createHmac('sha512', key).update(`${stamp}.${canonical.value}`, 'utf8').digest('hex');
-    return equalSecrets(expected, signature);
+    return equalSecrets(expected, signature.toLowerCase());
   });
   if (!isRight) return 'X-Casso-Signature: does not fit body and key';
   if (Math.abs(nowMs - Number(stamp)) <= SIGNATURE_DRIFT_MS_MAX) return undefined;
+  if (stamp.length <= SECONDS_DIGITS) return 'X-Casso-Signature: expected t in milliseconds since 1970, not in seconds';
   return `X-Casso-Signature: expected t at most ${SIGNATURE_DRIFT_MS_MAX / 1000} s from the time of the gateway`;
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { textIn } from '../../lib/bodies.ts';
+import { looksLike, mediaTypeOf, notJson, textIn } from '../../lib/bodies.ts';
 import { type Decoded, decodeWith, issuesOf } from '../../protocol/codec.ts';
 import type { Code } from '../../protocol/codes.ts';
 import { LIMITS } from '../../protocol/fields.ts';
@@ -119,17 +119,33 @@ export const LIMITED = { success: false, message: 'E74' satisfies Code } as cons
 const READ_BYTES_MAX = 3 * LIMITS.httpBodyBytesMax;
 
 /**
- * Decodes the JSON of a hook. A text in another encoding is no reason to refuse money: its letters are lost. A refusal names
- * the type of a body that is not sent as JSON.
+ * Decodes the JSON of a hook. A text in another encoding is no reason to refuse money: its letters are lost. A refusal says
+ * what the body is, and names the type of one that is not sent as what it is.
  */
 export function decodeHook<T>(
   schema: z.ZodType<T>,
   { headers, body }: Pick<HookRequest, 'headers' | 'body'>,
+  { takesForms = false } = {},
 ): Decoded<T> {
-  const decoded = decodeWith(schema, textOfHook(headers, body), READ_BYTES_MAX);
-  const type = headerOf(headers, 'content-type');
-  if (decoded.ok || type === '' || /json/i.test(type)) return decoded;
-  return { ok: false, reason: `${decoded.reason}; Content-Type is ${type}, expected application/json` };
+  const text = textOfHook(headers, body);
+  const decoded = decodeWith(schema, text, READ_BYTES_MAX);
+  if (decoded.ok) return decoded;
+  if (text.trim() === '') return { ok: false, reason: 'the body is empty' };
+  const problem = notJson(text);
+  const reason = problem ?? decoded.reason;
+  const form = takesForms ? looksLike(body) : undefined;
+  if (form !== undefined && form !== 'JSON') {
+    return { ok: false, reason: `${reason}: it is a form${wrongType(headers, form)}` };
+  }
+  const type = mediaTypeOf(headers);
+  const isRight = type === undefined ? problem === undefined : /json/i.test(type);
+  return { ok: false, reason: isRight ? reason : `${reason}${wrongType(headers)}` };
+}
+
+/** The end of a sentence about a body whose type is wrong. */
+export function wrongType(headers: HookRequest['headers'], expected = 'application/json'): string {
+  const type = mediaTypeOf(headers);
+  return `; Content-Type is ${type ?? 'missing'}, expected ${expected}`;
 }
 
 function textOfHook(headers: HookRequest['headers'], body: Buffer): string {

@@ -76,7 +76,7 @@ export function said(value: unknown): unknown {
 
 /** Whether payOS has signed this data. */
 export function isSigned(key: string, data: Record<string, unknown>, signature: unknown): boolean {
-  return typeof signature === 'string' && equalSecrets(signatureOf(key, data), signature);
+  return typeof signature === 'string' && equalSecrets(signatureOf(key, data), signature.toLowerCase());
 }
 
 /** The text that payOS signs: the sorted `key=value` of the data, joined by `&`: not encoded, arrays as JSON. */

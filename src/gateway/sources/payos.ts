@@ -14,6 +14,7 @@ import {
   sourceSecret,
 } from './fields.ts';
 import { apiUrl } from './list.ts';
+import { missingProof } from './missing-proof.ts';
 import {
   type Access,
   cancelQr,
@@ -105,7 +106,11 @@ export const payos: SourceKind<typeof options> = {
         const told = decodeHook(webhook, request);
         if (!told.ok) return refusedUnproved(told.reason);
         const { data, signature } = told.value;
-        if (data === undefined || signature === undefined) return refused(401, 'signature: expected it beside data');
+        if (data === undefined || signature === undefined) {
+          const missing = data === undefined ? 'data' : 'signature';
+          const proof = `${missing} is missing: expected data and its signature in the body`;
+          return refused(401, missingProof(proof, { setUp: 'kind payos', headers: request.headers }));
+        }
         if (isSigned(checksumKey, data, signature)) return heardIn(data);
         return refused(401, 'signature: does not fit data and checksumKey');
       },

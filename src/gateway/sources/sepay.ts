@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { z } from 'zod';
-import { isForm } from '../../lib/bodies.ts';
+import { isForm, looksLike } from '../../lib/bodies.ts';
 import { vietnamTime } from '../../lib/vietnam-time.ts';
 import { equalSecrets } from '../../protocol/checksum.ts';
 import { issuesOf } from '../../protocol/codec.ts';
@@ -22,8 +22,10 @@ import {
   toldAmount,
   toldReference,
   toldText,
+  wrongType,
 } from './fields.ts';
 import { decodeAnswer, eachPage, listApi, PAGE_ROWS } from './list.ts';
+import { missingProof } from './missing-proof.ts';
 import type { AskSource, Credit, Heard, HookRequest, Listed, Period, Proof, Source, SourceKind } from './source.ts';
 
 /** How old or new a signature may be. */
@@ -118,8 +120,10 @@ export const sepay: SourceKind<typeof options> = {
       if (request.path !== '') return refusedUnproved('path: expected nothing after the name of the source');
       const problem = problemOfOrigin(auth, request, clock.wallMs());
       if (problem !== undefined) return refused(401, problem);
-      if (isForm(request.headers)) return { kind: 'form', heardIn: heardInForm };
-      const decoded = decodeHook(webhook, request);
+      if (isForm(request.headers) && request.body.length > 0) {
+        return { kind: 'form', heardIn: (fields) => heardInForm(fields, request) };
+      }
+      const decoded = decodeHook(webhook, request, { takesForms: true });
       return decoded.ok ? heardIn(decoded.value) : refused(400, decoded.reason);
     },
   }),
@@ -133,10 +137,18 @@ function proofsOf(auth: Auth): Proof[] {
 
 /** Why a request is not proved to come from SePay; undefined if it is. */
 function problemOfOrigin(auth: Auth, { headers, body }: HookRequest, nowMs: number): string | undefined {
+  const setUp = `auth.kind ${auth.kind}`;
   if (auth.kind === 'apikey') {
-    const key = /^Apikey +(\S.*)$/i.exec(headerOf(headers, 'authorization').trim())?.[1];
-    if (key === undefined) return 'Authorization: expected Apikey and the key';
+    const authorization = headerOf(headers, 'authorization').trim();
+    const key = /^Apikey +(\S.*)$/i.exec(authorization)?.[1];
+    if (key === undefined) {
+      const problem = authorization === '' ? 'is missing' : 'expected Apikey and the key';
+      return missingProof(`Authorization${authorization === '' ? ' ' : ': '}${problem}`, { setUp, headers });
+    }
     return equalSecrets(key, auth.key) ? undefined : 'Authorization: the key is wrong';
+  }
+  for (const name of ['X-SePay-Signature', 'X-SePay-Timestamp']) {
+    if (headerOf(headers, name.toLowerCase()) === '') return missingProof(`${name} is missing`, { setUp, headers });
   }
   const stamp = headerOf(headers, 'x-sepay-timestamp');
   const signature = /^sha256=([0-9a-f]{64})$/i.exec(headerOf(headers, 'x-sepay-signature'))?.[1];
@@ -148,10 +160,12 @@ function problemOfOrigin(auth: Auth, { headers, body }: HookRequest, nowMs: numb
   return `X-SePay-Timestamp: expected at most ${SIGNATURE_DRIFT_MS_MAX / 1000} s from the time of the gateway`;
 }
 
-function heardInForm(fields: Readonly<Record<string, string>>): Heard {
+function heardInForm(fields: Readonly<Record<string, string>>, { headers, body }: HookRequest): Heard {
   const given = Object.entries(fields).filter(([, value]) => !NULLS.includes(value));
   const parsed = formOfWebhook.safeParse(Object.fromEntries(given));
-  return parsed.success ? heardIn(parsed.data) : refused(400, `form: ${issuesOf(parsed.error)}`);
+  if (parsed.success) return heardIn(parsed.data);
+  const isJson = looksLike(body) === 'JSON';
+  return refused(400, `form: ${issuesOf(parsed.error)}${isJson ? `; the body is JSON${wrongType(headers)}` : ''}`);
 }
 
 function heardIn({ id, transferType, transferAmount: amount, ...told }: Webhook): Heard {

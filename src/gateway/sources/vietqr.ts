@@ -19,6 +19,7 @@ import {
   toldText,
 } from './fields.ts';
 import { apiAddress, decodeAnswer } from './list.ts';
+import { missingProof } from './missing-proof.ts';
 import type {
   AskSource,
   Credit,
@@ -121,21 +122,31 @@ export const vietqr: SourceKind<typeof options> = {
       list: api && ((period, ask) => listOf(api, period, ask)),
       hear: (request): Heard => {
         if (request.path === PATHS.token) {
-          const { username: user = '', password: secret = '' } = basicCredentials(request) ?? {};
+          const given = basicCredentials(request);
+          if (given === undefined) return refused(401, proofMissing('Basic, the user name and the password', request));
+          const { username: user, password: secret } = given;
           const isRight = [equalSecrets(user, username), equalSecrets(secret, password)].every((it) => it);
           return isRight
             ? { kind: 'answered', status: 200, body: tokens.issue() }
-            : refused(401, 'Authorization: the user name or the password is missing or wrong');
+            : refused(401, 'Authorization: the user name or the password is wrong');
         }
         if (request.path !== SYNC_PATH) {
           return { ...refused(400, `path: expected ${PATHS.token} or ${SYNC_PATH}`), isUnproved: true };
         }
-        if (tokens.isValid(bearerToken(request) ?? '')) return heardIn(request);
-        return refused(401, 'Authorization: the bearer token is missing, wrong or expired');
+        const bearer = bearerToken(request);
+        if (bearer === undefined) return refused(401, proofMissing(`Bearer and a token of ${PATHS.token}`, request));
+        return tokens.isValid(bearer)
+          ? heardIn(request)
+          : refused(401, 'Authorization: the bearer token is wrong or expired');
       },
     };
   },
 };
+
+function proofMissing(expected: string, { headers }: HookRequest): string {
+  const proof = `Authorization${headers.authorization === undefined ? ' is missing' : ''}: expected ${expected}`;
+  return missingProof(proof, { setUp: 'kind vietqr', headers });
+}
 
 function proofsOf(password: string): Proof[] {
   return [{ at: ['password'], secret: password }];

@@ -146,10 +146,16 @@ function isProved({ headers, body }: Call, provider: Provider, token: string): b
     const text = body.toString();
     const nowMs = Number(/^t=(\d+),/.exec(headers['x-casso-signature'] ?? '')?.[1]);
     if (options.kind === 'casso') {
-      return isNow(nowMs) && headers['x-casso-signature'] === provider.sign(text, { nowMs })['x-casso-signature'];
+      return (
+        isNow(nowMs) &&
+        headers['x-casso-signature']?.toLowerCase() === provider.sign(text, { nowMs })['x-casso-signature']
+      );
     }
     const { data, signature } = JSON.parse(text) as Record<string, unknown>;
-    return signature === (JSON.parse(provider.call({ data }, { nowMs }).body) as { signature: unknown }).signature;
+    return (
+      String(signature).toLowerCase() ===
+      (JSON.parse(provider.call({ data }, { nowMs }).body) as { signature: unknown }).signature
+    );
   } catch {
     return false;
   }
