@@ -152,6 +152,39 @@ describe('SYN', () => {
     expect(partner.calls).toHaveLength(1);
   });
 
+  const rest = '"errorReason":null,"toastMessage":"","object":null';
+  it.each([
+    [`{"error":"false",${rest}}`, 'error: expected true or false, received a text'],
+    [
+      `{"error":0,"errorReason":7,"toastMessage":"","object":null}`,
+      'error: expected true or false, received a number; errorReason: expected a text, received a number',
+    ],
+    [
+      `{"Error":false,${rest}}`,
+      'error: expected true or false, but it is missing; unknown key Error; did you mean error?',
+    ],
+    ['{"error":false,"errorReason":"","toastMessage":"","object":"r1"}', 'object: expected an object, received a text'],
+    ['<br />\n<b>Warning</b>: the password is hunter2', 'it is not JSON: it begins with "<br />\\u000a<b>Warning</b"'],
+    [' \r\n', 'it is empty'],
+    ['[]', 'expected an object'],
+  ])('SYN-3 names in its warning what is wrong with the reply %s', async (reply, problem) => {
+    const { gateway } = await paidGateway([status(200, reply)]);
+    expect((await afterAttempts(gateway, 1)).warning).toBe(`the body is not the documented reply: ${problem}`);
+  });
+
+  it.each([
+    ['', 'the answer to the token request is empty'],
+    [
+      '{"accessToken":"theirs"}',
+      'the answer to the token request has no access_token; unknown key accessToken; did you mean access_token?',
+    ],
+    ['their-token', 'the answer to the token request is not JSON'],
+  ])('SYN-1 names what is wrong with the answer %s to the token request', async (reply, error) => {
+    const login = { kind: 'token', username: 'them', password: 'their-secret' };
+    const { gateway } = await paidGateway([status(200, reply)], (origin) => ({ ...login, url: `${origin}/token` }));
+    expect((await afterAttempts(gateway, 1)).attempts[0]?.error).toBe(error);
+  });
+
   it.each([
     ['500', status(500)],
     ['401', status(401)],
@@ -331,6 +364,44 @@ describe('SYN limits', () => {
       expect([state, attempts[0]?.response?.status]).toEqual(['pending', codes[at]]);
     }
     expect(partner.calls.map((it) => it.path)).toEqual(codes.map(() => '/hook/sync?x=1'));
+  });
+
+  const to = (location: string) => (_call: PartnerCall, response: ServerResponse) => {
+    response.writeHead(301, { location }).end();
+  };
+  const LONG = `https://shop.example/${'x'.repeat(210)}`;
+  it.each([
+    ['https://shop.example/hook?key=secret-of-theirs#part', 'https://shop.example/hook'],
+    ['/new/ho\u00e3ok?x', '{origin}/new/ho%C3%A3ok'],
+    ['https://user:secret-of-theirs@shop.example/a', 'https://shop.example/a'],
+    [LONG, `${LONG.slice(0, 200)}…`],
+  ])('SYN-6 says of a redirect where it leads: %s', async (location, shown) => {
+    const { gateway, partner } = await paidGateway([to(location)]);
+    const { warning } = await afterAttempts(gateway, 1);
+    const address = shown.replace('{origin}', partner.origin);
+    expect(warning).toBe(`HTTP 301 to ${address}: redirects are not followed; put that address into callback.url`);
+  });
+
+  it.each(['javascript:alert(1)', 'http://[', ''])(
+    'SYN-6 quotes no Location that is no address: %j',
+    async (location) => {
+      const { gateway } = await paidGateway([to(location)]);
+      expect((await afterAttempts(gateway, 1)).warning).toBe(
+        'HTTP 301 without an http(s) address in Location: redirects are not followed; put the right address into callback.url',
+      );
+    },
+  );
+
+  it('SYN-6 says the same of a token request that is redirected', async () => {
+    const login = { kind: 'token', username: 'them', password: 'their-secret' };
+    const { gateway } = await paidGateway([to('https://shop.example/token?a=b')], (origin) => ({
+      ...login,
+      url: `${origin}/token`,
+    }));
+    const { attempts } = await afterAttempts(gateway, 1);
+    expect(attempts[0]?.error).toBe(
+      'the token request was answered with HTTP 301 to https://shop.example/token: redirects are not followed; put that address into callback.auth.url',
+    );
   });
 
   it('SYN-6 reads an answer up to 64 KiB, and no further', async () => {

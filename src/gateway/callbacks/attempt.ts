@@ -6,10 +6,11 @@ import type { Clock } from '../../lib/clock.ts';
 import { CollectedBytes } from '../../lib/collected-bytes.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import { openHttp, parseJson } from '../../lib/http-client.ts';
-import { tokenResponse, transactionSyncReply } from '../../protocol/http-api.ts';
+import { tokenResponse } from '../../protocol/http-api.ts';
 import { signWebhook } from '../../protocol/webhook.ts';
 import type { CallbackAuth, CallbackConfig } from '../callback-config.ts';
 import { lookupFor, type OwnPorts } from '../callback-destination.ts';
+import { mistypedIn, redirectProblem, replyProblem } from './reply-problem.ts';
 
 /** Includes the request for the partner's token (PROTOCOL.md, clause SYN-6). */
 const ATTEMPT_TIMEOUT_MS = 10_000;
@@ -28,6 +29,8 @@ const errorReply = z.object({
 export interface Answer {
   status: number;
   body: string;
+  /** Where a redirect leads to. */
+  location?: string | undefined;
   /** Why the body cannot be read, in words; its text is then a guess, or empty. */
   problem?: string;
 }
@@ -100,7 +103,7 @@ export async function attemptCallback(
     const bearer = authorization === undefined ? {} : { authorization };
     const answer = await post(to.url, { ...bearer, ...signed }, to.body, signal);
     return ended({
-      ...resultOf(answer, to.success),
+      ...resultOf(answer, to),
       status: answer.status,
       answer: answer.body.slice(0, ANSWER_STORED_CHARS_MAX),
       error: null,
@@ -118,20 +121,32 @@ async function authorize(auth: CallbackAuth, post: Post, signal: AbortSignal): P
   const basic = Buffer.from(`${auth.username}:${auth.password}`, 'utf8').toString('base64');
   const answer = await post(auth.url, { authorization: `Basic ${basic}` }, '{}', signal);
   const isGiven = answer.status >= 200 && answer.status <= 299;
-  if (!isGiven) throw new Error(`the token request was answered with HTTP ${answer.status}`);
+  if (!isGiven) {
+    const redirect = redirectProblem(answer, { from: auth.url, option: 'callback.auth.url' });
+    throw new Error(`the token request was answered with ${redirect ?? `HTTP ${answer.status}`}`);
+  }
   if (answer.problem !== undefined)
     throw new Error(`the answer to the token request cannot be read: ${answer.problem}`);
+  if (answer.body.trim() === '') throw new Error('the answer to the token request is empty');
   const json = parseJson(answer.body);
   if (json === undefined) throw new Error('the answer to the token request is not JSON');
   const token = tokenResponse.pick({ access_token: true }).safeParse(json);
-  if (!token.success) throw new Error('the answer to the token request has no access_token');
+  if (!token.success) {
+    const meant = mistypedIn(Object(json), ['access_token']);
+    throw new Error(`the answer to the token request has no access_token${meant}`);
+  }
   return `Bearer ${token.data.access_token}`;
 }
 
-function resultOf(answer: Answer, success: CallbackConfig['success']): Pick<Attempt, 'result' | 'warning'> {
+function resultOf(
+  answer: Answer,
+  { success, url }: Pick<CallbackRequest, 'success' | 'url'>,
+): Pick<Attempt, 'result' | 'warning'> {
   const { status } = answer;
   if (status === 400) return { result: 'failed', warning: null };
-  if (status < 200 || status > 299) return { result: 'retry', warning: null };
+  if (status < 200 || status > 299) {
+    return { result: 'retry', warning: redirectProblem(answer, { from: url, option: 'callback.url' }) ?? null };
+  }
   if (status !== 200 && success === 200) {
     return { result: 'retry', warning: `HTTP ${status}: callback.success of this partner is 200 alone` };
   }
@@ -144,8 +159,11 @@ function resultOf(answer: Answer, success: CallbackConfig['success']): Pick<Atte
     const reasons = [failed.errorReason, failed.toastMessage].filter((it) => typeof it === 'string' && it !== '');
     return { result: 'delivered', warning: `the reply has an error: ${reasons.join(', ') || 'without a reason'}` };
   }
-  const isDocumented = transactionSyncReply.safeParse(reply).success;
-  return { result: 'delivered', warning: isDocumented ? null : 'the body is not the documented reply' };
+  const problem = replyProblem(answer.body);
+  return {
+    result: 'delivered',
+    warning: problem === undefined ? null : `the body is not the documented reply: ${problem}`,
+  };
 }
 
 /** A partner's text as a store can hold it: NUL and half characters become the character for what is none. */
@@ -181,16 +199,17 @@ async function readUpTo(response: IncomingMessage, bytesMax: number): Promise<An
     if (!isWhole) break;
   }
   const { statusCode: status = 0, headers } = response;
+  const { location } = headers;
   if (!isWhole) {
     const isPlain = headers['content-encoding'] === undefined;
     const beginning = isPlain ? body.bytes.toString('utf8') : '';
-    return { status, body: beginning, problem: `it is longer than ${bytesMax} bytes` };
+    return { status, location, body: beginning, problem: `it is longer than ${bytesMax} bytes` };
   }
   let content = body.bytes;
   try {
     content = await decompressed(content, headers, bytesMax);
-    return { status, body: textIn(content, headers) };
+    return { status, location, body: textIn(content, headers) };
   } catch (error) {
-    return { status, body: content.toString('utf8'), problem: reasonOf(error) };
+    return { status, location, body: content.toString('utf8'), problem: reasonOf(error) };
   }
 }
