@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { type BodyHeaders, textIn } from '../lib/bodies.ts';
+import { type BodyHeaders, notJson, textIn } from '../lib/bodies.ts';
 import { reasonOf } from '../lib/errors.ts';
 import { isObject, issuesOf } from '../protocol/codec.ts';
 import { accept, type Result, refuse } from './result.ts';
@@ -28,7 +28,7 @@ export function parseJson(body: Buffer | undefined, headers?: Pick<BodyHeaders, 
   try {
     return accept(JSON.parse(text, finite) as unknown);
   } catch {
-    return refuse('E46', 'body: expected UTF-8 JSON');
+    return refuse('E46', `body: expected UTF-8 JSON: ${notJson(text) ?? 'it is nested too deep'}`);
   }
 }
 
