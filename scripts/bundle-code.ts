@@ -7,7 +7,7 @@ import { build, type Plugin } from 'esbuild';
 /** Packages that are not bundled: they load native code from their own folder. */
 export const NATIVE_PACKAGES = ['sharp', '@serialport/bindings-cpp'];
 
-/** Files that the code finds by package name. */
+/** Files of packages that the code finds by `#assets/`; built code has them in a folder beside it. */
 export const ASSETS: Readonly<Record<string, readonly string[]>> = {
   '@expo-google-fonts/be-vietnam-pro': [
     '400Regular/BeVietnamPro_400Regular.ttf',
@@ -37,9 +37,14 @@ const BANNER =
  * Bundles `<stage>/src`, with the packages in `<stage>/node_modules`, into `lib`: `cli.js`, one file for each program
  * with its own process, shared chunks, and below `src/` the files that the code reads. The code itself is in one
  * folder, so that each chunk knows where those files are. The same sources give the same bytes in any folder.
- * Returns the folders of the bundled packages, relative to `stage`, sorted.
+ * Returns the folders of the bundled packages, relative to `stage`, sorted. `beside` names files of `lib` that stand
+ * for packages.
  */
-export async function bundleCode(stage: string, lib: string): Promise<string[]> {
+export async function bundleCode(
+  stage: string,
+  lib: string,
+  beside: Readonly<Record<string, string>> = {},
+): Promise<string[]> {
   const sources = join(stage, 'src');
   const { metafile } = await build({
     absWorkingDir: stage,
@@ -64,13 +69,25 @@ export async function bundleCode(stage: string, lib: string): Promise<string[]> 
     lineLimit: 200,
     metafile: true,
     logLevel: 'warning',
-    plugins: [rebase(stage), lazyPackages(stage)],
+    plugins: [fromBeside(beside), rebase(stage), lazyPackages(stage)],
   });
   await cp(sources, join(lib, 'src'), {
     recursive: true,
     filter: (file) => !file.endsWith('.ts') && !HOST_PROGRAMS.map((name) => join(sources, name)).includes(file),
   });
   return packagesOf(Object.keys(metafile.inputs));
+}
+
+/** The code is in one folder, so that the same path leads from each of its files to what is beside it. */
+function fromBeside(beside: Readonly<Record<string, string>>): Plugin {
+  return {
+    name: 'beside',
+    setup({ onResolve }) {
+      for (const [name, file] of Object.entries(beside)) {
+        onResolve({ filter: new RegExp(`^${name}$`) }, () => ({ path: `./${file}`, external: true }));
+      }
+    },
+  };
 }
 
 async function childPrograms(sources: string): Promise<string[]> {
@@ -105,6 +122,8 @@ function rebase(stage: string): Plugin {
               : part.replaceAll('import.meta.url', `new URL('./${from}', import.meta.url).href`),
           )
           .join('')
+          // In a checkout `imports` of package.json say where those are.
+          .replaceAll('#assets/', './assets/')
           // With the first form the bundler keeps all of zod, with the second only what is used: a quarter.
           .replace("import { z } from 'zod';", "import * as z from 'zod';");
         return { contents, loader: 'ts' };
@@ -132,7 +151,8 @@ function lazyPackages(stage: string): Plugin {
   };
 }
 
-function packagesOf(inputs: readonly string[]): string[] {
+/** The folders of the packages with these files, sorted. */
+export function packagesOf(inputs: readonly string[]): string[] {
   const folders = inputs.map((input) => /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(input)?.[0]);
   return [...new Set(folders.filter((folder) => folder !== undefined))].sort();
 }

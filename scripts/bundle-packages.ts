@@ -1,9 +1,10 @@
 /** The packages of a bundle: installed by npm for the target, and reduced to what a device needs. */
 import { execFile } from 'node:child_process';
-import { cp, mkdir, readdir, readFile, stat } from 'node:fs/promises';
+import { cp, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { z } from 'zod';
+import { ASSETS } from './bundle-code.ts';
 
 /** Platforms of a bundle, with npm's names for them. */
 export const TARGETS = {
@@ -63,12 +64,20 @@ export async function keepPackages(
   return [...folders].sort();
 }
 
-/** Copies single files of a package, and the manifest that is needed to find them. */
-export async function keepAssets(stage: string, out: string, name: string, files: readonly string[]): Promise<void> {
-  for (const file of ['package.json', ...files]) {
-    const path = join('node_modules', name, file);
-    await mkdir(dirname(join(out, path)), { recursive: true });
-    await cp(join(stage, path), join(out, path));
+/** Copies single files of packages beside the code in `lib`, which finds them there. */
+export async function keepAssets(stage: string, lib: string): Promise<void> {
+  for (const [name, files] of Object.entries(ASSETS)) {
+    const from = join(stage, 'node_modules', name);
+    const to = join(lib, 'assets', name);
+    for (const file of files) {
+      await mkdir(dirname(join(to, file)), { recursive: true });
+      await cp(join(from, file), join(to, file));
+    }
+    const { version, license } = JSON.parse(await readFile(join(from, 'package.json'), 'utf8')) as Record<
+      string,
+      string
+    >;
+    await writeFile(join(to, 'package.json'), `${JSON.stringify({ name, version, license }, null, 2)}\n`);
   }
 }
 

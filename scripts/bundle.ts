@@ -62,7 +62,7 @@ export async function buildBundle(target: Target, out: string, progress: (text: 
     progress('native parts, fonts and Node');
     const node = `node_modules/node-${target}`;
     const kept = await keepPackages(stage, partial, NATIVE_PACKAGES, target);
-    for (const [name, files] of Object.entries(ASSETS)) await keepAssets(stage, partial, name, files);
+    await keepAssets(stage, join(partial, 'lib'));
     await cp(join(stage, node, 'bin/node'), join(partial, 'node'));
     await cp(join(ROOT, 'device-config'), join(partial, 'device-config'), { recursive: true });
     // The bench's code looks for them here, relative to its place in `src`.

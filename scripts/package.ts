@@ -2,13 +2,13 @@
 import { execFile } from 'node:child_process';
 import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { build, type Plugin } from 'esbuild';
 import { z } from 'zod';
 import { SUPPORTED_NODE } from '../src/lib/node-version.js';
 import { argumentsOf } from './arguments.ts';
-import { ASSETS, bundleCode, NATIVE_PACKAGES, OLDEST_NODE } from './bundle-code.ts';
+import { ASSETS, bundleCode, NATIVE_PACKAGES, OLDEST_NODE, packagesOf } from './bundle-code.ts';
 import { papersOf } from './bundle-notices.ts';
 import { keepAssets } from './bundle-packages.ts';
 
@@ -17,6 +17,8 @@ const BYTES_MAX = 15_000_000;
 /** The oldest Node that reads the launcher, so that it can say which one is needed. */
 const ANY_NODE = 'node12.22';
 const LED_PANELS = 'rpi-led-matrix';
+const SERIAL_PORTS = '@serialport/bindings-cpp';
+const SERIAL_PORTS_FILE = 'serial-ports/dist/index.cjs';
 /** The module `testcontainers` is made for it. */
 const CONTAINERS = { testcontainers: '>=11' };
 const CONTAINER_LIBRARY = 'lib/testing/container';
@@ -33,6 +35,10 @@ const Manifest = z.object({
   name: z.string(),
   version: z.string(),
   description: z.string().default(''),
+  keywords: z.array(z.string()).optional(),
+  homepage: z.string().optional(),
+  bugs: z.string().optional(),
+  repository: z.looseObject({}).optional(),
   license: z.string(),
   optionalDependencies: z.record(z.string(), z.string()).default({}),
 });
@@ -44,7 +50,8 @@ export async function makePackage(out: string, progress: (text: string) => void)
   const folder = await mkdtemp(join(tmpdir(), 'paybox-package-'));
   try {
     progress('code');
-    const bundled = await bundleCode(ROOT, join(folder, 'lib'));
+    const bundled = await bundleCode(ROOT, join(folder, 'lib'), { [SERIAL_PORTS]: SERIAL_PORTS_FILE });
+    bundled.push(...(await makeSerialPorts(join(folder, 'lib'))));
     await makePrograms(folder);
     progress('types');
     await makeTypes(folder);
@@ -79,6 +86,20 @@ async function makePrograms(folder: string): Promise<void> {
   await build({ ...FOR_HOSTS, target: ANY_NODE, ...entry, banner: { js: '#!/usr/bin/env node' } });
   await chmod(launcher, 0o755);
   await makeLibrary(join(folder, 'lib/testing'));
+}
+
+/**
+ * The native part for serial ports, for all systems, as files of this package: its own has an install script, which only
+ * compiles where no ready file fits, and for which pnpm ends with an error. Returns the folders of its packages.
+ */
+async function makeSerialPorts(lib: string): Promise<string[]> {
+  const from = join(ROOT, 'node_modules', SERIAL_PORTS);
+  const outfile = join(lib, SERIAL_PORTS_FILE);
+  // It looks for the ready files relative to its own file.
+  const { define: _, ...options } = FOR_HOSTS;
+  const { metafile } = await build({ ...options, target: OLDEST_NODE, entryPoints: [from], outfile, metafile: true });
+  await cp(join(from, 'prebuilds'), join(dirname(outfile), '../prebuilds'), { recursive: true });
+  return packagesOf(Object.keys(metafile.inputs));
 }
 
 /** The code of the library and of the module for testcontainers. */
@@ -141,13 +162,7 @@ function assetFolders(): string[] {
 }
 
 async function addFiles(folder: string): Promise<void> {
-  for (const [name, files] of Object.entries(ASSETS)) {
-    await keepAssets(ROOT, folder, name, files);
-    // Without its dependencies, which the files that are kept do not need.
-    const { version, license } = await manifestOf(`node_modules/${name}`);
-    const reduced = { name, version, license };
-    await writeFile(join(folder, 'node_modules', name, 'package.json'), `${JSON.stringify(reduced, null, 2)}\n`);
-  }
+  await keepAssets(ROOT, join(folder, 'lib'));
   await cp(join(ROOT, 'device-config'), join(folder, 'device-config'), { recursive: true });
   // The bench's code looks for them here, relative to its place in `src`.
   await cp(join(ROOT, 'test/scenarios'), join(folder, 'lib/test/scenarios'), {
@@ -175,14 +190,19 @@ async function versionsOf(names: readonly string[]): Promise<Record<string, stri
 }
 
 async function manifest(): Promise<object> {
-  const { name, version, description, license, optionalDependencies } = await manifestOf('.');
+  const { optionalDependencies, bugs, ...own } = await manifestOf('.');
   const typed = (library: string) => ({
     import: { types: `${library}.d.ts`, default: `${library}.js` },
     require: { types: `${library}.d.cts`, default: `${library}.cjs` },
   });
   const library = typed('./lib/testing/index');
   return {
-    ...{ name, version, description, license, type: 'module' },
+    ...own,
+    // As npm writes it.
+    bugs: { url: bugs },
+    type: 'module',
+    // A package with a scope is private unless it says otherwise.
+    publishConfig: { access: 'public' },
     bin: { paybox: 'bin/paybox.cjs' },
     main: library.require.default,
     types: library.require.types,
@@ -192,8 +212,9 @@ async function manifest(): Promise<object> {
       './package.json': './package.json',
     },
     engines: { node: SUPPORTED_NODE },
-    dependencies: await versionsOf([...NATIVE_PACKAGES, ...Object.keys(ASSETS)].sort()),
-    bundleDependencies: Object.keys(ASSETS),
+    dependencies: await versionsOf(NATIVE_PACKAGES.filter((native) => native !== SERIAL_PORTS)),
+    // Yarn with Plug'n'Play keeps packages in archives, and the program is a process of its own.
+    preferUnplugged: true,
     // For those who have panels only, which are compiled at their installation and under another licence, or containers.
     peerDependencies: { [LED_PANELS]: optionalDependencies[LED_PANELS], ...CONTAINERS },
     peerDependenciesMeta: { [LED_PANELS]: { optional: true }, testcontainers: { optional: true } },

@@ -1,7 +1,7 @@
 /** `bin/paybox.cjs` of the npm package, which any Node can read: runs the program, or says which Node that takes. */
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { isSupportedNode, NEEDED_NODE, thisNode } from '../../src/lib/node-version.js';
+import { isSupportedNode, NEEDED_NODE, otherEngine, thisNode } from '../../src/lib/node-version.js';
 
 const EXIT_MISSING = 3;
 const PROGRAM = join(__dirname, '../lib/cli.js');
@@ -9,6 +9,7 @@ const PROGRAM = join(__dirname, '../lib/cli.js');
 if (isSupportedNode()) {
   void import(pathToFileURL(PROGRAM).href);
 } else {
-  process.stderr.write(`paybox needs ${NEEDED_NODE}, and this is ${thisNode()}\n  install one: https://nodejs.org\n`);
+  const advice = otherEngine() === undefined ? 'install one: https://nodejs.org' : 'run it by Node: npx --no -- paybox';
+  process.stderr.write(`paybox needs ${NEEDED_NODE}, and this is ${thisNode()}\n  ${advice}\n`);
   process.exitCode = EXIT_MISSING;
 }

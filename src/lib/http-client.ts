@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders, IncomingMessage, RequestOptions } from 'node:http';
-import { request as requestTls } from 'node:https';
+import { request as requestTls, Agent as TlsAgent } from 'node:https';
 import type { Socket } from 'node:net';
 import { decompressed, jsonIn } from './bodies.ts';
 import { type Clock, systemClock, withAbortAfter } from './clock.ts';
 import { CollectedBytes } from './collected-bytes.ts';
-import { request as requestPlain } from './http.ts';
+import { Agent, request as requestPlain } from './http.ts';
 
 export interface HttpRequest
   extends Pick<RequestOptions, 'agent' | 'lookup' | 'signal'>,
@@ -24,6 +24,10 @@ export interface HttpAnswer {
   /** Without its `Content-Encoding`. */
   body: Buffer;
 }
+
+const POOL = { keepAlive: true, scheduling: 'lifo', timeout: 5_000 } as const;
+/** As Node's own, but with NODE_USE_ENV_PROXY those send to a proxy what stays on this machine. */
+const AGENTS = { plain: new Agent(POOL), tls: new TlsAgent(POOL) };
 
 /** The answer exceeds its size limit. */
 export class AnswerTooLong extends Error {
@@ -58,7 +62,7 @@ export async function askHttp(
 }
 
 /**
- * Sends a request and returns once the headers of the answer are there. The caller sets a time limit (`signal`) and
+ * Sends a request, past any proxy, and returns once the headers of the answer are there. The caller sets a time limit (`signal`) and
  * reads or destroys the answer.
  */
 export function openHttp(
@@ -66,11 +70,11 @@ export function openHttp(
   { body, headers, connectTimeoutMs, ...options }: HttpRequest,
 ): Promise<IncomingMessage> {
   const to = new URL(url);
-  const send = to.protocol === 'https:' ? requestTls : requestPlain;
+  const [send, agent] = to.protocol === 'https:' ? [requestTls, AGENTS.tls] : [requestPlain, AGENTS.plain];
   const content =
     body === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
   return new Promise((resolve, reject) => {
-    const request = send(to, { ...options, headers: { ...content, ...headers } });
+    const request = send(to, { agent, ...options, headers: { ...content, ...headers } });
     request.on('error', reject);
     request.on('response', resolve);
     if (connectTimeoutMs !== undefined) request.once('socket', (socket) => limitConnect(socket, connectTimeoutMs));

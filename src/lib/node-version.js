@@ -8,17 +8,23 @@ export const SUPPORTED_NODE = '^22.19.0 || >=24.5.0';
 /** The same in words. */
 export const NEEDED_NODE = 'Node 22.19, 24.5 or newer';
 
-/** Whether this program's Node can run paybox; other engines only have its version number. */
-export function isSupportedNode() {
-  if (process.versions.bun !== undefined) return false;
-  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+/** Bun or Deno, which have the number of a Node, but not all of Node; undefined for Node itself. */
+export function otherEngine(versions = process.versions) {
+  return ['bun', 'deno'].find((name) => versions[name] !== undefined);
+}
+
+/** Whether an engine with these `process.versions`, by default this one, can run paybox. */
+export function isSupportedNode(versions = process.versions) {
+  if (otherEngine(versions) !== undefined) return false;
+  const [major = 0, minor = 0] = versions.node.split('.').map(Number);
   return major > 24 || (major === 24 && minor >= 5) || (major === 22 && minor >= 19);
 }
 
-/** The engine of this program, in words. */
-export function thisNode() {
-  const { bun } = process.versions;
-  return bun === undefined ? `Node ${process.versions.node}` : `Bun ${bun}`;
+/** An engine with these `process.versions`, by default this one, in words. */
+export function thisNode(versions = process.versions) {
+  const { bun, deno, node } = versions;
+  if (bun !== undefined) return `Bun ${bun}`;
+  return deno === undefined ? `Node ${node}` : `Deno ${deno}`;
 }
 
 /** Keeps Node 22 from warning that its SQLite may change: each release that is taken has been tried with it. */

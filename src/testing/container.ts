@@ -1,6 +1,7 @@
 /** The module `testcontainers` of the package: the container image in a test, by testcontainers (README.md). */
 import { AbstractStartedContainer, GenericContainer, type StartedTestContainer, Wait } from 'testcontainers';
 import { systemClock } from '../lib/clock.ts';
+import { askHttp } from '../lib/http-client.ts';
 import { systemRandom } from '../lib/random.ts';
 import { version } from '../lib/version.ts';
 import { NotAsExpected, PayboxRefusal } from './index.ts';
@@ -8,7 +9,7 @@ import type { BoxState } from './words.ts';
 
 const [GATEWAY_PORT, BOX_PORT] = [8800, 8810];
 const TOKEN_BYTES = 24;
-const ANSWER_TIMEOUT_MS = 10_000;
+const LIMITS = { timeoutMs: 10_000, bytesMax: 1_000_000 };
 const EXPECT_WITHIN_MS = 5_000;
 const POLL_MS = 50;
 
@@ -105,8 +106,8 @@ export class StartedPayboxContainer extends AbstractStartedContainer {
   async expect({ withinMs = EXPECT_WITHIN_MS, text, ...wanted }: ContainerExpectation): Promise<void> {
     const untilMs = systemClock.monotonicMs() + withinMs;
     for (;;) {
-      const shown = await (await this.#ofBox('/screen.txt')).text();
-      const { state, online } = (await (await this.#ofBox('/status')).json()) as { state: BoxState; online: boolean };
+      const shown = await this.#ofBox('/screen.txt');
+      const { state, online } = JSON.parse(await this.#ofBox('/status')) as { state: BoxState; online: boolean };
       const isText = text === undefined || shown.includes(text);
       if (isText && (wanted.state ?? state) === state && (wanted.online ?? online) === online) return;
       if (systemClock.monotonicMs() >= untilMs) {
@@ -122,20 +123,18 @@ export class StartedPayboxContainer extends AbstractStartedContainer {
     return `http://${this.getHost()}:${this.getMappedPort(port)}`;
   }
 
-  async #ofBox(path: string): Promise<Response> {
+  async #ofBox(path: string): Promise<string> {
     const headers = { authorization: `Bearer ${this.adminToken}` };
-    const answer = await fetch(`${this.boxUrl}${path}`, { headers, signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) });
-    if (!answer.ok) throw new PayboxRefusal(`${path} of the box answered ${answer.status}: ${await answer.text()}`);
-    return answer;
+    const { status, body } = await askHttp(`${this.boxUrl}${path}`, { headers }, LIMITS);
+    if (status !== 200) throw new PayboxRefusal(`${path} of the box answered ${status}: ${body}`);
+    return body.toString();
   }
 
   async #post(path: string, authorization: string, json: object): Promise<ServiceAnswer> {
     const headers = { authorization, 'content-type': 'application/json' };
-    const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS);
-    const body = JSON.stringify(json);
-    const answer = await fetch(`${this.serviceUrl}${path}`, { method: 'POST', headers, body, signal });
-    const said = await answer.text();
-    if (!answer.ok) throw new PayboxRefusal(`${path} answered ${answer.status}: ${said}`);
-    return JSON.parse(said) as ServiceAnswer;
+    const request = { method: 'POST', headers, body: JSON.stringify(json) };
+    const { status, body } = await askHttp(`${this.serviceUrl}${path}`, request, LIMITS);
+    if (status !== 200) throw new PayboxRefusal(`${path} answered ${status}: ${body}`);
+    return JSON.parse(body.toString()) as ServiceAnswer;
   }
 }

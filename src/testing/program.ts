@@ -1,7 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import type { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
-import { isSupportedNode, NEEDED_NODE, thisNode } from '../lib/node-version.js';
+import { isSupportedNode, NEEDED_NODE, otherEngine, thisNode } from '../lib/node-version.js';
 import { PayboxRefusal } from './errors.ts';
 
 const PROGRAM = fileURLToPath(new URL('../cli.js', import.meta.url));
@@ -56,7 +56,8 @@ export class Program {
   #over: string | undefined;
 
   constructor() {
-    const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !NOT_PASSED_ON.includes(name)));
+    const passedOn = Object.entries(process.env).filter(([name]) => !NOT_PASSED_ON.includes(name));
+    const env = { ...Object.fromEntries(passedOn), ...plugAndPlay() };
     this.#child = spawn(nodeForPaybox(), [PROGRAM, 'bench', 'serve', '--channel'], {
       env,
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
@@ -89,7 +90,7 @@ export class Program {
       this.#count += 1;
       this.#waiting.set(this.#count, settle);
       this.#child.ref();
-      this.#child.channel?.ref();
+      this.#child.channel?.ref?.();
       // A failure is followed by the end of the program, which is told.
       this.#child.send({ id: this.#count, ...request }, () => undefined);
     });
@@ -108,7 +109,8 @@ export class Program {
   /** Lets this process end. */
   #letGo(): void {
     this.#child.unref();
-    this.#child.channel?.unref();
+    // Bun's channel has no such method, and keeps no process up.
+    this.#child.channel?.unref?.();
     (this.#child.stderr as Socket | null)?.unref();
   }
 
@@ -130,9 +132,32 @@ function noJson(request: Request): string | undefined {
   }
 }
 
-/** The Node that runs paybox: that of this process. Bun has none, so the user's own on the PATH is taken. */
+/** The Node that runs paybox: that of this process. Bun and Deno have none, so the user's own on the PATH is taken. */
 function nodeForPaybox(): string {
-  if (process.versions.bun !== undefined) return 'node';
   if (isSupportedNode()) return process.execPath;
-  throw new PayboxRefusal(`paybox needs ${NEEDED_NODE}, and this is ${thisNode()}`, 'install one: https://nodejs.org');
+  const isOther = otherEngine() !== undefined;
+  const found = isOther ? versionsOf('node') : undefined;
+  if (found !== undefined && isSupportedNode(found)) return 'node';
+  const there = found === undefined ? '' : `, whose node is ${thisNode(found)}`;
+  const needed = isOther
+    ? `${NEEDED_NODE} on the PATH beside ${thisNode()}${there}`
+    : `${NEEDED_NODE}, and this is ${thisNode()}`;
+  throw new PayboxRefusal(`paybox needs ${needed}`, 'install one: https://nodejs.org');
+}
+
+/** Asks the engine of this name for its `process.versions`; undefined where there is none. */
+function versionsOf(command: string): Record<string, string> | undefined {
+  const { status, stdout } = spawnSync(command, ['-p', 'JSON.stringify(process.versions)'], { encoding: 'utf8' });
+  return status === 0 ? (JSON.parse(stdout) as Record<string, string>) : undefined;
+}
+
+/** By which Yarn's Plug'n'Play has Node find packages: the program needs it as this process does, and so do its own. */
+function plugAndPlay(): NodeJS.ProcessEnv {
+  if (process.versions.pnp === undefined) return {};
+  // A path with a blank is in quotes.
+  const given = [...process.execArgv, ...(process.env.NODE_OPTIONS?.match(/"[^"]*"|[^\s"]+/g) ?? [])];
+  const files = given.map((word) => word.replace(/^--[\w-]+=/, '').replaceAll('"', ''));
+  const [hook, loader] = [/\.pnp\.cjs$/, /\.pnp\.loader\.mjs$/].map((name) => files.find((file) => name.test(file)));
+  const options = [hook && `--require "${hook}"`, loader && `--experimental-loader "${loader}"`];
+  return { NODE_OPTIONS: options.filter((option) => option !== undefined).join(' ') };
 }

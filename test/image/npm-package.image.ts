@@ -95,8 +95,10 @@ describe('the npm package, installed in a project elsewhere', () => {
 
   it('has no devDependency, exact versions, and types that every kind of project finds', () => {
     const manifest = JSON.parse(readFileSync(join(project, INSTALLED, 'package.json'), 'utf8'));
-    for (const none of ['devDependencies', 'optionalDependencies', 'scripts'])
+    for (const none of ['devDependencies', 'optionalDependencies', 'bundleDependencies', 'scripts', 'private'])
       expect(manifest).not.toHaveProperty(none);
+    // Which has no build script: a manager that holds those back has none to ask for.
+    expect(Object.keys(manifest.dependencies)).toEqual(['sharp']);
     expect(manifest.engines).toEqual({ node: SUPPORTED_NODE });
     expect(Object.keys(manifest.dependencies).filter((name) => name.startsWith('node-'))).toEqual([]);
     const all = Object.values<string>(manifest.dependencies);
@@ -109,6 +111,27 @@ describe('the npm package, installed in a project elsewhere', () => {
       status: 0,
       output: expect.stringContaining('No problems found'),
     });
+  });
+
+  it('has the native part for serial ports among its files', () => {
+    const open = `open({ path: '/nothing', baudRate: 9600 }).catch((error) => console.log(error.message))`;
+    const code = `require('./${INSTALLED}/lib/serial-ports/dist/index.cjs').autoDetect().${open}`;
+    expect(inProject('node', ['--eval', code]).output).toMatch(/cannot open \/nothing/);
+    const program = readdirSync(join(project, INSTALLED, 'lib')).filter((name) => name.endsWith('.js'));
+    const text = program.map((name) => readFileSync(join(project, INSTALLED, 'lib', name), 'utf8')).join('');
+    expect(text).toContain('"./serial-ports/dist/index.cjs"');
+  });
+
+  it('is ready to be published', () => {
+    const { repository, homepage, bugs, keywords } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+    const manifest = JSON.parse(readFileSync(join(project, INSTALLED, 'package.json'), 'utf8'));
+    const expected = { repository, homepage, bugs: { url: bugs }, keywords, publishConfig: { access: 'public' } };
+    expect(manifest).toMatchObject(expected);
+    const { status, output } = inProject('npm', ['publish', '--dry-run', file]);
+    expect(status, output).toBe(0);
+    expect(output).toContain(`+ ${NAME}@${manifest.version}`);
+    const warnings = output.split('\n').filter((line) => /^npm warn/i.test(line) && !/Unknown|logged in/.test(line));
+    expect(warnings).toEqual([]);
   });
 
   it('runs paybox up, which answers', async () => {

@@ -29,7 +29,9 @@ export async function makeProgramCode(): Promise<{ folder: string; end: () => Pr
   await chmod(folder, 0o755);
   const lib = join(folder, 'lib');
   const { bundleCode } = await import('../../scripts/bundle-code.ts');
+  const { keepAssets } = await import('../../scripts/bundle-packages.ts');
   await bundleCode(ROOT, lib);
+  await keepAssets(ROOT, lib);
   const { name, version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as Record<string, string>;
   await writeFile(join(lib, 'package.json'), JSON.stringify({ name, version, type: 'module' }));
   await mkdir(join(lib, 'test'));

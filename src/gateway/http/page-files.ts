@@ -1,6 +1,6 @@
 /** The folder of the gateway's own pages. */
 export const OWN_PAGES = new URL('../pages/', import.meta.url);
-const SWAGGER = new URL('.', import.meta.resolve('swagger-ui-dist/package.json'));
+const SWAGGER = new URL('.', import.meta.resolve('#assets/swagger-ui-dist/package.json'));
 
 /** The scripts and styles of the pages, by path. */
 export const PAGE_FILES: Record<string, URL> = {

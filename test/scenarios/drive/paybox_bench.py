@@ -21,8 +21,13 @@ import urllib.error
 import urllib.request
 
 START_TIMEOUT_S = 60
+# A proxy of the environment does not reach what listens on this machine.
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 ANSWER_TIMEOUT_S = 600
-START_FIX = "see what it said; PAYBOX says how the program is called, as PAYBOX='npx --no --prefix ../paybox -- paybox'"
+START_FIX = (
+    "install it where the tests run: npm install --save-dev ./paybox-VERSION.tgz, or by the name that the manual has; "
+    "PAYBOX names another one, as PAYBOX='npx --no --prefix ../paybox -- paybox'"
+)
 
 
 class NotAsExpected(AssertionError):
@@ -55,7 +60,7 @@ class Bench:
             request.add_header("Content-Type", "application/json")
             request.data = json.dumps(body).encode()
         try:
-            return urllib.request.urlopen(request, timeout=ANSWER_TIMEOUT_S)
+            return DIRECT.open(request, timeout=ANSWER_TIMEOUT_S)
         except urllib.error.HTTPError as refusal:
             with refusal:
                 said = json.loads(refusal.read())
@@ -189,7 +194,10 @@ def serving(*options):
     with tempfile.TemporaryDirectory() as folder:
         ready = pathlib.Path(folder, "ready.json")
         command = [*program, "bench", "serve", "--port", "0", "--ready-file", str(ready), "--until-input-ends", *options]
-        server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        try:
+            server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        except OSError as missing:
+            raise BenchError(0, f"{shlex.join(command)} did not start: {missing}", START_FIX) from None
         # npx hands no signal on to what it has started: the server tells its own number.
         pid = server.pid
         try:

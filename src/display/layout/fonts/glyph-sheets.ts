@@ -1,21 +1,22 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { PayboxError, reasonOf } from '../../../lib/errors.ts';
-import { readFileBytes } from '../../../lib/files.ts';
+import { readFileBytes, readFileNow } from '../../../lib/files.ts';
 import { CHARSET, FIGURES } from '../../charset.ts';
 import type { Face, FaceSpec } from './faces.ts';
 import { decodeSheets, SHEET_FILE_VERSION, type SheetRequest } from './sheet-file.ts';
 
 const FONT_PACKAGE = '@expo-google-fonts/be-vietnam-pro';
+/** Of `imports` in package.json: here a package, in what is built from here a folder. */
+const FONT_FOLDER = `#assets/${FONT_PACKAGE}`;
 const FONT_FILES = {
-  400: `${FONT_PACKAGE}/400Regular/BeVietnamPro_400Regular.ttf`,
-  600: `${FONT_PACKAGE}/600SemiBold/BeVietnamPro_600SemiBold.ttf`,
-  700: `${FONT_PACKAGE}/700Bold/BeVietnamPro_700Bold.ttf`,
+  400: `${FONT_FOLDER}/400Regular/BeVietnamPro_400Regular.ttf`,
+  600: `${FONT_FOLDER}/600SemiBold/BeVietnamPro_600SemiBold.ttf`,
+  700: `${FONT_FOLDER}/700Bold/BeVietnamPro_700Bold.ttf`,
 } as const satisfies Record<FaceSpec['weight'], string>;
 
 const CHILD = fileURLToPath(new URL('./glyph-sheets.child.ts', import.meta.url));
@@ -95,12 +96,15 @@ function lastLineOf(complaint: string): string | undefined {
 }
 
 function locateFonts(): Record<string, string> {
-  const { resolve } = createRequire(import.meta.url);
   try {
-    return Object.fromEntries(Object.entries(FONT_FILES).map(([weight, path]) => [weight, resolve(path)]));
+    return Object.fromEntries(Object.entries(FONT_FILES).map(([weight, path]) => [weight, locate(path)]));
   } catch (error) {
     throw drawingFailed(`the package ${FONT_PACKAGE} is not installed`, error);
   }
+}
+
+function locate(path: string): string {
+  return fileURLToPath(import.meta.resolve(path));
 }
 
 /**
@@ -108,7 +112,8 @@ function locateFonts(): Record<string, string> {
  * change.
  */
 function cacheKey(specs: readonly FaceSpec[]): string {
-  const { version } = createRequire(import.meta.url)(`${FONT_PACKAGE}/package.json`) as { version: string };
+  const manifest = readFileNow(locate(`${FONT_FOLDER}/package.json`)).toString();
+  const { version } = JSON.parse(manifest) as { version: string };
   const parts = JSON.stringify([SHEET_FILE_VERSION, version, FONT_FILES, CHARSET, FIGURES, specs]);
   return createHash('sha256').update(parts).digest('hex').slice(0, 24);
 }
