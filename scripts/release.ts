@@ -15,7 +15,7 @@ import { buildOci } from './oci.ts';
 import { makePackage } from './package.ts';
 import { makeSbom } from './sbom.ts';
 import { type Architecture, runTool, sourceDateEpoch, TARGETS_OF_DEBIAN } from './tools.ts';
-import { buildWheel, pythonVersion } from './wheel.ts';
+import { buildWheel, pythonVersion, WHEEL } from './wheel.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const ARCHITECTURES: readonly Architecture[] = ['amd64', 'arm64'];
@@ -27,11 +27,11 @@ const USAGE = `usage: npm run release -- --out DIR [--key KEY] [--with-image] [-
 
 Makes everything that is handed out, in an empty folder, and checks it. The version is that of package.json.
 
-  DIR/paybox-VERSION.tgz               for npm
-  DIR/paybox-VERSION-py3-none-any.whl  for pip
-  DIR/paybox-VERSION-ARCH.oci.tar      container images, for amd64 and arm64
-  DIR/apt                              a folder that apt takes as a source, with the Debian packages in ${POOL}
-  DIR/image                            with --with-image: the image for a box's card (needs root, takes minutes)
+  DIR/paybox-VERSION.tgz                  for npm
+  DIR/paybox_vn-VERSION-py3-none-any.whl  for pip
+  DIR/paybox-VERSION-ARCH.oci.tar         container images, for amd64 and arm64
+  DIR/apt                                 a folder that apt takes as a source, with the Debian packages in ${POOL}
+  DIR/image                               with --with-image: the image for a box's card (needs root, takes minutes)
   DIR/paybox-VERSION.sbom.json, DIR/CHANGELOG.md, DIR/SHA256SUMS
 
   --key KEY    a key of GnuPG, by fingerprint or address: signs the indexes of apt, and SHA256SUMS
@@ -135,7 +135,7 @@ async function check(out: string, version: string): Promise<void> {
     const told = runTool('dpkg-deb', ['--field', join(out, 'apt', POOL, name), 'Version']);
     if (told !== debianVersion(version)) throw new Error(`${name} says that it is ${told}`);
   }
-  for (const name of [`paybox-${version}.tgz`, `paybox-${pythonVersion(version)}-py3-none-any.whl`]) {
+  for (const name of [`paybox-${version}.tgz`, `${WHEEL}-${pythonVersion(version)}-py3-none-any.whl`]) {
     if (!(await stat(join(out, name))).isFile()) throw new Error(`${name} is missing`);
   }
 }

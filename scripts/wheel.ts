@@ -8,6 +8,17 @@ import { sourceDateEpoch } from './tools.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const SOURCES = join(ROOT, 'test/scenarios/drive');
+/** The name on PyPI, where `paybox` belongs to somebody else, as file names have it. */
+export const WHEEL = 'paybox_vn';
+const CLASSIFIERS = [
+  'Framework :: Pytest',
+  'Intended Audience :: Developers',
+  'License :: OSI Approved :: MIT License',
+  'Operating System :: POSIX :: Linux',
+  'Programming Language :: Python :: 3',
+  'Topic :: Office/Business :: Financial :: Point-Of-Sale',
+  'Topic :: Software Development :: Testing :: Mocking',
+];
 const MODULES = ['paybox_bench.py', 'paybox_pytest.py'];
 /** Of the file format: version 2.0, deflated, names in UTF-8, made on Unix. */
 const ZIP = { version: 20, deflated: 8, utf8: 0x800, madeOnUnix: (3 << 8) | 20 };
@@ -16,34 +27,42 @@ const ATTRIBUTES = (0o100_644 << 16) >>> 0;
 
 const USAGE = `usage: npm run wheel -- --out DIR
 
-Makes DIR/paybox-VERSION-py3-none-any.whl: the client of paybox bench serve (paybox_bench) and the fixtures of pytest
-(bench, rig, paybox), for Python 3.9 or newer, without other packages. pip install ./paybox-VERSION-py3-none-any.whl
+Makes DIR/paybox_vn-VERSION-py3-none-any.whl: the client of paybox bench serve (paybox_bench) and the fixtures of pytest
+(bench, rig, paybox), for Python 3.9 or newer, without other packages. pip install ./paybox_vn-VERSION-py3-none-any.whl
 puts them where pytest finds them. The program itself comes by npm: PAYBOX says how it is called (default: npx --no -- paybox).
 VERSION is that of package.json; the same sources give the same bytes.
 `;
+
+/** The fields of package.json that the wheel repeats. */
+interface NpmManifest {
+  name: string;
+  version: string;
+  keywords: string[];
+  homepage: string;
+  bugs: string;
+  repository: { url: string };
+  license: string;
+}
 
 /**
  * Makes the wheel in the folder `out` and returns its path.
  * @throws the system's error
  */
 export async function buildWheel(out: string): Promise<string> {
-  const { version: given, description } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as {
-    version: string;
-    description: string;
-  };
-  const version = pythonVersion(given);
-  const info = `paybox-${version}.dist-info`;
+  const manifest = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as NpmManifest;
+  const version = pythonVersion(manifest.version);
+  const info = `${WHEEL}-${version}.dist-info`;
   const files = new Map<string, Buffer>();
   for (const name of MODULES) files.set(name, await readFile(join(SOURCES, name)));
   const text = (name: string, ...lines: string[]) => files.set(`${info}/${name}`, Buffer.from(`${lines.join('\n')}\n`));
-  text('METADATA', ...metadata(version, description));
+  text('METADATA', ...metadata(version, manifest));
   text('WHEEL', 'Wheel-Version: 1.0', 'Generator: paybox', 'Root-Is-Purelib: true', 'Tag: py3-none-any');
   // The name is that of the module, so that pytest takes it once, also where a conftest.py names it.
   text('entry_points.txt', '[pytest11]', 'paybox_pytest = paybox_pytest');
   files.set(`${info}/LICENSE`, await readFile(join(ROOT, 'LICENSE')));
   const record = [...files].map(([name, content]) => `${name},sha256=${hash(content)},${content.length}`);
   text('RECORD', ...record, `${info}/RECORD,,`);
-  const file = join(out, `paybox-${version}-py3-none-any.whl`);
+  const file = join(out, `${WHEEL}-${version}-py3-none-any.whl`);
   await mkdir(out, { recursive: true });
   await writeFile(file, zip(files, sourceDateEpoch()));
   return file;
@@ -56,16 +75,43 @@ export function pythonVersion(version: string): string {
   });
 }
 
-function metadata(version: string, description: string): string[] {
+function metadata(version: string, { name, keywords, homepage, bugs, repository, license }: NpmManifest): string[] {
+  const install = `npm install --save-dev ${name}`;
   return [
     'Metadata-Version: 2.1',
-    'Name: paybox',
+    'Name: paybox-vn',
     `Version: ${version}`,
-    `Summary: ${description}`,
-    'License: MIT',
-    'Requires-Python: >=3.9',
-    'Classifier: Framework :: Pytest',
+    `Summary: Fixtures of pytest and a client for paybox, a payment QR service with emulated boxes. They need the program: ${install}`,
+    `Keywords: ${keywords.join(',')}`,
+    `Home-page: ${homepage}`,
+    `Project-URL: Source, ${repository.url.replace(/^git\+/, '')}`,
+    `Project-URL: Issues, ${bugs}`,
+    `License: ${license}`,
     'License-File: LICENSE',
+    'Requires-Python: >=3.9',
+    `Requires-External: ${name} (${version})`,
+    ...CLASSIFIERS.map((classifier) => `Classifier: ${classifier}`),
+    'Description-Content-Type: text/markdown',
+    '',
+    ...description(install),
+  ];
+}
+
+function description(install: string): string[] {
+  return [
+    'A payment QR service with emulated payment boxes in tests of pytest: the fixtures `paybox` and `bench`, and the client `paybox_bench`.',
+    '',
+    '    def test_an_order_is_paid(paybox):',
+    '        order = paybox.push(amount=50000, content="DH1")',
+    '        paybox.expect(screen="payment", qr=order["qrCode"])',
+    '        paybox.pay(amount=50000, content="DH1")',
+    '        paybox.expect(state="paid", callback="delivered")',
+    '',
+    'This package does not contain the program, which runs on Node and comes by npm, into the folder of your tests:',
+    '',
+    `    ${install}`,
+    '',
+    'The environment variable PAYBOX says how another one is called (default: `npx --no -- paybox`).',
   ];
 }
 
