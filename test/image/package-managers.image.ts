@@ -61,7 +61,7 @@ interface Row {
   engine?: string[];
 }
 
-/** Each pair of two columns that can go wrong is in one of them; the full product has been tried by hand. */
+/** Each manager, engine, runner and linker is in one of them at least, and so is each Node; not every pair of them is. */
 const ROWS: readonly Row[] = [
   { manager: 'npm10', node: 'node22', runner: 'jest', resolution: 'nodenext' },
   { manager: 'npm11', node: 'node24', runner: 'node:test', resolution: 'bundler' },
