@@ -152,6 +152,12 @@ describe('SYN', () => {
     expect(partner.calls).toHaveLength(1);
   });
 
+  it('SYN-3 shows what no eye can see in the reason of a partner', async () => {
+    const reply = { error: true, errorReason: '\u001b[31mE\u202e', toastMessage: '', object: null };
+    const { gateway } = await paidGateway([status(200, JSON.stringify(reply))]);
+    expect((await afterAttempts(gateway, 1)).warning).toBe('the reply has an error: \\u001b[31mE\\u202e');
+  });
+
   const rest = '"errorReason":null,"toastMessage":"","object":null';
   it.each([
     [`{"error":"false",${rest}}`, 'error: expected true or false, received a text'],

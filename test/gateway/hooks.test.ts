@@ -346,6 +346,8 @@ it('SRC-1 takes any content type, and slashes that were glued', async () => {
   const body = JSON.stringify(sepayBody());
   for (const [path, type] of [
     ['sepay', 'text/plain'],
+    ['sepay', 'json'],
+    ['sepay', 'application/json, application/json'],
     ['sepay/', 'application/json; charset=utf-8'],
     ['sepay//', ''],
   ] as const) {

@@ -6,6 +6,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { CollectedBytes } from '../../lib/collected-bytes.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import { openHttp, parseJson } from '../../lib/http-client.ts';
+import { withoutUnseen } from '../../lib/text.ts';
 import { tokenResponse } from '../../protocol/http-api.ts';
 import { signWebhook } from '../../protocol/webhook.ts';
 import type { CallbackAuth, CallbackConfig } from '../callback-config.ts';
@@ -157,7 +158,10 @@ function resultOf(
   const failed = errorReply.safeParse(reply).data;
   if (failed !== undefined) {
     const reasons = [failed.errorReason, failed.toastMessage].filter((it) => typeof it === 'string' && it !== '');
-    return { result: 'delivered', warning: `the reply has an error: ${reasons.join(', ') || 'without a reason'}` };
+    return {
+      result: 'delivered',
+      warning: `the reply has an error: ${withoutUnseen(reasons.join(', ')) || 'without a reason'}`,
+    };
   }
   const problem = replyProblem(answer.body);
   return {

@@ -28,6 +28,8 @@ type Hook = FastifyRequest<{ Params: { name: string; '*'?: string } }>;
 type Refused = Pick<Extract<Heard, { kind: 'refused' }>, 'status' | 'reason' | 'body'>;
 
 const TOO_MANY = 429;
+/** RFC 9110, section 8.3.1, without its parameters. */
+const MEDIA_TYPE = /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+[ \t]*(?:;|$)/;
 /** Decoration of a request: whether its proof of origin was right. */
 const IS_PROVED = 'isProved';
 
@@ -38,6 +40,10 @@ export function hookRoutes(scope: FastifyInstance, deps: HookRoutesDeps): void {
   logCalls(scope, '', deps, (request, status) => callerOf(request as Hook, status, sources));
   scope.removeAllContentTypeParsers();
   scope.addContentTypeParser('*', takeBytes);
+  // A type that is none counts as no type: money must not wait for catch-up because of it (PROTOCOL.md, clause SRC-1).
+  scope.addHook('onRequest', async ({ headers }) => {
+    if (!MEDIA_TYPE.test(headers['content-type'] ?? '')) delete headers['content-type'];
+  });
   scope.setErrorHandler((error, request, reply) => {
     const status = statusOf(error);
     if (status !== 503) return refuse(request, reply, { status, reason: reasonOf(error), body: failed('E46') });

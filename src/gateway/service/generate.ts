@@ -29,10 +29,13 @@ export interface Generated {
   /** The code in the content, if it has one. */
   code: string | undefined;
   qrCode: string;
+  /** Whether its content orders a fault, which only that of a sandbox does (PROTOCOL.md, clause FLT-4). */
+  isMagic: boolean;
 }
 
 export interface GenerateDeps {
   directory: Directory;
+  sandbox: boolean;
   notes: CallNotes;
   /** Makes the code that goes before a content of this account; `undefined` for none (PROTOCOL.md, clauses GEN-9 and GEN-10). */
   makeCode(bankAccount: string, isOrder: boolean): Promise<string | undefined>;
@@ -40,7 +43,7 @@ export interface GenerateDeps {
 
 /** Whether a source may make the QR of this order: not that of a debit, nor one whose content orders a fault. */
 export function isForMaker(it: Generated): it is Generated & { amount: number } {
-  return it.amount !== undefined && it.transType === 'C' && !it.request.content.startsWith(MAGIC_PREFIX);
+  return it.amount !== undefined && it.transType === 'C' && !it.isMagic;
 }
 
 /** Fields that a qrType requires beside those of every request (PROTOCOL.md, clause GEN-1). */
@@ -61,7 +64,7 @@ const MISSING: Partial<Record<string, string>> = {
  */
 export async function generate(
   json: unknown,
-  { directory, notes, makeCode }: GenerateDeps,
+  { directory, sandbox, notes, makeCode }: GenerateDeps,
 ): Promise<Result<Generated> | undefined> {
   const decoded = decodeBody(generateRequest, json);
   if (!decoded.ok) return decoded;
@@ -79,7 +82,7 @@ export async function generate(
   const bank = findBank(request.bankCode);
   if (bank === undefined) return refuse('E24', EXPECTED.bankCode);
   // A content that orders a fault has no room for a code.
-  const isMagic = request.content.startsWith(MAGIC_PREFIX);
+  const isMagic = sandbox && request.content.startsWith(MAGIC_PREFIX);
   const code = isMagic ? undefined : await makeCode(request.bankAccount, amount !== undefined);
   const hasCode = code !== undefined;
   if (request.content.length > LIMITS.contentMax) {
@@ -111,7 +114,7 @@ export async function generate(
     amount,
     ...(content === '' ? {} : { purpose: content }),
   });
-  return accept({ request, bank, amount, transType, content, code, qrCode });
+  return accept({ request, bank, amount, transType, content, code, qrCode, isMagic });
 }
 
 function expectedCode(given: string, { isStrict }: CallNotes): string {

@@ -66,7 +66,7 @@ export class Service {
   ): Promise<Result<GenerateResponse> | undefined> {
     const { directory, store, clock, random, changes } = this.#deps;
     const makeCode = (bankAccount: string, isOrder: boolean) => this.#makeCode(bankAccount, isOrder);
-    const generated = await generate(json, { directory, notes, makeCode });
+    const generated = await generate(json, { directory, sandbox: this.#deps.config.sandbox, notes, makeCode });
     if (generated?.ok !== true) return generated;
     const made = await this.#madeBySource(partner, generated.value);
     if (made?.ok === false) return made;
