@@ -11,7 +11,7 @@ import type { Face, FaceSpec } from './faces.ts';
 import { decodeSheets, SHEET_FILE_VERSION, type SheetRequest } from './sheet-file.ts';
 
 const FONT_PACKAGE = '@expo-google-fonts/be-vietnam-pro';
-/** Of `imports` in package.json: here a package, in what is built from here a folder. */
+/** The name in `imports` of package.json, which is a package here, and a folder in builds of this code. */
 const FONT_FOLDER = `#assets/${FONT_PACKAGE}`;
 const FONT_FILES = {
   400: `${FONT_FOLDER}/400Regular/BeVietnamPro_400Regular.ttf`,
