@@ -50,7 +50,7 @@ export const callback = z.strictObject({
   success: z
     .union([z.literal('any2xx'), z.literal(200)], 'expected any2xx or 200')
     .default('any2xx')
-    .describe('which answers say that a callback was processed: any 2xx, or 200 alone, as the specification has it'),
+    .describe('which answers say that a callback was processed: every 2xx, or 200 alone, as the specification has it'),
   decimals: z.boolean().default(false).describe('the amount as 25000.0'),
 });
 

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib';
 import { reasonOf, systemCodeOf } from './errors.ts';
-import { validBytesIn } from './text.ts';
+import { utf16ByMark, validBytesIn } from './text.ts';
 
 /* Bodies of requests and answers, as anybody may write them: compressed, with a byte order mark, in another charset. */
 
@@ -72,13 +72,6 @@ const SHOWN_CHARS_MAX = 40;
 /** A header of somebody else in a message: its beginning, in ASCII. */
 const shown = (text: string) => text.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, SHOWN_CHARS_MAX);
 
-/** Byte order marks of other encodings than UTF-8. */
-function encodingByMark(bytes: Uint8Array): string | undefined {
-  const [first, second] = bytes;
-  if (first === 0xff && second === 0xfe) return 'utf-16le';
-  return first === 0xfe && second === 0xff ? 'utf-16be' : undefined;
-}
-
 /**
  * Returns the text of a body without its byte order mark. The mark names the charset, else `Content-Type` does, else it
  * is UTF-8. With `isLenient` bytes that are no text become U+FFFD.
@@ -91,7 +84,7 @@ export function textIn(
   { isLenient = false } = {},
 ): string {
   const named = /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(type)?.[1]?.toLowerCase();
-  const charset = encodingByMark(body) ?? named ?? 'utf-8';
+  const charset = utf16ByMark(body) ?? named ?? 'utf-8';
   let decoder: InstanceType<typeof TextDecoder>;
   try {
     decoder = new TextDecoder(charset, { fatal: !isLenient });

@@ -33,13 +33,12 @@ export interface ConfigFile {
 /** Reads a YAML file of at most `charsMax` characters. Throws ConfigError, for a syntax error with line and column. */
 export async function readConfigFile(path: string, charsMax = CONFIG_CHARS_MAX): Promise<ConfigFile> {
   const text = textOf(path, charsMax);
-  const name = path;
   if (text.length > charsMax) {
-    throw new ConfigError(`${name}: has ${text.length} characters, expected at most ${charsMax}`);
+    throw new ConfigError(`${path}: has ${text.length} characters, expected at most ${charsMax}`);
   }
   const written = asWritten(text);
-  const { value, placeOf } = written === undefined ? await parsed(text, name) : { value: written };
-  return { name, folder: dirname(path), value, placeOf };
+  const { value, placeOf } = written === undefined ? await parsed(text, path) : { value: written };
+  return { name: path, folder: dirname(path), value, placeOf };
 }
 
 function textOf(path: string, charsMax: number): string {
@@ -52,7 +51,7 @@ function textOf(path: string, charsMax: number): string {
   return textOfFile(bytes, path);
 }
 
-/** On a device where nobody has made the file yet, the package has put an example beside it. */
+/** The package puts an example beside a configuration that nobody has made yet. */
 function remedyFor(path: string, error: unknown): string {
   const example = path.replace(/\.yaml$/, '.example.yaml');
   const isFresh = systemCodeOf(error) === 'ENOENT' && example !== path && existsSync(example);

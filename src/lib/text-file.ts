@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { ConfigError } from './errors.ts';
-import { validBytesIn } from './text.ts';
+import { utf16ByMark, validBytesIn } from './text.ts';
 
 const SAVE_ANEW = 'save it as UTF-8, in a text editor';
 const LINE_END = 0x0a;
@@ -12,9 +12,7 @@ const LINE_END = 0x0a;
  * @throws ConfigError with the line, never with the text, which may be a secret
  */
 export function textOfFile(bytes: Uint8Array, name: string): string {
-  if ((bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff)) {
-    throw new ConfigError(`${name}:1: is UTF-16, expected UTF-8`, SAVE_ANEW);
-  }
+  if (utf16ByMark(bytes) !== undefined) throw new ConfigError(`${name}:1: is UTF-16, expected UTF-8`, SAVE_ANEW);
   const valid = isUtf8(bytes) ? bytes.length : validBytesIn(bytes);
   const nul = bytes.subarray(0, valid).indexOf(0);
   if (nul >= 0) throw new ConfigError(`${name}:${lineAt(bytes, nul)}: is no text`, SAVE_ANEW);

@@ -59,6 +59,13 @@ export function validBytesIn(bytes: Uint8Array): number {
   return valid;
 }
 
+/** The encoding that a byte order mark names, where it is another than UTF-8. */
+export function utf16ByMark(bytes: Uint8Array): 'utf-16le' | 'utf-16be' | undefined {
+  const [first, second] = bytes;
+  if (first === 0xff && second === 0xfe) return 'utf-16le';
+  return first === 0xfe && second === 0xff ? 'utf-16be' : undefined;
+}
+
 /** The text without the accents of its letters; đ becomes d. */
 export function unaccented(text: string): string {
   return text.normalize('NFD').replaceAll(/\p{M}/gu, '').replaceAll('đ', 'd').replaceAll('Đ', 'D');

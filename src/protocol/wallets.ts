@@ -30,8 +30,11 @@ const WALLETS: ReadonlyMap<string, readonly Form[]> = new Map([
     'vn.momo',
     [
       {
-        ...{ bin: '971025', account: /^PMC\d{16}$/, fields: { '02': /^[A-Za-z0-9]{4,25}$/ } },
-        ...{ payee: '02', isPayeeRequired: false },
+        bin: '971025',
+        account: /^PMC\d{16}$/,
+        fields: { '02': /^[A-Za-z0-9]{4,25}$/ },
+        payee: '02',
+        isPayeeRequired: false,
       },
     ],
   ],
@@ -51,10 +54,15 @@ const WALLETS: ReadonlyMap<string, readonly Form[]> = new Map([
 const VNPAY = 'A000000775';
 /** Tags that EMVCo gives to card schemes, by the first tag of each. */
 const SCHEMES = [
-  ...[['02', 'Visa'] as const, ['04', 'Mastercard'] as const, ['06', 'a card scheme'] as const],
-  ...[['09', 'Discover'] as const, ['11', 'American Express'] as const, ['13', 'JCB'] as const],
-  ...[['15', 'UnionPay'] as const, ['17', 'a card scheme'] as const],
-];
+  ['02', 'Visa'],
+  ['04', 'Mastercard'],
+  ['06', 'a card scheme'],
+  ['09', 'Discover'],
+  ['11', 'American Express'],
+  ['13', 'JCB'],
+  ['15', 'UnionPay'],
+  ['17', 'a card scheme'],
+] as const;
 const SCHEMES_END = '26';
 
 /** Why no QR may have this further merchant account (tags 02 to 51, without 38). */

@@ -151,7 +151,7 @@ function versionsOf(command: string): Record<string, string> | undefined {
   return status === 0 ? (JSON.parse(stdout) as Record<string, string>) : undefined;
 }
 
-/** By which Yarn's Plug'n'Play has Node find packages: the program needs it as this process does, and so do its own. */
+/** By these options Yarn's Plug'n'Play has Node find packages; the program needs them too, and so do its children. */
 function plugAndPlay(): NodeJS.ProcessEnv {
   if (process.versions.pnp === undefined) return {};
   // A path with a blank is in quotes.

@@ -19,7 +19,7 @@ export type Ecc = 'low' | 'medium' | 'quartile' | 'high';
 export function codeOf(text: string, sidePixels: number): Picture | undefined {
   const rows = modulesOf(text, 'low');
   const modulePixels = Math.floor(sidePixels / ((rows?.length ?? 0) + 2 * QUIET_MODULES));
-  return rows === undefined || modulePixels < 1 ? undefined : drawn(rows, modulePixels, QUIET_MODULES);
+  return rows === undefined || modulePixels < 1 ? undefined : pictureOfDots(rows, modulePixels, QUIET_MODULES);
 }
 
 /** The QR of this text with the given module size and margin; undefined when the text is too long. */
@@ -28,7 +28,7 @@ export function codeOfModules(
   { ecc, modulePixels, quietModules }: { ecc: Ecc; modulePixels: number; quietModules: number },
 ): Picture | undefined {
   const rows = modulesOf(text, ecc);
-  return rows === undefined ? undefined : drawn(rows, modulePixels, quietModules);
+  return rows === undefined ? undefined : pictureOfDots(rows, modulePixels, quietModules);
 }
 
 /** Modules per side of this text's QR without margin; undefined when the text is too long. */
@@ -47,28 +47,16 @@ function modulesOf(text: string, ecc: Ecc): boolean[][] | undefined {
   }
 }
 
-function drawn(rows: readonly (readonly boolean[])[], modulePixels: number, quietModules: number): Picture {
-  const side = (rows.length + 2 * quietModules) * modulePixels;
-  const canvas = createCanvas(side, side);
+/** Rows of dots, or of the modules of a QR, on white paper with a margin of as many dots on each side. */
+export function pictureOfDots(rows: readonly (readonly boolean[])[], dotPixels: number, margin: number): Picture {
+  const columns = Math.max(...rows.map((row) => row.length));
+  const canvas = createCanvas((columns + 2 * margin) * dotPixels, (rows.length + 2 * margin) * dotPixels);
   fill(canvas, canvas.clip, WHITE);
   for (const [y, row] of rows.entries()) {
     for (const [x, isDark] of row.entries()) {
       if (!isDark) continue;
-      const [left, top] = [(x + quietModules) * modulePixels, (y + quietModules) * modulePixels];
-      fill(canvas, { x: left, y: top, width: modulePixels, height: modulePixels }, BLACK);
-    }
-  }
-  return frameOf(canvas);
-}
-
-/** Printed dots on white paper, with a margin. */
-export function pictureOfDots(rows: readonly (readonly boolean[])[], margin: number): Picture {
-  const width = Math.max(...rows.map((row) => row.length)) + 2 * margin;
-  const canvas = createCanvas(width, rows.length + 2 * margin);
-  fill(canvas, canvas.clip, WHITE);
-  for (const [y, row] of rows.entries()) {
-    for (const [x, isDark] of row.entries()) {
-      if (isDark) fill(canvas, { x: x + margin, y: y + margin, width: 1, height: 1 }, BLACK);
+      const [left, top] = [(x + margin) * dotPixels, (y + margin) * dotPixels];
+      fill(canvas, { x: left, y: top, width: dotPixels, height: dotPixels }, BLACK);
     }
   }
   return frameOf(canvas);

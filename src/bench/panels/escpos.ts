@@ -241,7 +241,7 @@ export class EscposEmulator extends Emulator {
 
   code(): Picture | undefined {
     const { qr, dots } = this.last() ?? {};
-    if (dots !== undefined) return pictureOfDots(dots, QUIET_DOTS);
+    if (dots !== undefined) return pictureOfDots(dots, 1, QUIET_DOTS);
     return qr === undefined ? undefined : pictureOf(qr, QUIET_MODULES);
   }
 

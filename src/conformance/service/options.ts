@@ -140,9 +140,10 @@ function endpointOf(text: string): { host: string; port: number; path?: string }
   const [, bracketed, plain, digits, path] = /^(?:\[([^\]]+)\]|([^:/]+)):(\d{1,5})(\/[^\s?#]*)?$/.exec(text) ?? [];
   const host = bracketed ?? plain;
   const port = Number(digits);
-  const isOwn = path === PATHS.token || path === ELSEWHERE_PATH;
-  if (host !== undefined && port <= 65_535 && !isOwn)
-    return { host, port, ...(path !== undefined && path !== '/' && { path }) };
+  if (path === PATHS.token || path === ELSEWHERE_PATH) {
+    throw new ConfigError(`--callback-listen ${text}: the judge needs ${path} for itself, expected another path`);
+  }
+  if (host !== undefined && port <= 65_535) return { host, port, ...(path !== undefined && path !== '/' && { path }) };
   throw new ConfigError(
     `--callback-listen ${text}: expected an address of this machine and a port, as 0.0.0.0:8900, or with a path, as 0.0.0.0:8900/shop/paid`,
   );

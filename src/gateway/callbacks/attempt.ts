@@ -30,7 +30,7 @@ const errorReply = z.object({
 export interface Answer {
   status: number;
   body: string;
-  /** Where a redirect leads to. */
+  /** The address that a redirect leads to. */
   location?: string | undefined;
   /** Why the body cannot be read, in words; its text is then a guess, or empty. */
   problem?: string;

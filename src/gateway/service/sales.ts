@@ -100,12 +100,10 @@ export class Sales {
     const { hub } = this.#deps;
     const online = [...hub.sessions.keys()].filter((it) => boxes?.includes(it) ?? true).slice(0, ONLINE_MAX);
     const [only, second, ...more] = await this.#ableBoxes(online);
-    if (only !== undefined && second === undefined) return accept(only);
-    if (only !== undefined && second !== undefined) {
-      return refuse(
-        'E35',
-        `terminalCode: expected one of the boxes that are connected: ${listed([only, second, ...more])}`,
-      );
+    if (only !== undefined) {
+      if (second === undefined) return accept(only);
+      const able = listed([only, second, ...more]);
+      return refuse('E35', `terminalCode: expected one of the boxes that are connected: ${able}`);
     }
     const linked = await this.#linkedBoxes(boxes);
     if (linked.length <= 1) return accept(linked[0]);
