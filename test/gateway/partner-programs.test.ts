@@ -194,8 +194,13 @@ it('SYN-1 the judge takes a path for callbacks', async () => {
   const listen = (callbackListen: string) => serviceOptionsOf({ ...given, callbackListen }, secrets).listen;
   expect(listen('0.0.0.0:8900')).toEqual({ host: '0.0.0.0', port: 8900 });
   expect(listen('[::1]:8900/shop/paid')).toEqual({ host: '::1', port: 8900, path: '/shop/paid' });
-  for (const wrong of ['0.0.0.0', 'x:99999', '0.0.0.0:1/a?b', '0.0.0.0:1/api/token_generate']) {
+  for (const wrong of ['0.0.0.0', 'x:99999', '0.0.0.0:1/a?b']) {
     expect(() => listen(wrong)).toThrow(/--callback-listen .*0\.0\.0\.0:8900\/shop\/paid/);
+  }
+  for (const own of ['/api/token_generate', '/elsewhere']) {
+    expect(() => listen(`0.0.0.0:1${own}`)).toThrow(
+      `--callback-listen 0.0.0.0:1${own}: the judge needs ${own} for itself, expected another path`,
+    );
   }
   const listener = await startListener({ host: '127.0.0.1', port: 0, path: '/shop/paid' }, systemClock);
   try {
