@@ -1,4 +1,4 @@
-import type { GatewayDeps } from '../gateway/gateway.ts';
+import type { GatewayDeps } from '../gateway/world.ts';
 import { reasonOf } from '../lib/errors.ts';
 import {
   type ClusterDatabase,

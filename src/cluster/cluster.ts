@@ -1,18 +1,19 @@
 import { createHash } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import { Authorizer } from '../gateway/access/authorizer.ts';
-import { Logins } from '../gateway/access/logins.ts';
 import type { GatewayConfig } from '../gateway/config.ts';
-import { type Gateway, type GatewayDeps, startGateway } from '../gateway/gateway.ts';
+import { type Gateway, startGateway } from '../gateway/gateway.ts';
 import { CONSOLE_EVENTS_PATH } from '../gateway/http/admin-routes.ts';
 import { answerBeforeClosing, createApp } from '../gateway/http/app.ts';
 import { listenAt, originAt } from '../gateway/http/routes.ts';
 import { readServerTls } from '../gateway/listen.ts';
+import { Logins } from '../gateway/logins/logins.ts';
 import { OpenParts } from '../gateway/open-parts.ts';
 import type { Readiness } from '../gateway/readiness.ts';
 import type { News, ShardPlace } from '../gateway/shard.ts';
 import type { CreditToShard } from '../gateway/told-credit.ts';
 import { checkVaultFile } from '../gateway/vault.ts';
+import type { GatewayDeps } from '../gateway/world.ts';
 import { ConfigError, MissingPeerError, PayboxError, reasonOf } from '../lib/errors.ts';
 import { STOP_BUDGET_MS } from '../lib/shutdown.ts';
 import { readPemFiles } from '../lib/tls.ts';
@@ -50,7 +51,7 @@ export type ClusterConfig = GatewayConfig & {
  * once the member answers, and runs the shards that fall to it. Throws as `startGateway`.
  */
 export async function startMember(config: ClusterConfig, deps: GatewayDeps): Promise<Gateway> {
-  const opened = new OpenParts(deps);
+  const opened = new OpenParts(deps.clock, deps.log);
   try {
     makeDataDir(config.dataDir);
     return await start(config, deps, opened);

@@ -1,5 +1,5 @@
 import { type Budget, BudgetMeter, type BudgetUse } from '../gateway/budget.ts';
-import { LOGIN_BUDGETS, type LoginBudgets } from '../gateway/login-budgets.ts';
+import { LOGIN_BUDGETS, type LoginBudgets } from '../gateway/logins/login-budgets.ts';
 import type { Clock } from '../lib/clock.ts';
 import { reasonOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';

@@ -1,31 +1,30 @@
 import type { BoxSecretStore } from '../store/repositories/credentials.ts';
 import type { RegistryStore } from '../store/repositories/registry.ts';
 import type { BoxSecretRow } from '../store/schema/tables.ts';
+import type { Store } from '../store/store.ts';
 import { SECRET_OF } from './directory.ts';
 import type { Vault } from './vault.ts';
 
 /** Rows that are wrapped in one go at a start. */
 const ROWS_AT_ONCE = 500;
 
-interface BoxSecretsDeps {
-  store: BoxSecretStore;
-  registry: Pick<RegistryStore, 'keepKeyId'>;
-  vault: Vault;
-}
-
 /** Secrets that boxes agreed on at enrolment, wrapped in the store (PROTOCOL.md, clause REG-7). */
 export class BoxSecrets {
-  readonly #deps: BoxSecretsDeps;
+  readonly #store: BoxSecretStore;
+  readonly #registry: RegistryStore;
+  readonly #vault: Vault;
 
-  private constructor(deps: BoxSecretsDeps) {
-    this.#deps = deps;
+  private constructor({ boxSecrets, registry }: Store, vault: Vault) {
+    this.#store = boxSecrets;
+    this.#registry = registry;
+    this.#vault = vault;
   }
 
   /** Wraps what an earlier version has stored plain. */
-  static async open(deps: BoxSecretsDeps): Promise<BoxSecrets> {
-    const secrets = new BoxSecrets(deps);
+  static async open(store: Store, vault: Vault): Promise<BoxSecrets> {
+    const secrets = new BoxSecrets(store, vault);
     for (;;) {
-      const plain = await deps.store.plain(ROWS_AT_ONCE);
+      const plain = await store.boxSecrets.plain(ROWS_AT_ONCE);
       for (const row of plain) await secrets.keep(row);
       if (plain.length < ROWS_AT_ONCE) return secrets;
     }
@@ -33,19 +32,21 @@ export class BoxSecrets {
 
   /** The secret of this box. A box with another serialNumber has none, even under the same terminalCode. */
   async get(terminalCode: string, serialNumber: string): Promise<string | undefined> {
-    const wrapped = await this.#deps.store.get(terminalCode, serialNumber);
-    return wrapped === undefined ? undefined : this.#deps.vault.unwrap(SECRET_OF.enrolled(terminalCode), wrapped);
+    const wrapped = await this.#store.get(terminalCode, serialNumber);
+    return wrapped === undefined ? undefined : this.#vault.unwrap(SECRET_OF.enrolled(terminalCode), wrapped);
   }
 
   /** Replaces an older secret. Valid once it is durable. */
   async keep({ secret, ...row }: Omit<BoxSecretRow, 'wrapped'>): Promise<void> {
-    const { store, registry, vault } = this.#deps;
+    const store = this.#store;
+    const registry = this.#registry;
+    const vault = this.#vault;
     await vault.prepare(registry);
     const wrapped = vault.wrap(SECRET_OF.enrolled(row.terminal_code), secret);
     await store.keep({ ...row, secret: wrapped, wrapped: 1 });
   }
 
   forget(terminalCode: string): Promise<void> {
-    return this.#deps.store.forget(terminalCode);
+    return this.#store.forget(terminalCode);
   }
 }

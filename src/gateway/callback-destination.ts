@@ -73,7 +73,7 @@ const OWN_LIST = blockList(OWN);
 const NOT_EMBEDDED = blockList([...OWN, ...PRIVATE].flatMap(embedded));
 
 /** Ports on which the gateway itself listens. */
-export type OwnPorts = () => readonly number[];
+export type OwnPorts = ReadonlySet<number>;
 
 /** Whether a URL names this machine. Names are not resolved. */
 export function isOwnHost(url: URL): boolean {
@@ -111,7 +111,7 @@ export function hostOf(url: URL): string {
 export function destinationProblem(address: string, port: number, ownPorts: OwnPorts): string | undefined {
   const problem = specialProblem(address);
   if (problem !== undefined) return problem;
-  if (ownPorts().includes(port) && isOwn(address)) return `${address} port ${port} is the gateway itself`;
+  if (ownPorts.has(port) && isOwn(address)) return `${address} port ${port} is the gateway itself`;
   return undefined;
 }
 

@@ -11,6 +11,8 @@ import type { AccountConfig, BoxConfig, GatewayConfig, PartnerConfig } from './c
 import { contentPrefix } from './partners-config.ts';
 import { RowCache } from './row-cache.ts';
 import type { Vault } from './vault.ts';
+import type { VirtualAccountTable } from './virtual-accounts.ts';
+import type { World } from './world.ts';
 
 export type Partner = Omit<PartnerConfig, 'accounts'>;
 
@@ -78,32 +80,23 @@ export interface Directory {
   refresh(): void;
 }
 
-export interface DirectoryDeps {
+/** What a directory reads. */
+export interface DirectorySources {
   registry: RegistryReader;
   /** Secrets that boxes got at enrolment. */
   enrolled: Pick<BoxSecretStore, 'get'>;
-  /** Has the secrets of the rows that the file manages. */
-  config: Pick<GatewayConfig, 'partners' | 'boxes' | 'walletIds'>;
-  /** Opens the secrets of the other rows. */
+  /** Opens the secrets of rows that the file does not manage. */
   vault: Pick<Vault, 'unwrap'>;
-  /** Where the QRs of an account may pay to beside the account itself. */
-  virtualAccountsOf?: ((bankAccount: string) => readonly VirtualAccounts[]) | undefined;
-  /** Called after each change. */
-  onChange?: (() => void) | undefined;
-  /** Whether other shards change the registry, too; by default nobody else does. */
-  isShared?: boolean | undefined;
+  virtualAccounts: VirtualAccountTable;
 }
 
 /** A directory that keeps the rows that were asked for last. */
-export function createDirectory({
-  registry,
-  enrolled,
-  config,
-  vault,
-  virtualAccountsOf = () => [],
-  onChange = () => undefined,
-  isShared = false,
-}: DirectoryDeps): Directory {
+export function createDirectory(
+  { config, place }: Pick<World, 'config' | 'place'>,
+  { registry, enrolled, vault, virtualAccounts }: DirectorySources,
+): Directory {
+  // Other shards of a cluster change the registry, too.
+  const isShared = place !== undefined;
   const cache = new RowCache();
   const partnersOfFile = new Map(config.partners.map((it) => [it.username, it]));
   const partnerOf = (row: PartnerRow) => partnerFrom(row, partnersOfFile.get(row.username), vault);
@@ -166,14 +159,14 @@ export function createDirectory({
     dialectBoxes: async (limit) => (await registry.dialectBoxes(limit)).map(boxFrom),
     accountOf: async (box) => {
       const account = box.account === undefined ? undefined : await directory.account(box.account);
-      return account === undefined ? null : linkTo(account, virtualAccountsOf(account.bankAccount));
+      return account === undefined ? null : linkTo(account, virtualAccounts.of(account.bankAccount));
     },
     get version() {
       return version;
     },
     changed: () => {
       directory.refresh();
-      onChange();
+      void place?.tell({ about: 'registry' });
     },
     refresh: () => {
       version += 1;

@@ -1,7 +1,6 @@
 import { type Clock, withDeadline } from '../lib/clock.ts';
 import { reasonOf } from '../lib/errors.ts';
 import type { ClockState, DatabaseClock } from '../store/engines/database-clock.ts';
-import type { OpenParts } from './open-parts.ts';
 import { Readiness } from './readiness.ts';
 
 /** Longest time for an answer of the store. */
@@ -15,20 +14,18 @@ const SLOW_MS_MAX = 5000;
 /** A proxy gives up a gateway that takes 500 ms to answer, so it gets the newest answer at once, unless that is older than this. */
 const KNOWN_MS_MAX = GOOD_NEWS_KEPT_MS + SLOW_MS_MAX;
 
-export interface HealthDeps {
-  clock: Clock;
-  store: {
-    /** Does what a payment does. Rejects with the reason when that fails. */
-    check(): Promise<void>;
-  };
-  time: Pick<DatabaseClock, 'state'>;
-  /** Whether the broker is connected; true without MQTT. */
-  isBrokerThere: () => boolean;
+/** A store that can be asked whether it works. */
+interface CheckedStore {
+  /** Does what a payment does. Rejects with the reason when that fails. */
+  check(): Promise<void>;
 }
 
 /** Whether the gateway can do its work. */
 export class Health {
-  readonly #deps: HealthDeps;
+  readonly #clock: Clock;
+  readonly #store: CheckedStore;
+  readonly #time: Pick<DatabaseClock, 'state'>;
+  readonly #isBrokerThere: () => boolean;
   #answer: { atMs: number; problem: Promise<string | undefined> } | undefined;
   /** The newest answer of the store. */
   #known: { atMs: number; problem: string | undefined } | undefined;
@@ -37,14 +34,18 @@ export class Health {
   /** Tells a proxy whether the gateway takes calls. */
   readonly readiness: Readiness;
 
-  constructor(deps: HealthDeps) {
-    this.#deps = deps;
-    this.readiness = new Readiness(deps.clock, () => this.#knownProblem());
+  /** `isBrokerThere` says whether the broker is connected; true without MQTT. */
+  constructor(clock: Clock, store: CheckedStore, time: Pick<DatabaseClock, 'state'>, isBrokerThere: () => boolean) {
+    this.#clock = clock;
+    this.#store = store;
+    this.#time = time;
+    this.#isBrokerThere = isBrokerThere;
+    this.readiness = new Readiness(clock, () => this.#knownProblem());
   }
 
   /** How the clock of this machine stands to that of its database; undefined without PostgreSQL. No failure: it works. */
   get clock(): ClockState | undefined {
-    return this.#deps.time.state;
+    return this.#time.state;
   }
 
   /** Returns why the gateway cannot work; `undefined` if it can. Settles within 2 s. */
@@ -53,7 +54,7 @@ export class Health {
   }
 
   async #knownProblem(): Promise<string | undefined> {
-    const nowMs = this.#deps.clock.monotonicMs();
+    const nowMs = this.#clock.monotonicMs();
     const asked = this.#ask(this.#known?.problem === undefined ? GOOD_NEWS_KEPT_MS : ANSWER_KEPT_MS);
     const known = this.#known;
     if (known === undefined || nowMs - known.atMs > KNOWN_MS_MAX) return (await asked) ?? this.#brokerProblem();
@@ -62,12 +63,12 @@ export class Health {
   }
 
   #brokerProblem(): string | undefined {
-    return this.#deps.isBrokerThere() ? undefined : 'the MQTT broker is not connected';
+    return this.#isBrokerThere() ? undefined : 'the MQTT broker is not connected';
   }
 
   /** Returns the store's answer: the last one, unless it is older than `keptMs`. */
   #ask(keptMs: number): Promise<string | undefined> {
-    const nowMs = this.#deps.clock.monotonicMs();
+    const nowMs = this.#clock.monotonicMs();
     if (this.#answer === undefined || nowMs >= this.#answer.atMs + keptMs) {
       this.#answer = { atMs: nowMs, problem: this.#find() };
     }
@@ -75,7 +76,7 @@ export class Health {
   }
 
   async #find(): Promise<string | undefined> {
-    const { clock } = this.#deps;
+    const clock = this.#clock;
     const nowMs = clock.monotonicMs();
     this.#asked ??= { atMs: nowMs, problem: this.#askStore() };
     const asked = this.#asked.problem.then((problem) => ({ problem }));
@@ -86,9 +87,8 @@ export class Health {
   }
 
   async #askStore(): Promise<string | undefined> {
-    const { store, clock } = this.#deps;
-    const problem = await store.check().then(() => undefined, reasonOf);
-    this.#known = { atMs: clock.monotonicMs(), problem };
+    const problem = await this.#store.check().then(() => undefined, reasonOf);
+    this.#known = { atMs: this.#clock.monotonicMs(), problem };
     this.#asked = undefined;
     return problem;
   }
@@ -96,11 +96,4 @@ export class Health {
 
 function noAnswerIn(ms: number): string {
   return `the store does not answer within ${ms} ms`;
-}
-
-/** Opens the health of a gateway. A gateway that closes first of all tells its proxy that it takes no more calls. */
-export function openHealth(deps: HealthDeps, opened: OpenParts): Health {
-  const health = new Health(deps);
-  opened.addFirst('readiness', () => health.readiness.stop());
-  return health;
 }

@@ -1,17 +1,18 @@
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/log.ts';
 import { type Ends, endInOrder } from '../lib/shutdown.ts';
 import type { Store } from '../store/store.ts';
-import type { Context } from './context.ts';
 
 /** Holds the open parts of a gateway. Closes some first, in their order, then the others together, then the store that all write to. */
 export class OpenParts {
-  readonly #deps: Pick<Context, 'clock' | 'log'>;
+  readonly #deps: { clock: Clock; log: Logger };
   readonly #first: Ends[] = [];
   readonly #ends = new Map<string, Ends[string]>();
   #store: Store | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor(deps: Pick<Context, 'clock' | 'log'>) {
-    this.#deps = deps;
+  constructor(clock: Clock, log: Logger) {
+    this.#deps = { clock, log };
   }
 
   /** Adds a part that is closed before all others, but after those that were added so before it. */

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { DatabaseClock } from '../store/engines/database-clock.ts';
 import type { Topic } from './changes.ts';
 import type { KnownBox } from './directory.ts';
-import type { LoginBudgets } from './login-budgets.ts';
+import type { LoginBudgets } from './logins/login-budgets.ts';
 import type { CreditToShard } from './told-credit.ts';
 
 const QR_REF_BYTES = 16;
@@ -80,9 +80,9 @@ export function shardOfQrRef(ref: string, count: number): number | undefined {
   return shard < count ? shard : undefined;
 }
 
-/** Has a hub send boxes of other shards there; nothing at a gateway on its own. */
-export function homeIn(place: ShardPlace | undefined): { home?: Home } {
-  return place === undefined ? {} : { home: { shard: place.index, of: (box) => homeOf(box, place.count) } };
+/** Where boxes belong, for the hub of a shard; undefined at a gateway on its own, where all belong. */
+export function homeIn(place: ShardPlace | undefined): Home | undefined {
+  return place && { shard: place.index, of: (box) => homeOf(box, place.count) };
 }
 
 /** Whether this shard has the registry of all; a gateway on its own has. */

@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest';
-import { Logins } from '../../src/gateway/access/logins.ts';
+import { Logins } from '../../src/gateway/logins/logins.ts';
 import { startBroker } from '../../src/gateway/boxes/broker.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';

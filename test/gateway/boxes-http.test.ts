@@ -2,7 +2,7 @@ import { request } from 'node:http';
 import { PassThrough } from 'node:stream';
 import { decodeProtectedHeader } from 'jose';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { Logins } from '../../src/gateway/access/logins.ts';
+import { Logins } from '../../src/gateway/logins/logins.ts';
 import { type BoxConnection, signedConnections } from '../../src/gateway/boxes/connection.ts';
 import { Hub } from '../../src/gateway/boxes/hub.ts';
 import { MessageSigner } from '../../src/gateway/boxes/message-signer.ts';

@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { openKnownLogins } from '../../src/gateway/access/known-logins.ts';
+import { openKnownLogins } from '../../src/gateway/logins/known-logins.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { KNOWN_LOGINS_MAX } from '../../src/store/repositories/credentials.ts';

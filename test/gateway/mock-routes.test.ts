@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Authorizer } from '../../src/gateway/access/authorizer.ts';
-import { Logins } from '../../src/gateway/access/logins.ts';
+import { Logins } from '../../src/gateway/logins/logins.ts';
 import { guardRoutes } from '../../src/gateway/http/admin.ts';
 import { createApp } from '../../src/gateway/http/app.ts';
 import { createLogger } from '../../src/lib/log.ts';

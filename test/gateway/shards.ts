@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest';
-import { Logins } from '../../src/gateway/access/logins.ts';
+import { Logins } from '../../src/gateway/logins/logins.ts';
 import { signedConnections } from '../../src/gateway/boxes/connection.ts';
 import { Hub } from '../../src/gateway/boxes/hub.ts';
 import { MessageSigner } from '../../src/gateway/boxes/message-signer.ts';

@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { MqttClient } from 'mqtt';
 import { freePorts } from '../../src/bench/free-ports.ts';
-import { Logins } from '../../src/gateway/access/logins.ts';
+import { Logins } from '../../src/gateway/logins/logins.ts';
 import { startBroker } from '../../src/gateway/boxes/broker.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { type GatewayConfig, loadGatewayConfig } from '../../gateway/config.ts';
-import { type Gateway, type GatewayDeps, startGateway } from '../../gateway/gateway.ts';
+import { type Gateway, startGateway } from '../../gateway/gateway.ts';
+import type { GatewayDeps } from '../../gateway/world.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { stderrLog } from '../../lib/log.ts';
 import { systemRandom } from '../../lib/random.ts';

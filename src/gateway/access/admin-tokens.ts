@@ -1,13 +1,13 @@
 import { z } from 'zod';
-import type { Random } from '../../lib/random.ts';
 import { boxCode } from '../../protocol/fields.ts';
 import { newSecret } from '../../protocol/secret.ts';
-import { ADMIN_TOKENS_MAX, type AdminTokenStore } from '../../store/repositories/admin-tokens.ts';
+import { ADMIN_TOKENS_MAX } from '../../store/repositories/admin-tokens.ts';
 import type { AdminTokenRow, AuditRow } from '../../store/schema/tables.ts';
-import type { Context } from '../context.ts';
 import type { Admin } from '../registry/changes.ts';
 import { accept, type Refusal, type Result, refuse } from '../result.ts';
 import { ROLE_NAMES } from '../roles.ts';
+import type { Stored } from '../stored.ts';
+import type { World } from '../world.ts';
 import { digestOf, TOKEN_PREFIX } from './authorizer.ts';
 
 /** Boxes to which one cashier can be restricted. */
@@ -44,22 +44,20 @@ export const newAdminToken = z
     error: 'expected none with this role: only a cashier is restricted to boxes',
   });
 
-export interface AdminTokensDeps extends Pick<Context, 'clock' | 'log' | 'directory' | 'changes'> {
-  store: { adminTokens: AdminTokenStore };
-  random: Random;
-}
-
 /** Makes and revokes tokens of the gateway's own routes (PROTOCOL.md, clause ROL). A refused change changes nothing. */
 export class AdminTokens {
-  readonly #deps: AdminTokensDeps;
+  readonly #world: World;
+  readonly #stored: Stored;
 
-  constructor(deps: AdminTokensDeps) {
-    this.#deps = deps;
+  constructor(world: World, stored: Stored) {
+    this.#world = world;
+    this.#stored = stored;
   }
 
   /** Returns the new token, which nobody can read later: the store has its digest only. */
   async add(by: Admin, { name, role, boxes }: z.output<typeof newAdminToken>): Promise<Result<string>> {
-    const { store, clock, random } = this.#deps;
+    const { store } = this.#stored;
+    const { clock, random } = this.#world;
     const codes = boxes && [...new Set(boxes)].toSorted();
     const problem = codes && (await this.#unknownBox(codes));
     if (problem !== undefined) return problem;
@@ -80,7 +78,8 @@ export class AdminTokens {
 
   /** Revokes a token: it is refused at once, and what it has open ends. */
   async revoke(by: Admin, name: string): Promise<Result<undefined>> {
-    const { store, clock } = this.#deps;
+    const { store } = this.#stored;
+    const { clock } = this.#world;
     if (!(await store.adminTokens.revoke(name, clock.wallMs(), this.#noteOf(by, 'revoked', name, {})))) {
       return refuse('E96', `expected the name of a token that is not revoked, not ${name}`);
     }
@@ -90,24 +89,24 @@ export class AdminTokens {
 
   /** Lists the tokens that are in use, or those that are revoked. */
   list(isRevoked: boolean): Promise<AdminTokenRow[]> {
-    return this.#deps.store.adminTokens.list(isRevoked);
+    return this.#stored.store.adminTokens.list(isRevoked);
   }
 
   async #unknownBox(codes: readonly string[]): Promise<Refusal | undefined> {
-    const known = new Set((await this.#deps.directory.boxesNamed(codes)).map((it) => it.terminalCode));
+    const known = new Set((await this.#stored.directory.boxesNamed(codes)).map((it) => it.terminalCode));
     const unknown = codes.find((it) => !known.has(it));
     return unknown === undefined ? undefined : refuse('E46', `boxes: expected one in the registry, not ${unknown}`);
   }
 
   /** Has every part, and every shard of a cluster, look again at what tokens have open. */
   #tell({ who, address }: Admin, what: string, name: string): void {
-    this.#deps.log.info('registry-changed', { who, address, what, target: targetOf(name) });
-    this.#deps.directory.changed();
-    this.#deps.changes.publish('registry');
+    this.#world.log.info('registry-changed', { who, address, what, target: targetOf(name) });
+    this.#stored.directory.changed();
+    this.#world.changes.publish('registry');
   }
 
   #noteOf({ who, address }: Admin, what: string, name: string, detail: object): Omit<AuditRow, 'seq'> {
-    const at_ms = this.#deps.clock.wallMs();
+    const at_ms = this.#world.clock.wallMs();
     return { at_ms, who, address, what, target: targetOf(name), detail: JSON.stringify(detail) };
   }
 }

@@ -7,9 +7,9 @@ import type { Logger } from '../../lib/log.ts';
 import { isLoopbackHost } from '../../lib/tls.ts';
 import { equalSecrets } from '../../protocol/checksum.ts';
 import type { AdminTokenRow } from '../../store/schema/tables.ts';
+import type { Logins } from '../logins/logins.ts';
 import { mayDo, type Right, ROLE_NAMES, type Role } from '../roles.ts';
 import { addressOf, strangerOf } from './carried.ts';
-import type { Logins } from './logins.ts';
 import { answerRefusal, BEARER, isLoggedIn } from './requests.ts';
 import type { RootToken } from './root-token.ts';
 
@@ -47,7 +47,8 @@ export interface TokenFinder {
   used(id: string, atMs: number, sinceMs: number): Promise<void>;
 }
 
-export interface AuthorizerDeps {
+/** Who may call, and how he proves it. */
+export interface Callers {
   root: RootToken | undefined;
   /** The role of programs and pages of this machine that send no token. */
   onLoopback: Role | 'none';
@@ -64,11 +65,11 @@ export function digestOf(token: string): string {
 
 /** Finds out who calls, by the token of the request (PROTOCOL.md, clause ROL). */
 export class Authorizer {
-  readonly #deps: AuthorizerDeps;
+  readonly #deps: Callers;
   /** Functions that end the streams and downloads that a token has opened, by its digest. */
   readonly #open = new Map<string, Set<() => void>>();
 
-  constructor(deps: AuthorizerDeps) {
+  constructor(deps: Callers) {
     this.#deps = deps;
   }
 

@@ -12,11 +12,10 @@ import {
   readEnrolmentCode,
 } from '../../protocol/enrolment.ts';
 import type { EnrolmentRequestRow } from '../../store/schema/tables.ts';
-import type { Store } from '../../store/store.ts';
-import type { BoxSecrets } from '../box-secrets.ts';
-import type { GatewayConfig } from '../config.ts';
-import type { Context } from '../context.ts';
+import type { BoxReach } from '../box-reach.ts';
 import { accept, type Refusal, type Result, refuse } from '../result.ts';
+import type { Stored } from '../stored.ts';
+import type { World } from '../world.ts';
 import { EnrolmentRequests, isSameRequest, type PendingRequest, REMEMBERED_MS } from './enrolment-requests.ts';
 
 /** After this many wrong codes all requests of the box are rejected. */
@@ -37,34 +36,34 @@ export interface EnrolmentView {
   replaces: boolean;
 }
 
-export interface EnrolmentsDeps extends Pick<Context, 'directory' | 'clock' | 'random' | 'log' | 'changes'> {
-  config: Pick<GatewayConfig, 'enrolment'>;
-  store: Pick<Store, 'enrolmentRequests'>;
-  secrets: Pick<BoxSecrets, 'keep' | 'forget'>;
+/** The boxes that are connected, and how to reach them. */
+export interface ConnectedBoxes extends Pick<BoxReach, 'expel'> {
   isOnline(terminalCode: string): boolean;
-  /** Ends the session of a box whose secret is no longer valid. */
-  expel(terminalCode: string, reason: string): void;
 }
 
 /** Enrols boxes that have no secret (PROTOCOL.md, clause ENR). Requests of an earlier run are known, but expired. */
 export class Enrolments {
-  readonly #deps: EnrolmentsDeps;
+  readonly #world: World;
+  readonly #stored: Stored;
+  readonly #boxes: ConnectedBoxes;
   readonly #requests: EnrolmentRequests;
   /** Checks whether a public key is usable. */
   readonly #probe: AgreementKey;
   #lastAcceptance: Promise<unknown> = Promise.resolve();
 
-  private constructor(deps: EnrolmentsDeps) {
-    this.#deps = deps;
-    this.#requests = new EnrolmentRequests(deps.clock);
-    this.#probe = agreementKeyOf(deps.random.secret(SEED_BYTES));
+  private constructor(world: World, stored: Stored, boxes: ConnectedBoxes) {
+    this.#world = world;
+    this.#stored = stored;
+    this.#boxes = boxes;
+    this.#requests = new EnrolmentRequests(world.clock);
+    this.#probe = agreementKeyOf(world.random.secret(SEED_BYTES));
   }
 
-  static async open(deps: EnrolmentsDeps): Promise<Enrolments> {
-    const enrolments = new Enrolments(deps);
-    for (const row of await deps.store.enrolmentRequests.all()) {
-      const isKnown = (await deps.directory.box(row.terminal_code)) !== undefined;
-      if (isKnown) enrolments.#requests.add(expiredRequest(row, deps.clock));
+  static async open(world: World, stored: Stored, boxes: ConnectedBoxes): Promise<Enrolments> {
+    const enrolments = new Enrolments(world, stored, boxes);
+    for (const row of await stored.store.enrolmentRequests.all()) {
+      const isKnown = (await stored.directory.box(row.terminal_code)) !== undefined;
+      if (isKnown) enrolments.#requests.add(expiredRequest(row, world.clock));
     }
     return enrolments;
   }
@@ -85,7 +84,7 @@ export class Enrolments {
     if (known !== undefined) return accept({ id: known.id });
     const waitMs = this.#requests.waitMs(terminalCode, address);
     if (waitMs > 0) return { ok: false, waitMs };
-    const { clock, random, log, changes } = this.#deps;
+    const { clock, random, log, changes } = this.#world;
     // Added before it is stored, because others may ask meanwhile.
     const pending: PendingRequest = {
       id: random.uuid(),
@@ -106,7 +105,8 @@ export class Enrolments {
   async state(id: string): Promise<EnrolmentState | undefined> {
     const pending = this.#requests.byId(id);
     if (pending === undefined) return undefined;
-    const { config, isOnline } = this.#deps;
+    const { config } = this.#world;
+    const { isOnline } = this.#boxes;
     // Two agents of one box would replace each other's secret again and again: the one that is online keeps it.
     const isOpen = config.enrolment === 'open' && !isOnline(pending.request.terminalCode);
     if (isOpen) await this.#agreeInTurn(pending, '');
@@ -119,7 +119,7 @@ export class Enrolments {
     for (const terminalCode of this.#requests.boxes().sort()) {
       const pending = this.#requests.live(terminalCode).filter((it) => it.state.state === 'pending');
       const newest = pending.at(-1);
-      const box = newest === undefined ? undefined : await this.#deps.directory.box(terminalCode);
+      const box = newest === undefined ? undefined : await this.#stored.directory.box(terminalCode);
       if (newest === undefined || box === undefined) continue;
       const from = [...new Set(pending.map((it) => it.address))].slice(0, ADDRESSES_SHOWN_MAX);
       const since = new Date(newest.sinceMs).toISOString();
@@ -154,13 +154,15 @@ export class Enrolments {
     const problem = await this.#problem(terminalCode);
     if (problem !== undefined) return problem;
     this.#rejectAll(terminalCode);
-    this.#deps.log.info('enrolment-rejected', { box: terminalCode });
+    this.#world.log.info('enrolment-rejected', { box: terminalCode });
     return accept(undefined);
   }
 
   /** Deletes the secret of an enrolled box: it must enrol again. */
   async forget(terminalCode: string): Promise<Result<undefined>> {
-    const { directory, secrets, log, expel, changes } = this.#deps;
+    const { directory, secrets } = this.#stored;
+    const { log, changes } = this.#world;
+    const { expel } = this.#boxes;
     const box = await directory.box(terminalCode);
     if (box === undefined) return unknownBox();
     if (!box.enrols) {
@@ -176,7 +178,8 @@ export class Enrolments {
 
   /** Stored before the box shows its code: after a restart the gateway must know the request. */
   async #keep(pending: PendingRequest): Promise<void> {
-    const { clock, store } = this.#deps;
+    const { clock } = this.#world;
+    const { store } = this.#stored;
     const { terminalCode, serialNumber, publicKey, proof } = pending.request;
     const { id, address, sinceMs } = pending;
     const names = { id, terminal_code: terminalCode, serial_number: serialNumber };
@@ -190,7 +193,8 @@ export class Enrolments {
   }
 
   async #problem(terminalCode: string, serialNumber?: string): Promise<Refusal | undefined> {
-    const { directory, config } = this.#deps;
+    const { directory } = this.#stored;
+    const { config } = this.#world;
     const box = await directory.box(terminalCode);
     if (box === undefined || (serialNumber ?? box.serialNumber) !== box.serialNumber) return unknownBox();
     if (config.enrolment === 'closed') return refuse('ENROLMENT_CLOSED', 'enrolment is closed');
@@ -207,7 +211,9 @@ export class Enrolments {
   }
 
   async #agree(pending: PendingRequest, code: string): Promise<void> {
-    const { directory, random, clock, secrets, log, changes, expel } = this.#deps;
+    const { directory, secrets } = this.#stored;
+    const { random, clock, log, changes } = this.#world;
+    const { expel } = this.#boxes;
     const { terminalCode, serialNumber, publicKey: boxKey } = pending.request;
     if (pending.state.state !== 'pending') return;
     const key = agreementKeyOf(random.secret(SEED_BYTES));
@@ -247,7 +253,7 @@ export class Enrolments {
   #rejectAll(terminalCode: string): void {
     for (const pending of this.#requests.all(terminalCode)) pending.state = { state: 'rejected' };
     this.#requests.of(terminalCode).wrongCodes = 0;
-    this.#deps.changes.publish('enrolments');
+    this.#world.changes.publish('enrolments');
   }
 }
 

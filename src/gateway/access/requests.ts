@@ -8,9 +8,9 @@ import { REASON_HEADER } from '../../protocol/http-api.ts';
 import { BOX_ALIVE_MS } from '../../protocol/messages.ts';
 import { parseJson, unknownFields } from '../decode.ts';
 import { UNREAD_BYTES_MAX } from '../listen.ts';
+import type { LoginAttempt, Logins } from '../logins/logins.ts';
 import type { Refusal, Result } from '../result.ts';
 import { addressOf } from './carried.ts';
-import type { LoginAttempt, Logins } from './logins.ts';
 
 /** Statuses of PROTOCOL.md, clause ERR-2. The callers give 404, 405, 413 and 415. */
 const STATUS_OF: Partial<Record<Code, number>> = { E74: 401, E05: 500 };

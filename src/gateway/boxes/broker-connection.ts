@@ -5,13 +5,10 @@ import type { HostResolver } from '../../lib/resolver.ts';
 import { decodePresence, encode } from '../../protocol/codec.ts';
 import { type DownMessage, MESSAGE_VERSION, unheardMaxMs } from '../../protocol/messages.ts';
 import { boxTopic, gatewayPresenceTopic, gatewayRights, parseBoxTopic } from '../../protocol/topics.ts';
-import type { Context } from '../context.ts';
-import type { Directory } from '../directory.ts';
-import type { ShardPlace } from '../shard.ts';
+import type { Stored } from '../stored.ts';
+import type { World } from '../world.ts';
 import { type BrokerAddress, connectToBroker } from './broker-client.ts';
-import type { BoxConnection, BoxSocket, Connect } from './connection.ts';
-import type { Hub } from './hub.ts';
-import type { MessageSigner } from './message-signer.ts';
+import type { BoxConnection, BoxSocket, BoxWire } from './connection.ts';
 import type { ChannelConnection } from './mqtt-channel.ts';
 import { aliveMsFor, spreadMsFor } from './welcome.ts';
 
@@ -28,15 +25,6 @@ const SILENCE_MAX_MS = 300_000;
 const ACKNOWLEDGE_TIMEOUT_MS = 15_000;
 const BEGIN_TIMEOUT_MS = 15_000;
 
-export interface BrokerConnectionDeps extends Pick<Context, 'clock' | 'random' | 'log'> {
-  hub: Pick<Hub, 'receive' | 'disconnected'>;
-  connect: Connect;
-  signer: MessageSigner;
-  directory: Pick<Directory, 'boxCount'>;
-  /** Whose topics it uses; those of a gateway alone if left out (PROTOCOL.md, clause SHA-1). */
-  place?: Pick<ShardPlace, 'index' | 'count'> | undefined;
-}
-
 /** Why a received message is refused. */
 type Refusal = { code: string; reason: string };
 const refuse = (code: string, reason: string): Refusal => ({ code, reason });
@@ -47,7 +35,9 @@ export class BrokerConnection implements ChannelConnection {
   readonly closed: Promise<void>;
   readonly #client: MqttClient;
   readonly #runId: string;
-  readonly #deps: BrokerConnectionDeps;
+  readonly #world: World;
+  readonly #stored: Stored;
+  readonly #wire: BoxWire;
   readonly #shard: number;
   readonly #presenceTopic: string;
   /** Settles once the broker has told this connection of its own presence. */
@@ -60,13 +50,16 @@ export class BrokerConnection implements ChannelConnection {
   /** Send time of each message that the broker has not acknowledged, oldest first. */
   readonly #unacknowledgedMs = new Map<object, number>();
 
-  private constructor(client: MqttClient, runId: string, deps: BrokerConnectionDeps) {
+  private constructor(client: MqttClient, runId: string, world: World, stored: Stored, wire: BoxWire) {
     this.#client = client;
     this.#runId = runId;
-    this.#deps = deps;
-    this.#shard = deps.place?.index ?? 0;
+    this.#world = world;
+    this.#stored = stored;
+    this.#wire = wire;
+    // The topics of a gateway alone are those of shard 0 (PROTOCOL.md, clause SHA-1).
+    this.#shard = world.place?.index ?? 0;
     this.#presenceTopic = gatewayPresenceTopic(this.#shard);
-    this.#heardAtMs = deps.clock.monotonicMs();
+    this.#heardAtMs = world.clock.monotonicMs();
     this.closed = new Promise((resolve) => client.once('close', () => resolve()));
   }
 
@@ -74,18 +67,20 @@ export class BrokerConnection implements ChannelConnection {
   static async open(
     address: BrokerAddress,
     names: HostResolver,
-    deps: BrokerConnectionDeps,
+    world: World,
+    stored: Stored,
+    wire: BoxWire,
   ): Promise<BrokerConnection> {
     // New for every connection: boxes say hello again to a run that they do not know.
-    const runId = deps.random.uuid();
+    const runId = world.random.uuid();
     const will: IClientOptions['will'] = {
-      topic: gatewayPresenceTopic(deps.place?.index),
+      topic: gatewayPresenceTopic(world.place?.index),
       payload: Buffer.from(presenceOf(runId, false)),
       qos: 1,
       retain: true,
     };
-    const client = await connectToBroker(address, names, { clientId: `gateway-${runId.slice(0, 8)}`, will }, deps.log);
-    const connection = new BrokerConnection(client, runId, deps);
+    const client = await connectToBroker(address, names, { clientId: `gateway-${runId.slice(0, 8)}`, will }, world.log);
+    const connection = new BrokerConnection(client, runId, world, stored, wire);
     try {
       client.on('message', (topic, payload, packet) => {
         if (topic === connection.#presenceTopic) connection.#keepPresent(payload, packet);
@@ -104,7 +99,7 @@ export class BrokerConnection implements ChannelConnection {
   async #beginInTime(): Promise<void> {
     const ended = this.closed.then(() => Promise.reject(new Error('it ended the connection')));
     const begun = Promise.race([this.#begin().then(() => true), ended]);
-    if (await withDeadline(this.#deps.clock, BEGIN_TIMEOUT_MS, begun)) return;
+    if (await withDeadline(this.#world.clock, BEGIN_TIMEOUT_MS, begun)) return;
     throw new Error(`it has not acknowledged within ${BEGIN_TIMEOUT_MS} ms what the gateway reads and says`);
   }
 
@@ -117,7 +112,7 @@ export class BrokerConnection implements ChannelConnection {
     if (granted.some(({ qos }) => qos !== 1)) throw new Error(`it grants no QoS 1 to who reads ${topics.join(', ')}`);
     await this.#announce(true);
     const echoed = this.#echoed.promise.then(() => true);
-    if (await withDeadline(this.#deps.clock, ECHO_TIMEOUT_MS, echoed)) return;
+    if (await withDeadline(this.#world.clock, ECHO_TIMEOUT_MS, echoed)) return;
     throw new Error(`it acknowledges what the gateway says on ${this.#presenceTopic}, and delivers it to nobody`);
   }
 
@@ -126,7 +121,7 @@ export class BrokerConnection implements ChannelConnection {
    * that kept it, and still answer pings (PROTOCOL.md, clause PRE-5).
    */
   async #watchSilence(): Promise<void> {
-    const { clock, log } = this.#deps;
+    const { clock, log } = this.#world;
     const over = new AbortController();
     void this.closed.then(() => over.abort());
     while (!over.signal.aborted) {
@@ -147,7 +142,7 @@ export class BrokerConnection implements ChannelConnection {
 
   disconnectBox(terminalCode: string, why: string): void {
     const connection = this.#boxes.get(terminalCode);
-    if (connection !== undefined) this.#deps.hub.disconnected(terminalCode, { connection }, why);
+    if (connection !== undefined) this.#wire.hub.disconnected(terminalCode, { connection }, why);
   }
 
   disconnectBoxes(why: string): void {
@@ -161,14 +156,15 @@ export class BrokerConnection implements ChannelConnection {
     client.removeAllListeners('message');
     if (client.connected) {
       const announced = this.#announce(false).catch(() => undefined);
-      await withDeadline(this.#deps.clock, GOODBYE_TIMEOUT_MS, announced);
+      await withDeadline(this.#world.clock, GOODBYE_TIMEOUT_MS, announced);
     }
     client.end(true);
     await this.closed;
   }
 
   async #announce(online: boolean): Promise<void> {
-    const { directory, place } = this.#deps;
+    const { directory } = this.#stored;
+    const { place } = this.#world;
     const shards = place?.count;
     const spreadMs = online ? spreadMsFor((await directory.boxCount()) / (shards ?? 1)) : 0;
     const presence = presenceOf(this.#runId, online, { spreadMs, shards });
@@ -181,7 +177,7 @@ export class BrokerConnection implements ChannelConnection {
    * clause PRE-2). Another run that is online is only logged: two gateways would announce themselves for ever.
    */
   #keepPresent(payload: Buffer, packet: IPublishPacket): void {
-    const { log } = this.#deps;
+    const { log } = this.#world;
     // The old value, sent after the subscription. The next announcement replaces it.
     if (packet.retain) return;
     const decoded = decodePresence(payload);
@@ -199,7 +195,7 @@ export class BrokerConnection implements ChannelConnection {
 
   /** Handles any message of a box. On a broker without topic rights it can contain anything. Never throws. */
   async #receive(topic: string, payload: Buffer, { retain }: IPublishPacket): Promise<void> {
-    const { log } = this.#deps;
+    const { log } = this.#world;
     const from = parseBoxTopic(topic);
     try {
       const refusal =
@@ -223,16 +219,16 @@ export class BrokerConnection implements ChannelConnection {
       if (presence.value.asks && !retain && this.#birth !== '') this.#publish(terminalCode, this.#birth, 'presence');
       return undefined;
     }
-    if (!(await this.#deps.signer.provesGone(terminalCode, presence.value))) {
+    if (!(await this.#wire.signer.provesGone(terminalCode, presence.value))) {
       return refuse('SIGNATURE_INVALID', 'the sender of the offline presence does not know the secret of the box');
     }
-    this.#deps.hub.disconnected(terminalCode, presence.value, 'its presence ended');
+    this.#wire.hub.disconnected(terminalCode, presence.value, 'its presence ended');
     return undefined;
   }
 
   async #takeMessage(terminalCode: string, payload: Buffer): Promise<Refusal | undefined> {
-    const { hub, signer, connect } = this.#deps;
-    this.#heardAtMs = this.#deps.clock.monotonicMs();
+    const { hub, signer, connect } = this.#wire;
+    this.#heardAtMs = this.#world.clock.monotonicMs();
     const message = await signer.verify(terminalCode, this.#runId, payload);
     if (!message.ok) return message;
     const connection = this.#boxes.get(terminalCode) ?? connect(terminalCode, this.#socketOf(terminalCode));
@@ -254,7 +250,7 @@ export class BrokerConnection implements ChannelConnection {
   #problem(): string | undefined {
     if (!this.#client.connected) return 'the broker is not connected';
     const [oldestMs] = this.#unacknowledgedMs.values();
-    const waitedMs = oldestMs === undefined ? 0 : this.#deps.clock.monotonicMs() - oldestMs;
+    const waitedMs = oldestMs === undefined ? 0 : this.#world.clock.monotonicMs() - oldestMs;
     if (waitedMs > ACKNOWLEDGE_TIMEOUT_MS) {
       this.#client.end(true);
       return `a message is not acknowledged for ${ACKNOWLEDGE_TIMEOUT_MS} ms`;
@@ -268,11 +264,11 @@ export class BrokerConnection implements ChannelConnection {
     // A box asks again.
     if (type === 'presence' && this.#problem() !== undefined) return;
     const key = {};
-    this.#unacknowledgedMs.set(key, this.#deps.clock.monotonicMs());
+    this.#unacknowledgedMs.set(key, this.#world.clock.monotonicMs());
     client.publish(boxTopic(terminalCode, 'down', this.#shard), said, { qos: 1 }, (error) => {
       this.#unacknowledgedMs.delete(key);
       if (!error || client.disconnecting || !client.connected) return;
-      this.#deps.log.warn('message-unsent', { box: terminalCode, type, reason: reasonOf(error) });
+      this.#world.log.warn('message-unsent', { box: terminalCode, type, reason: reasonOf(error) });
     });
   }
 }

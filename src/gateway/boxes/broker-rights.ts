@@ -6,9 +6,9 @@ import { DIALECT_RIGHTS, isAmong } from '../../protocol/dialect.ts';
 import { LimitedSocket } from '../../protocol/packet-limit.ts';
 import { isStrongSecret } from '../../protocol/secret.ts';
 import { boxMayPublish, boxMaySubscribe, boxTopic } from '../../protocol/topics.ts';
-import { boxPasswordOf, type Logins } from '../access/logins.ts';
-import type { GatewayConfig } from '../config.ts';
-import type { Context } from '../context.ts';
+import { boxPasswordOf } from '../logins/logins.ts';
+import type { Stored } from '../stored.ts';
+import type { World } from '../world.ts';
 
 /** Subscriptions of one connection; a box has two, a host a few. */
 const SUBSCRIPTIONS_MAX = 64;
@@ -25,14 +25,8 @@ export interface BrokerLogin {
   password: string;
 }
 
-export interface RightsDeps extends Pick<Context, 'directory' | 'random' | 'log'> {
-  config: Pick<GatewayConfig, 'vietqrBoxes'>;
-  /** Shared with HTTP, so that one limit covers all wrong logins. */
-  logins: Logins;
-}
-
 /** The rights of each login at the broker (PROTOCOL.md, clauses TOP-2, TOP-3, VQD-1 and TOK-6). */
-export function rights({ config, directory, logins, random, log }: RightsDeps, login: BrokerLogin): AedesOptions {
+export function rights({ config, random, log }: World, stored: Stored, login: BrokerLogin): AedesOptions {
   const shared = config.vietqrBoxes?.login;
   const { mayPublish, maySubscribe } = topicRights(shared?.username);
   const subscribed = new WeakMap<Client, number>();
@@ -59,9 +53,8 @@ export function rights({ config, directory, logins, random, log }: RightsDeps, l
         refuse('mqtt-login-refused', username, { client: client.id, address: addressOf(client), reason: reason.text });
         done(Object.assign(new Error(reason.text), { returnCode: reason.code }) as AuthenticateError, false);
       };
-      loginProblem({ directory, logins, shared }, login, client, username, password?.toString('utf8')).then(
-        answer,
-        (error: unknown) => answer({ text: `the store failed: ${reasonOf(error)}`, code: UNAVAILABLE }),
+      loginProblem(stored, shared, login, client, username, password?.toString('utf8')).then(answer, (error: unknown) =>
+        answer({ text: `the store failed: ${reasonOf(error)}`, code: UNAVAILABLE }),
       );
     },
     authorizePublish: (client, packet, done) => {
@@ -118,7 +111,8 @@ interface LoginProblem {
 }
 
 async function loginProblem(
-  { directory, logins, shared }: Pick<RightsDeps, 'directory' | 'logins'> & { shared: BrokerLogin | undefined },
+  { directory, logins }: Stored,
+  shared: BrokerLogin | undefined,
   login: BrokerLogin,
   client: Client,
   username = '',

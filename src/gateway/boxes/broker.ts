@@ -5,7 +5,6 @@ import { createServer as createTlsServer } from 'node:tls';
 import { Aedes, type AedesPublishPacket, type Client } from 'aedes';
 import memory, { type Persistence } from 'aedes-persistence';
 import { Callers } from '../../lib/callers.ts';
-import type { Clock } from '../../lib/clock.ts';
 import { Connections } from '../../lib/connections.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
@@ -14,7 +13,9 @@ import { HANDSHAKE_TIMEOUT_MS, TLS_FLOOR } from '../../lib/tls.ts';
 import { decodePresence } from '../../protocol/codec.ts';
 import { LimitedSocket, PACKET_BYTES_MAX, readWhole } from '../../protocol/packet-limit.ts';
 import { listenOn, readServerTls, type ServerTlsFiles, UNREAD_BYTES_MAX, urlHost } from '../listen.ts';
-import { addressOf, type BrokerLogin, boxOf, type RightsDeps, rights } from './broker-rights.ts';
+import type { Stored } from '../stored.ts';
+import type { World } from '../world.ts';
+import { addressOf, type BrokerLogin, boxOf, rights } from './broker-rights.ts';
 import { connectionToEvict } from './connection.ts';
 import type { Listeners } from './dialect/listeners.ts';
 
@@ -49,8 +50,8 @@ export interface BrokerListener {
   proxies?: readonly string[] | undefined;
 }
 
-export interface BrokerDeps extends RightsDeps {
-  clock: Clock;
+/** What the broker knows of boxes, and who hears of them. */
+export interface BrokerOptions {
   /** Login of the broker that this one replaces; a new one if left out. */
   login?: BrokerLogin | undefined;
   /** The session in use of this box. */
@@ -68,21 +69,27 @@ export interface BrokerDeps extends RightsDeps {
  * Starts the embedded broker: a login per box and its topic rights (PROTOCOL.md, clauses TOP-2 and TOP-3).
  * Throws ConfigError when the port is taken or a certificate cannot be used.
  */
-export async function startBroker(at: BrokerListener, deps: BrokerDeps): Promise<EmbeddedBroker> {
-  const server = serverFor(at, deps.log);
-  const { login = { username: 'gateway', password: deps.random.secret(LOGIN_BYTES) } } = deps;
+export async function startBroker(
+  at: BrokerListener,
+  world: World,
+  stored: Stored,
+  options: BrokerOptions,
+): Promise<EmbeddedBroker> {
+  const { clock, random, log } = world;
+  const server = serverFor(at, log);
+  const { login = { username: 'gateway', password: random.secret(LOGIN_BYTES) } } = options;
   const aedes = await Aedes.createBroker({
-    ...rights(deps, login),
+    ...rights(world, stored, login),
     connectTimeout: CONNECT_TIMEOUT_MS,
     keepaliveLimit: KEEPALIVE_SECONDS_MAX,
     persistence: retainedByTopic(memory()),
     // No limit: above a limit the broker queues without bound, and thousands of queued calls overflow the stack.
     concurrency: 0,
   });
-  const clients = watch(aedes, deps, login);
-  deps.listeners?.watch(aedes);
+  const clients = watch(aedes, world, options, login);
+  options.listeners?.watch(aedes);
   // Also counts connections whose handshake is not finished.
-  const connections = new Connections(deps.connectionsMax ?? CONNECTIONS_MAX);
+  const connections = new Connections(options.connectionsMax ?? CONNECTIONS_MAX);
   const callers = new Callers(at.proxies);
   server.on('connection', (socket) => connections.add(socket, callers.ofConnection(socket)));
   aedes.on('client', ({ conn }) => {
@@ -92,7 +99,7 @@ export async function startBroker(at: BrokerListener, deps: BrokerDeps): Promise
     const address = callers.ofConnection(socket);
     aedes.handle(new LimitedSocket(socket, { ...SOCKET_LIMITS, address }));
   });
-  const endWaiting = acceptProxyHeaders(server, 'mqtt.embedded', { ...deps, callers });
+  const endWaiting = acceptProxyHeaders(server, 'mqtt.embedded', { callers, clock, log });
   const port = await listenOn(server, at, 'mqtt.embedded').catch(async (error: unknown) => {
     await new Promise<void>((resolve) => aedes.close(resolve));
     throw error;
@@ -144,7 +151,8 @@ function sessionOf({ will }: Client & { will?: { payload: Buffer } | null }): st
 /** Tracks the connections of each box. */
 function watch(
   aedes: Aedes,
-  { config, log, sessionInUse, onBoxConnected, onBoxGone }: BrokerDeps,
+  { config, log }: World,
+  { sessionInUse, onBoxConnected, onBoxGone }: BrokerOptions,
   login: BrokerLogin,
 ): ReadonlyMap<string, ReadonlySet<Client>> {
   const connections = new Map<string, Set<Client>>();

@@ -1,5 +1,6 @@
-import type { Logger } from '../../lib/log.ts';
 import type { DownMessage } from '../../protocol/messages.ts';
+import type { World } from '../world.ts';
+import type { Hub } from './hub.ts';
 import type { MessageSigner } from './message-signer.ts';
 
 /** How a transport reaches one box. */
@@ -24,8 +25,18 @@ export interface BoxConnection {
 /** Makes the connection to a box from its socket. */
 export type Connect = (terminalCode: string, socket: BoxSocket) => BoxConnection;
 
+/** How a transport brings boxes and hub together. */
+export interface BoxWire {
+  hub: BoxHub;
+  connect: Connect;
+  signer: MessageSigner;
+}
+
+/** The hub, as the transports use it. */
+export type BoxHub = Pick<Hub, 'session' | 'receive' | 'disconnected' | 'news'>;
+
 /** Makes connections that sign each message just before they send it, so that messages are sent in signing order. */
-export function signedConnections({ signer, log }: { signer: MessageSigner; log: Logger }): Connect {
+export function signedConnections({ log }: World, signer: MessageSigner): Connect {
   return (terminalCode, socket) => ({
     transport: socket.transport,
     end: () => socket.end(),

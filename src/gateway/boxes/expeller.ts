@@ -5,11 +5,7 @@ import type { Hub } from './hub.ts';
 const REFUSAL_MS = 1_000;
 
 /** Returns a function that ends the session of a box and its connections. */
-export function expeller(
-  hub: Pick<Hub, 'expel'>,
-  clock: Clock,
-  dropperOf: (terminalCode: string) => (() => void) | undefined,
-) {
+export function expeller(hub: Hub, clock: Clock, dropperOf: (terminalCode: string) => (() => void) | undefined) {
   return async (terminalCode: string, reason: string, disabled = false) => {
     const drop = dropperOf(terminalCode);
     // The refusal has to reach the box first: then the box takes its QR away at once (clause MSG-8).

@@ -3,29 +3,24 @@ import type { Code } from '../../protocol/codes.ts';
 import type { DownBody, UpMessage, UpOf } from '../../protocol/messages.ts';
 import type { NewOrder, NewPush } from '../../store/repositories/orders.ts';
 import type { Notice } from '../../store/repositories/payments.ts';
-import type { Context } from '../context.ts';
 import { accept, type Result, refuse } from '../result.ts';
-import type { TrafficLog } from '../traffic-log.ts';
+import type { Stored } from '../stored.ts';
+import type { World } from '../world.ts';
 import { BoxQueues } from './box-queues.ts';
 import { Confirmations } from './confirmations.ts';
 import type { BoxConnection } from './connection.ts';
 import { PaymentNews } from './news.ts';
 import { storeReport } from './reports.ts';
 import { Session, StaleSessions, sendTo } from './session.ts';
-import { aliveMsFor, checkHello, dropNoticesOfMoved, type Refusal, type WelcomeDeps, welcomeOf } from './welcome.ts';
-
-export interface HubDeps extends WelcomeDeps, Pick<Context, 'clock' | 'random' | 'changes'> {
-  trafficLog: Pick<TrafficLog, 'box'>;
-  confirm: 'displayed' | 'accepted';
-  confirmTimeoutMs: number;
-}
+import { aliveMsFor, checkHello, dropNoticesOfMoved, type Refusal, welcomeOf } from './welcome.ts';
 
 type NotAlive = Exclude<UpMessage, { type: 'alive' }>;
 export type ShowBody = Omit<Extract<DownBody, { type: 'show' }>, 'sessionMs'>;
 
 /** The sessions of registered boxes, for all transports. It sends messages to boxes and handles their reports. */
 export class Hub {
-  readonly #deps: HubDeps;
+  readonly #world: World;
+  readonly #stored: Stored;
   readonly #sessions = new Map<string, Session>();
   #isClosed = false;
   readonly #queues: BoxQueues;
@@ -34,11 +29,12 @@ export class Hub {
   /** The rule of news, for each box. */
   readonly news: PaymentNews;
 
-  constructor(deps: HubDeps) {
-    this.#deps = deps;
-    this.#queues = new BoxQueues(deps.log);
-    this.#staleSessions = new StaleSessions(deps);
-    this.news = new PaymentNews(deps);
+  constructor(world: World, stored: Stored) {
+    this.#world = world;
+    this.#stored = stored;
+    this.#queues = new BoxQueues(world.log);
+    this.#staleSessions = new StaleSessions(world);
+    this.news = new PaymentNews(world, stored);
   }
 
   session(terminalCode: string): Session | undefined {
@@ -62,7 +58,7 @@ export class Hub {
       return true;
     }
     if (this.#queues.isFull(terminalCode)) {
-      this.#deps.log.warn('message-dropped', { box: terminalCode, type, reason: 'its queue is full' });
+      this.#world.log.warn('message-dropped', { box: terminalCode, type, reason: 'its queue is full' });
       return false;
     }
     await this.#queues.run(terminalCode, type, () => this.#handle(terminalCode, connection, message));
@@ -76,7 +72,7 @@ export class Hub {
       const session = this.#sessions.get(terminalCode);
       if (session === undefined) return;
       if ('connection' in by ? session.connection !== by.connection : session.sessionId !== by.sessionId) return;
-      this.#deps.log.info('box-offline', { box: terminalCode, why });
+      this.#world.log.info('box-offline', { box: terminalCode, why });
       this.#endSession(terminalCode, session, why, `the connection to the box was lost: ${why}`);
     });
   }
@@ -89,7 +85,7 @@ export class Hub {
       if (session === undefined) return;
       isTold = true;
       session.send({ type: 'refused', code: 'NOT_REGISTERED', reason, disabled });
-      this.#deps.log.warn('box-expelled', { box: terminalCode, code: 'NOT_REGISTERED', reason });
+      this.#world.log.warn('box-expelled', { box: terminalCode, code: 'NOT_REGISTERED', reason });
       this.#endSession(terminalCode, session, reason, reason);
       session.connection.end();
     });
@@ -104,7 +100,7 @@ export class Hub {
         this.#staleSessions.refuse(session, 'SESSION_ENDED');
         this.#endSession(terminalCode, session, reason, reason);
       }
-      await dropNoticesOfMoved(terminalCode, this.#deps);
+      await dropNoticesOfMoved(terminalCode, this.#world, this.#stored);
     });
   }
 
@@ -112,9 +108,9 @@ export class Hub {
     this.#sessions.delete(terminalCode);
     session.end();
     this.news.lost(terminalCode);
-    this.#deps.trafficLog.box(terminalCode, false, why);
+    this.#world.trafficLog.box(terminalCode, false, why);
     this.#confirmations.settleAll(terminalCode, refuse('BOX_OFFLINE', reason));
-    this.#deps.changes.publish('boxes');
+    this.#world.changes.publish('boxes');
   }
 
   /**
@@ -122,7 +118,9 @@ export class Hub {
    * confirmation is a report: it comes through `receive`, `#handle` and `Confirmations.settle`.
    */
   async push(push: NewPush, newOrder: NewOrder | undefined, show: ShowBody): Promise<Result<undefined>> {
-    const { clock, store, changes, confirm, confirmTimeoutMs } = this.#deps;
+    const { clock, changes } = this.#world;
+    const { confirm, confirmTimeoutMs } = this.#world.config;
+    const { store } = this.#stored;
     const { id, terminal_code: terminalCode } = push;
     const session = this.#sessions.get(terminalCode);
     if (session === undefined) return refuse('BOX_OFFLINE', 'the box is not connected');
@@ -197,7 +195,9 @@ export class Hub {
     const session = this.#inUse(terminalCode, connection, message);
     if (session === undefined) return;
     const isNews = message.type !== 'accepted' || !this.#awaitsScreen(terminalCode, message.pushId);
-    const { confirmed, mustWithdraw } = isNews ? await storeReport(this.#deps, session, terminalCode, message) : {};
+    const { confirmed, mustWithdraw } = isNews
+      ? await storeReport(this.#world, this.#stored, session, terminalCode, message)
+      : {};
     // The box repeats these until they are acknowledged (PROTOCOL.md, clause MSG-6).
     if (message.type === 'ended' || message.type === 'paid') session.send({ type: 'ack', reportIds: [message.id] });
     if (message.type === 'paid') session.answered(message.transactionId);
@@ -209,8 +209,9 @@ export class Hub {
   }
 
   async #welcome(terminalCode: string, connection: BoxConnection, hello: UpOf<'hello'>): Promise<void> {
-    const { directory, store, clock, log, changes, trafficLog, confirm } = this.#deps;
-    const checked = checkHello(await directory.box(terminalCode), terminalCode, hello, this.#deps);
+    const { clock, log, changes, trafficLog, config } = this.#world;
+    const { directory, store } = this.#stored;
+    const checked = checkHello(await directory.box(terminalCode), terminalCode, hello, this.#world);
     if ('refusal' in checked) {
       this.#refuse(terminalCode, connection, hello, checked.refusal);
       return;
@@ -225,11 +226,11 @@ export class Hub {
     this.#supersede(terminalCode, connection, sessionId);
     const aliveMs = aliveMsFor(this.#sessions.size + 1);
     const isNews = await this.news.begin(box, inUse !== undefined);
-    const session = new Session(hello, connection, { aliveMs, isNews }, this.#deps);
-    await store.orders.failUnfinished(clock.wallMs(), confirm, this.#confirmations.unawaited(terminalCode));
+    const session = new Session(hello, connection, { aliveMs, isNews }, this.#world);
+    await store.orders.failUnfinished(clock.wallMs(), config.confirm, this.#confirmations.unawaited(terminalCode));
     await store.payments.dropForeignNotices(terminalCode, box.account ?? '', clock.wallMs());
     await store.orders.endAllExcept(hello.shownPushId, terminalCode, clock.wallMs());
-    const welcome = await welcomeOf(box, aliveMs, this.#deps);
+    const welcome = await welcomeOf(box, aliveMs, this.#world, this.#stored);
     // Otherwise its session would outlive the store.
     if (this.#isClosed) return;
     session.send(welcome);
@@ -250,14 +251,15 @@ export class Hub {
     // A box that belongs elsewhere has no session here: it would take pushes that the box does not see.
     const inUse = refusal.code === 'MOVED' ? this.#sessions.get(terminalCode) : undefined;
     if (inUse !== undefined) this.#endSession(terminalCode, inUse, refusal.reason, refusal.reason);
-    sendTo({ connection, sessionId: hello.sessionId }, { type: 'refused', ...refusal }, this.#deps);
+    sendTo({ connection, sessionId: hello.sessionId }, { type: 'refused', ...refusal }, this.#world);
   }
 
   /** Sends a box all that it has not answered yet, from the store (PROTOCOL.md, clauses MSG-7 and MSG-9). */
   async #resend(session: Session, terminalCode: string): Promise<void> {
-    const { store, clock, confirm } = this.#deps;
+    const { clock, config } = this.#world;
+    const { store } = this.#stored;
     session.beginResend();
-    await store.orders.failUnfinished(clock.wallMs(), confirm, this.#confirmations.unawaited(terminalCode));
+    await store.orders.failUnfinished(clock.wallMs(), config.confirm, this.#confirmations.unawaited(terminalCode));
     for (const { id, why } of await store.orders.toWithdraw(terminalCode)) session.withdraw(id, why);
     const { notices, more } = await store.payments.takeUnreported(terminalCode, clock.wallMs(), session.isNews);
     for (const payment of notices) session.sendPayment(payment);
@@ -266,12 +268,13 @@ export class Hub {
 
   /** Whether a push waits for its QR on the screen: that the box has it on its disk changes nothing, and needs no commit. */
   #awaitsScreen(terminalCode: string, pushId: string): boolean {
-    return this.#deps.confirm === 'displayed' && this.#confirmations.isAwaited(terminalCode, pushId);
+    return this.#world.config.confirm === 'displayed' && this.#confirmations.isAwaited(terminalCode, pushId);
   }
 
   /** Marks a push as failed; returns whether it was unfinished. If the store fails, the next resend does it. */
   async #fail({ id, terminal_code: terminalCode }: NewPush, code: Code): Promise<boolean> {
-    const { store, clock } = this.#deps;
+    const { store } = this.#stored;
+    const { clock } = this.#world;
     try {
       const failed = await store.orders.failPush(id, terminalCode, code, clock.wallMs(), false);
       if (failed) this.#sessions.get(terminalCode)?.withdraw(id, 'timeout');
@@ -291,7 +294,7 @@ export class Hub {
     if (older === undefined || (older.sessionId === sessionId && older.connection === connection)) return;
     this.#sessions.delete(terminalCode);
     if (older.sessionId !== sessionId) {
-      this.#deps.log.warn('box-superseded', { box: terminalCode, code: 'SUPERSEDED' });
+      this.#world.log.warn('box-superseded', { box: terminalCode, code: 'SUPERSEDED' });
       this.#staleSessions.refuse(older, 'SUPERSEDED');
     }
     this.#confirmations.settleAll(terminalCode, refuse('BOX_OFFLINE', 'a newer session of the box took over'));

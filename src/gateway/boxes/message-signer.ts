@@ -2,8 +2,8 @@ import { equalSecrets } from '../../protocol/checksum.ts';
 import { goneProofOf, type SigningKey, signingKeyOf } from '../../protocol/keys.ts';
 import type { DownMessage, Presence, UpMessage } from '../../protocol/messages.ts';
 import { GatewaySeal, type Opened, type ReadMessage, readUp, type SealRefusal } from '../../protocol/seal.ts';
-import type { Context } from '../context.ts';
-import type { TrafficLog } from '../traffic-log.ts';
+import type { Stored } from '../stored.ts';
+import type { World } from '../world.ts';
 
 /** Sessions of one box whose messages can be verified: the one in use, and those of duplicate agents. */
 const SESSIONS_PER_BOX_MAX = 8;
@@ -28,13 +28,9 @@ interface SignedSession {
   challenge: string;
 }
 
-export interface MessageSignerDeps extends Pick<Context, 'directory' | 'store' | 'clock' | 'random' | 'log'> {
-  /** Knows the session in use of each box. */
-  hub: { session(terminalCode: string): { sessionId: string } | undefined };
-  /** Gets every message unsigned. */
-  trafficLog: Pick<TrafficLog, 'message'>;
-  /** Called when another key is in the store. */
-  onRotate?: () => void;
+/** Knows the session in use of each box. */
+interface SessionsInUse {
+  session(terminalCode: string): { sessionId: string } | undefined;
 }
 
 /**
@@ -42,17 +38,22 @@ export interface MessageSignerDeps extends Pick<Context, 'directory' | 'store' |
  * store.
  */
 export class MessageSigner {
-  readonly #deps: MessageSignerDeps;
+  readonly #world: World;
+  readonly #stored: Stored;
+  readonly #hub: SessionsInUse;
   readonly #boxes = new Map<string, BoxKeys>();
   #key: SigningKey;
 
-  private constructor(deps: MessageSignerDeps, seed: string) {
-    this.#deps = deps;
+  private constructor(world: World, stored: Stored, hub: SessionsInUse, seed: string) {
+    this.#world = world;
+    this.#stored = stored;
+    this.#hub = hub;
     this.#key = signingKeyOf(seed);
   }
 
-  static async open(deps: MessageSignerDeps): Promise<MessageSigner> {
-    return new MessageSigner(deps, await deps.store.ofAll.setting(SETTING, () => deps.random.secret(SEED_BYTES)));
+  static async open(world: World, stored: Stored, hub: SessionsInUse): Promise<MessageSigner> {
+    const seed = await stored.store.ofAll.setting(SETTING, () => world.random.secret(SEED_BYTES));
+    return new MessageSigner(world, stored, hub, seed);
   }
 
   /** Thumbprint of the gateway's signing key. */
@@ -62,21 +63,22 @@ export class MessageSigner {
 
   /** Replaces the signing key. Every session learns the new key with its next message. */
   async rotate(): Promise<void> {
-    const seed = this.#deps.random.secret(SEED_BYTES);
-    await this.#deps.store.ofAll.replaceSetting(SETTING, seed);
+    const seed = this.#world.random.secret(SEED_BYTES);
+    await this.#stored.store.ofAll.replaceSetting(SETTING, seed);
     this.#take(seed);
-    this.#deps.onRotate?.();
+    // Another shard of the cluster reads it again.
+    void this.#world.place?.tell({ about: 'signing-key' });
   }
 
   /** Takes over the signing key that another shard of the cluster has made. */
   async reload(): Promise<void> {
-    this.#take(await this.#deps.store.ofAll.setting(SETTING, () => this.#deps.random.secret(SEED_BYTES)));
+    this.#take(await this.#stored.store.ofAll.setting(SETTING, () => this.#world.random.secret(SEED_BYTES)));
   }
 
   #take(seed: string): void {
     const { kid } = this.#key;
     this.#key = signingKeyOf(seed);
-    if (kid !== this.kid) this.#deps.log.info('signing-key-rotated', { from: kid, to: this.kid });
+    if (kid !== this.kid) this.#world.log.info('signing-key-rotated', { from: kid, to: this.kid });
   }
 
   /**
@@ -86,7 +88,7 @@ export class MessageSigner {
   sign(terminalCode: string, message: DownMessage): string | undefined {
     const sealed = this.#boxes.get(terminalCode)?.sessions.get(message.sessionId)?.seal.seal(message, this.#key);
     // Signs of life are not logged: they would displace all other entries.
-    if (sealed !== undefined && message.type !== 'heard') this.#deps.trafficLog.message(terminalCode, 'box', message);
+    if (sealed !== undefined && message.type !== 'heard') this.#world.trafficLog.message(terminalCode, 'box', message);
     return sealed;
   }
 
@@ -98,7 +100,7 @@ export class MessageSigner {
     const box = this.#known(terminalCode) ?? (await this.#read(terminalCode));
     const opened = this.#open(terminalCode, box, challenge, bytes);
     if (opened.ok && opened.value.type !== 'alive')
-      this.#deps.trafficLog.message(terminalCode, 'gateway', opened.value);
+      this.#world.trafficLog.message(terminalCode, 'gateway', opened.value);
     return opened;
   }
 
@@ -129,7 +131,7 @@ export class MessageSigner {
   }
 
   #greet(terminalCode: string, box: BoxKeys, challenge: string, read: ReadMessage<UpMessage>): Opened<UpMessage> {
-    const greeted = GatewaySeal.greet({ terminalCode, secret: box.secret }, challenge, read, this.#deps.clock);
+    const greeted = GatewaySeal.greet({ terminalCode, secret: box.secret }, challenge, read, this.#world.clock);
     if (!greeted.ok) return greeted;
     const { seal, hello } = greeted.value;
     const { kid, helloMs = 0 } = read.jws.head;
@@ -138,7 +140,7 @@ export class MessageSigner {
     if (helloMs < lastMs) return refused('MESSAGE_REORDERED', 'a later session of its box has begun before');
     addNewest(box.helloMs, kid, helloMs, KEYS_PER_BOX_MAX);
     // The hub may still refuse the new session, so it does not displace the one in use.
-    const inUse = this.#deps.hub.session(terminalCode)?.sessionId;
+    const inUse = this.#hub.session(terminalCode)?.sessionId;
     addNewest(box.sessions, hello.sessionId, { seal, challenge }, SESSIONS_PER_BOX_MAX, inUse);
     return { ok: true, value: hello };
   }
@@ -146,12 +148,12 @@ export class MessageSigner {
   /** The keys of a box if its secret cannot have changed since it was read. */
   #known(terminalCode: string): BoxKeys | undefined {
     const known = this.#boxes.get(terminalCode);
-    return known?.version === this.#deps.directory.version ? known : undefined;
+    return known?.version === this.#stored.directory.version ? known : undefined;
   }
 
   /** Reads the secret of a box. A new one ends the sessions under the old one. */
   async #read(terminalCode: string): Promise<BoxKeys | undefined> {
-    const { directory } = this.#deps;
+    const { directory } = this.#stored;
     const { version } = directory;
     const secret = (await directory.box(terminalCode))?.secret;
     if (secret === undefined) return undefined;

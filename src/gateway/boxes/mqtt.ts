@@ -1,11 +1,14 @@
 import type { Socket } from 'node:net';
+import type { HostResolver } from '../../lib/resolver.ts';
 import { readPemFiles } from '../../lib/tls.ts';
 import type { GatewayConfig } from '../config.ts';
-import type { BrokerDeps, BrokerListener, EmbeddedBroker } from './broker.ts';
+import type { Stored } from '../stored.ts';
+import type { World } from '../world.ts';
+import type { BrokerListener, BrokerOptions, EmbeddedBroker } from './broker.ts';
 import type { BrokerAddress } from './broker-client.ts';
-import { BrokerConnection, type BrokerConnectionDeps } from './broker-connection.ts';
-import type { BrokerLogin, RightsDeps } from './broker-rights.ts';
-import type { Hub } from './hub.ts';
+import { BrokerConnection } from './broker-connection.ts';
+import type { BrokerLogin } from './broker-rights.ts';
+import type { BoxWire } from './connection.ts';
 import { type MqttChannel, openMqttChannel } from './mqtt-channel.ts';
 
 /** The MQTT side of the gateway. */
@@ -20,18 +23,18 @@ export interface Mqtt {
   close: () => Promise<void>;
 }
 
-export type MqttDeps = Omit<BrokerConnectionDeps, 'hub'> &
-  Pick<BrokerDeps, 'listeners'> &
-  RightsDeps & {
-    config: Pick<GatewayConfig, 'http'>;
-    hub: Pick<Hub, 'session' | 'receive' | 'disconnected'>;
-    boxConnected: (terminalCode: string, socket: Socket) => void;
-    /** Starts the embedded broker with `start`, and with the login of an earlier one if given. */
-    startBroker: (
-      at: BrokerListener,
-      start: (at: BrokerListener, login?: BrokerLogin) => Promise<EmbeddedBroker>,
-    ) => Promise<EmbeddedBroker>;
-  };
+/** How the embedded broker is started, and who hears of its clients. */
+export interface BrokerSide {
+  /** Learns who listens on the topics of boxes without a login of their own. */
+  listeners: BrokerOptions['listeners'];
+  /** Called when a box has connected to the embedded broker. */
+  boxConnected(terminalCode: string, socket: Socket): void;
+  /** Starts the embedded broker with `start`, and with the login of an earlier one if given. */
+  startBroker(
+    at: BrokerListener,
+    start: (at: BrokerListener, login?: BrokerLogin) => Promise<EmbeddedBroker>,
+  ): Promise<EmbeddedBroker>;
+}
 
 /**
  * Connects boxes on MQTT to the hub, over the embedded broker or an external one. Throws as `startBroker` and
@@ -39,23 +42,26 @@ export type MqttDeps = Omit<BrokerConnectionDeps, 'hub'> &
  */
 export async function startMqtt(
   { embedded, url = '', username, password, tls }: NonNullable<GatewayConfig['mqtt']>,
-  deps: MqttDeps,
+  world: World,
+  stored: Stored,
+  wire: BoxWire,
+  side: BrokerSide,
 ): Promise<Mqtt> {
   if (embedded === undefined) {
     const address = { where: url, username, password, tls: tls && readPemFiles(tls, 'mqtt.tls') };
-    const { isConnected, close } = await open(address, deps);
+    const { isConnected, close } = await open(address, world, stored, wire);
     return { url, address, isConnected, dropper: () => () => undefined, close };
   }
   // Loaded here: a gateway at an external broker starts sooner without it.
   const { startBroker } = await import('./broker.ts');
   let channel: MqttChannel<BrokerConnection> | undefined;
-  const proxies = embedded.proxyProtocol ? deps.config.http.trustedProxies : [];
-  const broker = await deps.startBroker({ ...embedded, proxies }, (at, login) =>
-    startBroker(at, {
-      ...deps,
+  const proxies = embedded.proxyProtocol ? world.config.http.trustedProxies : [];
+  const broker = await side.startBroker({ ...embedded, proxies }, (at, login) =>
+    startBroker(at, world, stored, {
       login,
-      sessionInUse: (terminalCode) => deps.hub.session(terminalCode)?.sessionId,
-      onBoxConnected: deps.boxConnected,
+      listeners: side.listeners,
+      sessionInUse: (terminalCode) => wire.hub.session(terminalCode)?.sessionId,
+      onBoxConnected: side.boxConnected,
       onBoxGone: (terminalCode) => {
         channel?.current()?.disconnectBox(terminalCode, 'its connection to the broker ended');
       },
@@ -68,7 +74,7 @@ export async function startMqtt(
   };
   const address = { where: broker.connect, ...broker.login };
   try {
-    channel = await open(address, deps);
+    channel = await open(address, world, stored, wire);
   } catch (error) {
     await close();
     throw error;
@@ -76,10 +82,14 @@ export async function startMqtt(
   return { url: broker.url, address, isConnected: channel.isConnected, dropper: broker.dropper, close };
 }
 
-function open(address: BrokerAddress, deps: BrokerConnectionDeps): Promise<MqttChannel<BrokerConnection>> {
-  return openMqttChannel(address, (names) => BrokerConnection.open(address, names, deps), {
-    ...deps,
-    // The shard of a member that died is to have another holder, also while the broker is away.
-    mayBeAway: deps.place !== undefined,
-  });
+function open(
+  address: BrokerAddress,
+  world: World,
+  stored: Stored,
+  wire: BoxWire,
+): Promise<MqttChannel<BrokerConnection>> {
+  const { clock, log, place } = world;
+  const dial = (names: HostResolver) => BrokerConnection.open(address, names, world, stored, wire);
+  // The shard of a member that died is to have another holder, also while the broker is away.
+  return openMqttChannel(address, dial, { clock, log, mayBeAway: place !== undefined });
 }

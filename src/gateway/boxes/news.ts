@@ -1,7 +1,10 @@
+import type { Clock } from '../../lib/clock.ts';
 import { macDigits } from '../../protocol/dialect.ts';
 import type { IsNews } from '../../store/repositories/payments.ts';
-import type { Context } from '../context.ts';
+import type { Store } from '../../store/store.ts';
 import type { KnownBox } from '../directory.ts';
+import type { Stored } from '../stored.ts';
+import type { World } from '../world.ts';
 
 /** A payment that is older than this is old news: the box lists it and does not announce it. */
 const NEWS_MAX_MS = 300_000;
@@ -18,30 +21,27 @@ interface Seen {
   lostAtMs: number;
 }
 
-export interface NewsDeps extends Pick<Context, 'clock'> {
-  store: { ofAll: Pick<Context['store']['ofAll'], 'setting'> };
-}
-
 /**
  * Decides which payments are news to a box (PROTOCOL.md, clauses MSG-14 and VQD-8). The store remembers the first hello of
  * each box, for all shards: what came before is old to that box, however new the box is.
  */
 export class PaymentNews {
-  readonly #deps: NewsDeps;
+  readonly #clock: Clock;
+  readonly #store: Store;
   /** Boxes that were seen, by terminalCode; the oldest comes first. */
   readonly #seen = new Map<string, Seen>();
 
-  constructor(deps: NewsDeps) {
-    this.#deps = deps;
+  constructor({ clock }: World, { store }: Stored) {
+    this.#clock = clock;
+    this.#store = store;
   }
 
   /** Records that this box is here. Only the first time counts, and for good. */
   async meet(box: Named): Promise<Seen> {
-    const { clock, store } = this.#deps;
     const name = nameOf(box);
     const known = this.#seen.get(box.terminalCode);
     if (known?.name === name) return known;
-    const firstHelloMs = Number(await store.ofAll.setting(name, () => String(clock.wallMs())));
+    const firstHelloMs = Number(await this.#store.ofAll.setting(name, () => String(this.#clock.wallMs())));
     const seen = { name, firstHelloMs, lostAtMs: Number.NEGATIVE_INFINITY };
     this.#seen.set(box.terminalCode, seen);
     const [oldest] = this.#seen.keys();
@@ -51,22 +51,21 @@ export class PaymentNews {
 
   /** Begins a session of a box; `isHere` if an older session has not ended. Returns the rule for its payments. */
   async begin(box: Named, isHere: boolean): Promise<IsNews> {
-    const { clock } = this.#deps;
     const { firstHelloMs, lostAtMs } = await this.meet(box);
-    const awayMs = isHere ? 0 : clock.monotonicMs() - lostAtMs;
-    const sinceMs = clock.wallMs();
+    const awayMs = isHere ? 0 : this.#clock.monotonicMs() - lostAtMs;
+    const sinceMs = this.#clock.wallMs();
     return ({ paid_at_ms: paidAtMs, stored_at_ms: storedAtMs }) => {
       if (storedAtMs < firstHelloMs) return false;
       // By either clock: a calendar that is set must not silence what came during a short absence.
       if (storedAtMs >= sinceMs || awayMs <= NEWS_MAX_MS) return true;
-      return clock.wallMs() - paidAtMs <= NEWS_MAX_MS;
+      return this.#clock.wallMs() - paidAtMs <= NEWS_MAX_MS;
     };
   }
 
   /** Records that the session of a box has ended. */
   lost(terminalCode: string): void {
     const seen = this.#seen.get(terminalCode);
-    if (seen !== undefined) seen.lostAtMs = this.#deps.clock.monotonicMs();
+    if (seen !== undefined) seen.lostAtMs = this.#clock.monotonicMs();
   }
 }
 

@@ -1,11 +1,8 @@
 import type { UpMessage } from '../../protocol/messages.ts';
-import type { Context } from '../context.ts';
 import { accept, type Result, refuse } from '../result.ts';
+import type { Stored } from '../stored.ts';
+import type { World } from '../world.ts';
 import type { Session } from './session.ts';
-
-interface Deps extends Pick<Context, 'store' | 'clock' | 'log' | 'changes'> {
-  confirm: 'displayed' | 'accepted';
-}
 
 /** Tasks of the hub after a report is stored. */
 interface ReportEffects {
@@ -17,8 +14,9 @@ interface ReportEffects {
 
 /** Stores a report of a registered box. A report that fits no push or payment of this box changes nothing. */
 export async function storeReport(
-  { store: { orders, payments }, clock, log, changes, confirm }: Deps,
-  session: Pick<Session, 'wasLate'>,
+  { clock, log, changes, config: { confirm } }: World,
+  { store: { orders, payments } }: Stored,
+  session: Session,
   box: string,
   report: Exclude<UpMessage, { type: 'hello' | 'alive' }>,
 ): Promise<ReportEffects> {

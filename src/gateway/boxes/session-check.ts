@@ -1,9 +1,9 @@
-import type { Clock } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
-import type { Logger } from '../../lib/log.ts';
 import { CODES } from '../../protocol/codes.ts';
 import type { Directory, KnownBox } from '../directory.ts';
-import type { Home } from '../shard.ts';
+import { homeIn } from '../shard.ts';
+import type { Stored } from '../stored.ts';
+import type { World } from '../world.ts';
 import type { Hub } from './hub.ts';
 
 /** By then a box has said hello again for a change whose news came. */
@@ -13,28 +13,27 @@ const WAITS_MAX = 6;
 /** Boxes that are looked up at once. */
 const BOXES_MAX = 500;
 
-interface SessionCheckDeps {
-  clock: Clock;
-  log: Logger;
-  hub: Pick<Hub, 'sessions' | 'renew'>;
-  directory: Pick<Directory, 'boxesNamed' | 'accountOf'>;
-  home?: Home;
-  /** Ends the session of a box and its connections. */
-  expel(terminalCode: string, reason: string, disabled?: boolean): Promise<void>;
-}
+/** Ends the session of a box and its connections. */
+type Expel = (terminalCode: string, reason: string, disabled?: boolean) => Promise<void>;
 
 /**
  * Compares the sessions of a shard with the registry after a change of it. Who changes it tells the box's shard, but that
  * may have been opening, or the news is lost with its member; and a changed file of a member comes without any.
  */
 export class SessionCheck {
-  readonly #deps: SessionCheckDeps;
+  readonly #world: World;
+  readonly #directory: Directory;
+  readonly #hub: Hub;
+  readonly #expel: Expel;
   readonly #over = new AbortController();
   #isAsked = false;
   #running: Promise<void> | undefined;
 
-  constructor(deps: SessionCheckDeps) {
-    this.#deps = deps;
+  constructor(world: World, { directory }: Stored, hub: Hub, expel: Expel) {
+    this.#world = world;
+    this.#directory = directory;
+    this.#hub = hub;
+    this.#expel = expel;
   }
 
   /** Checks once the news of this change have come. */
@@ -51,7 +50,7 @@ export class SessionCheck {
   }
 
   async #run(): Promise<void> {
-    const { clock, log } = this.#deps;
+    const { clock, log } = this.#world;
     for (let waits = 0; this.#isAsked && waits < WAITS_MAX; waits += 1) {
       this.#isAsked = false;
       await clock.sleep(NEWS_MS, this.#over.signal);
@@ -63,7 +62,8 @@ export class SessionCheck {
   }
 
   async #check(): Promise<void> {
-    const { hub, directory } = this.#deps;
+    const hub = this.#hub;
+    const directory = this.#directory;
     const codes = [...hub.sessions.keys()];
     for (let at = 0; at < codes.length; at += BOXES_MAX) {
       const asked = codes.slice(at, at + BOXES_MAX);
@@ -76,7 +76,10 @@ export class SessionCheck {
   }
 
   async #compare(terminalCode: string, box: KnownBox | undefined): Promise<void> {
-    const { hub, directory, home, expel } = this.#deps;
+    const hub = this.#hub;
+    const expel = this.#expel;
+    const directory = this.#directory;
+    const home = homeIn(this.#world.place);
     const session = hub.sessions.get(terminalCode);
     if (session === undefined) return;
     if (box?.serialNumber !== session.serialNumber) return expel(terminalCode, CODES.NOT_REGISTERED);

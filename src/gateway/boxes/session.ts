@@ -1,4 +1,3 @@
-import type { Logger } from '../../lib/log.ts';
 import { CODES } from '../../protocol/codes.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import {
@@ -11,7 +10,7 @@ import {
   unheardMaxMs,
 } from '../../protocol/messages.ts';
 import type { IsNews, Notice } from '../../store/repositories/payments.ts';
-import type { Context } from '../context.ts';
+import type { World } from '../world.ts';
 import type { BoxConnection } from './connection.ts';
 import { namedAliveMs } from './welcome.ts';
 
@@ -23,8 +22,6 @@ const UNANSWERED_MAX = 100;
 const REFUSE_AGAIN_MS = 5_000;
 /** Refused sessions that are remembered. Beyond that, the one refused first is forgotten. */
 const REFUSED_MAX = 1_000;
-
-type Deps = Pick<Context, 'clock' | 'random'>;
 
 /** A session of a registered box (PROTOCOL.md, clause MSG-4), and the messages that the box has not answered. */
 export class Session {
@@ -42,7 +39,7 @@ export class Session {
   readonly #helloAtMs: number;
   #heardAtMs: number;
   #aliveMs: number;
-  readonly #deps: Deps;
+  readonly #world: World;
   /** Ids of payments and pushes. */
   readonly #unanswered = new Set<string>();
   /** Ids of payments that were sent as late: a box lists them, and does not announce them. */
@@ -57,7 +54,7 @@ export class Session {
     hello: UpOf<'hello'>,
     connection: BoxConnection,
     { aliveMs, isNews }: { aliveMs: number; isNews: IsNews },
-    deps: Deps,
+    world: World,
   ) {
     this.sessionId = hello.sessionId;
     this.serialNumber = hello.serialNumber;
@@ -65,21 +62,21 @@ export class Session {
     this.display = hello.display;
     this.connection = connection;
     this.isNews = isNews;
-    this.sinceMs = deps.clock.wallMs();
-    this.#helloAtMs = deps.clock.monotonicMs();
+    this.sinceMs = world.clock.wallMs();
+    this.#helloAtMs = world.clock.monotonicMs();
     this.#heardAtMs = this.#helloAtMs;
     this.#aliveMs = aliveMs;
-    this.#deps = deps;
+    this.#world = world;
   }
 
   /** Time since its hello, in whole milliseconds of the monotonic clock. */
   ageMs(): number {
-    return Math.floor(this.#deps.clock.monotonicMs() - this.#helloAtMs);
+    return Math.floor(this.#world.clock.monotonicMs() - this.#helloAtMs);
   }
 
   /** Records a message of the agent in this session. */
   heard(): void {
-    this.#heardAtMs = this.#deps.clock.monotonicMs();
+    this.#heardAtMs = this.#world.clock.monotonicMs();
   }
 
   /** The interval of its signs of life, in milliseconds. */
@@ -89,7 +86,7 @@ export class Session {
 
   /** Whether its agent may still be there: it sends signs of life (PROTOCOL.md, clause MSG-11). */
   get isAlive(): boolean {
-    return this.#deps.clock.monotonicMs() - this.#heardAtMs < unheardMaxMs(this.#aliveMs);
+    return this.#world.clock.monotonicMs() - this.#heardAtMs < unheardMaxMs(this.#aliveMs);
   }
 
   get isOver(): boolean {
@@ -98,7 +95,7 @@ export class Session {
 
   send(body: DownBody): void {
     if (body.type === 'welcome') this.link = body.link;
-    sendTo(this, body, this.#deps);
+    sendTo(this, body, this.#world);
   }
 
   /** Answers a sign of life, and tells the interval of those that follow. */
@@ -176,7 +173,7 @@ export class Session {
   async resendRegularly(resend: () => Promise<void>): Promise<void> {
     const { signal } = this.#over;
     while (!signal.aborted) {
-      await this.#deps.clock.sleep(RESEND_MS, signal);
+      await this.#world.clock.sleep(RESEND_MS, signal);
       if (!signal.aborted && (this.#hasMore || this.#unanswered.size > 0)) await resend();
     }
   }
@@ -186,12 +183,14 @@ export class Session {
   }
 }
 
-/** Sends a message to the agent in this session, registered or not. */
-export function sendTo(
-  { connection, sessionId }: Pick<Session, 'connection' | 'sessionId'>,
-  body: DownBody,
-  { clock, random }: Deps,
-): void {
+/** An agent in its session, registered or not. */
+interface Agent {
+  connection: BoxConnection;
+  sessionId: string;
+}
+
+/** Sends a message to the agent in this session. */
+export function sendTo({ connection, sessionId }: Agent, body: DownBody, { clock, random }: World): void {
   const head = { v: MESSAGE_VERSION, id: random.uuid(), sentAtMs: clock.wallMs(), sessionId } as const;
   connection.send({ ...head, ...body } satisfies DownMessage);
 }
@@ -201,12 +200,12 @@ export function sendTo(
  * that a stranger cannot have a box refused.
  */
 export class StaleSessions {
-  readonly #deps: Deps & { log: Logger };
+  readonly #world: World;
   /** Time of the last refusal, by box and session, oldest first. */
   readonly #refusedMs = new Map<string, number>();
 
-  constructor(deps: Deps & { log: Logger }) {
-    this.#deps = deps;
+  constructor(world: World) {
+    this.#world = world;
   }
 
   /** Answers a message of a session that is not `inUse`. */
@@ -216,7 +215,7 @@ export class StaleSessions {
     { type, sessionId }: UpMessage,
     inUse: Session | undefined,
   ): void {
-    const { log, clock } = this.#deps;
+    const { log, clock } = this.#world;
     log.warn('message-refused', { box: terminalCode, type, reason: 'not of the session in use' });
     const [key, nowMs] = [`${terminalCode} ${sessionId}`, clock.monotonicMs()];
     if (nowMs - (this.#refusedMs.get(key) ?? Number.NEGATIVE_INFINITY) < REFUSE_AGAIN_MS) return;
@@ -228,8 +227,8 @@ export class StaleSessions {
     this.refuse({ connection, sessionId }, isSuperseded ? 'SUPERSEDED' : 'SESSION_ENDED');
   }
 
-  refuse(agent: Pick<Session, 'connection' | 'sessionId'>, code: 'SUPERSEDED' | 'SESSION_ENDED'): void {
+  refuse(agent: Agent, code: 'SUPERSEDED' | 'SESSION_ENDED'): void {
     const cure = code === 'SUPERSEDED' ? ': end that one, and this one comes back by itself' : '';
-    sendTo(agent, { type: 'refused', code, reason: `${CODES[code]}${cure}` }, this.#deps);
+    sendTo(agent, { type: 'refused', code, reason: `${CODES[code]}${cure}` }, this.#world);
   }
 }

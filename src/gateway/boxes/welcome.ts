@@ -7,19 +7,12 @@ import {
   SPREAD_MAX_MS,
   type UpOf,
 } from '../../protocol/messages.ts';
-import type { Context } from '../context.ts';
 import type { Box } from '../directory.ts';
-import type { Home } from '../shard.ts';
+import { homeIn } from '../shard.ts';
+import type { Stored } from '../stored.ts';
+import type { World } from '../world.ts';
 
-export interface WelcomeDeps extends Pick<Context, 'directory' | 'store' | 'log'> {
-  /** Whether its payments are only tests. */
-  sandbox: boolean;
-  /** Whether boxes show that. */
-  sandboxMark: boolean;
-  /** Without it every box belongs here. */
-  home?: Home;
-}
-
+/** Why a hello is refused. */
 export type Refusal = Pick<DownOf<'refused'>, 'code' | 'reason' | 'disabled' | 'shard'>;
 
 /**
@@ -30,8 +23,9 @@ export function checkHello(
   box: Box | undefined,
   login: string,
   { terminalCode, serialNumber }: UpOf<'hello'>,
-  { home, log }: WelcomeDeps,
+  { log, place }: World,
 ): { box: Box } | { refusal: Refusal } {
+  const home = homeIn(place);
   const isThisBox = box?.terminalCode === terminalCode && box.serialNumber === serialNumber;
   if (!isThisBox || box.disabled) {
     const code = 'NOT_REGISTERED';
@@ -50,7 +44,8 @@ export function checkHello(
 export async function welcomeOf(
   box: Box,
   aliveMs: number,
-  { directory, store, sandbox, sandboxMark }: WelcomeDeps,
+  { config: { sandbox, sandboxMark } }: World,
+  { directory, store }: Stored,
 ): Promise<DownBody> {
   return {
     type: 'welcome',
@@ -68,8 +63,10 @@ export async function welcomeOf(
  */
 export async function dropNoticesOfMoved(
   terminalCode: string,
-  { home, directory, store, clock }: WelcomeDeps & Pick<Context, 'clock'>,
+  { clock, place }: World,
+  { directory, store }: Stored,
 ): Promise<void> {
+  const home = homeIn(place);
   const box = home && (await directory.box(terminalCode));
   if (box === undefined || home?.of(box) === home?.shard) return;
   await store.payments.dropForeignNotices(terminalCode, box.account ?? '', clock.wallMs());

@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import type { LookupFunction } from 'node:net';
 import { z } from 'zod';
 import { decompressed, textIn } from '../../lib/bodies.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -10,7 +9,8 @@ import { withoutUnseen } from '../../lib/text.ts';
 import { tokenResponse } from '../../protocol/http-api.ts';
 import { signWebhook } from '../../protocol/webhook.ts';
 import type { CallbackAuth, CallbackConfig } from '../callback-config.ts';
-import { lookupFor, type OwnPorts } from '../callback-destination.ts';
+import { lookupFor } from '../callback-destination.ts';
+import type { Outside } from '../world.ts';
 import { mistypedIn, redirectProblem, replyProblem } from './reply-problem.ts';
 
 /** Includes the request for the partner's token (PROTOCOL.md, clause SYN-6). */
@@ -179,7 +179,7 @@ function storable(text: string | null): string | null {
  * A `Post` to partners, but not to this gateway's own ports, nor to link-local and metadata addresses. `lookup`
  * resolves names for one call, until `signal` aborts.
  */
-export function createPost(ownPorts: OwnPorts, lookup: (signal: AbortSignal) => LookupFunction): Post {
+export function createPost({ ownPorts, lookup }: Outside): Post {
   return async (url, headers, body, signal) => {
     const to = new URL(url);
     const response = await openHttp(to, {

@@ -1,10 +1,11 @@
 import { reasonOf } from '../../lib/errors.ts';
 import type { AfterAttempt, CallbackChoice } from '../../store/repositories/callbacks.ts';
 import type { CallbackRow } from '../../store/schema/tables.ts';
-import type { Context } from '../context.ts';
 import type { Metrics } from '../metrics.ts';
-import type { TrafficLog } from '../traffic-log.ts';
-import type { Attempt, MakeAttempt, Post } from './attempt.ts';
+import { retryWaitsOf } from '../retry-schedule.ts';
+import type { Stored } from '../stored.ts';
+import type { World } from '../world.ts';
+import { type Attempt, attemptCallback, createPost, type MakeAttempt, type Post } from './attempt.ts';
 import { PartnerQueue } from './partner-queue.ts';
 
 /** Wait after an error of the store at the start. */
@@ -13,19 +14,15 @@ const STORE_ERROR_WAIT_MS = 10_000;
 const RESEND_MAX = 10_000;
 const RESEND_BATCH_MAX = 100;
 
-export interface CallbackDispatcherDeps
-  extends Pick<Context, 'store' | 'directory' | 'clock' | 'random' | 'log' | 'changes'> {
-  metrics: Metrics;
-  trafficLog: Pick<TrafficLog, 'callback'>;
-  post: Post;
-  attempt: MakeAttempt;
-  /** Waits before each retry, in milliseconds (PROTOCOL.md, clause SYN-4). */
-  retryWaitsMs: readonly number[];
-}
-
 /** Delivers stored callbacks to partners by the retry schedule, also after a restart of the gateway. */
 export class CallbackDispatcher {
-  readonly #deps: CallbackDispatcherDeps;
+  readonly #world: World;
+  readonly #stored: Stored;
+  readonly #metrics: Metrics;
+  readonly #post: Post;
+  readonly #makeAttempt: MakeAttempt;
+  /** Waits before each retry, in milliseconds (PROTOCOL.md, clause SYN-4). */
+  readonly #retryWaitsMs: readonly number[];
   /** By partner. */
   readonly #queues = new Map<string, PartnerQueue>();
   /** By callback: it has one attempt at a time, scheduled or by hand. */
@@ -33,8 +30,13 @@ export class CallbackDispatcher {
   readonly #closing = new AbortController();
   #starting: Promise<void> = Promise.resolve();
 
-  constructor(deps: CallbackDispatcherDeps) {
-    this.#deps = deps;
+  constructor(world: World, stored: Stored, metrics: Metrics, attempt: MakeAttempt = attemptCallback) {
+    this.#world = world;
+    this.#stored = stored;
+    this.#metrics = metrics;
+    this.#post = createPost(world.outside);
+    this.#makeAttempt = attempt;
+    this.#retryWaitsMs = retryWaitsOf(world.config);
   }
 
   /** Begins to deliver all pending callbacks of the store. */
@@ -48,8 +50,10 @@ export class CallbackDispatcher {
     if (signal.aborted) return;
     const queue = this.#queues.get(partner);
     queue?.wake();
-    const deps = { ...this.#deps, attempt: (id: string) => this.#attempt(id, false) };
-    if (queue === undefined) this.#queues.set(partner, new PartnerQueue(partner, deps, signal));
+    if (queue !== undefined) return;
+    const attempt = (id: string) => this.#attempt(id, false);
+    const waitsMs = this.#retryWaitsMs;
+    this.#queues.set(partner, new PartnerQueue(partner, this.#world, this.#stored, { waitsMs, attempt }, signal));
   }
 
   /**
@@ -57,7 +61,7 @@ export class CallbackDispatcher {
    * attempt, if it tells of a test and the gateway takes money (clause MOD-3).
    */
   async resend(id: string): Promise<CallbackRow | 'test' | undefined> {
-    const { store } = this.#deps;
+    const { store } = this.#stored;
     const known = await store.callbacks.find(id);
     if (known !== undefined && (await store.history.isMuted(known.payment_id))) return 'test';
     await this.#attempt(id, true);
@@ -71,7 +75,8 @@ export class CallbackDispatcher {
    * Returns their number, and whether there may be more (PROTOCOL.md, clause SYN-5).
    */
   async resendAll(choice: CallbackChoice): Promise<{ count: number; more: boolean }> {
-    const { store, clock, changes, log } = this.#deps;
+    const { store } = this.#stored;
+    const { clock, changes, log } = this.#world;
     const atMs = clock.wallMs();
     const partners = new Set<string>();
     let count = 0;
@@ -100,7 +105,8 @@ export class CallbackDispatcher {
   }
 
   async #startQueues(): Promise<void> {
-    const { store, clock, log } = this.#deps;
+    const { store } = this.#stored;
+    const { clock, log } = this.#world;
     const { signal } = this.#closing;
     while (!signal.aborted) {
       try {
@@ -117,7 +123,7 @@ export class CallbackDispatcher {
     const before = this.#attempts.get(id) ?? Promise.resolve();
     const mine = before
       .catch(() => undefined)
-      .then(() => this.#makeAttempt(id, byHand))
+      .then(() => this.#attemptOnce(id, byHand))
       .finally(() => {
         if (this.#attempts.get(id) === mine) this.#attempts.delete(id);
       });
@@ -125,8 +131,9 @@ export class CallbackDispatcher {
     return mine;
   }
 
-  async #makeAttempt(id: string, byHand: boolean): Promise<void> {
-    const { store, directory, clock, random, post } = this.#deps;
+  async #attemptOnce(id: string, byHand: boolean): Promise<void> {
+    const { store, directory } = this.#stored;
+    const { clock, random } = this.#world;
     const { signal } = this.#closing;
     const callback = await store.callbacks.find(id);
     if (callback === undefined || (!byHand && callback.status !== 'pending')) return;
@@ -140,7 +147,7 @@ export class CallbackDispatcher {
       success = 'any2xx',
     } = configured ?? {};
     const request = { id, url, auth, signingSecret, success, body, tries, byHand };
-    const attempt = await this.#deps.attempt(request, { clock, post }, signal);
+    const attempt = await this.#makeAttempt(request, { clock, post: this.#post }, signal);
     if (signal.aborted && attempt.status === null) return;
     const after = { url, ...this.#after(callback, attempt, byHand) };
     const row = {
@@ -165,8 +172,8 @@ export class CallbackDispatcher {
     outcome: CallbackRow['status'],
     byHand: boolean,
   ): void {
-    const { log, changes, metrics, trafficLog } = this.#deps;
-    metrics.called(result === 'retry' && outcome === 'failed' ? 'failed' : result);
+    const { log, changes, trafficLog } = this.#world;
+    this.#metrics.called(result === 'retry' && outcome === 'failed' ? 'failed' : result);
     const shown = { partner, result: outcome, status, error, warning };
     trafficLog.callback({ id, transactionId, body, byHand, answer, tookMs, ...shown });
     if (result === 'delivered' && warning === null) log.info('callback', { callback: id, ...shown });
@@ -176,12 +183,12 @@ export class CallbackDispatcher {
 
   /** Changes of an attempt to its callback. A failure by hand neither ends the schedule nor undoes a delivery. */
   #after({ tries }: CallbackRow, attempt: Attempt, byHand: boolean): Omit<AfterAttempt, 'url'> {
-    const { retryWaitsMs, clock } = this.#deps;
+    const { clock } = this.#world;
     if (attempt.result === 'delivered') {
       return { status: 'delivered', warning: attempt.warning, tries: tries + (byHand ? 0 : 1) };
     }
     if (byHand) return {};
-    const waitMs = attempt.result === 'failed' ? undefined : retryWaitsMs[tries];
+    const waitMs = attempt.result === 'failed' ? undefined : this.#retryWaitsMs[tries];
     const failed = { status: 'failed', warning: attempt.warning, tries: tries + 1 } as const;
     return waitMs === undefined ? failed : { ...failed, status: 'pending', next_at_ms: clock.wallMs() + waitMs };
   }

@@ -1,6 +1,6 @@
 import { reasonOf } from '../../lib/errors.ts';
-import type { Store } from '../../store/store.ts';
-import type { Context } from '../context.ts';
+import type { Stored } from '../stored.ts';
+import type { World } from '../world.ts';
 
 /** Simultaneous attempts to one partner. */
 const RUNNING_MAX = 20;
@@ -9,10 +9,9 @@ const RUNNING_WITH_RETRIES_MAX = 15;
 /** Wait after an error of the store. */
 const STORE_ERROR_WAIT_MS = 10_000;
 
-export interface PartnerQueueDeps extends Pick<Context, 'clock' | 'log'> {
-  store: { callbacks: Pick<Store['callbacks'], 'neverTried' | 'nextDue'> };
+interface Attempts {
   /** Waits before each retry, in milliseconds. */
-  retryWaitsMs: readonly number[];
+  waitsMs: readonly number[];
   /** Makes one attempt of a callback and stores its result. */
   attempt(callbackId: string): Promise<void>;
 }
@@ -22,7 +21,9 @@ export interface PartnerQueueDeps extends Pick<Context, 'clock' | 'log'> {
  */
 export class PartnerQueue {
   readonly #partner: string;
-  readonly #deps: PartnerQueueDeps;
+  readonly #world: World;
+  readonly #stored: Stored;
+  readonly #attempts: Attempts;
   readonly #closing: AbortSignal;
   readonly #running = new Map<string, Promise<void>>();
   /** Aborted when something in the store may be due earlier than known. */
@@ -30,9 +31,11 @@ export class PartnerQueue {
   readonly #loop: Promise<void>;
 
   /** Starts at once, and runs until `closing` aborts. */
-  constructor(partner: string, deps: PartnerQueueDeps, closing: AbortSignal) {
+  constructor(partner: string, world: World, stored: Stored, attempts: Attempts, closing: AbortSignal) {
     this.#partner = partner;
-    this.#deps = deps;
+    this.#world = world;
+    this.#stored = stored;
+    this.#attempts = attempts;
     this.#closing = closing;
     closing.addEventListener('abort', () => this.wake(), { once: true });
     this.#loop = this.#run();
@@ -57,18 +60,20 @@ export class PartnerQueue {
       try {
         const waitMs = await this.#beginDue();
         if (this.#closing.aborted) return;
-        if (waitMs !== undefined) await this.#deps.clock.sleep(waitMs, signal);
+        if (waitMs !== undefined) await this.#world.clock.sleep(waitMs, signal);
         else if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve));
       } catch (error) {
-        this.#deps.log.error('callbacks-store-failed', { partner: this.#partner, reason: reasonOf(error) });
-        await this.#deps.clock.sleep(STORE_ERROR_WAIT_MS, this.#closing);
+        this.#world.log.error('callbacks-store-failed', { partner: this.#partner, reason: reasonOf(error) });
+        await this.#world.clock.sleep(STORE_ERROR_WAIT_MS, this.#closing);
       }
     }
   }
 
   /** Begins the attempts that are due. Returns the time until the next one; `undefined` to wait for a wake-up. */
   async #beginDue(): Promise<number | undefined> {
-    const { store, clock, retryWaitsMs } = this.#deps;
+    const { store } = this.#stored;
+    const { clock } = this.#world;
+    const { waitsMs } = this.#attempts;
     const mayBegin = (below: number) => !this.#closing.aborted && this.#running.size < below;
     if (!mayBegin(RUNNING_MAX)) return undefined;
     // Up to RUNNING_MAX of these may be running already; the others are enough.
@@ -82,7 +87,7 @@ export class PartnerQueue {
       const waitMs = next_at_ms - clock.wallMs();
       // The time is stored as calendar time. A clock that was set back must not delay an attempt longer than its
       // schedule.
-      if (waitMs > 0 && waitMs <= (retryWaitsMs[tries - 1] ?? 0)) soonestMs = Math.min(waitMs, soonestMs ?? waitMs);
+      if (waitMs > 0 && waitMs <= (waitsMs[tries - 1] ?? 0)) soonestMs = Math.min(waitMs, soonestMs ?? waitMs);
       else this.#begin(id);
     }
     return soonestMs;
@@ -93,7 +98,8 @@ export class PartnerQueue {
   }
 
   async #attempt(id: string): Promise<void> {
-    const { attempt, clock, log } = this.#deps;
+    const { attempt } = this.#attempts;
+    const { clock, log } = this.#world;
     try {
       await attempt(id);
     } catch (error) {

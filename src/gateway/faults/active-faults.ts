@@ -1,7 +1,7 @@
 import type { Random } from '../../lib/random.ts';
 import { seededRandom } from '../../lib/random.ts';
 import { type ActiveFaultView, type FaultName, type FaultOrder, faultKind } from '../../protocol/faults.ts';
-import type { Context } from '../context.ts';
+import type { World } from '../world.ts';
 import { DelayQueue, type Wait } from './delay-queue.ts';
 
 /** Together within this time, a fault that lasts is told to other shards. */
@@ -59,25 +59,18 @@ interface ActiveFault {
   unsent: number;
 }
 
-export interface ActiveFaultsDeps extends Pick<Context, 'clock' | 'random' | 'log'> {
-  /** Called when a fault begins, happens or ends. */
-  changed: () => void;
-  /** Called when a fault of all shards has happened here. */
-  tellShards?: ((id: string, times: number) => void) | undefined;
-}
-
 /**
  * The active faults of this gateway, in memory only: a restart ends them (PROTOCOL.md, clauses FLT-2 to FLT-4). A fault
  * that has happened as often as ordered stays active until all its delays have ended (clause FLT-11).
  */
 export class ActiveFaults {
-  readonly #deps: ActiveFaultsDeps;
+  readonly #world: World;
   readonly #active = new Map<string, ActiveFault>();
   readonly #delays: DelayQueue;
 
-  constructor(deps: ActiveFaultsDeps) {
-    this.#deps = deps;
-    this.#delays = new DelayQueue(deps.clock);
+  constructor(world: World) {
+    this.#world = world;
+    this.#delays = new DelayQueue(world.clock);
   }
 
   get size(): number {
@@ -85,7 +78,7 @@ export class ActiveFaults {
   }
 
   order(order: FaultOrder, sharedId?: string): OrderedFault {
-    const { clock, random, log, changed } = this.#deps;
+    const { clock, random, log } = this.#world;
     const { timing, seconds: usual } = faultKind(order.fault);
     const lastsSeconds =
       timing === 'late' ? undefined : (order.seconds ?? (order.times === undefined ? usual : undefined));
@@ -105,7 +98,7 @@ export class ActiveFaults {
     this.#active.set(id, active);
     if (lastsSeconds !== undefined) void clock.sleep(lastsSeconds * 1000, over.signal).then(() => this.end(id));
     log.info('fault-ordered', { fault: order.fault, id, box: order.box, content: order.content });
-    changed();
+    this.#changed();
     return {
       id,
       fault: order.fault,
@@ -160,7 +153,7 @@ export class ActiveFaults {
     const active = this.#active.get(id);
     if (active === undefined) return;
     active.happened += times;
-    this.#deps.changed();
+    this.#changed();
     this.#endIfDone(active);
   }
 
@@ -189,8 +182,8 @@ export class ActiveFaults {
     const { id, order, happened, over } = active;
     if (!this.#active.delete(id)) return;
     over.abort();
-    this.#deps.log.info('fault-ended', { fault: order.fault, id, happened });
-    this.#deps.changed();
+    this.#world.log.info('fault-ended', { fault: order.fault, id, happened });
+    this.#changed();
   }
 
   #endIfDone(active: ActiveFault): void {
@@ -212,16 +205,20 @@ export class ActiveFaults {
     const { id, order, random, timesMax } = active;
     if (active.happened >= timesMax || random.fraction() >= (order.chance ?? 1)) return false;
     active.happened += 1;
-    this.#deps.log.warn('fault', { fault: order.fault, id, boxes: boxes.join(' ') });
-    this.#deps.changed();
+    this.#world.log.warn('fault', { fault: order.fault, id, boxes: boxes.join(' ') });
+    this.#changed();
     if (active.isShared) this.#tellShards(active);
     return true;
   }
 
+  #changed(): void {
+    this.#world.changes.publish('faults');
+  }
+
   #tellShards(active: ActiveFault): void {
-    const { clock, tellShards } = this.#deps;
+    const { clock, place } = this.#world;
     const tell = () => {
-      tellShards?.(active.id, active.unsent);
+      void place?.tell({ about: 'fault', id: active.id, by: place.index, times: active.unsent });
       active.unsent = 0;
     };
     active.unsent += 1;

@@ -2,22 +2,19 @@ import { type Duplex, duplexPair } from 'node:stream';
 import { reasonOf } from '../../lib/errors.ts';
 import type { BrokerListener, EmbeddedBroker } from '../boxes/broker.ts';
 import type { BrokerLogin } from '../boxes/broker-rights.ts';
-import type { Context } from '../context.ts';
+import type { World } from '../world.ts';
 import type { OrderedFault } from './active-faults.ts';
 import type { Faults } from './faults.ts';
 
 /** Wait between attempts to start when another program has taken the port. */
 const RESTART_WAIT_MS = 1_000;
 
-export interface KillableDeps extends Pick<Context, 'clock' | 'log'> {
-  faults: Faults;
-}
-
 /** Starts a broker that the fault broker-killed can stop. It restarts at the same port with the same logins. */
 export async function startKillable(
   at: BrokerListener,
   start: (at: BrokerListener, login?: BrokerLogin) => Promise<EmbeddedBroker>,
-  { faults, clock, log }: KillableDeps,
+  { clock, log }: World,
+  faults: Faults,
 ): Promise<EmbeddedBroker> {
   const first = await start(at);
   const closing = new AbortController();

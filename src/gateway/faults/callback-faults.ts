@@ -2,10 +2,11 @@ import { reasonOf } from '../../lib/errors.ts';
 import type { FaultName } from '../../protocol/faults.ts';
 import type { TransactionSync } from '../../protocol/http-api.ts';
 import type { Answer, CallbackRequest, MakeAttempt, Post } from '../callbacks/attempt.ts';
-import type { Context } from '../context.ts';
 import { parseJson } from '../decode.ts';
 import type { Directory } from '../directory.ts';
 import { paymentOf } from '../service/callback-body.ts';
+import type { Stored } from '../stored.ts';
+import type { World } from '../world.ts';
 import type { DelayedOccurrence, Subject } from './active-faults.ts';
 import type { Faults } from './faults.ts';
 import type { LatePayments } from './payment-faults.ts';
@@ -20,7 +21,8 @@ const ANSWERS: readonly (readonly [fault: FaultName, answer: Answer])[] = [
   ['partner-shape', { status: 200, body: '{"result":"ok"}' }],
 ];
 
-export interface CallbackFaultsDeps extends Pick<Context, 'directory' | 'log'> {
+/** The faults of callbacks, and what they act on. */
+interface CallbackEdge {
   faults: Faults;
   latePayments: LatePayments;
   /** Makes one more attempt of a callback. */
@@ -28,8 +30,12 @@ export interface CallbackFaultsDeps extends Pick<Context, 'directory' | 'log'> {
 }
 
 /** Adds the faults of callbacks to attempts. The partner still gets every POST (PROTOCOL.md, clause FLT-8). */
-export function withCallbackFaults(make: MakeAttempt, deps: CallbackFaultsDeps): MakeAttempt {
-  const { faults, log, resendCallback, latePayments, directory } = deps;
+export function withCallbackFaults(
+  make: MakeAttempt,
+  { log }: World,
+  { directory }: Stored,
+  { faults, resendCallback, latePayments }: CallbackEdge,
+): MakeAttempt {
   const swapped = new Swapped();
   return async (to, how, stop) => {
     const payment = paymentIn(to.body);

@@ -1,6 +1,5 @@
-import type { GatewayConfig } from '../config.ts';
-import type { Context } from '../context.ts';
-import type { ShardPlace } from '../shard.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { World } from '../world.ts';
 import { startKillable } from './broker-faults.ts';
 import { withCallbackFaults } from './callback-faults.ts';
 import { SettableClock, skewByFault } from './clock-faults.ts';
@@ -11,22 +10,17 @@ import { LatePayments, withPaymentFaults } from './payment-faults.ts';
 import { withOfflineFault } from './push-faults.ts';
 import { ExpirableTokens, serviceFaults } from './service-faults.ts';
 
-export interface FaultInjectionDeps extends Pick<Context, 'changes' | 'clock' | 'random' | 'log'> {
-  /** Read at each call, because it is set after the gateway is composed. */
-  targets: FaultTargets;
-  config: Pick<GatewayConfig, 'mqtt' | 'confirmTimeoutMs'>;
-  place?: ShardPlace | undefined;
+/** A clock that the fault clock-skew can set ahead. */
+export function settable(clock: Clock): SettableClock {
+  return new SettableClock(clock);
 }
 
-/** The edges of a sandbox, with faults (PROTOCOL.md, clause FLT). */
-export function injectFaults({ config, targets, place, ...rest }: FaultInjectionDeps): Edges {
-  const clock = new SettableClock(rest.clock);
-  const payPush = (pushId: string) => targets.payPush(pushId);
+/** The edges of a sandbox, with faults (PROTOCOL.md, clause FLT). The clock of `world` must be `clock`. */
+export function injectFaults(world: World, clock: SettableClock): Edges {
+  let targets: FaultTargets = { payPush: async () => undefined, resendCallback: async () => undefined };
   const resendCallback = (id: string) => targets.resendCallback(id);
-  const deps = { ...rest, ...config, clock, payPush, resendCallback };
-  const tellShards = (id: string, times: number) => place?.tell({ about: 'fault', id, by: place.index, times });
-  const faults = new Faults({ ...deps, tellShards });
-  const links = new LinkFaults({ ...deps, faults, isBrokerForeign: config.mqtt?.url !== undefined });
+  const faults = new Faults(world);
+  const links = new LinkFaults(world, faults, (pushId) => targets.payPush(pushId));
   const latePayments = new LatePayments();
   const expirable = new ExpirableTokens();
   skewByFault(clock, faults);
@@ -35,21 +29,23 @@ export function injectFaults({ config, targets, place, ...rest }: FaultInjection
     begin: () => undefined,
   });
   return {
-    clock,
     faults,
     tokens: (tokens) => expirable.wrap(tokens),
-    partnerRoutes: async (scope, directory) => {
-      await faults.countPartners(directory);
-      serviceFaults(scope, { ...deps, directory, faults, expirable });
+    partnerRoutes: async (scope, stored) => {
+      await faults.countPartners(stored.directory);
+      serviceFaults(scope, world, stored, { faults, expirable });
     },
     boxRoutes: (scope) => links.hookBoxRoutes(scope),
     connect: (connect) => links.connect(connect),
     boxHub: (hub) => links.hub(hub),
     pushHub: (hub) => withOfflineFault(hub, faults),
-    receivePayment: (payment) => withPaymentFaults({ ...payment, faults, latePayments }),
-    attempt: (make, directory) => withCallbackFaults(make, { ...deps, directory, faults, latePayments }),
-    startBroker: (at, start) => startKillable(at, start, { ...deps, faults }),
+    receivePayment: (on, stored, hearers) => withPaymentFaults(on, stored, hearers, { faults, latePayments }),
+    attempt: (make, stored) => withCallbackFaults(make, world, stored, { faults, latePayments, resendCallback }),
+    startBroker: (at, start) => startKillable(at, start, world, faults),
     boxConnected: (terminalCode, socket) => void socket.once('close', links.connected(terminalCode, socket)),
+    serve: (served) => {
+      targets = served;
+    },
     close: () => faults.close(),
   };
 }

@@ -11,13 +11,12 @@ import {
   MAGIC_WORD,
   magicContent,
 } from '../../protocol/faults.ts';
-import type { Context } from '../context.ts';
 import type { Directory } from '../directory.ts';
 import type { FaultOrders, OfferedFault } from '../fault-orders.ts';
 import { accept, type Result, refuse } from '../result.ts';
+import type { World } from '../world.ts';
 import {
   ActiveFaults,
-  type ActiveFaultsDeps,
   type DelayedOccurrence,
   type Occurrence,
   type OrderedFault,
@@ -31,21 +30,17 @@ export interface Effect {
   begin(ordered: OrderedFault): void;
 }
 
-export interface FaultsDeps extends Pick<Context, 'clock' | 'random' | 'log' | 'changes'> {
-  tellShards?: ActiveFaultsDeps['tellShards'];
-}
-
 /** The faults of a sandbox, ordered by admins and by magic contents (PROTOCOL.md, clause FLT). */
 export class Faults implements FaultOrders {
-  readonly #deps: FaultsDeps;
+  readonly #world: World;
   readonly #active: ActiveFaults;
   readonly #effects = new Map<FaultName, Effect>();
   /** If there are several partners, none may order a fault that affects all of them. */
   #isOnePartner = false;
 
-  constructor(deps: FaultsDeps) {
-    this.#deps = deps;
-    this.#active = new ActiveFaults({ ...deps, changed: () => deps.changes.publish('faults') });
+  constructor(world: World) {
+    this.#world = world;
+    this.#active = new ActiveFaults(world);
   }
 
   /** Counts the partners, now and after each change of the registry. */
@@ -53,7 +48,7 @@ export class Faults implements FaultOrders {
     const count = async () => {
       this.#isOnePartner = (await directory.partners(2)).length === 1;
     };
-    this.#deps.changes.watch((topic) => {
+    this.#world.changes.watch((topic) => {
       // A store that fails is told of elsewhere, and the next change counts again.
       if (topic === 'registry') count().catch(() => undefined);
     });
@@ -136,7 +131,7 @@ export class Faults implements FaultOrders {
     const result = this.#isByContent(fault)
       ? this.order(order)
       : refuse('E46', `${fault} happens to every partner: an admin orders it at /_mock/faults`);
-    if (!result.ok) this.#deps.log.warn('fault-refused', { fault, box, reason: result.reason });
+    if (!result.ok) this.#world.log.warn('fault-refused', { fault, box, reason: result.reason });
   }
 
   happenedElsewhere(id: string, times: number): void {
@@ -171,7 +166,7 @@ export class Faults implements FaultOrders {
 
   #magic(fault: FaultName, { boxes, content = '', isRepeated = false }: Subject): Occurrence | undefined {
     if (isRepeated || faultOfContent(content) !== fault) return undefined;
-    this.#deps.log.warn('fault', { fault, content, boxes: boxes.join(' ') });
+    this.#world.log.warn('fault', { fault, content, boxes: boxes.join(' ') });
     return { seconds: faultKind(fault).seconds, fraction: seededRandom(0).fraction };
   }
 }

@@ -1,16 +1,16 @@
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
-import type { Clock } from '../../lib/clock.ts';
 import { basicCredentials } from '../../lib/http-server.ts';
 import type { FaultOrder } from '../../protocol/faults.ts';
 import { BOX_PATHS } from '../../protocol/http-api.ts';
 import { pathOf } from '../access/requests.ts';
-import type { BoxConnection, BoxSocket, Connect } from '../boxes/connection.ts';
+import type { BoxConnection, BoxHub, BoxSocket, Connect } from '../boxes/connection.ts';
+import type { World } from '../world.ts';
 import type { OrderedFault } from './active-faults.ts';
-import type { BoxHub } from './edges.ts';
+import type { Faults } from './faults.ts';
 import { holdSocket } from './hold-socket.ts';
-import { FaultyConnection, type PushFaultsDeps } from './push-faults.ts';
+import { FaultyConnection, type PayPush } from './push-faults.ts';
 
 /** Time from a welcome to the next ordered cut, so that the box has registered. */
 const CUT_AFTER_MS = 1_000;
@@ -20,17 +20,13 @@ const SLOW_MAX_MS = 1_000;
 /** Held sockets of one box. One more ends the oldest, which its box has given up by then. */
 const HELD_SOCKETS_MAX = 16;
 
-export interface LinkFaultsDeps extends PushFaultsDeps {
-  clock: Clock;
-  /** Whether boxes on MQTT use an external broker, whose connections the gateway cannot reach. */
-  isBrokerForeign: boolean;
-}
-
 /**
  * Faults of the connections to boxes (PROTOCOL.md, clauses FLT-6 and FLT-9). Without an active fault nothing changes.
  */
 export class LinkFaults {
-  readonly #deps: LinkFaultsDeps;
+  readonly #world: World;
+  readonly #faults: Faults;
+  readonly #payPush: PayPush;
   /** Sockets of the connected boxes. */
   readonly #sockets = new Map<string, Set<Socket>>();
   readonly #cuts = new Set<OrderedFault>();
@@ -40,18 +36,26 @@ export class LinkFaults {
   /** By box and direction; settles once the last message has passed. */
   readonly #last = new Map<string, Promise<void>>();
 
-  constructor(deps: LinkFaultsDeps) {
-    this.#deps = deps;
+  constructor(world: World, faults: Faults, payPush: PayPush) {
+    this.#world = world;
+    this.#faults = faults;
+    this.#payPush = payPush;
     const problem = (order: FaultOrder) => this.#problem(order);
-    deps.faults.onOrder('link-cut', { problem, begin: (ordered) => this.#beginCut(ordered) });
-    deps.faults.onOrder('half-open', { problem, begin: (ordered) => this.#beginHold(ordered) });
+    faults.onOrder('link-cut', { problem, begin: (ordered) => this.#beginCut(ordered) });
+    faults.onOrder('half-open', { problem, begin: (ordered) => this.#beginHold(ordered) });
   }
 
   /** Adds the faults of pushes and of links to connections. */
   connect(connect: Connect): Connect {
     return (terminalCode, socket) => {
       const connection = connect(terminalCode, this.#sendingTwice(terminalCode, socket));
-      return new FaultyConnection(terminalCode, this.#slowConnection(terminalCode, connection), this.#deps);
+      return new FaultyConnection(
+        terminalCode,
+        this.#slowConnection(terminalCode, connection),
+        this.#world,
+        this.#faults,
+        this.#payPush,
+      );
     };
   }
 
@@ -101,7 +105,7 @@ export class LinkFaults {
       send: (signed, type) => {
         socket.send(signed, type);
         if (type === 'heard') return;
-        if (this.#deps.faults.take('link-twice', { boxes: [terminalCode] })) socket.send(signed, type);
+        if (this.#faults.take('link-twice', { boxes: [terminalCode] })) socket.send(signed, type);
       },
     };
   }
@@ -135,7 +139,9 @@ export class LinkFaults {
   }
 
   #problem({ fault, box }: FaultOrder): string | undefined {
-    if (!this.#deps.isBrokerForeign || (box !== undefined && this.#sockets.has(box))) return undefined;
+    // The gateway cannot reach the connections of boxes to another's broker.
+    const isBrokerForeign = this.#world.config.mqtt?.url !== undefined;
+    if (!isBrokerForeign || (box !== undefined && this.#sockets.has(box))) return undefined;
     return `fault: ${fault} needs a box that is connected over HTTP, or the gateway's own broker, and the broker is another's`;
   }
 
@@ -155,7 +161,7 @@ export class LinkFaults {
   #welcomed(terminalCode: string): void {
     for (const ordered of this.#cuts) {
       if (!isOf(ordered, terminalCode)) continue;
-      void this.#deps.clock.sleep(CUT_AFTER_MS, ordered.over).then(() => this.#cut(ordered));
+      void this.#world.clock.sleep(CUT_AFTER_MS, ordered.over).then(() => this.#cut(ordered));
     }
   }
 
@@ -190,7 +196,7 @@ export class LinkFaults {
 
   /** Runs the work of each direction in order. A message on a slow link is delayed. */
   #pass(direction: string, terminalCode: string, work: () => void, isMessage = true): void {
-    const slow = isMessage ? this.#deps.faults.delay('link-slow', { boxes: [terminalCode] }) : undefined;
+    const slow = isMessage ? this.#faults.delay('link-slow', { boxes: [terminalCode] }) : undefined;
     const before = this.#last.get(direction);
     if (slow === undefined && before === undefined) {
       work();

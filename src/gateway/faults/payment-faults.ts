@@ -3,9 +3,11 @@ import type { Directory } from '../directory.ts';
 import {
   createReceivePayment,
   type IncomingMoney,
+  type PaymentHearers,
   type ReceivePayment,
-  type ReceivePaymentDeps,
 } from '../service/receive-payment.ts';
+import type { Stored } from '../stored.ts';
+import type { World } from '../world.ts';
 import type { Faults } from './faults.ts';
 
 const OTHER_VND = 1_000;
@@ -52,10 +54,13 @@ function keyOf({ bankAccount, content, amount }: PaymentKey): string {
  * Adds the faults of payments. Each payment is stored and reported once, with its changes (PROTOCOL.md, clause FLT-7).
  */
 export function withPaymentFaults(
-  deps: ReceivePaymentDeps & { faults: Faults; latePayments: LatePayments },
+  world: World,
+  stored: Stored,
+  hearers: PaymentHearers,
+  { faults, latePayments }: { faults: Faults; latePayments: LatePayments },
 ): ReceivePayment {
-  const { faults, directory, latePayments } = deps;
-  const receive = createReceivePayment(deps);
+  const { directory } = stored;
+  const receive = createReceivePayment(world, stored, hearers);
   return async (asked) => {
     const { money } = asked;
     const boxes = (await directory.boxesOf(money.bank_account)).map((it) => it.terminalCode);
@@ -71,7 +76,7 @@ export function withPaymentFaults(
     const over = late.delayed((late.seconds ?? 0) * 1000);
     const { bank_account: bankAccount, content, amount } = incoming.money;
     latePayments.add({ bankAccount, content, amount }, over);
-    return createReceivePayment(reportingAfter(over, deps))(incoming);
+    return createReceivePayment(world, stored, hearingAfter(over, hearers))(incoming);
   };
 }
 
@@ -91,18 +96,17 @@ async function toOtherAccount(incoming: IncomingMoney, directory: Directory): Pr
 }
 
 /** Reports payments to boxes and partner only after `over`. After a restart they get them from the store. */
-function reportingAfter(over: Promise<unknown>, deps: ReceivePaymentDeps): ReceivePaymentDeps {
-  const { hub, dispatcher } = deps;
+function hearingAfter(over: Promise<unknown>, hearers: PaymentHearers): PaymentHearers {
+  const { hub, dispatcher } = hearers;
   const later = (report: () => void) => void over.then(report);
   return {
-    ...deps,
     hub: {
       session: (terminalCode) => hub.session(terminalCode),
       sendPayment: (...args) => later(() => hub.sendPayment(...args)),
       resendFromStore: (...args) => later(() => hub.resendFromStore(...args)),
       withdrawPush: (...args) => later(() => hub.withdrawPush(...args)),
     },
-    onPaid: (payment) => later(() => deps.onPaid?.(payment)),
+    onPaid: (payment) => later(() => hearers.onPaid?.(payment)),
     dispatcher: { wake: (partner) => later(() => dispatcher.wake(partner)) },
   };
 }

@@ -4,9 +4,9 @@ import { LIMITS } from '../../protocol/fields.ts';
 import type { DownMessage, DownOf } from '../../protocol/messages.ts';
 import { decodeVietQr, encodeVietQr, type VietQr } from '../../protocol/vietqr.ts';
 import type { BoxConnection } from '../boxes/connection.ts';
-import type { Context } from '../context.ts';
 import { refuse } from '../result.ts';
 import type { PushHub } from '../service/service.ts';
+import type { World } from '../world.ts';
 import type { DelayedOccurrence } from './active-faults.ts';
 import type { Faults } from './faults.ts';
 import { OTHER_CONTENT, otherAmount } from './payment-faults.ts';
@@ -25,13 +25,8 @@ const QR_CHANGES: readonly (readonly [fault: FaultName, change: (qr: VietQr) => 
 /** Deadlines that a swapped push waits for the next message. Its withdrawal comes earlier. */
 const SWAPPED_DEADLINES = 2;
 
-export interface PushFaultsDeps extends Pick<Context, 'random' | 'log'> {
-  faults: Faults;
-  /** Time that a push waits for its confirmation, in milliseconds. */
-  confirmTimeoutMs: number;
-  /** Pays the order of a push. */
-  payPush: (pushId: string) => Promise<unknown>;
-}
+/** Pays the order of a push. */
+export type PayPush = (pushId: string) => Promise<unknown>;
 
 /**
  * Adds the faults that begin with a push: link faults by its content, and an offline box (PROTOCOL.md, clause FLT-6).
@@ -59,15 +54,19 @@ export class FaultyConnection implements BoxConnection {
   readonly transport: BoxConnection['transport'];
   readonly #terminalCode: string;
   readonly #connection: BoxConnection;
-  readonly #deps: PushFaultsDeps;
+  readonly #world: World;
+  readonly #faults: Faults;
+  readonly #payPush: PayPush;
   /** Sends the swapped push that waits for the next message. */
   #sendOvertaken: (() => void) | undefined;
 
-  constructor(terminalCode: string, connection: BoxConnection, deps: PushFaultsDeps) {
+  constructor(terminalCode: string, connection: BoxConnection, world: World, faults: Faults, payPush: PayPush) {
     this.transport = connection.transport;
     this.#terminalCode = terminalCode;
     this.#connection = connection;
-    this.#deps = deps;
+    this.#world = world;
+    this.#faults = faults;
+    this.#payPush = payPush;
   }
 
   end(): void {
@@ -85,7 +84,9 @@ export class FaultyConnection implements BoxConnection {
   }
 
   #show(show: DownOf<'show'>): void {
-    const { faults, payPush, log } = this.#deps;
+    const faults = this.#faults;
+    const payPush = this.#payPush;
+    const { log } = this.#world;
     if (faults.take('paid-before', this.#subjectOf(show)) === undefined) {
       this.#showOnce(show);
       return;
@@ -96,7 +97,9 @@ export class FaultyConnection implements BoxConnection {
   }
 
   #showOnce(asked: DownOf<'show'>): void {
-    const { faults, random, confirmTimeoutMs } = this.#deps;
+    const { confirmTimeoutMs } = this.#world.config;
+    const faults = this.#faults;
+    const { random } = this.#world;
     const subject = this.#subjectOf(asked);
     const show = { ...asked, qrCode: this.#qrCodeOf(asked) };
     if (faults.take('push-lost', subject)) return;
@@ -132,14 +135,14 @@ export class FaultyConnection implements BoxConnection {
       this.#connection.send(show);
     };
     this.#sendOvertaken = send;
-    void delayed(SWAPPED_DEADLINES * this.#deps.confirmTimeoutMs, sent.signal).then((goesOn) => {
+    void delayed(SWAPPED_DEADLINES * this.#world.config.confirmTimeoutMs, sent.signal).then((goesOn) => {
       if (goesOn && !sent.signal.aborted) send();
     });
   }
 
   /** The QR of the push, changed if a fault says so. */
   #qrCodeOf(show: DownOf<'show'>): string {
-    const changes = QR_CHANGES.filter(([fault]) => this.#deps.faults.take(fault, this.#subjectOf(show)));
+    const changes = QR_CHANGES.filter(([fault]) => this.#faults.take(fault, this.#subjectOf(show)));
     if (changes.length === 0) return show.qrCode;
     const decoded = decodeVietQr(show.qrCode);
     if (!decoded.ok) return show.qrCode;

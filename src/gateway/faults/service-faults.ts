@@ -4,8 +4,10 @@ import { isObject } from '../../protocol/codec.ts';
 import { PATHS } from '../../protocol/http-api.ts';
 import { answerRefusal, pathOf } from '../access/requests.ts';
 import type { Tokens } from '../access/tokens.ts';
-import type { Context } from '../context.ts';
 import { parseJson } from '../decode.ts';
+import type { Directory } from '../directory.ts';
+import type { Stored } from '../stored.ts';
+import type { World } from '../world.ts';
 import type { Subject } from './active-faults.ts';
 import type { Faults } from './faults.ts';
 
@@ -30,16 +32,15 @@ export class ExpirableTokens {
   }
 }
 
-export interface ServiceFaultsDeps extends Pick<Context, 'directory' | 'log'> {
-  faults: Faults;
-  expirable: ExpirableTokens;
-}
-
 /** Makes calls of logged-in partners fail, before they change anything (PROTOCOL.md, clauses FLT-5 and FLT-12). */
-export function serviceFaults(scope: FastifyInstance, deps: ServiceFaultsDeps): void {
-  const { faults, expirable, log } = deps;
+export function serviceFaults(
+  scope: FastifyInstance,
+  { log }: World,
+  { directory }: Stored,
+  { faults, expirable }: { faults: Faults; expirable: ExpirableTokens },
+): void {
   scope.addHook('preHandler', async (request, reply) => {
-    const subject = await subjectOf(request, deps);
+    const subject = await subjectOf(request, faults, directory);
     if (subject === undefined) return undefined;
     const problem = faults.contentProblem(subject);
     if (problem !== undefined) return answerRefusal(request, reply, log, { code: 'FAULT_UNKNOWN', reason: problem });
@@ -50,7 +51,7 @@ export function serviceFaults(scope: FastifyInstance, deps: ServiceFaultsDeps): 
   });
   scope.addHook('onSend', async (request, reply) => {
     if (reply.statusCode !== 200 || !pathOf(request).endsWith(PATHS.generate)) return;
-    const subject = await subjectOf(request, deps);
+    const subject = await subjectOf(request, faults, directory);
     if (subject !== undefined && faults.take('token-expired', subject)) expirable.expire(bearerToken(request) ?? '');
   });
 }
@@ -58,7 +59,8 @@ export function serviceFaults(scope: FastifyInstance, deps: ServiceFaultsDeps): 
 /** Boxes and content of a call; undefined if no fault can happen to it. */
 async function subjectOf(
   { body, headers }: FastifyRequest,
-  { faults, directory }: ServiceFaultsDeps,
+  faults: Faults,
+  directory: Directory,
 ): Promise<Subject | undefined> {
   if (!Buffer.isBuffer(body) || !faults.mayConcern(body)) return undefined;
   const parsed = parseJson(body, headers);

@@ -5,20 +5,13 @@ import { withAbortAfter } from '../../lib/clock.ts';
 import { PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { EventStream } from '../../lib/event-stream.ts';
 import type { Store } from '../../store/store.ts';
-import type { Authorizer, Caller } from '../access/authorizer.ts';
+import type { Caller } from '../access/authorizer.ts';
 import { answerRefusal, listQuery, logRefusal, openStream, ROWS_MAX } from '../access/requests.ts';
-import type { BoxScreen } from '../box-screen.ts';
-import type { Hub } from '../boxes/hub.ts';
-import type { MessageSigner } from '../boxes/message-signer.ts';
-import type { Context } from '../context.ts';
-import type { FaultOrders } from '../fault-orders.ts';
 import { accept, type Result } from '../result.ts';
 import { mayDo } from '../roles.ts';
-import type { CatchUp } from '../service/catch-up.ts';
-import type { Service } from '../service/service.ts';
-import type { Home } from '../shard.ts';
+import type { OpenGateway } from '../stages/open-gateway.ts';
 import { callerOf, cancellationOf, noteDone, refuseSandboxWrites, tellChanged } from './admin.ts';
-import { type CallbackRoutesDeps, callbackRoutes } from './callback-routes.ts';
+import { callbackRoutes } from './callback-routes.ts';
 import { faultRoutes } from './fault-routes.ts';
 import { logAdminRequests, trafficRoutes } from './traffic-routes.ts';
 import { createViews, sourceView, type Views } from './views.ts';
@@ -39,41 +32,29 @@ const DOWNLOAD_TIMEOUT_MS = 600_000;
 /** Setting with the calendar time of the newest backup. */
 const BACKUP_AT = 'backup-at-ms';
 
-export interface AdminRoutesDeps
-  extends Omit<CallbackRoutesDeps, 'views'>,
-    Pick<Context, 'config' | 'changes' | 'clock' | 'trafficLog'> {
-  service: Service;
-  signer: Pick<MessageSigner, 'kid' | 'rotate'>;
-  authorizer: Authorizer;
-  hub: Hub;
-  faults: FaultOrders;
-  catchUp: Pick<CatchUp, 'status'>;
-  boxScreen?: BoxScreen | undefined;
-  /** In a cluster. */
-  home?: Home | undefined;
-  baseUrl: () => string;
-}
-
 /** Routes for admins, below `/_mock`. Returns a function that ends their streams and downloads. */
-export function adminRoutes(scope: FastifyInstance, deps: AdminRoutesDeps): () => void {
-  const { config, store, hub, directory, log, home } = deps;
-  logAdminRequests(scope, deps);
-  refuseSandboxWrites(scope, { mode: config.mode, log });
-  const views = createViews(store, hub, directory, home);
-  orderRoutes(scope, deps, views);
-  callbackRoutes(scope, { ...deps, views });
-  trafficRoutes(scope, deps);
-  faultRoutes(scope, deps);
-  const endStreams = watchRoute(scope, deps);
-  const endDownloads = backupRoute(scope, deps);
+export function adminRoutes(scope: FastifyInstance, open: OpenGateway): () => void {
+  const { world, stored, boxes } = open;
+  logAdminRequests(scope, world);
+  refuseSandboxWrites(scope, world);
+  const views = createViews(world, stored, boxes);
+  orderRoutes(scope, open, views);
+  callbackRoutes(scope, open, views);
+  trafficRoutes(scope, world);
+  faultRoutes(scope, open);
+  const endStreams = watchRoute(scope, open);
+  const endDownloads = backupRoute(scope, open);
   return () => {
     endStreams();
     endDownloads();
   };
 }
 
-function orderRoutes(scope: FastifyInstance, deps: AdminRoutesDeps, views: Views): void {
-  const { service, signer, log } = deps;
+function orderRoutes(scope: FastifyInstance, open: OpenGateway, views: Views): void {
+  const { world, stored, boxes, money, boxScreen } = open;
+  const { log } = world;
+  const { service } = money;
+  const { signer } = boxes;
   const list = (path: string, read: (limit: number, before?: string) => object[] | Promise<object[]>) =>
     scope.get(path, async (request, reply) => {
       const query = listQuery.safeParse(request.query);
@@ -87,8 +68,8 @@ function orderRoutes(scope: FastifyInstance, deps: AdminRoutesDeps, views: Views
   };
 
   scope.get('/about', async (request) => ({
-    ...(await about(deps, callerOf(request))),
-    lastBackupAt: await lastBackup(deps.store),
+    ...(await about(open, callerOf(request))),
+    lastBackupAt: await lastBackup(stored.store),
   }));
   scope.get('/boxes', async (request, reply) => {
     const query = boxesQuery.safeParse(request.query);
@@ -103,8 +84,8 @@ function orderRoutes(scope: FastifyInstance, deps: AdminRoutesDeps, views: Views
     return box ?? answerRefusal(request, reply, log, { code: 'E96', reason: 'no such box' }, 404);
   });
   scope.get<{ Params: { terminalCode: string } }>('/boxes/:terminalCode/screen.png', async (request, reply) => {
-    const isHere = deps.boxScreen?.terminalCode === request.params.terminalCode;
-    const png = isHere ? deps.boxScreen?.picture() : undefined;
+    const isHere = boxScreen?.terminalCode === request.params.terminalCode;
+    const png = isHere ? boxScreen?.picture() : undefined;
     if (png !== undefined) return reply.type('image/png').header('cache-control', 'no-store').send(Buffer.from(png));
     const reason = 'the screen of this box is not known here: only that of the box of paybox up is';
     return answerRefusal(request, reply, log, { code: 'E96', reason }, 404);
@@ -118,7 +99,7 @@ function orderRoutes(scope: FastifyInstance, deps: AdminRoutesDeps, views: Views
   scope.post<OfOrder>('/orders/:orderId/pay', async (request, reply) =>
     answer(request, reply, await service.payOrder(request.params.orderId)),
   );
-  scope.get('/sources', async () => deps.catchUp.status().map(sourceView));
+  scope.get('/sources', async () => money.sources.catchUp.status().map(sourceView));
   scope.get('/keys', async () => ({ kid: signer.kid }));
   scope.post('/keys/rotate', async () => {
     await signer.rotate();
@@ -128,7 +109,7 @@ function orderRoutes(scope: FastifyInstance, deps: AdminRoutesDeps, views: Views
 
 function watchRoute(
   scope: FastifyInstance,
-  { changes, clock, authorizer }: Pick<AdminRoutesDeps, 'changes' | 'clock' | 'authorizer'>,
+  { world: { changes, clock }, access: { authorizer } }: OpenGateway,
 ): () => void {
   const watchers = new Set<EventStream>();
   scope.get('/events', (request, reply) => {
@@ -150,10 +131,9 @@ function watchRoute(
 }
 
 /** The store as a file (PROTOCOL.md, clause BAK-1). Returns a function that ends the downloads. */
-function backupRoute(
-  scope: FastifyInstance,
-  { store, clock, log, authorizer }: Pick<AdminRoutesDeps, 'store' | 'clock' | 'log' | 'authorizer'>,
-): () => void {
+function backupRoute(scope: FastifyInstance, { world, stored, access: { authorizer } }: OpenGateway): () => void {
+  const { clock, log } = world;
+  const { store } = stored;
   const ending = new AbortController();
   scope.get('/backup', async (request, reply) => {
     let copy: Awaited<ReturnType<Store['backup']>>;
@@ -167,7 +147,7 @@ function backupRoute(
     }
     const { size } = await copy.stat();
     const caller = callerOf(request);
-    await noteDone(caller, 'taken', { target: 'backup', detail: {} }, { store, clock, log });
+    await noteDone(caller, 'taken', { target: 'backup', detail: {} }, world, stored);
     const over = new AbortController();
     const release = authorizer.whenRevoked(caller, () => over.abort(new Error('its token was revoked')));
     reply.hijack();
@@ -190,20 +170,22 @@ function backupRoute(
 }
 
 /** When the store was last handed out whole; null if it never was. A backup of PostgreSQL is not known here. */
-async function lastBackup(store: Pick<Store, 'setting'>): Promise<string | null> {
+async function lastBackup(store: Store): Promise<string | null> {
   const at = await store.setting(BACKUP_AT, () => '');
   return at === '' ? null : new Date(Number(at)).toISOString();
 }
 
 /** For the commands of a demo: a box that is linked, its account and its partner. */
-async function about({ config, directory, baseUrl, boxScreen }: AdminRoutesDeps, { role }: Caller): Promise<object> {
+async function about({ world, stored, boxScreen, origin }: OpenGateway, { role }: Caller): Promise<object> {
+  const { config } = world;
+  const { directory } = stored;
   const [linked] = await directory.linkedBoxes(1);
   const [first = ''] = await directory.partners(1);
   const [account] =
     linked === undefined ? await directory.accountsOf(first, 1) : [await directory.account(linked.account ?? '')];
   const partner = await directory.partner(account?.partner ?? first);
   return {
-    baseUrl: baseUrl(),
+    baseUrl: `${origin()}${config.basePath}`,
     sandbox: config.sandbox,
     mode: config.mode,
     partner:

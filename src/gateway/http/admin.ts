@@ -1,10 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { reasonOf } from '../../lib/errors.ts';
-import type { Authorizer, Caller } from '../access/authorizer.ts';
+import type { Caller } from '../access/authorizer.ts';
 import { answerRefusal, pathOf } from '../access/requests.ts';
-import type { GatewayConfig } from '../config.ts';
-import type { Context } from '../context.ts';
 import type { CancelledOrder } from '../service/cancel-order.ts';
+import type { OpenGateway } from '../stages/open-gateway.ts';
+import type { Stored } from '../stored.ts';
+import type { World } from '../world.ts';
 import { AUDITED, routeAccess } from './route-access.ts';
 
 const CALLER = 'caller';
@@ -18,19 +19,13 @@ export interface Changed {
   detail: object;
 }
 
-type NoteDeps = Pick<Context, 'clock' | 'log' | 'store'>;
-
-export interface GuardDeps extends NoteDeps {
-  authorizer: Authorizer;
-  config: Pick<GatewayConfig, 'basePath' | 'mode'>;
-}
-
 /**
  * Lets each caller do what his role may do, and notes who did it (PROTOCOL.md, clauses ROL-1 and ROL-2). Must be called
  * before the routes are registered. Throws where a route is registered that the table of `route-access.ts` does not have.
  */
-export function guardRoutes(app: FastifyInstance, deps: GuardDeps): void {
-  const { authorizer, config } = deps;
+export function guardRoutes(app: FastifyInstance, { world, stored, access }: OpenGateway): void {
+  const { config } = world;
+  const { authorizer } = access;
   const table = routeAccess(config);
   app.addHook('onRoute', ({ method, url }) => {
     for (const route of [method].flat().map((it) => `${it} ${url}`)) {
@@ -40,9 +35,9 @@ export function guardRoutes(app: FastifyInstance, deps: GuardDeps): void {
   app.decorateRequest(CALLER, null);
   app.decorateRequest(CHANGED, null);
   app.addHook('onRequest', async (request, reply) => {
-    const access = table[routeOf(request)];
-    if (access === 'anybody' || access === 'own') return undefined;
-    const caller = await authorizer.authorize(access ?? 'administer', request, reply);
+    const right = table[routeOf(request)];
+    if (right === 'anybody' || right === 'own') return undefined;
+    const caller = await authorizer.authorize(right ?? 'administer', request, reply);
     if (caller === undefined) return reply;
     request.setDecorator(CALLER, caller);
     return undefined;
@@ -50,14 +45,14 @@ export function guardRoutes(app: FastifyInstance, deps: GuardDeps): void {
   // A body may arrive 20 s after its head. Whoever holds it back must not go on with a token that was revoked meanwhile, nor
   // at a box that was taken from it.
   app.addHook('preHandler', async (request, reply) => {
-    const access = table[routeOf(request)];
+    const right = table[routeOf(request)];
     const caller = request.getDecorator<Caller | null>(CALLER);
-    if (caller?.digest === undefined || request.method === 'GET' || access === 'anybody' || access === 'own') return;
-    const again = await authorizer.authorize(access ?? 'administer', request, reply);
+    if (caller?.digest === undefined || request.method === 'GET' || right === 'anybody' || right === 'own') return;
+    const again = await authorizer.authorize(right ?? 'administer', request, reply);
     if (again === undefined) return reply;
     request.setDecorator(CALLER, again);
   });
-  app.addHook('onSend', (request, reply) => noteCall(request, reply, deps));
+  app.addHook('onSend', (request, reply) => noteCall(request, reply, world, stored));
 }
 
 /** Who calls a route that asks for a right or a role. Throws on any other route. */
@@ -85,17 +80,17 @@ function routeOf({ method, routeOptions }: FastifyRequest): string {
 }
 
 /** Logs who changed something; the audit list has it too, before the answer is sent. */
-async function noteCall(request: FastifyRequest, reply: FastifyReply, deps: NoteDeps): Promise<void> {
+async function noteCall(request: FastifyRequest, reply: FastifyReply, world: World, stored: Stored): Promise<void> {
   const caller = request.getDecorator<Caller | null>(CALLER);
   if (caller === null || request.method === 'GET' || reply.statusCode >= 300) return;
   const changed = request.getDecorator<Changed | 'nothing' | null>(CHANGED);
   if (changed === 'nothing') return;
   const { who, role, address } = caller;
-  deps.log.info('admin-called', { who, role, address, method: request.method, path: pathOf(request) });
+  world.log.info('admin-called', { who, role, address, method: request.method, path: pathOf(request) });
   const what = AUDITED[routeOf(request)];
   if (what === undefined) return;
   const target = pathOf(request).replace(/^\/(?:_mock|admin\/v1)\/(.*?)(?:\/[a-z]+)?$/, '$1');
-  await noteDone(caller, what, changed ?? { target, detail: {} }, deps);
+  await noteDone(caller, what, changed ?? { target, detail: {} }, world, stored);
 }
 
 /** Notes in the audit list what a caller did, beside the changes of the registry. Never rejects. */
@@ -103,7 +98,8 @@ export async function noteDone(
   { who, address }: Caller,
   what: string,
   { target, detail }: Changed,
-  { store, clock, log }: NoteDeps,
+  { clock, log }: World,
+  { store }: Stored,
 ): Promise<void> {
   try {
     await store.registry.note({ at_ms: clock.wallMs(), who, address, what, target, detail: JSON.stringify(detail) });
@@ -122,11 +118,8 @@ const LIVE_WRITES = new Set([
 ]);
 
 /** Refuses, in a live gateway, the writes below `/_mock` that only a sandbox has (PROTOCOL.md, clause MOD-2). */
-export function refuseSandboxWrites(
-  scope: FastifyInstance,
-  { mode, log }: Pick<Context, 'log'> & { mode: string },
-): void {
-  if (mode !== 'live') return;
+export function refuseSandboxWrites(scope: FastifyInstance, { config, log }: World): void {
+  if (config.mode !== 'live') return;
   scope.addHook('onRequest', async (request, reply) => {
     if (['GET', 'HEAD'].includes(request.method) || LIVE_WRITES.has(request.routeOptions.url ?? '')) return undefined;
     const reason = 'expected a gateway with mode: sandbox: this one is live, where nothing is paid or fails by order';

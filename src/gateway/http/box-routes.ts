@@ -8,24 +8,16 @@ import { LIMITS } from '../../protocol/fields.ts';
 import { BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER } from '../../protocol/http-api.ts';
 import { BOX_ALIVE_MS, unpostedMaxMs } from '../../protocol/messages.ts';
 import { addressOf } from '../access/carried.ts';
-import { boxPasswordOf, type Logins } from '../access/logins.ts';
 import { answerRefusal, isLoggedIn, openStream } from '../access/requests.ts';
-import { type BoxConnection, type Connect, connectionToEvict } from '../boxes/connection.ts';
-import type { Hub } from '../boxes/hub.ts';
-import type { MessageSigner } from '../boxes/message-signer.ts';
-import type { Context } from '../context.ts';
+import { type BoxConnection, type BoxWire, connectionToEvict } from '../boxes/connection.ts';
+import { boxPasswordOf } from '../logins/logins.ts';
+import type { Stored } from '../stored.ts';
+import type { World } from '../world.ts';
 
 /** Open streams of one box: the one in use and others not yet ended. One more ends one that is not in use. */
 const STREAMS_PER_BOX_MAX = 4;
 
 const sessionHeader = z.uuid();
-
-export interface BoxRoutesDeps extends Pick<Context, 'directory' | 'clock' | 'random' | 'log'> {
-  hub: Pick<Hub, 'session' | 'receive' | 'disconnected'>;
-  connect: Connect;
-  signer: MessageSigner;
-  logins: Logins;
-}
 
 /** The stream of one session of a box. */
 interface BoxStream {
@@ -51,11 +43,12 @@ const SENDER = 'sender';
 const senderOf = (request: FastifyRequest) => request.getDecorator<Sender>(SENDER);
 
 /** Boxes over HTTP (PROTOCOL.md, clause BOX-HTTP). Returns a function that ends every stream. */
-export function boxRoutes(scope: FastifyInstance, deps: BoxRoutesDeps): () => void {
-  const { hub, signer, clock, log } = deps;
-  const streams = new BoxStreams(deps);
+export function boxRoutes(scope: FastifyInstance, world: World, stored: Stored, wire: BoxWire): () => void {
+  const { clock, log } = world;
+  const { hub, signer } = wire;
+  const streams = new BoxStreams(world, wire);
   scope.decorateRequest(SENDER, null);
-  scope.addHook('onRequest', (request, reply) => identify(request, reply, streams, deps));
+  scope.addHook('onRequest', (request, reply) => identify(request, reply, streams, world, stored));
   scope.addContentTypeParser('application/jose', takeBytes);
 
   scope.get(BOX_PATHS.stream, (request, reply) => {
@@ -91,30 +84,38 @@ export function boxRoutes(scope: FastifyInstance, deps: BoxRoutesDeps): () => vo
 }
 
 /** Whoever has the password with which the stream of this session was opened is not asked again. */
-async function identify(request: FastifyRequest, reply: FastifyReply, streams: BoxStreams, deps: BoxRoutesDeps) {
+async function identify(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  streams: BoxStreams,
+  { log }: World,
+  { directory, logins }: Stored,
+) {
   const { username: terminalCode = '', password } = basicCredentials(request) ?? {};
   const session = sessionHeader.safeParse(request.headers[BOX_SESSION_HEADER]);
   const sender = { terminalCode, sessionId: session.data ?? '' };
   if (!streams.isOpenedWith(password, sender)) {
-    const expected = boxPasswordOf((await deps.directory.box(terminalCode))?.secret);
+    const expected = boxPasswordOf((await directory.box(terminalCode))?.secret);
     const attempt = { kind: 'box', username: terminalCode, isStrong: true, secret: password, expected } as const;
     const challenge = 'Basic realm="paybox box", charset="UTF-8"';
-    if (!isLoggedIn(request, reply, attempt, { ...deps, challenge })) return reply;
+    if (!isLoggedIn(request, reply, attempt, { logins, log, challenge })) return reply;
   }
   if (!session.success) {
-    return answerRefusal(request, reply, deps.log, { code: 'E46', reason: `${BOX_SESSION_HEADER} is not a UUID` });
+    return answerRefusal(request, reply, log, { code: 'E46', reason: `${BOX_SESSION_HEADER} is not a UUID` });
   }
   request.setDecorator<Sender>(SENDER, sender);
 }
 
 /** The open streams of all boxes. */
 class BoxStreams {
-  readonly #deps: BoxRoutesDeps;
+  readonly #world: World;
+  readonly #wire: BoxWire;
   /** By terminalCode and sessionId, oldest first. */
   readonly #streams = new Map<string, Map<string, BoxStream>>();
 
-  constructor(deps: BoxRoutesDeps) {
-    this.#deps = deps;
+  constructor(world: World, wire: BoxWire) {
+    this.#world = world;
+    this.#wire = wire;
   }
 
   get({ terminalCode, sessionId }: Sender): BoxStream | undefined {
@@ -128,7 +129,8 @@ class BoxStreams {
   }
 
   open(request: FastifyRequest, reply: FastifyReply): void {
-    const { hub, connect, clock, random } = this.#deps;
+    const { hub, connect } = this.#wire;
+    const { clock, random } = this.#world;
     const { terminalCode, sessionId } = senderOf(request);
     const { password = '' } = basicCredentials(request) ?? {};
     const own = this.#streams.get(terminalCode) ?? new Map<string, BoxStream>();

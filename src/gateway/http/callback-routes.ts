@@ -2,9 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { issuesOf } from '../../protocol/codec.ts';
 import { answerRefusal, listQuery, readBody } from '../access/requests.ts';
-import type { BacklogReader } from '../callbacks/backlog.ts';
-import type { CallbackDispatcher } from '../callbacks/dispatcher.ts';
-import type { Context } from '../context.ts';
+import type { OpenGateway } from '../stages/open-gateway.ts';
 import { callerOf } from './admin.ts';
 import type { Views } from './views.ts';
 
@@ -22,15 +20,11 @@ const choice = z.strictObject({
   status: z.enum(['failed', 'pending']).default('failed'),
 });
 
-export interface CallbackRoutesDeps extends Pick<Context, 'store' | 'directory' | 'log'> {
-  dispatcher: CallbackDispatcher;
-  views: Views;
-  backlog: BacklogReader;
-}
-
 /** Routes of callbacks, below `/_mock` (PROTOCOL.md, clause SYN-5). */
-export function callbackRoutes(scope: FastifyInstance, deps: CallbackRoutesDeps): void {
-  const { store, dispatcher, views, backlog, directory, log } = deps;
+export function callbackRoutes(scope: FastifyInstance, { world, stored, money }: OpenGateway, views: Views): void {
+  const { log } = world;
+  const { store, directory } = stored;
+  const { dispatcher, backlog } = money;
   const refuse = (request: FastifyRequest, reply: FastifyReply, reason: string) =>
     answerRefusal(request, reply, log, { code: 'E46', reason });
   const unknown = (request: FastifyRequest, reply: FastifyReply) =>

@@ -1,28 +1,21 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import type { Logger } from '../../lib/log.ts';
 import { issuesOf } from '../../protocol/codec.ts';
 import { ENROLMENTS_PATH, enrolmentRequest } from '../../protocol/enrolment.ts';
 import { addressOf } from '../access/carried.ts';
-import type { Enrolments } from '../access/enrolments.ts';
-import type { Logins } from '../access/logins.ts';
 import { answerRefusal, readBody } from '../access/requests.ts';
-import type { Directory } from '../directory.ts';
 import type { Result } from '../result.ts';
+import type { OpenGateway } from '../stages/open-gateway.ts';
 
 const REQUEST_BYTES_MAX = 1_024;
 
 const acceptance = z.object({ code: z.string().max(64) });
 
-export interface EnrolmentRoutesDeps {
-  enrolments: Enrolments;
-  logins: Logins;
-  log: Logger;
-}
-
 /** Routes for boxes without a secret (PROTOCOL.md, clauses ENR-2 to ENR-4). */
-export function boxEnrolmentRoutes(scope: FastifyInstance, deps: EnrolmentRoutesDeps & { directory: Directory }): void {
-  const { enrolments, directory, logins, log } = deps;
+export function boxEnrolmentRoutes(scope: FastifyInstance, { world, stored, access }: OpenGateway): void {
+  const { log } = world;
+  const { directory, logins } = stored;
+  const { enrolments } = access;
   scope.post(ENROLMENTS_PATH, { bodyLimit: REQUEST_BYTES_MAX }, async (request, reply) => {
     const json = readBody(request, log, enrolmentRequest);
     if (!json.ok) return answerRefusal(request, reply, log, json);
@@ -55,7 +48,9 @@ export function boxEnrolmentRoutes(scope: FastifyInstance, deps: EnrolmentRoutes
 }
 
 /** Routes for admins: list, accept and reject enrolments. */
-export function adminEnrolmentRoutes(scope: FastifyInstance, { enrolments, log }: EnrolmentRoutesDeps): void {
+export function adminEnrolmentRoutes(scope: FastifyInstance, { world, access }: OpenGateway): void {
+  const { log } = world;
+  const { enrolments } = access;
   const answer = (request: FastifyRequest, reply: FastifyReply, verdict: Result<undefined>) => {
     if (verdict.ok) return reply.send({ status: 'SUCCESS', message: '' });
     return answerRefusal(request, reply, log, verdict, verdict.code === 'E35' ? 404 : 400);

@@ -1,22 +1,20 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Logger } from '../../lib/log.ts';
 import { issuesOf } from '../../protocol/codec.ts';
 import { faultOrder } from '../../protocol/faults.ts';
 import { carriedOf } from '../access/carried.ts';
 import { logRefusal, readBody } from '../access/requests.ts';
-import type { Directory } from '../directory.ts';
-import type { FaultOrders } from '../fault-orders.ts';
 import { type Refusal, refuse } from '../result.ts';
+import type { OpenGateway } from '../stages/open-gateway.ts';
 
 const ORDER_BYTES_MAX = 4_096;
 /** Set by the front of a cluster: the id of a fault that it orders at all shards. */
 export const FAULT_ID_HEADER = 'x-paybox-fault';
 
 /** Routes of faults, below `/_mock` (PROTOCOL.md, clauses FLT-1 and FLT-3). */
-export function faultRoutes(
-  scope: FastifyInstance,
-  { faults, directory, log }: { faults: FaultOrders; directory: Directory; log: Logger },
-): void {
+export function faultRoutes(scope: FastifyInstance, { world, edges, stored }: OpenGateway): void {
+  const { log } = world;
+  const { faults } = edges;
+  const { directory } = stored;
   /** The answer contains the reason, because only admins get it. */
   const answer = (request: FastifyRequest, reply: FastifyReply, refusal: Refusal, status = 400) => {
     logRefusal(request, log, refusal, status);

@@ -5,24 +5,13 @@ import type { Logger } from '../../lib/log.ts';
 import { takeBytes } from '../../lib/request-body.ts';
 import { REASON_HEADER, WARNING_HEADER } from '../../protocol/http-api.ts';
 import { addressOf } from '../access/carried.ts';
-import type { Logins } from '../access/logins.ts';
 import { headerText, logRefusal, pathOf } from '../access/requests.ts';
-import type { Context } from '../context.ts';
-import type { Metrics } from '../metrics.ts';
-import type { CatchUp } from '../service/catch-up.ts';
-import type { ReceiveCredit, ReceivedCredit } from '../service/receive-credits.ts';
+import type { ReceivedCredit } from '../service/receive-credits.ts';
 import type { Sources } from '../service/sources.ts';
 import { refused } from '../sources/fields.ts';
 import type { Heard, HeardForm, Source } from '../sources/source.ts';
+import type { OpenGateway } from '../stages/open-gateway.ts';
 import { logCalls, NOTES_SEPARATOR } from './traffic-routes.ts';
-
-export interface HookRoutesDeps extends Pick<Context, 'clock' | 'log' | 'trafficLog'> {
-  logins: Logins;
-  sources: Pick<Sources, 'find'>;
-  receiveCredit: ReceiveCredit;
-  catchUp: Pick<CatchUp, 'told' | 'lost'>;
-  metrics: Pick<Metrics, 'heard'>;
-}
 
 type Hook = FastifyRequest<{ Params: { name: string; '*'?: string } }>;
 type Refused = Pick<Extract<Heard, { kind: 'refused' }>, 'status' | 'reason' | 'body'>;
@@ -34,10 +23,13 @@ const MEDIA_TYPE = /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+[ \t]*(?:;|$)/;
 const IS_PROVED = 'isProved';
 
 /** `POST /hooks/{name}` and below it: where sources tell of money (PROTOCOL.md, clauses SRC-1 to SRC-5). */
-export function hookRoutes(scope: FastifyInstance, deps: HookRoutesDeps): void {
-  const { sources, log, logins, metrics, catchUp } = deps;
+export function hookRoutes(scope: FastifyInstance, { world, stored, money }: OpenGateway): void {
+  const { log } = world;
+  const { logins } = stored;
+  const { sources, metrics, receiveCredit } = money;
+  const { catchUp } = sources;
   scope.decorateRequest(IS_PROVED, false);
-  logCalls(scope, '', deps, (request, status) => callerOf(request as Hook, status, sources));
+  logCalls(scope, '', world, (request, status) => callerOf(request as Hook, status, sources));
   scope.removeAllContentTypeParsers();
   scope.addContentTypeParser('*', takeBytes);
   // A type that is none counts as no type: money must not wait for catch-up because of it (PROTOCOL.md, clause SRC-1).
@@ -96,7 +88,7 @@ export function hookRoutes(scope: FastifyInstance, deps: HookRoutesDeps): void {
       for (const it of received) it.report();
     };
     try {
-      for (const credit of credits) received.push(await deps.receiveCredit(source.name, credit, false));
+      for (const credit of credits) received.push(await receiveCredit(source.name, credit, false));
     } catch (error) {
       report();
       catchUp.lost(source.name);
@@ -128,7 +120,7 @@ async function readForm(heard: Heard | HeardForm, { headers, body }: FastifyRequ
 }
 
 /** A flood of wrong proofs, or one who tries names, must not push other calls out of the lists. */
-function callerOf(request: Hook, status: number, sources: HookRoutesDeps['sources']) {
+function callerOf(request: Hook, status: number, sources: Sources) {
   const { name } = request.params;
   if (status === TOO_MANY || sources.find(name) === undefined) return undefined;
   return { by: name, isProved: request.getDecorator<boolean>(IS_PROVED) };

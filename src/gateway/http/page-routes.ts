@@ -3,25 +3,16 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import { PAGE_POLICY } from '../../lib/http-server.ts';
 import { openApi } from '../../protocol/openapi.ts';
 import { answerRefusal, answersOnceMade } from '../access/requests.ts';
-import type { BacklogReader } from '../callbacks/backlog.ts';
-import type { GatewayConfig } from '../config.ts';
-import type { Context } from '../context.ts';
-import type { Health } from '../health.ts';
-import type { Metrics } from '../metrics.ts';
+import type { OpenGateway } from '../stages/open-gateway.ts';
 import { OWN_PAGES, PAGE_FILES } from './page-files.ts';
 
 const QR_SVG_WIDTH_PX = 480;
 
-export interface PageRoutesDeps extends Pick<Context, 'store' | 'log'> {
-  metrics: Metrics;
-  health: Health;
-  backlog: BacklogReader;
-  config: Pick<GatewayConfig, 'basePath' | 'mode'>;
-}
-
 /** Console, API page, health and metrics. */
-export async function pageRoutes(scope: FastifyInstance, deps: PageRoutesDeps) {
-  const { store, metrics, health, backlog, log, config } = deps;
+export async function pageRoutes(scope: FastifyInstance, { world, stored, money, health }: OpenGateway) {
+  const { log, config } = world;
+  const { store } = stored;
+  const { metrics, cachedBacklog: backlog } = money;
   const page = (name: string) => readFile(new URL(name, OWN_PAGES), 'utf8');
   const [consolePage, welcomePage, registryPage, docsPage] = await Promise.all([
     page('console.html'),

@@ -5,16 +5,15 @@ import type { Code } from '../../protocol/codes.ts';
 import { bankAccount } from '../../protocol/fields.ts';
 import { NAME_OF, type PageQuery } from '../../store/repositories/registry.ts';
 import type { RegistryTable } from '../../store/schema/tables.ts';
+import type { Access } from '../access/open-access.ts';
 import { listQuery } from '../access/requests.ts';
-import type { Context } from '../context.ts';
 import { CHANGES, LINKS, NEW_ROWS, ROTATIONS } from '../registry/bodies.ts';
 import { type Admin, unknownRow } from '../registry/changes.ts';
-import type { Registry } from '../registry/registry.ts';
-import type { SourceRows } from '../registry/source-rows.ts';
 import { accept, type Result } from '../result.ts';
+import type { OpenGateway } from '../stages/open-gateway.ts';
 import type { AdminApi } from './admin-api.ts';
 import { findNamesAsPrinted } from './printed-names.ts';
-import { AUDIT_VIEW, auditView, createRegistryViews, type RegistryViewsDeps, VIEWS } from './registry-views.ts';
+import { AUDIT_VIEW, auditView, createRegistryViews, VIEWS } from './registry-views.ts';
 
 const SEARCH_CHARS_MAX = 64;
 const TABLES = ['partners', 'accounts', 'boxes', 'sources'] as const;
@@ -59,20 +58,16 @@ const WITH_KEY = DONE.extend({ key: z.string().optional().describe(`if the gatew
 const WITH_SECRET = DONE.extend({ secret: z.string().optional().describe(`left out: the box enrols; ${ONCE}`) });
 const SUCCESS = { status: 'SUCCESS', message: '' } as const;
 
-export interface RegistryRoutesDeps extends Pick<Context, 'store'>, RegistryViewsDeps {
-  registry: Registry;
-  sourceRows: SourceRows;
-}
-
 /** The registry for admins, below `/admin/v1` (PROTOCOL.md, clauses REG-4 to REG-9). */
-export function registryRoutes(scope: FastifyInstance, api: AdminApi, deps: RegistryRoutesDeps): void {
-  findNamesAsPrinted(scope, TABLES, deps.store.registry);
-  for (const table of TABLES) readRoutes(scope, api, table, deps);
-  for (const table of TABLES) commonRoutes(scope, api, table, deps);
-  addRoutes(scope, api, deps);
-  changeRoutes(scope, api, deps);
-  linkRoutes(scope, api, deps);
-  rotateRoutes(scope, api, deps);
+export function registryRoutes(scope: FastifyInstance, api: AdminApi, open: OpenGateway): void {
+  const { registry } = open.stored.store;
+  findNamesAsPrinted(scope, TABLES, registry);
+  for (const table of TABLES) readRoutes(scope, api, table, open);
+  for (const table of TABLES) commonRoutes(scope, api, table, open);
+  addRoutes(scope, api, open.access);
+  changeRoutes(scope, api, open.access);
+  linkRoutes(scope, api, open.access);
+  rotateRoutes(scope, api, open.access);
   api.route(scope, {
     method: 'GET',
     path: '/audit',
@@ -80,7 +75,7 @@ export function registryRoutes(scope: FastifyInstance, api: AdminApi, deps: Regi
     query: auditQuery,
     answer: z.array(AUDIT_VIEW),
     run: async ({ query: { limit, before, target } }) =>
-      accept((await deps.store.registry.changes(limit, { before, target })).map(auditView)),
+      accept((await registry.changes(limit, { before, target })).map(auditView)),
   });
 }
 
@@ -88,10 +83,10 @@ function readRoutes<Table extends RegistryTable>(
   scope: FastifyInstance,
   api: AdminApi,
   table: Table,
-  deps: RegistryRoutesDeps,
+  open: OpenGateway,
 ): void {
-  const { registry } = deps.store;
-  const viewOf = createRegistryViews(deps)[table];
+  const { registry } = open.stored.store;
+  const viewOf = createRegistryViews(open)[table];
   api.route(scope, {
     method: 'GET',
     path: `/${table}`,
@@ -124,7 +119,7 @@ function commonRoutes(
   scope: FastifyInstance,
   api: AdminApi,
   table: RegistryTable,
-  { registry, sourceRows }: RegistryRoutesDeps,
+  { access: { registry, sourceRows } }: OpenGateway,
 ): void {
   const disable = (by: Admin, name: string, disabled: boolean) =>
     table === 'sources' ? sourceRows.disable(by, name, disabled) : registry.disable(by, table, name, disabled);
@@ -152,7 +147,7 @@ function commonRoutes(
   });
 }
 
-function addRoutes(scope: FastifyInstance, api: AdminApi, { registry, sourceRows }: RegistryRoutesDeps): void {
+function addRoutes(scope: FastifyInstance, api: AdminApi, { registry, sourceRows }: Access): void {
   const add = (table: RegistryTable) =>
     ({
       method: 'POST',
@@ -190,7 +185,7 @@ function addRoutes(scope: FastifyInstance, api: AdminApi, { registry, sourceRows
   });
 }
 
-function changeRoutes(scope: FastifyInstance, api: AdminApi, { registry, sourceRows }: RegistryRoutesDeps): void {
+function changeRoutes(scope: FastifyInstance, api: AdminApi, { registry, sourceRows }: Access): void {
   const change = <Body>(
     table: RegistryTable,
     body: z.ZodType<Body>,
@@ -211,7 +206,7 @@ function changeRoutes(scope: FastifyInstance, api: AdminApi, { registry, sourceR
   change('sources', CHANGES.sources, (by, name, body) => sourceRows.change(by, name, body));
 }
 
-function linkRoutes(scope: FastifyInstance, api: AdminApi, { registry }: RegistryRoutesDeps): void {
+function linkRoutes(scope: FastifyInstance, api: AdminApi, { registry }: Access): void {
   const routes = { accounts: 'partner', boxes: 'account' } as const;
   for (const table of ['accounts', 'boxes'] as const) {
     const common = { method: 'POST', answer: DONE, refusals: CHANGE_REFUSALS } as const;
@@ -232,7 +227,7 @@ function linkRoutes(scope: FastifyInstance, api: AdminApi, { registry }: Registr
   }
 }
 
-function rotateRoutes(scope: FastifyInstance, api: AdminApi, { registry, sourceRows }: RegistryRoutesDeps): void {
+function rotateRoutes(scope: FastifyInstance, api: AdminApi, { registry, sourceRows }: Access): void {
   const rotate = (table: keyof typeof ROTATIONS) =>
     ({ method: 'POST', path: `/${table}/:name/rotate`, refusals: CHANGE_REFUSALS }) as const;
   api.route(scope, {

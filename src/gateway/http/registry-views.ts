@@ -1,12 +1,10 @@
 import { z } from 'zod';
 import type { RegistryRow } from '../../store/repositories/registry.ts';
 import type { AuditRow } from '../../store/schema/tables.ts';
-import type { Hub } from '../boxes/hub.ts';
 import { withoutQuery } from '../callback-config.ts';
-import type { Directory } from '../directory.ts';
 import { mayDo, type Role } from '../roles.ts';
-import type { Sources } from '../service/sources.ts';
 import { shownOptions } from '../sources/registry.ts';
+import type { OpenGateway } from '../stages/open-gateway.ts';
 import { sourceView } from './views.ts';
 
 const time = z.string().describe('ISO 8601, UTC');
@@ -79,16 +77,11 @@ export const AUDIT_VIEW = z.strictObject({
 type Table = keyof typeof VIEWS;
 type View<Of extends Table> = z.output<(typeof VIEWS)[Of]>;
 
-export interface RegistryViewsDeps {
-  directory: Pick<Directory, 'partner' | 'box'>;
-  hub: Pick<Hub, 'session'>;
-  sources: Pick<Sources, 'optionsOf' | 'catchUp'>;
-}
-
 /** Makes answers of rows. Who may not administer sees addresses without their query, which may be a key. */
-export function createRegistryViews({ directory, hub, sources }: RegistryViewsDeps): {
+export function createRegistryViews({ stored, boxes: { hub }, money: { sources } }: OpenGateway): {
   [Of in Table]: (row: RegistryRow<Of>, role: Role) => Promise<View<Of>>;
 } {
+  const { directory } = stored;
   return {
     partners: async (row, role) => {
       const callback = (await directory.partner(row.username))?.callback;

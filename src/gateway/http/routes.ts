@@ -1,82 +1,53 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { answersOnceMade } from '../access/requests.ts';
-import type { BacklogReader } from '../callbacks/backlog.ts';
 import type { GatewayConfig } from '../config.ts';
-import type { Directory } from '../directory.ts';
-import type { FaultOrders } from '../fault-orders.ts';
 import { addressError, urlHost } from '../listen.ts';
-import { type GuardDeps, guardRoutes } from './admin.ts';
+import type { OpenGateway } from '../stages/open-gateway.ts';
+import { guardRoutes } from './admin.ts';
 import { AdminApi } from './admin-api.ts';
-import { type AdminRoutesDeps, adminRoutes } from './admin-routes.ts';
-import { type BoxRoutesDeps, boxRoutes } from './box-routes.ts';
-import { adminEnrolmentRoutes, boxEnrolmentRoutes, type EnrolmentRoutesDeps } from './enrolment-routes.ts';
-import { type HookRoutesDeps, hookRoutes } from './hook-routes.ts';
-import { type PageRoutesDeps, pageRoutes } from './page-routes.ts';
-import { type RegistryRoutesDeps, registryRoutes } from './registry-routes.ts';
-import { type SaleRoutesDeps, saleRoutes } from './sale-routes.ts';
-import { type ServiceRoutesDeps, serviceRoutes } from './service-routes.ts';
-import { type TokenRoutesDeps, tokenRoutes } from './token-routes.ts';
+import { adminRoutes } from './admin-routes.ts';
+import { boxRoutes } from './box-routes.ts';
+import { adminEnrolmentRoutes, boxEnrolmentRoutes } from './enrolment-routes.ts';
+import { hookRoutes } from './hook-routes.ts';
+import { pageRoutes } from './page-routes.ts';
+import { registryRoutes } from './registry-routes.ts';
+import { saleRoutes } from './sale-routes.ts';
+import { serviceRoutes } from './service-routes.ts';
+import { tokenRoutes } from './token-routes.ts';
 import { logAdminRequests } from './traffic-routes.ts';
 
-export type RoutesDeps = Omit<AdminRoutesDeps, 'baseUrl' | 'faults'> &
-  Omit<ServiceRoutesDeps, 'originOf'> &
-  EnrolmentRoutesDeps &
-  HookRoutesDeps &
-  Pick<SaleRoutesDeps, 'sales'> &
-  RegistryRoutesDeps &
-  TokenRoutesDeps &
-  GuardDeps &
-  Pick<PageRoutesDeps, 'metrics' | 'health'> & {
-    boxes: BoxRoutesDeps;
-    /** The backlog, at most one second old, for metrics. */
-    cachedBacklog: BacklogReader;
-  };
-
-/** Edges of the routes. */
-interface RouteEdges {
-  faults: FaultOrders;
-  partnerRoutes(scope: FastifyInstance, directory: Directory): Promise<void>;
-  boxRoutes(scope: FastifyInstance): void;
-}
-
 /** Registers every route of the gateway. Returns a function that ends all streams. */
-export function registerRoutes(app: FastifyInstance, edges: RouteEdges, deps: RoutesDeps): () => void {
-  const { config, boxes, cachedBacklog } = deps;
-  const { basePath } = config;
-  guardRoutes(app, deps);
+export function registerRoutes(app: FastifyInstance, open: OpenGateway): () => void {
+  const { world, edges, stored, boxes } = open;
+  const { config, log } = world;
+  guardRoutes(app, open);
   const endStreams: (() => void)[] = [];
   app.register(
     async (scope) => {
-      await edges.partnerRoutes(scope, deps.directory);
-      serviceRoutes(scope, { ...deps, originOf: (request) => originFor(request, app, config) });
+      await edges.partnerRoutes(scope, stored);
+      serviceRoutes(scope, open, (request) => originFor(request, app, config));
     },
-    { prefix: basePath },
+    { prefix: config.basePath },
   );
   app.register(async (scope) => {
     edges.boxRoutes(scope);
-    endStreams.push(boxRoutes(scope, boxes));
+    endStreams.push(boxRoutes(scope, world, stored, boxes.wire));
   });
+  app.register(async (scope) => void endStreams.push(adminRoutes(scope, open)), { prefix: '/_mock' });
+  app.register(async (scope) => hookRoutes(scope, open), { prefix: '/hooks' });
+  const api = new AdminApi(log);
   app.register(
     async (scope) => {
-      const baseUrl = () => `${originAt(app, config)}${basePath}`;
-      endStreams.push(adminRoutes(scope, { ...deps, faults: edges.faults, baseUrl }));
-    },
-    { prefix: '/_mock' },
-  );
-  app.register(async (scope) => hookRoutes(scope, deps), { prefix: '/hooks' });
-  const api = new AdminApi(deps.log);
-  app.register(
-    async (scope) => {
-      logAdminRequests(scope, deps);
-      saleRoutes(scope, api, deps);
+      logAdminRequests(scope, world);
+      saleRoutes(scope, api, open);
     },
     { prefix: '/admin/v1' },
   );
   app.register(
     async (scope) => {
       // Not in the traffic log: bodies and answers have passwords. The audit list has every change.
-      registryRoutes(scope, api, deps);
-      tokenRoutes(scope, api, deps);
+      registryRoutes(scope, api, open);
+      tokenRoutes(scope, api, open);
     },
     { prefix: '/admin/v1' },
   );
@@ -84,9 +55,9 @@ export function registerRoutes(app: FastifyInstance, edges: RouteEdges, deps: Ro
     '/admin/openapi.json',
     answersOnceMade(() => api.document()),
   );
-  app.register(async (scope) => boxEnrolmentRoutes(scope, deps));
-  app.register(async (scope) => adminEnrolmentRoutes(scope, deps), { prefix: '/_mock' });
-  app.register((scope) => pageRoutes(scope, { ...deps, backlog: cachedBacklog }));
+  app.register(async (scope) => boxEnrolmentRoutes(scope, open));
+  app.register(async (scope) => adminEnrolmentRoutes(scope, open), { prefix: '/_mock' });
+  app.register((scope) => pageRoutes(scope, open));
   return () => {
     for (const end of endStreams) end();
   };

@@ -9,10 +9,9 @@ import type { OrderStatus } from '../../store/schema/tables.ts';
 import type { Caller } from '../access/authorizer.ts';
 import { listQuery } from '../access/requests.ts';
 import { CASHIER_SALES_MAX, SalePace } from '../access/sale-pace.ts';
-import type { Context } from '../context.ts';
 import { accept, type Refusal, type Result, refuse } from '../result.ts';
-import type { Sales } from '../service/sales.ts';
-import type { Service } from '../service/service.ts';
+import type { OpenGateway } from '../stages/open-gateway.ts';
+import type { Stored } from '../stored.ts';
 import { cancellationOf, tellChanged } from './admin.ts';
 import type { AdminApi } from './admin-api.ts';
 
@@ -71,14 +70,11 @@ const SALE_REFUSALS = [
   ...BOX_REFUSALS.slice(1),
 ] as const;
 
-export interface SaleRoutesDeps extends Pick<Context, 'store' | 'clock'> {
-  sales: Sales;
-  service: Pick<Service, 'cancelOrder'>;
-}
-
 /** The calls of a cashier, below `/admin/v1` (PROTOCOL.md, clause SEL). */
-export function saleRoutes(scope: FastifyInstance, api: AdminApi, deps: SaleRoutesDeps): void {
-  const { store, clock, sales, service } = deps;
+export function saleRoutes(scope: FastifyInstance, api: AdminApi, { world, stored, money }: OpenGateway): void {
+  const { clock } = world;
+  const { store } = stored;
+  const { sales, service } = money;
   const pace = new SalePace(clock);
   const known = async (id: string, { boxes }: Caller): Promise<Result<Sale>> => {
     const sale = await store.sales.find(id, boxes);
@@ -201,7 +197,7 @@ function time(ms: number | null): string | null {
 }
 
 /** The sales of a period, oldest first, as RFC 4180 has it, and the sum; times are Vietnam's. */
-async function csvOf(period: Period, { boxes }: Caller, { sales }: Context['store']): Promise<string> {
+async function csvOf(period: Period, { boxes }: Caller, { sales }: Stored['store']): Promise<string> {
   const found: Sale[] = [];
   for (let rows: Sale[] = [], more = true; more; found.push(...rows), more = rows.length === FILE_ROWS) {
     rows = await sales.made(period, FILE_ROWS, found.at(-1)?.order.id, boxes);

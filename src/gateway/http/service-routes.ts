@@ -15,35 +15,26 @@ import {
   testCallbackRequest,
   WARNING_HEADER,
 } from '../../protocol/http-api.ts';
-import type { Logins } from '../access/logins.ts';
 import { answerRefusal, BEARER, headerText, isLoggedIn, pathOf, readBody } from '../access/requests.ts';
-import type { Tokens } from '../access/tokens.ts';
-import type { Context } from '../context.ts';
 import type { Directory, Partner } from '../directory.ts';
 import type { Result } from '../result.ts';
 import { CallNotes, readLeniently } from '../service/call-notes.ts';
-import type { Service } from '../service/service.ts';
-import type { TrafficLog } from '../traffic-log.ts';
+import type { OpenGateway } from '../stages/open-gateway.ts';
 import { allowOrigins } from './cors.ts';
 import { logCalls, NOTES_SEPARATOR } from './traffic-routes.ts';
-
-export interface ServiceRoutesDeps extends Pick<Context, 'config' | 'clock' | 'directory' | 'log' | 'changes'> {
-  service: Service;
-  tokens: Tokens;
-  logins: Logins;
-  trafficLog: Pick<TrafficLog, 'call'>;
-  /** Address under which a caller reached the gateway. */
-  originOf: (request: FastifyRequest) => string;
-}
 
 /** Decoration of a request with its partner; null before the login. */
 const PARTNER = 'partner';
 
+/** Address under which a caller reached the gateway. */
+type OriginOf = (request: FastifyRequest) => string;
+
 /** The endpoints of the payment QR service, below `{base_url}`. */
-export function serviceRoutes(scope: FastifyInstance, deps: ServiceRoutesDeps): void {
-  allowOrigins(scope, Object.values(PATHS), { origins: deps.config.cors, log: deps.log });
+export function serviceRoutes(scope: FastifyInstance, open: OpenGateway, originOf: OriginOf): void {
+  const { world } = open;
+  allowOrigins(scope, Object.values(PATHS), { origins: world.config.cors, log: world.log });
   scope.decorateRequest(PARTNER, null);
-  logCalls(scope, scope.prefix, deps, (request) => {
+  logCalls(scope, scope.prefix, world, (request) => {
     const partner = request.getDecorator<Partner | null>(PARTNER);
     return { by: partner?.username ?? null, isProved: partner !== null };
   });
@@ -51,20 +42,22 @@ export function serviceRoutes(scope: FastifyInstance, deps: ServiceRoutesDeps): 
     method: 'POST',
     url: PATHS.token,
     // Answered before the body is read, which is ignored (PROTOCOL.md, clause TOK-3).
-    onRequest: (request, reply) => answerToken(request, reply, deps),
+    onRequest: (request, reply) => answerToken(request, reply, open),
     handler: () => undefined,
   });
-  scope.register(async (bearers) => bearerRoutes(bearers, deps));
+  scope.register(async (bearers) => bearerRoutes(bearers, open, originOf));
 }
 
-async function answerToken(request: FastifyRequest, reply: FastifyReply, deps: ServiceRoutesDeps) {
+async function answerToken(request: FastifyRequest, reply: FastifyReply, { world, stored, tokens }: OpenGateway) {
+  const { directory, logins } = stored;
+  const { log } = world;
   const { username = '', password } = basicCredentials(request) ?? {};
-  const partner = await enabledPartner(deps.directory, username);
+  const partner = await enabledPartner(directory, username);
   const challenge = 'Basic realm="paybox", charset="UTF-8"';
   const attempt = { kind: 'partner', username, secret: password, expected: partner?.password } as const;
-  if (!isLoggedIn(request, reply, attempt, { ...deps, challenge })) return reply;
+  if (!isLoggedIn(request, reply, attempt, { logins, log, challenge })) return reply;
   if (partner !== undefined) request.setDecorator(PARTNER, partner);
-  const access_token = deps.tokens.issue(username);
+  const access_token = tokens.issue(username);
   const answer: TokenResponse = { access_token, token_type: 'Bearer', expires_in: TOKEN_SECONDS };
   return reply.header('cache-control', 'no-store').send(answer);
 }
@@ -74,8 +67,10 @@ async function enabledPartner(directory: Directory, username: string): Promise<P
   return partner?.disabled === false ? partner : undefined;
 }
 
-function bearerRoutes(scope: FastifyInstance, deps: ServiceRoutesDeps): void {
-  const { config, service, directory, tokens, log, originOf } = deps;
+function bearerRoutes(scope: FastifyInstance, { world, stored, money, tokens }: OpenGateway, originOf: OriginOf): void {
+  const { config, log } = world;
+  const { directory } = stored;
+  const { service } = money;
   const letIn = async (request: FastifyRequest, reply: FastifyReply) => {
     const token = bearerToken(request);
     const username = token === undefined ? undefined : tokens.read(token);

@@ -1,12 +1,12 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import type { AdminTokenRow } from '../../store/schema/tables.ts';
-import { type AdminTokens, newAdminToken } from '../access/admin-tokens.ts';
+import { newAdminToken } from '../access/admin-tokens.ts';
 import { boxesOf, type Caller } from '../access/authorizer.ts';
-import type { GatewayConfig } from '../config.ts';
-import type { Directory } from '../directory.ts';
 import { accept } from '../result.ts';
 import { mayDo, ROLE_NAMES, ROLES } from '../roles.ts';
+import type { OpenGateway } from '../stages/open-gateway.ts';
+import type { Stored } from '../stored.ts';
 import type { AdminApi } from './admin-api.ts';
 
 /** Boxes that the till of the console offers. */
@@ -40,15 +40,10 @@ const callerAnswer = z.strictObject({
   tills: z.array(z.string()).describe('the boxes with an account at which the caller may sell'),
 });
 
-export interface TokenRoutesDeps {
-  adminTokens: AdminTokens;
-  directory: Pick<Directory, 'linkedBoxes' | 'boxesNamed'>;
-  config: Pick<GatewayConfig, 'mode' | 'sandbox'>;
-}
-
 /** Tokens, and who calls, below `/admin/v1` (PROTOCOL.md, clause ROL). */
-export function tokenRoutes(scope: FastifyInstance, api: AdminApi, deps: TokenRoutesDeps): void {
-  const { adminTokens, config } = deps;
+export function tokenRoutes(scope: FastifyInstance, api: AdminApi, { world, stored, access }: OpenGateway): void {
+  const { adminTokens } = access;
+  const { config } = world;
   api.route(scope, {
     method: 'GET',
     path: '/caller',
@@ -57,7 +52,7 @@ export function tokenRoutes(scope: FastifyInstance, api: AdminApi, deps: TokenRo
     run: async ({ caller }) => {
       const { who: name, role } = caller;
       const { mode, sandbox } = config;
-      return accept({ name, role, rights: [...ROLES[role]], mode, sandbox, tills: await tillsOf(caller, deps) });
+      return accept({ name, role, rights: [...ROLES[role]], mode, sandbox, tills: await tillsOf(caller, stored) });
     },
   });
   api.route(scope, {
@@ -94,7 +89,7 @@ export function tokenRoutes(scope: FastifyInstance, api: AdminApi, deps: TokenRo
   });
 }
 
-async function tillsOf({ role, boxes }: Caller, { directory }: TokenRoutesDeps): Promise<string[]> {
+async function tillsOf({ role, boxes }: Caller, { directory }: Stored): Promise<string[]> {
   if (!mayDo(role, 'sell')) return [];
   const able = boxes === undefined ? await directory.linkedBoxes(TILLS_MAX) : await directory.boxesNamed(boxes);
   return able.flatMap((it) => (it.account === undefined || it.disabled ? [] : [it.terminalCode])).toSorted();

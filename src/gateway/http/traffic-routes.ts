@@ -1,11 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
 import { LENIENT_HEADER, REASON_HEADER, WARNING_HEADER } from '../../protocol/http-api.ts';
 import { WIRE_PAGE_MAX } from '../../protocol/wire.ts';
 import { answerRefusal, pathOf } from '../access/requests.ts';
 import type { TrafficLog } from '../traffic-log.ts';
+import type { World } from '../world.ts';
 
 const wireQuery = z.object({
   since: z.coerce.number().int().min(0).default(0),
@@ -26,11 +26,6 @@ export function trafficRoutes(
   scope.get('/calls', async () => trafficLog.noted());
 }
 
-interface CallLogDeps {
-  trafficLog: Pick<TrafficLog, 'call'>;
-  clock: Clock;
-}
-
 const BEGUN_MS = 'begunMs';
 /** Between several notes in one header. */
 export const NOTES_SEPARATOR = '; ';
@@ -39,9 +34,9 @@ export const NOTES_SEPARATOR = '; ';
 const NOT_LET_IN: readonly number[] = [401, 403, 429];
 
 /** Logs changes by admins; not their reads, nor calls of those who may not. */
-export function logAdminRequests(scope: FastifyInstance, deps: CallLogDeps): void {
+export function logAdminRequests(scope: FastifyInstance, world: World): void {
   const isLogged = ({ method }: FastifyRequest, status: number) => method !== 'GET' && !NOT_LET_IN.includes(status);
-  logCalls(scope, '', deps, (request, status) =>
+  logCalls(scope, '', world, (request, status) =>
     isLogged(request, status) ? { by: null, isProved: true } : undefined,
   );
 }
@@ -60,7 +55,7 @@ interface LoggedCaller {
 export function logCalls(
   scope: FastifyInstance,
   prefix: string,
-  { trafficLog, clock }: CallLogDeps,
+  { trafficLog, clock }: World,
   callerOf: (request: FastifyRequest, status: number) => LoggedCaller | undefined,
 ): void {
   scope.decorateRequest(BEGUN_MS, 0);

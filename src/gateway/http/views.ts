@@ -9,13 +9,14 @@ import type {
   PaymentRow,
   PushRow,
 } from '../../store/schema/tables.ts';
-import type { Store } from '../../store/store.ts';
-import type { Hub } from '../boxes/hub.ts';
 import { withoutQuery } from '../callback-config.ts';
 import type { BoxPage, Directory, KnownBox } from '../directory.ts';
 import { mayDo, type Role } from '../roles.ts';
 import type { SourceStatus } from '../service/catch-up.ts';
-import type { Home } from '../shard.ts';
+import { homeIn } from '../shard.ts';
+import type { Boxes } from '../stages/boxes.ts';
+import type { Stored } from '../stored.ts';
+import type { World } from '../world.ts';
 import { boxView, boxViews } from './box-views.ts';
 import { time } from './view-time.ts';
 
@@ -36,8 +37,9 @@ export interface Views {
   callback(role: Role, row: CallbackRow): Promise<object>;
 }
 
-/** `home`: in a cluster, the list of boxes has only those of this shard. */
-export function createViews(store: Store, hub: Hub, directory: Directory, home: Home | undefined): Views {
+/** In a cluster the list of boxes has only those of this shard. */
+export function createViews({ place }: World, { store, directory }: Stored, { hub }: Boxes): Views {
+  const home = homeIn(place);
   const callbackViews = async (role: Role, rows: CallbackRow[], attemptsMax: number) => {
     const ids = rows.map((it) => it.id);
     const attempts = await store.callbacks.attemptsOf(ids, attemptsMax);

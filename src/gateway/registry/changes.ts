@@ -5,10 +5,11 @@ import {
   type RegistryStore,
 } from '../../store/repositories/registry.ts';
 import type { RegistryTable } from '../../store/schema/tables.ts';
-import type { Context } from '../context.ts';
 import { type LiveRow, rowProblems } from '../mode.ts';
 import { accept, type Refusal, type Result, refuse } from '../result.ts';
-import { type ShardPlace, shardOf } from '../shard.ts';
+import { shardOf } from '../shard.ts';
+import type { Stored } from '../stored.ts';
+import type { World } from '../world.ts';
 
 /** Who changes a row. */
 export interface Admin {
@@ -18,13 +19,6 @@ export interface Admin {
   address: string;
   /** The `changedAt` of the row as this admin has read it; undefined: whatever it is now. */
   seen?: string | undefined;
-}
-
-export interface RegistryChangesDeps extends Pick<Context, 'directory' | 'clock' | 'changes' | 'log'> {
-  registry: RegistryStore;
-  config: Pick<Context['config'], 'mode' | 'sandbox'>;
-  /** Of the shard that has the registry of a cluster. */
-  place?: Pick<ShardPlace, 'count'> | undefined;
 }
 
 /** One change of a row. */
@@ -42,10 +36,12 @@ export interface RowChange {
  * (PROTOCOL.md, clauses REG-4 and REG-9).
  */
 export class RegistryChanges {
-  readonly #deps: RegistryChangesDeps;
+  readonly #world: World;
+  readonly #stored: Stored;
 
-  constructor(deps: RegistryChangesDeps) {
-    this.#deps = deps;
+  constructor(world: World, stored: Stored) {
+    this.#world = world;
+    this.#stored = stored;
   }
 
   /** `more` may refuse the row, in its transaction. */
@@ -82,7 +78,7 @@ export class RegistryChanges {
       const taken = (await linkProblem(trx, columns)) ?? (await serialProblem(trx, name, columns));
       if (taken !== undefined) return taken;
       // Later than before, so that it tells two changes apart.
-      const changed_at_ms = Math.max(this.#deps.clock.wallMs(), row.changed_at_ms + 1);
+      const changed_at_ms = Math.max(this.#world.clock.wallMs(), row.changed_at_ms + 1);
       await trx.put(table, { ...row, ...columns, changed_at_ms });
       await trx.note(this.#noteOf(by, { what, target: `${table}/${name}`, detail }));
       return accept(row);
@@ -106,19 +102,19 @@ export class RegistryChanges {
 
   /** Columns of a new row that the store manages. */
   fresh() {
-    return { managed: 'store', disabled: 0, changed_at_ms: this.#deps.clock.wallMs() } as const;
+    return { managed: 'store', disabled: 0, changed_at_ms: this.#world.clock.wallMs() } as const;
   }
 
   /** Why a gateway in this mode may not have what is added or changed (PROTOCOL.md, clauses MOD-1 and MOD-4). */
   modeProblem(table: RegistryTable, row: LiveRow): Refusal | undefined {
-    const [first] = rowProblems(this.#deps.config, table, row);
+    const [first] = rowProblems(this.#world.config, table, row);
     return first && refuse('E46', `${first.path.join('.') || 'username'}: ${first.message}`);
   }
 
   /** Must be called once more after a change that is not of a row, such as of an enrolled secret. */
   tell(): void {
-    this.#deps.directory.changed();
-    this.#deps.changes.publish('registry', 'boxes');
+    this.#stored.directory.changed();
+    this.#world.changes.publish('registry', 'boxes');
   }
 
   /** Why a row cannot be removed. */
@@ -128,21 +124,21 @@ export class RegistryChanges {
       table === 'partners' ? (['partner', 'accounts'] as const) : (['account', 'boxes'] as const);
     const [first] = await registry.page(linked, { limit: 1, where: { column, value: name } });
     if (first !== undefined) return refuse('STILL_IN_USE', `${linked} are still linked to it: unlink them first`);
-    const { clock, place } = this.#deps;
+    const { clock, place } = this.#world;
     const home = place && shardOf(name, place.count);
     const isShown = table === 'accounts' && (await registry.isOnBox(name, clock.wallMs(), home));
     return isShown ? refuse('STILL_IN_USE', 'an order of it is on a box: cancel it first') : undefined;
   }
 
   async #inTransaction<T>(work: (registry: RegistryStore) => Promise<Result<T>>): Promise<Result<T>> {
-    const done = await this.#deps.registry.transaction(work);
+    const done = await this.#stored.store.registry.transaction(work);
     if (done.ok) this.tell();
     return done;
   }
 
   #noteOf({ who, address }: Admin, { what, target, detail }: { what: string; target: string; detail: object }) {
-    this.#deps.log.info('registry-changed', { who, address, what, target });
-    return { at_ms: this.#deps.clock.wallMs(), who, address, what, target, detail: JSON.stringify(detail) };
+    this.#world.log.info('registry-changed', { who, address, what, target });
+    return { at_ms: this.#world.clock.wallMs(), who, address, what, target, detail: JSON.stringify(detail) };
   }
 }
 

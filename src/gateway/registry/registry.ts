@@ -1,47 +1,42 @@
-import type { Random } from '../../lib/random.ts';
 import { CODES } from '../../protocol/codes.ts';
 import { newSecret } from '../../protocol/secret.ts';
 import type { RegistryTable } from '../../store/schema/tables.ts';
-import type { BoxSecrets } from '../box-secrets.ts';
+import type { BoxReach } from '../box-reach.ts';
 import { withoutQuery } from '../callback-config.ts';
 import { SECRET_OF } from '../directory.ts';
 import { accept, type Result } from '../result.ts';
-import type { Vault } from '../vault.ts';
+import type { Stored } from '../stored.ts';
+import type { World } from '../world.ts';
 import type { Change, NewRow } from './bodies.ts';
-import { type Admin, RegistryChanges, type RegistryChangesDeps } from './changes.ts';
+import { type Admin, RegistryChanges } from './changes.ts';
 import { partnerSecrets } from './seed.ts';
-
-export interface RegistryDeps extends RegistryChangesDeps {
-  random: Random;
-  secrets: Pick<BoxSecrets, 'forget'>;
-  vault: Vault;
-  /** Has a box say hello again. */
-  renew(terminalCode: string, reason: string): Promise<void>;
-  /** Ends the session of a box, which takes its QR away. */
-  expel(terminalCode: string, reason: string, disabled?: boolean): Promise<void>;
-}
 
 /** A secret that a box just got; undefined for a box that enrols. */
 export type BoxSecret = { secret: string | undefined };
 
 /** Changes of partners, accounts and boxes by admins (PROTOCOL.md, clauses REG-4 to REG-6). A refused one changes nothing. */
 export class Registry {
-  readonly #deps: RegistryDeps;
+  readonly #world: World;
+  readonly #stored: Stored;
+  readonly #reach: BoxReach;
   readonly #changes: RegistryChanges;
 
-  constructor(deps: RegistryDeps) {
-    this.#deps = deps;
-    this.#changes = new RegistryChanges(deps);
+  constructor(world: World, stored: Stored, reach: BoxReach) {
+    this.#world = world;
+    this.#stored = stored;
+    this.#reach = reach;
+    this.#changes = new RegistryChanges(world, stored);
   }
 
   /** Returns the partner's password, which nobody can read later. */
   async addPartner(by: Admin, row: NewRow<'partners'>): Promise<Result<string>> {
-    const { random, registry, vault } = this.#deps;
+    const { random } = this.#world;
+    const { store, vault } = this.#stored;
     const { username, callback } = row;
     const password = row.password ?? newSecret(random);
     const problem = this.#changes.modeProblem('partners', { username, password, callback });
     if (problem !== undefined) return problem;
-    await vault.prepare(registry);
+    await vault.prepare(store.registry);
     const secrets = partnerSecrets(vault, username, { password, callback });
     const added = await this.#changes.add(by, 'partners', { username, ...secrets, ...this.#changes.fresh() });
     return added.ok ? accept(password) : added;
@@ -78,10 +73,10 @@ export class Registry {
   }
 
   async changePartner(by: Admin, name: string, { callback }: Change<'partners'>): Promise<Result<undefined>> {
-    const { vault, registry } = this.#deps;
+    const { vault, store } = this.#stored;
     const problem = this.#changes.modeProblem('partners', { callback: callback ?? undefined });
     if (problem !== undefined) return problem;
-    await vault.prepare(registry);
+    await vault.prepare(store.registry);
     const wrapped = callback && vault.wrap(SECRET_OF.callback(name), JSON.stringify(callback));
     const columns = callback === undefined ? {} : { callback: wrapped };
     const detail = callback === undefined ? {} : { callback: callback && { url: withoutQuery(callback.url) } };
@@ -106,9 +101,9 @@ export class Registry {
     );
     if (!changed.ok) return changed;
     if (serial_number !== undefined && serial_number !== changed.value.serial_number) {
-      await this.#deps.expel(name, 'the serialNumber of the box was changed');
+      await this.#reach.expel(name, 'the serialNumber of the box was changed');
     } else if (account !== undefined) {
-      await this.#deps.renew(name, 'the box was linked anew');
+      await this.#reach.renew(name, 'the box was linked anew');
     }
     return accept(undefined);
   }
@@ -118,7 +113,7 @@ export class Registry {
     const columns = table === 'boxes' ? { account: to } : { partner: to };
     const what = to === null ? 'unlinked' : 'linked';
     const changed = await this.#changes.change(by, table, name, () => accept({ what, columns, detail: columns }));
-    if (changed.ok && table === 'boxes') await this.#deps.renew(name, 'the box was linked anew');
+    if (changed.ok && table === 'boxes') await this.#reach.renew(name, 'the box was linked anew');
     return done(changed);
   }
 
@@ -132,17 +127,18 @@ export class Registry {
     const what = disabled ? 'disabled' : 'enabled';
     const columns = { disabled: disabled ? 1 : 0 };
     const changed = await this.#changes.change(by, table, name, () => accept({ what, columns, detail: {} }));
-    if (changed.ok && table === 'boxes' && disabled) await this.#deps.expel(name, CODES.BOX_DISABLED, true);
+    if (changed.ok && table === 'boxes' && disabled) await this.#reach.expel(name, CODES.BOX_DISABLED, true);
     return done(changed);
   }
 
   /** Replaces the password of a partner, and returns the new one. */
   async rotatePartner(by: Admin, name: string, chosen: string | undefined): Promise<Result<string>> {
-    const { registry, random, vault } = this.#deps;
+    const { store, vault } = this.#stored;
+    const { random } = this.#world;
     const password = chosen ?? newSecret(random);
     const problem = this.#changes.modeProblem('partners', { password });
     if (problem !== undefined) return problem;
-    await vault.prepare(registry);
+    await vault.prepare(store.registry);
     const columns = { password: vault.wrap(SECRET_OF.password(name), password) };
     const changed = await this.#changes.change(by, 'partners', name, () =>
       accept({ what: 'rotated', columns, detail: {} }),
@@ -155,7 +151,9 @@ export class Registry {
    * has to enrol again. Its session ends.
    */
   async rotateBox(by: Admin, name: string, enrol: boolean): Promise<Result<BoxSecret>> {
-    const { random, secrets, expel } = this.#deps;
+    const { random } = this.#world;
+    const { secrets } = this.#stored;
+    const { expel } = this.#reach;
     const fresh = newSecret(random);
     const wrapped = await this.#wrap(name, fresh);
     const changed = await this.#changes.change(by, 'boxes', name, (row) => {
@@ -171,7 +169,8 @@ export class Registry {
 
   /** Removes a row to which nothing is linked. */
   async remove(by: Admin, table: Exclude<RegistryTable, 'sources'>, name: string): Promise<Result<undefined>> {
-    const { secrets, expel } = this.#deps;
+    const { secrets } = this.#stored;
+    const { expel } = this.#reach;
     const removed = await this.#changes.remove(by, table, name);
     if (removed.ok && table === 'boxes') {
       await secrets.forget(name);
@@ -182,14 +181,14 @@ export class Registry {
   }
 
   async #wrap(terminalCode: string, secret: string): Promise<string> {
-    await this.#deps.vault.prepare(this.#deps.registry);
-    return this.#deps.vault.wrap(SECRET_OF.box(terminalCode), secret);
+    await this.#stored.vault.prepare(this.#stored.store.registry);
+    return this.#stored.vault.wrap(SECRET_OF.box(terminalCode), secret);
   }
 
   /** Their QRs have the old name or bank of the account. */
   async #renewBoxesOf(bankAccount: string): Promise<void> {
-    for (const { terminal_code } of await this.#deps.registry.boxesOf(bankAccount)) {
-      await this.#deps.renew(terminal_code, 'the account of the box was changed');
+    for (const { terminal_code } of await this.#stored.store.registry.boxesOf(bankAccount)) {
+      await this.#reach.renew(terminal_code, 'the account of the box was changed');
     }
   }
 }

@@ -1,4 +1,3 @@
-import type { Random } from '../../lib/random.ts';
 import { issuesOf } from '../../protocol/codec.ts';
 import { newSecret } from '../../protocol/secret.ts';
 import type { RegistryStore } from '../../store/repositories/registry.ts';
@@ -7,37 +6,39 @@ import { SECRET_OF } from '../directory.ts';
 import { accept, type Result, refuse } from '../result.ts';
 import { SOURCE_KINDS, sourceOptions } from '../sources/registry.ts';
 import type { NamedOptions } from '../sources/source.ts';
+import type { Stored } from '../stored.ts';
 import type { Vault } from '../vault.ts';
+import type { World } from '../world.ts';
 import type { Change } from './bodies.ts';
-import { type Admin, RegistryChanges, type RegistryChangesDeps, type RowChange } from './changes.ts';
+import { type Admin, RegistryChanges, type RowChange } from './changes.ts';
 
 /** Sources that are not in the gateway's file: each is open, and asks its list by itself. */
 const SOURCES_MAX = 100;
 const KEY_BYTES = 32;
 
-export interface SourceRowsDeps extends RegistryChangesDeps {
-  random: Random;
-  vault: Vault;
-  /** Opens, closes or replaces what hears and asks this source, as its row is now. */
-  reload(name: string): Promise<void>;
-}
+/** Opens, closes or replaces what hears and asks a source, as its row is now. */
+type Reload = (name: string) => Promise<void>;
 
 /** Changes of the sources of money by admins (PROTOCOL.md, clause REG-8). */
 export class SourceRows {
-  readonly #deps: SourceRowsDeps;
+  readonly #world: World;
+  readonly #stored: Stored;
+  readonly #reload: Reload;
   readonly #changes: RegistryChanges;
 
-  constructor(deps: SourceRowsDeps) {
-    this.#deps = deps;
-    this.#changes = new RegistryChanges(deps);
+  constructor(world: World, stored: Stored, reload: Reload) {
+    this.#world = world;
+    this.#stored = stored;
+    this.#reload = reload;
+    this.#changes = new RegistryChanges(world, stored);
   }
 
   async add(by: Admin, options: NamedOptions): Promise<Result<undefined>> {
-    const { vault, registry } = this.#deps;
+    const { vault, store } = this.#stored;
     const { name, kind } = options;
     const problem = this.#changes.modeProblem('sources', options);
     if (problem !== undefined) return problem;
-    await vault.prepare(registry);
+    await vault.prepare(store.registry);
     const row = { name, kind, options: this.#wrap(options), ...this.#changes.fresh() };
     return this.#reloaded(name, await this.#changes.add(by, 'sources', row, (trx) => this.#isFree(trx, options)));
   }
@@ -59,7 +60,7 @@ export class SourceRows {
 
   /** Replaces the key of a source, and returns the new one if the gateway has made it. */
   async rotate(by: Admin, name: string, given: string | undefined): Promise<Result<string | undefined>> {
-    const fresh = newSecret(this.#deps.random, KEY_BYTES);
+    const fresh = newSecret(this.#world.random, KEY_BYTES);
     const rotated = await this.#replace(by, name, (options) => {
       const changed = SOURCE_KINDS.get(options.kind)?.rotate(options, given, () => fresh);
       if (changed === undefined) return refuse('E46', 'key: expected the new one, which the provider makes');
@@ -89,7 +90,7 @@ export class SourceRows {
     changeOf: (options: NamedOptions) => Result<RowChange>,
   ): Promise<Result<undefined>> {
     const changed = await this.#changes.change(by, 'sources', name, (row) => {
-      const options = optionsOf(row, this.#deps.vault);
+      const options = optionsOf(row, this.#stored.vault);
       return options === undefined ? refuse('E96', 'expected a source with options') : changeOf(options);
     });
     return this.#reloaded(name, changed);
@@ -108,12 +109,12 @@ export class SourceRows {
 
   async #reloaded(name: string, changed: Result<unknown>): Promise<Result<undefined>> {
     if (!changed.ok) return changed;
-    await this.#deps.reload(name);
+    await this.#reload(name);
     return accept(undefined);
   }
 
   #wrap(options: NamedOptions): string {
-    return this.#deps.vault.wrap(SECRET_OF.source(options.name), JSON.stringify(options));
+    return this.#stored.vault.wrap(SECRET_OF.source(options.name), JSON.stringify(options));
   }
 }
 

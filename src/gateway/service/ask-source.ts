@@ -1,8 +1,8 @@
-import type { LookupFunction } from 'node:net';
 import type { Clock } from '../../lib/clock.ts';
 import { askHttp } from '../../lib/http-client.ts';
-import { lookupFor, type OwnPorts } from '../callback-destination.ts';
+import { lookupFor } from '../callback-destination.ts';
 import type { AskSource } from '../sources/source.ts';
+import type { Outside } from '../world.ts';
 
 const REQUEST_TIMEOUT_MS = 20_000;
 const ANSWER_BYTES_MAX = 4_194_304;
@@ -15,17 +15,11 @@ const TRIES_MAX = 5;
 const RETRY_AFTER_MS = 5_000;
 const RETRY_AFTER_MS_MAX = 120_000;
 
-export interface AskSourceDeps {
-  clock: Clock;
-  ownPorts: OwnPorts;
-  lookup: (signal: AbortSignal) => LookupFunction;
-}
-
 /**
  * Asks the API of one source: not more often than it allows, and never the gateway's own ports, link-local or metadata
  * addresses (PROTOCOL.md, clause SRC-31). Follows no redirect. Rejects when the signal of the request aborts.
  */
-export function createAskSource({ clock, ownPorts, lookup }: AskSourceDeps): AskSource {
+export function createAskSource(clock: Clock, { ownPorts, lookup }: Outside): AskSource {
   let freeAtMs = 0;
   /** No request goes before this time, not even an urgent one. */
   let pausedUntilMs = 0;

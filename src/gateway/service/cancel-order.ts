@@ -1,9 +1,10 @@
 import { cancelQrRequest } from '../../protocol/http-api.ts';
 import type { OrderRow } from '../../store/schema/tables.ts';
-import type { Context } from '../context.ts';
 import { decodeBody } from '../decode.ts';
 import type { Partner } from '../directory.ts';
 import { accept, type Result, refuse } from '../result.ts';
+import type { Stored } from '../stored.ts';
+import type { World } from '../world.ts';
 
 /** An order that was to be cancelled. */
 export interface CancelledOrder {
@@ -13,14 +14,17 @@ export interface CancelledOrder {
   hasChanged: boolean;
 }
 
-export interface CancelDeps extends Pick<Context, 'store' | 'clock' | 'changes' | 'log'> {
-  hub: { withdrawPush(terminalCode: string, pushId: string, why: 'cancelled'): void };
+/** Takes a push off its box. */
+interface Withdrawing {
+  withdrawPush(terminalCode: string, pushId: string, why: 'cancelled'): void;
 }
 
 /** Cancels an unpaid order and withdraws it from its box. */
 export async function cancelOrder(
   idOrOrderId: string,
-  { store, hub, clock, changes, log }: CancelDeps,
+  { clock, changes, log }: World,
+  { store }: Stored,
+  hub: Withdrawing,
 ): Promise<Result<CancelledOrder>> {
   const order = await store.orders.find(idOrOrderId);
   if (order === undefined) return refuse('E96', 'no such order');
@@ -35,15 +39,21 @@ export async function cancelOrder(
 }
 
 /** Cancels an unpaid order of a partner (PROTOCOL.md, clause CAN). */
-export async function cancelQr(partner: Partner, json: unknown, deps: CancelDeps): Promise<Result<undefined>> {
+export async function cancelQr(
+  partner: Partner,
+  json: unknown,
+  world: World,
+  stored: Stored,
+  hub: Withdrawing,
+): Promise<Result<undefined>> {
   const decoded = decodeBody(cancelQrRequest, json);
   if (!decoded.ok) return decoded;
   const { transactionReceiveId: id } = decoded.value;
-  const order = await deps.store.orders.find(id);
+  const order = await stored.store.orders.find(id);
   if (order?.id !== id || order.partner !== partner.username) {
     return refuse('E96', 'transactionReceiveId: expected the transactionId of an order of this partner');
   }
   if (order.status === 'paid') return refuse('E46', 'transactionReceiveId: expected an order that is not paid');
-  const cancelled = await cancelOrder(id, deps);
+  const cancelled = await cancelOrder(id, world, stored, hub);
   return cancelled.ok ? accept(undefined) : cancelled;
 }

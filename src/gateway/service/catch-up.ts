@@ -3,10 +3,9 @@ import { reasonOf } from '../../lib/errors.ts';
 import { parseJson } from '../../lib/http-client.ts';
 import { CREDIT_FRESH_MS } from '../../store/repositories/credit-sides.ts';
 import type { Store } from '../../store/store.ts';
-import type { Context } from '../context.ts';
 import type { AskSource, Credit, Listed, Source, WaitingOrder } from '../sources/source.ts';
-import type { CreditResult } from '../told-credit.ts';
-import type { ReceiveCredit } from './receive-credits.ts';
+import type { World } from '../world.ts';
+import type { Asking } from './asking.ts';
 
 const INTERVAL_MS = 15 * 60_000;
 /** Each period begins so much before the end of the one before: lists get entries late. */
@@ -66,14 +65,10 @@ interface Reading {
   unread: string[];
 }
 
-export interface CatchUpDeps extends Pick<Context, 'clock' | 'log' | 'changes'> {
-  store: Pick<Store, 'setting' | 'replaceSetting'> & {
-    orders: Pick<Store['orders'], 'newest'>;
-    paymentRequests: Pick<Store['paymentRequests'], 'open'>;
-  };
-  receiveCredit: ReceiveCredit;
-  heard: (source: string, result: CreditResult) => void;
-  askOf: (source: Source) => AskSource;
+/** What catch-up reads and writes: agreements with sources, and the orders that wait for money. */
+export interface WaitingOrders extends Pick<Store, 'setting' | 'replaceSetting'> {
+  orders: Pick<Store['orders'], 'newest'>;
+  paymentRequests: Pick<Store['paymentRequests'], 'open'>;
 }
 
 interface Caught {
@@ -95,18 +90,23 @@ interface Caught {
  * something was lost (PROTOCOL.md, clauses SRC-27 to SRC-31).
  */
 export class CatchUp {
-  readonly #deps: CatchUpDeps;
+  readonly #world: World;
+  readonly #store: WaitingOrders;
+  readonly #asking: Asking;
   readonly #closing = new AbortController();
   readonly #all = new Map<string, Caught>();
   #started = false;
 
-  constructor(deps: CatchUpDeps) {
-    this.#deps = deps;
+  constructor(world: World, store: WaitingOrders, asking: Asking) {
+    this.#world = world;
+    this.#store = store;
+    this.#asking = asking;
   }
 
   /** Begins with a source. One of its name must have been removed before. */
   async add(source: Source): Promise<void> {
-    const { store, clock } = this.#deps;
+    const store = this.#store;
+    const { clock } = this.#world;
     const fresh: Agreement = {
       agreedUpToMs: clock.wallMs() - CREDIT_FRESH_MS,
       agreedAtMs: null,
@@ -145,7 +145,7 @@ export class CatchUp {
   told(name: string): void {
     const caught = this.#all.get(name);
     if (caught === undefined) return;
-    const { clock, changes, log } = this.#deps;
+    const { clock, changes, log } = this.#world;
     caught.agreement.toldAtMs = clock.wallMs();
     changes.publish('sources');
     if (clock.monotonicMs() - (caught.toldKeptMs ?? Number.NEGATIVE_INFINITY) < TOLD_KEPT_MS) return;
@@ -179,13 +179,13 @@ export class CatchUp {
   }
 
   #save({ source, agreement }: Caught): Promise<void> {
-    return this.#deps.store.replaceSetting(settingOf(source), JSON.stringify(agreement));
+    return this.#store.replaceSetting(settingOf(source), JSON.stringify(agreement));
   }
 
   async #run(caught: Caught): Promise<void> {
-    const { clock, log, changes } = this.#deps;
+    const { clock, log, changes } = this.#world;
     const signal = AbortSignal.any([this.#closing.signal, caught.ending.signal]);
-    const askSource = this.#deps.askOf(caught.source);
+    const askSource = this.#asking.of(caught.source);
     const ask: AskSource = (url, request) => askSource(url, { ...request, signal });
     while (!signal.aborted) {
       let waitMs = INTERVAL_MS;
@@ -214,7 +214,7 @@ export class CatchUp {
 
   /** Reads the list period by period; returns the time to the next one. */
   async #agree(caught: Caught, ask: AskSource): Promise<number> {
-    const { clock } = this.#deps;
+    const { clock } = this.#world;
     const nowMs = clock.wallMs();
     // The clock may have been set back, and the mark be in the future.
     const fromMs = Math.min(caught.agreement.agreedUpToMs, nowMs) - OVERLAP_MS;
@@ -236,7 +236,7 @@ export class CatchUp {
     ask: AskSource,
     nowMs: number,
   ): Promise<number> {
-    const { log, clock } = this.#deps;
+    const { log, clock } = this.#world;
     const { source, agreement } = caught;
     if (source.list === undefined) return INTERVAL_MS;
     const untilMs = clock.monotonicMs() + LIST_TIME_MS_MAX;
@@ -274,16 +274,16 @@ export class CatchUp {
 
   /** Whether nobody had told of it. */
   async #receive(source: Source, credit: Credit): Promise<boolean> {
-    const { result, report } = await this.#deps.receiveCredit(source.name, credit, true);
+    const { result, report } = await this.#asking.receiveCredit(source.name, credit, true);
     report();
     if (result === 'duplicate') return false;
-    this.#deps.heard(source.name, result);
+    this.#asking.heard(source.name, result);
     return true;
   }
 
   /** The newest orders that wait for money: first those whose QR the source made. */
   async #waiting(source: Source): Promise<WaitingOrder[]> {
-    const { orders, paymentRequests } = this.#deps.store;
+    const { orders, paymentRequests } = this.#store;
     if (!LISTED_BY_ORDER.includes(source.kind)) return [];
     const made = await paymentRequests.open(source.name, ORDERS_ASKED_MAX);
     const requested = made.map((it) => ({ bankAccount: it.bank_account, orderId: '', orderCode: it.order_code }));

@@ -1,44 +1,41 @@
 import type { CreditRow } from '../../store/schema/tables.ts';
 import type { Store } from '../../store/store.ts';
 import { type ShardPlace, shardOf } from '../shard.ts';
+import type { Stored } from '../stored.ts';
 import type { CreditResult, CreditTask, ToldCredit } from '../told-credit.ts';
-import {
-  accountOf,
-  type ReceiveCredit,
-  type ReceiveCreditDeps,
-  type ReceivedCredit,
-  rowOf,
-} from './receive-credits.ts';
+import type { World } from '../world.ts';
+import type { WaitingOrders } from './catch-up.ts';
+import { accountOf, type ReceiveCredit, type ReceivedCredit, rowOf } from './receive-credits.ts';
 
 /** Credits that wait in shard 0 for others of the same amount. More are refused: the source tells them again. */
 const WAITING_MAX = 10_000;
 /** It finds the shard of every credit. */
 const ROUTER = 0;
 
-export interface CreditRoutesDeps extends ReceiveCreditDeps {
-  store: ReceiveCreditDeps['store'] & Pick<Store, 'ofShard'>;
-  place: Pick<ShardPlace, 'index' | 'count' | 'creditTo'>;
-  /** Stores a credit in this shard. */
-  storeHere: ReceiveCredit;
-}
-
 /**
  * Credits in a cluster (PROTOCOL.md, clause SHA-9). Shard 0 hears them all and looks in every shard for the same money,
  * the account and its order. The shard of the account stores it; one that nobody knows stays in shard 0.
  */
 export class CreditRoutes {
-  readonly #deps: CreditRoutesDeps;
+  readonly #world: World;
+  readonly #stored: Stored;
+  readonly #place: ShardPlace;
+  readonly #storeHere: ReceiveCredit;
   /** By amount: the same money is never told with another, so two tellings of it never pass each other. */
   readonly #last = new Map<number, Promise<unknown>>();
   #waiting = 0;
 
-  constructor(deps: CreditRoutesDeps) {
-    this.#deps = deps;
+  /** `storeHere` stores a credit in this shard, whose place is `place`. */
+  constructor(world: World, stored: Stored, place: ShardPlace, storeHere: ReceiveCredit) {
+    this.#world = world;
+    this.#stored = stored;
+    this.#place = place;
+    this.#storeHere = storeHere;
   }
 
   /** As `ReceiveCredit`, for credits of any shard. */
   readonly receive: ReceiveCredit = async (source, credit, caughtUp) => {
-    const { place } = this.#deps;
+    const place = this.#place;
     const told = { source, credit, caughtUp };
     if (place.index === ROUTER) return this.#route(told);
     return reported(await place.creditTo(ROUTER, 'route', told));
@@ -46,7 +43,7 @@ export class CreditRoutes {
 
   /** Does what another shard asks of this one. */
   async take(task: CreditTask, told: ToldCredit): Promise<CreditResult> {
-    const { storeHere } = this.#deps;
+    const storeHere = this.#storeHere;
     const { result, report } =
       task === 'route' ? await this.#route(told) : await storeHere(told.source, told.credit, told.caughtUp);
     report();
@@ -70,7 +67,8 @@ export class CreditRoutes {
   }
 
   async #storeAtHome(told: ToldCredit): Promise<ReceivedCredit> {
-    const { place, storeHere } = this.#deps;
+    const place = this.#place;
+    const storeHere = this.#storeHere;
     const home = await this.#homeOf(told);
     if (home === place.index) return storeHere(told.source, told.credit, told.caughtUp);
     return reported(await place.creditTo(home, 'store', told));
@@ -78,7 +76,8 @@ export class CreditRoutes {
 
   /** Whoever has paid it out has it; else the shard of its account; else whoever keeps it without one. */
   async #homeOf({ source, credit, caughtUp }: ToldCredit): Promise<number> {
-    const { clock, config, place } = this.#deps;
+    const { clock, config } = this.#world;
+    const place = this.#place;
     const row = rowOf(source, credit, {
       ...{ receivedAtMs: clock.wallMs(), caughtUp, virtualAccounts: config.virtualAccounts },
     });
@@ -91,7 +90,7 @@ export class CreditRoutes {
     const mains = new Map([...behind, ...config.virtualAccounts]);
     let kept: number | undefined;
     for (let shard = 0; shard < place.count; shard += 1) {
-      const same: CreditRow | undefined = await this.#deps.store.ofShard(shard).credits.same(row, mains);
+      const same: CreditRow | undefined = await this.#stored.store.ofShard(shard).credits.same(row, mains);
       if (same !== undefined && same.payment_id !== null) return shard;
       if (same !== undefined) kept ??= shard;
     }
@@ -99,13 +98,14 @@ export class CreditRoutes {
       accountOf: (of: string, code: number) => this.#first((it) => it.paymentRequests.accountOf(of, code)),
       accountBehind: async (name: string) => behind.get(name),
     };
-    const account = await accountOf(this.#deps, requests, source, credit, row);
+    const account = await accountOf(this.#world, this.#stored, requests, source, credit, row);
     return account === undefined ? (kept ?? ROUTER) : shardOf(account.bankAccount, place.count);
   }
 
   /** The answer of the first shard that has one. */
   async #first<T>(ask: (shard: ReturnType<Store['ofShard']>) => Promise<T | undefined>): Promise<T | undefined> {
-    const { store, place } = this.#deps;
+    const { store } = this.#stored;
+    const place = this.#place;
     for (let shard = 0; shard < place.count; shard += 1) {
       const found = await ask(store.ofShard(shard));
       if (found !== undefined) return found;
@@ -120,13 +120,7 @@ function reported(result: CreditResult): ReceivedCredit {
 }
 
 /** The orders of all shards, for catch-up, which runs in shard 0 only. */
-export function waitingInAll(
-  store: Pick<Store, 'ofShard' | 'setting' | 'replaceSetting'>,
-  count: number,
-): Pick<Store, 'setting' | 'replaceSetting'> & {
-  orders: Pick<Store['orders'], 'newest'>;
-  paymentRequests: Pick<Store['paymentRequests'], 'open'>;
-} {
+export function waitingInAll(store: Store, count: number): WaitingOrders {
   const ofAll = async <T extends { created_at_ms: number }>(
     limit: number,
     read: (shard: ReturnType<Store['ofShard']>) => Promise<T[]>,

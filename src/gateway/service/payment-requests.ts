@@ -1,11 +1,10 @@
 import { reasonOf } from '../../lib/errors.ts';
 import { CREDIT_FRESH_MS } from '../../store/repositories/credit-sides.ts';
 import type { EndedRequest } from '../../store/repositories/payment-requests.ts';
-import type { Store } from '../../store/store.ts';
-import type { Context } from '../context.ts';
 import type { AskSource, QrMaker, Source } from '../sources/source.ts';
-import type { CreditResult } from '../told-credit.ts';
-import type { ReceiveCredit } from './receive-credits.ts';
+import type { Stored } from '../stored.ts';
+import type { World } from '../world.ts';
+import type { Asking } from './asking.ts';
 import type { Maker, Sources } from './sources.ts';
 
 /** Requests that are ended in one round. */
@@ -18,27 +17,25 @@ const PAUSE_MS = 500;
 const FAILED_WAIT_MS = 2_000;
 const FAILED_WAIT_MS_MAX = 15 * 60_000;
 
-export interface PaymentRequestsDeps extends Pick<Context, 'clock' | 'log' | 'changes'> {
-  sources: Pick<Sources, 'makers'>;
-  store: Pick<Store, 'paymentRequests'>;
-  receiveCredit: ReceiveCredit;
-  heard: (source: string, result: CreditResult) => void;
-  askOf: (source: Source) => AskSource;
-}
-
 /**
  * Takes the QRs that sources made away when their orders are over, and asks once more what came in for them: an order is
  * closed only when the source takes no more money for it and all that it took is stored (PROTOCOL.md, clause PQR-5).
  */
 export class PaymentRequests {
-  readonly #deps: PaymentRequestsDeps;
+  readonly #world: World;
+  readonly #stored: Stored;
+  readonly #sources: Sources;
+  readonly #asking: Asking;
   readonly #closing = new AbortController();
   /** Failed rounds of a source, and until when (monotonic) it is left alone. */
   readonly #failed = new Map<string, { failures: number; untilMs: number }>();
   #ended: Promise<unknown> = Promise.resolve();
 
-  constructor(deps: PaymentRequestsDeps) {
-    this.#deps = deps;
+  constructor(world: World, stored: Stored, sources: Sources, asking: Asking) {
+    this.#world = world;
+    this.#stored = stored;
+    this.#sources = sources;
+    this.#asking = asking;
   }
 
   start(): void {
@@ -52,7 +49,8 @@ export class PaymentRequests {
   }
 
   async #run(): Promise<void> {
-    const { clock, changes, sources } = this.#deps;
+    const { clock, changes } = this.#world;
+    const sources = this.#sources;
     const { signal } = this.#closing;
     let woken = new AbortController();
     let makers = sources.makers();
@@ -78,12 +76,13 @@ export class PaymentRequests {
   /** Until its next round. */
   #leftAloneMs({ source }: Maker): number {
     const { untilMs } = this.#failed.get(source.name) ?? {};
-    return untilMs === undefined ? INTERVAL_MS : Math.max(0, untilMs - this.#deps.clock.monotonicMs());
+    return untilMs === undefined ? INTERVAL_MS : Math.max(0, untilMs - this.#world.clock.monotonicMs());
   }
 
   /** Never throws: a source that fails is left alone for a while. */
   async #round({ source, maker }: Maker): Promise<void> {
-    const { clock, log, askOf } = this.#deps;
+    const { clock, log } = this.#world;
+    const { of: askOf } = this.#asking;
     const { name } = source;
     const { signal } = this.#closing;
     const { failures = 0, untilMs = 0 } = this.#failed.get(name) ?? {};
@@ -102,7 +101,8 @@ export class PaymentRequests {
 
   /** One that fails does not hold up the others; throws the first failure at the end. */
   async #endAll(source: Source, maker: QrMaker, ask: AskSource): Promise<void> {
-    const { store, clock } = this.#deps;
+    const { store } = this.#stored;
+    const { clock } = this.#world;
     const failed: unknown[] = [];
     const nowMs = clock.wallMs();
     for (const request of await store.paymentRequests.end(source.name, nowMs, nowMs - CREDIT_FRESH_MS, ENDED_MAX)) {
@@ -113,7 +113,9 @@ export class PaymentRequests {
   }
 
   async #end(source: Source, maker: QrMaker, { order_code, isPaid }: EndedRequest, ask: AskSource): Promise<void> {
-    const { store, clock, log, receiveCredit, heard } = this.#deps;
+    const { store } = this.#stored;
+    const { clock, log } = this.#world;
+    const { receiveCredit, heard } = this.#asking;
     if (!isPaid) await maker.cancel(order_code, ask);
     const { isOver, listed } = await maker.look(order_code, ask);
     const nowMs = clock.wallMs();

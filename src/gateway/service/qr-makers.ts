@@ -1,13 +1,13 @@
 import { withAbortAfter } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import { makeOrderCode } from '../../protocol/order-code.ts';
-import { isAmong, type VirtualAccounts } from '../../protocol/virtual-accounts.ts';
+import { isAmong } from '../../protocol/virtual-accounts.ts';
 import type { NewPaymentRequest } from '../../store/repositories/payment-requests.ts';
-import type { GatewayConfig } from '../config.ts';
-import type { Context } from '../context.ts';
 import type { Account } from '../directory.ts';
 import { accept, type Result, refuse } from '../result.ts';
 import type { AskSource, MadeQr, QrMaker, Source } from '../sources/source.ts';
+import type { World } from '../world.ts';
+import type { Asking } from './asking.ts';
 import type { Sources } from './sources.ts';
 
 /** A cashier or a program waits for the QR. */
@@ -18,12 +18,6 @@ const MAKING_MAX = 100;
 const PUSHED_WITHIN_MS = 3_600_000;
 /** Hexadecimal digits of an order's number. JavaScript has every number of so many digits exactly. */
 const NUMBER_DIGITS = 13;
-
-export interface QrMakersDeps extends Pick<Context, 'clock' | 'random'> {
-  sources: Pick<Sources, 'makerFor'>;
-  askOf: (source: Source) => AskSource;
-  config: Pick<GatewayConfig, 'qrLifetimeSeconds'>;
-}
 
 /** A QR that a source made for an order, and what is stored with the order. */
 export interface MadeForOrder {
@@ -37,27 +31,26 @@ export interface MadeForOrder {
 
 /** Has sources make the QRs of orders (PROTOCOL.md, clauses PQR-1 and PQR-2). */
 export class QrMakers {
-  readonly #deps: QrMakersDeps;
+  readonly #world: World;
+  readonly #sources: Pick<Sources, 'makerFor'>;
+  readonly #askOf: Asking['of'];
   #making = 0;
 
-  constructor(deps: QrMakersDeps) {
-    this.#deps = deps;
+  constructor(world: World, sources: Pick<Sources, 'makerFor'>, askOf: Asking['of']) {
+    this.#world = world;
+    this.#sources = sources;
+    this.#askOf = askOf;
   }
 
   /** Whether a source makes the QRs of this account's orders. */
   has(bankAccount: string): boolean {
-    return this.#deps.sources.makerFor(bankAccount) !== undefined;
-  }
-
-  /** Where the QRs of this account may pay to beside the account itself. */
-  virtualAccountsOf(bankAccount: string): readonly VirtualAccounts[] {
-    return this.#deps.sources.makerFor(bankAccount)?.maker.virtualAccounts ?? [];
+    return this.#sources.makerFor(bankAccount) !== undefined;
   }
 
   /** The QR for an order of this account and amount. Refused with QR_NOT_MADE; then nothing is stored. */
   async make(account: Account, amount: number): Promise<Result<MadeForOrder>> {
-    const { clock, random, config } = this.#deps;
-    const found = this.#deps.sources.makerFor(account.bankAccount);
+    const { clock, random, config } = this.#world;
+    const found = this.#sources.makerFor(account.bankAccount);
     if (found === undefined) throw new Error(`no source makes QRs of ${account.bankAccount}`);
     const { source, maker } = found;
     const nowMs = clock.wallMs();
@@ -82,7 +75,8 @@ export class QrMakers {
   }
 
   async #ask(source: Source, make: (ask: AskSource) => Promise<MadeQr>): Promise<Result<MadeQr>> {
-    const { clock, askOf } = this.#deps;
+    const { clock } = this.#world;
+    const askOf = this.#askOf;
     if (this.#making >= MAKING_MAX) {
       return refuse('QR_NOT_MADE', `${MAKING_MAX} QRs are being made at ${source.name}: call again later`);
     }

@@ -4,15 +4,18 @@ import { vietnamDay } from '../../lib/vietnam-time.ts';
 import { CREDIT_FRESH_MS, dueOf } from '../../store/repositories/credit-sides.ts';
 import type { CreditDecisions, Matched, NewCredit, Settlement } from '../../store/repositories/credits.ts';
 import { listedId, spelled } from '../../store/repositories/same-credit.ts';
+import type { Store } from '../../store/store.ts';
 import type { CallbackConfig } from '../callback-config.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { Account } from '../directory.ts';
 import { assertHome } from '../shard.ts';
 import type { Credit } from '../sources/source.ts';
+import type { Stored } from '../stored.ts';
 import type { CreditResult } from '../told-credit.ts';
+import type { World } from '../world.ts';
 import { findOrder } from './matching.ts';
 import { paymentEffects } from './payment-effects.ts';
-import { type ReceivePaymentDeps, reportFromStore, reportPayment } from './receive-payment.ts';
+import { type PaymentHearers, reportFromStore, reportPayment } from './receive-payment.ts';
 
 /** A stored credit. `report` tells boxes and partner of its payment, if it has one. */
 export interface ReceivedCredit {
@@ -26,41 +29,45 @@ export interface ReceivedCredit {
  */
 export type ReceiveCredit = (source: string, credit: Credit, caughtUp: boolean) => Promise<ReceivedCredit>;
 
-export interface ReceiveCreditDeps extends ReceivePaymentDeps {
-  config: Pick<GatewayConfig, 'underpaid' | 'overpaid' | 'virtualAccounts'>;
-}
-
-export function createReceiveCredit(deps: ReceiveCreditDeps): ReceiveCredit {
-  const { store, directory, clock, changes, log, config } = deps;
+export function createReceiveCredit(world: World, stored: Stored, hearers: PaymentHearers): ReceiveCredit {
+  const { clock, changes, log, config } = world;
+  const { store, directory } = stored;
   return async (source, told, caughtUp) => {
     const receivedAtMs = clock.wallMs();
     const credit = rowOf(source, told, { receivedAtMs, caughtUp, virtualAccounts: config.virtualAccounts });
-    const account = await accountOf(deps, store.paymentRequests, source, told, credit);
+    const account = await accountOf(world, stored, store.paymentRequests, source, told, credit);
     const partner = account?.partner ?? '';
     const boxes = account === undefined ? [] : await directory.boxesOf(account.bankAccount);
     const callbackTo = (await directory.partner(partner))?.callback;
     const decisions =
       account &&
-      decisionsFor(deps, { credit, orderCode: told.orderCode, code: told.code, account, partner, callbackTo });
+      decisionsFor(world, hearers, {
+        credit,
+        orderCode: told.orderCode,
+        code: told.code,
+        account,
+        partner,
+        callbackTo,
+      });
     const received = await store.credits.receive(credit, decisions, config.virtualAccounts).catch((error: unknown) => {
-      if (account !== undefined) reportFromStore(deps, partner, boxes);
+      if (account !== undefined) reportFromStore(hearers, partner, boxes);
       throw error;
     });
     const { bank_account: bankAccount, amount, reference } = credit;
     const facts = { source, id: credit.source_id, reference, bankAccount, amount };
     if (received.kind === 'payment') {
-      const { stored, due } = received;
-      const isMatched = stored.payment.order_ref !== null;
+      const { stored: paid, due } = received;
+      const isMatched = paid.payment.order_ref !== null;
       const time = credit.time_is_known ? undefined : 'unreadable';
       log.info('credit', {
         ...facts,
-        transactionId: stored.payment.id,
+        transactionId: paid.payment.id,
         late: credit.late === 1,
         matched: isMatched,
         ...(time && { time }),
       });
       const report = () => {
-        reportPayment(deps, stored, { late: credit.late === 1, due });
+        reportPayment(world, hearers, paid, { late: credit.late === 1, due });
         changes.publish('credits');
       };
       return { result: isMatched ? 'paid' : 'unmatched', report };
@@ -82,8 +89,9 @@ export function createReceiveCredit(deps: ReceiveCreditDeps): ReceiveCredit {
  * QR may have been made, or the account behind it (PROTOCOL.md, clauses CRE-4 and PQR-4).
  */
 export async function accountOf(
-  { directory, config }: Pick<ReceiveCreditDeps, 'directory' | 'config'>,
-  requests: Pick<ReceiveCreditDeps['store']['paymentRequests'], 'accountOf' | 'accountBehind'>,
+  { config }: World,
+  { directory }: Stored,
+  requests: Pick<Store['paymentRequests'], 'accountOf' | 'accountBehind'>,
   source: string,
   { orderCode }: Credit,
   { virtual_account, bank_account }: NewCredit,
@@ -170,7 +178,8 @@ interface CreditFacts {
 }
 
 function decisionsFor(
-  { hub, random, config, place }: ReceiveCreditDeps,
+  { random, config, place }: World,
+  { hub }: PaymentHearers,
   { credit, orderCode, code, account, partner, callbackTo }: CreditFacts,
 ): CreditDecisions {
   const { bankAccount, bankCode } = account;
@@ -201,7 +210,7 @@ function decisionsFor(
   };
 }
 
-function settlementOf({ order, paid }: Matched, { underpaid, overpaid }: ReceiveCreditDeps['config']): Settlement {
+function settlementOf({ order, paid }: Matched, { underpaid, overpaid }: GatewayConfig): Settlement {
   if (paid === order.amount) return 'paid';
   if (paid < order.amount) return underpaid === 'end' ? 'ended' : 'open';
   return overpaid === 'end' ? 'paid' : 'open';

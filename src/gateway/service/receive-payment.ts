@@ -1,8 +1,9 @@
 import { type CreditSides, ON_TIME } from '../../store/repositories/credit-sides.ts';
 import type { NewPayment, Notice, PaymentDetails, StoredPayment } from '../../store/repositories/payments.ts';
-import type { Context } from '../context.ts';
 import type { KnownBox } from '../directory.ts';
-import { assertHome, type ShardPlace } from '../shard.ts';
+import { assertHome } from '../shard.ts';
+import type { Stored } from '../stored.ts';
+import type { World } from '../world.ts';
 import { paymentEffects } from './payment-effects.ts';
 
 /** Money that arrives at an account. It pays the order that fits, or the order with this id. */
@@ -18,8 +19,8 @@ export interface IncomingMoney {
  */
 export type ReceivePayment = (incoming: IncomingMoney) => Promise<string>;
 
-export interface ReceivePaymentDeps
-  extends Pick<Context, 'directory' | 'store' | 'changes' | 'clock' | 'random' | 'log'> {
+/** Who hears of a stored payment: its boxes, and its partner. */
+export interface PaymentHearers {
   hub: {
     /** undefined for a box that is not connected. */
     session(terminalCode: string): object | undefined;
@@ -27,8 +28,6 @@ export interface ReceivePaymentDeps
     sendPayment(terminalCode: string, payment: Notice): void;
     resendFromStore(terminalCodes: readonly string[]): void;
   };
-  /** Of a shard: it takes the payments of its own accounts only. */
-  place?: Pick<ShardPlace, 'index' | 'count'> | undefined;
   /** Called once for each payment, after it is stored. */
   onPaid?: (payment: NewPayment) => void;
   dispatcher: {
@@ -37,8 +36,10 @@ export interface ReceivePaymentDeps
   };
 }
 
-export function createReceivePayment(deps: ReceivePaymentDeps): ReceivePayment {
-  const { store, hub, directory, clock, random, place } = deps;
+export function createReceivePayment(world: World, stored: Stored, hearers: PaymentHearers): ReceivePayment {
+  const { clock, random, place } = world;
+  const { store, directory } = stored;
+  const { hub } = hearers;
   return async ({ money, bankCode, pays }) => {
     assertHome(place, money.bank_account);
     const paidAtMs = clock.wallMs();
@@ -48,23 +49,23 @@ export function createReceivePayment(deps: ReceivePaymentDeps): ReceivePayment {
     const incoming = { money, bankCode, transactionId, callbackId, referenceNumber, paidAtMs, isOnline };
     const boxes = await directory.boxesOf(money.bank_account);
     const callbackTo = (await directory.partner(money.partner))?.callback;
-    const stored = await store.payments
+    const paid = await store.payments
       .add(pays, paidAtMs, async (order, registry) => {
         const recipients = await registry.recipients(order, money.bank_account);
         return paymentEffects(incoming, order, { recipients, callbackTo });
       })
       .catch((error: unknown) => {
-        reportFromStore(deps, money.partner, boxes);
+        reportFromStore(hearers, money.partner, boxes);
         throw error;
       });
-    reportPayment(deps, stored, ON_TIME);
+    reportPayment(world, hearers, paid, ON_TIME);
     return transactionId;
   };
 }
 
 /** After a failure of the store: it may have stored the payment, and only its answer was lost. */
 export function reportFromStore(
-  { hub, dispatcher }: Pick<ReceivePaymentDeps, 'hub' | 'dispatcher'>,
+  { hub, dispatcher }: PaymentHearers,
   partner: string,
   boxes: readonly KnownBox[],
 ): void {
@@ -74,7 +75,8 @@ export function reportFromStore(
 
 /** Reports a stored payment to its boxes and its partner. */
 export function reportPayment(
-  { hub, dispatcher, changes, log, onPaid }: ReceivePaymentDeps,
+  { changes, log }: World,
+  { hub, dispatcher, onPaid }: PaymentHearers,
   { payment, notices, callback, withdrawn }: StoredPayment,
   sides: CreditSides,
 ): void {

@@ -4,11 +4,14 @@ import type { NewOrder } from '../../store/repositories/orders.ts';
 import type { Sale } from '../../store/repositories/sales.ts';
 import type { Account, KnownBox } from '../directory.ts';
 import { accept, type Result, refuse } from '../result.ts';
+import type { Stored } from '../stored.ts';
+import type { World } from '../world.ts';
 import { withCode } from './content.ts';
 import { EXPECTED } from './expected.ts';
 import { namesOnly } from './matching.ts';
 import { NO_NAMES, pushOf } from './order-push.ts';
-import type { ServiceDeps } from './service.ts';
+import type { QrMakers } from './qr-makers.ts';
+import type { PushHub } from './service.ts';
 
 /** A sale as a cashier asks for it. */
 export interface SaleRequest {
@@ -28,7 +31,7 @@ export interface Seller {
   boxes: readonly string[] | undefined;
 }
 
-type Stored = Pick<SaleRequest, 'amount' | 'note'> & { soldBy: string };
+type NamedSale = Pick<SaleRequest, 'amount' | 'note'> & { soldBy: string };
 
 /** Boxes that a refusal names. */
 const LISTED_MAX = 8;
@@ -37,15 +40,23 @@ const ONLINE_MAX = 1_000;
 
 /** Sells without a back end of the shop: an order with a code of its own, on a box at once (PROTOCOL.md, clause SEL). */
 export class Sales {
-  readonly #deps: Omit<ServiceDeps, 'pay' | 'metrics'>;
+  readonly #world: World;
+  readonly #stored: Stored;
+  readonly #hub: PushHub;
+  readonly #makers: QrMakers;
 
-  constructor(deps: Omit<ServiceDeps, 'pay' | 'metrics'>) {
-    this.#deps = deps;
+  constructor(world: World, stored: Stored, hub: PushHub, makers: QrMakers) {
+    this.#world = world;
+    this.#stored = stored;
+    this.#hub = hub;
+    this.#makers = makers;
   }
 
   /** Settles when the box has confirmed the QR, with the id of the order. A sale that the box refused is stored as failed. */
   async sell(request: SaleRequest, seller: Seller): Promise<Result<Sale>> {
-    const { hub, clock, random, config, store, changes, log } = this.#deps;
+    const hub = this.#hub;
+    const { clock, random, config, changes, log } = this.#world;
+    const { store } = this.#stored;
     if (!namesOnly(request.note)) return refuse('E46', `note: ${EXPECTED.uncoded}`);
     const found = await this.#boxFor(request.terminalCode, seller.boxes);
     if (!found.ok) return found;
@@ -77,7 +88,7 @@ export class Sales {
     terminalCode: string,
     boxes: readonly string[] | undefined,
   ): Promise<Result<{ box: KnownBox; account: Account }>> {
-    const { directory } = this.#deps;
+    const { directory } = this.#stored;
     if (terminalCode !== '' && boxes !== undefined && !boxes.includes(terminalCode)) {
       return refuse('E35', `terminalCode: expected a box of this token: ${boxes.join(', ')}`);
     }
@@ -97,7 +108,7 @@ export class Sales {
 
   /** The box at which one sells who names none; undefined where no box has an account. */
   async #onlyBox(boxes: readonly string[] | undefined): Promise<Result<KnownBox | undefined>> {
-    const { hub } = this.#deps;
+    const hub = this.#hub;
     const online = [...hub.sessions.keys()].filter((it) => boxes?.includes(it) ?? true).slice(0, ONLINE_MAX);
     const [only, second, ...more] = await this.#ableBoxes(online);
     if (only !== undefined) {
@@ -111,18 +122,25 @@ export class Sales {
   }
 
   async #ableBoxes(terminalCodes: readonly string[]): Promise<KnownBox[]> {
-    const found = terminalCodes.length === 0 ? [] : await this.#deps.directory.boxesNamed(terminalCodes);
+    const found = terminalCodes.length === 0 ? [] : await this.#stored.directory.boxesNamed(terminalCodes);
     return found.filter((it) => it.account !== undefined && !it.disabled);
   }
 
   async #linkedBoxes(boxes: readonly string[] | undefined): Promise<KnownBox[]> {
-    if (boxes === undefined) return this.#deps.directory.linkedBoxes(LISTED_MAX + 1);
+    if (boxes === undefined) return this.#stored.directory.linkedBoxes(LISTED_MAX + 1);
     return this.#ableBoxes(boxes);
   }
 
   /** Stores the order of a sale under a code that no other order of the account has. */
-  #store({ amount, note, soldBy }: Stored, box: KnownBox, account: Account, nowMs: number): Promise<Result<NewOrder>> {
-    const { random, store, makers } = this.#deps;
+  #store(
+    { amount, note, soldBy }: NamedSale,
+    box: KnownBox,
+    account: Account,
+    nowMs: number,
+  ): Promise<Result<NewOrder>> {
+    const { random } = this.#world;
+    const { store } = this.#stored;
+    const makers = this.#makers;
     return withFreeCode(async () => {
       const made = makers.has(account.bankAccount) ? await makers.make(account, amount) : accept(ownQr());
       if (!made.ok) return made;

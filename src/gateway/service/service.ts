@@ -3,11 +3,12 @@ import type { CheckedOrder, GenerateResponse } from '../../protocol/http-api.ts'
 import { isOrderCode, makeOrderCode, withFreeCode } from '../../protocol/order-code.ts';
 import type { NewOrder, NewPush } from '../../store/repositories/orders.ts';
 import type { PaymentDetails } from '../../store/repositories/payments.ts';
-import type { Context } from '../context.ts';
 import type { Partner } from '../directory.ts';
 import type { Metrics } from '../metrics.ts';
 import { accept, type Result, refuse } from '../result.ts';
-import { qrRefOf, type ShardPlace } from '../shard.ts';
+import { qrRefOf } from '../shard.ts';
+import type { Stored } from '../stored.ts';
+import type { World } from '../world.ts';
 import type { CallNotes } from './call-notes.ts';
 import { type CancelledOrder, cancelOrder, cancelQr } from './cancel-order.ts';
 import { checkedOrders, decideCheckOrder } from './check-order.ts';
@@ -31,22 +32,28 @@ export interface PushHub {
   withdrawPush(terminalCode: string, pushId: string, why: 'cancelled' | 'paid'): void;
 }
 
-export interface ServiceDeps
-  extends Pick<Context, 'config' | 'directory' | 'store' | 'changes' | 'clock' | 'random' | 'log'> {
-  hub: PushHub;
-  makers: QrMakers;
-  pay: ReceivePayment;
-  metrics: Metrics;
-  place?: Pick<ShardPlace, 'index'> | undefined;
-}
-
 /** The calls of partners, and actions of admins in the console. A refused one changes nothing. */
 export class Service {
-  readonly #deps: ServiceDeps;
+  readonly #world: World;
+  readonly #stored: Stored;
+  readonly #hub: PushHub;
+  readonly #makers: QrMakers;
+  readonly #pay: ReceivePayment;
+  readonly #metrics: Metrics;
   readonly #awaited = new Map<string, Promise<Result<undefined>>>();
 
-  constructor(deps: ServiceDeps) {
-    this.#deps = deps;
+  constructor(
+    world: World,
+    stored: Stored,
+    hub: PushHub,
+    { makers, pay, metrics }: { makers: QrMakers; pay: ReceivePayment; metrics: Metrics },
+  ) {
+    this.#world = world;
+    this.#stored = stored;
+    this.#hub = hub;
+    this.#makers = makers;
+    this.#pay = pay;
+    this.#metrics = metrics;
   }
 
   /** Makes a QR (PROTOCOL.md, clause GEN). `origin` is the address under which the caller reached the gateway. */
@@ -64,7 +71,8 @@ export class Service {
     json: unknown,
     { origin, notes }: { origin: string; notes: CallNotes },
   ): Promise<Result<GenerateResponse> | undefined> {
-    const { directory, store, clock, random, changes } = this.#deps;
+    const { directory, store } = this.#stored;
+    const { clock, random, changes } = this.#world;
     const makeCode = (bankAccount: string, isOrder: boolean) => this.#makeCode(bankAccount, isOrder);
     const generated = await generate(json, { directory, sandbox: this.#deps.config.sandbox, notes, makeCode });
     if (generated?.ok !== true) return generated;
@@ -73,7 +81,7 @@ export class Service {
     const { request, bank, amount, transType } = generated.value;
     const { content, code, qrCode } = made?.value ?? generated.value;
     const id = random.uuid();
-    const ref = qrRefOf(random.uuid(), this.#deps.place);
+    const ref = qrRefOf(random.uuid(), this.#world.place);
     const names = {
       terminalCode: request.terminalCode ?? '',
       subTerminalCode: request.subTerminalCode ?? '',
@@ -128,7 +136,8 @@ export class Service {
 
   /** The QR of an order of an account whose QRs a source makes; undefined for any other. */
   async #madeBySource(partner: Partner, generated: Generated): Promise<Result<MadeForOrder> | undefined> {
-    const { directory, makers } = this.#deps;
+    const { directory } = this.#stored;
+    const makers = this.#makers;
     const { bankAccount } = generated.request;
     if (!isForMaker(generated) || !makers.has(bankAccount)) return undefined;
     const account = await directory.account(bankAccount);
@@ -138,7 +147,11 @@ export class Service {
 
   /** Pushes a QR to a box and waits for its confirmation (PROTOCOL.md, clause SND). */
   async sendQr(partner: Partner, json: unknown, notes: CallNotes): Promise<Result<undefined>> {
-    const { clock, metrics, directory, hub, store, makers } = this.#deps;
+    const { clock } = this.#world;
+    const metrics = this.#metrics;
+    const hub = this.#hub;
+    const makers = this.#makers;
+    const { directory, store } = this.#stored;
     const begunMs = clock.monotonicMs();
     const madeFor = async (bankAccount: string, qrCode: string) =>
       makers.has(bankAccount) ? store.paymentRequests.ofQr(bankAccount, qrCode) : undefined;
@@ -156,7 +169,8 @@ export class Service {
 
   /** Simulates a completed payment (PROTOCOL.md, clause CBK). Returns the transaction id. */
   async testCallback(partner: Partner, json: unknown, notes: CallNotes): Promise<Result<string>> {
-    const { config, directory } = this.#deps;
+    const { config } = this.#world;
+    const { directory } = this.#stored;
     const { sandbox, contentPrefix } = config;
     const decided = await decideTestCallback(json, partner, { directory, sandbox, notes, contentPrefix });
     if (!decided.ok) return decided;
@@ -168,17 +182,17 @@ export class Service {
       amount,
       trans_type: transType,
     };
-    const { search } = this.#deps.store;
+    const { search } = this.#stored.store;
     const pays = { ...money, content: await contentPaid(search, money) };
-    if (!(await search.hasOrder(pays, this.#deps.clock.wallMs()))) {
+    if (!(await search.hasOrder(pays, this.#world.clock.wallMs()))) {
       notes.warn('content: no order of this account has it with this amount, so the callback has no orderId');
     }
-    return accept(await this.#deps.pay({ money, bankCode: account.bankCode, pays }));
+    return accept(await this.#pay({ money, bankCode: account.bankCode, pays }));
   }
 
   /** The state of a partner's orders or payments (PROTOCOL.md, clause CHK). `name` is the one in the checkSum. */
   async checkOrder(partner: Partner, json: unknown, name = partner.username): Promise<Result<CheckedOrder[]>> {
-    const { directory, store } = this.#deps;
+    const { directory, store } = this.#stored;
     const decided = await decideCheckOrder(json, { partner, name, directory });
     if (!decided.ok) return decided;
     const { by, value, bankAccount } = decided.value;
@@ -191,25 +205,27 @@ export class Service {
 
   /** Cancels an unpaid order of the partner (PROTOCOL.md, clause CAN). */
   cancelQr(partner: Partner, json: unknown): Promise<Result<undefined>> {
-    return cancelQr(partner, json, this.#deps);
+    return cancelQr(partner, json, this.#world, this.#stored, this.#hub);
   }
 
   /** Pays one order, as a test callback does. A partner without a callback URL gets no callback. */
   async payOrder(idOrOrderId: string): Promise<Result<string>> {
-    const { config, store } = this.#deps;
+    const { config } = this.#world;
+    const { store } = this.#stored;
     if (!config.sandbox) return refuse('E75', 'not a sandbox');
     const order = await store.orders.find(idOrOrderId);
     if (order === undefined) return refuse('E96', 'no such order');
-    return accept(await this.#deps.pay({ money: order, bankCode: order.bank_code, pays: { orderRef: order.id } }));
+    return accept(await this.#pay({ money: order, bankCode: order.bank_code, pays: { orderRef: order.id } }));
   }
 
   /** Cancels an unpaid order and withdraws it from its box. */
   cancelOrder(idOrOrderId: string): Promise<Result<CancelledOrder>> {
-    return cancelOrder(idOrOrderId, this.#deps);
+    return cancelOrder(idOrOrderId, this.#world, this.#stored, this.#hub);
   }
 
   async #makeCode(bankAccount: string, isOrder: boolean): Promise<string | undefined> {
-    const { config, random, directory } = this.#deps;
+    const { config, random } = this.#world;
+    const { directory } = this.#stored;
     const contentPrefix = (await directory.account(bankAccount))?.contentPrefix ?? config.contentPrefix;
     if (contentPrefix === 'vietqr') return makePublicCode(random);
     return contentPrefix === 'code' && isOrder ? makeOrderCode(random) : undefined;
@@ -237,7 +253,7 @@ export class Service {
 
   /** The fault of pushes or links that a content orders, which happens to each push (clause FLT-4). */
   #faultOf(content: string): string | undefined {
-    const fault = this.#deps.config.sandbox ? faultOfContent(content) : undefined;
+    const fault = this.#world.config.sandbox ? faultOfContent(content) : undefined;
     return fault !== undefined && ['push', 'link'].includes(faultKind(fault).place) ? fault : undefined;
   }
 
@@ -246,7 +262,9 @@ export class Service {
     { request, amount, account, box, qr, payableMs }: Sendable,
     notes: CallNotes,
   ): Promise<Result<undefined>> {
-    const { store, hub, random, clock, config, log } = this.#deps;
+    const { store } = this.#stored;
+    const hub = this.#hub;
+    const { random, clock, config, log } = this.#world;
     const known = await store.orders.findPushed(partner.username, request.qrCode, request.orderId);
     const nowMs = clock.wallMs();
     // A push that orders a fault is a new one, or the fault would have nothing to happen to.

@@ -1,12 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { RegistryStore } from '../../store/repositories/registry.ts';
 import type { SourceRow } from '../../store/schema/tables.ts';
-import type { GatewayConfig } from '../config.ts';
 import { optionsOf } from '../registry/source-rows.ts';
 import { SOURCE_KINDS } from '../sources/registry.ts';
-import type { NamedOptions, QrMaker, Source, SourceDeps } from '../sources/source.ts';
-import type { Vault } from '../vault.ts';
-import { CatchUp, type CatchUpDeps } from './catch-up.ts';
+import type { NamedOptions, QrMaker, Source } from '../sources/source.ts';
+import type { Stored } from '../stored.ts';
+import type { World } from '../world.ts';
+import type { Asking } from './asking.ts';
+import { CatchUp } from './catch-up.ts';
+import { waitingInAll } from './credit-routes.ts';
 
 const ROWS_AT_ONCE = 100;
 
@@ -16,31 +17,33 @@ export interface Maker {
   maker: QrMaker;
 }
 
-export interface SourcesDeps extends CatchUpDeps, SourceDeps {
-  registry: Pick<RegistryStore, 'find' | 'page'>;
-  config: Pick<GatewayConfig, 'sources'>;
-  vault: Pick<Vault, 'unwrap'>;
-  /** Called when another source, or none, makes the QRs of these accounts, or to other virtual accounts. */
-  makersChanged(accounts: readonly string[]): Promise<void>;
-}
+/** Called when another source, or none, makes the QRs of these accounts, or to other virtual accounts. */
+type MakersChanged = (accounts: readonly string[]) => Promise<void>;
 
 /** The open sources of money: what hears them, and what asks their lists (PROTOCOL.md, clauses SRC and REG-8). */
 export class Sources {
   readonly catchUp: CatchUp;
-  readonly #deps: SourcesDeps;
+  readonly #world: World;
+  readonly #stored: Stored;
+  readonly #makersChanged: MakersChanged;
   /** The rows that the open sources were opened with, by name. */
   readonly #rows = new Map<string, string>();
   readonly #byName = new Map<string, Source | 'disabled'>();
   #reloading: Promise<void> = Promise.resolve();
 
-  private constructor(deps: SourcesDeps) {
-    this.#deps = deps;
-    this.catchUp = new CatchUp(deps);
+  private constructor(world: World, stored: Stored, asking: Asking, makersChanged: MakersChanged) {
+    this.#world = world;
+    this.#stored = stored;
+    this.#makersChanged = makersChanged;
+    const { store } = stored;
+    const waiting = world.place === undefined ? store : waitingInAll(store, world.place.count);
+    this.catchUp = new CatchUp(world, waiting, asking);
   }
 
-  static async open(deps: SourcesDeps): Promise<Sources> {
-    const sources = new Sources(deps);
+  static async open(world: World, stored: Stored, asking: Asking, makersChanged: MakersChanged): Promise<Sources> {
+    const sources = new Sources(world, stored, asking, makersChanged);
     for (const row of await sources.#allRows()) await sources.#begin(row);
+    sources.#listVirtualAccounts();
     return sources;
   }
 
@@ -54,7 +57,10 @@ export class Sources {
   async #allRows(): Promise<SourceRow[]> {
     const all: SourceRow[] = [];
     for (;;) {
-      const rows = await this.#deps.registry.page('sources', { limit: ROWS_AT_ONCE, after: all.at(-1)?.name ?? '' });
+      const rows = await this.#stored.store.registry.page('sources', {
+        limit: ROWS_AT_ONCE,
+        after: all.at(-1)?.name ?? '',
+      });
       all.push(...rows);
       if (rows.length < ROWS_AT_ONCE) return all;
     }
@@ -79,14 +85,15 @@ export class Sources {
 
   /** The options of a source, secrets included. */
   optionsOf(row: SourceRow): NamedOptions | undefined {
-    const { config, vault } = this.#deps;
+    const { config } = this.#world;
+    const { vault } = this.#stored;
     return optionsOf(row, vault) ?? config.sources.find((it) => it.name === row.name);
   }
 
   /** Opens, closes or replaces a source as its row is now. One after the other, so that the newest row counts. */
   readonly reload = (name: string): Promise<void> => {
     const reloaded = this.#reloading.then(async () => {
-      const row = await this.#deps.registry.find('sources', name);
+      const row = await this.#stored.store.registry.find('sources', name);
       const before = this.#makerOf(name);
       // One that is only replaced stays open meanwhile: no webhook is refused.
       if (row === undefined) this.#rows.delete(name);
@@ -94,14 +101,22 @@ export class Sources {
       else if (row.disabled === 1) this.#byName.set(name, 'disabled');
       await this.catchUp.remove(name);
       if (row !== undefined) await this.#begin(row);
-      this.#deps.changes.publish('sources');
+      this.#listVirtualAccounts();
+      this.#world.changes.publish('sources');
       const after = this.#makerOf(name);
       if (isDeepStrictEqual(madeBy(before), madeBy(after))) return;
-      await this.#deps.makersChanged([...new Set([...(before?.accounts ?? []), ...(after?.accounts ?? [])])]);
+      await this.#makersChanged([...new Set([...(before?.accounts ?? []), ...(after?.accounts ?? [])])]);
     });
     this.#reloading = reloaded.catch(() => undefined);
     return reloaded;
   };
+
+  /** Of several sources that make the QRs of an account the first by name counts. */
+  #listVirtualAccounts(): void {
+    const makers = this.makers().toReversed();
+    const listed = makers.flatMap(({ maker }) => maker.accounts.map((it) => [it, maker.virtualAccounts] as const));
+    this.#stored.virtualAccounts.replace(new Map(listed));
+  }
 
   #makerOf(name: string): QrMaker | undefined {
     const source = this.#byName.get(name);
@@ -115,7 +130,7 @@ export class Sources {
       return;
     }
     const options = this.optionsOf(row);
-    const source = options && SOURCE_KINDS.get(options.kind)?.open(options, this.#deps);
+    const source = options && SOURCE_KINDS.get(options.kind)?.open(options, this.#world);
     if (source === undefined) return;
     await this.catchUp.add(source);
     this.#byName.set(row.name, source);

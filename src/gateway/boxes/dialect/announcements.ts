@@ -1,13 +1,15 @@
 import type { WireNotice } from '../../../protocol/dialect.ts';
 import type { DownOf } from '../../../protocol/messages.ts';
 import type { BoxConfig } from '../../config.ts';
-import type { Context } from '../../context.ts';
+import type { Stored } from '../../stored.ts';
+import type { World } from '../../world.ts';
 import { paidNotice } from './notices.ts';
 
 /** Texts of payments that are remembered, so that two payments do not get the same text. */
 const TEXTS_MAX = 1_000;
 
-export interface AnnouncementsDeps extends Pick<Context, 'store' | 'clock' | 'log'> {
+/** What boxes say. */
+export interface Said {
   paidMessage: string;
   /** Calendar time of the gateway's start, in milliseconds since 1970. */
   startedMs: number;
@@ -19,17 +21,23 @@ export interface AnnouncementsDeps extends Pick<Context, 'store' | 'clock' | 'lo
  */
 export class Announcements {
   readonly #box: BoxConfig;
-  readonly #deps: AnnouncementsDeps;
+  readonly #world: World;
+  readonly #stored: Stored;
+  readonly #said: Said;
   readonly #texts: string[] = [];
 
-  constructor(box: BoxConfig, deps: AnnouncementsDeps) {
+  constructor(box: BoxConfig, world: World, stored: Stored, said: Said) {
     this.#box = box;
-    this.#deps = deps;
+    this.#world = world;
+    this.#stored = stored;
+    this.#said = said;
   }
 
   /** The notice of a payment, which is stored as maybe sent; undefined when it must not be sent, or not any more. */
   async take(payment: DownOf<'payment'>): Promise<WireNotice | undefined> {
-    const { store, clock, log, startedMs } = this.#deps;
+    const { store } = this.#stored;
+    const { clock, log } = this.#world;
+    const { startedMs } = this.#said;
     const { transactionId, paidAtMs } = payment;
     const box = this.#box.terminalCode;
     // An earlier run may have sent it, and nobody would know.
@@ -50,16 +58,16 @@ export class Announcements {
 
   /** Records that a notice was taken for the connected box. */
   async sent(transactionId: string): Promise<void> {
-    await this.#deps.store.payments.markSent(transactionId, this.#box.terminalCode);
+    await this.#stored.store.payments.markSent(transactionId, this.#box.terminalCode);
   }
 
   /** Takes back that a notice was sent: nobody was there. */
   async putBack(transactionId: string): Promise<void> {
-    await this.#deps.store.payments.unreport(transactionId, this.#box.terminalCode);
+    await this.#stored.store.payments.unreport(transactionId, this.#box.terminalCode);
   }
 
   #noticeOf(payment: DownOf<'payment'>): WireNotice {
-    const { paidMessage, startedMs } = this.#deps;
+    const { paidMessage, startedMs } = this.#said;
     // An earlier run may have said the same of another payment.
     const mayBeKnown = (it: string) => payment.paidAtMs < startedMs || this.#texts.includes(it);
     const { text, notice } = paidNotice(payment, paidMessage, mayBeKnown);

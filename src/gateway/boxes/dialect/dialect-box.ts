@@ -5,13 +5,13 @@ import {
   type UpBody,
   type UpMessage,
 } from '../../../protocol/messages.ts';
-import type { Context } from '../../context.ts';
 import type { KnownBox } from '../../directory.ts';
+import type { Stored } from '../../stored.ts';
+import type { World } from '../../world.ts';
 import type { BoxQueues } from '../box-queues.ts';
-import type { BoxConnection, Connect } from '../connection.ts';
-import type { Hub } from '../hub.ts';
-import { Announcements } from './announcements.ts';
-import { NoticeSender, type NoticeSenderDeps } from './notice-sender.ts';
+import type { BoxConnection, BoxHub, Connect } from '../connection.ts';
+import { Announcements, type Said } from './announcements.ts';
+import { NoticeSender, type Publish } from './notice-sender.ts';
 import { greeting, qrNotice } from './notices.ts';
 
 /** Waits before each greeting of a box that has enrolled: it subscribes to its topic only then. */
@@ -21,18 +21,15 @@ const BLIND_GREETING_WAITS_MS = [2_000];
 /** Withdrawn pushes that are remembered: such a push is not shown, even if it comes later (clause AGT-4). */
 const WITHDRAWN_MAX = 100;
 
-export interface DialectBoxDeps
-  extends NoticeSenderDeps,
-    Pick<Context, 'directory' | 'store' | 'clock' | 'random' | 'log' | 'changes'> {
-  hub: Pick<Hub, 'session' | 'receive' | 'disconnected' | 'news'>;
+/** What all boxes of the dialect share. */
+export interface DialectWire extends Said {
+  hub: BoxHub;
   /** Adds faults to connections. */
   withFaults: (connect: Connect) => Connect;
   queues: BoxQueues;
+  publish: Publish;
   /** Whether `publish` can tell that nobody listens. */
   tellsListeners: () => boolean;
-  paidMessage: string;
-  /** Calendar time of the gateway's start, in milliseconds since 1970. */
-  startedMs: number;
 }
 
 /** A QR that was sent to the box, with the monotonic time of its end. */
@@ -53,7 +50,9 @@ interface Shown {
 export class DialectBox {
   readonly terminalCode: string;
   readonly #box: KnownBox;
-  readonly #deps: DialectBoxDeps;
+  readonly #world: World;
+  readonly #stored: Stored;
+  readonly #wire: DialectWire;
   readonly #connection: BoxConnection;
   readonly #notices: NoticeSender;
   readonly #withdrawn = new Set<string>();
@@ -63,23 +62,26 @@ export class DialectBox {
   #shown: Shown | undefined;
   #isRestored = false;
 
-  constructor(box: KnownBox, topic: string, deps: DialectBoxDeps) {
+  constructor(box: KnownBox, topic: string, world: World, stored: Stored, wire: DialectWire) {
     this.terminalCode = box.terminalCode;
     this.#box = box;
-    this.#deps = deps;
-    this.#announcements = new Announcements(box, deps);
+    this.#world = world;
+    this.#stored = stored;
+    this.#wire = wire;
+    this.#announcements = new Announcements(box, world, stored, wire);
     const own: BoxConnection = { transport: 'mqtt', end: () => undefined, send: (message) => this.#take(message) };
-    this.#notices = new NoticeSender(this.terminalCode, topic, deps);
+    this.#notices = new NoticeSender(this.terminalCode, topic, world, wire.publish);
     const connect: Connect = (_terminalCode, socket) => {
       this.#notices.useSocket(socket);
       return own;
     };
-    this.#connection = deps.withFaults(connect)(this.terminalCode, this.#notices.socket);
+    this.#connection = wire.withFaults(connect)(this.terminalCode, this.#notices.socket);
   }
 
   /** Greets a box that has enrolled, again until it listens. */
   async meet(): Promise<void> {
-    const { hub, clock, log, tellsListeners, queues } = this.#deps;
+    const { hub, tellsListeners, queues } = this.#wire;
+    const { clock, log } = this.#world;
     this.#greeting.abort();
     this.#greeting = new AbortController();
     const { signal } = this.#greeting;
@@ -104,7 +106,7 @@ export class DialectBox {
   lose(why: string): void {
     if (this.#session === undefined) return;
     this.#session = undefined;
-    this.#deps.hub.disconnected(this.terminalCode, { connection: this.#connection }, why);
+    this.#wire.hub.disconnected(this.terminalCode, { connection: this.#connection }, why);
   }
 
   close(): void {
@@ -113,7 +115,8 @@ export class DialectBox {
   }
 
   async #greet(): Promise<boolean> {
-    const { directory, queues } = this.#deps;
+    const { directory } = this.#stored;
+    const { queues } = this.#wire;
     // Whoever has the shared login can enrol as fast as he likes.
     if (queues.isFull(this.terminalCode)) return false;
     await queues.run(this.terminalCode, 'greet', async () => {
@@ -132,7 +135,8 @@ export class DialectBox {
   /** Finds the QR that an earlier run sent. Returns whether the box may show one that it must not. */
   async #restore(): Promise<boolean> {
     if (this.#isRestored) return false;
-    const { store, clock } = this.#deps;
+    const { store } = this.#stored;
+    const { clock } = this.#world;
     const open = await store.orders.newestShown(this.terminalCode);
     this.#isRestored = true;
     // It may still show the QR of an order that was paid or ended meanwhile.
@@ -146,7 +150,8 @@ export class DialectBox {
 
   /** Registers the box at the hub if that is new, and shows it its QR again, which the greeting may have replaced. */
   async #begin(): Promise<void> {
-    const { clock, random, hub } = this.#deps;
+    const { clock, random } = this.#world;
+    const { hub } = this.#wire;
     if (this.#session === undefined) {
       const id = random.uuid();
       this.#session = { id, beganMs: clock.monotonicMs() };
@@ -168,7 +173,7 @@ export class DialectBox {
 
   /** Whether the order of a push was paid while the box was away: nobody should pay it again. */
   async #isPaid(pushId: string): Promise<boolean> {
-    const { orders } = this.#deps.store;
+    const { orders } = this.#stored.store;
     const order = await orders.find((await orders.idByPush(pushId)) ?? '');
     return order?.status === 'paid';
   }
@@ -176,7 +181,7 @@ export class DialectBox {
   #take(message: DownMessage): void {
     const { type } = message;
     if (type !== 'show' && type !== 'withdraw' && type !== 'payment') return;
-    void this.#deps.queues.run(this.terminalCode, type, async () => {
+    void this.#wire.queues.run(this.terminalCode, type, async () => {
       // The hub repeats to the next session what it still wants to be known.
       if (this.#session?.id !== message.sessionId) return;
       if (type === 'show') await this.#show(message);
@@ -187,7 +192,7 @@ export class DialectBox {
 
   async #show({ pushId, orderId, amount, qrCode, expiresInMs, sessionMs }: DownOf<'show'>): Promise<void> {
     const endsAtMs = (this.#session?.beganMs ?? 0) + sessionMs + expiresInMs;
-    if (this.#withdrawn.has(pushId) || endsAtMs <= this.#deps.clock.monotonicMs()) {
+    if (this.#withdrawn.has(pushId) || endsAtMs <= this.#world.clock.monotonicMs()) {
       await this.#report({ type: 'ended', pushId, orderId, how: 'withdrawn' });
       return;
     }
@@ -229,7 +234,7 @@ export class DialectBox {
 
   /** Sends the notice of a payment at most once (clause VQD-6). */
   async #announce(payment: DownOf<'payment'>): Promise<void> {
-    const { log, changes } = this.#deps;
+    const { log, changes } = this.#world;
     const { transactionId, pushId, orderId, amount } = payment;
     const notice = await this.#announcements.take(payment);
     if (notice !== undefined) {
@@ -248,7 +253,8 @@ export class DialectBox {
   }
 
   #keep(shown: Omit<Shown, 'over'>): void {
-    const { clock, queues } = this.#deps;
+    const { clock } = this.#world;
+    const { queues } = this.#wire;
     this.#forget();
     const kept = { ...shown, over: new AbortController() };
     this.#shown = kept;
@@ -264,7 +270,8 @@ export class DialectBox {
   }
 
   async #report(body: UpBody): Promise<void> {
-    const { hub, random, clock } = this.#deps;
+    const { hub } = this.#wire;
+    const { random, clock } = this.#world;
     if (this.#session === undefined) return;
     const { id: sessionId } = this.#session;
     const head = { v: MESSAGE_VERSION, id: random.uuid(), sentAtMs: clock.wallMs(), sessionId } as const;

@@ -4,7 +4,7 @@ import { reasonOf } from '../../../lib/errors.ts';
 import type { HostResolver } from '../../../lib/resolver.ts';
 import { boxIdTopic, DIALECT_GATEWAY_RIGHTS } from '../../../protocol/dialect.ts';
 import { READ_PACKET_BYTES_MAX } from '../../../protocol/packet-limit.ts';
-import type { Context } from '../../context.ts';
+import type { World } from '../../world.ts';
 import { type BrokerAddress, CLOSED, connectToBroker } from '../broker-client.ts';
 import type { ChannelConnection } from '../mqtt-channel.ts';
 import type { Outcome } from './notice-sender.ts';
@@ -13,7 +13,8 @@ import type { Outcome } from './notice-sender.ts';
 const NO_MATCHING_SUBSCRIBERS = 16;
 const ACKNOWLEDGE_TIMEOUT_MS = 15_000;
 
-export interface DialectConnectionDeps extends Pick<Context, 'clock' | 'random' | 'log'> {
+/** Who hears what comes over a connection. */
+export interface DialectHearer {
   /** Whether somebody listens on a topic of the embedded broker; undefined for a broker of one's own. */
   isListening: ((topic: string) => boolean) | undefined;
   receive: (topic: string, payload: Buffer) => void;
@@ -30,15 +31,17 @@ function mayNotKnowMqtt5(error: unknown): boolean {
 export class DialectConnection implements ChannelConnection {
   readonly closed: Promise<void>;
   readonly #client: MqttClient;
-  readonly #deps: DialectConnectionDeps;
+  readonly #world: World;
+  readonly #hearer: DialectHearer;
   /** Numbers of the messages whose acknowledgement says that nobody listens; the library does not pass that on. */
   readonly #unheard = new Set<number>();
   /** Whether an acknowledgement tells if anybody listens. */
   #tells = true;
 
-  private constructor(client: MqttClient, deps: DialectConnectionDeps) {
+  private constructor(client: MqttClient, world: World, hearer: DialectHearer) {
     this.#client = client;
-    this.#deps = deps;
+    this.#world = world;
+    this.#hearer = hearer;
     this.closed = new Promise((resolve) => client.once('close', () => resolve()));
     client.on('packetreceive', (packet) => {
       if (packet.cmd !== 'puback' || packet.reasonCode !== NO_MATCHING_SUBSCRIBERS) return;
@@ -50,24 +53,25 @@ export class DialectConnection implements ChannelConnection {
   static async open(
     address: BrokerAddress,
     names: HostResolver,
-    deps: DialectConnectionDeps,
+    world: World,
+    hearer: DialectHearer,
   ): Promise<DialectConnection> {
-    const isForeign = deps.isListening === undefined;
-    const clientId = `gateway-vietqr-${deps.random.uuid().slice(0, 8)}`;
+    const isForeign = hearer.isListening === undefined;
+    const clientId = `gateway-vietqr-${world.random.uuid().slice(0, 8)}`;
     // A broker of MQTT 5 drops what is too long; another one's packet would end the connection.
     const limits = { properties: { maximumPacketSize: READ_PACKET_BYTES_MAX } };
     const connect = (protocolVersion: 4 | 5) =>
-      connectToBroker(address, names, { clientId, protocolVersion, ...(protocolVersion === 5 && limits) }, deps.log);
+      connectToBroker(address, names, { clientId, protocolVersion, ...(protocolVersion === 5 && limits) }, world.log);
     // Only MQTT 5 tells a publisher whether somebody listens; at the embedded broker the gateway sees it itself.
     const client = await connect(isForeign ? 5 : 4).catch((error: unknown) => {
       if (isForeign && mayNotKnowMqtt5(error)) return connect(4);
       throw error;
     });
-    const connection = new DialectConnection(client, deps);
+    const connection = new DialectConnection(client, world, hearer);
     try {
       // The broker repeats a retained request at each subscription.
       client.on('message', (topic, payload, { retain }) => {
-        if (!retain) deps.receive(topic, payload);
+        if (!retain) hearer.receive(topic, payload);
       });
       await client.subscribeAsync([...DIALECT_GATEWAY_RIGHTS.read], { qos: 1 });
       if (isForeign) await connection.#probe();
@@ -88,12 +92,13 @@ export class DialectConnection implements ChannelConnection {
   }
 
   disconnectBoxes(why: string): void {
-    this.#deps.lost(why);
+    this.#hearer.lost(why);
   }
 
   /** Publishes with QoS 1, never retained. Never throws. */
   async publish(topic: string, payload: string): Promise<Outcome> {
-    const { isListening, clock, log } = this.#deps;
+    const { isListening } = this.#hearer;
+    const { clock, log } = this.#world;
     if (isListening?.(topic) === false) return 'nobody';
     const sent = this.#client.publishAsync(topic, payload, { qos: 1 });
     const id = this.#client.getLastMessageId();
@@ -118,7 +123,7 @@ export class DialectConnection implements ChannelConnection {
 
   /** Finds out whether the broker tells that nobody listens, on a topic that no box has. */
   async #probe(): Promise<void> {
-    const { random, log } = this.#deps;
+    const { random, log } = this.#world;
     if ((await this.publish(boxIdTopic(random.uuid()), '')) === 'nobody') return;
     this.#tells = false;
     const reason =

@@ -14,25 +14,27 @@ import {
 } from '../../../protocol/dialect.ts';
 import type { NewPayment } from '../../../store/repositories/payments.ts';
 import type { GatewayConfig } from '../../config.ts';
+import type { Stored } from '../../stored.ts';
+import type { World } from '../../world.ts';
 import { BoxQueues } from '../box-queues.ts';
 import type { BrokerAddress } from '../broker-client.ts';
+import type { BoxHub } from '../connection.ts';
 import { type MqttChannel, openMqttChannel } from '../mqtt-channel.ts';
-import { DialectBox, type DialectBoxDeps } from './dialect-box.ts';
+import { DialectBox, type DialectWire } from './dialect-box.ts';
 import { DialectConnection } from './dialect-connection.ts';
-import { Hosts, type HostsDeps } from './hosts.ts';
+import { type HostService, Hosts } from './hosts.ts';
 import { Listeners } from './listeners.ts';
 import type { Outcome } from './notice-sender.ts';
 
 /** Boxes of the dialect: the gateway itself remembers what each of them shows. */
 const BOXES_MAX = 10_000;
 
-type OwnDeps = 'queues' | 'publish' | 'tellsListeners' | 'paidMessage' | 'startedMs';
-
-export interface DialectDeps extends Omit<DialectBoxDeps, OwnDeps> {
-  trafficLog: DialectBoxDeps['trafficLog'] & HostsDeps['trafficLog'];
-  config: Pick<GatewayConfig, 'vietqrBoxes' | 'mqtt' | 'strict'>;
+/** The hub, and the faults between it and the boxes. */
+export interface DialectEdges {
+  hub: BoxHub;
+  withFaults: DialectWire['withFaults'];
   /** Called when a box has connected to the embedded broker. */
-  boxConnected: (terminalCode: string, socket: Socket) => void;
+  boxConnected(terminalCode: string, socket: Socket): void;
 }
 
 type VietqrBoxes = NonNullable<GatewayConfig['vietqrBoxes']>;
@@ -41,38 +43,43 @@ type VietqrBoxes = NonNullable<GatewayConfig['vietqrBoxes']>;
 export class Dialect {
   /** Who listens at the embedded broker; undefined at a broker of one's own. */
   readonly listeners: Listeners | undefined;
-  readonly #deps: DialectDeps;
+  readonly #world: World;
+  readonly #stored: Stored;
+  readonly #edges: DialectEdges;
   readonly #settings: VietqrBoxes;
   readonly #queues: BoxQueues;
   readonly #byTopic = new Map<string, DialectBox>();
   readonly #byMac = new Map<string, DialectBox>();
-  readonly #boxDeps: DialectBoxDeps;
+  readonly #wire: DialectWire;
   #channel: MqttChannel<DialectConnection> | undefined;
   #connection: DialectConnection | undefined;
   #hosts: Hosts | undefined;
 
-  private constructor(settings: VietqrBoxes, deps: DialectDeps) {
-    this.#deps = deps;
+  private constructor(settings: VietqrBoxes, world: World, stored: Stored, edges: DialectEdges) {
+    this.#world = world;
+    this.#stored = stored;
+    this.#edges = edges;
     this.#settings = settings;
-    this.#queues = new BoxQueues(deps.log);
+    this.#queues = new BoxQueues(world.log);
     const { paidMessage, login } = settings;
-    this.#boxDeps = {
-      ...deps,
+    this.#wire = {
+      hub: edges.hub,
+      withFaults: edges.withFaults,
       paidMessage,
       queues: this.#queues,
-      startedMs: deps.clock.wallMs(),
+      startedMs: world.clock.wallMs(),
       publish: (topic: string, payload: string) => this.publish(topic, payload),
       tellsListeners: () => this.#connection?.tellsListeners === true,
     };
-    const isEmbedded = deps.config.mqtt?.embedded !== undefined;
+    const isEmbedded = world.config.mqtt?.embedded !== undefined;
     this.listeners = isEmbedded ? new Listeners(login.username, (...change) => this.#changed(...change)) : undefined;
   }
 
-  static async create(settings: VietqrBoxes, deps: DialectDeps): Promise<Dialect> {
-    const dialect = new Dialect(settings, deps);
-    for (const box of await deps.directory.dialectBoxes(BOXES_MAX)) {
+  static async create(settings: VietqrBoxes, world: World, stored: Stored, edges: DialectEdges): Promise<Dialect> {
+    const dialect = new Dialect(settings, world, stored, edges);
+    for (const box of await stored.directory.dialectBoxes(BOXES_MAX)) {
       const topic = boxIdTopic(boxIdOf(box.terminalCode, settings.boxIdSalt));
-      const made = new DialectBox(box, topic, dialect.#boxDeps);
+      const made = new DialectBox(box, topic, world, stored, dialect.#wire);
       dialect.#byTopic.set(topic, made);
       dialect.#byMac.set(macDigits(box.macAddr ?? ''), made);
     }
@@ -83,13 +90,12 @@ export class Dialect {
    * Connects to the broker, greets the boxes that listen there, and answers hosts; `origin` is the address of the gateway.
    * Throws as `openMqttChannel`.
    */
-  async open(address: BrokerAddress, service: HostsDeps['service'], origin: () => string): Promise<void> {
+  async open(address: BrokerAddress, service: HostService, origin: () => string): Promise<void> {
     const publish = (topic: string, payload: string) => this.publish(topic, payload);
-    const hosts = new Hosts({ ...this.#deps, service, origin, publish });
+    const hosts = new Hosts(this.#world, this.#stored, service, origin, publish);
     this.#hosts = hosts;
     const { listeners } = this;
-    const deps = {
-      ...this.#deps,
+    const hearer = {
       isListening: listeners && ((topic: string) => listeners.isListening(topic)),
       receive: (topic: string, payload: Buffer) =>
         topic === ENROL_TOPIC ? this.#enrol(payload) : hosts.receive(topic, payload),
@@ -98,18 +104,18 @@ export class Dialect {
       },
     };
     const open = async (names: HostResolver) => {
-      const connection = await DialectConnection.open(address, names, deps);
+      const connection = await DialectConnection.open(address, names, this.#world, hearer);
       this.#connection = connection;
       if (connection.tellsListeners) for (const box of this.#byTopic.values()) void box.greet();
       return connection;
     };
-    this.#channel = await openMqttChannel(address, open, deps);
+    this.#channel = await openMqttChannel(address, open, this.#world);
   }
 
   /** Tells hosts of a payment, once: a failure is only logged, because a host acts on each message. */
   tellHosts(payment: NewPayment): void {
     void this.#hosts?.tellPaid(payment).catch((error: unknown) => {
-      this.#deps.log.warn('host-notice-failed', { transactionId: payment.id, reason: reasonOf(error) });
+      this.#world.log.warn('host-notice-failed', { transactionId: payment.id, reason: reasonOf(error) });
     });
   }
 
@@ -132,13 +138,13 @@ export class Dialect {
       box.lose('its connection to the broker ended');
       return;
     }
-    this.#deps.boxConnected(box.terminalCode, socket);
+    this.#edges.boxConnected(box.terminalCode, socket);
     void box.greet();
   }
 
   /** Answers a box that the configuration knows; any other gets no answer (PROTOCOL.md, clause VQD-2). */
   #enrol(payload: Buffer): void {
-    const { log, trafficLog } = this.#deps;
+    const { log, trafficLog } = this.#world;
     const asked = decodeEnrolRequest(payload);
     if (!asked.ok) {
       log.warn('enrolment-refused', { reason: asked.reason });

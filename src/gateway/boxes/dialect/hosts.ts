@@ -12,14 +12,14 @@ import {
 import { LIMITS } from '../../../protocol/fields.ts';
 import { checkOrderRequest, generateRequest, testCallbackRequest } from '../../../protocol/http-api.ts';
 import type { NewPayment } from '../../../store/repositories/payments.ts';
-import type { GatewayConfig } from '../../config.ts';
-import type { Context } from '../../context.ts';
 import { parseJson } from '../../decode.ts';
 import type { Partner } from '../../directory.ts';
 import { accept, type Refusal, type Result, refuse } from '../../result.ts';
 import { CallNotes, readLeniently } from '../../service/call-notes.ts';
 import type { Service } from '../../service/service.ts';
-import type { TrafficLog } from '../../traffic-log.ts';
+import type { Stored } from '../../stored.ts';
+import type { World } from '../../world.ts';
+import type { Publish } from './notice-sender.ts';
 import { timePaidOf } from './notices.ts';
 
 const SCHEMAS: Record<HostCall, z.ZodObject> = {
@@ -30,14 +30,8 @@ const SCHEMAS: Record<HostCall, z.ZodObject> = {
 /** Calls of hosts that are worked on at once; more are dropped, and a host that gets no answer asks again. */
 const CALLS_MAX = 32;
 
-export interface HostsDeps extends Pick<Context, 'directory' | 'store' | 'clock' | 'log'> {
-  config: Pick<GatewayConfig, 'strict'>;
-  service: Pick<Service, 'generate' | 'testCallback' | 'checkOrder'>;
-  trafficLog: Pick<TrafficLog, 'call'>;
-  publish: (topic: string, payload: string) => Promise<unknown>;
-  /** Address of the gateway, for links in answers. */
-  origin: () => string;
-}
+/** What a host may ask of the service. */
+export type HostService = Pick<Service, 'generate' | 'testCallback' | 'checkOrder'>;
 
 /** The partner for whom a host acts, and what it sent. */
 interface Caller {
@@ -50,17 +44,26 @@ interface Caller {
  * name of their own, so they act for the partner of an account, and only for accounts of boxes of the dialect.
  */
 export class Hosts {
-  readonly #deps: HostsDeps;
+  readonly #world: World;
+  readonly #stored: Stored;
+  readonly #service: HostService;
+  readonly #origin: () => string;
+  readonly #publish: Publish;
   #calls = 0;
 
-  constructor(deps: HostsDeps) {
-    this.#deps = deps;
+  /** `origin` is the address of the gateway, for links in answers. */
+  constructor(world: World, stored: Stored, service: HostService, origin: () => string, publish: Publish) {
+    this.#world = world;
+    this.#stored = stored;
+    this.#service = service;
+    this.#origin = origin;
+    this.#publish = publish;
   }
 
   /** Answers a request; messages on other topics change nothing. */
   receive(topic: string, payload: Buffer): void {
     const asked = parseHostTopic(topic);
-    const { log } = this.#deps;
+    const { log } = this.#world;
     if (asked === undefined) return;
     if (this.#calls >= CALLS_MAX || payload.length > LIMITS.httpBodyBytesMax) {
       log.warn('host-call-dropped', { topic, reason: 'too many calls at once, or too long' });
@@ -76,7 +79,8 @@ export class Hosts {
 
   /** Tells hosts of a payment whose order names a terminal; once, as many of them act on each message. */
   async tellPaid(payment: NewPayment): Promise<void> {
-    const { store, publish } = this.#deps;
+    const { store } = this.#stored;
+    const publish = this.#publish;
     if (payment.trans_type !== 'C' || payment.order_ref === null || !(await this.#isOfDialect(payment.bank_account)))
       return;
     const terminalCode = (await store.orders.find(payment.order_ref))?.terminal_code ?? '';
@@ -95,7 +99,8 @@ export class Hosts {
   }
 
   async #answer(topic: string, asked: HostTopic, payload: Buffer): Promise<void> {
-    const { clock, config, log, trafficLog, publish } = this.#deps;
+    const { clock, config, log, trafficLog } = this.#world;
+    const publish = this.#publish;
     const beganMs = clock.monotonicMs();
     const body = parseJson(payload);
     const caller = body.ok ? await this.#callerOf(body.value) : body;
@@ -117,7 +122,9 @@ export class Hosts {
   }
 
   async #call({ call }: HostTopic, { partner, body }: Caller, notes: CallNotes): Promise<Result<object>> {
-    const { service, directory, origin } = this.#deps;
+    const service = this.#service;
+    const origin = this.#origin;
+    const { directory } = this.#stored;
     const json = readLeniently(SCHEMAS[call], body, notes);
     if (call === 'generate') return service.generate(partner, json, { origin: origin(), notes });
     if (call === 'status') {
@@ -129,7 +136,7 @@ export class Hosts {
   }
 
   async #callerOf(body: unknown): Promise<Result<Caller>> {
-    const { directory } = this.#deps;
+    const { directory } = this.#stored;
     const bankAccount = isObject(body) ? body.bankAccount : undefined;
     if (typeof bankAccount !== 'string') return refuse('E46', 'bankAccount: expected a text');
     if (!(await this.#isOfDialect(bankAccount)))
@@ -141,7 +148,7 @@ export class Hosts {
   }
 
   async #isOfDialect(bankAccount: string): Promise<boolean> {
-    return (await this.#deps.directory.boxesOf(bankAccount)).some(({ dialect }) => dialect === 'vietqr');
+    return (await this.#stored.directory.boxesOf(bankAccount)).some(({ dialect }) => dialect === 'vietqr');
   }
 }
 

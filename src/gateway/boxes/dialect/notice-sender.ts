@@ -1,6 +1,5 @@
 import type { WireNotice } from '../../../protocol/dialect.ts';
-import type { Context } from '../../context.ts';
-import type { TrafficLog } from '../../traffic-log.ts';
+import type { World } from '../../world.ts';
 import type { BoxSocket } from '../connection.ts';
 import { payloadFor } from './notices.ts';
 
@@ -10,11 +9,8 @@ const AS_MESSAGE = { N00: 'welcome', N16: 'welcome', N17: 'show', N12: 'withdraw
 /** Whether somebody listens on the topic of a message: yes, no, or the broker did not tell. */
 export type Outcome = 'taken' | 'nobody' | 'unknown';
 
-export interface NoticeSenderDeps extends Pick<Context, 'log'> {
-  trafficLog: Pick<TrafficLog, 'message'>;
-  /** Never throws. */
-  publish: (topic: string, payload: string) => Promise<Outcome>;
-}
+/** Publishes to the broker. Never throws. */
+export type Publish = (topic: string, payload: string) => Promise<Outcome>;
 
 /** Sends notices to one box of the dialect, one after the other. Nobody signs them. */
 export class NoticeSender {
@@ -22,18 +18,18 @@ export class NoticeSender {
   readonly socket: BoxSocket;
   readonly #box: string;
   readonly #topic: string;
-  readonly #deps: NoticeSenderDeps;
+  readonly #world: World;
   #used: BoxSocket;
   /** Outcomes of the notice that is being sent: two, where a fault sends it twice. */
   #outcomes: Promise<Outcome>[] = [];
 
-  constructor(box: string, topic: string, deps: NoticeSenderDeps) {
+  constructor(box: string, topic: string, world: World, publish: Publish) {
     this.#box = box;
     this.#topic = topic;
-    this.#deps = deps;
+    this.#world = world;
     this.socket = {
       ...{ transport: 'mqtt', problem: () => undefined, end: () => undefined },
-      send: (payload) => void this.#outcomes.push(deps.publish(topic, payload)),
+      send: (payload) => void this.#outcomes.push(publish(topic, payload)),
     };
     this.#used = this.socket;
   }
@@ -44,7 +40,7 @@ export class NoticeSender {
 
   /** Call it again only when it has settled. */
   async send(notice: WireNotice): Promise<Outcome> {
-    const { log, trafficLog } = this.#deps;
+    const { log, trafficLog } = this.#world;
     const payload = payloadFor(this.#topic, notice);
     const { notificationType: type, ...fields } = notice;
     if (payload === undefined) {

@@ -1,4 +1,4 @@
-import type { Budget, BudgetUse } from './budget.ts';
+import type { Budget, BudgetUse } from '../budget.ts';
 
 /** An address may have so many wrong logins. */
 export const ADDRESS_BUDGET: Budget = { usesMax: 30, forgetMs: 2_000 };

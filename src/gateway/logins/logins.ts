@@ -5,8 +5,8 @@ import { equalSecrets } from '../../protocol/checksum.ts';
 import { loginOf } from '../../protocol/keys.ts';
 import { isStrongSecret } from '../../protocol/secret.ts';
 import { BudgetMeter, type BudgetUse } from '../budget.ts';
-import { LOGIN_BUDGETS, type LoginBudgets } from '../login-budgets.ts';
 import { KnownLogins } from './known-logins.ts';
+import { LOGIN_BUDGETS, type LoginBudgets } from './login-budgets.ts';
 
 /** Who somebody claims to be. */
 export interface Claim {

@@ -1,19 +1,16 @@
 import { createHmac } from 'node:crypto';
+import type { Clock } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
 import { type Random, systemRandom } from '../../lib/random.ts';
 import { KNOWN_LOGINS_MAX } from '../../store/repositories/credentials.ts';
 import type { Store } from '../../store/store.ts';
-import type { Context } from '../context.ts';
 
 const KEY_BYTES = 32;
 /** Interval of writes. A killed gateway forgets at most the new logins of this time. */
 const WRITE_EVERY_MS = 3_000;
 /** Digests per write; one write takes a few milliseconds. */
 const WRITE_MAX = 200;
-
-interface KeeperDeps extends Pick<Context, 'clock' | 'log'> {
-  store: Pick<Store, 'knownLogins'> & { ofAll: Pick<Store['ofAll'], 'setting'> };
-}
 
 /**
  * Remembers who has logged in from where. The digests are keyed, so the store has neither names nor addresses. Beyond
@@ -55,26 +52,30 @@ export class KnownLogins {
  * read.
  */
 export async function openKnownLogins(
-  deps: KeeperDeps & { random: Random },
+  { random, clock, log }: { random: Random; clock: Clock; log: Logger },
+  store: Store,
 ): Promise<{ known: KnownLogins; close: () => Promise<void> }> {
-  const { store, random } = deps;
   const key = await store.ofAll.setting('known-logins-key', () => random.secret(KEY_BYTES));
-  const keeper = new KnownLoginWriter(deps);
+  const keeper = new KnownLoginWriter(clock, log, store);
   const known = new KnownLogins(key, await store.knownLogins.all(), (digest) => keeper.keep(digest));
   return { known, close: () => keeper.close() };
 }
 
 /** Writes new digests in the background: a login does not wait for the disk. */
 class KnownLoginWriter {
-  readonly #deps: KeeperDeps;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #store: Store;
   readonly #unwritten = new Set<string>();
   readonly #closing = new AbortController();
   #writing: Promise<void> | undefined;
   #nextWriteAtMs = 0;
   #hasFailed = false;
 
-  constructor(deps: KeeperDeps) {
-    this.#deps = deps;
+  constructor(clock: Clock, log: Logger, store: Store) {
+    this.#clock = clock;
+    this.#log = log;
+    this.#store = store;
   }
 
   keep(digest: string): void {
@@ -91,7 +92,7 @@ class KnownLoginWriter {
   }
 
   async #run(): Promise<void> {
-    const { clock } = this.#deps;
+    const clock = this.#clock;
     const { signal } = this.#closing;
     while (this.#unwritten.size > 0) {
       const waitMs = this.#nextWriteAtMs - clock.monotonicMs();
@@ -105,7 +106,8 @@ class KnownLoginWriter {
 
   /** Returns whether the write succeeded. */
   async #write(): Promise<boolean> {
-    const { store, log } = this.#deps;
+    const store = this.#store;
+    const log = this.#log;
     const digests = [...this.#unwritten].slice(0, WRITE_MAX);
     try {
       await store.knownLogins.add(digests);

@@ -1,0 +1,79 @@
+import type { BoxReach } from '../box-reach.ts';
+import { type BoxWire, signedConnections } from '../boxes/connection.ts';
+import type { Dialect } from '../boxes/dialect/dialect.ts';
+import { expeller } from '../boxes/expeller.ts';
+import { Hub } from '../boxes/hub.ts';
+import { MessageSigner } from '../boxes/message-signer.ts';
+import type { Mqtt } from '../boxes/mqtt.ts';
+import { SessionCheck } from '../boxes/session-check.ts';
+import type { Edges } from '../faults/edges.ts';
+import { overCluster } from '../shard.ts';
+import type { Stored } from '../stored.ts';
+import type { World } from '../world.ts';
+
+/** The boxes of a gateway, and the transports to them. */
+export interface Boxes {
+  hub: Hub;
+  signer: MessageSigner;
+  /** Hub, connections and signer, as transports use them. */
+  wire: BoxWire;
+  /** undefined without MQTT. */
+  mqtt: Mqtt | undefined;
+  /** Boxes of the public dialect; undefined where there are none. */
+  dialect: Dialect | undefined;
+  /** Reaches the boxes of this gateway alone. */
+  here: BoxReach;
+  /** Reaches the boxes of the whole cluster. */
+  everywhere: BoxReach;
+  sessionCheck: SessionCheck;
+}
+
+/** The third stage of a gateway. Throws as `startMqtt`. */
+export async function openBoxes(world: World, stored: Stored, edges: Edges): Promise<Boxes> {
+  const { clock, opened, place } = world;
+  const hub = new Hub(world, stored);
+  opened.add('boxes', () => hub.close());
+  const signer = await MessageSigner.open(world, stored, hub);
+  const wire = { hub: edges.boxHub(hub), connect: edges.connect(signedConnections(world, signer)), signer };
+  const dialect = await dialectOf(world, stored, wire, edges);
+  const mqtt = await openMqtt(world, stored, wire, edges, dialect);
+  const here = {
+    renew: (terminalCode: string, reason: string) => hub.renew(terminalCode, reason),
+    expel: expeller(hub, clock, (terminalCode) => mqtt?.dropper(terminalCode)),
+  };
+  const everywhere = place === undefined ? here : overCluster(place);
+  const sessionCheck = new SessionCheck(world, stored, hub, here.expel);
+  opened.add('check of sessions', () => sessionCheck.close());
+  return { hub, signer, wire, mqtt, dialect, here, everywhere, sessionCheck };
+}
+
+async function openMqtt(
+  world: World,
+  stored: Stored,
+  wire: BoxWire,
+  { boxConnected, startBroker }: Edges,
+  dialect: Dialect | undefined,
+): Promise<Mqtt | undefined> {
+  const { mqtt } = world.config;
+  if (mqtt === null) return undefined;
+  const { startMqtt } = await import('../boxes/mqtt.ts');
+  const side = { listeners: dialect?.listeners, boxConnected, startBroker };
+  const started = await startMqtt(mqtt, world, stored, wire, side);
+  world.opened.add('broker', started.close);
+  return started;
+}
+
+/** The code of the dialect is loaded only where there are boxes of it. */
+async function dialectOf(
+  world: World,
+  stored: Stored,
+  { hub }: BoxWire,
+  { boxConnected, connect: withFaults }: Edges,
+): Promise<Dialect | undefined> {
+  const { mqtt, vietqrBoxes } = world.config;
+  if (vietqrBoxes === undefined || mqtt === null) return undefined;
+  const { Dialect } = await import('../boxes/dialect/dialect.ts');
+  const dialect = await Dialect.create(vietqrBoxes, world, stored, { hub, withFaults, boxConnected });
+  world.opened.add('boxes of the dialect', () => dialect.close());
+  return dialect;
+}

@@ -1,0 +1,78 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { FastifyInstance } from 'fastify';
+import { openAccess } from '../access/open-access.ts';
+import { createTokens } from '../access/tokens.ts';
+import type { BoxScreen } from '../box-screen.ts';
+import { portsOf } from '../callback-destination.ts';
+import type { Edges } from '../faults/edges.ts';
+import { Health } from '../health.ts';
+import { answerBeforeClosing, createApp, takeCarriedBodies } from '../http/app.ts';
+import { listenAt, originAt, registerRoutes } from '../http/routes.ts';
+import { readServerTls } from '../listen.ts';
+import type { Stored } from '../stored.ts';
+import type { World } from '../world.ts';
+import type { Boxes } from './boxes.ts';
+import type { Money } from './money.ts';
+
+/** Where callers reach a gateway. */
+export interface Doors {
+  /** Its address, as `http://127.0.0.1:8800`. */
+  origin: string;
+  /** `{base_url}` of the service, as `http://127.0.0.1:8800/vqr`. */
+  baseUrl: string;
+  /** Answers a request that came to another server: that of the cluster's member which runs it. */
+  handle(request: IncomingMessage, response: ServerResponse): void;
+  health: Health;
+}
+
+/** The last stage of a gateway. Throws ConfigError when its port cannot be opened. */
+export async function openDoors(
+  world: World,
+  stored: Stored,
+  boxes: Boxes,
+  money: Money,
+  { edges, boxScreen }: { edges: Edges; boxScreen: BoxScreen | undefined },
+): Promise<Doors> {
+  const { config, clock, random, opened, place } = world;
+  const { store, time } = stored;
+  const { hub, mqtt, dialect, everywhere } = boxes;
+  const reached = { ...everywhere, isOnline: (terminalCode: string) => hub.session(terminalCode) !== undefined };
+  const access = await openAccess(world, stored, reached, money.sources.reload);
+  const health = new Health(clock, store, time, () => mqtt?.isConnected() ?? true);
+  // A gateway that closes first of all tells its proxy that it takes no more calls.
+  opened.addFirst('readiness', () => health.readiness.stop());
+  const app = openApp(world);
+  const origin = () => originAt(app, config);
+  if (mqtt !== undefined) await dialect?.open(mqtt.address, money.service, origin);
+  const tokens = edges.tokens(await createTokens(store, time.dating(clock), random));
+  const endStreams = registerRoutes(app, {
+    world,
+    edges,
+    stored,
+    boxes,
+    money,
+    access,
+    health,
+    tokens,
+    boxScreen,
+    origin,
+  });
+  opened.add('requests', () => {
+    endStreams();
+    return app.close();
+  });
+  if (place === undefined) await listenAt(app, config);
+  else await app.ready();
+  const brokerUrl = config.mqtt?.embedded === undefined ? undefined : mqtt?.url;
+  for (const port of portsOf(origin(), brokerUrl)) world.outside.ownPorts.add(port);
+  const handle = (request: IncomingMessage, response: ServerResponse) => app.routing(request, response);
+  return { origin: origin(), baseUrl: `${origin()}${config.basePath}`, handle, health };
+}
+
+function openApp({ config, clock, log, place }: World): FastifyInstance {
+  const { tls } = config.http;
+  const app = createApp(log, clock, tls && readServerTls(tls, 'http.tls'), config.http);
+  answerBeforeClosing(app, clock);
+  if (place !== undefined) takeCarriedBodies(app);
+  return app;
+}

@@ -1,0 +1,90 @@
+import { Pruner } from '../../store/pruner.ts';
+import type { NewPayment } from '../../store/repositories/payments.ts';
+import { attemptCallback } from '../callbacks/attempt.ts';
+import { type BacklogReader, cacheBacklog, createBacklog } from '../callbacks/backlog.ts';
+import { CallbackDispatcher } from '../callbacks/dispatcher.ts';
+import type { Edges } from '../faults/edges.ts';
+import { createMetrics, type Metrics } from '../metrics.ts';
+import { createAsking } from '../service/asking.ts';
+import { CreditRoutes } from '../service/credit-routes.ts';
+import { PaymentRequests } from '../service/payment-requests.ts';
+import { QrMakers } from '../service/qr-makers.ts';
+import { createReceiveCredit, type ReceiveCredit } from '../service/receive-credits.ts';
+import { Sales } from '../service/sales.ts';
+import { Service } from '../service/service.ts';
+import { Sources } from '../service/sources.ts';
+import { isOfRegistry } from '../shard.ts';
+import type { Stored } from '../stored.ts';
+import type { World } from '../world.ts';
+import type { Boxes } from './boxes.ts';
+
+/** The parts that money goes through, from its sources to the partners, and the service. */
+export interface Money {
+  service: Service;
+  sales: Sales;
+  sources: Sources;
+  receiveCredit: ReceiveCredit;
+  /** In a cluster: does what another shard asks of this one. */
+  takeCredit: CreditRoutes['take'] | undefined;
+  dispatcher: CallbackDispatcher;
+  backlog: BacklogReader;
+  /** The backlog, at most one second old. */
+  cachedBacklog: BacklogReader;
+  metrics: Metrics;
+  /** Starts what works without calls. One shard asks the lists of the sources. */
+  begin(): void;
+}
+
+/** The fourth stage of a gateway. */
+export async function openMoney(world: World, stored: Stored, boxes: Boxes, edges: Edges): Promise<Money> {
+  const { clock, log, opened, place } = world;
+  const { store } = stored;
+  const { hub, dialect } = boxes;
+  const backlog = createBacklog({ clock, store });
+  const cachedBacklog = cacheBacklog(backlog, clock);
+  const metrics = createMetrics(() => hub.sessions.size, cachedBacklog, stored.time);
+  const dispatcher = new CallbackDispatcher(world, stored, metrics, edges.attempt(attemptCallback, stored));
+  opened.add('callbacks', () => dispatcher.close());
+  const pruner = new Pruner({ store, clock, log });
+  opened.add('pruner', () => pruner.close());
+  const hearers = { hub, dispatcher, onPaid: (payment: NewPayment) => dialect?.tellHosts(payment) };
+  const storeHere = createReceiveCredit(world, stored, hearers);
+  const routes = place && new CreditRoutes(world, stored, place, storeHere);
+  const receiveCredit = routes?.receive ?? storeHere;
+  const asking = createAsking(world, { receiveCredit, heard: metrics.heard });
+  const sources = await Sources.open(world, stored, asking, (accounts) => renewBoxesOf(accounts, stored, boxes));
+  opened.add('catch-up', () => sources.catchUp.close());
+  const paymentRequests = new PaymentRequests(world, stored, sources, asking);
+  opened.add('payment requests', () => paymentRequests.close());
+  const makers = new QrMakers(world, sources, asking.of);
+  const pushHub = edges.pushHub(hub);
+  const pay = edges.receivePayment(world, stored, hearers);
+  const service = new Service(world, stored, pushHub, { makers, pay, metrics });
+  const sales = new Sales(world, stored, pushHub, makers);
+  edges.serve({
+    payPush: async (pushId) => {
+      const orderId = await store.orders.idByPush(pushId);
+      if (orderId !== undefined) await service.payOrder(orderId);
+    },
+    resendCallback: (id) => dispatcher.resend(id),
+  });
+  const begin = () => {
+    for (const part of [dispatcher, paymentRequests, pruner]) part.start();
+    if (!isOfRegistry(place)) return;
+    sources.catchUp.start();
+    // It has seeded the registry, which others may have read before.
+    void place?.tell({ about: 'registry' });
+  };
+  const takeCredit: Money['takeCredit'] = routes && ((task, told) => routes.take(task, told));
+  const credits = { sources, receiveCredit, takeCredit };
+  return { service, sales, ...credits, dispatcher, backlog, cachedBacklog, metrics, begin };
+}
+
+/** A welcome says to which virtual accounts the QRs of a box may pay, so these boxes say hello again. */
+async function renewBoxesOf(accounts: readonly string[], { directory }: Stored, { hub }: Boxes): Promise<void> {
+  for (const account of accounts) {
+    for (const { terminalCode } of await directory.boxesOf(account)) {
+      await hub.renew(terminalCode, 'another source makes its QRs');
+    }
+  }
+}

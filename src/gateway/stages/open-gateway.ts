@@ -1,0 +1,26 @@
+import type { Access } from '../access/open-access.ts';
+import type { Tokens } from '../access/tokens.ts';
+import type { BoxScreen } from '../box-screen.ts';
+import type { Edges } from '../faults/edges.ts';
+import type { Health } from '../health.ts';
+import type { Stored } from '../stored.ts';
+import type { World } from '../world.ts';
+import type { Boxes } from './boxes.ts';
+import type { Money } from './money.ts';
+
+/** All parts of a gateway, as its routes use them. */
+export interface OpenGateway {
+  world: World;
+  edges: Edges;
+  stored: Stored;
+  boxes: Boxes;
+  money: Money;
+  access: Access;
+  health: Health;
+  /** The bearer tokens of partners. */
+  tokens: Tokens;
+  /** The screen of a box in this process. */
+  boxScreen: BoxScreen | undefined;
+  /** Address of the gateway, as `http://127.0.0.1:8800`. */
+  origin(): string;
+}

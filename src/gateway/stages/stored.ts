@@ -1,0 +1,58 @@
+import { DatabaseClock } from '../../store/engines/database-clock.ts';
+import type { RegistryStore } from '../../store/repositories/registry.ts';
+import type { DeliveriesFor } from '../../store/startup/requeue.ts';
+import { type OnStandby, openStore } from '../../store/store.ts';
+import { BoxSecrets } from '../box-secrets.ts';
+import { createDirectory, partnerFrom } from '../directory.ts';
+import { openKnownLogins } from '../logins/known-logins.ts';
+import { Logins } from '../logins/logins.ts';
+import { seedRegistry } from '../registry/seed.ts';
+import { deliveriesFor } from '../service/payment-effects.ts';
+import { isOfRegistry } from '../shard.ts';
+import type { Stored } from '../stored.ts';
+import { Vault } from '../vault.ts';
+import { VirtualAccountTable } from '../virtual-accounts.ts';
+import type { World } from '../world.ts';
+
+/**
+ * The second stage of a gateway: its store, brought up to date with its file, and what reads it. `onStandby` is called once
+ * when it waits because another gateway uses the database. Throws as `openStore`.
+ */
+export async function openStored(world: World, onStandby: OnStandby | undefined): Promise<Stored> {
+  const { config, clock, machine, random, log, opened, place } = world;
+  // A member compares its clock once for all its shards.
+  const time = place?.time ?? new DatabaseClock(machine, log);
+  const { promise: vaultOpened, resolve } = Promise.withResolvers<Vault>();
+  const seed = async (registry: RegistryStore) => {
+    const vault = await Vault.open(config.dataDir, registry, random, place?.vaultKey);
+    resolve(vault);
+    if (isOfRegistry(place)) await seedRegistry(registry, config, { vault, atMs: clock.wallMs() });
+  };
+  const hooks = { onStandby, seed, deliveriesFor: deliveriesAgain(world, vaultOpened) };
+  const compared = place === undefined ? time : undefined;
+  const store = opened.keep(await openStore({ ...config, shard: place }, log, { ...hooks, time: compared }));
+  // Before `mode` there was only `sandbox: false` for real money: its payments are no tests.
+  await store.history.begin(config.sandbox ? 'test' : 'money', config.mode === 'live' ? 'test' : 'money');
+  const vault = await vaultOpened;
+  const secrets = await BoxSecrets.open(store, vault);
+  const virtualAccounts = new VirtualAccountTable();
+  const directory = createDirectory(world, { registry: store.registry, enrolled: secrets, vault, virtualAccounts });
+  await store.orders.failUnfinished(clock.wallMs(), config.confirm);
+  const { known, close } = await openKnownLogins(world, store);
+  opened.add('known logins', close);
+  const logins = new Logins(clock, known, place?.budgets);
+  return { store, directory, vault, secrets, time, logins, virtualAccounts };
+}
+
+/** With a damaged store it is unknown which payments a box had got: they are sent as repeated (clause AGT-11). */
+function deliveriesAgain({ config, random }: World, vaultOpened: Promise<Vault>): DeliveriesFor {
+  return async (payment, order, sides, registry) => {
+    const recipients = await registry.recipients(order, payment.bank_account);
+    const row = await registry.find('partners', payment.partner);
+    const listed = config.partners.find((it) => it.username === payment.partner);
+    const callbackTo = (row && partnerFrom(row, listed, await vaultOpened))?.callback;
+    const isOverQr = !sides.late && (sides.due === null || sides.due.paid > sides.due.amount);
+    const how = { callbackId: random.uuid(), isOnline: () => true, isOverQr, due: sides.due };
+    return deliveriesFor(payment, order, { recipients, callbackTo }, how);
+  };
+}

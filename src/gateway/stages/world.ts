@@ -1,0 +1,51 @@
+import { HostResolver } from '../../lib/resolver.ts';
+import { Changes } from '../changes.ts';
+import type { GatewayConfig } from '../config.ts';
+import { NO_FAULTS } from '../fault-orders.ts';
+import type { Edges } from '../faults/edges.ts';
+import type { OpenParts } from '../open-parts.ts';
+import { createReceivePayment } from '../service/receive-payment.ts';
+import { TrafficLog } from '../traffic-log.ts';
+import type { GatewayDeps, World } from '../world.ts';
+
+/**
+ * The first stage of a gateway: time, chance, log and names, and the edges at which faults may happen. The code of faults
+ * is loaded only in a sandbox.
+ */
+export async function openWorld(
+  config: GatewayConfig,
+  { clock: machine, random, log, place }: GatewayDeps,
+  opened: OpenParts,
+): Promise<{ world: World; edges: Edges }> {
+  const faulty = config.sandbox ? await import('../faults/fault-injection.ts') : undefined;
+  const settable = faulty?.settable(machine);
+  const clock = settable ?? machine;
+  const changes = new Changes();
+  const trafficLog = new TrafficLog({ clock, random, changes });
+  const names = new HostResolver({ clock });
+  opened.add('names', () => names.close());
+  const outside = { ownPorts: new Set<number>(), lookup: (signal: AbortSignal) => names.lookup(signal) };
+  const world = { config, clock, machine, random, log, changes, trafficLog, outside, opened, place };
+  const edges = settable && faulty ? faulty.injectFaults(world, settable) : edgesWithoutFaults();
+  opened.add('faults', () => edges.close());
+  return { world, edges };
+}
+
+/** Edges that change nothing. */
+function edgesWithoutFaults(): Edges {
+  return {
+    faults: NO_FAULTS,
+    tokens: (tokens) => tokens,
+    partnerRoutes: async () => undefined,
+    boxRoutes: () => undefined,
+    connect: (connect) => connect,
+    boxHub: (hub) => hub,
+    pushHub: (hub) => hub,
+    receivePayment: createReceivePayment,
+    attempt: (make) => make,
+    startBroker: (at, start) => start(at),
+    boxConnected: () => undefined,
+    serve: () => undefined,
+    close: () => undefined,
+  };
+}
