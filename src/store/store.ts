@@ -8,13 +8,13 @@ import { noBackup, SnapshotMaker } from './engines/snapshot.ts';
 import { damaged, sqliteFile, sqliteProblem } from './engines/sqlite.ts';
 import { HighWaterMark, highWaterMarkFile, type StoreLocation } from './integrity/high-water-mark.ts';
 import { LedgerGuard } from './integrity/ledger-guard.ts';
-import type { AcknowledgedPayment } from './integrity/recent-payments.ts';
 import { type Pruned, prune, type RetentionLimits } from './prune.ts';
 import { AdminTokenStore } from './repositories/admin-tokens.ts';
 import { CallbackStore } from './repositories/callbacks.ts';
 import { BoxSecretStore, EnrolmentRequestStore, KnownLoginStore } from './repositories/credentials.ts';
 import { CreditStore } from './repositories/credits.ts';
 import { ModeHistory } from './repositories/mode-history.ts';
+import { MoneyTransaction } from './repositories/money-transaction.ts';
 import { OrderStore } from './repositories/orders.ts';
 import { PaymentRequestStore } from './repositories/payment-requests.ts';
 import { PaymentStore } from './repositories/payments.ts';
@@ -56,6 +56,11 @@ export interface Store extends Settings {
   boxSecrets: BoxSecretStore;
   adminTokens: AdminTokenStore;
   registry: RegistryStore;
+  /**
+   * Does this in one transaction. Settles once it is durable, with what `work` returns; rejects, and nothing is stored, when
+   * `work` or the store fails.
+   */
+  within<T>(work: (money: MoneyTransaction) => Promise<T>): Promise<T>;
   /** The rows of another shard of its cluster, to be read only. */
   ofShard(index: number): Pick<Store, 'orders' | 'paymentRequests'> & { credits: Pick<CreditStore, 'same'> };
   /** Settings of all shards of a cluster; without one the same as the store's own. */
@@ -126,13 +131,12 @@ export async function openStore(
     throw problem(error);
   });
   const { setting, replaceSetting } = settingsIn(db);
-  const onStored = (payment: AcknowledgedPayment) => mark.move(payment);
   const history = new ModeHistory(db);
   return {
     orders: new OrderStore(db, log),
     qrCodes: new QrCodeStore(db),
-    payments: new PaymentStore(db, log, onStored),
-    credits: new CreditStore(db, log, { history, onStored }),
+    payments: new PaymentStore(db, log),
+    credits: new CreditStore(db, log, history),
     sales: new SaleStore(db, log, history),
     paymentRequests: new PaymentRequestStore(db, log),
     search: new Search(db, log, history),
@@ -145,12 +149,20 @@ export async function openStore(
     registry,
     setting,
     replaceSetting,
+    within: async (work) => {
+      const { result, stored } = await db.transaction().execute(async (trx) => {
+        const money = new MoneyTransaction(trx, history);
+        return { result: await work(money), stored: money.stored };
+      });
+      for (const payment of stored) mark.move(payment);
+      return result;
+    },
     ofShard: (index) => {
       const there = inShard(db, index);
       return {
         orders: new OrderStore(there, log),
         paymentRequests: new PaymentRequestStore(there, log),
-        credits: new CreditStore(there, log, { history, onStored }),
+        credits: new CreditStore(there, log, history),
       };
     },
     ofAll: settingsIn(shared),

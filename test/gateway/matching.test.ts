@@ -3,7 +3,7 @@ import { bestContained, findOrder } from '../../src/gateway/service/matching.ts'
 import { systemRandom } from '../../src/lib/random.ts';
 import { reduced } from '../../src/protocol/bank-text.ts';
 import { isOrderCode, makeOrderCode, orderCodesIn } from '../../src/protocol/order-code.ts';
-import type { OrderFinder } from '../../src/store/repositories/credits.ts';
+import type { OrderFinder } from '../../src/store/repositories/money-transaction.ts';
 import { fc } from '../support/properties.ts';
 
 /** Letters and digits of codes, and those that codes do not have. */

@@ -9,7 +9,7 @@ import type { Store } from '../../src/store/store.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { temporaryFolder } from '../support/net.ts';
 import { ENGINES } from '../support/stores.ts';
-import { BOX, credit, opened, order, pay, paying, push, spoil } from './rows.ts';
+import { BOX, credit, opened, order, type Paying, pay, push, spoil, tellCredit } from './rows.ts';
 
 const AMOUNT = 50_000;
 const DAY_MS = 86_400_000;
@@ -17,11 +17,11 @@ const callback = (id: string) => ({ id, url: 'u', body: 'b' });
 const told = [{ terminal_code: BOX, push_id: null, told_at_ms: null }];
 
 /** Stores a credit that pays the order `a`, with a notice and a callback. */
-const paid = (store: Store, change: Partial<NewCredit> & { id: string }, more: Parameters<typeof paying>[1] = {}) =>
-  store.credits.receive(
-    credit(change.id, change),
-    paying(change.id, { orderRef: 'a', notices: told, callback: callback(`c ${change.id}`), ...more }),
-  );
+const paid = (store: Store, change: Partial<NewCredit> & { id: string }, more: Paying = {}) =>
+  tellCredit(store, credit(change.id, change), {
+    ...{ orderRef: 'a', notices: told, callback: callback(`c ${change.id}`) },
+    ...more,
+  });
 const counted = async (store: Store) => ({
   credits: (await store.credits.newest(100)).length,
   payments: (await store.payments.newest(100)).length,
@@ -70,15 +70,14 @@ describe.each(ENGINES)('credits on $name', ({ missing, places }) => {
 
     it('CRE-1 not at all when a part of them fails', async () => {
       const store = await opened(await place());
-      const failing = paying('x', { notices: [...told, ...told] });
-      await expect(store.credits.receive(credit('x'), failing)).rejects.toThrow();
+      await expect(tellCredit(store, credit('x'), { notices: [...told, ...told] })).rejects.toThrow();
       expect(await counted(store)).toEqual({ credits: 0, payments: 0, callbacks: 0 });
       expect(await paid(store, { id: 'x' }, { orderRef: '' })).toMatchObject({ kind: 'payment' });
     });
 
     it('CRE-4 without a payment for an unknown account, and when they are too old', async () => {
       const store = await opened(await place());
-      expect(await store.credits.receive(credit('x'), undefined)).toEqual({ kind: 'kept' });
+      expect(await tellCredit(store, credit('x'), undefined)).toEqual({ kind: 'kept' });
       expect(await paid(store, { id: 'old', received_at_ms: 31 * DAY_MS })).toEqual({ kind: 'kept' });
       expect(await counted(store)).toEqual({ credits: 2, payments: 0, callbacks: 0 });
       expect((await store.credits.newest(9)).map((it) => [it.id, it.payment_id])).toEqual([
@@ -160,7 +159,7 @@ describe.each(ENGINES)('credits on $name', ({ missing, places }) => {
       const at = (days: number) => ({ bank_time_ms: nowMs - days * DAY_MS, received_at_ms: nowMs - days * DAY_MS });
       await paid(store, { id: 'unreported', ...at(31) }, { orderRef: '' });
       await paid(store, { id: 'done', ...at(31) }, { orderRef: '', notices: [], callback: undefined });
-      await store.credits.receive(credit('nobody', at(31)), undefined);
+      await tellCredit(store, credit('nobody', at(31)), undefined);
       await paid(store, { id: 'new', ...at(29) }, { orderRef: '', notices: [], callback: undefined });
       let credits = 0;
       for await (const { kind, deleted } of store.prune(nowMs)) credits += kind === 'credits' ? deleted : 0;

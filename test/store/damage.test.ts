@@ -219,7 +219,7 @@ describe('a row that is damaged while the gateway runs', () => {
       await sql`update ${sql.table(table)} set partner = 'other' where id = ${id}`.execute(db);
       await sql.raw(ddl.rows[0]?.sql ?? '').execute(db);
     }
-    const [orders, payments] = [new OrderStore(db, log), new PaymentStore(db, log, () => undefined)];
+    const [orders, payments] = [new OrderStore(db, log), new PaymentStore(db, log)];
     await expect(orders.find('a')).rejects.toThrow('the row a of orders is damaged');
     await expect(orders.startPush(push('p', 'a'), undefined)).rejects.toThrow('a row of orders is damaged: a');
     await expect(new CallbackStore(db, log).find('c a')).rejects.toThrow(

@@ -1,7 +1,9 @@
 import { DatabaseSync } from 'node:sqlite';
 import { onTestFinished } from 'vitest';
 import type { Logger } from '../../src/lib/log.ts';
-import type { CreditDecisions, NewCredit, Settlement } from '../../src/store/repositories/credits.ts';
+import { dueOf } from '../../src/store/repositories/credit-sides.ts';
+import type { NewCredit } from '../../src/store/repositories/credits.ts';
+import type { Settlement } from '../../src/store/repositories/money-transaction.ts';
 import type { PaymentEffects, StoredPayment } from '../../src/store/repositories/payments.ts';
 import { openStore, type Store, type StorePlace } from '../../src/store/store.ts';
 import { keptLog } from '../support/kept-log.ts';
@@ -49,14 +51,17 @@ export function pay(
   what: { orderRef?: string; atMs?: number } & Partial<Omit<PaymentEffects, 'payment'>> = {},
 ): Promise<StoredPayment> {
   const { orderRef, atMs = 5, notices: told = [], callback } = what;
-  return store.payments.add(orderRef === undefined ? order('any') : { orderRef }, atMs, (paid) => ({
-    payment: {
+  return store.within(async (tx) => {
+    const paid = orderRef === undefined ? await tx.orderFor(order('any'), atMs) : await tx.order(orderRef);
+    const payment = {
       ...{ id, order_ref: paid?.id ?? null, partner: 'demo', order_id: '', reference_number: 'r', bank_account: '1' },
       ...{ bank_code: 'MB', amount: 9_999_999_999_999, content: 'x', trans_type: 'C' as const, paid_at_ms: atMs },
-    },
-    notices: told,
-    callback,
-  }));
+    };
+    const effects = { payment, notices: told, callback };
+    await tx.addPayment(effects, atMs);
+    const withdrawn = paid === undefined ? [] : await tx.settle(paid, 'paid', told, atMs);
+    return { ...effects, withdrawn };
+  });
 }
 
 /** A store that is closed when the test ends. */
@@ -95,36 +100,43 @@ export const credit = (id: string, change: Partial<NewCredit> = {}): NewCredit =
   ...change,
 });
 
-/** Decisions by which a credit pays the order with this id, or none. */
-export const paying = (
-  id: string,
-  {
-    orderRef,
-    settlement = 'paid',
-    amount = 50_000,
-    notices = [],
-    callback,
-  }: {
-    orderRef?: string;
-    settlement?: Settlement;
-    amount?: number;
-  } & Partial<Omit<PaymentEffects, 'payment'>> = {},
-): CreditDecisions => ({
-  payee: { partner: 'demo', bankAccount: '1' },
-  find: async () => orderRef,
-  settle: () => settlement,
-  effectsOf: (matched, _settlement, _registry, transactionId = id) => ({
-    payment: {
+/** How a credit pays the order with this id, or none. */
+export interface Paying extends Partial<Omit<PaymentEffects, 'payment'>> {
+  orderRef?: string;
+  settlement?: Settlement;
+}
+
+/**
+ * Tells the store of a credit, as the gateway does; without `pays` nobody gets the money. `virtualAccounts`: accounts by
+ * their virtual accounts.
+ */
+export function tellCredit(
+  store: Store,
+  told: NewCredit,
+  pays: Paying | undefined,
+  virtualAccounts: ReadonlyMap<string, string> = new Map(),
+) {
+  const { orderRef = '', settlement = 'paid', notices = [], callback } = pays ?? {};
+  return store.within(async (tx) => {
+    const taken = await tx.takeCredit(told, virtualAccounts, pays !== undefined);
+    if (taken.kind !== 'new') return taken;
+    const found = await tx.order(orderRef);
+    const due = found === undefined ? null : dueOf(found.amount, (await tx.paidFor(found.id)) + told.amount);
+    const payment = {
+      ...{ id: taken.id, order_ref: found?.id ?? null, partner: 'demo', order_id: '', reference_number: 'r' },
       ...{
-        id: transactionId,
-        order_ref: matched?.order.id ?? null,
-        partner: 'demo',
-        order_id: '',
-        reference_number: 'r',
+        bank_account: '1',
+        bank_code: 'MB',
+        amount: told.amount,
+        content: 'x',
+        trans_type: 'C' as const,
+        paid_at_ms: 5,
       },
-      ...{ bank_account: '1', bank_code: 'MB', amount, content: 'x', trans_type: 'C', paid_at_ms: 5 },
-    },
-    notices,
-    callback,
-  }),
-});
+    };
+    const effects = { payment, notices, callback };
+    await tx.addPayment(effects, told.received_at_ms);
+    const withdrawn = found === undefined ? [] : await tx.settle(found, settlement, notices, told.received_at_ms);
+    if (due !== null) await tx.noteDue(taken.id, due);
+    return { kind: 'payment' as const, stored: { ...effects, withdrawn }, due };
+  });
+}

@@ -11,7 +11,7 @@ import type { Store } from '../../src/store/store.ts';
 import { temporaryFolder } from '../support/net.ts';
 import { fc } from '../support/properties.ts';
 import { ENGINES } from '../support/stores.ts';
-import { credit, opened, order, paying } from './rows.ts';
+import { credit, opened, order, tellCredit } from './rows.ts';
 
 const MAIN = '0123456789';
 const [V1, V2, OTHER] = ['VQRQ1', 'VQRQ2', '999'];
@@ -121,7 +121,7 @@ const tell = (store: Store, { bank, virtual = '' }: View, change: Partial<NewCre
   const other_ids = [`${id} ${virtual || bank}`, `${id} ${told}`];
   const names = { source: `s${told}`, source_id: `${told}` };
   const row = credit(id, { ...names, reference, ...named({ bank, virtual }), other_ids, ...change });
-  return store.credits.receive(row, isPaid ? paying(id) : undefined, KNOWN);
+  return tellCredit(store, row, isPaid ? {} : undefined, KNOWN);
 };
 const results = async (store: Store, views: readonly View[]) => {
   const all: string[] = [];

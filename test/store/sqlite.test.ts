@@ -5,14 +5,14 @@ import { CompiledQuery, Kysely, sql } from 'kysely';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { sqliteFile } from '../../src/store/engines/sqlite.ts';
 import { CallbackStore } from '../../src/store/repositories/callbacks.ts';
-import { CreditStore } from '../../src/store/repositories/credits.ts';
 import { ModeHistory } from '../../src/store/repositories/mode-history.ts';
+import { MoneyTransaction } from '../../src/store/repositories/money-transaction.ts';
 import { OrderStore } from '../../src/store/repositories/orders.ts';
 import { Search } from '../../src/store/repositories/search.ts';
 import type { Tables } from '../../src/store/schema/tables.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { temporaryFolder } from '../support/net.ts';
-import { credit, opened, order, pay, paying, push } from './rows.ts';
+import { opened, order, pay, push } from './rows.ts';
 
 const NAME = 'gateway.sqlite';
 
@@ -115,15 +115,9 @@ describe('a store in a file', () => {
   it('MAT-2 MAT-3 finds the order of a credit by an index', async () => {
     const queries: CompiledQuery[] = [];
     const db = await openedFile(await temporaryFolder(), (query) => queries.push(query));
-    const credits = new CreditStore(db, keptLog().log, { history: new ModeHistory(db), onStored: () => undefined });
-    await credits.receive(credit('c'), {
-      ...paying('c'),
-      find: async (finder) => {
-        await finder.byCodes(['PB2345678', 'VQR0123456789']);
-        await finder.byAmount(1, 9);
-        return undefined;
-      },
-    });
+    const finder = new MoneyTransaction(db, new ModeHistory(db)).ordersOf({ partner: 'demo', bankAccount: '1' });
+    await finder.byCodes(['PB2345678', 'VQR0123456789']);
+    await finder.byAmount(1, 9);
     const plans: string[] = [];
     for (const { sql: text, parameters } of queries.filter(({ sql: text }) => text.includes('"orders"'))) {
       const { rows } = await db.executeQuery(CompiledQuery.raw(`explain query plan ${text}`, [...parameters]));

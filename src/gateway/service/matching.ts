@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isContained, reduced, spaced } from '../../protocol/bank-text.ts';
 import { endsInOrderCode, orderCodesIn } from '../../protocol/order-code.ts';
-import type { Candidate, OrderFinder } from '../../store/repositories/credits.ts';
+import type { Candidate, OrderFinder } from '../../store/repositories/money-transaction.ts';
 import type { PaymentDetails } from '../../store/repositories/payments.ts';
 import type { Search } from '../../store/repositories/search.ts';
 import { codesIn, endsInCode } from './content.ts';

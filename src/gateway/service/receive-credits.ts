@@ -1,9 +1,13 @@
 import { createHash } from 'node:crypto';
 import { isPlainText, storable } from '../../lib/text.ts';
 import { vietnamDay } from '../../lib/vietnam-time.ts';
+import type { Due } from '../../protocol/messages.ts';
 import { CREDIT_FRESH_MS, dueOf } from '../../store/repositories/credit-sides.ts';
-import type { CreditDecisions, Matched, NewCredit, Settlement } from '../../store/repositories/credits.ts';
+import type { NewCredit } from '../../store/repositories/credits.ts';
+import type { MoneyTransaction, Settlement } from '../../store/repositories/money-transaction.ts';
+import type { StoredPayment } from '../../store/repositories/payments.ts';
 import { listedId, spelled } from '../../store/repositories/same-credit.ts';
+import type { OrderRow } from '../../store/schema/tables.ts';
 import type { Store } from '../../store/store.ts';
 import type { CallbackConfig } from '../callback-config.ts';
 import type { GatewayConfig } from '../config.ts';
@@ -39,20 +43,13 @@ export function createReceiveCredit(world: World, stored: Stored, hearers: Payme
     const partner = account?.partner ?? '';
     const boxes = account === undefined ? [] : await directory.boxesOf(account.bankAccount);
     const callbackTo = (await directory.partner(partner))?.callback;
-    const decisions =
-      account &&
-      decisionsFor(world, hearers, {
-        credit,
-        orderCode: told.orderCode,
-        code: told.code,
-        account,
-        partner,
-        callbackTo,
+    const payee = account && { account, partner, callbackTo, orderCode: told.orderCode, code: told.code };
+    const received = await store
+      .within((tx) => storeCredit(tx, world, hearers, credit, payee))
+      .catch((error: unknown) => {
+        if (account !== undefined) reportFromStore(hearers, partner, boxes);
+        throw error;
       });
-    const received = await store.credits.receive(credit, decisions, config.virtualAccounts).catch((error: unknown) => {
-      if (account !== undefined) reportFromStore(hearers, partner, boxes);
-      throw error;
-    });
     const { bank_account: bankAccount, amount, reference } = credit;
     const facts = { source, id: credit.source_id, reference, bankAccount, amount };
     if (received.kind === 'payment') {
@@ -168,46 +165,75 @@ function cleaned(text: string): string {
     .trim();
 }
 
-interface CreditFacts {
-  credit: NewCredit;
-  orderCode: number | undefined;
-  code: string | undefined;
+/** The account that gets the money of a credit, and what its source says of the order. */
+interface CreditPayee {
   account: Account;
   partner: string;
   callbackTo: CallbackConfig | undefined;
+  orderCode: number | undefined;
+  code: string | undefined;
 }
 
-function decisionsFor(
+/** `kept`: nobody gets a payment for it. */
+type StoredCredit = { kind: 'duplicate' | 'kept' } | { kind: 'payment'; stored: StoredPayment; due: Due | null };
+
+/**
+ * Stores a credit, and the payment that it is to its payee, with notices and callback. Without a payee, and when it is too
+ * old, it is kept without a payment.
+ */
+async function storeCredit(
+  tx: MoneyTransaction,
   { random, config, place }: World,
   { hub }: PaymentHearers,
-  { credit, orderCode, code, account, partner, callbackTo }: CreditFacts,
-): CreditDecisions {
+  credit: NewCredit,
+  payee: CreditPayee | undefined,
+): Promise<StoredCredit> {
+  const taken = await tx.takeCredit(credit, config.virtualAccounts, payee !== undefined);
+  if (taken.kind !== 'new') return taken;
+  if (payee === undefined) throw new Error('a credit without a payee has no payment');
+  const { account, partner, callbackTo, orderCode, code } = payee;
   const { bankAccount, bankCode } = account;
-  const content = credit.text;
+  // The account may have been added since its shard was looked for.
+  assertHome(place, bankAccount);
+  const finder = tx.ordersOf({ partner, bankAccount });
+  const orderId = await findOrder({ ...credit, orderCode, code }, finder);
+  const order = orderId === undefined ? undefined : await tx.order(orderId);
+  const matched = order && { order, paid: (await tx.paidFor(order.id)) + credit.amount };
+  const settlement = matched === undefined ? 'open' : settlementOf(matched, config);
+  const due = matched === undefined ? null : dueOf(matched.order.amount, matched.paid);
   const incoming = {
-    money: { partner, bank_account: bankAccount, content, amount: credit.amount, trans_type: 'C' as const },
+    money: {
+      partner,
+      bank_account: bankAccount,
+      content: credit.text,
+      amount: credit.amount,
+      trans_type: 'C' as const,
+    },
     bankCode,
+    transactionId: taken.id,
     callbackId: random.uuid(),
     referenceNumber: credit.reference || `${credit.source}-${credit.source_id}`,
     // A bank's clock may be ahead.
     paidAtMs: Math.min(credit.bank_time_ms, credit.received_at_ms),
     toldAtMs: credit.received_at_ms,
     isOnline: (terminalCode: string) => hub.session(terminalCode) !== undefined,
+    due,
+    // Only a payment that ends the order on the screen may replace it.
+    isOverQr: credit.late === 0 && settlement !== 'open',
   };
-  return {
-    payee: { partner, bankAccount },
-    find: (finder) => findOrder({ ...credit, orderCode, code }, finder),
-    settle: (matched) => settlementOf(matched, config),
-    effectsOf: async (matched, settlement, registry, transactionId) => {
-      // The account may have been added since its shard was looked for.
-      assertHome(place, bankAccount);
-      const due = matched === undefined ? null : dueOf(matched.order.amount, matched.paid);
-      const recipients = await registry.recipients(matched?.order, bankAccount);
-      // Only a payment that ends the order on the screen may replace it.
-      const isOverQr = credit.late === 0 && settlement !== 'open';
-      return paymentEffects({ ...incoming, transactionId, due, isOverQr }, matched?.order, { recipients, callbackTo });
-    },
-  };
+  const recipients = await tx.registry.recipients(order, bankAccount);
+  const effects = paymentEffects(incoming, order, { recipients, callbackTo });
+  const atMs = credit.received_at_ms;
+  await tx.addPayment(effects, atMs);
+  const withdrawn = order === undefined ? [] : await tx.settle(order, settlement, effects.notices, atMs);
+  if (due !== null) await tx.noteDue(taken.id, due);
+  return { kind: 'payment', stored: { ...effects, withdrawn }, due };
+}
+
+/** An order, and what was paid for it with this credit. */
+interface Matched {
+  order: OrderRow;
+  paid: number;
 }
 
 function settlementOf({ order, paid }: Matched, { underpaid, overpaid }: GatewayConfig): Settlement {

@@ -49,10 +49,14 @@ export function createReceivePayment(world: World, stored: Stored, hearers: Paym
     const incoming = { money, bankCode, transactionId, callbackId, referenceNumber, paidAtMs, isOnline };
     const boxes = await directory.boxesOf(money.bank_account);
     const callbackTo = (await directory.partner(money.partner))?.callback;
-    const paid = await store.payments
-      .add(pays, paidAtMs, async (order, registry) => {
-        const recipients = await registry.recipients(order, money.bank_account);
-        return paymentEffects(incoming, order, { recipients, callbackTo });
+    const paid = await store
+      .within(async (tx) => {
+        const order = 'orderRef' in pays ? await tx.order(pays.orderRef) : await tx.orderFor(pays, paidAtMs);
+        const recipients = await tx.registry.recipients(order, money.bank_account);
+        const effects = paymentEffects(incoming, order, { recipients, callbackTo });
+        await tx.addPayment(effects, paidAtMs);
+        const withdrawn = order === undefined ? [] : await tx.settle(order, 'paid', effects.notices, paidAtMs);
+        return { ...effects, withdrawn };
       })
       .catch((error: unknown) => {
         reportFromStore(hearers, money.partner, boxes);

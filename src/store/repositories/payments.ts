@@ -1,8 +1,6 @@
 import type { Kysely, Selectable } from 'kysely';
 import type { Logger } from '../../lib/log.ts';
-import { intact, onlyIntact } from '../integrity/checksums.ts';
-import { appendToLedger } from '../integrity/ledger.ts';
-import type { AcknowledgedPayment } from '../integrity/recent-payments.ts';
+import { onlyIntact } from '../integrity/checksums.ts';
 import {
   type CallbackRow,
   type NoticeRow,
@@ -13,8 +11,6 @@ import {
   type Tables,
 } from '../schema/tables.ts';
 import { CREDIT_FRESH_MS, type CreditSides, ON_TIME, sidesOf } from './credit-sides.ts';
-import { findOrderFor } from './order-of-payment.ts';
-import { RegistryStore } from './registry.ts';
 import { nextSeq, seqOf } from './seq.ts';
 
 /** Notices that are sent to a box at once. The others follow when it reports these. */
@@ -48,35 +44,10 @@ export type PaymentDetails = Pick<OrderRow, 'partner' | 'bank_account' | 'conten
 export class PaymentStore {
   readonly #db: Kysely<Tables>;
   readonly #log: Logger;
-  readonly #onStored: (payment: AcknowledgedPayment) => void;
 
-  /** `onStored` is called for each stored payment, before anybody is informed. */
-  constructor(db: Kysely<Tables>, log: Logger, onStored: (payment: AcknowledgedPayment) => void) {
+  constructor(db: Kysely<Tables>, log: Logger) {
     this.#db = db;
     this.#log = log;
-    this.#onStored = onStored;
-  }
-
-  /**
-   * Stores a payment and its effects in one transaction; `effectsOf` returns them without side effects, and reads only
-   * the registry of that transaction. The payment pays the order that fits `pays`, or the one that `pays` names. Throws when the order is damaged.
-   */
-  async add(
-    pays: PaymentDetails | { orderRef: string },
-    atMs: number,
-    effectsOf: (order: OrderRow | undefined, registry: RegistryStore) => PaymentEffects | Promise<PaymentEffects>,
-  ): Promise<StoredPayment> {
-    const { head, ...stored } = await this.#db.transaction().execute(async (trx) => {
-      const order = 'orderRef' in pays ? await orderWith(trx, pays.orderRef) : await findOrderFor(trx, pays, atMs);
-      const effects = await effectsOf(intact('orders', order), new RegistryStore(trx));
-      const head = await appendToLedger(trx, effects.payment);
-      await trx.insertInto('payments').values(head).execute();
-      await enqueueDeliveries(trx, effects.payment, effects, atMs);
-      const withdrawn = order === undefined ? [] : await payOrder(trx, order.id, effects.notices, atMs);
-      return { ...effects, withdrawn, head };
-    });
-    this.#onStored(head);
-    return stored;
   }
 
   /** Newest first; with `before`, an id, only older ones. */
@@ -245,16 +216,6 @@ export async function enqueueDeliveries(
 
 export function orderWith(db: Kysely<Tables>, id: string): Promise<Selectable<Tables['orders']> | undefined> {
   return db.selectFrom('orders').selectAll().where('id', '=', id).executeTakeFirst();
-}
-
-/** Marks an order as paid, and ends its pushes. */
-function payOrder(
-  db: Kysely<Tables>,
-  orderRef: string,
-  notices: NewNotice[],
-  atMs: number,
-): Promise<StoredPayment['withdrawn']> {
-  return endOrder(db, orderRef, { status: 'paid', paid_at_ms: atMs, updated_at_ms: atMs }, notices);
 }
 
 /**
