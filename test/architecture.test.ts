@@ -46,6 +46,8 @@ const FLOORS: Record<string, readonly (readonly string[])[]> = {
     ['config.ts', 'enrolment', 'faults'],
     ['link', 'setup'],
     ['.'],
+    ['stages'],
+    ['agent.ts'],
   ],
   bench: [
     ['vocabulary', 'clients', 'test-time.ts', 'pictures.ts', 'work-folder.ts'],

@@ -87,16 +87,8 @@ export class LightAgent {
     this.#deps = deps;
     const { terminalCode, serialNumber } = identity;
     const at = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
-    this.#loop = new Loop(initialState({ terminalCode, serialNumber, ...config }, at), {
-      clock,
-      log,
-      journal: NO_JOURNAL,
-      show: (state) => this.#show(state),
-      send: (sends) => this.#link.send(sends),
-      announce: (payments) => {
-        this.announcements += payments.length;
-      },
-    });
+    const start = initialState({ terminalCode, serialNumber, ...config }, at);
+    this.#loop = new Loop(start, { clock, log, journal: NO_JOURNAL });
     this.#link = new Link({
       clock,
       random,
@@ -112,6 +104,13 @@ export class LightAgent {
       emit: (event) => {
         this.#loop.dispatch(event);
         return this.#loop.drained();
+      },
+    });
+    this.#loop.hear({
+      show: (state) => this.#show(state),
+      send: (sends) => this.#link.send(sends),
+      announce: (payments) => {
+        this.announcements += payments.length;
       },
     });
     this.#running = this.#loop.run();

@@ -7,16 +7,21 @@ import type { Logger } from '../lib/log.ts';
 import { BoundedQueue } from '../lib/queue.ts';
 import type { Journal } from './contract.ts';
 
-export interface LoopDeps {
+/** Time, log and disk of the loop. */
+export interface LoopBase {
   clock: Clock;
   log: Logger;
   journal: Journal;
-  /** Shows a state; must return at once. */
-  show(state: BoxState): void;
-  /** Sends to the gateway; must return at once. */
-  send(sends: readonly Send[]): void;
-  /** Says payments aloud, and those that a person has asked for again; must return at once. */
-  announce(payments: readonly Payment[], repeats: readonly Payment[]): void;
+}
+
+/** Does what the loop has decided. Every method must return at once. */
+export interface LoopHearer {
+  /** Shows a state. */
+  show?(state: BoxState): void;
+  /** Sends to the gateway. */
+  send?(sends: readonly Send[]): void;
+  /** Says payments aloud, and those that a person has asked for again. */
+  announce?(payments: readonly Payment[], repeats: readonly Payment[]): void;
 }
 
 /** Events that wait while the disk is slow. Further ones are refused: the gateway repeats what matters. */
@@ -40,7 +45,8 @@ type Inbound = BoxEvent | { type: 'probe' } | { type: 'turn'; taken: () => void 
 
 /** The agent's one loop: event → reduce → disk → screen → gateway → voice, in this order. */
 export class Loop {
-  readonly #deps: LoopDeps;
+  readonly #base: LoopBase;
+  readonly #hearers: LoopHearer[];
   readonly #inbox = new BoundedQueue<Inbound>(INBOX_MAX, 'reject');
   readonly #ended = new AbortController();
   #state: BoxState;
@@ -50,9 +56,15 @@ export class Loop {
   #backlog: Entry[] = [];
   #probeIsDue = false;
 
-  constructor(start: BoxState, deps: LoopDeps) {
+  constructor(start: BoxState, base: LoopBase, ...hearers: LoopHearer[]) {
     this.#state = start;
-    this.#deps = deps;
+    this.#base = base;
+    this.#hearers = hearers;
+  }
+
+  /** Adds who does what the loop decides; must be called before it runs. */
+  hear(hearer: LoopHearer): void {
+    this.#hearers.push(hearer);
   }
 
   get state(): BoxState {
@@ -68,7 +80,7 @@ export class Loop {
     const { size } = this.#inbox;
     const isOneKeyTooMany = event.type === 'key' && size >= INBOX_WITH_KEYS_MAX;
     if (!isOneKeyTooMany && this.#inbox.offer(event)) return;
-    this.#deps.log.warn('inbox-full', { event: event.type, waiting: size });
+    this.#base.log.warn('inbox-full', { event: event.type, waiting: size });
   }
 
   /** Settles once no event waits. Senders that can wait for it leave room in the inbox for those that cannot. */
@@ -83,7 +95,7 @@ export class Loop {
   async ping(): Promise<void> {
     const turn = Promise.withResolvers<void>();
     while (!this.#inbox.offer({ type: 'turn', taken: turn.resolve })) {
-      await this.#deps.clock.sleep(TURN_RETRY_MS, this.#ended.signal);
+      await this.#base.clock.sleep(TURN_RETRY_MS, this.#ended.signal);
       if (this.#ended.signal.aborted) return;
     }
     await turn.promise;
@@ -91,8 +103,8 @@ export class Loop {
 
   /** Runs until `stop`, and finishes the events that came before it. */
   async run(): Promise<void> {
-    const { journal, show } = this.#deps;
-    show(this.#state);
+    const { journal } = this.#base;
+    for (const hearer of this.#hearers) hearer.show?.(this.#state);
     const { reason } = journal.status();
     if (reason !== null) this.dispatch({ type: 'unrecorded', cause: { type: 'tick' }, reason });
     this.dispatch({ type: 'tick' });
@@ -100,7 +112,7 @@ export class Loop {
     this.#wakeCancel.abort();
     this.#ended.abort();
     if (this.#backlog.length > 0) await this.#probe();
-    if (this.#backlog.length > 0) this.#deps.log.error('journal-entries-lost', { count: this.#backlog.length });
+    if (this.#backlog.length > 0) this.#base.log.error('journal-entries-lost', { count: this.#backlog.length });
   }
 
   stop(): void {
@@ -113,9 +125,9 @@ export class Loop {
       return;
     }
     // First the entries of a disk that works again: the event may repeat one of them.
-    const entries = this.#deps.journal.reopen();
+    const entries = this.#base.journal.reopen();
     if (entries.length > 0) {
-      const { complete } = this.#deps.journal.status();
+      const { complete } = this.#base.journal.status();
       await this.#turn({ type: 'journal-read', entries, intact: complete });
     }
     if (event.type === 'probe') await this.#probe();
@@ -124,12 +136,12 @@ export class Loop {
   }
 
   async #turn(event: BoxEvent): Promise<void> {
-    const { clock, log, show, send, announce } = this.#deps;
+    const { clock, log } = this.#base;
     const step = await this.#record(event, { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() });
     this.#state = step.state;
-    show(step.state);
-    send(step.sends);
-    announce(step.announcements, step.repeats);
+    for (const hearer of this.#hearers) hearer.show?.(step.state);
+    for (const hearer of this.#hearers) hearer.send?.(step.sends);
+    for (const hearer of this.#hearers) hearer.announce?.(step.announcements, step.repeats);
     logUnspoken(log, step);
     this.#wakeAt(step.wakeAtMs);
   }
@@ -144,7 +156,7 @@ export class Loop {
       return step;
     } catch (error) {
       const reason = reasonOf(error);
-      this.#deps.log.error('journal-failed', { event: event.type, reason });
+      this.#base.log.error('journal-failed', { event: event.type, reason });
       const unrecorded = reduce(this.#state, { type: 'unrecorded', cause: event, reason }, at);
       for (const entry of unrecorded.writes) this.#keep(entry);
       return unrecorded;
@@ -152,7 +164,7 @@ export class Loop {
   }
 
   async #write(entries: readonly Entry[]): Promise<void> {
-    await this.#deps.journal.append([...this.#backlog, ...entries]);
+    await this.#base.journal.append([...this.#backlog, ...entries]);
     this.#backlog = [];
   }
 
@@ -178,7 +190,7 @@ export class Loop {
   #probeLater(): void {
     if (this.#probeIsDue) return;
     this.#probeIsDue = true;
-    void this.#deps.clock.sleep(PROBE_MS, this.#ended.signal).then(() => {
+    void this.#base.clock.sleep(PROBE_MS, this.#ended.signal).then(() => {
       this.#probeIsDue = false;
       if (!this.#ended.signal.aborted && !this.#inbox.offer({ type: 'probe' })) this.#probeLater();
     });
@@ -192,8 +204,8 @@ export class Loop {
     const cancel = new AbortController();
     this.#wakeCancel = cancel;
     // Whole milliseconds: a shorter wait would end too early, again and again.
-    const waitMs = Math.ceil(wakeAtMs - this.#deps.clock.monotonicMs());
-    void this.#deps.clock.sleep(waitMs, cancel.signal).then(() => {
+    const waitMs = Math.ceil(wakeAtMs - this.#base.clock.monotonicMs());
+    void this.#base.clock.sleep(waitMs, cancel.signal).then(() => {
       if (cancel.signal.aborted) return;
       this.#wakeAtMs = undefined;
       this.dispatch({ type: 'tick' });

@@ -1,9 +1,9 @@
 import { DISPLAY_DRIVERS } from '../display/registry.ts';
 import { ConfigError } from '../lib/errors.ts';
 import { version } from '../lib/version.ts';
-import type { AgentSetup } from './agent.ts';
 import type { AgentConfig } from './config.ts';
 import { TRANSPORTS } from './transports/registry.ts';
+import type { AgentSetup } from './world.ts';
 
 /** Builds the agent's setup from its configuration. */
 export function setupOf(config: AgentConfig): AgentSetup {

@@ -80,7 +80,7 @@ export interface Directory {
   refresh(): void;
 }
 
-/** What a directory reads. */
+/** A directory reads these. */
 export interface DirectorySources {
   registry: RegistryReader;
   /** Secrets that boxes got at enrolment. */

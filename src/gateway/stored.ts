@@ -19,6 +19,6 @@ export interface Stored {
   time: DatabaseClock;
   /** Limits wrong logins; one for HTTP and the broker, so that one limit covers all of them. */
   logins: Logins;
-  /** Where the QRs of accounts may pay to beside the account itself. */
+  /** The QRs of accounts may pay to these beside the account itself. */
   virtualAccounts: VirtualAccountTable;
 }

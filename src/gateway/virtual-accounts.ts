@@ -1,6 +1,6 @@
 import type { VirtualAccounts } from '../protocol/virtual-accounts.ts';
 
-/** Where the QRs of accounts may pay to beside the account itself. The open sources write it, and a welcome reads it. */
+/** The QRs of accounts may pay to these beside the account itself. The open sources write the table, and a welcome reads it. */
 export class VirtualAccountTable {
   #byAccount: ReadonlyMap<string, readonly VirtualAccounts[]> = new Map();
 

@@ -10,7 +10,7 @@ import type { OpenParts } from './open-parts.ts';
 import type { ShardPlace } from './shard.ts';
 import type { TrafficLog } from './traffic-log.ts';
 
-/** What every part of a gateway stands on. It has no part of the service, and nothing of it is on a disk. */
+/** Every part of a gateway stands on its world, which has no part of the service and nothing on a disk. */
 export interface World {
   config: GatewayConfig;
   /** The time of the gateway, which a fault may set. */
@@ -23,15 +23,15 @@ export interface World {
   changes: Changes;
   /** The newest calls, messages and callbacks. */
   trafficLog: TrafficLog;
-  /** How other machines are reached. */
+  /** Reaches other machines. */
   outside: Outside;
-  /** What closes the parts that are open. */
+  /** Closes the parts that are open. */
   opened: OpenParts;
   /** The shard of a cluster that the gateway is; undefined for a gateway on its own. */
   place: ShardPlace | undefined;
 }
 
-/** How other machines are reached: never at the gateway's own ports. */
+/** Reaches other machines, and never the gateway's own ports. */
 export interface Outside {
   /** The ports that the gateway listens at, added as they open. */
   ownPorts: Set<number>;
@@ -39,7 +39,7 @@ export interface Outside {
   lookup(signal: AbortSignal): LookupFunction;
 }
 
-/** What a gateway gets from its process. */
+/** A gateway gets these from its process. */
 export interface GatewayDeps {
   clock: Clock;
   random: Random;

@@ -30,19 +30,20 @@ async function boxIn(folder: string) {
   onTestFinished(() => journal.close());
   let did: string[] = [];
   const at = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
-  const loop = new Loop(restore(CONFIG, { entries: journal.load(), intact: journal.status().complete }, at, true), {
-    clock,
-    log,
-    journal,
-    show: () => undefined,
-    send: (sends) => {
-      for (const it of sends) {
-        if (it.type === 'rejected') did.push(it.code);
-        else did.push(it.type === 'paid' ? `paid ${it.recorded ? 'recorded' : 'unrecorded'}` : it.type);
-      }
+  const start = restore(CONFIG, { entries: journal.load(), intact: journal.status().complete }, at, true);
+  const loop = new Loop(
+    start,
+    { clock, log, journal },
+    {
+      send: (sends) => {
+        for (const it of sends) {
+          if (it.type === 'rejected') did.push(it.code);
+          else did.push(it.type === 'paid' ? `paid ${it.recorded ? 'recorded' : 'unrecorded'}` : it.type);
+        }
+      },
+      announce: (payments) => did.push(...payments.map(({ transactionId }) => `say ${transactionId.slice(-3)}`)),
     },
-    announce: (payments) => did.push(...payments.map(({ transactionId }) => `say ${transactionId.slice(-3)}`)),
-  });
+  );
   const ended = loop.run();
   const on = async (...events: Parameters<Loop['dispatch']>[0][]) => {
     did = [];

@@ -46,10 +46,8 @@ async function loopOf(journal: MemoryJournal, config = CONFIG) {
     await append(entries);
     trace.push(...entries.map((entry) => `write ${entry.kind}`));
   };
-  const loop = new Loop(initialState(config, at(0)), {
-    clock,
-    log,
-    journal,
+  const base = { clock, log, journal };
+  const loop = new Loop(initialState(config, at(0)), base, {
     show: (state) => trace.push(`show ${view(state).kind}`),
     send: (sends) => trace.push(...sends.map((it) => `send ${it.type === 'paid' ? `paid ${it.recorded}` : it.type}`)),
     announce: (payments) => trace.push(...payments.map((it) => `say ${it.amount}`)),

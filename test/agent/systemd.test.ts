@@ -29,9 +29,8 @@ async function watchedLoop({ watchdogMs }: { watchdogMs: number | undefined } = 
     status: () => ({ ok: true, reason: null, complete: true, setAside: [] }),
     close: () => undefined,
   };
-  const silent = { show: () => undefined, send: () => undefined, announce: () => undefined };
   const log = createLogger(new PassThrough(), clock, 'text');
-  const loop = new Loop(initialState(CONFIG, at(0)), { clock, log, journal, ...silent });
+  const loop = new Loop(initialState(CONFIG, at(0)), { clock, log, journal });
   const told: SystemdNotification[] = [];
   let status = STATUS;
   const listeners = new Set<() => void>();

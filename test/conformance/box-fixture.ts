@@ -1,9 +1,10 @@
 import { Writable } from 'node:stream';
-import { type AgentSetup, startAgent } from '../../src/agent/agent.ts';
+import { startAgent } from '../../src/agent/agent.ts';
 import { parseAgentConfig } from '../../src/agent/config.ts';
 import type { InboundMessage, TransportIo } from '../../src/agent/contract.ts';
 import { setupOf } from '../../src/agent/setup.ts';
 import { transportNamed } from '../../src/agent/transports/registry.ts';
+import type { AgentSetup } from '../../src/agent/world.ts';
 import { BoxClient, type BoxStatus } from '../../src/bench/clients/box.ts';
 import { screenProbe } from '../../src/bench/probes.ts';
 import type { Probe } from '../../src/bench/target.ts';

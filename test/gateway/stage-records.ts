@@ -43,7 +43,7 @@ export function worldOf({
   };
 }
 
-/** What a test stores, with logins and virtual accounts of its own. */
+/** The parts that a test stores, with logins and virtual accounts of its own. */
 export function storedOf(parts: { [Part in keyof Stored]?: Partial<Stored[Part]> | undefined }): Stored {
   return only<Stored>({ logins: new Logins(systemClock), virtualAccounts: new VirtualAccountTable(), ...parts });
 }

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { BoxIdentity } from '../../src/agent/contract.ts';
 import { configuredSecret } from '../../src/agent/enrolment/secret.ts';
 import { Link } from '../../src/agent/link/link.ts';
-import { Loop } from '../../src/agent/loop.ts';
+import { Loop, type LoopHearer } from '../../src/agent/loop.ts';
 import { qrCheckOf, screenEvent } from '../../src/agent/screen/outcome.ts';
 import { Screen } from '../../src/agent/screen/screen.ts';
 import { restore } from '../../src/box/restore.ts';
@@ -83,31 +83,13 @@ export class BoxMachine {
     };
     const at = { monotonicMs: run.monotonicMs(), wallMs: run.wallMs() };
     const remembered = { entries: journal.load(), intact: journal.status().complete };
-    const loop: Loop = new Loop(restore(config, remembered, at, false), {
-      clock: run,
-      log,
-      journal,
-      show: (state) => {
-        if (!run.alive) return;
-        oracle.holds(this, state);
-        const scene = view(state);
-        if (isDeepStrictEqual(scene, shown)) return;
-        shown = scene;
-        screen.present(scene);
-      },
-      send: (sends) => {
-        if (run.alive) link.send(sends);
-      },
-      announce: (payments) => {
-        if (run.alive) for (const payment of payments) oracle.hears(this, payment);
-      },
-    });
+    const loop = new Loop(restore(config, remembered, at, false), { clock: run, log, journal });
     const dispatch = (event: BoxEvent) => {
       if (!run.alive) return;
       oracle.happens(this, event);
       loop.dispatch(event);
     };
-    const screen: Screen = new Screen(
+    const screen = new Screen(
       { driver: 'simulated', open: (io) => this.panel.open(run, io) },
       {
         clock: run,
@@ -134,6 +116,23 @@ export class BoxMachine {
       shownPushId: () => shownPushId(loop.state),
       emit: dispatch,
     });
+    const hearer: LoopHearer = {
+      show: (state) => {
+        if (!run.alive) return;
+        oracle.holds(this, state);
+        const scene = view(state);
+        if (isDeepStrictEqual(scene, shown)) return;
+        shown = scene;
+        screen.present(scene);
+      },
+      send: (sends) => {
+        if (run.alive) link.send(sends);
+      },
+      announce: (payments) => {
+        if (run.alive) for (const payment of payments) oracle.hears(this, payment);
+      },
+    };
+    loop.hear(hearer);
     this.#loop = loop;
     void loop.run();
     void withDeadline(run, FIRST_DISPLAY_WAIT_MS, screen.start()).then(() => {

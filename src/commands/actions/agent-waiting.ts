@@ -1,11 +1,11 @@
 import { access } from 'node:fs/promises';
 import { basename } from 'node:path';
-import type { AgentDeps } from '../../agent/agent.ts';
 import { type AgentConfig, agentConfigSchema, loadAgentConfig } from '../../agent/config.ts';
 import type { LocalHttpOptions } from '../../agent/pages/server.ts';
 import { deviceSerial, readSetupReport, type SetupReport } from '../../agent/setup/machine.ts';
 import { type SetupNeed, showSetup } from '../../agent/setup/setup-screen.ts';
 import { notifyServiceManager } from '../../agent/systemd.ts';
+import type { AgentWorld } from '../../agent/world.ts';
 import { BOX_FILE, readConfigFile } from '../../lib/config-file.ts';
 import { ConfigError, systemCodeOf } from '../../lib/errors.ts';
 import type { ServiceManager } from '../../lib/systemd.ts';
@@ -30,7 +30,7 @@ export interface WaitingOptions {
  */
 export async function configured(
   options: WaitingOptions,
-  deps: AgentDeps,
+  deps: AgentWorld,
   manager: ServiceManager | undefined,
   signal: AbortSignal,
 ): Promise<AgentConfig | undefined> {
@@ -99,7 +99,7 @@ interface ShownScreen {
 async function show(
   need: SetupNeed,
   { config, cacheDir, root }: WaitingOptions,
-  deps: AgentDeps,
+  deps: AgentWorld,
   manager: ServiceManager | undefined,
 ): Promise<ShownScreen> {
   const http = await pagesOf(config);

@@ -1,10 +1,11 @@
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
-import { type Agent, type AgentDeps, startAgent } from '../../agent/agent.ts';
+import { type Agent, startAgent } from '../../agent/agent.ts';
 import { type AgentConfig, loadAgentConfig } from '../../agent/config.ts';
 import { expectPlatform } from '../../agent/platform.ts';
 import { setupOf } from '../../agent/setup.ts';
 import { notifyServiceManager } from '../../agent/systemd.ts';
+import type { AgentWorld } from '../../agent/world.ts';
 import { thisBoot } from '../../lib/boot.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { optimizeHotCode } from '../../lib/compiler.js';
@@ -60,7 +61,7 @@ export async function agent(options: AgentOptions): Promise<void> {
 /** Nobody reads the exit message on a device: the box shows the problem, and waits for a valid configuration. */
 async function waitedFor(
   { config, setupReport }: AgentOptions,
-  deps: AgentDeps,
+  deps: AgentWorld,
   manager: ServiceManager | undefined,
   stop: StopSignal,
 ): Promise<AgentConfig> {

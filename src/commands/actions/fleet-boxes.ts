@@ -1,5 +1,6 @@
-import { type AgentSetup, startAgent } from '../../agent/agent.ts';
+import { startAgent } from '../../agent/agent.ts';
 import { LightAgent, type LightSetup } from '../../agent/light-agent.ts';
+import type { AgentSetup } from '../../agent/world.ts';
 import type { OrderTracker } from '../../bench/fleet/order-tracker.ts';
 import { fleetPanel, type OnScreen } from '../../bench/fleet/order-tracker.ts';
 import { type Clock, withDeadline } from '../../lib/clock.ts';

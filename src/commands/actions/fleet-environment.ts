@@ -1,11 +1,11 @@
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import type { AgentSetup } from '../../agent/agent.ts';
 import { type AgentConfig, loadAgentConfig, parseAgentConfig } from '../../agent/config.ts';
 import { lightSetupOf } from '../../agent/light-agent.ts';
 import { setupOf } from '../../agent/setup.ts';
 import { type BoxTransport, transportFor } from '../../agent/transports/registry.ts';
+import type { AgentSetup } from '../../agent/world.ts';
 import { GatewayClient } from '../../bench/clients/gateway.ts';
 import { startPartnerServer } from '../../bench/clients/partner-server.ts';
 import { freePorts } from '../../bench/free-ports.ts';

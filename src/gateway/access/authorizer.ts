@@ -47,7 +47,7 @@ export interface TokenFinder {
   used(id: string, atMs: number, sinceMs: number): Promise<void>;
 }
 
-/** Who may call, and how he proves it. */
+/** The callers of a gateway, and the proofs that they give. */
 export interface Callers {
   root: RootToken | undefined;
   /** The role of programs and pages of this machine that send no token. */

@@ -50,7 +50,7 @@ export interface BrokerListener {
   proxies?: readonly string[] | undefined;
 }
 
-/** What the broker knows of boxes, and who hears of them. */
+/** The broker's knowledge of boxes, and the parts that hear of them. */
 export interface BrokerOptions {
   /** Login of the broker that this one replaces; a new one if left out. */
   login?: BrokerLogin | undefined;

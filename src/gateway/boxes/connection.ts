@@ -25,7 +25,7 @@ export interface BoxConnection {
 /** Makes the connection to a box from its socket. */
 export type Connect = (terminalCode: string, socket: BoxSocket) => BoxConnection;
 
-/** How a transport brings boxes and hub together. */
+/** A transport brings boxes and hub together by these. */
 export interface BoxWire {
   hub: BoxHub;
   connect: Connect;

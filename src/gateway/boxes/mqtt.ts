@@ -23,7 +23,7 @@ export interface Mqtt {
   close: () => Promise<void>;
 }
 
-/** How the embedded broker is started, and who hears of its clients. */
+/** Starts the embedded broker, and hears of its clients. */
 export interface BrokerSide {
   /** Learns who listens on the topics of boxes without a login of their own. */
   listeners: BrokerOptions['listeners'];

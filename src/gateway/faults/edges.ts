@@ -38,7 +38,7 @@ export interface Edges {
   close(): void;
 }
 
-/** What faults have other parts do. */
+/** Faults have other parts do this. */
 export interface FaultTargets {
   /** Pays the order of a push. */
   payPush(pushId: string): Promise<unknown>;

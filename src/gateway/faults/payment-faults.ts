@@ -76,7 +76,7 @@ export function withPaymentFaults(
     const over = late.delayed((late.seconds ?? 0) * 1000);
     const { bank_account: bankAccount, content, amount } = incoming.money;
     latePayments.add({ bankAccount, content, amount }, over);
-    return createReceivePayment(world, stored, hearingAfter(over, hearers))(incoming);
+    return createReceivePayment(world, stored, laterHearers(over, hearers))(incoming);
   };
 }
 
@@ -96,7 +96,7 @@ async function toOtherAccount(incoming: IncomingMoney, directory: Directory): Pr
 }
 
 /** Reports payments to boxes and partner only after `over`. After a restart they get them from the store. */
-function hearingAfter(over: Promise<unknown>, hearers: PaymentHearers): PaymentHearers {
+function laterHearers(over: Promise<unknown>, hearers: PaymentHearers): PaymentHearers {
   const { hub, dispatcher } = hearers;
   const later = (report: () => void) => void over.then(report);
   return {

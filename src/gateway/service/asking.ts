@@ -4,7 +4,7 @@ import type { World } from '../world.ts';
 import { createAskSource } from './ask-source.ts';
 import type { ReceiveCredit } from './receive-credits.ts';
 
-/** How the lists of sources are asked, and where their credits go. */
+/** Asks the lists of sources, and takes their credits. */
 export interface Asking {
   /** Asks a source. All who ask it wait for the same turn. */
   of(source: Source): AskSource;

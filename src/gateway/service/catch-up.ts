@@ -65,7 +65,7 @@ interface Reading {
   unread: string[];
 }
 
-/** What catch-up reads and writes: agreements with sources, and the orders that wait for money. */
+/** Catch-up reads and writes agreements with sources, and reads the orders that wait for money. */
 export interface WaitingOrders extends Pick<Store, 'setting' | 'replaceSetting'> {
   orders: Pick<Store['orders'], 'newest'>;
   paymentRequests: Pick<Store['paymentRequests'], 'open'>;

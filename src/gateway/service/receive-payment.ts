@@ -19,7 +19,7 @@ export interface IncomingMoney {
  */
 export type ReceivePayment = (incoming: IncomingMoney) => Promise<string>;
 
-/** Who hears of a stored payment: its boxes, and its partner. */
+/** Boxes and partners hear of a stored payment by these. */
 export interface PaymentHearers {
   hub: {
     /** undefined for a box that is not connected. */

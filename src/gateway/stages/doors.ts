@@ -14,7 +14,7 @@ import type { World } from '../world.ts';
 import type { Boxes } from './boxes.ts';
 import type { Money } from './money.ts';
 
-/** Where callers reach a gateway. */
+/** Callers reach a gateway here. */
 export interface Doors {
   /** Its address, as `http://127.0.0.1:8800`. */
   origin: string;

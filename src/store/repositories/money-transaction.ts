@@ -49,7 +49,7 @@ export interface OrderFinder {
 export type Settlement = 'paid' | 'ended' | 'open';
 
 /**
- * What became of a credit. `duplicate`: it was told before. `kept`: nobody gets a payment for it. `new`: its payment, of
+ * The fate of a credit. `duplicate`: it was told before. `kept`: nobody gets a payment for it. `new`: its payment, of
  * this id, has still to be stored.
  */
 export type TakenCredit = { kind: 'duplicate' | 'kept' } | { kind: 'new'; id: string };

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { get } from 'node:http';
 import { createServer, type Socket } from 'node:net';
-import { type Agent, type AgentSetup, startAgent } from '../../../src/agent/agent.ts';
+import { type Agent, startAgent } from '../../../src/agent/agent.ts';
 import type { Connection } from '../../../src/agent/contract.ts';
 import type { ConfiguredDisplay } from '../../../src/agent/screen/screen.ts';
 import { httpTransport } from '../../../src/agent/transports/http.ts';
 import { MessageQueue } from '../../../src/agent/transports/message-queue.ts';
+import type { AgentSetup } from '../../../src/agent/world.ts';
 import { sceneText } from '../../../src/display/text.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { PayboxError } from '../../../src/lib/errors.ts';

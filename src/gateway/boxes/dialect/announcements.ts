@@ -8,7 +8,7 @@ import { paidNotice } from './notices.ts';
 /** Texts of payments that are remembered, so that two payments do not get the same text. */
 const TEXTS_MAX = 1_000;
 
-/** What boxes say. */
+/** The words of boxes. */
 export interface Said {
   paidMessage: string;
   /** Calendar time of the gateway's start, in milliseconds since 1970. */

@@ -21,7 +21,7 @@ const BLIND_GREETING_WAITS_MS = [2_000];
 /** Withdrawn pushes that are remembered: such a push is not shown, even if it comes later (clause AGT-4). */
 const WITHDRAWN_MAX = 100;
 
-/** What all boxes of the dialect share. */
+/** All boxes of the dialect share these. */
 export interface DialectWire extends Said {
   hub: BoxHub;
   /** Adds faults to connections. */

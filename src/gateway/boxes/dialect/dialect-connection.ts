@@ -13,7 +13,7 @@ import type { Outcome } from './notice-sender.ts';
 const NO_MATCHING_SUBSCRIBERS = 16;
 const ACKNOWLEDGE_TIMEOUT_MS = 15_000;
 
-/** Who hears what comes over a connection. */
+/** Hears whatever comes over a connection. */
 export interface DialectHearer {
   /** Whether somebody listens on a topic of the embedded broker; undefined for a broker of one's own. */
   isListening: ((topic: string) => boolean) | undefined;

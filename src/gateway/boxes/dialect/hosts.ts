@@ -30,7 +30,7 @@ const SCHEMAS: Record<HostCall, z.ZodObject> = {
 /** Calls of hosts that are worked on at once; more are dropped, and a host that gets no answer asks again. */
 const CALLS_MAX = 32;
 
-/** What a host may ask of the service. */
+/** A host may ask this of the service. */
 export type HostService = Pick<Service, 'generate' | 'testCallback' | 'checkOrder'>;
 
 /** The partner for whom a host acts, and what it sent. */
