@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { DatabaseClock } from '../store/engines/database-clock.ts';
 import type { Topic } from './changes.ts';
-import type { KnownBox } from './directory.ts';
 import type { LoginBudgets } from './logins/login-budgets.ts';
 import type { CreditToShard } from './told-credit.ts';
 
@@ -41,12 +40,18 @@ export interface ShardPlace {
   tell(news: News): Promise<boolean>;
 }
 
+/** A box by what it belongs to a shard for. */
+interface Housed {
+  account?: string | undefined;
+  terminalCode: string;
+}
+
 /** Where boxes belong in a cluster (PROTOCOL.md, clause SHA-2). */
 export interface Home {
   /** The shard of this hub. */
   shard: number;
   /** The shard that a box belongs to. */
-  of(box: Pick<KnownBox, 'account' | 'terminalCode'>): number;
+  of(box: Housed): number;
 }
 
 /** The shard of a name, evenly spread: 0 to `count` - 1. */
@@ -62,7 +67,7 @@ export function assertHome(place: Pick<ShardPlace, 'index' | 'count'> | undefine
 }
 
 /** The shard of a box: that of its account, because a payment concerns all boxes of an account; without one that of its code. */
-export function homeOf({ account, terminalCode }: Pick<KnownBox, 'account' | 'terminalCode'>, count: number): number {
+export function homeOf({ account, terminalCode }: Housed, count: number): number {
   return shardOf(account ?? terminalCode, count);
 }
 

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { CreditRoutes, type CreditRoutesDeps } from '../../src/gateway/service/credit-routes.ts';
-import { shardOf } from '../../src/gateway/shard.ts';
+import { CreditRoutes } from '../../src/gateway/service/credit-routes.ts';
+import type { ReceiveCredit } from '../../src/gateway/service/receive-credits.ts';
+import { type ShardPlace, shardOf } from '../../src/gateway/shard.ts';
 import type { Credit } from '../../src/gateway/sources/source.ts';
 import type { CreditResult, CreditTask, ToldCredit } from '../../src/gateway/told-credit.ts';
-import { systemClock } from '../../src/lib/clock.ts';
+import { only, storedOf, worldOf } from '../gateway/stage-records.ts';
 
 const COUNT = 5;
 const ACCOUNT = '0123456789';
@@ -27,23 +28,21 @@ function routesAt(
     sent.push(it);
     return answer(it);
   };
-  const deps = {
-    clock: systemClock,
-    config: { virtualAccounts: new Map() },
-    directory: { account: async (name: string) => (name === ACCOUNT ? { bankAccount: ACCOUNT } : undefined) },
+  const stored = storedOf({
+    directory: { account: async (name) => (name === ACCOUNT ? { bankAccount: ACCOUNT } : undefined) },
     store: {
-      ofShard: (shard: number) => ({
+      ofShard: (shard) => ({
         paymentRequests: { accountOf: async () => undefined, accountBehind: async () => undefined },
         credits: { same: async () => found[shard] },
       }),
     },
-    place: { index, count: COUNT, creditTo },
-    storeHere: async (_source: string, { sourceId }: Credit) => {
-      here.push(sourceId);
-      return { result: 'paid', report: () => undefined };
-    },
-  } as unknown as CreditRoutesDeps;
-  return { routes: new CreditRoutes(deps), sent, here };
+  });
+  const place = only<ShardPlace>({ index, count: COUNT, creditTo });
+  const storeHere: ReceiveCredit = async (_source, { sourceId }) => {
+    here.push(sourceId);
+    return { result: 'paid', report: () => undefined };
+  };
+  return { routes: new CreditRoutes(worldOf({ place }), stored, place, storeHere), sent, here };
 }
 
 describe('a credit in a cluster', () => {

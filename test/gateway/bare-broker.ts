@@ -1,12 +1,10 @@
 import { onTestFinished } from 'vitest';
-import { Logins } from '../../src/gateway/logins/logins.ts';
 import { startBroker } from '../../src/gateway/boxes/broker.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
-import { systemClock } from '../../src/lib/clock.ts';
-import { systemRandom } from '../../src/lib/random.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { directoryOf } from './directory.ts';
 import { ACCOUNT, BOXES, OTHER_ACCOUNT } from './harness.ts';
+import { storedOf, worldOf } from './stage-records.ts';
 
 /** The embedded broker without a gateway, with its own limit of connections or another, until the test ends. */
 export async function bareBroker(connectionsMax?: number) {
@@ -14,17 +12,9 @@ export async function bareBroker(connectionsMax?: number) {
   const config = parseGatewayConfig({ dataDir: 'none', accounts: [ACCOUNT, OTHER_ACCOUNT], boxes: BOXES }, 'test');
   const broker = await startBroker(
     { host: '127.0.0.1', port: 0 },
-    {
-      config,
-      clock: systemClock,
-      directory: directoryOf(config),
-      random: systemRandom,
-      log,
-      logins: new Logins(systemClock),
-      sessionInUse: () => undefined,
-      connectionsMax,
-      onBoxGone: () => undefined,
-    },
+    worldOf({ config, log }),
+    storedOf({ directory: directoryOf(config) }),
+    { sessionInUse: () => undefined, connectionsMax, onBoxGone: () => undefined },
   );
   onTestFinished(() => broker.close());
   return { broker, lines };

@@ -1,26 +1,15 @@
 import { request } from 'node:http';
-import { PassThrough } from 'node:stream';
 import { decodeProtectedHeader } from 'jose';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { Logins } from '../../src/gateway/logins/logins.ts';
-import { type BoxConnection, signedConnections } from '../../src/gateway/boxes/connection.ts';
-import { Hub } from '../../src/gateway/boxes/hub.ts';
-import { MessageSigner } from '../../src/gateway/boxes/message-signer.ts';
-import { Changes } from '../../src/gateway/changes.ts';
-import type { Directory } from '../../src/gateway/directory.ts';
-import { createApp } from '../../src/gateway/http/app.ts';
-import { boxRoutes } from '../../src/gateway/http/box-routes.ts';
-import { TrafficLog } from '../../src/gateway/traffic-log.ts';
-import { systemClock } from '../../src/lib/clock.ts';
-import { createLogger } from '../../src/lib/log.ts';
-import { systemRandom } from '../../src/lib/random.ts';
+import type { BoxConnection } from '../../src/gateway/boxes/connection.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { loginOf } from '../../src/protocol/keys.ts';
 import type { UpMessage } from '../../src/protocol/messages.ts';
-import type { Store } from '../../src/store/store.ts';
 import { connectFakeBox, FakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
 import { BOX1, BOX2, BOXES, failed, type TestGateway, testGateway } from './harness.ts';
+import { boxesOverHttp } from './service-alone.ts';
+import { storedOf, worldOf } from './stage-records.ts';
 
 const SESSION = '3b241101-e2bb-4255-8caf-4136c566a962';
 const httpOnly = { config: { mqtt: null } };
@@ -210,8 +199,16 @@ describe('a box over HTTP', () => {
   it('BOX-HTTP-2 is told with 503 that its message was not taken, when too many wait for the store', async () => {
     const stored = Promise.withResolvers<void>();
     const orders = { failUnfinished: () => stored.promise };
-    const store = { orders, ofAll: { setting: async () => '0' } } as unknown as Store;
-    const { origin, hub } = await routesWith(store);
+    const settings = { setting: async (_name: string, make: () => string) => make() };
+    const directory = {
+      version: 1,
+      box: async (code: string) => BOXES.find((it) => it.terminalCode === code),
+    };
+    const { origin, hub, close } = await boxesOverHttp(
+      worldOf(),
+      storedOf({ directory, store: { orders, ofAll: settings } }),
+    );
+    onTestFinished(close);
     const gateway = { origin, mqttUrl: undefined };
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http', sessionId: SESSION, hello: false });
     const connection: BoxConnection = { transport: 'http', send: () => undefined, end: () => undefined };
@@ -224,27 +221,3 @@ describe('a box over HTTP', () => {
     expect(await post({ origin }, box.sealed(shown()))).toEqual([202, null]);
   });
 });
-
-/** The routes of boxes alone, before a hub that keeps what it hears in this store. */
-async function routesWith(store: Store) {
-  const random = systemRandom;
-  const clock = systemClock;
-  const log = createLogger(new PassThrough().resume(), clock, 'json');
-  const directory = { box: (code: string) => BOXES.find((it) => it.terminalCode === code) } as unknown as Directory;
-  const trafficLog = new TrafficLog({ clock, random, changes: new Changes() });
-  const common = { directory, store, clock, random, log, trafficLog, changes: new Changes() };
-  const hub = new Hub({
-    ...common,
-    confirm: 'displayed',
-    confirmTimeoutMs: 5000,
-    sandbox: true,
-    sandboxMark: true,
-  });
-  const app = createApp(log, clock);
-  const settings = { ofAll: { setting: async () => random.secret(32) } } as unknown as Store;
-  const signer = await MessageSigner.open({ ...common, hub, store: settings });
-  const connect = signedConnections({ signer, log });
-  boxRoutes(app, { ...common, hub, connect, signer, logins: new Logins(clock) });
-  onTestFinished(() => app.close());
-  return { origin: await app.listen({ host: '127.0.0.1', port: 0 }), hub };
-}

@@ -1,9 +1,9 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { Changes } from '../../src/gateway/changes.ts';
 import { createAskSource } from '../../src/gateway/service/ask-source.ts';
-import { CatchUp, type CatchUpDeps } from '../../src/gateway/service/catch-up.ts';
+import type { Asking } from '../../src/gateway/service/asking.ts';
+import { CatchUp, type WaitingOrders } from '../../src/gateway/service/catch-up.ts';
 import { SOURCE_KINDS } from '../../src/gateway/sources/registry.ts';
 import type { AskSource, Credit, Source } from '../../src/gateway/sources/source.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
@@ -24,6 +24,7 @@ import {
 } from '../support/provider-lists.ts';
 import { bankTime, linkOf, moved, PROVIDERS, type Provider } from '../support/providers.ts';
 import { ACCOUNT, BOX1, testGateway } from './harness.ts';
+import { worldOf } from './stage-records.ts';
 
 const NOW_MS = Date.parse('2026-01-05T12:00:00+07:00');
 const [MINUTE_MS, HOUR_MS, DAY_MS] = [60_000, 3_600_000, 86_400_000];
@@ -197,12 +198,19 @@ describe('lists', () => {
   });
 });
 
+/** Parts of catch-up in place of its own. */
+type Change = Partial<Asking> & { clock?: VirtualClock; store?: WaitingOrders };
+
 /** Catch-up on a virtual clock at noon, with a store in memory. */
-async function caughtUp(list: ProviderList, change: Partial<CatchUpDeps> = {}, kept = new Map<string, string>()) {
+async function caughtUp(
+  list: ProviderList,
+  { clock: itsClock, store: itsStore, ...change }: Change = {},
+  kept = new Map<string, string>(),
+) {
   const clock = new VirtualClock(NOW_MS);
   const { log, lines } = keptLog(clock);
   const received: Credit[] = [];
-  const store: CatchUpDeps['store'] = {
+  const store: WaitingOrders = {
     setting: async (name, make) => {
       kept.set(name, kept.get(name) ?? make());
       return kept.get(name) ?? '';
@@ -211,11 +219,7 @@ async function caughtUp(list: ProviderList, change: Partial<CatchUpDeps> = {}, k
     orders: { newest: async () => [] },
     paymentRequests: { open: async () => [] },
   };
-  const catchUp = new CatchUp({
-    clock,
-    log,
-    changes: new Changes(),
-    store,
+  const catchUp = new CatchUp(worldOf({ clock: itsClock ?? clock, log }), itsStore ?? store, {
     receiveCredit: async (_source, credit, isCaughtUp) => {
       expect(isCaughtUp).toBe(true);
       const isKnown = received.some((it) => it.reference === credit.reference);
@@ -223,7 +227,7 @@ async function caughtUp(list: ProviderList, change: Partial<CatchUpDeps> = {}, k
       return { result: isKnown ? 'duplicate' : 'paid', report: () => undefined };
     },
     heard: () => undefined,
-    askOf: () => askOf(list),
+    of: () => askOf(list),
     ...change,
   });
   await catchUp.add(sourceOf(list, URL_OF_LIST, clock));
@@ -332,7 +336,7 @@ describe('catch-up', () => {
     const clock = new VirtualClock(NOW_MS);
     const slow = await caughtUp(list, {
       clock,
-      askOf: () => async (url, request) => {
+      of: () => async (url, request) => {
         await clock.sleep(19_000);
         return askOf(list)(url, request);
       },
@@ -446,7 +450,7 @@ describe('catch-up', () => {
       order('0'),
       order('99999999999999999'),
     ];
-    const newest = async () => orders as Awaited<ReturnType<CatchUpDeps['store']['orders']['newest']>>;
+    const newest = async () => orders as Awaited<ReturnType<WaitingOrders['orders']['newest']>>;
     const kept = {
       setting: async (_name: string, make: () => string) => make(),
       replaceSetting: async () => undefined,
@@ -459,7 +463,7 @@ describe('catch-up', () => {
 });
 
 describe('a source is asked', () => {
-  const ownPorts: number[] = [];
+  const ownPorts = new Set<number>();
   const lookup = () => () => undefined;
   /** Waits of the asking, which end at once. */
   function quick() {
@@ -483,7 +487,7 @@ describe('a source is asked', () => {
     const list = sepayList();
     const url = await listServer(list);
     const { clock, waits } = quick();
-    const ask = createAskSource({ clock, ownPorts: () => ownPorts, lookup });
+    const ask = createAskSource(clock, { ownPorts, lookup });
     list.first.push(tooMany('7'), tooMany(new Date(NOW_MS + 9_000).toUTCString()), tooMany(), tooMany('x'));
     const headers = { authorization: 'Bearer sample-api-token-of-a-test' };
     expect((await ask(`${url}/v2/transactions`, { headers })).status).toBe(200);
@@ -500,18 +504,17 @@ describe('a source is asked', () => {
     const url = await listServer(list);
     list.first.push({ status: 302, headers: { location: `${url}/secret` }, body: '' });
     const { clock } = quick();
-    const ask = createAskSource({ clock, ownPorts: () => ownPorts, lookup });
+    const ask = createAskSource(clock, { ownPorts, lookup });
     expect(
       (await ask(`${url}/v2/transactions`, { headers: { authorization: 'Bearer sample-api-token-of-a-test' } })).status,
     ).toBe(302);
     expect(list.asked).toHaveLength(1);
-    ownPorts.push(Number(new URL(url).port));
+    ownPorts.add(Number(new URL(url).port));
     for (const to of ['http://169.254.169.254/', 'http://[fe80::1]/', 'http://100.100.100.200/', url]) {
       await expect(ask(to)).rejects.toThrow('is not allowed');
     }
-    const rebound = createAskSource({
-      clock,
-      ownPorts: () => [],
+    const rebound = createAskSource(clock, {
+      ownPorts: new Set(),
       lookup: () => (_host, _options, callback) => callback(null, [{ address: '169.254.169.254', family: 4 }]),
     });
     await expect(rebound('http://api.example/')).rejects.toThrow('is not allowed');
@@ -525,7 +528,7 @@ describe('a source is asked', () => {
       server.closeAllConnections();
     });
     const closing = new AbortController();
-    const ask = createAskSource({ clock: systemClock, ownPorts: () => [], lookup });
+    const ask = createAskSource(systemClock, { ownPorts: new Set(), lookup });
     const { signal } = closing;
     const asked = ask(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`, { signal });
     const waiting = expect(asked).rejects.toThrow('the gateway is stopping');

@@ -1,8 +1,10 @@
 import type { GatewayConfig } from '../../src/gateway/config.ts';
 import { createDirectory, type Directory } from '../../src/gateway/directory.ts';
 import { rowsOfFile } from '../../src/gateway/registry/seed.ts';
+import { VirtualAccountTable } from '../../src/gateway/virtual-accounts.ts';
 import { NAME_OF, type RegistryReader, type RegistryRow } from '../../src/store/repositories/registry.ts';
 import type { RegistryTable } from '../../src/store/schema/tables.ts';
+import { NO_VAULT } from './stage-records.ts';
 
 /** The directory of a configuration, without a store. */
 export function directoryOf(
@@ -25,11 +27,9 @@ export function directoryOf(
     boxCount: async () => rows.boxes.length,
     dialectBoxes: async (limit) => rows.boxes.filter((row) => row.dialect === 'vietqr').slice(0, limit),
   };
-  return createDirectory({ registry, enrolled, config, vault: NO_VAULT });
+  const sources = { registry, enrolled, vault: NO_VAULT, virtualAccounts: new VirtualAccountTable() };
+  return createDirectory({ config, place: undefined }, sources);
 }
-
-/** A configuration has its secrets itself. */
-export const NO_VAULT = { unwrap: (of: string) => `no secret ${of}` };
 
 class NobodyEnrolled {
   async get(): Promise<undefined> {

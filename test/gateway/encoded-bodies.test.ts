@@ -162,7 +162,7 @@ it('SRC-32 reads a list with gzip and a byte order mark, and names what is wrong
   const api = { url: origin, token: 'a' };
   const kind = SOURCE_KINDS.get('sepay');
   const source = kind?.open({ ...SIGNED, api }, { clock: systemClock, random: systemRandom });
-  const ask = createAskSource({ clock: systemClock, ownPorts: () => [], lookup: () => lookup });
+  const ask = createAskSource(systemClock, { ownPorts: new Set(), lookup: () => lookup });
   const listed = async () => {
     const all = [];
     for await (const it of source?.list?.({ sinceMs: 0, untilMs: 1, orders: [] }, ask) ?? []) all.push(it);

@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Post } from '../../src/gateway/callbacks/attempt.ts';
 import { attemptCallback } from '../../src/gateway/callbacks/attempt.ts';
-import { withCallbackFaults } from '../../src/gateway/faults/callback-faults.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { eventually } from '../support/net.ts';
 import { askFaults, expectTold, faultsOnly, isAnnounced, openShop, type Shop } from './faults.ts';
@@ -108,14 +107,14 @@ it('FLT-8 sync-swapped: the callback comes after the next one', async () => {
 });
 
 it('FLT-8 partner-never: an attempt that is stopped as its answer comes ends all the same', async () => {
-  const { clock, faults, deps } = faultsOnly();
+  const { clock, faults, withFaults } = faultsOnly();
   expect(faults.order({ fault: 'partner-never' }).ok).toBe(true);
   const stop = new AbortController();
   const post: Post = async () => {
     stop.abort(new Error('the gateway is stopping'));
     return { status: 200, body: '', cut: false };
   };
-  const attempt = withCallbackFaults(attemptCallback, deps);
+  const attempt = withFaults(attemptCallback);
   const auth = { kind: 'none' } as const;
   const to = {
     id: 'c',

@@ -1,7 +1,6 @@
 import { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import type { MakeAttempt } from '../../src/gateway/callbacks/attempt.ts';
-import { withCallbackFaults } from '../../src/gateway/faults/callback-faults.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { type FaultName, type FaultOrder, magicContent } from '../../src/protocol/faults.ts';
 import type { DownOf } from '../../src/protocol/messages.ts';
@@ -32,7 +31,7 @@ const show = (content: string): DownOf<'show'> => ({
 
 /** The faults of a gateway with a connection to a box and a way to its partner, on a clock that stands still. */
 function open() {
-  const { clock, faults, links, deps, connectBox } = faultsOnly();
+  const { clock, faults, links, withFaults, connectBox } = faultsOnly();
   const said: string[] = [];
   const connection = connectBox((message) => said.push(message.type === 'show' ? message.content : message.type));
   const posted: string[] = [];
@@ -44,7 +43,7 @@ function open() {
     const result = answer === undefined ? 'retry' : 'delivered';
     return { ...headers, result, warning: null, status: answer?.status ?? null, answer: null, error: null };
   };
-  const attempt = withCallbackFaults(make, deps);
+  const attempt = withFaults(make);
   const stop = new AbortController();
   const heard: string[] = [];
   return {

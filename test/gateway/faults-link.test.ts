@@ -2,7 +2,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { Aedes } from 'aedes';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { BoxConnection } from '../../src/gateway/boxes/connection.ts';
-import type { BoxHub } from '../../src/gateway/faults/edges.ts';
+import type { BoxHub } from '../../src/gateway/boxes/wire.ts';
 import type { ActiveFaultView } from '../../src/protocol/faults.ts';
 import type { UpMessage } from '../../src/protocol/messages.ts';
 import { connectFakeBox } from '../support/fake-box.ts';

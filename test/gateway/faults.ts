@@ -1,15 +1,14 @@
-import { PassThrough } from 'node:stream';
 import { onTestFinished } from 'vitest';
 import { startAgent } from '../../src/agent/agent.ts';
 import { parseAgentConfig } from '../../src/agent/config.ts';
 import { setupOf } from '../../src/agent/setup.ts';
-import { Changes } from '../../src/gateway/changes.ts';
+import type { MakeAttempt } from '../../src/gateway/callbacks/attempt.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
+import { withCallbackFaults } from '../../src/gateway/faults/callback-faults.ts';
 import { Faults } from '../../src/gateway/faults/faults.ts';
 import { LinkFaults } from '../../src/gateway/faults/link-faults.ts';
 import { LatePayments } from '../../src/gateway/faults/payment-faults.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import type { ActiveFaultView, FaultOrder } from '../../src/protocol/faults.ts';
@@ -28,6 +27,7 @@ import {
   type TestOptions,
   testGateway,
 } from './harness.ts';
+import { storedOf, worldOf } from './stage-records.ts';
 
 export type Transport = 'mqtt' | 'http';
 
@@ -225,17 +225,17 @@ export async function askFaults(
 /** The faults of a gateway alone, on a clock that stands still. */
 export function faultsOnly() {
   const clock = new VirtualClock();
-  const log = createLogger(new PassThrough().resume(), clock, 'json');
-  const config = { dataDir: 'x', accounts: [ACCOUNT, OTHER_ACCOUNT], boxes: BOXES };
-  const directory = directoryOf(parseGatewayConfig(config, 'test'));
-  const common = { directory, clock, log, random: systemRandom, changes: new Changes(), partners: [] };
-  const faults = new Faults(common);
-  const targets = { payPush: async () => undefined, resendCallback: async () => undefined };
-  const deps = { ...common, ...targets, faults, latePayments: new LatePayments() };
-  const links = new LinkFaults({ ...deps, confirmTimeoutMs: 5_000, isBrokerForeign: false });
+  const listed = { dataDir: 'x', accounts: [ACCOUNT, OTHER_ACCOUNT], boxes: BOXES };
+  const config = parseGatewayConfig({ ...listed, confirmTimeoutMs: 5_000 }, 'test');
+  const world = worldOf({ config, clock });
+  const stored = storedOf({ directory: directoryOf(config) });
+  const faults = new Faults(world);
+  const links = new LinkFaults(world, faults, async () => undefined);
+  const edge = { faults, latePayments: new LatePayments(), resendCallback: async () => undefined };
+  const withFaults = (make: MakeAttempt) => withCallbackFaults(make, world, stored, edge);
   const socket = { transport: 'mqtt', problem: () => undefined, send: () => undefined, end: () => undefined } as const;
   /** A connection to box 1 with faults on it, and what is sent over it. */
   const connectBox = (send: (message: DownMessage) => void) =>
     links.connect(() => ({ transport: 'mqtt', send, end: () => undefined }))(BOX1.terminalCode, socket);
-  return { clock, faults, links, deps, connectBox };
+  return { clock, faults, links, withFaults, connectBox };
 }

@@ -109,7 +109,7 @@ describe('a health that is asked often', () => {
     };
     let isBrokerThere = true;
     const time = { state: undefined };
-    const health = new Health({ clock, store: { check }, time, isBrokerThere: () => isBrokerThere });
+    const health = new Health(clock, { check }, time, () => isBrokerThere);
     const twice = [health.problem(), health.problem()];
     answers[0]?.resolve();
     expect(await Promise.all(twice)).toEqual([undefined, undefined]);

@@ -1,60 +1,27 @@
-import { PassThrough } from 'node:stream';
 import { expect, it, onTestFinished } from 'vitest';
 import type { BoxConnection } from '../../src/gateway/boxes/connection.ts';
-import { Hub, type HubDeps } from '../../src/gateway/boxes/hub.ts';
+import { Hub } from '../../src/gateway/boxes/hub.ts';
 import { Session } from '../../src/gateway/boxes/session.ts';
 import { aliveMsFor, spreadMsFor } from '../../src/gateway/boxes/welcome.ts';
-import { Changes } from '../../src/gateway/changes.ts';
-import { parseGatewayConfig } from '../../src/gateway/config.ts';
-import { createDirectory } from '../../src/gateway/directory.ts';
-import { createMetrics } from '../../src/gateway/metrics.ts';
-import { writeFileRows } from '../../src/gateway/registry/seed.ts';
 import { CallNotes } from '../../src/gateway/service/call-notes.ts';
-import { QrMakers } from '../../src/gateway/service/qr-makers.ts';
-import { createReceivePayment, type ReceivePaymentDeps } from '../../src/gateway/service/receive-payment.ts';
-import { Service } from '../../src/gateway/service/service.ts';
-import { TrafficLog } from '../../src/gateway/traffic-log.ts';
-import { createLogger } from '../../src/lib/log.ts';
+import type { PaymentHearers } from '../../src/gateway/service/receive-payment.ts';
+import type { ShardPlace } from '../../src/gateway/shard.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { turn, VirtualClock } from '../../src/lib/virtual-clock.ts';
 import type { DownMessage, UpBody } from '../../src/protocol/messages.ts';
-import { openStore } from '../../src/store/store.ts';
-import { temporaryFolder } from '../support/net.ts';
-import { NO_VAULT } from './directory.ts';
-import { ACCOUNT, BOX1, BOXES, qrFor } from './harness.ts';
+import { ACCOUNT, BOX1, qrFor } from './harness.ts';
+import { movingPlace } from './moving-place.ts';
+import { oneShop, serviceAlone } from './service-alone.ts';
+import { worldOf } from './stage-records.ts';
 
 const RESEND_MS = 10_000;
 
 /** The hub over a real store, with a connection to box 1 that can lose messages; the clock stands still. */
-async function hubWithBox(more: Pick<HubDeps, 'home'> = {}) {
+async function hubWithBox(place?: ShardPlace) {
   const clock = new VirtualClock();
-  const log = createLogger(new PassThrough().resume(), clock, 'json');
-  const dataDir = await temporaryFolder();
-  const partner = { username: 'demo', password: 'demo-secret', accounts: [ACCOUNT.bankAccount] };
-  const config = parseGatewayConfig(
-    {
-      dataDir,
-      accounts: [ACCOUNT],
-      boxes: BOXES.filter((it) => it.account === ACCOUNT.bankAccount),
-      partners: [{ ...partner, callback: { url: 'http://127.0.0.1:9/' } }],
-    },
-    'test',
-  );
-  const store = await openStore({ dataDir }, log);
-  onTestFinished(() => store.close());
-  await writeFileRows(store.registry, config, clock.wallMs());
-  const directory = createDirectory({ registry: store.registry, enrolled: store.boxSecrets, config, vault: NO_VAULT });
-  const deps = { directory, store, clock, random: systemRandom, log, changes: new Changes() };
-  const trafficLog = new TrafficLog(deps);
-  const hub = new Hub({
-    ...deps,
-    trafficLog,
-    confirm: 'displayed',
-    confirmTimeoutMs: 5_000,
-    sandbox: true,
-    sandboxMark: true,
-    ...more,
-  });
+  const { world, stored, partner } = await oneShop({ confirm: 'displayed', confirmTimeoutMs: 5_000 }, { clock, place });
+  const { store } = stored;
+  const hub = new Hub(world, stored);
   onTestFinished(() => hub.close());
   const got: DownMessage[] = [];
   const network = { loses: (_message: DownMessage) => false };
@@ -113,27 +80,9 @@ async function hubWithBox(more: Pick<HubDeps, 'home'> = {}) {
     }
   };
   /** The service over this hub; its payments are reported to `boxes` and `dispatcher`. */
-  const serviceOf = (
-    boxes: ReceivePaymentDeps['hub'] = hub,
-    dispatcher = { wake: (_partner: string) => undefined },
-  ) => {
-    const metrics = createMetrics(
-      () => 0,
-      async () => undefined,
-      { aheadMs: undefined },
-    );
-    const pay = createReceivePayment({ ...deps, hub: boxes, dispatcher });
-    const makers = new QrMakers({
-      ...deps,
-      config,
-      sources: { makerFor: () => undefined },
-      askOf: () => () => Promise.reject(new Error('no source')),
-    });
-    return new Service({ ...deps, config, hub, pay, makers, metrics });
-  };
-  const [demo] = config.partners;
-  if (demo === undefined) throw new Error('no partner');
-  return { ...deps, serviceOf, partner: demo, hub, got, types, network, connection, say, hello, push, turns };
+  const serviceOf = (boxes: PaymentHearers['hub'] = hub, dispatcher = { wake: (_partner: string) => undefined }) =>
+    serviceAlone(world, stored, hub, { hub: boxes, dispatcher });
+  return { clock, store, serviceOf, partner, hub, got, types, network, connection, say, hello, push, turns };
 }
 
 it('begins no session while it closes', async () => {
@@ -256,25 +205,25 @@ it('MSG-8 takes a hello that yields only once nobody has spoken in the session i
 });
 
 it('SHA-2 sends a box of another shard there, and has no session of it', async () => {
-  const home = { shard: 3, at: 3, of: () => home.at };
-  const { hub, hello, push, got, turns } = await hubWithBox({ home });
+  const moving = { account: ACCOUNT.bankAccount, home: 3 };
+  const { hub, hello, push, got, turns } = await hubWithBox(movingPlace(3, moving));
   await hello();
   expect(got.at(-1)).toMatchObject({ type: 'welcome' });
   const { result } = push(systemRandom.uuid());
   await turns();
-  home.at = 0;
+  moving.home = 0;
   const session = systemRandom.uuid();
   await hello(session);
   expect(got.at(-1)).toMatchObject({ type: 'refused', code: 'MOVED', shard: 0, sessionId: session });
   expect(hub.sessions.size).toBe(0);
   expect(await result).toMatchObject({ code: 'BOX_OFFLINE' });
-  home.at = 3;
+  moving.home = 3;
   await hello(systemRandom.uuid());
   expect([got.filter((it) => it.type === 'welcome').length, hub.sessions.size]).toEqual([2, 1]);
 });
 
 it('SHA-2 does not tell whoever is not the box where it belongs', async () => {
-  const { got, say } = await hubWithBox({ home: { shard: 0, of: () => 7 } });
+  const { got, say } = await hubWithBox(movingPlace(0, { account: ACCOUNT.bankAccount, home: 7 }));
   const version = { agentVersion: '', display: '', shownPushId: null };
   await say({ type: 'hello', terminalCode: BOX1.terminalCode, serialNumber: 'VVB999999', ...version });
   expect(got.map((it) => ('code' in it ? it.code : it.type))).toEqual(['NOT_REGISTERED']);
@@ -287,12 +236,7 @@ it('MSG-11 waits for the signs of life of a box as long as it has told it to', a
     ...{ terminalCode: BOX1.terminalCode, serialNumber: BOX1.serialNumber, agentVersion: '', display: '' },
     shownPushId: null,
   };
-  const session = new Session(
-    hello,
-    connection,
-    { aliveMs: 60_000, isNews: () => true },
-    { clock, random: systemRandom },
-  );
+  const session = new Session(hello, connection, { aliveMs: 60_000, isNews: () => true }, worldOf({ clock }));
   await clock.advance(149_999);
   expect(session.isAlive).toBe(true);
   await clock.advance(1);
@@ -335,9 +279,9 @@ const credit = { bankAccount: ACCOUNT.bankAccount, content: 'DH001', amount: 50_
 it('MSG-7 SYN-4 tells of a payment that is kept although the store failed to say so', async () => {
   const { hub, store, clock, hello, got, serviceOf, partner, turns } = await hubWithBox();
   await hello();
-  const add = store.payments.add.bind(store.payments);
-  store.payments.add = async (...args) => {
-    await add(...args);
+  const within = store.within.bind(store);
+  store.within = async (work) => {
+    await within(work);
     throw new Error('the connection ended');
   };
   const woken: string[] = [];

@@ -42,7 +42,7 @@ const digests = (n: number, name = 'digest') => Array.from({ length: n }, (_, i)
 async function openedKnown(store: Store) {
   const clock = new VirtualClock();
   const { log, lines } = keptLog();
-  const { known, close } = await openKnownLogins({ store, clock, random: systemRandom, log });
+  const { known, close } = await openKnownLogins({ clock, random: systemRandom, log }, store);
   onTestFinished(close);
   const warnings = () => lines.filter((it) => it.event === 'known-logins-not-kept').map((it) => it.reason);
   return { clock, known, close, warnings };

@@ -1,15 +1,16 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Authorizer } from '../../src/gateway/access/authorizer.ts';
-import { Logins } from '../../src/gateway/logins/logins.ts';
 import { guardRoutes } from '../../src/gateway/http/admin.ts';
 import { createApp } from '../../src/gateway/http/app.ts';
+import { Logins } from '../../src/gateway/logins/logins.ts';
+import type { OpenGateway } from '../../src/gateway/stages/open-gateway.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
-import type { Store } from '../../src/store/store.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
 import { ACCOUNT, BOX1, BOX3, failed, kept, partnerServer, processed, status, testGateway } from './harness.ts';
+import { only, storedOf, worldOf } from './stage-records.ts';
 
 const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
 const UUID = expect.stringMatching(/^[0-9a-f-]{36}$/);
@@ -360,7 +361,7 @@ async function guarded(adminToken: string | undefined) {
   const onLoopback = root === undefined ? 'admin' : 'none';
   const tokens = { find: async () => undefined, used: async () => undefined };
   const authorizer = new Authorizer({ root, onLoopback, tokens, logins: new Logins(clock), clock, log });
-  guardRoutes(app, { authorizer, clock, log, store: {} as Store, config: { basePath: '/vqr', mode: 'sandbox' } });
+  guardRoutes(app, only<OpenGateway>({ world: worldOf({ clock, log }), stored: storedOf({}), access: { authorizer } }));
   app.get('/_mock/about', () => ({}));
   app.post('/_mock/orders/:orderId/pay', () => ({}));
   return app;

@@ -14,6 +14,7 @@ import { connectFakeBox, type FakeBox } from '../support/fake-box.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { BOX1, BOX2, partnerServer, processed, type TestGateway, type TestOptions, testGateway } from './harness.ts';
+import { storedOf, worldOf } from './stage-records.ts';
 
 const MINUTE_MS = 60_000;
 /** More than a gateway sends a box at once. */
@@ -160,7 +161,7 @@ describe('the rule of news', () => {
       if (!kept.has(name)) kept.set(name, make());
       return kept.get(name) ?? '';
     };
-    const news = new PaymentNews({ clock, store: { ofAll: { setting } } });
+    const news = new PaymentNews(worldOf({ clock }), storedOf({ store: { ofAll: { setting } } }));
     await news.begin(BOX, false);
     await clock.advance(10 * MINUTE_MS);
     news.lost(BOX.terminalCode);

@@ -1,8 +1,7 @@
-import { PassThrough } from 'node:stream';
 import { expect, it } from 'vitest';
 import { PartnerQueue } from '../../src/gateway/callbacks/partner-queue.ts';
-import { createLogger } from '../../src/lib/log.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
+import { storedOf, worldOf } from './stage-records.ts';
 
 it('SYN-4 misses no callback that comes while the store is read', async () => {
   const clock = new VirtualClock();
@@ -21,11 +20,9 @@ it('SYN-4 misses no callback that comes while the store is read', async () => {
   };
   const queue: PartnerQueue = new PartnerQueue(
     'demo',
-    {
-      ...{ clock, log: createLogger(new PassThrough().resume(), clock, 'json'), retryWaitsMs: [1000] },
-      store: { callbacks: { nextDue, neverTried: async () => [] } },
-      attempt: async (id) => attempted.resolve(id),
-    },
+    worldOf({ clock }),
+    storedOf({ store: { callbacks: { nextDue, neverTried: async () => [] } } }),
+    { waitsMs: [1000], attempt: async (id) => attempted.resolve(id) },
     closing.signal,
   );
   expect(await attempted.promise).toBe('late');

@@ -24,6 +24,7 @@ import {
   type TestGateway,
   testGateway,
 } from './harness.ts';
+import { worldOf } from './stage-records.ts';
 
 const MAKE = 'POST /v2/payment-requests';
 const CANCEL = 'POST /v2/payment-requests/*/cancel';
@@ -239,10 +240,9 @@ describe('no QR', () => {
     const source = SOURCE_KINDS.get('payos')?.open({ ...payos.source(), api: undefined }, { clock, random });
     if (source === undefined) throw new Error('no payos');
     const ask: AskSource = (_url, { signal } = {}) => answer(clock, signal);
-    const config = { qrLifetimeSeconds: 300 };
     const { maker } = source;
     const sources = { makerFor: () => maker && { source, maker } };
-    return { clock, makers: new QrMakers({ clock, random, config, sources, askOf: () => ask }) };
+    return { clock, makers: new QrMakers(worldOf({ clock, random }), sources, () => ask) };
   }
   const never = (_clock: VirtualClock, signal: AbortSignal | undefined) =>
     new Promise<never>((_resolve, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
@@ -278,7 +278,7 @@ describe('no QR', () => {
   it('PQR-1 SRC-31 does not wait for requests that nobody waits for, but for the pause after a 429', async () => {
     const payos = await payosDouble();
     const clock = new VirtualClock(0);
-    const ask = createAskSource({ clock, ownPorts: () => [], lookup: () => () => undefined });
+    const ask = createAskSource(clock, { ownPorts: new Set(), lookup: () => () => undefined });
     const asked = (isUrgent: boolean) => ask(`${payos.url}/x`, { isUrgent }).then(() => clock.monotonicMs());
     expect(await asked(false)).toBe(0);
     const second = asked(false);

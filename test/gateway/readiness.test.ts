@@ -93,7 +93,7 @@ describe('whether a process takes calls', () => {
       return answer.promise;
     };
     let isBrokerThere = true;
-    const { readiness } = new Health({ clock, time: NO_CLOCK, store: { check }, isBrokerThere: () => isBrokerThere });
+    const { readiness } = new Health(clock, { check }, NO_CLOCK, () => isBrokerThere);
     // Nothing is known yet: the first answer is waited for.
     const first = readiness.problem();
     answers[0]?.resolve();
@@ -123,7 +123,7 @@ describe('whether a process takes calls', () => {
     const check = async () => {
       if (isBroken) throw new Error('the disk is out');
     };
-    const { readiness } = new Health({ clock, time: NO_CLOCK, store: { check }, isBrokerThere: () => true });
+    const { readiness } = new Health(clock, { check }, NO_CLOCK, () => true);
     expect(await readiness.problem()).toBeUndefined();
     isBroken = true;
     await clock.advance(7_001);
@@ -133,12 +133,7 @@ describe('whether a process takes calls', () => {
   it('is told at once while the store is slow, and refused once that has not answered for 5 s', async () => {
     const clock = new VirtualClock();
     let hanging: Promise<void> | undefined;
-    const { readiness } = new Health({
-      clock,
-      time: NO_CLOCK,
-      store: { check: async () => hanging },
-      isBrokerThere: () => true,
-    });
+    const { readiness } = new Health(clock, { check: async () => hanging }, NO_CLOCK, () => true);
     expect(await readiness.problem()).toBeUndefined();
     hanging = new Promise(() => undefined);
     const asked: (string | undefined)[] = [];
@@ -152,12 +147,8 @@ describe('whether a process takes calls', () => {
 
   it('is refused after 2 s where nothing is known yet, and at once from then on', async () => {
     const clock = new VirtualClock();
-    const health = new Health({
-      time: NO_CLOCK,
-      clock,
-      store: { check: () => new Promise(() => undefined) },
-      isBrokerThere: () => true,
-    });
+    const check = () => new Promise<void>(() => undefined);
+    const health = new Health(clock, { check }, NO_CLOCK, () => true);
     const hangs = 'the store does not answer within 2000 ms';
     const first = health.readiness.problem();
     await clock.advance(2_000);

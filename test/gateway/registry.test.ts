@@ -2,20 +2,19 @@ import { stat, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { BoxSecrets } from '../../src/gateway/box-secrets.ts';
-import { Changes } from '../../src/gateway/changes.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { createDirectory } from '../../src/gateway/directory.ts';
 import { RegistryChanges } from '../../src/gateway/registry/changes.ts';
 import { seedRegistry, writeFileRows } from '../../src/gateway/registry/seed.ts';
 import { accept } from '../../src/gateway/result.ts';
 import { Vault } from '../../src/gateway/vault.ts';
-import { systemClock } from '../../src/lib/clock.ts';
+import { VirtualAccountTable } from '../../src/gateway/virtual-accounts.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import type { Store, StorePlace } from '../../src/store/store.ts';
 import { opened } from '../store/rows.ts';
-import { keptLog } from '../support/kept-log.ts';
 import { ENGINES } from '../support/stores.ts';
 import { ACCOUNT, BOX1, BOX2, BOXES, OTHER_ACCOUNT } from './harness.ts';
+import { storedOf, worldOf } from './stage-records.ts';
 
 const PARTNER = {
   username: 'demo',
@@ -36,8 +35,10 @@ async function startedWith(place: StorePlace, change: Record<string, unknown> = 
   const { registry } = store;
   const vault = await Vault.open(place.dataDir, registry, systemRandom);
   await seedRegistry(registry, config, { vault, atMs: 1 });
-  const directory = createDirectory({ registry, enrolled: store.boxSecrets, config, vault });
-  return { store, directory };
+  const virtualAccounts = new VirtualAccountTable();
+  const world = worldOf({ config });
+  const directory = createDirectory(world, { registry, enrolled: store.boxSecrets, vault, virtualAccounts });
+  return { world, store, directory };
 }
 
 const boxesIn = async ({ registry }: Store) =>
@@ -80,15 +81,8 @@ for (const engine of ENGINES) {
     });
 
     it('REG-9 of two who change or add one row at the same time, one wins and the other is told', async () => {
-      const { store, directory } = await startedWith(await place(), { registry: 'store' });
-      const deps = {
-        registry: store.registry,
-        directory,
-        clock: systemClock,
-        changes: new Changes(),
-        config: configOf(),
-      };
-      const changes = new RegistryChanges({ ...deps, ...keptLog(systemClock) });
+      const { world, store, directory } = await startedWith(await place(), { registry: 'store' });
+      const changes = new RegistryChanges(world, storedOf({ store, directory }));
       const by = { who: 'test', address: '127.0.0.1' };
       const row = await store.registry.find('boxes', BOX1.terminalCode);
       const seen = new Date(row?.changed_at_ms ?? 0).toISOString();
@@ -127,14 +121,14 @@ for (const engine of ENGINES) {
       const row = { terminal_code: 'VVB000005', serial_number: 'VVB900005', enrolled_at_ms: 1 };
       await boxSecrets.keep({ ...row, secret: 'of-an-earlier-version', wrapped: 0 });
       const vault = await Vault.open(at.dataDir, registry, systemRandom);
-      const secrets = await BoxSecrets.open({ store: boxSecrets, registry, vault });
+      const secrets = await BoxSecrets.open(store, vault);
       await secrets.keep({ ...row, terminal_code: 'VVB000006', secret: 'of-this-version' });
       expect(await boxSecrets.plain(10)).toEqual([]);
       const known = [await secrets.get('VVB000005', 'VVB900005'), await secrets.get('VVB000006', 'VVB900005')];
       expect(known).toEqual(['of-an-earlier-version', 'of-this-version']);
       expect(String(await boxSecrets.get('VVB000005', 'VVB900005'))).toMatch(/^[\w-]{60,}$/);
       const again = await Vault.open(at.dataDir, registry, systemRandom);
-      const reopened = await BoxSecrets.open({ store: boxSecrets, registry, vault: again });
+      const reopened = await BoxSecrets.open(store, again);
       expect(await reopened.get('VVB000006', 'VVB900005')).toBe('of-this-version');
     });
 

@@ -1,6 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { Changes } from '../../src/gateway/changes.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
+import { createDirectory } from '../../src/gateway/directory.ts';
 import { Logins } from '../../src/gateway/logins/logins.ts';
 import { OpenParts } from '../../src/gateway/open-parts.ts';
 import type { Stored } from '../../src/gateway/stored.ts';
@@ -10,15 +11,48 @@ import type { World } from '../../src/gateway/world.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
+import type { Store } from '../../src/store/store.ts';
+
+/** Some parts of a record, however deep, and functions whose answers have some parts. */
+export type PartsOf<T> = T extends (...args: infer Args) => infer Answer
+  ? (...args: Args) => PartsOf<Answer>
+  : T extends Promise<infer Of>
+    ? Promise<PartsOf<Of>>
+    : T extends object
+      ? T | { [Part in keyof T]?: PartsOf<T[Part]> | undefined }
+      : T;
+
+/** Asked for by the language, of any object. */
+const ASKED_OF_ALL = ['then', 'toJSON'];
 
 /** A record of which a test has these parts alone. Whoever asks for another one fails. */
-export function only<T extends object>(parts: { [Part in keyof T]?: Partial<T[Part]> | undefined }): T {
+export function only<T extends object>(parts: PartsOf<T>): T {
+  return guarded(parts) as T;
+}
+
+/** The same record for the same parts. */
+const records = new WeakMap<object, object>();
+
+function guarded(parts: object): object {
+  const known = records.get(parts) ?? guard(parts);
+  records.set(parts, known);
+  return known;
+}
+
+function guard(parts: object): object {
   return new Proxy(parts, {
     get: (known, name) => {
-      if (typeof name === 'symbol' || name in known) return Reflect.get(known, name) as unknown;
-      throw new Error(`this test has no ${name}`);
+      if (typeof name !== 'symbol' && !(name in known) && !ASKED_OF_ALL.includes(name)) {
+        throw new Error(`this test has no ${name}`);
+      }
+      const part: unknown = Reflect.get(known, name);
+      return isPlain(part) ? guarded(part) : part;
     },
-  }) as T;
+  });
+}
+
+function isPlain(part: unknown): part is object {
+  return typeof part === 'object' && part !== null && Object.getPrototypeOf(part) === Object.prototype;
 }
 
 /** The world of a gateway with no files, whose log nobody reads; `parts` replace its own. */
@@ -28,10 +62,10 @@ export function worldOf({
 }: Partial<World> = {}): World {
   const { clock = systemClock, random = systemRandom, changes = new Changes() } = parts;
   const { log = createLogger(new PassThrough().resume(), clock, 'json') } = parts;
+  const { trafficLog = new TrafficLog({ clock, random, changes }) } = parts;
   return {
     config,
     machine: clock,
-    trafficLog: new TrafficLog({ clock, random, changes }),
     outside: { ownPorts: new Set(), lookup: () => () => undefined },
     opened: new OpenParts(clock, log),
     place: undefined,
@@ -40,10 +74,22 @@ export function worldOf({
     random,
     changes,
     log,
+    trafficLog,
   };
 }
 
 /** The parts that a test stores, with logins and virtual accounts of its own. */
-export function storedOf(parts: { [Part in keyof Stored]?: Partial<Stored[Part]> | undefined }): Stored {
+export function storedOf(parts: PartsOf<Stored>): Stored {
   return only<Stored>({ logins: new Logins(systemClock), virtualAccounts: new VirtualAccountTable(), ...parts });
+}
+
+/** A configuration has its secrets itself. */
+export const NO_VAULT = { unwrap: (of: string) => `no secret ${of}` };
+
+/** A store with the directory of its rows. */
+export function storedIn(store: Store, world: World): Stored {
+  const { registry, boxSecrets: enrolled } = store;
+  const virtualAccounts = new VirtualAccountTable();
+  const directory = createDirectory(world, { registry, enrolled, vault: NO_VAULT, virtualAccounts });
+  return storedOf({ store, directory, virtualAccounts });
 }

@@ -18,6 +18,7 @@ import { CallbackStore } from '../../src/store/repositories/callbacks.ts';
 import { BoxSecretStore, EnrolmentRequestStore, KnownLoginStore } from '../../src/store/repositories/credentials.ts';
 import { CreditStore } from '../../src/store/repositories/credits.ts';
 import { ModeHistory } from '../../src/store/repositories/mode-history.ts';
+import { MoneyTransaction } from '../../src/store/repositories/money-transaction.ts';
 import { OrderStore } from '../../src/store/repositories/orders.ts';
 import { PaymentRequestStore } from '../../src/store/repositories/payment-requests.ts';
 import { PaymentStore } from '../../src/store/repositories/payments.ts';
@@ -105,13 +106,14 @@ export class GatewayDisk {
     return {
       ...settings,
       ofAll: settings,
+      within: (work) => db.transaction().execute((trx) => work(new MoneyTransaction(trx, history))),
       ofShard: () => {
         throw new Error('no cluster');
       },
       orders: new OrderStore(db, log),
       qrCodes: new QrCodeStore(db),
-      payments: new PaymentStore(db, log, () => undefined),
-      credits: new CreditStore(db, log, { history, onStored: () => undefined }),
+      payments: new PaymentStore(db, log),
+      credits: new CreditStore(db, log, history),
       sales: new SaleStore(db, log, history),
       paymentRequests: new PaymentRequestStore(db, log),
       search: new Search(db, log, history),

@@ -1,16 +1,12 @@
 import { Hub } from '../../src/gateway/boxes/hub.ts';
-import { attemptCallback } from '../../src/gateway/callbacks/attempt.ts';
+import { attemptCallback, type MakeAttempt } from '../../src/gateway/callbacks/attempt.ts';
 import { CallbackDispatcher } from '../../src/gateway/callbacks/dispatcher.ts';
-import { Changes } from '../../src/gateway/changes.ts';
 import type { GatewayConfig } from '../../src/gateway/config.ts';
-import { createDirectory } from '../../src/gateway/directory.ts';
-import type { Metrics } from '../../src/gateway/metrics.ts';
 import { rowsOfFile } from '../../src/gateway/registry/seed.ts';
-import { QrMakers } from '../../src/gateway/service/qr-makers.ts';
-import { createReceivePayment } from '../../src/gateway/service/receive-payment.ts';
-import { Service } from '../../src/gateway/service/service.ts';
+import type { Service } from '../../src/gateway/service/service.ts';
 import type { TrafficLog } from '../../src/gateway/traffic-log.ts';
-import { NO_VAULT } from '../gateway/directory.ts';
+import { NO_METRICS, serviceAlone } from '../gateway/service-alone.ts';
+import { only, storedIn, worldOf } from '../gateway/stage-records.ts';
 import type { GatewayDisk } from './gateway-disk.ts';
 import { type Calendar, Run } from './machine.ts';
 import { traceLog } from './quiet-log.ts';
@@ -18,15 +14,7 @@ import type { World } from './world.ts';
 
 const RESTART_MS = 500;
 
-const NO_METRICS: Metrics = {
-  pushed: () => undefined,
-  called: () => undefined,
-  heard: () => undefined,
-  contentType: '',
-  text: async () => '',
-};
-
-const NO_TRAFFIC_LOG: Pick<TrafficLog, 'box' | 'callback'> = { box: () => undefined, callback: () => undefined };
+const NO_TRAFFIC_LOG = only<TrafficLog>({ box: () => undefined, callback: () => undefined });
 
 /** A gateway whose program may end at any moment and start again over the same disk. */
 export class GatewayMachine {
@@ -75,35 +63,17 @@ export class GatewayMachine {
     const { chance, network, partner } = this.#world;
     const log = traceLog('gateway', (...words) => run.alive && this.#world.trace(...words));
     const store = this.#disk.storeFor(run, log);
-    const directory = createDirectory({
-      registry: store.registry,
-      enrolled: store.boxSecrets,
-      config: this.#config,
-      vault: NO_VAULT,
+    const gateway = worldOf({
+      ...{ config: this.#config, clock: run, random: chance, log, trafficLog: NO_TRAFFIC_LOG },
     });
-    const changes = new Changes();
+    const stored = storedIn(store, gateway);
     await store.orders.failUnfinished(run.wallMs(), this.#config.confirm);
-    const common = { clock: run, random: chance, log, directory, store, changes, trafficLog: NO_TRAFFIC_LOG };
-    const hub = new Hub({ ...common, ...this.#config });
+    const hub = new Hub(gateway, stored);
     const post = partner.postFor(run);
-    const { callbackRetryWaitsMs: retryWaitsMs } = this.#config;
-    const dispatcher = new CallbackDispatcher({
-      ...common,
-      metrics: NO_METRICS,
-      retryWaitsMs,
-      post,
-      attempt: attemptCallback,
-    });
+    const attempt: MakeAttempt = (to, { clock }, stop) => attemptCallback(to, { clock, post }, stop);
+    const dispatcher = new CallbackDispatcher(gateway, stored, NO_METRICS, attempt);
     this.#dispatcher = dispatcher;
-    const pay = createReceivePayment({ ...common, hub, dispatcher });
-    const config = this.#config;
-    const makers = new QrMakers({
-      ...common,
-      config,
-      sources: { makerFor: () => undefined },
-      askOf: () => () => Promise.reject(new Error('no source')),
-    });
-    this.#service = new Service({ ...common, config, hub, pay, makers, metrics: NO_METRICS });
+    this.#service = serviceAlone(gateway, stored, hub, { hub, dispatcher });
     dispatcher.start();
     network.stationIs({
       run,

@@ -6,13 +6,13 @@ import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { MqttClient } from 'mqtt';
 import { freePorts } from '../../src/bench/free-ports.ts';
-import { Logins } from '../../src/gateway/logins/logins.ts';
 import { startBroker } from '../../src/gateway/boxes/broker.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { directoryOf } from '../gateway/directory.ts';
+import { storedOf, worldOf } from '../gateway/stage-records.ts';
 import { cliScript } from '../support/program-code.ts';
 import { type Seeded, seeded } from '../support/seeded.ts';
 import { FloodingGateway, HOLDER, TERMINAL_CODE } from './flooding-gateway.ts';
@@ -120,16 +120,9 @@ async function openFixture(): Promise<Fixture> {
   const config = parseGatewayConfig({ dataDir: folder, accounts: [HOLDER], boxes }, 'flood');
   const broker = await startBroker(
     { host: '127.0.0.1', port: 0 },
-    {
-      config,
-      clock: systemClock,
-      directory: directoryOf(config),
-      random: systemRandom,
-      log: createLogger(process.stderr, systemClock, 'text'),
-      logins: new Logins(systemClock),
-      sessionInUse: () => undefined,
-      onBoxGone: () => undefined,
-    },
+    worldOf({ config, log: createLogger(process.stderr, systemClock, 'text') }),
+    storedOf({ directory: directoryOf(config) }),
+    { sessionInUse: () => undefined, onBoxGone: () => undefined },
   );
   const client = new MqttClient(() => broker.connect(), { ...broker.login, protocolVersion: 4, reconnectPeriod: 0 });
   const gateway = new FloodingGateway(client, BOX.secret);

@@ -8,9 +8,10 @@ import { boxTopic, gatewayPresenceTopic, gatewayRights, parseBoxTopic } from '..
 import type { Stored } from '../stored.ts';
 import type { World } from '../world.ts';
 import { type BrokerAddress, connectToBroker } from './broker-client.ts';
-import type { BoxConnection, BoxSocket, BoxWire } from './connection.ts';
+import type { BoxConnection, BoxSocket } from './connection.ts';
 import type { ChannelConnection } from './mqtt-channel.ts';
 import { aliveMsFor, spreadMsFor } from './welcome.ts';
+import type { BoxWire } from './wire.ts';
 
 const GOODBYE_TIMEOUT_MS = 1000;
 /** Beyond this no message is sent: a push is withdrawn at its deadline, durable messages are sent again later. */

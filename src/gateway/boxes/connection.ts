@@ -1,6 +1,5 @@
 import type { DownMessage } from '../../protocol/messages.ts';
 import type { World } from '../world.ts';
-import type { Hub } from './hub.ts';
 import type { MessageSigner } from './message-signer.ts';
 
 /** How a transport reaches one box. */
@@ -24,16 +23,6 @@ export interface BoxConnection {
 
 /** Makes the connection to a box from its socket. */
 export type Connect = (terminalCode: string, socket: BoxSocket) => BoxConnection;
-
-/** A transport brings boxes and hub together by these. */
-export interface BoxWire {
-  hub: BoxHub;
-  connect: Connect;
-  signer: MessageSigner;
-}
-
-/** The hub, as the transports use it. */
-export type BoxHub = Pick<Hub, 'session' | 'receive' | 'disconnected' | 'news'>;
 
 /** Makes connections that sign each message just before they send it, so that messages are sent in signing order. */
 export function signedConnections({ log }: World, signer: MessageSigner): Connect {

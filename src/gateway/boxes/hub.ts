@@ -120,14 +120,14 @@ export class Hub {
   async push(push: NewPush, newOrder: NewOrder | undefined, show: ShowBody): Promise<Result<undefined>> {
     const { clock, changes } = this.#world;
     const { confirm, confirmTimeoutMs } = this.#world.config;
-    const { store } = this.#stored;
+    const { orders } = this.#stored.store;
     const { id, terminal_code: terminalCode } = push;
     const session = this.#sessions.get(terminalCode);
     if (session === undefined) return refuse('BOX_OFFLINE', 'the box is not connected');
     const asked = { ...show, sessionMs: session.ageMs(), ...(confirm === 'displayed' && { confirm }) };
     const confirmed = this.#confirmations.wait(terminalCode, id);
     try {
-      await store.orders.startPush(push, newOrder).catch((error: unknown) => {
+      await orders.startPush(push, newOrder).catch((error: unknown) => {
         // It may be in the store all the same: the next resend ends it.
         session.needResend();
         throw error;
@@ -141,7 +141,7 @@ export class Hub {
       const result = first ?? refuse('BOX_TIMEOUT', `no confirmation within ${confirmTimeoutMs} ms`);
       if (await this.#fail(push, result.code)) return result;
       // The confirmation was stored in the last moment of the wait: it counts.
-      if (await store.orders.isConfirmed(id, confirm)) return accept(undefined);
+      if (await orders.isConfirmed(id, confirm)) return accept(undefined);
       return first ?? (await answer()) ?? result;
     } finally {
       this.#confirmations.forget(terminalCode, id);
@@ -195,9 +195,8 @@ export class Hub {
     const session = this.#inUse(terminalCode, connection, message);
     if (session === undefined) return;
     const isNews = message.type !== 'accepted' || !this.#awaitsScreen(terminalCode, message.pushId);
-    const { confirmed, mustWithdraw } = isNews
-      ? await storeReport(this.#world, this.#stored, session, terminalCode, message)
-      : {};
+    const stored = isNews ? await storeReport(this.#world, this.#stored, session, terminalCode, message) : {};
+    const { confirmed, mustWithdraw } = stored;
     // The box repeats these until they are acknowledged (PROTOCOL.md, clause MSG-6).
     if (message.type === 'ended' || message.type === 'paid') session.send({ type: 'ack', reportIds: [message.id] });
     if (message.type === 'paid') session.answered(message.transactionId);
@@ -212,10 +211,7 @@ export class Hub {
     const { clock, log, changes, trafficLog, config } = this.#world;
     const { directory, store } = this.#stored;
     const checked = checkHello(await directory.box(terminalCode), terminalCode, hello, this.#world);
-    if ('refusal' in checked) {
-      this.#refuse(terminalCode, connection, hello, checked.refusal);
-      return;
-    }
+    if ('refusal' in checked) return this.#refuse(terminalCode, connection, hello, checked.refusal);
     const { box } = checked;
     const { sessionId, agentVersion, display } = hello;
     const inUse = this.#sessions.get(terminalCode);
@@ -273,10 +269,9 @@ export class Hub {
 
   /** Marks a push as failed; returns whether it was unfinished. If the store fails, the next resend does it. */
   async #fail({ id, terminal_code: terminalCode }: NewPush, code: Code): Promise<boolean> {
-    const { store } = this.#stored;
-    const { clock } = this.#world;
     try {
-      const failed = await store.orders.failPush(id, terminalCode, code, clock.wallMs(), false);
+      const nowMs = this.#world.clock.wallMs();
+      const failed = await this.#stored.store.orders.failPush(id, terminalCode, code, nowMs, false);
       if (failed) this.#sessions.get(terminalCode)?.withdraw(id, 'timeout');
       return failed;
     } catch (error) {

@@ -8,8 +8,8 @@ import type { BrokerListener, BrokerOptions, EmbeddedBroker } from './broker.ts'
 import type { BrokerAddress } from './broker-client.ts';
 import { BrokerConnection } from './broker-connection.ts';
 import type { BrokerLogin } from './broker-rights.ts';
-import type { BoxWire } from './connection.ts';
 import { type MqttChannel, openMqttChannel } from './mqtt-channel.ts';
+import type { BoxWire } from './wire.ts';
 
 /** The MQTT side of the gateway. */
 export interface Mqtt {

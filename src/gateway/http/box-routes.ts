@@ -9,7 +9,8 @@ import { BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER } from '../../proto
 import { BOX_ALIVE_MS, unpostedMaxMs } from '../../protocol/messages.ts';
 import { addressOf } from '../access/carried.ts';
 import { answerRefusal, isLoggedIn, openStream } from '../access/requests.ts';
-import { type BoxConnection, type BoxWire, connectionToEvict } from '../boxes/connection.ts';
+import { type BoxConnection, connectionToEvict } from '../boxes/connection.ts';
+import type { BoxWire } from '../boxes/wire.ts';
 import { boxPasswordOf } from '../logins/logins.ts';
 import type { Stored } from '../stored.ts';
 import type { World } from '../world.ts';

@@ -136,34 +136,29 @@ export class Service {
 
   /** The QR of an order of an account whose QRs a source makes; undefined for any other. */
   async #madeBySource(partner: Partner, generated: Generated): Promise<Result<MadeForOrder> | undefined> {
-    const { directory } = this.#stored;
-    const makers = this.#makers;
     const { bankAccount } = generated.request;
-    if (!isForMaker(generated) || !makers.has(bankAccount)) return undefined;
-    const account = await directory.account(bankAccount);
+    if (!isForMaker(generated) || !this.#makers.has(bankAccount)) return undefined;
+    const account = await this.#stored.directory.account(bankAccount);
     if (account?.partner !== partner.username || account.bank.bin !== generated.bank.bin) return undefined;
-    return makers.make(account, generated.amount);
+    return this.#makers.make(account, generated.amount);
   }
 
   /** Pushes a QR to a box and waits for its confirmation (PROTOCOL.md, clause SND). */
   async sendQr(partner: Partner, json: unknown, notes: CallNotes): Promise<Result<undefined>> {
     const { clock } = this.#world;
-    const metrics = this.#metrics;
-    const hub = this.#hub;
-    const makers = this.#makers;
     const { directory, store } = this.#stored;
     const begunMs = clock.monotonicMs();
     const madeFor = async (bankAccount: string, qrCode: string) =>
-      makers.has(bankAccount) ? store.paymentRequests.ofQr(bankAccount, qrCode) : undefined;
+      this.#makers.has(bankAccount) ? store.paymentRequests.ofQr(bankAccount, qrCode) : undefined;
     const decided = await decideSendQr(json, partner, { directory, madeFor, nowMs: clock.wallMs() });
     const result = !decided.ok
       ? decided
-      : hub.session(decided.value.box.terminalCode) === undefined
+      : this.#hub.session(decided.value.box.terminalCode) === undefined
         ? refuse('BOX_OFFLINE', 'the box is not connected')
         : decided.value.box.disabled
           ? refuse('BOX_OFFLINE', 'the box is disabled')
           : await this.#pushOnce(partner, decided.value, notes);
-    metrics.pushed(result.ok ? 'SUCCESS' : result.code, (clock.monotonicMs() - begunMs) / 1000);
+    this.#metrics.pushed(result.ok ? 'SUCCESS' : result.code, (clock.monotonicMs() - begunMs) / 1000);
     return result;
   }
 
@@ -210,10 +205,8 @@ export class Service {
 
   /** Pays one order, as a test callback does. A partner without a callback URL gets no callback. */
   async payOrder(idOrOrderId: string): Promise<Result<string>> {
-    const { config } = this.#world;
-    const { store } = this.#stored;
-    if (!config.sandbox) return refuse('E75', 'not a sandbox');
-    const order = await store.orders.find(idOrOrderId);
+    if (!this.#world.config.sandbox) return refuse('E75', 'not a sandbox');
+    const order = await this.#stored.store.orders.find(idOrOrderId);
     if (order === undefined) return refuse('E96', 'no such order');
     return accept(await this.#pay({ money: order, bankCode: order.bank_code, pays: { orderRef: order.id } }));
   }
@@ -263,7 +256,6 @@ export class Service {
     notes: CallNotes,
   ): Promise<Result<undefined>> {
     const { store } = this.#stored;
-    const hub = this.#hub;
     const { random, clock, config, log } = this.#world;
     const known = await store.orders.findPushed(partner.username, request.qrCode, request.orderId);
     const nowMs = clock.wallMs();
@@ -302,7 +294,7 @@ export class Service {
         lifetimeMs: Math.min(config.qrLifetimeSeconds * 1000, payableMs),
       },
     );
-    const result = await hub.push(push, known === undefined ? made : undefined, show);
+    const result = await this.#hub.push(push, known === undefined ? made : undefined, show);
     if (!result.ok) return result;
     log.info('push-confirmed', { box: box.terminalCode, pushId: push.id, orderId: show.orderId, amount });
     return accept(undefined);

@@ -1,11 +1,12 @@
 import type { BoxReach } from '../box-reach.ts';
-import { type BoxWire, signedConnections } from '../boxes/connection.ts';
+import { signedConnections } from '../boxes/connection.ts';
 import type { Dialect } from '../boxes/dialect/dialect.ts';
 import { expeller } from '../boxes/expeller.ts';
 import { Hub } from '../boxes/hub.ts';
 import { MessageSigner } from '../boxes/message-signer.ts';
 import type { Mqtt } from '../boxes/mqtt.ts';
 import { SessionCheck } from '../boxes/session-check.ts';
+import type { BoxWire } from '../boxes/wire.ts';
 import type { Edges } from '../faults/edges.ts';
 import { overCluster } from '../shard.ts';
 import type { Stored } from '../stored.ts';

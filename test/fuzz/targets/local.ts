@@ -121,10 +121,7 @@ const callbacks: Target['open'] = async (world) => {
   });
   const address = server.address();
   const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}/`;
-  const post = createPost(
-    () => [],
-    () => lookup,
-  );
+  const post = createPost({ ownPorts: new Set(), lookup: () => lookup });
   const token = { kind: 'token', url, username: 'u', password: 'p' } as const;
   let count = 0;
   return {

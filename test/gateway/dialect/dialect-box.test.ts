@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { BoxQueues } from '../../../src/gateway/boxes/box-queues.ts';
 import type { BoxConnection } from '../../../src/gateway/boxes/connection.ts';
-import { DialectBox, type DialectBoxDeps } from '../../../src/gateway/boxes/dialect/dialect-box.ts';
+import { DialectBox, type DialectWire } from '../../../src/gateway/boxes/dialect/dialect-box.ts';
 import type { Outcome } from '../../../src/gateway/boxes/dialect/notice-sender.ts';
 import { greeting, paidNotice, payloadFor } from '../../../src/gateway/boxes/dialect/notices.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
@@ -9,9 +9,11 @@ import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
 import { boxIdOf, boxIdTopic } from '../../../src/protocol/dialect.ts';
 import { LIMITS } from '../../../src/protocol/fields.ts';
 import type { DownBody, DownOf, UpMessage } from '../../../src/protocol/messages.ts';
+import type { OrderStatus } from '../../../src/protocol/statuses.ts';
 import { keptLog } from '../../support/kept-log.ts';
 import { eventually } from '../../support/net.ts';
 import { ACCOUNT, qrFor } from '../harness.ts';
+import { only, storedOf, worldOf } from '../stage-records.ts';
 import { VIETQR_BOX } from './support.ts';
 
 const STARTED_MS = new VirtualClock().wallMs();
@@ -41,8 +43,11 @@ const LEFT = {
   expires_at_ms: STARTED_MS + 9_000_000_000_000,
 };
 
+/** How the order of that push stands; `ended` is a push that is over. */
+type LeftStatus = OrderStatus | 'ended';
+
 /** A box that listens, at a hub and a store of which only the answers are known. */
-async function listening(stored: 'first' | 'repeated' = 'first', left?: { status: string }) {
+async function listening(stored: 'first' | 'repeated' = 'first', left?: { status: LeftStatus }) {
   const clock = new VirtualClock();
   const said: string[] = [];
   const reported: unknown[][] = [];
@@ -52,42 +57,47 @@ async function listening(stored: 'first' | 'repeated' = 'first', left?: { status
     sessionId: '',
   };
   const { log } = keptLog(clock);
-  const box = new DialectBox({ ...VIETQR_BOX, dialect: 'vietqr', disabled: false }, 'vietqr/boxId/sample', {
-    ...{ clock, log, random: systemRandom, queues: new BoxQueues(log), paidMessage: '{amount}', startedMs: STARTED_MS },
-    directory: { accountOf: () => ACCOUNT },
-    changes: { publish: () => undefined },
-    trafficLog: { message: () => undefined },
+  const records = storedOf({
+    directory: { accountOf: async () => ACCOUNT },
     store: {
       orders: {
         newestShown: async () => (left?.status === 'ended' ? undefined : left && LEFT),
         hasPushSince: async () => left !== undefined,
         idByPush: async () => 'order',
-        find: async () => left,
+        find: async () => (left && left.status !== 'ended' ? { status: left.status } : undefined),
       },
       payments: {
-        report: async (...args: unknown[]) => reported.push(['report', ...args.slice(0, 3)]) && stored,
-        markSent: async (...args: unknown[]) => reported.push(['sent', ...args]),
-        unreport: async (...args: unknown[]) => reported.push(['unreport', ...args]),
-        dropNotice: async (...args: unknown[]) => reported.push(['drop', ...args]),
+        report: async (...args) => {
+          reported.push(['report', ...args.slice(0, 3)]);
+          return stored;
+        },
+        markSent: async (...args) => void reported.push(['sent', ...args]),
+        unreport: async (...args) => void reported.push(['unreport', ...args]),
+        dropNotice: async (...args) => void reported.push(['drop', ...args]),
       },
     },
+  });
+  const wire = only<DialectWire>({
+    ...{ queues: new BoxQueues(log), paidMessage: '{amount}', startedMs: STARTED_MS },
     hub: {
-      news: { meet: async () => undefined },
+      news: { meet: async () => ({}) },
       session: () => ({ sessionId: state.sessionId }),
       disconnected: () => undefined,
-      receive: async (_code: string, connection: BoxConnection, message: UpMessage) => {
+      receive: async (_code, connection, message) => {
         reports.push(message);
         Object.assign(state, { connection, sessionId: message.sessionId });
         return true;
       },
     },
-    withFaults: (connect: unknown) => connect,
+    withFaults: (connect) => connect,
     tellsListeners: () => true,
-    publish: async (_topic: string, payload: string) => {
+    publish: async (_topic, payload) => {
       if (state.outcome !== 'nobody') said.push(JSON.parse(payload).notificationType);
       return state.outcome;
     },
-  } as unknown as DialectBoxDeps);
+  });
+  const known = { ...VIETQR_BOX, dialect: 'vietqr', disabled: false } as const;
+  const box = new DialectBox(known, 'vietqr/boxId/sample', worldOf({ clock, log }), records, wire);
   await box.greet();
   const { sessionId } = state;
   const send = (body: DownBody) => {
@@ -163,7 +173,7 @@ it('VQD-5 the end of a QR is sent only while that QR, or none that is known, is 
   expect(said.at(-1)).toBe('N12');
 });
 
-it.each([
+it.each<[status: LeftStatus, notices: string[]]>([
   ['shown', ['N16', 'N17']],
   ['paid', ['N16', 'N12']],
   ['ended', ['N12', 'N16']],
