@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import type { Account } from '../../src/gateway/directory.ts';
 import { createAskSource } from '../../src/gateway/service/ask-source.ts';
+import type { Asking } from '../../src/gateway/service/asking.ts';
 import { QrMakers } from '../../src/gateway/service/qr-makers.ts';
+import { Sources } from '../../src/gateway/service/sources.ts';
 import { SOURCE_KINDS } from '../../src/gateway/sources/registry.ts';
 import type { AskSource } from '../../src/gateway/sources/source.ts';
 import { systemClock } from '../../src/lib/clock.ts';
@@ -9,6 +12,7 @@ import { seededRandom } from '../../src/lib/random.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { findBank } from '../../src/protocol/banks.ts';
 import { decodeVietQr, encodeVietQr } from '../../src/protocol/vietqr.ts';
+import type { RegistryStore } from '../../src/store/repositories/registry.ts';
 import { connectFakeBox, type FakeBox } from '../support/fake-box.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { PayosDouble, payosDouble, VIRTUAL, virtualOf } from '../support/payos-double.ts';
@@ -24,7 +28,7 @@ import {
   type TestGateway,
   testGateway,
 } from './harness.ts';
-import { worldOf } from './stage-records.ts';
+import { NO_VAULT, only, storedOf, worldOf } from './stage-records.ts';
 
 const MAKE = 'POST /v2/payment-requests';
 const CANCEL = 'POST /v2/payment-requests/*/cancel';
@@ -286,6 +290,27 @@ describe('no QR', () => {
     await clock.advance(500);
     expect(await second).toBe(500);
   });
+});
+
+it('tells no box of the virtual accounts of a source that was taken away, although the store fails in that moment', async () => {
+  const accounts = [ACCOUNT];
+  const sources = [new PayosDouble().source({ api: undefined })];
+  const world = worldOf({ config: parseGatewayConfig({ dataDir: 'none', accounts, sources }, 'test') });
+  const row = { name: 'till', kind: 'payos', options: null, managed: 'file', disabled: 0, changed_at_ms: 1 } as const;
+  const rows = new Map([[row.name, row]]);
+  const stored = storedOf({
+    vault: NO_VAULT,
+    store: {
+      registry: only<RegistryStore>({ page: async () => [...rows.values()], find: async () => rows.get(row.name) }),
+      setting: async (_name, make) => make(),
+      replaceSetting: async () => Promise.reject(new Error('the store is away')),
+    },
+  });
+  const opened = await Sources.open(world, stored, only<Asking>({}), async () => undefined);
+  expect(stored.virtualAccounts.of(ACCOUNT.bankAccount)).toMatchObject([{ begins: VIRTUAL.begins }]);
+  rows.clear();
+  await expect(opened.reload(row.name)).rejects.toThrow('the store is away');
+  expect([opened.makers(), stored.virtualAccounts.of(ACCOUNT.bankAccount)]).toEqual([[], []]);
 });
 
 describe('the end of an order', () => {

@@ -43,7 +43,6 @@ export class Sources {
   static async open(world: World, stored: Stored, asking: Asking, makersChanged: MakersChanged): Promise<Sources> {
     const sources = new Sources(world, stored, asking, makersChanged);
     for (const row of await sources.#allRows()) await sources.#begin(row);
-    sources.#listVirtualAccounts();
     return sources;
   }
 
@@ -97,11 +96,10 @@ export class Sources {
       const before = this.#makerOf(name);
       // One that is only replaced stays open meanwhile: no webhook is refused.
       if (row === undefined) this.#rows.delete(name);
-      if (row === undefined) this.#byName.delete(name);
-      else if (row.disabled === 1) this.#byName.set(name, 'disabled');
+      if (row === undefined) this.#put(name, undefined);
+      else if (row.disabled === 1) this.#put(name, 'disabled');
       await this.catchUp.remove(name);
       if (row !== undefined) await this.#begin(row);
-      this.#listVirtualAccounts();
       this.#world.changes.publish('sources');
       const after = this.#makerOf(name);
       if (isDeepStrictEqual(madeBy(before), madeBy(after))) return;
@@ -111,8 +109,11 @@ export class Sources {
     return reloaded;
   };
 
-  /** Of several sources that make the QRs of an account the first by name counts. */
-  #listVirtualAccounts(): void {
+  /** Replaces what is open under this name, and where the QRs of its accounts may pay to. */
+  #put(name: string, source: Source | 'disabled' | undefined): void {
+    if (source === undefined) this.#byName.delete(name);
+    else this.#byName.set(name, source);
+    // Of several sources that make the QRs of an account the first by name counts.
     const makers = this.makers().toReversed();
     const listed = makers.flatMap(({ maker }) => maker.accounts.map((it) => [it, maker.virtualAccounts] as const));
     this.#stored.virtualAccounts.replace(new Map(listed));
@@ -126,14 +127,14 @@ export class Sources {
   async #begin(row: SourceRow): Promise<void> {
     this.#rows.set(row.name, JSON.stringify(row));
     if (row.disabled === 1) {
-      this.#byName.set(row.name, 'disabled');
+      this.#put(row.name, 'disabled');
       return;
     }
     const options = this.optionsOf(row);
     const source = options && SOURCE_KINDS.get(options.kind)?.open(options, this.#world);
     if (source === undefined) return;
     await this.catchUp.add(source);
-    this.#byName.set(row.name, source);
+    this.#put(row.name, source);
   }
 }
 
