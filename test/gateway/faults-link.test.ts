@@ -9,6 +9,7 @@ import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
 import { askFaults, faultsOnly, openShop, type Shop } from './faults.ts';
 import { BOX1, BOX2, testGateway } from './harness.ts';
+import { only } from './stage-records.ts';
 
 const isOnline = async ({ box }: Shop) => (await box.status()).online;
 const refused = ({ box }: Shop) => box.logged('message-refused').map((it) => it.code);
@@ -134,7 +135,7 @@ it('FLT-9 link-slow: each message takes up to a second, and none overtakes anoth
   const up: number[] = [];
   const connection = connectBox(({ sentAtMs }) => down.push(sentAtMs));
   const receive = async (_box: string, _connection: BoxConnection, { sentAtMs }: UpMessage) => up.push(sentAtMs) > 0;
-  const news = { meet: () => undefined } as unknown as BoxHub['news'];
+  const news = only<BoxHub['news']>({});
   const hub = links.hub({ session: () => undefined, receive, disconnected: () => undefined, news });
   const numbers = Array.from({ length: 20 }, (_, n) => n);
   for (const n of numbers) {
