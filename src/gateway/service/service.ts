@@ -74,7 +74,7 @@ export class Service {
     const { directory, store } = this.#stored;
     const { clock, random, changes } = this.#world;
     const makeCode = (bankAccount: string, isOrder: boolean) => this.#makeCode(bankAccount, isOrder);
-    const generated = await generate(json, { directory, sandbox: this.#deps.config.sandbox, notes, makeCode });
+    const generated = await generate(json, { directory, sandbox: this.#world.config.sandbox, notes, makeCode });
     if (generated?.ok !== true) return generated;
     const made = await this.#madeBySource(partner, generated.value);
     if (made?.ok === false) return made;
