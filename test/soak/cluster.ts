@@ -9,7 +9,7 @@ import type { Soak } from './soak.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const VITEST = resolve(ROOT, 'node_modules/vitest/vitest.mjs');
-const ARGS = [VITEST, 'run', '--config', 'test/vitest.config.ts', 'test/cluster/kills.test.ts'];
+const ARGS = [VITEST, 'run', '--config', 'test/vitest.config.ts', 'test/cluster/kills.long.test.ts'];
 /** Runs that share one cluster; there is one over each broker at a time. */
 const RUNS_PER_WORLD = 30;
 const FAILURES_MAX = 5;
