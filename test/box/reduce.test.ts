@@ -195,7 +195,7 @@ describe('a push', () => {
     expect(view(play(full.state, [{ type: 'recorded' }, push(1), drawn(1)]).state).kind).toBe('idle');
   });
 
-  it('AGT-2 that the disk cannot take leaves the order on the screen where it is', () => {
+  it('AGT-2 a push that the disk cannot store leaves the order on the screen', () => {
     const full = play(showing(), [{ type: 'unrecorded', cause: push(2), reason: 'no space' }]);
     expect(full.sends).toMatchObject([{ type: 'rejected', pushId: uuid(2), code: 'STORAGE_FAULT' }]);
     expect(full.writes).toEqual([]);
@@ -322,7 +322,7 @@ describe('a payment', () => {
     expect(step.sends).toMatchObject([{ type: 'ended', how: 'expired' }]);
   });
 
-  it('AGT-11 that an earlier life may have said is shown and reported, but not said, while its journal cannot be read', () => {
+  it('AGT-11 a payment that an earlier run may have announced is shown and reported, but not announced, while its journal cannot be read', () => {
     const repeated = payment(1, { repeated: true, paidAtMs: WALL_START_MS - 1 });
     const afresh = play(ready(), [repeated]);
     expect(afresh.announcements).toEqual([]);
@@ -408,7 +408,7 @@ describe('a payment', () => {
     expect(view(expired.state).kind).toBe('paid');
   });
 
-  it('AGT-6 that names no push takes no QR away, whatever its orderId', () => {
+  it('AGT-6 a payment that names no push takes no QR away, whatever its orderId', () => {
     const paid = play(showing(), [payment(1, { pushId: null }), { type: 'key', key: 'dismiss' }]);
     expect(activeOrder(paid.state.stage)?.order.pushId).toBe(uuid(1));
   });

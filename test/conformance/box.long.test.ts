@@ -79,7 +79,7 @@ describe('a box that is awaited', () => {
     expect(code).toBe(0);
   });
 
-  it('and does not come ends the run with 3 and with what to check', async () => {
+  it('a box that never comes ends the run with exit code 3 and with what to check', async () => {
     const secret = join(await temporaryFolder(), 'secret');
     await writeFile(secret, 'Sample-secret-of-this-test-8');
     const options = ['--await-box', 'VVB000001:VVB900001', '--box-secret-file', secret, '--within', '1'];

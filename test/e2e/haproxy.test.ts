@@ -58,7 +58,7 @@ async function wrongMqttLogin(mqttUrl: string, from: string): Promise<number | u
 }
 
 describe.skipIf(missing)(`behind HAProxy, as scripts/haproxy.cfg has it${note}`, () => {
-  it('LIM-8 TOK-6 THR-35 who guesses over HTTP keeps nobody out but himself, and no box at all', async () => {
+  it('LIM-8 TOK-6 THR-35 an attacker who guesses over HTTP shuts out only himself, and no box', async () => {
     const { gateway, origin, mqttUrl } = await behindHaproxy();
     const login = async (from: string, password: string, headers = {}) => {
       const given = { authorization: basicOf('demo', password), ...headers };

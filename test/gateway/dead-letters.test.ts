@@ -179,7 +179,7 @@ describe('dead letters', () => {
     expect(gateway.log.at(-1)).toMatchObject({ event: 'request-refused', reason: expect.stringContaining(field) });
   });
 
-  it('SYN-4 that are sent again do not hold up what is paid meanwhile', async () => {
+  it('SYN-4 callbacks sent again from the dead letters do not hold up those of new payments', async () => {
     const { gateway, demo, pay } = await twoPartners();
     await pay(40);
     await become(gateway, 'failed', 40);

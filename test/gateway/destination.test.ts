@@ -273,7 +273,7 @@ describe('a callback is signed', () => {
     expect(JSON.stringify(gateway.log)).not.toContain(SECRET);
   });
 
-  it('SYN-8 where it is configured only', async () => {
+  it('SYN-8 a callback is signed only where the configuration asks for it', async () => {
     const { port, seen } = await partner();
     const gateway = await testGateway({ callback: { url: `http://127.0.0.1:${port}/` }, config: { mqtt: null } });
     await gateway.testCallback();

@@ -61,7 +61,7 @@ describe('many who ask in the name of one box', () => {
     expect(await loginStatus(gateway.origin, BOX.terminalCode, (await box.agree()) ?? '')).toBe(200);
   });
 
-  it('ENR-7 THR-24 and fill what is remembered of it: no code is accepted until others can ask again', async () => {
+  it('ENR-7 THR-24 refuses every code of a box whose request memory is full, until others can ask again', async () => {
     const dataDir = await temporaryFolder();
     const { enrolmentRequests, close } = await opened({ dataDir });
     for (let i = 0; i < 4_095; i += 1) await enrolmentRequests.keep(row(`${i}`, Date.now()), 0);
@@ -95,7 +95,7 @@ describe('many who ask in the name of one box', () => {
     expect(requests.all('VVB000001')).toHaveLength(0);
   });
 
-  it('ENR-7 THR-24 and of others take a share of the whole, beside which a box with few requests is always taken', async () => {
+  it('ENR-7 THR-24 always accepts a box with few requests, although others fill their shares of the memory', async () => {
     const clock = new VirtualClock();
     const requests = new EnrolmentRequests(clock);
     const { fill, waits } = filling(requests);

@@ -148,7 +148,7 @@ describe('a box that asks to enrol', () => {
     await ended;
   });
 
-  it('ENR-6 whose secret was forgotten is refused, and can enrol anew', async () => {
+  it('ENR-6 a box whose secret was forgotten is refused, and can enrol anew', async () => {
     const gateway = await gatewayOf();
     const box = new AskingBox(gateway.origin, BOX);
     await box.ask();
@@ -337,7 +337,7 @@ describe('an attacker who asks in the name of a box', () => {
     expect((await crowd[64]?.ask())?.status).toBe(201);
   });
 
-  it('ENR-7 THR-24 who has read its code off the screen is told from it by nobody: both are turned down', async () => {
+  it('ENR-7 THR-24 a box and an attacker who read its code off the screen are both refused, as nobody can tell them apart', async () => {
     const gateway = await gatewayOf();
     const box = new AskingBox(gateway.origin, BOX);
     await box.ask();
@@ -373,7 +373,7 @@ describe('an attacker who asks in the name of a box', () => {
     },
   );
 
-  it('ENR-7 THR-24 who asks under its code at the very end of it is told from it by nobody after that end', async () => {
+  it('ENR-7 THR-24 a box and an attacker who asks as its code ends are both refused after that end', async () => {
     const clock = movableClock();
     const gateway = await gatewayOf({ clock });
     const box = new AskingBox(gateway.origin, BOX);

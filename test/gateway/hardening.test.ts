@@ -51,7 +51,7 @@ describe('every answer of the gateway', () => {
     }
   });
 
-  it('but the picture of a QR, which partners put into their own pages', async () => {
+  it('only the picture of a QR may be put into pages of partners', async () => {
     const gateway = await testGateway({ config: { mqtt: null } });
     const { body } = await gateway.generate();
     const { headers } = await fetch(String(body.qrLink));
@@ -283,7 +283,7 @@ describe('connections beyond the limit', () => {
 });
 
 describe('long answers', () => {
-  it('THR-1 that thousands ask for at once are handed to the system in turns, each soon and all of them', async () => {
+  it('THR-1 thousands of long answers asked for at once are sent in turns, each soon and all of them', async () => {
     const turns = new ResponseScheduler();
     let bytes = 0;
     let most = 0;

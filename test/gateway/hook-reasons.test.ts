@@ -88,7 +88,7 @@ describe('a call to a hook', () => {
     expect(await gateway.mock('/credits')).toEqual([]);
   });
 
-  it('SRC-33 whose body is not of its type hears both, or that it is empty or cut', async () => {
+  it('SRC-33 a refused hook names the body and the type that do not fit, or says that the body is empty or cut', async () => {
     const gateway = await hooked();
     const form = new URLSearchParams({ id: '1', transferAmount: '50000' }).toString();
     const json = JSON.stringify(sepayBody());

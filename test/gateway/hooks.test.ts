@@ -99,7 +99,7 @@ describe('a webhook of a source', () => {
     expect(gateway.logged('credit')).toMatchObject([{ id: '92704', time: 'unreadable' }]);
   });
 
-  it('CRE-5 MSG-13 that comes late pays the order, takes its QR away, and is told as late', async () => {
+  it('CRE-5 MSG-13 a late webhook pays the order, takes its QR away, and is reported as late', async () => {
     const { gateway, box, calls } = await shop({ sell: false, config: { contentPrefix: 'code' } });
     const made = (await gateway.generate()).body;
     await gateway.sendQr({ qrCode: made.qrCode, content: '' });
@@ -150,7 +150,7 @@ describe('a webhook of a source', () => {
     },
   );
 
-  it('MAT-3 that the bank booked before the order was made is not for it, though its content is', async () => {
+  it('MAT-3 a transfer booked before the order was made does not pay it, although the content matches', async () => {
     const { gateway, box, calls } = await shop();
     await box.next('show');
     await tellHook(gateway, sepayBody({ transactionDate: bankTime(Date.now() - 120 * MIN_MS) }));
@@ -162,7 +162,7 @@ describe('a webhook of a source', () => {
     expect(await orderNow(gateway)).toMatchObject({ status: 'paid' });
   });
 
-  it('MAT-4 CRE-4 that fits no order is a payment to the account, announced at its boxes', async () => {
+  it('MAT-4 CRE-4 a transfer that fits no order is a payment to the account, announced at its boxes', async () => {
     const { gateway, box, calls } = await shop();
     const other = await connectFakeBox({ gateway, identity: BOX2, transport: 'mqtt' });
     await tellHook(gateway, sepayBody({ content: 'NGUYEN VAN B chuyen tien' }));

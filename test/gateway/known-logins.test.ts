@@ -56,7 +56,7 @@ describe.each(ENGINES)('who has logged in before, in $name', ({ missing, places 
   };
 
   describe.skipIf(missing)('is known after a restart of the gateway', () => {
-    it('TOK-6 THR-2 and not shut out by guesses from the same address, over HTTP and MQTT', async () => {
+    it('TOK-6 THR-2 a known caller is not shut out by guesses from its own address, over HTTP and MQTT', async () => {
       const options = await onStore();
       const first = await testGateway(options);
       expect(await login(first, HONEST, 'demo', 'demo-secret')).toBe(200);
@@ -72,7 +72,7 @@ describe.each(ENGINES)('who has logged in before, in $name', ({ missing, places 
       expect(await codeOf(loginAs(second, { ...BOX2, secret: 'another' }))).toBe(3);
     });
 
-    it('TOK-6 THR-2 and not shut out by guesses at the same user from elsewhere', async () => {
+    it('TOK-6 THR-2 a known caller is not shut out by guesses at its user from elsewhere', async () => {
       const options = await onStore();
       const first = await testGateway(options);
       expect(await login(first, HONEST, 'demo', 'demo-secret')).toBe(200);

@@ -142,7 +142,7 @@ describe('wrong logins', () => {
     expect(failuresTaken(logins, WRONG, second) === 0).toBe(same);
   });
 
-  it('that were never tried cost nothing', () => {
+  it('logins that were never tried count against nobody', () => {
     const logins = new Logins(new VirtualClock());
     expect(failuresTaken(logins, { ...WRONG, secret: undefined }, '192.0.2.1')).toBe(1000);
     expect(logins.check(RIGHT, '192.0.2.1')).toEqual({ ok: true });

@@ -251,7 +251,7 @@ describe('no QR', () => {
   const never = (_clock: VirtualClock, signal: AbortSignal | undefined) =>
     new Promise<never>((_resolve, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
 
-  it('PQR-2 when payOS does not answer within 10 s', async () => {
+  it('PQR-2 no QR is shown when payOS does not answer within 10 s', async () => {
     const { clock, makers } = makersWith(never);
     const made = makers.make(account, 50_000);
     await clock.advance(10_000);

@@ -141,7 +141,7 @@ describe('a connection', () => {
     expect(most).toBe(1);
   });
 
-  it('THR-1 that ends its side behind several requests still gets the answers before the last', async () => {
+  it('THR-1 a client that half-closes after several requests still gets the answers before the last', async () => {
     const { open } = await serve((_request, response) => void setImmediate(() => response.end('ok')));
     const client = await open();
     client.socket.end(get('/1') + get('/2') + get('/3'));

@@ -13,7 +13,7 @@ describe('a bounded queue', () => {
     expect(await rest(queue)).toEqual([1, 2]);
   });
 
-  it('or drops the oldest, as told', async () => {
+  it('a bounded queue drops the oldest entry if configured so', async () => {
     const queue = new BoundedQueue<number>(2, 'drop-oldest');
     expect([1, 2, 3].map((item) => queue.offer(item))).toEqual([true, true, true]);
     expect(await rest(queue)).toEqual([2, 3]);

@@ -90,7 +90,7 @@ describe('a service manager', () => {
     expect(lines).toEqual([expect.stringContaining('notify-failed')]);
   });
 
-  it('that fails again and again is named once, and told again and again', async () => {
+  it('a failing service manager is logged once, and notified at every attempt', async () => {
     const folder = await temporaryFolder();
     const calls = join(folder, 'calls');
     await writeFile(join(folder, 'systemd-notify'), `#!/bin/sh\necho "$*" >> '${calls}'\nexit 1\n`, { mode: 0o755 });

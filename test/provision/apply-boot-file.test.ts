@@ -258,7 +258,7 @@ describe('a power cut while the file is taken over', () => {
     },
   );
 
-  it('and another file in between: the newer one counts, and the older one leaves no secret', async () => {
+  it('a newer boot file put in after a power cut counts, and the older one leaves no secret', async () => {
     for (let at = 1; at <= CHANGES_MAX; at++) {
       const one = await box();
       const outcome = await one.run(cutAt(at, 'after').disk).catch((error: unknown) => error);

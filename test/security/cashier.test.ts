@@ -126,7 +126,7 @@ describe.each(ENGINES)('boxes of tokens in $name', ({ missing, places }) => {
     },
   );
 
-  it.skipIf(missing)('ROL-6 THR-38 so is a box that the file has no more', async () => {
+  it.skipIf(missing)('ROL-6 THR-38 a box removed from the file is refused to its cashier too', async () => {
     const { dataDir, ...rest } = await place();
     const token = { name: 'both', role: 'cashier', boxes: [one, two] };
     const first = await testGateway({ dataDir, config: { ...rest, adminToken: ROOT } });

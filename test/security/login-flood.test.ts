@@ -95,7 +95,7 @@ describe('the secret of a source that somebody guesses', () => {
     expect(await gateway.mock('/payments')).toMatchObject([{ amount: 50_000 }]);
   });
 
-  it('SRC-5 THR-36 nor from many addresses; but who has told before is heard all the time', async () => {
+  it('SRC-5 THR-36 guesses from many addresses do not shut out a source that has logged in before', async () => {
     const gateway = await testGateway({ clock: new VirtualClock(Date.now()), config: { sources: [SOURCE] } });
     const tell = (from: string, key: string, body: object = forged) => {
       const headers = { 'content-type': 'application/json', ...byKey(key).headers };

@@ -292,7 +292,7 @@ describe('a connection without TLS', () => {
     expect(gateway(allowed)).not.toThrow();
   });
 
-  it('TLS-1 that is allowed stands in the log of its box and in its status', async () => {
+  it('TLS-1 a box logs an allowed connection without TLS and shows it in its status', async () => {
     // An address of documentation, where nobody is.
     const link = { transport: 'http', url: 'http://192.0.2.1:8800', allowPlain: true };
     const displays = [{ driver: 'png', path: 'screen.png' }];

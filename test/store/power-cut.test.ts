@@ -81,7 +81,7 @@ describe('a commit', () => {
     expect(disk.waits).toHaveLength(2);
   });
 
-  it('that the disk did not take fails, and so does everything after it', async () => {
+  it('a commit that the disk refused fails, and so does every later commit', async () => {
     const disk = heldDisk();
     const db = await openedFile(await temporaryFolder(), disk.sync);
     await keep(db, 'row-0');

@@ -145,7 +145,7 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
   });
 
   describe.skipIf(missing)('decides', () => {
-    it('whose order a push is: also when a newer one has replaced it', async () => {
+    it('the store finds the order of a push, even after a newer push replaced it', async () => {
       const store = await opened(await place());
       await store.orders.startPush(push('p1', 'a'), order('a'));
       await store.orders.startPush(push('p2', 'a'), undefined);
@@ -153,7 +153,7 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
       expect(await store.orders.idByPush('unknown')).toBeUndefined();
     });
 
-    it('that a paid order stays paid, whatever its push comes to', async () => {
+    it('a paid order stays paid, however its push ends', async () => {
       const store = await opened(await place());
       await store.orders.startPush(push('p', 'a'), order('a'));
       await pay(store, 't', { orderRef: 'a', notices: [{ terminal_code: BOX, push_id: 'p', told_at_ms: null }] });
@@ -162,7 +162,7 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
       expect((await store.orders.find('a'))?.status).toBe('paid');
     });
 
-    it('that a paid order stays paid, although it is cancelled or pushed once more', async () => {
+    it('a paid order stays paid after a cancellation or another push', async () => {
       const store = await opened(await place());
       await store.orders.add(order('a'));
       await pay(store, 't', { orderRef: 'a' });
@@ -192,7 +192,7 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
       },
     );
 
-    it('that a cancellation takes each open push away, once', async () => {
+    it('a cancellation takes each open push away once', async () => {
       const store = await opened(await place());
       await store.orders.startPush(push('p', 'a'), order('a'));
       await store.orders.startPush(push('q', 'a', { terminal_code: 'VVB000002' }), undefined);
@@ -208,7 +208,7 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
       expect(await store.orders.find('b')).toMatchObject({ status: 'cancelled', updated_at_ms: 6 });
     });
 
-    it('SND-3 that a push is of its box alone, and is accepted once', async () => {
+    it('SND-3 only the box of a push may accept it, and only once', async () => {
       const store = await opened(await place());
       const other = 'VVB000002';
       await store.orders.startPush(push('p', 'a'), order('a'));
@@ -221,7 +221,7 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
       expect(await store.orders.confirmPush('p', BOX, 'accepted', 4)).toBe(false);
     });
 
-    it('that a cancelled order stays cancelled, however its box says that it ended', async () => {
+    it('a cancelled order stays cancelled, whatever end its box reports', async () => {
       const store = await opened(await place());
       await store.orders.startPush(push('p', 'a'), order('a'));
       await store.orders.cancel('a', 3);
@@ -230,7 +230,7 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
       expect(await store.orders.pushesOf(['a'])).toMatchObject([{ status: 'cancelled', ended_at_ms: 4 }]);
     });
 
-    it('SND-4 that what nobody awaits has failed, of one box or of all', async () => {
+    it('SND-4 a push that no request awaits has failed, at one box or at all boxes', async () => {
       const store = await opened(await place());
       for (const id of ['awaited', 'left']) await store.orders.startPush(push(id, id), order(id));
       await store.orders.startPush(push('other', 'other', { terminal_code: 'VVB000002' }), order('other'));
@@ -241,7 +241,7 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
       expect(await failures()).toEqual(['BOX_OFFLINE', 'BOX_OFFLINE', 'BOX_OFFLINE']);
     });
 
-    it('that an order follows its newest push only', async () => {
+    it('an order follows only its newest push', async () => {
       const store = await opened(await place());
       await store.orders.startPush(push('p1', 'a'), order('a'));
       await store.orders.startPush(push('p2', 'a'), undefined);

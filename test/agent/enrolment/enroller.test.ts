@@ -266,7 +266,7 @@ describe('a box without a secret', () => {
 });
 
 describe('somebody on the way', () => {
-  it('ENR-4 THR-25 who puts his key in the place of both is refused by both', async () => {
+  it('ENR-4 THR-25 an attacker who puts his key in the place of both keys is refused by box and gateway', async () => {
     const gateway = await gatewayOf();
     const swap = (it: Json) => ('publicKey' in it ? { ...it, publicKey: EVE.publicKey } : it);
     const box = enrollerAt(await between(gateway, { asked: swap, answered: swap }));

@@ -95,7 +95,7 @@ describe('a damaged journal', () => {
     expect(open(folder).journal.load()).toEqual(entries);
   });
 
-  it('whose entry stands under the number of another is read without it', async () => {
+  it('a journal is read without an entry that stands under the number of another', async () => {
     const { folder, file, entries } = await filled();
     const db = new DatabaseSync(file);
     db.exec('UPDATE entries SET seq = 99999 WHERE seq = (SELECT min(seq) FROM entries)');

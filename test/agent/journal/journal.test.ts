@@ -183,7 +183,7 @@ describe('the journal on disk', () => {
     expect(lines).toEqual([]);
   });
 
-  it('that was deleted or moved away while the box runs begins again, with all that the box knows', async () => {
+  it('a journal deleted or moved away while the box runs is written anew, with all that the box knows', async () => {
     const folder = await temporaryFolder();
     const { journal, events } = open(folder);
     const [first, second, third] = [payment(), payment(), payment()];
@@ -198,7 +198,7 @@ describe('the journal on disk', () => {
     expect(open(folder).journal.load()).toEqual([first, second, third]);
   });
 
-  it('that was replaced by another file while the box runs is taken up as it is, with all that the box knows', async () => {
+  it('a journal replaced by another file while the box runs is used as it is, with all that the box knows', async () => {
     const [folder, other] = [await temporaryFolder(), await temporaryFolder()];
     const [mine, theirs, later] = [payment(), payment(), payment()];
     const before = open(other).journal;

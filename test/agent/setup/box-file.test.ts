@@ -305,7 +305,7 @@ describe('secrets in a paybox.yaml', () => {
     expect(again.withoutSecrets).toBe(withoutSecrets);
   });
 
-  it('that were kept stay with their box and their network', () => {
+  it('stored secrets stay with their box and their network', () => {
     const { settings } = read(
       `${LEAST}secret: My-secret-number-1-of-a-test\nwifi: {ssid: x, psk: My-secret-number-3-of-a-test}\n`,
     );

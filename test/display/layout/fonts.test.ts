@@ -63,7 +63,7 @@ describe('drawn letters', () => {
     expect(await readdir(join(folder, 'shared'))).toHaveLength(1);
   });
 
-  it('that cannot be kept are drawn all the same, and leave nothing behind', async () => {
+  it('letters that the cache cannot store are drawn all the same, and leave nothing behind', async () => {
     const folder = await temporaryFolder();
     await writeFile(join(folder, 'file'), '');
     const kept = await openFaces(SPECS, { cacheDir: join(folder, 'cache') });

@@ -209,7 +209,7 @@ describe('a push to a box that confirms nothing', () => {
 });
 
 describe('a payment', () => {
-  it('VQD-6 that comes while the box is away is said when it is back, and only once', async () => {
+  it('VQD-6 a payment received while the box is away is announced when it is back, and only once', async () => {
     const { gateway, box } = await shopWithBox();
     await box.stop();
     await eventually('offline', async () => !(await boxView(gateway)).online);
@@ -254,7 +254,7 @@ describe('a payment', () => {
     expect(new Set(box.spoken).size).toBe(4);
   });
 
-  it('VQD-6 that was sent is not sent again by the next run of the gateway, nor one that may have been', async () => {
+  it('VQD-6 the next run of the gateway does not resend a payment that was sent or may have been', async () => {
     const { options, gateway, box } = await shopWithBox();
     await gateway.sendQr(TO_IT);
     await gateway.testCallback();
