@@ -379,7 +379,7 @@ describe('a payment', () => {
     expect(back.state.nowMs - covered.state.nowMs).toBeLessThanOrEqual(3_000);
   });
 
-  it('AGT-12 that hides a QR before its picture is reported lets it be reported when it is back, before others', () => {
+  it('AGT-12 a payment that hides a QR before its picture is reported lets the QR be reported when it is back, before others', () => {
     const covered = play(ready(), [push(4), payment(1), drawn(4), payment(2), paidDrawn(1)]);
     expect(types(covered)).not.toContain('shown');
     expect(view(covered.state)).toMatchObject({ kind: 'paid', transactionId: uuid(0xc001) });

@@ -126,7 +126,7 @@ it('DIA-8 a page that answers no more after a message is the fault of the box', 
   expect(result?.reason).toContain('since then the screen cannot be seen: ECONNRESET');
 }, 240_000);
 
-it('where nobody sees the screen somebody is asked, and his no is a verdict', async () => {
+it('the judge asks a person where no program sees the screen, and takes a no as a verdict', async () => {
   const asked: string[] = [];
   const answers =
     (box: FirmwareBox): AskPerson =>

@@ -78,7 +78,7 @@ describe.skipIf(missing)(`behind HAProxy, as scripts/haproxy.cfg has it${note}`,
     expect((await askFrom(STRANGER, `${origin}/_mock/boxes`, { method: 'GET' })).status).toBe(401);
   });
 
-  it('LIM-9 TOK-6 THR-35 nor over MQTT, where HAProxy says by the PROXY protocol who calls; its checks are no strangers', async () => {
+  it('LIM-9 TOK-6 THR-35 an attacker who guesses over MQTT shuts out only himself, as HAProxy names the caller by the PROXY protocol; the checks of HAProxy are no strangers', async () => {
     const { gateway, origin, mqttUrl } = await behindHaproxy();
     for (let n = 0; n < GUESSES; n += 1) await wrongMqttLogin(mqttUrl, STRANGER);
     expect([await wrongMqttLogin(mqttUrl, STRANGER), await wrongMqttLogin(mqttUrl, CALLER)]).toEqual([3, 4]);

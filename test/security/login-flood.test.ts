@@ -108,7 +108,7 @@ describe('the secret of a source that somebody guesses', () => {
     expect((await gateway.mock('/payments')).map(({ amount }) => amount)).toEqual([50_000, 50_000]);
   });
 
-  it('SRC-5 SRC-24 THR-36 of the public service too, while its bearer is taken', async () => {
+  it('SRC-5 SRC-24 THR-36 guesses shut out new logins of the public service, while its bearer is still accepted', async () => {
     const login = { username: 'shop', password: 'word' };
     const gateway = await testGateway({ config: { sources: [{ kind: 'vietqr', name: 'vietqr', ...login }] } });
     const ask = (path: string, authorization: string, body?: object) => {
