@@ -1,91 +1,10 @@
 import { type Command, Option } from 'commander';
 import { ROLE_NAMES } from '../gateway/roles.ts';
-import type { AdminTable } from './actions/admin.ts';
+import { type AdminResource, type AdminTable, RESOURCES } from './shared/admin-resources.ts';
 import { several, whole, withGatewayOrigin } from './shared/arguments.ts';
 
 const PAGE_ROWS_MAX = 500;
 const FILE = 'YAML or JSON with fields, - for standard input; see the examples';
-
-interface Group {
-  about: string;
-  /** The name of a row. */
-  name: string;
-  filters: readonly (readonly [flags: string, about: string])[];
-  fields: readonly (readonly [flags: string, about: string])[];
-  /** Only for new rows. */
-  added: readonly (readonly [flags: string, about: string])[];
-  rotate?: readonly [about: string, option: string, optionAbout: string];
-  linkTo?: 'partner' | 'account';
-  examples: string;
-}
-
-const GROUPS: Record<AdminTable, Group> = {
-  partners: {
-    about: 'programs of shops, which call the service and get callbacks',
-    name: 'username',
-    filters: [],
-    fields: [
-      ['--callback-url <url>', 'where it gets its callbacks; authorization and signature in --file'],
-      ['--no-callback', 'it gets no callbacks'],
-    ],
-    added: [['--password-file <file>', 'a file with its password (default: a new one, shown once)']],
-    rotate: ['gives a partner a new password, shown once', '--password-file <file>', 'a file with the new password'],
-    examples: `
-  $ paybox admin partners add shop --callback-url https://shop.example/sync
-  $ paybox admin partners change shop --file shop.yaml    callback: { url: https://shop.example/sync, auth: { kind: bearer, token: … } }
-  $ paybox admin partners rotate shop                     the old password is refused at once`,
-  },
-  accounts: {
-    about: 'bank accounts, which get the money',
-    name: 'bankAccount',
-    filters: [['--partner <username>', 'only accounts of this partner']],
-    fields: [
-      ['--bank <code>', 'its bank, as MB or 970422'],
-      ['--holder <name>', 'its holder, as the bank has it'],
-      ['--content-prefix <kind>', "code, vietqr or none, in place of the gateway's contentPrefix"],
-    ],
-    added: [['--partner <username>', 'the partner that sells to it']],
-    linkTo: 'partner',
-    examples: `
-  $ paybox admin accounts add 0123456789 --bank MB --holder "NGUYEN VAN A" --partner shop
-  $ paybox admin accounts link 0123456789 other-shop`,
-  },
-  boxes: {
-    about: 'payment boxes, each linked to an account',
-    name: 'terminalCode',
-    filters: [
-      ['--serial <text>', 'only serial numbers that begin so'],
-      ['--account <number>', 'only boxes of this account'],
-    ],
-    fields: [['--serial <code>', 'its serialNumber']],
-    added: [
-      ['--account <number>', 'the account that it is linked to'],
-      ['--secret-file <file>', 'a file with its secret (default: it enrols)'],
-    ],
-    rotate: ['gives a box a new secret, or has it enrol again', '--enrol', 'a box with a secret of its own enrols too'],
-    linkTo: 'account',
-    examples: `
-  $ paybox admin boxes add VVB000002 --serial VVB900002 --account 0123456789
-  $ paybox admin boxes list --q VVB0000 --limit 10
-  $ paybox admin boxes link VVB000002 0987654321          it says so on its screen at once
-  $ paybox admin boxes disable VVB000002                  its QR goes, and it has no session`,
-  },
-  sources: {
-    about: 'who tells of real money, at /hooks/{name}',
-    name: 'name',
-    filters: [],
-    fields: [],
-    added: [],
-    rotate: ['gives a source a new key', '--key-file <file>', 'a file with the key that the provider made'],
-    examples: `
-  $ cat sepay.yaml
-  kind: sepay
-  auth: { kind: hmac, secret: … }
-  api: { token: … }                                       for catch-up
-  $ paybox admin sources add till --file sepay.yaml       heard at once at /hooks/till
-  $ paybox admin sources rotate till --key-file new.key   casso: the key of before is still taken`,
-  },
-};
 
 /** `paybox admin`. */
 export function addAdmin(root: Command): void {
@@ -93,7 +12,7 @@ export function addAdmin(root: Command): void {
     .command('admin')
     .description('partners, accounts, boxes, sources and tokens of a running gateway: lists, adds and changes them')
     .addHelpText('after', EXAMPLES);
-  for (const table of Object.keys(GROUPS) as AdminTable[]) addGroup(admin, table, GROUPS[table]);
+  for (const table of Object.keys(RESOURCES) as AdminTable[]) addGroup(admin, table, RESOURCES[table]);
   addTokens(admin);
   withOrigin(admin.command('audit'))
     .description('who changed what, newest first')
@@ -106,10 +25,10 @@ export function addAdmin(root: Command): void {
   }
 }
 
-function addGroup(admin: Command, table: AdminTable, group: Group): void {
+function addGroup(admin: Command, table: AdminTable, group: AdminResource): void {
   const { about, name, filters, fields, added, linkTo } = group;
   const own = admin.command(table).description(about).addHelpText('after', `\nExamples:${group.examples}`);
-  const command = (said: string, what: string, options: Group['fields'] = []) => {
+  const command = (said: string, what: string, options: AdminResource['fields'] = []) => {
     const made = withOrigin(own.command(said)).description(what);
     for (const [flags, told] of options) made.option(flags, told);
     return made;

@@ -3,11 +3,10 @@ import { table as columns, withoutUnseen } from '../../lib/text.ts';
 import { parseYaml } from '../../lib/yaml-text.ts';
 import { isObject } from '../../protocol/codec.ts';
 import { AdminClient, type AdminOptions } from '../shared/admin-client.ts';
+import { type AdminTable, RESOURCES, type Row } from '../shared/admin-resources.ts';
 import { readGivenText } from '../shared/given-text.ts';
 import { remark, say } from '../shared/output.ts';
 import { secretFrom } from '../shared/secrets.ts';
-
-export type AdminTable = 'partners' | 'accounts' | 'boxes' | 'sources';
 
 const API = '/admin/v1';
 const ALL_AT_ONCE = 500;
@@ -48,60 +47,12 @@ interface RotateOptions extends Options {
   enrol?: boolean;
 }
 
-type Row = Record<string, unknown>;
-
-/** Name of a row in an answer, and the columns of a list. */
-const TABLES: Record<
-  AdminTable,
-  { name: string; columns: readonly (readonly [head: string, of: (row: Row) => unknown])[] }
-> = {
-  partners: {
-    name: 'username',
-    columns: [
-      ['PARTNER', (it) => it.username],
-      ['CALLBACK', (it) => (isObject(it.callback) ? it.callback.url : '-')],
-    ],
-  },
-  accounts: {
-    name: 'bankAccount',
-    columns: [
-      ['ACCOUNT', (it) => it.bankAccount],
-      ['BANK', (it) => it.bankCode],
-      ['HOLDER', (it) => it.userBankName],
-      ['PARTNER', (it) => it.partner],
-    ],
-  },
-  boxes: {
-    name: 'terminalCode',
-    columns: [
-      ['BOX', (it) => it.terminalCode],
-      ['SERIAL', (it) => it.serialNumber],
-      ['ACCOUNT', (it) => it.account],
-      [
-        'ONLINE',
-        (it) => (it.online === true ? 'yes' : it.hasSecret === true || it.disabled === true ? 'no' : 'must enrol'),
-      ],
-    ],
-  },
-  sources: {
-    name: 'name',
-    columns: [
-      ['SOURCE', (it) => it.name],
-      ['KIND', (it) => it.kind],
-      ['HOOK', (it) => it.hook],
-      ['LAST WEBHOOK', (it) => it.lastWebhook],
-      ['AGREES UP TO', (it) => (it.list === true ? it.agreedUpTo : 'no list')],
-      ['PROBLEM', (it) => it.problem],
-    ],
-  },
-};
-
 /** `paybox admin … list`: a page, or with `all` every one. */
 export async function list(table: AdminTable, options: ListOptions): Promise<void> {
   const { limit, q, serial, account, partner, all = false, json = false } = options;
   const gateway = await AdminClient.open(options);
   const size = all ? ALL_AT_ONCE : limit;
-  const { name, columns } = TABLES[table];
+  const { name, columns } = RESOURCES[table];
   const key = serial === undefined ? name : 'serialNumber';
   const shown = [...columns, ['STATE', stateOf] as const];
   for (let after = options.after, isFirst = true; ; isFirst = false) {
@@ -136,7 +87,7 @@ export async function show(table: AdminTable, name: string, options: Options): P
 }
 
 export async function add(table: AdminTable, name: string, options: FieldOptions): Promise<void> {
-  const body = { ...fieldsOf(options), [TABLES[table].name]: name };
+  const body = { ...fieldsOf(options), [RESOURCES[table].name]: name };
   const made = await (await AdminClient.open(options)).change<Row>('POST', `${API}/${table}`, body);
   told(options, made, `${name} is added`);
   if (options.json !== true && table === 'sources') say(`it is heard at /hooks/${name}`);
