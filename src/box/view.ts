@@ -1,10 +1,11 @@
 import type { Code } from '../protocol/codes.ts';
+import type { LinkedAccount } from '../protocol/messages.ts';
 import type { StatusState } from '../protocol/statuses.ts';
 import type { BlankScene, Scene, SetupScene } from '../scene.ts';
 import { minutesLeft } from './draft.ts';
 import type { Order, Payment } from './entry.ts';
 import { payeeOf } from './push.ts';
-import { activeOrder, type BoxState, type Enrolment } from './state.ts';
+import { activeOrder, type BoxState, type Enrolment, type Stage, type StageOf } from './state.ts';
 
 /** The action for each fault, as the screen shows it. */
 const ACTIONS: Partial<Record<Code, string>> = {
@@ -19,84 +20,141 @@ const CALL_FOR_HELP = 'Liên hệ bộ phận hỗ trợ';
 
 type BoxScene = Exclude<Scene, BlankScene | SetupScene>;
 
-/** The picture of a state; the screen is derived, never commanded. */
+/**
+ * How far a box has come with its gateway. A stage that something has keeps its screen whatever this is; while nothing
+ * has the screen, this decides.
+ */
+export type Progress =
+  /** A fault prevents the next payment. A dead display cannot show itself: `/status` names it. */
+  | { kind: 'faulty'; code: Code }
+  | { kind: 'starting' }
+  | { kind: 'enrolling'; enrolment: Enrolment }
+  | { kind: 'connecting' }
+  | { kind: 'unlinked' }
+  | { kind: 'linked'; account: LinkedAccount };
+
+type Cell<K extends Stage['kind'], P extends Progress['kind']> = (
+  state: BoxState,
+  held: StageOf<K>,
+  progress: Progress & { kind: P },
+) => BoxScene;
+
+export const PROGRESS = ['faulty', 'starting', 'enrolling', 'connecting', 'unlinked', 'linked'] as const;
+
+type Row<K extends Stage['kind'], All extends readonly Progress['kind'][] = typeof PROGRESS> = {
+  readonly [I in keyof All]: Cell<K, All[I]>;
+};
+
+/** The screen of each stage that `machine.ts` moves to. */
+// biome-ignore format: a table is read by its columns
+export const SCENES: { readonly [K in Stage['kind']]: Row<K> } = {
+  //            faulty    starting  enrolling connecting  unlinked  linked
+  'idle':      [fault,    starting, enrol,    connecting, unlinked, idle],
+  'order':     [payment,  payment,  payment,  payment,    payment,  payment],
+  'paid':      [paid,     paid,     paid,     paid,       paid,     paid],
+  'ended':     [ended,    ended,    ended,    ended,      ended,    ended],
+  'too-dense': [tooDense, tooDense, tooDense, tooDense,   tooDense, tooDense],
+  'account':   [account,  account,  account,  account,    account,  account],
+  'history':   [history,  history,  history,  history,    history,  history],
+  'repeat':    [repeat,   repeat,   repeat,   repeat,     repeat,   repeat],
+};
+
+/** Returns the screen of a state: the screen is derived, never commanded. */
 export function view(state: BoxState): BoxScene {
-  const scene = unmarked(state);
+  const progress = progressOf(state);
+  const cell = SCENES[state.stage.kind][PROGRESS.indexOf(progress.kind)] as (...given: unknown[]) => BoxScene;
+  const scene = cell(state, state.stage, progress);
   return state.sandboxMark && state.config.sandboxMark ? { ...scene, sandbox: true } : scene;
 }
 
-function unmarked(state: BoxState): BoxScene {
-  const online = state.connection === 'registered';
-  const { stage } = state;
-  switch (stage.kind) {
-    case 'order': {
-      const { pushId, qrCode, amount, content } = stage.active.order;
-      const holder = payeeOf(stage.active.order);
-      const secondsLeft = Math.max(0, Math.ceil((stage.active.deadlineMs - state.nowMs) / 1000));
-      return { kind: 'payment', pushId, qrCode, amount, content, holder, secondsLeft, online };
-    }
-    case 'paid': {
-      const { transactionId, amount, content, due } = stage.payment;
-      const paid = { kind: 'paid', transactionId, amount, content, holder: stage.holder, online } as const;
-      return due === null ? paid : { ...paid, due };
-    }
-    case 'ended':
-      return { kind: stage.how, amount: stage.order.amount, content: stage.order.content, online };
-    case 'too-dense': {
-      const { amount, content } = stage.order;
-      return { kind: 'too-dense', amount, content, holder: payeeOf(stage.order), online };
-    }
-    case 'account':
-      return { kind: 'account', holder: stage.holder, previous: stage.previous, online };
-    case 'history': {
-      const payments = state.recentPayments.map(({ amount, content, paidAtMs }) => ({ amount, content, paidAtMs }));
-      return { kind: 'history', payments, online };
-    }
-    case 'repeat': {
-      const { transactionId, amount, content, due, paidAtMs } = stage.payment;
-      const { silent } = stage;
-      const repeat = { kind: 'repeat', transactionId, amount, content, paidAtMs, online } as const;
-      return { ...repeat, ...(due === null ? {} : { due }), ...(silent === undefined ? {} : { silent }) };
-    }
-    case 'idle':
-      return idleScene(state);
-  }
+function progressOf({ refusal, faults, connection, enrolment, account }: BoxState): Progress {
+  if (refusal !== undefined) return { kind: 'faulty', code: refusal.code };
+  if (faults.storage !== undefined) return { kind: 'faulty', code: 'STORAGE_FAULT' };
+  if (connection === 'none') return { kind: 'starting' };
+  if (enrolment !== undefined) return { kind: 'enrolling', enrolment };
+  if (account === undefined) return { kind: 'connecting' };
+  return account === null ? { kind: 'unlinked' } : { kind: 'linked', account };
 }
 
-/** While nothing has the screen: what is wrong, or how far the box has come with its gateway. */
-function idleScene(state: BoxState): BoxScene {
-  const { connection, account, config, enrolment, pictures } = state;
-  const online = connection === 'registered';
-  const fault = faultOf(state);
-  if (fault !== undefined) return { kind: 'fault', code: fault, action: actionFor(fault, state), online };
-  if (connection === 'none') return { kind: 'starting', version: config.version };
-  const { terminalCode, serialNumber, plainLink } = config;
-  if (enrolment !== undefined) {
-    const { code, url } = enrolment;
-    return { kind: 'enrol', code, url, terminalCode, serialNumber, minutesLeft: minutesLeft(enrolment, state.nowMs) };
-  }
-  if (account === undefined) return { kind: 'connecting', terminalCode, serialNumber, plainLink };
-  // Without a connection the box would hear neither of the link nor of a payment that these QRs lead to.
-  const { certificate, staticQr } = online ? pictures : {};
-  if (account === null) {
-    const unlinked = { terminalCode, serialNumber, plainLink, online };
-    return certificate === undefined
-      ? { kind: 'unlinked', ...unlinked }
-      : { kind: 'certificate', certificate, ...unlinked };
-  }
-  const idle = { kind: 'idle', holder: account, terminalCode, plainLink, online } as const;
-  return staticQr === undefined ? idle : { ...idle, qrCode: staticQr };
+function isOnline({ connection }: BoxState): boolean {
+  return connection === 'registered';
 }
 
-function actionFor(code: Code, { faults }: BoxState): string {
-  if (code === 'STORAGE_FAULT' && /, mkdir '/.test(faults.storage ?? '')) return NO_FOLDER;
-  return ACTIONS[code] ?? CALL_FOR_HELP;
+function fault(state: BoxState, _stage: Stage, { code }: { code: Code }): BoxScene {
+  const isNoFolder = code === 'STORAGE_FAULT' && /, mkdir '/.test(state.faults.storage ?? '');
+  const action = isNoFolder ? NO_FOLDER : (ACTIONS[code] ?? CALL_FOR_HELP);
+  return { kind: 'fault', code, action, online: isOnline(state) };
 }
 
-/** A fault that prevents the next payment. A dead display cannot show itself: `/status` names it. */
-function faultOf({ refusal, faults }: BoxState): Code | undefined {
-  if (refusal !== undefined) return refusal.code;
-  return faults.storage === undefined ? undefined : 'STORAGE_FAULT';
+function starting({ config }: BoxState): BoxScene {
+  return { kind: 'starting', version: config.version };
+}
+
+function enrol({ config, nowMs }: BoxState, _stage: Stage, { enrolment }: { enrolment: Enrolment }): BoxScene {
+  const { code, url } = enrolment;
+  const { terminalCode, serialNumber } = config;
+  return { kind: 'enrol', code, url, terminalCode, serialNumber, minutesLeft: minutesLeft(enrolment, nowMs) };
+}
+
+function connecting({ config: { terminalCode, serialNumber, plainLink } }: BoxState): BoxScene {
+  return { kind: 'connecting', terminalCode, serialNumber, plainLink };
+}
+
+/** Without a connection the box would not hear of the link that its certificate leads to. */
+function unlinked(state: BoxState): BoxScene {
+  const { terminalCode, serialNumber, plainLink } = state.config;
+  const { certificate } = state.pictures;
+  const online = isOnline(state);
+  const waiting = { terminalCode, serialNumber, plainLink, online };
+  return online && certificate !== undefined
+    ? { kind: 'certificate', certificate, ...waiting }
+    : { kind: 'unlinked', ...waiting };
+}
+
+/** Without a connection the box would not hear of a payment by its static QR. */
+function idle(state: BoxState, _stage: Stage, { account: holder }: { account: LinkedAccount }): BoxScene {
+  const { terminalCode, plainLink } = state.config;
+  const { staticQr } = state.pictures;
+  const online = isOnline(state);
+  const scene = { kind: 'idle', holder, terminalCode, plainLink, online } as const;
+  return online && staticQr !== undefined ? { ...scene, qrCode: staticQr } : scene;
+}
+
+function payment(state: BoxState, { active: { order, deadlineMs } }: StageOf<'order'>): BoxScene {
+  const { pushId, qrCode, amount, content } = order;
+  const secondsLeft = Math.max(0, Math.ceil((deadlineMs - state.nowMs) / 1000));
+  const holder = payeeOf(order);
+  return { kind: 'payment', pushId, qrCode, amount, content, holder, secondsLeft, online: isOnline(state) };
+}
+
+function paid(state: BoxState, { payment, holder }: StageOf<'paid'>): BoxScene {
+  const { transactionId, amount, content, due } = payment;
+  const scene = { kind: 'paid', transactionId, amount, content, holder, online: isOnline(state) } as const;
+  return due === null ? scene : { ...scene, due };
+}
+
+function ended(state: BoxState, { how, order: { amount, content } }: StageOf<'ended'>): BoxScene {
+  return { kind: how, amount, content, online: isOnline(state) };
+}
+
+function tooDense(state: BoxState, { order }: StageOf<'too-dense'>): BoxScene {
+  const { amount, content } = order;
+  return { kind: 'too-dense', amount, content, holder: payeeOf(order), online: isOnline(state) };
+}
+
+function account(state: BoxState, { holder, previous }: StageOf<'account'>): BoxScene {
+  return { kind: 'account', holder, previous, online: isOnline(state) };
+}
+
+function history(state: BoxState): BoxScene {
+  const payments = state.recentPayments.map(({ amount, content, paidAtMs }) => ({ amount, content, paidAtMs }));
+  return { kind: 'history', payments, online: isOnline(state) };
+}
+
+function repeat(state: BoxState, { payment, silent }: StageOf<'repeat'>): BoxScene {
+  const { transactionId, amount, content, due, paidAtMs } = payment;
+  const scene = { kind: 'repeat', transactionId, amount, content, paidAtMs, online: isOnline(state) } as const;
+  return { ...scene, ...(due === null ? {} : { due }), ...(silent === undefined ? {} : { silent }) };
 }
 
 export interface StatusView {
@@ -121,7 +179,7 @@ export function statusView(state: BoxState): StatusView {
   return {
     terminalCode: config.terminalCode,
     serialNumber: config.serialNumber,
-    state: statusState(state),
+    state: state.faults.display === undefined ? STATUS[view(state).kind] : 'fault',
     online: state.connection === 'registered',
     order:
       order === undefined
@@ -159,24 +217,21 @@ function storageOrDisplay({ faults }: BoxState): { code: string; reason: string 
   return faults.storage === undefined ? undefined : { code: 'STORAGE_FAULT', reason: faults.storage };
 }
 
-function statusState(state: BoxState): StatusState {
-  const scene = view(state);
-  if (state.faults.display !== undefined) return 'fault';
-  switch (scene.kind) {
-    case 'payment':
-      return 'showing';
-    case 'connecting':
-    case 'enrol':
-      return 'registering';
-    case 'certificate':
-      return 'unlinked';
-    case 'cancelled':
-    case 'account':
-    case 'history':
-    case 'repeat':
-    case 'too-dense':
-      return 'idle';
-    default:
-      return scene.kind;
-  }
-}
+/** The state of `/status` that belongs to each screen. */
+const STATUS: Readonly<Record<BoxScene['kind'], StatusState>> = {
+  starting: 'starting',
+  connecting: 'registering',
+  enrol: 'registering',
+  unlinked: 'unlinked',
+  certificate: 'unlinked',
+  idle: 'idle',
+  payment: 'showing',
+  paid: 'paid',
+  expired: 'expired',
+  cancelled: 'idle',
+  account: 'idle',
+  history: 'idle',
+  repeat: 'idle',
+  'too-dense': 'idle',
+  fault: 'fault',
+};

@@ -1,52 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { Order, Payment } from '../../src/box/entry.ts';
 import { INVARIANTS, illegal, move, STAGES, type StageEvent, TABLE } from '../../src/box/machine.ts';
-import { type ActiveOrder, type BoxState, IDLE, type Stage } from '../../src/box/state.ts';
-import { fresh, LINK, uuid, WALL_START_MS } from './support.ts';
-
-const NOW_MS = 10_000;
-const OTHER = { ...LINK, bankAccount: '9988776655' };
-
-function orderOf(n: number): Order {
-  const what = { pushId: uuid(n), orderId: `DH${n}`, amount: 50_000, content: `DH${n}`, qrCode: 'QR' };
-  return { ...what, holder: LINK, expiresAtMs: WALL_START_MS + 300_000, lifetimeMs: 300_000 };
-}
-
-function activeOf(n: number, change: Partial<ActiveOrder> = {}): ActiveOrder {
-  return { order: orderOf(n), deadlineMs: 300_000, displayed: false, restored: false, ...change };
-}
-
-function paymentOf(n: number): Payment {
-  const transactionId = uuid(0xc000 + n);
-  const paid = { transactionId, orderId: `DH${n}`, amount: 50_000, content: `DH${n}`, paidAtMs: WALL_START_MS };
-  return { ...paid, late: false, due: null };
-}
-
-/** One of each stage, 2 s old where that counts. Order 1 has the screen, or has it back after payment 7. */
-const SAMPLES: { [K in Stage['kind']]: Stage & { kind: K } } = {
-  idle: IDLE,
-  order: { kind: 'order', active: activeOf(1), drawnAtMs: undefined },
-  paid: {
-    kind: 'paid',
-    payment: paymentOf(7),
-    holder: LINK,
-    sinceMs: NOW_MS - 2_000,
-    untilMs: NOW_MS + 8_000,
-    resume: activeOf(1),
-  },
-  ended: { kind: 'ended', how: 'expired', order: orderOf(3), untilMs: NOW_MS + 3_000 },
-  'too-dense': { kind: 'too-dense', order: orderOf(4), untilMs: NOW_MS + 90_000 },
-  account: { kind: 'account', holder: LINK, previous: OTHER, drawn: false, untilMs: NOW_MS + 3_000 },
-  history: { kind: 'history', untilMs: NOW_MS + 3_000 },
-  repeat: {
-    kind: 'repeat',
-    payment: paymentOf(7),
-    silent: undefined,
-    untilMs: NOW_MS + 3_000,
-    resume: activeOf(1, { displayed: true }),
-  },
-};
+import type { BoxState, Stage } from '../../src/box/state.ts';
+import { activeOf, boxIn, NOW_MS, OTHER, orderOf, paymentOf, SAMPLES } from './stages.ts';
+import { LINK, uuid } from './support.ts';
 
 const EVENTS: { [T in StageEvent['type']]: StageEvent & { type: T } } = {
   restart: { type: 'restart', active: activeOf(2) },
@@ -91,21 +48,6 @@ const EXPECTED: { [T in StageEvent['type']]: { [K in Stage['kind']]: Stage['kind
   history:         { idle: 'history',   order: same,    paid: same,   ended: same,    'too-dense': same,    account: same,    history: same, repeat: same },
   repeat:          { idle: 'repeat',    order: same,    paid: same,   ended: 'repeat', 'too-dense': same,   account: same,    history: 'repeat', repeat: 'repeat' },
 };
-
-function boxIn(stage: Stage, change: Partial<BoxState> = {}): BoxState {
-  const toldLink = stage.kind === 'account' ? OTHER : LINK;
-  const announced = [7, 8, 9].map((n) => paymentOf(n).transactionId);
-  return {
-    ...fresh(),
-    nowMs: NOW_MS,
-    account: LINK,
-    announcedAccount: toldLink,
-    announced,
-    recentPayments: [paymentOf(7)],
-    stage,
-    ...change,
-  };
-}
 
 const CELLS = Object.values(EVENTS).flatMap((event) => STAGES.map((kind) => ({ kind, event, type: event.type })));
 
