@@ -100,6 +100,11 @@ const MAY_NAME_TRANSPORTS = [
   'conformance',
   'commands/actions/live-demo.ts',
 ];
+/** Doors: who may call the routes of faults, which page and list of the console has them, and which shards answer. */
+const MAY_NAME_FAULTS = [
+  ...['gateway/http/route-access.ts', 'gateway/http/page-files.ts', 'gateway/changes.ts'],
+  ...['cluster/destination.ts', 'cluster/merge.ts'],
+];
 const FLOORS_MAX = 8;
 const FILES_WITHOUT_FLOORS_MAX = 15;
 const LINES_MAX = 300;
@@ -178,6 +183,16 @@ describe('the house', () => {
     // Their code is loaded only in a sandbox.
     const loading = importers.filter(([file]) => staticImportsOf(file).some((target) => target.startsWith(faults)));
     expect(loading).toEqual([]);
+  });
+
+  it('has no word of faults in the core of the gateway, in its store, and in its cluster', () => {
+    // `_FAULT` is a code of a broken disk.
+    const named = /(?<!de|pre|_)fault/i;
+    const isCore = (file: string) =>
+      /^(gateway|store|cluster)\//.test(file) && !/^gateway\/(faults|stages)\//.test(file);
+    const core = files.filter((file) => isCore(relative(src, file)));
+    const naming = core.filter((file) => named.test(readFileSync(file, 'utf8'))).map((file) => relative(src, file));
+    expect(naming.toSorted()).toEqual(MAY_NAME_FAULTS.toSorted());
   });
 
   it('has an inner plan for every large room, of few floors', () => {

@@ -28,7 +28,7 @@ const named = z.object({
   bankAccount: z.string().catch(''),
   terminalCode: z.string().catch(''),
   serialNumber: z.string().catch(''),
-  /** Of a fault. */
+  /** Of an order at the gateway. */
   box: z.string().catch(''),
 });
 type Named = z.infer<typeof named>;
@@ -44,7 +44,8 @@ const THINGS = /^\/_mock\/(?:orders|callbacks|payments)\/|^\/_mock\/faults(?:\/|
 const BOX = /^\/_mock\/boxes\/([^/]+)$/;
 const QR_PICTURE = /^\/qr\/([^/]+)$/;
 const SALES = '/admin/v1/sales';
-export const FAULTS_PATH = '/_mock/faults';
+/** An order here that names no box goes to all shards. */
+const ORDERS = '/_mock/faults';
 /** Of all callbacks that were given up. */
 const RESEND = '/_mock/callbacks/resend';
 
@@ -86,7 +87,7 @@ export class Destinations {
     }
     if (request.method === 'GET' && LISTS.test(path)) return shardNamed(request, this.#count) ?? 'merged';
     if (request.method === 'POST' && path === RESEND) return 'merged';
-    if (request.method === 'POST' && path === FAULTS_PATH) {
+    if (request.method === 'POST' && path === ORDERS) {
       const { box } = namesIn(body, request.headers);
       return box === '' ? 'everywhere' : this.#ofBox(box, '');
     }

@@ -1,10 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { addressOf, carry } from '../gateway/access/carried.ts';
+import { addressOf, carry, SHARED_ID_HEADER } from '../gateway/access/carried.ts';
 import { answerRefusal, pathOf, ROWS_DEFAULT } from '../gateway/access/requests.ts';
 import { CONSOLE_EVENTS_PATH } from '../gateway/http/admin-routes.ts';
-import { FAULT_ID_HEADER } from '../gateway/http/fault-routes.ts';
 import type { Clock } from '../lib/clock.ts';
 import { reasonOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
@@ -14,7 +13,7 @@ import { equalSecrets } from '../protocol/checksum.ts';
 import { LIMITS } from '../protocol/fields.ts';
 import { BOX_PATHS, SHARDS_HEADER } from '../protocol/http-api.ts';
 import { CREDIT_PATH, takeCredit } from './credit-carrier.ts';
-import { type Destinations, FAULTS_PATH } from './destination.ts';
+import type { Destinations } from './destination.ts';
 import {
   askWhileItMoves,
   CLIENT_HEADER,
@@ -85,7 +84,7 @@ class Front {
     const { destinations, shards } = this.#deps;
     const body = Buffer.isBuffer(request.body) ? request.body : undefined;
     if (this.isOfMember(request)) return this.#answerMember(request, reply, body);
-    delete request.headers[FAULT_ID_HEADER];
+    delete request.headers[SHARED_ID_HEADER];
     const to = await destinations.of(request, body);
     const [any] = shards.all();
     if (to === 'here') {
@@ -142,19 +141,19 @@ class Front {
     return answerRefusal(request, reply, this.#deps.log, { code: 'E05', reason }, 502);
   }
 
-  /** Orders a fault at all shards, under one id. */
+  /** Has all shards take an order, under one id. */
   async #orderEverywhere(
     request: FastifyRequest,
     reply: FastifyReply,
     body: Buffer | undefined,
   ): Promise<FastifyReply> {
     const { count, random, peers } = this.#deps;
-    request.headers[FAULT_ID_HEADER] = random.uuid();
+    request.headers[SHARED_ID_HEADER] = random.uuid();
     const answers = await Promise.all(peers.parts(this.#indexes(), request, body));
     const known = answers.filter((it) => it !== undefined);
     const part = known.find(({ status }) => status >= 400) ?? known[0];
     if (part === undefined || known.length < count) {
-      const reason = `${count - known.length} shards have not taken it: DELETE ${FAULTS_PATH} ends it in the others`;
+      const reason = `${count - known.length} shards have not taken it: DELETE ${pathOf(request)} ends it in the others`;
       return this.#unanswered(request, reply, reason);
     }
     return passPart(part, reply);

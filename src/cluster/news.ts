@@ -13,7 +13,7 @@ const reason = z.string().transform((text) => text.slice(0, REASON_CHARS_MAX));
 const news = z.discriminatedUnion('about', [
   z.object({ about: z.literal('registry') }),
   z.object({ about: z.literal('signing-key') }),
-  z.object({ about: z.literal('fault'), id: z.string(), by: z.int(), times: z.int() }),
+  z.object({ about: z.literal('occurrence'), id: z.string(), by: z.int(), times: z.int() }),
   z.object({ about: z.literal('renew'), box: z.string(), reason }),
   z.object({ about: z.literal('expel'), box: z.string(), reason, disabled: z.boolean() }),
 ]);

@@ -71,7 +71,7 @@ async function start(config: GatewayConfig, deps: GatewayDeps, opened: OpenParts
     superseded: store.superseded,
     handle,
     takeCredit: money.takeCredit,
-    heed: (news) => heedNews(news, { ...heeding, faults: edges.faults, place: deps.place, expel: here.expel }),
+    heed: (news) => heedNews(news, { ...heeding, edges, place: deps.place, expel: here.expel }),
     unready: () => health.readiness.problem(),
     close: (withinMs = STOP_BUDGET_MS) => opened.close(withinMs),
   };

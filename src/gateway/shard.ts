@@ -12,8 +12,8 @@ export type News =
   | { about: 'registry' }
   /** The gateway has another signing key. */
   | { about: 'signing-key' }
-  /** A fault that was ordered for all shards has happened in shard `by`. */
-  | { about: 'fault'; id: string; by: number; times: number }
+  /** Shard `by` reports occurrences of an order that all shards have under this id. */
+  | { about: 'occurrence'; id: string; by: number; times: number }
   /** This box must say hello again. */
   | { about: 'renew'; box: string; reason: string }
   /** This box may have no session any more. */
@@ -115,14 +115,14 @@ interface Heeding {
   signer: { reload(): Promise<void> };
   sessionCheck: { soon(): void };
   changes: { publish(...topics: Topic[]): void };
-  faults: { happenedElsewhere(id: string, times: number): void };
+  edges: { happenedElsewhere(id: string, times: number): void };
   place: Pick<ShardPlace, 'index'> | undefined;
   expel(terminalCode: string, reason: string, disabled: boolean): Promise<void>;
 }
 
 /** Does what another shard tells. */
 export async function heedNews(news: News, heeding: Heeding): Promise<void> {
-  const { directory, sources, hub, signer, sessionCheck, changes, faults, place, expel } = heeding;
+  const { directory, sources, hub, signer, sessionCheck, changes, edges, place, expel } = heeding;
   switch (news.about) {
     case 'registry':
       directory.refresh();
@@ -131,8 +131,8 @@ export async function heedNews(news: News, heeding: Heeding): Promise<void> {
       return isOfRegistry(place) ? undefined : sources.refresh();
     case 'signing-key':
       return signer.reload();
-    case 'fault':
-      if (news.by !== place?.index) faults.happenedElsewhere(news.id, news.times);
+    case 'occurrence':
+      if (news.by !== place?.index) edges.happenedElsewhere(news.id, news.times);
       return;
     case 'renew':
       return hub.renew(news.box, news.reason);

@@ -13,9 +13,9 @@ import type { TrafficLog } from './traffic-log.ts';
 /** Every part of a gateway stands on its world, which has no part of the service and nothing on a disk. */
 export interface World {
   config: GatewayConfig;
-  /** The time of the gateway, which a fault may set. */
+  /** The time of the gateway, whose calendar a sandbox may set. */
   clock: Clock;
-  /** The clock of this machine, which no fault sets. */
+  /** The clock of this machine, which nobody sets. */
   machine: Clock;
   random: Random;
   log: Logger;

@@ -40,7 +40,7 @@ export async function startShards(numbers: readonly number[], broker: { url: str
     /** Pushes an order to box 1. */
     push: async (orderId: string) => {
       const qrCode = qrFor({ purpose: orderId });
-      return service.sendQr(partner, push({ orderId, content: orderId, qrCode }), new CallNotes(false));
+      return service.sendQr(partner, push({ orderId, content: orderId, qrCode }), { notes: new CallNotes(false) });
     },
     pay: (content: string) => {
       const credit = { bankAccount: ACCOUNT.bankAccount, content, amount: 50_000, transType: 'C' };

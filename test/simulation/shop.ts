@@ -70,7 +70,7 @@ export class Shop {
     const request = { ...order, amount: String(order.amount), terminalCode, serialNumber: box?.serialNumber };
     const sum = checkSum('demo-secret', request);
     const verdict = await this.#call('push', (service, partner) =>
-      service.sendQr(partner, { ...request, checkSum: sum }, new CallNotes(false)),
+      service.sendQr(partner, { ...request, checkSum: sum }, { notes: new CallNotes(false) }),
     );
     if (verdict?.ok !== true) return;
     for (const device of boxes) oracle.check(device);

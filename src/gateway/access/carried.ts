@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { strangerProblem } from '../../lib/http-server.ts';
 
 /** A request that somebody in front has handed over: a trusted proxy, or the front of a cluster's member. */
@@ -19,6 +19,21 @@ export function carry(request: IncomingMessage, carried: Carried): void {
 /** How this request was handed over; undefined for one that came from its caller. */
 export function carriedOf(request: IncomingMessage): Carried | undefined {
   return (request as WithCarried)[CARRIED];
+}
+
+/** The front of a cluster sets this header: the id under which all shards take one order. */
+export const SHARED_ID_HEADER = 'x-paybox-shared-id';
+
+/** Returns the id under which all shards of a cluster take this order; undefined for an order to this gateway alone. */
+export function sharedIdOf({
+  raw,
+  headers,
+}: {
+  raw: IncomingMessage;
+  headers: IncomingHttpHeaders;
+}): string | undefined {
+  const id = carriedOf(raw) === undefined ? undefined : headers[SHARED_ID_HEADER];
+  return typeof id === 'string' ? id : undefined;
 }
 
 /** IP address of the caller. */

@@ -6,7 +6,7 @@ import type { BrokerLogin } from '../boxes/broker-rights.ts';
 import type { Connect } from '../boxes/connection.ts';
 import type { BoxHub } from '../boxes/wire.ts';
 import type { MakeAttempt } from '../callbacks/attempt.ts';
-import type { FaultOrders } from '../fault-orders.ts';
+import type { PartnerCalls } from '../service/partner-calls.ts';
 import type { PaymentHearers, ReceivePayment } from '../service/receive-payment.ts';
 import type { PushHub } from '../service/service.ts';
 import type { Stored } from '../stored.ts';
@@ -17,7 +17,10 @@ import type { World } from '../world.ts';
  * can be injected, and no part knows of them. The composition root applies them.
  */
 export interface Edges {
-  faults: FaultOrders;
+  /** Something that was ordered under this id at all shards of a cluster has happened in another shard. */
+  happenedElsewhere(id: string, times: number): void;
+  /** Adds routes below `/_mock`. */
+  mockRoutes(scope: FastifyInstance, stored: Stored): Promise<void>;
   tokens(tokens: Tokens): Tokens;
   /** Adds hooks to the routes of partners. */
   partnerRoutes(scope: FastifyInstance, stored: Stored): Promise<void>;
@@ -26,6 +29,7 @@ export interface Edges {
   connect(connect: Connect): Connect;
   boxHub(hub: BoxHub): BoxHub;
   pushHub(hub: PushHub): PushHub;
+  partnerCalls(calls: PartnerCalls): PartnerCalls;
   receivePayment(world: World, stored: Stored, hearers: PaymentHearers): ReceivePayment;
   attempt(make: MakeAttempt, stored: Stored): MakeAttempt;
   startBroker(

@@ -8,7 +8,8 @@ import { Faults } from './faults.ts';
 import { LinkFaults } from './link-faults.ts';
 import { LatePayments, withPaymentFaults } from './payment-faults.ts';
 import { withOfflineFault } from './push-faults.ts';
-import { ExpirableTokens, serviceFaults } from './service-faults.ts';
+import { faultRoutes } from './routes.ts';
+import { ExpirableTokens, keepContents, serviceFaults } from './service-faults.ts';
 
 /** A clock that the fault clock-skew can set ahead. */
 export function settable(clock: Clock): SettableClock {
@@ -29,7 +30,8 @@ export function injectFaults(world: World, clock: SettableClock): Edges {
     begin: () => undefined,
   });
   return {
-    faults,
+    happenedElsewhere: (id, times) => faults.happenedElsewhere(id, times),
+    mockRoutes: async (scope, stored) => faultRoutes(scope, world, stored, faults),
     tokens: (tokens) => expirable.wrap(tokens),
     partnerRoutes: async (scope, stored) => {
       await faults.countPartners(stored.directory);
@@ -39,6 +41,7 @@ export function injectFaults(world: World, clock: SettableClock): Edges {
     connect: (connect) => links.connect(connect),
     boxHub: (hub) => links.hub(hub),
     pushHub: (hub) => withOfflineFault(hub, faults),
+    partnerCalls: keepContents,
     receivePayment: (on, stored, hearers) => withPaymentFaults(on, stored, hearers, { faults, latePayments }),
     attempt: (make, stored) => withCallbackFaults(make, world, stored, { faults, latePayments, resendCallback }),
     startBroker: (at, start) => startKillable(at, start, world, faults),

@@ -12,7 +12,6 @@ import {
   magicContent,
 } from '../../protocol/faults.ts';
 import type { Directory } from '../directory.ts';
-import type { FaultOrders, OfferedFault } from '../fault-orders.ts';
 import { accept, type Result, refuse } from '../result.ts';
 import type { World } from '../world.ts';
 import {
@@ -22,6 +21,7 @@ import {
   type OrderedFault,
   type Subject,
 } from './active-faults.ts';
+import type { FaultOrders, OfferedFault } from './routes.ts';
 
 /** The effect of a fault that begins when it is ordered. */
 export interface Effect {

@@ -1,11 +1,13 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { bearerToken } from '../../lib/http-server.ts';
 import { isObject } from '../../protocol/codec.ts';
+import { faultKind, faultOfContent, MAGIC_PREFIX } from '../../protocol/faults.ts';
 import { PATHS } from '../../protocol/http-api.ts';
 import { answerRefusal, pathOf } from '../access/requests.ts';
 import type { Tokens } from '../access/tokens.ts';
 import { parseJson } from '../decode.ts';
 import type { Directory } from '../directory.ts';
+import type { PartnerCalls } from '../service/partner-calls.ts';
 import type { Stored } from '../stored.ts';
 import type { World } from '../world.ts';
 import type { Subject } from './active-faults.ts';
@@ -30,6 +32,26 @@ export class ExpirableTokens {
     if (oldest !== undefined && this.#expired.size >= EXPIRED_MAX) this.#expired.delete(oldest);
     this.#expired.add(token);
   }
+}
+
+/** A content that orders a fault has no room for a code, and happens to each push (PROTOCOL.md, clause FLT-4). */
+export function keepContents(calls: PartnerCalls): PartnerCalls {
+  return {
+    generate: (partner, json, call) =>
+      calls.generate(partner, json, { ...call, isVerbatim: contentIn(json).startsWith(MAGIC_PREFIX) }),
+    sendQr: (partner, json, call) => {
+      const fault = faultOfContent(contentIn(json));
+      const isVerbatim = fault !== undefined && ['push', 'link'].includes(faultKind(fault).place);
+      return calls.sendQr(partner, json, { ...call, isVerbatim });
+    },
+    testCallback: (...args) => calls.testCallback(...args),
+    checkOrder: (...args) => calls.checkOrder(...args),
+    cancelQr: (...args) => calls.cancelQr(...args),
+  };
+}
+
+function contentIn(json: unknown): string {
+  return isObject(json) && typeof json.content === 'string' ? json.content : '';
 }
 
 /** Makes calls of logged-in partners fail, before they change anything (PROTOCOL.md, clauses FLT-5 and FLT-12). */

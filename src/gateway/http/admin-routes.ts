@@ -12,7 +12,6 @@ import { mayDo } from '../roles.ts';
 import type { OpenGateway } from '../stages/open-gateway.ts';
 import { callerOf, cancellationOf, noteDone, refuseSandboxWrites, tellChanged } from './admin.ts';
 import { callbackRoutes } from './callback-routes.ts';
-import { faultRoutes } from './fault-routes.ts';
 import { logAdminRequests, trafficRoutes } from './traffic-routes.ts';
 import { createViews, sourceView, type Views } from './views.ts';
 
@@ -41,7 +40,6 @@ export function adminRoutes(scope: FastifyInstance, open: OpenGateway): () => vo
   orderRoutes(scope, open, views);
   callbackRoutes(scope, open, views);
   trafficRoutes(scope, world);
-  faultRoutes(scope, open);
   const endStreams = watchRoute(scope, open);
   const endDownloads = backupRoute(scope, open);
   return () => {

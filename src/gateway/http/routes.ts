@@ -33,7 +33,13 @@ export function registerRoutes(app: FastifyInstance, open: OpenGateway): () => v
     edges.boxRoutes(scope);
     endStreams.push(boxRoutes(scope, world, stored, boxes.wire));
   });
-  app.register(async (scope) => void endStreams.push(adminRoutes(scope, open)), { prefix: '/_mock' });
+  app.register(
+    async (scope) => {
+      endStreams.push(adminRoutes(scope, open));
+      await edges.mockRoutes(scope, stored);
+    },
+    { prefix: '/_mock' },
+  );
   app.register(async (scope) => hookRoutes(scope, open), { prefix: '/hooks' });
   const api = new AdminApi(log);
   app.register(

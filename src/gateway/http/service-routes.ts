@@ -70,7 +70,7 @@ async function enabledPartner(directory: Directory, username: string): Promise<P
 function bearerRoutes(scope: FastifyInstance, { world, stored, money, tokens }: OpenGateway, originOf: OriginOf): void {
   const { config, log } = world;
   const { directory } = stored;
-  const { service } = money;
+  const { calls } = money;
   const letIn = async (request: FastifyRequest, reply: FastifyReply) => {
     const token = bearerToken(request);
     const username = token === undefined ? undefined : tokens.read(token);
@@ -103,18 +103,18 @@ function bearerRoutes(scope: FastifyInstance, { world, stored, money, tokens }: 
   const success = (message = ''): StatusResponse => ({ status: 'SUCCESS', message });
   const asItIs = <T>(value: T) => value;
 
-  post(PATHS.generate, generateRequest, (partner, json, call) => service.generate(partner, json, call), asItIs);
-  post(PATHS.sendQr, sendQrRequest, (partner, json, { notes }) => service.sendQr(partner, json, notes), success);
+  post(PATHS.generate, generateRequest, (partner, json, call) => calls.generate(partner, json, call), asItIs);
+  post(PATHS.sendQr, sendQrRequest, (partner, json, call) => calls.sendQr(partner, json, call), success);
   post(
     PATHS.testCallback,
     testCallbackRequest,
-    (partner, json, { notes }) => service.testCallback(partner, json, notes),
+    (partner, json, { notes }) => calls.testCallback(partner, json, notes),
     success,
   );
   for (const path of [PATHS.checkOrder, PATHS.checkEcommerceOrder]) {
-    post(path, checkOrderRequest, (partner, json) => service.checkOrder(partner, json), asItIs);
+    post(path, checkOrderRequest, (partner, json) => calls.checkOrder(partner, json), asItIs);
   }
-  post(PATHS.cancelQr, cancelQrRequest, (partner, json) => service.cancelQr(partner, json), success);
+  post(PATHS.cancelQr, cancelQrRequest, (partner, json) => calls.cancelQr(partner, json), success);
 }
 
 type Work<T> = (partner: Partner, json: unknown, call: { origin: string; notes: CallNotes }) => Promise<Result<T>>;

@@ -1,6 +1,5 @@
 import type { Bank } from '../../protocol/banks.ts';
 import { findBank } from '../../protocol/banks.ts';
-import { MAGIC_PREFIX } from '../../protocol/faults.ts';
 import { amountVnd, bankAccount, LIMITS } from '../../protocol/fields.ts';
 import { type GenerateRequest, generateRequest } from '../../protocol/http-api.ts';
 import { encodeVietQr } from '../../protocol/vietqr.ts';
@@ -29,21 +28,18 @@ export interface Generated {
   /** The code in the content, if it has one. */
   code: string | undefined;
   qrCode: string;
-  /** True where its content orders a fault, as only that of a sandbox does (PROTOCOL.md, clause FLT-4). */
-  isMagic: boolean;
 }
 
 export interface GenerateDeps {
   directory: Directory;
-  sandbox: boolean;
   notes: CallNotes;
   /** Makes the code that goes before a content of this account; `undefined` for none (PROTOCOL.md, clauses GEN-9 and GEN-10). */
   makeCode(bankAccount: string, isOrder: boolean): Promise<string | undefined>;
 }
 
-/** Whether a source may make the QR of this order: not that of a debit, nor one whose content orders a fault. */
+/** Whether a source may make the QR of this order: not that of a debit. */
 export function isForMaker(it: Generated): it is Generated & { amount: number } {
-  return it.amount !== undefined && it.transType === 'C' && !it.isMagic;
+  return it.amount !== undefined && it.transType === 'C';
 }
 
 /** Fields that a qrType requires beside those of every request (PROTOCOL.md, clause GEN-1). */
@@ -64,7 +60,7 @@ const MISSING: Partial<Record<string, string>> = {
  */
 export async function generate(
   json: unknown,
-  { directory, sandbox, notes, makeCode }: GenerateDeps,
+  { directory, notes, makeCode }: GenerateDeps,
 ): Promise<Result<Generated> | undefined> {
   const decoded = decodeBody(generateRequest, json);
   if (!decoded.ok) return decoded;
@@ -81,9 +77,7 @@ export async function generate(
   if (!bankAccount.safeParse(request.bankAccount).success) return refuse('E10', EXPECTED.bankAccount);
   const bank = findBank(request.bankCode);
   if (bank === undefined) return refuse('E24', EXPECTED.bankCode);
-  // A content that orders a fault has no room for a code.
-  const isMagic = sandbox && request.content.startsWith(MAGIC_PREFIX);
-  const code = isMagic ? undefined : await makeCode(request.bankAccount, amount !== undefined);
+  const code = await makeCode(request.bankAccount, amount !== undefined);
   const hasCode = code !== undefined;
   if (request.content.length > LIMITS.contentMax) {
     return refuse('E26', `content: expected at most ${LIMITS.contentMax} characters`);
@@ -114,7 +108,7 @@ export async function generate(
     amount,
     ...(content === '' ? {} : { purpose: content }),
   });
-  return accept({ request, bank, amount, transType, content, code, qrCode, isMagic });
+  return accept({ request, bank, amount, transType, content, code, qrCode });
 }
 
 function expectedCode(given: string, { isStrict }: CallNotes): string {

@@ -1,4 +1,3 @@
-import { faultKind, faultOfContent } from '../../protocol/faults.ts';
 import type { CheckedOrder, GenerateResponse } from '../../protocol/http-api.ts';
 import { isOrderCode, makeOrderCode, withFreeCode } from '../../protocol/order-code.ts';
 import type { NewOrder, NewPush } from '../../store/repositories/orders.ts';
@@ -17,6 +16,7 @@ import { type Generated, generate, isForMaker } from './generate.ts';
 import { contentPaid } from './matching.ts';
 import { NO_NAMES, pushOf, type ShowBody } from './order-push.ts';
 import { warnOfOldOrder, warnOfSameOrder } from './order-warnings.ts';
+import type { CallMode, PartnerCalls } from './partner-calls.ts';
 import type { MadeForOrder, QrMakers } from './qr-makers.ts';
 import type { ReceivePayment } from './receive-payment.ts';
 import { decideSendQr, type Sendable } from './send-qr.ts';
@@ -33,7 +33,7 @@ export interface PushHub {
 }
 
 /** The calls of partners, and actions of admins in the console. A refused one changes nothing. */
-export class Service {
+export class Service implements PartnerCalls {
   readonly #world: World;
   readonly #stored: Stored;
   readonly #hub: PushHub;
@@ -56,11 +56,10 @@ export class Service {
     this.#metrics = metrics;
   }
 
-  /** Makes a QR (PROTOCOL.md, clause GEN). `origin` is the address under which the caller reached the gateway. */
   async generate(
     partner: Partner,
     json: unknown,
-    call: { origin: string; notes: CallNotes },
+    call: CallMode & { origin: string },
   ): Promise<Result<GenerateResponse>> {
     return withFreeCode(() => this.#generateOnce(partner, json, call));
   }
@@ -69,14 +68,15 @@ export class Service {
   async #generateOnce(
     partner: Partner,
     json: unknown,
-    { origin, notes }: { origin: string; notes: CallNotes },
+    { origin, notes, isVerbatim = false }: CallMode & { origin: string },
   ): Promise<Result<GenerateResponse> | undefined> {
     const { directory, store } = this.#stored;
     const { clock, random, changes } = this.#world;
-    const makeCode = (bankAccount: string, isOrder: boolean) => this.#makeCode(bankAccount, isOrder);
-    const generated = await generate(json, { directory, sandbox: this.#world.config.sandbox, notes, makeCode });
+    const makeCode = async (bankAccount: string, isOrder: boolean) =>
+      isVerbatim ? undefined : this.#makeCode(bankAccount, isOrder);
+    const generated = await generate(json, { directory, notes, makeCode });
     if (generated?.ok !== true) return generated;
-    const made = await this.#madeBySource(partner, generated.value);
+    const made = isVerbatim ? undefined : await this.#madeBySource(partner, generated.value);
     if (made?.ok === false) return made;
     const { request, bank, amount, transType } = generated.value;
     const { content, code, qrCode } = made?.value ?? generated.value;
@@ -143,8 +143,7 @@ export class Service {
     return this.#makers.make(account, generated.amount);
   }
 
-  /** Pushes a QR to a box and waits for its confirmation (PROTOCOL.md, clause SND). */
-  async sendQr(partner: Partner, json: unknown, notes: CallNotes): Promise<Result<undefined>> {
+  async sendQr(partner: Partner, json: unknown, call: CallMode): Promise<Result<undefined>> {
     const { clock } = this.#world;
     const { directory, store } = this.#stored;
     const begunMs = clock.monotonicMs();
@@ -157,12 +156,11 @@ export class Service {
         ? refuse('BOX_OFFLINE', 'the box is not connected')
         : decided.value.box.disabled
           ? refuse('BOX_OFFLINE', 'the box is disabled')
-          : await this.#pushOnce(partner, decided.value, notes);
+          : await this.#pushOnce(partner, decided.value, call);
     this.#metrics.pushed(result.ok ? 'SUCCESS' : result.code, (clock.monotonicMs() - begunMs) / 1000);
     return result;
   }
 
-  /** Simulates a completed payment (PROTOCOL.md, clause CBK). Returns the transaction id. */
   async testCallback(partner: Partner, json: unknown, notes: CallNotes): Promise<Result<string>> {
     const { config } = this.#world;
     const { directory } = this.#stored;
@@ -185,7 +183,6 @@ export class Service {
     return accept(await this.#pay({ money, bankCode: account.bankCode, pays }));
   }
 
-  /** The state of a partner's orders or payments (PROTOCOL.md, clause CHK). `name` is the one in the checkSum. */
   async checkOrder(partner: Partner, json: unknown, name = partner.username): Promise<Result<CheckedOrder[]>> {
     const { directory, store } = this.#stored;
     const decided = await decideCheckOrder(json, { partner, name, directory });
@@ -198,7 +195,6 @@ export class Service {
     return found.length === 0 ? refuse('E96', `value: expected a known ${by} of this account`) : accept(found);
   }
 
-  /** Cancels an unpaid order of the partner (PROTOCOL.md, clause CAN). */
   cancelQr(partner: Partner, json: unknown): Promise<Result<undefined>> {
     return cancelQr(partner, json, this.#world, this.#stored, this.#hub);
   }
@@ -226,41 +222,34 @@ export class Service {
 
   /**
    * A second push of an order to the same box joins the first one while that is awaited or on the screen (clause
-   * SND-9).
+   * SND-9). One with a verbatim content joins only an awaited one with the same content.
    */
-  async #pushOnce(partner: Partner, sendable: Sendable, notes: CallNotes): Promise<Result<undefined>> {
+  async #pushOnce(partner: Partner, sendable: Sendable, call: CallMode): Promise<Result<undefined>> {
     const { request, box, qr } = sendable;
     const { purpose = request.content } = qr;
-    if (!['', purpose].includes(request.content) && this.#faultOf(request.content) === undefined) {
-      notes.warn('content: the box shows that of the QR, which is what the customer pays');
+    if (!['', purpose].includes(request.content) && !call.isVerbatim) {
+      call.notes.warn('content: the box shows that of the QR, which is what the customer pays');
     }
-    if (request.orderId === '') return this.#push(partner, sendable, notes);
-    const ordered = this.#faultOf(request.content) ?? '';
-    const key = JSON.stringify([partner.username, box.terminalCode, request.orderId, request.qrCode, ordered]);
+    if (request.orderId === '') return this.#push(partner, sendable, call);
+    const content = call.isVerbatim ? request.content : '';
+    const key = JSON.stringify([partner.username, box.terminalCode, request.orderId, request.qrCode, content]);
     const awaited = this.#awaited.get(key);
     if (awaited !== undefined) return awaited;
-    const pushed = this.#push(partner, sendable, notes).finally(() => this.#awaited.delete(key));
+    const pushed = this.#push(partner, sendable, call).finally(() => this.#awaited.delete(key));
     this.#awaited.set(key, pushed);
     return pushed;
-  }
-
-  /** The fault of pushes or links that a content orders, which happens to each push (clause FLT-4). */
-  #faultOf(content: string): string | undefined {
-    const fault = this.#world.config.sandbox ? faultOfContent(content) : undefined;
-    return fault !== undefined && ['push', 'link'].includes(faultKind(fault).place) ? fault : undefined;
   }
 
   async #push(
     partner: Partner,
     { request, amount, account, box, qr, payableMs }: Sendable,
-    notes: CallNotes,
+    { notes, isVerbatim = false }: CallMode,
   ): Promise<Result<undefined>> {
     const { store } = this.#stored;
     const { random, clock, config, log } = this.#world;
     const known = await store.orders.findPushed(partner.username, request.qrCode, request.orderId);
     const nowMs = clock.wallMs();
-    // A push that orders a fault is a new one, or the fault would have nothing to happen to.
-    if (request.orderId !== '' && known !== undefined && this.#faultOf(request.content) === undefined) {
+    if (request.orderId !== '' && known !== undefined && !isVerbatim) {
       if (await store.orders.isOnBox(known.id, box.terminalCode, config.confirm, nowMs)) return accept(undefined);
     }
     warnOfOldOrder(known, notes);
@@ -272,8 +261,7 @@ export class Service {
       qr_code: request.qrCode,
     };
     // The customer must read what he pays (PROTOCOL.md, clause SND-10).
-    const isOrdered = this.#faultOf(request.content) !== undefined;
-    const content = isOrdered ? request.content : (qr.purpose ?? (request.content || known?.content || ''));
+    const content = isVerbatim ? request.content : (qr.purpose ?? (request.content || known?.content || ''));
     const made: NewOrder = {
       ...NO_NAMES,
       ...seen,

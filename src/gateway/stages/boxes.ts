@@ -69,12 +69,12 @@ async function dialectOf(
   world: World,
   stored: Stored,
   { hub }: BoxWire,
-  { boxConnected, connect: withFaults }: Edges,
+  { boxConnected, connect: wrapConnect }: Edges,
 ): Promise<Dialect | undefined> {
   const { mqtt, vietqrBoxes } = world.config;
   if (vietqrBoxes === undefined || mqtt === null) return undefined;
   const { Dialect } = await import('../boxes/dialect/dialect.ts');
-  const dialect = await Dialect.create(vietqrBoxes, world, stored, { hub, withFaults, boxConnected });
+  const dialect = await Dialect.create(vietqrBoxes, world, stored, { hub, wrapConnect, boxConnected });
   world.opened.add('boxes of the dialect', () => dialect.close());
   return dialect;
 }

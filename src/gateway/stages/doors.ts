@@ -43,7 +43,7 @@ export async function openDoors(
   opened.addFirst('readiness', () => health.readiness.stop());
   const app = openApp(world);
   const origin = () => originAt(app, config);
-  if (mqtt !== undefined) await dialect?.open(mqtt.address, money.service, origin);
+  if (mqtt !== undefined) await dialect?.open(mqtt.address, money.calls, origin);
   const tokens = edges.tokens(await createTokens(store, time.dating(clock), random));
   const endStreams = registerRoutes(app, {
     world,

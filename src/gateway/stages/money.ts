@@ -7,6 +7,7 @@ import type { Edges } from '../faults/edges.ts';
 import { createMetrics, type Metrics } from '../metrics.ts';
 import { createAsking } from '../service/asking.ts';
 import { CreditRoutes } from '../service/credit-routes.ts';
+import type { PartnerCalls } from '../service/partner-calls.ts';
 import { PaymentRequests } from '../service/payment-requests.ts';
 import { QrMakers } from '../service/qr-makers.ts';
 import { createReceiveCredit, type ReceiveCredit } from '../service/receive-credits.ts';
@@ -21,6 +22,8 @@ import type { Boxes } from './boxes.ts';
 /** The parts that money goes through, from its sources to the partners, and the service. */
 export interface Money {
   service: Service;
+  /** Calls of the service, as partners reach them. */
+  calls: PartnerCalls;
   sales: Sales;
   sources: Sources;
   receiveCredit: ReceiveCredit;
@@ -77,7 +80,8 @@ export async function openMoney(world: World, stored: Stored, boxes: Boxes, edge
   };
   const takeCredit: Money['takeCredit'] = routes && ((task, told) => routes.take(task, told));
   const credits = { sources, receiveCredit, takeCredit };
-  return { service, sales, ...credits, dispatcher, backlog, cachedBacklog, metrics, begin };
+  const calls = edges.partnerCalls(service);
+  return { service, calls, sales, ...credits, dispatcher, backlog, cachedBacklog, metrics, begin };
 }
 
 /** A welcome says to which virtual accounts the QRs of a box may pay, so these boxes say hello again. */

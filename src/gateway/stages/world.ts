@@ -1,7 +1,6 @@
 import { HostResolver } from '../../lib/resolver.ts';
 import { Changes } from '../changes.ts';
 import type { GatewayConfig } from '../config.ts';
-import { NO_FAULTS } from '../fault-orders.ts';
 import type { Edges } from '../faults/edges.ts';
 import type { OpenParts } from '../open-parts.ts';
 import { createReceivePayment } from '../service/receive-payment.ts';
@@ -26,21 +25,23 @@ export async function openWorld(
   opened.add('names', () => names.close());
   const outside = { ownPorts: new Set<number>(), lookup: (signal: AbortSignal) => names.lookup(signal) };
   const world = { config, clock, machine, random, log, changes, trafficLog, outside, opened, place };
-  const edges = settable && faulty ? faulty.injectFaults(world, settable) : edgesWithoutFaults();
+  const edges = settable && faulty ? faulty.injectFaults(world, settable) : edgesWithoutFaults(world);
   opened.add('faults', () => edges.close());
   return { world, edges };
 }
 
 /** Edges that change nothing. */
-function edgesWithoutFaults(): Edges {
+function edgesWithoutFaults(world: World): Edges {
   return {
-    faults: NO_FAULTS,
+    happenedElsewhere: () => undefined,
+    mockRoutes: async (scope, stored) => (await import('../faults/routes.ts')).faultRoutes(scope, world, stored),
     tokens: (tokens) => tokens,
     partnerRoutes: async () => undefined,
     boxRoutes: () => undefined,
     connect: (connect) => connect,
     boxHub: (hub) => hub,
     pushHub: (hub) => hub,
+    partnerCalls: (calls) => calls,
     receivePayment: createReceivePayment,
     attempt: (make) => make,
     startBroker: (at, start) => start(at),

@@ -54,7 +54,7 @@ export class DatabaseClock {
     return Math.round(this.#clock.wallMs() - this.#known.wallMs - passedMs);
   }
 
-  /** The database's calendar, and set ahead as `clock` is: a fault may set a gateway's ahead. */
+  /** Returns the database's calendar time, set ahead as `clock` is: a sandbox may set its own ahead. */
   dating(clock: Pick<Clock, 'wallMs'>): Pick<Clock, 'wallMs'> {
     return { wallMs: () => clock.wallMs() - (this.aheadMs ?? 0) };
   }

@@ -9,7 +9,7 @@ const ROOM_LEFT_BYTES_MIN = 16 * MIB;
 
 const ATTEMPTS_MAX = 3;
 /** SQLITE_OK, SQLITE_BUSY and SQLITE_LOCKED. */
-const NO_FAULT: ReadonlySet<unknown> = new Set([0, 5, 6]);
+const NO_FAILURE: ReadonlySet<unknown> = new Set([0, 5, 6]);
 
 /** Makes copies of a store that is in use, one at a time. */
 export class SnapshotMaker {
@@ -47,7 +47,7 @@ export class SnapshotMaker {
     }
   }
 
-  /** Begins anew where the engine gave up without a fault: somebody else used the store at that moment. */
+  /** Begins again where the engine gave up without a failure: somebody else used the store at that moment. */
   async #copyAll(copy: string): Promise<void> {
     for (let attempt = 1; ; attempt += 1) {
       rmSync(copy, { force: true });
@@ -55,7 +55,7 @@ export class SnapshotMaker {
       try {
         return await this.#copyTo(copy);
       } catch (error) {
-        if (attempt === ATTEMPTS_MAX || !NO_FAULT.has(errorNumberOf(error))) throw error;
+        if (attempt === ATTEMPTS_MAX || !NO_FAILURE.has(errorNumberOf(error))) throw error;
       }
     }
   }

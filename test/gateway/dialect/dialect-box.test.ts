@@ -89,7 +89,7 @@ async function listening(stored: 'first' | 'repeated' = 'first', left?: { status
         return true;
       },
     },
-    withFaults: (connect) => connect,
+    wrapConnect: (connect) => connect,
     tellsListeners: () => true,
     publish: async (_topic, payload) => {
       if (state.outcome !== 'nobody') said.push(JSON.parse(payload).notificationType);

@@ -25,8 +25,8 @@ const WITHDRAWN_MAX = 100;
 /** All boxes of the dialect share these. */
 export interface DialectWire extends Said {
   hub: BoxHub;
-  /** Adds faults to connections. */
-  withFaults: (connect: Connect) => Connect;
+  /** Puts the edge of the gateway around connections. */
+  wrapConnect: (connect: Connect) => Connect;
   queues: BoxQueues;
   publish: Publish;
   /** Whether `publish` can tell that nobody listens. */
@@ -76,7 +76,7 @@ export class DialectBox {
       this.#notices.useSocket(socket);
       return own;
     };
-    this.#connection = wire.withFaults(connect)(this.terminalCode, this.#notices.socket);
+    this.#connection = wire.wrapConnect(connect)(this.terminalCode, this.#notices.socket);
   }
 
   /** Greets a box that has enrolled, again until it listens. */

@@ -14,6 +14,7 @@ import {
 } from '../../../protocol/dialect.ts';
 import type { NewPayment } from '../../../store/repositories/payments.ts';
 import type { GatewayConfig } from '../../config.ts';
+import type { PartnerCalls } from '../../service/partner-calls.ts';
 import type { Stored } from '../../stored.ts';
 import type { World } from '../../world.ts';
 import { BoxQueues } from '../box-queues.ts';
@@ -22,17 +23,17 @@ import { type MqttChannel, openMqttChannel } from '../mqtt-channel.ts';
 import type { BoxHub } from '../wire.ts';
 import { DialectBox, type DialectWire } from './dialect-box.ts';
 import { DialectConnection } from './dialect-connection.ts';
-import { type HostService, Hosts } from './hosts.ts';
+import { Hosts } from './hosts.ts';
 import { Listeners } from './listeners.ts';
 import type { Outcome } from './notice-sender.ts';
 
 /** Boxes of the dialect: the gateway itself remembers what each of them shows. */
 const BOXES_MAX = 10_000;
 
-/** The hub, and the faults between it and the boxes. */
+/** The hub, and what stands between it and the boxes. */
 export interface DialectEdges {
   hub: BoxHub;
-  withFaults: DialectWire['withFaults'];
+  wrapConnect: DialectWire['wrapConnect'];
   /** Called when a box has connected to the embedded broker. */
   boxConnected(terminalCode: string, socket: Socket): void;
 }
@@ -64,7 +65,7 @@ export class Dialect {
     const { paidMessage, login } = settings;
     this.#wire = {
       hub: edges.hub,
-      withFaults: edges.withFaults,
+      wrapConnect: edges.wrapConnect,
       paidMessage,
       queues: this.#queues,
       startedMs: world.clock.wallMs(),
@@ -90,7 +91,7 @@ export class Dialect {
    * Connects to the broker, greets the boxes that listen there, and answers hosts; `origin` is the address of the gateway.
    * Throws as `openMqttChannel`.
    */
-  async open(address: BrokerAddress, service: HostService, origin: () => string): Promise<void> {
+  async open(address: BrokerAddress, service: PartnerCalls, origin: () => string): Promise<void> {
     const publish = (topic: string, payload: string) => this.publish(topic, payload);
     const hosts = new Hosts(this.#world, this.#stored, service, origin, publish);
     this.#hosts = hosts;

@@ -16,7 +16,7 @@ import { parseJson } from '../../decode.ts';
 import type { Partner } from '../../directory.ts';
 import { accept, type Refusal, type Result, refuse } from '../../result.ts';
 import { CallNotes, readLeniently } from '../../service/call-notes.ts';
-import type { Service } from '../../service/service.ts';
+import type { PartnerCalls } from '../../service/partner-calls.ts';
 import type { Stored } from '../../stored.ts';
 import type { World } from '../../world.ts';
 import type { Publish } from './notice-sender.ts';
@@ -29,9 +29,6 @@ const SCHEMAS: Record<HostCall, z.ZodObject> = {
 };
 /** Calls of hosts that are worked on at once; more are dropped, and a host that gets no answer asks again. */
 const CALLS_MAX = 32;
-
-/** A host may ask this of the service. */
-export type HostService = Pick<Service, 'generate' | 'testCallback' | 'checkOrder'>;
 
 /** The partner for whom a host acts, and what it sent. */
 interface Caller {
@@ -46,13 +43,13 @@ interface Caller {
 export class Hosts {
   readonly #world: World;
   readonly #stored: Stored;
-  readonly #service: HostService;
+  readonly #service: PartnerCalls;
   readonly #origin: () => string;
   readonly #publish: Publish;
   #calls = 0;
 
   /** `origin` is the address of the gateway, for links in answers. */
-  constructor(world: World, stored: Stored, service: HostService, origin: () => string, publish: Publish) {
+  constructor(world: World, stored: Stored, service: PartnerCalls, origin: () => string, publish: Publish) {
     this.#world = world;
     this.#stored = stored;
     this.#service = service;

@@ -14,13 +14,13 @@ export type Publish = (topic: string, payload: string) => Promise<Outcome>;
 
 /** Sends notices to one box of the dialect, one after the other. Nobody signs them. */
 export class NoticeSender {
-  /** Publishes. Faults may put another one around it. */
+  /** Publishes. The edge of the gateway may put another one around it. */
   readonly socket: BoxSocket;
   readonly #box: string;
   readonly #topic: string;
   readonly #world: World;
   #used: BoxSocket;
-  /** Outcomes of the notice that is being sent: two, where a fault sends it twice. */
+  /** Outcomes of the notice that is being sent: two, where the edge sends it twice. */
   #outcomes: Promise<Outcome>[] = [];
 
   constructor(box: string, topic: string, world: World, publish: Publish) {

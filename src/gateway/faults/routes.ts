@@ -1,20 +1,54 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { issuesOf } from '../../protocol/codec.ts';
-import { faultOrder } from '../../protocol/faults.ts';
-import { carriedOf } from '../access/carried.ts';
+import { type ActiveFaultView, type FaultName, type FaultOrder, faultOrder } from '../../protocol/faults.ts';
+import { sharedIdOf } from '../access/carried.ts';
 import { logRefusal, readBody } from '../access/requests.ts';
-import { type Refusal, refuse } from '../result.ts';
-import type { OpenGateway } from '../stages/open-gateway.ts';
+import { type Refusal, type Result, refuse } from '../result.ts';
+import type { Stored } from '../stored.ts';
+import type { World } from '../world.ts';
 
 const ORDER_BYTES_MAX = 4_096;
-/** Set by the front of a cluster: the id of a fault that it orders at all shards. */
-export const FAULT_ID_HEADER = 'x-paybox-fault';
 
-/** Routes of faults, below `/_mock` (PROTOCOL.md, clauses FLT-1 and FLT-3). */
-export function faultRoutes(scope: FastifyInstance, { world, edges, stored }: OpenGateway): void {
-  const { log } = world;
-  const { faults } = edges;
-  const { directory } = stored;
+/** A fault that an admin can order. */
+export interface OfferedFault {
+  name: FaultName;
+  place: string;
+  about: string;
+  seconds: number | null;
+  /** The content of a payment or push that orders it; null if there is none. */
+  magic: string | null;
+  /** Whether it can be ordered for one box. */
+  isPerBox: boolean;
+}
+
+/** Orders of faults at `/_mock/faults`. */
+export interface FaultOrders {
+  /** Empty outside a sandbox. */
+  offered(): OfferedFault[];
+  active(): ActiveFaultView[];
+  /** With `sharedId` all shards of a cluster have this fault: it has that id, and happens as often as ordered in all of them together. */
+  order(order: FaultOrder, sharedId?: string): Result<ActiveFaultView>;
+  /** Ends a fault. Returns whether it was active. */
+  end(id: string): boolean;
+  endAll(): void;
+}
+
+/** Used outside a sandbox. */
+const NO_FAULTS: FaultOrders = {
+  offered: () => [],
+  active: () => [],
+  order: () => refuse('E75', 'not a sandbox: no faults can be ordered'),
+  end: () => false,
+  endAll: () => undefined,
+};
+
+/** Registers the routes of faults, below `/_mock` (PROTOCOL.md, clauses FLT-1 and FLT-3). */
+export function faultRoutes(
+  scope: FastifyInstance,
+  { log }: World,
+  { directory }: Stored,
+  faults: FaultOrders = NO_FAULTS,
+): void {
   /** The answer contains the reason, because only admins get it. */
   const answer = (request: FastifyRequest, reply: FastifyReply, refusal: Refusal, status = 400) => {
     logRefusal(request, log, refusal, status);
@@ -47,9 +81,4 @@ export function faultRoutes(scope: FastifyInstance, { world, edges, stored }: Op
       404,
     );
   });
-}
-
-function sharedIdOf({ raw, headers }: FastifyRequest): string | undefined {
-  const id = carriedOf(raw) === undefined ? undefined : headers[FAULT_ID_HEADER];
-  return typeof id === 'string' ? id : undefined;
 }
