@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { TRANSPORTS } from '../src/agent/transports/registry.ts';
+import { FAULT_NAMES } from '../src/protocol/faults.ts';
 
 const root = resolve(import.meta.dirname, '..');
 const src = join(root, 'src');
@@ -193,6 +194,18 @@ describe('the house', () => {
     const core = files.filter((file) => isCore(relative(src, file)));
     const naming = core.filter((file) => named.test(readFileSync(file, 'utf8'))).map((file) => relative(src, file));
     expect(naming.toSorted()).toEqual(MAY_NAME_FAULTS.toSorted());
+  });
+
+  it('names single faults only where they are made, and in the test bench', () => {
+    const schema = join(src, 'protocol', 'faults.ts');
+    // A log event may have the name of a fault.
+    const names = new RegExp(`(?<!log\\.\\w+\\()['"](${FAULT_NAMES.join('|')})['"]`);
+    const naming = [...graph]
+      .filter(([file, targets]) => targets.includes(schema) || names.test(readFileSync(file, 'utf8')))
+      .map(([file]) => relative(src, file));
+    expect(naming.length).toBeGreaterThan(20);
+    const home = /^(bench|conformance|testing|commands)\/|^(gateway|agent)\/faults\/|^protocol\/faults\.ts$/;
+    expect(naming.filter((file) => !home.test(file))).toEqual([]);
   });
 
   it('has an inner plan for every large room, of few floors', () => {
