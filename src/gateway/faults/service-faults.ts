@@ -23,7 +23,7 @@ export class ExpirableTokens {
   wrap(tokens: Tokens): Tokens {
     return {
       issue: (partner) => tokens.issue(partner),
-      read: (token) => (this.#expired.has(token) ? undefined : tokens.read(token)),
+      read: async (token) => (this.#expired.has(token) ? undefined : tokens.read(token)),
     };
   }
 

@@ -57,7 +57,7 @@ async function answerToken(request: FastifyRequest, reply: FastifyReply, { world
   const attempt = { kind: 'partner', username, secret: password, expected: partner?.password } as const;
   if (!isLoggedIn(request, reply, attempt, { logins, log, challenge })) return reply;
   if (partner !== undefined) request.setDecorator(PARTNER, partner);
-  const access_token = tokens.issue(username);
+  const access_token = await tokens.issue(username);
   const answer: TokenResponse = { access_token, token_type: 'Bearer', expires_in: TOKEN_SECONDS };
   return reply.header('cache-control', 'no-store').send(answer);
 }
@@ -73,7 +73,7 @@ function bearerRoutes(scope: FastifyInstance, { world, stored, money, tokens }: 
   const { calls } = money;
   const letIn = async (request: FastifyRequest, reply: FastifyReply) => {
     const token = bearerToken(request);
-    const username = token === undefined ? undefined : tokens.read(token);
+    const username = token === undefined ? undefined : await tokens.read(token);
     const partner = await enabledPartner(directory, username ?? '');
     if (partner !== undefined) {
       request.setDecorator(PARTNER, partner);
