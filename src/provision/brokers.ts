@@ -62,26 +62,25 @@ export function mosquittoPassword(name: string, password: string): string {
 
 /** A Mosquitto configuration for the files in `folder`, an absolute path. */
 export function mosquittoConfig(folder: string, port: number, onlyHere: boolean): string {
-  return text(
-    '# Mosquitto 2 over mutual TLS: mosquitto -c mosquitto.conf. Its user must be able to read these files.',
-    `listener ${port}${onlyHere ? ' 127.0.0.1' : ''}`,
-    'allow_anonymous false',
-    '# Keeps packets from the gateway that are larger than a box may send (PROTOCOL.md, clause LIM-4).',
-    `max_packet_size ${PACKET_BYTES_MAX}`,
-    '# A message follows another at once, not when that is acknowledged, up to 40 ms later.',
-    'set_tcp_nodelay true',
-    `acl_file ${folder}/mosquitto/acl`,
-    `cafile ${folder}/ca.pem`,
-    `crlfile ${folder}/ca.crl`,
-    `certfile ${folder}/gateway/cert.pem`,
-    `keyfile ${folder}/gateway/key.pem`,
-    'tls_version tlsv1.2',
-    '# The name in a certificate is the login; passwords are not looked at.',
-    'require_certificate true',
-    'use_identity_as_username true',
-    '# For boxes without certificates, in place of the two lines above:',
-    `# password_file ${folder}/mosquitto/passwords`,
-  );
+  return `# Mosquitto 2 over mutual TLS: mosquitto -c mosquitto.conf. Its user must be able to read these files.
+listener ${port}${onlyHere ? ' 127.0.0.1' : ''}
+allow_anonymous false
+# Keeps packets from the gateway that are larger than a box may send (PROTOCOL.md, clause LIM-4).
+max_packet_size ${PACKET_BYTES_MAX}
+# A message follows another at once, not when that is acknowledged, up to 40 ms later.
+set_tcp_nodelay true
+acl_file ${folder}/mosquitto/acl
+cafile ${folder}/ca.pem
+crlfile ${folder}/ca.crl
+certfile ${folder}/gateway/cert.pem
+keyfile ${folder}/gateway/key.pem
+tls_version tlsv1.2
+# The name in a certificate is the login; passwords are not looked at.
+require_certificate true
+use_identity_as_username true
+# For boxes without certificates, in place of the two lines above:
+# password_file ${folder}/mosquitto/passwords
+`;
 }
 
 /** Topic rights for EMQX 5.5 or newer, as Erlang terms (authorization type file). */

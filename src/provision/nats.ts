@@ -11,52 +11,50 @@ const USERS_END = ']';
 
 /** A configuration that all nodes of a NATS share, for the files in `folder`, an absolute path. */
 export function natsConfig(folder: string): string {
-  return text(
-    '# NATS 2.9 as a broker of MQTT over mutual TLS: nats-server -c nats.conf. Each node has a node.conf of its own.',
-    'include "./node.conf"',
-    'mqtt {',
-    '  listen: $mqtt_listen',
-    '  # Certificate and password are both asked for. NATS reads no list of revoked certificates: a lost box is kept out',
-    '  # by a new password (paybox provision --rotate).',
-    '  tls {',
-    `    ca_file: "${folder}/ca.pem"`,
-    `    cert_file: "${folder}/gateway/cert.pem"`,
-    `    key_file: "${folder}/gateway/key.pem"`,
-    '    verify: true',
-    '  }',
-    '  # As many as there are nodes, at most 3. Subscriptions are on one node each: on three, each would take half a',
-    '  # second to make. Who is not heard after the end of a node subscribes anew (PROTOCOL.md, clauses MSG-11 and PRE-5).',
-    '  stream_replicas: $replicas',
-    '  consumer_replicas: 1',
-    '  consumer_memory_storage: true',
-    '}',
-    '# A node that hangs is given up soon.',
-    'ping_interval: "2s"',
-    'ping_max: 2',
-    'authorization {',
-    '  include "./users.conf"',
-    '}',
-  );
+  return `# NATS 2.9 as a broker of MQTT over mutual TLS: nats-server -c nats.conf. Each node has a node.conf of its own.
+include "./node.conf"
+mqtt {
+  listen: $mqtt_listen
+  # Certificate and password are both asked for. NATS reads no list of revoked certificates: a lost box is kept out
+  # by a new password (paybox provision --rotate).
+  tls {
+    ca_file: "${folder}/ca.pem"
+    cert_file: "${folder}/gateway/cert.pem"
+    key_file: "${folder}/gateway/key.pem"
+    verify: true
+  }
+  # As many as there are nodes, at most 3. Subscriptions are on one node each: on three, each would take half a
+  # second to make. Who is not heard after the end of a node subscribes anew (PROTOCOL.md, clauses MSG-11 and PRE-5).
+  stream_replicas: $replicas
+  consumer_replicas: 1
+  consumer_memory_storage: true
+}
+# A node that hangs is given up soon.
+ping_interval: "2s"
+ping_max: 2
+authorization {
+  include "./users.conf"
+}
+`;
 }
 
 /** The part that differs between the nodes: an example for the first of three. */
 export function natsNode(port: number, onlyHere: boolean): string {
-  return text(
-    '# This node alone: its name, folder and addresses.',
-    'server_name: one',
-    `mqtt_listen: "${onlyHere ? '127.0.0.1' : '0.0.0.0'}:${port}"`,
-    'replicas: 1',
-    'listen: "127.0.0.1:4222"',
-    'jetstream {',
-    '  store_dir: "/var/lib/nats"',
-    '}',
-    '# With three nodes replicas: 3 above, and:',
-    '# cluster {',
-    '#   name: paybox',
-    '#   listen: "0.0.0.0:6222"',
-    '#   routes: ["nats://one:6222", "nats://two:6222", "nats://three:6222"]',
-    '# }',
-  );
+  return `# This node alone: its name, folder and addresses.
+server_name: one
+mqtt_listen: "${onlyHere ? '127.0.0.1' : '0.0.0.0'}:${port}"
+replicas: 1
+listen: "127.0.0.1:4222"
+jetstream {
+  store_dir: "/var/lib/nats"
+}
+# With three nodes replicas: 3 above, and:
+# cluster {
+#   name: paybox
+#   listen: "0.0.0.0:6222"
+#   routes: ["nats://one:6222", "nats://two:6222", "nats://three:6222"]
+# }
+`;
 }
 
 /** The logins of a NATS without any. */

@@ -22,38 +22,36 @@ const definitions = z.looseObject({
 
 /** A configuration for each node of a RabbitMQ, for the files in `folder`, an absolute path. */
 export function rabbitmqConfig(folder: string, port: number, onlyHere: boolean): string {
-  const lines = [
-    '# RabbitMQ 3.10 with rabbitmq-plugins enable rabbitmq_mqtt, over mutual TLS; the same file for each node.',
-    'listeners.tcp = none',
-    'mqtt.listeners.tcp = none',
-    `mqtt.listeners.ssl.default = ${onlyHere ? '127.0.0.1:' : ''}${port}`,
-    `ssl_options.cacertfile = ${folder}/ca.pem`,
-    `ssl_options.certfile = ${folder}/gateway/cert.pem`,
-    `ssl_options.keyfile = ${folder}/gateway/key.pem`,
-    'ssl_options.versions.1 = tlsv1.3',
-    'ssl_options.versions.2 = tlsv1.2',
-    '# Certificate and password are both asked for. This RabbitMQ reads no list of revoked certificates: a lost box is',
-    '# kept out by a new password (paybox provision --rotate).',
-    'ssl_options.verify = verify_peer',
-    'ssl_options.fail_if_no_peer_cert = true',
-    'mqtt.allow_anonymous = false',
-    `mqtt.vhost = ${VHOST}`,
-    `mqtt.exchange = ${EXCHANGE}`,
-    "# Retained messages are each node's own, so one may hold what is long over: boxes ask instead (clause PRE-2).",
-    'mqtt.retained_message_store = rabbit_mqtt_retained_msg_store_noop',
-    `max_message_size = ${PACKET_BYTES_MAX}`,
-    '# A node that hangs is given up soon, and rests when it is in the minority.',
-    `net_ticktime = ${NET_TICK_SECONDS}`,
-    'cluster_partition_handling = pause_minority',
-    '# Logins, read at each start; for a RabbitMQ that runs: rabbitmqctl import_definitions definitions.json',
-    `load_definitions = ${folder}/rabbitmq/definitions.json`,
-    '# Three nodes find each other by their names, and share a secret in .erlang.cookie:',
-    '# cluster_formation.peer_discovery_backend = classic_config',
-    '# cluster_formation.classic_config.nodes.1 = rabbit@one',
-    '# cluster_formation.classic_config.nodes.2 = rabbit@two',
-    '# cluster_formation.classic_config.nodes.3 = rabbit@three',
-  ];
-  return `${lines.join('\n')}\n`;
+  return `# RabbitMQ 3.10 with rabbitmq-plugins enable rabbitmq_mqtt, over mutual TLS; the same file for each node.
+listeners.tcp = none
+mqtt.listeners.tcp = none
+mqtt.listeners.ssl.default = ${onlyHere ? '127.0.0.1:' : ''}${port}
+ssl_options.cacertfile = ${folder}/ca.pem
+ssl_options.certfile = ${folder}/gateway/cert.pem
+ssl_options.keyfile = ${folder}/gateway/key.pem
+ssl_options.versions.1 = tlsv1.3
+ssl_options.versions.2 = tlsv1.2
+# Certificate and password are both asked for. This RabbitMQ reads no list of revoked certificates: a lost box is
+# kept out by a new password (paybox provision --rotate).
+ssl_options.verify = verify_peer
+ssl_options.fail_if_no_peer_cert = true
+mqtt.allow_anonymous = false
+mqtt.vhost = ${VHOST}
+mqtt.exchange = ${EXCHANGE}
+# Retained messages are each node's own, so one may hold what is long over: boxes ask instead (clause PRE-2).
+mqtt.retained_message_store = rabbit_mqtt_retained_msg_store_noop
+max_message_size = ${PACKET_BYTES_MAX}
+# A node that hangs is given up soon, and rests when it is in the minority.
+net_ticktime = ${NET_TICK_SECONDS}
+cluster_partition_handling = pause_minority
+# Logins, read at each start; for a RabbitMQ that runs: rabbitmqctl import_definitions definitions.json
+load_definitions = ${folder}/rabbitmq/definitions.json
+# Three nodes find each other by their names, and share a secret in .erlang.cookie:
+# cluster_formation.peer_discovery_backend = classic_config
+# cluster_formation.classic_config.nodes.1 = rabbit@one
+# cluster_formation.classic_config.nodes.2 = rabbit@two
+# cluster_formation.classic_config.nodes.3 = rabbit@three
+`;
 }
 
 /** The logins of a RabbitMQ without any. */
