@@ -20,7 +20,10 @@ export interface EventStreamOptions {
   onSlowReader?: (unreadBytes: number) => void;
 }
 
-/** Server-sent events for one reader, over an HTTP answer. */
+/**
+ * Server-sent events for one reader, over an HTTP answer. No library replaces it: `better-sse` and `@fastify/sse` neither
+ * disconnect a reader with too many unread bytes nor beat by an injected clock.
+ */
 export class EventStream {
   readonly #response: ServerResponse;
   readonly #options: EventStreamOptions;

@@ -63,6 +63,9 @@ interface Asking {
  * name share one. Answers are cached for their lifetime, and used for a day more if no name server answers.
  * `/etc/hosts` and `localhost` need no lookup. For names that the name servers do not know, a separate process asks the
  * system.
+ *
+ * `cacheable-lookup` does not replace it: that library falls back to `getaddrinfo`, has no deadline, cancellation or limit
+ * of lookups, uses no expired answer, and takes the time from the system.
  */
 export class HostResolver {
   readonly #deps: HostResolverDeps;

@@ -32,7 +32,11 @@ export interface ReadJws {
   verifies(key: VerifyingKey): boolean;
 }
 
-/** A JWS in compact serialization (RFC 7515, section 7.1), signed with Ed25519 (RFC 8037). */
+/**
+ * A JWS in compact serialization (RFC 7515, section 7.1), signed with Ed25519 (RFC 8037). The tests verify it by `jose`, which
+ * does not sign here: it works asynchronously, so every session would need a queue that keeps the order of its messages, and
+ * every box a limit for bytes that nobody has verified yet.
+ */
 export function writeJws(key: SigningKey, head: Omit<SealHead, 'alg' | 'kid'>, payload: string): string {
   const input = `${base64url(JSON.stringify({ alg: 'EdDSA', kid: key.kid, ...head }))}.${base64url(payload)}`;
   return `${input}.${key.sign(input).toString('base64url')}`;

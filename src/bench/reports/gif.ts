@@ -18,8 +18,8 @@ interface Story {
 }
 
 /**
- * An animated GIF of the screens as they followed each other, boxes side by side, one run after the other. Long waits are cut.
- * Undefined where there is no screen.
+ * An animated GIF of the screens as they followed each other, boxes side by side, one run after the other; `sharp` encodes it.
+ * Long waits are cut. Undefined where there is no screen.
  */
 export async function gifOf(stories: readonly Story[]): Promise<Uint8Array | undefined> {
   const scenes = stories.flatMap(({ entries }) => scenesOf(entries)).slice(0, FRAMES_MAX);

@@ -4,7 +4,10 @@ import { oneLine } from './text.ts';
 /** TAP 14's directives: for a test that is not run, and for one whose failure is known. */
 const DIRECTIVES: Partial<Record<ReportRow['outcome'], string>> = { skipped: 'SKIP', differs: 'TODO' };
 
-/** TAP version 14: one test point for each scenario, with a YAML block for details. */
+/**
+ * TAP version 14: one test point for each scenario, with a YAML block for details. No library replaces it: `supertap` writes
+ * version 13, and brings four packages.
+ */
 export function tapOf(results: readonly ReportRow[]): string {
   const lines = ['TAP version 14', `1..${results.length}`, ...results.flatMap(pointOf)];
   return `${lines.join('\n')}\n`;
