@@ -3,7 +3,7 @@
  * and the displays, which lay it out. Amounts are whole Vietnamese đồng.
  */
 
-/** Where the money of a box goes, as a person reads it. */
+/** Names the account that receives the money of a box, as a person reads it. */
 export interface Holder {
   userBankName: string;
   bankAccount: string;
@@ -11,17 +11,17 @@ export interface Holder {
 }
 
 interface Marked {
-  /** Set where the payments of the gateway are no money: the screen says SANDBOX. */
+  /** The payments of a sandbox gateway are no money, so the screen says SANDBOX. */
   sandbox?: true;
 }
 
 interface Shown extends Marked {
-  /** False while the box has no registered connection to the gateway: screens carry an offline badge. */
+  /** False while the box has no registered connection to the gateway. Screens then carry an offline badge. */
   online: boolean;
 }
 
 interface Waiting {
-  /** Whether the connection is not encrypted: waiting screens carry a badge. */
+  /** The connection is not encrypted, so waiting screens carry a badge. */
   plainLink: boolean;
 }
 
@@ -30,7 +30,7 @@ export interface StartingScene extends Marked {
   version: string;
 }
 
-/** The box is looking for its gateway and has not been told its account yet. */
+/** The box is connecting to its gateway and does not know its account yet. */
 export interface ConnectingScene extends Waiting, Marked {
   kind: 'connecting';
   terminalCode: string;
@@ -81,7 +81,7 @@ export interface IdleScene extends Shown, Waiting {
   kind: 'idle';
   holder: Holder;
   terminalCode: string;
-  /** A static QR of the account, for any amount, where the box has one. */
+  /** A static QR of the account, for any amount. Only some boxes have one. */
   qrCode?: string;
 }
 
@@ -104,23 +104,23 @@ export interface PaidScene extends Shown {
   transactionId: string;
   amount: number;
   content: string;
-  /** Null when the box has no linked account any more. */
+  /** Null when the box no longer has a linked account. */
   holder: Holder | null;
-  /** Set where the order asked for another amount than was paid for it so far. */
+  /** Set if the order asked for another amount than has been paid for it so far. */
   due?: { amount: number; paid: number };
 }
 
-/** A person has asked for this payment again. Nobody may take it for a new one. */
+/** A person has asked for this payment again. The screen must not look like that of a new one. */
 export interface RepeatScene extends Shown {
   kind: 'repeat';
   transactionId: string;
   amount: number;
   content: string;
-  /** The time counts milliseconds since 1970. */
+  /** Milliseconds since 1970. */
   paidAtMs: number;
-  /** The paid screen had the same. */
+  /** As on the paid screen. */
   due?: { amount: number; paid: number };
-  /** The box does not say it aloud, because it is too old, or because the box does not know how old it is. */
+  /** The box does not announce the payment: it is too old, or the box does not know its age. */
   silent?: 'old' | 'undated';
 }
 
@@ -138,7 +138,7 @@ export interface AccountScene extends Shown {
   previous: Holder;
 }
 
-/** A payment whose QR this display cannot show scannably: the text gives what a customer can type instead. */
+/** This display cannot show the payment's QR scannably. The text gives what a customer can type instead. */
 export interface TooDenseScene extends Shown {
   kind: 'too-dense';
   amount: number;
@@ -146,20 +146,20 @@ export interface TooDenseScene extends Shown {
   holder: Holder;
 }
 
-/** The last payments, the newest first. Times are milliseconds since 1970. */
+/** Lists the last payments, the newest first. Times are milliseconds since 1970. */
 export interface HistoryScene extends Shown {
   kind: 'history';
   payments: readonly { amount: number; content: string; paidAtMs: number }[];
 }
 
-/** A fault that a person must fix; `action` says how, in Vietnamese. */
+/** A person must fix this fault. `action` says how, in Vietnamese. */
 export interface FaultScene extends Shown {
   kind: 'fault';
   code: string;
   action: string;
 }
 
-/** An empty screen: the box has ended. */
+/** The screen is empty because the box has ended. */
 export interface BlankScene {
   kind: 'blank';
 }
@@ -182,7 +182,7 @@ export type Scene =
   | FaultScene
   | BlankScene;
 
-/** The content of a scene's QR; undefined for a scene without one. */
+/** Returns the content of a scene's QR; undefined for a scene without one. */
 export function qrTextOf(scene: Scene): string | undefined {
   switch (scene.kind) {
     case 'payment':
@@ -197,12 +197,15 @@ export function qrTextOf(scene: Scene): string | undefined {
   }
 }
 
-/** Whether the scene makes no sense without its QR, so that a screen without room for it says so. */
+/** Returns whether the scene makes no sense without its QR. A screen without room for that QR says so. */
 export function needsQr({ kind }: Scene): boolean {
   return kind === 'payment' || kind === 'certificate';
 }
 
-/** Whether this screen may hold a QR. A QR must not stay when the box has ended: nobody would see its payment. */
+/**
+ * Returns whether this screen may hold a QR. No QR may stay once the box has ended, because nobody would see its
+ * payment.
+ */
 export function mayHoldQr(scene: Scene | undefined): boolean {
   return scene !== undefined && qrTextOf(scene) !== undefined;
 }

@@ -25,14 +25,14 @@ export interface Agent {
   ping(): Promise<void>;
   /**
    * Stops accepting work, says goodbye to the gateway, blanks the displays or leaves them (`onStop`), and releases
-   * everything. Abandons whatever hangs after `withinMs`. Safe to call twice.
+   * everything. It abandons each part that hangs after `withinMs`. Safe to call twice.
    */
   close(withinMs?: number): Promise<void>;
 }
 
 /**
- * Starts a box: journal, displays, loop, pages, and the link last, so that no message arrives before it can be shown.
- * Settles once the pages answer. A failed display or disk is no error: the box reports it as a state.
+ * Starts a box: journal, displays, loop, pages, and the link last, so that no message arrives before the box can show
+ * it. Settles once the pages answer. A failed display or disk is not an error, because the box reports it as a state.
  * Throws ConfigError when the port is not available or another program has the journal open.
  */
 export async function startAgent(given: AgentSetup, around: AgentWorld): Promise<Agent> {
@@ -91,7 +91,7 @@ function tellExposure({ link: { gateway }, http }: AgentSetup, log: Logger): voi
   log.info('pages-screen-only', { host: http.host, reason: 'other machines see the screen only; set http.token' });
 }
 
-/** The box, as its pages see it. */
+/** Returns the box, as its pages see it. */
 function boxApi(setup: AgentSetup, mind: Mind, { screens, parts }: Face, sources: StatusSources): BoxApi {
   const { loop, metrics, changed, press } = mind;
   const [primary] = screens;

@@ -131,9 +131,9 @@ export interface AgentConfig {
   paidHoldSeconds: number;
   endedHoldSeconds: number;
   onStop: OnStop;
-  /** Whether screens say SANDBOX where the gateway asks for it. */
+  /** True if screens say SANDBOX when the gateway asks for it. */
   sandboxMark: boolean;
-  /** Whether faults may be injected over the box's pages. */
+  /** True if faults may be injected over the box's pages. */
   faults: boolean;
 }
 
@@ -171,7 +171,7 @@ export function parseAgentConfig(
   };
 }
 
-/** The folder that the service may write (StateDirectory= of its unit), for a configuration where the service has it. */
+/** The installed service may write only this folder (StateDirectory= of its unit). */
 const SERVICE_FOLDERS = { config: '/etc/paybox', state: '/var/lib/paybox' };
 
 function dataDirFor(folder: string): string {
@@ -188,7 +188,7 @@ export async function loadAgentConfig(path: string): Promise<AgentConfig> {
 /** Of a service that is not ours, which decides how strong it is. */
 const sharedSecret = z.string().min(1).max(200);
 
-/** The link with what its `…File` options name in place of them. */
+/** Returns the link with what its `…File` options name in place of them. */
 function withSecrets(link: AgentConfig['link'], name: string, folder: string): AgentConfig['link'] {
   const read = { ...link };
   for (const option of TRANSPORTS.get(link.transport)?.ownLogin?.fromFiles ?? []) {

@@ -20,9 +20,9 @@ export interface BoxIdentity {
 }
 
 /**
- * A message of the gateway, or of a transport that plays the gateway's part. A push that a newer one replaced in the
- * queue is only reported as `overtaken`. `linked`: the account, or what leads to one, was named within a session.
- * `isOwnTime`: the welcome has the time of the box's own calendar clock, because nobody else names one.
+ * A message of the gateway, or of a transport that acts as the gateway. A push that a newer one replaced in the queue
+ * arrives only as `overtaken`. With `linked` the gateway named the account, or a QR for linking one, within a session.
+ * With `isOwnTime` the welcome has the time of the box's own calendar clock, because the peer sends none.
  */
 export type InboundMessage =
   | Exclude<DownMessage, { type: 'welcome' }>
@@ -36,7 +36,10 @@ export type InboundMessage =
  */
 export interface Connection {
   readonly incoming: AsyncIterable<InboundMessage>;
-  /** In milliseconds: how long boxes that come back spread their hellos, where the gateway says it (PROTOCOL.md, clause PRE-6). */
+  /**
+   * Returning boxes spread their hellos over this many milliseconds, if the gateway asks for it (PROTOCOL.md, clause
+   * PRE-6).
+   */
   readonly spreadMs?: number;
   /** Settles once the peer has the message; throws a PayboxError when it cannot be sent. */
   send(message: UpMessage): Promise<void>;
@@ -46,13 +49,13 @@ export interface Connection {
 
 /** The box, as far as a transport asks it that plays the gateway's part. */
 export interface BoxSide {
-  /** A text that survives a restart; kept in memory while the disk fails. Neither throws. */
+  /** Stores a text that survives a restart. While the disk fails, the text stays in memory. Neither method throws. */
   memory: { read(): Promise<string | undefined>; write(text: string): Promise<void> };
-  /** The order that has the screen, or has it back after a payment. */
+  /** Returns the order that has the screen, or has it back after a payment. */
   showing(): { pushId: string; amount: number; qrCode: string } | undefined;
-  /** Settles once every message that the link has taken is on the disk and acted on. */
+  /** Settles once the box has stored and processed every message that the link has received. */
   processed(): Promise<void>;
-  /** The boot of the machine, by which the transport knows whether times of before still count. */
+  /** The boot of the machine. It tells the transport whether times of an earlier run still count. */
   boot: Boot;
 }
 
@@ -62,7 +65,9 @@ export interface TransportIo {
   identity: BoxIdentity;
   /** The shard in which the box says hello; a transport without topics has no use for it (PROTOCOL.md, clause SHA-2). */
   shard: number;
-  /** Called when there is no such shard; whether the connection must end then (PROTOCOL.md, clause SHA-3). */
+  /**
+   * Reports that this shard does not exist. Returns whether the connection must end then (PROTOCOL.md, clause SHA-3).
+   */
   noShard(): boolean;
   /** A fresh UUID for each session (PROTOCOL.md, clause MSG-4). */
   sessionId: string;
@@ -85,11 +90,11 @@ export interface LinkTls {
 export interface GatewayAddress {
   url: string;
   tls?: LinkTls | undefined;
-  /** Whether an address beyond this machine may be without TLS. */
+  /** True if an address beyond this machine may be without TLS. */
   allowPlain?: boolean | undefined;
 }
 
-/** Where a gateway listens. A missing broker address means the gateway's host and the usual port. */
+/** Names the address of a gateway. A missing broker address means the gateway's host and the usual port. */
 export interface GatewayPlace {
   origin: string;
   brokerPort?: number;
@@ -102,16 +107,16 @@ export interface Transport<Options extends GatewayAddress> {
   readonly summary: string;
   /** URL schemes of its addresses, without a colon. */
   readonly schemes: readonly string[];
-  /** Whether `link.url` is the gateway's HTTP origin, so that a box can enrol there. */
+  /** True if `link.url` is the gateway's HTTP origin, so that a box can enrol there. */
   readonly canEnrol: boolean;
   /**
-   * Set where the peer is another service: the box logs in by options of the transport and has no secret. Names of the
-   * options that may come from a file, named by the option with `File` behind it.
+   * Set if the peer is another service: the box logs in by options of the transport and has no secret. `fromFiles`
+   * lists the options whose value may come from a file; the option for the file has the suffix `File`.
    */
   readonly ownLogin?: { readonly fromFiles: readonly string[] };
   readonly options: z.ZodType<Options>;
   readonly example: Options;
-  /** The address that boxes use for a gateway at this place. */
+  /** Returns the address that boxes use for a gateway at this place. */
   urlOf(place: GatewayPlace): string;
   /**
    * Logs in as the box and returns the result in words. It sends no hello, so a running agent keeps its session.
@@ -120,7 +125,7 @@ export interface Transport<Options extends GatewayAddress> {
   checkLogin(options: Options, io: LoginIo, signal: AbortSignal): Promise<string>;
   /** Throws a PayboxError: retryable when the gateway may come back. */
   open(options: Options, io: TransportIo, signal: AbortSignal): Promise<Connection>;
-  /** Where thousands of boxes can be in one process: a way to open their connections with little memory. */
+  /** Opens connections with little memory, for thousands of boxes in one process. Only some transports have it. */
   openLight?(clock: Clock): Promise<LightOpener<Options>>;
 }
 
@@ -138,8 +143,8 @@ export interface Journal {
   /** All entries, in the order in which they were written. */
   load(): Entry[];
   /**
-   * Settles once the entries are on disk, all or none; an entry that is there already is not written again. An empty
-   * list only tests whether the disk can be written. Throws a PayboxError with code STORAGE_FAULT.
+   * Settles once the entries are on disk, all or none. It skips an entry that is already there. An empty list only
+   * tests whether the disk accepts writes. Throws a PayboxError with code STORAGE_FAULT.
    */
   append(entries: readonly Entry[]): Promise<void>;
   /** Tries to open the journal again after a failure. Returns entries that `load` has not returned, each once. */
@@ -149,12 +154,12 @@ export interface Journal {
 }
 
 export interface JournalStatus {
-  /** Whether the last attempt to write has worked. */
+  /** True if the last attempt to write has worked. */
   ok: boolean;
   /** The reason of the failure. */
   reason: string | null;
   /**
-   * Whether everything that earlier runs wrote is known. False for a new box, while the file cannot be read, and while
+   * True if everything that earlier runs wrote is known. False for a new box, while the file cannot be read, and while
    * a set-aside file lies beside it.
    */
   complete: boolean;
@@ -173,7 +178,7 @@ export interface DisplayStatus {
   qr: Omit<Extract<QrScanCheck, { ok: true }>, 'ok'> | null;
 }
 
-/** The keys of a box clear the screen, repeat the last payment as one of before, or show the last payments. */
+/** The keys of a box clear the screen, repeat the last payment, or show the last payments. */
 export type Key = 'dismiss' | 'repeat' | 'history';
 
 /** The state of an attached device: voice, light or buttons. */
@@ -194,7 +199,7 @@ export interface PageSound {
 export type BoxStatus = StatusView & {
   display: DisplayStatus;
   displays: DisplayStatus[];
-  /** Null where none is configured. */
+  /** Null for a box without a voice. */
   voice: VoiceStatus | null;
   light: PeripheralStatus | null;
   buttons: PeripheralStatus | null;
@@ -214,7 +219,7 @@ export interface BoxApi {
   /** Calls `listener` after every change of scene, frame or status; the returned function ends that. */
   onChange(listener: () => void): () => void;
   press(key: Key): void;
-  /** The last announcement for the page to play; undefined when there is none. */
+  /** Returns the last announcement for the page to play; undefined when there is none. */
   sound(): PageSound | undefined;
   /** Prometheus text format. */
   metrics(): string;

@@ -21,7 +21,7 @@ import type { BoxTransport } from './transports/registry.ts';
 const KEY_BYTES = 32;
 const DISPLAY = 'light';
 
-/** A journal that remembers nothing. */
+/** This journal remembers nothing. */
 const NO_JOURNAL: Journal = {
   load: () => [],
   append: async () => undefined,
@@ -68,8 +68,8 @@ export function lightSetupOf(
 }
 
 /**
- * A box for fleets of thousands in one process: link, sessions, signatures, loop and reports are those of every box.
- * It has no display, journal, pages, sound or enrolment, so it forgets everything when it ends.
+ * Runs a box for fleets of thousands in one process. Link, sessions, signatures, loop and reports are those of every
+ * box. It has no display, journal, pages, sound or enrolment, so it forgets everything when it ends.
  */
 export class LightAgent {
   /** Payments announced since it started. */
@@ -117,7 +117,7 @@ export class LightAgent {
     this.#link.start();
   }
 
-  /** Why it is not online; undefined while it is. */
+  /** Returns why it is not online; undefined while it is. */
   get reason(): string | undefined {
     return this.#link.status().reason;
   }

@@ -36,14 +36,14 @@ const PROBE_MS = 5_000;
 const TURN_RETRY_MS = 500;
 
 /**
- * Entries that wait for the disk. Beyond this the oldest entry that is no payment is dropped, a payment only if nothing
- * else is left: a report sent twice does less harm than a payment announced twice.
+ * This many entries may wait for the disk. Beyond it the loop drops the oldest entry that is not a payment, and a
+ * payment only if nothing else is left. A report sent twice does less harm than a payment announced twice.
  */
 export const BACKLOG_MAX = 2_000;
 
 type Inbound = BoxEvent | { type: 'probe' } | { type: 'turn'; taken: () => void };
 
-/** The agent's one loop: event → reduce → disk → screen → gateway → voice, in this order. */
+/** Runs the agent's one loop: event → reduce → disk → screen → gateway → voice, in this order. */
 export class Loop {
   readonly #base: LoopBase;
   readonly #hearers: LoopHearer[];
@@ -71,7 +71,7 @@ export class Loop {
     return this.#state;
   }
 
-  /** How many entries wait in memory until the disk works again. */
+  /** Returns how many entries wait in memory until the disk works again. */
   get unwritten(): number {
     return this.#backlog.length;
   }
@@ -213,7 +213,7 @@ export class Loop {
   }
 }
 
-/** Tells an admin why a payment on the screen was not said aloud (PROTOCOL.md, clause AGT-11). */
+/** Logs for an admin why the box did not announce a payment on the screen (PROTOCOL.md, clause AGT-11). */
 function logUnspoken(log: Logger, { writes, announcements }: Step): void {
   for (const entry of writes) {
     if (entry.kind !== 'payment' || entry.payment.late || announcements.includes(entry.payment)) continue;

@@ -12,7 +12,7 @@ export class AgentMetrics {
     [REPEATS, 0],
   ]);
 
-  /** `state`: before the event. */
+  /** Counts one event. `announced` is from the state before it. */
   countEvent(event: BoxEvent, { announced }: Pick<BoxState, 'announced'>): void {
     if (event.type === 'payment' && announced.includes(event.payment.transactionId)) this.#count(REPEATS);
     if (event.type === 'push' || event.type === 'payment' || event.type === 'unrecorded') {
@@ -31,7 +31,7 @@ export class AgentMetrics {
     this.#count(`paybox_box_frames_total{result="${ok ? 'drawn' : 'failed'}"}`);
   }
 
-  /** Payments that were announced, aloud where the box has a voice. */
+  /** Counts announced payments, aloud if the box has a voice. */
   countAnnouncements(payments: number): void {
     this.#count(ANNOUNCEMENTS, payments);
   }

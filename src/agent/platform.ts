@@ -6,7 +6,7 @@ const LINUX_DISPLAYS = new Set(['framebuffer', 'led-matrix']);
 const LINUX_PLAYER = 'aplay';
 
 /**
- * The parts of a configuration that only Linux has and this machine has not, in one line; undefined if there is none.
+ * Returns the parts of a configuration that need Linux, in one line; undefined on Linux or if there are none.
  * `platform` is as in `process.platform`.
  */
 export function missingHere(config: AgentConfig, platform: string = process.platform): string | undefined {
@@ -21,16 +21,21 @@ export function missingHere(config: AgentConfig, platform: string = process.plat
   return parts.length === 0 ? undefined : `only Linux has ${parts.join(', ')}: this machine runs ${platform}`;
 }
 
-/** Advice for a machine that is no Linux. */
+/** Advises the user of a machine without Linux. */
 export const ELSEWHERE_FIX = 'take a display browser, terminal, png or one at a serial port, and voice.driver page';
 
-/** Throws a ConfigError where a configuration asks for what only Linux has. `file` is its name in the message. */
+/**
+ * Throws a ConfigError if a configuration needs Linux and this machine has another system. `file` is its name in the
+ * message.
+ */
 export function expectPlatform(config: AgentConfig, file: string, platform?: string): void {
   const missing = missingHere(config, platform);
   if (missing !== undefined) throw new ConfigError(`${file}: ${missing}`, ELSEWHERE_FIX);
 }
 
-/** Whether a voice is played by ALSA, as it is when its options name no player; the box's own page needs none. */
+/**
+ * Returns whether a voice is played by ALSA, as it is when its options name no player; the box's own page needs none.
+ */
 function isByAlsa({ driver, options }: NonNullable<AgentConfig['voice']>): boolean {
   if (driver === 'page') return false;
   const { player } = options;

@@ -34,7 +34,7 @@ export function setupOf(config: AgentConfig): AgentSetup {
   const { transport: name, ...options } = link;
   const linkOptions = transport.options.parse(options);
   return {
-    // The service knows the box by other means: no secret takes part.
+    // The service identifies the box by other means, so the box has no secret.
     identity: transport.ownLogin === undefined ? box : { ...box, secret: '' },
     enrolment,
     version: version(),

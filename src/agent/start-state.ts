@@ -6,8 +6,8 @@ import type { Clock } from '../lib/clock.ts';
 import type { Journal } from './contract.ts';
 
 /**
- * The state with which a box starts: its journal's. Whether the calendar clock is right is asked only where the journal is
- * of another boot, because the answer may take some seconds.
+ * Returns the state with which a box starts, from its journal. It checks the calendar clock only if the journal is from
+ * another boot, because the check may need some seconds.
  */
 export async function stateAtStart(
   config: Omit<BoxConfig, 'boot'>,

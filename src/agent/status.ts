@@ -16,7 +16,7 @@ export interface StatusSources {
   parts: Peripherals;
 }
 
-/** The current `/status` of the box. */
+/** Returns the current `/status` of the box. */
 export function statusOf(
   setup: { link: { transport: string; gateway: string }; version: string },
   { loop, journal, screens, link, parts }: StatusSources,

@@ -10,8 +10,8 @@ export interface Watched {
 }
 
 /**
- * Tells the service manager that the box is ready, its status at every change, and a heartbeat twice per watchdog time.
- * The heartbeat needs an answer of the loop: a box whose loop is stuck must be restarted.
+ * Notifies the service manager when the box is ready and at every change of its status, and sends a heartbeat twice per
+ * watchdog time. The heartbeat needs an answer of the loop, so the manager restarts a box whose loop is stuck.
  */
 export async function notifyServiceManager(
   manager: ServiceManager,
@@ -37,7 +37,7 @@ export async function notifyServiceManager(
   }
 }
 
-/** The status of a box in one line; the details are in `/status`. */
+/** Returns the status of a box in one line; the details are in `/status`. */
 export function statusLine({ state, online, order, fault, link }: BoxStatus): string {
   const amount = order === null ? '' : ` ${order.amount} VND, order ${order.orderId}`;
   const reason = link.reason === null ? '' : `: ${link.reason}`;

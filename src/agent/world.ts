@@ -26,9 +26,9 @@ export interface AgentSetup {
   paidHoldMs: number;
   endedHoldMs: number;
   onStop: OnStop;
-  /** Whether screens say SANDBOX where the gateway asks for it (PROTOCOL.md, clause AGT-15); true by default. */
+  /** True if screens say SANDBOX when the gateway asks for it (PROTOCOL.md, clause AGT-15). It is true by default. */
   sandboxMark?: boolean;
-  /** Whether faults may be injected; for test benches only. */
+  /** True if faults may be injected; for test benches only. */
   faults?: boolean;
 }
 
@@ -36,6 +36,6 @@ export interface AgentSetup {
 export interface AgentWorld extends DisplayWorld {
   random: Random;
   beforePainting?: ScreenDeps['beforePainting'];
-  /** Without it the box believes no time of before its start. */
+  /** Without it the box trusts no time from before its start. */
   boot?: Boot;
 }

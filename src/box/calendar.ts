@@ -3,25 +3,25 @@ import type { ClockEntry, Entry } from './entry.ts';
 import { type At, type BoxConfig, type BoxState, type Calendar, RECENT_MAX } from './state.ts';
 
 /*
- * A box has no clock of its own that is right: its calendar clock may have stood still while it had no power. The gateway
- * names the time in each welcome, and from then on the box counts by its monotonic clock. The journal keeps the readings of
- * the clocks of that moment, so that a restart of the agent alone knows the time too.
+ * A box cannot trust its own calendar clock, which may have stopped while the box had no power. The gateway sends the
+ * time in each welcome, and from then on the box counts by its monotonic clock. The journal stores both clock readings
+ * of that moment, so a restart of the agent alone still knows the time.
  */
 
-/** A difference that is not written again: it is what a slow answer and a drifting clock make. */
+/** The box does not write a smaller difference again. Slow answers and clock drift cause such differences. */
 const TOLERANCE_MS = 1_000;
 
-/** The calendar time, in milliseconds since 1970; undefined while the box does not know it. */
+/** Returns the calendar time, in milliseconds since 1970; undefined while the box does not know it. */
 export function calendarMs({ calendar }: Pick<BoxState, 'calendar'>, monotonicMs: number): number | undefined {
   return calendar === undefined ? undefined : monotonicMs + calendar.aheadMs;
 }
 
-/** The calendar time that the gateway or a time server told; undefined while the box has only its own clock. */
+/** Returns the calendar time of the gateway or a time server; undefined while the box has only its own clock. */
 export function toldMs({ calendar }: Pick<BoxState, 'calendar'>, monotonicMs: number): number | undefined {
   return calendar?.isOwn === false ? monotonicMs + calendar.aheadMs : undefined;
 }
 
-/** Takes over the time of a welcome. `isOwn`: the peer names no time, and this is the box's own calendar clock. */
+/** Adopts the time of a welcome. With `isOwn` the peer sent no time, and this is the box's own calendar clock. */
 export function learnTime(draft: Draft, gatewayMs: number, isOwn: boolean): void {
   const { config, clock } = draft.state;
   draft.set({ calendar: { aheadMs: gatewayMs - draft.state.nowMs, isOwn } });
@@ -48,14 +48,14 @@ function isSame(before: ClockEntry, after: ClockEntry): boolean {
   return isClose(after.bootMs - before.bootMs) && isClose(after.wallMs - before.wallMs);
 }
 
-/** The time, as far as a journal knows it. */
+/** Holds everything that a journal knows about the time. */
 export interface JournalTime {
   clock: ClockEntry | undefined;
-  /** The newest payments of before a boot in which nobody told the time, at most `RECENT_MAX`: their age is unknown. */
+  /** The newest payments from boots without a trusted time, at most `RECENT_MAX`. Their age is unknown. */
   undatedPaymentIds: readonly string[];
 }
 
-/** Reads what a journal knows of the time. */
+/** Reads from journal entries everything that they say about the time. */
 export function timeIn(entries: readonly Entry[]): JournalTime {
   let time: JournalTime = { clock: undefined, undatedPaymentIds: [] };
   const paymentIds: string[] = [];
@@ -69,15 +69,15 @@ export function timeIn(entries: readonly Entry[]): JournalTime {
   return time;
 }
 
-/** Whether a journal knows the time in this boot of the machine. */
+/** Returns whether a journal knows the time in this boot of the machine. */
 export function isOfBoot(entries: readonly Entry[], bootId: string | undefined): boolean {
   return timeIn(entries).clock?.bootId === bootId;
 }
 
 /**
- * The calendar at a start: by what the clocks showed earlier in this boot of the machine, or by the calendar clock where
- * `isTimeRight`. Of two clocks the one that went further counts: one may have been set back, the other does not count
- * while a machine sleeps, and a QR must not stay for too long.
+ * Returns the calendar at a start. It counts on from clock readings earlier in this boot, or uses the calendar clock if
+ * `isTimeRight`. Of two clocks the later time counts: a person may have set one back, and the other stops while a
+ * machine sleeps. A QR must never stay too long.
  */
 export function restoredCalendar(
   before: ClockEntry | undefined,

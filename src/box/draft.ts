@@ -18,7 +18,7 @@ import {
 
 const MINUTE_MS = 60_000;
 
-/** The changes of one event while they are collected. */
+/** Collects the changes of one event. */
 export class Draft {
   state: BoxState;
   readonly at: At;
@@ -40,7 +40,7 @@ export class Draft {
     this.state = { ...this.state, ...change };
   }
 
-  /** Whether the event changed what has the screen. */
+  /** Moves the stage and returns whether the event changed it. */
   move(event: StageEvent): boolean {
     const before = this.state;
     this.state = move(before, event);
@@ -52,7 +52,7 @@ export class Draft {
     return { state, writes, sends, announcements, repeats, wakeAtMs: wakeAtMs(state) };
   }
 
-  /** A report that is sent in its turn, and again until it is acknowledged. */
+  /** Enqueues a report. The box sends it in order, and repeats it until the gateway acknowledges it. */
   enqueue(report: UnsentReport): void {
     const unsent = withinLimit([...this.state.unsent, report]);
     const ids = new Set(unsent.map(({ id }) => id));
@@ -72,14 +72,14 @@ export class Draft {
     this.enqueue({ type: 'ended', id: order.pushId, pushId: order.pushId, orderId: order.orderId, how });
   }
 
-  /** Refuses a push that never was on the screen: its partner still waits for the answer. */
+  /** Refuses a push that was never on the screen. Its partner still waits for the answer. */
   reject(order: Order, refusal: Refusal): void {
     this.writes.push({ kind: 'refused', pushId: order.pushId });
     this.markClosed(order.pushId);
     this.sends.push({ type: 'rejected', pushId: order.pushId, ...refusal });
   }
 
-  /** The active order is over, and the screen says so where `as` is given. */
+  /** Ends the active order. With `as` the screen says how it ended. */
   endActive(how: EndedHow, as?: 'expired' | 'cancelled'): void {
     const active = activeOrder(this.state.stage);
     if (active === undefined) return;
@@ -99,15 +99,15 @@ export class Draft {
     this.set({ closedPushIds: withId(this.state.closedPushIds, pushId) });
   }
 
-  /** Whether screens say from now on, also after a restart, that the gateway is a sandbox (clause AGT-15). */
+  /** Sets whether screens say that the gateway is a sandbox, from now on and after a restart (clause AGT-15). */
   mark(shown: boolean): void {
     this.writes.push({ kind: 'mark', shown, changedAtMs: this.at.wallMs });
     this.set({ sandboxMark: shown });
   }
 
   /**
-   * Forgets the payments that are not for whoever has the box now: tests where the gateway takes money, and those to
-   * another account than the linked one (clause AGT-16). They stay announced. A test loses the screen too.
+   * Drops the payments that the present owner of the box must not see: tests at a gateway that takes money, and those
+   * to another account than the linked one (clause AGT-16). They still count as announced. A test loses the screen too.
    */
   dropForeign(): void {
     const { account, sandbox, firstWelcomeMs, recentPayments, unconfirmedPayments, stage } = this.state;
@@ -137,27 +137,29 @@ export class Draft {
   }
 }
 
-/** `ids` with `id` as the newest, bounded. */
+/** Returns `ids` with `id` as the newest, limited in length. */
 export function withId(ids: readonly string[], id: string): readonly string[] {
   return ids.includes(id) ? ids : [...ids, id].slice(-REMEMBERED_MAX);
 }
 
-/** Both lists of ids without repetitions, the newer ones last, bounded. */
+/** Merges both lists of ids without repetitions, the newer ones last, limited in length. */
 export function mergeIds(older: readonly string[], newer: readonly string[]): readonly string[] {
   return [...older.filter((id) => !newer.includes(id)), ...newer].slice(-REMEMBERED_MAX);
 }
 
-/** The newest payments, `payment` first. */
+/** Returns the newest payments, `payment` first. */
 export function withNewest(payments: readonly Payment[], payment: Payment): readonly Payment[] {
   return [payment, ...payments].slice(0, RECENT_MAX);
 }
 
-/** Whole minutes until the code of an enrolment is spent, at least 1. */
+/** Returns the whole minutes until the code of an enrolment expires, at least 1. */
 export function minutesLeft({ deadlineMs }: Enrolment, nowMs: number): number {
   return Math.max(1, Math.ceil((deadlineMs - nowMs) / MINUTE_MS));
 }
 
-/** When time alone changes something: a countdown, a deadline, a screen that stays for a while, a report sent again. */
+/**
+ * Returns when time alone changes something: a countdown, a deadline, the end of a temporary screen, a repeated report.
+ */
 function wakeAtMs({ stage, enrolment, nowMs, resendAtMs }: BoxState): number | undefined {
   const times: number[] = resendAtMs === undefined ? [] : [resendAtMs];
   if (enrolment !== undefined) times.push(enrolment.deadlineMs - (minutesLeft(enrolment, nowMs) - 1) * MINUTE_MS);

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { amountVnd, LIMITS, wallTimeMs } from '../protocol/fields.ts';
 import { due, ENDS, linkedAccount } from '../protocol/messages.ts';
 
-/** Characters of the name of a boot. */
+/** Limits the characters of a boot's name. */
 const BOOT_ID_MAX = 200;
 
 const order = z.object({
@@ -12,9 +12,9 @@ const order = z.object({
   content: z.string().max(LIMITS.pushContentMax),
   qrCode: z.string().max(LIMITS.qrCodeMax),
   holder: linkedAccount,
-  /** By the gateway's calendar clock. */
+  /** Uses the gateway's calendar clock. */
   expiresAtMs: wallTimeMs,
-  /** The lifetime that the push came with, in milliseconds. */
+  /** The lifetime of the push, in milliseconds. */
   lifetimeMs: z.int().min(0),
 });
 
@@ -24,21 +24,22 @@ const payment = z.object({
   amount: amountVnd,
   content: z.string().max(LIMITS.pushContentMax),
   paidAtMs: wallTimeMs,
-  // Earlier versions wrote neither.
+  // Earlier versions wrote neither of these two.
   late: z.boolean().default(false),
   due: due.nullable().default(null),
-  /** To which the money went; entries of earlier versions name none, nor those of a service that says nothing of it. */
+  /** The account that received the money. Earlier versions wrote none, and some services name none. */
   bankAccount: z.string().max(LIMITS.bankAccountMax).optional(),
-  /** Whether it is no money: told by a gateway in its sandbox. */
+  /** True if the payment is no money, because the gateway is a sandbox. */
   test: z.boolean().optional(),
 });
 
 /**
- * Written on the disk of a box before it acts (house rule 2). `ended` and `payment` are also reports: they are sent to
- * the gateway until `acked` names their pushId or transactionId. A `payment` is shown until `payment-displayed` names it,
- * and listed until `payment-dropped` does.
- * `account` is the linked account that people know, `mark` whether the last welcome asked for the mark of a sandbox,
- * `clock` what the box's clocks showed when it learned the time (`calendar.ts`).
+ * Decodes one journal entry. A box writes it to its disk before it acts (house rule 2).
+ *
+ * `ended` and `payment` are also reports: the box sends them until `acked` names their pushId or transactionId. A
+ * `payment` is shown until `payment-displayed` names it, and listed until `payment-dropped` does. `account` is the
+ * linked account that people know. `mark` says whether the last welcome asked for the mark of a sandbox. `clock` has
+ * the readings of the box's clocks when it learned the time (`calendar.ts`).
  */
 export const entry = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('push'), order }),
@@ -58,12 +59,12 @@ export const entry = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('clock'),
     bootId: z.string().max(BOOT_ID_MAX),
-    /** Since the start of that boot. */
+    /** Milliseconds since the start of that boot. */
     bootMs: z.int(),
-    /** The box's own calendar clock. */
+    /** The reading of the box's own calendar clock. */
     wallMs: z.int(),
     gatewayMs: wallTimeMs,
-    /** Whether nobody told the time: `gatewayMs` is the box's own calendar clock. */
+    /** True if nobody sent the time, so that `gatewayMs` is the box's own calendar clock. */
     isOwn: z.boolean(),
   }),
   z.object({ kind: z.literal('acked'), ids: z.array(z.uuid()).max(LIMITS.ackIdsMax) }),
@@ -71,6 +72,6 @@ export const entry = z.discriminatedUnion('kind', [
 
 export type Entry = z.infer<typeof entry>;
 export type ClockEntry = Extract<Entry, { kind: 'clock' }>;
-/** An order as the box holds it. */
+/** An order as the box stores it. */
 export type Order = z.infer<typeof order>;
 export type Payment = z.infer<typeof payment>;

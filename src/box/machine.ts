@@ -23,40 +23,45 @@ import {
 } from './state.ts';
 
 /*
- * Every change of what has the screen (`BoxState.stage`). Other files of the box decide what is written, sent and
- * announced; they move the stage with `move` only. The screen goes, in this order, to the newest payment or order, to
- * payments that no display has confirmed, to an account that people do not know yet, and else to nobody.
+ * This file owns every change of what has the screen (`BoxState.stage`). Other files change the stage only by `move`.
+ *
+ * Theory: a table of event × stage, one pure function a cell. The screen goes to the newest payment or order, then to
+ * payments that no display has confirmed, then to an account that people do not know yet, else to nobody. A payment that
+ * covers an order keeps it in `resume`. What always holds is in `INVARIANTS`; a test checks it after every event.
+ *
+ * What failed before: a payment that waited covered a QR just reported as shown, although SUCCESS promises a QR to scan.
+ * The key that repeats a payment took away a paid screen or a QR. So both now wait until people have read or scanned it.
  */
 
-/** Everything that can change who has the screen. */
+/** Lists everything that can change what has the screen. */
 export type StageEvent =
-  /** The box starts. `active`: the order that had the screen before, if the calendar clock can date it (clause AGT-8). */
+  /** The box starts. `active` had the screen before, if the calendar clock can date it (clause AGT-8). */
   | { type: 'restart'; active: ActiveOrder | undefined }
   /** A push has passed every check. */
   | { type: 'accept'; active: ActiveOrder }
   /** The gateway's clock has dated an order from before a restart. */
   | { type: 'date'; active: ActiveOrder }
-  /** The display shows the QR of this push. Where a payment has taken the screen since, its QR is drawn again after it. */
+  /** The display shows the QR of this push. It draws the QR again later if a payment has covered it since. */
   | { type: 'drawn'; pushId: string }
-  /** The display took the scene of this push, but its QR is not scannable. */
+  /** The display drew the scene of this push, but its QR is not scannable. */
   | { type: 'unreadable'; pushId: string }
   | { type: 'draw-failed'; pushId: string }
-  /** The active order is over, and the screen says so where `as` is given. */
+  /** The active order is over. With `as` the screen says how it ended. */
   | { type: 'order-over'; as: 'expired' | 'cancelled' | undefined }
-  /** A push was refused because its QR is too dense for this display: its text is shown instead until `untilMs`. */
+  /** The box refused a push because its QR is too dense for this display. The text replaces the QR until `untilMs`. */
   | { type: 'too-dense'; order: Order; untilMs: number }
   | { type: 'withdraw'; pushId: string }
-  /** `pushId`: the push that it pays. */
+  /** The payment pays the push `pushId`. */
   | { type: 'payment'; payment: Payment; pushId: string | null }
-  /** A payment that is old news (clause AGT-14): only the order that it pays loses the screen, to the list of payments. */
+  /** The payment is old news (clause AGT-14). Only the order that it pays loses the screen, to the list of payments. */
   | { type: 'late'; pushId: string | null }
-  /** A screen that stays for a while has had its time, or a person dismissed it. */
+  /** A temporary screen has had its time, or a person dismissed it. */
   | { type: 'finish' }
   /** The gateway has named the linked account. */
   | { type: 'welcome' }
   /** The display shows the change to this account. */
   | { type: 'account-drawn'; account: Holder }
-  /** The display has drawn all that it was given, or a late journal was read: what waits may take a free screen. */
+  /** The display has drawn everything, or a late journal was read. Now waiting payments may use a free screen. */
   | { type: 'settle' }
   /** A person asks for the last payments. */
   | { type: 'history' }
@@ -72,9 +77,9 @@ type Row<T extends StageEvent['type'], Stages extends readonly Stage['kind'][] =
   readonly [I in keyof Stages]: Cell<StageOf<Stages[I]>, EventOf<T>>;
 };
 
-/** An event that is legal, but does not concern this stage, or waits. */
+/** Keeps the stage: the event is legal, but does not concern this stage or must wait. */
 const stay = (stage: Stage) => stage;
-/** An event that cannot happen in this stage. It changes nothing. */
+/** Marks an event that cannot happen in this stage. It changes nothing. */
 export const illegal = (stage: Stage) => stage;
 
 // biome-ignore format: a table is read by its columns
@@ -99,7 +104,7 @@ export const TABLE: { readonly [T in StageEvent['type']]: Row<T> } = {
   'repeat':        [toRepeat,    repeatOverOrder, repeatOverPaid, toRepeat,  stay,        stay,           toRepeat,    repeatAgain],
 };
 
-/** True after every event. */
+/** These conditions hold after every event. */
 export const INVARIANTS: Record<string, (state: BoxState) => boolean> = {
   'an active order is not over': ({ stage, nowMs, closedPushIds }) => {
     const active = activeOrder(stage);
@@ -126,14 +131,16 @@ export const INVARIANTS: Record<string, (state: BoxState) => boolean> = {
       !isSameAccount(account, announcedAccount)),
 };
 
-/** The state after the event: only its `stage` may differ. The same object where nothing changes. */
+/** Returns the state after the event. Only its `stage` may differ, and an unchanged state is the same object. */
 export function move(state: BoxState, event: StageEvent): BoxState {
   const cell = TABLE[event.type][STAGES.indexOf(state.stage.kind)] as Cell<Stage, StageEvent>;
   const stage = cell(state.stage, event, state);
   return stage === state.stage ? state : { ...state, stage };
 }
 
-/** Payments that nobody has seen come before the order, for their whole time: the display has yet to start. */
+/**
+ * Payments that nobody has seen come before the order, for their whole time, because the display has not started yet.
+ */
 function restart(
   stage: Stage,
   { active }: EventOf<'restart'>,
@@ -157,14 +164,14 @@ function resumeRepeat(stage: StageOf<'repeat'>, { active }: EventOf<'date'>, { n
   return { ...stage, untilMs: Math.min(stage.untilMs, nowMs + WAITED_FOR_HOLD_MS), resume: active };
 }
 
-/** Nothing that waits replaces it: its partner is told that the QR is there to be scanned (clause AGT-12). */
+/** Nothing that waits may cover it now, because its partner learns that customers can scan the QR (clause AGT-12). */
 function confirmOrder(stage: StageOf<'order'>, { pushId }: EventOf<'drawn'>, { nowMs }: BoxState): Stage {
   const { active, drawnAtMs } = stage;
   if (active.order.pushId !== pushId || drawnAtMs !== undefined) return stage;
   return { ...stage, active: { ...active, displayed: true }, drawnAtMs: nowMs };
 }
 
-/** A QR that was scannable once, before its display became smaller, stays: its partner knows that it is there. */
+/** A QR that was scannable before its display became smaller stays, because its partner knows that it is there. */
 function orderToText(stage: StageOf<'order'>, { pushId }: EventOf<'unreadable'>): Stage {
   const { order, deadlineMs, displayed } = stage.active;
   return order.pushId !== pushId || displayed ? stage : textOf(order, deadlineMs);
@@ -200,7 +207,7 @@ function coverOrder({ active }: StageOf<'order'>, event: EventOf<'payment'>, sta
   return paidOver(state, event, active);
 }
 
-/** The payment on the screen keeps it until people can have read it; this one waits for its turn (clause AGT-12). */
+/** The payment on the screen stays until people can have read it. This one waits for its turn (clause AGT-12). */
 function queuePaid(stage: StageOf<'paid'>, event: EventOf<'payment'>, state: BoxState): Stage {
   const readMs = stage.sinceMs + WAITED_FOR_HOLD_MS;
   const later = paidOver(state, event, stage.resume);
@@ -236,7 +243,7 @@ function updateAccount(stage: StageOf<'account'>, _event: StageEvent, state: Box
   return isSameAccount(stage.holder, state.account) ? stage : accountOrIdle(state);
 }
 
-/** Its time starts when the display shows it, however slow the display is. */
+/** The account's time starts when the display shows it, however slow the display is. */
 function confirmAccount(stage: StageOf<'account'>, { account }: EventOf<'account-drawn'>, state: BoxState): Stage {
   if (stage.drawn || !isSameAccount(stage.holder, account)) return stage;
   return { ...stage, drawn: true, untilMs: accountUntilMs(state) };
@@ -267,20 +274,20 @@ function toRepeat(_stage: Stage, event: EventOf<'repeat'>, state: BoxState): Sta
   return repeatOf(state, event, undefined);
 }
 
-/** A QR is not covered before its partner knows that it is there, and not before people had time to scan it. */
+/** A repetition never covers a QR before its partner knows about it and people had time to scan it. */
 function repeatOverOrder(stage: StageOf<'order'>, event: EventOf<'repeat'>, state: BoxState): Stage {
   const { active, drawnAtMs } = stage;
   const isSeen = drawnAtMs !== undefined && state.nowMs >= drawnAtMs + QR_BEFORE_REPEAT_MS;
   return isSeen ? repeatOf(state, event, active) : stage;
 }
 
-/** A payment keeps the screen until a display has confirmed it and people can have read it as the new one that it is. */
+/** A payment stays until a display has confirmed it and people can have read it as a new one. */
 function repeatOverPaid(stage: StageOf<'paid'>, event: EventOf<'repeat'>, state: BoxState): Stage {
   const isUnread = isUnseen(state, stage.payment) || state.nowMs < stage.sinceMs + WAITED_FOR_HOLD_MS;
   return isUnread ? stage : repeatOf(state, event, stage.resume);
 }
 
-/** Whoever presses again and again does not keep the QR away. */
+/** Repeated presses of the key must not hide the QR for longer. */
 function repeatAgain(stage: StageOf<'repeat'>, event: EventOf<'repeat'>, state: BoxState): Stage {
   const again = repeatOf(state, event, stage.resume);
   return stage.resume === undefined ? again : { ...again, untilMs: stage.untilMs };

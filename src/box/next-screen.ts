@@ -13,18 +13,18 @@ import {
 
 /* This file decides who has the screen next, and for how long. `machine.ts` decides when. */
 
-/** A payment is shown for this long when another one, or an order, waits for the screen. */
+/** A payment keeps the screen for this long when another payment or an order waits. */
 export const WAITED_FOR_HOLD_MS = 3_000;
-/** A QR that has just come, or come back, is there for this long before a repetition covers it (clause AGT-17). */
+/** A QR that has just appeared or reappeared stays for this long before a repetition may cover it (clause AGT-17). */
 export const QR_BEFORE_REPEAT_MS = 5_000;
-/** People see another account for this long at least, whatever the configuration says of other screens. */
+/** A change of account stays for at least this long, whatever the configuration says about other screens. */
 const ACCOUNT_HOLD_MIN_MS = 5_000;
 
 /**
- * Returns who has the screen next (clause AGT-12). `seen` is the payment that had it until now: where no display has
- * confirmed that one, only later ones follow, or it would come back for ever. `resume` is the order that has the screen
- * after these payments. It has the screen at once where they are many or its push waits for its QR, and before payments
- * of no order, because nobody else waits to see those.
+ * Returns what has the screen next (clause AGT-12). `seen` is the payment that had it until now. If no display has
+ * confirmed it, only later ones follow, because otherwise it would return forever. `resume` is the order that follows
+ * these payments. It gets the screen at once if the payments are many or its push waits for its QR. It also comes
+ * before payments without an order, because no customer waits to see those.
  */
 export function nextScreen(state: BoxState, seen?: Payment, resume?: ActiveOrder): Stage {
   const { unconfirmedPayments, faults, account } = state;
@@ -39,7 +39,10 @@ export function nextScreen(state: BoxState, seen?: Payment, resume?: ActiveOrder
   return resume === undefined ? accountOrIdle(state) : { kind: 'order', active: resume, drawnAtMs: undefined };
 }
 
-/** Returns the screen where no order and no payment has it: an account that people do not know yet takes it (clause AGT-13). */
+/**
+ * Returns the screen when neither order nor payment has it: a new account that people do not know yet, else idle
+ * (clause AGT-13).
+ */
 export function accountOrIdle(state: BoxState): Stage {
   const { account, announcedAccount, faults } = state;
   if (!account || !announcedAccount || isSameAccount(account, announcedAccount) || faults.display !== undefined)
@@ -47,12 +50,12 @@ export function accountOrIdle(state: BoxState): Stage {
   return { kind: 'account', holder: account, previous: announcedAccount, drawn: false, untilMs: accountUntilMs(state) };
 }
 
-/** Returns when a change of account that is shown from now on has been there for long enough, in monotonic milliseconds. */
+/** Returns until when a change of account must stay if it appears now, in monotonic milliseconds. */
 export function accountUntilMs({ nowMs, config }: BoxState): number {
   return nowMs + Math.max(config.endedHoldMs, ACCOUNT_HOLD_MIN_MS);
 }
 
-/** Returns the screen of a payment. An order that it does not pay has the screen back afterwards. */
+/** Returns the screen of a payment. If it does not pay the order on the screen, that order follows. */
 export function paidOver(
   state: BoxState,
   { payment, pushId }: { payment: Payment; pushId: string | null },
@@ -74,12 +77,12 @@ function paid(
   return { kind: 'paid', payment, holder, sinceMs: nowMs, untilMs: nowMs + holdMs, resume };
 }
 
-/** Returns the text in place of a QR that cannot be scanned. It stays for as long as the QR would have (clause AGT-9). */
+/** Returns the text that replaces a QR that cannot be scanned. It stays as long as the QR would have (clause AGT-9). */
 export function textOf(order: Order, untilMs: number): Stage {
   return { kind: 'too-dense', order, untilMs };
 }
 
-/** Returns the screen of a payment that a person has asked for again. A QR is covered for a short time only. */
+/** Returns the screen of a payment that a person has asked for again. It covers a QR for a short time only. */
 export function repeatOf(
   { nowMs, config }: BoxState,
   { payment, silent }: { payment: Payment; silent: WhySilent | undefined },
@@ -89,7 +92,7 @@ export function repeatOf(
   return { kind: 'repeat', payment, silent, untilMs: nowMs + holdMs, resume };
 }
 
-/** Returns the list of the last payments. */
+/** Returns the screen with the list of the last payments. */
 export function listOf({ nowMs, config }: BoxState): Stage {
   return { kind: 'history', untilMs: nowMs + config.endedHoldMs };
 }

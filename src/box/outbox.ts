@@ -15,24 +15,24 @@ export function flush(state: BoxState): Flushed {
   return { state: { ...state, inFlight, resendAtMs: state.resendAtMs ?? state.nowMs + RESEND_MS }, sends: next };
 }
 
-/** All reports wait again: a new session begins, or acknowledgements do not come. */
+/** Makes all reports wait again, because a new session begins or acknowledgements do not arrive. */
 export function resetInFlight(state: BoxState): BoxState {
   return { ...state, inFlight: [], resendAtMs: undefined };
 }
 
-/** The gateway has stored these reports. */
+/** Removes the reports that the gateway has stored. */
 export function acknowledge(state: BoxState, ids: readonly string[]): BoxState {
   const inFlight = state.inFlight.filter((id) => !ids.includes(id));
   return {
     ...state,
     unsent: state.unsent.filter(({ id }) => !ids.includes(id)),
     inFlight,
-    // Acknowledgements arrive, so the others have their full time again.
+    // Acknowledgements are arriving, so the other reports have their full time again.
     resendAtMs: inFlight.length === 0 ? undefined : state.nowMs + RESEND_MS,
   };
 }
 
-/** At most `UNSENT_MAX` reports: the oldest `ended` are dropped first, `paid` only when no `ended` is left. */
+/** Returns at most `UNSENT_MAX` reports. It drops the oldest `ended` first, and `paid` only when no `ended` is left. */
 export function withinLimit(reports: readonly UnsentReport[]): readonly UnsentReport[] {
   const excess = reports.length - UNSENT_MAX;
   if (excess <= 0) return reports;

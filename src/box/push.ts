@@ -6,9 +6,9 @@ import type { Order } from './entry.ts';
 import type { QrCheck, Refusal } from './state.ts';
 
 /**
- * Why this box must not show this push, or undefined when it may (PROTOCOL.md, clause AGT-1). The box trusts neither
- * the fields nor the QR alone: both must name the linked account and the same amount. `leftMs`: what is left of its
- * lifetime.
+ * Returns why this box must not show this push; undefined when it may (PROTOCOL.md, clause AGT-1). The box trusts
+ * neither the fields nor the QR alone: both must name the linked account and the same amount. `leftMs` is the rest of
+ * the push's lifetime.
  */
 export function refusalOf(
   push: DownOf<'show'>,
@@ -31,7 +31,7 @@ export function refusalOf(
   return undefined;
 }
 
-/** Why a QR that leaves the amount to the payer is not this account's; undefined when it is. */
+/** Returns why a QR without an amount does not belong to this account; undefined when it does. */
 export function staticQrProblem(qrCode: string, account: LinkedAccount): string | undefined {
   const decoded = decodeVietQr(qrCode, account.walletIds);
   if (!decoded.ok) return decoded.reason;
@@ -42,7 +42,7 @@ export function staticQrProblem(qrCode: string, account: LinkedAccount): string 
 
 function foreignPayee(qr: VietQr, account: LinkedAccount): Refusal | undefined {
   const linkedBin = binOf(account);
-  // A card may have the number of the account.
+  // A card may have the same number as the account.
   if (qr.service !== 'account') return mismatch('service in the QR', qr.service, 'account');
   if (qr.account !== account.bankAccount) return mismatch('account in the QR', qr.account, account.bankAccount);
   return qr.bin === linkedBin ? undefined : mismatch('bank in the QR', qr.bin, linkedBin);
@@ -56,14 +56,17 @@ function mismatch(what: string, got: string | number | undefined, expected: stri
   return { code: 'QR_MISMATCH', reason: `${what} is ${got ?? 'absent'}, expected ${expected}` };
 }
 
-/** The order of a push. The screen names the holder of the linked account, whatever push and QR say (clause AGT-1). */
+/**
+ * Makes the order of a push. The screen names the holder of the linked account, whatever push and QR say (clause
+ * AGT-1).
+ */
 export function orderOf(push: DownOf<'show'>, account: LinkedAccount): Order {
   const { pushId, orderId, amount, content, qrCode, expiresAtMs } = push;
   const { virtualAccounts: _none, walletIds: _ids, ...holder } = account;
   return { pushId, orderId, amount, content, qrCode, holder, expiresAtMs, lifetimeMs: push.expiresInMs };
 }
 
-/** The account that a payer sees in a wallet: that of the QR, which may be a virtual one of the holder. */
+/** Returns the account that a payer sees in a wallet: that of the QR, which may be a virtual one of the holder. */
 export function payeeOf({ qrCode, holder }: Pick<Order, 'qrCode' | 'holder'>): Order['holder'] {
   const qr = decodeVietQr(qrCode);
   if (!qr.ok || qr.value.account === holder.bankAccount) return holder;
@@ -71,8 +74,8 @@ export function payeeOf({ qrCode, holder }: Pick<Order, 'qrCode' | 'holder'>): O
 }
 
 /**
- * The milliseconds left of an order's lifetime at a calendar time. Undefined when nothing is left, or more than the whole
- * lifetime: the order is over, or one of the clocks was set.
+ * Returns the milliseconds left of an order's lifetime at a calendar time. Undefined when none are left, or more than
+ * the whole lifetime: then the order is over, or somebody set one of the clocks.
  */
 export function leftMs(order: Order, wallMs: number): number | undefined {
   const left = order.expiresAtMs - wallMs;

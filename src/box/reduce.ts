@@ -36,7 +36,7 @@ import {
  * An event that does not fit the state changes nothing but the time.
  */
 
-/** Applies one event. Pure: the time comes with the event, writes and sends are for the loop to carry out. */
+/** Applies one event. Pure: the time comes with the event, and the loop carries out writes and sends. */
 export function reduce(before: BoxState, event: BoxEvent, at: At): Step {
   const draft = new Draft(endOverdue(before, at), at);
   apply(draft, event);
@@ -44,7 +44,7 @@ export function reduce(before: BoxState, event: BoxEvent, at: At): Step {
   return draft.step();
 }
 
-/** Before any event: an order or a code past its deadline, and a screen past its hold, are over. */
+/** Ends an order or a code past its deadline, and a screen past its hold, before any event. */
 function endOverdue(before: BoxState, at: At): Omit<Step, 'wakeAtMs'> {
   const nowMs = Math.max(before.nowMs, at.monotonicMs);
   const start = { state: { ...before, nowMs }, writes: [], sends: [], announcements: [], repeats: [] };
@@ -213,7 +213,7 @@ function onPayment(draft: Draft, { payment: message }: BoxEvent & { type: 'payme
   draft.enqueue(report);
 }
 
-/** Whether this box may have announced it before a restart, in a journal that cannot be read (clause AGT-11). */
+/** Returns whether an unreadable journal may contain the announcement of this payment (clause AGT-11). */
 function mayHaveBeenAnnounced(
   { journalIntact, firstWelcomeMs = 0 }: BoxState,
   { repeated, paidAtMs }: DownOf<'payment'>,
@@ -244,7 +244,7 @@ function onDrawn(draft: Draft, { pushId, transactionId, account }: Omit<BoxEvent
   }
   displayWorks(draft);
   if (account !== undefined) draft.move({ type: 'account-drawn', account });
-  // All pictures before this one are drawn: a payment that is not confirmed by now was not shown.
+  // The display has drawn all earlier pictures. A payment that it has not confirmed by now was not shown.
   if (pushId === undefined && transactionId === undefined) draft.move({ type: 'settle' });
   const active = activeOrder(draft.state.stage);
   if (pushId === undefined || !draft.move({ type: 'drawn', pushId }) || active?.displayed) return;
@@ -279,7 +279,7 @@ function onDismiss(draft: Draft): void {
   if (stage.kind === 'order') draft.endActive('dismissed');
 }
 
-/** The disk failed: a push is refused by name, a payment is shown and reported all the same (house rule 2). */
+/** The disk failed. The box refuses a push by name, but still shows and reports a payment (house rule 2). */
 function onUnrecorded(draft: Draft, cause: BoxEvent, reason: string): void {
   draft.set({ faults: { ...draft.state.faults, storage: reason } });
   if (cause.type === 'push' && cause.push.pushId !== activeOrder(draft.state.stage)?.order.pushId) {
@@ -292,7 +292,7 @@ function onUnrecorded(draft: Draft, cause: BoxEvent, reason: string): void {
   }
 }
 
-/** A screen that stays for a while is over. An account that a display has shown for its time is known (clause AGT-13). */
+/** Ends a temporary screen. An account that a display has shown for its time now counts as known (clause AGT-13). */
 function finish(draft: Draft): void {
   const { stage } = draft.state;
   if (stage.kind === 'account' && stage.drawn) draft.announceAccount(stage.holder);

@@ -6,9 +6,9 @@ import { resetInFlight } from './outbox.ts';
 import { leftMs, staticQrProblem } from './push.ts';
 import { activeOrder, type BoxEvent, isSameAccount } from './state.ts';
 
-/* Events of the connection to the gateway (PROTOCOL.md, clauses AGT-3, AGT-8, AGT-13 and MSG-4). */
+/* Handles events of the connection to the gateway (PROTOCOL.md, clauses AGT-3, AGT-8, AGT-13 and MSG-4). */
 
-/** The box asks to be enrolled. An earlier refusal does not count any more. */
+/** Shows the code of an enrolment. An earlier refusal no longer counts. */
 export function onEnrolling(draft: Draft, { code, url, expiresInMs }: BoxEvent & { type: 'enrolling' }): void {
   const { monotonicMs, wallMs } = draft.at;
   const enrolment = { code, url, deadlineMs: monotonicMs + expiresInMs, expiresAtMs: wallMs + expiresInMs };
@@ -35,7 +35,7 @@ export function onLinked(draft: Draft, link: Link): void {
 
 type Link = Pick<BoxEvent & { type: 'linked' }, 'account' | 'pictures'>;
 
-/** Neither a static QR of another account nor a certificate that somebody pays reaches the screen (clauses DIA-2, DIA-4). */
+/** Keeps a static QR of another account, and a certificate that takes money, off the screen (clauses DIA-2, DIA-4). */
 function linkOf({ account, pictures: { certificate, staticQr } }: Link): Link {
   const isOwn = account !== null && staticQr !== undefined && staticQrProblem(staticQr, account) === undefined;
   const isMoney = certificate !== undefined && isPayable(certificate);
@@ -45,20 +45,26 @@ function linkOf({ account, pictures: { certificate, staticQr } }: Link): Link {
   };
 }
 
-/** The account of this state may be another one than the order on the screen, and people, have. */
+/**
+ * Adopts the account of this state. It may differ from that of the order on the screen, and from the one that people
+ * know.
+ */
 function takeAccount(draft: Draft): void {
   const { account } = draft.state;
   const active = activeOrder(draft.state.stage);
   if (active !== undefined && !isSameAccount(active.order.holder, account)) {
     draft.endActive('withdrawn', 'cancelled');
   }
-  // The first account that a box knows is no change (clause AGT-13).
+  // The first account that a box learns is not a change (clause AGT-13).
   if (account && draft.state.announcedAccount === undefined) draft.announceAccount(account);
   draft.move({ type: 'welcome' });
   draft.dropForeign();
 }
 
-/** Ends an order that the gateway does not know as open: it ended while the box was offline, or its disk has lost that. */
+/**
+ * Ends an order that the gateway does not list as open. It ended while the box was offline, or the box's disk has lost
+ * its end.
+ */
 function endUnlessOpen(draft: Draft, openPushIds: readonly string[]): void {
   const { stage, undatedOrder } = draft.state;
   const active = activeOrder(stage);
@@ -69,7 +75,7 @@ function endUnlessOpen(draft: Draft, openPushIds: readonly string[]): void {
   if (active !== undefined && !openPushIds.includes(active.order.pushId)) draft.endActive('withdrawn');
 }
 
-/** Without a gateway the box would not learn that the QR on its screen was paid or cancelled, so the QR goes (clause MSG-8). */
+/** Removes the QR. Without a gateway the box would not learn that it was paid or cancelled (clause MSG-8). */
 export function onRefused(draft: Draft, code: Code, reason: string): void {
   const { undatedOrder } = draft.state;
   const refused = { connection: 'connecting', enrolment: undefined, undatedOrder: undefined } as const;
@@ -79,8 +85,8 @@ export function onRefused(draft: Draft, code: Code, reason: string): void {
 }
 
 /**
- * Dates an order from before a restart by the gateway's calendar clock, which also set its end (clause AGT-8). A peer that
- * names no time cannot date it: then it is over.
+ * Dates an order from before a restart by the gateway's calendar clock, which also set its end (clause AGT-8). A peer
+ * that sends no time cannot date it, so the order ends.
  */
 function dateOrder(draft: Draft, gatewayMs: number, isOwnTime: boolean): void {
   const { undatedOrder, stage, nowMs } = draft.state;

@@ -4,9 +4,10 @@ import type { Payment } from './entry.ts';
 import { type BoxState, isUnseen, REPEAT_AGE_MAX_MS, type WhySilent } from './state.ts';
 
 /**
- * Shows the last payment again because a person asks for it (PROTOCOL.md, clause AGT-17). The screen says which one it is
- * and when it was paid. The box says it aloud only while it is fresh: whoever hears a payment may take it for his own.
- * Payments that no display has shown come first, as new ones: while they wait for a display that works, the key does nothing.
+ * Shows the last payment again because a person asks for it (PROTOCOL.md, clause AGT-17). The screen says which one it
+ * is and when it was paid. The box announces it only while it is fresh, because a listener may think that it is his own
+ * payment. Payments that no display has shown come first, as new ones. While they wait for a working display, the key
+ * does nothing.
  */
 export function repeatPayment(draft: Draft): void {
   const { state } = draft;

@@ -7,7 +7,7 @@ import { withinLimit } from './outbox.ts';
 import { leftMs } from './push.ts';
 import { type At, type BoxConfig, type BoxState, IDLE, isSameAccount, RECENT_MAX, UNCONFIRMED_MAX } from './state.ts';
 
-/** The state of a box without a journal. */
+/** Returns the state of a box without a journal. */
 export function initialState(config: BoxConfig, at: At): BoxState {
   return {
     config,
@@ -39,10 +39,11 @@ export function initialState(config: BoxConfig, at: At): BoxState {
 }
 
 /**
- * The state after a restart (PROTOCOL.md, clauses AGT-5, AGT-8 and AGT-10). An order that was on the screen is there
- * again if it has not expired, and a payment that no display has confirmed is shown. An order that cannot be dated, seems
- * over, or not yet begun, waits for the gateway's time in the welcome. `intact`: the whole journal could be read (clause
- * AGT-11). `isTimeRight`: a time server has set the calendar clock since the machine was switched on.
+ * Returns the state after a restart (PROTOCOL.md, clauses AGT-5, AGT-8 and AGT-10). An order that was on the screen
+ * returns if it has not expired, and the box shows a payment that no display has confirmed. An order waits for the
+ * gateway's time in the welcome if the box cannot date it, or if it seems over or not yet begun. `intact`: the whole
+ * journal was readable (clause AGT-11). `isTimeRight`: a time server has set the calendar clock since the machine
+ * started.
  */
 export function restore(
   config: BoxConfig,
@@ -65,7 +66,9 @@ export function restore(
   return move(fresh, { type: 'restart', active });
 }
 
-/** Adds a journal that could be read only after the start. What the box knows is newer, and the order in it is over. */
+/**
+ * Adds a journal that was unreadable at the start. The box's own knowledge is newer, and the journal's order is over.
+ */
 export function mergeJournal(draft: Draft, entries: Entry[], intact: boolean): void {
   const { shown, ...before } = replay(entries);
   const { announced, closedPushIds, unsent, recentPayments, unconfirmedPayments, announcedAccount } = draft.state;
@@ -87,7 +90,7 @@ export function mergeJournal(draft: Draft, entries: Entry[], intact: boolean): v
       ...unconfirmedPayments,
     ].slice(-UNCONFIRMED_MAX),
   });
-  // Written again, after the account that the box took for its first one.
+  // The box writes it again, after the account that it believed to be its first one.
   if (before.announcedAccount !== undefined && !isSameAccount(before.announcedAccount, announcedAccount))
     draft.announceAccount(before.announcedAccount);
   if (draft.state.firstWelcomeMs === undefined) draft.set({ sandboxMark: before.sandboxMark });

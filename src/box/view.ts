@@ -7,14 +7,14 @@ import type { Order, Payment } from './entry.ts';
 import { payeeOf } from './push.ts';
 import { activeOrder, type BoxState, type Enrolment, type Stage, type StageOf } from './state.ts';
 
-/** The action for each fault, as the screen shows it. */
+/** Gives the screen's advice for each fault. */
 const ACTIONS: Partial<Record<Code, string>> = {
   NOT_REGISTERED: 'Kiểm tra mã thiết bị và mật khẩu trong cấu hình',
   BOX_DISABLED: 'Thiết bị đang bị tắt trên hệ thống. Khi được bật, máy tự hoạt động lại',
   SUPERSEDED: 'Thiết bị khác đang dùng mã này. Tắt nó, máy này sẽ tự kết nối lại',
   STORAGE_FAULT: 'Bộ nhớ lỗi. Kiểm tra thẻ nhớ rồi khởi động lại',
 };
-/** A folder that cannot be made is named wrongly, or its owner is: the card has nothing to do with it. */
+/** The folder's name or its owner is wrong. The card is not the cause. */
 const NO_FOLDER = 'Không tạo được thư mục dataDir. Sửa dataDir trong cấu hình';
 const CALL_FOR_HELP = 'Liên hệ bộ phận hỗ trợ';
 
@@ -165,11 +165,11 @@ export interface StatusView {
   order: (Pick<Order, 'orderId' | 'amount' | 'content' | 'qrCode'> & { expiresAt: string }) | null;
   lastPayment: (Omit<Payment, 'paidAtMs'> & { paidAt: string }) | null;
   fault: { code: string; reason: string } | null;
-  /** The code by which this box can be enrolled, while it waits for that. */
+  /** The code by which a person can enrol this box, while the box waits for that. */
   enrolment: (Pick<Enrolment, 'code' | 'url'> & { expiresAt: string }) | null;
 }
 
-/** The part of `/status` that follows from the box's mind. Times are ISO 8601 in UTC. */
+/** Returns the part of `/status` that follows from the box's state. Times are ISO 8601 in UTC. */
 export function statusView(state: BoxState): StatusView {
   const { config, enrolment } = state;
   const [lastPayment = null] = state.recentPayments;

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { STAYING } from './shared/arguments.ts';
 
-/** `paybox agent`, and `paybox first-boot`, which prepares its configuration. */
+/** Adds `paybox agent`, and `paybox first-boot`, which prepares its configuration. */
 export function addAgent(root: Command): void {
   root
     .command('agent')

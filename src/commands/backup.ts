@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { withGatewayOrigin } from './shared/arguments.ts';
 
-/** `paybox backup` and `paybox restore`. */
+/** Adds `paybox backup` and `paybox restore`. */
 export function addBackup(root: Command): void {
   withGatewayOrigin(root.command('backup'), 'for databaseUrl, which pg_dump copies, and for its adminToken')
     .argument('<file>', 'the file to make, for you only; it is as secret as the gateway')

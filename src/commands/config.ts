@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 
-/** `paybox config …`. */
+/** Adds `paybox config …`. */
 export function addConfig(root: Command): void {
   const config = root.command('config').description('checks, describes and prints configuration files');
   config

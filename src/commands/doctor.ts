@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 
-/** `paybox doctor`. */
+/** Adds `paybox doctor`. */
 export function addDoctor(root: Command): void {
   root
     .command('doctor')

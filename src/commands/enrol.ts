@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { withGatewayOrigin } from './shared/arguments.ts';
 
-/** `paybox enrol`. */
+/** Adds `paybox enrol`. */
 export function addEnrol(root: Command): void {
   withGatewayOrigin(root.command('enrol'))
     .description(

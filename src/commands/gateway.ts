@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { STAYING } from './shared/arguments.ts';
 
-/** `paybox gateway`. */
+/** Adds `paybox gateway`. */
 export function addGateway(root: Command): void {
   root
     .command('gateway')

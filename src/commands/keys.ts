@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { withGatewayOrigin } from './shared/arguments.ts';
 
-/** `paybox keys`. */
+/** Adds `paybox keys`. */
 export function addKeys(root: Command): void {
   withGatewayOrigin(root.command('keys'))
     .description('shows the key that the gateway signs with, or makes a new one; boxes switch without interruption')

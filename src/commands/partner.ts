@@ -7,7 +7,7 @@ const PAID = `${LIMITS.testCallbackContentMax} letters, digits and spaces`;
 const PUSHED_CONTENT = `content of the QR, at most ${LIMITS.contentMax} letters without accents, digits, spaces and . , - _ / : #; \`paybox pay\` takes at most ${PAID}`;
 const PAID_CONTENT = `content of the order, as push printed it: at most ${PAID}`;
 
-/** `paybox push` and `paybox pay`: a partner's side of the service. */
+/** Adds `paybox push` and `paybox pay`, a partner's side of the service. */
 export function addPartner(root: Command): void {
   withPartnerAccess(
     root

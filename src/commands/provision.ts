@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { port, several } from './shared/arguments.ts';
 
-/** `paybox provision`. */
+/** Adds `paybox provision`. */
 export function addProvision(root: Command): void {
   root
     .command('provision')

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { dong, withGatewayOrigin } from './shared/arguments.ts';
 
-/** `paybox sell`. */
+/** Adds `paybox sell`. */
 export function addSell(root: Command): void {
   withGatewayOrigin(root.command('sell'))
     .description('what a cashier does without a back end: an amount, its QR on the box, and waits for the money')

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { port, STAYING } from './shared/arguments.ts';
 
-/** `paybox up`. */
+/** Adds `paybox up`. */
 export function addUp(root: Command): void {
   root
     .command('up')

@@ -45,7 +45,7 @@ function drawable(char: string): string {
   return KNOWN.has(base) ? base : '?';
 }
 
-/** The text in ASCII letters, for displays without accented characters. */
+/** Returns the text in ASCII letters, for displays without accented characters. */
 export function withoutAccents(text: string): string {
   return unaccented(text)
     .replaceAll('₫', 'd')

@@ -3,7 +3,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Scene } from '../scene.ts';
 
-/** A screen made of pixels. */
+/** Describes a screen made of pixels. */
 export interface PixelSurface {
   kind: 'pixels';
   width: number;
@@ -23,16 +23,16 @@ export interface PanelSurface {
   kind: 'panel';
   /** How the panel draws a QR; null without a QR component. */
   qr: PanelQr | null;
-  /** Whether its fonts have Vietnamese letters; otherwise diacritics are stripped. */
+  /** True if its fonts have Vietnamese letters; otherwise diacritics are stripped. */
   accents: boolean;
 }
 
 export interface PanelQr {
-  /** Side of its QR square. */
+  /** The side of its QR square. */
   sidePixels: number;
-  /** Longest payload, in bytes. */
+  /** The longest payload, in bytes. */
   charsMax: number;
-  /** Largest module, in pixels. */
+  /** The largest module, in pixels. */
   modulePixelsMax?: number;
   /**
    * For a panel that chooses the size of the code: modules per side for this many bytes, without the margin, which is
@@ -59,7 +59,7 @@ export interface CharacterFrame {
   kind: 'characters';
   columns: number;
   rows: number;
-  /** The cells row by row. */
+  /** The cells, row by row. */
   cells: readonly Cell[];
 }
 
@@ -86,7 +86,7 @@ export interface PanelFrame {
   hint: string;
   /** Problem of the connection: it is missing, or not encrypted. */
   offline: string;
-  /** `SANDBOX` where payments are no money; it is at the beginning of the title too. */
+  /** `SANDBOX` if payments are no money. The title begins with it too. */
   mark: string;
   /** Payload to draw; null on every screen without a QR. */
   qrCode: string | null;
@@ -99,10 +99,10 @@ export const GOODBYE_TIMEOUT_MS = 300;
 
 /** Checks or repeats the picture on a device that can lose its power while its port stays open. */
 export interface Refresh {
-  /** Interval in milliseconds. */
+  /** The interval in milliseconds. */
   everyMs: number;
   /**
-   * Settles once `frame`, which was drawn last, is on the screen as far as the device tells: it is asked, or drawn
+   * Settles once the last frame is on the screen, as far as the device reports it: the driver asks the device, or draws
    * again. Throws as `draw` does. The caller must draw nothing meanwhile.
    */
   run(frame: Frame, scene: Scene): Promise<void>;
@@ -118,7 +118,8 @@ export interface Display {
   readonly refresh?: Refresh | undefined;
   /**
    * Closes the device; a second call does nothing. Afterwards `draw` throws. The last picture stays if the device can
-   * keep it, but never a QR: nobody may pay while no program runs. For an empty screen, draw a blank scene first.
+   * hold it, but never a QR, because nobody may pay while no program runs. For an empty screen, draw a blank scene
+   * first.
    */
   close(): Promise<void>;
 }
@@ -133,7 +134,7 @@ export interface SerialSettings {
 /** An open serial port. After a loss it cannot be used again. */
 export interface SerialLine {
   /**
-   * Settles once the bytes were sent to the device. Throws a PayboxError `DISPLAY_FAULT` when that takes longer than
+   * Settles once the bytes were sent to the device. Throws a PayboxError `DISPLAY_FAULT` when sending takes longer than
    * `timeoutMs` (a stuck peer) or the port is lost.
    */
   write(bytes: Uint8Array, timeoutMs: number): Promise<void>;
@@ -141,7 +142,7 @@ export interface SerialLine {
   onData(listener: (bytes: Uint8Array) => void): () => void;
   /** Settles with the reason when the port is lost or closed. */
   readonly lost: Promise<string>;
-  /** Safe to call twice. */
+  /** Closes the line. Safe to call twice. */
   close(): Promise<void>;
 }
 

@@ -104,7 +104,7 @@ export interface QrRoom {
   quietModules: number;
 }
 
-/** Size of the QR of `payload` in a square of `space` pixels; undefined if it does not fit. */
+/** Returns the size of the QR of `payload` in a square of `space` pixels; undefined if it does not fit. */
 export function qrRoomIn(payload: string | Encoding, space: number): QrRoom | undefined {
   const encoding = typeof payload === 'string' ? encodingOf(payload) : payload;
   const version = encoding.versionAt('L');

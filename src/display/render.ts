@@ -14,7 +14,7 @@ import type { EccLevel, QrFit } from './qr.ts';
 /** Modules in the height of a character. */
 const ROW_MODULES = 2;
 
-/** How a display shows a QR. */
+/** Says how a display shows a QR. */
 export interface QrShown {
   /** 1 to 40: a side has 17 + 4 × version modules. */
   version: number;
@@ -35,20 +35,20 @@ export type QrScanCheck = ({ ok: true } & QrShown) | { ok: false; reason: string
 /** Draws scenes for one surface. Both methods are fast and do no I/O. */
 export interface Renderer {
   /**
-   * Draws a scene. Pixels are painted when their `data` is first read: nobody may look at each second of a countdown on
-   * a page. They are valid until the second next painting: two buffers are used in turn, because new megabytes every
-   * second would burden the memory. To keep a frame longer, copy its data.
+   * Draws a scene. It paints pixels when a caller first reads their `data`, because often nobody looks at each second
+   * of a countdown. They are valid until the second next painting: two buffers alternate, because new megabytes every
+   * second would burden the memory. To hold a frame longer, copy its data.
    */
   render(scene: Scene): Frame;
   /**
-   * Whether this surface can show the payload scannably, and how, beside the mark of a sandbox if the scene has one. The
-   * reason of a refusal names modules and pixels.
+   * Returns whether this surface can show the payload scannably, and how, beside the mark of a sandbox if the scene has
+   * one. The reason of a refusal names modules and pixels.
    */
   checkQr(qrCode: string, sandbox?: boolean): QrScanCheck;
 }
 
 export interface RendererDeps extends FaceSource {
-  /** Called before each painting. */
+  /** The renderer calls it before each painting. */
   beforePainting?: (() => void) | undefined;
 }
 
@@ -92,7 +92,7 @@ export async function openRenderer(surface: Surface, deps: RendererDeps): Promis
   return { checkQr, render };
 }
 
-/** The QRs of scenes as large as they can be on this surface, some beside a mark of `markPx`. */
+/** Returns the QRs of scenes as large as they can be on this surface, some beside a mark of `markPx`. */
 function fitsOf(surface: Surface, markPx: number) {
   const fitted = remembering((qrCode) => fitOn(surface, qrCode));
   const beside = remembering((qrCode) => besideMark(surface, qrCode, fitted(qrCode), markPx));

@@ -2,8 +2,8 @@ import { qrTextOf, type Scene } from '../scene.ts';
 import { pageOf, TIME_LEFT } from './words.ts';
 
 /**
- * The screen as plain lines, in Vietnamese with accents. The payload of a QR has its own line, unchanged except for
- * control characters. A blank screen has no lines.
+ * Returns the screen as plain lines, in Vietnamese with accents. The payload of a QR has its own line, unchanged except
+ * for control characters. A blank screen has no lines.
  */
 export function sceneText(scene: Scene): string {
   const page = pageOf(scene);

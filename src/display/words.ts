@@ -16,24 +16,24 @@ export interface Page {
   tone: Tone;
   icon: IconName;
   title: string;
-  /** Title for a narrow screen. */
+  /** The title for a narrow screen. */
   shortTitle: string;
   /** Without the title the amount would mean something else: a small screen leaves out everything before the title. */
   needsTitle: boolean;
   amount: string | undefined;
-  /** Set where the amount is not that of its order. */
+  /** Set if the amount is not that of its order. */
   due: Due | undefined;
   /** A code that a person types elsewhere, in groups separated by hyphens. */
   code: string | undefined;
-  /** Most important first. */
+  /** The most important first. */
   facts: Fact[];
   /** Whether the facts are of one kind: then either all labels are shown, or none. */
   list: boolean;
   /** Countdown: whole seconds as `m:ss`, or minutes as `9 phút`. */
   timeLeft: string | undefined;
-  /** The next step. */
+  /** The next step for a person. */
   hint: string | undefined;
-  /** Whether the hint belongs to the facts, and comes after them. */
+  /** True if the hint belongs to the facts, and comes after them. */
   hintLast: boolean;
   badge: Badge | undefined;
   /** A word that every screen of a sandbox carries. */
@@ -43,15 +43,15 @@ export interface Page {
 /** A problem of the connection. */
 export interface Badge {
   text: string;
-  /** Text for a narrow panel. */
+  /** The text for a narrow panel. */
   short: string;
 }
 
 /** An amount that is missing or too much. */
 export interface Due {
-  /** `Còn thiếu 20.000 ₫` */
+  /** As in `Còn thiếu 20.000 ₫`. */
   text: string;
-  /** `Thiếu 20.000 ₫` */
+  /** As in `Thiếu 20.000 ₫`. */
   short: string;
   /** The word and the amount of `short`, for a screen without room for both in one line. */
   parts: readonly [string, string];
@@ -59,7 +59,7 @@ export interface Due {
 
 export const OFFLINE: Badge = { text: 'Mất kết nối', short: 'Mất mạng' };
 export const PLAIN_LINK: Badge = { text: 'Kết nối không mã hóa', short: 'Không mã hóa' };
-/** Said by every screen whose gateway's payments are no money. */
+/** Every screen has this word if the gateway's payments are no money. */
 const SANDBOX = 'SANDBOX';
 export const TIME_LEFT = 'Còn lại';
 /** These words begin the title of a payment that is shown again. */
@@ -96,16 +96,16 @@ const HEADINGS: Readonly<Record<Scene['kind'], Heading>> = {
   fault: { tone: 'bad', icon: 'alert', title: 'Lỗi' },
   blank: { tone: 'calm', icon: 'dots', title: '' },
 };
-/** The hint says why the box does not say a payment again, where it does not. */
+/** The hint says why the box does not announce a repetition, if it does not. */
 const REPEAT_HINTS = {
   said: 'Đã nhận trước đó, không phải giao dịch mới',
   old: 'Đã cũ, không đọc lại',
   undated: 'Chưa rõ giờ, không đọc lại',
 } as const;
-/** Nobody may take it for a full payment. */
+/** Nobody may mistake it for a full payment. */
 const PAID_IN_PART: Heading = { tone: 'ended', icon: 'alert', title: 'Đã nhận một phần', shortTitle: 'Đã nhận' };
 
-/** The Vietnamese texts of `scene`; a blank scene has none. */
+/** Returns the Vietnamese texts of `scene`; a blank scene has none. */
 export function pageOf(scene: Scene): Page {
   const { tone, icon, title, shortTitle = title } = headingOf(scene);
   const { amount, due, code, facts = [], list = false, timeLeft, hint, hintLast = false } = detailsOf(scene);
@@ -145,7 +145,7 @@ function isPaidInPart(scene: Scene): boolean {
   return scene.kind === 'paid' && scene.due !== undefined && scene.due.paid < scene.due.amount;
 }
 
-/** Offline comes first: without a connection nobody can read its traffic. */
+/** Offline comes first, because nobody can read the traffic of a missing connection. */
 function badgeOf(scene: Scene): Badge | undefined {
   if ('online' in scene && !scene.online) return OFFLINE;
   return 'plainLink' in scene && scene.plainLink ? PLAIN_LINK : undefined;
@@ -235,19 +235,19 @@ function accountOf({ bankCode, bankAccount }: Holder): string {
   return `${bankCode} • ${bankAccount}`;
 }
 
-/** `09:05 02/01`: hours, minutes, day and month in Vietnam. */
+/** Formats a time in Vietnam as `09:05 02/01`: hours, minutes, day and month. */
 export function formatTime(wallMs: number): string {
   const [date = '', time = ''] = vietnamTime(wallMs).split(' ');
   const [, month, day] = date.split('-');
   return `${time.slice(0, 5)} ${day}/${month}`;
 }
 
-/** `50.000 ₫`: whole đồng, with dots between thousands. */
+/** Formats whole đồng as `50.000 ₫`, with dots between thousands. */
 export function formatAmount(amount: number): string {
   return `${String(Math.trunc(amount)).replaceAll(/\B(?=(\d{3})+$)/g, '.')} ₫`;
 }
 
-/** `m:ss` of whole seconds. */
+/** Formats whole seconds as `m:ss`. */
 export function formatTimeLeft(seconds: number): string {
   const whole = Math.max(0, Math.floor(seconds));
   return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, '0')}`;

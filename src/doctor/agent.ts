@@ -32,7 +32,7 @@ const runningStatus = z.object({
 export type RunningAgent = z.infer<typeof runningStatus>;
 
 /**
- * The agent that runs for this configuration: whatever answers at its pages for the same box; undefined if none does.
+ * Returns the agent that runs for this configuration and answers at its pages for the same box; undefined if none does.
  */
 export async function runningAgent({ http, box }: AgentConfig): Promise<RunningAgent | undefined> {
   const host = http.host.includes(':') ? `[${http.host}]` : http.host;
@@ -107,7 +107,7 @@ export async function journalFinding({ dataDir }: AgentConfig, file: string): Pr
   }
 }
 
-/** The box's secret, from its configuration or enrolment, with a finding about it. */
+/** Returns the box's secret, from its configuration or enrolment, with a finding about it. */
 export async function secretOf({
   box,
   link,

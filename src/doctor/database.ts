@@ -5,11 +5,11 @@ import { type Finding, failed, skipped, well } from './findings.ts';
 import { skewOf } from './machine.ts';
 
 const LIMITS = { connectionTimeoutMillis: 5_000, query_timeout: 5_000 };
-/** The clock is asked so often; the fastest answer has the smallest error. */
+/** The check asks the clock this often. The fastest answer has the smallest error. */
 const CLOCK_QUESTIONS = 3;
 const CHECKS = ['database disk', 'database standbys', 'database clock'];
 const SETTINGS = ['fsync', 'full_page_writes', 'synchronous_commit', 'synchronous_standby_names'] as const;
-/** A user without the right to read statistics sees that standbys are there, and nothing else of them. */
+/** A user without the right to read statistics sees only that standbys exist. */
 const STANDBYS = `select count(*)::int as connected,
     count(*) filter (where sync_state in ('sync', 'quorum'))::int as synchronous,
     coalesce(bool_or(state is null), false) as hidden,

@@ -14,7 +14,7 @@ const PAYLOAD_CHARS = [94, 142, 220, 280];
 const OPEN_TIMEOUT_MS = 10_000;
 const LIST_TIMEOUT_MS = 5_000;
 
-/** Whether each display opens, and how it shows QRs of usual lengths. */
+/** Returns whether each display opens, and how it shows QRs of usual lengths. */
 export async function displayFindings(config: AgentConfig): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const [index, { driver, open }] of setupOf(config).displays.entries()) {
@@ -30,7 +30,7 @@ export async function displayFindings(config: AgentConfig): Promise<Finding[]> {
       findings.push(
         well(check, isFirst ? 'opens' : 'opens; the first display confirms pushes, whatever this one can show'),
       );
-      // Nobody refuses a push because of another display.
+      // Another display never causes a refused push.
       if (isFirst) findings.push(...(await qrFindings(opened.surface, config.dataDir)));
       await opened.close();
     } catch (error) {
@@ -41,7 +41,7 @@ export async function displayFindings(config: AgentConfig): Promise<Finding[]> {
   return findings;
 }
 
-/** How a surface shows QRs of usual lengths. */
+/** Returns how a surface shows QRs of usual lengths. */
 export async function qrFindings(surface: Surface, cacheDir: string): Promise<Finding[]> {
   const renderer = await openRenderer(surface, { cacheDir });
   return PAYLOAD_CHARS.map((chars) => qrFinding(chars, renderer.checkQr(samplePayload(chars))));
@@ -60,7 +60,8 @@ function qrFinding(chars: number, qrCheck: QrScanCheck): Finding {
 }
 
 /**
- * A payload of `chars` characters, at least 91, with the encoding mix of real ones: digits first, then text in bytes.
+ * Returns a payload of `chars` characters, at least 91, with the encoding mix of real ones: digits first, then text in
+ * bytes.
  */
 function samplePayload(chars: number): string {
   const shortest = encodeVietQr({
@@ -73,7 +74,7 @@ function samplePayload(chars: number): string {
   return shortest.padEnd(chars, 'Thanh toan don hang ');
 }
 
-/** The machine's serial ports, for the configuration of a display; nothing if no display uses one. */
+/** Returns the machine's serial ports, for the configuration of a display; nothing if no display uses one. */
 export async function serialFindings({ displays }: AgentConfig): Promise<Finding[]> {
   if (!displays.some((display) => 'baudRate' in display)) return [];
   const check = 'serial ports';

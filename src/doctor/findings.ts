@@ -9,17 +9,17 @@ export interface Finding {
   fix: string;
 }
 
-/** A finding without a problem. */
+/** Returns a finding without a problem. */
 export function well(check: string, found: string): Finding {
   return { check, result: 'ok', found, fix: '' };
 }
 
-/** A check that could not be made. */
+/** Returns a check that could not be made. */
 export function skipped(check: string, why: string): Finding {
   return { check, result: 'skipped', found: why, fix: '' };
 }
 
-/** A finding from an error, with the error's own fix or else `otherFix`. */
+/** Returns a finding from an error, with the error's own fix or else `otherFix`. */
 export function failed(check: string, error: unknown, otherFix: string): Finding {
   const own = error instanceof PayboxError ? error.fix : '';
   return { check, result: 'failed', found: reasonOf(error), fix: own === '' ? otherFix : own };

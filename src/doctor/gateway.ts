@@ -12,12 +12,12 @@ import { thisMachine, timeFinding } from './system.ts';
 
 const LIMITS = { timeoutMs: 8_000, bytesMax: 1_000_000 };
 const DAY_MS = 86_400_000;
-/** A shop loses what came after the newest backup. */
+/** A shop loses everything after its newest backup. */
 const BACKUP_AGE_MAX_MS = 2 * DAY_MS;
 const BACKUP_FIX = 'let a timer run every day: paybox backup FILE --gateway ORIGIN, and keep FILE on another disk';
 const RENEW_FIX =
   'check the clock, have a new one made by who made it (paybox provision --rotate for one of its own), then restart the gateway';
-/** A public address is mended where TLS ends: mostly at a proxy. */
+/** A public address is repaired where TLS ends, mostly at a proxy. */
 const PUBLIC_FIXES: Record<string, string> = {
   'public address':
     'start the gateway and the proxy in front of it, open its port in the firewall, or correct publicUrl',
@@ -83,7 +83,10 @@ async function databaseFindingsOf({ databaseUrl }: CheckedGateway): Promise<Find
   return databaseFindings(databaseUrl, systemClock);
 }
 
-/** The gateway's certificates: their dates, that each is signed by the next one, and that the key belongs to the first. */
+/**
+ * Returns the gateway's certificates: their dates, that each is signed by the next one, and that the key belongs to the
+ * first.
+ */
 async function chainFinding({ cert, key }: { cert: string; key: string }): Promise<Finding> {
   const check = 'http.tls';
   const fix =
@@ -133,7 +136,7 @@ async function runningFindings(config: CheckedGateway): Promise<Finding[]> {
   return [running, ...cluster, backup, ...(sources.length === 0 ? [] : await sourceFindings(config, names))];
 }
 
-/** The members and shards that this gateway sees. */
+/** Returns the members and shards that this gateway sees. */
 async function clusterFinding(config: CheckedGateway): Promise<Finding> {
   const check = 'cluster';
   const asked = await askRunning(config, '/healthz', health);
@@ -162,7 +165,10 @@ async function clusterFinding(config: CheckedGateway): Promise<Finding> {
   return { check, result: 'warning', found: `${found}; other files at ${others.join(', ')}`, fix };
 }
 
-/** The gateway knows when it last handed its store out whole; whether that file is still there it cannot know. */
+/**
+ * Judges the age of the newest backup. The gateway knows when it last handed out its whole store, but not whether that
+ * file still exists.
+ */
 export function backupFinding(lastBackupAt: string | null, nowMs: number): Finding {
   const check = 'backup';
   if (lastBackupAt === null) return { check, result: 'warning', found: 'none was ever taken', fix: BACKUP_FIX };
@@ -194,7 +200,7 @@ async function sourceFindings(config: CheckedGateway, names: readonly string[]):
   });
 }
 
-/** Asks the gateway at the address of its file; an answer of this shape counts whatever its status. */
+/** Asks the gateway at the address of its file. An answer of this shape counts with any status. */
 async function askRunning<T>(
   { http, adminToken }: CheckedGateway,
   path: string,
@@ -226,7 +232,7 @@ async function ownTls(cert: string, host: string): Promise<Pick<HttpRequest, 'ca
   return name === undefined ? { ca } : { ca, servername: name };
 }
 
-/** The public address, and each hook as its provider would call it, but without a proof. */
+/** Returns the public address, and each hook as its provider would call it, but without a proof. */
 async function publicFindings({ publicUrl, sources }: CheckedGateway): Promise<Finding[]> {
   const hooks = sources.map(({ name, hook }) => ({ check: `hook ${name}`, path: hook }));
   if (publicUrl === undefined) {

@@ -35,7 +35,7 @@ export async function linkFindings(config: AgentConfig, secret: string | undefin
   return findings;
 }
 
-/** Each step from the host name to the certificate of an address; `option` names it in the configuration. */
+/** Returns each step from the host name to the certificate of an address; `option` names it in the configuration. */
 export async function reachFindings(check: string, link: GatewayAddress, option: string): Promise<Finding[]> {
   const { hostname } = new URL(link.url);
   const named = await nameFinding(check, hostname.replace(/^\[|\]$/g, ''));
@@ -49,7 +49,7 @@ export async function reachFindings(check: string, link: GatewayAddress, option:
   return [...findings, { check: `${check} TLS`, result: 'warning', found, fix: 'use an address with TLS' }];
 }
 
-/** Undefined for an IP address. */
+/** Checks the host name. Returns undefined for an IP address. */
 async function nameFinding(what: string, host: string): Promise<Finding | undefined> {
   if (isIP(host) !== 0) return undefined;
   const check = `${what} DNS`;

@@ -12,7 +12,7 @@ const FREE_BYTES_MIN = 50 * 1024 * 1024;
 const CONNECT_TIMEOUT_MS = 3_000;
 const EARLIEST_WALL_MS = Date.UTC(2025, 0, 1);
 
-/** Whether the machine's calendar clock can be right: without a battery it starts in the past. */
+/** Returns whether the machine's calendar clock can be right: without a battery it starts in the past. */
 export function clockFinding(nowMs: number): Finding {
   const found = new Date(nowMs).toISOString();
   // The files of a release carry its build time, so now cannot be earlier.
@@ -21,13 +21,13 @@ export function clockFinding(nowMs: number): Finding {
   return { check: 'clock', result: 'failed', found, fix: 'set the time, or let systemd-timesyncd do it' };
 }
 
-/** Says how a clock stands to that of the database. */
+/** Says how a clock differs from that of the database. */
 export function skewOf(whose: string, aheadMs: number): string {
   const seconds = Math.round(Math.abs(aheadMs) / 1000);
   return `the clock of ${whose} is ${seconds} s ${aheadMs > 0 ? 'ahead of' : 'behind'} that of the database`;
 }
 
-/** Whether the program can write into its folder and has room there. */
+/** Returns whether the program can write into its folder and has room there. */
 export async function storageFinding(dataDir: string, program: 'agent' | 'gateway' = 'agent'): Promise<Finding> {
   try {
     makeFolder(dataDir, 0o700);
@@ -46,7 +46,7 @@ export async function storageFinding(dataDir: string, program: 'agent' | 'gatewa
   }
 }
 
-/** Whether the box's pages can be served at this address. */
+/** Returns whether the box's pages can be served at this address. */
 export async function portFinding({ host, port }: { host: string; port: number }): Promise<Finding> {
   const check = 'box page';
   const server = createServer();
@@ -62,7 +62,7 @@ export async function portFinding({ host, port }: { host: string; port: number }
   return { check, result: 'warning', found, fix: 'an agent already runs here, or set http.port' };
 }
 
-/** Whether the machine has an address beyond loopback. */
+/** Returns whether the machine has an address beyond loopback. */
 export function networkFinding(): Finding {
   const addresses = Object.values(networkInterfaces()).flatMap((entries) => entries ?? []);
   const outward = addresses.filter((address) => !address.internal);
@@ -71,7 +71,7 @@ export function networkFinding(): Finding {
   return { check: 'network', result: 'warning', found: 'loopback only', fix: 'plug in the network, or set up Wi-Fi' };
 }
 
-/** Whether something listens at the gateway's address. Sends no hello, so a running agent keeps its session. */
+/** Returns whether something listens at the gateway's address. Sends no hello, so a running agent keeps its session. */
 export async function gatewayFinding(address: string, check: string, option = 'link.url'): Promise<Finding> {
   const url = new URL(address);
   const socket = createConnection({ host: url.hostname.replace(/^\[|\]$/g, ''), port: portOfUrl(url) });

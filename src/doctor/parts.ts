@@ -77,7 +77,7 @@ async function tried(speeches: readonly Speech[], phrase: Phrase, signal: AbortS
   return { speaks: false, faults };
 }
 
-/** Whether the GPIO tool is installed in a supported version, and the chip exists. */
+/** Returns whether the GPIO tool is installed in a supported version, and the chip exists. */
 async function gpioFinding(check: string, { command, chip }: { command: string; chip: string }): Promise<Finding> {
   const program = { command, args: ['--version'], debianPackage: 'gpiod', advice: 'install libgpiod 1 or 2' };
   try {
@@ -90,7 +90,7 @@ async function gpioFinding(check: string, { command, chip }: { command: string; 
   }
 }
 
-/** The device file of a chip, which the tools accept as path, name or number. Throws a PayboxError. */
+/** Returns the device file of a chip, which the tools accept as path, name or number. Throws a PayboxError. */
 async function chipFile(chip: string): Promise<string> {
   const file = resolve('/dev', /^\d+$/.test(chip) ? `gpiochip${chip}` : chip);
   try {

@@ -53,7 +53,7 @@ async function isBooted({ root }: Machine): Promise<boolean> {
   );
 }
 
-/** Whether the clock is synchronized to a time server; undefined without systemd. */
+/** Returns whether the clock is synchronized to a time server; undefined without systemd. */
 export async function timeFinding(machine: Machine): Promise<Finding | undefined> {
   if (!(await isBooted(machine))) return undefined;
   const check = 'time synchronisation';
@@ -84,7 +84,7 @@ async function cableFindings({ root }: Machine): Promise<Finding[]> {
   return findings.map((it) => ({ ...it, result: 'warning', fix }));
 }
 
-/** Whether the user is in the groups that udev gives the configured devices to. */
+/** Returns whether the user is in the groups that udev gives the configured devices to. */
 async function groupFinding(
   { displays, light, buttons }: AgentConfig,
   { root, user }: Machine,
@@ -111,7 +111,7 @@ async function groupFinding(
   };
 }
 
-/** Whether a text console may draw over the box's screen; undefined if no framebuffer is configured. */
+/** Returns whether a text console may draw over the box's screen; undefined if no framebuffer is configured. */
 async function consoleFinding({ displays }: AgentConfig, { root }: Machine): Promise<Finding | undefined> {
   if (!displays.some(({ driver }) => driver === 'framebuffer')) return undefined;
   const check = 'text console';

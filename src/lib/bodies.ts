@@ -4,12 +4,14 @@ import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib';
 import { reasonOf, systemCodeOf } from './errors.ts';
 import { utf16ByMark, validBytesIn } from './text.ts';
 
-/* Bodies of requests and answers, as anybody may write them: compressed, with a byte order mark, in another charset. */
+/*
+ * Reads bodies of requests and answers. Senders compress them, put a byte order mark in front, or use another charset.
+ */
 
-/** Headers of a body that say how to read it. */
+/** Headers that say how to read a body. */
 export type BodyHeaders = Pick<IncomingHttpHeaders, 'content-encoding' | 'content-type'>;
 
-/** A body cannot be read. The message names what is wrong with it, as `Content-Encoding: zstd; expected …`. */
+/** Reports a body that cannot be read. The message names the problem, as `Content-Encoding: zstd; expected …`. */
 export class UnreadableBody extends Error {
   /** The status with which a server refuses such a request. */
   readonly statusCode: 400 | 413 | 415;
@@ -29,7 +31,7 @@ const decompressor = (work: (bytes: Buffer, options: { maxOutputLength: number }
 const gzip = decompressor(promisify(gunzip));
 const zlib = decompressor(promisify(inflate));
 const bareDeflate = decompressor(promisify(inflateRaw));
-/** A stream of zlib begins with its method (RFC 1950). Some servers leave that head out. */
+/** Returns whether the bytes begin with a zlib header (RFC 1950). Some servers send deflate without it. */
 const isZlib = (bytes: Buffer) => ((bytes[0] ?? 0) & 0x0f) === 8;
 
 const DECOMPRESSORS: ReadonlyMap<string, Decompress> = new Map([
@@ -42,7 +44,7 @@ const DECOMPRESSORS: ReadonlyMap<string, Decompress> = new Map([
 /**
  * Returns a body without its `Content-Encoding` (gzip, deflate or br). It decompresses at most `bytesMax` bytes.
  *
- * @throws UnreadableBody for another encoding, for bytes that do not have it, and for more than `bytesMax` bytes
+ * @throws UnreadableBody for another encoding, for bytes that do not have it, and for more than `bytesMax` bytes.
  */
 export async function decompressed(
   body: Buffer,
@@ -73,10 +75,10 @@ const SHOWN_CHARS_MAX = 40;
 const shown = (text: string) => text.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, SHOWN_CHARS_MAX);
 
 /**
- * Returns the text of a body without its byte order mark. The mark names the charset, else `Content-Type` does, else it
- * is UTF-8. With `isLenient` bytes that are no text become U+FFFD.
+ * Returns the text of a body without its byte order mark. The mark names the charset; without one `Content-Type` does;
+ * without both it is UTF-8. With `isLenient`, bytes outside the charset become U+FFFD.
  *
- * @throws UnreadableBody for a charset that is not known, and for bytes that are not in it
+ * @throws UnreadableBody for an unknown charset, and for bytes that are not in it.
  */
 export function textIn(
   body: Uint8Array,
@@ -100,9 +102,9 @@ export function textIn(
 }
 
 /**
- * Parses the JSON of a body. The message of an error has no text of the body, which may be a secret.
+ * Parses the JSON of a body. An error message never quotes the body, which may hold a secret.
  *
- * @throws UnreadableBody as `textIn`, and for what is no JSON
+ * @throws UnreadableBody as `textIn` does, and for invalid JSON.
  */
 export function jsonIn(body: Uint8Array, headers: Pick<BodyHeaders, 'content-type'> = {}): unknown {
   const text = textIn(body, headers);
@@ -116,7 +118,7 @@ export function jsonIn(body: Uint8Array, headers: Pick<BodyHeaders, 'content-typ
   }
 }
 
-/** Why a text is no JSON, with the place, but nothing of the text; undefined if it is JSON. */
+/** Returns why a text is not JSON and where, without quoting it; undefined if it is JSON. */
 export function notJson(text: string): string | undefined {
   try {
     JSON.parse(text);
@@ -133,12 +135,14 @@ function placeOf(error: unknown, text: string): string {
   return place === undefined ? '' : ` (${place})`;
 }
 
-/** The type of a body without its parameters, as it may be printed; undefined where it has none. */
+/** Returns the type of a body without its parameters, safe to print; undefined if the header is missing. */
 export function mediaTypeOf({ 'content-type': type = '' }: Pick<BodyHeaders, 'content-type'>): string | undefined {
   return shown((type.split(';', 1)[0] ?? '').trim()) || undefined;
 }
 
-/** The type of form that a body seems to be by its first bytes, or JSON; undefined if it looks like neither. */
+/**
+ * Guesses from the first bytes of a body whether it is JSON or which type of form; undefined if it looks like neither.
+ */
 export function looksLike(body: Uint8Array): FormType | 'JSON' | undefined {
   const beginning = Buffer.from(body.subarray(0, BEGINNING_BYTES)).toString('latin1').trimStart();
   if (/^[{[]/.test(beginning)) return 'JSON';
@@ -147,9 +151,9 @@ export function looksLike(body: Uint8Array): FormType | 'JSON' | undefined {
 }
 
 type FormType = 'multipart/form-data' | 'application/x-www-form-urlencoded';
-/** Enough for the boundary of a form and the name of a field. */
+/** This length covers the boundary of a form and the name of its first field. */
 const BEGINNING_BYTES = 200;
-/** Types of forms, as browsers and programs of forms send them. */
+/** These are the two types of forms that browsers and form libraries send. */
 const FORM = /^(?:multipart\/form-data|application\/x-www-form-urlencoded)\s*(?:;|$)/i;
 
 export function isForm({ 'content-type': type = '' }: Pick<BodyHeaders, 'content-type'>): boolean {
@@ -157,9 +161,10 @@ export function isForm({ 'content-type': type = '' }: Pick<BodyHeaders, 'content
 }
 
 /**
- * Returns the fields of a form, of equal names the last one. Files are left out. The caller bounds the size of the body.
+ * Returns the fields of a form. Of fields with equal names the last one wins, and files are ignored. The caller limits
+ * the size of the body.
  *
- * @throws UnreadableBody for a body that is not of its `Content-Type`
+ * @throws UnreadableBody for a body that does not match its `Content-Type`.
  */
 export async function formIn(
   body: Uint8Array<ArrayBuffer>,

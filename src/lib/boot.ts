@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Clock } from './clock.ts';
 
-/** The boot of the machine that a program runs on. A calendar clock may have stood still while the machine was off. */
+/** Describes one boot of the machine. The calendar clock may have stopped while the machine was off. */
 export interface Boot {
-  /** Identifies the boot; undefined where the system names none, as macOS. */
+  /** Identifies the boot. It is undefined where the system has no such name, for example on macOS. */
   readonly id: string | undefined;
   /** Milliseconds from the start of the boot to the moment at which the program's monotonic clock showed 0. */
   readonly offsetMs: number;
@@ -14,16 +14,18 @@ export interface Boot {
   isTimeRight(): Promise<boolean>;
 }
 
-/** A boot of which nothing is known: no time of an earlier run counts. */
+/** Stands for a boot about which nothing is known. No time that an earlier run stored counts for it. */
 export const UNKNOWN_BOOT: Boot = { id: undefined, offsetMs: 0, isTimeRight: async () => false };
 
-/** systemd-timesyncd makes it at its first agreement with a time server; the folder is in memory. */
+/**
+ * systemd-timesyncd makes this file after its first synchronization. The folder is in memory, so a reboot removes it.
+ */
 const SYNCHRONIZED = 'run/systemd/timesync/synchronized';
-/** It is there where systemd runs the machine. Only then timedatectl has somebody to ask. */
+/** This folder exists where systemd runs the machine. Without systemd, `timedatectl` has no service to ask. */
 const SYSTEMD = 'run/systemd/system';
 const TIMEDATECTL_TIMEOUT_MS = 2_000;
 
-/** The boot in which this process runs. `root` and `timedatectl` are other than the system's in tests. */
+/** Returns the boot in which this process runs. Tests pass their own `root` and `timedatectl`. */
 export function thisBoot(clock: Pick<Clock, 'monotonicMs'>, root = '/', timedatectl = 'timedatectl'): Boot {
   return {
     id: bootId(root),
@@ -32,7 +34,9 @@ export function thisBoot(clock: Pick<Clock, 'monotonicMs'>, root = '/', timedate
   };
 }
 
-/** A container may have a monotonic clock of its own, which begins anew with the container. */
+/**
+ * Returns the id of the boot. A container may have its own monotonic clock, so its time namespace is part of the id.
+ */
 function bootId(root: string): string | undefined {
   try {
     const id = readFileSync(join(root, 'proc/sys/kernel/random/boot_id'), 'utf8').trim();
@@ -42,7 +46,7 @@ function bootId(root: string): string | undefined {
   }
 }
 
-/** Kernels before 5.6 have no time namespaces. */
+/** Returns the time namespace of this process. Kernels before 5.6 have none. */
 function timeNamespace(root: string): string {
   try {
     return readlinkSync(join(root, 'proc/self/ns/time'));
@@ -51,7 +55,7 @@ function timeNamespace(root: string): string {
   }
 }
 
-/** Asks systemd, which reads the state of the kernel's clock: every daemon that follows a time server sets it. */
+/** Asks systemd whether the kernel's clock is synchronized. Every time daemon sets that flag. */
 async function isSynchronized(root: string, timedatectl: string): Promise<boolean> {
   if (!existsSync(join(root, SYSTEMD))) return false;
   const limits = { timeout: TIMEDATECTL_TIMEOUT_MS, killSignal: 'SIGKILL' } as const;

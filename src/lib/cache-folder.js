@@ -1,4 +1,4 @@
-// Plain JavaScript, because it is what spares the compiler of TypeScript.
+// This file is plain JavaScript, because it avoids compiling TypeScript.
 import { lstatSync, mkdirSync, realpathSync } from 'node:fs';
 import { enableCompileCache, getCompileCacheDir } from 'node:module';
 import { userInfo } from 'node:os';
@@ -8,9 +8,9 @@ const STICKY = 0o1000;
 const WRITABLE_BY_OTHERS = 0o022;
 
 /**
- * Has Node keep what it compiled in the caller's own cache folder. Whoever writes there decides what runs, because Node
- * looks at no more than checksums (THR-28): a folder that another user could have made or could change is not used, and
- * nothing is kept then. A folder that the environment names (NODE_COMPILE_CACHE) has been taken by Node before.
+ * Makes Node store compiled code in the caller's own cache folder. Node checks only checksums, so whoever writes there
+ * decides what runs (THR-28). A folder that another user could have made or could change is not used, and Node then
+ * stores nothing. Node itself already uses a folder that the environment names (NODE_COMPILE_CACHE).
  */
 export function keepCompiled() {
   if (getCompileCacheDir() !== undefined) return;
@@ -19,14 +19,14 @@ export function keepCompiled() {
 }
 
 /**
- * A folder of this name in the caller's cache that only the caller can change, made where it is missing; undefined
- * where there can be none.
+ * Returns a folder of this name in the caller's cache that only the caller can change, and makes it if missing;
+ * undefined where there can be none.
  */
 export function cacheFolder(name) {
   try {
     return ownFolder(name);
   } catch {
-    // No home, or no room there.
+    // The caller has no home folder, or the disk is full.
     return undefined;
   }
 }
@@ -34,7 +34,7 @@ export function cacheFolder(name) {
 function ownFolder(name) {
   const uid = process.getuid?.();
   if (uid === undefined) return undefined;
-  // Empty or relative means unset (XDG Base Directory Specification).
+  // An empty or relative value counts as unset (XDG Base Directory Specification).
   const given = process.env.XDG_CACHE_HOME ?? '';
   const [base, names] = isAbsolute(given)
     ? [given, ['paybox', name]]
@@ -49,13 +49,13 @@ function ownFolder(name) {
   return folder;
 }
 
-/** Whether it is a folder of this user, no link, in which nobody else can write. */
+/** Returns whether it is this user's own folder, not a link, and closed to writes of others. */
 function isOwn(folder, uid) {
   const stats = lstatSync(folder);
   return stats.isDirectory() && stats.uid === uid && (stats.mode & WRITABLE_BY_OTHERS) === 0;
 }
 
-/** Whether nobody but this user and root can put another folder in the place of what is in this one. */
+/** Returns whether only this user and root can replace entries of this folder. */
 function isLeftAlone(folder, uid) {
   const stats = lstatSync(folder);
   const isSafe = (stats.mode & WRITABLE_BY_OTHERS) === 0 || (stats.mode & STICKY) !== 0;

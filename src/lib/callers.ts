@@ -4,10 +4,12 @@ import { keyOf, type Peer } from './connections.ts';
 import { beginningOf } from './text.ts';
 
 const PREFIX_MAX = { 4: 32, 6: 128 };
-/** An entry of X-Forwarded-For; some proxies add the port. */
+/** Matches one entry of X-Forwarded-For. Some proxies add the port. */
 const HOP = /^(?:\[([^\]]*)\](?::\d+)?|([\d.]+):\d+|(.*))$/;
 
-/** Whether a text is an IP address, or a network as `10.0.0.0/8`. All addresses together are no network. */
+/**
+ * Returns whether a text is an IP address, or a network such as `10.0.0.0/8`. A network of all addresses is refused.
+ */
 export function isNetwork(text: string): boolean {
   const [address = '', prefix = '1', ...more] = text.split('/');
   const version = isIP(address);
@@ -16,16 +18,18 @@ export function isNetwork(text: string): boolean {
 }
 
 /**
- * Knows who is at the other end of the connections to a server. A trusted proxy may say it: for a connection by a PROXY
- * header, for a request by X-Forwarded-For (PROTOCOL.md, clauses LIM-8 and LIM-9). Of all others the address counts from
- * which the connection comes.
+ * Finds the real address of a caller. A trusted proxy names it: by a PROXY header for a connection, by X-Forwarded-For
+ * for a request (PROTOCOL.md, clauses LIM-8 and LIM-9). For every other peer, the address of its connection counts.
  */
 export class Callers {
   readonly #trusted = new BlockList();
-  /** Callers named by PROXY headers, by the proxy's side of the connection: with TLS, a request has another socket. */
+  /**
+   * Maps the proxy's side of a connection to the caller that its PROXY header named. With TLS a request has another
+   * socket, so the socket itself cannot be the key.
+   */
   readonly #named = new Map<string, { address: string }>();
 
-  /** `trusted`: addresses and networks of proxies (see `isNetwork`). */
+  /** `trusted` lists addresses and networks of proxies (see `isNetwork`). */
   constructor(trusted: readonly string[] = []) {
     for (const network of trusted) {
       const [address = '', prefix] = network.split('/');
@@ -35,12 +39,12 @@ export class Callers {
     }
   }
 
-  /** Whether a proxy with this address may say who a caller is. */
+  /** Returns whether a proxy with this address may name its callers. */
   isTrusted(address = ''): boolean {
     return isIP(address) !== 0 && this.#trusted.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
   }
 
-  /** Takes over whom a PROXY header has named, until the connection closes. */
+  /** Stores the caller that a PROXY header named, until the connection closes. */
   name(socket: Socket, address: string): void {
     const key = keyOf(socket);
     const named = { address };
@@ -50,16 +54,17 @@ export class Callers {
     });
   }
 
-  /** The address of whoever opened this connection; '' for one that has ended. */
+  /** Returns the address of the peer that opened this connection; '' after the connection has ended. */
   ofConnection(peer: Peer): string {
     return this.#named.get(keyOf(peer))?.address ?? peer.remoteAddress ?? '';
   }
 
-  /** The address of the caller of a request that a trusted proxy has passed on; `undefined` for any other request. */
+  /** Returns the caller of a request that a trusted proxy forwarded; `undefined` for every other request. */
   ofPassedOn({ socket, headers }: Pick<IncomingMessage, 'socket' | 'headers'>): string | undefined {
     if (!this.isTrusted(socket.remoteAddress)) return undefined;
     let caller = this.ofConnection(socket);
-    // Each proxy adds whom it has got the request from at the right. What is left of an untrusted one is its own words.
+    // Each proxy appends its own caller at the right. Everything left of an untrusted address was written by that
+    // caller.
     for (const hop of [headers['x-forwarded-for'] ?? ''].flat().join().split(',').reverse()) {
       const [, bracketed, withPort, plain] = HOP.exec(hop.trim()) ?? [];
       const address = bracketed ?? withPort ?? plain ?? '';

@@ -1,18 +1,18 @@
 const LINE_FEED = 0x0a;
-/** A larger size is refused by the parser. It must only not become a number that is none. */
+/** The parser refuses a larger size. This limit only keeps the number finite. */
 const SIZE_MAX = 2 ** 32;
 
 /**
- * Measures what a chunked body has beside its data: sizes, extensions, line ends and trailers (RFC 9112, section 7.1).
- * Node's parser makes an event of each chunk, so a small body in chunks of one byte costs as much as thousands of bodies.
+ * Measures the framing of a chunked body: sizes, extensions, line ends and trailers (RFC 9112, section 7.1). Node's
+ * parser emits an event for each chunk, so a small body in one-byte chunks costs as much as thousands of bodies.
  */
 export class ChunkMeter {
-  /** Bytes so far that are no data. */
+  /** Framing bytes counted so far. */
   framingBytes = 0;
   #reads: 'size' | 'rest of line' | 'data' | 'end of data' = 'size';
   #dataLeft = 0;
 
-  /** Takes the next bytes of the body, at most through its end. */
+  /** Counts the next bytes of the body. The caller passes none from after its end. */
   take(bytes: Buffer): void {
     let at = 0;
     while (at < bytes.length) {

@@ -1,16 +1,19 @@
-/** Injected time: no other code in src may read the machine's clock, so that scenarios run on a virtual clock. */
+/** Gives the time. No other code in src reads the machine's clock, so scenarios can run on a virtual one. */
 export interface Clock {
-  /** Milliseconds from an arbitrary start; never goes back, unaffected by clock changes. For deadlines. */
+  /**
+   * Returns milliseconds from an arbitrary start, for deadlines. They never go back, and clock changes do not affect
+   * them.
+   */
   monotonicMs(): number;
-  /** Milliseconds since 1970 by the machine's calendar clock. For people and for the wire. */
+  /** Returns milliseconds since 1970 by the machine's calendar clock, for people and for the wire. */
   wallMs(): number;
   /** Resolves after `ms` milliseconds, or as soon as `signal` aborts; never rejects. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** A clock that differs by more from another one is said to be wrong; NTP keeps within a tenth of a second. */
+/** Two clocks that differ by more are reported as skewed. NTP keeps a clock within a tenth of a second. */
 export const CLOCK_SKEW_MS_MAX = 2_000;
-/** The longest delay of a Node timer; longer ones fire at once. */
+/** Node fires a timer with a longer delay at once. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
@@ -32,7 +35,9 @@ export const systemClock: Clock = {
     }),
 };
 
-/** The result of `work`, or `undefined` after `ms` milliseconds. Does not stop `work`: pass it a signal for that. */
+/**
+ * Returns the result of `work`, or `undefined` after `ms` milliseconds. `work` continues: pass it a signal to stop it.
+ */
 export async function withDeadline<T>(clock: Clock, ms: number, work: Promise<T>): Promise<T | undefined> {
   const settled = new AbortController();
   try {
@@ -42,7 +47,7 @@ export async function withDeadline<T>(clock: Clock, ms: number, work: Promise<T>
   }
 }
 
-/** Returns the result of `work`. Rejects with the signal's reason as soon as it aborts. Does not stop `work`. */
+/** Returns the result of `work`. Rejects with the signal's reason as soon as it aborts. `work` itself continues. */
 export async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   const aborted = Promise.withResolvers<never>();
   const abort = () => aborted.reject(signal.reason);
@@ -74,13 +79,13 @@ export async function withAbortAfter<T>(
   }
 }
 
-/** A daily period in the machine's local time, as HH:MM; it crosses midnight if `to` is earlier than `from`. */
+/** A daily period in the machine's local time, as HH:MM. It crosses midnight if `to` is earlier than `from`. */
 export interface DailySpan {
   from: string;
   to: string;
 }
 
-/** Whether `wallMs` (milliseconds since 1970) is in the period, including `from` and excluding `to`. */
+/** Returns whether `wallMs` (milliseconds since 1970) is in the period, including `from` and excluding `to`. */
 export function isWithin({ from, to }: DailySpan, wallMs: number): boolean {
   const now = new Date(wallMs);
   const minute = now.getHours() * 60 + now.getMinutes();

@@ -1,9 +1,9 @@
-/** The first room; it doubles as bytes come. */
+/** The buffer starts with this size and doubles when it is full. */
 const ROOM_BYTES = 1_024;
 
 /**
- * Collects bytes that come in pieces, in one buffer. Kept as they come, thousands of small pieces would take a hundred
- * times their size, and whoever sends them chooses how small they are (PROTOCOL.md, threat THR-41).
+ * Collects bytes that arrive in pieces into one buffer. Thousands of small pieces kept apart would need a hundred times
+ * their size, and the sender chooses the size of a piece (PROTOCOL.md, threat THR-41).
  */
 export class CollectedBytes {
   readonly #bytesMax: number;
@@ -14,7 +14,7 @@ export class CollectedBytes {
     this.#bytesMax = bytesMax;
   }
 
-  /** Adds a piece. Returns false, and adds only its beginning, where that would be more than `bytesMax` bytes. */
+  /** Adds a piece. If the total would exceed `bytesMax`, it adds only the beginning of the piece and returns false. */
   add(piece: Buffer): boolean {
     const length = Math.min(this.#length + piece.length, this.#bytesMax);
     if (length > this.#room.length) {
@@ -27,7 +27,7 @@ export class CollectedBytes {
     return isWhole;
   }
 
-  /** The bytes so far. */
+  /** Returns all bytes added so far. */
   get bytes(): Buffer {
     return this.#room.subarray(0, this.#length);
   }

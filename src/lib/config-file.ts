@@ -7,26 +7,26 @@ import { readGiven } from './given-files.ts';
 import { type Checked, expectedBy } from './schema-issues.ts';
 import { textOfFile } from './text-file.ts';
 
-/** Name of the one file that a person puts on a box's boot partition. */
+/** The one file that a person puts on a box's boot partition has this name. */
 export const BOX_FILE = 'paybox.yaml';
 
 const PROBLEMS_SHOWN_MAX = 8;
-/** Limit for the file of one device or run; the parser is slow on large files. */
+/** Limits the file of one device or run, because the parser is slow on large files. */
 const CONFIG_CHARS_MAX = 65_536;
-/** One character has no more bytes in UTF-8. */
+/** UTF-8 needs at most this many bytes for one character. */
 const UTF8_BYTES_MAX = 4;
 
-/** Says where in a file the value at a path stands: `3:5`, or `3`. */
+/** Returns where in a file the value at a path stands: `3:5`, or `3`. */
 type PlaceOf = (path: readonly PropertyKey[]) => string | number;
 
 /** A parsed YAML file, not yet validated. */
 export interface ConfigFile {
-  /** The file's path in messages, as it was given. */
+  /** The file's path as the user wrote it, for messages. */
   name: string;
-  /** The file's folder; relative paths start here. */
+  /** The file's folder. Relative paths start here. */
   folder: string;
   value: unknown;
-  /** Line and column of the value at a path; undefined for JSON that a program wrote. */
+  /** Finds line and column of the value at a path. It is undefined for JSON that a program wrote. */
   placeOf: PlaceOf | undefined;
 }
 
@@ -51,7 +51,7 @@ function textOf(path: string, charsMax: number): string {
   return textOfFile(bytes, path);
 }
 
-/** The package puts an example beside a configuration that nobody has made yet. */
+/** Returns the remedy. The package puts an example beside a configuration that does not exist yet. */
 function remedyFor(path: string, error: unknown): string {
   const example = path.replace(/\.yaml$/, '.example.yaml');
   const isFresh = systemCodeOf(error) === 'ENOENT' && example !== path && existsSync(example);
@@ -67,8 +67,8 @@ function readProblem(error: unknown): string {
 }
 
 /**
- * The value of JSON as a program writes it, without the parser of YAML, which takes time to load; undefined for anything
- * else. JSON with a key that is there twice is not what it would be written as.
+ * Returns the value of JSON that a program wrote; undefined for anything else. This skips the YAML parser, which takes
+ * time to load. JSON with a duplicate key differs from its own rewriting, so the YAML parser reports it.
  */
 function asWritten(text: string): unknown {
   try {
@@ -84,7 +84,10 @@ async function parsed(text: string, name: string): Promise<Pick<ConfigFile, 'val
   return parseYaml(text, name);
 }
 
-/** The secret in the file that an option of a configuration names. Throws ConfigError, which never has the secret. */
+/**
+ * Returns the secret in the file that an option of a configuration names. Throws ConfigError, which never quotes the
+ * secret.
+ */
 export function readSecretFile(
   { option, file }: { option: string; file: string },
   { name, folder }: Pick<ConfigFile, 'name' | 'folder'>,
@@ -103,8 +106,8 @@ export function readSecretFile(
 }
 
 /**
- * The parsed value. Throws ConfigError with one line per problem: `name: path: expected value`. With `placeOf` the place
- * follows the name.
+ * Returns the validated value. Throws ConfigError with one line per problem: `name: path: expected value`. With
+ * `placeOf` the place follows the name.
  */
 export function checkConfig<T>(schema: z.ZodType<T>, value: unknown, name: string, fix: string, placeOf?: PlaceOf): T {
   const parsed = schema.safeParse(value);
@@ -119,7 +122,7 @@ export function checkConfig<T>(schema: z.ZodType<T>, value: unknown, name: strin
   throw new ConfigError(shown.join('\n'), fix);
 }
 
-/** One problem of a schema: `place: path: expected value`. */
+/** Describes one problem of a schema: `place: path: expected value`. */
 export function issueLine(issue: z.core.$ZodIssue, place: string, checked: Checked): string {
   return [place, ...(issue.path.length === 0 ? [] : [issue.path.join('.')]), expectedBy(issue, checked)].join(': ');
 }

@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { ConfigError } from './errors.ts';
 
-/** Kinds of files, each with the keys that only it has. A scenario counts its boxes under `boxes`, so it comes first. */
+/** Each kind of file has the keys that no other kind has. A scenario also has `boxes`, so it comes first. */
 const KINDS = {
   scenario: { is: 'a scenario', keys: ['steps'], commands: ['bench run', 'bench check'] },
   box: { is: "the file of a box's boot partition", keys: ['terminalCode', 'serialNumber', 'wifi'], commands: [] },
@@ -20,13 +20,13 @@ const KINDS = {
 export type ConfigKind = keyof typeof KINDS;
 const NAMES = Object.keys(KINDS) as ConfigKind[];
 
-/** The kind of a parsed file; undefined where no key tells. */
+/** Returns the kind of a parsed file; undefined if no key identifies it. */
 export function kindOf(value: unknown): ConfigKind | undefined {
   const given = Object.keys(Object(value));
   return NAMES.find((kind) => KINDS[kind].keys.some((key) => given.includes(key)));
 }
 
-/** Throws ConfigError for a file that is plainly of another kind than a command reads. */
+/** Throws ConfigError for a file that is clearly of another kind than the command reads. */
 export function assertKind(value: unknown, expected: ConfigKind, path: string): void {
   const given = Object.keys(Object(value));
   const kind = kindOf(value);

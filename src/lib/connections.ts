@@ -2,19 +2,19 @@ import type { Socket } from 'node:net';
 import { isIPv6 } from 'node:net';
 
 /**
- * States of a connection, in the order of eviction. `mute`: no request answered yet; `idle`: nothing to do now;
- * `active`: a request is being answered, or the client is logged in.
+ * States of a connection, in the order of eviction. `mute`: the server has not answered a request on it yet. `idle`: no
+ * request is open. `active`: the server is answering a request, or the client is logged in.
  */
 const EVICTION_ORDER = ['mute', 'idle', 'active'] as const;
 export type ConnectionState = (typeof EVICTION_ORDER)[number];
 
-/** Weights for finding the address with most connections. Active ones count less. */
+/** These weights find the address with most connections. Active ones count less, because they are in use. */
 const WEIGHTS: Readonly<Record<ConnectionState, number>> = { mute: 4, idle: 4, active: 1 };
 
 interface Network {
   readonly name: string;
   weight: number;
-  /** Each set oldest first. */
+  /** Each set is ordered from the oldest to the newest. */
   readonly places: Readonly<Record<ConnectionState, Set<Place>>>;
 }
 
@@ -28,13 +28,13 @@ interface Place {
 export type Peer = Pick<Socket, 'remoteAddress' | 'remotePort'>;
 
 /**
- * The connections of a server, at most `max`. When all are in use, a new connection replaces one of the address with
- * the highest weight (a /64 of IPv6 counts as one address): its oldest mute one, else idle, else active one
- * (PROTOCOL.md, clause LIM-6). The cost of adding does not grow with the number of connections.
+ * Limits a server to `max` connections. When all are in use, a new connection replaces one of the address with the
+ * highest weight (a /64 of IPv6 counts as one address): its oldest mute one, else idle, else active (PROTOCOL.md,
+ * clause LIM-6). The cost of adding does not grow with the number of connections.
  */
 export class Connections {
   readonly #max: number;
-  /** By address and port of the peer: with TLS, requests have another socket than the connection. */
+  /** Finds a connection by the peer's address and port. With TLS, a request has another socket than its connection. */
   readonly #places = new Map<string, Place>();
   readonly #networks = new Map<string, Network>();
   readonly #byWeight = new Map<number, Set<Network>>();
@@ -45,12 +45,12 @@ export class Connections {
   }
 
   /**
-   * Adds a connection, mute at first, until it closes; evicts another one when full. `address` is that of the caller if a
-   * proxy is between.
+   * Adds a connection as mute, until it closes, and evicts another one when full. Behind a proxy, `address` is the
+   * caller's.
    */
   add(socket: Socket, address = socket.remoteAddress): void {
     if (socket.remoteAddress === undefined || address === undefined) {
-      // The connection has ended already.
+      // The connection has already ended.
       socket.destroy();
       return;
     }
@@ -75,7 +75,7 @@ export class Connections {
     this.#weigh(network, WEIGHTS[state] - WEIGHTS[before]);
   }
 
-  /** Counts this peer's connection as one of another address: it now carries a request from there. */
+  /** Counts this peer's connection for another address, because it now carries a request from there. */
   setAddress(peer: Peer, address: string): void {
     const place = this.#places.get(keyOf(peer));
     if (place === undefined || place.network.name === networkOf(address)) return;
@@ -84,7 +84,7 @@ export class Connections {
     this.#enter(place);
   }
 
-  /** Closes all. */
+  /** Closes all connections. */
   end(): void {
     for (const { socket } of this.#places.values()) socket.destroy();
   }
@@ -144,14 +144,14 @@ export class Connections {
   }
 }
 
-/** The name of a connection, by its other end. */
+/** Names a connection by the address and port of its peer. */
 export function keyOf({ remoteAddress, remotePort }: Peer): string {
   return `${remoteAddress} ${remotePort}`;
 }
 
 /**
- * The key that groups addresses: the address itself, or for IPv6 its /64, which usually belongs to one client. An IPv4
- * address written as IPv6 has the key of the IPv4 address.
+ * Returns the key that groups addresses: the address itself, or its /64 for IPv6, which usually belongs to one client.
+ * An IPv4 address written as IPv6 has the key of the IPv4 address.
  */
 export function networkOf(address: string): string {
   const mapped = /^::ffff:([\d.]+)$/i.exec(address)?.[1];

@@ -1,11 +1,13 @@
-/** How to recover from an error, decided where it arises: `fatal` needs a person, `retryable` may pass by itself. */
+/**
+ * Says how to recover from an error, decided where it arises: `fatal` needs a person, `retryable` may pass by itself.
+ */
 export type Severity = 'fatal' | 'retryable';
 
-/** An error with a stable code, a message, and a fix. */
+/** Carries a stable code, a message, and a fix. */
 export class PayboxError extends Error {
   readonly code: string;
   readonly severity: Severity;
-  /** The remedy, for a person; empty if one can only wait. */
+  /** The remedy, for a person. It is empty if one can only wait. */
   readonly fix: string;
 
   constructor(code: string, message: string, options: { severity: Severity; fix?: string; cause?: unknown }) {
@@ -17,7 +19,9 @@ export class PayboxError extends Error {
   }
 }
 
-/** Wrong usage or configuration: exit code 2. The message names the file, the path in it and the expected value. */
+/**
+ * Reports wrong usage or configuration: exit code 2. The message names the file, the path in it and the expected value.
+ */
 export class ConfigError extends PayboxError {
   constructor(message: string, fix = '') {
     super('CONFIG', message, { severity: 'fatal', fix });
@@ -25,7 +29,7 @@ export class ConfigError extends PayboxError {
   }
 }
 
-/** A required device or peer is missing: exit code 3. */
+/** Reports that a required device or peer is missing: exit code 3. */
 export class MissingPeerError extends PayboxError {
   constructor(message: string, fix: string, cause?: unknown) {
     super('PEER_MISSING', message, { severity: 'retryable', fix, cause });
@@ -33,14 +37,14 @@ export class MissingPeerError extends PayboxError {
   }
 }
 
-/** The message of any thrown value, in one line. */
+/** Returns the message of any thrown value, in one line. */
 export function reasonOf(error: unknown): string {
   if (error instanceof AggregateError && error.message === '') return error.errors.map(reasonOf).join('; ');
   const text = error instanceof Error ? error.message || error.name : String(error);
   return text.replaceAll(/\s+/g, ' ').trim();
 }
 
-/** The system error code (`ECONNREFUSED`, `EADDRINUSE`…) of any thrown value, if it has one. */
+/** Returns the system error code (`ECONNREFUSED`, `EADDRINUSE`…) of any thrown value, if it has one. */
 export function systemCodeOf(error: unknown): string | undefined {
   if (error instanceof AggregateError && error.errors.length > 0) return systemCodeOf(error.errors[0]);
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;

@@ -2,7 +2,7 @@ import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { Clock } from './clock.ts';
 
 export interface ServerSentEvent {
-  /** A single line. */
+  /** The content of the event, on a single line. */
   data: string;
   event?: string;
   id?: number;
@@ -11,11 +11,11 @@ export interface ServerSentEvent {
 export interface EventStreamOptions {
   clock: Clock;
   headers?: OutgoingHttpHeaders;
-  /** Interval of comments that show that a quiet stream is alive. */
+  /** The stream sends a comment after this time without events, so that the reader knows that it is alive. */
   heartbeatMs: number;
-  /** A reader with more unread bytes is disconnected. */
+  /** The stream disconnects a reader with more unread bytes. */
   unreadBytesMax: number;
-  /** The delay after which a reader reconnects. */
+  /** A reader reconnects after this delay. */
   retryMs?: number;
   onSlowReader?: (unreadBytes: number) => void;
 }
@@ -41,7 +41,7 @@ export class EventStream {
       ...options.headers,
       'content-type': 'text/event-stream; charset=utf-8',
     });
-    // A reader may disconnect during a write; that is no failure.
+    // A reader may disconnect during a write, which is no failure.
     response.on('error', () => response.destroy());
     response.once('close', () => this.#closed.abort());
     if (response.destroyed) this.#closed.abort();
@@ -55,7 +55,7 @@ export class EventStream {
     this.#write(`${lines.join('')}\n`);
   }
 
-  /** Ends the stream once everything is sent. */
+  /** Ends the stream after sending everything. */
   end(): void {
     this.#response.end();
   }

@@ -1,11 +1,11 @@
 import { networkOf } from './connections.ts';
 
 /**
- * Items that wait for their turn, by the network of an address (a /64 of IPv6). Networks take turns; of one network the
- * oldest item is first. So whoever has many items waiting keeps no other network waiting for all of them.
+ * Lets networks take turns (a /64 of IPv6 is one network), so that a caller with many items cannot delay all others.
+ * Within one network the oldest item comes first.
  */
 export class FairQueue<T> {
-  /** The network whose turn is next comes first. No list is empty. */
+  /** The first key is the network whose turn is next. No list is empty. */
   readonly #waiting = new Map<string, T[]>();
   #size = 0;
 
@@ -21,13 +21,13 @@ export class FairQueue<T> {
     this.#size += 1;
   }
 
-  /** The item that `take` would return. */
+  /** Returns the item that `take` would return. */
   peek(): T | undefined {
     const [first] = this.#waiting.values();
     return first?.[0];
   }
 
-  /** Removes the next item, and moves its network to the end. */
+  /** Removes and returns the next item, and moves its network to the end. */
   take(): T | undefined {
     const [first] = this.#waiting;
     if (first === undefined) return undefined;

@@ -8,9 +8,9 @@ import { textOfFile } from './text-file.ts';
 const OWNER_ONLY = 0o600;
 const { O_RDONLY, O_NONBLOCK } = constants;
 
-/** Something else is in the place of a file: opening it as one could wait for ever, or do something to a device. */
+/** Reports that a path names something other than a file. Opening it could wait forever, or act on a device. */
 export class NotAFileError extends ConfigError {
-  /** The kind of what stands there, in words, as `a folder`. */
+  /** Names the kind in words, for example `a folder`. */
   readonly what: string;
 
   constructor(path: string, what: string) {
@@ -20,7 +20,7 @@ export class NotAFileError extends ConfigError {
   }
 }
 
-/** Names anything but a file in words; undefined for a file. */
+/** Names anything but a file in words; returns undefined for a file. */
 function otherThanFile(stats: Stats): string | undefined {
   if (stats.isFile()) return undefined;
   if (stats.isDirectory()) return 'a folder';
@@ -29,22 +29,22 @@ function otherThanFile(stats: Stats): string | undefined {
   return stats.isBlockDevice() ? 'a block device' : 'a device';
 }
 
-/** Throws NotAFileError unless it is a file. */
+/** Throws NotAFileError unless `stats` describe a file. */
 export function assertIsFile(path: string, stats: Stats): void {
   const other = otherThanFile(stats);
   if (other !== undefined) throw new NotAFileError(path, other);
 }
 
-/** Throws NotAFileError if something else than a file, or a link to one, is there; it does not open it. */
+/** Throws NotAFileError if the path exists but names neither a file nor a link to one. It does not open it. */
 export function assertFile(path: string): void {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats !== undefined) assertIsFile(path, stats);
 }
 
-/** Opens a file to read it, at once whatever is there. Throws NotAFileError, or the system's error. */
+/** Opens a file for reading and never waits, whatever is there. Throws NotAFileError, or the system's error. */
 export async function openFile(path: string): Promise<FileHandle> {
   assertIsFile(path, await stat(path));
-  // Something else may have come there meanwhile.
+  // Another program may have replaced the file since the check.
   const file = await open(path, O_RDONLY | O_NONBLOCK);
   try {
     assertIsFile(path, await file.stat());
@@ -55,7 +55,7 @@ export async function openFile(path: string): Promise<FileHandle> {
   }
 }
 
-/** The bytes of a file. Throws as `openFile`. */
+/** Returns the bytes of a file. Throws as `openFile` does. */
 export async function readFileBytes(path: string): Promise<Buffer> {
   const file = await openFile(path);
   try {
@@ -65,12 +65,12 @@ export async function readFileBytes(path: string): Promise<Buffer> {
   }
 }
 
-/** The text of a file. Throws as `openFile`, and ConfigError for bytes that are not UTF-8. */
+/** Returns the text of a file. Throws as `openFile` does, and ConfigError for bytes that are not UTF-8. */
 export async function readFileText(path: string): Promise<string> {
   return textOfFile(await readFileBytes(path), path);
 }
 
-/** The bytes of a file, before anything else is done. Throws as `openFile`. */
+/** Reads the bytes of a file synchronously. Throws as `openFile` does. */
 export function readFileNow(path: string): Buffer {
   assertIsFile(path, statSync(path));
   const descriptor = openSync(path, O_RDONLY | O_NONBLOCK);
@@ -82,12 +82,12 @@ export function readFileNow(path: string): Buffer {
   }
 }
 
-/** Places whose entries every program needs: a name there is no file of ours. */
+/** Every program needs the entries in these places, so paybox never replaces one of them. */
 const OF_SYSTEM = /^\/(?:dev\/(?:fd\/.*|[^/]+)|proc\/.*)$/;
 
 /**
- * Throws NotAFileError unless a file may take this name: nothing has it, or a file, or a link, which then goes; what a link
- * leads to stays as it is.
+ * Throws NotAFileError unless paybox may write a file under this name. The name must be free, or name a file or a link.
+ * Only the link is replaced, not its target.
  */
 export function assertReplaceable(path: string): void {
   if (OF_SYSTEM.test(resolve(path))) throw new NotAFileError(path, 'of the system');
@@ -96,8 +96,8 @@ export function assertReplaceable(path: string): void {
 }
 
 /**
- * Replaces a file at once, readable by its owner only. Settles when text and name are on the disk. Throws the system's
- * error; the old file is then still there.
+ * Replaces a file atomically, readable by its owner only. Settles when text and name are on the disk. Throws the
+ * system's error; the old file is then unchanged.
  */
 export async function replaceOwnFile(path: string, text: string): Promise<void> {
   const unfinished = `${path}.tmp`;
@@ -119,8 +119,8 @@ export async function replaceOwnFile(path: string, text: string): Promise<void> 
 }
 
 /**
- * Replaces a file at once, in a folder in which others may write too: no link that somebody has put there is followed, and
- * nobody but the owner reads it unless it `isPublic`. Throws the system's error; nothing is left then.
+ * Replaces a file atomically in a folder where others may write. It follows no link, and only the owner can read the
+ * file unless it `isPublic`. Throws the system's error and then leaves nothing behind.
  */
 export async function replaceInSharedFolder(
   path: string,
@@ -128,7 +128,7 @@ export async function replaceInSharedFolder(
   { isPublic = false }: { isPublic?: boolean } = {},
 ): Promise<void> {
   const unfinished = `${path}.${systemRandom.uuid()}.tmp`;
-  // `wx`: a file or link of this name is an error.
+  // With `wx`, an existing file or link of this name is an error.
   const file = await open(unfinished, 'wx', isPublic ? 0o666 : OWNER_ONLY);
   try {
     try {

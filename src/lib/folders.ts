@@ -3,8 +3,8 @@ import { dirname, resolve } from 'node:path';
 import { systemCodeOf } from './errors.ts';
 
 /**
- * Makes the folder and those above it that are missing, with this mode. Throws the system's error. Node's own `recursive`
- * never returns where the system refuses with ENOENT although the folder above is there, as below /proc.
+ * Makes the folder and its missing parents, with this mode. Throws the system's error. Node's own `recursive` never
+ * returns where the system answers ENOENT although the parent exists, as below /proc.
  */
 export function makeFolder(path: string, mode?: number): void {
   const folder = resolve(path);

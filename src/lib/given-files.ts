@@ -5,13 +5,14 @@ import { assertIsFile, NotAFileError } from './files.ts';
 const { O_RDONLY, O_WRONLY, O_CREAT, O_TRUNC, O_NONBLOCK } = constants;
 const CHUNK_BYTES = 65_536;
 const LOOK_EVERY_MS = 10;
-/** Looks at a FIFO to which nobody writes, and at one from which nothing comes: 1 s and 30 s. */
+/** The reader checks this many times: 1 s for a FIFO without a writer, 30 s for one that sends nothing. */
 const NOBODY_MAX = 100;
 const SILENT_MAX = 3_000;
 
 /**
- * The bytes that a person names for one command: a file, or what another program writes, as `<(…)` and `/dev/stdin` do.
- * Waits for that, but not for ever. Throws NotAFileError for a folder, a socket or a disk, and for more than `bytesMax`.
+ * Returns the bytes that a person names for one command: a file, or the output of another program (`<(…)`,
+ * `/dev/stdin`). It waits a limited time for that program. Throws NotAFileError for a folder, a socket or a disk, and
+ * for more than `bytesMax`.
  */
 export function readGiven(path: string, bytesMax: number): Buffer {
   const descriptor = openGiven(path, O_RDONLY);
@@ -42,8 +43,8 @@ export function readGiven(path: string, bytesMax: number): Buffer {
 }
 
 /**
- * Writes what a person wants written to a file, or to another program or a device, as `>(…)` and `/dev/null` are. Waits for a
- * reader that is slow, but not for ever. Throws NotAFileError, also for a FIFO that nobody reads, and the system's error.
+ * Writes content to a file, to another program or to a device (`>(…)`, `/dev/null`). It waits a limited time for a slow
+ * reader. Throws NotAFileError, also for a FIFO that nobody reads, and the system's error.
  */
 export function writeGiven(path: string, content: string | Uint8Array): void {
   const descriptor = openGiven(path, O_WRONLY | O_CREAT | O_TRUNC);
@@ -61,13 +62,13 @@ export function writeGiven(path: string, content: string | Uint8Array): void {
   }
 }
 
-/** Throws NotAFileError for what a person cannot mean: a folder, a socket, a disk. Opens nothing. */
+/** Throws NotAFileError for a folder, a socket or a disk, without opening it. */
 export function assertMayGive(path: string): void {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats !== undefined) assertKind(path, stats);
 }
 
-/** A file, a FIFO, or a device such as `/dev/null` or a terminal. */
+/** Throws NotAFileError unless the path is a file, a FIFO, or a device such as `/dev/null` or a terminal. */
 function assertKind(path: string, stats: Stats): void {
   if (!stats.isFIFO() && !stats.isCharacterDevice()) assertIsFile(path, stats);
 }

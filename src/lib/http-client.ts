@@ -10,26 +10,29 @@ export interface HttpRequest
   extends Pick<RequestOptions, 'agent' | 'lookup' | 'signal'>,
     Pick<import('node:https').RequestOptions, 'ca' | 'cert' | 'ciphers' | 'key' | 'minVersion' | 'servername'> {
   headers?: Readonly<Record<string, string>> | undefined;
-  /** Default `GET`. */
+  /** The method is `GET` by default. */
   method?: string | undefined;
-  /** Sent as JSON unless `headers` say otherwise. */
+  /** The client sends it as JSON unless `headers` say otherwise. */
   body?: string | Uint8Array | undefined;
-  /** Without a connection within this time, the request fails with ETIMEDOUT. Default: as long as the system tries. */
+  /**
+   * Without a connection within this time, the request fails with ETIMEDOUT. By default the system decides how long to
+   * try.
+   */
   connectTimeoutMs?: number;
 }
 
 export interface HttpAnswer {
   status: number;
   headers: IncomingHttpHeaders;
-  /** Without its `Content-Encoding`. */
+  /** The body without its `Content-Encoding`. */
   body: Buffer;
 }
 
 const POOL = { keepAlive: true, scheduling: 'lifo', timeout: 5_000 } as const;
-/** As Node's own, but with NODE_USE_ENV_PROXY those send to a proxy what stays on this machine. */
+/** Node's own agents would send requests for this machine to a proxy under NODE_USE_ENV_PROXY. */
 const AGENTS = { plain: new Agent(POOL), tls: new TlsAgent(POOL) };
 
-/** The answer exceeds its size limit. */
+/** Reports an answer that exceeds its size limit. */
 export class AnswerTooLong extends Error {
   constructor(bytesMax: number) {
     super(`the answer is longer than ${bytesMax} bytes`);
@@ -37,9 +40,9 @@ export class AnswerTooLong extends Error {
 }
 
 /**
- * Sends a request and reads the complete answer, of any status; does not follow redirects. Rejects on a connection
- * error, after `timeoutMs`, when `signal` aborts, for an answer of more than `bytesMax` bytes, and with UnreadableBody for
- * a `Content-Encoding` that is not known or not that of the body.
+ * Sends a request and reads the complete answer, of any status. It does not follow redirects. Rejects on a connection
+ * error, after `timeoutMs`, when `signal` aborts, for an answer of more than `bytesMax` bytes, and with UnreadableBody
+ * for a `Content-Encoding` that is unknown or wrong.
  */
 export async function askHttp(
   url: string | URL,
@@ -54,7 +57,7 @@ export async function askHttp(
       if (body === undefined) throw new AnswerTooLong(bytesMax);
       return { status, headers, body: await decompressed(body, headers, bytesMax) };
     } catch (error) {
-      // Throws the signal's reason, which says more than "aborted".
+      // This throws the signal's reason, which says more than "aborted".
       signal.throwIfAborted();
       throw error;
     }
@@ -62,8 +65,8 @@ export async function askHttp(
 }
 
 /**
- * Sends a request, past any proxy, and returns once the headers of the answer are there. The caller sets a time limit (`signal`) and
- * reads or destroys the answer.
+ * Sends a request past any proxy, and returns once the headers of the answer arrive. The caller sets a time limit
+ * (`signal`) and reads or destroys the answer.
  */
 export function openHttp(
   url: string | URL,
@@ -97,7 +100,7 @@ function limitConnect(socket: Socket, timeoutMs: number): void {
   });
 }
 
-/** Reads a body; undefined if it has more than `bytesMax` bytes (the rest is not read). */
+/** Reads a body; returns undefined without reading the rest if it has more than `bytesMax` bytes. */
 export async function readBody(message: IncomingMessage, bytesMax: number): Promise<Buffer | undefined> {
   const body = new CollectedBytes(bytesMax);
   for await (const piece of message as AsyncIterable<Buffer>) {
@@ -106,7 +109,7 @@ export async function readBody(message: IncomingMessage, bytesMax: number): Prom
   return body.bytes;
 }
 
-/** The parsed JSON, which may begin with a byte order mark; undefined if it is invalid. */
+/** Returns the parsed JSON, which may begin with a byte order mark; undefined if it is invalid. */
 export function parseJson(text: string | Buffer): unknown {
   try {
     return jsonIn(Buffer.from(text));
@@ -115,7 +118,7 @@ export function parseJson(text: string | Buffer): unknown {
   }
 }
 
-/** The authorization header for an admin's or box page token; empty without a token. */
+/** Returns the authorization header for an admin's or box page token; empty without a token. */
 export function authorizationHeader(token: string | undefined): Record<string, string> {
   return token === undefined ? {} : { authorization: `Bearer ${token}` };
 }

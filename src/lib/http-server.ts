@@ -12,12 +12,12 @@ import { RequestTurns } from './request-turns.ts';
 import { isStorable } from './text.ts';
 import { HANDSHAKE_TIMEOUT_MS, TLS_FLOOR } from './tls.ts';
 
-/** Time for a reader to take an answer that is ready. */
+/** A reader has this time to read a finished answer. */
 const ANSWER_TIMEOUT_MS = 20_000;
 
 /**
- * Limits of an HTTP server, in Node's names: slow headers or bodies are cut off, idle connections closed, pipelined
- * requests limited. Event streams, which never end, are not affected.
+ * Limits an HTTP server, in Node's names. The server cuts off slow headers and bodies, closes idle connections and
+ * limits pipelined requests. Event streams never end, so these limits do not affect them.
  */
 const SERVER_LIMITS = {
   headersTimeout: 10_000,
@@ -29,14 +29,14 @@ const SERVER_LIMITS = {
   insecureHTTPParser: false,
 };
 
-/** For Fastify, whose compilers of JSON schemas are a quarter of its start: bodies are decoded with zod. */
+/** Removes Fastify's JSON schema compilers, which take a quarter of its start. zod decodes the bodies instead. */
 export const NO_JSON_SCHEMAS = { compilersFactory: { buildValidator: noCompiler, buildSerializer: noCompiler } };
 
 function noCompiler(): never {
   throw new Error('decode with zod: a route has no JSON schema here');
 }
 
-/** Default headers of every answer: no other site may load, frame or open it, and nobody caches it. */
+/** Every answer has these headers by default: no other site may load, frame or open it, and nobody caches it. */
 export const SAFE_HEADERS: OutgoingHttpHeaders = {
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
   'x-content-type-options': 'nosniff',
@@ -51,7 +51,7 @@ export const PAGE_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; connect-src 'self'; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/** Disconnects a reader that does not take this answer in time. Call it when the answer is ready. */
+/** Disconnects a reader that does not read this answer in time. Call it when the answer is ready. */
 export async function cutSlowReader(response: ServerResponse, clock: Clock): Promise<void> {
   const taken = new AbortController();
   response.once('close', () => taken.abort('taken'));
@@ -60,20 +60,20 @@ export async function cutSlowReader(response: ServerResponse, clock: Clock): Pro
 }
 
 export interface HttpServerOptions {
-  /** Connections beyond this number replace others (PROTOCOL.md, clause LIM-6). */
+  /** The server evicts a connection for each one beyond this number (PROTOCOL.md, clause LIM-6). */
   connectionsMax: number;
-  /** Bytes of the headers of a request. */
+  /** Limits the bytes of a request's headers. */
   maxHeaderSize?: number;
-  /** With a certificate and its key (PEM), the server uses TLS only. */
+  /** With a certificate and its key (PEM), the server accepts TLS only. */
   tls?: Pick<TlsOptions, 'cert' | 'key'> | undefined;
-  /** The trusted proxies in front of it; none if left out. */
+  /** Knows the trusted proxies in front of the server. Without it there are none. */
   callers?: Callers;
 }
 
 /**
- * Creates a server that does not listen yet, with all limits that a server of this house has (PROTOCOL.md, clause LIM-6).
- * A connection has one request at a time, and connections take turns. What a proxy in front could read differently is
- * answered as bytes that are not HTTP: by the listeners of `clientError`, else with 400.
+ * Creates a server that does not listen yet, with all limits of a paybox server (PROTOCOL.md, clause LIM-6). A
+ * connection has one request at a time, and connections take turns. A request that a proxy could read differently is
+ * answered like non-HTTP bytes: by the listeners of `clientError`, else with 400.
  */
 export function createHttpServer(
   handler: RequestListener,
@@ -103,18 +103,19 @@ export function createHttpServer(
           .createServer({ ...limits, ...TLS_FLOOR, ...tls, handshakeTimeout: HANDSHAKE_TIMEOUT_MS }, answer);
   server.maxRequestsPerSocket = SERVER_LIMITS.maxRequestsPerSocket;
   limitConnections(server, connectionsMax, callers);
-  // Node would answer any other expectation than 100-continue by itself, beside the turns and limits here.
+  // Node would answer any expectation other than 100-continue by itself, and so bypass turns and limits.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response));
   server.on(tls === undefined ? 'connection' : 'secureConnection', (socket: Socket) => {
-    // Which caller the next request is of is only known when its head is read.
+    // Behind a trusted proxy, only the head of a request tells its caller.
     turns.add(socket, callers.isTrusted(socket.remoteAddress) ? undefined : callers.ofConnection(socket));
   });
   return server;
 }
 
 /**
- * Why two servers could find another end of this request. HTTP/1.0 has no Transfer-Encoding: a proxy that ignores it
- * there reads the body as the next request (RFC 9112, section 6.1; PROTOCOL.md, threat THR-4).
+ * Returns why two servers could find different ends of this request; undefined if they cannot. HTTP/1.0 has no
+ * Transfer-Encoding: a proxy that ignores it reads the body as the next request (RFC 9112, section 6.1; PROTOCOL.md,
+ * threat THR-4).
  */
 function framingProblem({ httpVersion, headers }: IncomingMessage): string | undefined {
   const isPlain = httpVersion === '1.1' || headers['transfer-encoding'] === undefined;
@@ -123,15 +124,15 @@ function framingProblem({ httpVersion, headers }: IncomingMessage): string | und
 
 /**
  * Limits a server to `max` connections (see Connections). A connection is active from the complete request to the end
- * of its answer. While a body is being sent, or a sent answer is not taken, it may be evicted. A connection of a trusted
- * proxy counts for the caller of its newest request.
+ * of its answer. It may be evicted while its body still arrives, or while the client does not read the answer. A
+ * connection of a trusted proxy counts for the caller of its newest request.
  */
 function limitConnections(server: Server, max: number, callers: Callers): void {
   const connections = new Connections(max);
   server.on('connection', (socket: Socket) => connections.add(socket, callers.ofConnection(socket)));
-  // Node refuses requests beyond `maxRequestsPerSocket`, but keeps the connection open.
+  // Node refuses requests beyond `maxRequestsPerSocket`, but leaves the connection open.
   server.on('dropRequest', (_request: IncomingMessage, socket: Socket) => socket.destroy());
-  /** Answers in progress, by connection. */
+  /** Counts answers in progress, by connection. */
   const underWay = new WeakMap<Socket, { count: number; answered: boolean }>();
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request;
@@ -164,14 +165,14 @@ function limitConnections(server: Server, max: number, callers: Callers): void {
   });
 }
 
-/** Whether a body follows the headers. */
+/** Returns whether a body follows the headers. */
 export function hasBody({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
 type Asked = Pick<IncomingMessage, 'headers' | 'rawHeaders' | 'method'>;
 
-/** The host name in `Host` without port and brackets; `undefined` unless there is exactly one valid header. */
+/** Returns the host name in `Host` without port and brackets; `undefined` unless there is exactly one valid header. */
 export function hostnameOf({ headers, rawHeaders }: Asked): string | undefined {
   const { host } = headers;
   const url = `http://${host}`;
@@ -184,9 +185,9 @@ function isSentTwice(rawHeaders: readonly string[], name: string): boolean {
 }
 
 /**
- * Whether a browser sends this for a page of another origin, judged by `Origin` and Fetch Metadata. Programs other than
- * browsers send neither. A followed link does not count, as the other page cannot read the answer; where the answer is
- * saved as a file, or has an effect, it does: see `isFromOtherPage`.
+ * Returns whether a browser sends this for a page of another origin, judged by `Origin` and Fetch Metadata. Other
+ * programs send neither. A followed link does not count, because the other page cannot read the answer. Where the
+ * answer is saved as a file or has an effect, use `isFromOtherPage`.
  */
 export function isForeignPage({ headers, method }: Asked): boolean {
   const { origin, host } = headers;
@@ -198,7 +199,7 @@ export function isForeignPage({ headers, method }: Asked): boolean {
 }
 
 /**
- * Whether a browser sends this because of a page of another origin, also where a person followed a link there. A browser
+ * Returns whether a page of another origin caused this request, including a link that a person followed. A browser
  * without Fetch Metadata names that page in `Referer`, unless the page forbids it.
  */
 export function isFromOtherPage(request: Asked): boolean {
@@ -216,7 +217,7 @@ export interface Credentials {
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** The Basic credentials of a request (RFC 7617); `undefined` if missing or malformed: no UTF-8, or with NUL. */
+/** Returns the Basic credentials of a request (RFC 7617); `undefined` if missing, not UTF-8, or with NUL. */
 export function basicCredentials(request: Pick<IncomingMessage, 'headers'>): Credentials | undefined {
   const encoded = /^Basic +([A-Za-z0-9+/]+={0,2}) *$/i.exec(request.headers.authorization ?? '')?.[1];
   const text = encoded === undefined ? '' : decoded(Buffer.from(encoded, 'base64'));
@@ -233,7 +234,7 @@ function decoded(bytes: Buffer): string {
   }
 }
 
-/** The bearer token of a request (RFC 6750). */
+/** Returns the bearer token of a request (RFC 6750). */
 export function bearerToken(request: Pick<IncomingMessage, 'headers'>): string | undefined {
   return /^Bearer +([\w.~+/=-]+) *$/i.exec(request.headers.authorization ?? '')?.[1];
 }
@@ -241,8 +242,8 @@ export function bearerToken(request: Pick<IncomingMessage, 'headers'>): string |
 const SHOWN_CHARS_MAX = 32;
 
 /**
- * Why a request may come from another machine; `undefined` for a program or page of this machine. A local proxy that
- * adds no header cannot be detected.
+ * Returns why a request may come from another machine; `undefined` for a program or page of this machine. It cannot
+ * detect a local proxy that adds no header.
  */
 export function strangerProblem({ socket, headers }: Pick<IncomingMessage, 'socket' | 'headers'>): string | undefined {
   const { remoteAddress = '', localAddress } = socket;
@@ -252,25 +253,25 @@ export function strangerProblem({ socket, headers }: Pick<IncomingMessage, 'sock
   return header === undefined ? undefined : `through a proxy, which sent ${header.slice(0, SHOWN_CHARS_MAX)}`;
 }
 
-/** Bytes of long answers to send in one turn of the event loop; a longer answer gets a turn of its own. */
+/** The scheduler sends this many bytes of long answers per turn. A longer answer has its own turn of the event loop. */
 const TURN_BYTES_MAX = 1_048_576;
 /**
- * Turns between two batches, one more per `WAITING_PER_TURN` waiting answers: they leave time for new connections and
- * other requests.
+ * The scheduler waits this many turns between two batches, one more per `WAITING_PER_TURN` waiting answers. The pause
+ * leaves time for new connections and other requests.
  */
 const TURNS_BETWEEN_MAX = 16;
 const WAITING_PER_TURN = 64;
 
 /**
- * Spreads long answers over turns of the event loop, and takes addresses (a /64 of IPv6) in turn. The system accepts
- * unread data at once while its buffers have room, so thousands of long answers in a row would block everything else
- * for seconds. At most one answer waits per pending request, so the connection limit bounds this too.
+ * Spreads long answers over turns of the event loop, and lets addresses (a /64 of IPv6) take turns. The system accepts
+ * unread data while its buffers have room, so thousands of long answers in a row would block everything else for
+ * seconds. At most one answer waits per pending request, so the connection limit bounds this too.
  */
 export class ResponseScheduler {
   readonly #waiting = new FairQueue<{ bytes: number; go: () => void }>();
   #isWorking = false;
 
-  /** Settles when this many bytes may be sent to the address. */
+  /** Settles when the caller may send this many bytes to the address. */
   next(bytes: number, address: string): Promise<void> {
     return new Promise((go) => {
       this.#waiting.add(address, { bytes, go });

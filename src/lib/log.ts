@@ -5,28 +5,30 @@ import { withoutUnseen } from './text.ts';
 export type LogLevel = 'info' | 'warn' | 'error';
 export type LogFields = Record<string, string | number | boolean | null | undefined>;
 
-/** A structured log: event names in kebab-case with a few fields. Fields with names of secrets are masked. */
+/**
+ * Writes structured log lines: an event name in kebab-case with a few fields. It masks fields with names of secrets.
+ */
 export interface Logger {
   info(event: string, fields?: LogFields): void;
   warn(event: string, fields?: LogFields): void;
   error(event: string, fields?: LogFields): void;
-  /** The same log with fields that are added to every line. */
+  /** Returns the same log with fields that are added to every line. */
   with(fields: LogFields): Logger;
 }
 
 const SECRET_NAME = /secret|password|token|authorization|bearer|salt|privatekey/i;
 
-/** Whether a field of this name may hold a secret, and is masked in output for people. */
+/** Returns whether a field of this name may hold a secret. Output for people masks it. */
 export function isSecretName(name: string): boolean {
   return SECRET_NAME.test(name);
 }
 
-/** Longer values are cut, so that log lines cannot fill a disk. */
+/** The log cuts longer values, so that its lines cannot fill a disk. */
 const VALUE_CHARS_MAX = 500;
 
 /**
- * Logs to `out`: JSON lines for machines, or `time level event key=value` for people. Invisible characters are escaped
- * in both, so that text from outside cannot forge a line.
+ * Logs to `out`: JSON lines for machines, or `time level event key=value` for people. Both escape invisible characters,
+ * so that text from outside cannot forge a line.
  */
 export function createLogger(out: Writable, clock: Clock, format: 'json' | 'text', base: LogFields = {}): Logger {
   const write = (level: LogLevel, event: string, fields: LogFields = {}) => {
@@ -59,14 +61,14 @@ function quoted(value: LogFields[string]): string {
   return /^[\w.:/@+-]+$/.test(text) ? text : JSON.stringify(text);
 }
 
-/** Events that outsiders can cause as often as they like. */
+/** Outsiders can cause these events as often as they like. */
 const REPEATABLE = /-(refused|dropped|ignored)$|^(message|mqtt-connection)-|^(unknown-fields|enrolment-asked)$/;
-/** Errors that nobody has expected: whoever causes one may do it again. Others each say something of their own. */
+/** A cause of an unexpected error may repeat. Other errors each report something different. */
 const REPEATABLE_ERROR = /-(failed|unsent)$/;
-/** Events of one kind that are written per interval; further ones are only counted. */
+/** The log writes this many events of one kind per interval and only counts the rest. */
 const WRITTEN_MAX = 3;
 const INTERVAL_MS = 60_000;
-/** Kinds that are counted separately; beyond this, by event only. */
+/** The log counts at most this many kinds separately; beyond it, by event only. */
 const KINDS_MAX = 64;
 
 interface Kind {
@@ -78,8 +80,8 @@ interface Kind {
 
 /**
  * Limits repeated lines, so that outsiders cannot flood the log (PROTOCOL.md, clause ERR-5). Per event, code, and box
- * or address, the first three lines in a minute are written at once, of errors per reason too. At the end of the minute,
- * and when `ending` aborts, the newest other line follows with their number (`repeated`).
+ * or address, the first three lines in a minute are written at once; for errors also per reason. At the end of the
+ * minute, and when `ending` aborts, the newest other line follows with their number (`repeated`).
  */
 export function withoutRepeats(log: Logger, clock: Clock, ending: AbortSignal): Logger {
   const kinds = new Map<string, Kind>();
@@ -114,7 +116,7 @@ export function withoutRepeats(log: Logger, clock: Clock, ending: AbortSignal): 
       };
     const error = (event: string, fields: LogFields = {}) => {
       const write = (all: LogFields) => to.error(event, all);
-      // A second failure for another reason is not hidden behind the first.
+      // A second failure for another reason must not hide behind the first.
       if (REPEATABLE_ERROR.test(event)) count(keyOf(event, fields, fields.reason), event, fields, write);
       else write(fields);
     };
@@ -128,9 +130,9 @@ function keyOf(event: string, { code, box, address }: LogFields, reason?: LogFie
   return JSON.stringify([event, code, box ?? address, reason]);
 }
 
-/** Logs to standard error: text on a terminal, JSON otherwise. Repeated events are counted. */
+/** Logs to standard error: text on a terminal, JSON otherwise. It counts repeated events. */
 export function stderrLog(): Logger {
-  // Ignored: whoever reads the log may go away.
+  // The reader of the log may exit, so this error is ignored.
   process.stderr.on('error', () => undefined);
   const ending = new AbortController();
   process.once('exit', () => ending.abort());

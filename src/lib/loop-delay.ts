@@ -1,15 +1,15 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 
-/** Time between two samples. */
+/** The monitor takes a sample after this time. */
 const RESOLUTION_MS = 10;
 const MS_PER_SECOND = 1_000;
 const NS_PER_MS = 1e6;
 
-/** The longest time for which this process could not react. It measures from the first reading on. */
+/** Measures the longest time in which this process could not react, from the first reading on. */
 export class LoopDelay {
   #samples: ReturnType<typeof monitorEventLoopDelay> | undefined;
 
-  /** Seconds since the reading before; undefined at the first one. */
+  /** Returns seconds since the previous reading; undefined at the first one. */
   longestSeconds(): number | undefined {
     const samples = this.#samples;
     if (samples === undefined) {

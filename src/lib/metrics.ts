@@ -1,23 +1,23 @@
 /** Content type of the Prometheus text format. */
 export const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
-/** The samples of one name. */
+/** Holds the samples of one metric name. */
 export interface MetricFamily {
   name: string;
   type: 'counter' | 'gauge' | 'histogram';
   help?: string;
-  /** Each with what follows its name: `_sum`, or its labels (`labelled`). */
+  /** Each sample has the rest of its name: `_sum`, or its labels (`labelled`). */
   samples: Iterable<readonly [suffix: string, value: number]>;
 }
 
-/** Labels as they follow a name: `{result="SUCCESS"}`. */
+/** Formats labels as they follow a name: `{result="SUCCESS"}`. */
 export function labelled(labels: Readonly<Record<string, string>>): string {
   return `{${Object.entries(labels)
     .map(([name, value]) => `${name}=${JSON.stringify(value)}`)
     .join()}}`;
 }
 
-/** Families in the Prometheus text format. */
+/** Formats families in the Prometheus text format. */
 export function metricsText(families: readonly MetricFamily[]): string {
   const lines = families.flatMap(({ name, type, help, samples }) => [
     ...(help === undefined ? [] : [`# HELP ${name} ${help}`]),

@@ -1,4 +1,4 @@
-// Plain JavaScript: a host may run it with any Node from 18 on, which cannot read TypeScript.
+// This file is plain JavaScript. A host may run it with any Node from 18 on, which cannot read TypeScript.
 import { spawn } from 'node:child_process';
 import { realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -8,13 +8,16 @@ import { DETACH, onceStarterEnds } from './starter.js';
 
 const EXIT_MISSING = 3;
 
-/** Tells whether this program may go on: it runs on the Node of the checkout, or there is none for this system and its own will do. */
+/**
+ * Returns whether this program may continue: it runs on the Node of the checkout, or there is none for this system and
+ * its own will do.
+ */
 export function isOwnNode() {
   const pinned = pinnedNode();
   return pinned === undefined ? isSupportedNode() : realpathSync(process.execPath) === realpathSync(pinned);
 }
 
-/** The program file of the Node that package-lock.json pins; undefined where there is none for this system. */
+/** Returns the program file of the Node that package-lock.json pins; undefined where there is none for this system. */
 function pinnedNode() {
   try {
     return createRequire(import.meta.url).resolve(`node-${process.platform}-${process.arch}/bin/node`);
@@ -24,8 +27,8 @@ function pinnedNode() {
 }
 
 /**
- * Runs a script on the Node of the checkout, as a child of this program, which relays its signals and ends as it does.
- * Without such a Node this one runs it, if it can.
+ * Runs a script on the Node of the checkout as a child process. It relays signals to the child and ends as the child
+ * does. Without such a Node this one runs the script, if it can.
  */
 export function runOnOwnNode(script, args) {
   const node = pinnedNode() ?? (isSupportedNode() ? process.execPath : undefined);
@@ -41,7 +44,7 @@ export function runOnOwnNode(script, args) {
 function runWith(node, args, whenMissing) {
   const child = spawn(node, args, { stdio: ['inherit', 'inherit', 'inherit', 'ipc'] });
   // A terminal sends Ctrl-C to both programs, `kill` to this one only, `timeout` to this one twice. A child that counts
-  // signals (commands/shared/stop-signal.ts) is told of those that came here; any other one just gets them.
+  // signals (commands/shared/stop-signal.ts) receives them as messages; any other receives the signals.
   let counts = false;
   child.on('message', () => {
     counts = true;

@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
 /**
- * Headers that a proxy, a load balancer, a content delivery network or a tunnel adds to a request, in lower case and with
- * hyphens. Each pattern names who sends such a header. Programs and browsers send none of them on their own account, so
- * a request with one comes from behind a proxy (PROTOCOL.md, threat THR-29).
+ * Matches headers that a proxy, a load balancer, a content delivery network or a tunnel adds to a request, in lower
+ * case and with hyphens. Each pattern names the senders of its headers. Programs and browsers send none of them by
+ * themselves, so a request with one comes from behind a proxy (PROTOCOL.md, threat THR-29).
  */
 const PROXY_HEADERS: readonly RegExp[] = [
   // RFC 7239; X-Forwarded-… of nearly every proxy; X-Original-Forwarded-For and X-MS-Forwarded-… of clouds.
@@ -29,20 +29,20 @@ const PROXY_HEADERS: readonly RegExp[] = [
   /^x-amz-cf-|^cloudfront-|^x-amzn-(?:trace-id|oidc-|mtls-|tls-)/,
   // Fastly-…, Fly-… , X-Vercel-…, X-NF-… (Netlify), Incap-… and X-Sucuri-… , Akamai-…, X-Varnish, Render and Heroku.
   /^fastly-|^fly-|^x-vercel-|^x-nf-|^incap-|^x-sucuri-|^akamai-|^x-akamai-|^x-varnish|^rndr-|^x-request-start$/,
-  // Tailscale-User-… of `tailscale serve`, Ngrok-… of ngrok, Remote-User of proxies that log in: whom they let through.
+  // Tailscale-User-… of `tailscale serve`, Ngrok-… of ngrok, Remote-User of proxies that log users in.
   /^tailscale-|^ngrok-|^(?:x-)?remote-(?:user|group|name|email)/,
-  // X-Original-Host, X-Original-URL and X-Rewrite-URL (IIS, Azure, ingresses): what the proxy has replaced.
+  // X-Original-Host, X-Original-URL and X-Rewrite-URL (IIS, Azure, ingresses) carry values that the proxy replaced.
   /^x-original-|^x-rewrite-/,
-  // X-Host, X-HTTP-Host-Override: the name under which the proxy was asked.
+  // X-Host and X-HTTP-Host-Override carry the host name that the client asked the proxy for.
   /^x-host$|^x-http-host/,
   // Front-End-Https of ISA and TMG, X-Scheme and X-Url-Scheme of nginx, X-SSL-… and SSL-Client-…: TLS that ended before.
   /^front-end-|^x-(?:url-)?scheme$|^x-ssl-|^(?:x-)?ssl-client|^x-client-(?:cert|verify|dn)|^client-cert/,
 ];
 
-/** The first header that names a proxy; `undefined` for a request without one. */
+/** Returns the first header that names a proxy; `undefined` for a request without one. */
 export function proxyHeaderIn(headers: IncomingHttpHeaders): string | undefined {
   return Object.keys(headers).find((name) => {
-    // Some servers write underscores.
+    // Some servers write underscores instead of hyphens.
     const plain = name.replaceAll('_', '-');
     return PROXY_HEADERS.some((pattern) => pattern.test(plain));
   });

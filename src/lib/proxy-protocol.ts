@@ -5,37 +5,41 @@ import { reasonOf } from './errors.ts';
 import type { Logger } from './log.ts';
 
 /*
- * The PROXY protocol, version 2 (https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt, section 2.2): a proxy that
- * passes bytes on sends, before the first of them, for whom. No library among the dependencies reads it.
+ * Implements the PROXY protocol, version 2 (https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt, section 2.2).
+ * A proxy sends a header with its caller's address before the first forwarded byte. No library among the dependencies
+ * reads it.
  */
 
 const SIGNATURE = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1');
-/** Signature, version and command, family, length. */
+/** The head consists of signature, version and command, family, and length. */
 const HEAD_BYTES = 16;
-/** A header is no longer, with all that follows the addresses, such as the name in a client's certificate. */
+/** No header is longer, even with the fields after the addresses, such as the name in a client's certificate. */
 const HEADER_BYTES_MAX = 4_096;
-/** Version 2; the proxy speaks for itself, as to see whether the server is well. */
+/** Version 2: the proxy opened the connection for itself, for example as a health check. */
 const LOCAL = 0x20;
-/** Version 2; the proxy speaks for the source address. */
+/** Version 2: the proxy forwards a connection from the source address. */
 const PROXY = 0x21;
-/** How long the source address is, and how long both addresses and both ports are, by family and protocol. */
+/** Gives the length of the source address, and of both addresses with both ports, by family and protocol. */
 const FAMILIES: ReadonlyMap<number, { sourceBytes: number; bytes: number }> = new Map([
   [0x11, { sourceBytes: 4, bytes: 12 }],
   [0x21, { sourceBytes: 16, bytes: 36 }],
 ]);
-/** Time in which the header must be complete. */
+/** The header must be complete within this time. */
 const HEADER_TIMEOUT_MS = 5_000;
-/** Connections whose header is on its way. */
+/** At most this many connections may still be sending their header. */
 const WAITING_MAX = 1_024;
 
 export interface ProxyHeader {
-  /** Length of the header; what follows is for the server. */
+  /** The length of the header. The bytes after it belong to the server. */
   bytes: number;
-  /** The address of the caller; `undefined` if the proxy speaks for itself. */
+  /** The address of the caller; `undefined` if the proxy opened the connection for itself. */
   caller: string | undefined;
 }
 
-/** Reads the header at the beginning of what was received; `undefined` while it is not complete. Throws if it is none. */
+/**
+ * Reads the header at the beginning of the received bytes; returns `undefined` while it is incomplete. Throws for
+ * anything else.
+ */
 export function readProxyHeader(received: Buffer): ProxyHeader | undefined {
   const known = Math.min(received.length, SIGNATURE.length);
   if (!received.subarray(0, known).equals(SIGNATURE.subarray(0, known))) {
@@ -65,10 +69,10 @@ function hex(byte: number): string {
 }
 
 /**
- * Has a server read the PROXY header of each connection of a trusted proxy before anybody else sees the connection; one
- * without a header is closed (PROTOCOL.md, clause LIM-9). Connections of others are not touched. Call it once all other
- * listeners of the server are there. `option` is the server's name in the log. Returns a function that closes the
- * connections whose header is still to come.
+ * Makes a server read the PROXY header of each connection of a trusted proxy before any other listener sees the
+ * connection. It closes a connection of such a proxy without a header (PROTOCOL.md, clause LIM-9) and leaves those of
+ * other peers alone. Call it once all other listeners of the server are there. `option` is the server's name in the
+ * log. Returns a function that closes the connections whose header is incomplete.
  */
 export function acceptProxyHeaders(
   server: Server,
@@ -108,8 +112,8 @@ export function acceptProxyHeaders(
 }
 
 /**
- * Calls `settle` once: with the header, with why there is none, or with `undefined` where the peer has left without a
- * word. What follows the header stays in the socket.
+ * Calls `settle` once: with the header, with the reason why there is none, or with `undefined` if the peer left without
+ * sending a byte. The bytes after the header stay in the socket.
  */
 function awaitHeader(socket: Socket, clock: Clock, settle: (read: ProxyHeader | string | undefined) => void): void {
   const over = new AbortController();

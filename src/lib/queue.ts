@@ -1,9 +1,9 @@
-/** Behaviour of a full queue. */
+/** Says how a full queue behaves. */
 export type WhenFull = 'reject' | 'drop-oldest';
 
 /**
- * A bounded first-in first-out queue with one asynchronous reader. `offer` never waits: when the queue is full, it
- * rejects the item or drops the oldest.
+ * Holds items in order for one asynchronous reader. `offer` never waits: a full queue rejects the item or drops the
+ * oldest.
  */
 export class BoundedQueue<T> implements AsyncIterable<T> {
   readonly #max: number;
@@ -22,7 +22,7 @@ export class BoundedQueue<T> implements AsyncIterable<T> {
     return this.#items.length;
   }
 
-  /** Adds an item; returns whether it was taken. A closed queue takes none. */
+  /** Adds an item and returns whether the queue accepted it. A closed queue accepts none. */
   offer(item: T): boolean {
     if (this.#closed) return false;
     if (this.#items.length >= this.#max) {
@@ -34,7 +34,7 @@ export class BoundedQueue<T> implements AsyncIterable<T> {
     return true;
   }
 
-  /** Whether some waiting item satisfies `is`. */
+  /** Returns whether some waiting item satisfies `is`. */
   some(is: (item: T) => boolean): boolean {
     return this.#items.some(is);
   }

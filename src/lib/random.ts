@@ -1,12 +1,12 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 
-/** Injected randomness; a seeded version makes runs repeatable. */
+/** Gives random values. A seeded version makes runs repeatable. */
 export interface Random {
-  /** A fresh version 4 UUID. */
+  /** Returns a fresh version 4 UUID. */
   uuid(): string;
-  /** A number in [0, 1). */
+  /** Returns a number in [0, 1). */
   fraction(): number;
-  /** `bytes` random bytes as unpadded base64url, for secrets. */
+  /** Returns `bytes` random bytes as unpadded base64url, for secrets. */
   secret(bytes: number): string;
 }
 
@@ -19,7 +19,8 @@ export const systemRandom: Random = {
 const HEX = 16;
 
 /**
- * Random numbers that depend on the seed only (mulberry32), so that runs can be repeated. For tests, not for secrets.
+ * Returns random numbers that depend on the seed only (mulberry32), so that tests can repeat a run. Never use it for
+ * secrets.
  */
 export function seededRandom(seed: number): Random {
   let state = Math.imul(seed, 0x9e3779b1) | 0;

@@ -5,10 +5,10 @@ import { CollectedBytes } from './collected-bytes.ts';
 type Done = (error: Error | null, body?: Buffer) => void;
 
 /**
- * Reads the body of a request without its `Content-Encoding`, at most the `bodyLimit` of its route, as a parser of Fastify
- * (PROTOCOL.md, clause ERR-9). The headers then are those of the body as it is, for whoever reads it next, as a shard
- * does. Errors have a `statusCode`: 413 for a body that is too long, 400 for one that is cut off or has not the encoding
- * that it names, 415 for an encoding that is not known.
+ * Parses the body of a request for Fastify (PROTOCOL.md, clause ERR-9): removes its `Content-Encoding` and reads at
+ * most the `bodyLimit` of its route. Afterwards the headers describe the plain body, for the next reader, such as a
+ * shard. Errors have a `statusCode`: 413 for a body that is too long, 400 for one that is cut off or does not match its
+ * encoding, 415 for an unknown encoding.
  */
 export function takeBytes({ headers, routeOptions }: FastifyRequest, payload: NodeJS.ReadableStream, done: Done): void {
   const announced = Number(headers['content-length'] ?? Number.NaN);

@@ -4,27 +4,27 @@ import { ChunkMeter } from './chunk-meter.ts';
 import { FairQueue } from './fair-queue.ts';
 
 /**
- * Requests that a server begins in one turn of the event loop. Others wait for the next turn, because new connections
- * and their requests are only read between turns.
+ * A server begins this many requests in one turn of the event loop. Others wait for the next turn, because Node reads
+ * new connections and their requests only between turns.
  */
 const BEGUN_PER_TURN_MAX = 8;
-/** Bytes of a chunked body that are no data: for some 600 chunks, of which a body of the largest size needs few. */
+/** A chunked body may have this much framing, enough for some 600 chunks. A body of the largest size needs few. */
 const FRAMING_BYTES_MAX = 4_096;
-/** The end of a head, and of a chunked body (RFC 9112, sections 2.1 and 7.1). */
+/** These bytes end a head, and a chunked body (RFC 9112, sections 2.1 and 7.1). */
 const END_OF_HEAD = Buffer.from('\r\n\r\n');
 const CARRIAGE_RETURN = 0x0d;
 const LINE_FEED = 0x0a;
-/** Bytes of blank lines before a head: one line (RFC 9112, section 2.2). More would keep an idle connection open. */
+/** A head may follow one blank line (RFC 9112, section 2.2). More blank lines would keep an idle connection open. */
 const BLANK_BYTES_MAX = 2;
 
 /**
- * Has connections of a server take turns (PROTOCOL.md, threat THR-1). Node parses every request that a client has sent
- * at once, and starts all their handlers, so one burst would block the others until its last answer. Here a connection
- * has one request at a time: the next is parsed once the answer before it was taken. What follows it stays in the buffer
- * of the socket, and then with the sender.
+ * Lets the connections of a server take turns (PROTOCOL.md, threat THR-1). Node parses all requests that a client has
+ * sent at once and starts all their handlers, so one burst would block other clients until its last answer. Here a
+ * connection has one request at a time: the parser receives the next one after the client has read the previous answer.
+ * The rest stays in the socket's buffer, and then with the sender.
  */
 export class RequestTurns {
-  /** Answers a connection whose bytes are no request that is taken, and ends it. */
+  /** Answers a connection that sent no acceptable request, and ends it. */
   readonly refuse: (socket: Socket, reason: string) => void;
   readonly #waiting = new FairQueue<() => void>();
   readonly #readers = new WeakMap<Socket, RequestReader>();
@@ -36,8 +36,8 @@ export class RequestTurns {
   }
 
   /**
-   * Takes over the bytes of a connection. Call it after the server has seen the connection. `address` is that of the
-   * caller. It is left out for a proxy that passes on requests of several: their turns are taken by `whenMayBegin`.
+   * Reads the bytes of a connection from now on. Call it after the server has seen the connection. `address` is the
+   * caller's. It is left out for a proxy that forwards requests of several callers: they take turns by `whenMayBegin`.
    */
   add(socket: Socket, address: string | undefined): void {
     this.#readers.set(socket, new RequestReader(socket, address, this));
@@ -53,7 +53,7 @@ export class RequestTurns {
     if (this.mayBegin(address, begin)) begin();
   }
 
-  /** Whether a request of this address may begin now; `later` is called when it may if it may not. */
+  /** Returns whether a request of this address may begin now. If not, it calls `later` as soon as it may. */
   mayBegin(address: string, later: () => void): boolean {
     this.#schedule();
     if (this.#waiting.size === 0 && this.#begun < BEGUN_PER_TURN_MAX) {
@@ -85,34 +85,34 @@ export class RequestTurns {
   }
 }
 
-/** Gives the bytes of one connection to Node's parser, one request at a time. */
+/** Passes the bytes of one connection to Node's parser, one request at a time. */
 class RequestReader {
   readonly #socket: Socket;
   readonly #turns: RequestTurns;
   readonly #parse: (bytes: Buffer) => void;
   /** The address of the caller, who needs a turn for each head; undefined for a proxy. */
   readonly #address: string | undefined;
-  /** The request that was parsed last, until it is read and answered. */
+  /** Holds the last parsed request until its body is read and its answer sent. */
   #request: IncomingMessage | undefined;
   #isAnswered = false;
-  /** Bytes of its body that are still to come; undefined for a body in chunks. */
+  /** Bytes of the body that have not arrived yet; undefined for a chunked body. */
   #bodyLeft: number | undefined;
   #chunks = new ChunkMeter();
-  /** How much of END_OF_HEAD the parsed bytes end with. */
+  /** The parsed bytes end with this many bytes of END_OF_HEAD. */
   #matched = 0;
   #isRefused = false;
   /** True while the parser has a part of the next head. */
   #isInHead = false;
-  /** Bytes of blank lines since the last head. */
+  /** Counts the bytes of blank lines since the last head. */
   #blankBytes = 0;
-  /** The next head has asked for no turn yet, waits for it, or may be parsed. */
+  /** The next head has not asked for a turn, waits for one, or may be parsed. */
   #turn: 'none' | 'waiting' | 'given' = 'none';
 
   constructor(socket: Socket, address: string | undefined, turns: RequestTurns) {
     this.#socket = socket;
     this.#address = address;
     this.#turns = turns;
-    // Node's server parses what it hears in `data`. It stops reading past the stream as soon as there is another listener.
+    // Node's server parses the bytes that it receives in `data`. With another listener it reads through the stream.
     const listeners = socket.listeners('data') as ((bytes: Buffer) => void)[];
     this.#parse = (bytes) => {
       for (const parse of listeners) parse(bytes);
@@ -135,14 +135,14 @@ class RequestReader {
 
   #take(bytes: Buffer): void {
     let rest = bytes;
-    // A connection that was refused or has ended gets no more answers.
+    // A connection that was refused or has ended receives no more answers.
     while (rest.length > 0 && !this.#socket.destroyed && !this.#socket.writableEnded) {
       rest = this.#withoutBlankLines(rest);
       if (this.#isRefused || rest.length === 0) return;
       const length = this.#readable(rest);
       if (this.#isRefused) return;
       if (length === 0) {
-        // In this order: a flowing stream would emit the bytes again at once.
+        // The order matters: a flowing stream would emit the bytes again at once.
         this.#socket.pause();
         this.#socket.unshift(rest);
         return;
@@ -156,7 +156,7 @@ class RequestReader {
     if (this.#socket.isPaused()) this.#socket.resume();
   }
 
-  /** Takes away blank lines before a head. A connection on which only such lines come is refused. */
+  /** Removes blank lines before a head. A client that sends only blank lines is refused. */
   #withoutBlankLines(bytes: Buffer): Buffer {
     const isBusy = this.#request !== undefined && !(this.#request.complete && this.#isAnswered);
     if (this.#isInHead || isBusy) return bytes;
@@ -167,13 +167,13 @@ class RequestReader {
     return bytes.subarray(blank);
   }
 
-  /** Nothing more of the connection is parsed. */
+  /** Refuses the connection. The reader parses none of its further bytes. */
   #refuse(reason: string): void {
     this.#isRefused = true;
     this.#turns.refuse(this.#socket, reason);
   }
 
-  /** How many of these bytes may be parsed now; with 0 the reader goes on when more may be. */
+  /** Returns how many of these bytes may be parsed now. After 0 the reader continues once more may be. */
   #readable(bytes: Buffer): number {
     if (this.#request?.complete === false) return this.#bodyLength(bytes);
     if (this.#request !== undefined && !this.#isAnswered) return 0;
@@ -200,14 +200,14 @@ class RequestReader {
     return length;
   }
 
-  /** Takes the turn of the next head if there is one. */
+  /** Returns whether the next head has its turn, and asks for one if not. */
   #hasTurn(): boolean {
     if (this.#turn === 'waiting') return false;
     if (this.#turn === 'given') {
       this.#turn = 'none';
       return true;
     }
-    // Where an answer of Node itself is not taken, as for a head without Host, no `close` of a response tells.
+    // If the client does not read an answer of Node itself, as for a head without Host, no response emits `close`.
     if (this.#socket.writableNeedDrain) {
       this.#turn = 'waiting';
       this.#socket.once('drain', () => {
@@ -226,7 +226,10 @@ class RequestReader {
   }
 }
 
-/** The length of these bytes through the first END_OF_HEAD, else of all, and how much of it they then end with. */
+/**
+ * Returns the length of these bytes through the first END_OF_HEAD, else of all, and how much of END_OF_HEAD they end
+ * with.
+ */
 function pastEnd(bytes: Buffer, matchedBefore: number): { length: number; matched: number } {
   let matched = matchedBefore;
   for (let at = 0; at < bytes.length; at += 1) {

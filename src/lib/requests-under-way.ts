@@ -1,10 +1,10 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { ClientRequest } from 'node:http';
 
-/** Node tells there of each HTTP request that this process makes. */
+/** Node publishes each HTTP request of this process on this channel. */
 const CREATED = 'http.client.request.created';
 
-/** The HTTP requests of this process to one host that are not answered yet. */
+/** Tracks the requests of this process to one host that have no answer yet. */
 export class RequestsUnderWay {
   readonly #host: string;
   #count = 0;
@@ -17,7 +17,7 @@ export class RequestsUnderWay {
     });
   };
 
-  /** `host` as in a URL, with its port unless it is the default one. */
+  /** `host` is as in a URL, with its port unless it is the default one. */
   constructor(host: string) {
     this.#host = host;
     subscribe(CREATED, this.#add);
@@ -27,7 +27,7 @@ export class RequestsUnderWay {
     return this.#count > 0;
   }
 
-  /** Ends the counting. */
+  /** Stops counting. */
   close(): void {
     unsubscribe(CREATED, this.#add);
   }

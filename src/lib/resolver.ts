@@ -9,45 +9,45 @@ import { reasonOf, systemCodeOf } from './errors.ts';
 
 const HOSTS_FILE = '/etc/hosts';
 const HOSTS_BYTES_MAX = 1_048_576;
-/** Limit for one name, over all name servers and tries. */
+/** Limits one name, over all name servers and tries. */
 const LOOKUP_TIMEOUT_MS = 4000;
-/** Limit for one name if an expired answer is known (RFC 8767, section 5). */
+/** Limits one name if an expired answer is known (RFC 8767, section 5). */
 const STALE_ANSWER_TIMEOUT_MS = 1500;
-/** Limit for one try; each further try waits twice as long. */
+/** Limits one try. Each further try waits twice as long. */
 const TRY_TIMEOUT_MS = 1000;
 const TRIES = 4;
-/** Concurrent lookups. */
+/** At most this many lookups run at the same time. */
 const LOOKUPS_MAX = 200;
-/** Concurrent lookups by the system; each is a process. */
+/** At most this many lookups by the system run at the same time, because each is a process. */
 const SYSTEM_LOOKUPS_MAX = 4;
 const SYSTEM_ANSWER_BYTES_MAX = 65_536;
 const KNOWN_MAX = 1000;
 const TTL_MAX_SECONDS = 3600;
-/** Lifetime of the system's answers, which do not state one. */
+/** The system's answers state no lifetime, so they have this one. */
 const SYSTEM_TTL_SECONDS = 60;
-/** For this long, no new lookup after a failure, nor while an expired answer is used. */
+/** For this long, no lookup follows a failure or the use of an expired answer. */
 const FAILURE_KEPT_MS = 5000;
-/** An expired answer may be used for this long if no name server answers. */
+/** The resolver uses an expired answer for this long if no name server answers. */
 const STALE_KEPT_MS = 86_400_000;
 
-/** The name servers do not know the name; the system may, by search domains or mDNS. */
+/** With these errors the name servers do not know the name. The system may, by search domains or mDNS. */
 const UNKNOWN = ['ENOTFOUND', 'ENODATA', 'EBADNAME', 'ECONNREFUSED'];
 const SYSTEM_LOOKUP = `require('node:dns').lookup(process.argv[1], { all: true }, (error, found) =>
   process.stdout.write(JSON.stringify(error ? [] : found)))`;
 
 export interface HostResolverDeps {
   clock: Clock;
-  /** Name servers in place of the system's, as `127.0.0.1:53`. */
+  /** Name servers that replace the system's, for example `127.0.0.1:53`. */
   servers?: readonly string[];
   hostsFile?: string;
 }
 
 interface Known {
   addresses: LookupAddress[];
-  /** Why there are no addresses. */
+  /** The reason why there are no addresses. */
   failure: Error | undefined;
   freshUntilMs: number;
-  /** Until then the answer is used if no name server answers. */
+  /** Until this time the resolver uses the answer if no name server answers. */
   goodUntilMs: number;
 }
 
@@ -58,7 +58,7 @@ interface Asking {
 }
 
 /**
- * Resolves host names without `getaddrinfo`, which uses Node's four threads: a name server that does not answer would
+ * Resolves host names without `getaddrinfo`. That function uses Node's four threads, so a silent name server would
  * block disk, TLS and the end of the process for seconds. Each lookup has a deadline, and concurrent requests for a
  * name share one. Answers are cached for their lifetime, and used for a day more if no name server answers.
  * `/etc/hosts` and `localhost` need no lookup. For names that the name servers do not know, a separate process asks the
@@ -96,7 +96,10 @@ export class HostResolver {
     };
   }
 
-  /** The addresses of a host, at least one. Rejects with a `code` within 4 s if there are none or nobody answers. */
+  /**
+   * Returns the addresses of a host, at least one. Rejects with a `code` within 4 s if there are none or no server
+   * answers.
+   */
   async resolve(host: string, signal?: AbortSignal): Promise<LookupAddress[]> {
     const name = host.toLowerCase().replace(/\.$/, '');
     if (isIP(name) !== 0) return [{ address: name, family: isIP(name) }];
@@ -108,7 +111,7 @@ export class HostResolver {
     return this.#wait(name, signal);
   }
 
-  /** Cancels all lookups, also later ones. */
+  /** Cancels all lookups, including later ones. */
   close(): void {
     this.#closing.abort(failed('the resolver is closed', 'ECANCELLED'));
   }
@@ -192,9 +195,9 @@ export class HostResolver {
     return { addresses: await this.#askSystem(name, signal), ttlSeconds: SYSTEM_TTL_SECONDS };
   }
 
-  /** Answers of the name servers; empty if they do not know the name. Rejects if they do not answer. */
+  /** Returns the answers of the name servers; empty if they do not know the name. Rejects if they do not answer. */
   async #askServers(name: string, signal: AbortSignal): Promise<{ address: string; ttl: number }[]> {
-    // A resolver per lookup can be cancelled alone, and reads the current name server configuration.
+    // A separate resolver for each lookup can be cancelled alone, and reads the current name server configuration.
     const resolver = new Resolver({ timeout: TRY_TIMEOUT_MS, tries: TRIES });
     if (this.#deps.servers !== undefined) resolver.setServers(this.#deps.servers);
     const cancel = () => resolver.cancel();
@@ -231,7 +234,7 @@ export class HostResolver {
     throw failed(`there is no host ${name}`, 'ENOTFOUND');
   }
 
-  /** The current hosts file; empty without one. */
+  /** Reads the current hosts file; returns an empty map if there is none. */
   async #readHosts(): Promise<ReadonlyMap<string, LookupAddress[]>> {
     const path = this.#deps.hostsFile ?? HOSTS_FILE;
     const file = await stat(path).catch(() => undefined);
@@ -250,7 +253,7 @@ const LOOPBACK: LookupAddress[] = [
   { address: '::1', family: 6 },
 ];
 
-/** The addresses by host name, see hosts(5). */
+/** Maps host names to addresses, see hosts(5). */
 function parseHosts(text: string): Map<string, LookupAddress[]> {
   const hosts = new Map<string, LookupAddress[]>();
   for (const line of text.split('\n')) {

@@ -2,20 +2,20 @@ import type { z } from 'zod';
 import { suggestion } from './suggestion.ts';
 
 const KEYS_SHOWN_MAX = 8;
-/** The end of a message that lists a closed set of words. */
+/** Matches the end of a message that lists a closed set of words. */
 const LISTED = /\bone of ([^\s,]+(?:, [^\s,]+)*)$/;
 
-/** Names of fields with the number of an account. */
+/** Matches names of fields that hold an account number. */
 const ACCOUNT = /acc(?:ount|_?id|no|$)/i;
 const NUMBER_FOR_TEXT = 'expected string, received number';
 
-/** A checked value and its schema. With them a problem names the word that was probably meant. */
+/** Holds a checked value and its schema. With both, a message can suggest the intended word. */
 export interface Checked {
   schema: z.core.$ZodType;
   value: unknown;
 }
 
-/** A problem that a schema found, in words for a person. */
+/** Describes a problem that a schema found, in words for a person. */
 export function expectedBy(issue: z.core.$ZodIssue, checked?: Checked): string {
   if (issue.code === 'unrecognized_keys') {
     const known = checked === undefined ? [] : keysAt(checked.schema, issue.path, checked.value);
@@ -35,12 +35,12 @@ export function expectedBy(issue: z.core.$ZodIssue, checked?: Checked): string {
   return isUnquoted ? `${words}: put it in quotes` : words;
 }
 
-/** Tells whether YAML reads a word without quotes as this, and not as a text. */
+/** Returns whether YAML reads an unquoted word as this value instead of as text. */
 function isScalar(value: unknown): boolean {
   return typeof value === 'number' || typeof value === 'boolean';
 }
 
-/** A message that ends in a closed set of words, with the one that was probably meant by what was given. */
+/** Appends the probably intended word to a message that ends in a closed set of words. */
 export function withSuggestion(message: string, given: unknown): string {
   const [, listed] = LISTED.exec(message) ?? [];
   if (listed === undefined || typeof given !== 'string') return message;
@@ -57,14 +57,17 @@ function wordsOf(issue: z.core.$ZodIssue): string {
   return words.startsWith('expected') ? words : `expected ${words}`;
 }
 
-/** The value at a path; undefined where there is none. */
+/** Returns the value at a path; undefined if there is none. */
 export function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
   let found = value;
   for (const key of path) found = Object(found)[key];
   return found;
 }
 
-/** The keys that a schema knows at a path of a value: those of every alternative there, or of the one that is named there. */
+/**
+ * Returns the keys that a schema knows at a path of a value. In a union, those of the alternative that a discriminator
+ * names, else of all.
+ */
 function keysAt(schema: z.core.$ZodType, path: readonly PropertyKey[], value: unknown): string[] {
   const { def } = schema._zod as z.core.$ZodTypes['_zod'];
   const [key, ...rest] = path;
@@ -95,7 +98,7 @@ function keysAt(schema: z.core.$ZodType, path: readonly PropertyKey[], value: un
   }
 }
 
-/** The alternatives of a union that a value may be; with a discriminator the one that it names. */
+/** Returns the alternatives of a union that a value may be; with a discriminator, only the one that it names. */
 function alternatives(def: z.core.$ZodUnionDef, value: unknown): readonly z.core.$ZodType[] {
   if (!('discriminator' in def)) return def.options;
   const key = String(def.discriminator);

@@ -3,14 +3,20 @@ import { reasonOf } from './errors.ts';
 import type { Logger } from './log.ts';
 import { DETACH, onceStarterEnds } from './starter.js';
 
-/** Time from a signal to the end of all parts, whatever hangs: below the promised 2 s, with a reserve for slow machines. */
+/**
+ * All parts must end within this time after a signal, even if some hang. It is below the promised 2 s, with a reserve
+ * for slow machines.
+ */
 export const STOP_BUDGET_MS = 1_800;
-/** A program exits by then, even if a part has broken its own deadline. */
+/** A program exits after this time, even if a part has missed its own deadline. */
 export const STOP_PROMISE_MS = 1_950;
-/** Time that each later stage has at least, when the parts of an earlier one hang. */
+/** Each later stage has at least this time, when parts of an earlier one hang. */
 const STAGE_MS_MIN = 100;
 
-/** Functions that each end one part. Each gets the milliseconds that the part has; they may run at the same time. */
+/**
+ * Maps the name of each part to the function that ends it. Each function receives its time limit in milliseconds, and
+ * all may run at the same time.
+ */
 export type Ends = Readonly<Record<string, (withinMs: number) => unknown>>;
 
 interface Deps {
@@ -19,8 +25,8 @@ interface Deps {
 }
 
 /**
- * Ends independent parts, all at once. A part that fails, or has not ended after `withinMs` milliseconds, is logged and
- * abandoned. Never throws.
+ * Ends independent parts, all at once. It logs and abandons a part that fails or has not ended after `withinMs`
+ * milliseconds. Never throws.
  */
 export async function endAll(ends: Ends, withinMs: number, { clock, log }: Deps): Promise<void> {
   const left = new Set(Object.keys(ends));
@@ -36,7 +42,9 @@ export async function endAll(ends: Ends, withinMs: number, { clock, log }: Deps)
   for (const part of left) log.warn('end-late', { part, withinMs: Math.round(withinMs) });
 }
 
-/** Ends the parts of each stage as `endAll`, one stage after the other, in `withinMs` milliseconds for all of them. */
+/**
+ * Ends the parts of each stage as `endAll` does, one stage after the other, in `withinMs` milliseconds for all of them.
+ */
 export async function endInOrder(stages: readonly Ends[], withinMs: number, deps: Deps): Promise<void> {
   const untilMs = deps.clock.monotonicMs() + withinMs;
   for (const [index, ends] of stages.entries()) {
@@ -46,8 +54,9 @@ export async function endInOrder(stages: readonly Ends[], withinMs: number, deps
 }
 
 /**
- * Ends this program in order, as SIGTERM does, when its parent is gone, even if it is gone already: one that has a channel
- * to it (`stdio: 'ipc'`), else the one that `onceStarterEnds` names, unless the arguments ask it to stay.
+ * Ends this program in order, as SIGTERM does, once its parent is gone, even if it is gone already. The parent is the
+ * one with a channel to it (`stdio: 'ipc'`), else the one that `onceStarterEnds` finds. Arguments may ask the program
+ * to stay.
  */
 export function endWithParent(args: readonly string[]): void {
   const end = () => process.kill(process.pid, 'SIGTERM');

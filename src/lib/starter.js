@@ -1,18 +1,18 @@
-// Plain JavaScript: a host may run it with any Node from 18 on, which cannot read TypeScript.
+// This file is plain JavaScript. A host may run it with any Node from 18 on, which cannot read TypeScript.
 import { readFileSync } from 'node:fs';
 
-/** Given to a command that shall go on when its starter ends. */
+/** A command with this option continues when its starter ends. */
 export const DETACH = '--detach';
-/** Far below the 2 s in which a program that is ended has freed its ports. */
+/** This is far below the 2 s in which an ended program frees its ports. */
 const LOOK_MS = 250;
 const ANCESTORS_MAX = 16;
 const SHELL = /^(?:ba|da|a|z|k|mk|fi|tc|c|pw|nu)?sh$|^nu$|^busybox$|^elvish$/;
 
 /**
- * Calls `onEnd` once when the program that started this one has ended, however it did. Only Linux says who that is.
- * A shell in between that was given this command by `-c`, as those of npx and npm are, belongs to whoever started it.
- * Any other shell has a job, which goes on when the shell ends, as all jobs do; so does what has a session of its own
- * (`setsid`, a unit, a container).
+ * Calls `onEnd` once after the program that started this one has ended for any reason. Only Linux reveals which program
+ * that is. A shell that received this command by `-c`, such as those of npx and npm, counts as part of its own starter.
+ * Under any other shell this command is a job, and jobs continue after their shell; so does a command with its own
+ * session (`setsid`, a unit, a container).
  */
 export function onceStarterEnds(onEnd) {
   const starter = starterOf(process.pid);
@@ -26,7 +26,7 @@ export function onceStarterEnds(onEnd) {
   timer.unref();
 }
 
-/** The nearest ancestor that is no shell for this command; undefined where none in this session has to be followed. */
+/** Returns the nearest ancestor that is not a shell for this command; undefined if this session has none to follow. */
 function starterOf(pid) {
   const own = statusOf(pid);
   let parent = own?.parent ?? 0;
@@ -42,13 +42,13 @@ function starterOf(pid) {
 
 function statusOf(pid) {
   try {
-    // The name may hold blanks and brackets (proc_pid_stat(5)).
+    // The name may contain blanks and brackets (proc_pid_stat(5)).
     const [, name, rest] = /^\d+ \((.*)\) (.*)$/s.exec(readFileSync(`/proc/${pid}/stat`, 'latin1'));
     const fields = rest.split(' ');
     const [state, parent, session] = [fields[0], Number(fields[1]), Number(fields[3])];
     return { pid, name, state, parent, session, startedAt: fields[19] };
   } catch {
-    // It has ended, it is another user's, or this is not Linux.
+    // The process has ended, belongs to another user, or this is not Linux.
     return undefined;
   }
 }

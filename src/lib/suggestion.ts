@@ -1,7 +1,7 @@
-/** Nobody mistypes a longer one, and comparing it takes long. */
+/** Longer words are rarely mistyped, and comparing them takes long. */
 const WORD_CHARS_MAX = 64;
 
-/** The word that a person may have meant, as `; did you mean unique?`; empty if none is near. */
+/** Suggests the intended word, as `; did you mean unique?`; empty if none is near. */
 export function suggestion(word: string, known: Iterable<string>): string {
   if (word.length > WORD_CHARS_MAX) return '';
   const limit = Math.max(1, Math.floor(word.length / 3));
@@ -19,12 +19,12 @@ export function suggestion(word: string, known: Iterable<string>): string {
   return near[0] === undefined ? '' : `; did you mean ${near[0].it}?`;
 }
 
-/** One who knows the beginning of a long name writes that. */
+/** A person who knows only the beginning of a long name writes at least this much of it. */
 const BEGINNING_CHARS_MIN = 3;
 const isBeginningOf = (known: string, given: string) =>
   given.length >= BEGINNING_CHARS_MIN && known.toLowerCase().startsWith(given);
 
-/** Characters to insert, delete, replace or swap with their neighbour until the words are the same. */
+/** Counts the characters to insert, delete, replace or swap with their neighbour until the words are equal. */
 function distanceOf(left: string, right: string): number {
   let before: number[] = [];
   let above = Array.from({ length: right.length + 1 }, (_, at) => at);

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { reasonOf } from './errors.ts';
 import type { Logger } from './log.ts';
 
-/** A notification to the service manager (sd_notify(3)). */
+/** Holds one notification to the service manager (sd_notify(3)). */
 export interface SystemdNotification {
   READY?: '1';
   /** The status in one line, for people. */
@@ -13,28 +13,28 @@ export interface SystemdNotification {
   STOPPING?: '1';
 }
 
-/** The service manager that started this program. */
+/** Represents the service manager that started this program. */
 export interface ServiceManager {
   /** The watchdog timeout; undefined without a watchdog. */
   readonly watchdogMs: number | undefined;
-  /** Sends a notification; settles once sent. Never rejects: the first failure is logged. */
+  /** Sends a notification and settles once it is sent. Never rejects: it logs the first failure. */
   notify(notice: SystemdNotification): Promise<void>;
 }
 
 type Send = (message: string) => Promise<void>;
 
-/** The first file descriptor that a service manager passes (sd_listen_fds(3)). */
+/** A service manager passes its file descriptors from this number on (sd_listen_fds(3)). */
 const LISTEN_FDS_START = 3;
-/** The name of that file in the unit, as in `OpenFile=/run/systemd/notify:notify`. */
+/** The unit names that file so, as in `OpenFile=/run/systemd/notify:notify`. */
 const NOTIFY_FD_NAME = 'notify';
 const PROGRAM = 'systemd-notify';
 const PROGRAM_TIMEOUT_MS = 5_000;
 const STATUS_CHARS_MAX = 200;
 
 /**
- * The service manager named by the environment; undefined without one.
- * Node cannot send to a unix datagram socket, but can write to a connected one, which `OpenFile=` (systemd 253) passes.
- * Without that file each notification runs the program `systemd-notify`, which then needs `NotifyAccess=all`.
+ * Returns the service manager that the environment names; undefined without one. Node cannot send to a unix datagram
+ * socket, but can write to a connected one, which `OpenFile=` (systemd 253) passes. Without that file each notification
+ * runs the program `systemd-notify`, which then needs `NotifyAccess=all`.
  */
 export function serviceManager(env: NodeJS.ProcessEnv, pid: number, log: Logger): ServiceManager | undefined {
   if (!env.NOTIFY_SOCKET) return undefined;
@@ -46,7 +46,7 @@ class Manager implements ServiceManager {
   readonly watchdogMs: number | undefined;
   readonly #send: Send;
   readonly #log: Logger;
-  /** The next notification; a newer status replaces one that is not sent yet. */
+  /** Holds the next notification. A newer status replaces one that is not sent yet. */
   #waiting: SystemdNotification = {};
   #sending: Promise<void> | undefined;
   #hasFailed = false;
@@ -84,7 +84,7 @@ function messageOf(notice: SystemdNotification): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** A line break in a text from outside would start another assignment. */
+/** Replaces line breaks, because one in a text from outside would start another assignment. */
 function oneLine(text: string): string {
   return text.replaceAll(/\p{Cc}+/gu, ' ').slice(0, STATUS_CHARS_MAX);
 }
@@ -94,14 +94,14 @@ function handedOverFd({ LISTEN_PID, LISTEN_FDNAMES = '' }: NodeJS.ProcessEnv, pi
   return LISTEN_PID === String(pid) && index >= 0 ? LISTEN_FDS_START + index : undefined;
 }
 
-/** sd_watchdog_enabled(3). */
+/** Returns the watchdog timeout as sd_watchdog_enabled(3) does. */
 function watchdogMs({ WATCHDOG_USEC, WATCHDOG_PID }: NodeJS.ProcessEnv, pid: number): number | undefined {
   if (WATCHDOG_PID !== undefined && WATCHDOG_PID !== String(pid)) return undefined;
   const microseconds = Number(WATCHDOG_USEC);
   return Number.isSafeInteger(microseconds) && microseconds > 0 ? microseconds / 1000 : undefined;
 }
 
-/** Not `writeSync`: a service manager that does not read must not block the event loop. */
+/** Writes asynchronously: with `writeSync`, a service manager that does not read would block the event loop. */
 function sendInto(fd: number): Send {
   return (message) =>
     new Promise((resolve, reject) => {

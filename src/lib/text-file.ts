@@ -6,10 +6,10 @@ const SAVE_ANEW = 'save it as UTF-8, in a text editor';
 const LINE_END = 0x0a;
 
 /**
- * Returns the text of a file without its byte order mark. Bytes that are not UTF-8, as CP1258 and UTF-16 have them, are no
- * text: read as U+FFFD, two passwords would be one.
+ * Returns the text of a file without its byte order mark. It refuses bytes that are not UTF-8, such as CP1258 and
+ * UTF-16. With U+FFFD in their place, two different passwords would be equal.
  *
- * @throws ConfigError with the line, never with the text, which may be a secret
+ * @throws ConfigError with the line, never with the text, which may be a secret.
  */
 export function textOfFile(bytes: Uint8Array, name: string): string {
   if (utf16ByMark(bytes) !== undefined) throw new ConfigError(`${name}:1: is UTF-16, expected UTF-8`, SAVE_ANEW);

@@ -1,23 +1,23 @@
 import { isUtf8 } from 'node:buffer';
 
 /**
- * Invisible or misleading characters: controls, direction marks, zero-width characters, fillers, tags, surrogates, and
- * code points that Unicode has not assigned.
+ * Matches invisible or misleading characters: controls, direction marks, zero-width characters, fillers, tags,
+ * surrogates, and code points that Unicode has not assigned.
  */
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/u;
 const EACH_UNSEEN = new RegExp(UNSEEN, 'gu');
 
-/** Whether all characters of a text are visible and appear in their order. */
+/** Returns whether all characters of a text are visible and appear in their order. */
 export function isPlainText(text: string): boolean {
   return !UNSEEN.test(text);
 }
 
-/** The text with each invisible character in JSON notation, `\u202e`. */
+/** Returns the text with each invisible character in JSON notation, `\u202e`. */
 export function withoutUnseen(text: string): string {
   return text.replaceAll(EACH_UNSEEN, escaped);
 }
 
-/** Undoes `withoutUnseen`. A text that it cannot have returned stays as it is. */
+/** Undoes `withoutUnseen`. A text that it cannot have returned stays unchanged. */
 export function withUnseen(text: string): string {
   const read = text.replaceAll(/\\u([0-9a-f]{4})/g, (_all, hex: string) =>
     String.fromCharCode(Number.parseInt(hex, 16)),
@@ -29,21 +29,23 @@ function escaped(text: string): string {
   return text.replaceAll(/[\s\S]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-/** NUL, which PostgreSQL takes in no text, and half characters, which both stores would change. */
+/** Matches NUL, which PostgreSQL refuses, and half characters, which both stores would change. */
 const UNSTORABLE = /[\0\p{Cs}]/u;
 const EACH_UNSTORABLE = new RegExp(UNSTORABLE, 'gu');
 
-/** Whether every store can hold a text, and finds it again as it is. */
+/** Returns whether every store can hold a text and return it unchanged. */
 export function isStorable(text: string): boolean {
   return !UNSTORABLE.test(text);
 }
 
-/** The text with each character that no store can hold in JSON notation, so that different texts stay different. */
+/**
+ * Returns the text with each character that no store can hold in JSON notation, so that different texts stay different.
+ */
 export function storable(text: string): string {
   return text.replaceAll(EACH_UNSTORABLE, escaped);
 }
 
-/** How many bytes at the beginning are UTF-8. */
+/** Returns how many bytes at the beginning are UTF-8. */
 export function validBytesIn(bytes: Uint8Array): number {
   let valid = 0;
   let beyond = bytes.length + 1;
@@ -59,24 +61,27 @@ export function validBytesIn(bytes: Uint8Array): number {
   return valid;
 }
 
-/** The encoding that a byte order mark names, where it is another than UTF-8. */
+/** Returns the encoding that a byte order mark names, unless it is UTF-8. */
 export function utf16ByMark(bytes: Uint8Array): 'utf-16le' | 'utf-16be' | undefined {
   const [first, second] = bytes;
   if (first === 0xff && second === 0xfe) return 'utf-16le';
   return first === 0xfe && second === 0xff ? 'utf-16be' : undefined;
 }
 
-/** The text without the accents of its letters; đ becomes d. */
+/** Returns the text without the accents of its letters; đ becomes d. */
 export function unaccented(text: string): string {
   return text.normalize('NFD').replaceAll(/\p{M}/gu, '').replaceAll('đ', 'd').replaceAll('Đ', 'D');
 }
 
-/** The beginning of a text, at most `charsMax` long, which does not keep the rest of it in memory as a slice does. */
+/**
+ * Returns the beginning of a text, at most `charsMax` long. Unlike a slice, it does not hold the rest of the text in
+ * memory.
+ */
 export function beginningOf(text: string, charsMax: number): string {
   return Buffer.from(text.slice(0, charsMax)).toString();
 }
 
-/** Rows as aligned columns, for people: what they cannot see is in JSON notation, and each row is one line. */
+/** Formats rows as aligned columns for people. Each row is one line, and invisible characters are in JSON notation. */
 export function table(given: readonly (readonly string[])[]): string {
   const rows = given.map((cells) => cells.map(withoutUnseen));
   const columns = Math.max(0, ...rows.map((row) => row.length));

@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { ConfigError, reasonOf } from './errors.ts';
 import { readFileNow } from './files.ts';
 
-/** TLS limits for both sides, in Node's names: TLS 1.2 or newer, only forward secrecy and authenticated encryption. */
+/** Limits TLS on both sides, in Node's names: TLS 1.2 or newer, only forward secrecy and authenticated encryption. */
 export const TLS_FLOOR = {
   minVersion: 'TLSv1.2',
   ciphers: [
@@ -18,7 +18,7 @@ export const TLS_FLOOR = {
   ].join(':'),
 } as const;
 
-/** Time for a peer's side of a handshake. */
+/** A peer must finish its part of a handshake within this time. */
 export const HANDSHAKE_TIMEOUT_MS = 10_000;
 
 /** Reads these PEM files. Throws ConfigError that names the option, for example `http.tls.key`. */
@@ -39,14 +39,14 @@ export function readPemFiles<Name extends string>(
   return contents;
 }
 
-/** Whether this host of a configuration or URL is this machine, so that data never leaves it. */
+/** Returns whether this host of a configuration or URL is this machine, so that data never leaves it. */
 export function isLoopbackHost(host: string): boolean {
   const bare = host.replace(/^\[|\]$/g, '').toLowerCase();
   if (isIP(bare) === 4) return bare.startsWith('127.');
   return bare === 'localhost' || bare === '::1';
 }
 
-/** URL schemes of gateways and brokers: the usual port, and whether they use TLS. */
+/** Gives the usual port of each URL scheme of gateways and brokers, and whether it uses TLS. */
 const URL_SCHEMES: ReadonlyMap<string, { port: number; isTls: boolean }> = new Map([
   ['http:', { port: 80, isTls: false }],
   ['https:', { port: 443, isTls: true }],
@@ -60,14 +60,14 @@ export function isTlsUrl(address: string): boolean {
   return URL_SCHEMES.get(URL.parse(address)?.protocol ?? '')?.isTls === true;
 }
 
-/** The port of an address, by default that of its scheme. */
+/** Returns the port of an address, by default that of its scheme. */
 export function portOfUrl({ port, protocol }: URL): number {
   return port === '' ? (URL_SCHEMES.get(protocol)?.port ?? 0) : Number(port);
 }
 
 /**
- * Whether others on the network can read and change messages to this address: beyond this machine, and with a scheme
- * that is not known to use TLS.
+ * Returns whether others on the network can read and change messages to this address. They can beyond this machine,
+ * unless the scheme is known to use TLS.
  */
 export function isExposed(address: string): boolean {
   const url = URL.parse(address);

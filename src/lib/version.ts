@@ -5,7 +5,7 @@ export function version(): string {
   return fromManifest('version');
 }
 
-/** Returns the name under which the npm registry has this program, from package.json: the only place that says it. */
+/** Returns the name under which the npm registry has this program. Only package.json holds it. */
 export function packageName(): string {
   return fromManifest('name');
 }

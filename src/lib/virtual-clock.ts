@@ -1,22 +1,37 @@
 import type { Clock } from './clock.ts';
 
-/** Turns of the event loop to wait after each wake-up, so that its effects happen. */
+/**
+ * The clock waits this many turns of the event loop after each wake-up, so that its effects happen before time goes on.
+ */
 const TURNS = 5;
 
 interface Sleeper {
   readonly atMs: number;
   /** Orders sleepers of the same time by age. */
   readonly number: number;
-  /** Undefined once woken or cancelled. */
+  /** Wakes the sleeper. It is undefined once the sleeper was woken or cancelled. */
   wake: (() => void) | undefined;
 }
 
-/** A clock that advances only on request. Sleepers wake in order, each at its own time. */
+/**
+ * Advances only on request. Sleepers wake in order, each at its own time.
+ *
+ * Theory. A scenario of hours must run in seconds, and twice alike. So nothing here depends on the machine's time: a heap
+ * holds the sleepers, and whoever drives the clock moves it from one wake-up to the next.
+ *
+ * What always holds. Time never goes back. A sleeper wakes at its own time, never at the end of a longer advance. `advance`
+ * lets the event loop turn between two wake-ups, because their effects (promises, ready I/O) decide who sleeps next.
+ *
+ * What failed before. A simulated heartbeat asked for less time than a floating-point number could add, so it asked again
+ * forever. `after` now moves time for every positive wait. Work that leaves the process, such as files and child
+ * programs, takes real time that this clock cannot see, and skipped time overtook it. Whoever skips time over such work
+ * waits for it with `settled` and `isQuietFor` (`event-loop.ts`).
+ */
 export class VirtualClock implements Clock {
   #nowMs = 0;
   #count = 0;
   readonly #startedAtMs: number;
-  /** A binary heap, soonest first; cancelled sleepers stay in it until their time. */
+  /** Holds sleepers in a binary heap, soonest first. Cancelled ones stay in it until their time. */
   readonly #heap: Sleeper[] = [];
 
   constructor(startedAtMs = Date.UTC(2026, 0, 2, 3, 4, 5)) {
@@ -50,9 +65,9 @@ export class VirtualClock implements Clock {
   }
 
   /**
-   * Calls `wake` after `ms` milliseconds; the returned function cancels that. Time always passes for a positive `ms`, as
-   * with a real timer. A program that counts from its own start may ask for less than this clock can add to its time, and
-   * would ask again for ever.
+   * Calls `wake` after `ms` milliseconds; the returned function cancels that. A positive `ms` always moves time, as
+   * with a real timer. Otherwise a program that counts from its own start could ask for less than this clock can add,
+   * and ask again forever.
    */
   after(ms: number, wake: () => void): () => void {
     this.#count += 1;
@@ -64,7 +79,7 @@ export class VirtualClock implements Clock {
     };
   }
 
-  /** Milliseconds until each sleeper wakes, soonest first. */
+  /** Returns the milliseconds until each sleeper wakes, soonest first. */
   sleeping(): number[] {
     const awaited = this.#heap.filter((it) => it.wake !== undefined);
     return awaited.map((it) => it.atMs - this.#nowMs).sort((a, b) => a - b);
@@ -123,7 +138,7 @@ export class VirtualClock implements Clock {
   }
 }
 
-/** Lets everything run that waits only for promises and ready I/O. */
+/** Runs all work that waits only for promises and ready I/O. */
 export function turn(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);

@@ -12,28 +12,28 @@ import {
 } from 'yaml';
 import { ConfigError, reasonOf } from './errors.ts';
 
-/** Limits the parser's work: for each alias it searches all earlier anchors. */
+/** Limits the parser's work, because it searches all earlier anchors for each alias. */
 const ALIASES_MAX = 1_000;
 
-/** A parsed YAML text with positions. */
+/** Holds a parsed YAML text with positions. */
 export interface YamlText {
   value: unknown;
-  /** The line, from 1, of the value at a path, or of its nearest parent. */
+  /** Returns the line, from 1, of the value at a path, or of its nearest parent. */
   lineOf(path: readonly PropertyKey[]): number;
-  /** Line and column, from 1, of the same: `3:5`. */
+  /** Returns line and column, from 1, of the same value: `3:5`. */
   placeOf(path: readonly PropertyKey[]): string;
-  /** The character range of the value at a path; undefined if there is none. */
+  /** Returns the character range of the value at a path; undefined if there is none. */
   rangeOf(path: readonly PropertyKey[]): readonly [from: number, to: number] | undefined;
 }
 
 /**
- * Throws ConfigError with line and column. The parser rejects unknown and multiplying aliases and deep nesting; this
- * function also rejects an alias inside its own anchor, which would be endless.
+ * Parses YAML. Throws ConfigError with line and column. The parser rejects unknown and multiplying aliases and deep
+ * nesting. This function also rejects an alias inside its own anchor, which would be endless.
  */
 export function parseYaml(text: string, name: string): YamlText {
   const lines = new LineCounter();
   try {
-    // The parser compares each key of a map with all others, which takes a minute for a large map.
+    // The parser would compare each key of a map with all others, which takes a minute for a large map.
     const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: false });
     const [error] = document.errors;
     const problem = error === undefined ? problemIn(document) : problemBy(error);
@@ -60,13 +60,16 @@ export function parseYaml(text: string, name: string): YamlText {
   }
 }
 
-/** An account without quotes: YAML reads it as a number. */
+/** Matches an account without quotes, which YAML reads as a number. */
 const LEADING_ZERO = /^[-+]?0\d/;
 
-/** The quotes that word processors put for straight ones. To YAML they are part of the text. */
+/** Matches the quotes that word processors write for straight ones. To YAML they are part of the text. */
 const CURLY_QUOTES = /^[“”„‟‘’‚‛«»]/u;
 
-/** The position of a problem that the parser accepts: curly quotes, duplicate keys of a map, numbers with a zero in front, too many aliases. */
+/**
+ * Finds a problem that the parser accepts: curly quotes, duplicate keys of a map, numbers with a zero in front, too
+ * many aliases.
+ */
 function problemIn(document: Document.Parsed): Problem | undefined {
   let problem: Problem | undefined;
   let aliases = 0;
@@ -107,7 +110,7 @@ function problemIn(document: Document.Parsed): Problem | undefined {
   return problem;
 }
 
-/** The path to a value that contains itself. */
+/** Returns the path to a value that contains itself. */
 function loopIn(
   value: unknown,
   path: readonly string[] = [],
@@ -152,7 +155,7 @@ const [IN_QUOTES, ONE_COLUMN] = [
   'begin all keys of one map in the same column, and indent with spaces',
 ];
 
-/** Remedies of the parser's errors, by their code; words for those that the parser names in its own terms. */
+/** Gives remedies for the parser's errors by their code, with words of our own where the parser uses its own terms. */
 const ADVICE: Readonly<Record<string, { fix: string; words?: string }>> = {
   MULTILINE_IMPLICIT_KEY: {
     words: 'a line is no `key: value`',
@@ -169,7 +172,7 @@ const ADVICE: Readonly<Record<string, { fix: string; words?: string }>> = {
   MULTIPLE_DOCS: { words: 'a second document begins with ---, expected one', fix: 'leave out the lines with ---' },
 };
 
-/** The parser's error in words for the file's author. */
+/** Describes the parser's error in words for the file's author. */
 function problemBy(error: YAMLParseError): Problem {
   const said = wordsOf(error);
   const isBracket = /flow-(map|seq)-start|end with a [\]}]/.test(said);

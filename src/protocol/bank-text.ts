@@ -2,7 +2,7 @@ import { unaccented } from '../lib/text.ts';
 
 /* Texts of transfers, as banks change them (PROTOCOL.md, clause MAT). */
 
-/** Shorter contents stand in too many texts: they must be the whole text. */
+/** Shorter contents occur in too many texts, so they must be the whole text. */
 const CONTAINED_CHARS_MIN = 3;
 
 /** Letters and digits of a text, as banks leave them: capitals without accents. */
@@ -14,12 +14,12 @@ function plain(text: string): string {
   return unaccented(text).toUpperCase();
 }
 
-/** A text without its breaks, and where they were. */
+/** Holds a text without its breaks, and where they were. */
 export interface Spaced {
   reduced: string;
   /** Positions in `reduced` before which the text has a break. */
   breaks: ReadonlySet<number>;
-  /** Whether the bank kept blanks: then a content does not begin or end inside a word. */
+  /** True if the bank left the blanks in place. Then a content does not begin or end inside a word. */
   hasBlanks: boolean;
 }
 
@@ -37,7 +37,7 @@ export function spaced(text: string): Spaced {
   return { reduced: words.join(''), breaks, hasBlanks: /\s/.test(text.trim()) };
 }
 
-/** Whether a content, as `reduced` has it, stands in a text, whole (PROTOCOL.md, clause MAT-3). */
+/** Returns whether a text contains a content completely, in the form of `reduced` (PROTOCOL.md, clause MAT-3). */
 export function isContained(content: string, { reduced: text, breaks, hasBlanks }: Spaced): boolean {
   if (content.length < CONTAINED_CHARS_MIN) return content !== '' && content === text;
   for (let at = text.indexOf(content); at >= 0; at = text.indexOf(content, at + 1)) {
@@ -45,7 +45,7 @@ export function isContained(content: string, { reduced: text, breaks, hasBlanks 
   }
   return false;
 
-  /** A number never ends inside a longer one: DH1 does not stand in DH12. */
+  /** A number never ends inside a longer one: DH12 does not contain DH1. */
   function isEdge(at: number): boolean {
     if (breaks.has(at)) return true;
     return !hasBlanks && !/\d\d/.test(text.slice(at - 1, at + 1));

@@ -1,4 +1,4 @@
-/** A bank that takes VietQR transfers: its short name, its six-digit BIN and its full name. */
+/** A bank that accepts VietQR transfers: its short name, its six-digit BIN and its full name. */
 export interface Bank {
   code: string;
   bin: string;
@@ -84,8 +84,8 @@ const byCodeOrBin: ReadonlyMap<string, Bank> = new Map(
 );
 
 /**
- * The bank of a bankCode (PROTOCOL.md, clause GEN-3): a short name as in the table, or a six-digit BIN. An unknown BIN
- * is accepted as a bank named by its BIN, because new banks appear faster than releases.
+ * Returns the bank of a bankCode (PROTOCOL.md, clause GEN-3): a short name as in the table, or a six-digit BIN. An
+ * unknown BIN is accepted as a bank named by its BIN, because new banks appear faster than releases.
  */
 export function findBank(bankCode: string): Bank | undefined {
   const known = byCodeOrBin.get(bankCode);

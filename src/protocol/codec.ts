@@ -30,14 +30,14 @@ export function decodeUp(bytes: Uint8Array | string): Decoded<UpMessage> {
   return decodeWith(upMessage, bytes);
 }
 
-/** The presence with which a box asks for the gateway's run (PROTOCOL.md, clause PRE-4). */
+/** Returns the presence with which a box asks for the gateway's run (PROTOCOL.md, clause PRE-4). */
 export function askingPresence(sessionId: string): string {
   return encode({ v: MESSAGE_VERSION, online: true, sessionId, asks: true });
 }
 
 /**
- * The message on a box's presence topic (PROTOCOL.md, clause PRE-1). If the box has gone, it has a proof under its
- * secret.
+ * Returns the message on a box's presence topic (PROTOCOL.md, clause PRE-1). If the box has gone, it has a proof under
+ * its secret.
  */
 export function boxPresence(
   { secret, terminalCode }: { secret: string; terminalCode: string },
@@ -72,7 +72,10 @@ export function decodeWith<T>(
   return parsed.success ? { ok: true, value: parsed.data } : { ok: false, reason: issuesOf(parsed.error) };
 }
 
-/** Whether arrays and objects are nested deeper than anybody writes them: reading or writing them could fill the stack. */
+/**
+ * Returns whether arrays and objects are nested deeper than anybody writes them: reading or writing them could fill the
+ * stack.
+ */
 function isTooDeep(json: unknown): boolean {
   let level = [json];
   for (let depth = 0; depth <= LIMITS.jsonDepthMax; depth += 1) {
@@ -82,12 +85,15 @@ function isTooDeep(json: unknown): boolean {
   return true;
 }
 
-/** Whether a decoded JSON value is an object, not an array. */
+/** Returns whether a decoded JSON value is an object, not an array. */
 export function isObject(json: unknown): json is Record<string, unknown> {
   return typeof json === 'object' && json !== null && !Array.isArray(json);
 }
 
-/** The first three problems that zod found, as `path: problem`, in one line; with what was checked also the word that was meant. */
+/**
+ * Returns the first three problems that zod found, as `path: problem`, in one line; with what was checked also the word
+ * that was meant.
+ */
 export function issuesOf(error: z.ZodError, checked?: Checked): string {
   const shown = error.issues
     .slice(0, 3)

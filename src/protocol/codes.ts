@@ -68,7 +68,7 @@ export const CODES = {
 
 export type Code = keyof typeof CODES;
 
-/** A code with its meaning. */
+/** Returns a code with its meaning. */
 export function explained(code: string): string {
   const meaning = Object.entries(CODES).find(([known]) => known === code)?.[1];
   return meaning === undefined ? code : `${code}, ${meaning}`;

@@ -1,7 +1,7 @@
 /**
- * CRC-16/CCITT-FALSE (polynomial 1021, initial value FFFF, no reflection, no final XOR) of an ASCII string, as four
- * upper-case hexadecimal digits (PROTOCOL.md, clause QRP-3). It detects every change within 16 consecutive bits, and so
- * any changed byte (clause QRP-5).
+ * Computes the CRC-16/CCITT-FALSE (polynomial 1021, initial value FFFF, no reflection, no final XOR) of an ASCII
+ * string, as four upper-case hexadecimal digits (PROTOCOL.md, clause QRP-3). It detects every change within 16
+ * consecutive bits, and so any changed byte (clause QRP-5).
  */
 export function crc16(ascii: string): string {
   let crc = 0xffff;

@@ -17,12 +17,12 @@ export const macAddress = z
   .string()
   .regex(/^[0-9A-Fa-f]{2}(?:[:.-]?[0-9A-Fa-f]{2}){5}$/, 'a MAC address, as 02:00:5E:10:00:01');
 
-/** The twelve digits of a MAC address in upper case: equal for all spellings of one address. */
+/** Returns the twelve digits of a MAC address in upper case: equal for all spellings of one address. */
 export function macDigits(macAddr: string): string {
   return withoutSeparators(macAddr).toUpperCase();
 }
 
-/** A MAC address as firmware writes it: upper case with colons. */
+/** Returns a MAC address in the spelling of the firmware: upper case with colons. */
 export function macWithColons(macAddr: string): string {
   return macDigits(macAddr).match(/../g)?.join(':') ?? '';
 }
@@ -36,25 +36,27 @@ function withoutSeparators(macAddr: string): string {
   return macAddr.replaceAll(/[:.-]/g, '');
 }
 
-/** Lower-case hexadecimal MD5 of the MAC address as sent and the salt that all boxes share (clause VQD-2). */
+/**
+ * Returns the lower-case hexadecimal MD5 of the MAC address as sent and the salt that all boxes share (clause VQD-2).
+ */
 export function macCheckSum(macAddr: string, checkSumSalt: string): string {
   return createHash('md5')
     .update(macAddr + checkSumSalt, 'utf8')
     .digest('hex');
 }
 
-/** The boxId of a box code: unpadded base64url of the code and the salt that all boxes share. */
+/** Returns the boxId of a box code: unpadded base64url of the code and the salt that all boxes share. */
 export function boxIdOf(terminalCode: string, boxIdSalt: string): string {
   return Buffer.from(terminalCode + boxIdSalt, 'utf8').toString('base64url');
 }
 
-/** The box code in a boxId, whatever its salt, as vending firmware reads it; undefined if there is none. */
+/** Returns the box code in a boxId with any salt, as vending firmware reads it; undefined if there is none. */
 export function boxCodeIn(boxId: string): string | undefined {
   const code = boxCode.safeParse(Buffer.from(boxId, 'base64url').toString('utf8').slice(0, 9));
   return code.success ? code.data : undefined;
 }
 
-/** Topic of the messages to one box. */
+/** Returns the topic of the messages to one box. */
 export function boxIdTopic(boxId: string): string {
   return `vietqr/boxId/${boxId}`;
 }
@@ -76,12 +78,12 @@ export type EnrolAnswer = z.output<typeof enrolAnswer>;
 /** Whole đồng, in groups as `50,000` or `50.000`, perhaps with `+`, a fraction `.0` and the currency. */
 const AMOUNT_TEXT = /^\+?(\d{1,3}(?:([.,])\d{3}(?:\2\d{3})*)?|\d+)(?:\.0{1,2})?\s*(?:VND|VNĐ|đ|₫)?$/iu;
 
-/** An amount as the dialect writes it: `50,000`. */
+/** Returns an amount in the spelling of the dialect: `50,000`. */
 export function amountText(amount: number): string {
   return String(amount).replaceAll(/\B(?=(?:\d{3})+$)/g, ',');
 }
 
-/** The amount in đồng that a text names; undefined if it names none. */
+/** Returns the amount in đồng that a text names; undefined if it names none. */
 export function amountOfText(text: string): number | undefined {
   const digits = AMOUNT_TEXT.exec(text.trim())?.[1]?.replaceAll(/[.,]/g, '');
   const amount = amountVnd.safeParse(Number(digits));
@@ -143,7 +145,7 @@ export function decodeEnrolAnswer(bytes: Uint8Array | string): Decoded<EnrolAnsw
 /** Firmware drops a longer packet without a word (clause VQD-4). */
 export const FIRMWARE_PACKET_BYTES_MAX = 1024;
 
-/** Bytes of the MQTT packet that carries this payload with QoS 1. */
+/** Returns bytes of the MQTT packet that carries this payload with QoS 1. */
 export function packetBytes(topic: string, payload: string): number {
   const rest = 2 + Buffer.byteLength(topic) + 2 + Buffer.byteLength(payload);
   return 1 + (rest < 128 ? 1 : rest < 16_384 ? 2 : 3) + rest;
@@ -164,16 +166,16 @@ const HOST_TOPICS: readonly { call: HostCall; ask: string; answers: readonly str
   },
 ];
 
-/** A topic on which a host asks, and those of the answer. */
+/** Names a topic on which a host asks, and the topics of its answer. */
 export interface HostTopic {
   call: HostCall;
-  /** The code in the topic; empty where there is none. */
+  /** The code in the topic; empty if there is none. */
   terminalCode: string;
-  /** The topics of the answer for the terminalCode of the body, which counts before that of the topic. */
+  /** Returns the topics of the answer. The terminalCode of the body counts before that of the topic. */
   answersFor(terminalCode: string): string[];
 }
 
-/** The call that belongs to a topic; undefined for any other topic. */
+/** Returns the call that belongs to a topic; undefined for any other topic. */
 export function parseHostTopic(topic: string): HostTopic | undefined {
   for (const { call, ask, answers, named } of HOST_TOPICS) {
     const code = topic.startsWith(`${ask}/`) ? topic.slice(ask.length + 1) : '';
@@ -183,12 +185,15 @@ export function parseHostTopic(topic: string): HostTopic | undefined {
   return undefined;
 }
 
-/** Whether a text can be one level of a topic. Brokers end connections for control characters and non-characters. */
+/**
+ * Returns whether a text can be one level of a topic. Brokers end connections for control characters and
+ * non-characters.
+ */
 export function isOneLevel(text: string): boolean {
   return /^[^/+#\p{C}]{1,256}$/u.test(text);
 }
 
-/** Topic on which hosts hear of the payments of a terminal. */
+/** Returns the topic on which hosts receive the payments of a terminal. */
 export function paidTopic(terminalCode: string): string {
   return `vietqr/bdsd/${terminalCode}`;
 }
@@ -206,7 +211,9 @@ export const paidToHost = z.object({
 });
 export type PaidToHost = z.output<typeof paidToHost>;
 
-/** Calls that are not answered here; a host whose broker refuses them would lose its connection (clause VQD-7). */
+/**
+ * The gateway does not answer these calls. A host whose broker refuses them would lose its connection (clause VQD-7).
+ */
 const UNANSWERED_TOPICS = ['vietqr/cash', 'vietqr/refund-request'];
 const oneOf = (topics: readonly string[]) => topics.map((it) => `${it}/+`);
 const asks = HOST_TOPICS.map(({ ask, named }) => (named ? `${ask}/+` : ask));
@@ -223,7 +230,7 @@ export const DIALECT_RIGHTS: TopicRights = {
 /** Topic rights of a gateway with such boxes: the other end. */
 export const DIALECT_GATEWAY_RIGHTS: TopicRights = { read: [ENROL_TOPIC, ...asks], write: DIALECT_RIGHTS.read };
 
-/** Whether a topic without wildcards is among those of the rights, where `+` stands for one level. */
+/** Returns whether the rights allow a topic without wildcards. In them `+` stands for one level. */
 export function isAmong(rights: readonly string[], topic: string): boolean {
   const levels = topic.split('/');
   return rights.some((it) => {

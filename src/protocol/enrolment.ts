@@ -53,8 +53,8 @@ export function enrolmentCodeOf(random: Uint8Array): string {
 }
 
 /**
- * Reads a code as typed by a person: small letters, missing or other dashes, O for 0, I and L for 1. `undefined` if it
- * is no code.
+ * Reads a code as a person types it: small letters, missing or other dashes, O for 0, I and L for 1. Returns
+ * `undefined` if it is not a code.
  */
 export function readEnrolmentCode(text: string): string | undefined {
   const letters = text.toUpperCase().replaceAll(/[\s-]/g, '').replaceAll('O', '0').replaceAll(/[IL]/g, '1');
@@ -66,7 +66,9 @@ function grouped(letters: string): string {
   return [0, GROUP, 2 * GROUP].map((at) => letters.slice(at, at + GROUP)).join('-');
 }
 
-/** URL in the QR of an enrolling box: the console, with the code in the fragment, which browsers never send. */
+/**
+ * Returns the URL in the QR of an enrolling box: the console, with the code in the fragment, which browsers never send.
+ */
 export function enrolmentUrl(origin: string, terminalCode: string, code: string): string {
   return `${origin}/#enrol/${terminalCode}/${code}`;
 }
@@ -75,11 +77,14 @@ export function enrolmentUrl(origin: string, terminalCode: string, code: string)
 export interface AgreementKey {
   /** The 32 bytes of the X25519 public key, in base64url. */
   readonly publicKey: string;
-  /** The bytes that both sides share, from the other side's public key; `undefined` for a key that is not usable. */
+  /**
+   * Returns the bytes that both sides share, from the other side's public key; `undefined` for a key that is not
+   * usable.
+   */
   agree(publicKey: string): Buffer | undefined;
 }
 
-/** The key made from 32 random bytes in base64url, always the same one. Throws RangeError for anything else. */
+/** Returns the key made from 32 random bytes in base64url, always the same one. Throws RangeError for anything else. */
 export function agreementKeyOf(seed: string): AgreementKey {
   const bytes = Buffer.from(seed, 'base64url');
   if (bytes.length !== 32) throw new RangeError('an X25519 key is made of 32 bytes');
@@ -118,12 +123,14 @@ export function gatewayProof(code: string, { terminalCode, serialNumber, boxKey,
   return mac(code, 'paybox/v1 enrol gateway', terminalCode, serialNumber, boxKey, gatewayKey);
 }
 
-/** Whether a proof is right. The time of the comparison does not depend on where it differs. */
+/** Returns whether a proof is right. The time of the comparison does not depend on the place of a difference. */
 export function isProof(proof: string, expected: string): boolean {
   return equalSecrets(proof, expected);
 }
 
-/** The secret of the box, 32 bytes in base64url, derived from what both sides share (PROTOCOL.md, clause ENR-5). */
+/**
+ * Returns the secret of the box, 32 bytes in base64url, derived from what both sides share (PROTOCOL.md, clause ENR-5).
+ */
 export function agreedSecret(shared: Uint8Array, code: string, agreement: Agreement): string {
   const { terminalCode, serialNumber, boxKey, gatewayKey } = agreement;
   const info = ['paybox/v1 secret', terminalCode, serialNumber, boxKey, gatewayKey].join('\n');

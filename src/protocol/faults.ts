@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import { boxCode, freeText, LIMITS } from './fields.ts';
 
-/** Where a fault happens: at the service, to a push, a payment, its callback or the link to the box, or in the box. */
+/**
+ * Says where a fault happens: at the service, to a push, a payment, its callback or the link to the box, or in the box.
+ */
 export type FaultPlace = 'service' | 'push' | 'payment' | 'callback' | 'link' | 'box';
 
 interface FaultKind {
@@ -15,7 +17,7 @@ interface FaultKind {
    * and `times` does not apply. Without a timing it happens at each opportunity.
    */
   timing?: 'late' | 'state';
-  /** Whether it happens to all boxes and partners of a gateway at once. */
+  /** True if it happens to all boxes and partners of a gateway at once. */
   isOfAll?: true;
 }
 
@@ -102,7 +104,7 @@ export const ACTIVE_FAULTS_MAX = 100;
 export type FaultName = keyof typeof FAULTS;
 export const FAULT_NAMES = Object.keys(FAULTS) as [FaultName, ...FaultName[]];
 
-/** The description of a fault; wider than its literal type. */
+/** Returns the description of a fault; wider than its literal type. */
 export function faultKind(fault: FaultName): FaultKind {
   return FAULTS[fault];
 }
@@ -112,12 +114,15 @@ export const MAGIC_WORD = 'FAULT';
 /** The prefix of every content that orders a fault. */
 export const MAGIC_PREFIX = `${MAGIC_WORD} `;
 
-/** The content with which a partner orders this fault for its own order, as `FAULT PUSH TWICE`. */
+/** Returns the content with which a partner orders this fault for its own order, as `FAULT PUSH TWICE`. */
 export function magicContent(fault: FaultName): string {
   return `${MAGIC_PREFIX}${fault.toUpperCase().replaceAll('-', ' ')}`;
 }
 
-/** The fault that a content orders; undefined for any other content. Faults in a box cannot be ordered by a content. */
+/**
+ * Returns the fault that a content orders; undefined for any other content. Faults in a box cannot be ordered by a
+ * content.
+ */
 export function faultOfContent(content: string): FaultName | undefined {
   if (!content.startsWith(MAGIC_PREFIX)) return undefined;
   return FAULT_NAMES.find((name) => faultKind(name).place !== 'box' && magicContent(name) === content);
@@ -142,7 +147,7 @@ export type FaultOrder = z.output<typeof faultOrder>;
 /** An active fault, as in the answer of `GET /_mock/faults`. */
 export const activeFaultView = faultOrder.extend({
   id: z.string(),
-  /** How often it has happened. */
+  /** Counts how often the fault has happened. */
   happened: z.int().min(0),
 });
 

@@ -13,7 +13,7 @@ export const LIMITS = {
   contentMax: 25,
   /** A longer purpose of a QR that somebody else made is read. */
   readPurposeMax: 99,
-  /** Section 2.5 of the service specification. */
+  /** Section 2.5 of the service specification sets this limit. */
   testCallbackContentMax: 19,
   /** The text beside a QR; a longer content is refused. */
   pushContentMax: 99,
@@ -38,7 +38,7 @@ export const LIMITS = {
 export const freeText = (max: number) =>
   z.string().max(max).refine(isPlainText, 'a control character, an invisible one or half a character');
 
-/** `VVB` and six digits. */
+/** Accepts `VVB` and six digits. */
 export const boxCode = z.string().regex(/^VVB\d{6}$/, 'VVB followed by six digits, as in VVB000001');
 
 export const amountVnd = z.int().min(1).max(LIMITS.amountMax);

@@ -7,7 +7,7 @@ import { LIMITS, freeText as text } from './fields.ts';
  * (clauses GEN, SND, CBK).
  */
 
-/** A field whose wrong values, too long ones included, have their own code. The limit of the body bounds it. */
+/** A field whose wrong values have their own code, even if they are too long. The limit of the body bounds it. */
 const coded = z.string();
 
 /** Validity of a token in seconds (PROTOCOL.md, clause TOK-2). */
@@ -21,7 +21,10 @@ export const tokenResponse = z.object({
 
 /** `qrType`: 0 dynamic, 1 static, 3 semi-dynamic. */
 const QR_TYPES = [0, 1, 3] as const;
-/** For a text too: where it is read as a number (PROTOCOL.md, clause LEN-3), it has nothing but digits. */
+/**
+ * A text needs this message too. If the gateway reads it as a number (PROTOCOL.md, clause LEN-3), it may only have
+ * digits.
+ */
 const NUMBER_EXPECTED =
   'expected a number, as 79000 (without strict: true also as its digits: no sign, point, separator or leading zero)';
 
@@ -132,7 +135,9 @@ export const transactionSync = z.object({
   urlLink: z.string(),
   serviceCode: z.string(),
   subTerminalCode: z.string(),
-  /** Only where they differ: what the order asks for, and what was paid for it so far (PROTOCOL.md, clause SYN-11). */
+  /**
+   * Present only if both differ: the amount of the order, and the sum paid for it so far (PROTOCOL.md, clause SYN-11).
+   */
   orderAmount: z.int().optional(),
   orderPaid: z.int().optional(),
 });

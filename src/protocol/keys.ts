@@ -13,7 +13,7 @@ export type Ed25519Jwk = z.infer<typeof ed25519Jwk>;
 /** Header of a PKCS #8 Ed25519 private key (RFC 8410, section 7); the 32 bytes of the key follow. */
 const PKCS8_HEAD = Buffer.from('302e020100300506032b657004220420', 'hex');
 
-/** A key to verify signatures with. */
+/** Verifies signatures. */
 export interface VerifyingKey {
   /** SHA-256 thumbprint of the key (RFC 7638), in base64url. */
   readonly kid: string;
@@ -22,11 +22,11 @@ export interface VerifyingKey {
 }
 
 export interface SigningKey extends VerifyingKey {
-  /** The 64 bytes of an Ed25519 signature (RFC 8032). */
+  /** Returns the 64 bytes of an Ed25519 signature (RFC 8032). */
   sign(data: string): Buffer;
 }
 
-/** The key made from 32 random bytes in base64url, always the same one. Throws RangeError for anything else. */
+/** Returns the key made from 32 random bytes in base64url, always the same one. Throws RangeError for anything else. */
 export function signingKeyOf(seed: string): SigningKey {
   const bytes = Buffer.from(seed, 'base64url');
   if (bytes.length !== 32) throw new RangeError('an Ed25519 key is made of 32 bytes');
@@ -36,7 +36,7 @@ export function signingKeyOf(seed: string): SigningKey {
   return { ...verifying(publicKey, jwk), sign: (data) => sign(null, Buffer.from(data, 'utf8'), key) };
 }
 
-/** The key of a JWK; `undefined` if its bytes are no point of the curve. */
+/** Returns the key of a JWK; `undefined` if its bytes are not a point of the curve. */
 export function verifyingKeyOf(jwk: Ed25519Jwk): VerifyingKey | undefined {
   try {
     return verifying(createPublicKey({ key: jwk, format: 'jwk' }), jwk);
@@ -54,8 +54,8 @@ function verifying(key: KeyObject, { kty, crv, x }: Ed25519Jwk): VerifyingKey {
 }
 
 /**
- * The password of a box at broker and gateway (PROTOCOL.md, clause TOP-2). It is derived, so that the owner of the
- * broker does not learn the secret that introduces keys.
+ * Returns the password of a box at broker and gateway (PROTOCOL.md, clause TOP-2). It is derived, so that the owner of
+ * the broker does not learn the secret that introduces keys.
  */
 export function loginOf(secret: string): string {
   return mac(secret, 'paybox/v1 login');
@@ -65,8 +65,9 @@ export function loginOf(secret: string): string {
 const CLIENT_ID_CHARS_MAX = 23;
 
 /**
- * The client id of a box at a broker (PROTOCOL.md, clause TOP-6). At most brokers a second connection with the same id
- * ends the first, so the id is derived from the session with the secret: the session itself is in every message.
+ * Returns the client id of a box at a broker (PROTOCOL.md, clause TOP-6). At most brokers a second connection with the
+ * same id ends the first, so the id is derived from the session with the secret: the session itself is in every
+ * message.
  */
 export function clientIdOf(
   { secret, terminalCode }: { secret: string; terminalCode: string },
@@ -91,12 +92,12 @@ export function proofOf(secret: string, { from, terminalCode, sessionId, challen
   return mac(secret, 'paybox/v1 key', from, terminalCode, sessionId, challenge, kid);
 }
 
-/** Whether a proof is right. The time of the comparison does not depend on where it differs. */
+/** Returns whether a proof is right. The time of the comparison does not depend on the place of a difference. */
 export function isProven(secret: string, introduction: Introduction, proof: string | undefined): boolean {
   return proof !== undefined && equalSecrets(proof, proofOf(secret, introduction));
 }
 
-/** Proof in a last will that a box has gone (PROTOCOL.md, clause PRE-1), for others who have the secret. */
+/** Returns the proof in a last will that a box has gone (PROTOCOL.md, clause PRE-1), for others who have the secret. */
 export function goneProofOf(secret: string, terminalCode: string, sessionId: string): string {
   return mac(secret, 'paybox/v1 gone', terminalCode, sessionId);
 }

@@ -14,14 +14,17 @@ export const BOX_ALIVE_MS = 10_000;
 export const BOX_ALIVE_MAX_MS = 60_000;
 
 /**
- * Two signs of life and the end of a connection that may hang: after this many milliseconds a box that says them in this
- * interval counts as gone, and shows that it is offline (clause MSG-11).
+ * Returns the silence in milliseconds after which a box counts as gone and shows that it is offline (clause MSG-11):
+ * two signs of life in this interval, and the end of a connection that may hang.
  */
 export function unheardMaxMs(aliveMs: number): number {
   return 2.5 * aliveMs;
 }
 
-/** Milliseconds without a post after which a stream of a box that says its signs of life in this interval ends (clause BOX-HTTP-3). */
+/**
+ * Returns milliseconds without a post after which a stream of a box that says its signs of life in this interval ends
+ * (clause BOX-HTTP-3).
+ */
 export function unpostedMaxMs(aliveMs: number): number {
   return 1.5 * aliveMs;
 }
@@ -40,12 +43,12 @@ const reason = z.string().max(REASON_CHARS_MAX);
 
 const payee = { bankAccount, bankCode: shortText.min(1), userBankName: z.string().max(LIMITS.userBankNameMax) };
 
-/** The account for whose money a box asks. */
+/** The account whose money a box asks for. */
 export const linkedAccount = z.object({
   ...payee,
   /** Accounts to which its QRs may pay as well (PROTOCOL.md, clause PQR-3). */
   virtualAccounts: z.array(virtualAccounts).max(VIRTUAL_ACCOUNTS_MAX).optional(),
-  /** Names of wallets for it, which may stand in its QRs (PROTOCOL.md, clause QRP-8). */
+  /** Names of wallets for it, which may appear in its QRs (PROTOCOL.md, clause QRP-8). */
   walletIds: z.array(walletId).max(WALLET_IDS_MAX).optional(),
 });
 
@@ -64,9 +67,9 @@ const welcome = z.object({
   link: linkedAccount.nullable(),
   /** Pushes that the box may show. Any other order on its screen has ended (PROTOCOL.md, clause MSG-10). */
   openPushIds: z.array(z.uuid()).max(LIMITS.openPushIdsMax),
-  /** Whether its payments are money; not named by a service that has no such modes (PROTOCOL.md, clause MSG-13). */
+  /** True if its payments are money; not named by a service that has no such modes (PROTOCOL.md, clause MSG-13). */
   mode: z.enum(['sandbox', 'live']).optional(),
-  /** Whether every screen of the box says so in a sandbox. */
+  /** True if every screen of the box says so in a sandbox. */
   sandboxMark: z.boolean().optional(),
   aliveMs,
 });
@@ -78,7 +81,7 @@ const refused = z.object({
   reason,
   /** Beside NOT_REGISTERED: the box is known, but disabled. A box of an earlier version does not read it. */
   disabled: z.boolean().optional(),
-  /** Beside MOVED: where the box says hello (PROTOCOL.md, clause SHA-2). */
+  /** MOVED names the shard in which the box says hello next (PROTOCOL.md, clause SHA-2). */
   shard: z
     .int()
     .min(0)
@@ -127,11 +130,11 @@ const payment = z.object({
   bankAccount,
   bankCode: shortText,
   paidAtMs: wallTimeMs,
-  /** Whether the box may have got it before (PROTOCOL.md, clause AGT-11). */
+  /** True if the box may have got it before (PROTOCOL.md, clause AGT-11). */
   repeated: z.boolean(),
-  /** Whether it is old news: listed and reported, but neither spoken nor shown (clause MSG-13). */
+  /** True if it is old news: listed and reported, but neither spoken nor shown (clause MSG-13). */
   late: z.boolean().default(false),
-  /** Amount of its order and sum paid for it, this payment included; null where they are equal. */
+  /** The amount of its order and the sum paid for it, this payment included; null if they are equal. */
   due: due.nullable().default(null),
 });
 
@@ -151,9 +154,9 @@ const hello = z.object({
   serialNumber: boxCode,
   agentVersion: shortText,
   display: shortText,
-  /** The push that is on the screen of the box; null if there is none. */
+  /** The push on the screen of the box; null if there is none. */
   shownPushId: z.uuid().nullable(),
-  /** Whether it gives way to a session with which the gateway still has contact (PROTOCOL.md, clause MSG-8). */
+  /** True if it ends in favour of a session with which the gateway still has contact (PROTOCOL.md, clause MSG-8). */
   yields: z.boolean().optional(),
 });
 
@@ -187,7 +190,7 @@ const paid = z.object({
   recorded: z.boolean(),
 });
 
-/** A sign of life; the answer is `heard` (PROTOCOL.md, clause MSG-11). */
+/** Asks for the answer `heard`, as a sign of life (PROTOCOL.md, clause MSG-11). */
 const alive = z.object({ ...head, type: z.literal('alive') });
 
 /** Messages from a box to the gateway. */
@@ -213,10 +216,10 @@ export type DurableReport = UpOf<'ended' | 'paid'>;
 
 /** A gateway's presence has at most 106 bytes; every signed message is longer. */
 export const PRESENCE_BYTES_MAX = 128;
-/** Largest `spreadMs` of a gateway's presence. */
+/** The largest `spreadMs` of a gateway's presence. */
 export const SPREAD_MAX_MS = 5_000;
 
-/** An HMAC-SHA256 in base64url has 43. */
+/** An HMAC-SHA256 in base64url has 43 characters. */
 const PROOF_CHARS_MAX = 64;
 
 /** Presence on the broker: the birth after every connect, and the last will (PROTOCOL.md, clause PRE). */
@@ -225,7 +228,7 @@ export const presence = z.object({
   online: z.boolean(),
   /** Session of a box, or run of a gateway. */
   sessionId: z.uuid(),
-  /** Whether the box asks for the run of the gateway (PROTOCOL.md, clause PRE-4). */
+  /** True if the box asks for the run of the gateway (PROTOCOL.md, clause PRE-4). */
   asks: z.boolean().optional(),
   /** Proof by the box that it has gone (PROTOCOL.md, clause PRE-1). */
   proof: z.string().max(PROOF_CHARS_MAX).optional(),

@@ -60,7 +60,7 @@ const REFUSALS = {
 const ref = (name: keyof typeof SCHEMAS) => ({ $ref: `#/components/schemas/${name}` });
 const json = (name: keyof typeof SCHEMAS) => ({ 'application/json': { schema: ref(name) } });
 
-/** The OpenAPI 3.1 document of the service, made from the schemas that decode its requests. */
+/** Returns the OpenAPI 3.1 document of the service, made from the schemas that decode its requests. */
 export function openApi(baseUrl: string): object {
   return {
     openapi: '3.1.0',

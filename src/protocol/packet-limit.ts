@@ -7,8 +7,8 @@ const OVERHEAD_BYTES_MAX = 1024;
 /** The largest MQTT packet of a box or a host, and of the gateway (PROTOCOL.md, clause LIM-4). */
 export const PACKET_BYTES_MAX = LIMITS.messageBytesMax + OVERHEAD_BYTES_MAX;
 /**
- * The largest MQTT packet that a client reads. It is larger than what is taken as a message: a message that is a little
- * too long is refused, and does not end the connection.
+ * A client reads MQTT packets up to this size. It exceeds the limit of a message, so a slightly longer message is
+ * refused without ending the connection.
  */
 export const READ_PACKET_BYTES_MAX = 262_144;
 /** A broker may put several packets into one WebSocket message, which is collected before its packets are read. */
@@ -26,7 +26,7 @@ class PacketTooLong extends Error {
   /** The MQTT library reports only errors with a code. */
   readonly code = PACKET_TOO_LONG;
 
-  /** `bytes` is undefined where the length itself is too long to be one. */
+  /** `bytes` is undefined if the length itself is malformed. */
   constructor(bytes: number | undefined, bytesMax: number) {
     const what = bytes === undefined ? 'a packet of no legal length' : `a packet of ${bytes} bytes`;
     super(`${what} is refused at its head: at most ${bytesMax} bytes are taken`);
@@ -111,9 +111,9 @@ export interface SocketLimits {
 }
 
 /**
- * The socket of a client of a broker in this process, with limits that the broker lacks. A packet over the limit ends it
- * before the broker has collected the packet (PROTOCOL.md, clause LIM-4). Writes never wait for a full socket, because
- * the broker would then delay every client. A client that leaves too much unread is disconnected instead.
+ * Wraps the socket of a client of a broker in this process, with limits that the broker lacks. A packet over the limit
+ * ends it before the broker has collected the packet (PROTOCOL.md, clause LIM-4). Writes never wait for a full socket,
+ * because the broker would then delay every client. A client that leaves too much unread is disconnected instead.
  */
 export class LimitedSocket extends Duplex {
   /** The underlying connection. */

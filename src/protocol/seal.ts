@@ -7,7 +7,7 @@ import type { DownMessage, UpMessage } from './messages.ts';
 /** Age at which a box refuses a message of the gateway (PROTOCOL.md, clause SIG-4). */
 export const MESSAGE_LIFETIME_MS = 60_000;
 
-/** Skipped numbers that are remembered, to tell late messages from repeated ones. */
+/** The session remembers this many skipped numbers, to distinguish late messages from repeated ones. */
 const SKIPPED_MAX = 1_000;
 
 /** Why a message is refused (PROTOCOL.md, clause SIG-3). */
@@ -88,7 +88,7 @@ export class BoxSeal {
     return { ok: true, value: message };
   }
 
-  /** The session's key, or a new one that is introduced to replace it. */
+  /** Returns the session's key, or a new one that is introduced to replace it. */
   #keyOf(head: SealHead): VerifyingKey | Refused {
     if (this.#retired.has(head.kid)) return refused('KEY_RETIRED', 'the gateway has another key in this session');
     if (this.#gatewayKey?.kid === head.kid) return this.#gatewayKey;
@@ -112,7 +112,7 @@ export class GatewaySeal {
   readonly #boxKey: VerifyingKey;
   readonly #helloAtMs: number;
   readonly #received = new Sequence();
-  /** First key of the session. */
+  /** The first key of the session. */
   #firstKid: string | undefined;
   #sent = 0;
 
@@ -146,8 +146,8 @@ export class GatewaySeal {
   }
 
   /**
-   * Signs the next message to the box. The first message introduces its key: without it there is no session. A later
-   * key is introduced by every message, so that a box that misses one can still verify the others.
+   * Signs the next message to the box. The first message introduces its key, because without it there is no session.
+   * Every message introduces a later key, so that a box that misses one can still verify the others.
    */
   seal(message: DownMessage, key: SigningKey): string {
     const sessionMs = Math.floor(this.#clock.monotonicMs() - this.#helloAtMs);

@@ -16,8 +16,8 @@ export const SECRET_EXPECTED =
   'expected a secret of 128 bits: 32 hexadecimal digits, 22 characters with letters of both cases, or 64 of any kind; make one with: openssl rand -base64 24';
 
 /**
- * Whether a secret has 128 bits, so that it cannot be guessed, not even from a value derived from it (PROTOCOL.md,
- * clause TOP-2). Patterns and long words are refused.
+ * Returns whether a secret has 128 bits, so that it cannot be guessed, not even from a value derived from it
+ * (PROTOCOL.md, clause TOP-2). Patterns and long words are refused.
  */
 export function isStrongSecret(text: string): boolean {
   const isPattern = new Set(text).size < DIFFERENT_MIN || WORDS.test(text);
@@ -26,7 +26,9 @@ export function isStrongSecret(text: string): boolean {
 
 const TRIES_MAX = 10;
 
-/** A new secret of so many bytes, as base64url. One in 50,000 random texts looks like a word, and is not used. */
+/**
+ * Returns a new secret of so many bytes, as base64url. One in 50,000 random texts looks like a word, and is not used.
+ */
 export function newSecret(random: Pick<Random, 'secret'>, bytes = 24): string {
   let secret = random.secret(bytes);
   for (let tries = 1; tries < TRIES_MAX && !isStrongSecret(secret); tries += 1) secret = random.secret(bytes);
@@ -39,7 +41,7 @@ export const strongSecret = z.string().max(CHARS_MAX).refine(isStrongSecret, SEC
 /** Samples begin so; the others are of the configuration files too, but do not say what they are. */
 const SAMPLE = /^\s*(sample(-.*)?|change-me|a-long-random-text|whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw)\s*$/i;
 
-/** Whether it is a sample of this project, which is public. */
+/** Returns whether it is a sample of this project, which is public. */
 export function isSampleSecret(secret: string | undefined): boolean {
   return secret !== undefined && SAMPLE.test(secret);
 }

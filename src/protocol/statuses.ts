@@ -1,4 +1,4 @@
-/** `state` of the box's `/status`. */
+/** Lists the values of `state` in the box's `/status`. */
 export const BOX_STATES = [
   'starting',
   'registering',

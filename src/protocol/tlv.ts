@@ -1,4 +1,4 @@
-/** The reason why a payload is refused. `tag` is the path of tags to the place, as `38-01-00`. */
+/** Says why a payload is refused. `tag` is the path of tags to the place, as `38-01-00`. */
 export class TlvRefusal extends Error {
   readonly tag: string;
 
@@ -58,9 +58,9 @@ export function readTemplate(text: string, path: string): Template {
 }
 
 /**
- * One field as tag, two-digit length and value; nothing for a value that is `undefined`.
+ * Writes one field as tag, two-digit length and value; nothing for a value that is `undefined`.
  *
- * @throws TlvRefusal for a value that is empty, longer than two digits can say, or other than printable ASCII
+ * @throws TlvRefusal for a value that is empty, too long for two digits, or not printable ASCII.
  */
 export function writeField(path: string, tag: string, value: string | undefined): string {
   if (value === undefined) return '';
@@ -76,7 +76,11 @@ function checkValue(path: string, value: string): void {
   if (odd !== null) throw new TlvRefusal(path, `character ${odd.index + 1} is not printable ASCII`);
 }
 
-/** The value of a field that may be absent. @throws TlvRefusal when it breaks the rule */
+/**
+ * Returns the value of a field that may be absent.
+ *
+ * @throws TlvRefusal when it breaks the rule.
+ */
 export function optional(template: Template, tag: string, rule: Rule): string | undefined {
   const value = template.values.get(tag);
   if (value !== undefined && !rule.pattern.test(value)) {
@@ -85,7 +89,11 @@ export function optional(template: Template, tag: string, rule: Rule): string | 
   return value;
 }
 
-/** The value of a field that must be there. @throws TlvRefusal when it is missing or breaks the rule */
+/**
+ * Returns the value of a field that must be present.
+ *
+ * @throws TlvRefusal when it is missing or breaks the rule.
+ */
 export function required(template: Template, tag: string, rule: Rule): string {
   const value = optional(template, tag, rule);
   if (value === undefined) throw new TlvRefusal(pathTo(template.path, tag), 'it is missing');

@@ -1,6 +1,6 @@
 /**
- * MQTT topics (PROTOCOL.md, clauses TOP and SHA). Messages have QoS 1; only presence is retained. A gateway alone is
- * shard 0, whose topics are those from before there were shards.
+ * MQTT topics begin so (PROTOCOL.md, clauses TOP and SHA). Messages have QoS 1, and only presence is retained. A
+ * gateway alone is shard 0, whose topics are older than shards.
  */
 const ROOT = 'paybox/v1';
 const SHARDS_ROOT = 'paybox/v2';
@@ -17,22 +17,22 @@ function rootOf(shard: Shard): string {
   return shard === 0 ? ROOT : `${SHARDS_ROOT}/${shard}`;
 }
 
-/** Topic that a box, or with `+` every box, reads (`down`) or writes (`up`, `presence`) in a shard. */
+/** Returns the topic that a box, or with `+` every box, reads (`down`) or writes (`up`, `presence`) in a shard. */
 export function boxTopic(terminalCode: string, channel: BoxChannel, shard: Shard = 0): string {
   return `${rootOf(shard)}/boxes/${terminalCode}/${channel}`;
 }
 
-/** Topic of the presence of a shard's gateway. Boxes wait for it. */
+/** Returns the topic of the presence of a shard's gateway. Boxes wait for it. */
 export function gatewayPresenceTopic(shard: Shard = 0): string {
   return `${rootOf(shard)}/gateway/presence`;
 }
 
-/** Topic of the presence of a gateway alone, or of shard 0, which tells how many there are. */
+/** A gateway alone, or shard 0, has its presence on this topic. The presence contains the number of shards. */
 export const GATEWAY_PRESENCE_TOPIC = gatewayPresenceTopic();
 
 const BOX_TOPIC = /^paybox\/(?:v1|v2\/([1-9]\d{0,3}))\/boxes\/(VVB\d{6})\/(down|up|presence)$/;
 
-/** Shard, box and channel of a topic; `undefined` for any other topic. */
+/** Parses a topic into shard, box and channel; `undefined` for any other topic. */
 export function parseBoxTopic(topic: string): { shard: number; terminalCode: string; channel: BoxChannel } | undefined {
   const match = BOX_TOPIC.exec(topic);
   const shard = Number(match?.[1] ?? 0);
@@ -46,7 +46,9 @@ export interface TopicRights {
   write: readonly string[];
 }
 
-/** Topic rights of a box in a shard (PROTOCOL.md, clause TOP-3): its own topics and the gateway's presence. */
+/**
+ * Returns the topic rights of a box in a shard (PROTOCOL.md, clause TOP-3): its own topics and the gateway's presence.
+ */
 export function boxRights(terminalCode: string, shard: Shard = 0): TopicRights {
   return {
     read: [boxTopic(terminalCode, 'down', shard), gatewayPresenceTopic(shard)],
@@ -54,7 +56,7 @@ export function boxRights(terminalCode: string, shard: Shard = 0): TopicRights {
   };
 }
 
-/** Topic rights of a shard's gateway: the other end of every box's topics. */
+/** Returns the topic rights of a shard's gateway: the other end of every box's topics. */
 export function gatewayRights(shard: Shard = 0): TopicRights {
   const presence = gatewayPresenceTopic(shard);
   return {
@@ -63,12 +65,12 @@ export function gatewayRights(shard: Shard = 0): TopicRights {
   };
 }
 
-/** Whether a box may publish to this topic at a gateway alone (clause TOP-3). */
+/** Returns whether a box may publish to this topic at a gateway alone (clause TOP-3). */
 export function boxMayPublish(terminalCode: string, topic: string): boolean {
   return boxRights(terminalCode).write.includes(topic);
 }
 
-/** Whether a box may subscribe to this filter at a gateway alone (clause TOP-3). */
+/** Returns whether a box may subscribe to this filter at a gateway alone (clause TOP-3). */
 export function boxMaySubscribe(terminalCode: string, filter: string): boolean {
   return boxRights(terminalCode).read.includes(filter);
 }

@@ -89,7 +89,7 @@ export function decodeVietQr(payload: string, walletIds: readonly string[] = [])
 /** EMVCo: every payload begins with its version; an account at a bank stands behind the name of NAPAS. */
 const PAYABLE = new RegExp(`^000201|${NAPAS}`);
 
-/** Whether a wallet could take this text for a payment, whomever it pays and however broken it is. */
+/** Returns whether a wallet could take this text for a payment, whomever it pays and however broken it is. */
 export function isPayable(text: string): boolean {
   return PAYABLE.test(
     text
@@ -100,10 +100,10 @@ export function isPayable(text: string): boolean {
 }
 
 /**
- * The payload of these fields, in the order of clause QRP-2. Whatever the decoder would refuse is refused here
- * (PROTOCOL.md, clause QRP-6); an empty text too: leave the key out instead.
+ * Returns the payload of these fields, in the order of clause QRP-2. It refuses everything that the decoder would
+ * refuse (PROTOCOL.md, clause QRP-6), an empty text too: leave the key out instead.
  *
- * @throws PayboxError `QR_INVALID`, naming the tag at fault
+ * @throws PayboxError `QR_INVALID`, naming the wrong tag.
  */
 export function encodeVietQr(fields: VietQr): string {
   try {
@@ -149,7 +149,7 @@ function decode(payload: string, walletIds: readonly string[]): VietQr {
   };
 }
 
-/** The outermost fields, after frame and CRC were checked (PROTOCOL.md, clauses QRP-3 and QRP-4). */
+/** Returns the outermost fields, after frame and CRC were checked (PROTOCOL.md, clauses QRP-3 and QRP-4). */
 function readRoot(payload: string): Template {
   if (payload.length > LIMITS.qrCodeMax) {
     throw new TlvRefusal('00', `the payload has ${payload.length} characters, the limit is ${LIMITS.qrCodeMax}`);
@@ -266,7 +266,7 @@ function build(fields: VietQr): string {
   return covered + crc16(covered);
 }
 
-/** The keys that have a value. */
+/** Returns the keys that have a value. */
 function present<K extends string>(values: Record<K, string | undefined>): { [P in K]?: string } {
   return Object.fromEntries(Object.entries(values).filter((entry) => entry[1] !== undefined)) as { [P in K]?: string };
 }

@@ -2,12 +2,12 @@ import { z } from 'zod';
 
 /** Kinds of virtual accounts of one account. */
 export const VIRTUAL_ACCOUNTS_MAX = 16;
-/** Shorter beginnings would be those of too many accounts. */
+/** Too many accounts would share a shorter beginning. */
 const BEGINS_CHARS_MIN = 3;
 
 /**
- * Virtual accounts whose money comes to an account: those of this bank that begin so. A provider that makes QRs may take
- * another one for each order (PROTOCOL.md, clause PQR-3).
+ * Lists virtual accounts whose money arrives at an account: those of this bank with these beginnings. A provider that
+ * makes QRs may use another one for each order (PROTOCOL.md, clause PQR-3).
  */
 export const virtualAccounts = z.object({
   bin: z.string().regex(/^\d{6}$/, 'six digits'),
@@ -17,7 +17,7 @@ export const virtualAccounts = z.object({
 });
 export type VirtualAccounts = z.infer<typeof virtualAccounts>;
 
-/** Whether a QR pays to one of these virtual accounts. */
+/** Returns whether a QR pays to one of these virtual accounts. */
 export function isAmong(
   all: readonly VirtualAccounts[],
   { bin, account, service }: { bin: string; account: string; service: 'account' | 'card' },

@@ -5,7 +5,7 @@ import { readTemplate, required, type Template, TlvRefusal } from './tlv.ts';
 
 /** Ids of wallets for one account. */
 export const WALLET_IDS_MAX = 16;
-/** A name that a wallet has for an account, as it stands in a QR: of MoMo in 62-05 or 26-02, of ZaloPay in 26-01. */
+/** A wallet's name for an account, as it appears in a QR: of MoMo in 62-05 or 26-02, of ZaloPay in 26-01. */
 export const walletId = z.string().regex(/^[A-Za-z0-9]{4,25}$/, '4 to 25 letters or digits, as they stand in the QR');
 
 /** The account that a QR names in tag 38. */
@@ -65,7 +65,7 @@ const SCHEMES = [
 ] as const;
 const SCHEMES_END = '26';
 
-/** Why no QR may have this further merchant account (tags 02 to 51, without 38). */
+/** Returns why no QR may have this further merchant account (tags 02 to 51, without 38). */
 export function otherPayee(tag: string): string {
   const scheme = tag < SCHEMES_END ? SCHEMES.findLast(([first]) => first <= tag)?.[1] : undefined;
   const named = scheme === undefined ? '' : ` of ${scheme}`;
@@ -73,9 +73,9 @@ export function otherPayee(tag: string): string {
 }
 
 /**
- * Reads tag 26 of a wallet. Its payee cannot be compared with tag 38, so only two wallets are let in.
+ * Reads tag 26 of a wallet. Nobody can compare its payee with tag 38, so only two wallets are accepted.
  *
- * @throws TlvRefusal for every other tag 26, that of VNPAY by its name
+ * @throws TlvRefusal for every other tag 26, that of VNPAY by its name.
  */
 export function readWallet(text: string): { domain: string; forms: readonly Form[]; template: Template } {
   const template = readTemplate(text, '26');
@@ -86,7 +86,11 @@ export function readWallet(text: string): { domain: string; forms: readonly Form
   return { domain, forms, template };
 }
 
-/** @throws TlvRefusal unless tag 26 fits the account of tag 38, and names no other payee than the owner has */
+/**
+ * Checks that tag 26 fits the account of tag 38, and names no other payee than the owner has.
+ *
+ * @throws TlvRefusal if it does not.
+ */
 export function checkWallet(
   { domain, forms, template }: ReturnType<typeof readWallet>,
   { bin, account }: Beneficiary,
@@ -106,12 +110,14 @@ export function checkWallet(
   if (payee !== undefined && !ids.includes(payee)) throw new TlvRefusal(`26-${form.payee}`, unnamed(payee, account));
 }
 
-/** Tells whether 62-05 is the id that the owner of a MoMo account has named. It cannot be derived from the account. */
+/**
+ * Returns whether 62-05 is the id that the owner of a MoMo account has named. It cannot be derived from the account.
+ */
 export function isNamedByOwner(path: string, value: string, account: string, ids: readonly string[]): boolean {
   return isOfMomo(path, value, account) && ids.includes(value);
 }
 
-/** Says where the owner names a 62-05 of MoMo that he has not named; undefined for any other value. */
+/** Explains where the owner names a 62-05 of MoMo that he has not named; undefined for any other value. */
 export function unnamedOfMomo(path: string, value: string, account: string): string | undefined {
   return isOfMomo(path, value, account) ? unnamed(value, account) : undefined;
 }

@@ -6,10 +6,10 @@ const TOLERANCE_SECONDS = 300;
 const KEY_BYTES_MIN = 24;
 const KEY_BYTES_MAX = 64;
 
-/** The headers of Standard Webhooks 1.0.0. */
+/** Holds the headers of Standard Webhooks 1.0.0. */
 export type WebhookHeaders = Record<'webhook-id' | 'webhook-timestamp' | 'webhook-signature', string>;
 
-/** The key of a `whsec_…` secret, 24 to 64 bytes; `undefined` for any other text. */
+/** Returns the key of a `whsec_…` secret, 24 to 64 bytes; `undefined` for any other text. */
 export function webhookKey(secret: string): Buffer | undefined {
   const encoded = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(secret)?.[1];
   const key = Buffer.from(encoded ?? '', 'base64');
@@ -27,7 +27,10 @@ export function signWebhook(secret: string, id: string, nowMs: number, body: str
   return { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': `v1,${signature}` };
 }
 
-/** Why a webhook must be refused at `nowMs`; `undefined` if it is valid. One right signature of several is enough. */
+/**
+ * Returns why a webhook must be refused at `nowMs`; `undefined` if it is valid. One right signature of several is
+ * enough.
+ */
 export function webhookProblem(
   secret: string,
   headers: Readonly<Record<string, string | string[] | undefined>>,

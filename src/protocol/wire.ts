@@ -25,7 +25,7 @@ const call = z.object({
   status: z.int(),
   /** Of a refusal: the field, and what was expected; null otherwise. */
   reason: z.string().nullable(),
-  /** Things that were taken although they are not to the letter (PROTOCOL.md, clause LEN-1). */
+  /** Names the deviations from the specification that the gateway accepted (PROTOCOL.md, clause LEN-1). */
   lenient: z.array(z.string()),
   warnings: z.array(z.string()),
   answer: z.unknown(),
@@ -52,7 +52,7 @@ const presence = z.object({
   why: z.string(),
 });
 
-/** An attempt of a callback. */
+/** One attempt of a callback. */
 const callback = z.object({
   ...head,
   kind: z.literal('callback'),
@@ -83,7 +83,7 @@ export const wirePage = z.object({
   /** Changes with each start of the gateway, when the numbers begin again. */
   run: z.string(),
   entries: z.array(wireEntry),
-  /** Value for the next `since`. */
+  /** The value for the next `since`. */
   next: z.int().min(0),
   /** Number of entries after `since` that were dropped. */
   lost: z.int().min(0),

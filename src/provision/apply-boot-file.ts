@@ -21,9 +21,13 @@ export interface BoxFileKind<Settings> {
   bytesMax: number;
   /** Parses the file. `before` has the last applied settings. Throws errors for people. */
   read(bytes: Uint8Array, before: Settings | undefined): Promise<{ settings: Settings; withoutSecrets: string }>;
-  /** The files to write for these settings, the configuration last; `folder` is the name of their own folder. */
+  /**
+   * Returns the files to write for these settings, the configuration last; `folder` is the name of their own folder.
+   */
   filesOf(settings: Settings, folder: string): Promise<SetupFile[]>;
-  /** Files for other programs of the machine. With `problem` there is none yet for a part of the settings. */
+  /**
+   * Files for other programs of the machine. With `problem` the machine has no program for a part of the settings yet.
+   */
   machineFilesOf(settings: Settings): Promise<{ files: SetupFile[]; problem?: string }>;
 }
 
@@ -48,21 +52,21 @@ const record = z.object({
   /** The text that replaces that file. */
   withoutSecrets: z.string(),
   settings: z.unknown(),
-  /** Whether the earlier configuration was made by a person. */
+  /** True if the earlier configuration was made by a person. */
   isFirst: z.boolean(),
   isApplied: z.boolean(),
-  /** True once the machine has taken its part; else that is tried again at each boot, and nothing but that. */
+  /** True once the machine has applied its part. Until then each boot tries that part again, and nothing else. */
   isComplete: z.boolean().default(true),
-  /** Whether the boot partition contains none of its secrets. */
+  /** True if the boot partition contains none of its secrets. */
   isCleared: z.boolean(),
 });
 type Taken = z.infer<typeof record>;
 
-/** A part of the settings for which the machine has no program. */
+/** Reports a part of the settings for which the machine has no program. */
 export class MachineProblem extends Error {}
 
 const RECORD_FILE = 'taken-over.json';
-/** Suffix of a replaced file, and of a boot file that is about to be wiped. */
+/** The suffix of a replaced file, and of a boot file before its deletion. */
 const SPENT_SUFFIX = '.old';
 const FOLDER_PREFIX = 'box-';
 const FOLDER_MODE = 0o750;
@@ -105,7 +109,7 @@ export async function applyBootFile<Settings>(
   return { taken: current.id !== before?.id, problem };
 }
 
-/** Undefined if there is no file, or it was applied already. */
+/** Returns undefined if there is no file, or this file is already applied. */
 async function newRecord<Settings>(
   { boot }: Folders,
   before: Taken | undefined,
@@ -131,7 +135,7 @@ async function newRecord<Settings>(
   };
 }
 
-/** Returns why the machine does not take a part of the settings; undefined if it took all. */
+/** Returns why the machine cannot apply a part of the settings; undefined if it applied all. */
 async function applyToMachine<Settings>(
   taken: Taken,
   { kind, disk }: ApplyBootFileDeps<Settings>,

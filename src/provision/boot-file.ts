@@ -10,23 +10,23 @@ import type { Wifi } from './wifi.ts';
 /** Files that the firmware of a Raspberry Pi reads. */
 const BOOT_FILES = ['bootcode.bin', 'cmdline.txt', 'config.txt', 'start4.elf'];
 
-/** Content of a box's boot file. */
+/** Holds the content of a box's boot file. */
 export interface BoxFileContent {
   box: BoxName;
   gateway: string;
   enrolment?: string | undefined;
   /** Without a secret the box enrols. */
   secret?: string | undefined;
-  /** PEM, as the next two. */
+  /** This and the next two are PEM. */
   ca?: string | undefined;
   cert?: string | undefined;
   key?: string | undefined;
   wifi?: Wifi | undefined;
-  /** With its options; the box takes a framebuffer if left out. */
+  /** The display with its options. Without it the box uses a framebuffer. */
   display?: object | undefined;
 }
 
-/** The text of that file, with hints for editing it. */
+/** Returns the text of that file, with hints for editing it. */
 export function boxFileText({ box, gateway, enrolment, secret, ca, cert, key, wifi, display }: BoxFileContent): string {
   const { terminalCode, serialNumber } = box;
   const settings = { terminalCode, serialNumber, gateway, enrolment, secret, display, wifi, ca, cert, key };
@@ -36,7 +36,7 @@ export function boxFileText({ box, gateway, enrolment, secret, ca, cert, key, wi
 ${stringify(settings)}`;
 }
 
-/** Whether a folder looks like the boot partition of a box. */
+/** Returns whether a folder looks like the boot partition of a box. */
 export async function isBootPartition(folder: string): Promise<boolean> {
   const names = await namesIn(folder);
   return [...BOOT_FILES, BOX_FILE].some((name) => names.includes(name));

@@ -22,7 +22,10 @@ function inEveryShard(rightsIn: (shard: 0 | '+') => TopicRights): TopicRights {
 
 const GATEWAY_RIGHTS = inEveryShard(gatewayRights);
 
-/** Topic rights of a login at a broker that has rights by name: of the gateway, of the one that the dialect shares, or of a box. */
+/**
+ * Returns the topic rights of a login, for a broker with rights by name: of the gateway, of the shared login of the
+ * dialect, or of a box.
+ */
 export function rightsOf(login: string): TopicRights {
   if (login === VIETQR_LOGIN) return DIALECT_RIGHTS;
   if (login !== GATEWAY_LOGIN) return boxRightsAnywhere(login);
@@ -32,7 +35,7 @@ export function rightsOf(login: string): TopicRights {
 
 const boxRightsAnywhere = (terminalCode: string) => inEveryShard((shard) => boxRights(terminalCode, shard));
 
-/** Topic rights for Mosquitto (mosquitto.conf(5), acl_file); `%u` is the login name. */
+/** Returns the topic rights for Mosquitto (mosquitto.conf(5), acl_file); `%u` is the login name. */
 export function mosquittoAcl(): string {
   const lines = (word: string, { read, write }: TopicRights) => [
     ...read.map((topic) => `${word} read ${topic}`),
@@ -53,14 +56,14 @@ export function mosquittoAcl(): string {
   );
 }
 
-/** A line of Mosquitto's password_file: PBKDF2 with SHA-512. */
+/** Returns a line of Mosquitto's password_file: PBKDF2 with SHA-512. */
 export function mosquittoPassword(name: string, password: string): string {
   const salt = randomBytes(MOSQUITTO_SALT_BYTES);
   const hash = pbkdf2Sync(password, salt, MOSQUITTO_ITERATIONS, MOSQUITTO_HASH_BYTES, 'sha512');
   return `${name}:$7$${MOSQUITTO_ITERATIONS}$${salt.toString('base64')}$${hash.toString('base64')}`;
 }
 
-/** A Mosquitto configuration for the files in `folder`, an absolute path. */
+/** Returns a Mosquitto configuration for the files in `folder`, an absolute path. */
 export function mosquittoConfig(folder: string, port: number, onlyHere: boolean): string {
   return `# Mosquitto 2 over mutual TLS: mosquitto -c mosquitto.conf. Its user must be able to read these files.
 listener ${port}${onlyHere ? ' 127.0.0.1' : ''}
@@ -83,7 +86,7 @@ use_identity_as_username true
 `;
 }
 
-/** Topic rights for EMQX 5.5 or newer, as Erlang terms (authorization type file). */
+/** Returns the topic rights for EMQX 5.5 or newer, as Erlang terms (authorization type file). */
 export function emqxAcl(): string {
   const anyOf = (who: string, action: string, topics: readonly string[]) =>
     `{allow, ${who}, ${action}, [${topics.map((topic) => `"${topic}"`).join(', ')}]}.`;
@@ -111,7 +114,7 @@ export function emqxAcl(): string {
 
 export const EMQX_USERS_HEAD = 'user_id,password_hash,salt,is_superuser';
 
-/** A line for the user import of EMQX's built-in database, for sha256 with salt_position = suffix. */
+/** Returns a line for the user import of EMQX's built-in database, for sha256 with salt_position = suffix. */
 export function emqxUser(name: string, password: string): string {
   const salt = randomBytes(EMQX_SALT_BYTES).toString('hex');
   const hash = createHash('sha256').update(password).update(salt).digest('hex');
@@ -125,7 +128,7 @@ export function withLines(lines: string, added: readonly string[]): string {
   return text(...kept, ...added);
 }
 
-/** The start of a line, up to the end of its name. */
+/** Returns the start of a line, up to the end of its name. */
 function nameIn(line: string): string {
   return /^[^:,]+[:,]/.exec(line)?.[0] ?? line;
 }

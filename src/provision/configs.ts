@@ -17,17 +17,19 @@ export interface BoxName {
   serialNumber: string;
 }
 
-/** Whether gateway and broker listen on this machine only. */
+/** Returns whether gateway and broker listen on this machine only. */
 export function isOnlyHere({ hosts }: Addresses): boolean {
   return hosts.every(isLoopbackHost);
 }
 
-/** The broker's address for boxes. */
+/** Returns the broker's address for boxes. */
 export function brokerUrl(at: Addresses): string {
   return `mqtts://${urlHost(at)}:${at.mqttPort}`;
 }
 
-/** A gateway's configuration with TLS, in the folder of its certificates; without boxes, partners and accounts. */
+/**
+ * Returns a gateway's configuration with TLS, in the folder of its certificates; without boxes, partners and accounts.
+ */
 export function gatewayConfig(at: Addresses, brokerPassword: string): string {
   const host = isOnlyHere(at) ? '127.0.0.1' : '0.0.0.0';
   return `# paybox gateway --config gateway.yaml, with boxes over mutual TLS. It contains the boxes' secrets.
@@ -55,7 +57,7 @@ boxes: []
 /** The screen of a box for which none was named: its own page. */
 export const PAGE_ONLY: readonly object[] = [{ driver: 'browser' }];
 
-/** A box's configuration, in the folder of its secret and certificate. */
+/** Returns a box's configuration, in the folder of its secret and certificate. */
 export function agentConfig(
   { terminalCode, serialNumber }: BoxName,
   at: Addresses,
@@ -88,8 +90,8 @@ export interface BoxEntry {
 }
 
 /**
- * A gateway's configuration with boxes added, or with their new secrets; a person's other lines stay. Throws
- * ConfigError if it is no YAML, or another box has the serial number.
+ * Returns a gateway's configuration with boxes added, or with their new secrets. A person's other lines stay. Throws
+ * ConfigError if it is not YAML, or another box has the serial number.
  */
 export function withBoxes(config: string, told: readonly BoxEntry[], name: string): string {
   const document = parseDocument(config);

@@ -7,13 +7,13 @@ const COPY_SUFFIX = '.tmp';
 
 /** Changes of files, synced to disk when they settle. Each is atomic, also at a power cut. */
 export interface Disk {
-  /** With `mode`, the owner becomes that of the folder. */
+  /** Replaces a file. With `mode`, the folder's owner becomes the file's owner. */
   replace(path: string, text: string, mode?: number): Promise<void>;
   makeFolder(path: string, mode: number): Promise<void>;
   rename(from: string, to: string): Promise<void>;
   /** Overwrites a file's content, so that it cannot be found in free disk space, and deletes it. */
   wipe(path: string): Promise<void>;
-  /** Deletes a file or a folder; no error if there is none. */
+  /** Deletes a file or a folder. It is not an error if there is none. */
   remove(path: string): Promise<void>;
 }
 
@@ -75,7 +75,7 @@ async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** Whether a folder is on a read-only file system. */
+/** Returns whether a folder is on a read-only file system. */
 export async function isReadOnly(folder: string): Promise<boolean> {
   return access(folder, constants.W_OK).then(
     () => false,
@@ -83,7 +83,7 @@ export async function isReadOnly(folder: string): Promise<boolean> {
   );
 }
 
-/** The names in a folder; empty if there is no folder. */
+/** Returns the names in a folder; empty if there is no folder. */
 export async function namesIn(folder: string): Promise<string[]> {
   return readdir(folder).catch((error: unknown) => {
     if (['ENOENT', 'ENOTDIR'].includes(systemCodeOf(error) ?? '')) return [];
@@ -91,7 +91,7 @@ export async function namesIn(folder: string): Promise<string[]> {
   });
 }
 
-/** The content of a file in a folder; undefined without one. Throws for a link, which may lead anywhere. */
+/** Returns the content of a file in a folder; undefined without one. Throws for a link, which may lead anywhere. */
 export async function bytesIn(folder: string, name: string, bytesMax: number): Promise<Uint8Array | undefined> {
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
   const file = await open(join(folder, name), flags).catch((error: unknown) => {
@@ -111,7 +111,7 @@ export async function bytesIn(folder: string, name: string, bytesMax: number): P
   }
 }
 
-/** The text of a file; undefined without one. */
+/** Returns the text of a file; undefined without one. */
 export async function textIn(path: string): Promise<string | undefined> {
   return readFileText(path).catch((error: unknown) => {
     if (['ENOENT', 'ENOTDIR'].includes(systemCodeOf(error) ?? '')) return undefined;

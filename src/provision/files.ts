@@ -50,7 +50,7 @@ export async function replaceFile(path: string, content: Content): Promise<void>
   }
 }
 
-/** The text of a file; undefined without one. */
+/** Returns the text of a file; undefined without one. */
 export async function readIfThere(path: string): Promise<string | undefined> {
   return readFileText(path).catch((error: unknown) => {
     if (['ENOENT', 'ENOTDIR'].includes(systemCodeOf(error) ?? '')) return undefined;

@@ -37,8 +37,8 @@ const SERVER_YEARS = 2;
 const CLIENT_YEARS = 10;
 
 /**
- * A folder with a certificate authority and its files for a gateway, brokers and boxes. Files stay unchanged until
- * rotated; only the lists of boxes grow. Secrets are readable by the folder's owner only.
+ * Owns a folder with a certificate authority and its files for a gateway, brokers and boxes. Files stay unchanged until
+ * rotated; only the lists of boxes grow. Only the folder's owner can read secrets.
  */
 export class ProvisionFolder {
   /** An absolute path. */
@@ -90,7 +90,7 @@ export class ProvisionFolder {
     return true;
   }
 
-  /** The folder of a box's files. */
+  /** Returns the folder of a box's files. */
   boxFolder(terminalCode: string): string {
     return join(this.path, 'boxes', terminalCode);
   }
@@ -163,7 +163,7 @@ export class ProvisionFolder {
     await this.#replace('gateway', files);
   }
 
-  /** The hosts in the gateway's certificate; undefined before there is one. */
+  /** Returns the hosts in the gateway's certificate; undefined before there is one. */
   async hosts(): Promise<string[] | undefined> {
     const cert = await readIfThere(join(this.path, 'gateway/cert.pem'));
     return cert === undefined ? undefined : hostsOf(new X509Certificate(cert));

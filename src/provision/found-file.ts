@@ -1,21 +1,22 @@
 import { join } from 'node:path';
 import { namesIn } from './disk.ts';
 
-/** Folders of a card in which a misplaced file is looked for. */
+/** The search for a misplaced file covers at most this many folders of a card. */
 const FOLDERS_MAX = 100;
 const SPENT_SUFFIX = '.old';
 
-/** The file of a box as it lies on a card. */
+/** Describes the file of a box on a card. */
 export interface FoundFile {
-  /** The name under which it is taken. */
+  /** The name under which the box uses the file. */
   name: string;
-  /** Names what lies there and is not taken, and says what to do; undefined if there is nothing. */
+  /** Names files that the box cannot use, and says what to do; undefined if there are none. */
   problem: string | undefined;
 }
 
 /**
- * Finds `name` on a boot partition: editors and file managers write it in capitals, or as `.yml` or `.yaml.txt`, and
- * people put it into a folder. One such file is taken under its own name; what cannot be taken is named.
+ * Finds `name` on a boot partition. Editors and file managers write it in capitals, or as `.yml` or `.yaml.txt`, and
+ * people put it into a folder. The box uses one such file under its proper name, and names the files that it cannot
+ * use.
  */
 export async function foundFile(boot: string, name: string): Promise<FoundFile> {
   const names = (await namesIn(boot)).toSorted();
@@ -42,7 +43,7 @@ export async function foundFile(boot: string, name: string): Promise<FoundFile> 
   };
 }
 
-/** A copy, as `paybox (1).yaml`, or a file of another program, as `paybox.yaml.rtf`. */
+/** Returns a copy, as `paybox (1).yaml`, or a file of another program, as `paybox.yaml.rtf`. */
 function isMeant(found: string, name: string): boolean {
   const [stem = ''] = name.split('.');
   const lower = found.toLowerCase();
@@ -55,7 +56,7 @@ function isAlike(found: string, name: string): boolean {
   return [`${stem}.yaml`, `${stem}.yml`].some((it) => lower === it || lower === `${it}.txt`);
 }
 
-/** The path of such a file in a folder, or in a folder of a folder. */
+/** Returns the path of such a file in a folder, or in a folder of a folder. */
 async function misplaced(boot: string, names: readonly string[], name: string): Promise<string | undefined> {
   const folders = names.slice(0, FOLDERS_MAX);
   for (const folder of folders) {

@@ -9,7 +9,7 @@ const BCRYPT_ROUNDS = 4;
 const DELIVERIES = '$MQTT.sub.>';
 const USERS_END = ']';
 
-/** A configuration that all nodes of a NATS share, for the files in `folder`, an absolute path. */
+/** Returns a configuration that all nodes of a NATS share, for the files in `folder`, an absolute path. */
 export function natsConfig(folder: string): string {
   return `# NATS 2.9 as a broker of MQTT over mutual TLS: nats-server -c nats.conf. Each node has a node.conf of its own.
 include "./node.conf"
@@ -38,7 +38,7 @@ authorization {
 `;
 }
 
-/** The part that differs between the nodes: an example for the first of three. */
+/** Returns the part that differs between the nodes: an example for the first of three. */
 export function natsNode(port: number, onlyHere: boolean): string {
   return `# This node alone: its name, folder and addresses.
 server_name: one

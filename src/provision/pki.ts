@@ -59,7 +59,7 @@ const CERT_SIGN_AND_CRL_SIGN = 0x06;
 const DNS_NAME = 2;
 const IP_ADDRESS = 7;
 
-/** Valid for some years from `nowMs`, and from a day earlier for boxes whose clock is behind. */
+/** Returns a validity of some years from `nowMs`. It starts a day earlier, for boxes whose clock is behind. */
 export function validFor(nowMs: number, years: number): Validity {
   const until = new Date(nowMs);
   until.setUTCFullYear(until.getUTCFullYear() + years);
@@ -106,8 +106,8 @@ export async function issue(
 }
 
 /**
- * The authority's revocation list: certificates of the previous list (PEM) plus these (PEM). It is valid as long as the
- * authority, because a broker refuses everybody once its list has expired.
+ * Returns the authority's revocation list: certificates of the previous list (PEM) plus these (PEM). It is valid as
+ * long as the authority, because a broker refuses everybody once its list has expired.
  */
 export async function revoke(
   authority: Credential,
@@ -175,13 +175,13 @@ function extension(extnID: string, value: { toBER(): ArrayBuffer }, critical = f
   return new Extension({ extnID, critical, extnValue: value.toBER() });
 }
 
-/** A BIT STRING of one byte, without trailing zero bits, as DER requires. */
+/** Returns a BIT STRING of one byte, without trailing zero bits, as DER requires. */
 function bits(byte: number): BitString {
   const unusedBits = Math.log2(byte & -byte);
   return new BitString({ unusedBits, valueHex: new Uint8Array([byte]).buffer });
 }
 
-/** RFC 5280, section 4.2.1.2, method 1. */
+/** Computes the key identifier of RFC 5280, section 4.2.1.2, method 1. */
 async function keyId({ subjectPublicKeyInfo }: Certificate): Promise<ArrayBuffer> {
   return crypto.subtle.digest('SHA-1', subjectPublicKeyInfo.subjectPublicKey.valueBlock.valueHexView.slice());
 }
@@ -214,7 +214,7 @@ async function pemOfKey(key: webcrypto.CryptoKey): Promise<string> {
   return pem('PRIVATE KEY', await crypto.subtle.exportKey('pkcs8', key));
 }
 
-/** RFC 7468. */
+/** Encodes bytes as PEM (RFC 7468). */
 function pem(label: string, bytes: ArrayBuffer): string {
   const lines =
     Buffer.from(bytes)

@@ -10,7 +10,7 @@ const VHOST = '/';
 /** Every MQTT topic is a routing key here. */
 const EXCHANGE = 'amq.topic';
 const SALT_BYTES = 4;
-/** After four such quarters without a word a node takes another for dead; until then its changes wait for it. */
+/** A node counts another as dead after four such quarters without a message. Until then its changes wait. */
 const NET_TICK_SECONDS = 5;
 
 /** The part that is changed here; a person's further keys stay. */
@@ -20,7 +20,7 @@ const definitions = z.looseObject({
   topic_permissions: z.array(z.looseObject({ user: z.string() })),
 });
 
-/** A configuration for each node of a RabbitMQ, for the files in `folder`, an absolute path. */
+/** Returns a configuration for each node of a RabbitMQ, for the files in `folder`, an absolute path. */
 export function rabbitmqConfig(folder: string, port: number, onlyHere: boolean): string {
   return `# RabbitMQ 3.10 with rabbitmq-plugins enable rabbitmq_mqtt, over mutual TLS; the same file for each node.
 listeners.tcp = none

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** A Wi-Fi network to join. */
+/** Describes a Wi-Fi network to join. */
 export interface Wifi {
   ssid: string;
   /** A password of 8 to 63 characters, or 64 hexadecimal digits; undefined for an open network. */
@@ -22,7 +22,7 @@ export interface WifiFile {
 
 const COUNTRY = 'VN';
 
-/** Programs that manage Wi-Fi, best first, and where each is configured. */
+/** Lists programs that manage Wi-Fi, best first, and where each has its configuration. */
 const MANAGERS = [
   { program: 'NetworkManager', at: ['usr/sbin/NetworkManager', 'usr/bin/NetworkManager'], file: networkManagerFile },
   { program: 'wpa_supplicant', at: ['usr/sbin/wpa_supplicant', 'sbin/wpa_supplicant'], file: supplicantFile },
@@ -30,7 +30,8 @@ const MANAGERS = [
 ] as const;
 
 /**
- * The file for the first of NetworkManager, wpa_supplicant and iwd that exists below `root`; undefined if none does.
+ * Returns the file for the first of NetworkManager, wpa_supplicant and iwd that exists below `root`; undefined if none
+ * does.
  */
 export async function wifiFileOf(wifi: Wifi, root: string): Promise<WifiFile | undefined> {
   for (const { program, at, file } of MANAGERS) {
@@ -40,7 +41,7 @@ export async function wifiFileOf(wifi: Wifi, root: string): Promise<WifiFile | u
   return undefined;
 }
 
-/** NetworkManager's keyfile (nm-settings-keyfile(5)), where a network name may be written as byte values. */
+/** Writes NetworkManager's keyfile (nm-settings-keyfile(5)), which allows a network name as byte values. */
 function networkManagerFile({ ssid, psk }: Wifi) {
   const digest = createHash('sha256').update(`paybox wifi ${ssid}`).digest('hex');
   const uuid = [8, 4, 4, 4, 12].reduce<{ rest: string; parts: string[] }>(
@@ -71,12 +72,12 @@ function networkManagerFile({ ssid, psk }: Wifi) {
   };
 }
 
-/** A leading space and backslashes have escapes in a keyfile. */
+/** Returns a leading space and backslashes have escapes in a keyfile. */
 function keyfileText(text: string): string {
   return text.replaceAll('\\', '\\\\').replaceAll(/^ | $/g, '\\s');
 }
 
-/** wpa_supplicant.conf(5). The name is written in hexadecimal, so that no character can end the line. */
+/** Writes wpa_supplicant.conf(5). The name is hexadecimal, so that no character can end the line. */
 function supplicantFile({ ssid, psk, country = COUNTRY }: Wifi) {
   const key = psk === undefined ? 'key_mgmt=NONE' : `psk=${psk.length === 64 ? psk : `"${psk}"`}`;
   return {
@@ -95,7 +96,7 @@ function supplicantFile({ ssid, psk, country = COUNTRY }: Wifi) {
   };
 }
 
-/** iwd.network(5): a name with other characters than letters, digits, space, `_` and `-` is written in hexadecimal. */
+/** Writes iwd.network(5). A name with characters other than letters, digits, space, `_` and `-` is hexadecimal. */
 function iwdFile({ ssid, psk }: Wifi) {
   const name = /^[\w -]+$/.test(ssid) ? ssid : `=${Buffer.from(ssid).toString('hex')}`;
   const key =

@@ -17,7 +17,7 @@ const DECAY_S = 0.11;
 const RELEASE_S = 0.06;
 const FULL_SCALE = 32_767;
 
-/** The built-in chime: two soft tones, 0.6 s. The same format gives the same samples. */
+/** Returns the built-in chime: two soft tones, 0.6 s. The same format gives the same samples. */
 export function chime({ sampleRateHz, channels }: PcmFormat): Pcm {
   const frames = Math.round(LENGTH_S * sampleRateHz);
   const samples = new Int16Array(frames * channels);

@@ -9,7 +9,7 @@ export const quietHoursOptions = z
   .strictObject({ from: timeOfDay, to: timeOfDay, volumePercent: z.int().min(0).max(100).default(0) })
   .refine(({ from, to }) => from !== to, 'quiet hours that begin when they end are none or all: leave them out');
 
-/** Configuration of the voice; `options` are those of the driver. */
+/** Configures the voice. `options` are those of the driver. */
 export const voiceOptions = z
   .strictObject({
     driver: z.enum([...SPEAKER_DRIVERS.keys()]),

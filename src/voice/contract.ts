@@ -14,17 +14,17 @@ export interface Repetition extends Announcement {
   paidAtMs: number;
 }
 
-/** A sentence to announce. */
+/** Holds a sentence to announce. */
 export interface Phrase {
   /** The complete sentence. */
   text: string;
   /** Only the words of the amount, separated by single spaces. */
   number: string;
-  /** Only the words of the time of the payment, where it is said again, separated by single spaces. */
+  /** Only the words of the time of a repeated payment, separated by single spaces. */
   time?: string;
 }
 
-/** A phrase as sound. */
+/** Holds a phrase as sound. */
 export interface Spoken {
   words: Pcm;
   /** A chime that replaces the built-in one. */
@@ -51,7 +51,7 @@ export interface Output {
   check(signal: AbortSignal): Promise<void>;
 }
 
-/** Speech and output of a driver. No device is open between announcements, so there is nothing to close. */
+/** Holds speech and output of a driver. No device is open between announcements, so there is nothing to close. */
 export interface Speaker {
   /** Tried in this order until one renders the phrase. If none does, only the chime is played. */
   speeches: readonly Speech[];

@@ -47,7 +47,7 @@ const VERSION_TIMEOUT_MS = 5_000;
 /** Shortest time that a line is driven. After that its state depends on the board. */
 const HELD_MIN_MS = 50;
 
-/** A light that is off, and starts no program, until `flash` is called. */
+/** Returns a light that is off, and starts no program, until `flash` is called. */
 export function openLight(options: LightOptions, io: LightIo): Light {
   return new GpioLight(options, io);
 }

@@ -26,7 +26,7 @@ const paplayOptions = z.strictObject({
   command: z.string().min(1).default('paplay'),
 });
 
-/** The player of PulseAudio and PipeWire. From standard input it takes raw samples only. */
+/** Runs the player of PulseAudio and PipeWire. From standard input it accepts raw samples only. */
 function paplay({ command, sink }: z.infer<typeof paplayOptions>, sound: Pcm): Program {
   const { sampleRateHz, channels, samples } = sound;
   // Without a latency the player runs two seconds longer than the sound.

@@ -9,9 +9,9 @@ export interface Program {
   args: readonly string[];
   /** Its Debian package, for the advice when it is missing. */
   debianPackage: string;
-  /** The advice when it fails. */
+  /** The advice for a failure. */
   advice: string;
-  /** Standard input; empty if absent. */
+  /** The standard input; empty if absent. */
   input?: Uint8Array;
 }
 
@@ -29,7 +29,7 @@ interface Running {
 }
 
 interface Ended {
-  /** Undefined if it succeeded. */
+  /** Undefined after a success. */
   failure: string | undefined;
   output: Buffer;
 }

@@ -9,7 +9,7 @@ import { concat, type Pcm, silence, withVolume } from './wav.ts';
 import { announcementText, numberWords, REPETITION_TRIED, repetitionText, timeWords, vocabulary } from './words.ts';
 
 export interface VoiceIo extends SpeakerIo {
-  /** The calendar time, in milliseconds since 1970; undefined while nobody has told the box the time. */
+  /** Returns the calendar time, in milliseconds since 1970; undefined while the box has received none. */
   toldMs(): number | undefined;
 }
 
@@ -20,7 +20,7 @@ export interface VoiceStatus {
   reason: string | null;
   /** Announcements that wait, without the current one. */
   queued: number;
-  /** Number of payments said aloud since the start, without repetitions that a person asked for. */
+  /** Counts announced payments since the start, without repetitions that a person asked for. */
   said: number;
   /** The words of the last announcement; null before the first. */
   words: string | null;
@@ -31,8 +31,8 @@ export interface Voice {
   /** Announces a payment after those that wait. Does nothing if its transaction was announced before. */
   announce(announcement: Announcement): void;
   /**
-   * Says a payment again, as what it is, because a person asks for it: after the announcements that wait, and without a
-   * chime. Does nothing while another repetition waits. Where no voice can say it, nothing is heard.
+   * Announces a payment again as a repetition, because a person asks for it. It comes after the announcements that
+   * wait, and has no chime. It does nothing while another repetition waits, and is silent if no voice can speak it.
    */
   repeat(repetition: Repetition): void;
   status(): VoiceStatus;
@@ -44,18 +44,18 @@ export interface Voice {
 const WAITING_MAX = 8;
 /** Announcements that have waited longer are dropped: they could be mistaken for another payment. */
 const WAITED_MAX_MS = 60_000;
-/** Announced transactions that are remembered. */
+/** The voice remembers this many announced transactions. */
 const REMEMBERED_MAX = 1_000;
 const PAUSE_AFTER_CHIME_MS = 150;
 const CHIME_ALONE = 'a chime alone would sound like a new payment';
 
 interface Waiting extends Announcement {
   sinceMs: number;
-  /** A payment that is said again has its time here, in milliseconds since 1970. */
+  /** Milliseconds since 1970. Only a repetition has it. */
   paidAtMs: number | undefined;
 }
 
-/** A phrase became this sound, or none where no voice can say it. */
+/** Holds the sound of a phrase, or none if no voice can speak it. */
 interface Composed {
   sound: Pcm | undefined;
   text: string;
@@ -74,7 +74,7 @@ class QueuedVoice implements Voice {
   readonly #stop = new AbortController();
   readonly #announced = new Set<string>();
   readonly #waiting: Waiting[] = [];
-  /** This payment is said again once nothing else waits. */
+  /** The voice repeats this payment once nothing else waits. */
   #again: Waiting | undefined;
   readonly #running: Promise<void>;
   #wake: (() => void) | undefined;
@@ -137,7 +137,7 @@ class QueuedVoice implements Voice {
     }
   }
 
-  /** New payments come first, or whoever holds the key down could silence them. */
+  /** New payments come first. Otherwise a person who holds the key down could silence them. */
   #next(): Waiting | undefined {
     const news = this.#waiting.shift();
     if (news !== undefined) return news;
@@ -248,7 +248,7 @@ class QueuedVoice implements Voice {
 
   #volume(): { volumePercent: number; why: string } {
     const { quietHours, volumePercent } = this.#options;
-    // A clock that stood still without power must not silence the day: without a time that is right there is no night.
+    // A clock that stopped without power must not silence the day. So without a trusted time there is no night.
     const nowMs = this.#io.toldMs();
     if (quietHours !== undefined && nowMs !== undefined && isWithin(quietHours, nowMs)) {
       return { volumePercent: Math.min(volumePercent, quietHours.volumePercent), why: 'quiet hours' };

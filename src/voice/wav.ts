@@ -43,7 +43,7 @@ export function concat(sounds: readonly Pcm[]): Pcm {
   return { sampleRateHz, channels, samples };
 }
 
-/** The sound with its amplitude at 0…100 percent. */
+/** Returns the sound with its amplitude at 0…100 percent. */
 export function withVolume(sound: Pcm, percent: number): Pcm {
   return { ...sound, samples: sound.samples.map((sample) => Math.round((sample * percent) / 100)) };
 }
@@ -52,7 +52,7 @@ export function describeFormat({ sampleRateHz, channels }: PcmFormat): string {
   return `${sampleRateHz} Hz with ${channels} ${channels === 1 ? 'channel' : 'channels'}`;
 }
 
-/** A WAV file with a 44-byte header and little-endian samples. */
+/** Returns a WAV file with a 44-byte header and little-endian samples. */
 export function encodeWav({ sampleRateHz, channels, samples }: Pcm): Buffer {
   const dataBytes = samples.length * BYTES_PER_SAMPLE;
   const file = Buffer.alloc(HEADER_BYTES + dataBytes);
@@ -72,7 +72,7 @@ export function encodeWav({ sampleRateHz, channels, samples }: Pcm): Buffer {
   return file;
 }
 
-/** Only the samples, little-endian. */
+/** Returns only the samples, little-endian. */
 export function encodeSamples(samples: Int16Array): Buffer {
   const bytes = Buffer.alloc(samples.length * BYTES_PER_SAMPLE);
   samples.forEach((sample, index) => {

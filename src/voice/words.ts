@@ -18,9 +18,9 @@ const GROUPS = ['', 'nghìn', 'triệu'] as const;
 const BILLION = 10 ** 9;
 
 /**
- * Vietnamese words of a whole number from 0 to NUMBER_MAX: lower case, separated by single spaces. Groups below the
- * first are read in full (`một nghìn không trăm linh năm`); empty groups are left out. Throws a RangeError for any
- * other number.
+ * Returns the Vietnamese words of a whole number from 0 to NUMBER_MAX: lower case, separated by single spaces. Groups
+ * below the first are read in full (`một nghìn không trăm linh năm`); empty groups are left out. Throws a RangeError
+ * for any other number.
  */
 export function numberWords(value: number | bigint, { zero = 'linh' }: NumberWordsOptions = {}): string {
   const whole = Number(value);
@@ -30,12 +30,12 @@ export function numberWords(value: number | bigint, { zero = 'linh' }: NumberWor
   return whole === 0 ? DIGITS[0] : positive(whole, false, zero).join(' ');
 }
 
-/** The sentence for a payment of `amountDong` whole đồng. Throws a RangeError as numberWords does. */
+/** Returns the sentence for a payment of `amountDong` whole đồng. Throws a RangeError as numberWords does. */
 export function announcementText(amountDong: number, options: NumberWordsOptions = {}): string {
   return `Đã nhận ${numberWords(amountDong, options)} đồng`;
 }
 
-/** Returns the sentence for a payment that is said again, which nobody takes for a new one. `paidAtMs` is calendar time. */
+/** Returns the sentence for a repetition, which nobody mistakes for a new payment. `paidAtMs` is calendar time. */
 export function repetitionText(amountDong: number, paidAtMs: number, options: NumberWordsOptions = {}): string {
   return `Nhắc lại, lúc ${timeWords(paidAtMs, options)}, đã nhận ${numberWords(amountDong, options)} đồng`;
 }
@@ -48,14 +48,14 @@ export function timeWords(wallMs: number, options: NumberWordsOptions = {}): str
   return minutes === 0 ? hour : `${hour} ${numberWords(minutes, options)} phút`;
 }
 
-/** This phrase has every word that a repetition needs beside those of numbers. */
+/** This phrase has every word that a repetition needs besides numbers. */
 export const REPETITION_TRIED: Phrase = {
   text: repetitionText(0, 60_000),
   number: numberWords(0),
   time: timeWords(60_000),
 };
 
-/** Every word that numberWords can use with this `zero`, once. */
+/** Returns every word that numberWords can use with this `zero`, once. */
 export function vocabulary(zero: ZeroWord): string[] {
   return [...DIGITS, 'mốt', 'tư', 'lăm', 'mười', 'mươi', zero, 'trăm', 'nghìn', 'triệu', 'tỷ'];
 }
@@ -76,7 +76,7 @@ function positive(value: number, inner: boolean, zero: ZeroWord): string[] {
   return words;
 }
 
-/** Words of 1…999. An `inner` group also reads its empty hundreds. */
+/** Returns words of 1…999. An `inner` group also reads its empty hundreds. */
 function groupWords(group: number, inner: boolean, zero: ZeroWord): string[] {
   const hundreds = Math.floor(group / 100);
   const tens = Math.floor(group / 10) % 10;

@@ -16,7 +16,7 @@ import { certificateFix, connectionTls } from '../transports/tls.ts';
 
 const ANSWER_LIMITS = { timeoutMs: 10_000, bytesMax: 4_096 };
 
-/** One side refused an enrolment; the message says why. */
+/** Reports that one side refused an enrolment. The message says why. */
 export class EnrolmentRefused extends PayboxError {
   constructor(message: string, fix: string, code: 'NOT_REGISTERED' | 'BOX_DISABLED' = 'NOT_REGISTERED') {
     super(code, message, { severity: 'retryable', fix });
@@ -43,7 +43,10 @@ export class EnrolmentClient {
     throw this.#problem(status, json);
   }
 
-  /** The state of the request; undefined when the gateway does not know it, or no longer. Throws as `register` does. */
+  /**
+   * Returns the state of the request; undefined when the gateway does not know it, or no longer. Throws as `register`
+   * does.
+   */
   async state(id: string, signal: AbortSignal): Promise<EnrolmentState | undefined> {
     const { status, json } = await this.#ask('GET', `${ENROLMENTS_PATH}/${id}`, signal);
     if (status === 404) return undefined;

@@ -40,7 +40,7 @@ export interface EnrollerDeps {
 interface Attempt {
   code: string;
   key: AgreementKey;
-  /** Monotonic time. */
+  /** The code expires at this monotonic time. */
   untilMs: number;
   /** The gateway's id of the request; undefined until registered. */
   id: string | undefined;
@@ -85,8 +85,8 @@ export class Enroller {
         attempt.askedMs = askedMs;
         const secret = this.#conclude(attempt, state);
         if (secret !== undefined) return secret;
-        // A code counts only while the gateway knows its request: after that, whoever registers with it may be another
-        // box.
+        // A code counts only while the gateway knows its request. Afterwards, another box may register with the same
+        // code.
         const isGood = state?.state === 'pending' && attempt.untilMs > clock.monotonicMs();
         if (!isGood) takeOff();
         else if (shown !== attempt) this.#show(attempt);

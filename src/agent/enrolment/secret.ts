@@ -22,7 +22,7 @@ export interface BoxSecret {
   refused(): void;
 }
 
-/** A secret from the configuration. */
+/** Returns a secret from the configuration. */
 export function configuredSecret(secret: string): BoxSecret {
   return { get: async () => secret, refused: () => undefined };
 }
@@ -35,8 +35,8 @@ export interface EnrolledSecretDeps {
 }
 
 /**
- * A secret from enrolment, in the file `secret` of the data folder, readable by its owner only. When the gateway
- * refuses it the box enrols again; the old secret stays until then.
+ * Returns a secret from enrolment, in the file `secret` of the data folder, readable by its owner only. When the
+ * gateway refuses it the box enrols again; the old secret stays until then.
  */
 export function enrolledSecret({ clock, log, dataDir, enroller }: EnrolledSecretDeps): BoxSecret {
   const path = join(dataDir, FILE);
@@ -98,7 +98,7 @@ async function readSecret(path: string, unreadable: (reason: string) => void): P
   return undefined;
 }
 
-/** Kept before it is used. */
+/** Stores the secret before the box uses it. */
 async function keepSecret(dataDir: string, secret: string): Promise<void> {
   makeFolder(dataDir, 0o700);
   await replaceOwnFile(join(dataDir, FILE), `${secret}\n`);

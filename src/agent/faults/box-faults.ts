@@ -34,7 +34,7 @@ interface ActiveFault {
   over: AbortController;
 }
 
-/** The active faults of this box, ordered by a bench. In memory only: a restarted box has none. */
+/** Holds the active faults of this box, ordered by a bench. They are in memory only, so a restarted box has none. */
 export class BoxFaults {
   readonly #deps: { clock: Clock; random: Random; log: Logger };
   readonly #active = new Map<string, ActiveFault>();
@@ -104,7 +104,7 @@ export class BoxFaults {
     return undefined;
   }
 
-  /** Whether a fault that is a state is active; its chance is drawn once. */
+  /** Returns whether a fault that is a state is active; its chance is drawn once. */
   isThere(fault: FaultName): boolean {
     return [...this.#active.values()].some((active) => {
       const { chance = 1 } = active.order;

@@ -3,7 +3,7 @@ import type { BoxFaults } from './box-faults.ts';
 
 const AHEAD_MS = 2 * 3_600_000;
 
-/** A clock whose calendar is ahead while the fault box-clock is active. Durations stay right. */
+/** Returns a clock whose calendar runs ahead while the fault box-clock is active. Durations stay correct. */
 export function faultyClock(clock: Clock, faults: BoxFaults): Clock {
   return {
     monotonicMs: () => clock.monotonicMs(),

@@ -10,7 +10,7 @@ const SLOW_MS = 1_000;
 const NOISE_SHARE = 0.01;
 const BYTE_VALUES = 256;
 
-/** A display that is unplugged, slow or on a noisy line while the faults of these names are active. */
+/** Returns a display that is unplugged, slow or on a noisy line while the faults of these names are active. */
 export function faultyDisplay(display: ConfiguredDisplay, faults: BoxFaults, clock: Clock): ConfiguredDisplay {
   return {
     driver: display.driver,

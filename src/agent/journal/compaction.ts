@@ -19,15 +19,16 @@ export function keyOf(entry: Entry): string {
   return `${entry.kind} ${idOf(entry)}`;
 }
 
-/** Whether an entry is so old that compaction at this calendar time removes it once it is settled. */
+/** Returns whether an entry is so old that compaction at this calendar time removes it once it is settled. */
 export function hasAged(entries: readonly Entry[], wallMs: number): boolean {
   return agedUpTo(entries, wallMs) >= 0;
 }
 
 /**
- * The entries (indices, ascending) that a journal needs to restore the same box: unfinished pushes, unacknowledged
- * reports, the announced account, and the newest ends and payments, which detect repetitions. Settled ones stay for
- * `SETTLED_AGE_MAX_MS` only. Unacknowledged reports stay whatever the clock says: it may be wrong by decades.
+ * Returns the entries (indices, ascending) that a journal needs to restore the same box: unfinished pushes,
+ * unacknowledged reports, the announced account, and the newest ends and payments, which detect repetitions. Settled
+ * ones stay for `SETTLED_AGE_MAX_MS` only. Unacknowledged reports stay forever, because the clock may be wrong by
+ * decades.
  */
 export function entriesToKeep(entries: readonly Entry[], wallMs: number): Set<number> {
   const { isOwed, isOpen, isSeen } = factsOf(entries);
@@ -66,8 +67,7 @@ export function entriesToKeep(entries: readonly Entry[], wallMs: number): Set<nu
 }
 
 /**
- * Index of the newest entry that is too old by its own time; -1 if none. All entries before it are older, whatever
- * their time.
+ * Returns the index of the newest entry that is too old by its own time; -1 if none. All entries before it are older.
  */
 function agedUpTo(entries: readonly Entry[], wallMs: number): number {
   const newestMs = entries.reduce((newest, entry) => Math.max(newest, ownTimeMs(entry) ?? newest), -Infinity);
@@ -106,7 +106,7 @@ function pushIdOf(entry: Entry): string {
   return idOf(entry);
 }
 
-/** The push or transaction that `shown`, `told` and `acked` entries name. */
+/** Returns the push or transaction that `shown`, `told` and `acked` entries name. */
 function idOf(entry: Entry | undefined): string {
   switch (entry?.kind) {
     case 'push':

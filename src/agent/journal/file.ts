@@ -11,7 +11,7 @@ import { preparePlace } from './place.ts';
 /** Why a file cannot be this box's journal; part of the name of the set-aside file. */
 export type UnusableReason = 'damaged' | 'another-box' | 'other-version';
 
-/** The file exists, but is no journal that this box can use. */
+/** Reports that the file exists, but that this box cannot use it as its journal. */
 export class UnusableError extends Error {
   readonly why: UnusableReason;
 
@@ -21,7 +21,7 @@ export class UnusableError extends Error {
   }
 }
 
-/** Another program has the file open. */
+/** Reports that another program has the file open. */
 export class BusyError extends Error {}
 
 export interface Row {
@@ -49,7 +49,7 @@ const SQLITE = { BUSY: 5, READONLY: 8, FULL: 13 } as const;
  */
 const MACHINE_CODES: readonly number[] = [3, SQLITE.BUSY, 6, 7, 10, SQLITE.FULL, 14, 15, 23];
 
-/** An open journal. Statements are prepared, so that the first append is as fast as later ones. */
+/** Represents an open journal. It prepares its statements, so that the first append is as fast as later ones. */
 export class JournalFile {
   readonly #path: string;
   readonly #inode: string;
@@ -98,12 +98,12 @@ export class JournalFile {
     return this.#keys.has(keyOf(it));
   }
 
-  /** Whether a restart would not find this file: deleted, replaced, or its disk unmounted. */
+  /** Returns whether a restart would not find this file: deleted, replaced, or its disk unmounted. */
   isGone(): boolean {
     return inodeOf(this.#path) !== this.#inode;
   }
 
-  /** Writes all or none, synced; skips entries that are there already. */
+  /** Writes all entries or none, and syncs them. It skips entries that are already there. */
   append(entries: readonly Entry[]): void {
     const missing = new Map(entries.filter((it) => !this.has(it)).map((it) => [keyOf(it), it]));
     if (missing.size === 0) return;
@@ -156,7 +156,7 @@ export class JournalFile {
   }
 }
 
-/** Whether the disk has no room. */
+/** Returns whether the disk has no room. */
 export function isFull(error: unknown): boolean {
   return primaryCodeOf(error) === SQLITE.FULL;
 }
@@ -275,7 +275,7 @@ function named(error: unknown, path: string): unknown {
   if (error instanceof NotAFileError) return new UnusableError('damaged', error.message, error);
   const code = primaryCodeOf(error);
   const isOfMachine = code === SQLITE.READONLY || (code !== undefined && MACHINE_CODES.includes(code));
-  // Where SQLite cannot write its log it reports other errors, such as "locked".
+  // If SQLite cannot write its log it reports other errors, such as "locked".
   if (isOfMachine && !isWritable(path)) return new Error('it, or its disk, is read-only', { cause: error });
   if (code === SQLITE.BUSY) return new BusyError('another program has the journal open', { cause: error });
   const isOfContent = code === undefined ? error instanceof RangeError : !MACHINE_CODES.includes(code);

@@ -24,7 +24,7 @@ export const JOURNAL_FILE = 'journal.db';
 const COMPACT_ABOVE_ENTRIES = 6_000;
 /** How often a running box looks for entries that are too old. */
 const AGE_CHECK_MS = 86_400_000;
-/** Entries that one append removes during a compaction, so that no append is slow. */
+/** One append removes at most this many entries during a compaction, so that no append is slow. */
 const REMOVED_AT_ONCE_MAX = 500;
 /**
  * The start waits this long for another program, which may just be ending, to close the file. A running box does not
@@ -36,11 +36,22 @@ const BUSY_FIX = 'end the other program, or give each box a folder of its own';
 const REOPEN_MS = 1_000;
 
 /**
- * Opens the journal of the box `terminalCode` in `dataDir`; creates both if missing (house rule 2). A file that is
- * damaged, of another box or of another version is set aside under a new name, and a new file starts with its readable
- * entries. A failed disk is no error: the box must still take payments (PROTOCOL.md, clause AGT-5). `load` then returns
- * what can be read, and the file is opened later.
- * Throws a ConfigError when another program has the file open.
+ * Opens the journal of the box `terminalCode` in `dataDir`, and creates both if they are missing (house rule 2). Throws
+ * a ConfigError when another program has the file open.
+ *
+ * Theory. The journal is a list of facts in a SQLite file. A restart reads them all and builds the same state, so
+ * nothing else on the disk matters to the box.
+ *
+ * What always holds. Facts are synced before the box shows or reports anything that follows from them. An append writes
+ * all its entries or none. A second entry with the same key adds nothing, so every write may be repeated. Compaction
+ * removes the oldest entries first, so the rest restores the same box at any moment.
+ *
+ * A box must accept payments even when its disk fails (PROTOCOL.md, clause AGT-5), so a failed disk is not an error
+ * here. `load` then returns the readable entries, and the journal opens the file later. A file that is damaged, of
+ * another box or of another version is renamed and never deleted. A new file starts with its readable entries.
+ *
+ * What failed before. A FIFO or a device under the journal's name made a start wait forever, so only a file is opened
+ * now. Two agents on one journal showed each other's orders, so SQLite locks the file exclusively.
  */
 export function openJournal(dataDir: string, terminalCode: string, deps: JournalDeps): Journal {
   return new SqliteJournal(dataDir, terminalCode, deps);
@@ -63,7 +74,7 @@ class SqliteJournal implements Journal {
   #setAside: string[] = [];
   #reopenAtMs = Number.NEGATIVE_INFINITY;
   #ageCheckAtMs = Number.NEGATIVE_INFINITY;
-  /** Rows that the current compaction has yet to remove, oldest first. */
+  /** The current compaction still has to remove these rows, oldest first. */
   #doomed: readonly number[] = [];
 
   constructor(folder: string, terminalCode: string, deps: JournalDeps) {

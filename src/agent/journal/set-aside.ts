@@ -9,13 +9,13 @@ import type { Logger } from '../../lib/log.ts';
 import { readEntries, type UnusableReason } from './file.ts';
 import { COMPANIONS } from './place.ts';
 
-/** Set-aside journals that are kept for a technician; the oldest are deleted. */
+/** The box stores this many set-aside journals for a technician, and deletes the oldest. */
 export const SET_ASIDE_MAX = 5;
 
 /** Limit for copies, because the folder for temporary files may be in memory. */
 const COPY_BYTES_MAX = 64 * 1_048_576;
 
-/** Names of the set-aside journals in `folder`, oldest first by the time in their names. */
+/** Returns names of the set-aside journals in `folder`, oldest first by the time in their names. */
 export function namesAside(folder: string, file: string): string[] {
   const timeIn = (name: string) =>
     name.startsWith(file) ? /^\.[a-z-]+-(\d{4}-[\dTZ-]+)$/.exec(name.slice(file.length))?.[1] : undefined;

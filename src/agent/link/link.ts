@@ -39,7 +39,7 @@ export const OPEN_TIMEOUT_MS = 10_000;
  * the secret counts as refused after this many unanswered hellos in a row.
  */
 const UNANSWERED_MAX = 10;
-/** Wait before the first redial of a program that was never welcome: a gateway that starts beside it is there soon. */
+/** A program that was never welcome redials after this time. A gateway that starts beside it is ready soon. */
 const REDIAL_AT_START_MS = 50;
 export const REDIAL_FIRST_MS = 250;
 export const REDIAL_MAX_MS = 30_000;
@@ -188,7 +188,7 @@ export class Link {
       const messages = connection.incoming[Symbol.asyncIterator]();
       const waitMs = this.#home.helloWaitMs(connection.spreadMs ?? 0);
       if (waitMs > 0) await clock.sleep(waitMs, this.#stop.signal);
-      // Taken before the gateway can have the hello: times counted from here are never too late.
+      // The time is read before the gateway can receive the hello, so times counted from here are never too late.
       const helloAtMs = clock.monotonicMs();
       const refused = await this.#register(connection, messages, {
         ...{ sessionId, helloAtMs, heartbeat, withinMs: WELCOME_TIMEOUT_MS },
@@ -209,7 +209,7 @@ export class Link {
     }
   }
 
-  /** Ends a session in which the gateway does not hear the box, although the connection is open. */
+  /** Ends a session whose connection is open but in which the gateway does not receive the box's messages. */
   async #endUnanswered(
     connection: Connection,
     heartbeat: Heartbeat,
@@ -260,7 +260,7 @@ export class Link {
     const sandbox = answer.mode === 'sandbox';
     const sandboxMark = sandbox && answer.sandboxMark === true;
     log.info('registered', { terminalCode, account: link?.bankAccount ?? null });
-    // The welcome took at most the time since the hello.
+    // The welcome needed at most the time since the hello.
     const gatewayMs = Math.ceil(answer.sentAtMs + clock.monotonicMs() - helloAtMs);
     const time = { gatewayMs, isOwnTime };
     emit({ type: 'registered', account: link, ...time, openPushIds, sandbox, sandboxMark, pictures });

@@ -6,8 +6,8 @@ import { BOX_ALIVE_MS } from '../../protocol/messages.ts';
 import type { InboundMessage } from '../contract.ts';
 
 /**
- * The answer to the hello; undefined if there is none in time. Other messages are ignored before it (PROTOCOL.md, clause
- * MSG-4). Throws PayboxError when the connection ends without it.
+ * Returns the answer to the hello; undefined if none arrives in time. It ignores other messages before the answer
+ * (PROTOCOL.md, clause MSG-4). Throws PayboxError when the connection ends without one.
  */
 export async function answerWithin(
   clock: Clock,
@@ -34,8 +34,8 @@ export function noWelcome(withinMs: number): PayboxError {
 }
 
 /**
- * The box event for a message of the gateway; undefined for a type that is not allowed within a session. `sessionMs` of
- * a push counts from the hello, sent at `helloAtMs` of the monotonic clock (PROTOCOL.md, clause SIG-4).
+ * Returns the box event for a message of the gateway; undefined for a type that is not allowed within a session.
+ * `sessionMs` of a push counts from the hello, sent at `helloAtMs` of the monotonic clock (PROTOCOL.md, clause SIG-4).
  */
 export function messageEvent(
   message: InboundMessage,
@@ -66,8 +66,8 @@ export function messageEvent(
 }
 
 /**
- * All times of a session count from its hello (PROTOCOL.md, clause SIG-4), and two clocks drift by seconds a day. So a
- * session is renewed after this time, once no QR is on the screen.
+ * All times of a session count from its hello (PROTOCOL.md, clause SIG-4), and two clocks drift by seconds a day. So
+ * the link renews a session after this time, once no QR is on the screen.
  */
 const SESSION_MAX_MS = 86_400_000;
 const RENEWAL_RETRY_MS = 60_000;
@@ -79,8 +79,8 @@ export async function untilRenewal(clock: Clock, isShowing: () => boolean, signa
 }
 
 /**
- * Asks the gateway regularly whether it hears the box: an open connection may still lose messages (PROTOCOL.md, clause
- * MSG-11).
+ * Asks the gateway regularly whether it receives the box's messages, because an open connection may still lose them
+ * (PROTOCOL.md, clause MSG-11).
  */
 export class Heartbeat {
   readonly #deps: { clock: Clock; random: Random };
@@ -92,12 +92,12 @@ export class Heartbeat {
     this.#deps = deps;
   }
 
-  /** Milliseconds between two heartbeats. */
+  /** Returns milliseconds between two heartbeats. */
   get everyMs(): number {
     return this.#everyMs;
   }
 
-  /** Takes the interval that the gateway has told; left out is `BOX_ALIVE_MS`. */
+  /** Sets the interval that the gateway sent; without one it is `BOX_ALIVE_MS`. */
   every(aliveMs = BOX_ALIVE_MS): void {
     this.#everyMs = aliveMs;
   }
@@ -127,7 +127,7 @@ export class Heartbeat {
 /** A session that waits for its welcome; `withinMs` after the hello it is given up. */
 export interface Registering {
   sessionId: string;
-  /** Monotonic time. */
+  /** The box sent its hello at this monotonic time. */
   helloAtMs: number;
   withinMs: number;
   heartbeat: Heartbeat;

@@ -3,7 +3,10 @@ import type { Random } from '../../lib/random.ts';
 /** Answers MOVED without a welcome between them that a box follows at once; one more waits as a redial does. */
 const MOVES_AT_ONCE_MAX = 3;
 
-/** The shard in which a box says hello (PROTOCOL.md, clauses SHA-2 and SHA-3). Every run of the agent begins in shard 0. */
+/**
+ * Holds the shard in which a box says hello (PROTOCOL.md, clauses SHA-2 and SHA-3). Every run of the agent begins in
+ * shard 0.
+ */
 export class HomeShard {
   readonly #random: Random;
   #shard = 0;
@@ -20,7 +23,10 @@ export class HomeShard {
     return this.#shard;
   }
 
-  /** How long to wait before the hello where the gateway asks boxes to spread theirs over `spreadMs` (clause PRE-6). */
+  /**
+   * Returns how long to wait before the hello if the gateway asks boxes to spread theirs over `spreadMs` (clause
+   * PRE-6).
+   */
   helloWaitMs(spreadMs: number): number {
     return this.#hasBeenWelcome && this.#moves === 0 ? this.#random.fraction() * spreadMs : 0;
   }
@@ -31,7 +37,7 @@ export class HomeShard {
     this.#loss = 'unsaid';
   }
 
-  /** The gateway has answered MOVED. */
+  /** Follows an answer MOVED of the gateway. */
   moved(shard = 0): void {
     this.#shard = shard;
     if (this.#loss === 'believed') this.#loss = 'disproved';
@@ -40,8 +46,8 @@ export class HomeShard {
   }
 
   /**
-   * There is no such shard any more: the next hello is said in shard 0. Whether that is to be believed: not after shard 0
-   * has sent the box back, because a broker may retain what is over.
+   * Returns to shard 0 because this shard no longer exists. Returns false, and changes nothing, after shard 0 has sent
+   * the box here: a broker may retain an outdated message.
    */
   lost(): boolean {
     if (this.#loss === 'disproved') return false;
@@ -50,7 +56,7 @@ export class HomeShard {
     return true;
   }
 
-  /** Whether the next attempt follows at once. True once for each move. */
+  /** Returns whether the next attempt follows at once. True once for each move. */
   takeMove(): boolean {
     const isMoving = this.#isMoving;
     this.#isMoving = false;

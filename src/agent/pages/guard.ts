@@ -10,17 +10,21 @@ const COOKIE_BYTES = 32;
 const OF_SCREEN = ['GET /', 'GET /box.css', 'GET /screen.js', 'GET /screen.png', 'GET /screen.txt', 'GET /healthz'];
 const BEFORE_LOGIN = ['GET /', 'GET /box.css', 'GET /login.js', 'POST /login', 'GET /healthz'];
 
-/** The rights of whoever sent a request. */
+/** Says what a request may access. */
 export interface Access {
   /** Open to them: everything, only the screen, or only the login. */
   open: 'all' | 'screen' | 'login';
-  /** Whether the request comes from this machine; nobody else gets the enrolment code (PROTOCOL.md, clause ENR-1). */
+  /**
+   * True if the request comes from this machine. Only this machine receives the enrolment code (PROTOCOL.md, clause
+   * ENR-1).
+   */
   isHere: boolean;
 }
 
 /**
- * Controls access to the box's pages (PROTOCOL.md, threat THR-30). With a token configured: whoever has it, as bearer
- * or as the cookie that the login returns. Without one: programs and pages of this machine; others see the screen only.
+ * Controls access to the box's pages (PROTOCOL.md, threat THR-30). With a configured token, only requests with it have
+ * access, as bearer or as the cookie that the login returns. Without a token, programs and pages of this machine have
+ * access, and others see only the screen.
  */
 export class PageGuard {
   readonly #token: string | undefined;
@@ -32,7 +36,7 @@ export class PageGuard {
     this.#cookie = random.secret(COOKIE_BYTES);
   }
 
-  /** Whether a token is required. */
+  /** Returns whether a token is required. */
   get hasToken(): boolean {
     return this.#token !== undefined;
   }
@@ -44,7 +48,7 @@ export class PageGuard {
     return { open: isKnown ? 'all' : 'login', isHere };
   }
 
-  /** The refusal of this request, if any; `asked` is the method and the path. */
+  /** Returns the refusal of this request, if any; `asked` is the method and the path. */
   refusal(asked: string, { open }: Access): Answer | undefined {
     if (open === 'screen' && !OF_SCREEN.includes(asked)) {
       return plain(
@@ -74,7 +78,7 @@ export class PageGuard {
   }
 }
 
-/** The name contains the port: browsers share cookies between all ports of a host. */
+/** Returns the name contains the port: browsers share cookies between all ports of a host. */
 function cookieName({ socket }: IncomingMessage): string {
   return `paybox-${socket.localPort}`;
 }

@@ -33,7 +33,10 @@ export interface LocalHttpDeps {
 export interface LocalHttpOptions {
   host: string;
   port: number;
-  /** Full access for whoever has the token, none for others. Without a token, other machines see the screen only. */
+  /**
+   * The token gives full access, and requests without it have none. If no token is set, other machines see only the
+   * screen.
+   */
   token?: string | undefined;
 }
 
@@ -182,7 +185,7 @@ function noPicture(box: BoxApi): string {
   return ok ? 'nothing is on the screen yet' : `the display has failed, and what it shows is not known: ${reason}`;
 }
 
-/** The answer to a request; undefined for a page that subscribed to events. */
+/** Returns the answer to a request; undefined for a page that subscribed to events. */
 function answerTo(
   request: IncomingMessage,
   response: ServerResponse,

@@ -14,7 +14,7 @@ const HEARTBEAT_MS = 10_000;
 /** How soon a page reconnects after the box has ended. */
 const RETRY_MS = 1_000;
 
-/** The status as sent to a client: the enrolment code only to this machine (PROTOCOL.md, clause ENR-1). */
+/** Returns the status as sent to a client: the enrolment code only to this machine (PROTOCOL.md, clause ENR-1). */
 export function statusFor(status: BoxStatus, { isHere }: Pick<Access, 'isHere'>): BoxStatus {
   return isHere ? status : { ...status, enrolment: null };
 }
@@ -37,7 +37,7 @@ export class StatusStream {
     this.#stopListening = box.onChange(() => this.#schedule());
   }
 
-  /** The newest frame, with a number that is new for every frame. */
+  /** Returns the newest frame, with a number that is new for every frame. */
   currentFrame(): { frame: Frame | undefined; number: number } {
     const frame = this.#box.frame();
     if (frame !== this.#frame) {

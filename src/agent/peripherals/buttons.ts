@@ -39,7 +39,7 @@ export interface ButtonIo {
   log: Logger;
 }
 
-/** Watched buttons. */
+/** Represents the watched buttons. */
 export interface Buttons {
   status(): PeripheralStatus;
   /** Releases the lines; no key press follows. */
@@ -135,7 +135,7 @@ class GpioButtons implements Buttons {
     throw buttonFault(`${command} has an unknown version: ${first}`, program.advice);
   }
 
-  /** Runs one gpiomon. Throws when it ended by itself or had to be stopped; settles after `close`. */
+  /** Runs one gpiomon. Throws when it ended by itself or the box had to stop it; settles after `close`. */
   async #watch(major: 1 | 2): Promise<void> {
     const { clock } = this.#io;
     const stopped = new AbortController();
@@ -161,8 +161,8 @@ class GpioButtons implements Buttons {
   }
 
   /**
-   * The command line of gpiomon 1 or 2: both edges of every line. With `--active-low`, event type 1 (rising) means
-   * pressed for either wiring. Version 2 flushes its output by itself.
+   * Returns the command line of gpiomon 1 or 2: both edges of every line. With `--active-low`, event type 1 (rising)
+   * means pressed for either wiring. Version 2 flushes its output by itself.
    */
   #args(major: 1 | 2): string[] {
     const { chip, activeLow, lines } = this.#options;
@@ -248,14 +248,14 @@ class Contact {
   readonly #restMs: number;
   #closed = false;
   #edgeAtMs = Number.NEGATIVE_INFINITY;
-  /** Whether a closing edge counts: the contact was open at its last rest, and no press was reported since. */
+  /** True if a closing edge counts: the contact was open at its last rest, and no press was reported since. */
   #armed = true;
 
   constructor(restMs: number) {
     this.#restMs = restMs;
   }
 
-  /** Takes an edge; returns whether it is a press. */
+  /** Processes an edge and returns whether it is a press. */
   pressedBy(closing: boolean, atMs: number): boolean {
     if (atMs - this.#edgeAtMs >= this.#restMs) this.#armed = !this.#closed;
     this.#edgeAtMs = atMs;

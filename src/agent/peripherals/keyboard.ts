@@ -43,8 +43,8 @@ export function watchKeyboard(
 }
 
 /**
- * Whether this process may use its terminal: the kernel stops a background job that reads it or changes its mode.
- * `stat` is the file of proc(5); true without one.
+ * Returns whether this process may use its terminal: the kernel stops a background job that reads it or changes its
+ * mode. `stat` is the file of proc(5); true without one.
  */
 export function isInForeground(stat = ownStat()): boolean {
   // The program's name, in parentheses, may contain spaces and parentheses.

@@ -19,13 +19,13 @@ export interface PeripheralsIo {
   clock: Clock;
   log: Logger;
   press(key: Key): void;
-  /** The calendar time; undefined while nobody has told the box the time. */
+  /** Returns the calendar time; undefined while the box has received none. */
   toldMs(): number | undefined;
   /** Called when the page has a new sound to play. */
   changed(): void;
 }
 
-/** Voice, light and buttons of a box. None of them can block the box or make it fail. */
+/** Owns voice, light and buttons of a box. None of them can block the box or make it fail. */
 export class Peripherals {
   readonly #voice: Voice | undefined;
   readonly #light: Light | undefined;
@@ -52,7 +52,7 @@ export class Peripherals {
     for (const payment of payments) this.#voice?.repeat(payment);
   }
 
-  /** The last announcement for the page to play. */
+  /** Returns the last announcement for the page to play. */
   sound(): PageSound | undefined {
     return this.#sound;
   }

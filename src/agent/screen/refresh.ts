@@ -2,7 +2,10 @@ import type { Display, Frame } from '../../display/contract.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Scene } from '../../scene.ts';
 
-/** When to refresh a display, and with what. Runs only while it shows something; drawing does not restart it. */
+/**
+ * Decides when to refresh a display, and with which frame. It runs only while the display shows something, and drawing
+ * does not restart it.
+ */
 export class RefreshTimer {
   readonly #refresh: Display['refresh'];
   readonly #clock: Clock;
@@ -21,7 +24,7 @@ export class RefreshTimer {
     else this.#atMs ??= this.#next();
   }
 
-  /** Milliseconds until the next refresh, at least 0; undefined if none is due. */
+  /** Returns the milliseconds until the next refresh, at least 0; undefined if none is due. */
   leftMs(): number | undefined {
     return this.#atMs === undefined ? undefined : Math.max(0, this.#atMs - this.#clock.monotonicMs());
   }

@@ -18,7 +18,7 @@ export interface ScreenDeps extends Pick<RendererDeps, 'beforePainting'> {
   clock: Clock;
   log: Logger;
   io: Omit<DisplayIo, 'requestDraw'>;
-  /** Layout of scenes; the default is that of all displays. */
+  /** Lays out scenes. All displays share the default. */
   openRenderer?: typeof openRenderer;
   /** Called after each scene that is on the screen, and after each failure. */
   onOutcome(outcome: ScreenOutcome): void;
@@ -46,9 +46,9 @@ export type ScreenOutcome =
   | { ok: true; scene: Scene; unreadable?: string }
   | { ok: false; scene: Scene | undefined; reason: string };
 
-/** A display that takes longer for one frame has failed. */
+/** A display that needs longer for one frame has failed. */
 const DRAW_TIMEOUT_MS = 5_000;
-/** A display that takes longer to open has failed; an LED matrix may take some seconds. */
+/** A display that needs longer to open has failed. An LED matrix may need some seconds. */
 const OPEN_TIMEOUT_MS = 15_000;
 /** Part of the time for closing that is reserved for releasing the device, which removes a QR even if drawing fails. */
 const RELEASE_MS = 500;
@@ -66,7 +66,7 @@ export class Screen {
   readonly #configured: ConfiguredDisplay;
   readonly #deps: ScreenDeps;
   readonly #stop = new AbortController();
-  /** Aborts when the time for closing is over: an opening or drawing that is not done by then has failed. */
+  /** Aborts when the time for closing is over. Opening and drawing that are still unfinished have failed then. */
   readonly #late = new AbortController();
   readonly #firstAttempt = Promise.withResolvers<void>();
   #running: Promise<void> = Promise.resolve();
@@ -100,12 +100,12 @@ export class Screen {
     this.#wake?.();
   }
 
-  /** Whether this display can show a QR; undefined while it is not open. */
+  /** Returns whether this display can show a QR; undefined while it is not open. */
   checkQr(qrCode: string): QrScanCheck | undefined {
     return this.#renderer?.checkQr(qrCode);
   }
 
-  /** The newest frame that the display has confirmed; undefined after a failure, as its content is unknown. */
+  /** Returns the newest frame that the display has confirmed; undefined after a failure, as its content is unknown. */
   frame(): Frame | undefined {
     return this.#frame;
   }
@@ -152,7 +152,7 @@ export class Screen {
     if (this.#mustGo() && !this.#late.signal.aborted) await this.#blankAnew();
   }
 
-  /** Whether the display may show something that must be removed. */
+  /** Returns whether the display may show something that must be removed. */
   #mustGo(): boolean {
     if (this.#onStop === 'leave') return mayHoldQr(this.#onDisplay);
     return this.#onDisplay !== undefined && this.#onDisplay.kind !== 'blank';
@@ -203,7 +203,7 @@ export class Screen {
     }
   }
 
-  /** The opened display; one that opens too late is closed again. */
+  /** Returns the opened display; one that opens too late is closed again. */
   async #opened(io: DisplayIo, signal: AbortSignal): Promise<Display> {
     const opening = this.#configured.open(io, signal);
     const display = await this.#inTime(OPEN_TIMEOUT_MS, opening);
@@ -253,7 +253,7 @@ export class Screen {
     });
   }
 
-  /** The result of `work`; undefined after `ms`, or once the time for closing is over. */
+  /** Returns the result of `work`; undefined after `ms`, or once the time for closing is over. */
   async #inTime<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
     const settled = new AbortController();
     const over = AbortSignal.any([settled.signal, this.#late.signal]);

@@ -136,8 +136,8 @@ export interface BoxFile {
 }
 
 /**
- * Parses the bytes of a `paybox.yaml`. `before` has the settings of last time, for secrets given as `kept`.
- * Throws ConfigError with file, line and expected value.
+ * Parses the bytes of a `paybox.yaml`. `before` has the previous settings, for secrets given as `kept`. Throws
+ * ConfigError with file, line and expected value.
  */
 export function readBoxFile(bytes: Uint8Array, before: BoxSettings | undefined): BoxFile {
   const { source, yaml, given, value } = parsed(bytes);
@@ -145,7 +145,7 @@ export function readBoxFile(bytes: Uint8Array, before: BoxSettings | undefined):
   return { settings, withoutSecrets: withoutSecrets(source, value, yaml) };
 }
 
-/** The settings in a `paybox.yaml`, with every secret masked. Throws as `readBoxFile` does. */
+/** Returns the settings in a `paybox.yaml`, with every secret masked. Throws as `readBoxFile` does. */
 export function maskedBoxFile(bytes: Uint8Array): BoxSettings {
   const { given } = parsed(bytes);
   return withSecretsAs(given, '***');
@@ -202,7 +202,7 @@ export interface BoxFiles {
   [file: string]: string;
 }
 
-/** The agent's configuration and the files that it names, in `folder` relative to it. `dataDir` is absolute. */
+/** Returns the agent's configuration and the files that it names, in `folder` relative to it. `dataDir` is absolute. */
 export function agentFilesOf(settings: BoxSettings, folder: string, dataDir: string): BoxFiles {
   const { terminalCode, serialNumber, gateway, enrolment, secret, allowPlain, wifi: _, ca, cert, key } = settings;
   const { display: one, displays: several, ...rest } = settings;
@@ -231,7 +231,7 @@ export function agentFilesOf(settings: BoxSettings, folder: string, dataDir: str
   };
 }
 
-/** The options of a link to the public service, and the files with its secrets. */
+/** Returns the options of a link to the public service, and the files with its secrets. */
 function linkOf({ link }: Pick<BoxSettings, 'link'>, folder: string) {
   const given = Object.entries(link ?? {});
   const isSecret = (name: string) => FROM_FILES.some((it) => it === name);

@@ -11,8 +11,8 @@ export const KEPT = 'kept';
 type Path = readonly string[];
 
 /**
- * Values that nobody may read who takes the card out of a box. Each is kept only while what it belongs to stays: else
- * whoever writes another address on the card would be sent the login of the old one.
+ * Whoever takes the card out of a box must not read these values. Each stays valid only with the value in `of`.
+ * Otherwise a person could write another address on the card and receive the login of the old one.
  */
 const SECRETS: readonly { path: Path; of: Path }[] = [
   { path: ['secret'], of: ['terminalCode'] },
@@ -30,14 +30,16 @@ function put(settings: object, path: Path, value: unknown): void {
   if (parent instanceof Object) Reflect.set(parent, path.at(-1) ?? '', value);
 }
 
-/** A copy with a word in place of each secret. */
+/** Returns a copy with a word in place of each secret. */
 export function withSecretsAs<T extends object>(settings: T, word: string): T {
   const copy = structuredClone(settings);
   for (const { path } of SECRETS) if (valueAt(settings, path) !== undefined) put(copy, path, word);
   return copy;
 }
 
-/** A copy with the secrets of last time where the file says `kept`. Throws ConfigError if there is none. */
+/**
+ * Returns a copy with the previous secrets in place of `kept`. Throws ConfigError if a secret has no previous value.
+ */
 export function withKept<T extends object>(given: T, before: T | undefined, lineOf: YamlText['lineOf']): T {
   const settings = structuredClone(given);
   for (const { path, of } of SECRETS.filter((it) => valueAt(given, it.path) === KEPT)) {
@@ -54,7 +56,10 @@ export function withKept<T extends object>(given: T, before: T | undefined, line
   return settings;
 }
 
-/** A file with `kept` for every secret: a person's own lines and comments, unless they still contain a secret. */
+/**
+ * Returns a file with `kept` in place of every secret. A person's own lines and comments stay, unless they contain a
+ * secret.
+ */
 export function withoutSecrets(source: string, value: object, { rangeOf }: YamlText): string {
   const secrets = SECRETS.map(({ path }) => valueAt(value, path)).filter(
     (it): it is string => typeof it === 'string' && it !== KEPT,

@@ -19,7 +19,7 @@ const setupReport = z.object({
 /** Written by `paybox first-boot` for the agent; gone when the machine restarts. */
 export type SetupReport = z.infer<typeof setupReport>;
 
-/** Undefined if there is none; an unreadable one is logged. */
+/** Reads the setup report. Returns undefined if there is none, and logs an unreadable one. */
 export async function readSetupReport(path: string, log: Logger): Promise<SetupReport | undefined> {
   try {
     return setupReport.parse(JSON.parse(await readFileText(path)));

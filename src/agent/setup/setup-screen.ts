@@ -9,7 +9,7 @@ import { type LocalHttpOptions, startLocalHttp } from '../pages/server.ts';
 import { endsOf } from '../screen/ends.ts';
 import { type ConfiguredDisplay, type DisplayWorld, displayIo, Screen } from '../screen/screen.ts';
 
-/** The problem and what to do. */
+/** Names the problem and what to do. */
 export type SetupNeed = Omit<SetupScene, 'kind'>;
 
 export interface SetupScreenOptions {
@@ -27,13 +27,13 @@ export interface SetupScreen {
   /** Origin of the pages; undefined if their port was not available. */
   readonly origin: string | undefined;
   readonly box: BoxApi;
-  /** Clears the screen and releases the displays; abandons whatever hangs after `withinMs`. */
+  /** Clears the screen and releases the displays. It abandons each part that hangs after `withinMs`. */
   close(withinMs?: number): Promise<void>;
 }
 
 /**
- * Shows what is missing while a box has no valid configuration, until closed: on its pages and on every framebuffer;
- * without one on the terminal, else in the browser. A failed display or port is logged and is no error.
+ * Shows what is missing while a box has no valid configuration, until closed. It uses the box's pages and every
+ * framebuffer; without a framebuffer the terminal, else the browser. It logs a failed display or port and continues.
  */
 export async function showSetup(need: SetupNeed, options: SetupScreenOptions, deps: SetupDeps): Promise<SetupScreen> {
   const { clock, log } = deps;

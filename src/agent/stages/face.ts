@@ -9,14 +9,14 @@ import { type ConfiguredDisplay, displayIo, Screen, type ScreenOutcome } from '.
 import type { AgentSetup, AgentWorld } from '../world.ts';
 import type { Mind } from './mind.ts';
 
-/** People see, hear and press these parts. */
+/** Holds the parts that people see, hear and press. */
 export interface Face {
   /** The first display confirms pushes. */
   screens: readonly [Screen, ...Screen[]];
   parts: Peripherals;
 }
 
-/** The second stage of a box: its displays, which are not open yet, its voice, light and buttons. */
+/** Returns the second stage of a box: its displays, which are not open yet, its voice, light and buttons. */
 export function openFace(setup: AgentSetup, world: AgentWorld, mind: Mind): Face {
   const { clock, log } = world;
   const { loop, metrics, changed, dispatch, press, toldMs } = mind;
@@ -60,7 +60,10 @@ function screensOf(
   return [screenOf(first, true), ...others.map((display) => screenOf(display, false))];
 }
 
-/** Returns a clock with the calendar that the box was told, or else its own: screens show dates, and are dark at night, by it. */
+/**
+ * Returns a clock with the calendar time that the box received, else its own. Screens show dates and are dark at night
+ * by it.
+ */
 function toldClock(clock: Clock, told: () => number | undefined): Clock {
   return {
     monotonicMs: () => clock.monotonicMs(),

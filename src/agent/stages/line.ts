@@ -16,8 +16,8 @@ import type { Mind } from './mind.ts';
 const KEY_BYTES = 32;
 
 /**
- * The third stage of a box: its link to the gateway, which does not dial yet. Throws ConfigError for a box with neither a
- * secret nor a gateway to enrol at.
+ * Returns the third stage of a box: its link to the gateway, which does not dial yet. Throws ConfigError for a box with
+ * neither a secret nor a gateway to enrol at.
  */
 export function openLine(setup: AgentSetup, world: AgentWorld, mind: Mind, { screens: [primary] }: Face): Link {
   const { clock, random, log } = world;

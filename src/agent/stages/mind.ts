@@ -23,7 +23,7 @@ export interface Mind {
   /** The same, unless the box is stopping. */
   take(event: BoxEvent): void;
   press(key: Key): void;
-  /** The calendar time; undefined while nobody has told the box the time. */
+  /** Returns the calendar time; undefined while the box has received none. */
   toldMs(): number | undefined;
 }
 
@@ -43,7 +43,7 @@ export class Listeners {
 }
 
 /**
- * The first stage of a box: its journal, the state that this tells, and the loop, which does not run yet. `wrap` may put
+ * Opens the first stage of a box: its journal, the state in it, and the loop, which does not run yet. `wrap` may put
  * faults around the journal. Throws ConfigError when another program has the journal open.
  */
 export async function openMind(

@@ -56,7 +56,7 @@ export function clientOptions(link: BrokerLink, login: { username?: string; pass
     ...login,
     connectTimeout: link.connectTimeoutMs,
     reconnectPeriod: 0,
-    // A cache of all 16-bit numbers takes 10 MB and 60 ms of processor time.
+    // The library's cache of all 16-bit numbers needs 10 MB and 60 ms of processor time.
     writeCache: false,
     ...tls,
     wsOptions: { ...WEBSOCKET_LIMITS, ...tls },
@@ -118,7 +118,10 @@ export async function refusedSubscription(client: BrokerClient, topics: string[]
   );
 }
 
-/** The failure of a connection, before or after the broker has accepted it. `refused` makes that of a refused login. */
+/**
+ * Returns the failure of a connection, before or after the broker has accepted it. `refused` makes the error of a
+ * refused login.
+ */
 export function brokerFailure(
   error: Error,
   { broker, accepted, refused }: { broker: string; accepted: boolean; refused: () => PayboxError },

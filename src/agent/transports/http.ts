@@ -33,9 +33,9 @@ const httpOptions = z
 
 export type HttpOptions = z.infer<typeof httpOptions>;
 
-/** A post without an answer by then counts as lost: what remains of the allowed silence after the last answer. */
+/** A post counts as lost after this time. It is the rest of the allowed silence after the last answer. */
 const POST_TIMEOUT_MS = BOX_SILENCE_MAX_MS - BOX_ALIVE_MS;
-/** No more is read of the answer to a post, whose status alone counts. */
+/** The box reads at most this much of the answer to a post, because only its status matters. */
 const ANSWER_BYTES_MAX = 65_536;
 /** Idle connections for posts that light boxes share. A post in flight has one of its own, so that none waits for another box's. */
 const LIGHT_IDLE_MAX = 64;
@@ -64,11 +64,11 @@ export const httpTransport: Transport<HttpOptions> = {
 
 type AnyAgent = InstanceType<typeof Agent>;
 
-/** Where a box has the sockets from for its stream and its posts. */
+/** Provides the sockets for a box's stream and posts. */
 interface Sockets {
   stream: AnyAgent | false;
   posts: AnyAgent;
-  /** The box needs no more. */
+  /** Releases the sockets. */
   release(): void;
 }
 
@@ -78,7 +78,7 @@ function ownSockets({ url }: HttpOptions): Sockets {
   return { stream: false, posts, release: () => posts.destroy() };
 }
 
-/** Those of light boxes, which come and go while others need them. */
+/** Shares sockets among light boxes, which start and end at different times. */
 function sharedSockets(kind: typeof Agent | typeof TlsAgent): Sockets {
   return {
     stream: new kind({ keepAlive: false }),
@@ -102,7 +102,7 @@ function headersOf({ identity, sessionId }: Pick<TransportIo, 'identity' | 'sess
   return { authorization: `Basic ${credentials}`, [BOX_SESSION_HEADER]: sessionId };
 }
 
-/** Posts to a stream that is not open: the status code tells whether the login is valid. */
+/** Posts to a stream that is not open. The status code shows whether the login is valid. */
 async function checkLogin(options: HttpOptions, io: LoginIo, signal: AbortSignal): Promise<string> {
   const url = new URL(BOX_PATHS.messages, options.url);
   const tls = isTlsUrl(options.url) ? connectionTls(options) : {};
@@ -259,7 +259,7 @@ class HttpConnection implements Connection {
     this.#closed.abort();
   }
 
-  /** The error for a status code that is not the expected one (PROTOCOL.md, clause BOX-HTTP-4). */
+  /** Returns the error for a status code that is not the expected one (PROTOCOL.md, clause BOX-HTTP-4). */
   #refusalOf(statusCode: number | undefined, what: string): PayboxError {
     if (statusCode === 401) return notRegistered(`the gateway at ${this.#origin}`, this.#terminalCode);
     if (statusCode === 409) return lost(`the gateway at ${this.#origin} does not know this stream any more`);

@@ -38,7 +38,7 @@ export class InboundQueue<T> {
     this.#ended.abort();
   }
 
-  /** The result of `work`; throws if the connection ends first. */
+  /** Returns the result of `work`; throws if the connection ends first. */
   whileOpen<R>(work: Promise<R>): Promise<R> {
     return new Promise((resolve, reject) => {
       const { signal } = this.#ended;
@@ -57,7 +57,7 @@ export class InboundQueue<T> {
   }
 }
 
-/** The error for a lost connection; the remedy is redialling. */
+/** Returns the error for a lost connection; the remedy is redialling. */
 export function lost(message: string, cause?: unknown): PayboxError {
   return new PayboxError('LINK_LOST', message, { severity: 'retryable', cause });
 }

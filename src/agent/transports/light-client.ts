@@ -15,15 +15,18 @@ const DEFAULT_PORT = { plain: 1883, tls: 8883 };
 const PACKET_ID_MAX = 65_535;
 const ID_AND_QOS = { qos: 1, dup: false } as const;
 
-// A cache of all 16-bit numbers takes 10 MB and 60 ms of processor time.
+// The library's cache of all 16-bit numbers needs 10 MB and 60 ms of processor time.
 Object.assign(writeToStream, { cacheNumbers: false });
 
 const TICK_MS = 1_000;
-/** Shares of the keepalive: after the first without a byte in one direction the client asks, after the second the broker is lost. */
+/**
+ * Shares of the keepalive. After the first without a byte in one direction the client pings; after the second the
+ * broker counts as lost.
+ */
 const ASK_AFTER = 0.75;
 const LOST_AFTER = 1.5;
 
-/** The clients of many boxes, with one watch over their keepalives. */
+/** Owns the clients of many boxes, with one watch over their keepalives. */
 export class LightClients {
   readonly #open = new Set<LightClient>();
   readonly #closing = new AbortController();

@@ -22,7 +22,7 @@ interface IncomingIo {
   heard: TransportIo['heard'];
 }
 
-/** Received messages of one connection. */
+/** Queues the received messages of one connection. */
 export class MessageQueue extends InboundQueue<Waiting> implements AsyncIterable<InboundMessage> {
   readonly #log: Logger;
   readonly #seal: Pick<TransportIo['seal'], 'open'>;
@@ -37,8 +37,8 @@ export class MessageQueue extends InboundQueue<Waiting> implements AsyncIterable
   }
 
   /**
-   * Takes a received message. One that fails verification is logged and dropped (PROTOCOL.md, clauses MSG-3 and SIG-3).
-   * One that came too late ends the connection, because the next session starts with new times.
+   * Verifies and queues a received message. It logs and drops one that fails verification (PROTOCOL.md, clauses MSG-3
+   * and SIG-3). A message that arrives too late ends the connection, because the next session starts with new times.
    */
   take(bytes: Uint8Array | string): void {
     const opened = this.#seal.open(bytes);
@@ -83,8 +83,8 @@ function isNewer(later: Waiting, { sessionId, pushId }: DownOf<'show'>): boolean
 }
 
 /**
- * The peer refuses this box's credentials. Retryable, so that a box in a shop recovers by itself once the gateway knows
- * it.
+ * Makes the error for refused credentials. It is retryable, so that a box in a shop recovers by itself once the gateway
+ * knows it.
  */
 export function notRegistered(peer: string, terminalCode: string): PayboxError {
   return new PayboxError('NOT_REGISTERED', `${peer} does not accept terminalCode ${terminalCode} with its secret`, {

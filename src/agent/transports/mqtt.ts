@@ -24,11 +24,11 @@ import { checkLogin, loginOptions, type MqttOptions, mqttOptions, NO_GATEWAY_FIX
 /** The port of the gateway's own broker. */
 const GATEWAY_BROKER_PORT = 18_830;
 
-/** A broker that has not acknowledged a message by then counts as lost, even if it answers pings. */
+/** A broker that does not acknowledge a message within this time counts as lost, even if it answers pings. */
 const ACKNOWLEDGE_TIMEOUT_MS = 10_000;
 /** A longer goodbye is cut off; the broker then publishes the last will. */
 const GOODBYE_TIMEOUT_MS = 2_000;
-/** Waits before each question for a gateway that was not heard (PROTOCOL.md, clause PRE-4). */
+/** The box waits this long before each question to a silent gateway (PROTOCOL.md, clause PRE-4). */
 const ASK_AFTER_MS = [1_000, 2_000, 4_000];
 
 /** Connects a box over an MQTT broker (PROTOCOL.md, clauses TOP and PRE). */
@@ -64,8 +64,8 @@ async function openMqtt(
 }
 
 /**
- * The client id is per session. With one id per box, two agents of one identity would disconnect each other forever,
- * and the older one could not be told that it is superseded (PROTOCOL.md, clause MSG-8).
+ * Uses a separate client id for each session. With one id per box, two agents of one identity would disconnect each
+ * other forever, and the gateway could not tell the older one that it is superseded (PROTOCOL.md, clause MSG-8).
  */
 function sessionOptions(
   options: MqttOptions,
@@ -99,9 +99,9 @@ class MqttConnection implements Connection {
   readonly #broker: string;
   readonly #gatewayIsThere = Promise.withResolvers<void>();
   #gatewayRun: string | undefined;
-  /** Whether the gateway has said anything in this session; what a broker says of it may be long over. */
+  /** True if the gateway has sent anything in this session. The broker's own messages about it may be outdated. */
   #isHeard = false;
-  /** Before the gateway is heard: the hello, which is said again to another run of it. */
+  /** The hello, until the gateway has answered. The box repeats it to another run of the gateway. */
   #hello: UpMessage | undefined;
   /** As the gateway asks for it (PROTOCOL.md, clause PRE-6). */
   spreadMs = 0;
@@ -173,7 +173,10 @@ class MqttConnection implements Connection {
     );
   }
 
-  /** Where a broker retains nothing, or what is over, only the gateway itself can say that it is there. */
+  /**
+   * Asks until the gateway answers. A broker may retain nothing or something outdated, so only the gateway can confirm
+   * its presence.
+   */
   async #askUntilHeard(): Promise<void> {
     for (const waitMs of ASK_AFTER_MS) {
       await this.#clock.sleep(waitMs, this.incoming.over);
@@ -209,7 +212,10 @@ class MqttConnection implements Connection {
     }
   }
 
-  /** Takes the answer to a question, and says hello again if the broker has named another run. False for a message. */
+  /**
+   * Processes the answer to a question, and repeats the hello if the broker has named another run. Returns false for a
+   * message.
+   */
   #onAnswer(payload: Buffer): boolean {
     const decoded = decodePresence(payload);
     if (!decoded.ok) return false;
@@ -242,7 +248,7 @@ class MqttConnection implements Connection {
     }
   }
 
-  /** Of shard 0, seen from another one: it tells how many shards there are (PROTOCOL.md, clause SHA-3). */
+  /** Reads the presence of shard 0 in another shard. It contains the number of shards (PROTOCOL.md, clause SHA-3). */
   #onFirstPresence(payload: Buffer): void {
     const decoded = decodePresence(payload);
     if (!decoded.ok || !decoded.value.online || (decoded.value.shards ?? 1) > this.#shard) return;

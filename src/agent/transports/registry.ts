@@ -18,7 +18,7 @@ export const GATEWAY_TRANSPORTS: ReadonlyMap<string, BoxTransport> = new Map(
   [...TRANSPORTS].filter(([, { ownLogin }]) => ownLogin === undefined),
 );
 
-/** The transport to a gateway that a command's `option` names. Throws ConfigError that lists them. */
+/** Returns the transport to a gateway that a command's `option` names. Throws ConfigError that lists them. */
 export function transportNamed(option: string, name = ALL[0]?.name ?? ''): BoxTransport {
   const transport = GATEWAY_TRANSPORTS.get(name);
   if (transport === undefined)
@@ -28,7 +28,7 @@ export function transportNamed(option: string, name = ALL[0]?.name ?? ''): BoxTr
   return transport;
 }
 
-/** The dialect of other makers that a command's `option` names. Throws ConfigError that lists them. */
+/** Returns the dialect of other makers that a command's `option` names. Throws ConfigError that lists them. */
 export function dialectNamed(option: string, name: string): BoxTransport {
   const dialects = [...TRANSPORTS.keys()].filter((it) => !GATEWAY_TRANSPORTS.has(it));
   const transport = dialects.includes(name) ? TRANSPORTS.get(name) : undefined;
@@ -37,7 +37,7 @@ export function dialectNamed(option: string, name: string): BoxTransport {
   return transport;
 }
 
-/** The transport to a gateway at this address, by its scheme. */
+/** Returns the transport to a gateway at this address, by its scheme. */
 export function transportFor(url: string): BoxTransport | undefined {
   const scheme = URL.parse(url)?.protocol.slice(0, -1) ?? '';
   return [...GATEWAY_TRANSPORTS.values()].find(({ schemes }) => schemes.includes(scheme));

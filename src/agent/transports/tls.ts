@@ -56,15 +56,15 @@ export function checkTls(link: GatewayAddress, context: z.RefinementCtx): void {
 }
 
 /**
- * TLS options for Node, read again for each connection, so that new files need no restart. The peer's certificate and
- * host name are always checked. Throws ConfigError that names `option` for an unreadable file.
+ * Returns the TLS options for Node. It reads the files for each connection, so that new files need no restart. TLS
+ * always checks the peer's certificate and host name. Throws ConfigError that names `option` for an unreadable file.
  */
 export function connectionTls({ tls }: GatewayAddress, option = 'link.tls') {
   const { servername, ...files } = tls ?? {};
   return { ...TLS_FLOOR, ...readPemFiles(files, option), ...(servername === undefined ? {} : { servername }) };
 }
 
-/** The fix for a certificate that Node refuses; undefined for any other error. */
+/** Returns the fix for a certificate that Node refuses; undefined for any other error. */
 export function certificateFix(error: unknown): string | undefined {
   switch (systemCodeOf(error)) {
     case 'CERT_HAS_EXPIRED':

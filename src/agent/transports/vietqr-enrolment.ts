@@ -6,7 +6,9 @@ import { refuseCertificate } from './vietqr-memory.ts';
 
 const ASK_AGAIN_FIRST_MS = 500;
 const ASK_AGAIN_MAX_MS = 60_000;
-/** So many questions in a row are answered with another boxId alone before the box takes it: 3.5 s at least. */
+/**
+ * The box accepts another boxId only after this many questions in a row were answered with it alone, 3.5 s at least.
+ */
 const OTHER_ANSWERS_MIN = 3;
 
 export interface EnrolmentDeps extends Pick<TransportIo, 'clock' | 'log' | 'identity'> {
@@ -45,7 +47,7 @@ export class VietqrEnrolment {
     }
   }
 
-  /** The answer with another boxId, if enough questions in a row had it alone. */
+  /** Returns the answer with another boxId, if enough questions in a row had it alone. */
   #otherInRow(): EnrolAnswer | undefined {
     const other = this.#other;
     const isSame = other !== undefined && other.boxId === this.#otherBefore;
@@ -57,7 +59,7 @@ export class VietqrEnrolment {
   /** A service answers on two topics, and some with another certificate each time: the first answer counts. */
   async hear({ payload, retain }: Pick<IPublishPacket, 'payload' | 'retain'>): Promise<void> {
     const { enrolled } = this.#deps;
-    // Of a retained message nobody knows how old it is.
+    // The age of a retained message is unknown.
     if (retain === true) return this.#refuse('enrolment: retained by the broker');
     const decoded = decodeEnrolAnswer(payload);
     if (!decoded.ok) return this.#refuse(decoded.reason);

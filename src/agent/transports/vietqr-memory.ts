@@ -27,7 +27,7 @@ const content = z.object({
   enrolled: enrolAnswer.optional(),
   /** The last N16. */
   linked: linked.optional(),
-  /** The boot of the machine in which they came; left out where boots have no names. */
+  /** The boot of the machine in which the payments arrived. It is missing where the system does not name boots. */
   bootId: z.string().optional(),
   payments: z
     .array(z.object({ digest: z.string(), transactionId: z.uuid(), paidAtMs: wallTimeMs }))
@@ -54,14 +54,14 @@ export interface KnownPayment {
   repeated: boolean;
 }
 
-/** Whoever scanned it would pay (PROTOCOL.md, clause DIA-2). */
+/** Logs that the box refuses a certificate, because its QR would take money (PROTOCOL.md, clause DIA-2). */
 export function refuseCertificate(log: Logger): void {
   const reason = 'the qrCertificate of the enrolment is a payment QR, the screen does not show it';
   const fix = 'ask the service for one that links a box to an account';
   log.warn('certificate-refused', { code: 'QR_MISMATCH', reason, fix });
 }
 
-/** Remembers what a box has heard of a service that says most things once (PROTOCOL.md, clauses DIA-3 to DIA-6). */
+/** Remembers the messages of a service that sends most of them only once (PROTOCOL.md, clauses DIA-3 to DIA-6). */
 export class VietqrMemory {
   readonly #deps: MemoryDeps;
   #content: Content;
@@ -72,8 +72,8 @@ export class VietqrMemory {
   }
 
   /**
-   * Reads what is remembered of this owner. Of another one, or of a damaged file, nothing is taken. Payments of before a
-   * power cut are forgotten unless the clock is right: a clock that stood still would take a new payment for one of them.
+   * Reads the memory of this owner. It ignores the memory of another owner, and a damaged file. After a power cut it
+   * forgets payments unless the clock is right, because a stopped clock would mistake a new payment for an earlier one.
    */
   static async open(owner: string, deps: MemoryDeps): Promise<VietqrMemory> {
     const { memory, boot } = deps.box;
@@ -106,12 +106,12 @@ export class VietqrMemory {
   }
 
   /**
-   * The payment that an N05 tells of. Its id is on the disk before the box learns of it, so that a repetition after a
-   * crash has the same one: the box's journal then tells whether it was announced.
+   * Returns the payment that an N05 reports. Its id is on the disk before the box receives it, so a repetition after a
+   * crash has the same id. The box's journal then shows whether the box has announced it.
    */
   async payment({ amount, message }: PaidNotice): Promise<KnownPayment> {
     const { clock, random, repeatWindowMs } = this.#deps;
-    // One sender writes 25000 where another writes 25000.0 or 25,000, in the text too.
+    // Some senders write 25000, others 25000.0 or 25,000, in the text too.
     const said = message.replaceAll(NUMBERS, (it) => (amountOfText(it) === amount ? String(amount) : it));
     const digest = createHash('sha256').update(`${amount}\n${said}`).digest('base64url');
     const nowMs = clock.wallMs();

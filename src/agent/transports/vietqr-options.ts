@@ -60,7 +60,10 @@ export const publicLink = z.strictObject({
   repeatWindowSeconds: repeatWindowSeconds.unwrap().optional(),
 });
 
-/** New for each connection: with one id for all of them, an old half-open one and the new one would end each other. */
+/**
+ * Returns a new client id for each connection. With one id for all of them, an old half-open one and the new one would
+ * end each other.
+ */
 export function clientIdOf({ macAddr }: VietqrOptions, sessionId: string): string {
   return `${macDigits(macAddr)}${sessionId.replaceAll('-', '').slice(0, 10)}`;
 }
@@ -70,12 +73,12 @@ export function loginOf(options: VietqrOptions): IClientOptions {
   return clientOptions(options, { ...(username && { username }), ...(password && { password }) });
 }
 
-/** Where the service answers an enrolment. */
+/** Returns the topics on which the service answers an enrolment. */
 export function topicsOf({ macAddr }: VietqrOptions): string[] {
   return enrolAnswerTopics(macWithColons(macAddr));
 }
 
-/** The enrolment: the MAC address as firmware writes it, with its checkSum. */
+/** Returns the enrolment message: the MAC address in the spelling of the firmware, with its checkSum. */
 export function enrolment({ macAddr, checkSumSalt = '' }: VietqrOptions): string {
   const sent = macWithColons(macAddr);
   return JSON.stringify({ macAddr: sent, checkSum: macCheckSum(sent, checkSumSalt) });

@@ -19,8 +19,8 @@ export interface SessionDeps extends Pick<TransportIo, 'clock' | 'log' | 'sessio
 }
 
 /**
- * The gateway's part of a session, played in the box for a service that knows no sessions (PROTOCOL.md, clause DIA).
- * Ids and lifetimes are the box's own. Nothing that the box reports leaves it: no message of the dialect could say it.
+ * Plays the gateway's part of a session in the box, for a service without sessions (PROTOCOL.md, clause DIA). Ids and
+ * lifetimes are the box's own. The box's reports go nowhere, because the dialect has no messages for them.
  */
 export class VietqrSession {
   readonly #deps: SessionDeps;
@@ -31,7 +31,7 @@ export class VietqrSession {
     this.#helloAtMs = deps.clock.monotonicMs();
   }
 
-  /** The answer to a message of the box; undefined where none follows. */
+  /** Returns the answer to a message of the box; undefined if it has none. */
   async answer(message: UpMessage): Promise<InboundMessage | undefined> {
     switch (message.type) {
       case 'hello': {
@@ -39,7 +39,7 @@ export class VietqrSession {
         this.#helloAtMs = clock.monotonicMs();
         const isOwnTime = !(await box.boot.isTimeRight());
         const { account, pictures } = this.#link();
-        // Nobody can tell whether the QR on the screen still counts: it has its own end.
+        // The service cannot say whether the QR on the screen still counts. The QR has its own end.
         const openPushIds = message.shownPushId === null ? [] : [message.shownPushId];
         return { ...this.#head(), type: 'welcome', link: account, openPushIds, pictures, isOwnTime };
       }
@@ -54,7 +54,7 @@ export class VietqrSession {
     }
   }
 
-  /** The meaning of a message of the service to the box; undefined where it has none. */
+  /** Translates a message of the service for the box; undefined if the box does not need it. */
   async translate(notice: BoxNotice): Promise<InboundMessage | undefined> {
     switch (notice.notificationType) {
       case 'N16':
@@ -70,7 +70,7 @@ export class VietqrSession {
     }
   }
 
-  /** The account or certificate as it is now, for a box that is registered. */
+  /** Returns the account or certificate as it is now, for a box that is registered. */
   linkMessage(): InboundMessage {
     return { type: 'linked', sessionId: this.#deps.sessionId, ...this.#link() };
   }

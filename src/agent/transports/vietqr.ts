@@ -41,7 +41,7 @@ import { VietqrSession } from './vietqr-session.ts';
 
 /** Notices that wait for the box. Each waits for the one before it, so the broker keeps the others. */
 const INCOMING_MAX = 1_000;
-/** A longer goodbye is cut off. */
+/** The box waits at most this long for its goodbye. */
 const GOODBYE_TIMEOUT_MS = 2_000;
 const NO_ANSWER_FIX =
   'check link.macAddr and link.checkSumSalt; the service answers neither a MAC address that it does not know nor a wrong checkSum';
@@ -111,7 +111,7 @@ function noTopics({ url }: VietqrOptions, topics: string[], cause?: unknown): Pa
   });
 }
 
-/** Nobody knows how old it is. */
+/** The age of a retained message is unknown. */
 const RETAINED = { ok: false, reason: 'retained by the broker' } as const;
 
 /** A message of the box's own session, or a notice and how to acknowledge it. */
@@ -133,7 +133,7 @@ class VietqrConnection implements Connection {
   readonly #enrolment: VietqrEnrolment;
   readonly #broker: string;
   readonly #enrolled = Promise.withResolvers<void>();
-  /** Notices that came before the hello: the link takes none before the welcome. */
+  /** Holds notices that arrived before the hello, because the link accepts none before the welcome. */
   #early: Unread[] | undefined = [];
   /** The topic of the box that is subscribed. */
   #boxTopic = '';
@@ -252,7 +252,7 @@ class VietqrConnection implements Connection {
     const { boxId } = answer;
     const before = this.#memory.enrolled;
     const kept = this.#memory.enrol(answer);
-    // In the same turn: nothing of the new boxId is said on the old one's connection.
+    // This happens in the same turn, so that the old connection delivers nothing for the new boxId.
     if (before !== undefined && before.boxId !== boxId)
       this.#queue.fail(lost('the service has given this box another boxId'));
     await kept;

@@ -18,7 +18,7 @@ interface TokenView {
   revokedAt: string | null;
 }
 
-/** `paybox admin tokens add`: prints the token, this once. */
+/** Runs `paybox admin tokens add`, and prints the token this one time. */
 export async function addToken(name: string, options: Options & { role: string; box?: string[] }): Promise<void> {
   const { role, box, json = false } = options;
   const body = { name, role, ...(box && { boxes: box }) };
@@ -27,7 +27,7 @@ export async function addToken(name: string, options: Options & { role: string; 
   else say(`${name} is added\ntoken: ${made.token}\n  shown once: keep it now, nobody can read it later`);
 }
 
-/** `paybox admin tokens list`. */
+/** Runs `paybox admin tokens list`. */
 export async function listTokens({ revoked = false, ...options }: Options & { revoked?: boolean }): Promise<void> {
   const tokens = await (await AdminClient.open(options)).get<TokenView[]>(`${TOKENS}?revoked=${revoked}`);
   if (options.json === true) {
@@ -42,7 +42,7 @@ export async function listTokens({ revoked = false, ...options }: Options & { re
   say(rows.length === 0 ? `no ${revoked ? 'revoked ' : ''}tokens` : table([heads, ...rows]));
 }
 
-/** `paybox admin tokens revoke`. */
+/** Runs `paybox admin tokens revoke`. */
 export async function revokeToken(name: string, options: Options): Promise<void> {
   const client = await AdminClient.open(options);
   const done = await client.change<object>('DELETE', `${TOKENS}/${encodeURIComponent(name)}`);

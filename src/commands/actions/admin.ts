@@ -93,7 +93,7 @@ export async function add(table: AdminTable, name: string, options: FieldOptions
   if (options.json !== true && table === 'sources') say(`it is heard at /hooks/${name}`);
 }
 
-/** Of two who change one row at the same time, the second is told. */
+/** Changes a row. When two people change one row at the same time, the second receives an error. */
 export async function change(table: AdminTable, name: string, options: FieldOptions): Promise<void> {
   const gateway = await AdminClient.open(options);
   const body = fieldsOf(options);
@@ -105,7 +105,7 @@ export async function change(table: AdminTable, name: string, options: FieldOpti
   told(options, await gateway.change<Row>('PATCH', pathOf(table, name), body, headers), `${name} is changed`);
 }
 
-/** `link`, `unlink`, `disable`, `enable` or `remove`. */
+/** Runs `link`, `unlink`, `disable`, `enable` or `remove`. */
 export async function act(
   table: AdminTable,
   verb: string,
@@ -147,7 +147,7 @@ export async function audit(options: Options & { limit: number; target?: string;
   }
 }
 
-/** A name that nobody can type is sent as it is printed. */
+/** Returns the path of a row. A name that nobody can type is sent in the spelling of the printed list. */
 function pathOf(table: AdminTable, name: string): string {
   return `${API}/${table}/${encodeURIComponent(withoutUnseen(name))}`;
 }
@@ -159,7 +159,7 @@ function queryOf(query: Record<string, unknown>): URLSearchParams {
   return asked;
 }
 
-/** The body of a call: what the file has, and over it the options. Throws ConfigError. */
+/** Returns the body of a call: what the file has, and over it the options. Throws ConfigError. */
 function fieldsOf(options: FieldOptions): Row {
   const { callbackUrl, callback, passwordFile, secretFile, file, ...texts } = options;
   const given: Row = {
@@ -190,7 +190,7 @@ function readFields(file: string): Row {
   throw new ConfigError(`--file ${file}: expected fields, as kind: sepay`);
 }
 
-/** Tells that it is done, and a secret that was made: this once. */
+/** Reports the change, and prints a new secret this one time. */
 function told({ json = false }: Options, answer: Row, line: string): void {
   say(json ? JSON.stringify(answer) : line);
   if (json) return;

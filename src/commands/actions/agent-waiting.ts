@@ -116,7 +116,7 @@ async function show(
   };
 }
 
-/** The address of the box's pages, as far as it can be read from the configuration. */
+/** Returns the address of the box's pages, as far as it can be read from the configuration. */
 async function pagesOf(config: string): Promise<LocalHttpOptions> {
   const { http } = agentConfigSchema.shape;
   const { value } = await readConfigFile(config).catch(() => ({ value: undefined }));

@@ -22,13 +22,13 @@ export interface AgentOptions {
   setupReport?: string;
 }
 
-/** `paybox agent`: runs the box daemon until a signal. */
+/** Runs `paybox agent`, the box daemon, until a signal. */
 export async function agent(options: AgentOptions): Promise<void> {
   const stop = new StopSignal();
   const log = stderrLog();
   const manager = serviceManager(process.env, process.pid, log);
   const isAlone = manager !== undefined || options.setupReport !== undefined;
-  // Before the terminal is taken, so that a person can read what is wrong.
+  // This runs before the agent uses the terminal, so that a person can read the error.
   const known = isAlone ? undefined : await loadAgentConfig(options.config);
   if (known !== undefined) expectPlatform(known, options.config);
   if (options.readyFile !== undefined) await forgetReadyFile(options.readyFile);
@@ -58,7 +58,7 @@ export async function agent(options: AgentOptions): Promise<void> {
   });
 }
 
-/** Nobody reads the exit message on a device: the box shows the problem, and waits for a valid configuration. */
+/** Nobody reads the exit message on a device. So the box shows the problem, and waits for a valid configuration. */
 async function waitedFor(
   { config, setupReport }: AgentOptions,
   deps: AgentWorld,
@@ -74,7 +74,7 @@ async function waitedFor(
   return untilStopped(stop, deps.log, async () => manager?.notify({ STOPPING: '1', STATUS: 'stopping' }));
 }
 
-/** The folder that systemd has made, else one of the user. */
+/** Returns the folder that systemd has made, else one of the user. */
 function cacheFolder(): string {
   const { CACHE_DIRECTORY, XDG_CACHE_HOME, HOME } = process.env;
   return CACHE_DIRECTORY || join(XDG_CACHE_HOME || join(HOME || userInfo().homedir, '.cache'), 'paybox');

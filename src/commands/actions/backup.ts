@@ -19,7 +19,7 @@ const MIB = 1_048_576;
 /** A member that lives answers at once. */
 const LIVING_MS_MAX = 2_000;
 
-/** `paybox backup`: copies the store of a running gateway into a file and checks the file. */
+/** Runs `paybox backup`: copies the store of a running gateway into a file and checks the file. */
 export async function backup(
   file: string,
   options: AdminOptions & { config?: string; replace?: boolean },
@@ -105,7 +105,7 @@ function unwritten(file: string, cause: unknown): PayboxError {
 
 type Place = StoreLocation & Partial<Pick<GatewayConfig, 'cluster'>>;
 
-/** `paybox restore`: puts a backup in the place of the store of a stopped gateway. */
+/** Runs `paybox restore`: puts a backup in the place of the store of a stopped gateway. */
 export async function restore(
   file: string,
   { config: configFile, data, replace = false }: { config?: string; data?: string; replace?: boolean },
@@ -153,7 +153,7 @@ async function restoreOpened(opened: BackupFile, place: Place, replace: boolean)
   if (aside !== undefined) say(`the store that was there is ${aside} now`);
 }
 
-/** A member goes on with the cluster that is to be replaced, even if that is in another database. */
+/** A member would continue with the cluster that the restore replaces, even in another database. */
 async function refuseLiving({ advertise }: NonNullable<GatewayConfig['cluster']>): Promise<void> {
   const asked = askHttp(new URL('/livez', advertise), {}, { timeoutMs: LIVING_MS_MAX, bytesMax: MIB });
   const isLiving = await asked.then(

@@ -8,7 +8,7 @@ import { shareGlyphs } from '../shared/glyph-cache.ts';
 import { StopSignal } from '../shared/stop-signal.ts';
 import { anySeed, LIBRARY, scenariosIn, targetOf, withBoxes } from './bench-target.ts';
 
-/** `paybox bench serve --channel`: opens rigs for the program that started this one, and ends with it. */
+/** Runs `paybox bench serve --channel`: opens rigs for the program that started this one, and ends with it. */
 export async function serveChannel(options: { report?: string }): Promise<void> {
   if (process.send === undefined) {
     throw new ConfigError(
@@ -27,11 +27,12 @@ export async function serveChannel(options: { report?: string }): Promise<void> 
   });
   process.on('message', (message) => {
     void server.answer(message).then((answer) => {
-      // Whoever asked may have ended meanwhile; its end is noticed elsewhere.
+      // The program that asked may have ended meanwhile. Other code notices its end.
       if (answer !== undefined) process.send?.(answer, () => undefined);
     });
   });
-  // Whoever started this program lets go of the channel while it waits for nothing; here it is what keeps it up.
+  // The parent stops referencing the channel while it waits for nothing. Here the channel prevents the end of the
+  // program.
   process.channel?.ref();
   flushCompileCache();
   const signal = await stop.received;

@@ -14,7 +14,9 @@ export interface CheckOptions extends Pick<TargetOptions, 'boxes'> {
   set: string[];
 }
 
-/** `paybox bench check`: prints a line for each scenario that is right. Throws ConfigError with all problems of all files. */
+/**
+ * Runs `paybox bench check`: prints a line for each valid scenario. Throws ConfigError with all problems of all files.
+ */
 export async function check(names: readonly string[], options: CheckOptions): Promise<void> {
   for (const { file, steps, boxes } of await readChecked(names, options)) {
     const count = [...everyStep(steps)].length;
@@ -55,14 +57,14 @@ function idleBoxes(read: readonly Scenario[], scenarios: readonly Scenario[]): s
   });
 }
 
-/** Warnings about scenarios that would pass whatever is on the screens. */
+/** Warns about scenarios that would pass with any content of the screens. */
 function expectingNothing(scenarios: readonly Scenario[]): string[] {
   return scenarios
     .filter(({ steps }) => [...everyStep(steps)].every(({ expect }) => expect === undefined))
     .map(({ file }) => `${file}: nothing expected: only the answers of its calls are judged; add an \`expect\``);
 }
 
-/** A path, or the name of a scenario shipped with the program. */
+/** Returns a path, or the name of a scenario shipped with the program. */
 async function pathOf(name: string): Promise<string> {
   if (isFileName(name)) return resolve(name);
   const library = await scenariosIn(LIBRARY);

@@ -37,7 +37,7 @@ type IsWanted = (clause: string) => boolean;
 const DEFAULT_CODE = 'VVB000001';
 const CHECKS = { checks: DIALECT_CHECKS, notJudged: DIALECT_BOX_NOT_JUDGED };
 
-/** Our agent in this process, in virtual time, at the public service. */
+/** Opens our agent in this process, in virtual time, at the public service. */
 export function emulatedDialectBox(
   { dialect = '', report }: DialectOptions,
   { probe, seed, isWanted }: { probe: Probe; seed: number; isWanted: IsWanted },
@@ -54,7 +54,7 @@ export function emulatedDialectBox(
   });
 }
 
-/** Any box of the dialect that connects from outside. Throws ConfigError that names the option. */
+/** Opens any box of the dialect that connects from outside. Throws ConfigError that names the option. */
 export function externalDialectBox(
   given: DialectOptions,
   isWanted: IsWanted,

@@ -106,7 +106,9 @@ export async function conformance(options: ConformanceOptions): Promise<void> {
   await finishRun(results, options, { startedAtMs, progress, isInterrupted: signal.aborted, page, print });
 }
 
-/** The baseline of a run: read, or recorded for `--update-baseline`. Throws ConfigError that names the option. */
+/**
+ * Returns the baseline of a run: read, or recorded for `--update-baseline`. Throws ConfigError that names the option.
+ */
 async function baselineFrom({ baseline, updateBaseline = false }: ConformanceOptions): Promise<Baseline | undefined> {
   if (baseline === undefined && updateBaseline) {
     throw new ConfigError('--update-baseline: expected --baseline FILE beside it, the file to write');
@@ -221,7 +223,9 @@ function externalBox(given: ConformanceOptions, isWanted: IsWanted): JudgeTarget
   });
 }
 
-/** How a box from outside connects and is seen, whatever it speaks. Throws ConfigError that names the option. */
+/**
+ * Returns how a box from outside connects and is seen, whatever it speaks. Throws ConfigError that names the option.
+ */
 function externalOptions(given: ConformanceOptions) {
   const { boxPage: url, probe, listen: host = LOOPBACK, restartCommand } = given;
   if (url !== undefined && !/^https?:\/\/[^@]+$/.test(url)) {

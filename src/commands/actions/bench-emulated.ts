@@ -18,7 +18,7 @@ import { RequestsUnderWay } from '../../lib/requests-under-way.ts';
 
 const NAME = 'paybox bench';
 
-/** A box without a terminal, on a machine that is never switched off and whose clock is right. */
+/** Describes a box without a terminal, on a machine that never loses power and whose clock is right. */
 const BOX_ALONE = {
   ...{ terminal: undefined, terminalInput: undefined },
   boot: { id: 'emulated', offsetMs: 0, isTimeRight: async () => true },
@@ -30,7 +30,7 @@ type EmulatedOptions = Omit<ManagedTargetOptions, 'name'> & {
   isShared?: boolean | undefined;
 };
 
-/** Gateway and boxes in this process, in virtual time that skips waits. */
+/** Opens gateway and boxes in this process, in virtual time that skips waits. */
 export function emulatedTarget(options: EmulatedOptions): TargetKind {
   return {
     name: 'emulated',

@@ -25,11 +25,11 @@ export interface ServeOptions {
   untilInputEnds?: boolean;
 }
 
-/** Shorter tokens could be guessed. */
+/** An attacker could guess a shorter token. */
 const TOKEN_CHARS_MIN = 16;
 const EXIT = { ended: 0, interrupted: 130 } as const;
 
-/** `paybox bench serve`: runs the server until a signal; a second signal ends it at once. */
+/** Runs `paybox bench serve` until a signal; a second signal ends it at once. */
 export async function serve(options: ServeOptions): Promise<void> {
   shareGlyphs();
   const stop = new StopSignal();

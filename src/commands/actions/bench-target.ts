@@ -15,7 +15,7 @@ import { fileLog } from '../shared/daemon.ts';
 import { assertHidden } from '../shared/secrets.ts';
 import { emulatedTarget } from './bench-emulated.ts';
 
-/** Target options of a run, named as those of `paybox bench run`; secrets are values, not files. */
+/** Target options of a run, named like those of `paybox bench run`. Secrets are values, not files. */
 export interface TargetOptions extends Omit<GatewayOptions, 'gateway'> {
   target?: string | undefined;
   gateway?: string | undefined;
@@ -29,7 +29,7 @@ export interface TargetOptions extends Omit<GatewayOptions, 'gateway'> {
   probe?: string | undefined;
   /** Display of the boxes that the bench starts. */
   panel?: string | undefined;
-  /** Folder for logs; undefined discards them. */
+  /** The folder for logs; undefined discards them. */
   report?: string | undefined;
   /** Folder in it for the logs of programs; `logs` if undefined. */
   logs?: string | undefined;
@@ -42,29 +42,29 @@ export const LIBRARY = fileURLToPath(new URL('../../../test/scenarios/', import.
 const SCENARIO_FILE = /\.ya?ml$/;
 const SEED_LIMIT = 1_000_000;
 
-/** A random seed, for a run without one. */
+/** Returns a random seed, for a run without one. */
 export function anySeed(): number {
   return Math.floor(systemRandom.fraction() * SEED_LIMIT);
 }
 
-/** Scenario files of a folder by name, sorted. */
+/** Lists the scenario files of a folder by name, sorted. */
 export async function scenariosIn(folder: string): Promise<Map<string, string>> {
   const files = (await readdir(folder)).filter((name) => SCENARIO_FILE.test(name)).sort();
   return new Map(files.map((file) => [file.replace(SCENARIO_FILE, ''), join(folder, file)]));
 }
 
-/** Whether a name is a file name and not a scenario's name. */
+/** Returns whether a name is a file name and not a scenario's name. */
 export function isFileName(name: string): boolean {
   return SCENARIO_FILE.test(name) || name.includes('/');
 }
 
-/** The scenario with as many boxes as the options ask for or list. */
+/** Returns the scenario with as many boxes as the options ask for or list. */
 export function withBoxes(scenario: Scenario, { boxes, box }: Pick<TargetOptions, 'boxes' | 'box'>): Scenario {
   const there = boxes ?? (scenario.boxes < box.length ? box.length : scenario.boxes);
   return { ...scenario, boxes: Math.max(scenario.boxes, there) };
 }
 
-/** The kind of target from the options. Throws ConfigError that names the option. */
+/** Returns the kind of target from the options. Throws ConfigError that names the option. */
 export function targetOf(options: TargetOptions, seed: number): TargetKind {
   const name = options.target ?? (options.gateway === undefined ? 'emulated' : 'at');
   const { panel, dialect } = options;

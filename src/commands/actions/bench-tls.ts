@@ -8,19 +8,19 @@ const YEARS = 1;
 const YEAR_MS = 365 * 86_400_000;
 const OTHER_HOST = 'elsewhere.invalid';
 
-/** The authority of a folder made by `paybox provision`. Throws ConfigError that names the file. */
+/** Returns the authority of a folder made by `paybox provision`. Throws ConfigError that names the file. */
 export function authorityIn(folder: string): Credential {
   const files = { 'ca.pem': join(folder, 'ca.pem'), 'ca-key.pem': join(folder, 'ca-key.pem') };
   const { 'ca.pem': cert = '', 'ca-key.pem': key = '' } = readPemFiles(files, '--tls');
   return { cert: String(cert), key: String(key) };
 }
 
-/** An authority for this run only. */
+/** Returns an authority for this run only. */
 export function newAuthority(): Promise<Credential> {
   return createAuthority('paybox bench', validFor(systemClock.wallMs(), YEARS));
 }
 
-/** The valid and the invalid certificates of a gateway at this host. */
+/** Returns the valid and the invalid certificates of a gateway at this host. */
 export async function tlsIdentitiesOf(authority: Credential, host: string): Promise<TlsIdentities> {
   const nowMs = systemClock.wallMs();
   const valid = validFor(nowMs, YEARS);

@@ -62,7 +62,10 @@ interface RunOptions {
   failOnSkip?: boolean;
 }
 
-/** `paybox bench run`: exit code 0 when nothing failed, 1 when something failed, 3 when a precondition was missing. */
+/**
+ * Runs `paybox bench run`. The exit code is 0 when nothing failed, 1 when something failed, 3 when a precondition was
+ * missing.
+ */
 export async function run(names: readonly string[], options: BenchOptions): Promise<void> {
   shareGlyphs();
   trustAuthorityIn(options);
@@ -124,13 +127,13 @@ export async function run(names: readonly string[], options: BenchOptions): Prom
   if (signal.aborted) exitNow(Number(process.exitCode));
 }
 
-/** Where the programs of a run log, below the report's folder. */
+/** Returns the folder for logs of a run's programs, below the report's folder. */
 function logsOf(number: number, retry: number): string {
   if (number === 1 && retry === 0) return 'logs';
   return join('logs', retry === 0 ? `${number}` : `${number}-retry-${retry}`);
 }
 
-/** Marks lines in the pull request and adds to the job's summary, where GitHub Actions runs this. */
+/** Marks lines in the pull request and adds to the job's summary, if GitHub Actions runs this. */
 async function tellGitHub(results: readonly Judged[], about: { target: string; seed: number }): Promise<void> {
   const { GITHUB_ACTIONS, GITHUB_WORKSPACE = process.cwd(), GITHUB_STEP_SUMMARY = '' } = process.env;
   if (GITHUB_ACTIONS === 'true') process.stderr.write(annotationsOf(results, GITHUB_WORKSPACE));
@@ -143,7 +146,7 @@ async function tellGitHub(results: readonly Judged[], about: { target: string; s
   }
 }
 
-/** `paybox bench list`: lists the scenarios shipped with the program. */
+/** Runs `paybox bench list`: lists the scenarios shipped with the program. */
 export async function list(options: { json?: boolean }): Promise<void> {
   const library = [...(await scenariosIn(LIBRARY))];
   const rows = await Promise.all(

@@ -23,7 +23,7 @@ type Loaded =
   | { kind: 'box' | 'scenario'; config: object }
   | { kind: 'gateway'; config: GatewayConfig };
 
-/** `paybox config check`: exit code 2 with file, path and expected value for an invalid file. */
+/** Runs `paybox config check`. An invalid file causes exit code 2 with file, path and expected value. */
 export async function check(file: string): Promise<void> {
   const { kind, config } = await load(file);
   say(kind === 'scenario' ? `${file} is a valid scenario` : `${file} is a valid ${kind} configuration`);
@@ -33,7 +33,7 @@ export async function check(file: string): Promise<void> {
   if (missing !== undefined) say(missing);
 }
 
-/** `paybox config print`: the effective configuration, with defaults. */
+/** Runs `paybox config print`: prints the effective configuration, with defaults. */
 export async function print(file: string): Promise<void> {
   const { kind, config } = await load(file);
   if (kind === 'scenario')
@@ -41,7 +41,7 @@ export async function print(file: string): Promise<void> {
   say(stringify(masked(config)).trimEnd());
 }
 
-/** `paybox config schema`: the JSON schema of a configuration, for editors. */
+/** Runs `paybox config schema`: prints the JSON schema of a configuration, for editors. */
 export async function schema(kind: string): Promise<void> {
   const schemas = new Map<string, z.ZodType>([
     ['agent', agentConfigSchema],
@@ -57,7 +57,10 @@ export async function schema(kind: string): Promise<void> {
   say(JSON.stringify(z.toJSONSchema(found, { io: 'input' }), null, 2));
 }
 
-/** Reads a file of any kind. One whose keys do not tell is read as a gateway's, because only that needs no special key. */
+/**
+ * Reads a file of any kind. A file without identifying keys counts as a gateway's, because only that kind needs no
+ * special key.
+ */
 async function load(file: string): Promise<Loaded> {
   const { value } = await readConfigFile(file, GATEWAY_FILE_CHARS_MAX);
   const kind = kindOf(value) ?? 'gateway';
@@ -68,7 +71,7 @@ async function load(file: string): Promise<Loaded> {
     : { kind, config: await loadGatewayConfig(file) };
 }
 
-/** The same value with every secret shown as `***`. */
+/** Returns the same value with every secret shown as `***`. */
 function masked(value: unknown): unknown {
   if (typeof value === 'string') return withoutPassword(value);
   if (Array.isArray(value)) return value.map(masked);
@@ -83,7 +86,7 @@ function masked(value: unknown): unknown {
   );
 }
 
-/** A database address contains the password. */
+/** Removes the password, which a database address contains. */
 function withoutPassword(text: string): string {
   const url = URL.parse(text);
   if (url === null || url.password === '') return text;

@@ -37,9 +37,9 @@ export interface Exposed {
 }
 
 /**
- * Token and secret of a demo that listens at `host`; undefined for this machine only. The admin token is that of
- * PAYBOX_ADMIN_TOKEN, else one that is kept in `dataDir`, in a file of its owner only. Throws ConfigError if that file
- * cannot be read or made, or the token could be guessed.
+ * Returns token and secret of a demo that listens at `host`; undefined for this machine only. The admin token is that
+ * of PAYBOX_ADMIN_TOKEN, else one stored in `dataDir`, readable by its owner only. Throws ConfigError if that file
+ * cannot be read or made, or if the token is easy to guess.
  */
 export function exposedAt(host: string, dataDir: string, random: Random): Exposed | undefined {
   if (host === HERE) return undefined;
@@ -51,7 +51,7 @@ export function exposedAt(host: string, dataDir: string, random: Random): Expose
   return { adminToken, boxSecret: newSecret(random) };
 }
 
-/** Configuration of the gateway of `paybox up`. */
+/** Makes the configuration of the gateway of `paybox up`. */
 export function demoGatewayConfig(options: Ports & { dataDir: string; callback: CallbackInput }): GatewayConfig {
   const { bankAccount } = DEMO.account;
   const { exposed } = options;
@@ -78,8 +78,8 @@ interface DemoBox {
 }
 
 /**
- * Configuration of the box of `paybox up`; a `box` of its own is one of a live gateway, which has no faults. Throws
- * ConfigError for an unknown display or transport.
+ * Makes the configuration of the box of `paybox up`. An own `box` belongs to a live gateway, which has no faults.
+ * Throws ConfigError for an unknown display or transport.
  */
 export function demoAgentConfig(
   options: Ports & { dataDir: string; display?: string; onTerminal: boolean; box?: DemoBox | undefined },

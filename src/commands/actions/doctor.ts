@@ -11,7 +11,7 @@ import { stderrLog } from '../../lib/log.ts';
 import { table } from '../../lib/text.ts';
 import { say } from '../shared/output.ts';
 
-/** `paybox doctor`: exit code 1 if a check failed, 2 if the configuration cannot be read. */
+/** Runs `paybox doctor`. The exit code is 1 if a check failed, 2 if the configuration cannot be read. */
 export async function doctor(options: DoctorOptions): Promise<void> {
   const findings = await findingsFor(options);
   if (options.json === true) say(JSON.stringify(findings));
@@ -42,7 +42,7 @@ async function findingsFor({ config, gateway, setupReport }: DoctorOptions): Pro
   throw new ConfigError('expected --config with the file of an agent, or --gateway with that of a gateway');
 }
 
-/** The problem that first-boot had with the file on the card. */
+/** Returns the problem that first-boot had with the file on the card. */
 async function setupFindings(path: string): Promise<Finding[]> {
   const report = await readSetupReport(path, stderrLog());
   if (report === undefined) return [];
@@ -51,7 +51,7 @@ async function setupFindings(path: string): Promise<Finding[]> {
   return [{ check: 'set-up', result: 'ok', found: report.file, fix: '' }];
 }
 
-/** A box whose file on the card has a mistake has no configuration yet: it is that file which is to be mended. */
+/** A box without a configuration may have a file with a mistake on its card. Then the person must correct that file. */
 function withSetup(error: unknown, setup: readonly Finding[]): unknown {
   const failed = setup.find(({ result }) => result === 'failed');
   if (failed === undefined || !(error instanceof ConfigError)) return error;

@@ -15,7 +15,7 @@ export interface EnrolOptions extends AdminOptions {
   json?: boolean;
 }
 
-/** `paybox enrol`: lists boxes that ask to enrol, accepts or rejects one, or forgets a box's secret. */
+/** Runs `paybox enrol`: lists boxes that ask to enrol, accepts or rejects one, or deletes a box's secret. */
 export async function enrol(options: EnrolOptions): Promise<void> {
   const { box, code, reject, forget } = options;
   if ((box === undefined) !== (code === undefined)) {

@@ -26,10 +26,10 @@ export interface FirstBootOptions {
 }
 
 /**
- * `paybox first-boot`: turns a new or changed file on the boot partition into the agent's configuration. An invalid
- * file changes nothing; log and report name the mistake, and what lies on the card but is not read. Exit code 1 if
- * something could not be written, or the machine has no program for Wi-Fi; the agent starts anyway. Throws ConfigError
- * without a boot partition.
+ * Runs `paybox first-boot`: turns a new or changed file on the boot partition into the agent's configuration. An
+ * invalid file changes nothing; log and report name the mistake, and files on the card that the box does not read. The
+ * exit code is 1 if something could not be written, or the machine has no program for Wi-Fi; the agent starts anyway.
+ * Throws ConfigError without a boot partition.
  */
 export async function firstBoot(options: FirstBootOptions): Promise<void> {
   const log = stderrLog();

@@ -96,7 +96,7 @@ async function startFleetBox(setup: FleetSetup, deps: FleetBoxDeps): Promise<Fle
 interface Started extends Pick<FleetBox, 'isOnline' | 'announcements' | 'close'> {
   /** Calls `listener` when the box may have come online; the returned function ends that. */
   onChange(listener: () => void): () => void;
-  /** Why it is not online. */
+  /** Returns why it is not online. */
   reason(): string | undefined;
 }
 

@@ -41,7 +41,7 @@ export interface FleetEnvironment {
   gateway: GatewayClient;
   /** One for each box; complete ones with a data folder that is removed after the run. */
   setups: FleetSetup[];
-  /** Whether SUCCESS means that the QR is on the screen. */
+  /** True if SUCCESS means that the QR is on the screen. */
   confirmsDisplayed: boolean;
   /** Callbacks that the partner received for a payment; undefined when another program is the partner. */
   callbacksReceived: ((transactionId: string) => number) | undefined;
@@ -56,7 +56,7 @@ export interface EnvironmentDeps {
   signal: AbortSignal;
 }
 
-/** How many boxes this process has, and of which kind. */
+/** Says how many boxes this process has, and of which kind. */
 export interface FleetSize {
   boxes: number;
   isLight: boolean;
@@ -151,7 +151,7 @@ export async function externalEnvironment(
   return { gateway, setups, confirmsDisplayed: false, callbacksReceived: undefined };
 }
 
-/** `light`: the transport of light boxes. */
+/** `light` is the transport of light boxes. */
 async function setupsOf(
   configs: readonly AgentConfig[],
   light: BoxTransport | undefined,
@@ -166,7 +166,7 @@ async function setupsOf(
   return configs.map((config) => ({ full: setupIn(journals, config) }));
 }
 
-/** A box without other displays and sound. Its pages are on a free port and its journal is in this folder. */
+/** Returns a box without other displays and sound. Its pages are on a free port and its journal is in this folder. */
 function setupIn(journals: string, config: AgentConfig): AgentSetup {
   return setupOf({
     ...config,
@@ -187,7 +187,7 @@ async function trustAuthorityOf(folder: string): Promise<void> {
   trustAuthority(authority, `--identities ${folder}: ca.pem`);
 }
 
-/** The boxes of a folder made by `paybox provision`. */
+/** Returns the boxes of a folder made by `paybox provision`. */
 async function provisioned(boxes: number, { identities, transport, gateway }: GivenOptions): Promise<AgentConfig[]> {
   const folder = join(identities, 'boxes');
   const names = (await readdir(folder).catch(() => [])).filter((name) => boxCode.safeParse(name).success).sort();
@@ -213,7 +213,7 @@ const list = z.looseObject({
   ),
 });
 
-/** The boxes of a file in the format of a gateway's configuration. */
+/** Returns the boxes of a file in the format of a gateway's configuration. */
 async function listed(
   boxes: number,
   { identities, transport, gateway, broker }: GivenOptions,

@@ -73,7 +73,9 @@ interface Run {
   signal: AbortSignal;
 }
 
-/** `paybox fleet`: runs many boxes in this process; exit code 0 when every payment was right, 1 when one was not. */
+/**
+ * Runs `paybox fleet`: many boxes in this process. The exit code is 0 when every payment was right, 1 when one was not.
+ */
 export async function fleet(options: FleetOptions): Promise<void> {
   shareGlyphs();
   const transport = transportNamed('--transport', options.transport);

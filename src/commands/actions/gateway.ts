@@ -10,7 +10,7 @@ import { storeFile } from '../../store/store-files.ts';
 import { endAtOnce, forgetReadyFile, untilStopped, writeReadyFile } from '../shared/daemon.ts';
 import { StopSignal } from '../shared/stop-signal.ts';
 
-/** `paybox gateway`: runs the mock of the payment QR service until a signal. */
+/** Runs `paybox gateway`, the mock of the payment QR service, until a signal. */
 export async function gateway(options: { config: string; readyFile?: string }): Promise<void> {
   const stop = new StopSignal();
   const config = await loadGatewayConfig(options.config);
@@ -34,7 +34,7 @@ export async function gateway(options: { config: string; readyFile?: string }): 
   });
 }
 
-/** Starts a gateway on its own, or a member of a cluster, whose code is loaded only then. */
+/** Starts a gateway on its own, or a member of a cluster. It loads the cluster's code only for a member. */
 async function started(config: GatewayConfig, world: GatewayDeps): Promise<Gateway> {
   const { cluster, databaseUrl } = config;
   if (cluster === undefined || databaseUrl === undefined) return startGateway(config, world);

@@ -3,7 +3,7 @@ import { explained } from '../../protocol/codes.ts';
 import { AdminClient, type AdminOptions } from '../shared/admin-client.ts';
 import { say } from '../shared/output.ts';
 
-/** `paybox keys`: the thumbprint (RFC 7638) of the gateway's signing key; of a new key with `--rotate`. */
+/** Runs `paybox keys`: prints the thumbprint (RFC 7638) of the gateway's signing key; of a new key with `--rotate`. */
 export async function keys(options: AdminOptions & { rotate?: boolean; json?: boolean }): Promise<void> {
   const gateway = await AdminClient.open(options);
   if (options.rotate === true) {

@@ -5,9 +5,9 @@ import type { Random } from '../../lib/random.ts';
 import { newSecret } from '../../protocol/secret.ts';
 import { DEMO } from './demo.ts';
 
-/** The source of the shop: the public service, which tells it of money. */
+/** The shop receives news of money from this source, the public service. */
 const SOURCE = 'vietqr';
-/** A live gateway takes no identity of the demo. */
+/** A live gateway accepts no identity of the demo. */
 export const LIVE_ACCOUNT = { bankAccount: '0987654321', bankCode: 'MB', userBankName: 'TRAN THI B' };
 
 export interface LiveDemoPorts {
@@ -16,19 +16,19 @@ export interface LiveDemoPorts {
   servicePort: number;
 }
 
-/** Two gateways: a shop that is live, and the sandbox of the public service, which tells the shop of payments. */
+/** Holds two gateways: a live shop, and the sandbox of the public service, which reports payments to the shop. */
 export interface LiveDemo {
   shop: GatewayConfig;
   service: GatewayConfig;
   /** The box of the shop. */
   box: { terminalCode: string; serialNumber: string; secret: string };
-  /** Where the shop has its first token, once it has started: it lets nobody in without one. */
+  /** The file with the shop's first token, once it has started. The shop allows no calls without a token. */
   tokenFile: string;
 }
 
 /**
- * Configurations of `paybox up --live-demo`. Their secrets are new ones at each start, because a live gateway takes no
- * sample.
+ * Makes the configurations of `paybox up --live-demo`. Each start has new secrets, because a live gateway refuses
+ * samples.
  */
 export function liveDemo(
   { httpPort, mqttPort, servicePort, dataDir }: LiveDemoPorts & { dataDir: string },

@@ -25,7 +25,7 @@ interface PartnerOptions {
   json?: boolean;
 }
 
-/** `paybox push`: token, generate, send-qr; exit code 1 if the service refuses. */
+/** Runs `paybox push`: token, generate, send-qr. The exit code is 1 if the service refuses. */
 export async function push(
   options: PartnerOptions & { amount: number; content: string; order?: string; box: string; holder: string },
 ): Promise<void> {
@@ -63,7 +63,7 @@ export async function push(
   if (!shown) process.exitCode = 1;
 }
 
-/** `paybox pay`: the sandbox's test callback; exit code 1 if the service refuses. */
+/** Runs `paybox pay`: the sandbox's test callback. The exit code is 1 if the service refuses. */
 export async function pay(
   options: PartnerOptions & { amount: number; content: string; debit?: boolean },
 ): Promise<void> {

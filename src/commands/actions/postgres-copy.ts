@@ -23,7 +23,7 @@ export async function dumpPostgres(databaseUrl: string, target: FileHandle): Pro
   await runTool('pg_dump', DUMP, { databaseUrl, stdout: target.fd });
 }
 
-/** As `dumpPostgres`, of a cluster: all shards and the registry as they are at one moment, without who was there. */
+/** Dumps a cluster as `dumpPostgres` does: all shards and the registry at one moment, without its members. */
 export async function dumpCluster(databaseUrl: string, target: FileHandle): Promise<void> {
   await runTool('pg_dump', [...DUMP, '--no-unlogged-table-data'], { databaseUrl, stdout: target.fd });
 }
@@ -33,7 +33,7 @@ export async function checkDump(source: FileHandle): Promise<void> {
   await runTool('pg_restore', ['--file=/dev/null'], { stdin: source.fd });
 }
 
-/** The number of shards in a pg_dump file; undefined for one of a gateway alone. */
+/** Returns the number of shards in a pg_dump file; undefined for one of a gateway alone. */
 export async function shardsInDump(source: FileHandle): Promise<number | undefined> {
   const list = await runTool('pg_restore', ['--list'], { stdin: source.fd });
   if (!/ SCHEMA - cluster /.test(list)) return undefined;
@@ -41,9 +41,9 @@ export async function shardsInDump(source: FileHandle): Promise<number | undefin
 }
 
 /**
- * Checks a backup and fills an empty database with it, all or nothing. Both use a private unnamed copy, which nobody
- * can change and which ends with the process. Throws ConfigError for a database that is not empty, and for a backup of a
- * cluster where none is configured, or the other way round.
+ * Checks a backup and fills an empty database with it, all or nothing. Both steps use a private unnamed copy, which
+ * nobody can change and which ends with the process. Throws ConfigError for a database that is not empty, for a backup
+ * of a cluster if none is configured, and the other way round.
  */
 export async function restorePostgres(databaseUrl: string, backup: BackupFile, isCluster: boolean): Promise<void> {
   const handles: FileHandle[] = [];
@@ -106,7 +106,10 @@ async function fillPostgres(databaseUrl: string, source: FileHandle): Promise<vo
   await runTool('pg_restore', RESTORE, { databaseUrl, stdin: source.fd });
 }
 
-/** Returns its output, where `stdout` names no file. The password goes through the environment: everyone can see arguments. */
+/**
+ * Returns the tool's output, unless `stdout` names a file. The password is in the environment, because everyone can see
+ * arguments.
+ */
 async function runTool(
   tool: string,
   args: readonly string[],

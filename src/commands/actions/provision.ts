@@ -34,7 +34,7 @@ export interface ProvisionOptions {
   rotate: string[];
   httpPort: number;
   mqttPort: number;
-  /** A mounted boot partition. */
+  /** The folder of a mounted boot partition. */
   boot?: string;
   /** The address of an existing gateway; `out` is then the boot partition. */
   gateway?: string;
@@ -48,9 +48,9 @@ export interface ProvisionOptions {
 }
 
 /**
- * `paybox provision`: makes certificates, secrets and configurations for a gateway, its broker and boxes in one folder,
- * and the boot file of a box. Prints paths and next steps, no secrets. Throws ConfigError; existing files are then
- * unchanged.
+ * Runs `paybox provision`: makes certificates, secrets and configurations for a gateway, its broker and boxes in one
+ * folder, and the boot file of a box. It prints paths and next steps, no secrets. Throws ConfigError; existing files
+ * are then unchanged.
  */
 export async function provision(options: ProvisionOptions): Promise<void> {
   try {
@@ -176,7 +176,7 @@ async function provisionFolder(
   return { folder, at };
 }
 
-/** The command that puts a box's folder where the service reads it, for nobody else to read. */
+/** Returns the command that copies a box's folder to the service's place, readable only by the service. */
 function installed(terminalCode: string): string {
   return `sudo install -g paybox-agent -m 0640 ${terminalCode}/* /etc/paybox && sudo systemctl restart paybox-agent`;
 }
@@ -204,10 +204,10 @@ async function addBoxes(
   await folder.addBoxes(missing, at, made, display && [display]);
 }
 
-/** Options that the service needs: nobody sees a picture in its own /tmp, and its folder in /run is in memory. */
+/** Options that the service needs. Nobody sees a picture in its own /tmp, and its folder in /run is in memory. */
 const OF_SERVICE: Record<string, object> = { png: { path: '/run/paybox-agent/screen.png' } };
 
-/** The display that is named, with the options that it cannot do without. Throws ConfigError. */
+/** Returns the display that is named, with the options that it cannot do without. Throws ConfigError. */
 function displayOf({ display }: ProvisionOptions): object | undefined {
   if (display === undefined) return undefined;
   const found = DISPLAY_DRIVERS.get(display);
@@ -215,7 +215,7 @@ function displayOf({ display }: ProvisionOptions): object | undefined {
     const known = [...DISPLAY_DRIVERS.keys()].join(', ');
     throw new ConfigError(withSuggestion(`--display ${display}: expected one of ${known}`, display));
   }
-  // Not the whole example: that of the framebuffer names the screen of one board, and is dark at night.
+  // The whole example would be wrong: the framebuffer's one names the screen of one board, and is dark at night.
   const missing = new Set(found.options.safeParse({}).error?.issues.map(({ path }) => path[0]));
   const needed = Object.entries(found.example as object).filter(([name]) => missing.has(name));
   return { driver: display, ...Object.fromEntries(needed), ...OF_SERVICE[display] };

@@ -34,7 +34,10 @@ interface SaleView {
   madeAt: string;
 }
 
-/** `paybox sell`: sells at a box, cancels a sale, or lists those of a day. Exit code 1 if the gateway refuses or the sale ends unpaid, 130 if Ctrl-C ended it so. */
+/**
+ * Runs `paybox sell`: sells at a box, cancels a sale, or lists the sales of a day. The exit code is 1 if the gateway
+ * refuses or the sale ends unpaid, and 130 if Ctrl-C ended it.
+ */
 export async function sell(options: SellOptions): Promise<void> {
   const { amount, cancel, list = false, csv = false, day } = options;
   if ([amount !== undefined, cancel !== undefined, list, csv].filter((it) => it).length !== 1) {
@@ -65,7 +68,7 @@ async function sellAt(gateway: AdminClient, options: SellOptions): Promise<void>
   const ending = stop.aborting();
   for (let seen = sale.status; ; ) {
     await systemClock.sleep(LOOK_MS, ending);
-    // Money that came at the same moment is told, and not that the cancellation is refused.
+    // If the money arrived at the same moment, the command reports the money instead of the refused cancellation.
     if (ending.aborted) await gateway.post(`${SALES}/${sale.id}/cancel`, {});
     const now = await lookAt(gateway, sale, ending);
     if (now.status !== seen) print(options, now, lineOf(now));
@@ -76,7 +79,10 @@ async function sellAt(gateway: AdminClient, options: SellOptions): Promise<void>
   }
 }
 
-/** The sale as it is now; a gateway that is away is waited for. Throws MissingPeerError when it does not come back. */
+/**
+ * Returns the sale as it is now; a gateway that is away is waited for. Throws MissingPeerError when it does not come
+ * back.
+ */
 async function lookAt(gateway: AdminClient, { id, code }: SaleView, ending: AbortSignal): Promise<SaleView> {
   const fix = `the sale is still open: see paybox sell --list, or paybox sell --cancel ${code}`;
   const sinceMs = systemClock.monotonicMs();

@@ -50,7 +50,7 @@ const BOX_FIRST_MS = 500;
 /** How long `paybox up` waits for the end of the partner and of a second gateway. */
 const CLOSERS_MS = 200;
 
-/** `paybox up`: runs gateway, broker, one emulated box and a partner in one process, until a signal. */
+/** Runs `paybox up`: gateway, broker, one emulated box and a partner in one process, until a signal. */
 export async function up(options: UpOptions): Promise<void> {
   shareGlyphs();
   const stop = new StopSignal();
@@ -128,7 +128,10 @@ export async function up(options: UpOptions): Promise<void> {
   }
 }
 
-/** The folder of all state, made where it is missing. Throws ConfigError for options that exclude each other, or no room. */
+/**
+ * Returns the folder of all state, and makes it if missing. Throws ConfigError for options that exclude each other, or
+ * for a full disk.
+ */
 function dataFolder(options: UpOptions): string {
   if (options.liveDemo === true && options.callbackUrl !== undefined) {
     throw new ConfigError('--callback-url: expected without --live-demo, whose shop has no back end');
@@ -229,7 +232,10 @@ async function untilIdle(box: Awaited<ReturnType<typeof startAgent>>['box']): Pr
   }
 }
 
-/** The authorization of callbacks; checks their address too. Secrets come from files, because arguments are visible in the process list. */
+/**
+ * Returns the authorization of callbacks; checks their address too. Secrets come from files, because arguments are
+ * visible in the process list.
+ */
 function howOf({ callbackUrl, callbackAuth, callbackAuthFile }: UpOptions): string {
   if (callbackUrl !== undefined && !/^https?:$/.test(URL.parse(callbackUrl)?.protocol ?? '')) {
     throw new ConfigError(`--callback-url ${callbackUrl}: expected an http:// or https:// address`);
@@ -247,7 +253,7 @@ function howOf({ callbackUrl, callbackAuth, callbackAuthFile }: UpOptions): stri
   return `${kind}:${secretFrom(`--callback-auth ${kind}-file:`, file)}`;
 }
 
-/** `none`, `bearer:TOKEN` or `token:USERNAME:PASSWORD@TOKEN-URL`. */
+/** Parses `none`, `bearer:TOKEN` or `token:USERNAME:PASSWORD@TOKEN-URL`. */
 function callbackAuth(how: string): CallbackAuth {
   if (how === 'none') return { kind: 'none' };
   const bearer = /^bearer:(.+)$/.exec(how)?.[1];
@@ -284,7 +290,7 @@ async function assertFree(port: number, option: string, host = '127.0.0.1'): Pro
   await new Promise((done) => probe.close(done));
 }
 
-/** Opens a browser only where there is a screen. */
+/** Opens a browser only if the machine has a screen. */
 async function openPage(url: string): Promise<void> {
   const hasScreen = process.platform !== 'linux' || Boolean(process.env.DISPLAY ?? process.env.WAYLAND_DISPLAY);
   if (!hasScreen || existsSync('/.dockerenv')) return;

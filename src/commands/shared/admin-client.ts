@@ -16,13 +16,13 @@ import { readAuthority } from './authority.ts';
 import { adminTokenOf, assertHidden } from './secrets.ts';
 
 const ANSWER_TIMEOUT_MS = 20_000;
-/** Timeout for saving a large file. */
+/** Saving a large file may take this long. */
 const SAVE_TIMEOUT_MS = 600_000;
 const ANSWER_BYTES_MAX = 1_000_000;
 
 const explainedRefusal = z.object({ reason: z.string().max(1_000).transform(withoutUnseen) });
 
-/** Advice on refusals whose reason has none. */
+/** Advises on refusals whose reason contains no advice. */
 const FIXES: Record<string, string> = {
   E46: 'run it with --help, which names what it takes',
   E96: 'check the name: list shows the names there are',
@@ -41,7 +41,7 @@ export interface AdminOptions {
   config?: string;
 }
 
-/** The token of the gateway with this configuration. Throws ConfigError. */
+/** Returns the token of the gateway with this configuration. Throws ConfigError. */
 async function tokenOfGateway(file: string | undefined): Promise<string | undefined> {
   if (file === undefined) return undefined;
   // Only then: it is much code for a command.
@@ -52,13 +52,13 @@ async function tokenOfGateway(file: string | undefined): Promise<string | undefi
   return readRootToken(await loadGatewayConfig(file));
 }
 
-/** Client of the gateway's admin routes: below `/_mock`, unless a path begins with a slash. */
+/** Calls the gateway's admin routes: below `/_mock`, unless a path begins with a slash. */
 export class AdminClient {
   readonly #origin: string;
   readonly #token: string | undefined;
   readonly #ca: string | undefined;
 
-  /** A client with the token that the options name. Throws ConfigError. */
+  /** Returns a client with the token that the options name. Throws ConfigError. */
   static async open(options: AdminOptions): Promise<AdminClient> {
     return new AdminClient(options, adminTokenOf(options) ?? (await tokenOfGateway(options.config)));
   }

@@ -10,26 +10,26 @@ export function whole(max: number): (text: string) => number {
   };
 }
 
-/** A TCP port. */
+/** Returns a TCP port. */
 export function port(text: string): number {
   const value = Number(text);
   if (/^\d{1,5}$/.test(text) && value >= 1 && value <= 65_535) return value;
   throw new InvalidArgumentError('a port is a whole number from 1 to 65535');
 }
 
-/** A TCP port, or 0 for a free one. */
+/** Returns a TCP port, or 0 for a free one. */
 export function portOrAny(text: string): number {
   return text === '0' ? 0 : port(text);
 }
 
-/** An amount of money in dong. */
+/** Returns an amount of money in dong. */
 export function dong(text: string): number {
   const value = Number(text);
   if (/^\d{1,13}$/.test(text) && value >= 1) return value;
   throw new InvalidArgumentError('an amount is whole đồng, digits only, from 1 to 9999999999999');
 }
 
-/** A regular expression, as text or as /text/flags; as text it ignores case. */
+/** Returns a regular expression, as text or as /text/flags; as text it ignores case. */
 export function pattern(text: string): RegExp {
   const [, source, flags] = /^\/(.+)\/([imsu]*)$/s.exec(text) ?? [];
   try {
@@ -39,7 +39,7 @@ export function pattern(text: string): RegExp {
   }
 }
 
-/** A part of a whole, as 1/3. */
+/** Returns a part of a whole, as 1/3. */
 export function shard(text: string): { number: number; of: number } {
   const [, number, of] = /^(\d{1,4})\/(\d{1,4})$/.exec(text)?.map(Number) ?? [];
   if (number !== undefined && of !== undefined && number >= 1 && number <= of) return { number, of };

@@ -4,7 +4,7 @@ import { readGivenText } from './given-text.ts';
 
 const PEM_BYTES_MAX = 4_194_304;
 
-/** The CA certificates in the file that `--ca` names, PEM. Throws ConfigError. */
+/** Returns the CA certificates in the file that `--ca` names, PEM. Throws ConfigError. */
 export function readAuthority(file: string): string {
   let pem: string;
   try {

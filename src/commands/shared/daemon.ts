@@ -36,7 +36,7 @@ export class Closers {
   }
 }
 
-/** A readable log in a file, until the program ends; without a file it is discarded. */
+/** Returns a readable log in a file, until the program ends; without a file it is discarded. */
 export function fileLog(file: string | undefined): Logger {
   if (file === undefined) {
     return createLogger(new Writable({ write: (_line, _encoding, done) => done() }), systemClock, 'text');
@@ -46,8 +46,9 @@ export function fileLog(file: string | undefined): Logger {
 }
 
 /**
- * Waits for the signal, then closes everything; `close` gets the milliseconds after which it abandons what hangs. A write
- * that is abandoned was acknowledged to nobody. Exit code 130 after Ctrl-C, 0 after SIGTERM.
+ * Waits for the signal, then closes everything. `close` receives the time in milliseconds after which it abandons parts
+ * that hang. Nobody received an acknowledgement of an abandoned write. The exit code is 130 after Ctrl-C, 0 after
+ * SIGTERM.
  */
 export async function untilStopped(
   stop: StopSignal,
@@ -81,8 +82,8 @@ export async function writeReadyFile(file: string, content: object): Promise<voi
 }
 
 /**
- * Removes the ready file of an earlier run; of a link, the link. Throws ConfigError if it could not be written later, and if
- * something else than a file is there.
+ * Removes the ready file of an earlier run; of a link, the link. Throws ConfigError if the program could not write it
+ * later, or if the path names something other than a file.
  */
 export async function forgetReadyFile(file: string): Promise<void> {
   try {

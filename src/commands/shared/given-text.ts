@@ -5,8 +5,8 @@ import { textOfFile } from '../../lib/text-file.ts';
 const STDIN = 0;
 
 /**
- * The text of a file that an option names, or of standard input up to its end for `-`. Throws as `readGiven`; standard input
- * is waited for as long as its writer takes, who may be a person.
+ * Returns the text of a file that an option names, or of standard input up to its end for `-`. It waits for standard
+ * input without a limit, because the writer may be a person. Throws as `readGiven` does.
  */
 export function readGivenText(file: string, bytesMax: number): string {
   const isStdin = file === '-' || file === '/dev/stdin';

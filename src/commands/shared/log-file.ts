@@ -3,16 +3,16 @@ import { Writable } from 'node:stream';
 import { reasonOf } from '../../lib/errors.ts';
 import { assertMayGive } from '../../lib/given-files.ts';
 
-/** The file is opened at once, also where nobody reads a FIFO. */
+/** The file opens at once, even a FIFO that nobody reads. */
 const APPEND = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK;
 const OWNER_ONLY = 0o600;
 /** A log of this size is rotated. */
 const LOG_BYTES_MAX = 10_000_000;
 
 /**
- * A log file, for its owner only, rotated to `{file}.1` when full; there are never more than these two. A device is not rotated. Lines are written synchronously, so
- * that the last line before the end is not lost. A line that cannot be written is lost; `complain` is called when that
- * begins.
+ * Writes a log file for its owner only, and rotates it to `{file}.1` when full; there are never more than these two. It
+ * never rotates a device. It writes lines synchronously, so that the last line before the end is not lost. A line that
+ * cannot be written is lost; `complain` is called when that begins.
  */
 export class LogFile extends Writable {
   readonly #file: string;

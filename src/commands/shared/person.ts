@@ -7,7 +7,9 @@ const ANSWERS: ReadonlyMap<string, boolean> = new Map([
   ['no', false],
 ]);
 
-/** Asks whoever sits at the terminal; undefined where nobody does. An answer other than yes and no is undefined. */
+/**
+ * Asks the person at the terminal; returns undefined if there is none. An answer other than yes and no is undefined.
+ */
 export function personAtTerminal() {
   const { stdin: input, stderr: output } = process;
   if (!input.isTTY || !output.isTTY) return undefined;

@@ -3,14 +3,14 @@ import { suggestion } from '../../lib/suggestion.ts';
 import { wrappedHelp } from './wrapped-help.ts';
 
 const HELP = ['-h', '--help'];
-/** Columns where the output is no terminal, as commander has it. */
+/** The output has this many columns if it is not a terminal, as in commander. */
 const COLUMNS_DEFAULT = 80;
 /** Columns for the words beside an option, from which on they are wrapped. */
 const WORDS_COLUMNS_MIN = 16;
 
 /**
- * A command that names a mistyped word before it does anything else: commander would first ask for options that the
- * mistyped one was, and answer `--help` of an unknown command with the general help.
+ * Names a mistyped word before it does anything else. commander would first ask for missing options, and answer
+ * `--help` of an unknown command with the general help.
  */
 export class Program extends Command {
   constructor(name?: string) {

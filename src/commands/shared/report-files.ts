@@ -10,7 +10,7 @@ import { assertMayGive, writeGiven } from '../../lib/given-files.ts';
 /** Exit codes of a judge; `unwritable`: its reports cannot be written. */
 const EXIT = { passed: 0, failed: 1, unwritable: 2, missing: 3, interrupted: 130 } as const;
 
-/** Ends a run: writes its reports, tells its end, and sets the exit code. */
+/** Ends a run: writes its reports, prints its result, and sets the exit code. */
 export async function finishRun(results: readonly ReportRow[], options: ReportOptions, run: RunEnd): Promise<void> {
   await writeReports(results, options, run);
   run.print?.();
@@ -26,9 +26,9 @@ interface RunEnd {
   startedAtMs: number;
   progress: Progress;
   isInterrupted: boolean;
-  /** Skipped rows fail. */
+  /** A skipped row counts as a failure. */
   failOnSkip?: boolean;
-  /** index.html */
+  /** Returns the content of index.html. */
   page(): string;
   /** Further files, by the names of their options. */
   files?: readonly ReportFile[];
@@ -38,17 +38,17 @@ interface RunEnd {
 /** A report that a run writes at its end. */
 export interface ReportFile {
   kind: string;
-  /** Undefined: not wanted. */
+  /** Undefined if the user does not want it. */
   file: string | undefined;
-  /** Undefined: there is nothing to write. */
+  /** Returns undefined if there is nothing to write. */
   content(): string | Promise<Uint8Array | undefined>;
 }
 
-/** Where a run writes its reports. */
+/** Says where a run writes its reports. */
 export interface ReportOptions {
   junit?: string;
   tap?: string;
-  /** A folder. */
+  /** The folder of the report. */
   report?: string;
 }
 
@@ -75,7 +75,7 @@ async function assertWritable(option: string, file: string): Promise<void> {
   );
   try {
     assertMayGive(file);
-    // Whoever reads a FIFO would take the end of this for the end of the report.
+    // The reader of a FIFO would mistake the end of this for the end of the report.
     if (isThere && !(await stat(file)).isFile()) return;
     await (await open(file, 'a')).close();
     if (!isThere) await rm(file);

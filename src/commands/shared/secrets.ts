@@ -3,12 +3,12 @@ import { isExposed } from '../../lib/tls.ts';
 import { readGivenText } from './given-text.ts';
 
 const SECRET_CHARS_MAX = 4_096;
-/** A secret is no longer, with blanks and line ends around it. */
+/** No secret is longer, with blanks and line ends around it. */
 const SECRET_BYTES_MAX = 65_536;
 
 /**
- * The secret in a file, or from standard input for `-`, without its line end; secrets must not appear in the process
- * list. Throws ConfigError that names the option.
+ * Returns the secret in a file, or from standard input for `-`, without its line end; secrets must not appear in the
+ * process list. Throws ConfigError that names the option.
  */
 export function secretFrom(option: string, file: string): string {
   let text: string;
@@ -21,13 +21,17 @@ export function secretFrom(option: string, file: string): string {
   throw new ConfigError(`${option} ${file}: expected one line that is the secret`);
 }
 
-/** The gateway's token from `--admin-token-file`, else from PAYBOX_ADMIN_TOKEN; may be undefined. Throws ConfigError. */
+/**
+ * Returns the gateway's token from `--admin-token-file`, else from PAYBOX_ADMIN_TOKEN; may be undefined. Throws
+ * ConfigError.
+ */
 export function adminTokenOf({ adminTokenFile }: { adminTokenFile?: string }): string | undefined {
   return tokenOf('--admin-token-file', adminTokenFile, process.env.PAYBOX_ADMIN_TOKEN);
 }
 
 /**
- * The boxes' `http.token` from `--box-token-file`, else from PAYBOX_BOX_TOKEN; may be undefined. Throws ConfigError.
+ * Returns the boxes' `http.token` from `--box-token-file`, else from PAYBOX_BOX_TOKEN; may be undefined. Throws
+ * ConfigError.
  */
 export function boxTokenOf({ boxTokenFile }: { boxTokenFile?: string }): string | undefined {
   return tokenOf('--box-token-file', boxTokenFile, process.env.PAYBOX_BOX_TOKEN);

@@ -9,7 +9,10 @@ const INTERRUPTED = 130;
 const START_GRACE_MS = 300;
 /** `timeout` and npm send a signal to the program and, at once, to its group too. Programs that press twice are slower. */
 const SAME_PRESS_MS = 3;
-/** The same, where this program has got the group's signal, and the other one is relayed by a program on a busy machine. */
+/**
+ * The same time, if this program has received the group's signal and another program on a busy machine relays the
+ * second one.
+ */
 const SAME_RELAYED_MS = 300;
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
@@ -20,15 +23,15 @@ const relayedSignal = z.object({ relayed: z.enum(SIGNALS) });
 type Way = 'here' | 'relayed';
 
 /**
- * Counts presses of one signal, whoever delivers them: here, to the program that started this one, or to both. Each way is
- * counted for itself, because the second may be late; the longer count is how often somebody pressed.
+ * Counts presses of one signal. It may arrive here, at the program that started this one, or at both. Each way has its
+ * own count, because the second may be late. The larger count is the number of presses.
  */
 class Presses {
   readonly #counts: Record<Way, number> = { here: 0, relayed: 0 };
   /** Reasons, for each way, why another signal belongs to the newest press. */
   readonly #same: Record<Way, number> = { here: 0, relayed: 0 };
 
-  /** Whether this signal is a new press. */
+  /** Returns whether this signal is a new press. */
   isNew(way: Way): boolean {
     if (this.#same[way] > 0) return false;
     const before = Math.max(this.#counts.here, this.#counts.relayed);
@@ -67,7 +70,7 @@ export class StopSignal {
         const { success, data } = relayedSignal.safeParse(message);
         if (success) take(data.relayed, 'relayed');
       });
-      // Whoever started this program relays signals from now on; its end is noticed elsewhere.
+      // The parent relays signals from now on. Other code notices the parent's end.
       process.send?.({ countsSignals: true }, () => undefined);
     });
   }
@@ -95,7 +98,8 @@ export class StopSignal {
 }
 
 /**
- * `process.exit` waits for Node's file system threads, forever if a device blocks one. Replacing the process does not.
+ * Ends the process at once, by replacing it. `process.exit` would wait for Node's file system threads, forever if a
+ * device blocks one.
  */
 export function exitNow(code: number): never {
   const works = process.getActiveResourcesInfo().some((resource) => resource.startsWith('FSReq'));
@@ -103,7 +107,7 @@ export function exitNow(code: number): never {
   process.exit(code);
 }
 
-/** The exit code of a program that ended in order after the signal. */
+/** Returns the exit code of a program that ended in order after the signal. */
 export function exitCodeOf(signal: NodeJS.Signals): number {
   return signal === 'SIGINT' ? INTERRUPTED : 0;
 }

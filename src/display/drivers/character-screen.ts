@@ -7,7 +7,10 @@ import { SerialScreen } from './serial-screen.ts';
  */
 export const HD44780_INSTEAD: Readonly<Record<string, string>> = { '\\': '/', '~': '.' };
 
-/** Interval of writing the page again. That is invisible, and takes at most a tenth of a second on the slowest line. */
+/**
+ * The driver writes the page again after this time. People cannot see it, and it needs at most a tenth of a second on
+ * the slowest line.
+ */
 const REPEAT_EVERY_MS = 10_000;
 
 /** Commands of a make of character display. Pages are rows of exactly `columns` printable ASCII characters. */
@@ -16,14 +19,14 @@ export interface CharacterDialect {
   rows: number;
   /** Replacements for characters that this device draws as others. */
   instead: Readonly<Record<string, string>>;
-  /** Makes the device ready, with a blank page, whatever it did before. */
+  /** Prepares the device, in any state, and blanks its page. */
   setup: Uint8Array;
   /**
    * The part of `setup` that a device forgets without power. It may be sent in the middle of a page, which is then
    * written again.
    */
   again: Uint8Array;
-  /** Bytes that change the page `before` into `after`; whole rows if `before` is not known. */
+  /** Returns bytes that change the page `before` into `after`; whole rows if `before` is not known. */
   update(before: readonly string[], after: readonly string[]): Uint8Array;
 }
 

@@ -9,7 +9,7 @@ const PAGE_REGISTER = 0x0084;
 export const PAGE_SHOWN = 0x0014;
 /** Data bytes of a write: the length byte also counts command, address and CRC. */
 const DATA_BYTES_MAX = 249;
-/** Largest value of the length byte. */
+/** The largest value of the length byte. */
 export const FRAME_BYTES_MAX = 255;
 const CRC_BYTES = 2;
 export const BYTES_A_WORD = 2;
@@ -50,14 +50,14 @@ function frameOf(command: number, data: readonly number[]): Uint8Array {
   return Uint8Array.from([...HEAD, data.length + 1, command, ...data]);
 }
 
-/** The frame with a CRC at its end; the length includes it. */
+/** Returns the frame with a CRC at its end; the length includes it. */
 export function crcOf(frame: Uint8Array): Uint8Array {
   const body = frame.slice(COMMAND_AT);
   const crc = modbusCrc(body);
   return Uint8Array.from([...HEAD, body.length + CRC_BYTES, ...body, crc & 0xff, crc >> 8]);
 }
 
-/** Parses the answer of a panel; undefined if it is none or its CRC is wrong. */
+/** Parses the answer of a panel; undefined if it is not an answer or its CRC is wrong. */
 export function parseAnswer(frame: Uint8Array, withCrc: boolean): Answer | undefined {
   const body = frame.slice(COMMAND_AT, withCrc ? -CRC_BYTES : undefined);
   if (withCrc && !crcOf(Uint8Array.from([...HEAD, 0, ...body])).every((byte, at) => byte === frame[at]))
@@ -77,7 +77,7 @@ export const cutDgus: Cut = (bytes) => {
   return end > bytes.length ? undefined : { answer: bytes.slice(start, end), length: end };
 };
 
-/** CRC-16 of Modbus: polynomial A001 reflected, initial value FFFF. */
+/** Computes the CRC-16 of Modbus: polynomial A001 reflected, initial value FFFF. */
 export function modbusCrc(bytes: Uint8Array): number {
   let crc = 0xffff;
   for (const byte of bytes) {

@@ -66,7 +66,7 @@ export const dqr: DisplayDriver<z.infer<typeof options>> = {
   },
 };
 
-/** The line of a frame. No screen has a place for the time left, so a countdown sends nothing. */
+/** Returns the line of a frame. No screen has a place for the time left, so a countdown sends nothing. */
 function lineOf(frame: PanelFrame, scene: Scene, id: string | undefined, time: string): string {
   const { title, amount, content, account, qrCode, mark } = frame;
   const marked = (...texts: string[]) => [mark, ...texts].filter((text) => text !== '').join(' ');
@@ -83,7 +83,7 @@ function lineOf(frame: PanelFrame, scene: Scene, id: string | undefined, time: s
     case 'paid':
       return lineWith('DisplaySuccessQRCodeScreen', scene.transactionId, order, time);
     case 'repeat':
-      // The screen of a result, and maybe its sound, would be those of a new payment.
+      // A screen of a result, and maybe its sound, would look like a new payment.
       return welcome(fieldOf(`${title} ${amount}`));
     case 'cancelled':
       return lineWith('DisplayCancelQRCodeScreen', '', order, time);
@@ -108,13 +108,14 @@ function welcome(field: string): string {
   return ['WelcomeScreen', field].join(BETWEEN_FIELDS);
 }
 
-/** A result: transaction, order and date. There is no field for the amount, so it is written before the order. */
+/** Returns a result: transaction, order and date. There is no field for the amount, so it stands before the order. */
 function lineWith(screen: string, ...fields: [string, string, string]): string {
   return [screen, ...fields.map(fieldOf)].join(BETWEEN_FIELDS);
 }
 
 /**
- * A text as a field: short printable ASCII without field separators. Never empty: the box would count fields wrongly.
+ * Returns a text as a field: short printable ASCII without field separators. Never empty: the box would count fields
+ * wrongly.
  */
 function fieldOf(text: string): string {
   const plain = text

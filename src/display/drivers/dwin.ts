@@ -38,7 +38,7 @@ const PAGE_READS_MAX = 10;
 const PAGE_READ_EVERY_MS = 50;
 /** End of a text and of a QR string. */
 const TEXT_END = 0xff;
-/** Value in `markerVp` while the panel has kept its memory. */
+/** `markerVp` has this value while the panel has not lost its memory. */
 const MARKER = 0x5042;
 
 /**
@@ -61,7 +61,7 @@ class Dwin {
   readonly #dialogue: Dialogue;
   readonly #shown = new Map<PanelText, string>();
   #page: number | undefined;
-  /** Undefined if not known. */
+  /** Undefined while it is unknown. */
   #qrShown: string | null | undefined;
   /** Number of frames written since it was opened. */
   #writes = 0;
@@ -228,7 +228,7 @@ class Dwin {
     );
   }
 
-  /** Whether the panel's memory from `vp` contains these bytes. */
+  /** Returns whether the panel's memory from `vp` contains these bytes. */
   async #holds(vp: number, bytes: Uint8Array): Promise<boolean> {
     for (const { at, chunk } of chunksOf(vp, bytes)) {
       const read = async () => (this.#dialogue.hasTime() ? this.#read(at, chunk.length) : undefined);
@@ -266,7 +266,7 @@ class Dwin {
     return this.#dialogue.ask(crc ? crcOf(frame) : frame, heard, { answerBytes, timeoutMs: PATIENCE_MS });
   }
 
-  /** Touch controls send their keys. Logged once, as a hint for whoever configures them. */
+  /** Touch controls send their keys. The driver logs this once, as a hint for the person who configures them. */
   #logOnce(): void {
     if (this.#touched) return;
     this.#touched = true;
@@ -279,7 +279,7 @@ function padded(bytes: Uint8Array): Uint8Array {
   return bytes.length % BYTES_A_WORD === 0 ? bytes : Uint8Array.from([...bytes, TEXT_END]);
 }
 
-/** A text with its end, in whole words. */
+/** Returns a text with its end, in whole words. */
 function ended(bytes: Uint8Array): Uint8Array {
   return Uint8Array.from([...padded(bytes), TEXT_END, TEXT_END]);
 }

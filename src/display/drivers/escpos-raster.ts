@@ -20,24 +20,24 @@ const BITS_OF_BYTE = 10;
 const MODULE_DOTS_MIN = 3;
 const STRONGEST: EccLevel = 'M';
 
-/** Commands for a picture: `gs-v-0` is that of nearly every printer; `esc-star` that of the oldest ones. */
+/** Commands for a picture. Nearly every printer understands `gs-v-0`; the oldest ones need `esc-star`. */
 export const RASTER_COMMANDS = ['gs-v-0', 'esc-star'] as const;
 
 /** How a medium gets the picture of a QR. */
 export interface RasterMedium {
-  /** Width in dots. */
+  /** The width in dots. */
   dots: number;
   moduleDotsMax: number;
   command: (typeof RASTER_COMMANDS)[number];
   baudRate: number;
 }
 
-/** The longest command that a picture has, for such a width. */
+/** Returns the longest command that a picture has, for such a width. */
 export function longestCommand(dots: number): number {
   return 8 + Math.max(Math.ceil(dots / 8) * STRIPE_LINES, dots * 3);
 }
 
-/** A printer that makes no QR itself gets this picture. The paper beside it is its quiet zone. */
+/** Returns a printer that makes no QR itself gets this picture. The paper beside it is its quiet zone. */
 export function rasterQr(payload: string, medium: RasterMedium): number[] {
   const fit = fitQr(payload, medium.dots, STRONGEST);
   if (!fit.ok) return [];
@@ -46,8 +46,8 @@ export function rasterQr(payload: string, medium: RasterMedium): number[] {
 }
 
 /**
- * The largest module that fits and is sent in time. An even one is sent at half its size, which the printer doubles,
- * so it is preferred.
+ * Returns the largest module that fits and is sent in time. An even one is sent at half its size, which the printer
+ * doubles, so it is preferred.
  */
 function moduleDotsFor({ modules, modulePixels }: Qr, { moduleDotsMax, command, baudRate }: RasterMedium): number {
   const bytesMax = (baudRate / BITS_OF_BYTE) * SEND_SECONDS;

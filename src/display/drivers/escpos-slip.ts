@@ -25,17 +25,17 @@ const STRONGEST_FIRST: readonly EccLevel[] = ['H', 'Q', 'M', 'L'];
 
 /** Properties of the paper or screen. */
 export interface Medium {
-  /** Width in dots. */
+  /** The width in dots. */
   dots: number;
   /** Largest side of a QR module in dots. */
   moduleDotsMax: number;
-  /** Whether there is a knife; undefined for a screen. */
+  /** True if there is a knife; undefined for a screen. */
   cut: boolean | undefined;
   /** How a picture of the QR is sent; undefined for a device that makes it itself. */
   raster: Pick<RasterMedium, 'command' | 'baudRate'> | undefined;
 }
 
-/** A slip or screen with the whole frame except the time left, because paper cannot count. */
+/** Returns a slip or screen with the whole frame except the time left, because paper cannot count. */
 export function slipOf(frame: PanelFrame, medium: Medium): Uint8Array {
   const { title, amount, content, holder, account, hint, offline, qrCode } = frame;
   const screen = medium.cut === undefined;
@@ -88,9 +88,9 @@ function nativeQr(payload: string, medium: Medium): number[] {
 }
 
 /**
- * Module size and error correction of a code that fits on the medium. The size is that of `fitQr`, with the strongest
- * error correction that still fits. Devices do not print a code that is too wide, and may use a single byte segment,
- * which needs a larger version: then the modules get smaller.
+ * Returns module size and error correction of a code that fits on the medium. The size is that of `fitQr`, with the
+ * strongest error correction that still fits. Devices do not print a code that is too wide. Some use a single byte
+ * segment, which needs a larger version and so smaller modules.
  */
 function qrSizeFor(payload: string, { dots, moduleDotsMax }: Medium): { moduleDots: number; ecc: EccLevel } {
   const fit = fitQr(payload, dots, 'L');

@@ -108,7 +108,7 @@ function shower(screen: SerialScreen, given: Options): Display {
   };
 }
 
-/** These words head the slip of a payment that is printed again: nobody may take it for another payment. */
+/** These words head the slip of a repeated payment, so that nobody mistakes it for another payment. */
 const COPY = 'BAN SAO';
 
 class Printer implements Display {
@@ -181,7 +181,7 @@ class Printer implements Display {
   }
 }
 
-/** The record after this scene was drawn. */
+/** Returns the record after this scene was drawn. */
 function printedAfter(scene: Scene, { pushId, receipt }: Printed): Printed {
   if (scene.kind === 'payment') return { pushId: scene.pushId, receipt };
   if (scene.kind === 'paid') return { pushId, receipt: scene.transactionId };
@@ -189,9 +189,9 @@ function printedAfter(scene: Scene, { pushId, receipt }: Printed): Printed {
 }
 
 const record = z.object({
-  /** Push of the last printed slip. */
+  /** The push of the last printed slip. */
   pushId: z.string().nullable(),
-  /** transactionId of the last printed receipt. */
+  /** The transactionId of the last printed receipt. */
   receipt: z.string().nullable(),
 });
 
@@ -214,7 +214,7 @@ export async function readPrinted(path: string): Promise<Printed> {
   }
 }
 
-/** A failed write is only logged: the slip is printed, and the payment must go on. */
+/** A failed write is only logged: the slip is printed, and the payment must continue. */
 async function writePrinted(path: string, printed: Printed, log: DisplayIo['log']): Promise<void> {
   try {
     makeFolder(dirname(path), 0o700);

@@ -150,7 +150,7 @@ class FramebufferDisplay implements Display {
       const dark = this.#isDark();
       const blanked = dark && (await this.#device.blank(true));
       await this.#write(dark && !blanked ? new Uint8Array(this.#image.length) : this.#image);
-      // The light goes on only when the picture is complete.
+      // The driver switches the light on only when the picture is complete.
       if (this.#dark !== false && !dark) await this.#device.blank(false);
       this.#dark = dark;
     });

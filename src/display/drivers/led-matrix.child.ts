@@ -13,7 +13,7 @@ const ANSWERS_FD = 3;
 const NOT_INSTALLED = new Set(['ERR_MODULE_NOT_FOUND', 'MODULE_NOT_FOUND']);
 const MESSAGE_BYTES_MAX = 4 * 1024 * 1024;
 
-/** The used part of the addon. */
+/** Describes the part of the addon that this program uses. */
 interface Matrix {
   drawBuffer(buffer: Buffer): unknown;
   clear(): unknown;
@@ -33,7 +33,7 @@ function answer(value: LedMatrixAnswer): void {
   writeSync(ANSWERS_FD, `${JSON.stringify(value)}\n`);
 }
 
-/** The first addon that is installed. Throws what was wrong with the first where none is. */
+/** Returns the first installed addon. If none is installed, throws the error of the first. */
 async function load(addons: readonly string[]): Promise<Addon> {
   let missing: unknown;
   for (const addon of addons) {

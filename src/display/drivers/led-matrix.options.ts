@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { rotation } from './pixel-options.ts';
 
-/** The Debian package with the addon, and where that has it. */
+/** The Debian package with the addon, and the folder in which the package puts it. */
 export const LED_MATRIX_PACKAGE = 'paybox-led-matrix';
 const PACKAGED_ADDON = `usr/lib/${LED_MATRIX_PACKAGE}/dist/index.js`;
 const ADDON = 'rpi-led-matrix';
@@ -59,7 +59,7 @@ export function matrixSize(options: LedMatrixOptions): { width: number; height: 
 
 /** The first message to the child: where the addon may be, and its options by the addon's names. */
 export const ledMatrixSetup = z.object({
-  /** The first that is installed is taken. */
+  /** The child loads the first installed one. */
   addons: z.array(z.string()).min(1),
   width: z.int().positive(),
   height: z.int().positive(),

@@ -27,7 +27,7 @@ const ANSWER_SHOWN_CHARS_MAX = 100;
 
 /** The addon is in no other package and no image, because of its licence. */
 const MISSING_FIX = `sudo apt-get install ${LED_MATRIX_PACKAGE}, or in a checkout npm install rpi-led-matrix, which is compiled: sudo apt-get install g++ make python3 first`;
-/** Debian's own kernel is one; that of Raspberry Pi OS is not. */
+/** Debian's own kernel has this feature; the kernel of Raspberry Pi OS does not. */
 const GUARDED_FIX =
   'this kernel guards the memory of the pins (CONFIG_IO_STRICT_DEVMEM): add iomem=relaxed to /boot/firmware/cmdline.txt and restart';
 const FIX =

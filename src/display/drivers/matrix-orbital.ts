@@ -20,7 +20,7 @@ const BRIGHTNESS = [COMMAND, 0x99];
 const CONTRAST = [COMMAND, 0x50];
 /** Followed by column and row, counted from 1. */
 const MOVE = [COMMAND, 0x47];
-/** A move takes 4 bytes. It is cheaper to write up to as many equal characters again. */
+/** A move needs 4 bytes. Writing up to as many equal characters again is cheaper. */
 const GAP_MAX = 4;
 
 const level = z.int().min(0).max(255);

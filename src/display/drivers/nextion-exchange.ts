@@ -14,13 +14,13 @@ const SETTLE_MS = 50;
 const TRIES_MAX = 16;
 /** Equal refusals of one command, one after the other, that blame the HMI file and not the line. */
 const REFUSALS_MAX = 8;
-/** As many that are enough where the HMI file may lack the component. */
+/** The driver makes this many attempts if the HMI file may lack the component. */
 const TOLERATED_MIN = 2;
-/** Reads of a text, whose answers may be garbled. */
+/** The driver reads a text this often, because the answers may be garbled. */
 const READS_MAX = 8;
 /** Questions for the page until a panel counts as silent. */
 const SENDMES_MAX = 5;
-/** Size of the panels' instruction buffer. */
+/** The size of the panels' instruction buffer. */
 const COMMAND_BYTES_MAX = 1_024;
 /** Shortest time between two log lines about noise. */
 const NOISE_LOG_EVERY_MS = 60_000;
@@ -92,14 +92,14 @@ export class NextionExchange {
     this.#dialogue.limit(timeoutMs);
   }
 
-  /** Whether that time is not over yet. */
+  /** Returns whether that time is not over yet. */
   hasTime(): boolean {
     return this.#dialogue.hasTime();
   }
 
   /**
-   * Sends one command until it is done. Answers in `tolerated` count as done. Throws a PayboxError `DISPLAY_FAULT` that tells a
-   * silent panel, a wrong HMI file and a noisy line apart.
+   * Sends one command until the panel confirms it. Answers in `tolerated` count as a confirmation. Throws a PayboxError
+   * `DISPLAY_FAULT` that distinguishes a silent panel, a wrong HMI file and a noisy line.
    */
   async command(instruction: string, subject: Subject = {}, tolerated: readonly number[] = []): Promise<void> {
     const bytes = command(instruction);
@@ -111,7 +111,7 @@ export class NextionExchange {
     let last: number | undefined;
     for (let tries = 1; tries <= TRIES_MAX; tries += 1) {
       const answer = await this.#ask(bytes, statusOf);
-      // Behind a late answer, or a command whose end was garbled, the next answer would be misread.
+      // After a late answer, or a command with a garbled end, the driver would misread the next answer.
       const late = answer === wire.DONE ? undefined : await this.#resynchronize(name);
       const code = answer ?? late;
       if (code === wire.DONE) return this.#logNoise(tries - 1);
@@ -125,7 +125,7 @@ export class NextionExchange {
     throw this.#noisy(`did not take ${name}`);
   }
 
-  /** Whether the component contains this text, by the panel's answers. */
+  /** Returns whether the component contains this text, by the panel's answers. */
   holds(component: string, value: string): Promise<boolean> {
     const wanted = encoded(value);
     return holdsBytes(wanted, READS_MAX, async () =>
@@ -175,7 +175,7 @@ export class NextionExchange {
     throw this.#silent(name);
   }
 
-  /** Undefined if no answer that `accept` takes came in time. Throws when the panel has restarted instead. */
+  /** Undefined if no answer that `accept` accepts arrived in time. Throws if the panel has restarted instead. */
   #ask<T>(bytes: Uint8Array, accept: (answer: Uint8Array) => T | undefined, answerBytes = 0): Promise<T | undefined> {
     const heard = (answer: Uint8Array) => {
       if (isRestart(answer)) throw this.#restarted();
@@ -224,7 +224,9 @@ export class NextionExchange {
     this.#repeated = 0;
   }
 
-  /** Touches and sleep need no reaction. Each kind is logged once, as a hint for whoever configures them. */
+  /**
+   * Touches and sleep need no reaction. The driver logs each kind once, as a hint for the person who configures them.
+   */
   #logOnce(code: number): void {
     if (this.#eventsLogged.has(code)) return;
     this.#eventsLogged.add(code);

@@ -5,7 +5,7 @@ import { eachScreen, eachText, serialPath } from './panel.ts';
 
 /* Options, commands and answers of Nextion and TJC panels (Nextion instruction set). */
 
-/** All baud rates of the panels. */
+/** Lists all baud rates of the panels. */
 const BAUD_RATES = [
   2_400, 4_800, 9_600, 19_200, 31_250, 38_400, 57_600, 115_200, 230_400, 250_000, 256_000, 512_000, 921_600,
 ] as const;
@@ -35,7 +35,7 @@ export const nextionOptions = z.strictObject({
 });
 export type NextionOptions = z.infer<typeof nextionOptions>;
 
-/** End of every command and answer. */
+/** These bytes end every command and answer. */
 export const END = [0xff, 0xff, 0xff];
 
 /** Reasons of refusals, by the first byte of the answer (Nextion instruction set, return data). */
@@ -55,19 +55,19 @@ export const REFUSALS: ReadonlyMap<number, string> = new Map([
 export const DONE = 0x01;
 export const NO_COMPONENT = [0x02, 0x1a];
 export const NO_PAGE = 0x03;
-/** Sent by a panel after power-on. */
+/** A panel sends this after power-on. */
 const READY = 0x88;
 /** First byte of the answer to `sendme`; the number of the page follows. */
 export const PAGE = 0x66;
 /** First byte of an answer with a text. */
 export const STRING = 0x70;
 
-/** Whether the panel reports a power-on: `00 00 00` and `88`. */
+/** Returns whether the panel reports a power-on: `00 00 00` and `88`. */
 export function isRestart(answer: Uint8Array): boolean {
   return (answer.length === 1 && answer[0] === READY) || (answer.length === 3 && answer.every((byte) => byte === 0));
 }
 
-/** Whether the answer says that a command was done, or why not. */
+/** Returns whether the answer says that a command was done, or why not. */
 export function isStatus(answer: Uint8Array): boolean {
   const [code = 0] = answer;
   return answer.length === 1 && (code === DONE || REFUSALS.has(code));
@@ -83,12 +83,12 @@ export function encoded(value: string): Uint8Array {
   return new TextEncoder().encode(value);
 }
 
-/** The bytes of an instruction. */
+/** Returns the bytes of an instruction. */
 export function command(instruction: string): Uint8Array {
   return Uint8Array.from([...encoded(instruction), ...END]);
 }
 
-/** `t0.txt="…"`, escaped for the panel's parser. Throws a PayboxError if the encoding lacks a character. */
+/** Writes `t0.txt="…"`, escaped for the panel's parser. Throws a PayboxError if the encoding lacks a character. */
 export function assignment(component: string, value: string, encoding: NextionOptions['encoding']): string {
   const carried = encoding === 'utf-8' ? /^\P{Cc}*$/u : /^[ -~]*$/;
   if (!carried.test(value)) {

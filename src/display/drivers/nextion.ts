@@ -111,7 +111,7 @@ class Nextion {
     if (shortest !== undefined) await this.#exchange.expectStill(shortest.component, shortest.value);
   }
 
-  /** All texts on the page that are not empty. */
+  /** Returns all texts on the page that are not empty. */
   #written(): { component: string; value: string }[] {
     const { texts, qr } = this.#options;
     const all = [...this.#shown].map(([name, value]) => ({ component: texts[name], value }));

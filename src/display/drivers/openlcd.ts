@@ -14,12 +14,12 @@ const SYNC = [0, 0, 0];
 /** Otherwise the screen shows every setting for two seconds. */
 const MESSAGES_OFF = [SETTING, 0x2f];
 const CONTRAST = [SETTING, 0x18];
-/** Followed by red, green and blue. */
+/** The bytes for red, green and blue follow it. */
 const BACKLIGHT = [SETTING, 0x2b];
 /** The next byte is a command of the HD44780; with bit 7 it is an address in its memory. */
 const COMMAND = 0xfe;
 const MOVE = 0x80;
-/** A move takes 2 bytes. It is cheaper to write up to as many equal characters again. */
+/** A move needs 2 bytes. Writing up to as many equal characters again is cheaper. */
 const GAP_MAX = 2;
 
 const level = z.int().min(0).max(255);

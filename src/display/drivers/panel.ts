@@ -21,7 +21,10 @@ export const DRAW_TIMEOUT_MS = 4_000;
 export const PATIENCE_MS = 300;
 /** Interval at which a panel that answers is asked whether it still shows the frame: usually at most 13 bytes. */
 export const ASK_EVERY_MS = 5_000;
-/** Interval at which a panel without answers gets its QR again. Customers see that: it takes tenths of a second. */
+/**
+ * A panel without answers receives its QR again after this time. Customers see that, because it takes tenths of a
+ * second.
+ */
 export const REPEAT_QR_EVERY_MS = 15_000;
 
 export const serialPath = z.string().min(1).describe('the serial port, best by a name that stays: /dev/serial/by-id/…');
@@ -39,7 +42,7 @@ export const PANEL_TEXTS = [
 ] as const satisfies readonly (keyof PanelFrame)[];
 export type PanelText = (typeof PANEL_TEXTS)[number];
 
-/** An option for each kind of screen, with the same default. */
+/** Returns an option for each kind of screen, with the same default. */
 export function eachScreen<T extends z.ZodType>(option: T) {
   const screens = {
     starting: option,
@@ -63,13 +66,13 @@ export function eachScreen<T extends z.ZodType>(option: T) {
   return z.strictObject(screens);
 }
 
-/** An option for each text, by its place in PANEL_TEXTS. */
+/** Returns an option for each text, by its place in PANEL_TEXTS. */
 export function eachText<T extends z.ZodType>(option: (index: number) => T) {
   const texts = Object.fromEntries(PANEL_TEXTS.map((name, index) => [name, option(index)]));
   return z.strictObject(texts as Record<PanelText, T>);
 }
 
-/** The text, or its beginning with `…`, so that `fits` is true. */
+/** Returns the text, or its beginning with `…`, so that `fits` is true. */
 export function shortened(text: string, fits: (text: string) => boolean, ellipsis: string): string {
   if (fits(text)) return text;
   const chars = Array.from(text);
@@ -106,7 +109,7 @@ export async function openPanel(
   }
 }
 
-/** An open smart panel: the common part of all makes. After a failure it cannot be used any more. */
+/** Implements the common part of all smart panels. After a failure the panel is closed for good. */
 export class PanelDisplay implements Display {
   readonly surface: PanelSurface;
   readonly refresh: Refresh;

@@ -3,11 +3,11 @@ import type { Frame, PixelFrame, PixelSurface } from '../contract.ts';
 import { displayFault } from '../fault.ts';
 import type { Rotation } from '../pixels/rotate.ts';
 
-/** A smaller side shows nothing useful. No payment box has a larger one: a picture takes 4 bytes per pixel. */
+/** A smaller side shows nothing useful. No payment box has a larger one, and a picture needs 4 bytes per pixel. */
 const SIDE_MIN_PX = 16;
 const SIDE_MAX_PX = 4096;
 
-/** Side of a screen in pixels, where the size can be chosen. */
+/** Limits the side of a screen in pixels, if the size can be chosen. */
 export const sidePx = z.int().min(SIDE_MIN_PX).max(SIDE_MAX_PX);
 
 /** Degrees by which `rotated` turns the picture clockwise. */

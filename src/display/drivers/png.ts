@@ -41,7 +41,7 @@ export const png: DisplayDriver<z.infer<typeof options>> = {
     });
     let open = true;
     let qrMayShow = false;
-    /** The countdown in the file; undefined where there is none, or that is not known. */
+    /** The countdown in the file; undefined if there is none or it is unknown. */
     let written: string | undefined;
     const write = (file: Uint8Array) =>
       tried(`the screen picture ${target} cannot be written`, fix, () =>
@@ -73,7 +73,9 @@ export const png: DisplayDriver<z.infer<typeof options>> = {
   },
 };
 
-/** The content of a scene that counts down, with coarser seconds; each second a new file would wear a card out. */
+/**
+ * Returns the content of a scene that counts down, with coarser seconds; each second a new file would wear a card out.
+ */
 function contentOf(scene: Scene): string | undefined {
   if (!('secondsLeft' in scene)) return undefined;
   return JSON.stringify({ ...scene, secondsLeft: Math.ceil(scene.secondsLeft / COUNTDOWN_STEP_S) });

@@ -19,8 +19,8 @@ export function serialOptions(usual: (typeof BAUD_RATES)[number]) {
 }
 
 /**
- * The port of an open display. The first failure ends it; every write has a deadline by its length. If it is unplugged
- * while nothing is drawn, it asks the agent for a draw, because only a draw can report the failure.
+ * Owns the port of an open display. The first failure ends it, and every write has a deadline by its length. If it is
+ * unplugged while nothing is drawn, it asks the agent for a draw, because only a draw can report the failure.
  */
 export class SerialScreen {
   readonly #line: SerialLine;
@@ -67,7 +67,7 @@ export class SerialScreen {
     }
   }
 
-  /** The result of `work`; if that fails, this display is closed. */
+  /** Returns the result of `work`; if that fails, this display is closed. */
   async orClosed<T>(work: Promise<T>): Promise<T> {
     try {
       return await work;

@@ -25,8 +25,8 @@ const STEPS = 6;
 
 /**
  * Asks whether the terminal can draw pictures: the query of the kitty graphics protocol, the size of a cell (XTWINOPS
- * 16), and last DA1, which every terminal answers; its attribute 4 is sixel. Later answers are ignored: the keyboard
- * reader takes no sequence for a key.
+ * 16), and last DA1, which every terminal answers. Attribute 4 of that answer is sixel. The driver ignores later
+ * answers, and the keyboard reader mistakes no sequence for a key.
  */
 export async function askTerminal(
   write: (text: string) => Promise<void>,
@@ -78,7 +78,7 @@ export function kittyPicture({ width, height, data }: PixelFrame): string {
 /** Deletes the picture from the screen and the terminal's memory. */
 export const KITTY_DELETE = `\x1b_Ga=d,d=I,q=2,i=${KITTY_ID}\x1b\\`;
 
-/** As `kittyPicture`, in sixels, with a palette of 216 colours that contains black and white. */
+/** Draws as `kittyPicture` does, in sixels, with a palette of 216 colours that contains black and white. */
 export function sixelPicture({ width, height, data }: PixelFrame): string {
   const colors = new Uint8Array(width * height);
   for (let pixel = 0, from = 0; pixel < colors.length; pixel += 1, from += 4) {

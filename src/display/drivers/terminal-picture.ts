@@ -23,7 +23,7 @@ export interface PictureOptions {
   requestDraw(): void;
 }
 
-/** A picture in the terminal, in its own block of lines. The cursor stays at the start of the block. */
+/** Draws a picture in the terminal, in its own block of lines. The cursor stays at the start of the block. */
 export class TerminalPicture implements Display {
   readonly #options: PictureOptions;
   readonly #cell: { width: number; height: number };

@@ -77,7 +77,7 @@ interface Area {
   bottom: number;
 }
 
-/** The first six bytes of every command: four numbers of 10 bits, then the command byte. */
+/** Returns the first six bytes of every command: four numbers of 10 bits, then the command byte. */
 function headerOf(command: number, { left, top, right, bottom }: Area = NOWHERE): Uint8Array {
   return Uint8Array.of(
     left >> 2,

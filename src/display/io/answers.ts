@@ -2,9 +2,9 @@ import { type Clock, withDeadline } from '../../lib/clock.ts';
 import type { SerialLine } from '../contract.ts';
 import { displayFault } from '../fault.ts';
 
-/** Bytes without an answer that are kept; older ones are dropped. */
+/** The reader stores this many bytes without an answer, and drops older ones. */
 const UNREAD_BYTES_MAX = 1_024;
-/** Longest time of an answer, beside that of its bytes on the wire. */
+/** An answer may take this long, besides the time of its bytes on the wire. */
 export const ANSWER_TIMEOUT_MS = 1_000;
 /** Additional to the time that the line needs for the bytes. */
 const WRITE_SLACK_MS = 1_000;
@@ -16,7 +16,7 @@ export type Cut = (bytes: Uint8Array) => { answer: Uint8Array; length: number } 
 
 export interface DialogueDeps {
   line: SerialLine;
-  /** Name of the line in errors. */
+  /** The name of the line in errors. */
   path: string;
   baudRate: number;
   clock: Clock;
@@ -48,15 +48,15 @@ export class Dialogue {
     this.#untilMs = this.#deps.clock.monotonicMs() + timeoutMs;
   }
 
-  /** Whether that time is not over yet. */
+  /** Returns whether that time is not over yet. */
   hasTime(): boolean {
     return this.#deps.clock.monotonicMs() < this.#untilMs;
   }
 
   /**
-   * Sends `command` and settles with the first result of `accept` that is not undefined; other answers count as
-   * unasked. Undefined when an answer of `answerBytes` takes longer than `timeoutMs`, counted from when the bytes were
-   * sent. Throws what `accept` throws, and a PayboxError `DISPLAY_FAULT` when the line is stuck or lost.
+   * Sends `command` and settles with the first result of `accept` that is not undefined. Other answers count as
+   * unasked. Undefined when an answer of `answerBytes` takes longer than `timeoutMs`, counted from the end of sending.
+   * Throws what `accept` throws, and a PayboxError `DISPLAY_FAULT` when the line is stuck or lost.
    */
   async ask<T>(
     command: Uint8Array,
@@ -114,8 +114,8 @@ export class Dialogue {
 }
 
 /**
- * Whether a device holds these bytes, by at most `readsMax` answers to `read`, which may be garbled: each byte must be read
- * right once. The same wrong byte twice at one place, or the same wrong length twice, is no noise.
+ * Returns whether a device holds these bytes. It uses at most `readsMax` answers to `read`, which may be garbled: each
+ * byte must be correct once. The same wrong byte twice at one place, or the same wrong length twice, is not noise.
  */
 export async function holdsBytes(
   wanted: Uint8Array,
@@ -141,7 +141,7 @@ export async function holdsBytes(
   return false;
 }
 
-/** Time after which a line counts as stuck for this many bytes. */
+/** Returns the time after which a line counts as stuck for this many bytes. */
 export function writeTimeoutMs(bytes: number, baudRate: number): number {
   return WRITE_SLACK_MS + 2 * wireMs(bytes, baudRate);
 }

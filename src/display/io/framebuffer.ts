@@ -19,7 +19,7 @@ export interface FramebufferInfo {
   /** Its folder in /sys/class/graphics. */
   folder: string;
   name: string;
-  /** Visible pixels. */
+  /** The visible pixels. */
   width: number;
   height: number;
   /** Bytes from the start of a row to the next; at least the bytes of its pixels. */
@@ -61,7 +61,7 @@ interface Listed {
   name: string;
 }
 
-/** All framebuffers of the machine, by number. */
+/** Returns all framebuffers of the machine, by number. */
 export async function listFramebuffers(root: string): Promise<Listed[]> {
   const graphics = join(root, 'sys/class/graphics');
   const entries = await readdir(graphics).catch(() => []);
@@ -98,7 +98,9 @@ async function infoOf({ device, folder, name }: Listed, root: string): Promise<F
   return { node: join(root, device), folder, name, width, height, strideBytes, bitsPerPixel: bits };
 }
 
-/** For page flipping the memory may have more rows than are visible. The mode tells, if there is one. */
+/**
+ * For page flipping the memory may have more rows than are visible. The mode gives their number, if the driver has one.
+ */
 async function visibleSize(folder: string, virtual: { width: number; height: number }) {
   const mode = (await attribute(folder, 'mode')) || (await attribute(folder, 'modes'))?.split('\n')[0];
   const [, width, height] = /^\w:(\d+)x(\d+)/.exec(mode ?? '')?.map(Number) ?? [];
@@ -116,7 +118,7 @@ function numberIn(text: string | undefined, max: number): number | undefined {
   return Number.isInteger(value) && value > 0 && value <= max ? value : undefined;
 }
 
-/** An open framebuffer. */
+/** Represents an open framebuffer. */
 export interface Framebuffer {
   /** Writes whole rows from row `row`. Throws a PayboxError `DISPLAY_FAULT`. */
   writeRows(bytes: Uint8Array, row: number): Promise<void>;

@@ -46,7 +46,7 @@ function fault(message: string, fix: string, cause?: unknown): PayboxError {
   return new PayboxError('DISPLAY_FAULT', message, { severity: 'retryable', fix, cause });
 }
 
-/** Which device is at a path; undefined if there is none. */
+/** Identifies the device at a path; undefined if there is none. */
 async function deviceAt(path: string): Promise<string | undefined> {
   const found = await stat(path).catch(() => undefined);
   return found && `${found.rdev} ${found.ino}`;

@@ -30,7 +30,7 @@ interface Area {
 /**
  * Lays out a scene as a page of characters, no larger than the surface. With half blocks the page is only as high as
  * its contents, and a blank one has no rows. It is dark on a light ground, whatever the colours of the terminal. `fit`
- * is that of the scene's QR.
+ * belongs to the scene's QR.
  */
 export function layoutCharacters(scene: Scene, fit: QrFit | undefined, surface: CharacterSurface): CharacterFrame {
   if (!surface.halfBlocks) return layoutPlain(scene, surface);
@@ -81,7 +81,7 @@ function moduleColor(qr: Qr, x: number, y: number): number {
   return inside && qr.dark[row * qr.modules + column] === 1 ? BLACK : WHITE;
 }
 
-/** All texts of the page in reading order, in lines of at most `width` characters, with blank lines between. */
+/** Returns all texts of the page in reading order, in lines of at most `width` characters, with blank lines between. */
 function linesOf(page: Page, width: number): Line[] {
   const theme = THEMES[page.tone];
   const lines: Line[] = [];

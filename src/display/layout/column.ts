@@ -74,7 +74,7 @@ export function column(blocks: readonly Block[], box: Box, align: 'left' | 'cent
   return [];
 }
 
-/** The blocks shrunk by `level` steps, with at most `linesMax` lines each; `undefined` if that is too high. */
+/** Returns the blocks shrunk by `level` steps, with at most `linesMax` lines each; `undefined` if that is too high. */
 function atLevel(
   blocks: readonly Block[],
   box: Box,

@@ -9,12 +9,12 @@ import { isSmall, type Stage } from './typography.ts';
 
 /* The lower edge of a picture: the mark of a sandbox, and what has no room as words. */
 
-/** Height of the strip for the mark of a sandbox: one line. */
+/** Returns the height of the strip for the mark of a sandbox: one line. */
 export function markHeight({ surface, type }: Stage): number {
   return (type.mark[0]?.lineHeight ?? 0) + (isSmall(surface) ? 1 : 0);
 }
 
-/** `area` without its lower edge, where a sandbox says that it is one. */
+/** Returns `area` without its lower edge, where a sandbox shows its mark. */
 export function restOf({ mark }: Page, area: Box, stage: Stage): Box {
   if (mark === undefined) return area;
   const height = hasRoomForMark(mark, area, stage) ? markHeight(stage) : Math.min(EDGE_PX, area.height);
@@ -27,8 +27,8 @@ function hasRoomForMark(mark: string, area: Box, stage: Stage): boolean {
 }
 
 /**
- * The texts, with the mark of a sandbox at the lower edge of `area`. A badge without room colours the edge, and so does
- * a mark without room. On small panels the mark has no ground of its own: light needs current, and blooms.
+ * Returns the texts, with the mark of a sandbox at the lower edge of `area`. A badge without room colours the edge, and
+ * so does a mark without room. On small panels the mark has no ground of its own: light needs current, and blooms.
  */
 export function withEdge(texts: readonly Item[], page: Page, area: Box, stage: Stage): Item[] {
   const { mark, badge } = page;
@@ -60,7 +60,7 @@ function edgeOf(area: Box, height: number): Item {
   return { kind: 'rect', box: { ...area, y: area.y + area.height - height, height }, radius: 0, color: WARNING.paper };
 }
 
-/** Where the QR is put: alone on the screen it leaves the strip for a mark free, if it can. */
+/** Returns the place of the QR. Alone on the screen it leaves the strip for a mark free, if it can. */
 export function groundFor(arrangement: Arrangement, { mark }: Page, qr: Qr, stage: Stage): PixelSurface {
   const { surface } = stage;
   const height = surface.height - markHeight(stage);

@@ -17,7 +17,7 @@ export type Item =
   | { kind: 'icon'; box: Box; name: IconName; disc: number; stroke: number }
   | { kind: 'qr'; box: Box; qr: Qr; light: number };
 
-/** Whether both look the same in the same place. */
+/** Returns whether both look the same in the same place. */
 export function sameItem(a: Item, b: Item): boolean {
   const { box } = a;
   const still = box.x === b.box.x && box.y === b.box.y && box.width === b.box.width && box.height === b.box.height;

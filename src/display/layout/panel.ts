@@ -27,7 +27,7 @@ function capped(fit: QrFit, { modulePixelsMax = Infinity }: PanelQr): QrFit {
   return { ok: true, qr: { ...fit.qr, modulePixels: modulePixelsMax, side } };
 }
 
-/** The QR of a panel that chooses the version by the bytes of the payload. The margin is outside its square. */
+/** Returns the QR of a panel that chooses the version by the bytes of the payload. The margin is outside its square. */
 function ownSize(payload: string, bytes: number, qr: PanelQr): QrFit {
   const { sidePixels, modulePixelsMax = Infinity, modulesFor } = qr;
   const modules = modulesFor?.(bytes) ?? 0;
@@ -47,7 +47,7 @@ function ownSize(payload: string, bytes: number, qr: PanelQr): QrFit {
   return { ok: true, qr: { version, ecc: 'L', modules, modulePixels, quietModules: QUIET_MODULES, side, dark } };
 }
 
-/** Lays out a scene as texts and QR string of a smart panel. `fit` is that of the scene's QR. */
+/** Lays out a scene as texts and QR string of a smart panel. `fit` belongs to the scene's QR. */
 export function layoutPanel(scene: Scene, fit: QrFit | undefined, surface: PanelSurface): PanelFrame {
   const page = pageOf(scene);
   const say = (text: string | undefined) => (surface.accents ? (text ?? '') : withoutAccents(text ?? ''));
@@ -75,7 +75,7 @@ const QR_SIDE_MAX = 185;
 const INK = 0x17233a;
 const PAPER = 0xffffff;
 
-/** A panel frame as a page of characters, for the box's web pages. Fonts and places depend on the panel. */
+/** Returns a panel frame as a page of characters, for the box's web pages. Fonts and places depend on the panel. */
 export function picturePanel(frame: PanelFrame): CharacterFrame {
   const { title, amount, content, holder, account, timeLeft, hint, offline } = frame;
   const lines = [title, amount, content, holder, account, timeLeft, hint, offline].filter((text) => text !== '');
@@ -97,7 +97,7 @@ export function picturePanel(frame: PanelFrame): CharacterFrame {
   return { kind: 'characters', columns, rows: texts.length + codes.length, cells };
 }
 
-/** The code with its quiet zone as colours, two modules per cell. */
+/** Returns the code with its quiet zone as colours, two modules per cell. */
 function halfBlocks(payload: string): { upper: number; lower: number }[][] {
   const fit = fitQr(payload, QR_SIDE_MAX, 'L');
   if (!fit.ok) return [];

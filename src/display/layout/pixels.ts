@@ -22,7 +22,7 @@ const SMALL_ABOVE_SHARE = 0.25;
 /** Below this height there is one line for the amount, and one for its purpose. */
 const LOW_BELOW_PX = 48;
 const FIRST_FACT_RANK = 2;
-/** Just after the first fact. */
+/** It follows just after the first fact. */
 const TITLE_YIELDS_RANK = FIRST_FACT_RANK + 0.5;
 
 /** Lays out a scene as a picture. `qr` is the scene's QR, if it fits on this surface. */
@@ -86,8 +86,8 @@ function heightOfAmount({ amount }: Page, stage: Stage): number {
 }
 
 /**
- * The light ground of the QR: as large as the code beside texts, of full width between texts, the whole screen alone.
- * On a small panel only the code: light needs current on an LED panel, and reduces the contrast for cameras.
+ * Returns the light ground of the QR: as large as the code beside texts, of full width between texts, the whole screen
+ * alone. On a small panel only the code: light needs current on an LED panel, and reduces the contrast for cameras.
  */
 function panelOf(arrangement: Arrangement, surface: PixelSurface, qr: Qr, amountPx: number): Box {
   const { width, height } = surface;
@@ -99,7 +99,7 @@ function panelOf(arrangement: Arrangement, surface: PixelSurface, qr: Qr, amount
   return { x: 0, y: split ? Math.floor(spare * ABOVE_SHARE) : 0, width, height: qr.side };
 }
 
-/** Below the amount where there is room: a camera that leans reads a code better that is near the middle of the panels. */
+/** It goes below the amount if there is room: a camera that leans reads a code better near the middle of the panels. */
 function codeOnly(arrangement: Arrangement, { width, height }: PixelSurface, side: number, amountPx: number): Box {
   const across = arrangement === 'beside' ? 0 : Math.floor((width - side) / 2);
   const spare = height - side;
@@ -159,8 +159,8 @@ function message(page: Page, theme: Theme, stage: Stage): Item[] {
 }
 
 /**
- * On a small panel the title gives way to the first fact of a list or code, and to the content of an order without its
- * QR.
+ * On a small panel the title makes room for the first fact of a list or code, and for the content of an order without
+ * its QR.
  */
 function titleBlock(page: Page, theme: Theme, { type, surface }: Stage): Block {
   const small = isSmall(surface);
@@ -199,7 +199,7 @@ function factBlocks(page: Page, theme: Theme, { type, surface }: Stage): Block[]
   });
 }
 
-/** The missing amount in one line or, where that is too long, the word over its amount. */
+/** Returns the missing amount in one line or, if that is too long, the word over its amount. */
 function dueBlocks({ due }: Page, theme: Theme, { type, surface }: Stage, width: number): Block[] {
   if (due === undefined) return [];
   const faces = isSmall(surface) ? type.value : type.title;
@@ -213,7 +213,7 @@ function dueBlocks({ due }: Page, theme: Theme, { type, surface }: Stage, width:
   return [line(word, faces, theme.accent, rest), line(amount, figures, theme.accent, { ...rest, gap: 0 })];
 }
 
-/** A code in one line, or its groups in a line each if one line would be small. */
+/** Returns a code in one line, or its groups in a line each if one line would be small. */
 function codeBlocks({ code }: Page, theme: Theme, { type, surface }: Stage, width: number): Block[] {
   if (code === undefined) return [];
   const [comfortable] = isSmall(surface) ? type.value : type.title.slice(1);

@@ -7,7 +7,7 @@ import { wrap } from './wrap.ts';
 const INK = 0x17233a;
 const PAPER = 0xffffff;
 
-/** With fewer rows there is no title. */
+/** A page with fewer rows has no title. */
 const TITLED_ROWS_MIN = 4;
 
 /** The state of an order, if a title has no room. */
@@ -58,9 +58,9 @@ function plainBadge({ text, short }: Badge): Badge {
 }
 
 /**
- * Adds the mark of a sandbox: behind the first line, or in the last blank row, or before the line `cut`, whose end is
- * cut: a title, or the last line of an order. A missing amount and the codes of an enrolment are never cut, and a
- * display of one row has the mark only behind its line.
+ * Adds the mark of a sandbox: after the first line, or in the last blank row, or before the line `cut`. The layout may
+ * cut the end of that line, a title or the last line of an order. It never cuts a missing amount or the codes of an
+ * enrolment, and a display of one row has the mark only after its line.
  */
 function marked(
   { mark, due }: Page,
@@ -105,7 +105,10 @@ function orderLines(page: Page, kind: OrderKind, columns: number, rows: number):
   return [first, ...linesOf(second, columns, 1)].slice(0, rows);
 }
 
-/** Returns the lines of a repetition: the amount, and at once what it is. An amount alone would be that of a new payment. */
+/**
+ * Returns the lines of a repetition. The amount and the word for a repetition come first, because an amount alone would
+ * look like a new payment.
+ */
 function repeatLines(
   { title, shortTitle, badge, hint = '', hintLast }: Page,
   [amount = '', ...difference]: readonly string[],
@@ -115,7 +118,7 @@ function repeatLines(
 ): string[] {
   if (rows === 1) return [repeatIn(amount, shortTitle, columns)];
   const lost = badge?.short ?? '';
-  // Why it is not said aloud comes first.
+  // The reason for the silence comes first.
   const why = hintLast ? '' : hint;
   if (rows === 2) {
     const first = spread(amount, lost, columns);
@@ -130,7 +133,7 @@ function repeatLines(
   return [...lines, ...Array<string>(room - lines.length).fill(''), lineFor(badge, columns)];
 }
 
-/** Returns the words for a repetition in one row, with the amount where it fits. */
+/** Returns the words for a repetition in one row, with the amount if it fits. */
 function repeatIn(amount: string, state: string, columns: number): string {
   const fits = [state, withoutFirstWord(state), withoutAccents(REPEATED)].find(
     (it) => amount.length + 1 + it.length <= columns,
@@ -138,12 +141,12 @@ function repeatIn(amount: string, state: string, columns: number): string {
   return fits === undefined ? state.slice(0, columns) : spread(amount, fits, columns);
 }
 
-/** The missing amount, or the word for it alone: a cut amount would be wrong. */
+/** Returns the missing amount, or the word for it alone: a cut amount would be wrong. */
 function differenceIn({ text, short, parts: [word] }: Due, columns: number): string {
   return [text, short].find((it) => it.length <= columns) ?? word;
 }
 
-/** The title, then one line per fact; the first facts get the free rows too. */
+/** Returns the title, then one line per fact; the first facts get the free rows too. */
 function messageLines(page: Page, kind: Scene['kind'], columns: number, rows: number): string[] {
   const title = page.title.length <= columns ? page.title : page.shortTitle;
   const values = page.facts.map(({ value }) => value);
@@ -160,13 +163,13 @@ function messageLines(page: Page, kind: Scene['kind'], columns: number, rows: nu
   return [...lines, ...Array<string>(room - lines.length).fill(''), lineFor(page.badge, columns)];
 }
 
-/** The row of a message whose end may be cut: its title, if it has one. */
+/** Returns the row of a message whose end the layout may cut: its title, if it has one. */
 function cutOf({ code }: Page, kind: Scene['kind'], rows: number): number | undefined {
   if (kind === 'fault') return -1;
   return code === undefined || rows >= TITLED_ROWS_MIN ? 0 : undefined;
 }
 
-/** Only the text that must be read completely and, if there is room, its subject. */
+/** Returns only the text that must be read completely and, if there is room, its subject. */
 function fewLines({ code, facts, hint = '' }: Page, kind: Scene['kind'], title: string, rows: number) {
   const factOf = (wanted: string) => facts.find(({ label }) => label === wanted)?.value ?? '';
   const vital = kind === 'setup' ? [factOf(PROBLEM)] : code === undefined ? undefined : [code, factOf(DEVICE_CODE)];

@@ -26,7 +26,7 @@ export function fitOn(surface: Surface, payload: string): QrFit {
 }
 
 /**
- * Fits the QR of a scene whose words contain the same information, or gives the reason why there is no room beside
+ * Fits the QR of a scene whose words contain the same information, or returns the reason why there is no room beside
  * them.
  */
 export function fitBesideWords(surface: Surface, payload: string): QrFit {
@@ -36,8 +36,8 @@ export function fitBesideWords(surface: Surface, payload: string): QrFit {
 }
 
 /**
- * `fit`, or one of the same modules with fewer of them, where the QR would leave no room for a mark of `markPx` pixels,
- * or of one row of characters. It is kept where only smaller modules would make room.
+ * Returns `fit`, or one with the same module size and fewer modules if the QR would leave no room for a mark of
+ * `markPx` pixels, or of one row of characters. It stays unchanged if only smaller modules would make room.
  */
 export function besideMark(surface: Surface, payload: string, fit: QrFit, markPx: number): QrFit {
   if (!fit.ok || surface.kind === 'panel') return fit;
@@ -51,7 +51,7 @@ export function besideMark(surface: Surface, payload: string, fit: QrFit, markPx
   return isAsLarge ? lower : fit;
 }
 
-/** The arrangement that `fitOn` chose for this code. */
+/** Returns the arrangement that `fitOn` chose for this code. */
 export function arrangementOf(surface: PixelSurface, qr: Qr): Arrangement {
   if (qr.side > besideTexts(surface)) return 'alone';
   return isWide(surface) ? 'beside' : 'stacked';

@@ -26,7 +26,7 @@ export interface Stage {
   type: Typography<Face>;
 }
 
-/** Whether a screen is a small panel, such as an LED matrix or small OLED. */
+/** Returns whether a screen is a small panel, such as an LED matrix or small OLED. */
 export function isSmall({ width, height }: { width: number; height: number }): boolean {
   return Math.min(width, height) < SMALL_BELOW_PX;
 }
@@ -72,13 +72,13 @@ export function typographyFor(width: number, height: number): Typography<FaceSpe
   };
 }
 
-/** All faces of a typography, without duplicates. */
+/** Returns all faces of a typography, without duplicates. */
 export function specsOf(typography: Typography<FaceSpec>): FaceSpec[] {
   const all = Object.values(typography).flat() as FaceSpec[];
   return [...new Map(all.map((spec) => [faceName(spec), spec])).values()];
 }
 
-/** The typography with its drawn faces; `faces` are in the order of `specsOf`. */
+/** Returns the typography with its drawn faces; `faces` are in the order of `specsOf`. */
 export function withFaces(typography: Typography<FaceSpec>, faces: readonly Face[]): Typography<Face> {
   const drawn = new Map(faces.map((face) => [faceName(face.spec), face]));
   const role = (specs: readonly FaceSpec[]) => specs.flatMap((spec) => drawn.get(faceName(spec)) ?? []);

@@ -2,7 +2,7 @@ const ELLIPSIS = '…';
 
 export interface Wrapped {
   lines: string[];
-  /** Whether a part of the text is missing. */
+  /** True if a part of the text is missing. */
   cut: boolean;
 }
 
@@ -29,7 +29,7 @@ export function wrap(text: string, width: number, linesMax: number, measure: (te
   return { lines, cut: false };
 }
 
-/** Longest beginning of `text` that is no wider than `width`. */
+/** Returns the longest beginning of `text` that is not wider than `width`. */
 function fitting(text: string, width: number, measure: (text: string) => number): string {
   let low = 0;
   let high = text.length;

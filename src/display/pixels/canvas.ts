@@ -14,17 +14,17 @@ export function createCanvas(width: number, height: number): Canvas {
   return { width, height, words: new Uint32Array(width * height), clip: { x: 0, y: 0, width, height } };
 }
 
-/** The canvas as a frame; they share memory. */
+/** Returns the canvas as a frame; they share memory. */
 export function frameOf({ width, height, words }: Canvas): PixelFrame {
   return { kind: 'pixels', width, height, data: new Uint8Array(words.buffer, words.byteOffset, words.byteLength) };
 }
 
-/** The pixels of a frame as canvas words, in shared memory. The frame's bytes must begin at a multiple of 4. */
+/** Returns the pixels of a frame as canvas words, in shared memory. The frame's bytes must begin at a multiple of 4. */
 export function wordsOf({ data }: PixelFrame): Uint32Array {
   return new Uint32Array(data.buffer, data.byteOffset, data.byteLength / 4);
 }
 
-/** A colour 0xRRGGBB as a canvas word. */
+/** Returns a colour 0xRRGGBB as a canvas word. */
 function wordOf(color: number): number {
   return (0xff000000 | ((color & 0xff) << 16) | (color & 0xff00) | (color >> 16)) >>> 0;
 }
@@ -56,7 +56,7 @@ export function fill(canvas: Canvas, box: Box, color: number): void {
   }
 }
 
-/** Intersection of two rectangles; its width or height is 0 if it is empty. */
+/** Intersects two rectangles. Width or height is 0 if the result is empty. */
 export function intersection(a: Box, b: Box): Box {
   const x = Math.max(a.x, b.x);
   const y = Math.max(a.y, b.y);

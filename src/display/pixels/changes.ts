@@ -3,11 +3,10 @@ import type { Box } from '../layout/items.ts';
 import { wordsOf } from './canvas.ts';
 
 /**
- * The smallest rectangle around all pixels that differ between two frames of one size: `undefined` if there are none,
- * everything without an earlier frame. For drivers that send only changes: a second of a countdown changes little more
- * than its digits.
- * A driver may keep its last frame for comparison: frames, rotated ones too, are valid until the second next one is
- * made.
+ * Returns the smallest rectangle around all pixels that differ between two frames of one size: `undefined` if there are
+ * none, everything without an earlier frame. Drivers use it to send only changes, because a second of a countdown
+ * changes little more than its digits. A driver may compare with its last frame: frames, rotated ones too, stay valid
+ * until the second next one.
  */
 export function changedBox(before: PixelFrame | undefined, after: PixelFrame): Box | undefined {
   const { width, height } = after;

@@ -83,7 +83,10 @@ function paintLine(canvas: Canvas, line: Line, radius: number, color: number): v
   }
 }
 
-/** Raises the coverage of the pixels of `part` to that of one straight stroke: a pixel counts as what is nearest. */
+/**
+ * Raises the coverage of the pixels of `part` to that of one straight stroke. The nearest part of the stroke decides a
+ * pixel.
+ */
 function coverStroke(coverage: Uint8Array, part: Box, from: Point, to: Point, radius: number): void {
   const [acrossX, acrossY] = [to[0] - from[0], to[1] - from[1]];
   const length = acrossX * acrossX + acrossY * acrossY;
@@ -101,7 +104,7 @@ function coverStroke(coverage: Uint8Array, part: Box, from: Point, to: Point, ra
   }
 }
 
-/** The whole pixels around all points, with `reach` on each side. */
+/** Returns the whole pixels around all points, with `reach` on each side. */
 function boxAround(line: Line, reach: number): Box {
   const xs = line.map(([x]) => x);
   const ys = line.map(([, y]) => y);

@@ -6,11 +6,11 @@ export type Rotation = 0 | 90 | 180 | 270;
 
 /** A panel that may be mounted turned. */
 export interface Rotated {
-  /** The surface as a person sees it: at 90 and 270, width and height are those of the panel swapped. */
+  /** The surface as a person sees it. At 90 and 270 its width is the panel's height. */
   readonly surface: PixelSurface;
   /**
-   * The frame in the panel's own rows and columns. At 0 it is the same frame; otherwise its pixels are valid until the
-   * second next call, as those of `Renderer.render`.
+   * Returns the frame in the panel's own rows and columns. At 0 it is the same frame; otherwise its pixels are valid
+   * until the second next call, as with `Renderer.render`.
    */
   turn(frame: PixelFrame): PixelFrame;
 }

@@ -13,16 +13,16 @@ export const clipsOptions = z.strictObject({ folder: z.string().min(1) });
 
 export type ClipsOptions = z.infer<typeof clipsOptions>;
 
-/** About twenty seconds of CD sound; a longer file is no word. */
+/** This is about twenty seconds of CD sound. A longer file is not a word. */
 const CLIP_BYTES_MAX = 4 * 1024 * 1024;
 const EXTRAS = ['prefix', 'suffix', 'chime'];
-/** This clip comes before a payment that is said again. Without it such a payment is not said. */
+/** This clip comes before a repetition. Without it the box does not announce repetitions. */
 const REPEAT = 'repeat';
 
 /**
- * Speech made of recorded clips: one WAV file per word, named after it (`năm.wav`, `mươi.wav`…), all in one format.
- * `prefix.wav` ("Đã nhận"), `suffix.wav` ("đồng") and `chime.wav` are optional. A payment is said again with `repeat.wav`
- * ("Nhắc lại, lúc"), `giờ.wav` and `phút.wav`.
+ * Makes speech of recorded clips: one WAV file per word, named after it (`năm.wav`, `mươi.wav`…), all in one format.
+ * `prefix.wav` ("Đã nhận"), `suffix.wav` ("đồng") and `chime.wav` are optional. A repetition needs `repeat.wav` ("Nhắc
+ * lại, lúc"), `giờ.wav` and `phút.wav`.
  */
 export function clipsSpeech({ folder }: ClipsOptions): Speech {
   return {

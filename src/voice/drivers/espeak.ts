@@ -5,7 +5,7 @@ import { openPlayer, playerOptions } from '../player.ts';
 import { runProgram } from '../program.ts';
 import { decodeWav } from '../wav.ts';
 
-/** `voice`: `vi` (north), `vi-vn-x-central` or `vi-vn-x-south`. */
+/** `voice` is `vi` (north), `vi-vn-x-central` or `vi-vn-x-south`. */
 export const espeakOptions = z.strictObject({
   voice: z
     .string()
@@ -18,11 +18,11 @@ export const espeakOptions = z.strictObject({
 
 export type EspeakOptions = z.infer<typeof espeakOptions>;
 
-/** A sentence takes about 20 ms on a desktop; the slowest board is less than a hundred times slower. */
+/** A sentence needs about 20 ms on a desktop. The slowest board is less than a hundred times slower. */
 const RENDER_TIMEOUT_MS = 5_000;
 const ADVICE = 'try it by hand: `espeak-ng -v vi một`';
 
-/** Speech by espeak-ng: UTF-8 text on standard input, a WAV file on standard output. */
+/** Speaks by espeak-ng, with UTF-8 text on standard input and a WAV file on standard output. */
 export function espeakSpeech({ voice, wordsPerMinute, pitchPercent, command }: EspeakOptions, clock: Clock): Speech {
   const args = ['-v', voice, '-s', `${wordsPerMinute}`, '-p', `${pitchPercent}`, '-b', '1', '--stdin', '--stdout'];
   return {
@@ -36,7 +36,7 @@ export function espeakSpeech({ voice, wordsPerMinute, pitchPercent, command }: E
 
 const options = espeakOptions.extend({ player: playerOptions });
 
-/** A voice that needs no recordings. */
+/** Speaks without recordings. */
 export const espeak: SpeakerDriver<z.infer<typeof options>> = {
   name: 'espeak',
   summary: 'espeak-ng speaks, through aplay or paplay',

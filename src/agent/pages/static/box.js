@@ -60,7 +60,7 @@ function loadFrame(frame) {
   next.onload = () => {
     if (frame === shownFrame) screenImage.src = next.src;
   };
-  // Nobody knows what a failed display shows.
+  // The content of a failed display is unknown.
   next.onerror = () => {
     if (frame !== shownFrame) return;
     screenImage.removeAttribute('src');
@@ -107,7 +107,7 @@ function watch() {
   events.onerror = () => {
     setLink('lost', 'lost');
     shownFrame = 0;
-    // After the box has ended nobody may pay its QR, nor see it again before the first picture of the next start.
+    // After the box has ended nobody may pay its QR, or see it before the first picture of the next start.
     screenImage.removeAttribute('src');
     if (events.readyState === EventSource.CLOSED) setTimeout(watch, 2000);
   };

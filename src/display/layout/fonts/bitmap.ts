@@ -41,8 +41,8 @@ export function bitmapGlyph(char: string): Uint8Array {
 }
 
 /**
- * A fixed font as a face; each pixel is a square of `scale`. Letters have their own width and a gap, because small
- * panels are narrow. All figures have one width, so that a number does not move while it counts.
+ * Returns a fixed font as a face; each pixel is a square of `scale`. Letters have their own width and a gap, because
+ * small panels are narrow. All figures have one width, so that a number does not move while it counts.
  */
 export function bitmapFace(spec: BitmapSpec): Face {
   const { height, characters, spacePx, gapPx } = FONTS[spec.bitmap];

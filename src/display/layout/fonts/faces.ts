@@ -39,7 +39,7 @@ export function faceName(spec: FaceSpec | BitmapSpec): string {
   return `${spec.charset}-${spec.weight}-${spec.sizePx}`;
 }
 
-/** Width of `text` in pixels, rounded up. */
+/** Measures `text` in pixels, rounded up. */
 export function measure(text: string, face: Face): number {
   let width = 0;
   for (const char of text) width += face.glyphs.get(char)?.advance ?? 0;

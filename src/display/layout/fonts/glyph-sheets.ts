@@ -34,9 +34,9 @@ export interface FaceSource {
 }
 
 /**
- * The faces of `specs`, in their order. They are read from the cache; missing or damaged ones are drawn once by a child
- * process. If the cache cannot be written, they are drawn for this run only. Throws a PayboxError `FONT_MISSING` when
- * they cannot be drawn.
+ * Returns the faces of `specs`, in their order. They are read from the cache; missing or damaged ones are drawn once by
+ * a child process. If the cache cannot be written, they are drawn for this run only. Throws a PayboxError
+ * `FONT_MISSING` when they cannot be drawn.
  */
 export async function openFaces(specs: readonly FaceSpec[], source: FaceSource): Promise<Face[]> {
   const fontFiles = locateFonts();

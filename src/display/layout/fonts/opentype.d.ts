@@ -14,7 +14,7 @@ declare module 'opentype.js' {
     /** 0 is the glyph for missing characters. */
     index: number;
     advanceWidth: number;
-    /** The outline at a baseline position, for a size in pixels; y grows downwards. */
+    /** Returns the outline at a baseline position, for a size in pixels; y grows downwards. */
     getPath(x: number, y: number, sizePx: number): Path;
   }
   interface Font {

@@ -19,14 +19,14 @@ const header = z.array(
     spec,
     lineHeight: whole,
     alphaBytes: whole,
-    /** char, advance, left, top, width, height, offset */
+    /** Each glyph has char, advance, left, top, width, height and offset. */
     glyphs: z.array(z.tuple([z.string(), z.number(), whole, whole, whole, whole, whole])),
   }),
 );
 
 export const sheetRequest = z.object({
   specs: z.array(spec),
-  /** The font file of each weight. */
+  /** Names the font file of each weight. */
   fontFiles: z.record(z.string(), z.string()),
   target: z.string(),
 });
