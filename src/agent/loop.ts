@@ -80,7 +80,7 @@ export class Loop {
     const { size } = this.#inbox;
     const isOneKeyTooMany = event.type === 'key' && size >= INBOX_WITH_KEYS_MAX;
     if (!isOneKeyTooMany && this.#inbox.offer(event)) return;
-    this.#base.log.warn('inbox-full', { event: event.type, waiting: size });
+    this.#base.log.warn('inbox-overflowed', { event: event.type, waiting: size });
   }
 
   /** Settles once no event waits. Senders that can wait for it leave room in the inbox for those that cannot. */

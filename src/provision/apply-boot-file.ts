@@ -98,7 +98,7 @@ export async function applyBootFile<Settings>(
     await apply(folders.config, current, deps);
     current = { ...current, isApplied: true, isComplete: pending === undefined };
     await writeRecord(folders.config, current, deps);
-    log.info('taken-over', { file: kind.name, id: current.id });
+    log.info('boot-file-applied', { file: kind.name, id: current.id });
     problem ??= pending;
   } else if (!current.isComplete) {
     const pending = await applyToMachine(current, deps);
@@ -200,7 +200,7 @@ async function readRecord(config: string, log: Logger): Promise<Taken | undefine
   try {
     return record.parse(JSON.parse(text));
   } catch (error) {
-    log.error('taken-over-unreadable', {
+    log.error('boot-record-unreadable', {
       reason: `${reasonOf(error)}; the file on the boot partition is applied again`,
     });
     return undefined;

@@ -103,7 +103,7 @@ class GpioLight implements Light {
     if (this.#stop.signal.aborted || failure === this.#failure) return;
     this.#failure = failure;
     if (failure !== undefined) this.#io.log.error('light-failed', { reason: failure });
-    else this.#io.log.info('light-well');
+    else this.#io.log.info('light-recovered');
   }
 
   #leftMs(): number {

@@ -193,7 +193,7 @@ class QueuedVoice implements Voice {
     if (this.#stop.signal.aborted || failure === before) return;
     this.#failure = failure;
     if (failure !== undefined) this.#io.log.error('voice-failed', { reason: failure });
-    else this.#io.log.info('voice-well');
+    else this.#io.log.info('voice-recovered');
   }
 
   async #tryOut(): Promise<string | undefined> {

@@ -61,7 +61,7 @@ describe('paybox first-boot', () => {
     );
     const { code, output } = await box.firstBoot();
     expect(code, output).toBe(0);
-    expect(output).toContain('"event":"taken-over"');
+    expect(output).toContain('"event":"boot-file-applied"');
     expect(output).toContain('"event":"wifi-set-up","program":"NetworkManager"');
     expect(output).not.toMatch(/A-long-secret-that-a-box-has|a-password/);
     expect(await box.text('boot/paybox.yaml')).not.toMatch(/A-long-secret-that-a-box-has|a-password/);
@@ -99,7 +99,7 @@ describe('paybox first-boot', () => {
       const box = await device();
       await writeFile(join(box.boot, name), `${FILE}secret: A-long-secret-that-a-box-has\n`);
       const { code, output } = await box.firstBoot();
-      expect([code, output]).toEqual([0, expect.stringContaining('"event":"taken-over"')]);
+      expect([code, output]).toEqual([0, expect.stringContaining('"event":"boot-file-applied"')]);
       expect(await readFile(join(box.boot, name), 'utf8')).toContain('secret: kept');
       expect(await readdir(box.boot)).toEqual([name]);
       expect(JSON.parse(await box.text('run/report.json'))).toEqual({ problem: null, file: join(box.boot, name) });
@@ -154,7 +154,7 @@ describe('paybox first-boot', () => {
     const box = await device(FILE.replace('gateway:', 'gatway:'));
     const { code, output } = await box.firstBoot();
     expect(code).toBe(0);
-    expect(output).toContain('setup-file-bad');
+    expect(output).toContain('setup-file-invalid');
     const { problem } = JSON.parse(await box.text('run/report.json')) as { problem: string };
     expect(problem).toContain('paybox.yaml:3: unknown key gatway');
   });

@@ -52,7 +52,7 @@ describe.skipIf(whyNot !== undefined)(`a box behind a bad network${whyNot === un
       async () => (await reported(gateway)).length === paid.length,
       PATIENCE_MS,
     );
-    const times = () => paid.map((id) => box.logged('paid-shown').filter((it) => it.transactionId === id).length);
+    const times = () => paid.map((id) => box.logged('payment-shown').filter((it) => it.transactionId === id).length);
     await eventually('each payment announced', () => times().every((count) => count > 0), PATIENCE_MS);
     expect(times()).toEqual(paid.map(() => 1));
     for (const answer of answers) {

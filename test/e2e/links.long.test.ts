@@ -25,13 +25,13 @@ async function expectNewerWins(transport: 'mqtt' | 'http'): Promise<void> {
   await eventually(on('the newer one online'), () => isReady(newer), PATIENCE_MS);
   const superseded = async () => (await older.status()).fault?.code === 'SUPERSEDED';
   await eventually(on('the older one superseded'), superseded, PATIENCE_MS);
-  const saysSo = () => older.logged('link-down').some(({ reason }) => String(reason).includes('SUPERSEDED'));
+  const saysSo = () => older.logged('link-lost').some(({ reason }) => String(reason).includes('SUPERSEDED'));
   await eventually(on('its reason in the log'), saysSo, PATIENCE_MS);
 
   expect((await gateway.post(SEND_QR, pushOf('DH1'))).body, transport).toEqual(SUCCESS);
   expect((await newer.status()).order?.orderId, transport).toBe('DH1');
   await gateway.mock('/orders/DH1/pay', 'POST');
-  await eventually(on('the payment'), () => newer.logged('paid-shown').length === 1, PATIENCE_MS);
+  await eventually(on('the payment'), () => newer.logged('payment-shown').length === 1, PATIENCE_MS);
   await eventually(on('its report'), async () => (await reported(gateway)).length === 1, PATIENCE_MS);
 
   await newer.running.stop('SIGTERM');
@@ -39,9 +39,9 @@ async function expectNewerWins(transport: 'mqtt' | 'http'): Promise<void> {
   await payAnOrder(gateway, 'DH2');
   expect((await gateway.post(SEND_QR, pushOf('DH3'))).body.message, transport).toBe('BOX_OFFLINE');
   expect(await superseded(), transport).toBe(true);
-  expect(older.logged('paid-shown'), transport).toEqual([]);
+  expect(older.logged('payment-shown'), transport).toEqual([]);
   await eventually(on('the older one has the box again'), () => isReady(older), RETURN_MS);
-  await eventually(on('the payment of meanwhile'), () => older.logged('paid-shown').length === 1, PATIENCE_MS);
+  await eventually(on('the payment of meanwhile'), () => older.logged('payment-shown').length === 1, PATIENCE_MS);
   expect((await gateway.post(SEND_QR, pushOf('DH4'))).body, transport).toEqual(SUCCESS);
-  expect(newer.logged('paid-shown'), transport).toHaveLength(1);
+  expect(newer.logged('payment-shown'), transport).toHaveLength(1);
 }

@@ -33,7 +33,7 @@ it('PQR-1 PQR-3 PQR-5 payOS makes the QR: a box shows it, a webhook pays it, it 
     const now = await getJson(`${box.url}/status`);
     return now.lastPayment === null ? undefined : now;
   });
-  await eventually('its screen', () => box.logged('paid-shown').length === 1);
+  await eventually('its screen', () => box.logged('payment-shown').length === 1);
   expect(paid).toMatchObject({ order: null, lastPayment: { orderId: 'DH001', amount: 50_000 } });
   await eventually('the callback', () => calls.length > 0);
   await eventually('the report', async () =>

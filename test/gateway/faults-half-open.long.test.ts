@@ -21,7 +21,7 @@ it.each([
     async () => isOffline() && !(await shop.box.status()).online,
     SILENCE_MAX_MS,
   );
-  expect(shop.box.log.find((it) => it.event === 'link-down')?.reason).toMatch(atBox);
+  expect(shop.box.log.find((it) => it.event === 'link-lost')?.reason).toMatch(atBox);
   expect(shop.gateway.log.some((it) => it.why === atGateway || it.reason === atGateway)).toBe(true);
   expect((await askFaults(shop.gateway, `/${id}`, 'DELETE')).status).toBe(204);
   await shop.expectNormal();

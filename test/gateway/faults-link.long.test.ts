@@ -13,7 +13,7 @@ import { only } from './stage-records.ts';
 
 const isOnline = async ({ box }: Shop) => (await box.status()).online;
 const refused = ({ box }: Shop) => box.logged('message-refused').map((it) => it.code);
-const downs = ({ box }: Shop) => box.logged('link-down').length;
+const downs = ({ box }: Shop) => box.logged('link-lost').length;
 
 describe.each(['mqtt', 'http'] as const)('faults of a link over %s', (transport) => {
   it('FLT-9 link-cut: the connection is cut as often as is ordered, and the box comes back', async () => {

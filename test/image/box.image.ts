@@ -52,7 +52,7 @@ async function boot(image: string, folder: string, service: Service, files: read
     throw new Error(`${error}\n${machine.console.slice(-10_000)}`);
   });
   // Its driver may come up after the agent, which then opens the screen when it is there.
-  await machine.says('"display-well"');
+  await machine.says('"display-recovered"');
   progress('registered at the gateway, with a screen');
   return machine;
 }

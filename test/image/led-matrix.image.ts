@@ -82,7 +82,7 @@ describe.skipIf(note !== '')(`LED panels on a Raspberry Pi${note}`, () => {
     progress('without the package, the agent names it');
 
     await changed('dpkg -i /run/led.deb');
-    await eventually('the panels', async () => (await said()).includes('display-well'), SHOWN_TIMEOUT_MS).catch(
+    await eventually('the panels', async () => (await said()).includes('display-recovered'), SHOWN_TIMEOUT_MS).catch(
       async (error: unknown) => {
         throw new Error(`${error}\n${await said()}`);
       },

@@ -29,7 +29,7 @@ export class Evidence {
     this.#life = life;
     const transactionId = String(line.transactionId);
     if (line.event === 'announced') this.#voiced.set(transactionId, this.voiced(transactionId) + 1);
-    if (line.event !== 'paid-shown') return;
+    if (line.event !== 'payment-shown') return;
     const seen = this.#paidScreens.get(transactionId) ?? [];
     this.#paidScreens.set(transactionId, seen);
     seen.push({ life, atMs: performance.now() });

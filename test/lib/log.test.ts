@@ -13,17 +13,17 @@ function logged(format: 'json' | 'text', write: (log: ReturnType<typeof createLo
 describe('the log', () => {
   it('writes lines for machines and for people', () => {
     const write = (log: ReturnType<typeof createLogger>) =>
-      log.with({ program: 'agent' }).warn('link-down', { reason: 'no route', tries: 3, absent: undefined });
+      log.with({ program: 'agent' }).warn('link-lost', { reason: 'no route', tries: 3, absent: undefined });
     expect(JSON.parse(logged('json', write))).toEqual({
       time: '1970-01-01T00:00:00.000Z',
       level: 'warn',
-      event: 'link-down',
+      event: 'link-lost',
       program: 'agent',
       reason: 'no route',
       tries: 3,
     });
     expect(logged('text', write)).toBe(
-      '1970-01-01T00:00:00.000Z warn  link-down program=agent reason="no route" tries=3\n',
+      '1970-01-01T00:00:00.000Z warn  link-lost program=agent reason="no route" tries=3\n',
     );
   });
 

@@ -193,7 +193,7 @@ describe('taking over the file on the boot partition', () => {
     const one = await box();
     await writeFile(join(one.config.folder, 'taken-over.json'), '{"id":');
     expect(await one.run()).toMatchObject({ taken: true });
-    expect(one.logged()).toContain('taken-over-unreadable');
+    expect(one.logged()).toContain('boot-record-unreadable');
   });
 });
 

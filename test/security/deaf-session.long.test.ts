@@ -72,7 +72,7 @@ describe.each([
       expect(await pay(gateway, 'SECOND')).toMatchObject({ status: 'SUCCESS' });
       await eventually('paid', async () => (await box.status()).state === 'paid');
       expect(logged(gateway, 'box-offline')).toEqual([]);
-      expect(box.log.filter((it) => it.event === 'link-down')).toEqual([]);
+      expect(box.log.filter((it) => it.event === 'link-lost')).toEqual([]);
     },
   );
 });
@@ -103,7 +103,7 @@ async function swallowsAtTheBroker(): Promise<void> {
   await eventually('the box to show that it is not connected', () => isOffline(box), FOUND_OUT_MS);
   const screen = async () => (await fetch(`${box.origin}/screen.txt`)).text();
   await eventually('the screen to say so', async () => /Mất kết nối|Đang kết nối/i.test(await screen()));
-  expect(box.log.filter((it) => it.event === 'link-down').map((it) => it.reason)).toContainEqual(
+  expect(box.log.filter((it) => it.event === 'link-lost').map((it) => it.reason)).toContainEqual(
     expect.stringContaining('heartbeat'),
   );
   expect(await pay(gateway, 'MEANWHILE')).toMatchObject({ status: 'SUCCESS' });

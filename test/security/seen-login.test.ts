@@ -53,7 +53,7 @@ describe('whoever has seen the login of a box pass', () => {
     expect(streams.map((it) => it.data()).join('')).toBe('');
     expect((await box.status()).order?.orderId).toBe('DH11');
     expect(gateway.log.filter((it) => it.event === 'box-offline')).toEqual([]);
-    expect(box.log.filter((it) => it.event === 'link-down')).toEqual([]);
+    expect(box.log.filter((it) => it.event === 'link-lost')).toEqual([]);
   });
 
   it('THR-18 BOX-HTTP-1 neither cuts nor replaces the stream in use, although it has overheard its session', async () => {
@@ -67,7 +67,7 @@ describe('whoever has seen the login of a box pass', () => {
     }
     expect((await box.status()).order?.orderId).toBe('DH2');
     expect(gateway.log.filter((it) => it.event === 'box-offline')).toEqual([]);
-    expect(box.log.filter((it) => it.event === 'link-down')).toEqual([]);
+    expect(box.log.filter((it) => it.event === 'link-lost')).toEqual([]);
     const refusals = gateway.log.filter((it) => it.event === 'request-refused');
     expect(refusals.map((it) => it.reason)).toEqual(Array(3).fill('this session has a stream already'));
   });
@@ -82,7 +82,7 @@ describe('whoever has seen the login of a box pass', () => {
       expect(await pushed(gateway, `DH${n}`)).toEqual(SUCCESS);
     }
     expect(gateway.log.filter((it) => it.event === 'box-offline')).toEqual([]);
-    expect(box.log.filter((it) => it.event === 'link-down')).toEqual([]);
+    expect(box.log.filter((it) => it.event === 'link-lost')).toEqual([]);
     expect(clientIds).toEqual([clientId]);
   });
 

@@ -230,7 +230,7 @@ export async function run(seed: number, options: FloodOptions): Promise<FloodCou
     await delay(2 * PAID_HOLD_MS);
     const shownAfterWithdrawal = !(await isIdle()) || gateway.shown > shownBefore;
     const times = transactions.map(
-      (id) => box.log.filter(({ event, transactionId }) => event === 'paid-shown' && transactionId === id).length,
+      (id) => box.log.filter(({ event, transactionId }) => event === 'payment-shown' && transactionId === id).length,
     );
     const announced: Record<number, number> = {};
     for (const count of times) announced[count] = (announced[count] ?? 0) + 1;

@@ -152,7 +152,7 @@ describe('a light', () => {
       light.flash();
       return light.status().ok;
     });
-    expect(io.lines.map(({ event }) => event)).toEqual(['light-failed', 'light-well']);
+    expect(io.lines.map(({ event }) => event)).toEqual(['light-failed', 'light-recovered']);
   });
 
   it('kills a gpioset that hangs when asked for its version', async () => {

@@ -83,9 +83,9 @@ describe('the page', () => {
     voice.announce({ transactionId: 'b', amount: 2 });
     await eventually('the first', () => io.pages.length === 1);
     expect(voice.status()).toMatchObject({ driver: 'page', ok: true, reason: null, queued: 1 });
-    expect(io.lines).toEqual([{ time: expect.any(String), level: 'info', event: 'voice-well', voice: 'page' }]);
+    expect(io.lines).toEqual([{ time: expect.any(String), level: 'info', event: 'voice-recovered', voice: 'page' }]);
     await eventually('the second', () => io.pages.length === 2);
-    expect(io.lines.map(({ event }) => event)).toEqual(['voice-well', 'announced']);
+    expect(io.lines.map(({ event }) => event)).toEqual(['voice-recovered', 'announced']);
   });
 });
 

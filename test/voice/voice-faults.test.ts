@@ -37,7 +37,7 @@ describe('a voice whose parts fail', () => {
     );
     await eventually('it is well', () => voice.status().ok);
     const changes = io.lines.filter(({ event }) => event !== 'announced');
-    expect(changes.map(({ level, event }) => `${level} ${event}`)).toEqual(['error voice-failed', 'info voice-well']);
+    expect(changes.map(({ level, event }) => `${level} ${event}`)).toEqual(['error voice-failed', 'info voice-recovered']);
     expect(io.lines[0]).toMatchObject({ voice: 'clips', reason });
   });
 
@@ -66,7 +66,7 @@ describe('a voice whose parts fail', () => {
     await rewriteScript(command, 'cat > /dev/null');
     voice.announce({ transactionId: 'c', amount: 2 });
     await eventually('the next is heard', () => voice.status().ok);
-    expect(io.lines.map(({ event }) => event)).toEqual(['voice-failed', 'announced', 'voice-well']);
+    expect(io.lines.map(({ event }) => event)).toEqual(['voice-failed', 'announced', 'voice-recovered']);
     for (const id of ids) expect(() => process.kill(Number(id), 0)).toThrow(/ESRCH/);
   });
 

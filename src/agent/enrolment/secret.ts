@@ -57,7 +57,7 @@ export function enrolledSecret({ clock, log, dataDir, enroller }: EnrolledSecret
     } catch (error) {
       const reason = reasonOf(error);
       if (reason !== unkept)
-        log.error('secret-not-kept', { path, reason: `${reason}; the next start has to enrol again` });
+        log.error('secret-not-stored', { path, reason: `${reason}; the next start has to enrol again` });
       unkept = reason;
       return false;
     }

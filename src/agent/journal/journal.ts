@@ -154,7 +154,7 @@ class SqliteJournal implements Journal {
   #opened(lockWaitMs: number): JournalFile {
     const { clock, log } = this.#deps;
     if (this.#file?.isGone()) {
-      log.error('journal-gone', { file: this.#path });
+      log.error('journal-file-removed', { file: this.#path });
       this.close();
     }
     if (this.#file !== undefined) return this.#file;

@@ -156,7 +156,7 @@ export class Link {
         log.info('link-moved', { reason });
         continue;
       }
-      if (this.#status.reason !== reason) log.warn('link-down', { reason });
+      if (this.#status.reason !== reason) log.warn('link-lost', { reason });
       this.#status = { connectedAtMs: undefined, reason };
       const askedMs = this.#isDisabled ? DISABLED_RETRY_MS : waitMs;
       const redialMs = this.#isSuperseded ? SUPERSEDED_RETRY_MS : askedMs;
@@ -275,12 +275,12 @@ export class Link {
       if (next.done) return this.#whyGivenUp ?? 'the gateway closed the connection';
       const message = next.value;
       if (message.sessionId !== sessionId) {
-        log.warn('message-of-another-session', { type: message.type });
+        log.warn('message-session-mismatched', { type: message.type });
       } else if (message.type === 'refused') {
         return this.#refused(message);
       } else {
         const event = messageEvent(message, helloAtMs, checkQr);
-        if (event === undefined) log.warn('message-out-of-turn', { type: message.type });
+        if (event === undefined) log.warn('message-unexpected', { type: message.type });
         else await emit(event);
         while (this.#underWay >= OUTGOING_BUSY) await this.#oneArrived.promise;
       }

@@ -121,7 +121,7 @@ class GpioButtons implements Buttons {
     if (this.#stop.signal.aborted || failure === this.#failure) return;
     this.#failure = failure;
     if (failure !== undefined) this.#io.log.error('buttons-failed', { reason: failure });
-    else this.#io.log.info('buttons-well');
+    else this.#io.log.info('buttons-recovered');
   }
 
   /** Read before every start, so that an upgrade of the tools needs no restart of the box. */

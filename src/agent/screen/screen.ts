@@ -223,7 +223,7 @@ export class Screen {
 
   async #draw(display: Display, renderer: Renderer, scene: Scene): Promise<Frame> {
     const frame = await this.#take(display, renderer, scene);
-    if (this.#failure !== undefined) this.#deps.log.info('display-well', { driver: this.#configured.driver });
+    if (this.#failure !== undefined) this.#deps.log.info('display-recovered', { driver: this.#configured.driver });
     this.#failure = undefined;
     this.#frame = frame;
     // The words beside an enrolment's QR say what it says, so it may be missing.

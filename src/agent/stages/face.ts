@@ -75,5 +75,5 @@ function toldClock(clock: Clock, told: () => number | undefined): Clock {
 /** Shops ask afterwards whether a payment was on the screen, not only whether it was received. */
 function logPaid(log: Logger, outcome: ScreenOutcome): void {
   const { scene } = outcome;
-  if (outcome.ok && scene?.kind === 'paid') log.info('paid-shown', { transactionId: scene.transactionId });
+  if (outcome.ok && scene?.kind === 'paid') log.info('payment-shown', { transactionId: scene.transactionId });
 }

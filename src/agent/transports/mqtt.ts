@@ -201,7 +201,7 @@ class MqttConnection implements Connection {
   #receive(topic: string, payload: Buffer, packet: { retain: boolean }): void {
     if (topic === this.#presenceTopic) this.#onGatewayPresence(payload);
     else if (topic === GATEWAY_PRESENCE_TOPIC) this.#onFirstPresence(payload);
-    else if (topic !== this.#topic('down')) this.#log.warn('message-on-foreign-topic', { topic });
+    else if (topic !== this.#topic('down')) this.#log.warn('message-topic-mismatched', { topic });
     // Only presence is retained: a retained message from the gateway is outdated.
     else if (packet.retain)
       this.#log.warn('message-refused', { code: 'MESSAGE_ILLEGAL', reason: 'retained by the broker' });

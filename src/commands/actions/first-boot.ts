@@ -53,7 +53,7 @@ export async function firstBoot(options: FirstBootOptions): Promise<void> {
     });
     if (outcome.problem !== undefined) {
       problem = wordsOf(outcome.problem);
-      log.error('setup-file-bad', { file, problem });
+      log.error('setup-file-invalid', { file, problem });
       if (outcome.problem instanceof MachineProblem) process.exitCode = 1;
     } else if (found.problem !== undefined) {
       problem = found.problem;

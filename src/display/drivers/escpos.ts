@@ -220,6 +220,6 @@ async function writePrinted(path: string, printed: Printed, log: DisplayIo['log'
     makeFolder(dirname(path), 0o700);
     await replaceOwnFile(path, JSON.stringify(printed));
   } catch (error) {
-    log.warn('printed-not-recorded', { path, reason: reasonOf(error) });
+    log.warn('slip-not-recorded', { path, reason: reasonOf(error) });
   }
 }

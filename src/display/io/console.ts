@@ -25,7 +25,7 @@ export async function detachConsole(root: string, log: Logger): Promise<() => Pr
   return async () => {
     for (const bind of detached) {
       await writeFile(bind, '1', { flag: constants.O_WRONLY }).catch((error: unknown) => {
-        log.warn('console-not-given-back', { reason: reasonOf(error) });
+        log.warn('console-not-restored', { reason: reasonOf(error) });
       });
     }
   };

@@ -382,7 +382,7 @@ describe('the secret that was agreed on', () => {
       await clock.advance(20_000);
       return (await readFile(join(dataDir, 'secret'), 'utf8').catch(() => '')) === `${ONE}\n`;
     });
-    expect(lines.join('').match(/secret-not-kept/g)).toHaveLength(1);
+    expect(lines.join('').match(/secret-not-stored/g)).toHaveLength(1);
   });
 
   it('ENR-5 is used once its disk comes, however late after the start', async () => {
@@ -436,7 +436,7 @@ describe('the secret that was agreed on', () => {
     await writeFile(dataDir, '');
     const box = await secretIn(dataDir, ONE);
     expect([await box.get(), await box.get()]).toEqual([ONE, ONE]);
-    expect(box.lines.join('')).toContain('secret-not-kept');
+    expect(box.lines.join('')).toContain('secret-not-stored');
     expect(box.lines.join('')).not.toContain(ONE);
   });
 });

@@ -194,7 +194,7 @@ describe('the journal on disk', () => {
     await journal.append([third]);
     rmSync(`${folder}-elsewhere`, { recursive: true });
     journal.close();
-    expect(events().filter((event) => event === 'journal-gone')).toHaveLength(2);
+    expect(events().filter((event) => event === 'journal-file-removed')).toHaveLength(2);
     expect(open(folder).journal.load()).toEqual([first, second, third]);
   });
 
@@ -211,7 +211,7 @@ describe('the journal on disk', () => {
     expect(journal.reopen()).toEqual([theirs]);
     await journal.append([later]);
     journal.close();
-    expect(events()).toContain('journal-gone');
+    expect(events()).toContain('journal-file-removed');
     expect(open(folder).journal.load()).toEqual([theirs, mine, later]);
   });
 });

@@ -140,7 +140,7 @@ describe('buttons', () => {
         'buttons-failed',
         `buttons on gpiochip0: ${command} was ended by SIGKILL (see \`gpioinfo\` for chips and lines)`,
       ],
-      ['buttons-well', undefined],
+      ['buttons-recovered', undefined],
     ]);
   });
 
@@ -203,7 +203,7 @@ describe('buttons', () => {
     expect(pressed).toEqual(['repeat']);
     clock.steady();
     await eventually('all is well', () => buttons.status().ok);
-    expect(lines.map(({ event }) => event)).toEqual(['buttons-failed', 'buttons-well']);
+    expect(lines.map(({ event }) => event)).toEqual(['buttons-failed', 'buttons-recovered']);
   });
 
   it.each([

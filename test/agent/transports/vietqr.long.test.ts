@@ -277,7 +277,7 @@ describe('a box at the public service', () => {
     await service.say(paid('50,000', 'Nhan 50000'));
     await eventually('paid', () => announced(agent) === 1);
     expect(agent.box.scene()).toMatchObject({ kind: 'paid', holder: ACCOUNT });
-    expect([count('link-down'), service.enrolments.length]).toEqual([0, 1]);
+    expect([count('link-lost'), service.enrolments.length]).toEqual([0, 1]);
   });
 
   it('DIA-3 keeps its boxId while the service gives that one too, whoever answers first', async () => {
