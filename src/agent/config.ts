@@ -185,7 +185,7 @@ export async function loadAgentConfig(path: string): Promise<AgentConfig> {
   return parseAgentConfig(value, name, folder, placeOf);
 }
 
-/** Of a service that is not ours, which decides how strong it is. */
+/** Another service issues this secret and decides about its strength. */
 const sharedSecret = z.string().min(1).max(200);
 
 /** Returns the link with what its `…File` options name in place of them. */

@@ -171,7 +171,7 @@ export interface JournalStatus {
 export interface DisplayStatus {
   driver: string;
   ok: boolean;
-  /** Why it failed; null when it works. */
+  /** The reason of the failure; null when the display works. */
   reason: string | null;
   surface: string;
   /** How the QR on the display is drawn; null when it shows none. */

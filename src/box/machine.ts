@@ -27,9 +27,9 @@ import {
  *
  * Theory: a table of event × stage, one pure function a cell. The screen goes to the newest payment or order, then to
  * payments that no display has confirmed, then to an account that people do not know yet, else to nobody. A payment that
- * covers an order keeps it in `resume`. What always holds is in `INVARIANTS`; a test checks it after every event.
+ * covers an order keeps it in `resume`. The invariants are in `INVARIANTS`; a test checks it after every event.
  *
- * What failed before: a payment that waited covered a QR just reported as shown, although SUCCESS promises a QR to scan.
+ * Tried and failed: a payment that waited covered a QR just reported as shown, although SUCCESS promises a QR to scan.
  * The key that repeats a payment took away a paid screen or a QR. So both now wait until people have read or scanned it.
  */
 

@@ -128,7 +128,7 @@ export interface BoxState {
   /** Set while the box waits for its enrolment. */
   readonly enrolment: Enrolment | undefined;
   readonly stage: Stage;
-  /** Why the gateway refuses this box. */
+  /** The gateway's reason for refusing this box. */
   readonly refusal: { code: Code; reason: string } | undefined;
   readonly faults: { readonly display: string | undefined; readonly storage: string | undefined };
   /** The newest first, at most `RECENT_MAX`. */

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { portOrAny, whole, withAuthority } from './shared/arguments.ts';
 import { Program } from './shared/program.ts';
 
-/** `paybox bench run conformance`, also available as `paybox bench conformance`. */
+/** Adds `paybox bench run conformance`, also available as `paybox bench conformance`. */
 export function conformanceCommand(): Command {
   return withBoxOptions(withServiceOptions(new Program('conformance')))
     .description(

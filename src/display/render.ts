@@ -29,7 +29,7 @@ export interface QrShown {
   polarity: 'dark on light';
 }
 
-/** Whether a display can show a QR so that phones can read it, and how. The reason names modules and pixels. */
+/** Says whether a display can show a QR for phones, and how. The reason names modules and pixels. */
 export type QrScanCheck = ({ ok: true } & QrShown) | { ok: false; reason: string };
 
 /** Draws scenes for one surface. Both methods are fast and do no I/O. */

@@ -27,7 +27,7 @@ export interface Page {
   code: string | undefined;
   /** The most important first. */
   facts: Fact[];
-  /** Whether the facts are of one kind: then either all labels are shown, or none. */
+  /** True if the facts are of one kind. Then the screen shows all labels or none. */
   list: boolean;
   /** Countdown: whole seconds as `m:ss`, or minutes as `9 phút`. */
   timeLeft: string | undefined;

@@ -19,10 +19,10 @@ interface Sleeper {
  * Theory. A scenario of hours must run in seconds, and twice alike. So nothing here depends on the machine's time: a heap
  * holds the sleepers, and whoever drives the clock moves it from one wake-up to the next.
  *
- * What always holds. Time never goes back. A sleeper wakes at its own time, never at the end of a longer advance. `advance`
+ * Invariants. Time never goes back. A sleeper wakes at its own time, never at the end of a longer advance. `advance`
  * lets the event loop turn between two wake-ups, because their effects (promises, ready I/O) decide who sleeps next.
  *
- * What failed before. A simulated heartbeat asked for less time than a floating-point number could add, so it asked again
+ * Tried and failed. A simulated heartbeat asked for less time than a floating-point number could add, so it asked again
  * forever. `after` now moves time for every positive wait. Work that leaves the process, such as files and child
  * programs, takes real time that this clock cannot see, and skipped time overtook it. Whoever skips time over such work
  * waits for it with `settled` and `isQuietFor` (`event-loop.ts`).

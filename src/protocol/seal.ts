@@ -10,7 +10,7 @@ export const MESSAGE_LIFETIME_MS = 60_000;
 /** The session remembers this many skipped numbers, to distinguish late messages from repeated ones. */
 const SKIPPED_MAX = 1_000;
 
-/** Why a message is refused (PROTOCOL.md, clause SIG-3). */
+/** The reason for refusing a message (PROTOCOL.md, clause SIG-3). */
 export const SEAL_REFUSALS = [
   'MESSAGE_ILLEGAL',
   'WRONG_BOX',

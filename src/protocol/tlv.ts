@@ -30,7 +30,7 @@ export function pathTo(path: string, tag: string): string {
 /**
  * Reads one level of tag, two-digit length and value, in their order (PROTOCOL.md, clauses QRP-1 and QRP-4).
  *
- * @throws TlvRefusal for a truncated, empty, doubled or malformed field and for other than printable ASCII
+ * @throws TlvRefusal for a truncated, empty, doubled or malformed field and for other than printable ASCII.
  */
 export function readTemplate(text: string, path: string): Template {
   const values = new Map<string, string>();

@@ -23,7 +23,7 @@ const call = z.object({
   /** JSON without secrets; a text if it is not JSON; null without a body, or if it was not read. */
   body: z.unknown(),
   status: z.int(),
-  /** Of a refusal: the field, and what was expected; null otherwise. */
+  /** The field that caused a refusal, and the expected value; null otherwise. */
   reason: z.string().nullable(),
   /** Names the deviations from the specification that the gateway accepted (PROTOCOL.md, clause LEN-1). */
   lenient: z.array(z.string()),

@@ -47,7 +47,7 @@ export interface PageAnnouncement {
 export interface Output {
   /** Settles when the sound has ended, so that the next one does not overlap it. */
   play(sound: Pcm, text: string, signal: AbortSignal): Promise<void>;
-  /** Whether a sound could be played now; plays none. */
+  /** Checks that the output could play a sound now, without playing one. */
   check(signal: AbortSignal): Promise<void>;
 }
 

@@ -24,7 +24,7 @@ const KILL_WAIT_MS = 1_000;
 interface Running {
   /** Settles when the program has ended and its output was read. Rejects when it did not start or wrote too much. */
   ended: Promise<Ended>;
-  /** Kills the program by its id, and waits for its end, but not for ever. */
+  /** Kills the program by its id, and waits for its end, but not forever. */
   kill(clock: Clock): Promise<void>;
 }
 

@@ -37,7 +37,10 @@ describe('a voice whose parts fail', () => {
     );
     await eventually('it is well', () => voice.status().ok);
     const changes = io.lines.filter(({ event }) => event !== 'announced');
-    expect(changes.map(({ level, event }) => `${level} ${event}`)).toEqual(['error voice-failed', 'info voice-recovered']);
+    expect(changes.map(({ level, event }) => `${level} ${event}`)).toEqual([
+      'error voice-failed',
+      'info voice-recovered',
+    ]);
     expect(io.lines[0]).toMatchObject({ voice: 'clips', reason });
   });
 

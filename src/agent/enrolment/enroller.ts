@@ -55,7 +55,7 @@ export class Enroller {
   readonly #client: EnrolmentClient;
   readonly #origin: string;
   #attempt: Attempt | undefined;
-  /** Why enrolment last failed; empty while it works. */
+  /** The reason of the last failed enrolment; empty while enrolment works. */
   #failure = '';
 
   constructor(deps: EnrollerDeps) {

@@ -8,7 +8,7 @@ import { issuesOf } from '../../protocol/codec.ts';
 import { keyOf } from './compaction.ts';
 import { preparePlace } from './place.ts';
 
-/** Why a file cannot be this box's journal; part of the name of the set-aside file. */
+/** The reason for which a file cannot be this box's journal. It is part of the name of the set-aside file. */
 export type UnusableReason = 'damaged' | 'another-box' | 'other-version';
 
 /** Reports that the file exists, but that this box cannot use it as its journal. */

@@ -42,7 +42,7 @@ const REOPEN_MS = 1_000;
  * Theory. The journal is a list of facts in a SQLite file. A restart reads them all and builds the same state, so
  * nothing else on the disk matters to the box.
  *
- * What always holds. Facts are synced before the box shows or reports anything that follows from them. An append writes
+ * Invariants. Facts are synced before the box shows or reports anything that follows from them. An append writes
  * all its entries or none. A second entry with the same key adds nothing, so every write may be repeated. Compaction
  * removes the oldest entries first, so the rest restores the same box at any moment.
  *
@@ -50,7 +50,7 @@ const REOPEN_MS = 1_000;
  * here. `load` then returns the readable entries, and the journal opens the file later. A file that is damaged, of
  * another box or of another version is renamed and never deleted. A new file starts with its readable entries.
  *
- * What failed before. A FIFO or a device under the journal's name made a start wait forever, so only a file is opened
+ * Tried and failed. A FIFO or a device under the journal's name made a start wait forever, so only a file is opened
  * now. Two agents on one journal showed each other's orders, so SQLite locks the file exclusively.
  */
 export function openJournal(dataDir: string, terminalCode: string, deps: JournalDeps): Journal {

@@ -8,8 +8,8 @@ export const COMPANIONS = ['', '-wal', '-shm'];
 const ROLLBACK = '-journal';
 
 /**
- * Makes sure that SQLite opens nothing but files, because it would wait for ever for a FIFO, and that only their owner reads
- * them: it makes the others with the mode of the first. Throws NotAFileError.
+ * Makes sure that SQLite opens only files, because it would wait forever for a FIFO, and that only their owner can read
+ * them. SQLite creates the other files with the mode of the first. Throws NotAFileError.
  */
 export function preparePlace(path: string): void {
   for (const end of [...COMPANIONS, ROLLBACK]) assertFile(`${path}${end}`);

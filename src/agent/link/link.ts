@@ -24,7 +24,7 @@ export interface LinkDeps {
   /** Name of the display in the hello. */
   display: string;
   open(io: Omit<TransportIo, 'box'>, signal: AbortSignal): Promise<Connection>;
-  /** Whether the display can show this QR. */
+  /** Returns whether the display can show this QR. */
   checkQr(qrCode: string): QrCheck;
   /** The push on the screen; null if none. */
   shownPushId(): string | null;

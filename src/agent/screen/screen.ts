@@ -38,7 +38,7 @@ export function displayIo({ clock, log, terminal, terminalInput }: DisplayWorld)
   return { clock, log, terminal, terminalInput, openSerial: openPort };
 }
 
-/** Whether a display goes blank when the agent ends, or keeps the last picture. A QR is always removed. */
+/** A display goes blank when the agent ends, or leaves the last picture. It always removes a QR. */
 export type OnStop = 'blank' | 'leave';
 
 /** `unreadable`: why the scene is shown without its QR. */

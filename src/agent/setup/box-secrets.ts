@@ -11,8 +11,8 @@ export const KEPT = 'kept';
 type Path = readonly string[];
 
 /**
- * Whoever takes the card out of a box must not read these values. Each stays valid only with the value in `of`.
- * Otherwise a person could write another address on the card and receive the login of the old one.
+ * A person who takes the card out of a box must not read these values. Each stays valid only with the value in `of`.
+ * Otherwise that person could write another address on the card and receive the login of the old one.
  */
 const SECRETS: readonly { path: Path; of: Path }[] = [
   { path: ['secret'], of: ['terminalCode'] },

@@ -39,7 +39,7 @@ import { authorityIn, newAuthority, tlsIdentitiesOf } from './bench-tls.ts';
 export interface ConformanceOptions extends ServiceOptionsGiven, DialectOptions {
   /** The CA of the service's certificate. */
   ca?: string;
-  /** terminalCode:serialNumber */
+  /** The box, as terminalCode:serialNumber. */
   awaitBox?: string;
   boxTokenFile?: string;
   listen?: string;
@@ -73,7 +73,10 @@ const MQTT_PORT = 18_840;
 const HTTP_PORT = 8_840;
 const WITHIN_SECONDS = 120;
 
-/** `paybox bench conformance`: exit code 0 when every clause is kept, 1 when one is broken, 3 when nobody answered. */
+/**
+ * Runs `paybox bench conformance`. The exit code is 0 when every clause holds, 1 when one is broken, 3 when no peer
+ * answered.
+ */
 export async function conformance(options: ConformanceOptions): Promise<void> {
   shareGlyphs();
   trustAuthorityIn(options);

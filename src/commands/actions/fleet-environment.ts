@@ -60,7 +60,7 @@ export interface EnvironmentDeps {
 export interface FleetSize {
   boxes: number;
   isLight: boolean;
-  /** Of the boxes each `of`-th, beginning with number `part`, which counts from 1. */
+  /** Selects each `of`-th box, beginning with number `part`, which counts from 1. */
   share?: { part: number; of: number } | undefined;
 }
 

@@ -13,7 +13,7 @@ const STDERR_CHARS_MAX = 4_000;
 
 const DUMP = ['--format=custom', '--no-owner', '--no-privileges'];
 const RESTORE = ['--single-transaction', '--exit-on-error', '--no-owner', '--no-privileges'];
-/** Of a dump: a line each for what is in it. */
+/** Limits the list of a dump's contents, one line for each. */
 const LIST_CHARS_MAX = 16_000_000;
 
 /**

@@ -9,7 +9,9 @@ import { LENGTH_BYTES } from '../io/child.ts';
 import { type LedMatrixAnswer, type LedMatrixSetup, ledMatrixSetup } from './led-matrix.options.ts';
 
 const ANSWERS_FD = 3;
-/** Of Node, for a module, or for what it was to have been compiled to. */
+/**
+ * Node reports these codes for a missing module, and for a missing file that the module should have been compiled to.
+ */
 const NOT_INSTALLED = new Set(['ERR_MODULE_NOT_FOUND', 'MODULE_NOT_FOUND']);
 const MESSAGE_BYTES_MAX = 4 * 1024 * 1024;
 

@@ -47,7 +47,7 @@ export const ledMatrixOptions = z
   });
 export type LedMatrixOptions = z.infer<typeof ledMatrixOptions>;
 
-/** LEDs of all panels together, as the addon counts them after folding the chain (its lib/pixel-mapper.cc). */
+/** Counts the LEDs of all panels together, after folding the chain as the addon does (its lib/pixel-mapper.cc). */
 export function matrixSize(options: LedMatrixOptions): { width: number; height: number } {
   const { rows, cols, chainLength, parallel, pixelMapper } = options;
   const [width, height] = [cols * chainLength, rows * parallel];

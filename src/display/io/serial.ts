@@ -87,7 +87,7 @@ class Line implements SerialLine {
   }
 
   /**
-   * Ends the line when its device disappears. After an unplug amid a flood of bytes reads may return nothing for ever,
+   * Ends the line when its device disappears. After an unplug amid a flood of bytes, reads may return nothing forever,
    * and serialport reads again at once.
    */
   async watch(): Promise<void> {

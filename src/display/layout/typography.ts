@@ -16,7 +16,7 @@ export interface Typography<T> {
   value: readonly T[];
   title: readonly T[];
   amount: readonly T[];
-  /** Of the word that all screens of a sandbox carry. */
+  /** The faces of the word that all screens of a sandbox carry. */
   mark: readonly T[];
 }
 
