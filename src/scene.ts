@@ -42,7 +42,7 @@ export interface EnrolScene extends Marked {
   kind: 'enrol';
   /** As it is typed, in groups: `7KQF-2M8C-4TZN`. */
   code: string;
-  /** The content of the QR, where the display has room for one beside the code. It is no payment. */
+  /** The content of the QR, if the display has room for one beside the code. It asks for no money. */
   url: string;
   terminalCode: string;
   serialNumber: string;
@@ -89,7 +89,7 @@ export interface PaymentScene extends Shown {
   kind: 'payment';
   /** Identifies the push, so that the display's confirmation can name what it drew. */
   pushId: string;
-  /** The VietQR payload, drawn as it is. */
+  /** The VietQR payload. The display draws it unchanged. */
   qrCode: string;
   amount: number;
   content: string;

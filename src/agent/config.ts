@@ -21,7 +21,7 @@ const HOLD_SECONDS_MAX = 3_600;
 
 const holdSeconds = z.number().min(0).max(HOLD_SECONDS_MAX);
 
-/** One schema for all entries of a registry: the key with the entry's name, beside that entry's own options. */
+/** Returns one schema for all entries of a registry: the key with the entry's name, beside that entry's own options. */
 function oneOf(key: string, registry: ReadonlyMap<string, { name: string; options: z.ZodType }>) {
   const members = [...registry.values()].map(({ name, options }) => {
     if (!(options instanceof z.ZodObject)) throw new Error(`${key} ${name}: its options are not an object`);
@@ -188,7 +188,7 @@ export async function loadAgentConfig(path: string): Promise<AgentConfig> {
 /** Another service issues this secret and decides about its strength. */
 const sharedSecret = z.string().min(1).max(200);
 
-/** Returns the link with what its `…File` options name in place of them. */
+/** Returns the link with the secrets from the files that its `…File` options name. */
 function withSecrets(link: AgentConfig['link'], name: string, folder: string): AgentConfig['link'] {
   const read = { ...link };
   for (const option of TRANSPORTS.get(link.transport)?.ownLogin?.fromFiles ?? []) {

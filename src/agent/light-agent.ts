@@ -122,7 +122,10 @@ export class LightAgent {
     return this.#link.status().reason;
   }
 
-  /** Calls `listener`, in place of the one before, when the box has registered or lost its gateway; the returned function ends that. */
+  /**
+   * Calls `listener` when the box has registered or lost its gateway. It replaces the previous listener; the returned
+   * function removes it.
+   */
   onConnection(listener: () => void): () => void {
     this.#listener = listener;
     return () => {

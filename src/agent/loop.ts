@@ -62,7 +62,7 @@ export class Loop {
     this.#hearers = hearers;
   }
 
-  /** Adds who does what the loop decides; must be called before it runs. */
+  /** Adds a part that carries out the loop's decisions. Call it before the loop runs. */
   hear(hearer: LoopHearer): void {
     this.#hearers.push(hearer);
   }

@@ -33,9 +33,7 @@ export function expectPlatform(config: AgentConfig, file: string, platform?: str
   if (missing !== undefined) throw new ConfigError(`${file}: ${missing}`, ELSEWHERE_FIX);
 }
 
-/**
- * Returns whether a voice is played by ALSA, as it is when its options name no player; the box's own page needs none.
- */
+/** Returns whether ALSA plays a voice, as it does when the options name no player. The box's own page needs none. */
 function isByAlsa({ driver, options }: NonNullable<AgentConfig['voice']>): boolean {
   if (driver === 'page') return false;
   const { player } = options;

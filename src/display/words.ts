@@ -18,7 +18,9 @@ export interface Page {
   title: string;
   /** The title for a narrow screen. */
   shortTitle: string;
-  /** Without the title the amount would mean something else: a small screen leaves out everything before the title. */
+  /**
+   * Without the title the amount would mean something else. So a small screen leaves out everything before the title.
+   */
   needsTitle: boolean;
   amount: string | undefined;
   /** Set if the amount is not that of its order. */

@@ -104,7 +104,10 @@ function standbysFinding({ synchronous_standby_names: wanted }: Settings, standb
   );
 }
 
-/** Tokens are dated by the database, all else by the machine of the gateway. */
+/**
+ * Compares the database's clock with this machine's. The database dates tokens, and the gateway's machine dates
+ * everything else.
+ */
 async function databaseClockFinding(client: pg.Client, clock: Clock): Promise<Finding> {
   const check = 'database clock';
   let best = { aheadMs: 0, errorMs: Number.POSITIVE_INFINITY };

@@ -63,7 +63,7 @@ async function tryVoice(check: string, given: VoiceOptions, signal: AbortSignal)
     : { check, result: 'failed', found: `only the chime rings: ${all}`, fix };
 }
 
-/** Renders with the first speech that can. Returns whether one could, and the errors of those before it. */
+/** Renders with the first speech that can. Returns whether one could, and the errors of the earlier ones. */
 async function tried(speeches: readonly Speech[], phrase: Phrase, signal: AbortSignal) {
   const faults: unknown[] = [];
   for (const speech of speeches) {

@@ -71,7 +71,7 @@ export async function decompressed(
 }
 
 const SHOWN_CHARS_MAX = 40;
-/** A header of somebody else in a message: its beginning, in ASCII. */
+/** Returns the beginning of a sender's header in ASCII, as a message may show it. */
 const shown = (text: string) => text.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, SHOWN_CHARS_MAX);
 
 /**

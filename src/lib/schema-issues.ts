@@ -65,8 +65,8 @@ export function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
 }
 
 /**
- * Returns the keys that a schema knows at a path of a value. In a union, those of the alternative that a discriminator
- * names, else of all.
+ * Returns the keys that a schema knows at a path of a value. In a union it returns those of the alternative that a
+ * discriminator names, or of all alternatives.
  */
 function keysAt(schema: z.core.$ZodType, path: readonly PropertyKey[], value: unknown): string[] {
   const { def } = schema._zod as z.core.$ZodTypes['_zod'];

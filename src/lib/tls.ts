@@ -66,8 +66,8 @@ export function portOfUrl({ port, protocol }: URL): number {
 }
 
 /**
- * Returns whether others on the network can read and change messages to this address. They can beyond this machine,
- * unless the scheme is known to use TLS.
+ * Returns whether others on the network can read and change messages to this address. They can if it is on another
+ * machine and its scheme is not known to use TLS.
  */
 export function isExposed(address: string): boolean {
   const url = URL.parse(address);

@@ -84,7 +84,10 @@ export interface AgreementKey {
   agree(publicKey: string): Buffer | undefined;
 }
 
-/** Returns the key made from 32 random bytes in base64url, always the same one. Throws RangeError for anything else. */
+/**
+ * Returns the key made from 32 random bytes in base64url. The same bytes give the same key. Throws RangeError for other
+ * input.
+ */
 export function agreementKeyOf(seed: string): AgreementKey {
   const bytes = Buffer.from(seed, 'base64url');
   if (bytes.length !== 32) throw new RangeError('an X25519 key is made of 32 bytes');

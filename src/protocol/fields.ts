@@ -11,11 +11,11 @@ export const LIMITS = {
   orderIdMax: 64,
   /** Tag 62-08 holds at most 25 characters. */
   contentMax: 25,
-  /** A longer purpose of a QR that somebody else made is read. */
+  /** The decoder accepts a longer purpose in a QR that somebody else made. */
   readPurposeMax: 99,
   /** Section 2.5 of the service specification sets this limit. */
   testCallbackContentMax: 19,
-  /** The text beside a QR; a longer content is refused. */
+  /** Limits the text beside a QR. The gateway refuses a longer content. */
   pushContentMax: 99,
   userBankNameMax: 70,
   codeFieldMax: 64,

@@ -26,7 +26,10 @@ export interface SigningKey extends VerifyingKey {
   sign(data: string): Buffer;
 }
 
-/** Returns the key made from 32 random bytes in base64url, always the same one. Throws RangeError for anything else. */
+/**
+ * Returns the key made from 32 random bytes in base64url. The same bytes give the same key. Throws RangeError for other
+ * input.
+ */
 export function signingKeyOf(seed: string): SigningKey {
   const bytes = Buffer.from(seed, 'base64url');
   if (bytes.length !== 32) throw new RangeError('an Ed25519 key is made of 32 bytes');

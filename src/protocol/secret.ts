@@ -27,7 +27,8 @@ export function isStrongSecret(text: string): boolean {
 const TRIES_MAX = 10;
 
 /**
- * Returns a new secret of so many bytes, as base64url. One in 50,000 random texts looks like a word, and is not used.
+ * Returns a new secret of this many bytes, as base64url. It avoids one in 50,000 random texts, because that one looks
+ * like a word.
  */
 export function newSecret(random: Pick<Random, 'secret'>, bytes = 24): string {
   let secret = random.secret(bytes);

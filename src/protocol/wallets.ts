@@ -14,7 +14,7 @@ interface Beneficiary {
   account: string;
 }
 
-/** A form of account, with the fields that tag 26 may have for it beside 00. */
+/** Describes a form of account, with the fields that tag 26 may have for it besides 00. */
 interface Form {
   bin: string;
   account: RegExp;

@@ -22,7 +22,7 @@ interface Deps {
   log: Logger;
 }
 
-/** A box's displays, clock and disk, wrapped so that faults can be injected. Nothing else knows of faults. */
+/** Wraps a box's displays, clock and disk, so that a bench can inject faults. No other code knows of faults. */
 export interface FaultInjection<S extends Setup, D extends Deps> {
   setup: S;
   deps: D;

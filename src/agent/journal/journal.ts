@@ -46,12 +46,11 @@ const REOPEN_MS = 1_000;
  * all its entries or none. A second entry with the same key adds nothing, so every write may be repeated. Compaction
  * removes the oldest entries first, so the rest restores the same box at any moment.
  *
- * A box must accept payments even when its disk fails (PROTOCOL.md, clause AGT-5), so a failed disk is not an error
- * here. `load` then returns the readable entries, and the journal opens the file later. A file that is damaged, of
- * another box or of another version is renamed and never deleted. A new file starts with its readable entries.
+ * A box must accept payments even when its disk fails (PROTOCOL.md, clause AGT-5), so a failed disk is not an error here.
+ * `load` then returns the readable entries, and the journal opens the file later. A file that is damaged, of another box
+ * or of another version is set aside under a new name, and a new file starts with its readable entries.
  *
- * Tried and failed. A FIFO or a device under the journal's name made a start wait forever, so only a file is opened
- * now. Two agents on one journal showed each other's orders, so SQLite locks the file exclusively.
+ * Tried and failed. A FIFO or a device under the journal's name made a start wait forever, so the journal opens only files.
  */
 export function openJournal(dataDir: string, terminalCode: string, deps: JournalDeps): Journal {
   return new SqliteJournal(dataDir, terminalCode, deps);

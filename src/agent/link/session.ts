@@ -124,7 +124,7 @@ export class Heartbeat {
   }
 }
 
-/** A session that waits for its welcome; `withinMs` after the hello it is given up. */
+/** Describes a session that waits for its welcome. The link ends it `withinMs` after the hello. */
 export interface Registering {
   sessionId: string;
   /** The box sent its hello at this monotonic time. */

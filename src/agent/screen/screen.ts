@@ -226,7 +226,7 @@ export class Screen {
     if (this.#failure !== undefined) this.#deps.log.info('display-recovered', { driver: this.#configured.driver });
     this.#failure = undefined;
     this.#frame = frame;
-    // The words beside an enrolment's QR say what it says, so it may be missing.
+    // The words beside an enrolment's QR contain the same code, so the QR may be missing.
     const qrCode = scene.kind === 'enrol' ? undefined : qrTextOf(scene);
     const qrCheck = qrCode === undefined ? undefined : renderer.checkQr(qrCode, 'sandbox' in scene);
     this.#qr = qrCheck?.ok ? drawnBy(qrCheck) : null;

@@ -111,7 +111,7 @@ class LightClient extends EventEmitter implements BrokerClient {
     });
   }
 
-  /** Call it every second: pings a broker that is silent, and gives up one that does not answer. */
+  /** Pings a silent broker, and ends the connection of one that does not answer. Call it every second. */
   tick(nowMs: number): void {
     const { bytesRead, bytesWritten } = this.stream;
     if (noted(this.#read, bytesRead, nowMs)) this.#isAsked = false;

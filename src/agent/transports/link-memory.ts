@@ -5,7 +5,7 @@ import { makeFolder } from '../../lib/folders.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { BoxSide } from '../contract.ts';
 
-/** In the data folder, beside the journal. */
+/** The file is in the data folder, beside the journal. */
 const FILE = 'link.json';
 
 type Memory = BoxSide['memory'];

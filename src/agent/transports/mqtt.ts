@@ -51,7 +51,7 @@ export const mqttTransport: Transport<MqttOptions> = {
   },
 };
 
-/** Connects with the client that `start` begins to connect. */
+/** Opens a session on a client that is already connecting. */
 async function openMqtt(
   options: MqttOptions,
   io: Omit<TransportIo, 'box'>,

@@ -48,7 +48,7 @@ export type VietqrOptions = z.infer<typeof vietqrOptions>;
 const { macAddr, username, qrLifetimeSeconds, repeatWindowSeconds } = vietqrOptions.shape;
 const given = z.string('expected what all boxes of the service share, in quotes where it is a number').min(1).max(200);
 
-/** The same link in a boot file, which names the broker as its gateway and has no other file beside it. */
+/** Describes the same link in a boot file, which names the broker as its gateway and has no other file beside it. */
 export const publicLink = z.strictObject({
   transport: z.literal('vietqr', 'expected vietqr; without link the address of the gateway says how it is reached'),
   macAddr,

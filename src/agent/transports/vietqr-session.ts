@@ -70,7 +70,7 @@ export class VietqrSession {
     }
   }
 
-  /** Returns the account or certificate as it is now, for a box that is registered. */
+  /** Returns the current account or certificate, for a box that is registered. */
   linkMessage(): InboundMessage {
     return { type: 'linked', sessionId: this.#deps.sessionId, ...this.#link() };
   }

@@ -74,7 +74,7 @@ async function waitedFor(
   return untilStopped(stop, deps.log, async () => manager?.notify({ STOPPING: '1', STATUS: 'stopping' }));
 }
 
-/** Returns the folder that systemd has made, else one of the user. */
+/** Returns the folder that systemd has made, or a folder of the user. */
 function cacheFolder(): string {
   const { CACHE_DIRECTORY, XDG_CACHE_HOME, HOME } = process.env;
   return CACHE_DIRECTORY || join(XDG_CACHE_HOME || join(HOME || userInfo().homedir, '.cache'), 'paybox');

@@ -6,7 +6,7 @@ import { exitCodeOf, StopSignal } from '../shared/stop-signal.ts';
 
 const SALES = '/admin/v1/sales';
 const LOOK_MS = 300;
-/** How long a gateway that has sold may be away, as in a restart, and how often it is asked meanwhile. */
+/** A gateway that has sold may be away for this long, as in a restart. The command asks it again at this interval. */
 const AWAY_MAX_MS = 60_000;
 const AGAIN_MS = 500;
 
@@ -80,8 +80,7 @@ async function sellAt(gateway: AdminClient, options: SellOptions): Promise<void>
 }
 
 /**
- * Returns the sale as it is now; a gateway that is away is waited for. Throws MissingPeerError when it does not come
- * back.
+ * Returns the current sale, and waits for a gateway that is away. Throws MissingPeerError when it does not come back.
  */
 async function lookAt(gateway: AdminClient, { id, code }: SaleView, ending: AbortSignal): Promise<SaleView> {
   const fix = `the sale is still open: see paybox sell --list, or paybox sell --cancel ${code}`;

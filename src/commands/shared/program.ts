@@ -5,7 +5,7 @@ import { wrappedHelp } from './wrapped-help.ts';
 const HELP = ['-h', '--help'];
 /** The output has this many columns if it is not a terminal, as in commander. */
 const COLUMNS_DEFAULT = 80;
-/** Columns for the words beside an option, from which on they are wrapped. */
+/** The help wraps the words beside an option from this column on. */
 const WORDS_COLUMNS_MIN = 16;
 
 /**

@@ -3,8 +3,8 @@ const GAP = / {2,}(?=\S)/;
 const WORDS_INDENT = 6;
 
 /**
- * Returns the text after the options of a command's help, for so many columns. An example that is too wide has what it
- * does below its command; a command itself stays in one line, so that it can be copied.
+ * Returns the text after the options of a command's help, wrapped at this many columns. The explanation of a wide
+ * example goes below its command. A command stays on one line, so that it can be copied.
  */
 export function wrappedHelp(text: string, columns: number): string {
   return text

@@ -29,7 +29,7 @@ export const cd5220: DisplayDriver<z.infer<typeof options>> = {
         columns: COLUMNS,
         rows: ROWS,
         instead: {},
-        // CR ends half a line that an earlier program may have sent. After ESC Q nothing but CLR is understood.
+        // CR ends half a line that an earlier program may have sent. After ESC Q the display understands only CLR.
         setup: Uint8Array.of(CR, CLEAR, ESC, 0x40, ESC, 0x2a, brightness),
         // Empty: after ESC Q only a line or CLR is understood. So a pole that has lost its power has its default
         // brightness.

@@ -47,7 +47,7 @@ export const dqr: DisplayDriver<z.infer<typeof options>> = {
       await line.write(bytes, writeTimeoutMs(bytes.length, baudRate));
     };
     const show = async (frame: PanelFrame, scene: Scene) => {
-      // A result keeps the time at which it was shown first.
+      // The result shows the time of its first display.
       const wanted = lineOf(frame, scene, id, '');
       if (wanted === shown) return;
       qrMayShow ||= wanted.startsWith(QR_SCREEN);

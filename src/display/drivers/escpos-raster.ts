@@ -37,7 +37,7 @@ export function longestCommand(dots: number): number {
   return 8 + Math.max(Math.ceil(dots / 8) * STRIPE_LINES, dots * 3);
 }
 
-/** Returns a printer that makes no QR itself gets this picture. The paper beside it is its quiet zone. */
+/** Makes the picture for a printer that makes no QR itself. The paper beside it is its quiet zone. */
 export function rasterQr(payload: string, medium: RasterMedium): number[] {
   const fit = fitQr(payload, medium.dots, STRONGEST);
   if (!fit.ok) return [];

@@ -64,7 +64,7 @@ function linesOf(text: string, dots: number): number[] {
   return lines.flatMap((line) => [...textOf(line.replaceAll('…', '~')), LF]);
 }
 
-/** Printable ASCII, equal in every code page. Anything else becomes `?`, so that no text can be a command. */
+/** Returns printable ASCII, equal in every code page. Other characters become `?`, so that no text can be a command. */
 function textOf(text: string): Buffer {
   return Buffer.from(text.replaceAll(/[^ -~]/gu, '?'), 'latin1');
 }

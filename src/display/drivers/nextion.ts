@@ -79,8 +79,8 @@ class Nextion {
   }
 
   /**
-   * Writes this QR and the amount beside it. They are read back last, because a garbled command may have changed any
-   * component.
+   * Writes this QR and the amount beside it. The driver reads them back last, because a garbled command may have
+   * changed any component.
    */
   async #holdPayment(component: string, qrCode: string): Promise<void> {
     const { amount } = this.#options.texts;

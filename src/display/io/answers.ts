@@ -43,7 +43,7 @@ export class Dialogue {
     void deps.line.lost.then((reason) => this.#giveUp?.(reason));
   }
 
-  /** Gives all questions until the next call this long together, beside the time of their bytes on the wire. */
+  /** Gives all questions until the next call this long together, besides the time of their bytes on the wire. */
   limit(timeoutMs: number): void {
     this.#untilMs = this.#deps.clock.monotonicMs() + timeoutMs;
   }

@@ -115,7 +115,7 @@ function linesOf(page: Page, width: number): Line[] {
     blank();
     add(page.badge.text, 0, WARNING.ink, WARNING.paper, 1);
   }
-  // Below everything else, and left out last.
+  // It is below everything else, and the layout leaves it out last.
   if (page.mark !== undefined) add(page.mark, -1, WARNING.ink, WARNING.paper, 1);
   return lines;
 }

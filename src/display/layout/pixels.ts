@@ -86,8 +86,9 @@ function heightOfAmount({ amount }: Page, stage: Stage): number {
 }
 
 /**
- * Returns the light ground of the QR: as large as the code beside texts, of full width between texts, the whole screen
- * alone. On a small panel only the code: light needs current on an LED panel, and reduces the contrast for cameras.
+ * Returns the light ground of the QR. Beside texts it is as large as the code, between texts it has full width, and
+ * alone it covers the whole screen. On a small panel it covers only the code, because light needs current on an LED
+ * panel and reduces the contrast for cameras.
  */
 function panelOf(arrangement: Arrangement, surface: PixelSurface, qr: Qr, amountPx: number): Box {
   const { width, height } = surface;

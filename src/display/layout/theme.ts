@@ -6,7 +6,7 @@ export interface Theme {
   ink: number;
   /** Labels and other secondary words. */
   muted: number;
-  /** Titles beside the most important figure. */
+  /** This colour is for titles beside the most important figure. */
   accent: number;
   disc: number;
   stroke: number;

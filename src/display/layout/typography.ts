@@ -20,7 +20,7 @@ export interface Typography<T> {
   mark: readonly T[];
 }
 
-/** Inputs of a layout beside the scene. */
+/** Holds the inputs of a layout besides the scene. */
 export interface Stage {
   surface: PixelSurface;
   type: Typography<Face>;
