@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { LED_MATRIX_PACKAGE } from '../src/display/drivers/led-matrix.options.ts';
+import { LED_MATRIX_PACKAGE } from '../src/device/display/drivers/led-matrix.options.ts';
 import { argumentsOf } from './arguments.ts';
 import { buildBundle } from './bundle.ts';
 import { buildLedMatrix } from './debian/led-matrix.ts';

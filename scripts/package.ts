@@ -105,17 +105,17 @@ async function makeSerialPorts(lib: string): Promise<string[]> {
 /** The code of the library and of the module for testcontainers. */
 export async function makeLibrary(library: string): Promise<void> {
   const options = { ...FOR_HOSTS, target: OLDEST_NODE, banner: { js: HERE } };
-  const entry = { entryPoints: ['src/testing/index.ts'], outfile: join(library, 'index.cjs') };
+  const entry = { entryPoints: ['src/bench/library/index.ts'], outfile: join(library, 'index.cjs') };
   await build({ ...options, ...entry });
   // Errors are of one class, whichever of the two modules throws them.
   const shared: Plugin = {
     name: 'shared library',
     setup: ({ onResolve }) => onResolve({ filter: /^\.\/index\.ts$/ }, () => ({ path: './index.cjs', external: true })),
   };
-  const container = { entryPoints: ['src/testing/container.ts'], outfile: join(library, 'container.cjs') };
+  const container = { entryPoints: ['src/bench/library/container.ts'], outfile: join(library, 'container.cjs') };
   await build({ ...options, ...container, external: Object.keys(CONTAINERS), plugins: [shared] });
   // One module for both systems of modules: the tests of a process share one program.
-  await writeModule(library, 'index', Object.keys(await import('../src/testing/index.ts')));
+  await writeModule(library, 'index', Object.keys(await import('../src/bench/library/index.ts')));
   // Not loaded to find its names: it needs testcontainers.
   await writeModule(library, 'container', CONTAINER_NAMES);
 }
@@ -136,7 +136,7 @@ async function makeTypes(folder: string): Promise<void> {
   const compiler = ['module', 'target', 'lib', 'types'].flatMap((name) => [`--${name}`, COMPILER[name] ?? '']);
   const flags = ['--strict', '--allowImportingTsExtensions', '--skipLibCheck', '--ignoreConfig', '--rootDir', 'src'];
   const tsc = join(ROOT, 'node_modules/typescript/bin/tsc');
-  const sources = ['index.ts', 'container.ts', 'testcontainers.d.ts'].map((name) => `src/testing/${name}`);
+  const sources = ['index.ts', 'container.ts', 'testcontainers.d.ts'].map((name) => `src/bench/library/${name}`);
   await promisify(execFile)(process.execPath, [tsc, ...options, ...compiler, ...flags, ...sources], { cwd: ROOT });
   for (const name of ['index', 'container', 'paybox', 'errors', 'words']) {
     const text = await readFile(join(made, `testing/${name}.d.ts`), 'utf8');
@@ -169,7 +169,7 @@ async function addFiles(folder: string): Promise<void> {
     recursive: true,
     filter: (path) => !/\/(__pycache__|\.pytest_cache)$/.test(path),
   });
-  await cp(join(ROOT, 'src/testing/README.md'), join(folder, 'README.md'));
+  await cp(join(ROOT, 'src/bench/library/README.md'), join(folder, 'README.md'));
   await cp(join(ROOT, 'LICENSE'), join(folder, 'LICENSE'));
   // Compilers and tools that do not read `exports` look for a folder of this name.
   const place = { main: `../${CONTAINER_LIBRARY}.cjs`, types: `../${CONTAINER_LIBRARY}.d.cts` };

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
-import { LED_MATRIX_PACKAGE } from '../src/display/drivers/led-matrix.options.ts';
+import { LED_MATRIX_PACKAGE } from '../src/device/display/drivers/led-matrix.options.ts';
 import { reasonOf } from '../src/lib/errors.ts';
 import { indexOf, POOL, writeRepository } from './apt-repository.ts';
 import { argumentsOf } from './arguments.ts';

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { TRANSPORTS } from '../src/agent/transports/registry.ts';
+import { TRANSPORTS } from '../src/device/agent/transports/registry.ts';
 import { FAULT_NAMES } from '../src/protocol/faults.ts';
 
 const root = resolve(import.meta.dirname, '..');
@@ -11,27 +11,44 @@ const files = readdirSync(src, { recursive: true, encoding: 'utf8' })
   .filter((file) => file.endsWith('.ts') && !file.endsWith('.d.ts'))
   .map((file) => join(src, file));
 
-/** Who may import whom; `main.ts` and commands/ are the composition roots. */
+/** Who may import whom; `main.ts` and commands/ are the composition roots. A room is the longest of these paths that a file is in. */
 const MAY_IMPORT: Record<string, readonly string[]> = {
   lib: [],
-  scene: [],
   protocol: ['lib'],
-  box: ['scene', 'protocol'],
-  display: ['scene', 'lib'],
-  voice: ['scene', 'lib'],
-  agent: ['box', 'display', 'voice', 'protocol', 'scene', 'lib'],
-  store: ['protocol', 'lib'],
-  gateway: ['gateway/sources', 'store', 'protocol', 'lib'],
-  'gateway/sources': ['protocol', 'lib'],
-  cluster: ['gateway', 'store', 'protocol', 'lib'],
-  provision: ['protocol', 'lib'],
-  doctor: ['agent', 'display', 'voice', 'protocol', 'scene', 'lib'],
-  bench: ['protocol', 'display', 'scene', 'lib'],
-  conformance: ['bench', 'protocol', 'lib'],
-  testing: ['lib'],
+  'device/scene': [],
+  'device/box': ['device/scene', 'protocol'],
+  'device/display': ['device/scene', 'lib'],
+  'device/voice': ['device/scene', 'lib'],
+  'device/agent': ['device/box', 'device/display', 'device/voice', 'device/scene', 'protocol', 'lib'],
+  'device/setup': ['protocol', 'lib'],
+  'device/doctor': ['device/agent', 'device/display', 'device/voice', 'device/scene', 'protocol', 'lib'],
+  'gateway/store': ['protocol', 'lib'],
+  'gateway/money/sources': ['protocol', 'lib'],
+  gateway: ['gateway/money/sources', 'gateway/store', 'protocol', 'lib'],
+  'gateway/cluster': ['gateway', 'gateway/store', 'protocol', 'lib'],
+  bench: ['protocol', 'device/display', 'device/scene', 'lib'],
+  'bench/judges': ['bench', 'protocol', 'lib'],
+  'bench/library': ['lib'],
   commands: [
-    ...['lib', 'scene', 'protocol', 'box', 'display', 'voice', 'agent', 'store', 'gateway', 'provision'],
-    ...['gateway/sources', 'cluster', 'doctor', 'bench', 'conformance'],
+    ...[
+      'lib',
+      'protocol',
+      'gateway',
+      'gateway/store',
+      'gateway/money/sources',
+      'gateway/cluster',
+      'bench',
+      'bench/judges',
+    ],
+    ...[
+      'device/scene',
+      'device/box',
+      'device/display',
+      'device/voice',
+      'device/agent',
+      'device/setup',
+      'device/doctor',
+    ],
   ],
   main: ['commands', 'lib'],
 };
@@ -41,7 +58,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
  * whatever is not named. A file imports from its own entry and from lower floors only.
  */
 const FLOORS: Record<string, readonly (readonly string[])[]> = {
-  agent: [
+  'device/agent': [
     ['contract.ts'],
     ['journal', 'pages', 'peripherals', 'screen', 'transports'],
     ['config.ts', 'enrolment', 'faults'],
@@ -51,38 +68,42 @@ const FLOORS: Record<string, readonly (readonly string[])[]> = {
     ['agent.ts'],
   ],
   bench: [
-    ['vocabulary', 'clients', 'test-time.ts', 'pictures.ts', 'work-folder.ts'],
-    ['target.ts', 'reports'],
-    ['panels', 'probes.ts', 'steps'],
-    ['targets', 'run', 'fleet'],
-    ['server'],
+    ['scenarios', 'engine/clients', 'engine/test-time.ts', 'engine/pictures.ts', 'engine/work-folder.ts'],
+    ['engine/target.ts', 'engine/reports'],
+    ['panels', 'engine/probes.ts', 'engine/steps'],
+    ['engine/targets', 'engine/run', 'fleet'],
+    ['serve'],
   ],
-  display: [['.'], ['io', 'layout'], ['pixels'], ['drivers', 'render.ts'], ['registry.ts']],
+  'device/display': [['.'], ['io', 'layout'], ['pixels'], ['drivers', 'render.ts'], ['registry.ts']],
   protocol: [
     ['.'],
     ['codec.ts', 'enrolment.ts', 'faults.ts', 'http-api.ts', 'jws.ts', 'vietqr.ts', 'webhook.ts'],
     ['dialect.ts', 'openapi.ts', 'seal.ts'],
   ],
   gateway: [
-    ['.'],
-    ['access', 'callbacks', 'service'],
+    ['access/roles.ts', 'common/changes.ts'],
+    ['config', 'console'],
+    ['common'],
+    ['registry'],
+    ['money'],
+    ['access', 'partner'],
     ['boxes'],
     ['faults'],
     ['stages'],
-    ['http'],
+    ['doors'],
     ['stages/doors.ts'],
     ['gateway.ts'],
   ],
   commands: [['shared'], ['actions'], ['.']],
-  cluster: [
+  'gateway/cluster': [
     ['.'],
     ['peers.ts', 'news.ts', 'shards.ts'],
     ['console-events.ts', 'credit-carrier.ts', 'login-budgets.ts', 'status.ts'],
     ['beats.ts', 'front.ts'],
     ['cluster.ts'],
   ],
-  conformance: [['.'], ['service', 'box/gateway'], ['box', 'service/checks'], ['box/checks', 'dialect']],
-  store: [
+  'bench/judges': [['.'], ['service', 'box/gateway'], ['box', 'service/checks'], ['box/checks', 'dialect']],
+  'gateway/store': [
     ['schema/registry-rows.ts'],
     ['schema/tables.ts', 'store-files.ts', 'retention.ts'],
     ['integrity'],
@@ -95,29 +116,27 @@ const FLOORS: Record<string, readonly (readonly string[])[]> = {
 /** The files and folders that may name a transport: each its own, the gateway's side of them, and those who judge both. */
 /** The live demo names a source, the public service. */
 const MAY_NAME_TRANSPORTS = [
-  'agent/transports',
+  'device/agent/transports',
   'gateway',
-  'provision',
-  'conformance',
+  'device/setup',
+  'bench/judges',
   'commands/actions/live-demo.ts',
 ];
 /** Doors: who may call the routes of faults, which page and list of the console has them, and which shards answer. */
 const MAY_NAME_FAULTS = [
-  ...['gateway/http/route-access.ts', 'gateway/http/page-files.ts', 'gateway/changes.ts'],
-  ...['cluster/destination.ts', 'cluster/merge.ts'],
+  ...['gateway/doors/route-access.ts', 'gateway/doors/page-files.ts', 'gateway/common/changes.ts'],
+  ...['gateway/cluster/destination.ts', 'gateway/cluster/merge.ts'],
 ];
-const FLOORS_MAX = 8;
+const FLOORS_MAX = 12;
 const FILES_WITHOUT_FLOORS_MAX = 15;
 const LINES_MAX = 300;
 const SHARE_MAX = 0.2;
 
-/** Rooms inside the folder of another one: it may import them, they import less than it does. */
-const INNER_ROOMS = ['gateway/sources'];
+const ROOMS = Object.keys(MAY_IMPORT).toSorted((a, b) => b.length - a.length);
 
 const roomOf = (file: string) => {
   const path = relative(src, file);
-  const inner = INNER_ROOMS.find((room) => path.startsWith(`${room}/`));
-  return inner ?? path.split('/')[0]?.replace(/\.ts$/, '') ?? '';
+  return ROOMS.find((room) => path === `${room}.ts` || path.startsWith(`${room}/`)) ?? path;
 };
 
 /** The entry of its room's inner plan that a file belongs to, and its floor. */
@@ -189,8 +208,7 @@ describe('the house', () => {
   it('has no word of faults in the core of the gateway, in its store, and in its cluster', () => {
     // `_FAULT` is a code of a broken disk.
     const named = /(?<!de|pre|_)fault/i;
-    const isCore = (file: string) =>
-      /^(gateway|store|cluster)\//.test(file) && !/^gateway\/(faults|stages)\//.test(file);
+    const isCore = (file: string) => /^gateway\//.test(file) && !/^gateway\/(faults|stages)\//.test(file);
     const core = files.filter((file) => isCore(relative(src, file)));
     const naming = core.filter((file) => named.test(readFileSync(file, 'utf8'))).map((file) => relative(src, file));
     expect(naming.toSorted()).toEqual(MAY_NAME_FAULTS.toSorted());
@@ -204,7 +222,7 @@ describe('the house', () => {
       .filter(([file, targets]) => targets.includes(schema) || names.test(readFileSync(file, 'utf8')))
       .map(([file]) => relative(src, file));
     expect(naming.length).toBeGreaterThan(20);
-    const home = /^(bench|conformance|testing|commands)\/|^(gateway|agent)\/faults\/|^protocol\/faults\.ts$/;
+    const home = /^(bench|commands)\/|^(gateway|device\/agent)\/faults\/|^protocol\/faults\.ts$/;
     expect(naming.filter((file) => !home.test(file))).toEqual([]);
   });
 
@@ -236,10 +254,10 @@ describe('the house', () => {
   });
 
   it('loads the faults of a box only where it makes them', () => {
-    const reached = new Set([join(src, 'agent/agent.ts')]);
+    const reached = new Set([join(src, 'device/agent/agent.ts')]);
     for (const file of reached) for (const target of staticImportsOf(file)) reached.add(target);
     expect(reached.size).toBeGreaterThan(20);
-    expect([...reached].filter((file) => file.startsWith(join(src, 'agent/faults')))).toEqual([]);
+    expect([...reached].filter((file) => file.startsWith(join(src, 'device/agent/faults')))).toEqual([]);
   });
 
   it('names a transport only in its own file, and where its other side is', () => {
@@ -285,7 +303,7 @@ describe('the house', () => {
   });
 
   it('keeps the box pure: no platform, no clock, no chance', () => {
-    for (const file of files.filter((name) => roomOf(name) === 'box')) {
+    for (const file of files.filter((name) => roomOf(name) === 'device/box')) {
       expect(importsOf(file).filter(({ specifier }) => specifier.startsWith('node:'))).toEqual([]);
       expect(readFileSync(file, 'utf8')).not.toMatch(/\bprocess\.|\bBuffer\b|crypto/);
     }

@@ -2,7 +2,7 @@
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { LED_MATRIX_PACKAGE } from '../../src/display/drivers/led-matrix.options.ts';
+import { LED_MATRIX_PACKAGE } from '../../src/device/display/drivers/led-matrix.options.ts';
 import { papersOf } from '../bundle-notices.ts';
 import { installPackages } from '../bundle-packages.ts';
 import { type Architecture, runTool, TARGETS_OF_DEBIAN } from '../tools.ts';

@@ -1,12 +1,12 @@
 import { type Command, Option } from 'commander';
-import { ROLE_NAMES } from '../gateway/roles.ts';
+import { ROLE_NAMES } from '../gateway/access/roles.ts';
 import { type AdminResource, type AdminTable, RESOURCES } from './shared/admin-resources.ts';
 import { several, whole, withGatewayOrigin } from './shared/arguments.ts';
 
 const PAGE_ROWS_MAX = 500;
 const FILE = 'YAML or JSON with fields, - for standard input; see the examples';
 
-/** `paybox admin`. */
+/** Makes the command `paybox admin`. */
 export function addAdmin(root: Command): void {
   const admin = root
     .command('admin')

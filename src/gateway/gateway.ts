@@ -1,16 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { PayboxError } from '../lib/errors.ts';
 import { STOP_BUDGET_MS } from '../lib/shutdown.ts';
-import type { GatewayConfig } from './config.ts';
-import { OpenParts } from './open-parts.ts';
-import { heedNews, type News } from './shard.ts';
+import { OpenParts } from './common/open-parts.ts';
+import { heedNews, type News } from './common/shard.ts';
+import type { CreditResult, CreditTask, ToldCredit } from './common/told-credit.ts';
+import type { GatewayDeps } from './common/world.ts';
+import type { GatewayConfig } from './config/config.ts';
 import { openBoxes } from './stages/boxes.ts';
 import { openDoors } from './stages/doors.ts';
 import { openMoney } from './stages/money.ts';
 import { openStored } from './stages/stored.ts';
 import { openWorld } from './stages/world.ts';
-import type { CreditResult, CreditTask, ToldCredit } from './told-credit.ts';
-import type { GatewayDeps } from './world.ts';
 
 /** A running gateway. */
 export interface Gateway {

@@ -21,7 +21,7 @@ export interface EventStreamOptions {
 }
 
 /**
- * Server-sent events for one reader, over an HTTP answer. No library replaces it: `better-sse` and `@fastify/sse` neither
+ * Writes server-sent events for one reader, over an HTTP answer. No library replaces it: `better-sse` and `@fastify/sse` neither
  * disconnect a reader with too many unread bytes nor beat by an injected clock.
  */
 export class EventStream {

@@ -33,7 +33,7 @@ export interface ReadJws {
 }
 
 /**
- * A JWS in compact serialization (RFC 7515, section 7.1), signed with Ed25519 (RFC 8037). The tests verify it by `jose`, which
+ * Writes a JWS in compact serialization (RFC 7515, section 7.1), signed with Ed25519 (RFC 8037). The tests verify it by `jose`, which
  * does not sign here: it works asynchronously, so every session would need a queue that keeps the order of its messages, and
  * every box a limit for bytes that nobody has verified yet.
  */

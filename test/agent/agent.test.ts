@@ -1,12 +1,12 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { Frame } from '../../src/display/contract.ts';
-import { formatTime } from '../../src/display/words.ts';
+import type { Frame } from '../../src/device/display/contract.ts';
+import { formatTime } from '../../src/device/display/words.ts';
+import type { Scene } from '../../src/device/scene.ts';
+import { repetitionText } from '../../src/device/voice/words.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import type { LinkedAccount } from '../../src/protocol/messages.ts';
-import type { Scene } from '../../src/scene.ts';
-import { repetitionText } from '../../src/voice/words.ts';
 import { LINK, paymentOf, pushOf, uuid } from '../box/support.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { decodeQrTwice } from '../support/qr-decoders.ts';

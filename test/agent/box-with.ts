@@ -1,9 +1,9 @@
 import { PassThrough } from 'node:stream';
 import { onTestFinished } from 'vitest';
-import { type Agent, startAgent } from '../../src/agent/agent.ts';
-import type { Connection, TransportIo } from '../../src/agent/contract.ts';
-import type { AgentSetup } from '../../src/agent/world.ts';
-import { DISPLAY_DRIVERS } from '../../src/display/registry.ts';
+import { type Agent, startAgent } from '../../src/device/agent/agent.ts';
+import type { Connection, TransportIo } from '../../src/device/agent/contract.ts';
+import type { AgentSetup } from '../../src/device/agent/world.ts';
+import { DISPLAY_DRIVERS } from '../../src/device/display/registry.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { BoundedQueue } from '../../src/lib/queue.ts';

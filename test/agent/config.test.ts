@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { z } from 'zod';
-import { agentConfigSchema, loadAgentConfig, parseAgentConfig } from '../../src/agent/config.ts';
-import { TRANSPORTS } from '../../src/agent/transports/registry.ts';
-import { vietqrTransport } from '../../src/agent/transports/vietqr.ts';
-import { DISPLAY_DRIVERS } from '../../src/display/registry.ts';
+import { agentConfigSchema, loadAgentConfig, parseAgentConfig } from '../../src/device/agent/config.ts';
+import { TRANSPORTS } from '../../src/device/agent/transports/registry.ts';
+import { vietqrTransport } from '../../src/device/agent/transports/vietqr.ts';
+import { DISPLAY_DRIVERS } from '../../src/device/display/registry.ts';
 import { ConfigError } from '../../src/lib/errors.ts';
 import { temporaryFolder } from '../support/net.ts';
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import type { Journal } from '../../src/agent/contract.ts';
-import { BACKLOG_MAX, Loop } from '../../src/agent/loop.ts';
-import type { Entry } from '../../src/box/entry.ts';
-import { initialState } from '../../src/box/restore.ts';
-import { view } from '../../src/box/view.ts';
+import type { Journal } from '../../src/device/agent/contract.ts';
+import { BACKLOG_MAX, Loop } from '../../src/device/agent/loop.ts';
+import type { Entry } from '../../src/device/box/entry.ts';
+import { initialState } from '../../src/device/box/restore.ts';
+import { view } from '../../src/device/box/view.ts';
 import { PayboxError } from '../../src/lib/errors.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { at, CONFIG, drawn, payment, paymentOf, push, registered, revived, uuid } from '../box/support.ts';

@@ -1,9 +1,9 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { BoxStatus, Journal } from '../../src/agent/contract.ts';
-import { Loop } from '../../src/agent/loop.ts';
-import { notifyServiceManager, statusLine } from '../../src/agent/systemd.ts';
-import { initialState } from '../../src/box/restore.ts';
+import type { BoxStatus, Journal } from '../../src/device/agent/contract.ts';
+import { Loop } from '../../src/device/agent/loop.ts';
+import { notifyServiceManager, statusLine } from '../../src/device/agent/systemd.ts';
+import { initialState } from '../../src/device/box/restore.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import type { SystemdNotification } from '../../src/lib/systemd.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';

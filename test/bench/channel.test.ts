@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { ChannelServer } from '../../src/bench/server/channel.ts';
-import type { TargetKind } from '../../src/bench/target.ts';
+import type { TargetKind } from '../../src/bench/engine/target.ts';
+import { ChannelServer } from '../../src/bench/serve/channel.ts';
 import { withBoxes } from '../../src/commands/actions/bench-target.ts';
 import { MissingPeerError } from '../../src/lib/errors.ts';
 import { payboxToEnd } from '../support/processes.ts';

@@ -2,9 +2,9 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { checkScenario } from '../../src/bench/vocabulary/check.ts';
-import { parseScenario, readScenario } from '../../src/bench/vocabulary/scenario.ts';
-import { settingsOf, withSettings } from '../../src/bench/vocabulary/settings.ts';
+import { checkScenario } from '../../src/bench/scenarios/check.ts';
+import { parseScenario, readScenario } from '../../src/bench/scenarios/scenario.ts';
+import { settingsOf, withSettings } from '../../src/bench/scenarios/settings.ts';
 import { temporaryFolder } from '../support/net.ts';
 import { scenarios } from './library.ts';
 

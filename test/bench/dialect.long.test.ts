@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { TRANSPORTS } from '../../src/agent/transports/registry.ts';
-import { screenProbe } from '../../src/bench/probes.ts';
-import type { TargetKind } from '../../src/bench/target.ts';
+import { screenProbe } from '../../src/bench/engine/probes.ts';
+import type { TargetKind } from '../../src/bench/engine/target.ts';
 import { emulatedTarget } from '../../src/commands/actions/bench-emulated.ts';
 import { targetOf } from '../../src/commands/actions/bench-target.ts';
+import { TRANSPORTS } from '../../src/device/agent/transports/registry.ts';
 import { seededRandom } from '../../src/lib/random.ts';
 import { temporaryFolder } from '../support/net.ts';
 import { payboxToEnd } from '../support/processes.ts';

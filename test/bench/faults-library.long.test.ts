@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { mqttTransport } from '../../src/agent/transports/mqtt.ts';
 import { emulatedTarget } from '../../src/commands/actions/bench-emulated.ts';
+import { mqttTransport } from '../../src/device/agent/transports/mqtt.ts';
 import { seededRandom } from '../../src/lib/random.ts';
 import { temporaryFolder } from '../support/net.ts';
 import { payboxToEnd } from '../support/processes.ts';

@@ -1,11 +1,11 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: it is how scenarios write variables
 import { describe, expect, it } from 'vitest';
-import { BoxClient } from '../../src/bench/clients/box.ts';
-import { GatewayClient } from '../../src/bench/clients/gateway.ts';
-import type { Result } from '../../src/bench/reports/result.ts';
-import { runScenario } from '../../src/bench/run/run.ts';
-import { reasonToSkip, type Target, type TargetKind } from '../../src/bench/target.ts';
-import { parseScenario } from '../../src/bench/vocabulary/scenario.ts';
+import { BoxClient } from '../../src/bench/engine/clients/box.ts';
+import { GatewayClient } from '../../src/bench/engine/clients/gateway.ts';
+import type { Result } from '../../src/bench/engine/reports/result.ts';
+import { runScenario } from '../../src/bench/engine/run/run.ts';
+import { reasonToSkip, type Target, type TargetKind } from '../../src/bench/engine/target.ts';
+import { parseScenario } from '../../src/bench/scenarios/scenario.ts';
 import { emulated, lyingProxy, mutant, runSteps, sharedTarget } from './setup.ts';
 
 const verdict = ({ outcome, where, reason }: Result) => ({ outcome, where, reason });

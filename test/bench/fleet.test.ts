@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { Measurements, progressLine, showProgress } from '../../src/bench/fleet/measurements.ts';
 import { type FleetOrder, OrderTracker } from '../../src/bench/fleet/order-tracker.ts';
+import type { Scene } from '../../src/device/scene.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
-import type { Scene } from '../../src/scene.ts';
 
 const HOLDER = { userBankName: 'A', bankAccount: '1', bankCode: 'MB' };
 

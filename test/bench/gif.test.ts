@@ -1,7 +1,7 @@
 import sharp from 'sharp';
 import { expect, it } from 'vitest';
-import { gifOf } from '../../src/bench/reports/gif.ts';
-import type { TranscriptEntry } from '../../src/bench/reports/transcript.ts';
+import { gifOf } from '../../src/bench/engine/reports/gif.ts';
+import type { TranscriptEntry } from '../../src/bench/engine/reports/transcript.ts';
 
 const picture = (background: string, width = 960, height = 480) =>
   sharp({ create: { width, height, channels: 4, background } })

@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import type { Result } from '../../src/bench/reports/result.ts';
-import { runScenario } from '../../src/bench/run/run.ts';
-import { capabilitiesNeeded, type TargetKind } from '../../src/bench/target.ts';
-import { parseScenario } from '../../src/bench/vocabulary/scenario.ts';
+import type { Result } from '../../src/bench/engine/reports/result.ts';
+import { runScenario } from '../../src/bench/engine/run/run.ts';
+import { capabilitiesNeeded, type TargetKind } from '../../src/bench/engine/target.ts';
+import { parseScenario } from '../../src/bench/scenarios/scenario.ts';
 import { emulated, SEED } from './setup.ts';
 
 export const PASSED = { outcome: 'passed', reason: '', where: undefined };

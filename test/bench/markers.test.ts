@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { progressOn } from '../../src/bench/reports/progress.ts';
+import { progressOn } from '../../src/bench/engine/reports/progress.ts';
 import { payboxToEnd } from '../support/processes.ts';
 import { HOSTILE, resultsOf } from './results.ts';
 

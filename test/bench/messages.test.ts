@@ -1,10 +1,10 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { Transcript } from '../../src/bench/reports/transcript.ts';
-import { TrafficRecorder } from '../../src/bench/run/traffic-recorder.ts';
-import type { Target } from '../../src/bench/target.ts';
-import { realTime } from '../../src/bench/test-time.ts';
+import { Transcript } from '../../src/bench/engine/reports/transcript.ts';
+import { TrafficRecorder } from '../../src/bench/engine/run/traffic-recorder.ts';
+import type { Target } from '../../src/bench/engine/target.ts';
+import { realTime } from '../../src/bench/engine/test-time.ts';
 import { lyingProxy, mutant, runSteps } from './setup.ts';
 
 const STEPS = `

@@ -3,12 +3,12 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import QRCode from 'qrcode';
 import { describe, expect, it } from 'vitest';
-import { BoxClient } from '../../src/bench/clients/box.ts';
-import { GatewayClient } from '../../src/bench/clients/gateway.ts';
-import type { PartnerServer } from '../../src/bench/clients/partner-server.ts';
-import { runScenario } from '../../src/bench/run/run.ts';
-import type { Target } from '../../src/bench/target.ts';
-import { parseScenario } from '../../src/bench/vocabulary/scenario.ts';
+import { BoxClient } from '../../src/bench/engine/clients/box.ts';
+import { GatewayClient } from '../../src/bench/engine/clients/gateway.ts';
+import type { PartnerServer } from '../../src/bench/engine/clients/partner-server.ts';
+import { runScenario } from '../../src/bench/engine/run/run.ts';
+import type { Target } from '../../src/bench/engine/target.ts';
+import { parseScenario } from '../../src/bench/scenarios/scenario.ts';
 import { emulated, lyingProxy, mutant, SEED } from './setup.ts';
 
 const HAPPY = resolve(import.meta.dirname, '../scenarios/happy-path.yaml');

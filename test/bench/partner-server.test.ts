@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { expect, it, onTestFinished } from 'vitest';
-import { startGuardedPartnerServer } from '../../src/bench/clients/partner-server.ts';
+import { startGuardedPartnerServer } from '../../src/bench/engine/clients/partner-server.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';

@@ -1,9 +1,9 @@
 import sharp from 'sharp';
 import { describe, expect, it } from 'vitest';
-import { decodePicture, readPlainPng } from '../../src/bench/pictures.ts';
-import { encodePng } from '../../src/display/pixels/png.ts';
-import { openRenderer } from '../../src/display/render.ts';
-import type { Scene } from '../../src/scene.ts';
+import { decodePicture, readPlainPng } from '../../src/bench/engine/pictures.ts';
+import { encodePng } from '../../src/device/display/pixels/png.ts';
+import { openRenderer } from '../../src/device/display/render.ts';
+import type { Scene } from '../../src/device/scene.ts';
 import { glyphCache } from '../display/pictures.ts';
 import { PAYMENT, SCENES } from '../display/scenes.ts';
 

@@ -1,10 +1,16 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { BoxClient } from '../../src/bench/clients/box.ts';
-import { comparePictures, decodePicture, encodePicture, readQr, readQrInPhotograph } from '../../src/bench/pictures.ts';
-import { framebufferPicture, probeOf } from '../../src/bench/probes.ts';
-import { openRenderer } from '../../src/display/render.ts';
+import { BoxClient } from '../../src/bench/engine/clients/box.ts';
+import {
+  comparePictures,
+  decodePicture,
+  encodePicture,
+  readQr,
+  readQrInPhotograph,
+} from '../../src/bench/engine/pictures.ts';
+import { framebufferPicture, probeOf } from '../../src/bench/engine/probes.ts';
+import { openRenderer } from '../../src/device/display/render.ts';
 import { DISTORTIONS, photograph } from '../display/distortions.ts';
 import { glyphCache } from '../display/pictures.ts';
 import { PAYMENT, QR_CODE } from '../display/scenes.ts';

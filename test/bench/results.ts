@@ -1,4 +1,4 @@
-import type { Result } from '../../src/bench/reports/result.ts';
+import type { Result } from '../../src/bench/engine/reports/result.ts';
 
 /** Text that breaks out of XML, HTML, TAP and terminals where it is not escaped. */
 export const HOSTILE = `</script><img src=x onerror=alert(1)>"'&]]>--># SKIP \u0000\u001b[31m\u202e\ud800 end\n  ...\nnot ok 9`;

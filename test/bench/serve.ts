@@ -2,9 +2,9 @@ import { request } from 'node:http';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect, onTestFinished } from 'vitest';
 import { z } from 'zod';
-import type { ServerDeps } from '../../src/bench/server/route.ts';
-import { startBenchServer } from '../../src/bench/server/server.ts';
-import type { TargetKind } from '../../src/bench/target.ts';
+import type { TargetKind } from '../../src/bench/engine/target.ts';
+import type { ServerDeps } from '../../src/bench/serve/route.ts';
+import { startBenchServer } from '../../src/bench/serve/server.ts';
 import { LIBRARY, scenariosIn, targetOf, withBoxes } from '../../src/commands/actions/bench-target.ts';
 import { noLog, SEED } from './setup.ts';
 

@@ -1,8 +1,8 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: it is how scenarios write variables
 import { describe, expect, it } from 'vitest';
-import { Rig } from '../../src/bench/server/rig.ts';
-import type { Target, TargetKind } from '../../src/bench/target.ts';
-import { parseScenario } from '../../src/bench/vocabulary/scenario.ts';
+import type { Target, TargetKind } from '../../src/bench/engine/target.ts';
+import { parseScenario } from '../../src/bench/scenarios/scenario.ts';
+import { Rig } from '../../src/bench/serve/rig.ts';
 import { eventually } from '../support/net.ts';
 import { startPartnerServer } from '../support/partner-server.ts';
 import { decodeQrTwice } from '../support/qr-decoders.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { TargetKind } from '../../src/bench/target.ts';
+import type { TargetKind } from '../../src/bench/engine/target.ts';
 import { eventually, freePort } from '../support/net.ts';
 import { type Answered, type TestControl, testServer } from './serve.ts';
 import { emulated, sharedTarget } from './setup.ts';

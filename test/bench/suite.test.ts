@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { annotationsOf, summaryOf } from '../../src/bench/reports/github.ts';
-import { jsonOf } from '../../src/bench/reports/json.ts';
-import { junitOf } from '../../src/bench/reports/junit.ts';
-import { progressOn } from '../../src/bench/reports/progress.ts';
-import type { Judged, Outcome, Result } from '../../src/bench/reports/result.ts';
-import { tapOf } from '../../src/bench/reports/tap.ts';
-import { chosen, type Entry } from '../../src/bench/run/choice.ts';
-import { runSuite, type SuiteOptions } from '../../src/bench/run/suite.ts';
-import { parseScenario } from '../../src/bench/vocabulary/scenario.ts';
+import { annotationsOf, summaryOf } from '../../src/bench/engine/reports/github.ts';
+import { jsonOf } from '../../src/bench/engine/reports/json.ts';
+import { junitOf } from '../../src/bench/engine/reports/junit.ts';
+import { progressOn } from '../../src/bench/engine/reports/progress.ts';
+import type { Judged, Outcome, Result } from '../../src/bench/engine/reports/result.ts';
+import { tapOf } from '../../src/bench/engine/reports/tap.ts';
+import { chosen, type Entry } from '../../src/bench/engine/run/choice.ts';
+import { runSuite, type SuiteOptions } from '../../src/bench/engine/run/suite.ts';
+import { parseScenario } from '../../src/bench/scenarios/scenario.ts';
 import { HOSTILE, resultsOf } from './results.ts';
 
 const [PLAIN] = resultsOf();

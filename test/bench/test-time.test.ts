@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { VirtualTime, waitUntilRight, watchWhileRight } from '../../src/bench/test-time.ts';
+import { VirtualTime, waitUntilRight, watchWhileRight } from '../../src/bench/engine/test-time.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 
 function pace(): VirtualTime {

@@ -1,8 +1,8 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: it is how scenarios write variables
 import { describe, expect, it } from 'vitest';
-import { cutToDifference, difference } from '../../src/bench/vocabulary/difference.ts';
-import { durationMs } from '../../src/bench/vocabulary/durations.ts';
-import { Scope } from '../../src/bench/vocabulary/scope.ts';
+import { cutToDifference, difference } from '../../src/bench/scenarios/difference.ts';
+import { durationMs } from '../../src/bench/scenarios/durations.ts';
+import { Scope } from '../../src/bench/scenarios/scope.ts';
 import { seededRandom } from '../../src/lib/random.ts';
 
 const SEED = 7;

@@ -5,7 +5,7 @@ import { chown, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { makeWorkFolder, memoryFolder } from '../../src/bench/work-folder.ts';
+import { makeWorkFolder, memoryFolder } from '../../src/bench/engine/work-folder.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { programsIn, run } from '../support/processes.ts';
 import { cliScript } from '../support/program-code.ts';

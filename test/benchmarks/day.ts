@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { Kysely, sql } from 'kysely';
+import { sqliteFile } from '../../src/gateway/store/engines/sqlite.ts';
+import { openStore } from '../../src/gateway/store/store.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { sqliteFile } from '../../src/store/engines/sqlite.ts';
-import { openStore } from '../../src/store/store.ts';
 import { DEMO, Fixture, Shop, startPair } from './fixture.ts';
 import { type Benchmark, percentile, rowUnder } from './row.ts';
 

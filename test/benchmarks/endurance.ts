@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
-import { startPartnerServer } from '../../src/bench/clients/partner-server.ts';
+import { startPartnerServer } from '../../src/bench/engine/clients/partner-server.ts';
+import { openStore } from '../../src/gateway/store/store.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { openStore } from '../../src/store/store.ts';
 import { order, push as pushRow } from '../store/rows.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { type Fixture, withFixture } from './fixture.ts';

@@ -5,7 +5,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { freePorts } from '../../src/bench/free-ports.ts';
+import { freePorts } from '../../src/bench/engine/free-ports.ts';
 
 export const ROOT = resolve(import.meta.dirname, '../..');
 export const NODE = process.execPath;

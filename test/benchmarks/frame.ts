@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import QRCode from 'qrcode';
 import sharp from 'sharp';
-import { packRgb565 } from '../../src/display/io/pixel-bytes.ts';
-import { wordsOf } from '../../src/display/pixels/canvas.ts';
-import { openRenderer } from '../../src/display/render.ts';
+import { packRgb565 } from '../../src/device/display/io/pixel-bytes.ts';
+import { wordsOf } from '../../src/device/display/pixels/canvas.ts';
+import { openRenderer } from '../../src/device/display/render.ts';
 import { PAYMENT, payloadOf } from '../display/scenes.ts';
 import { type Benchmark, percentile, type Row } from './row.ts';
 

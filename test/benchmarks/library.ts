@@ -2,7 +2,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makePackage } from '../../scripts/package.ts';
-import { freePorts } from '../../src/bench/free-ports.ts';
+import { freePorts } from '../../src/bench/engine/free-ports.ts';
 import { packageName } from '../../src/lib/version.ts';
 import { ENV, end, type Fixture, NODE, withFixture } from './fixture.ts';
 import { type Benchmark, percentile, type Row, rowUnder } from './row.ts';

@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream';
-import { parseAgentConfig } from '../../src/agent/config.ts';
-import { LightAgent, lightSetupOf } from '../../src/agent/light-agent.ts';
-import { transportNamed } from '../../src/agent/transports/registry.ts';
+import { parseAgentConfig } from '../../src/device/agent/config.ts';
+import { LightAgent, lightSetupOf } from '../../src/device/agent/light-agent.ts';
+import { transportNamed } from '../../src/device/agent/transports/registry.ts';
 import { systemClock, withDeadline } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';

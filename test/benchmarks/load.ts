@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { LightClients } from '../../src/agent/transports/light-client.ts';
-import { freePorts } from '../../src/bench/free-ports.ts';
+import { freePorts } from '../../src/bench/engine/free-ports.ts';
+import { LightClients } from '../../src/device/agent/transports/light-client.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { DEMO, type Fixture, withFixture } from './fixture.ts';
 import { identitiesOf, lightFleet, post } from './light-fleet.ts';

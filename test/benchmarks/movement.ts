@@ -1,5 +1,5 @@
-import { WELCOME_TIMEOUT_MS } from '../../src/agent/link/link.ts';
-import { MEMBER_GONE_MS } from '../../src/store/engines/cluster-database.ts';
+import { WELCOME_TIMEOUT_MS } from '../../src/device/agent/link/link.ts';
+import { MEMBER_GONE_MS } from '../../src/gateway/store/engines/cluster-database.ts';
 import { CLUSTER_EVENTS, ClusterModel, type ClusterSize, HELLO_MS, type Movement } from '../cluster/movement.ts';
 import { type Benchmark, type Row, rowUnder } from './row.ts';
 

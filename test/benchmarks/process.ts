@@ -1,7 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import { freePorts } from '../../src/bench/free-ports.ts';
+import { freePorts } from '../../src/bench/engine/free-ports.ts';
 import { isPanelName, PANEL_NAMES } from '../../src/bench/panels/emulator.ts';
 import { EMULATORS } from '../../src/bench/panels/panel.ts';
 import { onPty } from '../display/emulators/hardware.ts';

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { entriesToKeep } from '../../src/agent/journal/compaction.ts';
-import { calendarMs, toldMs } from '../../src/box/calendar.ts';
-import type { Entry } from '../../src/box/entry.ts';
-import { initialState, restore } from '../../src/box/restore.ts';
-import type { At, BoxEvent } from '../../src/box/state.ts';
-import { view } from '../../src/box/view.ts';
+import { entriesToKeep } from '../../src/device/agent/journal/compaction.ts';
+import { calendarMs, toldMs } from '../../src/device/box/calendar.ts';
+import type { Entry } from '../../src/device/box/entry.ts';
+import { initialState, restore } from '../../src/device/box/restore.ts';
+import type { At, BoxEvent } from '../../src/device/box/state.ts';
+import { view } from '../../src/device/box/view.ts';
 import { at, CONFIG, drawn, payment, play, push, registeredAt, uuid, WALL_START_MS } from './support.ts';
 
 /** How long the machine of these boxes had run when their agents started. */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { activeOrder } from '../../src/box/state.ts';
+import { activeOrder } from '../../src/device/box/state.ts';
 import { play, showing, uuid } from './support.ts';
 
 it('AGT-2 a push that was on the screen is not refused because its display fails later', () => {

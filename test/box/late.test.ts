@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { entriesToKeep } from '../../src/agent/journal/compaction.ts';
-import { entry } from '../../src/box/entry.ts';
-import { statusView, view } from '../../src/box/view.ts';
+import { entriesToKeep } from '../../src/device/agent/journal/compaction.ts';
+import { entry } from '../../src/device/box/entry.ts';
+import { statusView, view } from '../../src/device/box/view.ts';
 import {
   at,
   CONFIG,

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { INVARIANTS, illegal, move, STAGES, type StageEvent, TABLE } from '../../src/box/machine.ts';
-import type { BoxState, Stage } from '../../src/box/state.ts';
+import { INVARIANTS, illegal, move, STAGES, type StageEvent, TABLE } from '../../src/device/box/machine.ts';
+import type { BoxState, Stage } from '../../src/device/box/state.ts';
 import { activeOf, boxIn, NOW_MS, OTHER, orderOf, paymentOf, SAMPLES } from './stages.ts';
 import { LINK, uuid } from './support.ts';
 

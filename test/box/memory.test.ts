@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { Entry } from '../../src/box/entry.ts';
-import { replay } from '../../src/box/memory.ts';
-import { REMEMBERED_MAX } from '../../src/box/state.ts';
+import type { Entry } from '../../src/device/box/entry.ts';
+import { replay } from '../../src/device/box/memory.ts';
+import { REMEMBERED_MAX } from '../../src/device/box/state.ts';
 import { drawn, fresh, payment, play, push, registered, uuid } from './support.ts';
 
 const start = () => play(fresh(), [{ type: 'connecting' }, registered]).state;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { IN_FLIGHT_MAX, RESEND_MS, UNSENT_MAX } from '../../src/box/state.ts';
+import { IN_FLIGHT_MAX, RESEND_MS, UNSENT_MAX } from '../../src/device/box/state.ts';
 import { drawn, fresh, paidDrawn, payment, play, push, registeredAt, uuid } from './support.ts';
 
 const dismiss = { type: 'key' as const, key: 'dismiss' as const };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { INVARIANTS } from '../../src/box/machine.ts';
-import { reduce } from '../../src/box/reduce.ts';
+import { INVARIANTS } from '../../src/device/box/machine.ts';
+import { reduce } from '../../src/device/box/reduce.ts';
 import {
   activeOrder,
   type BoxEvent,
@@ -8,8 +8,8 @@ import {
   IN_FLIGHT_MAX,
   RESEND_MS,
   UNSENT_MAX,
-} from '../../src/box/state.ts';
-import { statusView, view } from '../../src/box/view.ts';
+} from '../../src/device/box/state.ts';
+import { statusView, view } from '../../src/device/box/view.ts';
 import { encodeVietQr } from '../../src/protocol/vietqr.ts';
 import { field, payloadOf } from '../protocol/payloads.ts';
 import { fc } from '../support/properties.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { replay } from '../../src/box/memory.ts';
-import { reduce } from '../../src/box/reduce.ts';
-import { type BoxEvent, type BoxState, isSameAccount, type Step } from '../../src/box/state.ts';
-import { statusView, view } from '../../src/box/view.ts';
+import { replay } from '../../src/device/box/memory.ts';
+import { reduce } from '../../src/device/box/reduce.ts';
+import { type BoxEvent, type BoxState, isSameAccount, type Step } from '../../src/device/box/state.ts';
+import { statusView, view } from '../../src/device/box/view.ts';
 import type { LinkedAccount } from '../../src/protocol/messages.ts';
 import { encodeVietQr } from '../../src/protocol/vietqr.ts';
 import { fc } from '../support/properties.ts';

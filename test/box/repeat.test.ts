@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { restore } from '../../src/box/restore.ts';
-import { type BoxEvent, REPEAT_AGE_MAX_MS } from '../../src/box/state.ts';
-import { statusView, view } from '../../src/box/view.ts';
+import { restore } from '../../src/device/box/restore.ts';
+import { type BoxEvent, REPEAT_AGE_MAX_MS } from '../../src/device/box/state.ts';
+import { statusView, view } from '../../src/device/box/view.ts';
 import {
   at,
   CONFIG,

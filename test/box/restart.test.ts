@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { activeOrder } from '../../src/box/state.ts';
-import { view } from '../../src/box/view.ts';
+import { activeOrder } from '../../src/device/box/state.ts';
+import { view } from '../../src/device/box/view.ts';
 import {
   at,
   drawn,

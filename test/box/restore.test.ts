@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { activeOrder, type BoxState, UNSENT_MAX } from '../../src/box/state.ts';
-import { view } from '../../src/box/view.ts';
+import { activeOrder, type BoxState, UNSENT_MAX } from '../../src/device/box/state.ts';
+import { view } from '../../src/device/box/view.ts';
 import { fc } from '../support/properties.ts';
 import {
   at,

@@ -1,5 +1,5 @@
-import type { Order, Payment } from '../../src/box/entry.ts';
-import { type ActiveOrder, type BoxState, IDLE, type Stage } from '../../src/box/state.ts';
+import type { Order, Payment } from '../../src/device/box/entry.ts';
+import { type ActiveOrder, type BoxState, IDLE, type Stage } from '../../src/device/box/state.ts';
 import { fresh, LINK, uuid, WALL_START_MS } from './support.ts';
 
 export const NOW_MS = 10_000;

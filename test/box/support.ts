@@ -1,7 +1,7 @@
-import type { Entry } from '../../src/box/entry.ts';
-import { reduce } from '../../src/box/reduce.ts';
-import { initialState, restore } from '../../src/box/restore.ts';
-import type { At, BoxConfig, BoxEvent, BoxState, Step } from '../../src/box/state.ts';
+import type { Entry } from '../../src/device/box/entry.ts';
+import { reduce } from '../../src/device/box/reduce.ts';
+import { initialState, restore } from '../../src/device/box/restore.ts';
+import type { At, BoxConfig, BoxEvent, BoxState, Step } from '../../src/device/box/state.ts';
 import type { DownOf, LinkedAccount } from '../../src/protocol/messages.ts';
 import { encodeVietQr } from '../../src/protocol/vietqr.ts';
 

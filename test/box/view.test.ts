@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { STAGES } from '../../src/box/machine.ts';
-import { type BoxState, IDLE, type Stage } from '../../src/box/state.ts';
-import { PROGRESS, SCENES, statusView, view } from '../../src/box/view.ts';
-import type { Scene } from '../../src/scene.ts';
+import { STAGES } from '../../src/device/box/machine.ts';
+import { type BoxState, IDLE, type Stage } from '../../src/device/box/state.ts';
+import { PROGRESS, SCENES, statusView, view } from '../../src/device/box/view.ts';
+import type { Scene } from '../../src/device/scene.ts';
 import { boxIn, SAMPLES } from './stages.ts';
 import { LINK } from './support.ts';
 

@@ -1,7 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { acceptLossFile, highWaterMarkFile, readHighWaterMark } from '../../src/store/integrity/high-water-mark.ts';
+import {
+  acceptLossFile,
+  highWaterMarkFile,
+  readHighWaterMark,
+} from '../../src/gateway/store/integrity/high-water-mark.ts';
 import type { Database, Server } from './database.ts';
 import type { Asked } from './load.ts';
 

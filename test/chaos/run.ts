@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
+import { verifyLedger } from '../../src/gateway/store/integrity/ledger.ts';
+import type { Tables } from '../../src/gateway/store/schema/tables.ts';
 import { seededRandom } from '../../src/lib/random.ts';
-import { verifyLedger } from '../../src/store/integrity/ledger.ts';
-import type { Tables } from '../../src/store/schema/tables.ts';
 import { type GatewayPayment, getJson, observe } from '../kill/inspection.ts';
 import { Ledger } from '../kill/ledger.ts';
 import type { LogLine } from '../kill/program.ts';

@@ -1,9 +1,9 @@
 import { copyFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { startPartnerServer } from '../../src/bench/clients/partner-server.ts';
-import { CREDIT_PATH } from '../../src/cluster/credit-carrier.ts';
-import { CLIENT_HEADER, OWN_HEADER, SECRET_HEADER, SHARD_HEADER } from '../../src/cluster/peers.ts';
+import { startPartnerServer } from '../../src/bench/engine/clients/partner-server.ts';
+import { CREDIT_PATH } from '../../src/gateway/cluster/credit-carrier.ts';
+import { CLIENT_HEADER, OWN_HEADER, SECRET_HEADER, SHARD_HEADER } from '../../src/gateway/cluster/peers.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { newSecret } from '../../src/protocol/secret.ts';
 import { temporaryFolder } from '../support/net.ts';

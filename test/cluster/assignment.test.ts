@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { assignShards } from '../../src/cluster/assignment.ts';
+import { assignShards } from '../../src/gateway/cluster/assignment.ts';
 
 /** Shards and members of clusters in which few shards move. */
 const SIZES = [

@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { backup, restore } from '../../src/commands/actions/backup.ts';
-import { ClusterRestore } from '../../src/store/engines/cluster-restore.ts';
+import { ClusterRestore } from '../../src/gateway/store/engines/cluster-restore.ts';
 import { type RealBox, startRealBox } from '../security/real-box.ts';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { PROGRAMS, without } from '../support/programs.ts';

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
-import { Beats } from '../../src/cluster/beats.ts';
-import { OPENING_MAX, Shards } from '../../src/cluster/shards.ts';
+import { Beats } from '../../src/gateway/cluster/beats.ts';
+import { OPENING_MAX, Shards } from '../../src/gateway/cluster/shards.ts';
 import type { Gateway } from '../../src/gateway/gateway.ts';
+import type { ClusterView } from '../../src/gateway/store/engines/cluster-database.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import type { ClusterView } from '../../src/store/engines/cluster-database.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { eventually } from '../support/net.ts';
 

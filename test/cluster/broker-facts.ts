@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { connectAsync, type IClientOptions, type MqttClient } from 'mqtt';
+import { GATEWAY_LOGIN } from '../../src/device/setup/brokers.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../src/protocol/topics.ts';
-import { GATEWAY_LOGIN } from '../../src/provision/brokers.ts';
 import type { BrokerCluster } from '../support/broker-node.ts';
 import { eventually } from '../support/net.ts';
 

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { GATEWAY_LOGIN } from '../../src/provision/brokers.ts';
+import { GATEWAY_LOGIN } from '../../src/device/setup/brokers.ts';
 import { acceptsMqtt, type BrokerCluster, brokerNode } from '../support/broker-node.ts';
 import { writeMosquittoConfig } from '../support/mosquitto.ts';
 import { startNats } from '../support/nats.ts';

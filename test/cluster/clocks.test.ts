@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { gatewayFindings } from '../../src/doctor/gateway.ts';
+import { gatewayFindings } from '../../src/device/doctor/gateway.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { testGateway } from '../gateway/harness.ts';
 import { eventually } from '../support/net.ts';

@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { shardOf } from '../../src/gateway/shard.ts';
+import { shardOf } from '../../src/gateway/common/shard.ts';
 import { openPage } from '../gateway/page.ts';
 import { eventually } from '../support/net.ts';
 import { PROGRAMS, without } from '../support/programs.ts';

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { CreditRoutes } from '../../src/gateway/service/credit-routes.ts';
-import type { ReceiveCredit } from '../../src/gateway/service/receive-credits.ts';
-import { type ShardPlace, shardOf } from '../../src/gateway/shard.ts';
-import type { Credit } from '../../src/gateway/sources/source.ts';
-import type { CreditResult, CreditTask, ToldCredit } from '../../src/gateway/told-credit.ts';
+import { type ShardPlace, shardOf } from '../../src/gateway/common/shard.ts';
+import type { CreditResult, CreditTask, ToldCredit } from '../../src/gateway/common/told-credit.ts';
+import { CreditRoutes } from '../../src/gateway/money/credit-routes.ts';
+import type { ReceiveCredit } from '../../src/gateway/money/receive-credits.ts';
+import type { Credit } from '../../src/gateway/money/sources/source.ts';
 import { only, storedOf, worldOf } from '../gateway/stage-records.ts';
 
 const COUNT = 5;

@@ -1,10 +1,10 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { ClusterDatabase } from '../../src/gateway/store/engines/cluster-database.ts';
+import { ClusterSession } from '../../src/gateway/store/engines/cluster-session.ts';
+import { DatabaseClock } from '../../src/gateway/store/engines/database-clock.ts';
+import { openStore } from '../../src/gateway/store/store.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { HostResolver } from '../../src/lib/resolver.ts';
-import { ClusterDatabase } from '../../src/store/engines/cluster-database.ts';
-import { ClusterSession } from '../../src/store/engines/cluster-session.ts';
-import { DatabaseClock } from '../../src/store/engines/database-clock.ts';
-import { openStore } from '../../src/store/store.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { PROGRAMS, without } from '../support/programs.ts';

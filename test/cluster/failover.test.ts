@@ -1,7 +1,7 @@
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { shardOf } from '../../src/gateway/shard.ts';
+import { shardOf } from '../../src/gateway/common/shard.ts';
 import { partnerServer, processed } from '../gateway/harness.ts';
 import { eventually } from '../support/net.ts';
 import { startReplica } from '../support/postgres.ts';

@@ -1,8 +1,8 @@
 import { request } from 'node:http';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { SharedBudgets, type SharedBudgetsDeps } from '../../src/cluster/login-budgets.ts';
-import type { WrongLogins } from '../../src/cluster/news.ts';
-import { shardOf } from '../../src/gateway/shard.ts';
+import { SharedBudgets, type SharedBudgetsDeps } from '../../src/gateway/cluster/login-budgets.ts';
+import type { WrongLogins } from '../../src/gateway/cluster/news.ts';
+import { shardOf } from '../../src/gateway/common/shard.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { PROGRAMS, without } from '../support/programs.ts';

@@ -1,9 +1,9 @@
 import { onTestFinished } from 'vitest';
-import { assignShards } from '../../src/cluster/assignment.ts';
-import { type ClusterConfig, startMember } from '../../src/cluster/cluster.ts';
-import { parseGatewayConfig } from '../../src/gateway/config.ts';
+import { assignShards } from '../../src/gateway/cluster/assignment.ts';
+import { type ClusterConfig, startMember } from '../../src/gateway/cluster/cluster.ts';
+import { shardOf } from '../../src/gateway/common/shard.ts';
+import { parseGatewayConfig } from '../../src/gateway/config/config.ts';
 import type { Gateway } from '../../src/gateway/gateway.ts';
-import { shardOf } from '../../src/gateway/shard.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { newSecret } from '../../src/protocol/secret.ts';

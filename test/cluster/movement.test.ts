@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { BEAT_MS } from '../../src/cluster/beats.ts';
-import { MEMBER_GONE_MS } from '../../src/store/engines/cluster-database.ts';
+import { BEAT_MS } from '../../src/gateway/cluster/beats.ts';
+import { MEMBER_GONE_MS } from '../../src/gateway/store/engines/cluster-database.ts';
 import { CLUSTER_EVENTS, ClusterModel } from './movement.ts';
 
 const SIZE = { members: 10, shards: 32, boxes: 2_000 };

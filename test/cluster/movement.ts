@@ -1,11 +1,16 @@
-import { OPEN_TIMEOUT_MS, REDIAL_FIRST_MS, REDIAL_MAX_MS, WELCOME_TIMEOUT_MS } from '../../src/agent/link/link.ts';
-import { assignShards } from '../../src/cluster/assignment.ts';
-import { BEAT_MS } from '../../src/cluster/beats.ts';
+import {
+  OPEN_TIMEOUT_MS,
+  REDIAL_FIRST_MS,
+  REDIAL_MAX_MS,
+  WELCOME_TIMEOUT_MS,
+} from '../../src/device/agent/link/link.ts';
 import { spreadMsFor } from '../../src/gateway/boxes/welcome.ts';
-import { shardOf } from '../../src/gateway/shard.ts';
+import { assignShards } from '../../src/gateway/cluster/assignment.ts';
+import { BEAT_MS } from '../../src/gateway/cluster/beats.ts';
+import { shardOf } from '../../src/gateway/common/shard.ts';
+import { MEMBER_GONE_MS } from '../../src/gateway/store/engines/cluster-database.ts';
 import { seededRandom } from '../../src/lib/random.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
-import { MEMBER_GONE_MS } from '../../src/store/engines/cluster-database.ts';
 
 /** Taken as: a shard's store is opened and checked, and its gateway connected to the broker. */
 const OPENING_MS = 150;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { Shards } from '../../src/cluster/shards.ts';
+import { Shards } from '../../src/gateway/cluster/shards.ts';
+import type { News } from '../../src/gateway/common/shard.ts';
 import type { Gateway } from '../../src/gateway/gateway.ts';
-import type { News } from '../../src/gateway/shard.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { keptLog } from '../support/kept-log.ts';

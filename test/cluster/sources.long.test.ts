@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { shardOf } from '../../src/gateway/shard.ts';
+import { shardOf } from '../../src/gateway/common/shard.ts';
 import { byKey, SEPAY, sepayBody, tellHook } from '../gateway/hooks.ts';
 import { type RealBox, startRealBox } from '../security/real-box.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { startPartnerServer } from '../../src/bench/clients/partner-server.ts';
+import { startPartnerServer } from '../../src/bench/engine/clients/partner-server.ts';
 import { eventually } from '../support/net.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { postgresServer } from '../support/stores.ts';

@@ -1,13 +1,13 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { startMember } from '../../src/cluster/cluster.ts';
-import { parseGatewayConfig } from '../../src/gateway/config.ts';
+import { createAuthority, validFor } from '../../src/device/setup/pki.ts';
+import { startMember } from '../../src/gateway/cluster/cluster.ts';
+import { parseGatewayConfig } from '../../src/gateway/config/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { askHttp } from '../../src/lib/http-client.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { newSecret } from '../../src/protocol/secret.ts';
-import { createAuthority, validFor } from '../../src/provision/pki.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { PROGRAMS, without } from '../support/programs.ts';

@@ -1,7 +1,7 @@
 import { type AddressInfo, createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { freePorts } from '../../src/bench/free-ports.ts';
+import { freePorts } from '../../src/bench/engine/free-ports.ts';
 import { temporaryFolder } from '../support/net.ts';
 import { CLI, paybox, type Running, readyFile, run } from '../support/processes.ts';
 import { PROGRAMS, without } from '../support/programs.ts';

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { chmod, link, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { beforeAll, expect, it, onTestFinished } from 'vitest';
-import { freePorts } from '../../src/bench/free-ports.ts';
+import { freePorts } from '../../src/bench/engine/free-ports.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { START_MS } from '../support/processes.ts';
 import { cli, cliScript, SOURCE_CLI } from '../support/program-code.ts';

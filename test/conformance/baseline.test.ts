@@ -1,10 +1,10 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { realTime } from '../../src/bench/test-time.ts';
-import { Baseline } from '../../src/conformance/baseline.ts';
-import { Breach, type Check, Mismatch } from '../../src/conformance/check.ts';
-import { judgeAll, judgeTarget } from '../../src/conformance/suite.ts';
+import { realTime } from '../../src/bench/engine/test-time.ts';
+import { Baseline } from '../../src/bench/judges/baseline.ts';
+import { Breach, type Check, Mismatch } from '../../src/bench/judges/check.ts';
+import { judgeAll, judgeTarget } from '../../src/bench/judges/suite.ts';
 import { temporaryFolder } from '../support/net.ts';
 import { payboxToEnd } from '../support/processes.ts';
 

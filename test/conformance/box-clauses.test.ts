@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { BOX_CHECKS } from '../../src/conformance/box/checks/all.ts';
+import { BOX_CHECKS } from '../../src/bench/judges/box/checks/all.ts';
 import { MQTT_MUTANTS } from './mutants/mqtt.ts';
 import { STATE_MUTANTS } from './mutants/state.ts';
 import { TLS_MUTANTS } from './mutants/tls.ts';

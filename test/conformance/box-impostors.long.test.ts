@@ -1,11 +1,11 @@
 import { request } from 'node:http';
 import { connectAsync } from 'mqtt';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { realTime, VirtualTime } from '../../src/bench/test-time.ts';
-import { BOX_CHECKS } from '../../src/conformance/box/checks/all.ts';
-import { PUSH_CHECKS } from '../../src/conformance/box/checks/pushes.ts';
-import { ScriptedGateway } from '../../src/conformance/box/gateway/scripted-gateway.ts';
-import { type BoxSubject, waitForHello } from '../../src/conformance/box/subject.ts';
+import { realTime, VirtualTime } from '../../src/bench/engine/test-time.ts';
+import { BOX_CHECKS } from '../../src/bench/judges/box/checks/all.ts';
+import { PUSH_CHECKS } from '../../src/bench/judges/box/checks/pushes.ts';
+import { ScriptedGateway } from '../../src/bench/judges/box/gateway/scripted-gateway.ts';
+import { type BoxSubject, waitForHello } from '../../src/bench/judges/box/subject.ts';
 import { seededRandom } from '../../src/lib/random.ts';
 import { LIMITS } from '../../src/protocol/fields.ts';
 import { BOX_PATHS, BOX_SESSION_HEADER } from '../../src/protocol/http-api.ts';

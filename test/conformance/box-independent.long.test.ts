@@ -1,10 +1,10 @@
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { BoxClient } from '../../src/bench/clients/box.ts';
-import { VirtualTime } from '../../src/bench/test-time.ts';
-import { BOX_CHECKS } from '../../src/conformance/box/checks/all.ts';
-import { ScriptedGateway } from '../../src/conformance/box/gateway/scripted-gateway.ts';
-import { type BoxNeed, type BoxSubject, waitForHello } from '../../src/conformance/box/subject.ts';
+import { BoxClient } from '../../src/bench/engine/clients/box.ts';
+import { VirtualTime } from '../../src/bench/engine/test-time.ts';
+import { BOX_CHECKS } from '../../src/bench/judges/box/checks/all.ts';
+import { ScriptedGateway } from '../../src/bench/judges/box/gateway/scripted-gateway.ts';
+import { type BoxNeed, type BoxSubject, waitForHello } from '../../src/bench/judges/box/subject.ts';
 import { seededRandom } from '../../src/lib/random.ts';
 import { troubles, verdictsOn } from './box-fixture.ts';
 import { IndependentBox } from './independent/box.ts';

@@ -8,7 +8,7 @@ import { keepOutcomes, MUTANT_TIMEOUT_MS } from './nearby-checks.ts';
 const changes = vi.hoisted(() => ({ of: undefined as AsyncLocalStorage<Reduce> | undefined }));
 const original = vi.hoisted(() => ({ reduce: undefined as unknown }));
 
-vi.mock('../../src/box/reduce.ts', async (importOriginal) => {
+vi.mock('../../src/device/box/reduce.ts', async (importOriginal) => {
   const { reduce } = await importOriginal<{ reduce: Reduce }>();
   original.reduce = reduce;
   return { reduce: (...given: Parameters<Reduce>) => (changes.of?.getStore() ?? reduce)(...given) };

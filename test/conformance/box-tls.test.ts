@@ -8,8 +8,8 @@ import { keepOutcomes, MUTANT_TIMEOUT_MS } from './nearby-checks.ts';
 
 const peers = vi.hoisted(() => ({ of: undefined as AsyncLocalStorage<ConnectionOptions> | undefined }));
 
-vi.mock('../../src/agent/transports/tls.ts', async (importOriginal) => {
-  const real = await importOriginal<typeof import('../../src/agent/transports/tls.ts')>();
+vi.mock('../../src/device/agent/transports/tls.ts', async (importOriginal) => {
+  const real = await importOriginal<typeof import('../../src/device/agent/transports/tls.ts')>();
   const connectionTls: typeof real.connectionTls = (options) =>
     Object.assign(real.connectionTls(options), peers.of?.getStore());
   return { ...real, connectionTls };

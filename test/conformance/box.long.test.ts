@@ -1,9 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { screenProbe } from '../../src/bench/probes.ts';
+import { screenProbe } from '../../src/bench/engine/probes.ts';
+import { BOX_CHECKS } from '../../src/bench/judges/box/checks/all.ts';
 import { newAuthority, tlsIdentitiesOf } from '../../src/commands/actions/bench-tls.ts';
-import { BOX_CHECKS } from '../../src/conformance/box/checks/all.ts';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { paybox, payboxToEnd } from '../support/processes.ts';
 import { judge, troubles } from './box-fixture.ts';

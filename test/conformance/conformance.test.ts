@@ -2,12 +2,12 @@ import { spawnSync } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { junitOf } from '../../src/bench/reports/junit.ts';
-import { progressOn } from '../../src/bench/reports/progress.ts';
-import { tapOf } from '../../src/bench/reports/tap.ts';
-import { Transcript } from '../../src/bench/reports/transcript.ts';
-import { realTime } from '../../src/bench/test-time.ts';
-import { BOX_CHECKS, BOX_NOT_JUDGED } from '../../src/conformance/box/checks/all.ts';
+import { junitOf } from '../../src/bench/engine/reports/junit.ts';
+import { progressOn } from '../../src/bench/engine/reports/progress.ts';
+import { tapOf } from '../../src/bench/engine/reports/tap.ts';
+import { Transcript } from '../../src/bench/engine/reports/transcript.ts';
+import { realTime } from '../../src/bench/engine/test-time.ts';
+import { BOX_CHECKS, BOX_NOT_JUDGED } from '../../src/bench/judges/box/checks/all.ts';
 import {
   Breach,
   type Check,
@@ -17,12 +17,12 @@ import {
   NoAnswer,
   PreconditionFailed,
   runChecks,
-} from '../../src/conformance/check.ts';
-import { DIALECT_BOX_NOT_JUDGED, DIALECT_CHECKS } from '../../src/conformance/dialect/checks/all.ts';
-import { conformancePage } from '../../src/conformance/page.ts';
-import { SERVICE_CHECKS, SERVICE_NOT_JUDGED } from '../../src/conformance/service/checks/all.ts';
-import { Redactor } from '../../src/conformance/service/redactor.ts';
-import { toReported } from '../../src/conformance/suite.ts';
+} from '../../src/bench/judges/check.ts';
+import { DIALECT_BOX_NOT_JUDGED, DIALECT_CHECKS } from '../../src/bench/judges/dialect/checks/all.ts';
+import { conformancePage } from '../../src/bench/judges/page.ts';
+import { SERVICE_CHECKS, SERVICE_NOT_JUDGED } from '../../src/bench/judges/service/checks/all.ts';
+import { Redactor } from '../../src/bench/judges/service/redactor.ts';
+import { toReported } from '../../src/bench/judges/suite.ts';
 import { MissingPeerError } from '../../src/lib/errors.ts';
 import { HOSTILE } from '../bench/results.ts';
 import { eachEnds } from '../support/command-lines.ts';

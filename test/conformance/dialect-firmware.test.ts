@@ -1,10 +1,10 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { BoxClient } from '../../src/bench/clients/box.ts';
-import { realTime, type TestTime } from '../../src/bench/test-time.ts';
-import type { CheckResult } from '../../src/conformance/check.ts';
-import { DIALECT_CHECKS } from '../../src/conformance/dialect/checks/all.ts';
-import { ScriptedService } from '../../src/conformance/dialect/scripted-service.ts';
-import { type AskPerson, type DialectSubject, waitForEnrolment } from '../../src/conformance/dialect/subject.ts';
+import { BoxClient } from '../../src/bench/engine/clients/box.ts';
+import { realTime, type TestTime } from '../../src/bench/engine/test-time.ts';
+import type { CheckResult } from '../../src/bench/judges/check.ts';
+import { DIALECT_CHECKS } from '../../src/bench/judges/dialect/checks/all.ts';
+import { ScriptedService } from '../../src/bench/judges/dialect/scripted-service.ts';
+import { type AskPerson, type DialectSubject, waitForEnrolment } from '../../src/bench/judges/dialect/subject.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { seededRandom } from '../../src/lib/random.ts';
 import { FirmwareBox, type FirmwareOptions } from '../support/firmware-box.ts';

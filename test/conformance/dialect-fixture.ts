@@ -1,10 +1,10 @@
-import { TRANSPORTS } from '../../src/agent/transports/registry.ts';
-import type { Probe } from '../../src/bench/target.ts';
-import { type CheckResult, runChecks } from '../../src/conformance/check.ts';
-import type { DialectCheck } from '../../src/conformance/dialect/check-context.ts';
-import { DIALECT_CHECKS } from '../../src/conformance/dialect/checks/all.ts';
-import { openEmulatedDialectBox } from '../../src/conformance/dialect/open.ts';
-import { type DialectSubject, dialectLacks } from '../../src/conformance/dialect/subject.ts';
+import type { Probe } from '../../src/bench/engine/target.ts';
+import { type CheckResult, runChecks } from '../../src/bench/judges/check.ts';
+import type { DialectCheck } from '../../src/bench/judges/dialect/check-context.ts';
+import { DIALECT_CHECKS } from '../../src/bench/judges/dialect/checks/all.ts';
+import { openEmulatedDialectBox } from '../../src/bench/judges/dialect/open.ts';
+import { type DialectSubject, dialectLacks } from '../../src/bench/judges/dialect/subject.ts';
+import { TRANSPORTS } from '../../src/device/agent/transports/registry.ts';
 import { seededRandom } from '../../src/lib/random.ts';
 import { Panel, probeOf, starterOf } from './box-fixture.ts';
 import type { DialectMutant } from './mutants/dialect-habits.ts';

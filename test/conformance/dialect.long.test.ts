@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IClientOptions } from 'mqtt';
 import { describe, expect, it, vi } from 'vitest';
-import { screenProbe } from '../../src/bench/probes.ts';
-import { DIALECT_CHECKS } from '../../src/conformance/dialect/checks/all.ts';
+import { screenProbe } from '../../src/bench/engine/probes.ts';
+import { DIALECT_CHECKS } from '../../src/bench/judges/dialect/checks/all.ts';
 import { brokenClauses, Panel, troubles } from './box-fixture.ts';
 import { judgeDialect } from './dialect-fixture.ts';
 import { DIALECT_MUTANTS } from './mutants/dialect.ts';
@@ -33,8 +33,8 @@ vi.mock('../../src/protocol/vietqr.ts', async (importOriginal) => {
   return { ...real, isPayable: (text: string) => !lacks('isPayable') && real.isPayable(text) };
 });
 
-vi.mock('../../src/box/push.ts', async (importOriginal) => {
-  const real = await importOriginal<typeof import('../../src/box/push.ts')>();
+vi.mock('../../src/device/box/push.ts', async (importOriginal) => {
+  const real = await importOriginal<typeof import('../../src/device/box/push.ts')>();
   const staticQrProblem: typeof real.staticQrProblem = (...given) =>
     lacks('staticQrProblem') ? undefined : real.staticQrProblem(...given);
   return { ...real, staticQrProblem };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SERVICE_CHECKS } from '../../src/conformance/service/checks/all.ts';
+import { SERVICE_CHECKS } from '../../src/bench/judges/service/checks/all.ts';
 import { CHOICES, type Fault, WRONGS } from './independent/faults.ts';
 import { judgeIndependent } from './independent/judged.ts';
 import { checksNear, keepOutcomes, MUTANT_TIMEOUT_MS } from './nearby-checks.ts';

@@ -1,4 +1,4 @@
-import { type CheckResult, groupByClause } from '../../src/conformance/check.ts';
+import { type CheckResult, groupByClause } from '../../src/bench/judges/check.ts';
 
 const IS_FULL_MATRIX = process.env.PAYBOX_MUTANTS === 'all';
 

@@ -1,10 +1,10 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Writable } from 'node:stream';
+import { type CheckResult, runChecks } from '../../src/bench/judges/check.ts';
+import { SERVICE_CHECKS } from '../../src/bench/judges/service/checks/all.ts';
+import { type EmulatedServiceChanges, openEmulatedService } from '../../src/bench/judges/service/emulated-service.ts';
 import { emulatedStarter } from '../../src/commands/actions/bench-emulated.ts';
-import { type CheckResult, runChecks } from '../../src/conformance/check.ts';
-import { SERVICE_CHECKS } from '../../src/conformance/service/checks/all.ts';
-import { type EmulatedServiceChanges, openEmulatedService } from '../../src/conformance/service/emulated-service.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { seededRandom } from '../../src/lib/random.ts';

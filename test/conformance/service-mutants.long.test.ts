@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { SERVICE_CHECKS } from '../../src/conformance/service/checks/all.ts';
-import type { EmulatedServiceChanges } from '../../src/conformance/service/emulated-service.ts';
+import { SERVICE_CHECKS } from '../../src/bench/judges/service/checks/all.ts';
+import type { EmulatedServiceChanges } from '../../src/bench/judges/service/emulated-service.ts';
 import { PATHS } from '../../src/protocol/http-api.ts';
 import { CHOICES, WRONGS } from './independent/faults.ts';
 import { checksNear, keepOutcomes, MUTANT_TIMEOUT_MS } from './nearby-checks.ts';

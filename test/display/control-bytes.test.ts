@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { PANEL_NAMES } from '../../src/bench/panels/emulator.ts';
 import { EMULATORS } from '../../src/bench/panels/panel.ts';
-import { cleanText, withoutAccents } from '../../src/display/charset.ts';
-import type { DisplayIo } from '../../src/display/contract.ts';
-import { openRenderer } from '../../src/display/render.ts';
-import type { Scene } from '../../src/scene.ts';
+import { cleanText, withoutAccents } from '../../src/device/display/charset.ts';
+import type { DisplayIo } from '../../src/device/display/contract.ts';
+import { openRenderer } from '../../src/device/display/render.ts';
+import type { Scene } from '../../src/device/scene.ts';
 import { temporaryFolder } from '../support/net.ts';
 import { fc } from '../support/properties.ts';
 import { Cable } from './emulators/cable.ts';

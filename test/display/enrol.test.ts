@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { Item } from '../../src/display/layout/items.ts';
-import { layoutPixels } from '../../src/display/layout/pixels.ts';
-import { fitBesideWords } from '../../src/display/layout/room.ts';
-import { openRenderer, openStage } from '../../src/display/render.ts';
+import type { Item } from '../../src/device/display/layout/items.ts';
+import { layoutPixels } from '../../src/device/display/layout/pixels.ts';
+import { fitBesideWords } from '../../src/device/display/layout/room.ts';
+import { openRenderer, openStage } from '../../src/device/display/render.ts';
 import { expectDecodes, expectGeometry, glyphCache, textPicture } from './pictures.ts';
 import { ENROL, payloadOf } from './scenes.ts';
 

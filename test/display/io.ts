@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
-import type { DisplayIo } from '../../src/display/contract.ts';
-import { openSerial } from '../../src/display/io/serial.ts';
+import type { DisplayIo } from '../../src/device/display/contract.ts';
+import { openSerial } from '../../src/device/display/io/serial.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import type { TerminalEmulator } from './terminal-emulator.ts';

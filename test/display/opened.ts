@@ -1,9 +1,9 @@
 import { expect, onTestFinished } from 'vitest';
 import type { PanelEmulator } from '../../src/bench/panels/emulator.ts';
-import type { Display, DisplayIo } from '../../src/display/contract.ts';
-import { DISPLAY_DRIVERS } from '../../src/display/registry.ts';
-import { openRenderer } from '../../src/display/render.ts';
-import type { Scene } from '../../src/scene.ts';
+import type { Display, DisplayIo } from '../../src/device/display/contract.ts';
+import { DISPLAY_DRIVERS } from '../../src/device/display/registry.ts';
+import { openRenderer } from '../../src/device/display/render.ts';
+import type { Scene } from '../../src/device/scene.ts';
 import { Cable } from './emulators/cable.ts';
 import { type Hardware, type Make, onPty, shownQr } from './emulators/hardware.ts';
 import { testIo } from './io.ts';

@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream';
 import { inflateSync } from 'node:zlib';
-import type { TerminalInput } from '../../src/display/contract.ts';
+import type { TerminalInput } from '../../src/device/display/contract.ts';
 import type { Picture } from './pictures.ts';
 
 const CELL = { width: 10, height: 20 };

@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import jsqrModule from 'jsqr';
 import decodeQr from 'qr/decode.js';
 import { afterAll, beforeAll, expect } from 'vitest';
-import type { CharacterFrame, PixelFrame } from '../../src/display/contract.ts';
-import { faceName } from '../../src/display/layout/fonts/faces.ts';
-import type { Item } from '../../src/display/layout/items.ts';
-import type { Qr } from '../../src/display/qr.ts';
+import type { CharacterFrame, PixelFrame } from '../../src/device/display/contract.ts';
+import { faceName } from '../../src/device/display/layout/fonts/faces.ts';
+import type { Item } from '../../src/device/display/layout/items.ts';
+import type { Qr } from '../../src/device/display/qr.ts';
 
 /** What a picture must be for the decoders: 4 bytes a pixel. */
 export type Picture = Pick<PixelFrame, 'width' | 'height' | 'data'>;

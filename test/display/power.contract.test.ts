@@ -4,7 +4,7 @@ import { PANEL_NAMES, type PanelName } from '../../src/bench/panels/emulator.ts'
 import { EscposEmulator } from '../../src/bench/panels/escpos.ts';
 import { NextionEmulator } from '../../src/bench/panels/nextion.ts';
 import { EMULATORS } from '../../src/bench/panels/panel.ts';
-import { DISPLAY_DRIVERS } from '../../src/display/registry.ts';
+import { DISPLAY_DRIVERS } from '../../src/device/display/registry.ts';
 import { glyphCache } from './pictures.ts';
 import { PAYMENT, SCENES } from './scenes.ts';
 import { type OnSwitch, onSwitch } from './switched.ts';

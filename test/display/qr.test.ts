@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fitQr, qrRoomIn } from '../../src/display/qr.ts';
+import { fitQr, qrRoomIn } from '../../src/device/display/qr.ts';
 import { fc } from '../support/properties.ts';
 import { payloadOf, QR_CODE } from './scenes.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Frame, PixelFrame } from '../../src/display/contract.ts';
-import { openRenderer } from '../../src/display/render.ts';
+import type { Frame, PixelFrame } from '../../src/device/display/contract.ts';
+import { openRenderer } from '../../src/device/display/render.ts';
 import { expectDecodes, expectGeometry, glyphCache, pixelAt } from './pictures.ts';
 import { PAYMENT, payloadOf, SCENES } from './scenes.ts';
 

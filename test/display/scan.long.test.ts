@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { openRenderer } from '../../src/display/render.ts';
+import { openRenderer } from '../../src/device/display/render.ts';
 import { DISTORTIONS, type Distortion } from './distortions.ts';
 import { glyphCache } from './pictures.ts';
 import { readShare } from './scanning.ts';

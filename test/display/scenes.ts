@@ -1,4 +1,4 @@
-import type { EnrolScene, Holder, PaymentScene, Scene } from '../../src/scene.ts';
+import type { EnrolScene, Holder, PaymentScene, Scene } from '../../src/device/scene.ts';
 import { anyChar, fc } from '../support/properties.ts';
 
 const holder: Holder = { userBankName: 'NGUYEN VAN A', bankAccount: '0123456789', bankCode: 'MB' };

@@ -1,11 +1,11 @@
 import { onTestFinished } from 'vitest';
-import { Screen, type ScreenOutcome } from '../../src/agent/screen/screen.ts';
+import { readQr } from '../../src/bench/engine/pictures.ts';
 import { type PanelEmulator, SwitchablePanel } from '../../src/bench/panels/emulator.ts';
-import { readQr } from '../../src/bench/pictures.ts';
-import type { DisplayIo } from '../../src/display/contract.ts';
-import { openRenderer } from '../../src/display/render.ts';
+import { Screen, type ScreenOutcome } from '../../src/device/agent/screen/screen.ts';
+import type { DisplayIo } from '../../src/device/display/contract.ts';
+import { openRenderer } from '../../src/device/display/render.ts';
+import type { Scene } from '../../src/device/scene.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
-import type { Scene } from '../../src/scene.ts';
 import { eventually } from '../support/net.ts';
 import { Cable } from './emulators/cable.ts';
 import { testIo } from './io.ts';

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { CHARSET, cleanText, withoutAccents } from '../../src/display/charset.ts';
-import type { Surface } from '../../src/display/contract.ts';
-import { openRenderer } from '../../src/display/render.ts';
-import { sceneText } from '../../src/display/text.ts';
-import { formatAmount, formatTimeLeft } from '../../src/display/words.ts';
+import { CHARSET, cleanText, withoutAccents } from '../../src/device/display/charset.ts';
+import type { Surface } from '../../src/device/display/contract.ts';
+import { openRenderer } from '../../src/device/display/render.ts';
+import { sceneText } from '../../src/device/display/text.ts';
+import { formatAmount, formatTimeLeft } from '../../src/device/display/words.ts';
 import { anyChar, fc } from '../support/properties.ts';
 import { glyphCache } from './pictures.ts';
 import { anyScene, PAYMENT, QR_CODE, SCENES } from './scenes.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { gatewayFindings } from '../../src/doctor/gateway.ts';
+import { gatewayFindings } from '../../src/device/doctor/gateway.ts';
 import { ADMIN_TOKEN, startMembers, type TestMember } from '../cluster/members.ts';
 import { eventually, freePort } from '../support/net.ts';
 import { PROGRAMS, without } from '../support/programs.ts';

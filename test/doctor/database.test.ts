@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { databaseFindings } from '../../src/doctor/database.ts';
+import { databaseFindings } from '../../src/device/doctor/database.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { eventually, freePort } from '../support/net.ts';
 import { startReplica } from '../support/postgres.ts';

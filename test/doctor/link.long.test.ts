@@ -5,7 +5,7 @@ import { createServer } from 'node:tls';
 import { Aedes } from 'aedes';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parse } from 'yaml';
-import { createAuthority, issue, validFor } from '../../src/provision/pki.ts';
+import { createAuthority, issue, validFor } from '../../src/device/setup/pki.ts';
 import { ACCOUNT, getJson } from '../e2e/walk.ts';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { paybox, payboxToEnd, readyFile } from '../support/processes.ts';

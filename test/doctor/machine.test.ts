@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { clockFinding } from '../../src/doctor/machine.ts';
+import { clockFinding } from '../../src/device/doctor/machine.ts';
 import { portOfUrl } from '../../src/lib/tls.ts';
 
 describe('what doctor finds of the machine', () => {

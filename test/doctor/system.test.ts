@@ -1,8 +1,8 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { parseAgentConfig } from '../../src/agent/config.ts';
-import { systemFindings } from '../../src/doctor/system.ts';
+import { parseAgentConfig } from '../../src/device/agent/config.ts';
+import { systemFindings } from '../../src/device/doctor/system.ts';
 import { temporaryFolder } from '../support/net.ts';
 import { writeScript } from '../voice/support.ts';
 

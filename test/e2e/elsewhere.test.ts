@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parse } from 'yaml';
 import { HEALTH_PROGRAM } from '../../scripts/oci/root.ts';
-import { mosquittoAcl } from '../../src/provision/brokers.ts';
+import { mosquittoAcl } from '../../src/device/setup/brokers.ts';
 import { freePort, temporaryFolder } from '../support/net.ts';
 import { CLI, payboxToEnd, run } from '../support/processes.ts';
 import { findProgram, PROGRAMS, without } from '../support/programs.ts';

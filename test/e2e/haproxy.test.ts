@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { generate, parser } from 'mqtt-packet';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { freePorts } from '../../src/bench/free-ports.ts';
+import { freePorts } from '../../src/bench/engine/free-ports.ts';
 import { BOX1, type TestGateway, testGateway } from '../gateway/harness.ts';
 import { askFrom, basicOf } from '../support/callers.ts';
 import { connectFakeBox } from '../support/fake-box.ts';

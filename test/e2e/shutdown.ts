@@ -1,6 +1,6 @@
 import { createServer, type Socket } from 'node:net';
 import { expect, onTestFinished } from 'vitest';
-import type { BoxStatus } from '../../src/agent/contract.ts';
+import type { BoxStatus } from '../../src/device/agent/contract.ts';
 import { STOP_BUDGET_MS } from '../../src/lib/shutdown.ts';
 import { testGateway } from '../gateway/harness.ts';
 import { eventually, freePort } from '../support/net.ts';

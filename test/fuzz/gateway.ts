@@ -1,7 +1,7 @@
 import { get } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
-import { parseGatewayConfig } from '../../src/gateway/config.ts';
+import { parseGatewayConfig } from '../../src/gateway/config/config.ts';
 import { startGateway } from '../../src/gateway/gateway.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { systemRandom } from '../../src/lib/random.ts';

@@ -52,7 +52,7 @@ it('REG-4 /admin/openapi.json has every route below /admin/v1, and no other', as
   expect(all.length).toBeGreaterThan(35);
   // A route of another kind would have no description.
   for (const file of ['registry-routes.ts', 'sale-routes.ts', 'token-routes.ts']) {
-    const code = readFileSync(resolve(import.meta.dirname, '../../src/gateway/http', file), 'utf8');
+    const code = readFileSync(resolve(import.meta.dirname, '../../src/gateway/doors', file), 'utf8');
     expect(code).not.toMatch(/scope\.(get|post|put|patch|delete|route)\b/);
   }
 });

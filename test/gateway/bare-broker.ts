@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest';
 import { startBroker } from '../../src/gateway/boxes/broker.ts';
-import { parseGatewayConfig } from '../../src/gateway/config.ts';
+import { parseGatewayConfig } from '../../src/gateway/config/config.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { directoryOf } from './directory.ts';
 import { ACCOUNT, BOXES, OTHER_ACCOUNT } from './harness.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Hub } from '../../src/gateway/boxes/hub.ts';
-import type { Box, BoxPage, Directory } from '../../src/gateway/directory.ts';
-import { boxViews } from '../../src/gateway/http/box-views.ts';
-import { homeOf } from '../../src/gateway/shard.ts';
+import type { Box, BoxPage, Directory } from '../../src/gateway/common/directory.ts';
+import { homeOf } from '../../src/gateway/common/shard.ts';
+import { boxViews } from '../../src/gateway/doors/box-views.ts';
 
 const COUNT = 3;
 const ALL = Array.from({ length: 1_000 }, (_, number): Box => {

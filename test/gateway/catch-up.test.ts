@@ -1,11 +1,11 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createAskSource } from '../../src/gateway/service/ask-source.ts';
-import type { Asking } from '../../src/gateway/service/asking.ts';
-import { CatchUp, type WaitingOrders } from '../../src/gateway/service/catch-up.ts';
-import { SOURCE_KINDS } from '../../src/gateway/sources/registry.ts';
-import type { AskSource, Credit, Source } from '../../src/gateway/sources/source.ts';
+import { createAskSource } from '../../src/gateway/money/ask-source.ts';
+import type { Asking } from '../../src/gateway/money/asking.ts';
+import { CatchUp, type WaitingOrders } from '../../src/gateway/money/catch-up.ts';
+import { SOURCE_KINDS } from '../../src/gateway/money/sources/registry.ts';
+import type { AskSource, Credit, Source } from '../../src/gateway/money/sources/source.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { seededRandom } from '../../src/lib/random.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';

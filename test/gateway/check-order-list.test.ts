@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { SOURCE_KINDS } from '../../src/gateway/sources/registry.ts';
-import type { AskSource, WaitingOrder } from '../../src/gateway/sources/source.ts';
+import { SOURCE_KINDS } from '../../src/gateway/money/sources/registry.ts';
+import type { AskSource, WaitingOrder } from '../../src/gateway/money/sources/source.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';

@@ -1,6 +1,6 @@
 import Fastify from 'fastify';
 import { expect, it, onTestFinished } from 'vitest';
-import { answerBeforeClosing } from '../../src/gateway/http/app.ts';
+import { answerBeforeClosing } from '../../src/gateway/doors/app.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { eventually } from '../support/net.ts';

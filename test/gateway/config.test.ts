@@ -8,7 +8,7 @@ import {
   gatewayConfigSchema,
   loadGatewayConfig,
   parseGatewayConfig,
-} from '../../src/gateway/config.ts';
+} from '../../src/gateway/config/config.ts';
 import { startGateway } from '../../src/gateway/gateway.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { ConfigError } from '../../src/lib/errors.ts';

@@ -1,9 +1,9 @@
-import type { GatewayConfig } from '../../src/gateway/config.ts';
-import { createDirectory, type Directory } from '../../src/gateway/directory.ts';
+import { createDirectory, type Directory } from '../../src/gateway/common/directory.ts';
+import { VirtualAccountTable } from '../../src/gateway/common/virtual-accounts.ts';
+import type { GatewayConfig } from '../../src/gateway/config/config.ts';
 import { rowsOfFile } from '../../src/gateway/registry/seed.ts';
-import { VirtualAccountTable } from '../../src/gateway/virtual-accounts.ts';
-import { NAME_OF, type RegistryReader, type RegistryRow } from '../../src/store/repositories/registry.ts';
-import type { RegistryTable } from '../../src/store/schema/tables.ts';
+import { NAME_OF, type RegistryReader, type RegistryRow } from '../../src/gateway/store/repositories/registry.ts';
+import type { RegistryTable } from '../../src/gateway/store/schema/tables.ts';
 import { NO_VAULT } from './stage-records.ts';
 
 /** The directory of a configuration, without a store. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { openStore } from '../../src/gateway/store/store.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { openStore } from '../../src/store/store.ts';
 import { memoryDisk, withoutDisks } from '../support/disk.ts';
 import { connectFakeBox, type FakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';

@@ -1,8 +1,8 @@
 import { lookup } from 'node:dns';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { expect, it } from 'vitest';
-import { createAskSource } from '../../src/gateway/service/ask-source.ts';
-import { SOURCE_KINDS } from '../../src/gateway/sources/registry.ts';
+import { createAskSource } from '../../src/gateway/money/ask-source.ts';
+import { SOURCE_KINDS } from '../../src/gateway/money/sources/registry.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { eventually } from '../support/net.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { EnrolmentRequests } from '../../src/gateway/access/enrolment-requests.ts';
+import { EnrolmentRequestStore } from '../../src/gateway/store/repositories/credentials.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
-import { EnrolmentRequestStore } from '../../src/store/repositories/credentials.ts';
 import { opened } from '../store/rows.ts';
 import { AskingBox, askFrom, loginStatus } from '../support/asking-box.ts';
 import { temporaryFolder } from '../support/net.ts';

@@ -1,6 +1,6 @@
 import { connectAsync } from 'mqtt';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { parseGatewayConfig } from '../../src/gateway/config.ts';
+import { parseGatewayConfig } from '../../src/gateway/config/config.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { agreementKeyOf } from '../../src/protocol/enrolment.ts';
 import { loginOf } from '../../src/protocol/keys.ts';

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import type { Post } from '../../src/gateway/callbacks/attempt.ts';
-import { attemptCallback } from '../../src/gateway/callbacks/attempt.ts';
+import type { Post } from '../../src/gateway/money/callbacks/attempt.ts';
+import { attemptCallback } from '../../src/gateway/money/callbacks/attempt.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { eventually } from '../support/net.ts';
 import { askFaults, expectTold, faultsOnly, isAnnounced, openShop, type Shop } from './faults.ts';

@@ -1,6 +1,6 @@
 import { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import type { MakeAttempt } from '../../src/gateway/callbacks/attempt.ts';
+import type { MakeAttempt } from '../../src/gateway/money/callbacks/attempt.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { type FaultName, type FaultOrder, magicContent } from '../../src/protocol/faults.ts';
 import type { DownOf } from '../../src/protocol/messages.ts';

@@ -1,13 +1,13 @@
 import { onTestFinished } from 'vitest';
-import { startAgent } from '../../src/agent/agent.ts';
-import { parseAgentConfig } from '../../src/agent/config.ts';
-import { setupOf } from '../../src/agent/setup.ts';
-import type { MakeAttempt } from '../../src/gateway/callbacks/attempt.ts';
-import { parseGatewayConfig } from '../../src/gateway/config.ts';
+import { startAgent } from '../../src/device/agent/agent.ts';
+import { parseAgentConfig } from '../../src/device/agent/config.ts';
+import { setupOf } from '../../src/device/agent/setup.ts';
+import { parseGatewayConfig } from '../../src/gateway/config/config.ts';
 import { withCallbackFaults } from '../../src/gateway/faults/callback-faults.ts';
 import { Faults } from '../../src/gateway/faults/faults.ts';
 import { LinkFaults } from '../../src/gateway/faults/link-faults.ts';
 import { LatePayments } from '../../src/gateway/faults/payment-faults.ts';
+import type { MakeAttempt } from '../../src/gateway/money/callbacks/attempt.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';

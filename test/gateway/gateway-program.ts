@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { StorePlace } from '../../src/store/store.ts';
+import type { StorePlace } from '../../src/gateway/store/store.ts';
 import { NODE } from '../benchmarks/fixture.ts';
 import { type LogLine, Program } from '../kill/program.ts';
 import { freePort } from '../support/net.ts';

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { Health } from '../../src/gateway/health.ts';
+import { Health } from '../../src/gateway/common/health.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { deviceDisk, fillDisk, memoryDisk, withoutDisks } from '../support/disk.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';

@@ -1,10 +1,10 @@
 import { request } from 'node:http';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { openKnownLogins } from '../../src/gateway/logins/known-logins.ts';
+import { openKnownLogins } from '../../src/gateway/common/known-logins.ts';
+import { KNOWN_LOGINS_MAX } from '../../src/gateway/store/repositories/credentials.ts';
+import type { Store } from '../../src/gateway/store/store.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
-import { KNOWN_LOGINS_MAX } from '../../src/store/repositories/credentials.ts';
-import type { Store } from '../../src/store/store.ts';
 import { opened } from '../store/rows.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { eventually } from '../support/net.ts';

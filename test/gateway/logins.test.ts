@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import { type LoginAttempt, Logins } from '../../src/gateway/logins/logins.ts';
+import { type LoginAttempt, Logins } from '../../src/gateway/common/logins.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { loginOf } from '../../src/protocol/keys.ts';
 import { keptBytes } from '../support/memory.ts';

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { bestContained, findOrder } from '../../src/gateway/service/matching.ts';
+import { bestContained, findOrder } from '../../src/gateway/money/matching.ts';
+import type { OrderFinder } from '../../src/gateway/store/repositories/money-transaction.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { reduced } from '../../src/protocol/bank-text.ts';
 import { isOrderCode, makeOrderCode, orderCodesIn } from '../../src/protocol/order-code.ts';
-import type { OrderFinder } from '../../src/store/repositories/money-transaction.ts';
 import { fc } from '../support/properties.ts';
 
 /** Letters and digits of codes, and those that codes do not have. */

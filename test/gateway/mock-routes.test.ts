@@ -1,9 +1,9 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Authorizer } from '../../src/gateway/access/authorizer.ts';
-import { guardRoutes } from '../../src/gateway/http/admin.ts';
-import { createApp } from '../../src/gateway/http/app.ts';
-import { Logins } from '../../src/gateway/logins/logins.ts';
+import { Logins } from '../../src/gateway/common/logins.ts';
+import { guardRoutes } from '../../src/gateway/doors/admin.ts';
+import { createApp } from '../../src/gateway/doors/app.ts';
 import type { OpenGateway } from '../../src/gateway/stages/open-gateway.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseGatewayConfig } from '../../src/gateway/config.ts';
+import { parseGatewayConfig } from '../../src/gateway/config/config.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { payboxToEnd } from '../support/processes.ts';

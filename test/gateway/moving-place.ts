@@ -1,4 +1,4 @@
-import { type ShardPlace, shardOf } from '../../src/gateway/shard.ts';
+import { type ShardPlace, shardOf } from '../../src/gateway/common/shard.ts';
 import { only } from './stage-records.ts';
 
 const [COUNT_MIN, COUNT_MAX] = [8, 1_000];

@@ -85,7 +85,7 @@ it.each([
   'docs.js',
 ])('the page file %s has no address outside of the gateway', async (file) => {
   const { readFile } = await import('node:fs/promises');
-  const text = await readFile(new URL(`../../src/gateway/pages/${file}`, import.meta.url), 'utf8');
+  const text = await readFile(new URL(`../../src/gateway/console/pages/${file}`, import.meta.url), 'utf8');
   expect(text).not.toMatch(/https?:\/\/(?!127\.0\.0\.1)|["'(]\/\/|innerHTML|insertAdjacentHTML|document\.write/);
 });
 

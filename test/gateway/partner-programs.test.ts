@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { startListener } from '../../src/conformance/service/callback-listener.ts';
-import { serviceOptionsOf } from '../../src/conformance/service/options.ts';
+import { startListener } from '../../src/bench/judges/service/callback-listener.ts';
+import { serviceOptionsOf } from '../../src/bench/judges/service/options.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { PartnerQueue } from '../../src/gateway/callbacks/partner-queue.ts';
+import { PartnerQueue } from '../../src/gateway/money/callbacks/partner-queue.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { storedOf, worldOf } from './stage-records.ts';
 

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { parseGatewayConfig } from '../../src/gateway/config.ts';
+import { parseGatewayConfig } from '../../src/gateway/config/config.ts';
+import { paymentEffects } from '../../src/gateway/money/payment-effects.ts';
 import { writeFileRows } from '../../src/gateway/registry/seed.ts';
-import { paymentEffects } from '../../src/gateway/service/payment-effects.ts';
-import type { OrderRow } from '../../src/store/schema/tables.ts';
+import type { OrderRow } from '../../src/gateway/store/schema/tables.ts';
 import { opened, order } from '../store/rows.ts';
 import { temporaryFolder } from '../support/net.ts';
 import { ACCOUNT, BOX1, BOX2, BOXES } from './harness.ts';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { MqttClient } from 'mqtt';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { parseGatewayConfig } from '../../src/gateway/config.ts';
+import { parseGatewayConfig } from '../../src/gateway/config/config.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { loginOf } from '../../src/protocol/keys.ts';
 import { askFrom, basicOf, proxyBefore, proxyV2 } from '../support/callers.ts';

@@ -1,8 +1,8 @@
 import { rename } from 'node:fs/promises';
 import Fastify from 'fastify';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { Health } from '../../src/gateway/health.ts';
-import { Readiness } from '../../src/gateway/readiness.ts';
+import { Health } from '../../src/gateway/common/health.ts';
+import { Readiness } from '../../src/gateway/common/readiness.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { testGateway } from './harness.ts';

@@ -1,11 +1,11 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { parseAgentConfig } from '../../src/agent/config.ts';
-import { LightAgent, lightSetupOf } from '../../src/agent/light-agent.ts';
-import { mqttTransport } from '../../src/agent/transports/mqtt.ts';
+import { parseAgentConfig } from '../../src/device/agent/config.ts';
+import { LightAgent, lightSetupOf } from '../../src/device/agent/light-agent.ts';
+import { mqttTransport } from '../../src/device/agent/transports/mqtt.ts';
+import type { Scene } from '../../src/device/scene.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { loginOf } from '../../src/protocol/keys.ts';
-import type { Scene } from '../../src/scene.ts';
 import { bootRealBox } from '../security/real-box.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { writeMosquittoConfig } from '../support/mosquitto.ts';

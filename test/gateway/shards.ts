@@ -1,10 +1,10 @@
 import { onTestFinished } from 'vitest';
 import type { Hub } from '../../src/gateway/boxes/hub.ts';
 import { startMqtt } from '../../src/gateway/boxes/mqtt.ts';
-import { CallNotes } from '../../src/gateway/service/call-notes.ts';
-import type { ShardPlace } from '../../src/gateway/shard.ts';
-import type { Stored } from '../../src/gateway/stored.ts';
-import type { World } from '../../src/gateway/world.ts';
+import type { ShardPlace } from '../../src/gateway/common/shard.ts';
+import type { Stored } from '../../src/gateway/common/stored.ts';
+import type { World } from '../../src/gateway/common/world.ts';
+import { CallNotes } from '../../src/gateway/partner/call-notes.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { ACCOUNT, BOX1, push, qrFor } from './harness.ts';

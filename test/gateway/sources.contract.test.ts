@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { SOURCE_KINDS } from '../../src/gateway/sources/registry.ts';
-import type { Heard, Source } from '../../src/gateway/sources/source.ts';
+import { SOURCE_KINDS } from '../../src/gateway/money/sources/registry.ts';
+import type { Heard, Source } from '../../src/gateway/money/sources/source.ts';
 import { seededRandom } from '../../src/lib/random.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { anyChar, fc } from '../support/properties.ts';

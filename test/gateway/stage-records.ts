@@ -1,17 +1,17 @@
 import { PassThrough } from 'node:stream';
-import { Changes } from '../../src/gateway/changes.ts';
-import { parseGatewayConfig } from '../../src/gateway/config.ts';
-import { createDirectory } from '../../src/gateway/directory.ts';
-import { Logins } from '../../src/gateway/logins/logins.ts';
-import { OpenParts } from '../../src/gateway/open-parts.ts';
-import type { Stored } from '../../src/gateway/stored.ts';
-import { TrafficLog } from '../../src/gateway/traffic-log.ts';
-import { VirtualAccountTable } from '../../src/gateway/virtual-accounts.ts';
-import type { World } from '../../src/gateway/world.ts';
+import { Changes } from '../../src/gateway/common/changes.ts';
+import { createDirectory } from '../../src/gateway/common/directory.ts';
+import { Logins } from '../../src/gateway/common/logins.ts';
+import { OpenParts } from '../../src/gateway/common/open-parts.ts';
+import type { Stored } from '../../src/gateway/common/stored.ts';
+import { VirtualAccountTable } from '../../src/gateway/common/virtual-accounts.ts';
+import type { World } from '../../src/gateway/common/world.ts';
+import { parseGatewayConfig } from '../../src/gateway/config/config.ts';
+import { TrafficLog } from '../../src/gateway/console/traffic-log.ts';
+import type { Store } from '../../src/gateway/store/store.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
-import type { Store } from '../../src/store/store.ts';
 
 /** Some parts of a record, however deep, and functions whose answers have some parts. */
 export type PartsOf<T> = T extends (...args: infer Args) => infer Answer

@@ -59,7 +59,7 @@ async function open(origin: string, language: keyof typeof TEXTS = 'en') {
 }
 
 it('makes the MD5 of a checkSum in the browser', async () => {
-  const { md5 } = (await import(new URL('../../src/gateway/pages/md5.js', import.meta.url).href)) as {
+  const { md5 } = (await import(new URL('../../src/gateway/console/pages/md5.js', import.meta.url).href)) as {
     md5: (text: string) => string;
   };
   for (let length = 0; length < 140; length += 1) {

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, wr
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { freePorts } from '../../src/bench/free-ports.ts';
+import { freePorts } from '../../src/bench/engine/free-ports.ts';
 import { SUPPORTED_NODE } from '../../src/lib/node-version.js';
 import { packageName } from '../../src/lib/version.ts';
 import { eventually } from '../support/net.ts';
@@ -225,7 +225,7 @@ describe('the npm package, installed in a project elsewhere', () => {
       `  return (await paybox.pay({ amount: 1, content: 'A' })).transactionId;`,
       '}',
     ];
-    write('types/testcontainers.d.ts', readFileSync(join(ROOT, 'src/testing/testcontainers.d.ts'), 'utf8'));
+    write('types/testcontainers.d.ts', readFileSync(join(ROOT, 'src/bench/library/testcontainers.d.ts'), 'utf8'));
     for (const extension of ['cts', 'mts']) {
       write(`types/container.${extension}`, code.join('\n'));
       const files = ['types/testcontainers.d.ts', `types/container.${extension}`];

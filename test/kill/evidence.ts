@@ -1,5 +1,5 @@
 import { closeSync, openSync, readSync } from 'node:fs';
-import { announcementText } from '../../src/voice/words.ts';
+import { announcementText } from '../../src/device/voice/words.ts';
 import type { LogLine } from './program.ts';
 
 const READ_BYTES = 65_536;

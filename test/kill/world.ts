@@ -1,10 +1,10 @@
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePorts } from '../../src/bench/free-ports.ts';
+import { freePorts } from '../../src/bench/engine/free-ports.ts';
+import { SPEECH_FORMAT } from '../../src/device/voice/chime.ts';
+import { encodeWav, silence } from '../../src/device/voice/wav.ts';
 import { loginOf } from '../../src/protocol/keys.ts';
-import { SPEECH_FORMAT } from '../../src/voice/chime.ts';
-import { encodeWav, silence } from '../../src/voice/wav.ts';
 import { DEMO, NODE } from '../benchmarks/fixture.ts';
 import { writeMosquittoConfig } from '../support/mosquitto.ts';
 import { eventually } from '../support/net.ts';

@@ -4,12 +4,12 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { createAuthority, issue, validFor } from '../../src/device/setup/pki.ts';
 import { Callers } from '../../src/lib/callers.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { EventStream } from '../../src/lib/event-stream.ts';
 import { readBody } from '../../src/lib/http-client.ts';
 import { createHttpServer, type HttpServerOptions } from '../../src/lib/http-server.ts';
-import { createAuthority, issue, validFor } from '../../src/provision/pki.ts';
 import { eventually } from '../support/net.ts';
 
 /** Turns of the event loop in which a request that must not begin would have begun. */

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { z } from 'zod';
 import { adminTokenOf, secretFrom } from '../../src/commands/shared/secrets.ts';
-import { loadGatewayConfig } from '../../src/gateway/config.ts';
+import { loadGatewayConfig } from '../../src/gateway/config/config.ts';
 import { readSecretFile } from '../../src/lib/config-file.ts';
 import { readFileText } from '../../src/lib/files.ts';
 import { temporaryFolder } from '../support/net.ts';

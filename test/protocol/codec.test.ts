@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
+import { dueOf } from '../../src/gateway/store/repositories/credit-sides.ts';
 import { type Decoded, decodeDown, decodePresence, decodeUp, encode } from '../../src/protocol/codec.ts';
 import type { DownMessage, UpMessage } from '../../src/protocol/messages.ts';
-import { dueOf } from '../../src/store/repositories/credit-sides.ts';
 import { anyChar, fc } from '../support/properties.ts';
 import { DOWN, PRESENCE, UP } from './examples.ts';
 

@@ -2,13 +2,13 @@ import { mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/prom
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { loadAgentConfig } from '../../src/agent/config.ts';
-import { agentFilesOf, readBoxFile } from '../../src/agent/setup/box-file.ts';
+import { loadAgentConfig } from '../../src/device/agent/config.ts';
+import { agentFilesOf, readBoxFile } from '../../src/device/agent/setup/box-file.ts';
+import { applyBootFile } from '../../src/device/setup/apply-boot-file.ts';
+import { type Disk, realDisk } from '../../src/device/setup/disk.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
-import { applyBootFile } from '../../src/provision/apply-boot-file.ts';
-import { type Disk, realDisk } from '../../src/provision/disk.ts';
 import { temporaryFolder } from '../support/net.ts';
 
 const OLD_SECRET = 'The-old-secret-of-this-test-box';

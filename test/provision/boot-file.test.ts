@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { readBoxFile } from '../../src/agent/setup/box-file.ts';
+import { readBoxFile } from '../../src/device/agent/setup/box-file.ts';
 import { temporaryFolder } from '../support/net.ts';
 import { payboxToEnd } from '../support/processes.ts';
 

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdir, open, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { bytesIn, realDisk } from '../../src/provision/disk.ts';
+import { bytesIn, realDisk } from '../../src/device/setup/disk.ts';
 import { temporaryFolder } from '../support/net.ts';
 
 beforeEach(() => void process.umask(0));

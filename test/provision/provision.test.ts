@@ -4,12 +4,12 @@ import { appendFile, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:
 import { basename, dirname, join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { parse } from 'yaml';
-import { loadAgentConfig } from '../../src/agent/config.ts';
-import { loadGatewayConfig } from '../../src/gateway/config.ts';
+import { loadAgentConfig } from '../../src/device/agent/config.ts';
+import { emqxUser, mosquittoPassword } from '../../src/device/setup/brokers.ts';
+import { createAuthority, issue, revoke, validFor } from '../../src/device/setup/pki.ts';
+import { loadGatewayConfig } from '../../src/gateway/config/config.ts';
 import { DIALECT_GATEWAY_RIGHTS, DIALECT_RIGHTS } from '../../src/protocol/dialect.ts';
 import { boxRights, gatewayRights, type TopicRights } from '../../src/protocol/topics.ts';
-import { emqxUser, mosquittoPassword } from '../../src/provision/brokers.ts';
-import { createAuthority, issue, revoke, validFor } from '../../src/provision/pki.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { openssl } from '../support/openssl.ts';
 import { payboxToEnd } from '../support/processes.ts';

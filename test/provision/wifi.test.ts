@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type Wifi, wifiFileOf } from '../../src/provision/wifi.ts';
+import { type Wifi, wifiFileOf } from '../../src/device/setup/wifi.ts';
 import { temporaryFolder } from '../support/net.ts';
 
 const WIFI: Wifi = { ssid: 'Quán "1"', psk: 'a \\ "b" #c;', country: 'VN' };

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { connect } from 'mqtt';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { GatewayAddress, Transport, TransportIo } from '../../src/agent/contract.ts';
-import { mqttTransport } from '../../src/agent/transports/mqtt.ts';
-import { vietqrTransport } from '../../src/agent/transports/vietqr.ts';
-import { MqttEndpoint } from '../../src/conformance/box/gateway/mqtt-endpoint.ts';
+import { MqttEndpoint } from '../../src/bench/judges/box/gateway/mqtt-endpoint.ts';
+import type { GatewayAddress, Transport, TransportIo } from '../../src/device/agent/contract.ts';
+import { mqttTransport } from '../../src/device/agent/transports/mqtt.ts';
+import { vietqrTransport } from '../../src/device/agent/transports/vietqr.ts';
 import { connectToBroker } from '../../src/gateway/boxes/broker-client.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { reasonOf } from '../../src/lib/errors.ts';

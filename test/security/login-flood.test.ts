@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { Logins } from '../../src/gateway/logins/logins.ts';
+import { Logins } from '../../src/gateway/common/logins.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { loginOf } from '../../src/protocol/keys.ts';
 import { ACCOUNT, BOX1, BOX2, type TestGateway, testGateway } from '../gateway/harness.ts';

@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { JOURNAL_FILE } from '../../src/agent/journal/journal.ts';
+import { JOURNAL_FILE } from '../../src/device/agent/journal/journal.ts';
 import { assertReplaceable, NotAFileError } from '../../src/lib/files.ts';
 import { readGiven, writeGiven } from '../../src/lib/given-files.ts';
 import { BOXES } from '../gateway/harness.ts';

@@ -1,9 +1,9 @@
 import { Writable } from 'node:stream';
 import { onTestFinished } from 'vitest';
-import { startAgent } from '../../src/agent/agent.ts';
-import { parseAgentConfig } from '../../src/agent/config.ts';
-import type { BoxApi } from '../../src/agent/contract.ts';
-import { setupOf } from '../../src/agent/setup.ts';
+import { startAgent } from '../../src/device/agent/agent.ts';
+import { parseAgentConfig } from '../../src/device/agent/config.ts';
+import type { BoxApi } from '../../src/device/agent/contract.ts';
+import { setupOf } from '../../src/device/agent/setup.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';

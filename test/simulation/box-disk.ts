@@ -1,6 +1,6 @@
-import type { Journal } from '../../src/agent/contract.ts';
-import { entriesToKeep } from '../../src/agent/journal/compaction.ts';
-import { type Entry, entry } from '../../src/box/entry.ts';
+import type { Journal } from '../../src/device/agent/contract.ts';
+import { entriesToKeep } from '../../src/device/agent/journal/compaction.ts';
+import { type Entry, entry } from '../../src/device/box/entry.ts';
 import { PayboxError } from '../../src/lib/errors.ts';
 import { never, type Run } from './machine.ts';
 import type { WriteHooks } from './world.ts';

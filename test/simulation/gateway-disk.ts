@@ -10,25 +10,29 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely';
+import { CHECKSUM_FUNCTION, checksumOf } from '../../src/gateway/store/integrity/checksums.ts';
+import { prune } from '../../src/gateway/store/prune.ts';
+import { AdminTokenStore } from '../../src/gateway/store/repositories/admin-tokens.ts';
+import { CallbackStore } from '../../src/gateway/store/repositories/callbacks.ts';
+import {
+  BoxSecretStore,
+  EnrolmentRequestStore,
+  KnownLoginStore,
+} from '../../src/gateway/store/repositories/credentials.ts';
+import { CreditStore } from '../../src/gateway/store/repositories/credits.ts';
+import { ModeHistory } from '../../src/gateway/store/repositories/mode-history.ts';
+import { MoneyTransaction } from '../../src/gateway/store/repositories/money-transaction.ts';
+import { OrderStore } from '../../src/gateway/store/repositories/orders.ts';
+import { PaymentRequestStore } from '../../src/gateway/store/repositories/payment-requests.ts';
+import { PaymentStore } from '../../src/gateway/store/repositories/payments.ts';
+import { QrCodeStore } from '../../src/gateway/store/repositories/qr-codes.ts';
+import { RegistryStore } from '../../src/gateway/store/repositories/registry.ts';
+import { SaleStore } from '../../src/gateway/store/repositories/sales.ts';
+import { Search } from '../../src/gateway/store/repositories/search.ts';
+import { MIGRATIONS } from '../../src/gateway/store/schema/migrations.ts';
+import type { Tables } from '../../src/gateway/store/schema/tables.ts';
+import type { Store } from '../../src/gateway/store/store.ts';
 import type { Logger } from '../../src/lib/log.ts';
-import { CHECKSUM_FUNCTION, checksumOf } from '../../src/store/integrity/checksums.ts';
-import { prune } from '../../src/store/prune.ts';
-import { AdminTokenStore } from '../../src/store/repositories/admin-tokens.ts';
-import { CallbackStore } from '../../src/store/repositories/callbacks.ts';
-import { BoxSecretStore, EnrolmentRequestStore, KnownLoginStore } from '../../src/store/repositories/credentials.ts';
-import { CreditStore } from '../../src/store/repositories/credits.ts';
-import { ModeHistory } from '../../src/store/repositories/mode-history.ts';
-import { MoneyTransaction } from '../../src/store/repositories/money-transaction.ts';
-import { OrderStore } from '../../src/store/repositories/orders.ts';
-import { PaymentRequestStore } from '../../src/store/repositories/payment-requests.ts';
-import { PaymentStore } from '../../src/store/repositories/payments.ts';
-import { QrCodeStore } from '../../src/store/repositories/qr-codes.ts';
-import { RegistryStore } from '../../src/store/repositories/registry.ts';
-import { SaleStore } from '../../src/store/repositories/sales.ts';
-import { Search } from '../../src/store/repositories/search.ts';
-import { MIGRATIONS } from '../../src/store/schema/migrations.ts';
-import type { Tables } from '../../src/store/schema/tables.ts';
-import type { Store } from '../../src/store/store.ts';
 import { never, type Run } from './machine.ts';
 import type { WriteHooks } from './world.ts';
 

@@ -1,10 +1,10 @@
 import { Hub } from '../../src/gateway/boxes/hub.ts';
-import { attemptCallback, type MakeAttempt } from '../../src/gateway/callbacks/attempt.ts';
-import { CallbackDispatcher } from '../../src/gateway/callbacks/dispatcher.ts';
-import type { GatewayConfig } from '../../src/gateway/config.ts';
+import type { GatewayConfig } from '../../src/gateway/config/config.ts';
+import type { TrafficLog } from '../../src/gateway/console/traffic-log.ts';
+import { attemptCallback, type MakeAttempt } from '../../src/gateway/money/callbacks/attempt.ts';
+import { CallbackDispatcher } from '../../src/gateway/money/callbacks/dispatcher.ts';
+import type { Service } from '../../src/gateway/partner/service.ts';
 import { rowsOfFile } from '../../src/gateway/registry/seed.ts';
-import type { Service } from '../../src/gateway/service/service.ts';
-import type { TrafficLog } from '../../src/gateway/traffic-log.ts';
 import { NO_METRICS, serviceAlone } from '../gateway/service-alone.ts';
 import { only, storedIn, worldOf } from '../gateway/stage-records.ts';
 import type { GatewayDisk } from './gateway-disk.ts';

@@ -1,6 +1,6 @@
-import type { Connection, TransportIo } from '../../src/agent/contract.ts';
-import { lost } from '../../src/agent/transports/inbound-queue.ts';
-import { MessageQueue } from '../../src/agent/transports/message-queue.ts';
+import type { Connection, TransportIo } from '../../src/device/agent/contract.ts';
+import { lost } from '../../src/device/agent/transports/inbound-queue.ts';
+import { MessageQueue } from '../../src/device/agent/transports/message-queue.ts';
 import type { BoxConnection } from '../../src/gateway/boxes/connection.ts';
 import { MissingPeerError } from '../../src/lib/errors.ts';
 import type { VirtualClock } from '../../src/lib/virtual-clock.ts';

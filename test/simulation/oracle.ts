@@ -1,10 +1,10 @@
-import type { Entry, Payment } from '../../src/box/entry.ts';
-import { INVARIANTS } from '../../src/box/machine.ts';
-import type { BoxEvent, BoxState } from '../../src/box/state.ts';
-import { REMEMBERED_MAX, UNCONFIRMED_MAX, UNSENT_MAX } from '../../src/box/state.ts';
+import type { Entry, Payment } from '../../src/device/box/entry.ts';
+import { INVARIANTS } from '../../src/device/box/machine.ts';
+import type { BoxEvent, BoxState } from '../../src/device/box/state.ts';
+import { REMEMBERED_MAX, UNCONFIRMED_MAX, UNSENT_MAX } from '../../src/device/box/state.ts';
+import type { Scene } from '../../src/device/scene.ts';
 import type { DownOf } from '../../src/protocol/messages.ts';
 import { decodeVietQr } from '../../src/protocol/vietqr.ts';
-import type { Scene } from '../../src/scene.ts';
 import type { BoxDisk } from './box-disk.ts';
 import type { BoxMachine } from './box-machine.ts';
 

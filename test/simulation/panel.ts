@@ -1,8 +1,8 @@
-import type { Display, DisplayIo, Frame } from '../../src/display/contract.ts';
-import { layoutPanel } from '../../src/display/layout/panel.ts';
-import type { Renderer } from '../../src/display/render.ts';
+import type { Display, DisplayIo, Frame } from '../../src/device/display/contract.ts';
+import { layoutPanel } from '../../src/device/display/layout/panel.ts';
+import type { Renderer } from '../../src/device/display/render.ts';
+import type { Scene } from '../../src/device/scene.ts';
 import { PayboxError } from '../../src/lib/errors.ts';
-import type { Scene } from '../../src/scene.ts';
 import type { Chance } from './chance.ts';
 import { never, type Run } from './machine.ts';
 

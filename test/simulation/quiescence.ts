@@ -1,5 +1,5 @@
-import { view } from '../../src/box/view.ts';
-import type { Scene } from '../../src/scene.ts';
+import { view } from '../../src/device/box/view.ts';
+import type { Scene } from '../../src/device/scene.ts';
 import type { BoxMachine } from './box-machine.ts';
 import { FAIR } from './network.ts';
 import type { World } from './world.ts';

@@ -1,6 +1,6 @@
-import type { GatewayConfig } from '../../src/gateway/config.ts';
-import type { Result } from '../../src/gateway/result.ts';
-import { CallNotes } from '../../src/gateway/service/call-notes.ts';
+import type { Result } from '../../src/gateway/common/result.ts';
+import type { GatewayConfig } from '../../src/gateway/config/config.ts';
+import { CallNotes } from '../../src/gateway/partner/call-notes.ts';
 import { checkSum } from '../../src/protocol/checksum.ts';
 import { encodeVietQr } from '../../src/protocol/vietqr.ts';
 import type { World } from './world.ts';

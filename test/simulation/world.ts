@@ -1,4 +1,4 @@
-import { parseGatewayConfig } from '../../src/gateway/config.ts';
+import { parseGatewayConfig } from '../../src/gateway/config/config.ts';
 import { turn, VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { BoxMachine } from './box-machine.ts';
 import { type Chance, chanceOf } from './chance.ts';

@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { copyFile, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { SnapshotMaker } from '../../src/gateway/store/engines/snapshot.ts';
+import { openStore } from '../../src/gateway/store/store.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { SnapshotMaker } from '../../src/store/engines/snapshot.ts';
-import { openStore } from '../../src/store/store.ts';
 import {
   ACCOUNT,
   BOX1,

@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import { Kysely, Migrator } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import { sqliteFile } from '../../src/store/engines/sqlite.ts';
-import type { NewCredit } from '../../src/store/repositories/credits.ts';
-import { MIGRATIONS } from '../../src/store/schema/migrations.ts';
-import type { Tables } from '../../src/store/schema/tables.ts';
-import type { Store } from '../../src/store/store.ts';
+import { sqliteFile } from '../../src/gateway/store/engines/sqlite.ts';
+import type { NewCredit } from '../../src/gateway/store/repositories/credits.ts';
+import { MIGRATIONS } from '../../src/gateway/store/schema/migrations.ts';
+import type { Tables } from '../../src/gateway/store/schema/tables.ts';
+import type { Store } from '../../src/gateway/store/store.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { temporaryFolder } from '../support/net.ts';
 import { ENGINES } from '../support/stores.ts';

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import pg from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { GroupCommit } from '../../src/store/engines/group-commit.ts';
-import type { Store } from '../../src/store/store.ts';
+import { GroupCommit } from '../../src/gateway/store/engines/group-commit.ts';
+import type { Store } from '../../src/gateway/store/store.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { PROGRAMS, without } from '../support/programs.ts';

@@ -1,9 +1,9 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import pg from 'pg';
 import { expect, it, onTestFinished } from 'vitest';
+import { NamedSockets } from '../../src/gateway/store/engines/named-socket.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { HostResolver } from '../../src/lib/resolver.ts';
-import { NamedSockets } from '../../src/store/engines/named-socket.ts';
 import { eventually } from '../support/net.ts';
 
 it('fails all who wait for a connection to a server that hangs, and those after them, and does not end the process', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { Pruner } from '../../src/gateway/store/pruner.ts';
+import type { Store } from '../../src/gateway/store/store.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
-import { Pruner } from '../../src/store/pruner.ts';
-import type { Store } from '../../src/store/store.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { eventually } from '../support/net.ts';
 import { ENGINES } from '../support/stores.ts';

@@ -1,11 +1,11 @@
 import { DatabaseSync } from 'node:sqlite';
 import { onTestFinished } from 'vitest';
+import { dueOf } from '../../src/gateway/store/repositories/credit-sides.ts';
+import type { NewCredit } from '../../src/gateway/store/repositories/credits.ts';
+import type { Settlement } from '../../src/gateway/store/repositories/money-transaction.ts';
+import type { PaymentEffects, StoredPayment } from '../../src/gateway/store/repositories/payments.ts';
+import { openStore, type Store, type StorePlace } from '../../src/gateway/store/store.ts';
 import type { Logger } from '../../src/lib/log.ts';
-import { dueOf } from '../../src/store/repositories/credit-sides.ts';
-import type { NewCredit } from '../../src/store/repositories/credits.ts';
-import type { Settlement } from '../../src/store/repositories/money-transaction.ts';
-import type { PaymentEffects, StoredPayment } from '../../src/store/repositories/payments.ts';
-import { openStore, type Store, type StorePlace } from '../../src/store/store.ts';
 import { keptLog } from '../support/kept-log.ts';
 
 export const BOX = 'VVB000001';

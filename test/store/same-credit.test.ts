@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import type { NewCredit } from '../../src/store/repositories/credits.ts';
+import type { NewCredit } from '../../src/gateway/store/repositories/credits.ts';
 import {
   isSameAccount,
   isSameMoney,
   isSameReference,
   listedId,
   spelled,
-} from '../../src/store/repositories/same-credit.ts';
-import type { Store } from '../../src/store/store.ts';
+} from '../../src/gateway/store/repositories/same-credit.ts';
+import type { Store } from '../../src/gateway/store/store.ts';
 import { temporaryFolder } from '../support/net.ts';
 import { fc } from '../support/properties.ts';
 import { ENGINES } from '../support/stores.ts';

@@ -8,9 +8,9 @@ import fs, { cpSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
+import { openBackup } from '../../src/gateway/store/backup/backup-file.ts';
+import { restoreBackup } from '../../src/gateway/store/backup/restore.ts';
 import { PayboxError } from '../../src/lib/errors.ts';
-import { openBackup } from '../../src/store/backup/backup-file.ts';
-import { restoreBackup } from '../../src/store/backup/restore.ts';
 
 export interface Interruption {
   file: string;

@@ -1,7 +1,7 @@
 import { expect, onTestFinished } from 'vitest';
-import type { GatewayAddress, Transport } from '../../src/agent/contract.ts';
-import { httpTransport } from '../../src/agent/transports/http.ts';
-import { mqttTransport } from '../../src/agent/transports/mqtt.ts';
+import type { GatewayAddress, Transport } from '../../src/device/agent/contract.ts';
+import { httpTransport } from '../../src/device/agent/transports/http.ts';
+import { mqttTransport } from '../../src/device/agent/transports/mqtt.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 
 /** A transport by the connections of light boxes. */

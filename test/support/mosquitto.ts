@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { mosquittoAcl } from '../../src/provision/brokers.ts';
+import { mosquittoAcl } from '../../src/device/setup/brokers.ts';
 
 /** Writes a Mosquitto configuration with these logins and the rights that are made for it into `folder`; its file. */
 export async function writeMosquittoConfig(

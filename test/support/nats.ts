@@ -1,9 +1,9 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePorts } from '../../src/bench/free-ports.ts';
-import { GATEWAY_LOGIN } from '../../src/provision/brokers.ts';
-import { NATS_USERS, natsConfig, withNatsUsers } from '../../src/provision/nats.ts';
+import { freePorts } from '../../src/bench/engine/free-ports.ts';
+import { GATEWAY_LOGIN } from '../../src/device/setup/brokers.ts';
+import { NATS_USERS, natsConfig, withNatsUsers } from '../../src/device/setup/nats.ts';
 import { acceptsMqtt, type BrokerCluster, brokerNode } from './broker-node.ts';
 import { findProgram, PROGRAMS } from './programs.ts';
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
-import { freePorts } from '../../src/bench/free-ports.ts';
+import { freePorts } from '../../src/bench/engine/free-ports.ts';
 
 const PROBE_EVERY_MS = 10;
 /** What is waited for long is asked for less often: a question may cost two programs their time. */

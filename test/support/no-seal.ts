@@ -1,4 +1,4 @@
-import type { TransportIo } from '../../src/agent/contract.ts';
+import type { TransportIo } from '../../src/device/agent/contract.ts';
 import { UNKNOWN_BOOT } from '../../src/lib/boot.ts';
 import { decodeDown, encode } from '../../src/protocol/codec.ts';
 

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
-import type { Listed } from '../../src/gateway/sources/source.ts';
+import type { Listed } from '../../src/gateway/money/sources/source.ts';
 import { bankTime, linkOf, type Moved, PROVIDERS } from './providers.ts';
 
 type Json = Record<string, unknown>;

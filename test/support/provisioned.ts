@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { ProvisionFolder } from '../../src/device/setup/folder.ts';
+import type { Credential } from '../../src/device/setup/pki.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { systemRandom } from '../../src/lib/random.ts';
-import { ProvisionFolder } from '../../src/provision/folder.ts';
-import type { Credential } from '../../src/provision/pki.ts';
 import { temporaryFolder } from './net.ts';
 
 export const BOXES = [1, 2].map((n) => ({ terminalCode: `VVB00000${n}`, serialNumber: `VVB90000${n}` }));

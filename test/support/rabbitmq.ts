@@ -4,9 +4,9 @@ import { globSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePorts } from '../../src/bench/free-ports.ts';
-import { GATEWAY_LOGIN } from '../../src/provision/brokers.ts';
-import { RABBITMQ_DEFINITIONS, rabbitmqConfig, withRabbitmqUsers } from '../../src/provision/rabbitmq.ts';
+import { freePorts } from '../../src/bench/engine/free-ports.ts';
+import { GATEWAY_LOGIN } from '../../src/device/setup/brokers.ts';
+import { RABBITMQ_DEFINITIONS, rabbitmqConfig, withRabbitmqUsers } from '../../src/device/setup/rabbitmq.ts';
 import { acceptsMqtt, type BrokerCluster, brokerNode } from './broker-node.ts';
 import { findProgram, type Program } from './programs.ts';
 

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { memoryFolder } from '../../src/bench/work-folder.ts';
+import { memoryFolder } from '../../src/bench/engine/work-folder.ts';
 import { makeProgramCode } from './program-code.ts';
 
 /** Room for the files of all tests that run at the same time. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll } from 'vitest';
-import type { StorePlace } from '../../src/store/store.ts';
+import type { StorePlace } from '../../src/gateway/store/store.ts';
 import { temporaryFolder } from './net.ts';
 import { type PostgresServer, startPostgres } from './postgres.ts';
 import { PROGRAMS, without } from './programs.ts';

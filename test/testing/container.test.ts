@@ -5,11 +5,11 @@ import type { AddressInfo } from 'node:net';
 import { join, resolve } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { makeLibrary } from '../../scripts/package.ts';
-import { PartnerClient } from '../../src/bench/clients/partner.ts';
-import { freePorts } from '../../src/bench/free-ports.ts';
+import { PartnerClient } from '../../src/bench/engine/clients/partner.ts';
+import { freePorts } from '../../src/bench/engine/free-ports.ts';
+import type * as Container from '../../src/bench/library/container.ts';
 import { DEMO } from '../../src/commands/actions/demo.ts';
 import { isStrongSecret } from '../../src/protocol/secret.ts';
-import type * as Container from '../../src/testing/container.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { CLI, type Running, run, START_MS } from '../support/processes.ts';
 
@@ -159,7 +159,7 @@ async function packed(testcontainers: boolean) {
     await writeFile(join(folder, 'node_modules/testcontainers/index.js'), code);
   }
   const load = createRequire(join(folder, 'lib/testing/index.cjs'));
-  const library = load('./index.cjs') as typeof import('../../src/testing/index.ts');
+  const library = load('./index.cjs') as typeof import('../../src/bench/library/index.ts');
   return { ...library, container: () => load('./container.cjs') as typeof Container };
 }
 

@@ -7,18 +7,31 @@ import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { z } from 'zod';
-import type { expectation } from '../../src/bench/vocabulary/expect.ts';
-import type { faultArgs } from '../../src/bench/vocabulary/fault.ts';
-import { SCREEN_KINDS } from '../../src/bench/vocabulary/screen-kind.ts';
+import {
+  NotAsExpected,
+  openPaybox,
+  type Paybox,
+  type PayboxOptions,
+  PayboxRefusal,
+} from '../../src/bench/library/index.ts';
+import type {
+  BoxState,
+  ExpectWords,
+  FaultName,
+  FaultWords,
+  OrderStatus,
+  ScreenKind,
+} from '../../src/bench/library/words.ts';
+import type { expectation } from '../../src/bench/scenarios/expect.ts';
+import type { faultArgs } from '../../src/bench/scenarios/fault.ts';
+import { SCREEN_KINDS } from '../../src/bench/scenarios/screen-kind.ts';
 import { FAULT_NAMES } from '../../src/protocol/faults.ts';
 import { BOX_STATES, ORDER_STATUSES } from '../../src/protocol/statuses.ts';
-import { NotAsExpected, openPaybox, type Paybox, type PayboxOptions, PayboxRefusal } from '../../src/testing/index.ts';
-import type { BoxState, ExpectWords, FaultName, FaultWords, OrderStatus, ScreenKind } from '../../src/testing/words.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { run } from '../support/processes.ts';
 import { decodeQrTwice } from '../support/qr-decoders.ts';
 
-const LIBRARY = resolve(import.meta.dirname, '../../src/testing/index.ts');
+const LIBRARY = resolve(import.meta.dirname, '../../src/bench/library/index.ts');
 const TAKEN = { error: false, errorReason: '000', toastMessage: '', object: { reftransactionid: 'ref-1' } };
 
 async function opened(options: PayboxOptions = {}): Promise<Paybox> {

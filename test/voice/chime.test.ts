@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { chime, SPEECH_FORMAT } from '../../src/voice/chime.ts';
-import { durationMs } from '../../src/voice/wav.ts';
+import { chime, SPEECH_FORMAT } from '../../src/device/voice/chime.ts';
+import { durationMs } from '../../src/device/voice/wav.ts';
 
 /** How strongly a frequency sounds in the samples (Goertzel). */
 function strength(samples: Int16Array, frequencyHz: number, sampleRateHz: number): number {

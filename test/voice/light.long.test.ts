@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type Light, lightOptions, openLight } from '../../src/voice/light.ts';
+import { type Light, lightOptions, openLight } from '../../src/device/voice/light.ts';
 import { eventually } from '../support/net.ts';
 import { collectingIo, movableClock, rewriteScript, writeScript } from './support.ts';
 

@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { chime, SPEECH_FORMAT } from '../../src/device/voice/chime.ts';
+import { openPlayer, playerOptions } from '../../src/device/voice/player.ts';
+import { encodeWav } from '../../src/device/voice/wav.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { chime, SPEECH_FORMAT } from '../../src/voice/chime.ts';
-import { openPlayer, playerOptions } from '../../src/voice/player.ts';
-import { encodeWav } from '../../src/voice/wav.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { writeScript } from './support.ts';
 

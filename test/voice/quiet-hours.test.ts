@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { quietHoursOptions } from '../../src/device/voice/config.ts';
 import { isWithin } from '../../src/lib/clock.ts';
-import { quietHoursOptions } from '../../src/voice/config.ts';
 
 const quietAt = (from: string, to: string, hours: number, minutes: number) =>
   isWithin(quietHoursOptions.parse({ from, to }), new Date(2025, 5, 1, hours, minutes, 59, 999).getTime());

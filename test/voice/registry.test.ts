@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { voiceOptions } from '../../src/voice/config.ts';
-import { SPEAKER_DRIVERS } from '../../src/voice/registry.ts';
-import { decodeWav } from '../../src/voice/wav.ts';
+import { voiceOptions } from '../../src/device/voice/config.ts';
+import { SPEAKER_DRIVERS } from '../../src/device/voice/registry.ts';
+import { decodeWav } from '../../src/device/voice/wav.ts';
 import { eventually } from '../support/net.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { clipsIn, collectingIo, startVoice, writeClips } from './support.ts';

@@ -2,13 +2,13 @@ import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { onTestFinished } from 'vitest';
+import { voiceOptions } from '../../src/device/voice/config.ts';
+import type { PageAnnouncement } from '../../src/device/voice/contract.ts';
+import { openVoice, type Voice, type VoiceIo } from '../../src/device/voice/voice.ts';
+import { encodeWav, type PcmFormat } from '../../src/device/voice/wav.ts';
+import { vocabulary } from '../../src/device/voice/words.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { voiceOptions } from '../../src/voice/config.ts';
-import type { PageAnnouncement } from '../../src/voice/contract.ts';
-import { openVoice, type Voice, type VoiceIo } from '../../src/voice/voice.ts';
-import { encodeWav, type PcmFormat } from '../../src/voice/wav.ts';
-import { vocabulary } from '../../src/voice/words.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 
 /** The machine's clock, whose readings a test may move, and whose sleeps may be shortened. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { decodeWav } from '../../src/voice/wav.ts';
-import { vocabulary } from '../../src/voice/words.ts';
+import { decodeWav } from '../../src/device/voice/wav.ts';
+import { vocabulary } from '../../src/device/voice/words.ts';
 import { eventually } from '../support/net.ts';
 import {
   clipsConfig,

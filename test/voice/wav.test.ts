@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { concat, decodeWav, durationMs, encodeWav, type Pcm, silence, withVolume } from '../../src/voice/wav.ts';
+import { concat, decodeWav, durationMs, encodeWav, type Pcm, silence, withVolume } from '../../src/device/voice/wav.ts';
 import { fc } from '../support/properties.ts';
 
 const mono = (...samples: number[]): Pcm => ({ sampleRateHz: 22_050, channels: 1, samples: Int16Array.from(samples) });

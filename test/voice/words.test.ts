@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { announcementText, NUMBER_MAX, numberWords, vocabulary } from '../../src/voice/words.ts';
+import { announcementText, NUMBER_MAX, numberWords, vocabulary } from '../../src/device/voice/words.ts';
 import { fc } from '../support/properties.ts';
 import { HUNDRED_AND_TEN, LARGER } from './number-list.ts';
 import { parseNumberWords } from './number-parser.ts';

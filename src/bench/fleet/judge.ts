@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
-import type { GatewayClient, PaymentView } from '../clients/gateway.ts';
+import type { GatewayClient, PaymentView } from '../engine/clients/gateway.ts';
 import type { Measurements } from './measurements.ts';
 import type { FleetOrder, FleetPayment, OrderTracker } from './order-tracker.ts';
 

@@ -1,7 +1,7 @@
 import { type Clock, untilAborted, withDeadline } from '../../lib/clock.ts';
 import { MissingPeerError, PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { Random } from '../../lib/random.ts';
-import type { GatewayClient } from '../clients/gateway.ts';
+import type { GatewayClient } from '../engine/clients/gateway.ts';
 import type { Measurements } from './measurements.ts';
 import type { FleetOrder, OrderTracker } from './order-tracker.ts';
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
-import { PERCENTILES, percentile, percentileRows } from '../reports/percentiles.ts';
-import { liveLine, type TerminalStream } from '../reports/progress.ts';
+import { PERCENTILES, percentile, percentileRows } from '../engine/reports/percentiles.ts';
+import { liveLine, type TerminalStream } from '../engine/reports/progress.ts';
 import type { FleetOrder, OrderTracker } from './order-tracker.ts';
 
 /** Measurements of a run. Durations are in milliseconds. */

@@ -1,6 +1,6 @@
-import type { Display, PanelSurface } from '../../display/contract.ts';
+import type { Display, PanelSurface } from '../../device/display/contract.ts';
+import type { Scene } from '../../device/scene.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { Scene } from '../../scene.ts';
 
 /** Problems kept as text; further ones are only counted. */
 const PROBLEMS_MAX = 100;

@@ -1,4 +1,4 @@
-import type { Picture } from '../pictures.ts';
+import type { Picture } from '../engine/pictures.ts';
 import { cellsPicture } from './drawing.ts';
 import { Emulator } from './emulator.ts';
 

@@ -1,8 +1,8 @@
 import encodeQR from 'qr';
-import { bitmapFace } from '../../display/layout/fonts/bitmap.ts';
-import { type Face, measure } from '../../display/layout/fonts/faces.ts';
-import { type Canvas, createCanvas, fill, frameOf } from '../../display/pixels/canvas.ts';
-import type { Picture } from '../pictures.ts';
+import { bitmapFace } from '../../device/display/layout/fonts/bitmap.ts';
+import { type Face, measure } from '../../device/display/layout/fonts/faces.ts';
+import { type Canvas, createCanvas, fill, frameOf } from '../../device/display/pixels/canvas.ts';
+import type { Picture } from '../engine/pictures.ts';
 
 const WHITE = 0xffffff;
 const BLACK = 0;

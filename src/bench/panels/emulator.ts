@@ -1,4 +1,4 @@
-import type { Picture } from '../pictures.ts';
+import type { Picture } from '../engine/pictures.ts';
 
 /** An emulated device on a serial cable. It follows its manual and is stricter than the device. */
 export interface PanelEmulator {

@@ -1,5 +1,5 @@
-import { DISPLAY_DRIVERS } from '../../display/registry.ts';
-import type { Panel } from '../target.ts';
+import { DISPLAY_DRIVERS } from '../../device/display/registry.ts';
+import type { Panel } from '../engine/target.ts';
 import { Cd5220Emulator } from './cd5220.ts';
 import { DqrEmulator } from './dqr.ts';
 import { DwinEmulator } from './dwin.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { systemClock } from '../../lib/clock.ts';
 import { MissingPeerError } from '../../lib/errors.ts';
-import { makeWorkFolder } from '../work-folder.ts';
+import { makeWorkFolder } from '../engine/work-folder.ts';
 
 const APPEAR_TIMEOUT_MS = 10_000;
 const LOOK_MS = 2;

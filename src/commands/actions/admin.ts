@@ -47,7 +47,7 @@ interface RotateOptions extends Options {
   enrol?: boolean;
 }
 
-/** `paybox admin … list`: a page, or with `all` every one. */
+/** Prints the rows of `paybox admin … list`: a page, or with `all` every one. */
 export async function list(table: AdminTable, options: ListOptions): Promise<void> {
   const { limit, q, serial, account, partner, all = false, json = false } = options;
   const gateway = await AdminClient.open(options);

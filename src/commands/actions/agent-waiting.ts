@@ -1,11 +1,11 @@
 import { access } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { type AgentConfig, agentConfigSchema, loadAgentConfig } from '../../agent/config.ts';
-import type { LocalHttpOptions } from '../../agent/pages/server.ts';
-import { deviceSerial, readSetupReport, type SetupReport } from '../../agent/setup/machine.ts';
-import { type SetupNeed, showSetup } from '../../agent/setup/setup-screen.ts';
-import { notifyServiceManager } from '../../agent/systemd.ts';
-import type { AgentWorld } from '../../agent/world.ts';
+import { type AgentConfig, agentConfigSchema, loadAgentConfig } from '../../device/agent/config.ts';
+import type { LocalHttpOptions } from '../../device/agent/pages/server.ts';
+import { deviceSerial, readSetupReport, type SetupReport } from '../../device/agent/setup/machine.ts';
+import { type SetupNeed, showSetup } from '../../device/agent/setup/setup-screen.ts';
+import { notifyServiceManager } from '../../device/agent/systemd.ts';
+import type { AgentWorld } from '../../device/agent/world.ts';
 import { BOX_FILE, readConfigFile } from '../../lib/config-file.ts';
 import { ConfigError, systemCodeOf } from '../../lib/errors.ts';
 import type { ServiceManager } from '../../lib/systemd.ts';

@@ -1,11 +1,11 @@
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
-import { type Agent, startAgent } from '../../agent/agent.ts';
-import { type AgentConfig, loadAgentConfig } from '../../agent/config.ts';
-import { expectPlatform } from '../../agent/platform.ts';
-import { setupOf } from '../../agent/setup.ts';
-import { notifyServiceManager } from '../../agent/systemd.ts';
-import type { AgentWorld } from '../../agent/world.ts';
+import { type Agent, startAgent } from '../../device/agent/agent.ts';
+import { type AgentConfig, loadAgentConfig } from '../../device/agent/config.ts';
+import { expectPlatform } from '../../device/agent/platform.ts';
+import { setupOf } from '../../device/agent/setup.ts';
+import { notifyServiceManager } from '../../device/agent/systemd.ts';
+import type { AgentWorld } from '../../device/agent/world.ts';
 import { thisBoot } from '../../lib/boot.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { optimizeHotCode } from '../../lib/compiler.js';

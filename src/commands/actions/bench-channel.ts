@@ -1,5 +1,5 @@
 import { flushCompileCache } from 'node:module';
-import { ChannelServer } from '../../bench/server/channel.ts';
+import { ChannelServer } from '../../bench/serve/channel.ts';
 import { systemClock, withDeadline } from '../../lib/clock.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import { STOP_BUDGET_MS } from '../../lib/shutdown.ts';

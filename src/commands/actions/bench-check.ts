@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
-import { everyStep } from '../../bench/target.ts';
-import { type CheckResult, checkScenario } from '../../bench/vocabulary/check.ts';
-import { problemsError, readScenario, type Scenario } from '../../bench/vocabulary/scenario.ts';
-import { settingsOf, withSettings } from '../../bench/vocabulary/settings.ts';
+import { everyStep } from '../../bench/engine/target.ts';
+import { type CheckResult, checkScenario } from '../../bench/scenarios/check.ts';
+import { problemsError, readScenario, type Scenario } from '../../bench/scenarios/scenario.ts';
+import { settingsOf, withSettings } from '../../bench/scenarios/settings.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import { suggestion } from '../../lib/suggestion.ts';
 import { remark, say } from '../shared/output.ts';

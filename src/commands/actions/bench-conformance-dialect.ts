@@ -1,15 +1,15 @@
 import { join } from 'node:path';
-import { dialectNamed } from '../../agent/transports/registry.ts';
-import type { Probe } from '../../bench/target.ts';
-import { DIALECT_BOX_NOT_JUDGED, DIALECT_CHECKS } from '../../conformance/dialect/checks/all.ts';
+import type { Probe } from '../../bench/engine/target.ts';
+import { DIALECT_BOX_NOT_JUDGED, DIALECT_CHECKS } from '../../bench/judges/dialect/checks/all.ts';
 import {
   type ExternalDialectBoxOptions,
   openEmulatedDialectBox,
   openExternalDialectBox,
-} from '../../conformance/dialect/open.ts';
-import type { DialectIdentity } from '../../conformance/dialect/scripted-service.ts';
-import { type DialectNeed, type DialectSubject, dialectLacks } from '../../conformance/dialect/subject.ts';
-import { type JudgeTarget, judgeTarget } from '../../conformance/suite.ts';
+} from '../../bench/judges/dialect/open.ts';
+import type { DialectIdentity } from '../../bench/judges/dialect/scripted-service.ts';
+import { type DialectNeed, type DialectSubject, dialectLacks } from '../../bench/judges/dialect/subject.ts';
+import { type JudgeTarget, judgeTarget } from '../../bench/judges/suite.ts';
+import { dialectNamed } from '../../device/agent/transports/registry.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import { seededRandom } from '../../lib/random.ts';
 import { macAddress } from '../../protocol/dialect.ts';

@@ -1,17 +1,17 @@
-import { type Agent, startAgent } from '../../agent/agent.ts';
-import { parseAgentConfig } from '../../agent/config.ts';
-import type { ConfiguredDisplay } from '../../agent/screen/screen.ts';
-import { setupOf } from '../../agent/setup.ts';
-import type { TargetKind } from '../../bench/target.ts';
+import type { TargetKind } from '../../bench/engine/target.ts';
 import {
   dialectOf,
   type ManagedTargetOptions,
   managedCapabilities,
   openManagedTarget,
   type Starter,
-} from '../../bench/targets/managed.ts';
-import { type TestTime, VirtualTime } from '../../bench/test-time.ts';
-import { parseGatewayConfig } from '../../gateway/config.ts';
+} from '../../bench/engine/targets/managed.ts';
+import { type TestTime, VirtualTime } from '../../bench/engine/test-time.ts';
+import { type Agent, startAgent } from '../../device/agent/agent.ts';
+import { parseAgentConfig } from '../../device/agent/config.ts';
+import type { ConfiguredDisplay } from '../../device/agent/screen/screen.ts';
+import { setupOf } from '../../device/agent/setup.ts';
+import { parseGatewayConfig } from '../../gateway/config/config.ts';
 import { type Gateway, startGateway } from '../../gateway/gateway.ts';
 import type { Logger } from '../../lib/log.ts';
 import { RequestsUnderWay } from '../../lib/requests-under-way.ts';

@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { flushCompileCache } from 'node:module';
 import { join } from 'node:path';
-import { startBenchServer } from '../../bench/server/server.ts';
+import { startBenchServer } from '../../bench/serve/server.ts';
 import { systemClock, withDeadline } from '../../lib/clock.ts';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
 import { stderrLog } from '../../lib/log.ts';

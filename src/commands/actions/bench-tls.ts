@@ -1,8 +1,8 @@
 import { join } from 'node:path';
-import type { TlsIdentities } from '../../conformance/box/gateway/tls-listener.ts';
+import type { TlsIdentities } from '../../bench/judges/box/gateway/tls-listener.ts';
+import { type Credential, createAuthority, issue, validFor } from '../../device/setup/pki.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { readPemFiles } from '../../lib/tls.ts';
-import { type Credential, createAuthority, issue, validFor } from '../../provision/pki.ts';
 
 const YEARS = 1;
 const YEAR_MS = 365 * 86_400_000;

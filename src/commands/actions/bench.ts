@@ -1,15 +1,15 @@
 import { appendFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { annotationsOf, summaryOf } from '../../bench/reports/github.ts';
-import { jsonOf } from '../../bench/reports/json.ts';
-import { pageOf } from '../../bench/reports/page.ts';
-import { progressOn } from '../../bench/reports/progress.ts';
-import type { Judged } from '../../bench/reports/result.ts';
-import { chosen, type Shard } from '../../bench/run/choice.ts';
-import { runScenario } from '../../bench/run/run.ts';
-import { runSuite } from '../../bench/run/suite.ts';
-import { capabilitiesNeeded } from '../../bench/target.ts';
-import { readScenario } from '../../bench/vocabulary/scenario.ts';
+import { annotationsOf, summaryOf } from '../../bench/engine/reports/github.ts';
+import { jsonOf } from '../../bench/engine/reports/json.ts';
+import { pageOf } from '../../bench/engine/reports/page.ts';
+import { progressOn } from '../../bench/engine/reports/progress.ts';
+import type { Judged } from '../../bench/engine/reports/result.ts';
+import { chosen, type Shard } from '../../bench/engine/run/choice.ts';
+import { runScenario } from '../../bench/engine/run/run.ts';
+import { runSuite } from '../../bench/engine/run/suite.ts';
+import { capabilitiesNeeded } from '../../bench/engine/target.ts';
+import { readScenario } from '../../bench/scenarios/scenario.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
 import { assertFile } from '../../lib/files.ts';
@@ -117,7 +117,7 @@ export async function run(names: readonly string[], options: BenchOptions): Prom
     {
       kind: 'gif',
       file: options.gif,
-      content: async () => (await import('../../bench/reports/gif.ts')).gifOf(results),
+      content: async () => (await import('../../bench/engine/reports/gif.ts')).gifOf(results),
     },
   ];
   const page = () => pageOf(results, about);

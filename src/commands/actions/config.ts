@@ -1,15 +1,15 @@
 import { stringify } from 'yaml';
 import { z } from 'zod';
-import { type AgentConfig, agentConfigSchema, loadAgentConfig } from '../../agent/config.ts';
-import { missingHere } from '../../agent/platform.ts';
-import { boxFileSchema, maskedBoxFile } from '../../agent/setup/box-file.ts';
-import { readScenario, scenarioSchema } from '../../bench/vocabulary/scenario.ts';
+import { readScenario, scenarioSchema } from '../../bench/scenarios/scenario.ts';
+import { type AgentConfig, agentConfigSchema, loadAgentConfig } from '../../device/agent/config.ts';
+import { missingHere } from '../../device/agent/platform.ts';
+import { boxFileSchema, maskedBoxFile } from '../../device/agent/setup/box-file.ts';
 import {
   GATEWAY_FILE_CHARS_MAX,
   type GatewayConfig,
   gatewayConfigSchema,
   loadGatewayConfig,
-} from '../../gateway/config.ts';
+} from '../../gateway/config/config.ts';
 import { readConfigFile } from '../../lib/config-file.ts';
 import { kindOf } from '../../lib/config-kind.ts';
 import { ConfigError } from '../../lib/errors.ts';

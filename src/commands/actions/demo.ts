@@ -1,10 +1,10 @@
 import { join } from 'node:path';
-import { type AgentConfig, parseAgentConfig } from '../../agent/config.ts';
-import { transportNamed } from '../../agent/transports/registry.ts';
-import { DISPLAY_DRIVERS } from '../../display/registry.ts';
+import { type AgentConfig, parseAgentConfig } from '../../device/agent/config.ts';
+import { transportNamed } from '../../device/agent/transports/registry.ts';
+import { DISPLAY_DRIVERS } from '../../device/display/registry.ts';
 import { keptAdminToken } from '../../gateway/access/root-token.ts';
-import type { CallbackInput } from '../../gateway/callback-config.ts';
-import { type GatewayConfig, parseGatewayConfig } from '../../gateway/config.ts';
+import type { CallbackInput } from '../../gateway/config/callback-config.ts';
+import { type GatewayConfig, parseGatewayConfig } from '../../gateway/config/config.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import type { Random } from '../../lib/random.ts';
 import { suggestion } from '../../lib/suggestion.ts';

@@ -1,11 +1,11 @@
-import { loadAgentConfig } from '../../agent/config.ts';
-import { readSetupReport } from '../../agent/setup/machine.ts';
-import { findingsOf } from '../../doctor/doctor.ts';
-import type { Finding } from '../../doctor/findings.ts';
-import { gatewayFindings } from '../../doctor/gateway.ts';
+import { loadAgentConfig } from '../../device/agent/config.ts';
+import { readSetupReport } from '../../device/agent/setup/machine.ts';
+import { findingsOf } from '../../device/doctor/doctor.ts';
+import type { Finding } from '../../device/doctor/findings.ts';
+import { gatewayFindings } from '../../device/doctor/gateway.ts';
 import { readRootToken } from '../../gateway/access/root-token.ts';
-import { loadGatewayConfig } from '../../gateway/config.ts';
-import { hookPathOf } from '../../gateway/sources/registry.ts';
+import { loadGatewayConfig } from '../../gateway/config/config.ts';
+import { hookPathOf } from '../../gateway/money/sources/registry.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import { stderrLog } from '../../lib/log.ts';
 import { table } from '../../lib/text.ts';

@@ -2,17 +2,17 @@ import { execFile } from 'node:child_process';
 import { mkdir, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import type { BoxSettings } from '../../agent/setup/box-file.ts';
-import { BOX_FILE_BYTES_MAX, type SetupReport } from '../../agent/setup/machine.ts';
+import type { BoxSettings } from '../../device/agent/setup/box-file.ts';
+import { BOX_FILE_BYTES_MAX, type SetupReport } from '../../device/agent/setup/machine.ts';
+import { applyBootFile, type BoxFileKind, MachineProblem } from '../../device/setup/apply-boot-file.ts';
+import { isReadOnly, realDisk } from '../../device/setup/disk.ts';
+import { foundFile } from '../../device/setup/found-file.ts';
+import { wifiFileOf } from '../../device/setup/wifi.ts';
 import { BOX_FILE } from '../../lib/config-file.ts';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import { stderrLog } from '../../lib/log.ts';
 import { systemRandom } from '../../lib/random.ts';
-import { applyBootFile, type BoxFileKind, MachineProblem } from '../../provision/apply-boot-file.ts';
-import { isReadOnly, realDisk } from '../../provision/disk.ts';
-import { foundFile } from '../../provision/found-file.ts';
-import { wifiFileOf } from '../../provision/wifi.ts';
 
 const MOUNT_TIMEOUT_MS = 30_000;
 const FOLDER_MODE = 0o755;
@@ -72,9 +72,9 @@ function boxFileKind(name: string, { config, state, root }: FirstBootOptions, lo
     name,
     bytesMax: BOX_FILE_BYTES_MAX,
     // Loaded lazily: at most boots nothing has changed.
-    read: async (bytes, before) => (await import('../../agent/setup/box-file.ts')).readBoxFile(bytes, before),
+    read: async (bytes, before) => (await import('../../device/agent/setup/box-file.ts')).readBoxFile(bytes, before),
     filesOf: async (settings, folder) => {
-      const { agentFilesOf } = await import('../../agent/setup/box-file.ts');
+      const { agentFilesOf } = await import('../../device/agent/setup/box-file.ts');
       const own = Object.entries(agentFilesOf(settings, folder, resolve(state)));
       // The configuration is written last: it switches the box over.
       return own.toReversed().map(([file, text]) => ({ path: join(resolve(config), file), text }));

@@ -1,13 +1,13 @@
-import { startAgent } from '../../agent/agent.ts';
-import { LightAgent, type LightSetup } from '../../agent/light-agent.ts';
-import type { AgentSetup } from '../../agent/world.ts';
 import type { OrderTracker } from '../../bench/fleet/order-tracker.ts';
 import { fleetPanel, type OnScreen } from '../../bench/fleet/order-tracker.ts';
+import { startAgent } from '../../device/agent/agent.ts';
+import { LightAgent, type LightSetup } from '../../device/agent/light-agent.ts';
+import type { AgentSetup } from '../../device/agent/world.ts';
+import { qrTextOf, type Scene } from '../../device/scene.ts';
 import { type Clock, withDeadline } from '../../lib/clock.ts';
 import { MissingPeerError, PayboxError } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
-import { qrTextOf, type Scene } from '../../scene.ts';
 
 /** A box of the fleet before it starts: a complete one, or a light one. */
 export type FleetSetup = { full: AgentSetup } | { light: LightSetup };

@@ -1,4 +1,3 @@
-import { type BoxTransport, transportNamed } from '../../agent/transports/registry.ts';
 import { judge, SETTLE_TIMEOUT_MS } from '../../bench/fleet/judge.ts';
 import { type LoadPlan, runLoad } from '../../bench/fleet/load.ts';
 import {
@@ -10,6 +9,7 @@ import {
   summaryOf,
 } from '../../bench/fleet/measurements.ts';
 import { OrderTracker } from '../../bench/fleet/order-tracker.ts';
+import { type BoxTransport, transportNamed } from '../../device/agent/transports/registry.ts';
 import { systemClock, untilAborted, withDeadline } from '../../lib/clock.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';

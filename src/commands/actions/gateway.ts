@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs';
-import { type GatewayConfig, loadGatewayConfig } from '../../gateway/config.ts';
+import type { GatewayDeps } from '../../gateway/common/world.ts';
+import { type GatewayConfig, loadGatewayConfig } from '../../gateway/config/config.ts';
 import { type Gateway, startGateway } from '../../gateway/gateway.ts';
-import type { GatewayDeps } from '../../gateway/world.ts';
+import { storeFile } from '../../gateway/store/store-files.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { stderrLog } from '../../lib/log.ts';
 import { systemRandom } from '../../lib/random.ts';
 import { serviceManager } from '../../lib/systemd.ts';
-import { storeFile } from '../../store/store-files.ts';
 import { endAtOnce, forgetReadyFile, untilStopped, writeReadyFile } from '../shared/daemon.ts';
 import { StopSignal } from '../shared/stop-signal.ts';
 
@@ -43,6 +43,6 @@ async function started(config: GatewayConfig, world: GatewayDeps): Promise<Gatew
     const reason = `a member does not read it: start it alone until /_mock/callbacks/backlog is empty, then move it away`;
     world.log.warn('store-left-behind', { file, reason });
   }
-  const { startMember } = await import('../../cluster/cluster.ts');
+  const { startMember } = await import('../../gateway/cluster/cluster.ts');
   return startMember({ ...config, cluster, databaseUrl }, world);
 }

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { adminTokenFile } from '../../gateway/access/root-token.ts';
-import { type GatewayConfig, parseGatewayConfig } from '../../gateway/config.ts';
+import { type GatewayConfig, parseGatewayConfig } from '../../gateway/config/config.ts';
 import type { Random } from '../../lib/random.ts';
 import { newSecret } from '../../protocol/secret.ts';
 import { DEMO } from './demo.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { PartnerClient } from '../../bench/clients/partner.ts';
-import { isTestable } from '../../gateway/service/content.ts';
+import { PartnerClient } from '../../bench/engine/clients/partner.ts';
+import { isTestable } from '../../gateway/money/content.ts';
 import { ConfigError, PayboxError } from '../../lib/errors.ts';
 import { askHttp, parseJson } from '../../lib/http-client.ts';
 import { systemRandom } from '../../lib/random.ts';

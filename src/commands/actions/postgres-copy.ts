@@ -3,10 +3,10 @@ import { createHash } from 'node:crypto';
 import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { type BackupFile, copyBackup } from '../../gateway/store/backup/backup-file.ts';
+import { ClusterRestore } from '../../gateway/store/engines/cluster-restore.ts';
 import { ConfigError, MissingPeerError, PayboxError, systemCodeOf } from '../../lib/errors.ts';
 import { systemRandom } from '../../lib/random.ts';
-import { type BackupFile, copyBackup } from '../../store/backup/backup-file.ts';
-import { ClusterRestore } from '../../store/engines/cluster-restore.ts';
 
 const OWNER_ONLY = 0o600;
 const STDERR_CHARS_MAX = 4_000;

@@ -1,24 +1,24 @@
 import { isIP } from 'node:net';
 import { join, resolve } from 'node:path';
-import { readBoxFile } from '../../agent/setup/box-file.ts';
-import { BOX_FILE_BYTES_MAX } from '../../agent/setup/machine.ts';
-import { DISPLAY_DRIVERS } from '../../display/registry.ts';
-import { systemClock } from '../../lib/clock.ts';
-import { ConfigError, PayboxError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
-import { readFileText } from '../../lib/files.ts';
-import { systemRandom } from '../../lib/random.ts';
-import { withSuggestion } from '../../lib/schema-issues.ts';
-import { boxCode } from '../../protocol/fields.ts';
+import { readBoxFile } from '../../device/agent/setup/box-file.ts';
+import { BOX_FILE_BYTES_MAX } from '../../device/agent/setup/machine.ts';
+import { DISPLAY_DRIVERS } from '../../device/display/registry.ts';
 import {
   type BoxFileContent,
   boxFileText,
   checkBootFolder,
   isBootPartition,
   writeBootFile,
-} from '../../provision/boot-file.ts';
-import { type Addresses, type BoxName, brokerUrl, isOnlyHere } from '../../provision/configs.ts';
-import { ProvisionFolder } from '../../provision/folder.ts';
-import type { Wifi } from '../../provision/wifi.ts';
+} from '../../device/setup/boot-file.ts';
+import { type Addresses, type BoxName, brokerUrl, isOnlyHere } from '../../device/setup/configs.ts';
+import { ProvisionFolder } from '../../device/setup/folder.ts';
+import type { Wifi } from '../../device/setup/wifi.ts';
+import { systemClock } from '../../lib/clock.ts';
+import { ConfigError, PayboxError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
+import { readFileText } from '../../lib/files.ts';
+import { systemRandom } from '../../lib/random.ts';
+import { withSuggestion } from '../../lib/schema-issues.ts';
+import { boxCode } from '../../protocol/fields.ts';
 import { readGivenText } from '../shared/given-text.ts';
 import { say } from '../shared/output.ts';
 import { secretFrom } from '../shared/secrets.ts';

@@ -46,7 +46,7 @@ async function tokenOfGateway(file: string | undefined): Promise<string | undefi
   if (file === undefined) return undefined;
   // Only then: it is much code for a command.
   const [{ loadGatewayConfig }, { readRootToken }] = await Promise.all([
-    import('../../gateway/config.ts'),
+    import('../../gateway/config/config.ts'),
     import('../../gateway/access/root-token.ts'),
   ]);
   return readRootToken(await loadGatewayConfig(file));

@@ -1,9 +1,9 @@
 import { access, mkdir, open, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { junitOf } from '../../bench/reports/junit.ts';
-import type { Progress } from '../../bench/reports/progress.ts';
-import type { ReportRow } from '../../bench/reports/result.ts';
-import { tapOf } from '../../bench/reports/tap.ts';
+import { junitOf } from '../../bench/engine/reports/junit.ts';
+import type { Progress } from '../../bench/engine/reports/progress.ts';
+import type { ReportRow } from '../../bench/engine/reports/result.ts';
+import { tapOf } from '../../bench/engine/reports/tap.ts';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
 import { assertMayGive, writeGiven } from '../../lib/given-files.ts';
 

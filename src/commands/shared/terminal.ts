@@ -1,5 +1,5 @@
-import type { Key } from '../../agent/contract.ts';
-import { isInForeground, type Keyboard, watchKeyboard } from '../../agent/peripherals/keyboard.ts';
+import type { Key } from '../../device/agent/contract.ts';
+import { isInForeground, type Keyboard, watchKeyboard } from '../../device/agent/peripherals/keyboard.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
 

@@ -1,14 +1,14 @@
 import { z } from 'zod';
 import { boxCode } from '../../protocol/fields.ts';
 import { newSecret } from '../../protocol/secret.ts';
-import { ADMIN_TOKENS_MAX } from '../../store/repositories/admin-tokens.ts';
-import type { AdminTokenRow, AuditRow } from '../../store/schema/tables.ts';
+import { accept, type Refusal, type Result, refuse } from '../common/result.ts';
+import type { Stored } from '../common/stored.ts';
+import type { World } from '../common/world.ts';
 import type { Admin } from '../registry/changes.ts';
-import { accept, type Refusal, type Result, refuse } from '../result.ts';
-import { ROLE_NAMES } from '../roles.ts';
-import type { Stored } from '../stored.ts';
-import type { World } from '../world.ts';
+import { ADMIN_TOKENS_MAX } from '../store/repositories/admin-tokens.ts';
+import type { AdminTokenRow, AuditRow } from '../store/schema/tables.ts';
 import { digestOf, TOKEN_PREFIX } from './authorizer.ts';
+import { ROLE_NAMES } from './roles.ts';
 
 /** Boxes to which one cashier can be restricted. */
 const BOXES_MAX = 50;

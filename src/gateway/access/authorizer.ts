@@ -6,11 +6,11 @@ import { bearerToken, hostnameOf, isForeignPage, isFromOtherPage } from '../../l
 import type { Logger } from '../../lib/log.ts';
 import { isLoopbackHost } from '../../lib/tls.ts';
 import { equalSecrets } from '../../protocol/checksum.ts';
-import type { AdminTokenRow } from '../../store/schema/tables.ts';
-import type { Logins } from '../logins/logins.ts';
-import { mayDo, type Right, ROLE_NAMES, type Role } from '../roles.ts';
+import type { Logins } from '../common/logins.ts';
+import type { AdminTokenRow } from '../store/schema/tables.ts';
 import { addressOf, strangerOf } from './carried.ts';
 import { answerRefusal, BEARER, isLoggedIn } from './requests.ts';
+import { mayDo, type Right, ROLE_NAMES, type Role } from './roles.ts';
 import type { RootToken } from './root-token.ts';
 
 /** Begins every token that the gateway makes, so that people and scanners for leaked secrets recognise it. */

@@ -11,11 +11,11 @@ import {
   isProof,
   readEnrolmentCode,
 } from '../../protocol/enrolment.ts';
-import type { EnrolmentRequestRow } from '../../store/schema/tables.ts';
-import type { BoxReach } from '../box-reach.ts';
-import { accept, type Refusal, type Result, refuse } from '../result.ts';
-import type { Stored } from '../stored.ts';
-import type { World } from '../world.ts';
+import type { BoxReach } from '../common/box-reach.ts';
+import { accept, type Refusal, type Result, refuse } from '../common/result.ts';
+import type { Stored } from '../common/stored.ts';
+import type { World } from '../common/world.ts';
+import type { EnrolmentRequestRow } from '../store/schema/tables.ts';
 import { EnrolmentRequests, isSameRequest, type PendingRequest, REMEMBERED_MS } from './enrolment-requests.ts';
 
 /** After this many wrong codes all requests of the box are rejected. */

@@ -1,8 +1,8 @@
-import type { BoxReach } from '../box-reach.ts';
+import type { BoxReach } from '../common/box-reach.ts';
+import type { Stored } from '../common/stored.ts';
+import type { World } from '../common/world.ts';
 import { Registry } from '../registry/registry.ts';
 import { SourceRows } from '../registry/source-rows.ts';
-import type { Stored } from '../stored.ts';
-import type { World } from '../world.ts';
 import { AdminTokens } from './admin-tokens.ts';
 import { Authorizer } from './authorizer.ts';
 import { type ConnectedBoxes, Enrolments } from './enrolments.ts';

@@ -2,14 +2,14 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
 import { EventStream } from '../../lib/event-stream.ts';
+import { UNREAD_BYTES_MAX } from '../../lib/listen.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Code } from '../../protocol/codes.ts';
 import { REASON_HEADER } from '../../protocol/http-api.ts';
 import { BOX_ALIVE_MS } from '../../protocol/messages.ts';
-import { parseJson, unknownFields } from '../decode.ts';
-import { UNREAD_BYTES_MAX } from '../listen.ts';
-import type { LoginAttempt, Logins } from '../logins/logins.ts';
-import type { Refusal, Result } from '../result.ts';
+import { parseJson, unknownFields } from '../common/decode.ts';
+import type { LoginAttempt, Logins } from '../common/logins.ts';
+import type { Refusal, Result } from '../common/result.ts';
 import { addressOf } from './carried.ts';
 
 /** Statuses of PROTOCOL.md, clause ERR-2. The callers give 404, 405, 413 and 415. */

@@ -6,8 +6,8 @@ import { makeFolder } from '../../lib/folders.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import { newSecret, strongSecret } from '../../protocol/secret.ts';
-import type { GatewayConfig } from '../config.ts';
-import type { Role } from '../roles.ts';
+import type { GatewayConfig } from '../config/config.ts';
+import type { Role } from './roles.ts';
 
 /** This file in dataDir has the token of the first admin, where the gateway's configuration has none. */
 const ADMIN_TOKEN_FILE = 'admin-token';

@@ -1,5 +1,5 @@
+import { BudgetMeter } from '../../lib/budget.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { BudgetMeter } from '../budget.ts';
 import type { Caller } from './authorizer.ts';
 
 /** Sales that one token of a cashier makes at once, and in each minute. */

@@ -2,7 +2,7 @@ import { createSecretKey } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
 import type { Random } from '../../lib/random.ts';
 import { TOKEN_SECONDS } from '../../protocol/http-api.ts';
-import type { Store } from '../../store/store.ts';
+import type { Store } from '../store/store.ts';
 
 const ISSUER = 'paybox-gateway';
 const ALGORITHM = 'HS256';

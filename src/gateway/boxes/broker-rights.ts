@@ -6,9 +6,9 @@ import { DIALECT_RIGHTS, isAmong } from '../../protocol/dialect.ts';
 import { LimitedSocket } from '../../protocol/packet-limit.ts';
 import { isStrongSecret } from '../../protocol/secret.ts';
 import { boxMayPublish, boxMaySubscribe, boxTopic } from '../../protocol/topics.ts';
-import { boxPasswordOf } from '../logins/logins.ts';
-import type { Stored } from '../stored.ts';
-import type { World } from '../world.ts';
+import { boxPasswordOf } from '../common/logins.ts';
+import type { Stored } from '../common/stored.ts';
+import type { World } from '../common/world.ts';
 
 /** Subscriptions of one connection; a box has two, a host a few. */
 const SUBSCRIPTIONS_MAX = 64;

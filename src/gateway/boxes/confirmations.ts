@@ -1,4 +1,4 @@
-import { type Result, refuse } from '../result.ts';
+import { type Result, refuse } from '../common/result.ts';
 
 /** Unanswered pushes of one box. One more replaces the oldest. */
 const WAITING_PER_BOX_MAX = 16;

@@ -1,5 +1,5 @@
 import type { DownMessage } from '../../protocol/messages.ts';
-import type { World } from '../world.ts';
+import type { World } from '../common/world.ts';
 import type { MessageSigner } from './message-signer.ts';
 
 /** How a transport reaches one box. */

@@ -1,11 +1,11 @@
 import { withDeadline } from '../../lib/clock.ts';
 import type { Code } from '../../protocol/codes.ts';
 import type { DownBody, UpMessage, UpOf } from '../../protocol/messages.ts';
-import type { NewOrder, NewPush } from '../../store/repositories/orders.ts';
-import type { Notice } from '../../store/repositories/payments.ts';
-import { accept, type Result, refuse } from '../result.ts';
-import type { Stored } from '../stored.ts';
-import type { World } from '../world.ts';
+import { accept, type Result, refuse } from '../common/result.ts';
+import type { Stored } from '../common/stored.ts';
+import type { World } from '../common/world.ts';
+import type { NewOrder, NewPush } from '../store/repositories/orders.ts';
+import type { Notice } from '../store/repositories/payments.ts';
 import { BoxQueues } from './box-queues.ts';
 import { Confirmations } from './confirmations.ts';
 import type { BoxConnection } from './connection.ts';

@@ -2,8 +2,8 @@ import { equalSecrets } from '../../protocol/checksum.ts';
 import { goneProofOf, type SigningKey, signingKeyOf } from '../../protocol/keys.ts';
 import type { DownMessage, Presence, UpMessage } from '../../protocol/messages.ts';
 import { GatewaySeal, type Opened, type ReadMessage, readUp, type SealRefusal } from '../../protocol/seal.ts';
-import type { Stored } from '../stored.ts';
-import type { World } from '../world.ts';
+import type { Stored } from '../common/stored.ts';
+import type { World } from '../common/world.ts';
 
 /** Sessions of one box whose messages can be verified: the one in use, and those of duplicate agents. */
 const SESSIONS_PER_BOX_MAX = 8;

@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net';
 import type { HostResolver } from '../../lib/resolver.ts';
 import { readPemFiles } from '../../lib/tls.ts';
-import type { GatewayConfig } from '../config.ts';
-import type { Stored } from '../stored.ts';
-import type { World } from '../world.ts';
+import type { Stored } from '../common/stored.ts';
+import type { World } from '../common/world.ts';
+import type { GatewayConfig } from '../config/config.ts';
 import type { BrokerListener, BrokerOptions, EmbeddedBroker } from './broker.ts';
 import type { BrokerAddress } from './broker-client.ts';
 import { BrokerConnection } from './broker-connection.ts';

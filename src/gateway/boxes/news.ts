@@ -1,10 +1,10 @@
 import type { Clock } from '../../lib/clock.ts';
 import { macDigits } from '../../protocol/dialect.ts';
-import type { IsNews } from '../../store/repositories/payments.ts';
-import type { Store } from '../../store/store.ts';
-import type { KnownBox } from '../directory.ts';
-import type { Stored } from '../stored.ts';
-import type { World } from '../world.ts';
+import type { KnownBox } from '../common/directory.ts';
+import type { Stored } from '../common/stored.ts';
+import type { World } from '../common/world.ts';
+import type { IsNews } from '../store/repositories/payments.ts';
+import type { Store } from '../store/store.ts';
 
 /** A payment that is older than this is old news: the box lists it and does not announce it. */
 const NEWS_MAX_MS = 300_000;

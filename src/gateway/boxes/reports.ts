@@ -1,7 +1,7 @@
 import type { UpMessage } from '../../protocol/messages.ts';
-import { accept, type Result, refuse } from '../result.ts';
-import type { Stored } from '../stored.ts';
-import type { World } from '../world.ts';
+import { accept, type Result, refuse } from '../common/result.ts';
+import type { Stored } from '../common/stored.ts';
+import type { World } from '../common/world.ts';
 import type { Session } from './session.ts';
 
 /** Tasks of the hub after a report is stored. */

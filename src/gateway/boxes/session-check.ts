@@ -1,9 +1,9 @@
 import { reasonOf } from '../../lib/errors.ts';
 import { CODES } from '../../protocol/codes.ts';
-import type { Directory, KnownBox } from '../directory.ts';
-import { homeIn } from '../shard.ts';
-import type { Stored } from '../stored.ts';
-import type { World } from '../world.ts';
+import type { Directory, KnownBox } from '../common/directory.ts';
+import { homeIn } from '../common/shard.ts';
+import type { Stored } from '../common/stored.ts';
+import type { World } from '../common/world.ts';
 import type { Hub } from './hub.ts';
 
 /** By then a box has said hello again for a change whose news came. */

@@ -9,8 +9,8 @@ import {
   type UpOf,
   unheardMaxMs,
 } from '../../protocol/messages.ts';
-import type { IsNews, Notice } from '../../store/repositories/payments.ts';
-import type { World } from '../world.ts';
+import type { World } from '../common/world.ts';
+import type { IsNews, Notice } from '../store/repositories/payments.ts';
 import type { BoxConnection } from './connection.ts';
 import { namedAliveMs } from './welcome.ts';
 

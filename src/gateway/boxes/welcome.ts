@@ -7,10 +7,10 @@ import {
   SPREAD_MAX_MS,
   type UpOf,
 } from '../../protocol/messages.ts';
-import type { Box } from '../directory.ts';
-import { homeIn } from '../shard.ts';
-import type { Stored } from '../stored.ts';
-import type { World } from '../world.ts';
+import type { Box } from '../common/directory.ts';
+import { homeIn } from '../common/shard.ts';
+import type { Stored } from '../common/stored.ts';
+import type { World } from '../common/world.ts';
 
 /** Why a hello is refused. */
 export type Refusal = Pick<DownOf<'refused'>, 'code' | 'reason' | 'disabled' | 'shard'>;

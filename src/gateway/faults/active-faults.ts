@@ -1,7 +1,7 @@
 import type { Random } from '../../lib/random.ts';
 import { seededRandom } from '../../lib/random.ts';
 import { type ActiveFaultView, type FaultName, type FaultOrder, faultKind } from '../../protocol/faults.ts';
-import type { World } from '../world.ts';
+import type { World } from '../common/world.ts';
 import { DelayQueue, type Wait } from './delay-queue.ts';
 
 /** Together within this time, a fault that lasts is told to other shards. */

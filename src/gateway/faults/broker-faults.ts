@@ -2,7 +2,7 @@ import { type Duplex, duplexPair } from 'node:stream';
 import { reasonOf } from '../../lib/errors.ts';
 import type { BrokerListener, EmbeddedBroker } from '../boxes/broker.ts';
 import type { BrokerLogin } from '../boxes/broker-rights.ts';
-import type { World } from '../world.ts';
+import type { World } from '../common/world.ts';
 import type { OrderedFault } from './active-faults.ts';
 import type { Faults } from './faults.ts';
 

@@ -1,12 +1,12 @@
 import { reasonOf } from '../../lib/errors.ts';
 import type { FaultName } from '../../protocol/faults.ts';
 import type { TransactionSync } from '../../protocol/http-api.ts';
-import type { Answer, CallbackRequest, MakeAttempt, Post } from '../callbacks/attempt.ts';
-import { parseJson } from '../decode.ts';
-import type { Directory } from '../directory.ts';
-import { paymentOf } from '../service/callback-body.ts';
-import type { Stored } from '../stored.ts';
-import type { World } from '../world.ts';
+import { parseJson } from '../common/decode.ts';
+import type { Directory } from '../common/directory.ts';
+import type { Stored } from '../common/stored.ts';
+import type { World } from '../common/world.ts';
+import { paymentOf } from '../money/callback-body.ts';
+import type { Answer, CallbackRequest, MakeAttempt, Post } from '../money/callbacks/attempt.ts';
 import type { DelayedOccurrence, Subject } from './active-faults.ts';
 import type { Faults } from './faults.ts';
 import type { LatePayments } from './payment-faults.ts';

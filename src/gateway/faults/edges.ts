@@ -5,12 +5,12 @@ import type { BrokerListener, EmbeddedBroker } from '../boxes/broker.ts';
 import type { BrokerLogin } from '../boxes/broker-rights.ts';
 import type { Connect } from '../boxes/connection.ts';
 import type { BoxHub } from '../boxes/wire.ts';
-import type { MakeAttempt } from '../callbacks/attempt.ts';
-import type { PartnerCalls } from '../service/partner-calls.ts';
-import type { PaymentHearers, ReceivePayment } from '../service/receive-payment.ts';
-import type { PushHub } from '../service/service.ts';
-import type { Stored } from '../stored.ts';
-import type { World } from '../world.ts';
+import type { Stored } from '../common/stored.ts';
+import type { World } from '../common/world.ts';
+import type { MakeAttempt } from '../money/callbacks/attempt.ts';
+import type { PaymentHearers, ReceivePayment } from '../money/receive-payment.ts';
+import type { PartnerCalls } from '../partner/partner-calls.ts';
+import type { PushHub } from '../partner/service.ts';
 
 /**
  * The edges between the parts of a gateway. Each method gets a part and returns the one to use in its place. So faults

@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
-import type { World } from '../world.ts';
+import type { World } from '../common/world.ts';
 import { startKillable } from './broker-faults.ts';
 import { withCallbackFaults } from './callback-faults.ts';
 import { SettableClock, skewByFault } from './clock-faults.ts';

@@ -11,9 +11,9 @@ import {
   MAGIC_WORD,
   magicContent,
 } from '../../protocol/faults.ts';
-import type { Directory } from '../directory.ts';
-import { accept, type Result, refuse } from '../result.ts';
-import type { World } from '../world.ts';
+import type { Directory } from '../common/directory.ts';
+import { accept, type Result, refuse } from '../common/result.ts';
+import type { World } from '../common/world.ts';
 import {
   ActiveFaults,
   type DelayedOccurrence,

@@ -7,7 +7,7 @@ import { BOX_PATHS } from '../../protocol/http-api.ts';
 import { pathOf } from '../access/requests.ts';
 import type { BoxConnection, BoxSocket, Connect } from '../boxes/connection.ts';
 import type { BoxHub } from '../boxes/wire.ts';
-import type { World } from '../world.ts';
+import type { World } from '../common/world.ts';
 import type { OrderedFault } from './active-faults.ts';
 import type { Faults } from './faults.ts';
 import { holdSocket } from './hold-socket.ts';

@@ -1,13 +1,13 @@
 import type { FaultName } from '../../protocol/faults.ts';
-import type { Directory } from '../directory.ts';
+import type { Directory } from '../common/directory.ts';
+import type { Stored } from '../common/stored.ts';
+import type { World } from '../common/world.ts';
 import {
   createReceivePayment,
   type IncomingMoney,
   type PaymentHearers,
   type ReceivePayment,
-} from '../service/receive-payment.ts';
-import type { Stored } from '../stored.ts';
-import type { World } from '../world.ts';
+} from '../money/receive-payment.ts';
 import type { Faults } from './faults.ts';
 
 const OTHER_VND = 1_000;

@@ -3,9 +3,9 @@ import { issuesOf } from '../../protocol/codec.ts';
 import { type ActiveFaultView, type FaultName, type FaultOrder, faultOrder } from '../../protocol/faults.ts';
 import { sharedIdOf } from '../access/carried.ts';
 import { logRefusal, readBody } from '../access/requests.ts';
-import { type Refusal, type Result, refuse } from '../result.ts';
-import type { Stored } from '../stored.ts';
-import type { World } from '../world.ts';
+import { type Refusal, type Result, refuse } from '../common/result.ts';
+import type { Stored } from '../common/stored.ts';
+import type { World } from '../common/world.ts';
 
 const ORDER_BYTES_MAX = 4_096;
 

@@ -5,11 +5,11 @@ import { faultKind, faultOfContent, MAGIC_PREFIX } from '../../protocol/faults.t
 import { PATHS } from '../../protocol/http-api.ts';
 import { answerRefusal, pathOf } from '../access/requests.ts';
 import type { Tokens } from '../access/tokens.ts';
-import { parseJson } from '../decode.ts';
-import type { Directory } from '../directory.ts';
-import type { PartnerCalls } from '../service/partner-calls.ts';
-import type { Stored } from '../stored.ts';
-import type { World } from '../world.ts';
+import { parseJson } from '../common/decode.ts';
+import type { Directory } from '../common/directory.ts';
+import type { Stored } from '../common/stored.ts';
+import type { World } from '../common/world.ts';
+import type { PartnerCalls } from '../partner/partner-calls.ts';
 import type { Subject } from './active-faults.ts';
 import type { Faults } from './faults.ts';
 

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { bankAccount, boxCode } from '../../protocol/fields.ts';
 import { strongSecret } from '../../protocol/secret.ts';
-import { password, username } from '../boxes-config.ts';
-import { callback } from '../callback-config.ts';
-import { account } from '../partners-config.ts';
-import { sourceSecret } from '../sources/fields.ts';
-import { sourceOptions } from '../sources/registry.ts';
+import { password, username } from '../config/boxes-config.ts';
+import { callback } from '../config/callback-config.ts';
+import { account } from '../config/partners-config.ts';
+import { sourceSecret } from '../money/sources/fields.ts';
+import { sourceOptions } from '../money/sources/registry.ts';
 
 /** Bodies of new rows. */
 export const NEW_ROWS = {

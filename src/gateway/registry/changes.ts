@@ -1,15 +1,10 @@
-import {
-  BOXES_OF_ACCOUNT_MAX,
-  NAME_OF,
-  type RegistryRow,
-  type RegistryStore,
-} from '../../store/repositories/registry.ts';
-import type { RegistryTable } from '../../store/schema/tables.ts';
-import { type LiveRow, rowProblems } from '../mode.ts';
-import { accept, type Refusal, type Result, refuse } from '../result.ts';
-import { shardOf } from '../shard.ts';
-import type { Stored } from '../stored.ts';
-import type { World } from '../world.ts';
+import { accept, type Refusal, type Result, refuse } from '../common/result.ts';
+import { shardOf } from '../common/shard.ts';
+import type { Stored } from '../common/stored.ts';
+import type { World } from '../common/world.ts';
+import { type LiveRow, rowProblems } from '../config/mode.ts';
+import { BOXES_OF_ACCOUNT_MAX, NAME_OF, type RegistryRow, type RegistryStore } from '../store/repositories/registry.ts';
+import type { RegistryTable } from '../store/schema/tables.ts';
 
 /** Who changes a row. */
 export interface Admin {

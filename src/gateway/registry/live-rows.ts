@@ -1,10 +1,10 @@
 import { ConfigError } from '../../lib/errors.ts';
-import { NAME_OF, type RegistryRow, type RegistryStore } from '../../store/repositories/registry.ts';
-import type { RegistryTable } from '../../store/schema/tables.ts';
-import type { GatewayConfig } from '../config.ts';
-import { partnerFrom, SECRET_OF } from '../directory.ts';
-import { DEMO, type LiveRow, rowProblems, takesMoney } from '../mode.ts';
-import type { Vault } from '../vault.ts';
+import { partnerFrom, SECRET_OF } from '../common/directory.ts';
+import type { Vault } from '../common/vault.ts';
+import type { GatewayConfig } from '../config/config.ts';
+import { DEMO, type LiveRow, rowProblems, takesMoney } from '../config/mode.ts';
+import { NAME_OF, type RegistryRow, type RegistryStore } from '../store/repositories/registry.ts';
+import type { RegistryTable } from '../store/schema/tables.ts';
 import { optionsOf } from './source-rows.ts';
 
 const ROWS_AT_ONCE = 500;

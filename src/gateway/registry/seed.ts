@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import { ConfigError } from '../../lib/errors.ts';
 import { macDigits } from '../../protocol/dialect.ts';
-import { NAME_OF, type RegistryRow, type RegistryStore } from '../../store/repositories/registry.ts';
-import type { AccountRow, BoxRow, PartnerRow, RegistryTable, SourceRow } from '../../store/schema/tables.ts';
-import type { GatewayConfig } from '../config.ts';
-import { type Partner, SECRET_OF } from '../directory.ts';
-import type { Vault } from '../vault.ts';
+import { type Partner, SECRET_OF } from '../common/directory.ts';
+import type { Vault } from '../common/vault.ts';
+import type { GatewayConfig } from '../config/config.ts';
+import { NAME_OF, type RegistryRow, type RegistryStore } from '../store/repositories/registry.ts';
+import type { AccountRow, BoxRow, PartnerRow, RegistryTable, SourceRow } from '../store/schema/tables.ts';
 import { assertRows } from './live-rows.ts';
 
 /** Names of one change of the file that the audit list has. */

@@ -1,14 +1,14 @@
 import { issuesOf } from '../../protocol/codec.ts';
 import { newSecret } from '../../protocol/secret.ts';
-import type { RegistryStore } from '../../store/repositories/registry.ts';
-import type { SourceRow } from '../../store/schema/tables.ts';
-import { SECRET_OF } from '../directory.ts';
-import { accept, type Result, refuse } from '../result.ts';
-import { SOURCE_KINDS, sourceOptions } from '../sources/registry.ts';
-import type { NamedOptions } from '../sources/source.ts';
-import type { Stored } from '../stored.ts';
-import type { Vault } from '../vault.ts';
-import type { World } from '../world.ts';
+import { SECRET_OF } from '../common/directory.ts';
+import { accept, type Result, refuse } from '../common/result.ts';
+import type { Stored } from '../common/stored.ts';
+import type { Vault } from '../common/vault.ts';
+import type { World } from '../common/world.ts';
+import { SOURCE_KINDS, sourceOptions } from '../money/sources/registry.ts';
+import type { NamedOptions } from '../money/sources/source.ts';
+import type { RegistryStore } from '../store/repositories/registry.ts';
+import type { SourceRow } from '../store/schema/tables.ts';
 import type { Change } from './bodies.ts';
 import { type Admin, RegistryChanges, type RowChange } from './changes.ts';
 

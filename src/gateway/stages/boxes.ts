@@ -1,4 +1,3 @@
-import type { BoxReach } from '../box-reach.ts';
 import { signedConnections } from '../boxes/connection.ts';
 import type { Dialect } from '../boxes/dialect/dialect.ts';
 import { expeller } from '../boxes/expeller.ts';
@@ -7,10 +6,11 @@ import { MessageSigner } from '../boxes/message-signer.ts';
 import type { Mqtt } from '../boxes/mqtt.ts';
 import { SessionCheck } from '../boxes/session-check.ts';
 import type { BoxWire } from '../boxes/wire.ts';
+import type { BoxReach } from '../common/box-reach.ts';
+import { overCluster } from '../common/shard.ts';
+import type { Stored } from '../common/stored.ts';
+import type { World } from '../common/world.ts';
 import type { Edges } from '../faults/edges.ts';
-import { overCluster } from '../shard.ts';
-import type { Stored } from '../stored.ts';
-import type { World } from '../world.ts';
 
 /** The boxes of a gateway, and the transports to them. */
 export interface Boxes {

@@ -1,16 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyInstance } from 'fastify';
+import { readServerTls } from '../../lib/listen.ts';
 import { openAccess } from '../access/open-access.ts';
 import { createTokens } from '../access/tokens.ts';
-import type { BoxScreen } from '../box-screen.ts';
-import { portsOf } from '../callback-destination.ts';
+import type { BoxScreen } from '../common/box-screen.ts';
+import { Health } from '../common/health.ts';
+import type { Stored } from '../common/stored.ts';
+import type { World } from '../common/world.ts';
+import { portsOf } from '../config/callback-destination.ts';
+import { answerBeforeClosing, createApp, takeCarriedBodies } from '../doors/app.ts';
+import { listenAt, originAt, registerRoutes } from '../doors/routes.ts';
 import type { Edges } from '../faults/edges.ts';
-import { Health } from '../health.ts';
-import { answerBeforeClosing, createApp, takeCarriedBodies } from '../http/app.ts';
-import { listenAt, originAt, registerRoutes } from '../http/routes.ts';
-import { readServerTls } from '../listen.ts';
-import type { Stored } from '../stored.ts';
-import type { World } from '../world.ts';
 import type { Boxes } from './boxes.ts';
 import type { Money } from './money.ts';
 

@@ -1,10 +1,10 @@
 import type { Access } from '../access/open-access.ts';
 import type { Tokens } from '../access/tokens.ts';
-import type { BoxScreen } from '../box-screen.ts';
+import type { BoxScreen } from '../common/box-screen.ts';
+import type { Health } from '../common/health.ts';
+import type { Stored } from '../common/stored.ts';
+import type { World } from '../common/world.ts';
 import type { Edges } from '../faults/edges.ts';
-import type { Health } from '../health.ts';
-import type { Stored } from '../stored.ts';
-import type { World } from '../world.ts';
 import type { Boxes } from './boxes.ts';
 import type { Money } from './money.ts';
 

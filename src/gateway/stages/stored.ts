@@ -1,18 +1,18 @@
-import { DatabaseClock } from '../../store/engines/database-clock.ts';
-import type { RegistryStore } from '../../store/repositories/registry.ts';
-import type { DeliveriesFor } from '../../store/startup/requeue.ts';
-import { type OnStandby, openStore } from '../../store/store.ts';
-import { BoxSecrets } from '../box-secrets.ts';
-import { createDirectory, partnerFrom } from '../directory.ts';
-import { openKnownLogins } from '../logins/known-logins.ts';
-import { Logins } from '../logins/logins.ts';
+import { BoxSecrets } from '../common/box-secrets.ts';
+import { createDirectory, partnerFrom } from '../common/directory.ts';
+import { openKnownLogins } from '../common/known-logins.ts';
+import { Logins } from '../common/logins.ts';
+import { isOfRegistry } from '../common/shard.ts';
+import type { Stored } from '../common/stored.ts';
+import { Vault } from '../common/vault.ts';
+import { VirtualAccountTable } from '../common/virtual-accounts.ts';
+import type { World } from '../common/world.ts';
+import { deliveriesFor } from '../money/payment-effects.ts';
 import { seedRegistry } from '../registry/seed.ts';
-import { deliveriesFor } from '../service/payment-effects.ts';
-import { isOfRegistry } from '../shard.ts';
-import type { Stored } from '../stored.ts';
-import { Vault } from '../vault.ts';
-import { VirtualAccountTable } from '../virtual-accounts.ts';
-import type { World } from '../world.ts';
+import { DatabaseClock } from '../store/engines/database-clock.ts';
+import type { RegistryStore } from '../store/repositories/registry.ts';
+import type { DeliveriesFor } from '../store/startup/requeue.ts';
+import { type OnStandby, openStore } from '../store/store.ts';
 
 /**
  * The second stage of a gateway: its store, brought up to date with its file, and what reads it. `onStandby` is called once

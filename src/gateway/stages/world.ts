@@ -1,11 +1,11 @@
 import { HostResolver } from '../../lib/resolver.ts';
-import { Changes } from '../changes.ts';
-import type { GatewayConfig } from '../config.ts';
+import { Changes } from '../common/changes.ts';
+import type { OpenParts } from '../common/open-parts.ts';
+import type { GatewayDeps, World } from '../common/world.ts';
+import type { GatewayConfig } from '../config/config.ts';
+import { TrafficLog } from '../console/traffic-log.ts';
 import type { Edges } from '../faults/edges.ts';
-import type { OpenParts } from '../open-parts.ts';
-import { createReceivePayment } from '../service/receive-payment.ts';
-import { TrafficLog } from '../traffic-log.ts';
-import type { GatewayDeps, World } from '../world.ts';
+import { createReceivePayment } from '../money/receive-payment.ts';
 
 /**
  * The first stage of a gateway: time, chance, log and names, and the edges at which faults may happen. The code of faults

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { decodePicture, readQr } from '../../../src/bench/pictures.ts';
+import { decodePicture, readQr } from '../../../src/bench/engine/pictures.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import type { ActiveFaultView, FaultName } from '../../../src/protocol/faults.ts';
 import { paymentOf, pushOf, uuid } from '../../box/support.ts';

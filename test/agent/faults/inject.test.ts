@@ -1,12 +1,12 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { injectFaults } from '../../../src/agent/faults/inject.ts';
-import type { ConfiguredDisplay } from '../../../src/agent/screen/screen.ts';
-import type { DisplayIo, Frame, SerialLine } from '../../../src/display/contract.ts';
+import { injectFaults } from '../../../src/device/agent/faults/inject.ts';
+import type { ConfiguredDisplay } from '../../../src/device/agent/screen/screen.ts';
+import type { DisplayIo, Frame, SerialLine } from '../../../src/device/display/contract.ts';
+import type { Scene } from '../../../src/device/scene.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
 import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
-import type { Scene } from '../../../src/scene.ts';
 
 const SURFACE = { kind: 'characters', columns: 1, rows: 1, halfBlocks: false } as const;
 const FRAME: Frame = { kind: 'characters', columns: 1, rows: 1, cells: [] };

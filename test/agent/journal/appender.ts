@@ -4,7 +4,7 @@
  */
 import { writeSync } from 'node:fs';
 import { PassThrough } from 'node:stream';
-import { openJournal } from '../../../src/agent/journal/journal.ts';
+import { openJournal } from '../../../src/device/agent/journal/journal.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { systemRandom } from '../../../src/lib/random.ts';

@@ -3,8 +3,8 @@ import { copyFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { JOURNAL_FILE } from '../../../src/agent/journal/journal.ts';
-import type { Entry } from '../../../src/box/entry.ts';
+import { JOURNAL_FILE } from '../../../src/device/agent/journal/journal.ts';
+import type { Entry } from '../../../src/device/box/entry.ts';
 import { ConfigError } from '../../../src/lib/errors.ts';
 import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
 import { temporaryFolder } from '../../support/net.ts';

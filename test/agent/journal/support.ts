@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { Writable } from 'node:stream';
 import { onTestFinished } from 'vitest';
-import { openJournal } from '../../../src/agent/journal/journal.ts';
-import type { Entry } from '../../../src/box/entry.ts';
+import { openJournal } from '../../../src/device/agent/journal/journal.ts';
+import type { Entry } from '../../../src/device/box/entry.ts';
 import type { Clock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { VirtualClock } from '../../../src/lib/virtual-clock.ts';

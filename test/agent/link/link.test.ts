@@ -1,10 +1,10 @@
 import { PassThrough } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Connection, TransportIo } from '../../../src/agent/contract.ts';
-import { configuredSecret } from '../../../src/agent/enrolment/secret.ts';
-import { Link } from '../../../src/agent/link/link.ts';
-import type { BoxEvent } from '../../../src/box/state.ts';
+import type { Connection, TransportIo } from '../../../src/device/agent/contract.ts';
+import { configuredSecret } from '../../../src/device/agent/enrolment/secret.ts';
+import { Link } from '../../../src/device/agent/link/link.ts';
+import type { BoxEvent } from '../../../src/device/box/state.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { BoundedQueue } from '../../../src/lib/queue.ts';

@@ -1,8 +1,8 @@
 import { open, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Key } from '../../../src/agent/contract.ts';
-import { buttonOptions, watchButtons } from '../../../src/agent/peripherals/buttons.ts';
+import type { Key } from '../../../src/device/agent/contract.ts';
+import { buttonOptions, watchButtons } from '../../../src/device/agent/peripherals/buttons.ts';
 import { eventually } from '../../support/net.ts';
 import { PROGRAMS, without } from '../../support/programs.ts';
 import { collectingIo, rewriteScript, writeScript } from '../../voice/support.ts';

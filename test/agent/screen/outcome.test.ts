@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { qrCheckOf, screenEvent } from '../../../src/agent/screen/outcome.ts';
-import type { Scene } from '../../../src/scene.ts';
+import { qrCheckOf, screenEvent } from '../../../src/device/agent/screen/outcome.ts';
+import type { Scene } from '../../../src/device/scene.ts';
 import { PAYMENT } from '../../display/scenes.ts';
 
 const paid: Scene = { kind: 'paid', transactionId: 't1', amount: 1, content: '', holder: null, online: true };

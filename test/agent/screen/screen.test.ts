@@ -1,13 +1,18 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { type ConfiguredDisplay, displayIo, Screen, type ScreenOutcome } from '../../../src/agent/screen/screen.ts';
-import type { CharacterSurface, Display, DisplayIo, Frame } from '../../../src/display/contract.ts';
+import {
+  type ConfiguredDisplay,
+  displayIo,
+  Screen,
+  type ScreenOutcome,
+} from '../../../src/device/agent/screen/screen.ts';
+import type { CharacterSurface, Display, DisplayIo, Frame } from '../../../src/device/display/contract.ts';
+import type { Scene } from '../../../src/device/scene.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { STOP_BUDGET_MS } from '../../../src/lib/shutdown.ts';
 import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
-import type { Scene } from '../../../src/scene.ts';
 import { PAYMENT } from '../../display/scenes.ts';
 import { eventually, temporaryFolder } from '../../support/net.ts';
 

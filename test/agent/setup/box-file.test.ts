@@ -1,17 +1,17 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { agentConfigSchema } from '../../../src/agent/config.ts';
+import { agentConfigSchema } from '../../../src/device/agent/config.ts';
 import {
   agentFilesOf,
   type BoxSettings,
   boxFileSchema,
   maskedBoxFile,
   readBoxFile,
-} from '../../../src/agent/setup/box-file.ts';
-import { BOX_FILE_BYTES_MAX } from '../../../src/agent/setup/machine.ts';
+} from '../../../src/device/agent/setup/box-file.ts';
+import { BOX_FILE_BYTES_MAX } from '../../../src/device/agent/setup/machine.ts';
+import { createAuthority, issue, validFor } from '../../../src/device/setup/pki.ts';
 import { ConfigError } from '../../../src/lib/errors.ts';
-import { createAuthority, issue, validFor } from '../../../src/provision/pki.ts';
 import { fc } from '../../support/properties.ts';
 
 const CODES = 'terminalCode: VVB000001\nserialNumber: VVB900001\n';

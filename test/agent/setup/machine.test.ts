@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { deviceSerial } from '../../../src/agent/setup/machine.ts';
+import { deviceSerial } from '../../../src/device/agent/setup/machine.ts';
 import { temporaryFolder } from '../../support/net.ts';
 
 async function machine(files: Record<string, string>): Promise<string> {

@@ -1,8 +1,8 @@
 import { createServer } from 'node:http';
 import { PassThrough } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type SetupNeed, showSetup } from '../../../src/agent/setup/setup-screen.ts';
-import { openRenderer } from '../../../src/display/render.ts';
+import { type SetupNeed, showSetup } from '../../../src/device/agent/setup/setup-screen.ts';
+import { openRenderer } from '../../../src/device/display/render.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { systemRandom } from '../../../src/lib/random.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { INCOMING_MAX, MessageQueue } from '../../../src/agent/transports/message-queue.ts';
+import { INCOMING_MAX, MessageQueue } from '../../../src/device/agent/transports/message-queue.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { encode } from '../../../src/protocol/codec.ts';

@@ -1,9 +1,9 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { Writable } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { InboundMessage } from '../../../src/agent/contract.ts';
-import { INCOMING_MAX } from '../../../src/agent/transports/message-queue.ts';
-import { mqttTransport } from '../../../src/agent/transports/mqtt.ts';
+import type { InboundMessage } from '../../../src/device/agent/contract.ts';
+import { INCOMING_MAX } from '../../../src/device/agent/transports/message-queue.ts';
+import { mqttTransport } from '../../../src/device/agent/transports/mqtt.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { VirtualClock } from '../../../src/lib/virtual-clock.ts';

@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { VietqrEnrolment } from '../../../src/agent/transports/vietqr-enrolment.ts';
+import { VietqrEnrolment } from '../../../src/device/agent/transports/vietqr-enrolment.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
 import type { EnrolAnswer } from '../../../src/protocol/dialect.ts';

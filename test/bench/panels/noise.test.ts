@@ -1,9 +1,9 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { mqttTransport } from '../../../src/agent/transports/mqtt.ts';
-import { readQr } from '../../../src/bench/pictures.ts';
-import { runScenario } from '../../../src/bench/run/run.ts';
-import { parseScenario } from '../../../src/bench/vocabulary/scenario.ts';
+import { readQr } from '../../../src/bench/engine/pictures.ts';
+import { runScenario } from '../../../src/bench/engine/run/run.ts';
+import { parseScenario } from '../../../src/bench/scenarios/scenario.ts';
 import { emulatedTarget } from '../../../src/commands/actions/bench-emulated.ts';
+import { mqttTransport } from '../../../src/device/agent/transports/mqtt.ts';
 import { seededRandom } from '../../../src/lib/random.ts';
 import { PROGRAMS, without } from '../../support/programs.ts';
 import { noLog, withoutClose } from '../setup.ts';

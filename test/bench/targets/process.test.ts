@@ -1,9 +1,9 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { mqttTransport } from '../../../src/agent/transports/mqtt.ts';
-import { screenProbe } from '../../../src/bench/probes.ts';
-import { processTarget } from '../../../src/bench/targets/process.ts';
+import { screenProbe } from '../../../src/bench/engine/probes.ts';
+import { processTarget } from '../../../src/bench/engine/targets/process.ts';
+import { mqttTransport } from '../../../src/device/agent/transports/mqtt.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
 import { eventually, temporaryFolder } from '../../support/net.ts';
 

@@ -1,8 +1,8 @@
-import { VirtualTime } from '../../../src/bench/test-time.ts';
-import { type CheckResult, runChecks } from '../../../src/conformance/check.ts';
-import { startListener } from '../../../src/conformance/service/callback-listener.ts';
-import { SERVICE_CHECKS } from '../../../src/conformance/service/checks/all.ts';
-import { ServiceSubject } from '../../../src/conformance/service/subject.ts';
+import { VirtualTime } from '../../../src/bench/engine/test-time.ts';
+import { type CheckResult, runChecks } from '../../../src/bench/judges/check.ts';
+import { startListener } from '../../../src/bench/judges/service/callback-listener.ts';
+import { SERVICE_CHECKS } from '../../../src/bench/judges/service/checks/all.ts';
+import { ServiceSubject } from '../../../src/bench/judges/service/subject.ts';
 import type { Fault } from './faults.ts';
 import { startIndependentService } from './service.ts';
 import type { Box, World } from './world.ts';

@@ -1,4 +1,4 @@
-import type { BoxState } from '../../../src/box/state.ts';
+import type { BoxState } from '../../../src/device/box/state.ts';
 import { after, isNew, quiet, type StateMutant } from './reducer.ts';
 
 /** Boxes that show or announce otherwise what waits: payments after a restart, other accounts, reports. */

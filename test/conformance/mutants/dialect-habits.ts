@@ -1,5 +1,5 @@
 import type { IClientOptions, IPublishPacket, MqttClient } from 'mqtt';
-import type { InboundMessage } from '../../../src/agent/contract.ts';
+import type { InboundMessage } from '../../../src/device/agent/contract.ts';
 import { ENROL_TOPIC } from '../../../src/protocol/dialect.ts';
 import { decodeVietQr, encodeVietQr } from '../../../src/protocol/vietqr.ts';
 import type { Mutant, Panel } from '../box-fixture.ts';

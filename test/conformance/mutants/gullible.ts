@@ -1,4 +1,4 @@
-import type { TransportIo } from '../../../src/agent/contract.ts';
+import type { TransportIo } from '../../../src/device/agent/contract.ts';
 import { decodeDown } from '../../../src/protocol/codec.ts';
 import { LIMITS } from '../../../src/protocol/fields.ts';
 import type { DownMessage } from '../../../src/protocol/messages.ts';

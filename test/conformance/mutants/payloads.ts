@@ -1,4 +1,4 @@
-import { qrOf } from '../../../src/conformance/box/orders.ts';
+import { qrOf } from '../../../src/bench/judges/box/orders.ts';
 import type { DownOf } from '../../../src/protocol/messages.ts';
 import { decodeVietQr, encodeVietQr } from '../../../src/protocol/vietqr.ts';
 import type { Mutant, Wire } from '../box-fixture.ts';

@@ -1,5 +1,5 @@
-import type { At, BoxEvent, BoxState, Step } from '../../../src/box/state.ts';
-import type { BoxNeed } from '../../../src/conformance/box/subject.ts';
+import type { BoxNeed } from '../../../src/bench/judges/box/subject.ts';
+import type { At, BoxEvent, BoxState, Step } from '../../../src/device/box/state.ts';
 
 export type Reduce = (before: BoxState, event: BoxEvent, at: At) => Step;
 

@@ -1,4 +1,4 @@
-import type { InboundMessage } from '../../../src/agent/contract.ts';
+import type { InboundMessage } from '../../../src/device/agent/contract.ts';
 import type { Mutant, Wire } from '../box-fixture.ts';
 
 /** Boxes that report or speak otherwise. */

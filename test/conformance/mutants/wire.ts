@@ -1,4 +1,4 @@
-import type { TransportIo } from '../../../src/agent/contract.ts';
+import type { TransportIo } from '../../../src/device/agent/contract.ts';
 import { encode } from '../../../src/protocol/codec.ts';
 import { LIMITS } from '../../../src/protocol/fields.ts';
 import { readJws } from '../../../src/protocol/jws.ts';

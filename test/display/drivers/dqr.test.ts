@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { DqrEmulator } from '../../../src/bench/panels/dqr.ts';
+import type { Scene } from '../../../src/device/scene.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import type { Scene } from '../../../src/scene.ts';
 import { cabled, scene } from '../opened.ts';
 import { DUE, MARKED, PAYMENT, payloadOf } from '../scenes.ts';
 

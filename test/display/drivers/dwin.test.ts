@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { DwinEmulator, PROJECT } from '../../../src/bench/panels/dwin.ts';
-import { crcOf, modbusCrc, readFrame, switchPage, writeFrame } from '../../../src/display/drivers/dgus.ts';
-import { openRenderer } from '../../../src/display/render.ts';
+import { crcOf, modbusCrc, readFrame, switchPage, writeFrame } from '../../../src/device/display/drivers/dgus.ts';
+import { openRenderer } from '../../../src/device/display/render.ts';
 import { cabled } from '../opened.ts';
 import { PAYMENT, payloadOf } from '../scenes.ts';
 

@@ -2,7 +2,7 @@ import { readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { EscposEmulator, pictureOf } from '../../../src/bench/panels/escpos.ts';
-import { openRenderer } from '../../../src/display/render.ts';
+import { openRenderer } from '../../../src/device/display/render.ts';
 import { temporaryFolder } from '../../support/net.ts';
 import { fc } from '../../support/properties.ts';
 import { cabled, scene } from '../opened.ts';

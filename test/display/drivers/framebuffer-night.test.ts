@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import type { Scene } from '../../../src/device/scene.ts';
 import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
-import type { Scene } from '../../../src/scene.ts';
 import { expectDecodes, glyphCache } from '../pictures.ts';
 import { PAYMENT, QR_CODE, SCENES } from '../scenes.ts';
 import { fake, openOn, RGB565 } from './framebuffer-support.ts';

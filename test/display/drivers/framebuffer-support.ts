@@ -1,11 +1,11 @@
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { onTestFinished } from 'vitest';
-import { framebuffer } from '../../../src/display/drivers/framebuffer.ts';
-import { openRenderer } from '../../../src/display/render.ts';
+import { framebuffer } from '../../../src/device/display/drivers/framebuffer.ts';
+import { openRenderer } from '../../../src/device/display/render.ts';
+import type { Scene } from '../../../src/device/scene.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
-import type { Scene } from '../../../src/scene.ts';
 import { temporaryFolder } from '../../support/net.ts';
 import { FakeFramebuffer, type FakeFramebufferSettings } from '../emulators/framebuffer.ts';
 import { testIo } from '../io.ts';

@@ -1,7 +1,7 @@
 import { chmodSync, rmSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { PixelFrame } from '../../../src/display/contract.ts';
-import type { Scene } from '../../../src/scene.ts';
+import type { PixelFrame } from '../../../src/device/display/contract.ts';
+import type { Scene } from '../../../src/device/scene.ts';
 import { FakeFramebuffer } from '../emulators/framebuffer.ts';
 import { expectDecodes, expectGolden, glyphCache } from '../pictures.ts';
 import { PAYMENT, QR_CODE, SCENES } from '../scenes.ts';

@@ -4,7 +4,7 @@ import {
   type LedMatrixOptions,
   ledMatrixOptions,
   matrixSize,
-} from '../../../src/display/drivers/led-matrix.options.ts';
+} from '../../../src/device/display/drivers/led-matrix.options.ts';
 import { strictLedMatrix } from '../emulators/led-matrix.addon.ts';
 import { installedAddon } from './installed-addon.ts';
 

@@ -3,11 +3,15 @@ import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import decodeQr from 'qr/decode.js';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type LedMatrixOptions, ledMatrixOptions, setupFor } from '../../../src/display/drivers/led-matrix.options.ts';
-import { ledMatrix } from '../../../src/display/drivers/led-matrix.ts';
-import { startChild } from '../../../src/display/io/child.ts';
-import { encodePng } from '../../../src/display/pixels/png.ts';
-import { openRenderer } from '../../../src/display/render.ts';
+import {
+  type LedMatrixOptions,
+  ledMatrixOptions,
+  setupFor,
+} from '../../../src/device/display/drivers/led-matrix.options.ts';
+import { ledMatrix } from '../../../src/device/display/drivers/led-matrix.ts';
+import { startChild } from '../../../src/device/display/io/child.ts';
+import { encodePng } from '../../../src/device/display/pixels/png.ts';
+import { openRenderer } from '../../../src/device/display/render.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { eventually, temporaryFolder } from '../../support/net.ts';
 import { PROGRAMS, without } from '../../support/programs.ts';
@@ -17,7 +21,7 @@ import { testIo } from '../io.ts';
 import { glyphCache, zbarReads } from '../pictures.ts';
 import { PAYMENT, QR_CODE, SCENES } from '../scenes.ts';
 
-const CHILD = resolve(import.meta.dirname, '../../../src/display/drivers/led-matrix.child.ts');
+const CHILD = resolve(import.meta.dirname, '../../../src/device/display/drivers/led-matrix.child.ts');
 const glyphs = glyphCache();
 const zbar = without(PROGRAMS.zbar);
 
@@ -235,7 +239,7 @@ describe('the LED matrix display', () => {
 
   it('ends when the agent is killed', async () => {
     const panels = await fakePanels();
-    const driver = resolve(import.meta.dirname, '../../../src/display/io/child.ts');
+    const driver = resolve(import.meta.dirname, '../../../src/device/display/io/child.ts');
     const script = `const { startChild } = await import(${JSON.stringify(driver)});
       const { systemClock } = await import(${JSON.stringify(resolve(driver, '../../../lib/clock.ts'))});
       const setup = ${JSON.stringify({ addons: [panels.options.addon], width: 32, height: 32, matrix: {}, runtime: {} })};

@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { loadAgentConfig } from '../../../src/agent/config.ts';
-import { DISPLAY_DRIVERS } from '../../../src/display/registry.ts';
+import { loadAgentConfig } from '../../../src/device/agent/config.ts';
+import { DISPLAY_DRIVERS } from '../../../src/device/display/registry.ts';
 import { SCENES } from '../scenes.ts';
 
 const exampleOf = (name: string) => `${import.meta.dirname}/../../../device-config/${name}.yaml`;

@@ -2,9 +2,9 @@ import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path';
 import { decode } from 'fast-png';
 import { describe, expect, it } from 'vitest';
-import { png } from '../../../src/display/drivers/png.ts';
-import { openRenderer } from '../../../src/display/render.ts';
-import type { Scene } from '../../../src/scene.ts';
+import { png } from '../../../src/device/display/drivers/png.ts';
+import { openRenderer } from '../../../src/device/display/render.ts';
+import type { Scene } from '../../../src/device/scene.ts';
 import { temporaryFolder } from '../../support/net.ts';
 import { PROGRAMS, without } from '../../support/programs.ts';
 import { testIo } from '../io.ts';

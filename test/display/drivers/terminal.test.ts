@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { terminal } from '../../../src/display/drivers/terminal.ts';
-import { openRenderer } from '../../../src/display/render.ts';
-import type { Scene } from '../../../src/scene.ts';
+import { terminal } from '../../../src/device/display/drivers/terminal.ts';
+import { openRenderer } from '../../../src/device/display/render.ts';
+import type { Scene } from '../../../src/device/scene.ts';
 import { testIo } from '../io.ts';
 import { expectDecodes, expectGeometry } from '../pictures.ts';
 import { PAYMENT, payloadOf, QR_CODE, SCENES } from '../scenes.ts';

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { UsbBitmapEmulator } from '../../../src/bench/panels/usb-bitmap.ts';
-import type { PixelFrame } from '../../../src/display/contract.ts';
-import { openRenderer } from '../../../src/display/render.ts';
-import type {} from '../../../src/scene.ts';
+import type { PixelFrame } from '../../../src/device/display/contract.ts';
+import { openRenderer } from '../../../src/device/display/render.ts';
+import type {} from '../../../src/device/scene.ts';
 import { eventually } from '../../support/net.ts';
 import { PROGRAMS, without } from '../../support/programs.ts';
 import { cabled, openOn, plugged, scene } from '../opened.ts';

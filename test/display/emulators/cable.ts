@@ -1,6 +1,6 @@
 import type { PanelEmulator } from '../../../src/bench/panels/emulator.ts';
-import type { SerialLine } from '../../../src/display/contract.ts';
-import { displayFault } from '../../../src/display/fault.ts';
+import type { SerialLine } from '../../../src/device/display/contract.ts';
+import { displayFault } from '../../../src/device/display/fault.ts';
 
 /** Bytes on their way, as they come out. */
 export type Garble = (bytes: Uint8Array) => Uint8Array;

@@ -2,9 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import jsqrModule from 'jsqr';
 import type { PanelEmulator } from '../../../src/bench/panels/emulator.ts';
 import { openPty, type Pty } from '../../../src/bench/panels/pty.ts';
-import type { DisplayIo, SerialLine } from '../../../src/display/contract.ts';
-import { displayFault } from '../../../src/display/fault.ts';
-import { openSerial } from '../../../src/display/io/serial.ts';
+import type { DisplayIo, SerialLine } from '../../../src/device/display/contract.ts';
+import { displayFault } from '../../../src/device/display/fault.ts';
+import { openSerial } from '../../../src/device/display/io/serial.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { wireOf } from './wire.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
-import type { SerialLine } from '../../../src/display/contract.ts';
-import { Dialogue } from '../../../src/display/io/answers.ts';
+import type { SerialLine } from '../../../src/device/display/contract.ts';
+import { Dialogue } from '../../../src/device/display/io/answers.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 
 const ANSWER_TIMEOUT_MS = 20_000;

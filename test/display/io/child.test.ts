@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { startChild } from '../../../src/display/io/child.ts';
+import { startChild } from '../../../src/device/display/io/child.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { temporaryFolder } from '../../support/net.ts';
 

@@ -1,10 +1,10 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { CHARSET, FIGURES } from '../../../src/display/charset.ts';
-import type { Face, FaceSpec } from '../../../src/display/layout/fonts/faces.ts';
-import { openFaces } from '../../../src/display/layout/fonts/glyph-sheets.ts';
-import { specsOf, typographyFor } from '../../../src/display/layout/typography.ts';
+import { CHARSET, FIGURES } from '../../../src/device/display/charset.ts';
+import type { Face, FaceSpec } from '../../../src/device/display/layout/fonts/faces.ts';
+import { openFaces } from '../../../src/device/display/layout/fonts/glyph-sheets.ts';
+import { specsOf, typographyFor } from '../../../src/device/display/layout/typography.ts';
 import { temporaryFolder } from '../../support/net.ts';
 
 const SPECS: readonly FaceSpec[] = [

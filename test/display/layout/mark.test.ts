@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { Frame, Surface } from '../../../src/display/contract.ts';
-import { openRenderer } from '../../../src/display/render.ts';
-import type { Scene } from '../../../src/scene.ts';
+import type { Frame, Surface } from '../../../src/device/display/contract.ts';
+import { openRenderer } from '../../../src/device/display/render.ts';
+import type { Scene } from '../../../src/device/scene.ts';
 import { expectDecodes, expectGolden, glyphCache, textPicture } from '../pictures.ts';
 import { DUE, MARKED, PAYMENT, payloadOf, SCENES } from '../scenes.ts';
 

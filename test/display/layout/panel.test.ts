@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { CharacterFrame, PanelQr, PanelSurface } from '../../../src/display/contract.ts';
-import { fitOnPanel, layoutPanel, picturePanel } from '../../../src/display/layout/panel.ts';
-import { qrTextOf } from '../../../src/scene.ts';
+import type { CharacterFrame, PanelQr, PanelSurface } from '../../../src/device/display/contract.ts';
+import { fitOnPanel, layoutPanel, picturePanel } from '../../../src/device/display/layout/panel.ts';
+import { qrTextOf } from '../../../src/device/scene.ts';
 import { fc } from '../../support/properties.ts';
 import { scene } from '../opened.ts';
 import { expectDecodes, textPicture } from '../pictures.ts';

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { withoutAccents } from '../../../src/display/charset.ts';
-import type { Surface } from '../../../src/display/contract.ts';
-import { layoutPixels } from '../../../src/display/layout/pixels.ts';
-import { openRenderer, openStage } from '../../../src/display/render.ts';
-import { pageOf } from '../../../src/display/words.ts';
-import type { Scene } from '../../../src/scene.ts';
+import { withoutAccents } from '../../../src/device/display/charset.ts';
+import type { Surface } from '../../../src/device/display/contract.ts';
+import { layoutPixels } from '../../../src/device/display/layout/pixels.ts';
+import { openRenderer, openStage } from '../../../src/device/display/render.ts';
+import { pageOf } from '../../../src/device/display/words.ts';
+import type { Scene } from '../../../src/device/scene.ts';
 import { glyphCache, textPicture } from '../pictures.ts';
 import { DUE, SCENES } from '../scenes.ts';
 

@@ -1,9 +1,9 @@
 import { decode } from 'fast-png';
 import { describe, expect, it } from 'vitest';
-import type { Frame } from '../../../src/display/contract.ts';
-import { bitmapGlyph } from '../../../src/display/layout/fonts/bitmap.ts';
-import { encodePng } from '../../../src/display/pixels/png.ts';
-import { openRenderer } from '../../../src/display/render.ts';
+import type { Frame } from '../../../src/device/display/contract.ts';
+import { bitmapGlyph } from '../../../src/device/display/layout/fonts/bitmap.ts';
+import { encodePng } from '../../../src/device/display/pixels/png.ts';
+import { openRenderer } from '../../../src/device/display/render.ts';
 import { expectDecodes, expectGeometry, type Picture } from '../pictures.ts';
 import { PAYMENT, QR_CODE } from '../scenes.ts';
 

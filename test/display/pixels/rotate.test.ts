@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { PixelFrame } from '../../../src/display/contract.ts';
-import { type Rotation, rotated } from '../../../src/display/pixels/rotate.ts';
-import { DISPLAY_DRIVERS } from '../../../src/display/registry.ts';
-import { openRenderer } from '../../../src/display/render.ts';
+import type { PixelFrame } from '../../../src/device/display/contract.ts';
+import { type Rotation, rotated } from '../../../src/device/display/pixels/rotate.ts';
+import { DISPLAY_DRIVERS } from '../../../src/device/display/registry.ts';
+import { openRenderer } from '../../../src/device/display/render.ts';
 import { expectDecodes, glyphCache, pixelAt } from '../pictures.ts';
 import { PAYMENT, QR_CODE } from '../scenes.ts';
 

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { VietqrMemory } from '../../../src/agent/transports/vietqr-memory.ts';
+import { VietqrMemory } from '../../../src/device/agent/transports/vietqr-memory.ts';
 import { UNKNOWN_BOOT } from '../../../src/lib/boot.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
 import { VirtualClock } from '../../../src/lib/virtual-clock.ts';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { EnrolmentClient } from '../../../src/agent/enrolment/client.ts';
+import { EnrolmentClient } from '../../../src/device/agent/enrolment/client.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { PayboxError } from '../../../src/lib/errors.ts';
 import { agreementKeyOf, boxProof, ENROLMENTS_PATH, gatewayProof } from '../../../src/protocol/enrolment.ts';

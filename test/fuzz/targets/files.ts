@@ -1,11 +1,11 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { loadAgentConfig } from '../../../src/agent/config.ts';
-import { readPrinted } from '../../../src/display/drivers/escpos.ts';
-import { decodeSheets, encodeSheets } from '../../../src/display/layout/fonts/sheet-file.ts';
-import { loadGatewayConfig } from '../../../src/gateway/config.ts';
+import { loadAgentConfig } from '../../../src/device/agent/config.ts';
+import { readPrinted } from '../../../src/device/display/drivers/escpos.ts';
+import { decodeSheets, encodeSheets } from '../../../src/device/display/layout/fonts/sheet-file.ts';
+import { decodeWav, encodeWav } from '../../../src/device/voice/wav.ts';
+import { loadGatewayConfig } from '../../../src/gateway/config/config.ts';
 import { ConfigError, PayboxError } from '../../../src/lib/errors.ts';
-import { decodeWav, encodeWav } from '../../../src/voice/wav.ts';
 import type { Seeded } from '../../support/seeded.ts';
 import { mutated, pick } from '../bytes.ts';
 import { configFiles } from '../corpus.ts';

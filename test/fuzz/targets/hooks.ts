@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
-import { SOURCE_KINDS } from '../../../src/gateway/sources/registry.ts';
-import type { Source } from '../../../src/gateway/sources/source.ts';
+import { SOURCE_KINDS } from '../../../src/gateway/money/sources/registry.ts';
+import type { Source } from '../../../src/gateway/money/sources/source.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { seededRandom } from '../../../src/lib/random.ts';
 import { VirtualClock } from '../../../src/lib/virtual-clock.ts';

@@ -1,6 +1,6 @@
 import { connectAsync } from 'mqtt';
 import { expect, it, onTestFinished } from 'vitest';
-import { parseGatewayConfig } from '../../../src/gateway/config.ts';
+import { parseGatewayConfig } from '../../../src/gateway/config/config.ts';
 import { boxIdOf, boxIdTopic, ENROL_TOPIC } from '../../../src/protocol/dialect.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../../src/protocol/topics.ts';
 import { eventually } from '../../support/net.ts';

@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { decode } from 'fast-png';
 import { describe, expect, it } from 'vitest';
-import { openRenderer } from '../../../src/display/render.ts';
+import { openRenderer } from '../../../src/device/display/render.ts';
 import { getJson, Shop } from '../../e2e/walk.ts';
 import { eventually, freePort, temporaryFolder } from '../../support/net.ts';
 import { without } from '../../support/programs.ts';

@@ -1,9 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { clipsSpeech } from '../../../src/voice/drivers/clips.ts';
-import { encodeWav } from '../../../src/voice/wav.ts';
-import { numberWords } from '../../../src/voice/words.ts';
+import { clipsSpeech } from '../../../src/device/voice/drivers/clips.ts';
+import { encodeWav } from '../../../src/device/voice/wav.ts';
+import { numberWords } from '../../../src/device/voice/words.ts';
 import { CLIP_FORMAT, clipLevel, clipsIn, writeClip, writeClips } from '../support.ts';
 
 const { signal } = new AbortController();

@@ -1,8 +1,8 @@
 import type { WireNotice } from '../../../protocol/dialect.ts';
 import type { DownOf } from '../../../protocol/messages.ts';
-import type { BoxConfig } from '../../config.ts';
-import type { Stored } from '../../stored.ts';
-import type { World } from '../../world.ts';
+import type { Stored } from '../../common/stored.ts';
+import type { World } from '../../common/world.ts';
+import type { BoxConfig } from '../../config/config.ts';
 import { paidNotice } from './notices.ts';
 
 /** Texts of payments that are remembered, so that two payments do not get the same text. */

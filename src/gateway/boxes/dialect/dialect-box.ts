@@ -5,9 +5,9 @@ import {
   type UpBody,
   type UpMessage,
 } from '../../../protocol/messages.ts';
-import type { KnownBox } from '../../directory.ts';
-import type { Stored } from '../../stored.ts';
-import type { World } from '../../world.ts';
+import type { KnownBox } from '../../common/directory.ts';
+import type { Stored } from '../../common/stored.ts';
+import type { World } from '../../common/world.ts';
 import type { BoxQueues } from '../box-queues.ts';
 import type { BoxConnection, Connect } from '../connection.ts';
 import type { BoxHub } from '../wire.ts';

@@ -4,7 +4,7 @@ import { reasonOf } from '../../../lib/errors.ts';
 import type { HostResolver } from '../../../lib/resolver.ts';
 import { boxIdTopic, DIALECT_GATEWAY_RIGHTS } from '../../../protocol/dialect.ts';
 import { READ_PACKET_BYTES_MAX } from '../../../protocol/packet-limit.ts';
-import type { World } from '../../world.ts';
+import type { World } from '../../common/world.ts';
 import { type BrokerAddress, CLOSED, connectToBroker } from '../broker-client.ts';
 import type { ChannelConnection } from '../mqtt-channel.ts';
 import type { Outcome } from './notice-sender.ts';

@@ -12,11 +12,11 @@ import {
   macCheckSum,
   macDigits,
 } from '../../../protocol/dialect.ts';
-import type { NewPayment } from '../../../store/repositories/payments.ts';
-import type { GatewayConfig } from '../../config.ts';
-import type { PartnerCalls } from '../../service/partner-calls.ts';
-import type { Stored } from '../../stored.ts';
-import type { World } from '../../world.ts';
+import type { Stored } from '../../common/stored.ts';
+import type { World } from '../../common/world.ts';
+import type { GatewayConfig } from '../../config/config.ts';
+import type { PartnerCalls } from '../../partner/partner-calls.ts';
+import type { NewPayment } from '../../store/repositories/payments.ts';
 import { BoxQueues } from '../box-queues.ts';
 import type { BrokerAddress } from '../broker-client.ts';
 import { type MqttChannel, openMqttChannel } from '../mqtt-channel.ts';

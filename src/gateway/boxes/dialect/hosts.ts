@@ -11,14 +11,14 @@ import {
 } from '../../../protocol/dialect.ts';
 import { LIMITS } from '../../../protocol/fields.ts';
 import { checkOrderRequest, generateRequest, testCallbackRequest } from '../../../protocol/http-api.ts';
-import type { NewPayment } from '../../../store/repositories/payments.ts';
-import { parseJson } from '../../decode.ts';
-import type { Partner } from '../../directory.ts';
-import { accept, type Refusal, type Result, refuse } from '../../result.ts';
-import { CallNotes, readLeniently } from '../../service/call-notes.ts';
-import type { PartnerCalls } from '../../service/partner-calls.ts';
-import type { Stored } from '../../stored.ts';
-import type { World } from '../../world.ts';
+import { parseJson } from '../../common/decode.ts';
+import type { Partner } from '../../common/directory.ts';
+import { accept, type Refusal, type Result, refuse } from '../../common/result.ts';
+import type { Stored } from '../../common/stored.ts';
+import type { World } from '../../common/world.ts';
+import { CallNotes, readLeniently } from '../../partner/call-notes.ts';
+import type { PartnerCalls } from '../../partner/partner-calls.ts';
+import type { NewPayment } from '../../store/repositories/payments.ts';
 import type { Publish } from './notice-sender.ts';
 import { timePaidOf } from './notices.ts';
 

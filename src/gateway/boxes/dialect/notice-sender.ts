@@ -1,5 +1,5 @@
 import type { WireNotice } from '../../../protocol/dialect.ts';
-import type { World } from '../../world.ts';
+import type { World } from '../../common/world.ts';
 import type { BoxSocket } from '../connection.ts';
 import { payloadFor } from './notices.ts';
 

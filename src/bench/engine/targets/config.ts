@@ -1,0 +1,110 @@
+import type { Random } from '../../../lib/random.ts';
+import { newSecret } from '../../../protocol/secret.ts';
+
+const PARTNER = { username: 'bench', password: 'bench-secret' };
+const ACCOUNT = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };
+/** Short waits, because scenarios of partner faults run in real time at some targets. */
+const CALLBACK_RETRY_WAITS_MS = [200, 400, 800, 1_600, 3_200];
+
+/** Samples, shared by the gateway and all boxes of a dialect: they meet on loopback only. */
+const SHARED = {
+  salts: { checkSumSalt: 'bench-check-sum-salt', boxIdSalt: 'bench-box-id-salt' },
+  login: { username: 'bench-boxes', password: 'bench-secret-of-all-boxes' },
+};
+
+/** How boxes connect to their gateway. */
+export interface Transport {
+  readonly name: string;
+  /** Set for a dialect of other makers: boxes enrol by their MAC addresses, and share a login. */
+  readonly ownLogin?: object;
+  urlOf(gateway: { origin: string; brokerPort: number }): string;
+}
+
+/** Ports and folders of the parts that the bench starts. */
+export interface TargetLayout {
+  httpPort: number;
+  mqttPort: number;
+  transport: Transport;
+  folder: string;
+}
+
+/** A box with generated identity. */
+export interface GeneratedBox {
+  terminalCode: string;
+  serialNumber: string;
+  secret?: string;
+}
+
+/** Boxes VVB000001 and following. Boxes that are not enrolled have no secret. */
+export function generateBoxes(count: number, enrolled: boolean, random: Random): GeneratedBox[] {
+  return Array.from({ length: count }, (_, index) => {
+    const number = String(index + 1).padStart(5, '0');
+    const box = { terminalCode: `VVB0${number}`, serialNumber: `VVB9${number}` };
+    return enrolled ? { ...box, secret: newSecret(random) } : box;
+  });
+}
+
+/** Configuration of the bench's own gateway. */
+export function gatewayConfigFor(
+  place: Omit<TargetLayout, 'transport'> & { transport?: Transport },
+  boxes: readonly GeneratedBox[],
+  callbackUrl: string,
+): object {
+  const { transport: { name: dialect, ownLogin } = {} } = place;
+  const account = ACCOUNT.bankAccount;
+  return {
+    http: { port: place.httpPort },
+    mqtt: { embedded: { port: place.mqttPort } },
+    dataDir: `${place.folder}/gateway`,
+    callbackRetryWaitsMs: CALLBACK_RETRY_WAITS_MS,
+    partners: [{ ...PARTNER, accounts: [ACCOUNT.bankAccount], callback: { url: callbackUrl } }],
+    accounts: [ACCOUNT],
+    boxes: boxes.map(({ secret, ...box }) => {
+      if (ownLogin === undefined) return { ...box, ...(secret && { secret }), account };
+      return { ...box, dialect, macAddr: macOf(box), account };
+    }),
+    ...(ownLogin === undefined ? {} : { vietqrBoxes: { ...SHARED.salts, login: SHARED.login } }),
+  };
+}
+
+/** Configuration of a bench box. Without a secret it enrols over HTTP. */
+export function agentConfigFor(
+  place: TargetLayout,
+  box: GeneratedBox,
+  boxPort: number,
+  display: object = { driver: 'browser' },
+): object {
+  const gateway = `http://127.0.0.1:${place.httpPort}`;
+  const { transport, mqttPort: brokerPort } = place;
+  const { secret, ...codes } = box;
+  const isShared = transport.ownLogin !== undefined;
+  return {
+    box: isShared || secret === undefined ? codes : box,
+    link: {
+      transport: transport.name,
+      url: transport.urlOf({ origin: gateway, brokerPort }),
+      ...(isShared && dialectLogin(box)),
+    },
+    ...(isShared || secret !== undefined ? {} : { enrolment: { url: gateway } }),
+    displays: [display],
+    http: { port: boxPort },
+    dataDir: `${place.folder}/${box.terminalCode}`,
+    faults: true,
+  };
+}
+
+/** A local address, of which the last six digits are those of the box code. */
+function macOf({ terminalCode }: Pick<GeneratedBox, 'terminalCode'>): string {
+  return `02:00:5E:${terminalCode.slice(3).replaceAll(/..(?=..)/g, '$&:')}`;
+}
+
+/** How a box of a dialect introduces itself. */
+export function dialectLogin(box: Pick<GeneratedBox, 'terminalCode'>) {
+  return { macAddr: macOf(box), ...SHARED.salts, ...SHARED.login };
+}
+
+/** How the bench calls its own gateway. */
+export function gatewayAccess({ httpPort }: Pick<TargetLayout, 'httpPort'>) {
+  const origin = `http://127.0.0.1:${httpPort}`;
+  return { origin, baseUrl: `${origin}/vqr`, partner: PARTNER, account: ACCOUNT };
+}

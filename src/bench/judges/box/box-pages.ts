@@ -1,0 +1,298 @@
+import { z } from 'zod';
+import { reasonOf } from '../../../lib/errors.ts';
+import type { FaultName } from '../../../protocol/faults.ts';
+import type { BoxClient } from '../../engine/clients/box.ts';
+import type { Capture } from '../../engine/target.ts';
+import { type TestTime, waitUntilRight } from '../../engine/test-time.ts';
+import { type CheckRun, Mismatch, PreconditionFailed } from '../check.ts';
+import { amountsIn } from './amounts-in.ts';
+import type { BoxControls } from './subject.ts';
+
+/** Longest time that a payment or another announcement takes on the screen of any box. */
+export const ANNOUNCEMENT_MAX_MS = 30_000;
+/** Interval of pictures of the screen. */
+const LOOK_MS = 500;
+/** Longest time until a box notices the end of a fault. */
+const FAULT_OVER_MS = 40_000;
+/** Time within which the text of a screen follows a report. */
+const AMOUNT_MS = 5_000;
+/** Time for what a box does after its answer. */
+export const LINGER_MS = 500;
+
+const saidAloud = z.looseObject({ said: z.int(), words: z.string().nullable() });
+
+/** A QR must be gone after this time. A camera picture may be a moment old. */
+const GONE_MS = 5_000;
+/** Time for which a QR that must stay is watched. */
+const STAYS_MS = 2_500;
+const STAYS_AWAY_LOOK_MS = 2_000;
+/** A box counts a sentence at its end, which takes less than this. */
+const SENTENCE_MS = 10_000;
+/** Time in which a box that says a payment twice has begun it again. */
+const SAYING_MS = 3_000;
+
+/** The QR of an order. */
+type SeenQr = { qrCode: string };
+
+/** A box with its screen, its own pages, and the faults that can be injected there. */
+export interface SeenBox {
+  readonly identity: { readonly terminalCode: string };
+  readonly time: TestTime;
+  readonly controls: BoxControls;
+}
+
+/** Screen and pages of a box, whatever it speaks to its gateway. */
+export class BoxPages<Subject extends SeenBox> {
+  readonly subject: Subject;
+  protected readonly run: CheckRun<Subject>;
+  readonly #faults: string[] = [];
+
+  constructor(run: CheckRun<Subject>) {
+    this.run = run;
+    this.subject = run.subject;
+  }
+
+  get time() {
+    return this.subject.time;
+  }
+
+  /** Milliseconds of the clock that the box uses. */
+  get nowMs(): number {
+    return this.time.clock.monotonicMs();
+  }
+
+  /** Calls the pages of the box. Throws PreconditionFailed when they do not answer. */
+  protected async askPages<T>(ask: (pages: BoxClient) => Promise<T>): Promise<T> {
+    const { pages } = this.subject.controls;
+    if (pages === undefined) throw new PreconditionFailed('needs the pages of the box');
+    return this.time
+      .inRealTime(() => ask(pages))
+      .catch((error: unknown) => {
+        throw new PreconditionFailed(`the pages of the box do not answer: ${reasonOf(error)}`, error);
+      });
+  }
+
+  status() {
+    return this.askPages((pages) => pages.status());
+  }
+
+  /** Presses the key that clears the screen. */
+  pressDismiss(): Promise<void> {
+    return this.askPages((pages) => pages.press('dismiss'));
+  }
+
+  /**
+   * Number of payments that the box has announced aloud since its start. Throws PreconditionFailed for a box that does
+   * not count them.
+   */
+  async announcements(): Promise<number> {
+    const count = await this.askPages((pages) => pages.announcements());
+    if (count !== undefined) return count;
+    throw new PreconditionFailed('the box does not count what it says aloud: its /metrics lack that');
+  }
+
+  /** Throws PreconditionFailed for a box that does not tell what it says aloud. */
+  async saidAloud(): Promise<{ said: number; words: string | null }> {
+    const { voice } = await this.status();
+    const told = saidAloud.safeParse(voice);
+    if (told.success) return told.data;
+    throw new PreconditionFailed(
+      'the box does not tell what it says aloud: its /status lacks voice.said and voice.words',
+    );
+  }
+
+  /** Waits until the box has said aloud what it announced so far. Returns the number of payments that it has said. */
+  async saidSoFar(): Promise<number> {
+    const announced = await ifTold(() => this.announcements());
+    let last = -1;
+    let sinceMs = this.nowMs;
+    const isOver = ({ said }: { said: number }) => {
+      if (said !== last) sinceMs = this.nowMs;
+      last = said;
+      return said === announced || this.nowMs - sinceMs >= SENTENCE_MS;
+    };
+    return (await this.poll(() => this.saidAloud(), isOver, 2 * ANNOUNCEMENT_MAX_MS)).said;
+  }
+
+  /** Throws Mismatch unless the box says one more payment aloud, with these words and only once. */
+  async expectWords(words: string, before: number): Promise<void> {
+    const look = () => this.saidAloud();
+    await this.poll(look, ({ said }) => said > before, ANNOUNCEMENT_MAX_MS);
+    const now = await this.poll(look, ({ said }) => said > before + 1, SAYING_MS);
+    if (now.said !== before + 1) throw new Mismatch(`the box has said ${now.said - before} payments aloud, expected 1`);
+    if (!(now.words ?? '').toLowerCase().includes(words)) {
+      throw new Mismatch(`the box has said "${now.words}", expected ${words}`);
+    }
+  }
+
+  /** As `announcements`; undefined for a box that does not tell. */
+  async announcementsIfTold(): Promise<number | undefined> {
+    return this.subject.controls.pages && ifTold(() => this.announcements());
+  }
+
+  /** Whether the text is on the screen; false for a box that does not tell. */
+  async hasTextIfTold(words: string): Promise<boolean> {
+    return (await (this.subject.controls.pages && ifTold(() => this.hasText(words)))) ?? false;
+  }
+
+  /** Throws Mismatch unless the box comes to this number of announcements, and stays there. */
+  async expectAnnouncements(count: number): Promise<void> {
+    const look = () => this.announcements();
+    const reached = await this.poll(look, (now) => now >= count, ANNOUNCEMENT_MAX_MS);
+    const now = reached === count ? await this.poll(look, (later) => later !== count, LINGER_MS) : reached;
+    if (now !== count) throw new Mismatch(`the box has announced ${now} payments, expected ${count}`);
+  }
+
+  /** Throws Mismatch unless the screen names this amount in whole đồng, and not a longer or another number. */
+  async expectAmount(amount: number, withinMs = AMOUNT_MS): Promise<void> {
+    const text = () => this.askPages((pages) => pages.text());
+    const seen = await this.poll(text, (now) => amountsIn(now).includes(amount), withinMs);
+    this.run.evidence.add('status', 'text on the screen', { detail: seen });
+    const amounts = amountsIn(seen);
+    if (amounts.includes(amount)) return;
+    const instead = amounts.length === 0 ? 'no amount' : amounts.join(' and ');
+    throw new Mismatch(`the screen says ${instead}, expected ${amount} đồng`);
+  }
+
+  /** Whether the text is on the screen. */
+  async hasText(words: string): Promise<boolean> {
+    const text = await this.askPages((pages) => pages.text());
+    this.run.evidence.add('status', 'text on the screen', { detail: text });
+    return text.includes(words);
+  }
+
+  async expectText(words: string, withinMs = ANNOUNCEMENT_MAX_MS): Promise<void> {
+    if (!(await this.#waitForText(words, true, withinMs))) throw new Mismatch(`the screen does not say ${words}`);
+  }
+
+  /** Throws Mismatch when the text is still on the screen after this time. */
+  async expectTextGone(words: string, withinMs = ANNOUNCEMENT_MAX_MS): Promise<void> {
+    if (await this.#waitForText(words, false, withinMs)) throw new Mismatch(`the screen still says ${words}`);
+  }
+
+  /**
+   * Waits for the text, then for its end. Returns how long it was on the screen, in milliseconds; 0 if it never came.
+   */
+  async textDurationMs(words: string, withinMs = ANNOUNCEMENT_MAX_MS): Promise<number> {
+    if (!(await this.#waitForText(words, true, withinMs))) return 0;
+    const beganMs = this.nowMs;
+    await this.#waitForText(words, false, ANNOUNCEMENT_MAX_MS);
+    return this.nowMs - beganMs;
+  }
+
+  async #waitForText(words: string, isWanted: boolean, withinMs: number): Promise<boolean> {
+    return this.poll(
+      () => this.hasText(words),
+      (isThere) => isThere === isWanted,
+      withinMs,
+    );
+  }
+
+  /** Injects a fault into the box. It lasts until the check ends or the box restarts. */
+  async injectFault(fault: FaultName): Promise<void> {
+    this.run.step(`injects the fault ${fault}`);
+    const { id } = await this.askPages((pages) => pages.orderFault({ fault }));
+    this.#faults.push(id);
+  }
+
+  /** Ends the injected faults, and waits until the box has noticed that. */
+  async endFaults(): Promise<void> {
+    const ids = this.#faults.splice(0);
+    if (ids.length === 0) return;
+    const look = async () => {
+      const { fault } = await this.askPages((pages) => pages.status());
+      return (fault ?? null) === null ? undefined : 'it has a fault';
+    };
+    for (const id of ids) await this.askPages((pages) => pages.endFault(id));
+    await waitUntilRight(this.time, FAULT_OVER_MS, look, this.run.signal);
+  }
+
+  /** Takes a picture of the screen and decodes its QR. Throws PreconditionFailed when the probe fails. */
+  protected async look(): Promise<Capture | undefined> {
+    const seen = await this.time
+      .inRealTime(async () => this.subject.controls.see?.())
+      .catch((error: unknown) => {
+        throw new PreconditionFailed(`the screen cannot be seen: ${reasonOf(error)}`, error);
+      });
+    if (seen !== undefined) this.run.evidence.addScreen(this.subject.identity.terminalCode, seen.file, seen.qr);
+    return seen;
+  }
+
+  /** Whether the QR of the order is on the screen now; false where nobody sees it. */
+  async isQrSeen({ qrCode }: SeenQr): Promise<boolean> {
+    return (await ifTold(async () => (await this.look())?.qr === qrCode)) ?? false;
+  }
+
+  /** Throws Mismatch unless the QR of the order is on the screen within this time. */
+  async expectQr({ qrCode }: SeenQr, withinMs = 0): Promise<void> {
+    const seen = await this.waitForQr(withinMs, (qr) => qr === qrCode);
+    if (seen === qrCode) return;
+    throw new Mismatch(`the screen shows ${seen === undefined ? 'no QR' : `the QR ${seen}`}, expected ${qrCode}`);
+  }
+
+  /** Whether the QR of the order can be read. Throws PreconditionFailed for another QR, which other checks judge. */
+  async isQrReadable({ qrCode }: SeenQr): Promise<boolean> {
+    const seen = await this.waitForQr(ANNOUNCEMENT_MAX_MS, (qr) => qr !== undefined);
+    if (seen !== undefined && seen !== qrCode) throw new PreconditionFailed('the screen shows another QR');
+    return seen !== undefined;
+  }
+
+  /** Throws Mismatch when the QR of the order is still on the screen after this time. */
+  async expectQrGone({ qrCode }: SeenQr, withinMs = GONE_MS): Promise<void> {
+    const seen = await this.waitForQr(withinMs, (qr) => qr !== qrCode);
+    if (seen === qrCode) throw new Mismatch('the QR is still on the screen');
+  }
+
+  /** Throws Mismatch with this message when the QR of the order is on the screen within this time. */
+  async expectQrStaysAway(
+    { qrCode }: SeenQr,
+    forMs: number,
+    message = 'the QR came back',
+    lookMs = STAYS_AWAY_LOOK_MS,
+  ): Promise<void> {
+    const seen = await this.waitForQr(forMs, (qr) => qr === qrCode, lookMs);
+    if (seen === qrCode) throw new Mismatch(message);
+  }
+
+  /** Throws Mismatch with this message when the QR of the order disappears within a short time. */
+  async expectQrStays({ qrCode }: SeenQr, message: string): Promise<void> {
+    const seen = await this.waitForQr(STAYS_MS, (qr) => qr !== qrCode);
+    if (seen !== qrCode) throw new Mismatch(message);
+  }
+
+  protected waitForQr(withinMs: number, isRight: (qr: string | undefined) => boolean, lookMs?: number) {
+    return this.poll(async () => (await this.look())?.qr, isRight, withinMs, lookMs);
+  }
+
+  /** Runs a preparation that another check judges: a Mismatch becomes PreconditionFailed. */
+  async precondition<T>(what: string, prepare: () => Promise<T>): Promise<T> {
+    try {
+      return await prepare();
+    } catch (error) {
+      if (error instanceof Mismatch) throw new PreconditionFailed(`needs ${what}: ${error.message}`, error);
+      throw error;
+    }
+  }
+
+  /** Calls `look` until the value is right or the time is over. Returns the last value. */
+  protected async poll<T>(look: () => Promise<T>, isRight: (value: T) => boolean, withinMs: number, lookMs = LOOK_MS) {
+    const endMs = this.nowMs + withinMs;
+    const pause = this.time.pollDelay({ pauseMs: lookMs });
+    for (;;) {
+      this.run.signal.throwIfAborted();
+      const value = await look();
+      if (isRight(value) || this.nowMs >= endMs) return value;
+      await pause(lookMs);
+    }
+  }
+}
+
+/** The answer; undefined where it cannot be had. */
+export async function ifTold<T>(ask: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (error instanceof PreconditionFailed) return undefined;
+    throw error;
+  }
+}

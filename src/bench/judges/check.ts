@@ -1,0 +1,209 @@
+import { systemClock, withAbortAfter } from '../../lib/clock.ts';
+import { ConfigError, MissingPeerError, PayboxError, reasonOf } from '../../lib/errors.ts';
+import { Transcript } from '../engine/reports/transcript.ts';
+import type { TestTime } from '../engine/test-time.ts';
+
+/**
+ * Source of a clause. `spec`: the service specification; EMVCo and NAPAS for a QR payload; PROTOCOL.md between gateway
+ * and box. `gap`: the specification says "not shown", and the clause is a default of PROTOCOL.md. Another choice there
+ * is reported, not failed, unless it is a Breach.
+ */
+export type Level = 'spec' | 'gap';
+
+/**
+ * `missing`: the target did not answer. `differs`: another choice in a gap, such as another code for a refusal, or a
+ * deviation that the baseline of the run accepts.
+ */
+export type CheckOutcome = 'passed' | 'failed' | 'differs' | 'skipped' | 'missing';
+
+/** The run of one check. */
+export interface CheckRun<Subject> {
+  readonly subject: Subject;
+  /** Requests, answers and other observations. The code that adds one removes its secrets. */
+  readonly evidence: Transcript;
+  /** Aborts at the timeout of the check, or when the run ends. */
+  readonly signal: AbortSignal;
+  /** Shows the current step of the check. */
+  step(title: string): void;
+}
+
+/** One test of a clause; a clause has one or several. */
+export interface Check<Subject, Need extends string = string> {
+  /** A clause of PROTOCOL.md, as `TOK-4`. */
+  readonly clause: string;
+  /** True when the check passes. Clause and title together are unique. */
+  readonly title: string;
+  readonly level: Level;
+  /** If one of these is not met, the check is skipped with the reason. */
+  readonly needs?: readonly Need[];
+  /** Real time; `CHECK_TIMEOUT_MS` by default. */
+  readonly timeoutMs?: number;
+  /**
+   * Resolves if the target follows the clause. Throws Mismatch if it does not, PreconditionFailed if that cannot be
+   * judged.
+   */
+  run(run: CheckRun<Subject>): Promise<void>;
+}
+
+/** The verdict of one check, with its evidence. */
+export interface CheckResult {
+  clause: string;
+  title: string;
+  level: Level;
+  outcome: CheckOutcome;
+  /** Empty when it passed. */
+  reason: string;
+  /** In real time. */
+  tookMs: number;
+  evidence: Pick<Transcript, 'entries' | 'omitted'>;
+}
+
+export type Finding = Pick<CheckResult, 'clause' | 'title' | 'outcome' | 'reason'>;
+
+/** The target does not follow the clause. */
+export class Mismatch extends PayboxError {
+  constructor(message: string, cause?: unknown) {
+    super('MISMATCH', message, { severity: 'fatal', cause });
+    this.name = 'Mismatch';
+  }
+}
+
+/**
+ * The target accepted what must be refused, or said what is not true, for example another amount in a callback. No gap
+ * of the specification allows that.
+ */
+export class Breach extends Mismatch {
+  constructor(message: string, cause?: unknown) {
+    super(message, cause);
+    this.name = 'Breach';
+  }
+}
+
+/** The target accepted a request, but did not answer it completely in time. */
+export class NoAnswer extends Mismatch {
+  constructor(message: string, cause?: unknown) {
+    super(message, cause);
+    this.name = 'NoAnswer';
+  }
+}
+
+/** The check cannot judge, because something that another check judges does not work. */
+export class PreconditionFailed extends PayboxError {
+  constructor(message: string, cause?: unknown) {
+    super('UNMET', message, { severity: 'fatal', cause });
+    this.name = 'PreconditionFailed';
+  }
+}
+
+export interface RunChecksOptions<Subject, Need extends string> {
+  /** Why a need is not met, with the option that would meet it; undefined if it is met. */
+  lacks(need: Need): string | undefined;
+  /** Whether another choice in a gap is a failure. */
+  strict: boolean;
+  /** Why a deviation is accepted; undefined if it is not. A failure that nobody accepted stays one. */
+  accepted?(finding: Finding): string | undefined;
+  time: TestTime;
+  /** Removes secrets from a reason: the target may repeat them in an answer. */
+  redact?(text: string): string;
+  /** Ends the run, which throws the signal's reason. */
+  signal: AbortSignal;
+  onBegin?(check: Check<Subject, Need>, number: number, of: number): void;
+  onStep?(title: string): void;
+  onEnd?(result: CheckResult): void;
+}
+
+export const CHECK_TIMEOUT_MS = 60_000;
+/** After this many checks in a row without an answer, the others are not tried, so that a run ends in bounded time. */
+const UNANSWERED_MAX = 3;
+
+/** Runs the checks one after the other. Throws only the reason of its signal. */
+export async function runChecks<Subject, Need extends string>(
+  checks: readonly Check<Subject, Need>[],
+  subject: Subject,
+  options: RunChecksOptions<Subject, Need>,
+): Promise<CheckResult[]> {
+  const results: CheckResult[] = [];
+  let unanswered = 0;
+  for (const [index, check] of checks.entries()) {
+    options.onBegin?.(check, index + 1, checks.length);
+    const { result, isAnswered } =
+      unanswered < UNANSWERED_MAX
+        ? await judged(check, subject, options)
+        : { result: notTried(check), isAnswered: false };
+    if (result.outcome !== 'skipped') unanswered = isAnswered ? 0 : unanswered + 1;
+    results.push(result);
+    options.onEnd?.(result);
+  }
+  return results;
+}
+
+async function judged<Subject, Need extends string>(
+  check: Check<Subject, Need>,
+  subject: Subject,
+  options: RunChecksOptions<Subject, Need>,
+): Promise<{ result: CheckResult; isAnswered: boolean }> {
+  const evidence = new Transcript(options.time.clock);
+  const beganMs = systemClock.monotonicMs();
+  const verdict = (outcome: CheckOutcome, reason: string) => {
+    const { clause, title, level } = check;
+    return { clause, title, level, outcome, reason, tookMs: systemClock.monotonicMs() - beganMs, evidence };
+  };
+  const lacking = (check.needs ?? []).map((need) => options.lacks(need)).find((why) => why !== undefined);
+  if (lacking !== undefined) return { result: verdict('skipped', lacking), isAnswered: true };
+  const timeoutMs = check.timeoutMs ?? CHECK_TIMEOUT_MS;
+  const step = (title: string) => options.onStep?.(title);
+  try {
+    await withAbortAfter(systemClock, timeoutMs, options.signal, (signal) =>
+      Promise.race([check.run({ subject, evidence, signal, step }), rejectedBy(signal)]),
+    );
+    return { result: verdict('passed', ''), isAnswered: true };
+  } catch (error) {
+    options.signal.throwIfAborted();
+    const reason = options.redact?.(reasonOf(error)) ?? reasonOf(error);
+    evidence.add('problem', reason);
+    const isAnswered = !(error instanceof MissingPeerError || error instanceof NoAnswer);
+    const outcome = outcomeOf(error, check.level);
+    const accepted = options.accepted?.({ clause: check.clause, title: check.title, outcome, reason });
+    if (accepted !== undefined) return { result: verdict('differs', `${accepted}: ${reason}`), isAnswered };
+    return { result: verdict(outcome === 'differs' && options.strict ? 'failed' : outcome, reason), isAnswered };
+  }
+}
+
+function rejectedBy(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
+}
+
+function outcomeOf(error: unknown, level: Level): CheckOutcome {
+  if (error instanceof MissingPeerError) return 'missing';
+  if (error instanceof PreconditionFailed || error instanceof ConfigError) return 'skipped';
+  const isChoice = error instanceof Mismatch && !(error instanceof NoAnswer || error instanceof Breach);
+  return isChoice && level === 'gap' ? 'differs' : 'failed';
+}
+
+function notTried({ clause, title, level }: Pick<Check<unknown>, 'clause' | 'title' | 'level'>): CheckResult {
+  const reason = `not tried: the ${UNANSWERED_MAX} checks before had no answer`;
+  return { clause, title, level, outcome: 'missing', reason, tookMs: 0, evidence: { entries: [], omitted: 0 } };
+}
+
+/** Represents the checks that an interrupted run did not reach. Without it the report would look good. */
+export function unfinishedChecks(checks: number): CheckResult {
+  const [title, reason] = [`${checks} checks`, 'the run was ended before their verdicts'];
+  const evidence = { entries: [], omitted: 0 };
+  return { clause: '…', title, level: 'spec', outcome: 'missing', reason, tookMs: 0, evidence };
+}
+
+/** Worst first. */
+const WEIGHTS = ['failed', 'missing', 'differs', 'passed', 'skipped'] as const satisfies readonly CheckOutcome[];
+
+/** The verdict of a clause is that of its worst check. */
+export function groupByClause(
+  results: readonly CheckResult[],
+): { clause: string; outcome: CheckOutcome; checks: CheckResult[] }[] {
+  return [...Map.groupBy(results, ({ clause }) => clause)].map(([clause, checks]) => {
+    const outcome = WEIGHTS.find((it) => checks.some((check) => check.outcome === it)) ?? 'skipped';
+    return { clause, outcome, checks };
+  });
+}

@@ -1,0 +1,83 @@
+import { UNKNOWN_BOOT } from '../../../lib/boot.ts';
+import { isExposed } from '../../../lib/tls.ts';
+import { toldMs } from '../../box/calendar.ts';
+import type { BoxEvent } from '../../box/state.ts';
+import type { Journal, Key } from '../contract.ts';
+import { openJournal } from '../journal/journal.ts';
+import { Loop } from '../loop.ts';
+import { AgentMetrics } from '../metrics.ts';
+import { stateAtStart } from '../start-state.ts';
+import type { AgentSetup, AgentWorld } from '../world.ts';
+
+/** The memory of a box, and the loop that decides. */
+export interface Mind {
+  journal: Journal;
+  loop: Loop;
+  metrics: AgentMetrics;
+  /** Aborted when the box stops accepting messages and keys. */
+  working: AbortController;
+  /** Called after each change that a page shows. */
+  changed: Listeners;
+  /** Has the loop decide about this. */
+  dispatch(event: BoxEvent): void;
+  /** The same, unless the box is stopping. */
+  take(event: BoxEvent): void;
+  press(key: Key): void;
+  /** Returns the calendar time; undefined while the box has received none. */
+  toldMs(): number | undefined;
+}
+
+/** Functions that are called after each change. */
+export class Listeners {
+  readonly #listeners = new Set<() => void>();
+
+  /** Returns a function that removes the listener. */
+  add(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  call(): void {
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+/**
+ * Opens the first stage of a box: its journal, the state in it, and the loop, which does not run yet. `wrap` may put
+ * faults around the journal. Throws ConfigError when another program has the journal open.
+ */
+export async function openMind(
+  setup: AgentSetup,
+  { clock, log, boot = UNKNOWN_BOOT }: AgentWorld,
+  wrap: (journal: Journal) => Journal,
+): Promise<Mind> {
+  const journal = wrap(openJournal(setup.dataDir, setup.identity.terminalCode, { clock, log }));
+  const loop = new Loop(await stateAtStart(boxConfig(setup), journal, boot, clock), { clock, log, journal });
+  const metrics = new AgentMetrics();
+  const working = new AbortController();
+  const dispatch = (event: BoxEvent) => {
+    metrics.countEvent(event, loop.state);
+    loop.dispatch(event);
+  };
+  const take = (event: BoxEvent) => {
+    if (!working.signal.aborted) dispatch(event);
+  };
+  return {
+    journal,
+    loop,
+    metrics,
+    working,
+    changed: new Listeners(),
+    dispatch,
+    take,
+    press: (key) => take({ type: 'key', key }),
+    toldMs: () => toldMs(loop.state, clock.monotonicMs()),
+  };
+}
+
+function boxConfig(setup: AgentSetup) {
+  const { identity, version, paidHoldMs, endedHoldMs, sandboxMark = true } = setup;
+  const { terminalCode, serialNumber } = identity;
+  const plainLink = isExposed(setup.link.gateway);
+  return { terminalCode, serialNumber, version, paidHoldMs, endedHoldMs, plainLink, sandboxMark };
+}

@@ -1,0 +1,44 @@
+import { ConfigError } from '../../../lib/errors.ts';
+import { suggestion } from '../../../lib/suggestion.ts';
+import type { GatewayAddress, Transport } from '../contract.ts';
+import { httpTransport } from './http.ts';
+import { mqttTransport } from './mqtt.ts';
+import { vietqrTransport } from './vietqr.ts';
+
+export type BoxTransport = Transport<GatewayAddress>;
+
+/** All transports; the first is the default of commands. */
+const ALL: readonly BoxTransport[] = [mqttTransport, httpTransport, vietqrTransport];
+
+/** By name, as in `link.transport` of the configuration. */
+export const TRANSPORTS: ReadonlyMap<string, BoxTransport> = new Map(ALL.map((it) => [it.name, it]));
+
+/** Those to a gateway of this project, by name: the box proves itself by its secret. */
+export const GATEWAY_TRANSPORTS: ReadonlyMap<string, BoxTransport> = new Map(
+  [...TRANSPORTS].filter(([, { ownLogin }]) => ownLogin === undefined),
+);
+
+/** Returns the transport to a gateway that a command's `option` names. Throws ConfigError that lists them. */
+export function transportNamed(option: string, name = ALL[0]?.name ?? ''): BoxTransport {
+  const transport = GATEWAY_TRANSPORTS.get(name);
+  if (transport === undefined)
+    throw new ConfigError(
+      `${option} ${name}: expected ${[...GATEWAY_TRANSPORTS.keys()].join(' or ')}${suggestion(name, GATEWAY_TRANSPORTS.keys())}`,
+    );
+  return transport;
+}
+
+/** Returns the dialect of other makers that a command's `option` names. Throws ConfigError that lists them. */
+export function dialectNamed(option: string, name: string): BoxTransport {
+  const dialects = [...TRANSPORTS.keys()].filter((it) => !GATEWAY_TRANSPORTS.has(it));
+  const transport = dialects.includes(name) ? TRANSPORTS.get(name) : undefined;
+  if (transport === undefined)
+    throw new ConfigError(`${option} ${name}: expected ${dialects.join(' or ')}${suggestion(name, dialects)}`);
+  return transport;
+}
+
+/** Returns the transport to a gateway at this address, by its scheme. */
+export function transportFor(url: string): BoxTransport | undefined {
+  const scheme = URL.parse(url)?.protocol.slice(0, -1) ?? '';
+  return [...GATEWAY_TRANSPORTS.values()].find(({ schemes }) => schemes.includes(scheme));
+}

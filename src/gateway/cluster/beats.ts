@@ -1,0 +1,132 @@
+import { reasonOf } from '../../lib/errors.ts';
+import type { GatewayDeps } from '../common/world.ts';
+import {
+  type ClusterDatabase,
+  type ClusterView,
+  MEMBER_GONE_MS,
+  type Member,
+} from '../store/engines/cluster-database.ts';
+import type { ConsoleEvents } from './console-events.ts';
+import { conflicts, differing } from './differences.ts';
+import type { NewsDesk } from './news.ts';
+import type { Peers } from './peers.ts';
+import type { Shards } from './shards.ts';
+
+/** Interval at which a member says that it is there. */
+export const BEAT_MS = 500;
+const SETTLED_LOOK_MS = 20;
+
+interface BeatsDeps extends Pick<GatewayDeps, 'clock' | 'log'> {
+  member: Member;
+  database: Pick<ClusterDatabase, 'beat'>;
+  shards: Shards;
+  peers: Pick<Peers, 'see'>;
+  desk: Pick<NewsDesk, 'flush'>;
+  events: Pick<ConsoleEvents, 'see'>;
+  /** Called with the first beat after a lost or late one: news may have come and gone meanwhile. */
+  mayHaveMissed(): void;
+}
+
+/** Says again and again that this member is there, and has its shards follow what it sees. */
+export class Beats {
+  readonly #deps: BeatsDeps;
+  readonly #over = new AbortController();
+  #wake = new AbortController();
+  #running: Promise<void> = Promise.resolve();
+  #isLeaving = false;
+  #told: readonly string[] = [];
+  /** Monotonic time of the last beat if the database has answered it. */
+  #seenAtMs: number | undefined;
+  /** Undefined while the database does not answer. */
+  view: ClusterView | undefined;
+  /** Number of members that were seen last. */
+  members = 1;
+
+  constructor(deps: BeatsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Beats once more without waiting. */
+  soon(): void {
+    this.#wake.abort();
+  }
+
+  /** The first beat, and the shards that it opens; then goes on. */
+  async begin(withinMs: number): Promise<void> {
+    const { clock, shards } = this.#deps;
+    await this.#beat(false);
+    // Already while shards open: others must not take this member for gone, and each beat opens some more.
+    this.#running = this.#run();
+    const endMs = clock.monotonicMs() + withinMs;
+    while (!shards.isSettled() && clock.monotonicMs() < endMs) await clock.sleep(SETTLED_LOOK_MS);
+  }
+
+  /** From now on others take the shards of this member as it hands them over. */
+  leave(): void {
+    this.#isLeaving = true;
+    this.soon();
+  }
+
+  async end(): Promise<void> {
+    this.#over.abort();
+    this.#wake.abort();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { clock } = this.#deps;
+    let lostAtMs: number | undefined;
+    while (!this.#over.signal.aborted) {
+      // After a loss of the database all members look gone until they have beaten again.
+      const isWaiting = lostAtMs !== undefined && clock.monotonicMs() - lostAtMs < MEMBER_GONE_MS;
+      // Before the beat: whoever asks for one meanwhile has seen more than it.
+      this.#wake = new AbortController();
+      const isSeen = await this.#beat(isWaiting);
+      if (!isSeen) lostAtMs = clock.monotonicMs();
+      else if (!isWaiting) lostAtMs = undefined;
+      await clock.sleep(BEAT_MS, AbortSignal.any([this.#wake.signal, this.#over.signal]));
+    }
+  }
+
+  /** Logs, once each, what an admin has to mend. */
+  #tellDifferences(view: ClusterView): void {
+    const { log, member } = this.#deps;
+    const told = [
+      ...conflicts(member, view),
+      ...differing(member, view).map(
+        (id) => `member ${id} has other accounts, boxes, partners or settings in its file`,
+      ),
+    ];
+    for (const reason of told) if (!this.#told.includes(reason)) log.warn('members-differ', { reason });
+    this.#told = told;
+  }
+
+  /** Settles with whether the database answered. */
+  async #beat(isWaiting: boolean): Promise<boolean> {
+    const { clock, database, shards, peers, log, desk, events, mayHaveMissed } = this.#deps;
+    const beforeMs = this.#seenAtMs;
+    this.#seenAtMs = undefined;
+    try {
+      const view = await database.beat(
+        shards.all().map(({ index }) => index),
+        this.#isLeaving,
+      );
+      // Not a view to follow: the others look gone until they have beaten again.
+      if (view.isEmptied) return false;
+      this.#seenAtMs = clock.monotonicMs();
+      if (beforeMs === undefined || this.#seenAtMs - beforeMs > MEMBER_GONE_MS) mayHaveMissed();
+      this.#tellDifferences(view);
+      this.view = view;
+      this.members = view.members.length;
+      peers.see(view);
+      events.see(view);
+      await desk.flush();
+      if (!isWaiting && !this.#over.signal.aborted) shards.follow(view);
+      return true;
+    } catch (error) {
+      if (this.view !== undefined) log.warn('cluster-database-lost', { reason: reasonOf(error) });
+      this.view = undefined;
+      return false;
+    }
+  }
+}

@@ -1,0 +1,97 @@
+import { systemCodeOf } from '../../lib/errors.ts';
+import { boxCode } from '../../protocol/fields.ts';
+import { RowCache } from '../common/row-cache.ts';
+import type { BoxName, BoxPlace } from '../store/engines/cluster-database.ts';
+
+/** Names of no box that are kept: strangers make them up. */
+const UNKNOWN_MAX = 1_000;
+/** Names that are looked up at once. */
+const LOOKUPS_MAX = 500;
+
+interface Lookup {
+  name: BoxName;
+  found(place: BoxPlace | undefined): void;
+  failed(error: unknown): void;
+}
+
+/** Finds boxes of the registry, and keeps what it found: names that no box has never push out those of boxes. */
+export class BoxFinder {
+  readonly #load: (names: readonly BoxName[]) => Promise<readonly (BoxPlace | undefined)[]>;
+  readonly #known = new RowCache();
+  #unknown = new Set<string>();
+  readonly #waiting: Lookup[] = [];
+  #isLoading = false;
+
+  /** `load` settles with a place for each name, in their order. */
+  constructor(load: (names: readonly BoxName[]) => Promise<readonly (BoxPlace | undefined)[]>) {
+    this.#load = load;
+  }
+
+  /** The box with this terminalCode or, if that is empty, this serialNumber; with both empty the first that has an account. */
+  async find(terminalCode: string, serialNumber: string): Promise<BoxPlace | undefined> {
+    const name = terminalCode === '' ? serialNumber : terminalCode;
+    // No box can have it, so the database is not asked.
+    if (name !== '' && !boxCode.safeParse(name).success) return undefined;
+    const serial = terminalCode === '' ? serialNumber : '';
+    const key = `${terminalCode} ${serial}`;
+    const unknown = this.#unknown;
+    if (unknown.has(key)) return undefined;
+    try {
+      return await this.#known.get(key, async () => {
+        const found = await this.#lookUp({ terminalCode, serialNumber: serial });
+        if (found === undefined) throw new NoSuchBox();
+        return found;
+      });
+    } catch (error) {
+      if (systemCodeOf(error) === NO_TABLE) throw new NotYet();
+      if (!(error instanceof NoSuchBox)) throw error;
+      const [oldest] = unknown;
+      if (unknown.size >= UNKNOWN_MAX && oldest !== undefined) unknown.delete(oldest);
+      unknown.add(key);
+      return undefined;
+    }
+  }
+
+  /** Forgets everything, also what lookups under way will find: the registry has changed. */
+  clear(): void {
+    this.#known.clear();
+    this.#unknown = new Set();
+  }
+
+  /** Together with all others that wait: one query at a time finds them all, however many names strangers make up. */
+  #lookUp(name: BoxName): Promise<BoxPlace | undefined> {
+    return new Promise((found, failed) => {
+      this.#waiting.push({ name, found, failed });
+      if (!this.#isLoading) void this.#loadAll();
+    });
+  }
+
+  async #loadAll(): Promise<void> {
+    this.#isLoading = true;
+    while (this.#waiting.length > 0) {
+      const some = this.#waiting.splice(0, LOOKUPS_MAX);
+      try {
+        const places = await this.#load(some.map(({ name }) => name));
+        for (const [i, { found }] of some.entries()) found(places[i]);
+      } catch (error) {
+        for (const { failed } of some) failed(error);
+      }
+    }
+    this.#isLoading = false;
+  }
+}
+
+/** PostgreSQL's code for a table that is not there (undefined_table). */
+const NO_TABLE = '42P01';
+
+/** The cluster starts for the first time: shard 0 has not made its tables. */
+class NotYet extends Error {
+  readonly statusCode = 503;
+
+  constructor() {
+    super('the cluster has just begun: ask again in a moment');
+  }
+}
+
+/** Not kept among the boxes. */
+class NoSuchBox extends Error {}

@@ -1,0 +1,111 @@
+import { z } from 'zod';
+import type { Clock } from '../../lib/clock.ts';
+import { reasonOf } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { News } from '../common/shard.ts';
+
+/** News that wait for the database. Beyond that the oldest is dropped. */
+const WAITING_MAX = 1_000;
+/** PostgreSQL's limit of a notification is 8,000 bytes. */
+const REASON_CHARS_MAX = 500;
+
+const reason = z.string().transform((text) => text.slice(0, REASON_CHARS_MAX));
+const news = z.discriminatedUnion('about', [
+  z.object({ about: z.literal('registry') }),
+  z.object({ about: z.literal('signing-key') }),
+  z.object({ about: z.literal('occurrence'), id: z.string(), by: z.int(), times: z.int() }),
+  z.object({ about: z.literal('renew'), box: z.string(), reason }),
+  z.object({ about: z.literal('expel'), box: z.string(), reason, disabled: z.boolean() }),
+]);
+
+const names = z.array(z.string()).optional();
+/** Wrong logins at member `by`. */
+const wrongLogins = z.object({
+  ...{ about: z.literal('wrong-logins'), by: z.string() },
+  ...{ addresses: names, users: names, pairs: names },
+});
+export type WrongLogins = z.output<typeof wrongLogins>;
+
+interface NewsDeskDeps {
+  clock: Clock;
+  log: Logger;
+  /** Tells every member. */
+  tell(text: string): Promise<void>;
+  /** Called with wrong logins that a member has told. */
+  heardLogins(told: WrongLogins): void;
+}
+
+/** Carries news between the shards of a cluster, over the database. */
+export class NewsDesk {
+  readonly #deps: NewsDeskDeps;
+  readonly #readers: ((news: News) => void)[] = [];
+  #sending: Promise<void> | undefined;
+  #again: Promise<void> | undefined;
+  readonly #waiting: { text: string; settle(isStored: boolean): void }[] = [];
+
+  constructor(deps: NewsDeskDeps) {
+    this.#deps = deps;
+  }
+
+  onNews(reader: (news: News) => void): void {
+    this.#readers.push(reader);
+  }
+
+  /** Tells every shard of the cluster. What cannot be stored now waits for `flush`; settles with whether it was stored. */
+  tell(told: News): Promise<boolean> {
+    const text = JSON.stringify('reason' in told ? { ...told, reason: told.reason.slice(0, REASON_CHARS_MAX) } : told);
+    return new Promise((settle) => {
+      this.#waiting.push({ text, settle });
+      if (this.#waiting.length > WAITING_MAX) this.#waiting.shift()?.settle(false);
+      void this.flush();
+    });
+  }
+
+  /** Sends what waits, in its order; once more after a sending that has begun before. Never throws. */
+  flush(): Promise<void> {
+    if (this.#sending === undefined) {
+      this.#sending = this.#send().finally(() => {
+        this.#sending = undefined;
+      });
+      return this.#sending;
+    }
+    this.#again ??= this.#sending.then(() => {
+      this.#again = undefined;
+      return this.flush();
+    });
+    return this.#again;
+  }
+
+  async #send(): Promise<void> {
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+      try {
+        await this.#deps.tell(next.text);
+        next.settle(true);
+      } catch (error) {
+        this.#waiting.unshift(next);
+        this.#deps.log.warn('news-unsent', { reason: reasonOf(error) });
+        return;
+      }
+    }
+  }
+
+  /** Takes a text that a member told. */
+  heard(text: string): void {
+    const parsed = z.union([news, wrongLogins]).safeParse(jsonOf(text));
+    if (!parsed.success) this.#deps.log.warn('news-refused', { reason: 'not of this version' });
+    else if (parsed.data.about === 'wrong-logins') this.#deps.heardLogins(parsed.data);
+    else this.#read(parsed.data);
+  }
+
+  #read(told: News): void {
+    for (const reader of this.#readers) reader(told);
+  }
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,237 @@
+import { isStorable } from '../../lib/text.ts';
+import type { Bank } from '../../protocol/banks.ts';
+import { findBank } from '../../protocol/banks.ts';
+import type { LinkedAccount } from '../../protocol/messages.ts';
+import type { VirtualAccounts } from '../../protocol/virtual-accounts.ts';
+import { callback } from '../config/callback-config.ts';
+import type { AccountConfig, BoxConfig, GatewayConfig, PartnerConfig } from '../config/config.ts';
+import { contentPrefix } from '../config/partners-config.ts';
+import type { BoxSecretStore } from '../store/repositories/credentials.ts';
+import type { RegistryReader } from '../store/repositories/registry.ts';
+import type { AccountRow, BoxRow, PartnerRow } from '../store/schema/tables.ts';
+import { RowCache } from './row-cache.ts';
+import type { Vault } from './vault.ts';
+import type { VirtualAccountTable } from './virtual-accounts.ts';
+import type { World } from './world.ts';
+
+export type Partner = Omit<PartnerConfig, 'accounts'>;
+
+/** A partner; a disabled one has no access, but still gets its callbacks. */
+export interface KnownPartner extends Partner {
+  disabled: boolean;
+}
+
+/** An account with its bank and its partner, if any. */
+export interface Account extends LinkedAccount {
+  bank: Bank;
+  partner: string | undefined;
+  /** Before the contents of its QRs; undefined: as the gateway's file says. */
+  contentPrefix: AccountConfig['contentPrefix'];
+  disabled: boolean;
+}
+
+/** A box; nothing is sent to a disabled one. */
+export interface KnownBox extends Omit<BoxConfig, 'secret'> {
+  disabled: boolean;
+}
+
+/** A box with its secret. */
+export interface Box extends KnownBox {
+  /** From the registry or from enrolment. Without one it cannot log in, as none of the dialect can; a disabled one is told that it is. */
+  secret: string | undefined;
+  /** Whether its secret comes from enrolment. */
+  enrols: boolean;
+}
+
+/** A part of the list of boxes, in the order of their codes. */
+export interface BoxPage {
+  limit: number;
+  after?: string | undefined;
+}
+
+/** Looks up partners, accounts and boxes of the registry. Each call may read the store, and rejects when that fails. */
+export interface Directory {
+  partner(username: string): Promise<KnownPartner | undefined>;
+  account(bankAccount: string): Promise<Account | undefined>;
+  accountsOf(partner: string, limit: number): Promise<Account[]>;
+  /** Names of partners, in their order. */
+  partners(limit: number): Promise<string[]>;
+  box(terminalCode: string): Promise<Box | undefined>;
+  /** The box with this terminalCode or serialNumber; with both given, they must name the same box. */
+  boxNamed(terminalCode: string, serialNumber: string): Promise<Box | undefined>;
+  /** The boxes that are linked to an account, disabled ones too. */
+  boxesOf(bankAccount: string): Promise<KnownBox[]>;
+  boxes(page: BoxPage): Promise<Box[]>;
+  /** Some boxes that are linked to an account. */
+  linkedBoxes(limit: number): Promise<KnownBox[]>;
+  /** The boxes with these codes, from the store. */
+  boxesNamed(terminalCodes: readonly string[]): Promise<KnownBox[]>;
+  /** Boxes of the dialect vietqr. */
+  dialectBoxes(limit: number): Promise<KnownBox[]>;
+  /** Number of boxes, disabled ones too. */
+  boxCount(): Promise<number>;
+  /** The account that the welcome announces to a box; null without one (PROTOCOL.md, clause MSG-4). */
+  accountOf(box: Pick<KnownBox, 'account'>): Promise<LinkedAccount | null>;
+  /** Grows with each change: whoever keeps an answer asks again after one. */
+  readonly version: number;
+  /** Must be called after each change of the registry or of a box's secret. */
+  changed(): void;
+  /** Forgets what it keeps: another shard has changed the registry. */
+  refresh(): void;
+}
+
+/** A directory reads these. */
+export interface DirectorySources {
+  registry: RegistryReader;
+  /** Secrets that boxes got at enrolment. */
+  enrolled: Pick<BoxSecretStore, 'get'>;
+  /** Opens the secrets of rows that the file does not manage. */
+  vault: Pick<Vault, 'unwrap'>;
+  virtualAccounts: VirtualAccountTable;
+}
+
+/** A directory that keeps the rows that were asked for last. */
+export function createDirectory(
+  { config, place }: Pick<World, 'config' | 'place'>,
+  { registry, enrolled, vault, virtualAccounts }: DirectorySources,
+): Directory {
+  // Other shards of a cluster change the registry, too.
+  const isShared = place !== undefined;
+  const cache = new RowCache();
+  const partnersOfFile = new Map(config.partners.map((it) => [it.username, it]));
+  const partnerOf = (row: PartnerRow) => partnerFrom(row, partnersOfFile.get(row.username), vault);
+  const boxesOfFile = new Map(config.boxes.map((it) => [it.terminalCode, it]));
+  let version = 0;
+
+  /** Nobody is named by a text that no store can hold: it is not even asked for. */
+  const named = async <T>(what: string, name: string, load: () => Promise<T | undefined>) =>
+    isStorable(name) ? cache.get(`${what} ${name}`, load) : undefined;
+  const withSecret = async (row: BoxRow): Promise<Box> => {
+    const box = boxFrom(row);
+    const { terminalCode, serialNumber, dialect } = box;
+    const kept = row.secret === null ? undefined : vault.unwrap(SECRET_OF.box(terminalCode), row.secret);
+    const own = row.managed === 'file' ? boxesOfFile.get(terminalCode)?.secret : kept;
+    const enrols = dialect === 'paybox' && own === undefined;
+    const secret = enrols ? await enrolled.get(terminalCode, serialNumber) : own;
+    return { ...box, secret, enrols };
+  };
+  const directory: Directory = {
+    partner: (username) =>
+      named('partner', username, async () => {
+        const row = await registry.find('partners', username);
+        return row && partnerOf(row);
+      }),
+    account: async (bankAccount) => {
+      const load = async () => {
+        const row = await registry.find('accounts', bankAccount);
+        return row && accountFrom(row, config);
+      };
+      const kept = await named('account', bankAccount, load);
+      // Another shard may have added it since: a credit that finds no account is paid to nobody.
+      return kept === undefined && isShared && isStorable(bankAccount) ? load() : kept;
+    },
+    accountsOf: async (partner, limit) => {
+      const rows = await registry.page('accounts', { limit, where: { column: 'partner', value: partner } });
+      return rows.flatMap((row) => accountFrom(row, config) ?? []);
+    },
+    partners: async (limit) => (await registry.page('partners', { limit })).map((row) => row.username),
+    box: (terminalCode) =>
+      named('box', terminalCode, async () => {
+        const row = await registry.find('boxes', terminalCode);
+        return row && withSecret(row);
+      }),
+    boxNamed: async (terminalCode, serialNumber) => {
+      const code =
+        terminalCode !== ''
+          ? terminalCode
+          : await named('serial', serialNumber, async () => {
+              return (await registry.boxBy('serial_number', serialNumber))?.terminal_code;
+            });
+      const box = code === undefined ? undefined : await directory.box(code);
+      return serialNumber === '' || box?.serialNumber === serialNumber ? box : undefined;
+    },
+    boxesOf: async (bankAccount) =>
+      (await named('boxes of', bankAccount, async () => (await registry.boxesOf(bankAccount)).map(boxFrom))) ?? [],
+    boxes: async (page) => Promise.all((await registry.page('boxes', page)).map(withSecret)),
+    linkedBoxes: async (limit) => (await registry.linkedBoxes(limit)).map(boxFrom),
+    boxesNamed: async (codes) => (await registry.boxesNamed(codes)).map(boxFrom),
+    boxCount: () => registry.boxCount(),
+    dialectBoxes: async (limit) => (await registry.dialectBoxes(limit)).map(boxFrom),
+    accountOf: async (box) => {
+      const account = box.account === undefined ? undefined : await directory.account(box.account);
+      return account === undefined ? null : linkTo(account, virtualAccounts.of(account.bankAccount));
+    },
+    get version() {
+      return version;
+    },
+    changed: () => {
+      directory.refresh();
+      void place?.tell({ about: 'registry' });
+    },
+    refresh: () => {
+      version += 1;
+      cache.clear();
+    },
+  };
+  return directory;
+}
+
+/** Names of wrapped secrets. */
+export const SECRET_OF = {
+  box: (terminalCode: string) => `boxes/${terminalCode}/secret`,
+  password: (username: string) => `partners/${username}/password`,
+  callback: (username: string) => `partners/${username}/callback`,
+  source: (name: string) => `sources/${name}/options`,
+  enrolled: (terminalCode: string) => `box_secrets/${terminalCode}`,
+};
+
+/** A partner from its row; the secrets of one that the file manages are in the file. */
+export function partnerFrom(
+  row: PartnerRow,
+  listed: PartnerConfig | undefined,
+  vault: Pick<Vault, 'unwrap'>,
+): KnownPartner | undefined {
+  const { username } = row;
+  const disabled = row.disabled === 1;
+  if (row.managed === 'file')
+    return listed && { username, password: listed.password, callback: listed.callback, disabled };
+  if (row.password === null) return undefined;
+  const password = vault.unwrap(SECRET_OF.password(username), row.password);
+  const kept = row.callback === null ? undefined : vault.unwrap(SECRET_OF.callback(username), row.callback);
+  return { username, password, callback: kept === undefined ? undefined : callback.parse(JSON.parse(kept)), disabled };
+}
+
+/** An account as the welcome announces it. */
+function linkTo(account: Account, virtualAccounts: readonly VirtualAccounts[]): LinkedAccount {
+  const { bankAccount, bankCode, userBankName, walletIds } = account;
+  return {
+    ...{ bankAccount, bankCode, userBankName },
+    ...(virtualAccounts.length > 0 && { virtualAccounts: [...virtualAccounts] }),
+    ...(walletIds && { walletIds }),
+  };
+}
+
+function accountFrom(row: AccountRow, { walletIds: named }: Pick<GatewayConfig, 'walletIds'>): Account | undefined {
+  const { bank_account: bankAccount, bank_code: bankCode, user_bank_name: userBankName } = row;
+  const bank = findBank(bankCode);
+  const { partner, content_prefix: prefix } = row;
+  const rest = {
+    partner: partner ?? undefined,
+    contentPrefix: prefix === null ? undefined : contentPrefix.parse(prefix),
+    disabled: row.disabled === 1,
+  };
+  const walletIds = named.get(bankAccount);
+  return bank && { bankAccount, bankCode, userBankName, bank, ...(walletIds && { walletIds }), ...rest };
+}
+
+function boxFrom(row: BoxRow): KnownBox {
+  return {
+    terminalCode: row.terminal_code,
+    serialNumber: row.serial_number,
+    account: row.account ?? undefined,
+    dialect: row.dialect === 'vietqr' ? 'vietqr' : 'paybox',
+    macAddr: row.mac_addr ?? undefined,
+    confirm: row.confirm ?? undefined,
+    disabled: row.disabled === 1,
+  };
+}

@@ -1,0 +1,40 @@
+import type { Clock } from '../../lib/clock.ts';
+import type { Logger } from '../../lib/log.ts';
+import { type Ends, endInOrder } from '../../lib/shutdown.ts';
+import type { Store } from '../store/store.ts';
+
+/** Holds the open parts of a gateway. Closes some first, in their order, then the others together, then the store that all write to. */
+export class OpenParts {
+  readonly #deps: { clock: Clock; log: Logger };
+  readonly #first: Ends[] = [];
+  readonly #ends = new Map<string, Ends[string]>();
+  #store: Store | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(clock: Clock, log: Logger) {
+    this.#deps = { clock, log };
+  }
+
+  /** Adds a part that is closed before all others, but after those that were added so before it. */
+  addFirst(part: string, end: Ends[string]): void {
+    this.#first.push({ [part]: end });
+  }
+
+  add(part: string, end: Ends[string]): void {
+    this.#ends.set(part, end);
+  }
+
+  /** The store to close after all parts. Returns it. */
+  keep(store: Store): Store {
+    this.#store = store;
+    return store;
+  }
+
+  /** Closes all in `withinMs` milliseconds. A part that hangs is logged and abandoned, and so is a write that has begun. */
+  close(withinMs: number): Promise<void> {
+    const store: Ends = { store: () => this.#store?.close() };
+    const stages = [...this.#first, Object.fromEntries(this.#ends), store];
+    this.#closing ??= endInOrder(stages, withinMs, this.#deps);
+    return this.#closing;
+  }
+}

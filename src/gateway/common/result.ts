@@ -1,0 +1,18 @@
+import type { Code } from '../../protocol/codes.ts';
+
+/** Why a request is refused: the code for the peer, the reason for the log (PROTOCOL.md, clause ERR-5). */
+export interface Refusal {
+  ok: false;
+  code: Code;
+  reason: string;
+}
+
+export type Result<T> = { ok: true; value: T } | Refusal;
+
+export function accept<T>(value: T): { ok: true; value: T } {
+  return { ok: true, value };
+}
+
+export function refuse(code: Code, reason: string): Refusal {
+  return { ok: false, code, reason };
+}

@@ -1,0 +1,142 @@
+import { createHash } from 'node:crypto';
+import type { DatabaseClock } from '../store/engines/database-clock.ts';
+import type { Topic } from './changes.ts';
+import type { LoginBudgets } from './login-budgets.ts';
+import type { CreditToShard } from './told-credit.ts';
+
+const QR_REF_BYTES = 16;
+
+/** News that the shards of a cluster tell each other. Who missed something reads the registry again. */
+export type News =
+  /** The registry has changed. */
+  | { about: 'registry' }
+  /** The gateway has another signing key. */
+  | { about: 'signing-key' }
+  /** Shard `by` reports occurrences of an order that all shards have under this id. */
+  | { about: 'occurrence'; id: string; by: number; times: number }
+  /** This box must say hello again. */
+  | { about: 'renew'; box: string; reason: string }
+  /** This box may have no session any more. */
+  | { about: 'expel'; box: string; reason: string; disabled: boolean };
+
+/** The place of a gateway that is one shard of a cluster. */
+export interface ShardPlace {
+  index: number;
+  /** Number of shards of the cluster. */
+  count: number;
+  /** The member that runs it. */
+  member: string;
+  /** Of the cluster: another one once a backup was restored. */
+  generation: string;
+  /** Wraps the secrets of the registry where dataDir has no key of its own. */
+  vaultKey: Buffer;
+  /** The database's, as the member sees it. */
+  time: DatabaseClock;
+  /** Wrong logins at all members. */
+  budgets: LoginBudgets;
+  /** Has a shard of the cluster store a credit, or find out which one has to. */
+  creditTo: CreditToShard;
+  /** Tells every shard of the cluster, this one too. Settles once it is stored, with false if it never will be. */
+  tell(news: News): Promise<boolean>;
+}
+
+/** A box by what it belongs to a shard for. */
+interface Housed {
+  account?: string | undefined;
+  terminalCode: string;
+}
+
+/** Where boxes belong in a cluster (PROTOCOL.md, clause SHA-2). */
+export interface Home {
+  /** The shard of this hub. */
+  shard: number;
+  /** The shard that a box belongs to. */
+  of(box: Housed): number;
+}
+
+/** The shard of a name, evenly spread: 0 to `count` - 1. */
+export function shardOf(name: string, count: number): number {
+  return createHash('sha256').update(name).digest().readUInt32BE() % count;
+}
+
+/** Throws in a shard that an account does not belong to: its boxes would never hear of its payment. */
+export function assertHome(place: Pick<ShardPlace, 'index' | 'count'> | undefined, bankAccount: string): void {
+  if (place === undefined) return;
+  const home = shardOf(bankAccount, place.count);
+  if (home !== place.index) throw new Error(`a payment of shard ${home} came to shard ${place.index}`);
+}
+
+/** The shard of a box: that of its account, because a payment concerns all boxes of an account; without one that of its code. */
+export function homeOf({ account, terminalCode }: Housed, count: number): number {
+  return shardOf(account ?? terminalCode, count);
+}
+
+/** A name for the picture of a QR, of 16 bytes; in a cluster the first two tell the shard that has it. */
+export function qrRefOf(uuid: string, shard: Pick<ShardPlace, 'index'> | undefined): string {
+  const bytes = Buffer.from(uuid.replaceAll('-', ''), 'hex');
+  if (shard !== undefined) bytes.writeUInt16BE(shard.index);
+  return bytes.toString('base64url');
+}
+
+/** The shard that has the QR of this name; undefined for a name that no shard has made. */
+export function shardOfQrRef(ref: string, count: number): number | undefined {
+  const bytes = Buffer.from(ref, 'base64url');
+  const shard = bytes.length === QR_REF_BYTES ? bytes.readUInt16BE() : count;
+  return shard < count ? shard : undefined;
+}
+
+/** Where boxes belong, for the hub of a shard; undefined at a gateway on its own, where all belong. */
+export function homeIn(place: ShardPlace | undefined): Home | undefined {
+  return place && { shard: place.index, of: (box) => homeOf(box, place.count) };
+}
+
+/** Whether this shard has the registry of all; a gateway on its own has. */
+export function isOfRegistry(shard: Pick<ShardPlace, 'index'> | undefined): boolean {
+  return shard === undefined || shard.index === 0;
+}
+
+/** Reaches boxes in every shard. */
+export function overCluster({ tell }: Pick<ShardPlace, 'tell'>) {
+  // An admin is answered once no death of a member can undo it.
+  const stored = async (news: News) => {
+    if (!(await tell(news))) throw new Error('the other shards could not be told');
+  };
+  return {
+    renew: (box: string, reason: string) => stored({ about: 'renew', box, reason }),
+    expel: (box: string, reason: string, disabled = false) => stored({ about: 'expel', box, reason, disabled }),
+  };
+}
+
+/** The parts of a gateway that heed what another shard tells. */
+interface Heeding {
+  directory: { refresh(): void };
+  sources: { refresh(): Promise<void> };
+  hub: { renew(terminalCode: string, reason: string): Promise<void> };
+  signer: { reload(): Promise<void> };
+  sessionCheck: { soon(): void };
+  changes: { publish(...topics: Topic[]): void };
+  edges: { happenedElsewhere(id: string, times: number): void };
+  place: Pick<ShardPlace, 'index'> | undefined;
+  expel(terminalCode: string, reason: string, disabled: boolean): Promise<void>;
+}
+
+/** Does what another shard tells. */
+export async function heedNews(news: News, heeding: Heeding): Promise<void> {
+  const { directory, sources, hub, signer, sessionCheck, changes, edges, place, expel } = heeding;
+  switch (news.about) {
+    case 'registry':
+      directory.refresh();
+      sessionCheck.soon();
+      changes.publish('registry');
+      return isOfRegistry(place) ? undefined : sources.refresh();
+    case 'signing-key':
+      return signer.reload();
+    case 'occurrence':
+      if (news.by !== place?.index) edges.happenedElsewhere(news.id, news.times);
+      return;
+    case 'renew':
+      return hub.renew(news.box, news.reason);
+    case 'expel':
+      return expel(news.box, news.reason, news.disabled);
+  }
+}

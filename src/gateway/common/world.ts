@@ -1,0 +1,52 @@
+import type { LookupFunction } from 'node:net';
+import type { Clock } from '../../lib/clock.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { Random } from '../../lib/random.ts';
+import type { GatewayConfig } from '../config/config.ts';
+import type { TrafficLog } from '../console/traffic-log.ts';
+import type { OnStandby } from '../store/store.ts';
+import type { BoxScreen } from './box-screen.ts';
+import type { Changes } from './changes.ts';
+import type { OpenParts } from './open-parts.ts';
+import type { ShardPlace } from './shard.ts';
+
+/** Every part of a gateway stands on its world, which has no part of the service and nothing on a disk. */
+export interface World {
+  config: GatewayConfig;
+  /** The time of the gateway, whose calendar a sandbox may set. */
+  clock: Clock;
+  /** The clock of this machine, which nobody sets. */
+  machine: Clock;
+  random: Random;
+  log: Logger;
+  /** Tells the console which lists have changed. */
+  changes: Changes;
+  /** The newest calls, messages and callbacks. */
+  trafficLog: TrafficLog;
+  /** Reaches other machines. */
+  outside: Outside;
+  /** Closes the parts that are open. */
+  opened: OpenParts;
+  /** The shard of a cluster that the gateway is; undefined for a gateway on its own. */
+  place: ShardPlace | undefined;
+}
+
+/** Reaches other machines, and never the gateway's own ports. */
+export interface Outside {
+  /** The ports that the gateway listens at, added as they open. */
+  ownPorts: Set<number>;
+  /** Resolves names for one call, until the signal aborts. */
+  lookup(signal: AbortSignal): LookupFunction;
+}
+
+/** A gateway gets these from its process. */
+export interface GatewayDeps {
+  clock: Clock;
+  random: Random;
+  log: Logger;
+  /** Called once when the gateway waits because another one uses the database. */
+  onStandby?: OnStandby;
+  /** The shard of a cluster that it is: it opens no HTTP port of its own. */
+  place?: ShardPlace;
+  boxScreen?: BoxScreen;
+}

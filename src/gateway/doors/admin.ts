@@ -1,0 +1,128 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { reasonOf } from '../../lib/errors.ts';
+import type { Caller } from '../access/authorizer.ts';
+import { answerRefusal, pathOf } from '../access/requests.ts';
+import type { Stored } from '../common/stored.ts';
+import type { World } from '../common/world.ts';
+import type { CancelledOrder } from '../partner/cancel-order.ts';
+import type { OpenGateway } from '../stages/open-gateway.ts';
+import { AUDITED, routeAccess } from './route-access.ts';
+
+const CALLER = 'caller';
+/** Decoration of a request whose route says what it has changed. */
+const CHANGED = 'changed';
+
+/** A change by a call, for the audit list. */
+export interface Changed {
+  target: string;
+  /** Names and values that are no secrets. */
+  detail: object;
+}
+
+/**
+ * Lets each caller do what his role may do, and notes who did it (PROTOCOL.md, clauses ROL-1 and ROL-2). Must be called
+ * before the routes are registered. Throws where a route is registered that the table of `route-access.ts` does not have.
+ */
+export function guardRoutes(app: FastifyInstance, { world, stored, access }: OpenGateway): void {
+  const { config } = world;
+  const { authorizer } = access;
+  const table = routeAccess(config);
+  app.addHook('onRoute', ({ method, url }) => {
+    for (const route of [method].flat().map((it) => `${it} ${url}`)) {
+      if (table[route] === undefined) throw new Error(`${route}: expected who may call it in route-access.ts`);
+    }
+  });
+  app.decorateRequest(CALLER, null);
+  app.decorateRequest(CHANGED, null);
+  app.addHook('onRequest', async (request, reply) => {
+    const right = table[routeOf(request)];
+    if (right === 'anybody' || right === 'own') return undefined;
+    const caller = await authorizer.authorize(right ?? 'administer', request, reply);
+    if (caller === undefined) return reply;
+    request.setDecorator(CALLER, caller);
+    return undefined;
+  });
+  // A body may arrive 20 s after its head. Whoever holds it back must not go on with a token that was revoked meanwhile, nor
+  // at a box that was taken from it.
+  app.addHook('preHandler', async (request, reply) => {
+    const right = table[routeOf(request)];
+    const caller = request.getDecorator<Caller | null>(CALLER);
+    if (caller?.digest === undefined || request.method === 'GET' || right === 'anybody' || right === 'own') return;
+    const again = await authorizer.authorize(right ?? 'administer', request, reply);
+    if (again === undefined) return reply;
+    request.setDecorator(CALLER, again);
+  });
+  app.addHook('onSend', (request, reply) => noteCall(request, reply, world, stored));
+}
+
+/** Who calls a route that asks for a right or a role. Throws on any other route. */
+export function callerOf(request: FastifyRequest): Caller {
+  const caller = request.getDecorator<Caller | null>(CALLER);
+  if (caller === null) throw new Error(`${routeOf(request)}: nobody has checked who calls`);
+  return caller;
+}
+
+/** Says what a call of `AUDITED` has changed, 'nothing' if it was done before; otherwise the audit list has its path. */
+export function tellChanged(request: FastifyRequest, changed: Changed | 'nothing'): void {
+  request.setDecorator(CHANGED, changed);
+}
+
+/** A cancellation under the id of its order, however the caller named that. */
+export function cancellationOf({ order, hasChanged }: CancelledOrder, list: 'orders' | 'sales'): Changed | 'nothing' {
+  if (!hasChanged) return 'nothing';
+  const { id, order_id, amount, terminal_code } = order;
+  const name = list === 'sales' ? 'code' : 'orderId';
+  return { target: `${list}/${id}`, detail: { [name]: order_id, amount, box: terminal_code } };
+}
+
+function routeOf({ method, routeOptions }: FastifyRequest): string {
+  return `${method} ${routeOptions.url}`;
+}
+
+/** Logs who changed something; the audit list has it too, before the answer is sent. */
+async function noteCall(request: FastifyRequest, reply: FastifyReply, world: World, stored: Stored): Promise<void> {
+  const caller = request.getDecorator<Caller | null>(CALLER);
+  if (caller === null || request.method === 'GET' || reply.statusCode >= 300) return;
+  const changed = request.getDecorator<Changed | 'nothing' | null>(CHANGED);
+  if (changed === 'nothing') return;
+  const { who, role, address } = caller;
+  world.log.info('admin-called', { who, role, address, method: request.method, path: pathOf(request) });
+  const what = AUDITED[routeOf(request)];
+  if (what === undefined) return;
+  const target = pathOf(request).replace(/^\/(?:_mock|admin\/v1)\/(.*?)(?:\/[a-z]+)?$/, '$1');
+  await noteDone(caller, what, changed ?? { target, detail: {} }, world, stored);
+}
+
+/** Notes in the audit list what a caller did, beside the changes of the registry. Never rejects. */
+export async function noteDone(
+  { who, address }: Caller,
+  what: string,
+  { target, detail }: Changed,
+  { clock, log }: World,
+  { store }: Stored,
+): Promise<void> {
+  try {
+    await store.registry.note({ at_ms: clock.wallMs(), who, address, what, target, detail: JSON.stringify(detail) });
+  } catch (error) {
+    // It is done: to refuse the answer now would have the caller do it again.
+    log.error('audit-unwritten', { who, address, what, target, reason: reasonOf(error) });
+  }
+}
+
+/** Routes below `/_mock` that change something and that a service for real money has too. */
+const LIVE_WRITES = new Set([
+  '/_mock/orders/:orderId/cancel',
+  '/_mock/callbacks/resend',
+  '/_mock/callbacks/:id/resend',
+  '/_mock/keys/rotate',
+]);
+
+/** Refuses, in a live gateway, the writes below `/_mock` that only a sandbox has (PROTOCOL.md, clause MOD-2). */
+export function refuseSandboxWrites(scope: FastifyInstance, { config, log }: World): void {
+  if (config.mode !== 'live') return;
+  scope.addHook('onRequest', async (request, reply) => {
+    if (['GET', 'HEAD'].includes(request.method) || LIVE_WRITES.has(request.routeOptions.url ?? '')) return undefined;
+    const reason = 'expected a gateway with mode: sandbox: this one is live, where nothing is paid or fails by order';
+    return answerRefusal(request, reply, log, { code: 'E75', reason });
+  });
+}

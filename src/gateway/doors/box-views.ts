@@ -1,0 +1,48 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Hub } from '../boxes/hub.ts';
+import type { Box, BoxPage, Directory } from '../common/directory.ts';
+import type { Home } from '../common/shard.ts';
+import { time } from './view-time.ts';
+
+/** Boxes that are read and viewed in one turn of the event loop: all of them would stop everything else. */
+const BOXES_AT_ONCE = 250;
+
+/** Boxes as the admin sees them, in the order of their codes. `home`: in a cluster, only those of this shard. */
+export async function boxViews(
+  { limit, after }: BoxPage,
+  hub: Hub,
+  directory: Directory,
+  home: Home | undefined,
+): Promise<object[]> {
+  const views: object[] = [];
+  for (let last = after; ; ) {
+    const rows = await directory.boxes({ limit: BOXES_AT_ONCE, after: last });
+    const own = rows.filter((it) => home === undefined || home.of(it) === home.shard).slice(0, limit - views.length);
+    for (const box of own) views.push(await boxView(box, hub, directory));
+    last = rows.at(-1)?.terminalCode;
+    if (rows.length < BOXES_AT_ONCE || views.length >= limit) return views;
+    await nextTurn();
+  }
+}
+
+/** A box as the admin sees it. */
+export async function boxView(box: Box, hub: Hub, directory: Directory): Promise<object> {
+  const { terminalCode } = box;
+  const session = hub.session(terminalCode);
+  return {
+    terminalCode,
+    serialNumber: box.serialNumber,
+    account: await directory.accountOf(box),
+    dialect: box.dialect,
+    /** A box that confirms nothing: SUCCESS means that the QR was sent to it while it was connected (clause VQD-5). */
+    confirms: box.dialect !== 'vietqr',
+    /** A box without a secret waits for enrolment. */
+    hasSecret: box.secret !== undefined,
+    online: session !== undefined,
+    transport: session?.connection.transport ?? null,
+    sessionId: session?.sessionId ?? null,
+    since: time(session?.sinceMs ?? null),
+    agentVersion: session?.agentVersion ?? null,
+    display: session?.display ?? null,
+  };
+}

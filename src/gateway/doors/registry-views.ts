@@ -1,0 +1,132 @@
+import { z } from 'zod';
+import { mayDo, type Role } from '../access/roles.ts';
+import { withoutQuery } from '../config/callback-config.ts';
+import { shownOptions } from '../money/sources/registry.ts';
+import type { OpenGateway } from '../stages/open-gateway.ts';
+import type { RegistryRow } from '../store/repositories/registry.ts';
+import type { AuditRow } from '../store/schema/tables.ts';
+import { sourceView } from './views.ts';
+
+const time = z.string().describe('ISO 8601, UTC');
+const registered = {
+  managed: z.enum(['file', 'store']).describe("file: the row is the gateway's file's, and changes there only"),
+  disabled: z.boolean(),
+  changedAt: time.describe('names this state of the row: send it as If-Match, and a change of another one is refused'),
+};
+
+/** Answers about rows of the registry. None has a secret. */
+export const VIEWS = {
+  partners: z.strictObject({
+    username: z.string(),
+    callback: z
+      .strictObject({
+        url: z.string(),
+        auth: z.string(),
+        signed: z.boolean(),
+        payload: z.string(),
+        decimals: z.boolean(),
+      })
+      .nullable(),
+    ...registered,
+  }),
+  accounts: z.strictObject({
+    bankAccount: z.string(),
+    bankCode: z.string(),
+    userBankName: z.string(),
+    partner: z.string().nullable(),
+    contentPrefix: z.string().nullable(),
+    ...registered,
+  }),
+  boxes: z.strictObject({
+    terminalCode: z.string(),
+    serialNumber: z.string(),
+    account: z.string().nullable(),
+    dialect: z.string(),
+    macAddr: z.string().nullable(),
+    confirm: z.string().nullable(),
+    hasSecret: z.boolean().describe('false: it has to enrol'),
+    enrols: z.boolean(),
+    online: z.boolean(),
+    ...registered,
+  }),
+  sources: z.strictObject({
+    name: z.string(),
+    kind: z.string(),
+    hook: z.string().describe('the path at which it is heard'),
+    options: z.record(z.string(), z.unknown()).describe('a secret is shown as true'),
+    list: z.boolean(),
+    lastWebhook: time.nullable(),
+    lastCatchUp: time.nullable(),
+    agreedUpTo: time.nullable(),
+    found: z.int(),
+    problem: z.string().nullable(),
+    ...registered,
+  }),
+};
+
+export const AUDIT_VIEW = z.strictObject({
+  seq: z.int(),
+  at: time,
+  who: z.string().describe('the name of the token; config, admin-token, loopback, or file'),
+  address: z.string().nullable().describe('from where; null for a change by the file'),
+  what: z.string(),
+  target: z.string(),
+  detail: z.unknown(),
+});
+
+type Table = keyof typeof VIEWS;
+type View<Of extends Table> = z.output<(typeof VIEWS)[Of]>;
+
+/** Makes answers of rows. Who may not administer sees addresses without their query, which may be a key. */
+export function createRegistryViews({ stored, boxes: { hub }, money: { sources } }: OpenGateway): {
+  [Of in Table]: (row: RegistryRow<Of>, role: Role) => Promise<View<Of>>;
+} {
+  const { directory } = stored;
+  return {
+    partners: async (row, role) => {
+      const callback = (await directory.partner(row.username))?.callback;
+      const shown = callback && {
+        url: mayDo(role, 'administer') ? callback.url : withoutQuery(callback.url),
+        auth: callback.auth.kind,
+        signed: callback.signingSecret !== undefined,
+        payload: callback.payload,
+        success: callback.success,
+        decimals: callback.decimals,
+      };
+      return { username: row.username, callback: shown ?? null, ...registeredOf(row) };
+    },
+    accounts: async (row) => ({
+      bankAccount: row.bank_account,
+      bankCode: row.bank_code,
+      userBankName: row.user_bank_name,
+      partner: row.partner,
+      contentPrefix: row.content_prefix,
+      ...registeredOf(row),
+    }),
+    boxes: async (row) => {
+      const { terminal_code: terminalCode, serial_number: serialNumber, account, dialect, confirm } = row;
+      const box = await directory.box(terminalCode);
+      const names = { terminalCode, serialNumber, account, dialect, macAddr: row.mac_addr, confirm };
+      const known = { hasSecret: box?.secret !== undefined, enrols: box?.enrols ?? false };
+      return { ...names, ...known, online: hub.session(terminalCode) !== undefined, ...registeredOf(row) };
+    },
+    sources: async (row) => {
+      const { name, kind } = row;
+      const { kind: _kind, name: _name, ...options } = sources.optionsOf(row) ?? { kind, name };
+      const status = sources.catchUp.status().find((it) => it.name === name);
+      const asked = sourceView(status ?? { ...NOT_OPEN, name, kind });
+      return { hook: `/hooks/${name}`, options: shownOptions(options), ...asked, ...registeredOf(row) };
+    },
+  };
+}
+
+/** A disabled source. */
+const NOT_OPEN = { hasList: false, toldAtMs: null, agreedUpToMs: null, agreedAtMs: null, found: 0, problem: null };
+
+function registeredOf(row: { managed: 'file' | 'store'; disabled: number; changed_at_ms: number }) {
+  return { managed: row.managed, disabled: row.disabled === 1, changedAt: new Date(row.changed_at_ms).toISOString() };
+}
+
+export function auditView({ at_ms, detail, ...it }: AuditRow): z.output<typeof AUDIT_VIEW> {
+  return { ...it, at: new Date(at_ms).toISOString(), detail: JSON.parse(detail) as unknown };
+}

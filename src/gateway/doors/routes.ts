@@ -1,0 +1,96 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { addressError, urlHost } from '../../lib/listen.ts';
+import { answersOnceMade } from '../access/requests.ts';
+import type { GatewayConfig } from '../config/config.ts';
+import type { OpenGateway } from '../stages/open-gateway.ts';
+import { guardRoutes } from './admin.ts';
+import { AdminApi } from './admin-api.ts';
+import { adminRoutes } from './admin-routes.ts';
+import { boxRoutes } from './box-routes.ts';
+import { adminEnrolmentRoutes, boxEnrolmentRoutes } from './enrolment-routes.ts';
+import { hookRoutes } from './hook-routes.ts';
+import { pageRoutes } from './page-routes.ts';
+import { registryRoutes } from './registry-routes.ts';
+import { saleRoutes } from './sale-routes.ts';
+import { serviceRoutes } from './service-routes.ts';
+import { tokenRoutes } from './token-routes.ts';
+import { logAdminRequests } from './traffic-routes.ts';
+
+/** Registers every route of the gateway. Returns a function that ends all streams. */
+export function registerRoutes(app: FastifyInstance, open: OpenGateway): () => void {
+  const { world, edges, stored, boxes } = open;
+  const { config, log } = world;
+  guardRoutes(app, open);
+  const endStreams: (() => void)[] = [];
+  app.register(
+    async (scope) => {
+      await edges.partnerRoutes(scope, stored);
+      serviceRoutes(scope, open, (request) => originFor(request, app, config));
+    },
+    { prefix: config.basePath },
+  );
+  app.register(async (scope) => {
+    edges.boxRoutes(scope);
+    endStreams.push(boxRoutes(scope, world, stored, boxes.wire));
+  });
+  app.register(
+    async (scope) => {
+      endStreams.push(adminRoutes(scope, open));
+      await edges.mockRoutes(scope, stored);
+    },
+    { prefix: '/_mock' },
+  );
+  app.register(async (scope) => hookRoutes(scope, open), { prefix: '/hooks' });
+  const api = new AdminApi(log);
+  app.register(
+    async (scope) => {
+      logAdminRequests(scope, world);
+      saleRoutes(scope, api, open);
+    },
+    { prefix: '/admin/v1' },
+  );
+  app.register(
+    async (scope) => {
+      // Not in the traffic log: bodies and answers have passwords. The audit list has every change.
+      registryRoutes(scope, api, open);
+      tokenRoutes(scope, api, open);
+    },
+    { prefix: '/admin/v1' },
+  );
+  app.get(
+    '/admin/openapi.json',
+    answersOnceMade(() => api.document()),
+  );
+  app.register(async (scope) => boxEnrolmentRoutes(scope, open));
+  app.register(async (scope) => adminEnrolmentRoutes(scope, open), { prefix: '/_mock' });
+  app.register((scope) => pageRoutes(scope, open));
+  return () => {
+    for (const end of endStreams) end();
+  };
+}
+
+/** Opens the port. Throws ConfigError that names the option when the address cannot be used. */
+export async function listenAt(app: FastifyInstance, { http }: GatewayConfig): Promise<void> {
+  try {
+    await app.listen({ host: http.host, port: http.port });
+  } catch (error) {
+    throw addressError(error, http, 'http');
+  }
+}
+
+/** Address of the gateway, as `http://127.0.0.1:8800`. */
+export function originAt(app: FastifyInstance, { http }: GatewayConfig): string {
+  const address = app.server.address();
+  const port = address === null || typeof address === 'string' ? http.port : address.port;
+  return `${schemeOf(http)}://${urlHost(http.host)}:${port}`;
+}
+
+function schemeOf({ tls }: GatewayConfig['http']): string {
+  return tls === undefined ? 'http' : 'https';
+}
+
+/** Address under which this caller reached the gateway, so that links in the answer work for it. */
+function originFor(request: FastifyRequest, app: FastifyInstance, config: GatewayConfig): string {
+  const { host = '' } = request.headers;
+  return /^[\w.[\]:-]{1,255}$/.test(host) ? `${schemeOf(config.http)}://${host}` : originAt(app, config);
+}

@@ -1,0 +1,56 @@
+import type { Clock } from '../../lib/clock.ts';
+import { askHttp } from '../../lib/http-client.ts';
+import type { Outside } from '../common/world.ts';
+import { lookupFor } from '../config/callback-destination.ts';
+import type { AskSource } from './sources/source.ts';
+
+const REQUEST_TIMEOUT_MS = 20_000;
+const ANSWER_BYTES_MAX = 4_194_304;
+/** SePay allows 3 requests a second. */
+const PAUSE_MS = 500;
+const TOO_MANY = 429;
+/** Tries of one request that is answered 429. */
+const TRIES_MAX = 5;
+/** The wait after a 429 without a readable `Retry-After`, and the longest. */
+const RETRY_AFTER_MS = 5_000;
+const RETRY_AFTER_MS_MAX = 120_000;
+
+/**
+ * Asks the API of one source: not more often than it allows, and never the gateway's own ports, link-local or metadata
+ * addresses (PROTOCOL.md, clause SRC-31). Follows no redirect. Rejects when the signal of the request aborts.
+ */
+export function createAskSource(clock: Clock, { ownPorts, lookup }: Outside): AskSource {
+  let freeAtMs = 0;
+  /** No request goes before this time, not even an urgent one. */
+  let pausedUntilMs = 0;
+  const turn = async (isUrgent: boolean, signal: AbortSignal) => {
+    const nowMs = clock.monotonicMs();
+    const atMs = isUrgent ? nowMs : Math.max(freeAtMs, nowMs);
+    if (!isUrgent) freeAtMs = Math.max(atMs, pausedUntilMs) + PAUSE_MS;
+    for (;;) {
+      signal.throwIfAborted();
+      const waitMs = Math.max(atMs, pausedUntilMs) - clock.monotonicMs();
+      if (waitMs <= 0) return;
+      await clock.sleep(waitMs, signal);
+    }
+  };
+  return async (url, { isUrgent = false, signal = new AbortController().signal, ...request } = {}) => {
+    const to = new URL(url);
+    for (let tries = 1; ; tries += 1) {
+      await turn(isUrgent, signal);
+      const answer = await askHttp(
+        to,
+        { ...request, lookup: lookupFor(to, ownPorts, lookup(signal)), agent: false, signal },
+        { timeoutMs: REQUEST_TIMEOUT_MS, bytesMax: ANSWER_BYTES_MAX, clock },
+      );
+      if (answer.status !== TOO_MANY || tries === TRIES_MAX) return answer;
+      pausedUntilMs = clock.monotonicMs() + retryAfterMs(answer.headers['retry-after'], clock.wallMs());
+    }
+  };
+}
+
+/** `Retry-After` is a number of seconds or a date (RFC 9110). */
+function retryAfterMs(value: string | undefined, nowMs: number): number {
+  const ms = /^\d+$/.test(value ?? '') ? Number(value) * 1000 : Date.parse(value ?? '') - nowMs;
+  return Number.isFinite(ms) ? Math.min(Math.max(ms, PAUSE_MS), RETRY_AFTER_MS_MAX) : RETRY_AFTER_MS;
+}

@@ -1,0 +1,39 @@
+import { isObject } from '../../protocol/codec.ts';
+import { type TransactionSync, transactionSync } from '../../protocol/http-api.ts';
+import type { CallbackConfig } from '../config/callback-config.ts';
+
+/** How a partner wants its callbacks written. */
+export type CallbackForm = Pick<CallbackConfig, 'payload' | 'decimals'>;
+
+/** The keys that differ in camelCase, as older documentation of the public service has them. */
+const CAMEL = {
+  transactionid: 'transactionId',
+  transactiontime: 'transactionTime',
+  referencenumber: 'referenceNumber',
+  bankaccount: 'bankAccount',
+} as const;
+
+/** The bytes of a callback in the form that its partner reads (PROTOCOL.md, clause SYN-10). */
+export function callbackBody(payment: TransactionSync, { payload, decimals }: CallbackForm): string {
+  const fields = Object.entries(payment).map(([key, value]): [string, string] => {
+    const text = decimals && key === 'amount' ? `${value}.0` : String(value);
+    const isNumber = typeof value === 'number' && payload !== 'strings';
+    return [payload === 'camel' ? camelOf(key) : key, isNumber ? text : JSON.stringify(text)];
+  });
+  return `{${fields.map(([key, json]) => `${JSON.stringify(key)}:${json}`).join(',')}}`;
+}
+
+/** The payment in a callback of any form; undefined if it cannot be read. */
+export function paymentOf(body: unknown): TransactionSync | undefined {
+  if (!isObject(body)) return undefined;
+  const fields = Object.keys(transactionSync.shape).map((key): [string, unknown] => {
+    const value = body[camelOf(key)] ?? body[key];
+    const isNumber = key === 'amount' || key === 'transactiontime';
+    return [key, isNumber && typeof value === 'string' ? Number(value) : value];
+  });
+  return transactionSync.safeParse(Object.fromEntries(fields)).data;
+}
+
+function camelOf(key: string): string {
+  return Object.entries(CAMEL).find(([name]) => name === key)?.[1] ?? key;
+}

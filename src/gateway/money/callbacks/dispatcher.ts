@@ -1,0 +1,195 @@
+import { reasonOf } from '../../../lib/errors.ts';
+import type { Metrics } from '../../common/metrics.ts';
+import type { Stored } from '../../common/stored.ts';
+import type { World } from '../../common/world.ts';
+import { retryWaitsOf } from '../../config/retry-schedule.ts';
+import type { AfterAttempt, CallbackChoice } from '../../store/repositories/callbacks.ts';
+import type { CallbackRow } from '../../store/schema/tables.ts';
+import { type Attempt, attemptCallback, createPost, type MakeAttempt, type Post } from './attempt.ts';
+import { PartnerQueue } from './partner-queue.ts';
+
+/** Wait after an error of the store at the start. */
+const STORE_ERROR_WAIT_MS = 10_000;
+/** Callbacks of one call of `resendAll`, and of one of its transactions. Other queries wait for a transaction. */
+const RESEND_MAX = 10_000;
+const RESEND_BATCH_MAX = 100;
+
+/** Delivers stored callbacks to partners by the retry schedule, also after a restart of the gateway. */
+export class CallbackDispatcher {
+  readonly #world: World;
+  readonly #stored: Stored;
+  readonly #metrics: Metrics;
+  readonly #post: Post;
+  readonly #makeAttempt: MakeAttempt;
+  /** Waits before each retry, in milliseconds (PROTOCOL.md, clause SYN-4). */
+  readonly #retryWaitsMs: readonly number[];
+  /** By partner. */
+  readonly #queues = new Map<string, PartnerQueue>();
+  /** By callback: it has one attempt at a time, scheduled or by hand. */
+  readonly #attempts = new Map<string, Promise<unknown>>();
+  readonly #closing = new AbortController();
+  #starting: Promise<void> = Promise.resolve();
+
+  constructor(world: World, stored: Stored, metrics: Metrics, attempt: MakeAttempt = attemptCallback) {
+    this.#world = world;
+    this.#stored = stored;
+    this.#metrics = metrics;
+    this.#post = createPost(world.outside);
+    this.#makeAttempt = attempt;
+    this.#retryWaitsMs = retryWaitsOf(world.config);
+  }
+
+  /** Begins to deliver all pending callbacks of the store. */
+  start(): void {
+    this.#starting = this.#startQueues();
+  }
+
+  /** Must be called when the store has a new callback for a partner. */
+  wake(partner: string): void {
+    const { signal } = this.#closing;
+    if (signal.aborted) return;
+    const queue = this.#queues.get(partner);
+    queue?.wake();
+    if (queue !== undefined) return;
+    const attempt = (id: string) => this.#attempt(id, false);
+    const waitsMs = this.#retryWaitsMs;
+    this.#queues.set(partner, new PartnerQueue(partner, this.#world, this.#stored, { waitsMs, attempt }, signal));
+  }
+
+  /**
+   * Makes one more attempt by hand (PROTOCOL.md, clause SYN-5). `undefined` if there is no such callback; `test`, and no
+   * attempt, if it tells of a test and the gateway takes money (clause MOD-3).
+   */
+  async resend(id: string): Promise<CallbackRow | 'test' | undefined> {
+    const { store } = this.#stored;
+    const known = await store.callbacks.find(id);
+    if (known !== undefined && (await store.history.isMuted(known.payment_id))) return 'test';
+    await this.#attempt(id, true);
+    const callback = await store.callbacks.find(id);
+    if (callback !== undefined) this.wake(callback.partner);
+    return callback;
+  }
+
+  /**
+   * Makes the oldest failed or pending callbacks of this choice due now, as after their first attempt; at most 10,000.
+   * Returns their number, and whether there may be more (PROTOCOL.md, clause SYN-5).
+   */
+  async resendAll(choice: CallbackChoice): Promise<{ count: number; more: boolean }> {
+    const { store } = this.#stored;
+    const { clock, changes, log } = this.#world;
+    const atMs = clock.wallMs();
+    const partners = new Set<string>();
+    let count = 0;
+    let after: number | undefined = 0;
+    while (after !== undefined && count < RESEND_MAX && !this.#closing.signal.aborted) {
+      const batch = await store.callbacks.requeue(choice, after, RESEND_BATCH_MAX, atMs);
+      for (const partner of new Set(batch.partners)) {
+        partners.add(partner);
+        this.wake(partner);
+      }
+      count += batch.partners.length;
+      after = batch.after;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    log.info('callbacks-resent', { count, partners: partners.size, status: choice.status });
+    if (count > 0) changes.publish('callbacks', 'payments');
+    return { count, more: after !== undefined };
+  }
+
+  /** Ends all waits and attempts. The next start repeats an attempt that was cut off. */
+  async close(): Promise<void> {
+    this.#closing.abort(new Error('the gateway is stopping'));
+    await this.#starting;
+    await Promise.all([...this.#queues.values()].map((it) => it.ended()));
+    await Promise.allSettled(this.#attempts.values());
+  }
+
+  async #startQueues(): Promise<void> {
+    const { store } = this.#stored;
+    const { clock, log } = this.#world;
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      try {
+        for (const partner of await store.callbacks.pendingPartners()) this.wake(partner);
+        return;
+      } catch (error) {
+        log.error('callbacks-store-failed', { reason: reasonOf(error) });
+        await clock.sleep(STORE_ERROR_WAIT_MS, signal);
+      }
+    }
+  }
+
+  #attempt(id: string, byHand: boolean): Promise<void> {
+    const before = this.#attempts.get(id) ?? Promise.resolve();
+    const mine = before
+      .catch(() => undefined)
+      .then(() => this.#attemptOnce(id, byHand))
+      .finally(() => {
+        if (this.#attempts.get(id) === mine) this.#attempts.delete(id);
+      });
+    this.#attempts.set(id, mine);
+    return mine;
+  }
+
+  async #attemptOnce(id: string, byHand: boolean): Promise<void> {
+    const { store, directory } = this.#stored;
+    const { clock, random } = this.#world;
+    const { signal } = this.#closing;
+    const callback = await store.callbacks.find(id);
+    if (callback === undefined || (!byHand && callback.status !== 'pending')) return;
+    const { partner, body, tries } = callback;
+    // The configured URL, because it may have been corrected; the stored one if the partner has none any more.
+    const configured = (await directory.partner(partner))?.callback;
+    const {
+      url = callback.url,
+      auth = { kind: 'none' as const },
+      signingSecret,
+      success = 'any2xx',
+    } = configured ?? {};
+    const request = { id, url, auth, signingSecret, success, body, tries, byHand };
+    const attempt = await this.#makeAttempt(request, { clock, post: this.#post }, signal);
+    if (signal.aborted && attempt.status === null) return;
+    const after = { url, ...this.#after(callback, attempt, byHand) };
+    const row = {
+      id: random.uuid(),
+      callback_id: id,
+      by_hand: byHand ? 1 : 0,
+      started_at_ms: attempt.startedAtMs,
+      duration_ms: attempt.durationMs,
+      request_headers: JSON.stringify(attempt.requestHeaders),
+      response_status: attempt.status,
+      response_body: attempt.answer,
+      error: attempt.error,
+    };
+    await store.callbacks.addAttempt(row, after);
+    this.#publish(callback, attempt, after.status ?? callback.status, byHand);
+  }
+
+  /** Publishes a stored attempt in metrics, traffic log, log and console. */
+  #publish(
+    { id, partner, body, payment_id: transactionId }: CallbackRow,
+    { result, status, answer, error, warning, durationMs: tookMs }: Attempt,
+    outcome: CallbackRow['status'],
+    byHand: boolean,
+  ): void {
+    const { log, changes, trafficLog } = this.#world;
+    this.#metrics.called(result === 'retry' && outcome === 'failed' ? 'failed' : result);
+    const shown = { partner, result: outcome, status, error, warning };
+    trafficLog.callback({ id, transactionId, body, byHand, answer, tookMs, ...shown });
+    if (result === 'delivered' && warning === null) log.info('callback', { callback: id, ...shown });
+    else log.warn('callback', { callback: id, ...shown });
+    changes.publish('callbacks', 'payments');
+  }
+
+  /** Changes of an attempt to its callback. A failure by hand neither ends the schedule nor undoes a delivery. */
+  #after({ tries }: CallbackRow, attempt: Attempt, byHand: boolean): Omit<AfterAttempt, 'url'> {
+    const { clock } = this.#world;
+    if (attempt.result === 'delivered') {
+      return { status: 'delivered', warning: attempt.warning, tries: tries + (byHand ? 0 : 1) };
+    }
+    if (byHand) return {};
+    const waitMs = attempt.result === 'failed' ? undefined : this.#retryWaitsMs[tries];
+    const failed = { status: 'failed', warning: attempt.warning, tries: tries + 1 } as const;
+    return waitMs === undefined ? failed : { ...failed, status: 'pending', next_at_ms: clock.wallMs() + waitMs };
+  }
+}

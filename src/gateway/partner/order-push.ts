@@ -1,0 +1,49 @@
+import type { DownBody } from '../../protocol/messages.ts';
+import type { NewOrder, NewPush } from '../store/repositories/orders.ts';
+
+/** A push to a box, without the fields that its session adds. */
+export type ShowBody = Omit<Extract<DownBody, { type: 'show' }>, 'sessionMs'>;
+
+/** An order as far as a box shows it. */
+export type ShownOrder = Pick<
+  NewOrder,
+  'id' | 'order_id' | 'amount' | 'content' | 'bank_account' | 'bank_code' | 'user_bank_name' | 'qr_code'
+>;
+
+/** Of an order that no generate request has named. */
+export const NO_NAMES = { sub_terminal_code: '', service_code: '', sign: '', url_link: '' };
+
+/** A push of an order to a box, as it is stored and as it is sent. */
+export function pushOf(
+  order: ShownOrder,
+  {
+    pushId,
+    terminalCode,
+    nowMs,
+    lifetimeMs,
+  }: { pushId: string; terminalCode: string; nowMs: number; lifetimeMs: number },
+): { push: NewPush; show: ShowBody } {
+  const expiresAtMs = nowMs + lifetimeMs;
+  return {
+    push: {
+      id: pushId,
+      order_ref: order.id,
+      terminal_code: terminalCode,
+      created_at_ms: nowMs,
+      expires_at_ms: expiresAtMs,
+    },
+    show: {
+      type: 'show',
+      pushId,
+      orderId: order.order_id,
+      amount: order.amount,
+      content: order.content,
+      bankAccount: order.bank_account,
+      bankCode: order.bank_code,
+      userBankName: order.user_bank_name,
+      qrCode: order.qr_code,
+      expiresAtMs,
+      expiresInMs: lifetimeMs,
+    },
+  };
+}

@@ -1,0 +1,188 @@
+import { makeOrderCode, withFreeCode } from '../../protocol/order-code.ts';
+import { encodeVietQr } from '../../protocol/vietqr.ts';
+import type { Account, KnownBox } from '../common/directory.ts';
+import { accept, type Result, refuse } from '../common/result.ts';
+import type { Stored } from '../common/stored.ts';
+import type { World } from '../common/world.ts';
+import { withCode } from '../money/content.ts';
+import { namesOnly } from '../money/matching.ts';
+import type { QrMakers } from '../money/qr-makers.ts';
+import type { NewOrder } from '../store/repositories/orders.ts';
+import type { Sale } from '../store/repositories/sales.ts';
+import { EXPECTED } from './expected.ts';
+import { NO_NAMES, pushOf } from './order-push.ts';
+import type { PushHub } from './service.ts';
+
+/** A sale as a cashier asks for it. */
+export interface SaleRequest {
+  /** Whole đồng. */
+  amount: number;
+  /** The box that shows the QR; '' for the only one with an account that is connected. */
+  terminalCode: string;
+  /** A few words in the content of the transfer, behind its code; may be ''. */
+  note: string;
+}
+
+/** Who sells. */
+export interface Seller {
+  /** The name of the token. */
+  who: string;
+  /** The only boxes at which he may sell; undefined for all. */
+  boxes: readonly string[] | undefined;
+}
+
+type NamedSale = Pick<SaleRequest, 'amount' | 'note'> & { soldBy: string };
+
+/** Boxes that a refusal names. */
+const LISTED_MAX = 8;
+/** Connected boxes among which the only one with an account is looked for. */
+const ONLINE_MAX = 1_000;
+
+/** Sells without a back end of the shop: an order with a code of its own, on a box at once (PROTOCOL.md, clause SEL). */
+export class Sales {
+  readonly #world: World;
+  readonly #stored: Stored;
+  readonly #hub: PushHub;
+  readonly #makers: QrMakers;
+
+  constructor(world: World, stored: Stored, hub: PushHub, makers: QrMakers) {
+    this.#world = world;
+    this.#stored = stored;
+    this.#hub = hub;
+    this.#makers = makers;
+  }
+
+  /** Settles when the box has confirmed the QR, with the id of the order. A sale that the box refused is stored as failed. */
+  async sell(request: SaleRequest, seller: Seller): Promise<Result<Sale>> {
+    const hub = this.#hub;
+    const { clock, random, config, changes, log } = this.#world;
+    const { store } = this.#stored;
+    if (!namesOnly(request.note)) return refuse('E46', `note: ${EXPECTED.uncoded}`);
+    const found = await this.#boxFor(request.terminalCode, seller.boxes);
+    if (!found.ok) return found;
+    const { box, account } = found.value;
+    if (hub.session(box.terminalCode) === undefined) return refuse('BOX_OFFLINE', 'the box is not connected');
+    if (box.disabled) return refuse('BOX_OFFLINE', 'the box is disabled');
+    const nowMs = clock.wallMs();
+    const stored = await this.#store({ ...request, soldBy: seller.who }, box, account, nowMs);
+    if (!stored.ok) return stored;
+    const order = stored.value;
+    changes.publish('orders');
+    const { push, show } = pushOf(order, {
+      pushId: random.uuid(),
+      terminalCode: box.terminalCode,
+      nowMs,
+      lifetimeMs: config.qrLifetimeSeconds * 1000,
+    });
+    const pushed = await hub.push(push, undefined, show);
+    changes.publish('orders');
+    if (!pushed.ok) return pushed;
+    log.info('sale', { box: box.terminalCode, orderId: order.order_id, amount: order.amount });
+    const sale = await store.sales.find(order.id);
+    if (sale === undefined) throw new Error('the sale that was stored is gone');
+    return accept(sale);
+  }
+
+  /** The box with this code; for '' the only one that is connected, or the only one there is. With `boxes` only among these. */
+  async #boxFor(
+    terminalCode: string,
+    boxes: readonly string[] | undefined,
+  ): Promise<Result<{ box: KnownBox; account: Account }>> {
+    const { directory } = this.#stored;
+    if (terminalCode !== '' && boxes !== undefined && !boxes.includes(terminalCode)) {
+      return refuse('E35', `terminalCode: expected a box of this token: ${boxes.join(', ')}`);
+    }
+    const found = terminalCode === '' ? await this.#onlyBox(boxes) : accept(await directory.box(terminalCode));
+    if (!found.ok) return found;
+    const box = found.value;
+    if (box === undefined) {
+      const known = listed(await this.#linkedBoxes(boxes));
+      return refuse('E35', `terminalCode: expected that of a box in the system${known === '' ? '' : `: ${known}`}`);
+    }
+    const account = await directory.account(box.account ?? '');
+    if (account === undefined || account.disabled) {
+      return refuse('E36', 'terminalCode: expected a box that is linked to an account that is not disabled');
+    }
+    return accept({ box, account });
+  }
+
+  /** The box at which one sells who names none; undefined where no box has an account. */
+  async #onlyBox(boxes: readonly string[] | undefined): Promise<Result<KnownBox | undefined>> {
+    const hub = this.#hub;
+    const online = [...hub.sessions.keys()].filter((it) => boxes?.includes(it) ?? true).slice(0, ONLINE_MAX);
+    const [only, second, ...more] = await this.#ableBoxes(online);
+    if (only !== undefined) {
+      if (second === undefined) return accept(only);
+      const able = listed([only, second, ...more]);
+      return refuse('E35', `terminalCode: expected one of the boxes that are connected: ${able}`);
+    }
+    const linked = await this.#linkedBoxes(boxes);
+    if (linked.length <= 1) return accept(linked[0]);
+    return refuse('E35', `terminalCode: expected that of a box, because none is connected of ${listed(linked)}`);
+  }
+
+  async #ableBoxes(terminalCodes: readonly string[]): Promise<KnownBox[]> {
+    const found = terminalCodes.length === 0 ? [] : await this.#stored.directory.boxesNamed(terminalCodes);
+    return found.filter((it) => it.account !== undefined && !it.disabled);
+  }
+
+  async #linkedBoxes(boxes: readonly string[] | undefined): Promise<KnownBox[]> {
+    if (boxes === undefined) return this.#stored.directory.linkedBoxes(LISTED_MAX + 1);
+    return this.#ableBoxes(boxes);
+  }
+
+  /** Stores the order of a sale under a code that no other order of the account has. */
+  #store(
+    { amount, note, soldBy }: NamedSale,
+    box: KnownBox,
+    account: Account,
+    nowMs: number,
+  ): Promise<Result<NewOrder>> {
+    const { random } = this.#world;
+    const { store } = this.#stored;
+    const makers = this.#makers;
+    return withFreeCode(async () => {
+      const made = makers.has(account.bankAccount) ? await makers.make(account, amount) : accept(ownQr());
+      if (!made.ok) return made;
+      const { code, content, qrCode, request } = made.value;
+      // A source writes its own content, and names the order by its number.
+      if (request === undefined && !namesOnly(content, code)) return undefined;
+      const order: NewOrder = {
+        ...NO_NAMES,
+        id: random.uuid(),
+        partner: account.partner ?? '',
+        order_id: code,
+        bank_account: account.bankAccount,
+        bank_code: account.bankCode,
+        user_bank_name: account.userBankName,
+        amount,
+        content,
+        trans_type: 'C',
+        qr_code: qrCode,
+        terminal_code: box.terminalCode,
+        created_at_ms: nowMs,
+      };
+      return (await store.sales.add(order, soldBy, { code, request })) ? accept(order) : undefined;
+    });
+
+    function ownQr() {
+      const code = makeOrderCode(random);
+      const content = withCode(note, code);
+      const qrCode = encodeVietQr({
+        bin: account.bank.bin,
+        account: account.bankAccount,
+        service: 'account',
+        initiation: 'dynamic',
+        amount,
+        purpose: content,
+      });
+      return { code, content, qrCode, request: undefined };
+    }
+  }
+}
+
+/** The codes of boxes for a refusal. */
+function listed(boxes: readonly KnownBox[]): string {
+  const codes = boxes.map((it) => it.terminalCode).toSorted();
+  return codes.length > LISTED_MAX ? `${codes.slice(0, LISTED_MAX).join(', ')} and others` : codes.join(', ');
+}

@@ -1,0 +1,290 @@
+import type { CheckedOrder, GenerateResponse } from '../../protocol/http-api.ts';
+import { isOrderCode, makeOrderCode, withFreeCode } from '../../protocol/order-code.ts';
+import type { Partner } from '../common/directory.ts';
+import type { Metrics } from '../common/metrics.ts';
+import { accept, type Result, refuse } from '../common/result.ts';
+import { qrRefOf } from '../common/shard.ts';
+import type { Stored } from '../common/stored.ts';
+import type { World } from '../common/world.ts';
+import { makePublicCode } from '../money/content.ts';
+import { contentPaid } from '../money/matching.ts';
+import type { MadeForOrder, QrMakers } from '../money/qr-makers.ts';
+import type { ReceivePayment } from '../money/receive-payment.ts';
+import type { NewOrder, NewPush } from '../store/repositories/orders.ts';
+import type { PaymentDetails } from '../store/repositories/payments.ts';
+import type { CallNotes } from './call-notes.ts';
+import { type CancelledOrder, cancelOrder, cancelQr } from './cancel-order.ts';
+import { checkedOrders, decideCheckOrder } from './check-order.ts';
+import { type Generated, generate, isForMaker } from './generate.ts';
+import { NO_NAMES, pushOf, type ShowBody } from './order-push.ts';
+import { warnOfOldOrder, warnOfSameOrder } from './order-warnings.ts';
+import type { CallMode, PartnerCalls } from './partner-calls.ts';
+import { decideSendQr, type Sendable } from './send-qr.ts';
+import { decideTestCallback } from './test-callback.ts';
+
+/** The hub, as the service uses it. */
+export interface PushHub {
+  /** undefined for a box that is not connected. */
+  session(terminalCode: string): object | undefined;
+  /** Boxes that are connected, by their terminalCodes. */
+  readonly sessions: ReadonlyMap<string, object>;
+  push(push: NewPush, newOrder: NewOrder | undefined, show: ShowBody): Promise<Result<undefined>>;
+  withdrawPush(terminalCode: string, pushId: string, why: 'cancelled' | 'paid'): void;
+}
+
+/** The calls of partners, and actions of admins in the console. A refused one changes nothing. */
+export class Service implements PartnerCalls {
+  readonly #world: World;
+  readonly #stored: Stored;
+  readonly #hub: PushHub;
+  readonly #makers: QrMakers;
+  readonly #pay: ReceivePayment;
+  readonly #metrics: Metrics;
+  readonly #awaited = new Map<string, Promise<Result<undefined>>>();
+
+  constructor(
+    world: World,
+    stored: Stored,
+    hub: PushHub,
+    { makers, pay, metrics }: { makers: QrMakers; pay: ReceivePayment; metrics: Metrics },
+  ) {
+    this.#world = world;
+    this.#stored = stored;
+    this.#hub = hub;
+    this.#makers = makers;
+    this.#pay = pay;
+    this.#metrics = metrics;
+  }
+
+  async generate(
+    partner: Partner,
+    json: unknown,
+    call: CallMode & { origin: string },
+  ): Promise<Result<GenerateResponse>> {
+    return withFreeCode(() => this.#generateOnce(partner, json, call));
+  }
+
+  /** Returns undefined, and stores nothing, if its code is that of another order, or does not go with the content. */
+  async #generateOnce(
+    partner: Partner,
+    json: unknown,
+    { origin, notes, isVerbatim = false }: CallMode & { origin: string },
+  ): Promise<Result<GenerateResponse> | undefined> {
+    const { directory, store } = this.#stored;
+    const { clock, random, changes } = this.#world;
+    const makeCode = async (bankAccount: string, isOrder: boolean) =>
+      isVerbatim ? undefined : this.#makeCode(bankAccount, isOrder);
+    const generated = await generate(json, { directory, notes, makeCode });
+    if (generated?.ok !== true) return generated;
+    const made = isVerbatim ? undefined : await this.#madeBySource(partner, generated.value);
+    if (made?.ok === false) return made;
+    const { request, bank, amount, transType } = generated.value;
+    const { content, code, qrCode } = made?.value ?? generated.value;
+    const id = random.uuid();
+    const ref = qrRefOf(random.uuid(), this.#world.place);
+    const names = {
+      terminalCode: request.terminalCode ?? '',
+      subTerminalCode: request.subTerminalCode ?? '',
+      serviceCode: request.serviceCode ?? '',
+      orderId: request.orderId ?? '',
+    };
+    const nowMs = clock.wallMs();
+    if (amount === undefined) {
+      await store.qrCodes.add(ref, qrCode, nowMs);
+    } else {
+      const order: NewOrder = {
+        id,
+        partner: partner.username,
+        order_id: names.orderId,
+        bank_account: request.bankAccount,
+        bank_code: request.bankCode,
+        user_bank_name: request.userBankName,
+        amount,
+        content,
+        trans_type: transType,
+        qr_code: qrCode,
+        terminal_code: names.terminalCode,
+        sub_terminal_code: names.subTerminalCode,
+        service_code: names.serviceCode,
+        sign: request.sign ?? '',
+        url_link: request.urlLink ?? '',
+        created_at_ms: nowMs,
+      };
+      await warnOfSameOrder(store, order, notes);
+      const own = code !== undefined && isOrderCode(code) ? code : undefined;
+      const sides = { qrRef: ref, code: own, request: made?.value.request };
+      if (!(await store.orders.add(order, sides))) return undefined;
+      changes.publish('orders');
+    }
+    return accept({
+      bankCode: request.bankCode,
+      bankName: bank.name,
+      bankAccount: request.bankAccount,
+      userBankName: request.userBankName,
+      amount: amount === undefined ? '' : String(amount),
+      content,
+      qrCode,
+      imgId: random.uuid(),
+      existing: (await directory.account(request.bankAccount)) === undefined ? 0 : 1,
+      transactionId: id,
+      transactionRefId: ref,
+      qrLink: `${origin}/qr/${ref}`,
+      ...names,
+      additionalData: request.additionalData ?? [],
+    });
+  }
+
+  /** The QR of an order of an account whose QRs a source makes; undefined for any other. */
+  async #madeBySource(partner: Partner, generated: Generated): Promise<Result<MadeForOrder> | undefined> {
+    const { bankAccount } = generated.request;
+    if (!isForMaker(generated) || !this.#makers.has(bankAccount)) return undefined;
+    const account = await this.#stored.directory.account(bankAccount);
+    if (account?.partner !== partner.username || account.bank.bin !== generated.bank.bin) return undefined;
+    return this.#makers.make(account, generated.amount);
+  }
+
+  async sendQr(partner: Partner, json: unknown, call: CallMode): Promise<Result<undefined>> {
+    const { clock } = this.#world;
+    const { directory, store } = this.#stored;
+    const begunMs = clock.monotonicMs();
+    const madeFor = async (bankAccount: string, qrCode: string) =>
+      this.#makers.has(bankAccount) ? store.paymentRequests.ofQr(bankAccount, qrCode) : undefined;
+    const decided = await decideSendQr(json, partner, { directory, madeFor, nowMs: clock.wallMs() });
+    const result = !decided.ok
+      ? decided
+      : this.#hub.session(decided.value.box.terminalCode) === undefined
+        ? refuse('BOX_OFFLINE', 'the box is not connected')
+        : decided.value.box.disabled
+          ? refuse('BOX_OFFLINE', 'the box is disabled')
+          : await this.#pushOnce(partner, decided.value, call);
+    this.#metrics.pushed(result.ok ? 'SUCCESS' : result.code, (clock.monotonicMs() - begunMs) / 1000);
+    return result;
+  }
+
+  async testCallback(partner: Partner, json: unknown, notes: CallNotes): Promise<Result<string>> {
+    const { config } = this.#world;
+    const { directory } = this.#stored;
+    const { sandbox, contentPrefix } = config;
+    const decided = await decideTestCallback(json, partner, { directory, sandbox, notes, contentPrefix });
+    if (!decided.ok) return decided;
+    const { account, content, amount, transType } = decided.value;
+    const money: PaymentDetails = {
+      partner: partner.username,
+      bank_account: account.bankAccount,
+      content,
+      amount,
+      trans_type: transType,
+    };
+    const { search } = this.#stored.store;
+    const pays = { ...money, content: await contentPaid(search, money) };
+    if (!(await search.hasOrder(pays, this.#world.clock.wallMs()))) {
+      notes.warn('content: no order of this account has it with this amount, so the callback has no orderId');
+    }
+    return accept(await this.#pay({ money, bankCode: account.bankCode, pays }));
+  }
+
+  async checkOrder(partner: Partner, json: unknown, name = partner.username): Promise<Result<CheckedOrder[]>> {
+    const { directory, store } = this.#stored;
+    const decided = await decideCheckOrder(json, { partner, name, directory });
+    if (!decided.ok) return decided;
+    const { by, value, bankAccount } = decided.value;
+    const account = { partner: partner.username, bank_account: bankAccount };
+    const { orders, payments } =
+      by === 'orderId' ? await store.search.byOrderId(account, value) : await store.search.byReference(account, value);
+    const found = checkedOrders(orders, payments);
+    return found.length === 0 ? refuse('E96', `value: expected a known ${by} of this account`) : accept(found);
+  }
+
+  cancelQr(partner: Partner, json: unknown): Promise<Result<undefined>> {
+    return cancelQr(partner, json, this.#world, this.#stored, this.#hub);
+  }
+
+  /** Pays one order, as a test callback does. A partner without a callback URL gets no callback. */
+  async payOrder(idOrOrderId: string): Promise<Result<string>> {
+    if (!this.#world.config.sandbox) return refuse('E75', 'not a sandbox');
+    const order = await this.#stored.store.orders.find(idOrOrderId);
+    if (order === undefined) return refuse('E96', 'no such order');
+    return accept(await this.#pay({ money: order, bankCode: order.bank_code, pays: { orderRef: order.id } }));
+  }
+
+  /** Cancels an unpaid order and withdraws it from its box. */
+  cancelOrder(idOrOrderId: string): Promise<Result<CancelledOrder>> {
+    return cancelOrder(idOrOrderId, this.#world, this.#stored, this.#hub);
+  }
+
+  async #makeCode(bankAccount: string, isOrder: boolean): Promise<string | undefined> {
+    const { config, random } = this.#world;
+    const { directory } = this.#stored;
+    const contentPrefix = (await directory.account(bankAccount))?.contentPrefix ?? config.contentPrefix;
+    if (contentPrefix === 'vietqr') return makePublicCode(random);
+    return contentPrefix === 'code' && isOrder ? makeOrderCode(random) : undefined;
+  }
+
+  /**
+   * A second push of an order to the same box joins the first one while that is awaited or on the screen (clause
+   * SND-9). One with a verbatim content joins only an awaited one with the same content.
+   */
+  async #pushOnce(partner: Partner, sendable: Sendable, call: CallMode): Promise<Result<undefined>> {
+    const { request, box, qr } = sendable;
+    const { purpose = request.content } = qr;
+    if (!['', purpose].includes(request.content) && !call.isVerbatim) {
+      call.notes.warn('content: the box shows that of the QR, which is what the customer pays');
+    }
+    if (request.orderId === '') return this.#push(partner, sendable, call);
+    const content = call.isVerbatim ? request.content : '';
+    const key = JSON.stringify([partner.username, box.terminalCode, request.orderId, request.qrCode, content]);
+    const awaited = this.#awaited.get(key);
+    if (awaited !== undefined) return awaited;
+    const pushed = this.#push(partner, sendable, call).finally(() => this.#awaited.delete(key));
+    this.#awaited.set(key, pushed);
+    return pushed;
+  }
+
+  async #push(
+    partner: Partner,
+    { request, amount, account, box, qr, payableMs }: Sendable,
+    { notes, isVerbatim = false }: CallMode,
+  ): Promise<Result<undefined>> {
+    const { store } = this.#stored;
+    const { random, clock, config, log } = this.#world;
+    const known = await store.orders.findPushed(partner.username, request.qrCode, request.orderId);
+    const nowMs = clock.wallMs();
+    if (request.orderId !== '' && known !== undefined && !isVerbatim) {
+      if (await store.orders.isOnBox(known.id, box.terminalCode, config.confirm, nowMs)) return accept(undefined);
+    }
+    warnOfOldOrder(known, notes);
+    const seen = {
+      amount,
+      bank_account: account.bankAccount,
+      bank_code: account.bankCode,
+      user_bank_name: account.userBankName,
+      qr_code: request.qrCode,
+    };
+    // The customer must read what he pays (PROTOCOL.md, clause SND-10).
+    const content = isVerbatim ? request.content : (qr.purpose ?? (request.content || known?.content || ''));
+    const made: NewOrder = {
+      ...NO_NAMES,
+      ...seen,
+      id: random.uuid(),
+      partner: partner.username,
+      order_id: request.orderId,
+      content,
+      trans_type: 'C',
+      terminal_code: box.terminalCode,
+      created_at_ms: nowMs,
+    };
+    const { push, show } = pushOf(
+      { ...(known ?? made), ...seen, content },
+      {
+        pushId: random.uuid(),
+        terminalCode: box.terminalCode,
+        nowMs,
+        lifetimeMs: Math.min(config.qrLifetimeSeconds * 1000, payableMs),
+      },
+    );
+    const result = await this.#hub.push(push, known === undefined ? made : undefined, show);
+    if (!result.ok) return result;
+    log.info('push-confirmed', { box: box.terminalCode, pushId: push.id, orderId: show.orderId, amount });
+    return accept(undefined);
+  }
+}

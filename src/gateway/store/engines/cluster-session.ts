@@ -1,0 +1,101 @@
+import pg from 'pg';
+import { systemClock, withDeadline } from '../../../lib/clock.ts';
+import type { HostResolver } from '../../../lib/resolver.ts';
+import { NamedSockets } from './named-socket.ts';
+
+const CONNECT_TIMEOUT_MS = 2_000;
+const ANSWER_TIMEOUT_MS = 2_000;
+/** The server gives a statement up before this member does: nobody would take its answer, and it would keep its session. */
+const STATEMENT_TIMEOUT_MS = 1_800;
+/** The server has so long to end the session. One that has not answered by then is abandoned. */
+const CLOSE_WAIT_MS = 300;
+/** Queries that wait for their turn. One more is refused. */
+const WAITING_MAX = 500;
+
+export interface ClusterSessionDeps {
+  databaseUrl: string;
+  names: HostResolver;
+  /** Its name in `pg_stat_activity`. */
+  application: string;
+  /** Said on each new connection, before any query. */
+  greeting?: string;
+  onNotification?(text: string): void;
+}
+
+/** One connection of a member to PostgreSQL, with one query after the other. Opened anew when it is lost. */
+export class ClusterSession {
+  readonly #deps: ClusterSessionDeps;
+  readonly #sockets: NamedSockets;
+  #client: pg.Client | undefined;
+  #last: Promise<unknown> = Promise.resolve();
+  #waiting = 0;
+
+  constructor(deps: ClusterSessionDeps) {
+    this.#deps = deps;
+    this.#sockets = new NamedSockets(deps.names);
+  }
+
+  /** Rejects with the error of the driver, and when too many queries wait. */
+  async query<Row extends pg.QueryResultRow>(sql: string, values?: unknown[]): Promise<pg.QueryResult<Row>> {
+    if (this.#waiting >= WAITING_MAX) throw new Error(`${WAITING_MAX} queries wait for ${this.#deps.application}`);
+    this.#waiting += 1;
+    const asked = this.#last.then(async () => {
+      const client = await this.#open();
+      try {
+        return await client.query<Row>(sql, values);
+      } catch (error) {
+        // A statement that the server refuses leaves the connection as it is.
+        if (!(error instanceof pg.DatabaseError)) this.#lose(client);
+        throw error;
+      }
+    });
+    this.#last = asked.catch(() => undefined);
+    return asked.finally(() => {
+      this.#waiting -= 1;
+    });
+  }
+
+  async close(): Promise<void> {
+    const client = this.#client;
+    this.#client = undefined;
+    if (client !== undefined)
+      await withDeadline(
+        systemClock,
+        CLOSE_WAIT_MS,
+        client.end().catch(() => undefined),
+      );
+    this.#sockets.abandon();
+  }
+
+  async #open(): Promise<pg.Client> {
+    if (this.#client !== undefined) return this.#client;
+    const { databaseUrl, application, greeting, onNotification } = this.#deps;
+    const client = new pg.Client({
+      connectionString: databaseUrl,
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      query_timeout: ANSWER_TIMEOUT_MS,
+      statement_timeout: STATEMENT_TIMEOUT_MS,
+      keepAlive: true,
+      stream: () => this.#sockets.make(),
+      application_name: application,
+    });
+    client.on('error', () => this.#lose(client));
+    client.on('end', () => this.#lose(client));
+    client.on('notification', ({ payload = '' }) => onNotification?.(payload));
+    try {
+      await client.connect();
+      if (greeting !== undefined) await client.query(greeting);
+    } catch (error) {
+      // Else each attempt would leave a connection behind, as at a standby, which refuses the greeting.
+      this.#lose(client);
+      throw error;
+    }
+    this.#client = client;
+    return client;
+  }
+
+  #lose(client: pg.Client): void {
+    if (this.#client === client) this.#client = undefined;
+    void client.end().catch(() => undefined);
+  }
+}

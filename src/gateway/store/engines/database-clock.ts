@@ -1,0 +1,79 @@
+import { CLOCK_SKEW_MS_MAX, type Clock } from '../../../lib/clock.ts';
+import type { Logger } from '../../../lib/log.ts';
+
+/** An answer that took longer says too little: half of it is the possible error. */
+const ROUND_TRIP_MS_MAX = 1_000;
+/** The calendar time of the database, in milliseconds since 1970. */
+export const NOW_MS_SQL = '(extract(epoch from clock_timestamp()) * 1000)::float8';
+const FIX =
+  'set the clock of this machine, or of the database, by NTP; tokens are dated by the database, all other times by this machine';
+
+/** How far the clock of this machine is ahead, as `/healthz` has it. */
+export interface ClockState {
+  /** Negative when it is behind. */
+  aheadMs: number;
+  problem?: string;
+}
+
+/**
+ * The calendar of a PostgreSQL database, which all members of a cluster share: one machine's may be wrong, or jump. Between
+ * two answers it goes on by the monotonic clock. Before the first answer, and with SQLite, it is the machine's.
+ */
+export class DatabaseClock {
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  /** The database's calendar at a moment of the monotonic clock. */
+  #known: { wallMs: number; atMs: number } | undefined;
+  #isSkewed = false;
+
+  constructor(clock: Clock, log: Logger) {
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  /**
+   * Asks the database by `ask`, whose answer has a row with `NOW_MS_SQL` as `now_ms`. Rejects as `ask` does. Logs when the
+   * clocks begin to differ, and when they agree again.
+   */
+  async measure<Row extends { now_ms: number }>(ask: () => Promise<{ rows: Row[] }>): Promise<Row | undefined> {
+    const sentMs = this.#clock.monotonicMs();
+    const [row] = (await ask()).rows;
+    const receivedMs = this.#clock.monotonicMs();
+    const isSlow = this.#known !== undefined && receivedMs - sentMs > ROUND_TRIP_MS_MAX;
+    if (row !== undefined && !isSlow) {
+      this.#known = { wallMs: row.now_ms, atMs: (sentMs + receivedMs) / 2 };
+      this.#tell();
+    }
+    return row;
+  }
+
+  /** How far the clock of this machine is ahead of the database's now; undefined before the first answer. */
+  get aheadMs(): number | undefined {
+    if (this.#known === undefined) return undefined;
+    const passedMs = this.#clock.monotonicMs() - this.#known.atMs;
+    return Math.round(this.#clock.wallMs() - this.#known.wallMs - passedMs);
+  }
+
+  /** Returns the database's calendar time, set ahead as `clock` is: a sandbox may set its own ahead. */
+  dating(clock: Pick<Clock, 'wallMs'>): Pick<Clock, 'wallMs'> {
+    return { wallMs: () => clock.wallMs() - (this.aheadMs ?? 0) };
+  }
+
+  /** Undefined before the first answer, and so with SQLite. */
+  get state(): ClockState | undefined {
+    const { aheadMs } = this;
+    if (aheadMs === undefined) return undefined;
+    if (Math.abs(aheadMs) <= CLOCK_SKEW_MS_MAX) return { aheadMs };
+    const seconds = Math.round(Math.abs(aheadMs) / 1000);
+    const problem = `the clock of this machine is ${seconds} s ${aheadMs > 0 ? 'ahead of' : 'behind'} that of the database`;
+    return { aheadMs, problem };
+  }
+
+  #tell(): void {
+    const { aheadMs, problem } = this.state ?? {};
+    if (problem !== undefined && !this.#isSkewed)
+      this.#log.warn('clock-skewed', { aheadMs, reason: problem, fix: FIX });
+    if (problem === undefined && this.#isSkewed) this.#log.info('clock-recovered', { aheadMs });
+    this.#isSkewed = problem !== undefined;
+  }
+}

@@ -1,0 +1,143 @@
+import { systemClock } from '../../../lib/clock.ts';
+import { PayboxError } from '../../../lib/errors.ts';
+
+/** While others wait for their turn, a wait for the disk begins so much later, to serve them too. */
+const GATHER_MS = 3;
+
+/** A second connection, beside the one that writes. */
+export interface SyncConnection {
+  /**
+   * Waits until the disk has all that the server has committed. Resolves with false when this connection has ended, so
+   * that another must ask. Rejects when the server does not answer.
+   */
+  sync(): Promise<boolean>;
+  close(): void;
+}
+
+/** The connection that writes. */
+export interface Writer {
+  /** Waits until the disk has all that this connection has committed, after the turns that wait for it. */
+  sync(): Promise<void>;
+  /** Whether somebody waits for a turn. */
+  isBusy(): boolean;
+}
+
+interface Waiter {
+  /** Settles with this turn. */
+  turn: number;
+  resolve: () => void;
+  reject: (error: unknown) => void;
+}
+
+/**
+ * Makes commits of a PostgreSQL database durable together. The connection that writes is used in turns, and its commits do
+ * not wait for the disk; one wait on the second connection then serves all turns that ended before it.
+ */
+export class GroupCommit {
+  readonly #writer: Writer;
+  readonly #waiters: Waiter[] = [];
+  /** The newest turn; the newest that ended and may have committed; all up to this one are on the disk or have failed. */
+  #turn = 0;
+  #written = 0;
+  #durable = 0;
+  #isSyncing = false;
+  #second: { connection: SyncConnection; openedAfter: number } | undefined;
+
+  constructor(writer: Writer) {
+    this.#writer = writer;
+  }
+
+  get hasSecond(): boolean {
+    return this.#second !== undefined;
+  }
+
+  /** Begins a turn. */
+  begin(): number {
+    this.#turn += 1;
+    return this.#turn;
+  }
+
+  /** Ends a turn that may have committed. */
+  written(turn: number): void {
+    this.#written = turn;
+  }
+
+  /**
+   * Records that the connection that writes was opened anew, and that all that it finds is on the disk. Commits of
+   * earlier turns that still wait count as failed: the server may have lost them in a crash.
+   */
+  writerOpened(): void {
+    this.#settle(this.#turn, ({ reject }) => reject(lostCommit()));
+    this.#durable = this.#turn;
+    // The other connection may have been lost with it, and would be waited for in vain.
+    this.closeSecond();
+  }
+
+  /** Shares waits over this connection, which was just opened, and closes it in the end, or the one before it. */
+  openedSecond(connection: SyncConnection): void {
+    this.closeSecond();
+    this.#second = { connection, openedAfter: this.#turn };
+  }
+
+  /** From now on waits on the connection that writes. Closes only this second connection, or without an argument any. */
+  closeSecond(connection = this.#second?.connection): void {
+    if (connection === undefined || this.#second?.connection !== connection) return;
+    this.#second = undefined;
+    connection.close();
+  }
+
+  /** Settles once the disk has all that the turns up to now have committed, and so have seen. Rejects when that is not certain. */
+  settled(): Promise<void> {
+    if (this.#written <= this.#durable) return Promise.resolve();
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#waiters.push({ turn: this.#written, resolve, reject });
+    if (!this.#isSyncing) void this.#syncAll();
+    return promise;
+  }
+
+  async #syncAll(): Promise<void> {
+    this.#isSyncing = true;
+    while (this.#waiters.length > 0) {
+      if (this.#writer.isBusy()) await systemClock.sleep(GATHER_MS);
+      await this.#syncOnce();
+    }
+    this.#isSyncing = false;
+  }
+
+  async #syncOnce(): Promise<void> {
+    const written = this.#written;
+    try {
+      if (!(await this.#sync())) return;
+      this.#settle(written, ({ resolve }) => resolve());
+      this.#durable = Math.max(this.#durable, written);
+    } catch (error) {
+      this.#settle(written, ({ reject }) => reject(error));
+    }
+  }
+
+  async #sync(): Promise<boolean> {
+    const second = this.#second;
+    // A connection proves nothing of commits before it was opened: the server may have crashed in between.
+    if (second === undefined || second.openedAfter > this.#durable) {
+      await this.#writer.sync();
+      return true;
+    }
+    let isDone = false;
+    try {
+      isDone = await second.connection.sync();
+      return isDone;
+    } finally {
+      if (!isDone) this.closeSecond(second.connection);
+    }
+  }
+
+  #settle(turn: number, how: (waiter: Waiter) => void): void {
+    const later = this.#waiters.findIndex((it) => it.turn > turn);
+    for (const waiter of this.#waiters.splice(0, later < 0 ? this.#waiters.length : later)) how(waiter);
+  }
+}
+
+function lostCommit(): PayboxError {
+  const what = 'the connection to the database was lost before the disk certainly had this change';
+  return new PayboxError('STORAGE_FAULT', what, { severity: 'retryable', fix: 'look after the database server' });
+}

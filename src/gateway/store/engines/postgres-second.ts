@@ -1,0 +1,83 @@
+import pg, { type ClientConfig } from 'pg';
+import { PayboxError, reasonOf } from '../../../lib/errors.ts';
+import type { Logger } from '../../../lib/log.ts';
+import type { GroupCommit, SyncConnection } from './group-commit.ts';
+import type { LockHolder } from './lock-holder.ts';
+import type { OwnSessions } from './own-sessions.ts';
+import { limitSession, nameOf } from './postgres-session.ts';
+
+interface Deps {
+  databaseUrl: string;
+  config: ClientConfig;
+  holder: LockHolder;
+  commits: GroupCommit;
+  log: Logger;
+  own: OwnSessions;
+  /** Aborted when the store closes. */
+  closing: AbortSignal;
+}
+
+/**
+ * Returns a function that opens the second connection to a database where it is missing, and closes one that no longer
+ * answers. It never throws: without that connection commits wait on the first one. Only a gateway that has just used the
+ * first may call it, so that the second never takes the place of the first at a server with few connections.
+ */
+export function secondConnection(deps: Deps): () => Promise<void> {
+  const { commits, log, closing } = deps;
+  let open: { client: pg.Client; connection: SyncConnection } | undefined;
+  let isMissing = false;
+  return async () => {
+    const { client, connection } = open ?? {};
+    if (commits.hasSecond) {
+      await client?.query('select 1').catch(() => commits.closeSecond(connection));
+      return;
+    }
+    try {
+      open = await connect(deps);
+      if (closing.aborted) open.connection.close();
+      else commits.openedSecond(open.connection);
+      isMissing = false;
+    } catch (error) {
+      if (isMissing) return;
+      isMissing = true;
+      const fix = 'commits are slower until it can: let the user of databaseUrl have two connections';
+      log.warn('second-connection-missing', { database: nameOf(deps.databaseUrl), reason: reasonOf(error), fix });
+    }
+  };
+}
+
+async function connect({
+  config,
+  holder,
+  commits,
+  own,
+}: Deps): Promise<{ client: pg.Client; connection: SyncConnection }> {
+  const client = new pg.Client(config);
+  const close = () => void client.end().catch(() => undefined);
+  const connection = { sync: () => syncOver(client, holder), close };
+  const ended = () => commits.closeSecond(connection);
+  client.on('error', ended);
+  client.on('end', ended);
+  holder.watch(client);
+  try {
+    await client.connect();
+    await limitSession(client);
+    // The address may lead to another one by now, whose disk says nothing of the commits here.
+    await own.assertSameServer(client);
+  } catch (error) {
+    close();
+    throw error;
+  }
+  return { client, connection };
+}
+
+async function syncOver(client: pg.Client, holder: LockHolder): Promise<boolean> {
+  try {
+    await holder.sync(client);
+    return true;
+  } catch (error) {
+    // Whoever waits has waited long enough after a timeout.
+    if (error instanceof PayboxError || /timeout/.test(reasonOf(error))) throw error;
+    return false;
+  }
+}

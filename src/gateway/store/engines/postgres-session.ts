@@ -1,0 +1,144 @@
+import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely';
+import pg, { type ClientBase } from 'pg';
+import { ConfigError, MissingPeerError } from '../../../lib/errors.ts';
+import type { LedgerGuard } from '../integrity/ledger-guard.ts';
+import type { Tables } from '../schema/tables.ts';
+import type { StoreShard } from '../store-files.ts';
+import { COMMIT_IN_MEMORY, DURABLE, type LockHolder } from './lock-holder.ts';
+import type { OwnSessions } from './own-sessions.ts';
+
+/** The server cancels a statement after the first time. The gateway gives up an answer after the second. */
+const STATEMENT_TIMEOUT_MS = 5000;
+export const ANSWER_TIMEOUT_MS = 6000;
+/** TCP keepalive: within 7 s the server notices that the machine of a gateway is gone. */
+const KEEPALIVE = { idleSeconds: 3, intervalSeconds: 2, probes: 2, silentMs: 7000 };
+/** Longer than that, so that the next gateway gets the lock. */
+const LOCK_WAIT_MS = 8000;
+/** Of a shard: its cluster ends the session of a member that is gone, and asks again. */
+const SHARD_LOCK_WAIT_MS = 500;
+/** A gateway that had the lock waits for an earlier session of its own to end, and asks again. Any other holder has taken over. */
+const REGAIN_WAIT_MS = 2000;
+const LOCK_ANSWER_TIMEOUT_MS = LOCK_WAIT_MS + 2000;
+/** After this time without a query the server ends the session, and releases the lock: the gateway hangs. */
+const IDLE_SESSION_MS_MAX = 10_000;
+
+/** "paybox" in ASCII. */
+const LOCK_KEY = 0x70_61_79_62_6f_78n;
+const SHARD_BITS = 16n;
+
+/** The advisory lock of a database, or of one shard in it. */
+export function lockKeyOf(shard: number | undefined): string {
+  return String(shard === undefined ? LOCK_KEY : (LOCK_KEY << SHARD_BITS) + BigInt(shard));
+}
+/** Has the members of a cluster. */
+export const CLUSTER_SCHEMA = 'cluster';
+/** SQLSTATE. */
+const LOCK_NOT_AVAILABLE = '55P03';
+
+export class DatabaseInUseError extends ConfigError {}
+
+interface SessionDeps {
+  databaseUrl: string;
+  holder: LockHolder;
+  own: OwnSessions;
+  guard: LedgerGuard;
+  shard: StoreShard | undefined;
+}
+
+/** `host:port/database`. */
+export function nameOf(databaseUrl: string): string {
+  const { host, pathname } = new URL(databaseUrl);
+  return `${host}${pathname}`;
+}
+
+/** Sets the limits of a new connection. Its commits wait for the disk, and for standbys as far as the server has them. */
+export async function limitSession(client: ClientBase): Promise<void> {
+  const { idleSeconds, intervalSeconds, probes, silentMs } = KEEPALIVE;
+  await client.query(
+    // synchronous_commit: what the gateway has acknowledged must survive a power cut, whatever the default is.
+    `select set_config('${DURABLE}', case current_setting('synchronous_commit') when 'remote_apply' then 'remote_apply' else 'on' end, false);
+     select set_config('synchronous_commit', current_setting('${DURABLE}'), false);
+     set statement_timeout = ${STATEMENT_TIMEOUT_MS}; set tcp_keepalives_idle = ${idleSeconds};
+     set tcp_keepalives_interval = ${intervalSeconds}; set tcp_keepalives_count = ${probes}; set tcp_user_timeout = ${silentMs}`,
+  );
+}
+
+/**
+ * Sets limits and takes the lock on a new connection. Ends earlier sessions of this gateway, which the server may have kept
+ * open; rejects with a retryable PayboxError while one of them has the lock.
+ * All that is committed by then is on the disk; later commits of a registered gateway are for GroupCommit. Before anything
+ * is written, `guard` compares the database with the payments that this gateway has acknowledged. A database that lacks some
+ * stays locked, so that no other gateway goes on without them.
+ */
+export async function beginSession(
+  client: ClientBase,
+  { databaseUrl, holder, own, guard, shard }: SessionDeps,
+): Promise<void> {
+  const db = queriesOver(client);
+  holder.watch(client);
+  await limitSession(client);
+  await refuseStandby(client, databaseUrl);
+  if (shard === undefined && !holder.registered) await refuseCluster(client, databaseUrl);
+  const firstWaitMs = shard === undefined ? LOCK_WAIT_MS : SHARD_LOCK_WAIT_MS;
+  const lockTimeoutMs = holder.registered ? REGAIN_WAIT_MS : firstWaitMs;
+  await client.query(`set statement_timeout = 0; set lock_timeout = ${lockTimeoutMs}`);
+  await own.begin(client);
+  // Checked before the wait for the lock, so that a superseded gateway knows at once, and again after it. A database that
+  // lacks payments may be an older copy, with another holder: that is no takeover.
+  if (holder.registered && (await guard.check(db, false))) await holder.check(client);
+  await lock(client, { databaseUrl, own, shard }).catch((error: unknown) => {
+    throw holder.registered && error instanceof DatabaseInUseError ? holder.supersede() : error;
+  });
+  await client.query(`set statement_timeout = ${STATEMENT_TIMEOUT_MS}; set lock_timeout = 0`);
+  if (!holder.registered) await guard.checkFirst(db);
+  else if (await guard.check(db, true)) {
+    await holder.sync(client);
+    await client.query(COMMIT_IN_MEMORY);
+  }
+  // PostgreSQL 13 and older lack these settings: there a gateway that hangs keeps the lock.
+  await client.query(
+    `select set_config(name, '${IDLE_SESSION_MS_MAX}', false) from pg_settings
+     where name in ('idle_session_timeout', 'idle_in_transaction_session_timeout')`,
+  );
+}
+
+/** Queries of this connection, as the store makes them. */
+export function queriesOver(client: ClientBase): Kysely<Tables> {
+  const own = { query: client.query.bind(client), release: () => undefined } as unknown as PostgresPoolClient;
+  const pool: PostgresPool = { connect: async () => own, end: async () => undefined };
+  return new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
+}
+
+/** A standby that is promoted later is a primary by then; until then it may still receive what it lacks. */
+async function refuseStandby(client: ClientBase, databaseUrl: string): Promise<void> {
+  const { rows } = await client.query<{ is_standby: boolean }>('select pg_is_in_recovery() as is_standby');
+  if (rows[0]?.is_standby !== true) return;
+  const what = `databaseUrl: ${nameOf(databaseUrl)} is a standby, which takes no writes`;
+  throw new MissingPeerError(what, 'name the primary in databaseUrl, or promote this server');
+}
+
+/** The database of a cluster is not that of a gateway alone. */
+async function refuseCluster(client: ClientBase, databaseUrl: string): Promise<void> {
+  const { rows } = await client.query('select 1 from pg_namespace where nspname = $1', [CLUSTER_SCHEMA]);
+  if (rows.length === 0) return;
+  const what = `databaseUrl: ${nameOf(databaseUrl)} is the database of a cluster`;
+  throw new ConfigError(what, 'give this gateway a database of its own, or make it a member with cluster.advertise');
+}
+
+async function lock(
+  client: ClientBase,
+  { databaseUrl, own, shard }: Omit<SessionDeps, 'holder' | 'guard'>,
+): Promise<void> {
+  const timeout = { query_timeout: LOCK_ANSWER_TIMEOUT_MS };
+  const key = lockKeyOf(shard?.index);
+  try {
+    await client.query({ text: 'select pg_advisory_lock($1)', values: [key], ...timeout });
+  } catch (error) {
+    if (!(error instanceof pg.DatabaseError) || error.code !== LOCK_NOT_AVAILABLE) throw error;
+    await own.assertRival(client, key);
+    throw new DatabaseInUseError(
+      `databaseUrl: another gateway uses ${shard === undefined ? '' : `shard ${shard.index} of `}${nameOf(databaseUrl)}`,
+      'stop the other gateway, give this one a database of its own, or set standby: true to wait for its turn',
+    );
+  }
+}

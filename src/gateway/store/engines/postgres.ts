@@ -1,0 +1,202 @@
+import { type Dialect, type Kysely, type PostgresPool, type PostgresPoolClient, sql } from 'kysely';
+import pg from 'pg';
+import { systemClock } from '../../../lib/clock.ts';
+import { ConfigError, MissingPeerError, PayboxError, reasonOf, systemCodeOf } from '../../../lib/errors.ts';
+import type { Logger } from '../../../lib/log.ts';
+import { HostResolver } from '../../../lib/resolver.ts';
+import type { LedgerGuard } from '../integrity/ledger-guard.ts';
+import type { Tables } from '../schema/tables.ts';
+import type { StoreShard } from '../store-files.ts';
+import { type DatabaseClock, NOW_MS_SQL } from './database-clock.ts';
+import { GroupCommit } from './group-commit.ts';
+import { COMMIT_IN_MEMORY, LockHolder } from './lock-holder.ts';
+import { NamedSockets } from './named-socket.ts';
+import { OwnSessions } from './own-sessions.ts';
+import { DurablePostgresDialect } from './postgres-dialect.ts';
+import { ServerIdentity } from './postgres-identity.ts';
+import { secondConnection } from './postgres-second.ts';
+import { ANSWER_TIMEOUT_MS, beginSession, nameOf } from './postgres-session.ts';
+import { WriterConnection } from './postgres-writer.ts';
+import { applicationOf, schemaOf } from './shard-schema.ts';
+
+export { DatabaseInUseError } from './postgres-session.ts';
+
+/** For connecting, and for a query to wait for the queries before it. */
+const CONNECT_TIMEOUT_MS = 5000;
+/** A gateway without other queries sends one at this interval. */
+const HEARTBEAT_MS = 3000;
+/** The same while it has no session: a gateway that waits for the lock might come first meanwhile. */
+const REGAIN_MS = 250;
+/** Statements that commit nothing by themselves. */
+const READS_ONLY = /^(select|begin|start transaction|commit|rollback)\b/;
+
+const INT8 = 20;
+const NOT_READY = ['57P03', '53300'];
+const NO_DATABASE = '3D000';
+const DISK_FULL = '53100';
+const NO_RIGHT = '42501';
+const READ_ONLY = '25006';
+/** SQLSTATE class of refused logins. */
+const LOGIN_REFUSED = /^28/;
+
+interface PostgresParts {
+  guard: LedgerGuard;
+  /** Is compared with the database at each heartbeat. */
+  time: DatabaseClock | undefined;
+  log: Logger;
+  shard: StoreShard | undefined;
+}
+
+export interface PostgresDatabase {
+  /** Its first query waits for the lock, and throws DatabaseInUseError when another gateway has it. */
+  dialect: Dialect;
+  /** Registers this gateway in the migrated database, and begins the heartbeat. */
+  register(db: Kysely<Tables>): Promise<void>;
+  /** Resolves with an error once another gateway has taken over the database: this one can do nothing more. */
+  superseded: Promise<PayboxError>;
+}
+
+/**
+ * A PostgreSQL database, or one shard in it, over a single connection that holds an advisory lock. Every query runs under the lock, so a
+ * second gateway can do nothing. The next query reopens a lost connection, unless another gateway has taken over
+ * meanwhile. A query settles once all that it may have seen is on the disk: see GroupCommit.
+ */
+export function postgresDatabase(databaseUrl: string, { guard, time, log, shard }: PostgresParts): PostgresDatabase {
+  const name = shard === undefined ? nameOf(databaseUrl) : `shard ${shard.index} of ${nameOf(databaseUrl)}`;
+  const holder = new LockHolder(name);
+  const own = new OwnSessions();
+  const server = new ServerIdentity(name, log);
+  const closing = new AbortController();
+  // Not the resolver for partners: their slow lookups must not delay the store.
+  const names = new HostResolver({ clock: systemClock });
+  const sockets = new NamedSockets(names);
+  const config = configOf(databaseUrl, sockets, shard);
+  const writer = new WriterConnection({
+    ...{ name, config, sockets, holder, guard, log, closing: closing.signal },
+    begin: async (client) => {
+      await beginSession(client, { databaseUrl, holder, own, guard, shard });
+      commits.writerOpened();
+      if (!guard.isRefusing) await server.see(client);
+    },
+    lost: () => {
+      // At once: another gateway may have taken the database over.
+      if (holder.registered && !closing.signal.aborted) void heartbeat();
+    },
+  });
+  const commits = new GroupCommit({
+    sync: () => writer.use((client) => holder.sync(client)),
+    isBusy: () => writer.isBusy,
+  });
+  const tendSecond = secondConnection({
+    ...{ databaseUrl, config, holder, own, commits, log, closing: closing.signal },
+  });
+  /** Settles with the time until the next one. Never rejects: the next query throws the error too. */
+  const heartbeat = async () => {
+    try {
+      if (guard.isRefusing) await writer.lookAgain();
+      const look = (client: PostgresPoolClient) =>
+        client.query<{ now_ms: number }>(`select ${NOW_MS_SQL} as now_ms`, []);
+      await writer.use((client) => (time === undefined ? look(client) : time.measure(() => look(client))));
+      await tendSecond();
+      return HEARTBEAT_MS;
+    } catch {
+      return guard.isRefusing ? HEARTBEAT_MS : REGAIN_MS;
+    }
+  };
+  const pool: PostgresPool = {
+    connect: async () => {
+      holder.assertHolder();
+      const client = await writer.connect();
+      return holder.registered ? counted(client, commits) : client;
+    },
+    end: () => {
+      closing.abort();
+      commits.closeSecond();
+      return writer.end().finally(() => names.close());
+    },
+  };
+  const abandon = (lateMs: number | undefined) => {
+    if (lateMs !== undefined) log.warn('end-late', { part: `database ${name}`, withinMs: lateMs });
+    sockets.abandon();
+  };
+  return {
+    dialect: new DurablePostgresDialect({ pool, commits, abandon }),
+    register: async (db) => {
+      await holder.register(db);
+      await sql.raw(COMMIT_IN_MEMORY).execute(db);
+      await heartbeat();
+      void beat(heartbeat, closing.signal);
+    },
+    superseded: holder.superseded,
+  };
+}
+
+function configOf(databaseUrl: string, sockets: NamedSockets, shard: StoreShard | undefined): pg.ClientConfig {
+  return {
+    connectionString: databaseUrl,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    query_timeout: ANSWER_TIMEOUT_MS,
+    keepAlive: true,
+    stream: () => sockets.make(),
+    ...(shard && { options: `-c search_path=${schemaOf(shard.index)}` }),
+    application_name: shard === undefined ? 'paybox-gateway' : applicationOf(shard),
+    types: {
+      getTypeParser: (oid: number, format?: 'text' | 'binary') =>
+        oid === INT8 ? Number : pg.types.getTypeParser(oid, format),
+    },
+  };
+}
+
+async function beat(heartbeat: () => Promise<number>, signal: AbortSignal): Promise<void> {
+  for (let waitMs = HEARTBEAT_MS; !signal.aborted; ) {
+    await systemClock.sleep(waitMs, signal);
+    if (!signal.aborted) waitMs = await heartbeat();
+  }
+}
+
+/** Adds the database and advice to an error of the start. Never shows the password. */
+export function postgresProblem(databaseUrl: string, error: unknown): Error {
+  if (error instanceof ConfigError || error instanceof MissingPeerError) return error;
+  const what = `databaseUrl: ${nameOf(databaseUrl)} cannot be used: ${reasonOf(error)}`;
+  if (isAway(error)) return new MissingPeerError(what, 'start PostgreSQL, or correct host and port', error);
+  return new ConfigError(what, fixOf(error));
+}
+
+function fixOf(error: unknown): string {
+  const code = systemCodeOf(error) ?? '';
+  const reason = reasonOf(error);
+  if (LOGIN_REFUSED.test(code) || /\bpassword\b/.test(reason)) {
+    return 'correct user and password in databaseUrl, or allow this user at the server';
+  }
+  if (code === DISK_FULL) return 'make room on the disk of the database server';
+  if (code === NO_RIGHT) return 'grant the user of databaseUrl all rights on the tables of this database';
+  if (code === READ_ONLY) return 'name the primary server in databaseUrl, and let this user write';
+  if (code === NO_DATABASE) return 'make this database, or correct its name in databaseUrl';
+  if (/\bSSL\b/.test(reason)) return 'switch TLS on at the server, or take sslmode out of databaseUrl';
+  if (/certificate/.test(reason))
+    return 'name the CA of the server as sslrootcert in databaseUrl, and its host as in its certificate';
+  return 'name a database of this gateway alone, and a user who may make tables in it';
+}
+
+/** Whether the server does not answer, or is not ready yet. */
+function isAway(error: unknown): boolean {
+  if (error instanceof PayboxError) return error.severity === 'retryable';
+  if (error instanceof pg.DatabaseError) return NOT_READY.includes(error.code ?? '');
+  return /^E(?!RR_)/.test(systemCodeOf(error) ?? '') || /^Connection terminated|timeout/.test(reasonOf(error));
+}
+
+/** A turn on the connection that writes. */
+function counted(client: PostgresPoolClient, commits: GroupCommit): PostgresPoolClient {
+  const turn = commits.begin();
+  let mayWrite = false;
+  const query = (text: string, parameters: readonly unknown[]) => {
+    mayWrite ||= !READS_ONLY.test(text);
+    return client.query(text, parameters);
+  };
+  const release = () => {
+    if (mayWrite) commits.written(turn);
+    client.release();
+  };
+  // The dialect uses no cursor, so this is the only form of query.
+  return { query, release } as unknown as PostgresPoolClient;
+}

@@ -1,0 +1,208 @@
+import {
+  closeSync,
+  existsSync,
+  fchownSync,
+  fdatasyncSync,
+  fstatSync,
+  fsyncSync,
+  openSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
+import { ConfigError, reasonOf } from '../../../lib/errors.ts';
+import { readFileNow } from '../../../lib/files.ts';
+import type { Logger } from '../../../lib/log.ts';
+import type { StoreShard } from '../store-files.ts';
+import type { LedgerHead } from './ledger.ts';
+import { type AcknowledgedPayment, lineOfPayment, paymentsInLines, RecentPayments } from './recent-payments.ts';
+
+export interface StoreLocation {
+  dataDir: string;
+  databaseUrl?: string | undefined;
+  /** One shard of the database, in place of a whole one. */
+  shard?: StoreShard | undefined;
+}
+
+const OWNER_ONLY = 0o600;
+/**
+ * The file begins with two lines of equal length, written in turn: if a power cut damages one, the other is complete. The
+ * lines of the newest payments follow.
+ */
+const LINE_BYTES = 128;
+const LINES = 2;
+const NO_LINK = '-';
+
+/** Path of the mark of a store, or of another file of the store with this suffix. */
+export function highWaterMarkFile({ dataDir, databaseUrl, shard }: StoreLocation, suffix = '.mark'): string {
+  if (databaseUrl === undefined) return join(dataDir, `gateway${suffix}`);
+  const database = new URL(databaseUrl).pathname.slice(1).replaceAll(/[^\w-]/g, '_');
+  const generation = shard?.generation ? `-${shard.generation}` : '';
+  const part = shard === undefined ? '' : `${generation}-shard-${shard.index}`;
+  return join(dataDir, `gateway-${database}${part}${suffix}`);
+}
+
+/** Path of the file with which an admin accepts a loss of this store (PROTOCOL.md, clause STO-3). */
+export function acceptLossFile(location: StoreLocation): string {
+  return highWaterMarkFile(location, '.accept-loss');
+}
+
+/** Payments that a mark knows: the newest by number and link, and the newest ones with their facts. Without a file none. */
+export interface KnownPayments {
+  newest: LedgerHead | 'damaged' | undefined;
+  recent: readonly AcknowledgedPayment[];
+}
+
+/** Reads a mark. Throws the error of the file system. */
+export function readHighWaterMark(file: string): KnownPayments {
+  if (!existsSync(file)) return { newest: undefined, recent: [] };
+  const bytes = readFileNow(file);
+  const lineAt = (n: number) => bytes.toString('latin1', n * LINE_BYTES, (n + 1) * LINE_BYTES);
+  const heads = [0, 1].flatMap((n) => headOf(lineAt(n)) ?? []);
+  const newest = heads.toSorted((a, b) => b.seq - a.seq)[0] ?? 'damaged';
+  const recent = paymentsInLines(bytes.subarray(LINES * LINE_BYTES));
+  return { newest, recent: newest === 'damaged' ? recent : recent.filter(({ seq }) => seq <= newest.seq) };
+}
+
+/**
+ * Replaces the mark durably. Returns its descriptor, which the caller closes. As root it gives the file to `owner`.
+ * Throws the error of the file system.
+ */
+export function writeHighWaterMark(
+  file: string,
+  head: LedgerHead,
+  { owner, recent = [] }: { owner?: { uid: number; gid: number }; recent?: readonly AcknowledgedPayment[] } = {},
+): number {
+  const fresh = `${file}.new`;
+  rmSync(fresh, { force: true });
+  // Never open an existing file or link: the user who owns this folder may have placed it as a trap.
+  const fd = openSync(fresh, 'wx', OWNER_ONLY);
+  try {
+    if (owner !== undefined && process.getuid?.() === 0) fchownSync(fd, owner.uid, owner.gid);
+    writeSync(fd, lineOf(head).repeat(LINES), 0, 'latin1');
+    for (const payment of recent) writePayment(fd, payment);
+    fsyncSync(fd);
+    renameSync(fresh, file);
+    return fd;
+  } catch (error) {
+    closeSync(fd);
+    throw error;
+  }
+}
+
+/**
+ * The payments that this gateway has acknowledged, in memory and in a file beside the store. The file is written for every payment,
+ * after the commit and before anybody is informed. It is not synced: the mark survives a killed process, but may be older
+ * after a power cut.
+ */
+export class HighWaterMark {
+  readonly file: string;
+  readonly #log: Logger;
+  /** Undefined before `begin` and once closed: another file may get the same number. */
+  #fd: number | undefined;
+  #newest: KnownPayments['newest'];
+  #recent = new RecentPayments();
+  #line = 0;
+  #failed = false;
+
+  constructor(file: string, log: Logger) {
+    this.file = file;
+    this.#log = log;
+  }
+
+  /** Reads the file. Throws ConfigError when it cannot be read. */
+  read(): KnownPayments {
+    try {
+      const known = readHighWaterMark(this.file);
+      this.#newest = known.newest;
+      this.#recent = new RecentPayments(known.recent);
+      return known;
+    } catch (error) {
+      throw this.#unusable('read', error);
+    }
+  }
+
+  get known(): KnownPayments {
+    return { newest: this.#newest, recent: this.#recent.all() };
+  }
+
+  /** Replaces the file, and follows the ledger from now on. Throws ConfigError when the file cannot be written. */
+  begin(head: LedgerHead, recent: readonly AcknowledgedPayment[]): void {
+    try {
+      this.#fd = writeHighWaterMark(this.file, head, { recent });
+    } catch (error) {
+      throw this.#unusable('written', error);
+    }
+    this.#newest = head;
+    this.#recent = new RecentPayments(recent);
+  }
+
+  /** Never throws: a failing disk must not stop a payment here. Logs the first failure. */
+  move(payment: AcknowledgedPayment): void {
+    const fd = this.#fd;
+    const newest = typeof this.#newest === 'object' ? this.#newest.seq : 0;
+    if (fd === undefined || payment.seq <= newest) return;
+    const head = { seq: payment.seq, link: payment.link };
+    this.#newest = head;
+    this.#recent.add(payment);
+    this.#try(() => {
+      // Somebody has deleted the file: what is written to it no start would find.
+      if (fstatSync(fd).nlink === 0) return this.#replace(fd, head);
+      // First what the payment is: a mark whose newest payment has no name would be of less use than an older one.
+      writePayment(fd, payment);
+      writeSync(fd, lineOf(head), this.#line * LINE_BYTES, 'latin1');
+    });
+    this.#line = (this.#line + 1) % LINES;
+  }
+
+  /** Syncs the file before it is closed. */
+  close(): void {
+    const fd = this.#fd;
+    if (fd === undefined) return;
+    this.#fd = undefined;
+    this.#try(() => fdatasyncSync(fd));
+    closeSync(fd);
+  }
+
+  #replace(fd: number, head: LedgerHead): void {
+    this.#fd = writeHighWaterMark(this.file, head, { recent: this.#recent.all() });
+    closeSync(fd);
+    this.#log.warn('mark-replaced', { file: this.file, reason: 'somebody had deleted it' });
+  }
+
+  #try(work: () => void): void {
+    try {
+      work();
+      this.#failed = false;
+    } catch (error) {
+      const fix = 'after a loss a start may not know of the newest payments: see to the disk and the folder';
+      if (!this.#failed) this.#log.warn('mark-not-written', { file: this.file, reason: reasonOf(error), fix });
+      this.#failed = true;
+    }
+  }
+
+  #unusable(how: 'read' | 'written', error: unknown): ConfigError {
+    const what = `dataDir: the mark ${this.file} cannot be ${how}: ${reasonOf(error)}`;
+    const fix = 'let the user that runs the gateway read and write this folder, on a disk with room';
+    return new ConfigError(`${what}; without it a start cannot know whether payments are missing`, fix);
+  }
+}
+
+function writePayment(fd: number, payment: AcknowledgedPayment): void {
+  const { line, offset } = lineOfPayment(payment);
+  writeSync(fd, line, 0, line.length, LINES * LINE_BYTES + offset);
+}
+
+function lineOf({ seq, link }: LedgerHead): string {
+  const text = `${seq} ${link || NO_LINK}`;
+  return `${`${text} ${crc32(text)}`.padEnd(LINE_BYTES - 1)}\n`;
+}
+
+function headOf(line: string): LedgerHead | undefined {
+  const found = /^((\d{1,16}) (-|[\da-f]{64})) (\d+) *\n$/.exec(line);
+  if (found === null) return undefined;
+  const [, text = '', seq, link = '', crc] = found;
+  return crc32(text) === Number(crc) ? { seq: Number(seq), link: link === NO_LINK ? '' : link } : undefined;
+}

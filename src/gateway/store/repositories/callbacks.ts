@@ -1,0 +1,155 @@
+import { type Kysely, sql } from 'kysely';
+import type { Logger } from '../../../lib/log.ts';
+import { intact, onlyIntact } from '../integrity/checksums.ts';
+import type { AttemptRow, CallbackRow, CallbackStatus, Tables } from '../schema/tables.ts';
+import { seqOf } from './seq.ts';
+
+export type NewAttempt = Omit<AttemptRow, 'seq'>;
+/** Changes of an attempt to its callback. */
+export type AfterAttempt = Pick<CallbackRow, 'url'> &
+  Partial<Pick<CallbackRow, 'status' | 'warning' | 'tries' | 'next_at_ms'>>;
+
+/** Undelivered callbacks. */
+export interface Backlog {
+  partners: { partner: string; waiting: number; failed: number }[];
+  oldestWaitingAtMs: number | undefined;
+}
+
+/** Selects callbacks by status, partner and the time of their payment. */
+export interface CallbackChoice {
+  status: 'failed' | 'pending';
+  partner?: string | undefined;
+  /** From this time on. */
+  fromMs?: number | undefined;
+  /** Before this time. */
+  toMs?: number | undefined;
+}
+
+/** One batch of callbacks that are due again. */
+export interface Requeued {
+  /** The partner of each callback. */
+  partners: string[];
+  /** `seq` after which the next batch begins; `undefined` at the end. */
+  after: number | undefined;
+}
+
+/** Callbacks to partners and their attempts. */
+export class CallbackStore {
+  readonly #db: Kysely<Tables>;
+  readonly #log: Logger;
+
+  constructor(db: Kysely<Tables>, log: Logger) {
+    this.#db = db;
+    this.#log = log;
+  }
+
+  async find(id: string): Promise<CallbackRow | undefined> {
+    const row = this.#db.selectFrom('callbacks').selectAll().where('id', '=', id);
+    return intact('callbacks', await row.executeTakeFirst());
+  }
+
+  async ofPayments(paymentIds: string[]): Promise<CallbackRow[]> {
+    if (paymentIds.length === 0) return [];
+    const rows = this.#db.selectFrom('callbacks').selectAll().where('payment_id', 'in', paymentIds);
+    return onlyIntact('callbacks', await rows.execute(), this.#log);
+  }
+
+  /** Newest first. With `before`, an id, only older ones; with `status`, only those that have it. */
+  async newest(limit: number, before?: string, status?: CallbackStatus): Promise<CallbackRow[]> {
+    let rows = this.#db.selectFrom('callbacks').selectAll().orderBy('seq', 'desc').limit(limit);
+    if (before !== undefined) rows = rows.where('seq', '<', seqOf('callbacks', before));
+    if (status !== undefined) rows = rows.where('status', '=', status);
+    return onlyIntact('callbacks', await rows.execute(), this.#log);
+  }
+
+  /** Counts the pending and the failed callbacks of each partner. */
+  async backlog(): Promise<Backlog> {
+    const rows = await this.#db
+      .selectFrom('callbacks')
+      .select(['partner', 'status', (it) => it.fn.countAll<number>().as('count')])
+      .where('status', 'in', ['pending', 'failed'])
+      .groupBy(['partner', 'status'])
+      .orderBy('partner')
+      .execute();
+    const partners = Map.groupBy(rows, (it) => it.partner);
+    const waiting = this.#db.selectFrom('callbacks').select('created_at_ms').where('status', '=', 'pending');
+    const oldest = await waiting.orderBy('seq').limit(1).executeTakeFirst();
+    return {
+      partners: [...partners].map(([partner, own]) => {
+        const count = (status: CallbackStatus) => Number(own.find((it) => it.status === status)?.count ?? 0);
+        return { partner, waiting: count('pending'), failed: count('failed') };
+      }),
+      oldestWaitingAtMs: oldest?.created_at_ms,
+    };
+  }
+
+  /**
+   * Makes the oldest callbacks of this choice due at `atMs`, as after their first attempt: at most `limit`, and only
+   * those after the `seq` given by `after`.
+   */
+  async requeue(choice: CallbackChoice, after: number, limit: number, atMs: number): Promise<Requeued> {
+    const { status, partner, fromMs, toMs } = choice;
+    return this.#db.transaction().execute(async (trx) => {
+      let rows = trx.selectFrom('callbacks').selectAll().where('status', '=', status);
+      if (partner !== undefined) rows = rows.where('partner', '=', partner);
+      if (fromMs !== undefined) rows = rows.where('created_at_ms', '>=', fromMs);
+      if (toMs !== undefined) rows = rows.where('created_at_ms', '<', toMs);
+      const found = await rows.where('seq', '>', after).orderBy('seq').limit(limit).execute();
+      const callbacks = onlyIntact('callbacks', found, this.#log);
+      const ids = callbacks.map((it) => it.id);
+      const due = { status: 'pending', warning: null, tries: 1, next_at_ms: atMs } as const;
+      if (ids.length > 0) await trx.updateTable('callbacks').set(due).where('id', 'in', ids).execute();
+      return { partners: callbacks.map((it) => it.partner), after: found.at(-1)?.seq };
+    });
+  }
+
+  /** Partners who have pending callbacks. */
+  async pendingPartners(): Promise<string[]> {
+    const rows = this.#db.selectFrom('callbacks').select('partner').distinct().where('status', '=', 'pending');
+    return (await rows.execute()).map((it) => it.partner);
+  }
+
+  /** Pending callbacks of a partner without any attempt, oldest first. */
+  neverTried(partner: string, limit: number): Promise<Pick<CallbackRow, 'id'>[]> {
+    const rows = this.#db.selectFrom('callbacks').select('id').where('partner', '=', partner);
+    // Literals, as in the partial index: with parameters SQLite would not use it.
+    const first = rows.where('status', '=', sql.lit('pending')).where('tries', '=', sql.lit(0));
+    return first.orderBy('seq').limit(limit).execute();
+  }
+
+  /** Pending callbacks of a partner, soonest due first. */
+  nextDue(partner: string, limit: number): Promise<Pick<CallbackRow, 'id' | 'tries' | 'next_at_ms'>[]> {
+    return this.#db
+      .selectFrom('callbacks')
+      .select(['id', 'tries', 'next_at_ms'])
+      .where('status', '=', 'pending')
+      .where('partner', '=', partner)
+      .orderBy('next_at_ms')
+      .orderBy('seq')
+      .limit(limit)
+      .execute();
+  }
+
+  /** The newest `eachMax` attempts of each callback, oldest first. `seq` counts from 1 for each callback. */
+  async attemptsOf(callbackIds: string[], eachMax: number): Promise<AttemptRow[]> {
+    if (callbackIds.length === 0) return [];
+    const newest = sql<number>`(select max(it.seq) from callback_attempts it
+      where it.callback_id = callback_attempts.callback_id) - ${sql.lit(eachMax)}`;
+    const rows = this.#db.selectFrom('callback_attempts').selectAll().where('callback_id', 'in', callbackIds);
+    return rows.where('seq', '>', newest).orderBy('seq').execute();
+  }
+
+  /** Stores an attempt and its changes (PROTOCOL.md, clause SYN-5), unless the callback was deleted. */
+  async addAttempt(attempt: NewAttempt, after: AfterAttempt): Promise<void> {
+    const { callback_id } = attempt;
+    const seq = sql<number>`(select coalesce(max(seq), 0) + 1 from callback_attempts where callback_id = ${callback_id})`;
+    await this.#db.transaction().execute(async (trx) => {
+      const changed = await trx.updateTable('callbacks').set(after).where('id', '=', callback_id).executeTakeFirst();
+      if (changed.numUpdatedRows > 0n)
+        await trx
+          .insertInto('callback_attempts')
+          .values({ ...attempt, seq })
+          .execute();
+    });
+  }
+}

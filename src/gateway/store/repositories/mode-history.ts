@@ -1,0 +1,135 @@
+import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { z } from 'zod';
+import { PayboxError } from '../../../lib/errors.ts';
+import type { Tables } from '../schema/tables.ts';
+
+const SETTING = 'payment-kinds';
+/** Changes that are kept; of more, the oldest is forgotten, whose payments were pruned long ago. */
+const CHANGES_MAX = 1_000;
+
+const changes = z.array(z.object({ kind: z.enum(['money', 'test']), afterSeq: z.int().min(0) })).max(CHANGES_MAX);
+type Change = z.infer<typeof changes>[number];
+export type PaymentKind = Change['kind'];
+
+/**
+ * Which payments were only tests: those that a sandbox stored (PROTOCOL.md, clause MOD-3). A payment keeps its kind
+ * whatever the gateway is later.
+ */
+export class ModeHistory {
+  readonly #db: Kysely<Tables>;
+  /** Oldest first. */
+  #changes: readonly Change[] = [];
+
+  constructor(db: Kysely<Tables>) {
+    this.#db = db;
+  }
+
+  /**
+   * Payments from now on are of this kind; call it once, before any is stored. `before` is the kind of earlier ones in a
+   * store that does not know it. Where money is taken nobody is told of tests any more: their notices and callbacks that
+   * are still to be sent are deleted. When tests end, the orders that only they paid are cancelled. Throws a PayboxError
+   * when the stored history cannot be read.
+   */
+  async begin(kind: PaymentKind, before: PaymentKind = 'test'): Promise<void> {
+    const row = await this.#db.selectFrom('settings').select('value').where('name', '=', SETTING).executeTakeFirst();
+    const known = row === undefined ? [{ kind: kind === 'test' ? kind : before, afterSeq: 0 }] : decoded(row.value);
+    const last = known.at(-1);
+    this.#changes = known;
+    await this.#db.transaction().execute(async (trx) => {
+      if (row !== undefined && last?.kind === kind) {
+        // A damaged row of a test may have been made again since.
+        if (kind === 'money') await forgetDeliveries(trx, this.#test());
+        return;
+      }
+      const { end_seq: endSeq } = await trx.selectFrom('ledger').select('end_seq').executeTakeFirstOrThrow();
+      this.#changes = last?.kind === kind ? known : [...known, { kind, afterSeq: endSeq }].slice(-CHANGES_MAX);
+      const value = JSON.stringify(this.#changes);
+      await trx
+        .insertInto('settings')
+        .values({ name: SETTING, value })
+        .onConflict((it) => it.column('name').doUpdateSet({ value }))
+        .execute();
+      if (kind === 'test') return;
+      await forgetDeliveries(trx, this.#test());
+      await cancelTestOrders(trx, { test: this.#test(), counted: this.counted() });
+    });
+  }
+
+  /** Whether the payment with this number counts in sums: tests do at a sandbox only. */
+  counts(seq: number): boolean {
+    return this.#changes.at(-1)?.kind !== 'money' || !this.isTest(seq);
+  }
+
+  /** Whether nobody may be told of this payment: a test, at a gateway that takes money. */
+  async isMuted(paymentId: string): Promise<boolean> {
+    return this.#changes.at(-1)?.kind === 'money' && (await this.testsAmong([paymentId])).size > 0;
+  }
+
+  /** For queries of payments: 1 for one that counts in sums, 0 for any other. No index is chosen by it. */
+  counted(): RawBuilder<number> {
+    return this.#changes.at(-1)?.kind === 'money' ? sql<number>`case when ${this.#test()} then 0 else 1 end` : sql`1`;
+  }
+
+  /** Whether the payment with this number was only a test. */
+  isTest(seq: number): boolean {
+    return (this.#changes.findLast(({ afterSeq }) => afterSeq < seq)?.kind ?? 'test') === 'test';
+  }
+
+  /** Those of these payments that were only tests. */
+  async testsAmong(paymentIds: readonly string[]): Promise<ReadonlySet<string>> {
+    const rows = this.#db.selectFrom('payments').select(['id', 'seq']).where('id', 'in', paymentIds);
+    const found = paymentIds.length === 0 ? [] : await rows.execute();
+    return new Set(found.filter(({ seq }) => this.isTest(seq)).map(({ id }) => id));
+  }
+
+  /** For queries of payments: whether one was only a test, at a gateway that takes money. */
+  #test(): RawBuilder<boolean> {
+    const known = [{ kind: 'test', afterSeq: 0 }, ...this.#changes];
+    const spans = known.flatMap(({ kind, afterSeq }, i) => {
+      const uptoSeq = known[i + 1]?.afterSeq ?? afterSeq;
+      return kind === 'test' && uptoSeq > afterSeq ? [{ afterSeq, uptoSeq }] : [];
+    });
+    const within = spans.map((it) => sql`"payments"."seq" > ${it.afterSeq} and "payments"."seq" <= ${it.uptoSeq}`);
+    return spans.length === 0 ? sql`1 = 0` : sql`(${sql.join(within, sql` or `)})`;
+  }
+}
+
+function decoded(value: string): Change[] {
+  try {
+    return changes.parse(JSON.parse(value));
+  } catch (cause) {
+    const message = `the store's setting ${SETTING} is damaged: it is unknown which payments were tests`;
+    throw new PayboxError('STORE_DAMAGED', message, { severity: 'fatal', fix: 'restore a backup', cause });
+  }
+}
+
+async function forgetDeliveries(db: Kysely<Tables>, test: RawBuilder<boolean>): Promise<void> {
+  const tests = db.selectFrom('payments').select('id').where(test);
+  await db.deleteFrom('notices').where('reported_at_ms', 'is', null).where('payment_id', 'in', tests).execute();
+  const open = db
+    .selectFrom('callbacks')
+    .select('id')
+    .where('status', '<>', 'delivered')
+    .where('payment_id', 'in', tests);
+  await db.deleteFrom('callback_attempts').where('callback_id', 'in', open).execute();
+  await db.deleteFrom('callbacks').where('status', '<>', 'delivered').where('payment_id', 'in', tests).execute();
+}
+
+/** An order that money has paid in part ends as underpaid. */
+async function cancelTestOrders(
+  db: Kysely<Tables>,
+  { test, counted }: { test: RawBuilder<boolean>; counted: RawBuilder<number> },
+): Promise<void> {
+  const tested = db.selectFrom('payments').select('order_ref').where(test).where('order_ref', 'is not', null);
+  const money = db
+    .selectFrom('payments')
+    .select(sql<number>`coalesce(sum("payments"."amount" * ${counted}), 0)`.as('sum'))
+    .where(sql<boolean>`"payments"."order_ref" = "orders"."id"`);
+  await db
+    .updateTable('orders')
+    .set({ status: sql`case when (${money}) > 0 then 'underpaid' else 'cancelled' end`, paid_at_ms: null })
+    .where('status', 'in', ['paid', 'underpaid'])
+    .where('id', 'in', tested)
+    .where('amount', '>', money)
+    .execute();
+}

@@ -1,0 +1,218 @@
+import { type Kysely, sql } from 'kysely';
+import type { Due } from '../../../protocol/messages.ts';
+import { intact } from '../integrity/checksums.ts';
+import { appendToLedger } from '../integrity/ledger.ts';
+import type { AcknowledgedPayment } from '../integrity/recent-payments.ts';
+import { RETENTION_MS } from '../retention.ts';
+import type { OrderRow, Tables } from '../schema/tables.ts';
+import { type Counting, type NewCredit, paidForEach } from './credits.ts';
+import { findOrderFor } from './order-of-payment.ts';
+import { orderOfRequest } from './payment-requests.ts';
+import {
+  endOrder,
+  enqueueDeliveries,
+  orderWith,
+  type PaymentDetails,
+  type PaymentEffects,
+  type StoredPayment,
+} from './payments.ts';
+import { RegistryStore } from './registry.ts';
+import { sameCredit } from './same-credit.ts';
+import { CODE_OF_CONTENT } from './search.ts';
+import { nextSeq } from './seq.ts';
+
+/** Orders that are found by codes: a code is rarely that of two. */
+const CODED_MAX = 100;
+/** Orders of one amount among which a content is sought: the newest. */
+const CANDIDATES_MAX = 1_000;
+
+/** An order as far as matching needs it. */
+export type Candidate = Pick<OrderRow, 'id' | 'content' | 'status'>;
+
+/** Whose orders a credit may pay: those of the account's partner, '' without one. */
+export interface Payee {
+  partner: string;
+  bankAccount: string;
+}
+
+/** Finds orders that ask for money to one account, in the transaction of a credit. */
+export interface OrderFinder {
+  /** The order for which this source collects under this number. */
+  byRequest(source: string, orderCode: number): Promise<string | undefined>;
+  /** Orders with these codes, as MAT-1 or GEN-9 have them, with what was paid for them. */
+  byCodes(codes: readonly string[]): Promise<(Candidate & { code: string; amount: number; paid: number })[]>;
+  /** The newest orders of exactly this amount that were made by this time, newest first. */
+  byAmount(amount: number, createdUntilMs: number): Promise<Candidate[]>;
+}
+
+/** How an order goes on after a payment: it is paid, it ended with less than it asked for, or it waits for more. */
+export type Settlement = 'paid' | 'ended' | 'open';
+
+/**
+ * The fate of a credit. `duplicate`: it was told before. `kept`: nobody gets a payment for it. `new`: its payment, of
+ * this id, has still to be stored.
+ */
+export type TakenCredit = { kind: 'duplicate' | 'kept' } | { kind: 'new'; id: string };
+
+/**
+ * Small reads and writes of one transaction in which money is stored. The caller decides, and calls them one after the
+ * other; what throws undoes all of them.
+ */
+export class MoneyTransaction {
+  /** Partners, accounts and boxes as they are in this transaction. */
+  readonly registry: RegistryStore;
+  /** The payments that were stored, for whoever marks them as acknowledged. */
+  readonly stored: AcknowledgedPayment[] = [];
+  readonly #db: Kysely<Tables>;
+  readonly #history: Counting;
+
+  constructor(db: Kysely<Tables>, history: Counting) {
+    this.#db = db;
+    this.#history = history;
+    this.registry = new RegistryStore(db);
+  }
+
+  /** The order that this money pays (PROTOCOL.md, clause CBK-6). Throws when it is damaged. */
+  async orderFor(money: PaymentDetails, atMs: number): Promise<OrderRow | undefined> {
+    return intact('orders', await findOrderFor(this.#db, money, atMs));
+  }
+
+  /** The order with this id. Throws when it is damaged. */
+  async order(id: string): Promise<OrderRow | undefined> {
+    return intact('orders', await orderWith(this.#db, id));
+  }
+
+  /** The sum that was paid for an order until now. */
+  async paidFor(orderId: string): Promise<number> {
+    return (await paidForEach(this.#db, this.#history, [orderId])).get(orderId) ?? 0;
+  }
+
+  /** Finds orders that ask for money to this account. */
+  ordersOf(payee: Payee): OrderFinder {
+    return finderOf(this.#db, this.#history, payee);
+  }
+
+  /**
+   * Stores a credit, unless it is known. One that was kept becomes new when it is told again with `hasAccount`, which says
+   * that somebody gets the money. One that is older than what the store remembers is kept (PROTOCOL.md, clauses CRE-2 and
+   * CRE-4).
+   */
+  async takeCredit(
+    credit: NewCredit,
+    virtualAccounts: ReadonlyMap<string, string>,
+    hasAccount: boolean,
+  ): Promise<TakenCredit> {
+    const db = this.#db;
+    const isPaid = hasAccount && credit.bank_time_ms >= credit.received_at_ms - RETENTION_MS;
+    const known = await sameCredit(db, credit, virtualAccounts);
+    if (known !== undefined && (known.payment_id !== null || !isPaid)) return { kind: 'duplicate' };
+    const id = known?.id ?? (await insertCredit(db, credit, isPaid));
+    if (!isPaid) return { kind: 'kept' };
+    // The credit of a payment may have been lost with a damaged row: the payment is still the same.
+    const payment = db.selectFrom('payments').select('id').where('id', '=', id);
+    if ((await payment.executeTakeFirst()) !== undefined) return { kind: 'duplicate' };
+    if (known !== undefined) {
+      const { late, received_at_ms } = credit;
+      await db.updateTable('credits').set({ payment_id: id, late, received_at_ms }).where('id', '=', id).execute();
+    }
+    return { kind: 'new', id };
+  }
+
+  /** Stores with a credit what is due for its order after it. */
+  async noteDue(creditId: string, { amount, paid }: Due): Promise<void> {
+    const change = { order_amount: amount, order_paid: paid };
+    await this.#db.updateTable('credits').set(change).where('id', '=', creditId).execute();
+  }
+
+  /** Stores a payment with its notices and its callback. */
+  async addPayment(effects: PaymentEffects, atMs: number): Promise<void> {
+    const head = await appendToLedger(this.#db, effects.payment);
+    await this.#db.insertInto('payments').values(head).execute();
+    await enqueueDeliveries(this.#db, effects.payment, effects, atMs);
+    this.stored.push(head);
+  }
+
+  /** Has an order go on after a payment. Returns the pushes that this withdraws. */
+  async settle(
+    { id, status }: OrderRow,
+    settlement: Settlement,
+    notices: PaymentEffects['notices'],
+    atMs: number,
+  ): Promise<StoredPayment['withdrawn']> {
+    if (settlement === 'paid') {
+      return endOrder(this.#db, id, { status: 'paid', paid_at_ms: atMs, updated_at_ms: atMs }, notices);
+    }
+    // An order that was paid before stays so.
+    if (settlement === 'ended' && status !== 'paid') {
+      return endOrder(this.#db, id, { status: 'underpaid', updated_at_ms: atMs }, notices);
+    }
+    await this.#db.updateTable('orders').set({ updated_at_ms: atMs }).where('id', '=', id).execute();
+    return [];
+  }
+}
+
+/** Inserts a credit that is not known; returns its id, which is also that of its payment. */
+async function insertCredit(
+  db: Kysely<Tables>,
+  { other_ids, webhook: _webhook, time_is_known: _known, ...credit }: NewCredit,
+  hasPayment: boolean,
+): Promise<string> {
+  const ids = [credit.id, ...other_ids];
+  const taken = await db.selectFrom('credits').select('id').where('id', 'in', ids).execute();
+  const id = ids.find((it) => !taken.some((row) => row.id === it));
+  if (id === undefined) throw new Error(`credit ${credit.source_id} of ${credit.source}: all its ids are taken`);
+  const row = { ...credit, id, payment_id: hasPayment ? id : null, order_amount: null, order_paid: null };
+  await db
+    .insertInto('credits')
+    .values({ ...row, seq: nextSeq('credits') })
+    .execute();
+  return id;
+}
+
+function finderOf(db: Kysely<Tables>, history: Counting, { partner, bankAccount }: Payee): OrderFinder {
+  const fields = ['orders.id', 'orders.content', 'orders.status'] as const;
+  const isOwn = (it: Pick<OrderRow, 'partner' | 'bank_account' | 'trans_type'>) =>
+    it.partner === partner && it.bank_account === bankAccount && it.trans_type === 'C';
+  return {
+    byRequest: async (source, orderCode) => {
+      const found = await orderOfRequest(db, source, orderCode);
+      return found?.bank_account === bankAccount ? found.id : undefined;
+    },
+    byCodes: async (codes) => {
+      if (codes.length === 0) return [];
+      const orders = db
+        .selectFrom('orders')
+        .select([...fields, 'amount', 'partner', 'orders.bank_account', 'trans_type'])
+        .orderBy('seq', 'desc')
+        .limit(CODED_MAX);
+      const own = await orders
+        .innerJoin('order_codes', 'order_codes.order_ref', 'orders.id')
+        .select('order_codes.code')
+        .where('order_codes.bank_account', '=', bankAccount)
+        .where('order_codes.code', 'in', codes)
+        .execute();
+      // By the code alone: with the account SQLite would read all its orders.
+      const made = await orders.select(CODE_OF_CONTENT.as('code')).where(CODE_OF_CONTENT, 'in', codes).execute();
+      const found = [...own, ...made].filter(isOwn);
+      const paid = await paidForEach(
+        db,
+        history,
+        found.map(({ id }) => id),
+      );
+      return found.map((it) => ({ ...it, paid: paid.get(it.id) ?? 0 }));
+    },
+    byAmount: (amount, createdUntilMs) =>
+      db
+        .selectFrom('orders')
+        .select(fields)
+        .where('bank_account', '=', bankAccount)
+        .where('amount', '=', amount)
+        .where('partner', '=', partner)
+        // A literal: with a parameter SQLite does not use the index of credits.
+        .where('trans_type', '=', sql.lit('C'))
+        .where('created_at_ms', '<=', createdUntilMs)
+        .orderBy('seq', 'desc')
+        .limit(CANDIDATES_MAX)
+        .execute(),
+  };
+}

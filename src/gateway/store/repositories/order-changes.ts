@@ -1,0 +1,172 @@
+import { type Kysely, sql } from 'kysely';
+import type { EndedHow } from '../../../protocol/messages.ts';
+import {
+  OPEN_PUSH,
+  type OrderRow,
+  type OrderStatus,
+  type PushRow,
+  type PushStatus,
+  type Tables,
+} from '../schema/tables.ts';
+import type { NewPaymentRequest } from './payment-requests.ts';
+import { insertQrCode } from './qr-codes.ts';
+import { nextSeq } from './seq.ts';
+
+export const ORDER_AFTER: Record<EndedHow, OrderStatus> = {
+  expired: 'expired',
+  replaced: 'replaced',
+  withdrawn: 'cancelled',
+  dismissed: 'dismissed',
+  interrupted: 'failed',
+};
+
+export type NewOrder = Omit<
+  OrderRow,
+  'seq' | 'status' | 'failure' | 'last_push_id' | 'shown_on' | 'shown_push_id' | 'paid_at_ms' | 'updated_at_ms'
+>;
+
+/** `pushId`: the push that is sent with it. */
+export async function insertOrder(db: Kysely<Tables>, order: NewOrder, pushId?: string): Promise<void> {
+  const pushed = { failure: null, last_push_id: pushId ?? null, shown_on: null, shown_push_id: null };
+  const status: OrderStatus = pushId === undefined ? 'created' : 'pushed';
+  const begun = { status, paid_at_ms: null, updated_at_ms: order.created_at_ms };
+  await db
+    .insertInto('orders')
+    .values({ ...order, ...pushed, ...begun, seq: nextSeq('orders') })
+    .execute();
+}
+
+/** Stored together with an order. */
+export interface OrderSides {
+  /** The name in the link to the picture of its QR. */
+  qrRef?: string;
+  /** By it the text of a bank names the order. */
+  code?: string | undefined;
+  /** If a source collects for it. */
+  request?: NewPaymentRequest | undefined;
+}
+
+/** Inserts an order with its sides. Returns false, and inserts nothing, if another order of its account has the code. */
+export async function addOrder(
+  db: Kysely<Tables>,
+  order: NewOrder,
+  { qrRef, code, request }: OrderSides,
+): Promise<boolean> {
+  const { bank_account, id: order_ref, created_at_ms } = order;
+  if (code !== undefined) {
+    const added = await db
+      .insertInto('order_codes')
+      .values({ bank_account, code, order_ref, created_at_ms })
+      .onConflict((it) => it.doNothing())
+      .executeTakeFirst();
+    if (added.numInsertedOrUpdatedRows === 0n) return false;
+  }
+  if (qrRef !== undefined) await insertQrCode(db, qrRef, order.qr_code, created_at_ms);
+  if (request !== undefined) {
+    const row = { ...request, order_ref, bank_account, ended_at_ms: null, closed_at_ms: null };
+    await db.insertInto('payment_requests').values(row).execute();
+  }
+  await insertOrder(db, order);
+  return true;
+}
+
+/** Changes a push of this box if its status is in `among`. Returns whether it was. */
+export async function changePush(
+  db: Kysely<Tables>,
+  { id, terminalCode, among }: { id: string; terminalCode: string; among: readonly PushStatus[] },
+  change: Partial<Pick<PushRow, 'status' | 'code' | 'confirmed_at_ms' | 'ended_at_ms'>>,
+): Promise<boolean> {
+  const changed = await db
+    .updateTable('pushes')
+    .set(change)
+    .where('id', '=', id)
+    .where('terminal_code', '=', terminalCode)
+    .where('status', 'in', among)
+    .executeTakeFirst();
+  return changed.numUpdatedRows > 0n;
+}
+
+/** The order whose newest push this is was shown. A paid order stays paid. */
+export async function setOrderShown(
+  db: Kysely<Tables>,
+  { pushId, terminalCode }: { pushId: string; terminalCode: string },
+  atMs: number,
+): Promise<void> {
+  const isPaid = sql<boolean>`status = ${sql.lit('paid')}`;
+  await db
+    .updateTable('orders')
+    .set({
+      shown_on: terminalCode,
+      shown_push_id: pushId,
+      status: sql`case when ${isPaid} then status else ${sql.lit('shown')} end`,
+      updated_at_ms: sql`case when ${isPaid} then updated_at_ms else ${atMs} end`,
+    })
+    .where('last_push_id', '=', pushId)
+    .execute();
+}
+
+/** Sets the status of the order whose newest push this is. A paid order stays paid. */
+export async function setOrderStatus(
+  db: Kysely<Tables>,
+  pushId: string,
+  status: OrderStatus,
+  atMs: number,
+): Promise<void> {
+  await db
+    .updateTable('orders')
+    .set({ status, updated_at_ms: atMs })
+    .where('last_push_id', '=', pushId)
+    // A literal: a parameter is compared with the index of unpaid orders, and SQLite prepares the statement again each time.
+    .where('status', '<>', sql.lit('paid'))
+    .execute();
+}
+
+/** A cancellation, as far as it changed something. */
+export interface Cancellation {
+  /** Says whether it changed anything: an order that has ended stays as it ended. */
+  hasChanged: boolean;
+  /** Pushes of the order that a box may show, so that they must be withdrawn. */
+  withdrawn: Pick<PushRow, 'id' | 'terminal_code'>[];
+}
+
+/** Statuses of an order that can be cancelled: it waits for its money, although no box may show it. */
+const CANCELLABLE: readonly OrderStatus[] = ['created', 'pushed', 'shown', 'replaced', 'failed'];
+
+/** Cancels an order that has not ended, and its open pushes. Returns undefined for a paid order, or none. */
+export async function cancelOrder(
+  db: Kysely<Tables>,
+  orderRef: string,
+  atMs: number,
+): Promise<Cancellation | undefined> {
+  const order = await db.selectFrom('orders').select('status').where('id', '=', orderRef).executeTakeFirst();
+  if (order === undefined || order.status === 'paid') return undefined;
+  const hasEnded = !CANCELLABLE.includes(order.status);
+  if (!hasEnded) {
+    const cancelled = { status: 'cancelled', updated_at_ms: atMs } as const;
+    await db.updateTable('orders').set(cancelled).where('id', '=', orderRef).execute();
+  }
+  const withdrawn = await db
+    .updateTable('pushes')
+    .set({ status: 'cancelled' })
+    .where('order_ref', '=', orderRef)
+    .where('status', 'in', OPEN_PUSH)
+    .returning(['id', 'terminal_code'])
+    .execute();
+  return { hasChanged: !hasEnded || withdrawn.length > 0, withdrawn };
+}
+
+export type ShownPush = Pick<PushRow, 'id' | 'expires_at_ms'> &
+  Pick<OrderRow, 'order_id' | 'amount' | 'qr_code' | 'bank_account'>;
+
+export function newestShown(db: Kysely<Tables>, terminalCode: string): Promise<ShownPush | undefined> {
+  return db
+    .selectFrom('pushes')
+    .innerJoin('orders', 'orders.id', 'pushes.order_ref')
+    .select(['pushes.id', 'pushes.expires_at_ms', 'order_id', 'amount', 'qr_code', 'bank_account'])
+    .where('pushes.terminal_code', '=', terminalCode)
+    .where('pushes.status', '=', 'shown')
+    .where('pushes.ended_at_ms', 'is', null)
+    .orderBy('pushes.seq', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+}

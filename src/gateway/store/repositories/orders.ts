@@ -1,0 +1,284 @@
+import type { Kysely } from 'kysely';
+import type { Logger } from '../../../lib/log.ts';
+import type { Code } from '../../../protocol/codes.ts';
+import { LIMITS } from '../../../protocol/fields.ts';
+import type { DownOf, EndedHow } from '../../../protocol/messages.ts';
+import { intact, onlyIntact } from '../integrity/checksums.ts';
+import { OPEN_PUSH, type OrderRow, type PushRow, type PushStatus, type Tables } from '../schema/tables.ts';
+import {
+  addOrder,
+  type Cancellation,
+  cancelOrder,
+  changePush,
+  insertOrder,
+  type NewOrder,
+  newestShown,
+  ORDER_AFTER,
+  type OrderSides,
+  type ShownPush,
+  setOrderShown,
+  setOrderStatus,
+} from './order-changes.ts';
+import { nextSeq, seqOf } from './seq.ts';
+
+const PUSHES_LISTED_MAX = 20;
+/** Withdrawals that are sent to a box at once. */
+const WITHDRAWALS_MAX = 100;
+/** After these failures a box may still have the push, so it gets the withdrawal again. */
+const UNSURE_CODES: Code[] = ['BOX_TIMEOUT', 'BOX_OFFLINE', 'REPLACED'];
+
+export type { NewOrder } from './order-changes.ts';
+export type NewPush = Pick<PushRow, 'id' | 'order_ref' | 'terminal_code' | 'created_at_ms' | 'expires_at_ms'>;
+export type Confirmation = 'accepted' | 'displayed';
+
+/** A push that its box must remove from the screen, and why. */
+export interface Withdrawal {
+  id: string;
+  why: DownOf<'withdraw'>['why'];
+}
+
+/** Orders and their pushes. Every method settles once the change is durable. */
+export class OrderStore {
+  readonly #db: Kysely<Tables>;
+  readonly #log: Logger;
+
+  constructor(db: Kysely<Tables>, log: Logger) {
+    this.#db = db;
+    this.#log = log;
+  }
+
+  /**
+   * Stores an order with its sides: all or nothing. Returns false if another order of its account has the code
+   * (PROTOCOL.md, clause MAT-1).
+   */
+  add(order: NewOrder, sides: OrderSides = {}): Promise<boolean> {
+    return this.#db.transaction().execute((trx) => addOrder(trx, order, sides));
+  }
+
+  /** Finds the newest order of a QR that the partner generated; with an orderId, only one that has it. */
+  async findPushed(partner: string, qrCode: string, orderId: string): Promise<OrderRow | undefined> {
+    let query = this.#db.selectFrom('orders').selectAll().where('qr_code', '=', qrCode).where('partner', '=', partner);
+    if (orderId !== '') query = query.where('order_id', '=', orderId);
+    return intact('orders', await query.orderBy('seq', 'desc').limit(1).executeTakeFirst());
+  }
+
+  /** Finds an order by the gateway's own id, else the newest one with this orderId. */
+  async find(idOrOrderId: string): Promise<OrderRow | undefined> {
+    const orders = this.#db.selectFrom('orders').selectAll();
+    const found =
+      (await orders.where('id', '=', idOrOrderId).executeTakeFirst()) ??
+      (await orders.where('order_id', '=', idOrOrderId).orderBy('seq', 'desc').limit(1).executeTakeFirst());
+    return intact('orders', found);
+  }
+
+  /** The id of the order that a push shows, also when a newer push shows it too. */
+  async idByPush(pushId: string): Promise<string | undefined> {
+    const found = this.#db.selectFrom('pushes').select('order_ref').where('id', '=', pushId);
+    return (await found.executeTakeFirst())?.order_ref;
+  }
+
+  /** Newest first; with `before`, an id, only older ones. */
+  async newest(limit: number, before?: string): Promise<OrderRow[]> {
+    const rows = this.#db.selectFrom('orders').selectAll().orderBy('seq', 'desc').limit(limit);
+    const listed = before === undefined ? rows : rows.where('seq', '<', seqOf('orders', before));
+    return onlyIntact('orders', await listed.execute(), this.#log);
+  }
+
+  /** The newest pushes of each order, at most 20 of one, oldest first. */
+  async pushesOf(orderIds: string[]): Promise<PushRow[]> {
+    if (orderIds.length === 0) return [];
+    const orders = this.#db
+      .selectFrom('orders')
+      .where('id', 'in', orderIds)
+      .select((it) => {
+        const newest = it
+          .selectFrom('pushes')
+          .select('seq')
+          .whereRef('order_ref', '=', 'orders.id')
+          .orderBy('seq', 'desc');
+        const oldestListed = newest.limit(1).offset(PUSHES_LISTED_MAX - 1);
+        return ['id', it.fn.coalesce(oldestListed, it.lit(0)).as('from_seq')];
+      });
+    const pushes = await this.#db
+      .selectFrom(orders.as('listed'))
+      .innerJoin('pushes', (on) =>
+        on.onRef('pushes.order_ref', '=', 'listed.id').onRef('pushes.seq', '>=', 'listed.from_seq'),
+      )
+      .selectAll('pushes')
+      .orderBy('pushes.seq')
+      .execute();
+    return onlyIntact('pushes', pushes, this.#log);
+  }
+
+  /** Stores a push before it is sent, together with its order if that is new. */
+  async startPush(push: NewPush, newOrder: NewOrder | undefined): Promise<void> {
+    await this.#db.transaction().execute(async (trx) => {
+      if (newOrder !== undefined) await insertOrder(trx, newOrder, push.id);
+      const begun = { status: 'sent', code: null, confirmed_at_ms: null, ended_at_ms: null } as const;
+      await trx
+        .insertInto('pushes')
+        .values({ ...push, ...begun, seq: nextSeq('pushes') })
+        .execute();
+      if (newOrder !== undefined) return;
+      const pushed = await trx
+        .updateTable('orders')
+        .set({ last_push_id: push.id, failure: null, updated_at_ms: push.created_at_ms })
+        .where('id', '=', push.order_ref)
+        .executeTakeFirst();
+      if (pushed.numUpdatedRows === 0n) throw new Error('the order of the push was deleted');
+      await setOrderStatus(trx, push.id, 'pushed', push.created_at_ms);
+    });
+  }
+
+  /**
+   * Whether a box shows this order, as far as this kind of confirmation tells: the newest push that the box did not
+   * refuse belongs to the order (clause SND-9). A push also ends with its lifetime, even if the box is away. If the
+   * calendar clock is set ahead, one push too many is sent.
+   */
+  async isOnBox(orderRef: string, terminalCode: string, confirm: Confirmation, atMs: number): Promise<boolean> {
+    const newest = await this.#db
+      .selectFrom('pushes')
+      .select(['order_ref', 'status', 'expires_at_ms'])
+      .where('terminal_code', '=', terminalCode)
+      .where((it) => it.or([it('status', '<>', 'failed'), it('ended_at_ms', 'is', null)]))
+      .orderBy('seq', 'desc')
+      .limit(1)
+      .executeTakeFirst();
+    if (newest?.order_ref !== orderRef || newest.expires_at_ms <= atMs) return false;
+    return isConfirmation(newest.status, confirm);
+  }
+
+  /** Whether the box has given this confirmation of a push. */
+  async isConfirmed(pushId: string, confirm: Confirmation): Promise<boolean> {
+    const push = await this.#db.selectFrom('pushes').select('status').where('id', '=', pushId).executeTakeFirst();
+    return push !== undefined && isConfirmation(push.status, confirm);
+  }
+
+  /** Confirms an open push. Returns false for any other push, which is not changed. */
+  async confirmPush(pushId: string, terminalCode: string, how: 'accepted' | 'shown', atMs: number): Promise<boolean> {
+    return this.#db.transaction().execute(async (trx) => {
+      const among: PushStatus[] = how === 'shown' ? ['sent', 'accepted'] : ['sent'];
+      const push = { id: pushId, terminalCode, among };
+      if (!(await changePush(trx, push, { status: how, confirmed_at_ms: atMs }))) return false;
+      if (how === 'shown') await setOrderShown(trx, { pushId, terminalCode }, atMs);
+      return true;
+    });
+  }
+
+  /** Marks an unfinished push as failed; `boxKnows` if the box itself refused it. Returns whether it was unfinished. */
+  async failPush(pushId: string, terminalCode: string, code: Code, atMs: number, boxKnows: boolean): Promise<boolean> {
+    return this.#db.transaction().execute(async (trx) => {
+      const push = { id: pushId, terminalCode, among: ['sent', 'accepted'] as const };
+      const failed = { status: 'failed', code, ended_at_ms: boxKnows ? atMs : null } as const;
+      if (!(await changePush(trx, push, failed))) return false;
+      await setOrderStatus(trx, pushId, 'failed', atMs);
+      await trx.updateTable('orders').set({ failure: code }).where('last_push_id', '=', pushId).execute();
+      return true;
+    });
+  }
+
+  /** Cancels an order that has not ended, and its open pushes. Returns undefined for a paid order. */
+  cancel(orderRef: string, atMs: number): Promise<Cancellation | undefined> {
+    return this.#db.transaction().execute((trx) => cancelOrder(trx, orderRef, atMs));
+  }
+
+  /** Records that the box has ended a push. Returns whether the push belongs to this box. */
+  async endPush(pushId: string, terminalCode: string, how: EndedHow, atMs: number): Promise<boolean> {
+    return this.#db.transaction().execute(async (trx) => {
+      const push = { id: pushId, terminalCode };
+      if (await changePush(trx, { ...push, among: OPEN_PUSH }, { status: 'ended', ended_at_ms: atMs })) {
+        await setOrderStatus(trx, pushId, ORDER_AFTER[how], atMs);
+        return true;
+      }
+      return changePush(trx, { ...push, among: ['failed', 'cancelled', 'ended'] }, { ended_at_ms: atMs });
+    });
+  }
+
+  /** Records that the box knows the end of a failed or cancelled push. Returns false for any other push. */
+  markEndedOnBox(pushId: string, terminalCode: string, atMs: number): Promise<boolean> {
+    const push = { id: pushId, terminalCode, among: ['failed', 'cancelled'] as const };
+    return changePush(this.#db, push, { ended_at_ms: atMs });
+  }
+
+  /** Records that the box shows a failed or cancelled push. Returns false for any other push. */
+  markStillOnBox(pushId: string, terminalCode: string): Promise<boolean> {
+    const push = { id: pushId, terminalCode, among: ['failed', 'cancelled'] as const };
+    return changePush(this.#db, push, { ended_at_ms: null });
+  }
+
+  /** Ends the open pushes that a box does not show according to its hello: it was replaced, or lost its disk. */
+  async endAllExcept(shownPushId: string | null, terminalCode: string, atMs: number): Promise<void> {
+    for (const id of await this.openPushIds(terminalCode)) {
+      if (id !== shownPushId) await this.endPush(id, terminalCode, 'interrupted', atMs);
+    }
+  }
+
+  /** The newest failed or cancelled pushes that the box has not reported as ended, so may still show (clause MSG-9). */
+  async toWithdraw(terminalCode: string): Promise<Withdrawal[]> {
+    const pushes = await this.#db
+      .selectFrom('pushes')
+      .innerJoin('orders', 'orders.id', 'pushes.order_ref')
+      .select(['pushes.id', 'pushes.status', 'orders.status as order_status'])
+      .where('pushes.terminal_code', '=', terminalCode)
+      .where('pushes.ended_at_ms', 'is', null)
+      .where((it) => it.or([it('pushes.status', '=', 'cancelled'), it('pushes.code', 'in', UNSURE_CODES)]))
+      .orderBy('pushes.seq', 'desc')
+      .limit(WITHDRAWALS_MAX)
+      .execute();
+    return pushes.map(({ id, status, order_status }) => {
+      if (status !== 'cancelled') return { id, why: 'timeout' };
+      return { id, why: order_status === 'paid' ? 'paid' : 'cancelled' };
+    });
+  }
+
+  /**
+   * Marks unfinished pushes as failed: those of an earlier run of the gateway, or of one box. No partner was told that
+   * they succeeded.
+   */
+  async failUnfinished(
+    atMs: number,
+    confirm: Confirmation,
+    only?: { terminalCode: string; except: readonly string[] },
+  ): Promise<void> {
+    let unfinished = this.#db
+      .selectFrom('pushes')
+      .select(['id', 'terminal_code'])
+      .where('status', 'in', confirm === 'displayed' ? ['sent', 'accepted'] : ['sent']);
+    if (only !== undefined) {
+      unfinished = unfinished.where('terminal_code', '=', only.terminalCode).where('ended_at_ms', 'is', null);
+    }
+    for (const { id, terminal_code } of await unfinished.execute()) {
+      if (only?.except.includes(id)) continue;
+      await this.failPush(id, terminal_code, 'BOX_OFFLINE', atMs, false);
+    }
+  }
+
+  /** The newest push that a box shows, and its order; undefined if it shows none. */
+  newestShown(terminalCode: string): Promise<ShownPush | undefined> {
+    return newestShown(this.#db, terminalCode);
+  }
+
+  /** Whether a push to the box had a lifetime that ends after this time, however it went on. */
+  async hasPushSince(terminalCode: string, atMs: number): Promise<boolean> {
+    const pushes = this.#db.selectFrom('pushes').select('id').where('terminal_code', '=', terminalCode);
+    return (await pushes.where('expires_at_ms', '>', atMs).limit(1).executeTakeFirst()) !== undefined;
+  }
+
+  /** The newest pushes that a box may show: they are on their way or displayed (clause MSG-10). */
+  async openPushIds(terminalCode: string): Promise<string[]> {
+    const pushes = await this.#db
+      .selectFrom('pushes')
+      .select('id')
+      .where('terminal_code', '=', terminalCode)
+      .where('status', 'in', OPEN_PUSH)
+      .where('ended_at_ms', 'is', null)
+      .orderBy('seq', 'desc')
+      .limit(LIMITS.openPushIdsMax)
+      .execute();
+    return pushes.map(({ id }) => id);
+  }
+}
+
+function isConfirmation(status: PushStatus, confirm: Confirmation): boolean {
+  return status === 'shown' || (confirm === 'accepted' && status === 'accepted');
+}

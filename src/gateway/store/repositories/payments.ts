@@ -1,0 +1,239 @@
+import type { Kysely, Selectable } from 'kysely';
+import type { Logger } from '../../../lib/log.ts';
+import { onlyIntact } from '../integrity/checksums.ts';
+import {
+  type CallbackRow,
+  type NoticeRow,
+  OPEN_PUSH,
+  type OrderRow,
+  type PaymentRow,
+  type PushRow,
+  type Tables,
+} from '../schema/tables.ts';
+import { CREDIT_FRESH_MS, type CreditSides, ON_TIME, sidesOf } from './credit-sides.ts';
+import { nextSeq, seqOf } from './seq.ts';
+
+/** Notices that are sent to a box at once. The others follow when it reports these. */
+const NOTICES_MAX = 100;
+
+export type NewPayment = Omit<PaymentRow, 'seq'>;
+/** A box that must announce a payment; `told_at_ms` is null until the notice is sent. */
+export type NewNotice = Pick<NoticeRow, 'terminal_code' | 'push_id' | 'told_at_ms'>;
+export type NewCallback = Pick<CallbackRow, 'id' | 'url' | 'body'>;
+/** Notices and callback of a payment. */
+export interface Deliveries {
+  notices: NewNotice[];
+  callback: NewCallback | undefined;
+}
+/** A payment and the deliveries that follow from it. */
+export interface PaymentEffects extends Deliveries {
+  payment: NewPayment;
+}
+/** A stored payment, and the pushes that it withdraws. */
+export interface StoredPayment extends PaymentEffects {
+  withdrawn: Pick<PushRow, 'id' | 'terminal_code'>[];
+}
+/** A payment in a notice to a box; `repeated` if the notice may have been sent before. */
+export type Notice = NewPayment & Pick<NoticeRow, 'push_id'> & { repeated: boolean } & CreditSides;
+/** Whether a payment is news to the box that its notice waits for; times are calendar times. */
+export type IsNews = (payment: Pick<PaymentRow, 'paid_at_ms'> & { stored_at_ms: number }) => boolean;
+/** Fields by which the order of a payment is found (PROTOCOL.md, clause CBK-6). */
+export type PaymentDetails = Pick<OrderRow, 'partner' | 'bank_account' | 'content' | 'amount' | 'trans_type'>;
+
+/** Payments and their notices to boxes. */
+export class PaymentStore {
+  readonly #db: Kysely<Tables>;
+  readonly #log: Logger;
+
+  constructor(db: Kysely<Tables>, log: Logger) {
+    this.#db = db;
+    this.#log = log;
+  }
+
+  /** Newest first; with `before`, an id, only older ones. */
+  async newest(limit: number, before?: string): Promise<PaymentRow[]> {
+    const rows = this.#db.selectFrom('payments').selectAll().orderBy('seq', 'desc').limit(limit);
+    const listed = before === undefined ? rows : rows.where('seq', '<', seqOf('payments', before));
+    return onlyIntact('payments', await listed.execute(), this.#log);
+  }
+
+  async noticesOf(paymentIds: string[]): Promise<NoticeRow[]> {
+    if (paymentIds.length === 0) return [];
+    const rows = this.#db.selectFrom('notices').selectAll().where('payment_id', 'in', paymentIds);
+    return onlyIntact('notices', await rows.execute(), this.#log);
+  }
+
+  /**
+   * Returns the oldest payments that a box has not reported, and records them as sent; `more` if others wait (clauses
+   * MSG-7 and AGT-11). One that is no news is late, and stays late. What a source told of is also late if it has become old
+   * since (clause CRE-5).
+   */
+  async takeUnreported(
+    terminalCode: string,
+    atMs: number,
+    isNews: IsNews = () => true,
+  ): Promise<{ notices: Notice[]; more: boolean }> {
+    const unreported = await this.#db
+      .selectFrom('payments')
+      .innerJoin('notices', 'notices.payment_id', 'payments.id')
+      .selectAll('payments')
+      .where('notices.terminal_code', '=', terminalCode)
+      .where('notices.reported_at_ms', 'is', null)
+      .orderBy('payments.seq')
+      .limit(NOTICES_MAX + 1)
+      .execute();
+    const payments = onlyIntact('payments', unreported.slice(0, NOTICES_MAX), this.#log);
+    const rows = await this.noticesOf(payments.map(({ id }) => id));
+    const own = new Map(rows.filter((it) => it.terminal_code === terminalCode).map((it) => [it.payment_id, it]));
+    const sides = await sidesOf(this.#db, payments);
+    const notices = payments.flatMap((payment) => {
+      const row = own.get(payment.id);
+      if (row === undefined) return [];
+      const { push_id, told_at_ms, created_at_ms: stored_at_ms } = row;
+      const told = sides.get(payment.id);
+      const isOld = told !== undefined && atMs - payment.paid_at_ms > CREDIT_FRESH_MS;
+      const { late, due } = told ?? ON_TIME;
+      const isLate = row.late === 1 || late || isOld || !isNews({ ...payment, stored_at_ms });
+      return [{ ...payment, push_id, repeated: told_at_ms !== null, late: isLate, due }];
+    });
+    const first = notices.filter(({ repeated }) => !repeated);
+    await this.#mark(terminalCode, first, { told_at_ms: atMs });
+    const becameLate = notices.filter(({ id, late }) => late && own.get(id)?.late === 0);
+    await this.#mark(terminalCode, becameLate, { late: 1 });
+    return { notices, more: unreported.length > NOTICES_MAX };
+  }
+
+  async #mark(
+    terminalCode: string,
+    notices: readonly Notice[],
+    mark: Partial<Pick<NoticeRow, 'told_at_ms' | 'late'>>,
+  ): Promise<void> {
+    if (notices.length === 0) return;
+    const ids = notices.map(({ id }) => id);
+    const rows = this.#db.updateTable('notices').set(mark).where('terminal_code', '=', terminalCode);
+    await rows.where('payment_id', 'in', ids).execute();
+  }
+
+  /** Records that the box has announced a payment. Returns `undefined` if the box has no notice of it. */
+  async report(
+    paymentId: string,
+    terminalCode: string,
+    recorded: boolean,
+    atMs: number,
+  ): Promise<'first' | 'repeated' | undefined> {
+    return this.#db.transaction().execute(async (trx) => {
+      const first = await trx
+        .updateTable('notices')
+        .set({ reported_at_ms: atMs, recorded: recorded ? 1 : 0 })
+        .where('payment_id', '=', paymentId)
+        .where('terminal_code', '=', terminalCode)
+        .where('reported_at_ms', 'is', null)
+        .executeTakeFirst();
+      if (first.numUpdatedRows > 0n) return 'first';
+      const notice = trx
+        .selectFrom('notices')
+        .select('payment_id')
+        .where('payment_id', '=', paymentId)
+        .where('terminal_code', '=', terminalCode);
+      return (await notice.executeTakeFirst()) === undefined ? undefined : 'repeated';
+    });
+  }
+
+  /** Records that a notice was sent that was reported, as not recorded, before. */
+  async markSent(paymentId: string, terminalCode: string): Promise<void> {
+    await this.#db
+      .updateTable('notices')
+      .set({ recorded: 1 })
+      .where('payment_id', '=', paymentId)
+      .where('terminal_code', '=', terminalCode)
+      .where('reported_at_ms', 'is not', null)
+      .execute();
+  }
+
+  /** Takes a report back: it was stored before the notice was sent, and no box took that. */
+  async unreport(paymentId: string, terminalCode: string): Promise<void> {
+    await this.#db
+      .updateTable('notices')
+      .set({ told_at_ms: null, reported_at_ms: null, recorded: null })
+      .where('payment_id', '=', paymentId)
+      .where('terminal_code', '=', terminalCode)
+      .execute();
+  }
+
+  /** Ends a notice that is never sent: its payment is no news any more. */
+  async dropNotice(paymentId: string, terminalCode: string, atMs: number): Promise<void> {
+    await unreportedOf(this.#db, terminalCode).set(dropped(atMs)).where('payment_id', '=', paymentId).execute();
+  }
+
+  /** Ends the notices that wait for a box and tell of money to another account than this one (PROTOCOL.md, clause REG-5). */
+  async dropForeignNotices(terminalCode: string, bankAccount: string, atMs: number): Promise<void> {
+    const { numUpdatedRows } = await unreportedOf(this.#db, terminalCode)
+      .set(dropped(atMs))
+      .where(({ exists, selectFrom }) =>
+        exists(
+          selectFrom('payments')
+            .select('payments.id')
+            .whereRef('payments.id', '=', 'notices.payment_id')
+            .where('payments.bank_account', '<>', bankAccount),
+        ),
+      )
+      .executeTakeFirstOrThrow();
+    if (numUpdatedRows === 0n) return;
+    const reason = 'they tell of money to an account that is not linked to this box any more';
+    this.#log.warn('notices-dropped', { box: terminalCode, count: Number(numUpdatedRows), reason });
+  }
+}
+
+function unreportedOf(db: Kysely<Tables>, terminalCode: string) {
+  return db.updateTable('notices').where('terminal_code', '=', terminalCode).where('reported_at_ms', 'is', null);
+}
+
+function dropped(atMs: number) {
+  return { told_at_ms: null, reported_at_ms: atMs, recorded: 0 };
+}
+
+/** Stores the notices and the callback of a payment, in the caller's transaction. */
+export async function enqueueDeliveries(
+  db: Kysely<Tables>,
+  { id: payment_id, partner }: NewPayment,
+  { notices, callback }: Deliveries,
+  atMs: number,
+): Promise<void> {
+  for (const notice of notices) {
+    const begun = { created_at_ms: atMs, late: 0, reported_at_ms: null, recorded: null };
+    await db
+      .insertInto('notices')
+      .values({ payment_id, ...notice, ...begun })
+      .execute();
+  }
+  if (callback === undefined) return;
+  const begun = { status: 'pending', warning: null, tries: 0, next_at_ms: atMs, created_at_ms: atMs } as const;
+  await db
+    .insertInto('callbacks')
+    .values({ ...callback, ...begun, payment_id, partner, seq: nextSeq('callbacks') })
+    .execute();
+}
+
+export function orderWith(db: Kysely<Tables>, id: string): Promise<Selectable<Tables['orders']> | undefined> {
+  return db.selectFrom('orders').selectAll().where('id', '=', id).executeTakeFirst();
+}
+
+/**
+ * Ends an order by a payment. On a box with a notice its push ends, because the payment replaces the QR; other open
+ * pushes are cancelled.
+ */
+export async function endOrder(
+  db: Kysely<Tables>,
+  orderRef: string,
+  end: Pick<OrderRow, 'status' | 'updated_at_ms'> & Partial<Pick<OrderRow, 'paid_at_ms'>>,
+  notices: NewNotice[],
+): Promise<StoredPayment['withdrawn']> {
+  const atMs = end.updated_at_ms;
+  await db.updateTable('orders').set(end).where('id', '=', orderRef).execute();
+  const announced = notices.flatMap((it) => it.push_id ?? []);
+  const open = db.updateTable('pushes').where('order_ref', '=', orderRef).where('status', 'in', OPEN_PUSH);
+  if (announced.length > 0) {
+    await open.set({ status: 'ended', ended_at_ms: atMs }).where('id', 'in', announced).execute();
+  }
+  return open.set({ status: 'cancelled' }).returning(['id', 'terminal_code']).execute();
+}

@@ -1,0 +1,270 @@
+import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { isStorable } from '../../../lib/text.ts';
+import { isPostgres } from '../integrity/checksums.ts';
+import {
+  type AuditRow,
+  type BoxRow,
+  KEY_ID,
+  OPEN_PUSH,
+  type OrderRow,
+  type RegistryTable,
+  type Tables,
+} from '../schema/tables.ts';
+import { takeBoxOut } from './admin-tokens.ts';
+import { noteChange } from './audit.ts';
+
+/** Boxes of one account: each payment to it makes a notice for each of them. */
+export const BOXES_OF_ACCOUNT_MAX = 10_000;
+/** Greater than any character of a name. */
+const AFTER_ALL = '\u{10ffff}';
+
+export type RegistryRow<Table extends RegistryTable> = Tables[Table];
+
+/** Column with the name of a row. */
+export const NAME_OF = {
+  partners: 'username',
+  accounts: 'bank_account',
+  boxes: 'terminal_code',
+  sources: 'name',
+} as const;
+
+/** A part of a table, in the order of its names. */
+export interface PageQuery {
+  limit: number;
+  /** Only rows after this name, or after this value of the column of `begins`. */
+  after?: string | undefined;
+  /** Only rows that have this value in this column. */
+  where?: { column: 'account' | 'partner'; value: string } | undefined;
+  /** Only rows whose value in this column begins with this text. */
+  begins?: { column: (typeof NAME_OF)[RegistryTable] | 'serial_number'; text: string } | undefined;
+}
+
+/** The boxes that a payment concerns. */
+export interface Recipients {
+  /** Whether a box, enabled or not, has this terminalCode. */
+  isBox(terminalCode: string): boolean;
+  /** The enabled box that has shown the order, else the one that it was made for. */
+  box: string | undefined;
+  /** Every enabled box of the account; empty if `box` is given. */
+  boxes: readonly string[];
+}
+
+/** Reads partners, accounts, boxes and sources. No query but the count reads a whole table. */
+export interface RegistryReader {
+  find<Table extends RegistryTable>(table: Table, name: string): Promise<RegistryRow<Table> | undefined>;
+  boxBy(column: 'serial_number' | 'mac_addr', value: string): Promise<BoxRow | undefined>;
+  /** At most `BOXES_OF_ACCOUNT_MAX`. */
+  boxesOf(bankAccount: string): Promise<BoxRow[]>;
+  page<Table extends RegistryTable>(table: Table, query: PageQuery): Promise<RegistryRow<Table>[]>;
+  /** Boxes that are linked to an account, by account. */
+  linkedBoxes(limit: number): Promise<BoxRow[]>;
+  /** Boxes that speak a dialect of other makers. */
+  dialectBoxes(limit: number): Promise<BoxRow[]>;
+  /** The boxes with these codes, at most some hundreds. */
+  boxesNamed(terminalCodes: readonly string[]): Promise<BoxRow[]>;
+  boxCount(): Promise<number>;
+}
+
+/** Before the name of a source: setting with its kind. */
+const KIND_OF_SOURCE = 'kind-of-source-';
+
+/** Finds the rows of another shard of the cluster in the same transaction; those of the registry are found as before. */
+type OfShard = (db: Kysely<Tables>, shard: number) => Kysely<Tables>;
+
+/** Partners, accounts, boxes and sources, and the list of their changes. */
+export class RegistryStore implements RegistryReader {
+  readonly #db: Kysely<Tables>;
+  readonly #ofShard: OfShard;
+
+  /** `ofShard` is needed where the store is one of several. */
+  constructor(db: Kysely<Tables>, ofShard: OfShard = (own) => own) {
+    this.#db = db;
+    this.#ofShard = ofShard;
+  }
+
+  /** Makes all changes of `work`, or none. One after the other: the store has one connection. */
+  transaction<T>(work: (registry: RegistryStore) => Promise<T>): Promise<T> {
+    return this.#db.transaction().execute((trx) => work(new RegistryStore(trx, this.#ofShard)));
+  }
+
+  async find<Table extends RegistryTable>(table: Table, name: string): Promise<RegistryRow<Table> | undefined> {
+    // SQLite may have such a row, from before names were checked: it is still to be found, and removed.
+    if (!isStorable(name) && isPostgres(this.#db)) return undefined;
+    const [row] = await this.#rows<Table>(sql`select * from ${sql.table(table)} where ${nameIn(table)} = ${name}`);
+    return row;
+  }
+
+  boxBy(column: 'serial_number' | 'mac_addr', value: string): Promise<BoxRow | undefined> {
+    return this.#db.selectFrom('boxes').selectAll().where(column, '=', value).executeTakeFirst();
+  }
+
+  boxesOf(bankAccount: string): Promise<BoxRow[]> {
+    return this.page('boxes', { limit: BOXES_OF_ACCOUNT_MAX, where: { column: 'account', value: bankAccount } });
+  }
+
+  async page<Table extends RegistryTable>(
+    table: Table,
+    { limit, after = '', where, begins }: PageQuery,
+  ): Promise<RegistryRow<Table>[]> {
+    // A page by another column is in the order of that column, so that the index gives it as it is.
+    const by = begins === undefined ? nameIn(table) : sql.ref(begins.column);
+    // One lower bound only: with two, SQLite may begin at the lower one and read up to the other.
+    const isFirst = begins !== undefined && after < begins.text;
+    const conditions = [isFirst ? sql`${by} >= ${begins.text}` : sql`${by} > ${after}`];
+    if (begins !== undefined) conditions.push(sql`${by} < ${begins.text + AFTER_ALL}`);
+    if (where !== undefined) conditions.push(sql`${sql.ref(where.column)} = ${where.value}`);
+    return this.#rows<Table>(
+      sql`select * from ${sql.table(table)} where ${sql.join(conditions, sql` and `)} order by ${by} limit ${limit}`,
+    );
+  }
+
+  linkedBoxes(limit: number): Promise<BoxRow[]> {
+    const boxes = this.#db.selectFrom('boxes').selectAll().where('account', '>', '');
+    return boxes.orderBy('account').orderBy('terminal_code').limit(limit).execute();
+  }
+
+  boxesNamed(terminalCodes: readonly string[]): Promise<BoxRow[]> {
+    return this.#db.selectFrom('boxes').selectAll().where('terminal_code', 'in', terminalCodes).execute();
+  }
+
+  async boxCount(): Promise<number> {
+    const counted = this.#db.selectFrom('boxes').select(({ fn }) => fn.countAll<number | string>().as('count'));
+    return Number((await counted.executeTakeFirstOrThrow()).count);
+  }
+
+  dialectBoxes(limit: number): Promise<BoxRow[]> {
+    // A literal: with a parameter SQLite does not use the index.
+    const boxes = this.#db.selectFrom('boxes').selectAll().where('dialect', '<>', sql.lit('paybox'));
+    return boxes.orderBy('terminal_code').limit(limit).execute();
+  }
+
+  /** Boxes with a secret of their own in the store, in the order of their codes. */
+  boxesWithSecret(limit: number, after: string): Promise<BoxRow[]> {
+    const boxes = this.#db.selectFrom('boxes').selectAll().where('secret', 'is not', null);
+    return boxes.where('terminal_code', '>', after).orderBy('terminal_code').limit(limit).execute();
+  }
+
+  /** Rows that the gateway's file manages: not more than fit into a file. */
+  managedByFile<Table extends RegistryTable>(table: Table): Promise<RegistryRow<Table>[]> {
+    return this.#rows<Table>(sql`select * from ${sql.table(table)} where managed = ${sql.lit('file')}`);
+  }
+
+  /** Whether there is no row that the file does not manage. */
+  async isUnused(): Promise<boolean> {
+    for (const table of ['partners', 'accounts', 'boxes'] as const) {
+      const own = sql`select * from ${sql.table(table)} where managed <> ${sql.lit('file')} limit 1`;
+      if ((await this.#rows(own)).length > 0) return false;
+    }
+    return true;
+  }
+
+  /** Adds a row, or replaces the one of its name. */
+  async put<Table extends RegistryTable>(table: Table, row: RegistryRow<Table>): Promise<void> {
+    const changes = Object.keys(row).map((name) => sql`${sql.ref(name)} = ${sql.ref(`excluded.${name}`)}`);
+    await sql`${insertInto(table, row)}
+      on conflict (${nameIn(table)}) do update set ${sql.join(changes)}`.execute(this.#db);
+  }
+
+  /** Adds a row. Returns false, and adds nothing, if another one has its name or another value that only one may have. */
+  async add<Table extends RegistryTable>(table: Table, row: RegistryRow<Table>): Promise<boolean> {
+    return (await this.#rows(sql`${insertInto(table, row)} on conflict do nothing returning 1`)).length > 0;
+  }
+
+  async remove(table: RegistryTable, name: string): Promise<void> {
+    await sql`delete from ${sql.table(table)} where ${nameIn(table)} = ${name}`.execute(this.#db);
+  }
+
+  /** Takes a removed box out of the tokens of cashiers, in the transaction of its removal (PROTOCOL.md, clause ROL-6). */
+  takeOutOfTokens(terminalCode: string, by: Pick<AuditRow, 'at_ms' | 'who' | 'address'>): Promise<void> {
+    return takeBoxOut(this.#db, terminalCode, by);
+  }
+
+  /** Notes a change, in the transaction of the change. */
+  note(change: Omit<AuditRow, 'seq'>): Promise<void> {
+    return noteChange(this.#db, change);
+  }
+
+  /** Changes, newest first; with `before`, a `seq`, only older ones. */
+  changes(
+    limit: number,
+    { before, target }: { before?: number | undefined; target?: string | undefined } = {},
+  ): Promise<AuditRow[]> {
+    let rows = this.#db.selectFrom('audit').selectAll().orderBy('seq', 'desc').limit(limit);
+    if (before !== undefined) rows = rows.where('seq', '<', before);
+    if (target !== undefined) rows = rows.where('target', '=', target);
+    return rows.execute();
+  }
+
+  /** The id of the key that wraps secrets; `undefined` while there is none. */
+  keyId(): Promise<string | undefined> {
+    return this.#setting(KEY_ID);
+  }
+
+  keepKeyId(value: string): Promise<void> {
+    return this.#keepSetting(KEY_ID, value);
+  }
+
+  /** The kind that a source of this name has, or had: ids of another kind could be taken for credits that it told of. */
+  kindOfSource(name: string): Promise<string | undefined> {
+    return this.#setting(`${KIND_OF_SOURCE}${name}`);
+  }
+
+  keepKindOfSource(name: string, kind: string): Promise<void> {
+    return this.#keepSetting(`${KIND_OF_SOURCE}${name}`, kind);
+  }
+
+  /** Whether a box may show an order of this account, at this calendar time. In a cluster `shard` has its orders. */
+  async isOnBox(bankAccount: string, atMs: number, shard?: number): Promise<boolean> {
+    const open = (shard === undefined ? this.#db : this.#ofShard(this.#db, shard))
+      .selectFrom('pushes')
+      .innerJoin('orders', 'orders.id', 'pushes.order_ref')
+      .select('pushes.id')
+      .where('pushes.status', 'in', OPEN_PUSH)
+      .where('pushes.expires_at_ms', '>', atMs)
+      .where('orders.bank_account', '=', bankAccount);
+    return (await open.limit(1).executeTakeFirst()) !== undefined;
+  }
+
+  /** The boxes of this account that a payment of this order, or of none, to it concerns. */
+  async recipients(order: OrderRow | undefined, bankAccount: string): Promise<Recipients> {
+    const { shown_on = null, terminal_code = '' } = order ?? {};
+    const named = [...new Set([shown_on ?? '', terminal_code])].filter((it) => it !== '');
+    const known = new Map<string, BoxRow>();
+    for (const name of named) {
+      const box = await this.find('boxes', name);
+      if (box !== undefined) known.set(name, box);
+    }
+    const last = known.get(shown_on ?? terminal_code);
+    const box = last?.disabled === 0 && last.account === bankAccount ? last.terminal_code : undefined;
+    const boxes = box === undefined ? await this.boxesOf(bankAccount) : [];
+    return {
+      isBox: (terminalCode) => known.has(terminalCode),
+      box,
+      boxes: boxes.filter((it) => it.disabled === 0).map((it) => it.terminal_code),
+    };
+  }
+
+  async #setting(name: string): Promise<string | undefined> {
+    const setting = this.#db.selectFrom('settings').select('value').where('name', '=', name);
+    return (await setting.executeTakeFirst())?.value;
+  }
+
+  async #keepSetting(name: string, value: string): Promise<void> {
+    const added = this.#db.insertInto('settings').values({ name, value });
+    await added.onConflict((it) => it.column('name').doUpdateSet({ value })).execute();
+  }
+
+  async #rows<Table extends RegistryTable>(query: RawBuilder<unknown>): Promise<RegistryRow<Table>[]> {
+    return (query as RawBuilder<RegistryRow<Table>>).execute(this.#db).then(({ rows }) => rows);
+  }
+}
+
+function insertInto(table: RegistryTable, row: object): RawBuilder<unknown> {
+  const columns = Object.entries(row);
+  const names = sql.join(columns.map(([name]) => sql.ref(name)));
+  return sql`insert into ${sql.table(table)} (${names}) values (${sql.join(columns.map(([, value]) => value))})`;
+}
+
+function nameIn(table: RegistryTable): RawBuilder<unknown> {
+  return sql.ref(NAME_OF[table]);
+}

@@ -1,0 +1,112 @@
+import { type Kysely, sql } from 'kysely';
+import type { Logger } from '../../../lib/log.ts';
+import { intact, onlyIntact } from '../integrity/checksums.ts';
+import type { OrderRow, PaymentRow, Tables } from '../schema/tables.ts';
+import type { ModeHistory } from './mode-history.ts';
+import { addOrder, type NewOrder, type OrderSides } from './order-changes.ts';
+import { seqOf } from './seq.ts';
+
+/** An order that a cashier made, with the money that has come for it, oldest first. */
+export interface Sale {
+  order: OrderRow;
+  /** The name of the token that sold; null for a sale of an earlier version. */
+  soldBy: string | null;
+  payments: PaymentRow[];
+}
+
+/** A span of calendar time, from `fromMs` until before `toMs`. */
+export interface Period {
+  fromMs: number;
+  toMs: number;
+}
+
+/** The terminalCodes of the boxes whose sales are asked for; undefined for all boxes. */
+type OfBoxes = readonly string[] | undefined;
+
+/** Orders that cashiers make, without a back end. */
+export class SaleStore {
+  readonly #db: Kysely<Tables>;
+  readonly #log: Logger;
+  readonly #history: Pick<ModeHistory, 'counted' | 'counts'>;
+
+  /** Payments that do not count by `history` are left out everywhere (PROTOCOL.md, clause MOD-3). */
+  constructor(db: Kysely<Tables>, log: Logger, history: Pick<ModeHistory, 'counted' | 'counts'>) {
+    this.#db = db;
+    this.#log = log;
+    this.#history = history;
+  }
+
+  /** Stores a sale with the code in its content. Returns false, and stores nothing, if the account has that code already. */
+  add(order: NewOrder, soldBy: string, sides: Pick<OrderSides, 'code' | 'request'>): Promise<boolean> {
+    return this.#db.transaction().execute(async (trx) => {
+      if (!(await addOrder(trx, order, sides))) return false;
+      const sale = { order_ref: order.id, created_at_ms: order.created_at_ms, sold_by: soldBy };
+      await trx.insertInto('sales').values(sale).execute();
+      return true;
+    });
+  }
+
+  /** A sale by the id of its order or its code. */
+  async find(idOrCode: string, boxes?: OfBoxes): Promise<Sale | undefined> {
+    const row = this.#sales(boxes)
+      .selectAll('orders')
+      .where((it) => it.or([it('orders.id', '=', idOrCode), it('orders.order_id', '=', idOrCode)]))
+      .limit(1);
+    const order = intact('orders', await row.executeTakeFirst());
+    return order === undefined ? undefined : (await this.#withPayments([order]))[0];
+  }
+
+  /** The sales that were made in a period, newest first; with `before`, an id, only older ones. */
+  async made({ fromMs, toMs }: Period, limit: number, before?: string, boxes?: OfBoxes): Promise<Sale[]> {
+    let rows = this.#sales(boxes)
+      .selectAll('orders')
+      .where('sales.created_at_ms', '>=', fromMs)
+      .where('sales.created_at_ms', '<', toMs);
+    if (before !== undefined) rows = rows.where('orders.seq', '<', seqOf('orders', before));
+    const orders = await rows.orderBy('orders.seq', 'desc').limit(limit).execute();
+    return this.#withPayments(onlyIntact('orders', orders, this.#log));
+  }
+
+  /** How many sales were made in a period, how many of them are paid in full, and the money that has come for them. */
+  async sum({ fromMs, toMs }: Period, boxes?: OfBoxes): Promise<{ sales: number; paid: number; amount: number }> {
+    const paid = sql<number>`(select coalesce(sum("payments"."amount" * ${this.#history.counted()}), 0)
+      from "payments" where "payments"."order_ref" = "sales"."order_ref")`;
+    const each = this.#sales(boxes)
+      .select(['orders.amount as asked', paid.as('paid')])
+      .where('sales.created_at_ms', '>=', fromMs)
+      .where('sales.created_at_ms', '<', toMs);
+    const sums = await this.#db
+      .selectFrom(each.as('each_sale'))
+      .select((it) => [
+        it.fn.countAll<number>().as('sales'),
+        sql<number>`cast(coalesce(sum(case when paid >= asked then 1 else 0 end), 0) as bigint)`.as('paid'),
+        sql<number>`cast(coalesce(sum(paid), 0) as bigint)`.as('amount'),
+      ])
+      .executeTakeFirstOrThrow();
+    return { sales: Number(sums.sales), paid: Number(sums.paid), amount: Number(sums.amount) };
+  }
+
+  #sales(boxes: OfBoxes) {
+    const sales = this.#db.selectFrom('sales').innerJoin('orders', 'orders.id', 'sales.order_ref');
+    return boxes === undefined ? sales : sales.where('orders.terminal_code', 'in', boxes);
+  }
+
+  async #withPayments(orders: readonly OrderRow[]): Promise<Sale[]> {
+    if (orders.length === 0) return [];
+    const ids = orders.map(({ id }) => id);
+    const found = await this.#db
+      .selectFrom('payments')
+      .selectAll()
+      .where('order_ref', 'in', ids)
+      .orderBy('seq')
+      .execute();
+    const payments = onlyIntact('payments', found, this.#log).filter(({ seq }) => this.#history.counts(seq));
+    const sales = await this.#db.selectFrom('sales').selectAll().where('order_ref', 'in', ids).execute();
+    const sellers = new Map(sales.map((it) => [it.order_ref, it.sold_by]));
+    return orders.map((order) => ({
+      order,
+      soldBy: sellers.get(order.id) ?? null,
+      payments: payments.filter((it) => it.order_ref === order.id),
+    }));
+  }
+}

@@ -1,0 +1,151 @@
+import { type Kysely, type SelectQueryBuilder, sql } from 'kysely';
+import { vietnamDay } from '../../../lib/vietnam-time.ts';
+import type { CreditRow, Tables } from '../schema/tables.ts';
+import { accountsBehind } from './payment-requests.ts';
+
+/** A reference as `spelled` has it, in SQL. A migration has it in an index, so it never changes. */
+export const SPELLED_REFERENCE = sql<string>`upper(replace(replace(replace(replace(replace("reference",
+  ' ', ''), '.', ''), '-', ''), '_', ''), '/', ''))`;
+
+/** Credits of one amount that are compared. */
+const COMPARED_MAX = 100;
+const DAY_MS = 86_400_000;
+/** Sources that tell of one transfer may have it on two days if it was made at midnight. */
+const MIDNIGHT_MS = 3_600_000;
+/** A webhook without the bank's reference, and its entry in a list, have about the same time. */
+const SAME_TIME_MS = 60_000;
+const LISTED = 'list ';
+
+/** How a credit was told, which its row does not say. */
+export interface Asked {
+  /** Of an entry of a list with ids of its own: whether the source says that a webhook told it. */
+  webhook?: 'told' | 'missed' | undefined;
+  /** Whether `bank_time_ms` is the source's time. */
+  time_is_known: boolean;
+}
+
+/** A credit as far as it says what money it is. */
+export type KnownBy = Pick<
+  CreditRow,
+  'id' | 'source' | 'source_id' | 'reference' | 'bank_account' | 'virtual_account' | 'amount' | 'bank_time_ms'
+>;
+
+/** The id of an entry of a list that numbers otherwise than the webhooks of its source. */
+export function listedId(id: string): string {
+  return `${LISTED}${id}`;
+}
+
+/** A bank's reference without what each source writes otherwise: capitals, hyphens, points and blanks. */
+export function spelled(reference: string): string {
+  return reference.toUpperCase().replaceAll(/[ .\-_/]/g, '');
+}
+
+/**
+ * The credit in the store that is the same money (PROTOCOL.md, clauses CRE-2 and CRE-9). `known`: accounts by the names of
+ * their virtual accounts.
+ */
+export async function sameCredit(
+  db: Kysely<Tables>,
+  credit: KnownBy & Asked,
+  known: ReadonlyMap<string, string>,
+): Promise<CreditRow | undefined> {
+  const { id, source, source_id, reference, amount } = credit;
+  const rows = db.selectFrom('credits').selectAll();
+  const found = [await rows.where('source', '=', source).where('source_id', '=', source_id).execute()];
+  if (reference !== '') {
+    const spelledAlike = within(rows, credit, DAY_MS + MIDNIGHT_MS)
+      .where(SPELLED_REFERENCE, '=', spelled(reference))
+      .where('amount', '=', amount)
+      // A literal: with a parameter SQLite does not use the index.
+      .where('reference', '<>', sql.lit(''));
+    found.push(await spelledAlike.execute());
+    // The id has the reference in it, also where the database writes other capitals than this program.
+    found.push(await rows.where('id', '=', id).execute());
+  }
+  if (reference === '' || isListed(credit)) {
+    const sameTime = within(rows, credit, SAME_TIME_MS).where('amount', '=', amount).where('source', '=', source);
+    found.push(await sameTime.execute());
+  }
+  const alike = found.flat();
+  if (alike.length === 0) return undefined;
+  const names = new Set([credit, ...alike].flatMap((it) => [it.bank_account, it.virtual_account]));
+  const behind = await accountsBehind(db, [...names]);
+  const mainOf = (name: string) => known.get(name) ?? behind.get(name);
+  const same = alike.filter((it) => isSameMoney(it, credit, mainOf));
+  // Two may be the same as one that names the main account alone: the one that was paid is it.
+  return same.find((it) => it.source_id === source_id) ?? same.find((it) => it.payment_id !== null) ?? same[0];
+}
+
+/** Rows of about the time of a credit, oldest first; of any time where its own is not known. */
+function within<Row>(rows: SelectQueryBuilder<Tables, 'credits', Row>, credit: KnownBy & Asked, ms: number) {
+  const listed = rows.orderBy('seq').limit(COMPARED_MAX);
+  if (!credit.time_is_known) return listed;
+  const { bank_time_ms: atMs } = credit;
+  return listed.where('bank_time_ms', '>=', atMs - ms).where('bank_time_ms', '<=', atMs + ms);
+}
+
+/**
+ * Whether a credit in the store and one that is told are the same money. Within a source its own ids decide; where those of
+ * its list are others, and across sources, reference, account, amount and day do.
+ */
+export function isSameMoney(stored: KnownBy, told: KnownBy & Asked, mainOf: MainOf): boolean {
+  const isOneSource = stored.source === told.source;
+  if (isOneSource && isListed(stored) === isListed(told)) {
+    // A source without ids of its own has the bank's reference for one, which another bank has too.
+    const isByBank = told.source_id === told.reference;
+    return stored.source_id === told.source_id && (!isByBank || isSameAccount(stored, told, mainOf));
+  }
+  if (stored.amount !== told.amount || !isSameAccount(stored, told, mainOf)) return false;
+  if (stored.reference !== '' && told.reference !== '') {
+    return isSameReference(stored.reference, told.reference) && isSameDay(stored, told);
+  }
+  const isApartMs = Math.abs(stored.bank_time_ms - told.bank_time_ms);
+  return isOneSource && told.webhook !== 'missed' && told.time_is_known && isApartMs <= SAME_TIME_MS;
+}
+
+function isListed({ source_id }: KnownBy): boolean {
+  return source_id.startsWith(LISTED);
+}
+
+/** Whether two references are one: a source may leave signs out or write others, but has none at another place. */
+export function isSameReference(a: string, b: string): boolean {
+  if (spelled(a) !== spelled(b)) return false;
+  const [signsA, signsB] = [signsIn(a), signsIn(b)];
+  return signsA.every((it) => signsB.includes(it)) || signsB.every((it) => signsA.includes(it));
+}
+
+/** Behind how many of its letters and digits a reference has signs. */
+function signsIn(reference: string): number[] {
+  const parts = reference.split(/[ .\-_/]+/);
+  return parts.slice(0, -1).map((_, i) => parts.slice(0, i + 1).join('').length);
+}
+
+function isSameDay(a: KnownBy, told: KnownBy & Asked): boolean {
+  if (!told.time_is_known || vietnamDay(a.bank_time_ms) === vietnamDay(told.bank_time_ms)) return true;
+  return Math.abs(a.bank_time_ms - told.bank_time_ms) <= MIDNIGHT_MS;
+}
+
+type MainOf = (name: string) => string | undefined;
+type Named = Pick<CreditRow, 'bank_account' | 'virtual_account'>;
+
+/**
+ * Whether two credits of one reference and amount are to one account: they have a name in common, or are to a virtual
+ * account of the other's account. Of two virtual accounts each has its own money.
+ */
+export function isSameAccount(a: Named, b: Named, mainOf: MainOf): boolean {
+  const [virtualA, virtualB] = [virtualOf(a, mainOf), virtualOf(b, mainOf)];
+  if (virtualA !== '' && virtualB !== '' && virtualA !== virtualB) return false;
+  const names = namesOf(a, mainOf);
+  return [...namesOf(b, mainOf)].some((it) => names.has(it));
+}
+
+/** The virtual account of a credit; '' if it names none. */
+function virtualOf({ bank_account, virtual_account }: Named, mainOf: MainOf): string {
+  if (virtual_account !== '' && virtual_account !== bank_account) return virtual_account;
+  return mainOf(bank_account) === undefined ? '' : bank_account;
+}
+
+function namesOf({ bank_account, virtual_account }: Named, mainOf: MainOf): ReadonlySet<string> {
+  const told = [bank_account, virtual_account].filter((it) => it !== '');
+  return new Set(told.flatMap((it) => [it, mainOf(it) ?? it]));
+}

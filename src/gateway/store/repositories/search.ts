@@ -1,0 +1,100 @@
+import { type Kysely, sql } from 'kysely';
+import type { Logger } from '../../../lib/log.ts';
+import { onlyIntact } from '../integrity/checksums.ts';
+import type { OrderRow, PaymentRow, Tables } from '../schema/tables.ts';
+import type { ModeHistory } from './mode-history.ts';
+import { findOrderFor } from './order-of-payment.ts';
+import type { PaymentDetails } from './payments.ts';
+
+const FOUND_MAX = 100;
+/** As in the index `orders_of_code`. */
+export const CODE_OF_CONTENT = sql<string>`substr("orders"."content", 1, 13)`;
+
+/** An account of a partner: a partner finds nothing of others. */
+export type OwnAccount = Pick<OrderRow, 'partner' | 'bank_account'>;
+
+/**
+ * Finds orders and payments by what a partner or a bank says of them. Payments that do not count by `history` are left out
+ * (PROTOCOL.md, clause MOD-3).
+ */
+export class Search {
+  readonly #db: Kysely<Tables>;
+  readonly #log: Logger;
+  readonly #history: Pick<ModeHistory, 'counted'>;
+
+  constructor(db: Kysely<Tables>, log: Logger, history: Pick<ModeHistory, 'counted'>) {
+    this.#db = db;
+    this.#log = log;
+    this.#history = history;
+  }
+
+  /** The newest orders with this orderId, with their payments. */
+  async byOrderId(account: OwnAccount, orderId: string): Promise<{ orders: OrderRow[]; payments: PaymentRow[] }> {
+    const found = await this.#db
+      .selectFrom('orders')
+      .selectAll()
+      .where('order_id', '=', orderId)
+      .where('partner', '=', account.partner)
+      .where('bank_account', '=', account.bank_account)
+      .orderBy('seq', 'desc')
+      .limit(FOUND_MAX)
+      .execute();
+    const orders = onlyIntact('orders', found, this.#log);
+    if (orders.length === 0) return { orders, payments: [] };
+    const ids = orders.map(({ id }) => id);
+    const paid = this.#payments().where('order_ref', 'in', ids).orderBy('seq').limit(FOUND_MAX);
+    return { orders, payments: onlyIntact('payments', await paid.execute(), this.#log) };
+  }
+
+  /** The payment with this reference number, with its order. */
+  async byReference(account: OwnAccount, reference: string): Promise<{ orders: OrderRow[]; payments: PaymentRow[] }> {
+    const found = await this.#payments()
+      .where('reference_number', '=', reference)
+      .where('partner', '=', account.partner)
+      .where('bank_account', '=', account.bank_account)
+      .limit(1)
+      .execute();
+    const payments = onlyIntact('payments', found, this.#log);
+    const id = payments[0]?.order_ref ?? '';
+    const orders = await this.#db.selectFrom('orders').selectAll().where('id', '=', id).execute();
+    return { orders: onlyIntact('orders', orders, this.#log), payments };
+  }
+
+  /** The content of the newest order that has this code of its QR and fits the money (PROTOCOL.md, clause CBK-8). */
+  async contentWithCode(money: PaymentDetails, code: string): Promise<string | undefined> {
+    const own = await this.#db
+      .selectFrom('order_codes')
+      .innerJoin('orders', 'orders.id', 'order_codes.order_ref')
+      .select(['content', 'partner', 'amount', 'trans_type'])
+      .where('order_codes.bank_account', '=', money.bank_account)
+      .where('code', '=', code)
+      .executeTakeFirst();
+    if (own !== undefined) {
+      const { partner, amount, trans_type } = money;
+      const fits = own.partner === partner && own.amount === amount && own.trans_type === trans_type;
+      return fits ? own.content : undefined;
+    }
+    const found = await this.#db
+      .selectFrom('orders')
+      .select('content')
+      .where(CODE_OF_CONTENT, '=', code)
+      .where('partner', '=', money.partner)
+      .where('bank_account', '=', money.bank_account)
+      // The plus keeps SQLite from the index of amounts: a shop may ask for the same one all day.
+      .where(sql`+"orders"."amount"`, '=', money.amount)
+      .where('trans_type', '=', money.trans_type)
+      .orderBy('seq', 'desc')
+      .limit(1)
+      .executeTakeFirst();
+    return found?.content;
+  }
+
+  /** Tells whether there is an order that such a payment would pay (PROTOCOL.md, clause CBK-6). */
+  async hasOrder(money: PaymentDetails, atMs: number): Promise<boolean> {
+    return (await findOrderFor(this.#db, money, atMs)) !== undefined;
+  }
+
+  #payments() {
+    return this.#db.selectFrom('payments').selectAll().where(this.#history.counted(), '=', 1);
+  }
+}

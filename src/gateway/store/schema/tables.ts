@@ -1,0 +1,254 @@
+import type { Generated } from 'kysely';
+import type { OrderStatus } from '../../../protocol/statuses.ts';
+import type { AccountRow, AdminTokenRow, AuditRow, BoxRow, PartnerRow, SourceRow } from './registry-rows.ts';
+
+export type * from './registry-rows.ts';
+export type { OrderStatus };
+
+/** Setting with the id of the key that wraps secrets of the registry. */
+export const KEY_ID = 'registry-key';
+
+/** Times are milliseconds since 1970; `seq` orders rows by age; flags are 0 or 1, because every engine has numbers. */
+export interface Tables {
+  settings: { name: string; value: string };
+  qr_codes: { ref: string; qr_code: string; created_at_ms: number };
+  orders: OrderRow & Checked;
+  pushes: PushRow & Checked;
+  payments: PaymentRow & Checked & { link: string };
+  callbacks: CallbackRow & Checked;
+  callback_attempts: AttemptRow;
+  notices: NoticeRow & Checked;
+  box_secrets: BoxSecretRow;
+  enrolment_requests: EnrolmentRequestRow;
+  known_logins: { digest: string; seq: number };
+  ledger: LedgerRow & Checked;
+  damaged_rows: DamagedRow;
+  credits: CreditRow & Checked;
+  order_codes: OrderCodeRow & Checked;
+  payment_requests: PaymentRequestRow & Checked;
+  /** Orders that cashiers made. */
+  sales: SaleRow;
+  partners: PartnerRow;
+  accounts: AccountRow;
+  boxes: BoxRow;
+  sources: SourceRow;
+  audit: AuditRow;
+  admin_tokens: AdminTokenRow;
+}
+
+/** A trigger writes the checksum at each insert and update. */
+export interface Checked {
+  checksum: Generated<string>;
+}
+
+export interface OrderRow {
+  id: string;
+  seq: number;
+  partner: string;
+  order_id: string;
+  bank_account: string;
+  bank_code: string;
+  user_bank_name: string;
+  amount: number;
+  content: string;
+  trans_type: 'C' | 'D';
+  qr_code: string;
+  terminal_code: string;
+  sub_terminal_code: string;
+  service_code: string;
+  sign: string;
+  url_link: string;
+  status: OrderStatus;
+  /** Error code of the newest push, if that failed. */
+  failure: string | null;
+  last_push_id: string | null;
+  /** The box that last showed it (PROTOCOL.md, clause CBK-7). */
+  shown_on: string | null;
+  /** The push with which that box showed it. */
+  shown_push_id: string | null;
+  created_at_ms: number;
+  updated_at_ms: number;
+  paid_at_ms: number | null;
+}
+
+/** `sent` until the box or the deadline decides; `failed`, `cancelled` and `ended` are final. */
+export type PushStatus = 'sent' | 'accepted' | 'shown' | 'failed' | 'cancelled' | 'ended';
+
+/** Possible error of the calendar clock. It matters only for absent boxes: the others end a push themselves. */
+export const CLOCK_ERROR_MS_MAX = 86_400_000;
+
+/** Statuses of a push that a box may show, now or soon. */
+export const OPEN_PUSH: readonly PushStatus[] = ['sent', 'accepted', 'shown'];
+
+export interface PushRow {
+  id: string;
+  seq: number;
+  /** `orders.id` */
+  order_ref: string;
+  terminal_code: string;
+  status: PushStatus;
+  code: string | null;
+  created_at_ms: number;
+  expires_at_ms: number;
+  confirmed_at_ms: number | null;
+  ended_at_ms: number | null;
+}
+
+export interface PaymentRow {
+  id: string;
+  seq: number;
+  partner: string;
+  /** `orders.id`, or null for a payment that fits no order. */
+  order_ref: string | null;
+  order_id: string;
+  reference_number: string;
+  bank_account: string;
+  bank_code: string;
+  amount: number;
+  content: string;
+  trans_type: 'C' | 'D';
+  paid_at_ms: number;
+}
+
+export type CallbackStatus = 'pending' | 'delivered' | 'failed';
+
+export interface CallbackRow {
+  id: string;
+  seq: number;
+  payment_id: string;
+  partner: string;
+  url: string;
+  /** The same bytes at every attempt (PROTOCOL.md, clause SYN-2). */
+  body: string;
+  status: CallbackStatus;
+  warning: string | null;
+  /** Scheduled attempts so far; those by hand do not count. */
+  tries: number;
+  next_at_ms: number;
+  created_at_ms: number;
+}
+
+export interface AttemptRow {
+  id: string;
+  seq: number;
+  callback_id: string;
+  by_hand: number;
+  started_at_ms: number;
+  duration_ms: number;
+  /** JSON, with the authorization masked. */
+  request_headers: string;
+  response_status: number | null;
+  response_body: string | null;
+  error: string | null;
+}
+
+export interface NoticeRow {
+  payment_id: string;
+  terminal_code: string;
+  /** The push that the box showed for this payment. */
+  push_id: string | null;
+  created_at_ms: number;
+  /** When it was first sent to the box; recorded before it is sent. */
+  told_at_ms: number | null;
+  reported_at_ms: number | null;
+  recorded: number | null;
+  /** 1 once it was sent to the box as old news. */
+  late: number;
+}
+
+export interface EnrolmentRequestRow {
+  id: string;
+  terminal_code: string;
+  serial_number: string;
+  public_key: string;
+  proof: string;
+  address: string;
+  asked_at_ms: number;
+}
+
+/** A secret that was agreed at enrolment, with the box of this serialNumber. */
+export interface BoxSecretRow {
+  terminal_code: string;
+  serial_number: string;
+  secret: string;
+  enrolled_at_ms: number;
+  /** 1 once its secret is wrapped; 0 for one of before, until the next start. */
+  wrapped: number;
+}
+
+/** Single row: the end of the chain of payments, the newest pruned payment, and the number of pruned ones. */
+export interface LedgerRow {
+  name: string;
+  end_seq: number;
+  end_link: string;
+  pruned_seq: number;
+  pruned_link: string;
+  pruned_count: number;
+}
+
+/** One movement of money that a source told of (PROTOCOL.md, clause CRE-1). */
+export interface CreditRow {
+  /** Also the id of its payment. */
+  id: string;
+  seq: number;
+  source: string;
+  source_id: string;
+  /** The bank's number of the transfer, or ''. */
+  reference: string;
+  bank_account: string;
+  virtual_account: string;
+  amount: number;
+  text: string;
+  bank_time_ms: number;
+  received_at_ms: number;
+  late: number;
+  /** null if it is a payment to nobody: its account is not in the system, or it is too old. */
+  payment_id: string | null;
+  /** The amount of its order, and the sum paid with this credit; null where they are equal or it has no order. */
+  order_amount: number | null;
+  order_paid: number | null;
+}
+
+/** The code in the content of an order, by which the text of a bank names it (PROTOCOL.md, clause MAT-1). */
+export interface OrderCodeRow {
+  code: string;
+  bank_account: string;
+  /** `orders.id` */
+  order_ref: string;
+  created_at_ms: number;
+}
+
+/** A source collects for an order (PROTOCOL.md, clause PQR-1). */
+export interface PaymentRequestRow {
+  source: string;
+  /** The number of the order at the source. */
+  order_code: number;
+  /** `orders.id` */
+  order_ref: string;
+  /** The account of the order. */
+  bank_account: string;
+  /** To which its QR pays; '' if that is the account itself. */
+  virtual_account: string;
+  created_at_ms: number;
+  /** From then on the source takes no money for it. */
+  expires_at_ms: number;
+  /** When the gateway began to take it away. From then on its QR is pushed no more. */
+  ended_at_ms: number | null;
+  /** When the source takes no more money for it, and all that it took is in the store. */
+  closed_at_ms: number | null;
+}
+
+export interface SaleRow {
+  /** `orders.id` */
+  order_ref: string;
+  created_at_ms: number;
+  /** The name of the token that sold; null for a sale of an earlier version. */
+  sold_by: string | null;
+}
+
+/** A damaged row whose loss an admin accepted. */
+export interface DamagedRow {
+  table_name: string;
+  name: string;
+  content: string;
+}

@@ -1,0 +1,300 @@
+import type { FileHandle } from 'node:fs/promises';
+import { type Dialect, Kysely, Migrator } from 'kysely';
+import { ConfigError, type PayboxError, reasonOf } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { DatabaseClock } from './engines/database-clock.ts';
+import { REGISTRY_TABLES, SHARED_SETTINGS, schemaOf, TablesOfAll } from './engines/shard-schema.ts';
+import { noBackup, SnapshotMaker } from './engines/snapshot.ts';
+import { damaged, sqliteFile, sqliteProblem } from './engines/sqlite.ts';
+import { HighWaterMark, highWaterMarkFile, type StoreLocation } from './integrity/high-water-mark.ts';
+import { LedgerGuard } from './integrity/ledger-guard.ts';
+import { type Pruned, prune, type RetentionLimits } from './prune.ts';
+import { AdminTokenStore } from './repositories/admin-tokens.ts';
+import { CallbackStore } from './repositories/callbacks.ts';
+import { BoxSecretStore, EnrolmentRequestStore, KnownLoginStore } from './repositories/credentials.ts';
+import { CreditStore } from './repositories/credits.ts';
+import { ModeHistory } from './repositories/mode-history.ts';
+import { MoneyTransaction } from './repositories/money-transaction.ts';
+import { OrderStore } from './repositories/orders.ts';
+import { PaymentRequestStore } from './repositories/payment-requests.ts';
+import { PaymentStore } from './repositories/payments.ts';
+import { QrCodeStore } from './repositories/qr-codes.ts';
+import { RegistryStore } from './repositories/registry.ts';
+import { SaleStore } from './repositories/sales.ts';
+import { Search } from './repositories/search.ts';
+import { isHarmless, schemaDifference } from './schema/difference.ts';
+import { MIGRATIONS } from './schema/migrations.ts';
+import type { Tables } from './schema/tables.ts';
+import { checkAtStart } from './startup/check.ts';
+import type { DeliveriesFor } from './startup/requeue.ts';
+import { makeDataDir, refuseStoppedRestore, storeFile } from './store-files.ts';
+import { probeCommit, probeWrites } from './write-probe.ts';
+
+/** Setting with the last trusted calendar time. */
+const TRUSTED_TIME = 'believed-time-ms';
+
+export interface Settings {
+  /** Returns a setting. A missing one is created with the value of `make`. */
+  setting(name: string, make: () => string): Promise<string>;
+  /** Changes an existing setting. */
+  replaceSetting(name: string, value: string): Promise<void>;
+}
+
+/** Data of the gateway that survives a restart. */
+export interface Store extends Settings {
+  orders: OrderStore;
+  qrCodes: QrCodeStore;
+  payments: PaymentStore;
+  credits: CreditStore;
+  sales: SaleStore;
+  paymentRequests: PaymentRequestStore;
+  search: Search;
+  callbacks: CallbackStore;
+  knownLogins: KnownLoginStore;
+  enrolmentRequests: EnrolmentRequestStore;
+  history: ModeHistory;
+  boxSecrets: BoxSecretStore;
+  adminTokens: AdminTokenStore;
+  registry: RegistryStore;
+  /**
+   * Does this in one transaction. Settles once it is durable, with what `work` returns; rejects, and nothing is stored, when
+   * `work` or the store fails.
+   */
+  within<T>(work: (money: MoneyTransaction) => Promise<T>): Promise<T>;
+  /** The rows of another shard of its cluster, to be read only. */
+  ofShard(index: number): Pick<Store, 'orders' | 'paymentRequests'> & { credits: Pick<CreditStore, 'same'> };
+  /** Settings of all shards of a cluster; without one the same as the store's own. */
+  ofAll: Settings;
+  /** The last trusted calendar time; without one the time of the newest row, or `wallMs` for an empty store. */
+  trustedTimeMs(wallMs: number): Promise<number>;
+  saveTrustedTime(wallMs: number): Promise<void>;
+  /**
+   * Does what a payment does, and leaves nothing. Rejects with the reason when the store takes no payment: its disk is full,
+   * read-only or gone, or the database refuses a table.
+   */
+  check(): Promise<void>;
+  /** Deletes finished rows beyond the limits, batch by batch. */
+  prune(atMs: number, limits?: RetentionLimits): AsyncGenerator<Pruned, void>;
+  /** A complete copy as of now. Its file is deleted when it is closed. Throws PayboxError `NO_BACKUP`. */
+  backup(): Promise<FileHandle>;
+  close(): Promise<void>;
+  /** Resolves with an error once another gateway has taken over the store; `undefined` where none can. */
+  superseded: Promise<PayboxError> | undefined;
+}
+
+/** Called once when a standby begins to wait, with the reason. */
+export type OnStandby = (reason: string) => void;
+
+export interface StoreHooks {
+  onStandby?: OnStandby | undefined;
+  /** Brings the registry up to date, before anything is read from it. */
+  seed?: (registry: RegistryStore) => Promise<void>;
+  /** Recreates damaged callbacks and notices; without it they are lost. */
+  deliveriesFor?: DeliveriesFor;
+  /** Is compared with the clock of a PostgreSQL database, at the start and again and again. */
+  time?: DatabaseClock | undefined;
+}
+
+/** A PostgreSQL database, or else a SQLite file in dataDir. */
+export interface StorePlace extends StoreLocation {
+  /** Whether to wait while another gateway uses the database. */
+  standby?: boolean | undefined;
+}
+
+/**
+ * Opens the store, with its folder, applies its migrations, and checks it for damage and loss. Throws ConfigError, and
+ * MissingPeerError when the database server does not answer.
+ */
+export async function openStore(
+  place: StorePlace,
+  log: Logger,
+  { onStandby, seed, deliveriesFor, time }: StoreHooks = {},
+): Promise<Store> {
+  const { dataDir, databaseUrl } = place;
+  makeDataDir(dataDir);
+  const mark = new HighWaterMark(highWaterMarkFile(place), log);
+  const { db, assertInPlace, problem, backup, superseded } =
+    databaseUrl === undefined
+      ? await openSqlite(dataDir, log)
+      : await openPostgres({ ...place, databaseUrl }, { mark, log, onStandby, time });
+  const shared = place.shard === undefined ? db : db.withPlugin(new TablesOfAll(SHARED_SETTINGS));
+  const registry = new RegistryStore(shared, inShard);
+  const prepare = async () => {
+    await seed?.(registry);
+    await checkAtStart(db, place, { mark, log }, deliveriesFor);
+    // A store that takes no payment must fail before the first one. After the check, which names what is damaged.
+    await probeWrites(db);
+  };
+  await prepare().catch(async (error: unknown) => {
+    mark.close();
+    await db.destroy();
+    throw problem(error);
+  });
+  const { setting, replaceSetting } = settingsIn(db);
+  const history = new ModeHistory(db);
+  return {
+    orders: new OrderStore(db, log),
+    qrCodes: new QrCodeStore(db),
+    payments: new PaymentStore(db, log),
+    credits: new CreditStore(db, log, history),
+    sales: new SaleStore(db, log, history),
+    paymentRequests: new PaymentRequestStore(db, log),
+    search: new Search(db, log, history),
+    callbacks: new CallbackStore(db, log),
+    knownLogins: new KnownLoginStore(db),
+    enrolmentRequests: new EnrolmentRequestStore(shared),
+    history,
+    boxSecrets: new BoxSecretStore(shared),
+    adminTokens: new AdminTokenStore(shared),
+    registry,
+    setting,
+    replaceSetting,
+    within: async (work) => {
+      const { result, stored } = await db.transaction().execute(async (trx) => {
+        const money = new MoneyTransaction(trx, history);
+        return { result: await work(money), stored: money.stored };
+      });
+      for (const payment of stored) mark.move(payment);
+      return result;
+    },
+    ofShard: (index) => {
+      const there = inShard(db, index);
+      return {
+        orders: new OrderStore(there, log),
+        paymentRequests: new PaymentRequestStore(there, log),
+        credits: new CreditStore(there, log, history),
+      };
+    },
+    ofAll: settingsIn(shared),
+    trustedTimeMs: async (wallMs) => {
+      const newestMs = await newestRowMs(db);
+      return Number(await setting(TRUSTED_TIME, () => String(newestMs ?? wallMs)));
+    },
+    saveTrustedTime: (wallMs) => replaceSetting(TRUSTED_TIME, String(wallMs)),
+    check: async () => {
+      assertInPlace();
+      await probeWrites(db);
+    },
+    prune: (atMs, limits) => prune(db, atMs, limits),
+    backup,
+    superseded,
+    close: async () => {
+      await db.destroy();
+      mark.close();
+    },
+  };
+}
+
+function inShard(db: Kysely<Tables>, index: number): Kysely<Tables> {
+  return db.withSchema(schemaOf(index));
+}
+
+function settingsIn(db: Kysely<Tables>): Settings {
+  return {
+    setting: async (name, make) => {
+      const row = { name, value: make() };
+      await db
+        .insertInto('settings')
+        .values(row)
+        .onConflict((it) => it.column('name').doNothing())
+        .execute();
+      const kept = db.selectFrom('settings').select('value').where('name', '=', name);
+      return (await kept.executeTakeFirstOrThrow()).value;
+    },
+    replaceSetting: async (name, value) => {
+      await db.updateTable('settings').set({ value }).where('name', '=', name).execute();
+    },
+  };
+}
+
+/** Calendar time of the newest order or payment. */
+async function newestRowMs(db: Kysely<Tables>): Promise<number | undefined> {
+  const order = db.selectFrom('orders').select('created_at_ms as atMs').orderBy('seq', 'desc').limit(1);
+  const payment = db.selectFrom('payments').select('paid_at_ms as atMs').orderBy('seq', 'desc').limit(1);
+  const times = [...(await order.execute()), ...(await payment.execute())].map(({ atMs }) => atMs);
+  return times.length === 0 ? undefined : Math.max(...times);
+}
+
+interface OpenDatabase {
+  db: Kysely<Tables>;
+  /** Throws when the store is no longer at its path: a restart would not find new data. */
+  assertInPlace: () => void;
+  /** Adds advice to an error of the start. */
+  problem: (error: unknown) => Error;
+  backup: () => Promise<FileHandle>;
+  superseded: Promise<PayboxError> | undefined;
+}
+
+async function openSqlite(dataDir: string, log: Logger): Promise<OpenDatabase> {
+  const path = storeFile(dataDir);
+  const problem = (error: unknown) => sqliteProblem(path, error);
+  try {
+    refuseStoppedRestore(dataDir);
+    const { dialect, assertInPlace, copyTo } = sqliteFile(path, log);
+    const db = await migrated(dialect, probeCommit);
+    // No checksum covers the schema: a damaged column name would hide the rows of its table.
+    const difference = await schemaDifference(db, isHarmless);
+    if (difference !== undefined) {
+      await db.destroy();
+      throw damaged(path, difference);
+    }
+    const maker = new SnapshotMaker(path, copyTo);
+    return { db, assertInPlace, problem, backup: () => maker.make(), superseded: undefined };
+  } catch (error) {
+    throw problem(error);
+  }
+}
+
+async function openPostgres(
+  place: StorePlace & { databaseUrl: string },
+  { mark, log, onStandby, time }: { mark: HighWaterMark; log: Logger } & Pick<StoreHooks, 'onStandby' | 'time'>,
+): Promise<OpenDatabase> {
+  const { databaseUrl, standby = false, shard } = place;
+  const { DatabaseInUseError, postgresDatabase, postgresProblem } = await import('./engines/postgres.ts');
+  const problem = (error: unknown) => postgresProblem(databaseUrl, error);
+  const backup = async () => {
+    throw noBackup('the store is in PostgreSQL', 'run paybox backup with --config, where pg_dump is');
+  };
+  const guard = new LedgerGuard(place, mark, log);
+  let waits = false;
+  for (;;) {
+    const { dialect, register, superseded } = postgresDatabase(databaseUrl, { guard, time, log, shard });
+    try {
+      const db = await migrated(dialect, register, shard && schemaOf(shard.index));
+      if (waits) log.info('store-taken-over');
+      const whole = shard === undefined ? db : db.withPlugin(new TablesOfAll(REGISTRY_TABLES));
+      return { db: whole, assertInPlace: () => undefined, problem, backup, superseded };
+    } catch (error) {
+      // Each round waits some seconds for the lock.
+      if (!(standby && error instanceof DatabaseInUseError)) throw problem(error);
+      if (!waits) {
+        log.info('store-in-use-waiting', { reason: error.message });
+        onStandby?.(error.message);
+      }
+      waits = true;
+    }
+  }
+}
+
+/** Opens and migrates a database, then writes to it. */
+async function migrated(
+  dialect: Dialect,
+  write: (db: Kysely<Tables>) => Promise<void>,
+  migrationTableSchema?: string,
+): Promise<Kysely<Tables>> {
+  const db = new Kysely<Tables>({ dialect });
+  const provider = { getMigrations: async () => MIGRATIONS };
+  const place = migrationTableSchema === undefined ? {} : { migrationTableSchema };
+  try {
+    const { error } = await new Migrator({ db, provider, ...place }).migrateToLatest();
+    if (error !== undefined) throw error;
+    await write(db);
+    return db;
+  } catch (error) {
+    await db.destroy();
+    const newer = /previously executed migration (\S+) is missing/.exec(reasonOf(error))?.[1];
+    if (newer === undefined) throw error;
+    const fix = 'start the newer version again, or restore a copy of the store from before it; nothing was changed';
+    throw new ConfigError(`the store was written by a newer version: it has ${newer}`, fix);
+  }
+}
