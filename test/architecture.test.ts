@@ -127,6 +127,8 @@ const MAY_NAME_FAULTS = [
   ...['gateway/doors/route-access.ts', 'gateway/doors/page-files.ts', 'gateway/common/changes.ts'],
   ...['gateway/cluster/destination.ts', 'gateway/cluster/merge.ts'],
 ];
+/** The agent's composition roots: its option for faults, and who puts them, or none, around the parts. */
+const MAY_INJECT = ['agent.ts', 'config.ts', 'setup.ts', 'setup/setup-screen.ts', 'world.ts'];
 const FLOORS_MAX = 12;
 const FILES_WITHOUT_FLOORS_MAX = 15;
 const LINES_MAX = 300;
@@ -212,6 +214,15 @@ describe('the house', () => {
     const core = files.filter((file) => isCore(relative(src, file)));
     const naming = core.filter((file) => named.test(readFileSync(file, 'utf8'))).map((file) => relative(src, file));
     expect(naming.toSorted()).toEqual(MAY_NAME_FAULTS.toSorted());
+  });
+
+  it('has no word of injected faults in the loop, link, journal, pages and screen of a box', () => {
+    // The state of a box has faults too: those of its own display and disk.
+    const named = /(?<!state\.)\bfaults\b|inject|faulty|_mock/i;
+    const isCore = (file: string) => /^device\/agent\/(?!faults\/)/.test(file);
+    const core = files.filter((file) => isCore(relative(src, file)));
+    const naming = core.filter((file) => named.test(readFileSync(file, 'utf8'))).map((file) => relative(src, file));
+    expect(naming.toSorted()).toEqual(MAY_INJECT.map((file) => `device/agent/${file}`));
   });
 
   it('names single faults only where they are made, and in the test bench', () => {

@@ -39,6 +39,7 @@ export async function startAgent(given: AgentSetup, around: AgentWorld): Promise
   const isFaulty = given.faults === true;
   const injected = isFaulty ? (await import('./faults/inject.ts')).injectFaults(given, around) : undefined;
   const { setup, deps: world } = injected ?? { setup: given, deps: around };
+  const branch = injected?.branch ?? (await import('./faults/none.ts')).noFaults;
   tellExposure(setup, world.log);
   const mind = await openMind(setup, world, (journal) => injected?.journal(journal) ?? journal);
   const face = openFace(setup, world, mind);
@@ -46,13 +47,11 @@ export async function startAgent(given: AgentSetup, around: AgentWorld): Promise
   const box = boxApi(setup, mind, face, { ...mind, ...face, link });
   const { loop, journal, working } = mind;
   const { screens, parts } = face;
-  const http = await startLocalHttp(setup.http, box, { ...world, faultRoutes: injected?.routes }).catch(
-    async (error: unknown) => {
-      await endAll(parts.ends(), STOP_BUDGET_MS, world);
-      journal.close();
-      throw error;
-    },
-  );
+  const http = await startLocalHttp(setup.http, box, { ...world, branch }).catch(async (error: unknown) => {
+    await endAll(parts.ends(), STOP_BUDGET_MS, world);
+    journal.close();
+    throw error;
+  });
   const running = loop.run();
   const opened = Promise.all(screens.map((screen) => screen.start()));
   void withDeadline(world.clock, FIRST_DISPLAY_WAIT_MS, opened).then(() => {

@@ -41,6 +41,6 @@ export async function notifyServiceManager(
 export function statusLine({ state, online, order, fault, link }: BoxStatus): string {
   const amount = order === null ? '' : ` ${order.amount} VND, order ${order.orderId}`;
   const reason = link.reason === null ? '' : `: ${link.reason}`;
-  const faults = fault === null ? '' : `; ${fault.code}: ${fault.reason}`;
-  return `${state}${amount}; ${online ? 'online' : `offline${reason}`}${faults}`;
+  const broken = fault === null ? '' : `; ${fault.code}: ${fault.reason}`;
+  return `${state}${amount}; ${online ? 'online' : `offline${reason}`}${broken}`;
 }

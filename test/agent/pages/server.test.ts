@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers';
 import { decode } from 'fast-png';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { BoxApi, BoxStatus, PageSound } from '../../../src/device/agent/contract.ts';
+import { noFaults } from '../../../src/device/agent/faults/none.ts';
 import { startLocalHttp } from '../../../src/device/agent/pages/server.ts';
 import type { PixelFrame } from '../../../src/device/display/contract.ts';
 import type { Scene } from '../../../src/device/scene.ts';
@@ -79,7 +80,7 @@ async function box({ port = 0, token }: { port?: number; token?: string } = {}) 
     metrics: () => 'paybox_box_online 1\n',
   };
   const log = createLogger(out, systemClock, 'json');
-  const deps = { clock: systemClock, random: systemRandom, log };
+  const deps = { clock: systemClock, random: systemRandom, log, branch: noFaults };
   const server = await startLocalHttp({ host: '127.0.0.1', port, token }, box, deps);
   onTestFinished(() => server.close());
   const change = () => {

@@ -2,12 +2,13 @@ import type { Clock } from '../../../lib/clock.ts';
 import type { Logger } from '../../../lib/log.ts';
 import type { Random } from '../../../lib/random.ts';
 import type { Journal } from '../contract.ts';
-import type { FaultRoutes } from '../pages/server.ts';
+import type { PageBranch } from '../pages/answer.ts';
 import type { ConfiguredDisplay } from '../screen/screen.ts';
 import { BoxFaults } from './box-faults.ts';
 import { faultyClock } from './clock.ts';
 import { faultyJournal } from './disk.ts';
 import { faultyDisplay } from './display.ts';
+import { FAULTS_PATH } from './none.ts';
 import { faultsAnswer } from './routes.ts';
 
 /** The parts of a box that faults wrap. */
@@ -27,7 +28,7 @@ export interface FaultInjection<S extends Setup, D extends Deps> {
   setup: S;
   deps: D;
   journal(journal: Journal): Journal;
-  routes: FaultRoutes;
+  branch: PageBranch;
   faults: BoxFaults;
 }
 
@@ -40,7 +41,7 @@ export function injectFaults<S extends Setup, D extends Deps>(setup: S, deps: D)
     setup: { ...setup, displays: [faultyDisplay(first, faults, clock), ...others] },
     deps: { ...deps, clock: faultyClock(clock, faults) },
     journal: (journal) => faultyJournal(journal, faults),
-    routes: (request) => faultsAnswer(request, faults),
+    branch: { path: FAULTS_PATH, answer: (request) => faultsAnswer(request, faults) },
     faults,
   };
 }

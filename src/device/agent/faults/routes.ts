@@ -3,8 +3,8 @@ import { suggestion } from '../../../lib/suggestion.ts';
 import { issuesOf } from '../../../protocol/codec.ts';
 import { faultKind, faultOrder } from '../../../protocol/faults.ts';
 import { type Answer, json, nothing, plain } from '../pages/answer.ts';
-import { FAULTS_PATH } from '../pages/server.ts';
 import { BOX_FAULTS, type BoxFaults } from './box-faults.ts';
+import { FAULTS_PATH } from './none.ts';
 
 const HOW = `POST ${FAULTS_PATH}/{name}?seconds=&times=&chance=&seed=, all optional`;
 const NUMBER = /^\d{1,12}(\.\d{1,6})?$/;

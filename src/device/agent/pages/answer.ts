@@ -8,6 +8,12 @@ export interface Answer {
   headers?: OutgoingHttpHeaders;
 }
 
+/** Answers every request for `path`, and for what is below it. */
+export interface PageBranch {
+  readonly path: string;
+  answer(request: { method: string; path: string; query: string }): Answer;
+}
+
 export function plain(status: number, text: string): Answer {
   return { status, type: 'text/plain; charset=utf-8', body: text.endsWith('\n') ? text : `${text}\n` };
 }

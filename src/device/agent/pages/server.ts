@@ -18,7 +18,7 @@ import type { Random } from '../../../lib/random.ts';
 import { encodePng } from '../../display/pixels/png.ts';
 import { sceneText } from '../../display/text.ts';
 import type { BoxApi, Key } from '../contract.ts';
-import { type Answer, json, nothing, plain } from './answer.ts';
+import { type Answer, json, nothing, type PageBranch, plain } from './answer.ts';
 import { type Access, PageGuard } from './guard.ts';
 import { StatusStream, statusFor } from './status-stream.ts';
 
@@ -26,8 +26,8 @@ export interface LocalHttpDeps {
   clock: Clock;
   log: Logger;
   random: Random;
-  /** Handles requests below FAULTS_PATH; undefined for a box without faults. */
-  faultRoutes?: FaultRoutes | undefined;
+  /** Handles further requests that have passed the guard. */
+  branch: PageBranch;
 }
 
 export interface LocalHttpOptions {
@@ -45,14 +45,6 @@ export interface LocalHttp {
   readonly origin: string;
   close(): Promise<void>;
 }
-
-/** Path for ordering faults (PROTOCOL.md, clause FLT). */
-export const FAULTS_PATH = '/_mock/faults';
-
-export type FaultRoutes = (request: { method: string; path: string; query: string }) => Answer;
-
-const noFaults: FaultRoutes = () =>
-  plain(404, 'this box makes no faults: set faults: true in its configuration, on a test bench only');
 
 const CONNECTIONS_MAX = 64;
 const HEADER_BYTES_MAX = 8_192;
@@ -77,13 +69,7 @@ export async function startLocalHttp(
   const routes = routesOf(box, live, guard, deps);
   const handle = (request: IncomingMessage, response: ServerResponse) => {
     try {
-      const answer = answerTo(request, response, {
-        boundHost: host,
-        guard,
-        routes,
-        live,
-        faultRoutes: deps.faultRoutes,
-      });
+      const answer = answerTo(request, response, { boundHost: host, guard, routes, live, branch: deps.branch });
       if (answer !== undefined) finish(request, response, answer, deps.clock);
     } catch (error) {
       deps.log.error('page-failed', { path: request.url, reason: reasonOf(error) });
@@ -177,7 +163,7 @@ interface Pages {
   guard: PageGuard;
   routes: ReadonlyMap<string, Route>;
   live: StatusStream;
-  faultRoutes: FaultRoutes | undefined;
+  branch: PageBranch;
 }
 
 function noPicture(box: BoxApi): string {
@@ -189,7 +175,7 @@ function noPicture(box: BoxApi): string {
 function answerTo(
   request: IncomingMessage,
   response: ServerResponse,
-  { boundHost, guard, routes, live, faultRoutes = noFaults }: Pages,
+  { boundHost, guard, routes, live, branch }: Pages,
 ): Answer | undefined {
   const host = hostnameOf(request);
   // With a token, a foreign host name gives no more access than an address.
@@ -208,7 +194,7 @@ function answerTo(
     if (live.subscribe(response, SECURITY_HEADERS, access)) return undefined;
     return { ...plain(503, 'too many pages watch this box'), headers: { 'retry-after': '5' } };
   }
-  if (path === FAULTS_PATH || path.startsWith(`${FAULTS_PATH}/`)) return faultRoutes({ method, path, query });
+  if (path === branch.path || path.startsWith(`${branch.path}/`)) return branch.answer({ method, path, query });
   const route = routes.get(`${method} ${path}`);
   if (route !== undefined) return route(request, access);
   const allowed = path === '/events' ? 'GET' : allowedFor(path, routes);

@@ -58,7 +58,8 @@ export async function showSetup(need: SetupNeed, options: SetupScreenOptions, de
     sound: () => undefined,
     metrics: () => '# TYPE paybox_box_online gauge\npaybox_box_online 0\n',
   };
-  const http = await startLocalHttp(options.http, box, deps).catch((error: unknown) => {
+  const { noFaults } = await import('../faults/none.ts');
+  const http = await startLocalHttp(options.http, box, { ...deps, branch: noFaults }).catch((error: unknown) => {
     log.error('pages-unavailable', { reason: reasonOf(error) });
     return undefined;
   });

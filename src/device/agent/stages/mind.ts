@@ -43,8 +43,8 @@ export class Listeners {
 }
 
 /**
- * Opens the first stage of a box: its journal, the state in it, and the loop, which does not run yet. `wrap` may put
- * faults around the journal. Throws ConfigError when another program has the journal open.
+ * Opens the first stage of a box: its journal, the state in it, and the loop, which does not run yet. A test bench may
+ * `wrap` the journal. Throws ConfigError when another program has the journal open.
  */
 export async function openMind(
   setup: AgentSetup,
