@@ -47,7 +47,7 @@ function routesOfOne(rigs: Rigs): Route[] {
   return [
     {
       method: 'GET',
-      path: '/rigs/{id}',
+      path: '/rigs/:id',
       name: 'getRig',
       summary: 'One rig; like every request about it, this restarts its idle time',
       answers: { 200: { about: 'as it is', schema: rigView }, 404: UNKNOWN, 410: GONE },
@@ -55,7 +55,7 @@ function routesOfOne(rigs: Rigs): Route[] {
     },
     {
       method: 'DELETE',
-      path: '/rigs/{id}',
+      path: '/rigs/:id',
       name: 'endRig',
       summary: 'End a rig; answers once all its parts have ended',
       answers: { 204: { about: 'it has ended, or had before' }, 404: UNKNOWN },
@@ -66,7 +66,7 @@ function routesOfOne(rigs: Rigs): Route[] {
     },
     {
       method: 'POST',
-      path: '/rigs/{id}/steps',
+      path: '/rigs/:id/steps',
       name: 'runStep',
       summary: 'Run one step of a scenario, for example { "push": { "amount": 50000, "content": "DH1" } }',
       body: stepRequest,
@@ -83,7 +83,7 @@ function routesOfOne(rigs: Rigs): Route[] {
     },
     {
       method: 'POST',
-      path: '/rigs/{id}/reset',
+      path: '/rigs/:id/reset',
       name: 'resetRig',
       summary:
         'Forget all orders, payments, callbacks, faults and variables, between two tests; addresses and credentials stay',
@@ -101,7 +101,7 @@ function routesOfOne(rigs: Rigs): Route[] {
     },
     {
       method: 'GET',
-      path: '/rigs/{id}/callbacks',
+      path: '/rigs/:id/callbacks',
       name: 'listCallbacks',
       summary: 'The newest callbacks: those the gateway lists, and those the partner received',
       answers: { 200: { about: 'the newest', schema: callbackList }, 404: UNKNOWN, 410: GONE, 503: OFF },
@@ -109,7 +109,7 @@ function routesOfOne(rigs: Rigs): Route[] {
     },
     {
       method: 'GET',
-      path: '/rigs/{id}/report.html',
+      path: '/rigs/:id/report.html',
       name: 'rigReport',
       summary: 'The report so far',
       answers: { 200: { about: 'a page', type: 'text/html' }, 404: UNKNOWN, 410: GONE },
@@ -129,7 +129,7 @@ function boxRoutes(
     look: (rig: Rig, box: string) => Promise<Answer>,
   ): Route => ({
     method: 'GET',
-    path: `/rigs/{id}/boxes/{number}/${path}`,
+    path: `/rigs/:id/boxes/:number/${path}`,
     name,
     summary: `${path} of a box; the first is number 1`,
     answers: { 200: { about: 'as it is', type }, 404: UNKNOWN, 410: GONE, 503: OFF },

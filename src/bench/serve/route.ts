@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { z } from 'zod';
+import { describeRoutes, type RouteDoc } from '../../lib/route.ts';
 import type { TargetKind } from '../engine/target.ts';
 import type { Scenario } from '../scenarios/scenario.ts';
-import type { TargetChoice } from './schemas.ts';
+import { failure, LIMITS, type TargetChoice } from './schemas.ts';
 
 /** An error answer with the reason and the fix. */
 export class Refusal extends Error {
@@ -61,26 +61,39 @@ export type Answer =
   | { status: number; type: string; body: string | Uint8Array; headers?: Readonly<Record<string, string>> }
   | { status: number; follow: Subscribe };
 
-/** A possible answer of a route, for the API description. */
-export interface ResponseDoc {
-  about: string;
-  /** For JSON answers. */
-  schema?: z.ZodType;
-  /** Content type of other answers. */
-  type?: string;
+/** A route of the bench server. It is served and described from the same value. */
+export interface Route extends RouteDoc {
+  handle(asked: RouteRequest): Answer | Promise<Answer>;
 }
 
-/** A route. It is served and described from the same definition. */
-export interface Route {
-  method: 'GET' | 'POST' | 'DELETE';
-  /** For example `/runs/{id}`. */
-  path: string;
-  /** Operation name for generated clients. */
-  name: string;
-  summary: string;
-  /** Schema of the JSON body; undefined when the route takes none. */
-  body?: z.ZodType;
-  /** By status; without the refusals that any route may answer. */
-  answers: Readonly<Record<number, ResponseDoc>>;
-  handle(asked: RouteRequest): Answer | Promise<Answer>;
+/** Answers that any route may give. */
+const COMMON_ANSWERS: RouteDoc['answers'] = {
+  401: { about: 'the token is missing or wrong', schema: failure },
+  403: { about: 'not from this machine, or from a page of another origin', schema: failure },
+  429: { about: 'the limit is reached', schema: failure },
+  503: { about: 'the limit is reached, or the server ends', schema: failure },
+};
+const WITH_BODY: RouteDoc['answers'] = {
+  400: { about: 'the body is no JSON', schema: failure },
+  413: { about: `the body is longer than ${LIMITS.bodyBytes} bytes`, schema: failure },
+  415: { about: 'the body is not application/json', schema: failure },
+  422: { about: 'the body is not what is expected: `error` names what', schema: failure },
+};
+
+/** Returns the server's OpenAPI 3.1 document, made from the routes that it serves. */
+export function openApi(routes: readonly Route[], version: string): object {
+  const { paths, schemas } = describeRoutes(
+    routes.map((it) => ({ ...it, answers: { ...COMMON_ANSWERS, ...(it.body && WITH_BODY), ...it.answers } })),
+  );
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'paybox bench',
+      version,
+      description: 'Runs scenarios against payment boxes, and opens rigs to drive them.',
+    },
+    security: [{}, { token: [] }],
+    paths,
+    components: { schemas, securitySchemes: { token: { type: 'http', scheme: 'bearer' } } },
+  };
 }

@@ -37,7 +37,7 @@ export function runRoutes(runs: Runs, deps: ServerDeps): Route[] {
     },
     {
       method: 'GET',
-      path: '/runs/{id}',
+      path: '/runs/:id',
       name: 'getRun',
       summary: 'One run, with its current step',
       answers: { 200: { about: 'as it is', schema: runView }, 404: UNKNOWN },
@@ -45,7 +45,7 @@ export function runRoutes(runs: Runs, deps: ServerDeps): Route[] {
     },
     {
       method: 'DELETE',
-      path: '/runs/{id}',
+      path: '/runs/:id',
       name: 'abortRun',
       summary: 'Abort a run; answers once all its parts have ended',
       answers: {
@@ -60,7 +60,7 @@ export function runRoutes(runs: Runs, deps: ServerDeps): Route[] {
     },
     {
       method: 'GET',
-      path: '/runs/{id}/events',
+      path: '/runs/:id/events',
       name: 'followRun',
       summary: 'Follow a run from its beginning, or from Last-Event-ID on, until it is over',
       answers: {
@@ -89,7 +89,7 @@ function reportRoutes(runOf: (asked: RouteRequest) => Run): Route[] {
   };
   const report = (name: string, file: string, type: string, about: string, write: (run: Run) => string): Route => ({
     method: 'GET',
-    path: `/runs/{id}/${file}`,
+    path: `/runs/:id/${file}`,
     name,
     summary: about,
     answers: { 200: { about, type }, 404: UNKNOWN, 409: NOT_OVER },

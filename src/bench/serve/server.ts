@@ -18,10 +18,9 @@ import { isLoopbackHost } from '../../lib/tls.ts';
 import { equalSecrets } from '../../protocol/checksum.ts';
 import { StepFailure } from '../engine/steps/context.ts';
 import { aboutRoutes } from './about-routes.ts';
-import { openApi } from './openapi.ts';
 import { rigRoutes } from './rig-routes.ts';
 import { Rigs } from './rigs.ts';
-import { type Answer, Refusal, type Route, type ServerDeps, type Subscribe } from './route.ts';
+import { type Answer, openApi, Refusal, type Route, type ServerDeps, type Subscribe } from './route.ts';
 import { runRoutes } from './run-routes.ts';
 import { Runs } from './runs.ts';
 import { LIMITS } from './schemas.ts';
@@ -138,7 +137,7 @@ class EventStreams {
 function addRoute(app: FastifyInstance, route: Route, streams: EventStreams): void {
   app.route({
     method: route.method,
-    url: route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
+    url: route.path,
     handler: async (request, reply) => {
       const params = request.params as Record<string, string>;
       const { headers, body } = request;
@@ -198,7 +197,7 @@ function refusalOf(error: FastifyError | Error, request: FastifyRequest): Refusa
 
 function answerUnknownPaths(app: FastifyInstance, routes: readonly Route[]): void {
   const known = routes.map(({ path, method }) => {
-    const pattern = new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '[^/]+')}$`);
+    const pattern = new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/:\w+/g, '[^/]+')}$`);
     return { pattern, method };
   });
   app.setNotFoundHandler((request) => {
