@@ -101,7 +101,7 @@ describe('what has the screen', () => {
   });
 
   it('is moved by one file only', () => {
-    const box = `${import.meta.dirname}/../../src/box`;
+    const box = `${import.meta.dirname}/../../src/device/box`;
     const others = readdirSync(box).filter((name) => !['machine.ts', 'state.ts'].includes(name));
     const writes = others.filter((name) => /\bstage: (?!IDLE)/.test(readFileSync(`${box}/${name}`, 'utf8')));
     expect(others.length).toBeGreaterThan(3);

@@ -12,7 +12,7 @@ import { registerHooks } from 'node:module';
 const loaded = [];
 registerHooks({ load: (url, context, next) => { loaded.push(url); return next(url, context); } });
 const { startGateway } = await import('${src}/gateway/gateway.ts');
-const { parseGatewayConfig } = await import('${src}/gateway/config.ts');
+const { parseGatewayConfig } = await import('${src}/gateway/config/config.ts');
 const { systemClock } = await import('${src}/lib/clock.ts');
 const { systemRandom } = await import('${src}/lib/random.ts');
 const log = { info() {}, warn() {}, error() {}, with: () => log };

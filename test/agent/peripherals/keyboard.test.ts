@@ -212,7 +212,7 @@ async function onTerminal(...body: string[]) {
   const src = join(import.meta.dirname, '../../../src');
   const imports = [
     `import { spawnSync } from 'node:child_process';`,
-    `import { isInForeground, watchKeyboard } from '${src}/agent/peripherals/keyboard.ts';`,
+    `import { isInForeground, watchKeyboard } from '${src}/device/agent/peripherals/keyboard.ts';`,
     `import { systemClock } from '${src}/lib/clock.ts';`,
     `import { createLogger } from '${src}/lib/log.ts';`,
     `const mode = () => spawnSync('stty', ['-a'], { stdio: ['inherit', 'pipe', 'inherit'] }).stdout.toString().match(/-?\\b(isig|icanon|echo)\\b/g);`,

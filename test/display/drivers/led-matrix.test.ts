@@ -241,7 +241,7 @@ describe('the LED matrix display', () => {
     const panels = await fakePanels();
     const driver = resolve(import.meta.dirname, '../../../src/device/display/io/child.ts');
     const script = `const { startChild } = await import(${JSON.stringify(driver)});
-      const { systemClock } = await import(${JSON.stringify(resolve(driver, '../../../lib/clock.ts'))});
+      const { systemClock } = await import(${JSON.stringify(resolve(driver, '../../../../lib/clock.ts'))});
       const setup = ${JSON.stringify({ addons: [panels.options.addon], width: 32, height: 32, matrix: {}, runtime: {} })};
       await startChild(${JSON.stringify(CHILD)}, systemClock).ask(Buffer.from(JSON.stringify(setup)), 20000);
       process.stdout.write('up');
