@@ -9,19 +9,20 @@ const ANSWER_BYTES_MAX = 4_194_304;
 /** SePay allows 3 requests a second. */
 const PAUSE_MS = 500;
 const TOO_MANY = 429;
-/** Tries of one request that is answered 429. */
+/** How often one request is sent while the source answers 429. */
 const TRIES_MAX = 5;
-/** The wait after a 429 without a readable `Retry-After`, and the longest. */
+/** How long the gateway waits after a 429 without a readable `Retry-After`, and at most. */
 const RETRY_AFTER_MS = 5_000;
 const RETRY_AFTER_MS_MAX = 120_000;
 
 /**
- * Asks the API of one source: not more often than it allows, and never the gateway's own ports, link-local or metadata
- * addresses (PROTOCOL.md, clause SRC-31). Follows no redirect. Rejects when the signal of the request aborts.
+ * Returns a function that calls the API of one source within its rate limit. It refuses the gateway's own ports,
+ * link-local and metadata addresses (PROTOCOL.md, clause SRC-31) and follows no redirect. It rejects when the signal of
+ * the request aborts.
  */
 export function createAskSource(clock: Clock, { ownPorts, lookup }: Outside): AskSource {
   let freeAtMs = 0;
-  /** No request goes before this time, not even an urgent one. */
+  /** No request is sent before this time, not even an urgent one. */
   let pausedUntilMs = 0;
   const turn = async (isUrgent: boolean, signal: AbortSignal) => {
     const nowMs = clock.monotonicMs();

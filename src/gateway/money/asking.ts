@@ -4,12 +4,12 @@ import { createAskSource } from './ask-source.ts';
 import type { ReceiveCredit } from './receive-credits.ts';
 import type { AskSource, Source } from './sources/source.ts';
 
-/** Asks the lists of sources, and takes their credits. */
+/** Reads the lists of sources and receives their credits. */
 export interface Asking {
-  /** Asks a source. All who ask it wait for the same turn. */
+  /** Returns what calls this source. All callers of one source share its rate limit. */
   of(source: Source): AskSource;
   receiveCredit: ReceiveCredit;
-  /** Counts what a source told. */
+  /** Counts a credit in the metrics, by source and result. */
   heard(source: string, result: CreditResult): void;
 }
 

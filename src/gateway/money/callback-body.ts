@@ -2,10 +2,10 @@ import { isObject } from '../../protocol/codec.ts';
 import { type TransactionSync, transactionSync } from '../../protocol/http-api.ts';
 import type { CallbackConfig } from '../config/callback-config.ts';
 
-/** How a partner wants its callbacks written. */
+/** How a partner wants its callbacks to be written. */
 export type CallbackForm = Pick<CallbackConfig, 'payload' | 'decimals'>;
 
-/** The keys that differ in camelCase, as older documentation of the public service has them. */
+/** The keys that older documentation of the public service writes in camelCase. */
 const CAMEL = {
   transactionid: 'transactionId',
   transactiontime: 'transactionTime',
@@ -13,7 +13,7 @@ const CAMEL = {
   bankaccount: 'bankAccount',
 } as const;
 
-/** The bytes of a callback in the form that its partner reads (PROTOCOL.md, clause SYN-10). */
+/** Writes a callback in the form that its partner reads (PROTOCOL.md, clause SYN-10). */
 export function callbackBody(payment: TransactionSync, { payload, decimals }: CallbackForm): string {
   const fields = Object.entries(payment).map(([key, value]): [string, string] => {
     const text = decimals && key === 'amount' ? `${value}.0` : String(value);
@@ -23,7 +23,7 @@ export function callbackBody(payment: TransactionSync, { payload, decimals }: Ca
   return `{${fields.map(([key, json]) => `${JSON.stringify(key)}:${json}`).join(',')}}`;
 }
 
-/** The payment in a callback of any form; undefined if it cannot be read. */
+/** Reads the payment in a callback of any form. Returns undefined if it cannot be read. */
 export function paymentOf(body: unknown): TransactionSync | undefined {
   if (!isObject(body)) return undefined;
   const fields = Object.keys(transactionSync.shape).map((key): [string, unknown] => {

@@ -8,64 +8,63 @@ import type { Asking } from './asking.ts';
 import type { AskSource, Credit, Listed, Source, WaitingOrder } from './sources/source.ts';
 
 const INTERVAL_MS = 15 * 60_000;
-/** Each period begins so much before the end of the one before: lists get entries late. */
+/** Each period overlaps the one before by this time, because sources list some credits late. */
 const OVERLAP_MS = 3_600_000;
-/** The longest period that is asked for at once, so that a long outage is caught up piece by piece. */
+/** The longest period of one request, so that the gateway catches up piece by piece after a long outage. */
 const PERIOD_MS_MAX = 86_400_000;
-/** Older credits are payments to nobody, so they are not asked for. */
+/** An older credit pays no order, so it is not asked for. */
 const LOOKBACK_MS_MAX = 30 * 86_400_000;
-/** Waits after a failed list: twice as long each time, up to the interval. */
+/** How long the gateway waits after a failed list. The wait doubles each time, up to the interval. */
 const FAILED_WAIT_MS = 60_000;
-/** Kinds that have no list of transfers: they are asked for each order. */
+/** Kinds of source without a list of transfers. They are asked about each order. */
 const LISTED_BY_ORDER: readonly string[] = ['payos', 'vietqr'];
-/** Orders for which a source is asked at once: the newest that wait for money. */
+/** A source is asked about this many orders at once: the newest unpaid ones. */
 const ORDERS_ASKED_MAX = 100;
 const ORDERS_READ_MAX = 500;
 const LINES_LOGGED_MAX = 10;
-/** The store is told so often at most when a source last told of something: a webhook need not wait for it. */
+/** `toldAtMs` is stored at most once in this time, so that a webhook need not wait for the store. */
 const TOLD_KEPT_MS = 60_000;
-/** A period that takes longer than this is a list without an end: 1,000 pages at two requests a second are quicker. */
+/** A list that takes longer has no end: 1,000 pages at two requests a second are faster. */
 const LIST_TIME_MS_MAX = 600_000;
 
-/** The last agreement with a source; it survives a restart. */
+/** The last agreement with a source. It survives a restart. */
 const agreement = z.object({
-  /** Up to this time every credit of the list is in the store. */
+  /** Every credit of the list up to this time is in the store. */
   agreedUpToMs: z.number(),
-  /** When a list was last read to its end. */
+  /** When the gateway last read a list to its end. */
   agreedAtMs: z.number().nullable(),
-  /** Credits that no webhook had told. */
+  /** How many credits the gateway found in lists before a webhook reported them. */
   found: z.int(),
-  /** When the source last told of something by itself. */
+  /** When the source last called a webhook. */
   toldAtMs: z.number().nullable(),
 });
 type Agreement = z.output<typeof agreement>;
 
-/** A source as the admin sees it. Times are milliseconds since 1970. */
+/** The state of a source as the admin sees it. Times are milliseconds since 1970. */
 export interface SourceStatus {
   name: string;
   kind: string;
-  /** Whether the source has a list that is asked for. */
   hasList: boolean;
-  /** When it last told of something by itself. */
+  /** When the source last called a webhook. */
   toldAtMs: number | null;
   agreedUpToMs: number | null;
   agreedAtMs: number | null;
-  /** Credits that no webhook had told. */
+  /** How many credits the gateway found in lists before a webhook reported them. */
   found: number;
-  /** Why the last list could not be read. */
+  /** The reason why the last list could not be read. */
   problem: string | null;
 }
 
-/** So much was in the pages of a period until now. */
+/** The part of a period that the gateway has read so far. */
 interface Reading {
   nowMs: number;
-  /** Time until the oldest credit that was left to its webhook is late. */
+  /** The time after which the youngest listed credit counts as missed by its webhook. */
   youngMs: number;
   found: number;
   unread: string[];
 }
 
-/** Catch-up reads and writes agreements with sources, and reads the orders that wait for money. */
+/** The part of the store that catch-up uses: agreements with sources, and unpaid orders. */
 export interface WaitingOrders extends Pick<Store, 'setting' | 'replaceSetting'> {
   orders: Pick<Store['orders'], 'newest'>;
   paymentRequests: Pick<Store['paymentRequests'], 'open'>;
@@ -76,18 +75,18 @@ interface Caught {
   agreement: Agreement;
   problem: string | null;
   failures: number;
-  /** Monotonic time at which the store was last told that the source tells. */
+  /** The monotonic time at which `toldAtMs` was last stored. */
   toldKeptMs?: number;
   /** Ends the wait for the next list. */
   wake: () => void;
-  /** Aborted when the source is taken away. */
+  /** Aborts when the source is removed. */
   ending: AbortController;
   ended: Promise<void>;
 }
 
 /**
- * Asks the lists of the sources for credits that no webhook has told: at the start, every 15 minutes, and soon after
- * something was lost (PROTOCOL.md, clauses SRC-27 to SRC-31).
+ * Asks the lists of the sources for credits that no webhook has reported: at the start, every 15 minutes, and soon
+ * after a webhook was lost (PROTOCOL.md, clauses SRC-27 to SRC-31).
  */
 export class CatchUp {
   readonly #world: World;
@@ -103,7 +102,7 @@ export class CatchUp {
     this.#asking = asking;
   }
 
-  /** Begins with a source. One of its name must have been removed before. */
+  /** Begins to ask a source. The caller must first remove an older one of the same name. */
   async add(source: Source): Promise<void> {
     const store = this.#store;
     const { clock } = this.#world;
@@ -122,7 +121,7 @@ export class CatchUp {
     if (this.#started) this.#begin(begun);
   }
 
-  /** Ends with a source: its wait or request, and then nobody asks its list. */
+  /** Ends the wait or the request of a source, and never asks it again. */
   async remove(name: string): Promise<void> {
     const caught = this.#all.get(name);
     if (caught === undefined) return;
@@ -141,7 +140,7 @@ export class CatchUp {
     if (caught.source.list !== undefined) caught.ended = this.#run(caught);
   }
 
-  /** Must be called when a source has told something. */
+  /** Must be called when a source has called a webhook. */
   told(name: string): void {
     const caught = this.#all.get(name);
     if (caught === undefined) return;
@@ -153,7 +152,7 @@ export class CatchUp {
     this.#save(caught).catch((error: unknown) => log.warn('source-not-kept', { name, reason: reasonOf(error) }));
   }
 
-  /** Must be called when what a source told was not stored: its list is asked soon. */
+  /** Must be called when a webhook's credit was not stored. The list of the source is then read soon. */
   lost(name: string): void {
     const caught = this.#all.get(name);
     if (caught !== undefined) caught.wake();
@@ -203,7 +202,7 @@ export class CatchUp {
       }
       changes.publish('sources');
       const woken = new AbortController();
-      // A list that failed a moment ago would fail again.
+      // The gateway waits first, because a list that failed a moment ago would fail again.
       caught.wake = () => {
         caught.wake = () => undefined;
         void clock.sleep(FAILED_WAIT_MS, signal).then(() => woken.abort());
@@ -212,11 +211,11 @@ export class CatchUp {
     }
   }
 
-  /** Reads the list period by period; returns the time to the next one. */
+  /** Reads the list period by period. Returns the time until the next reading. */
   async #agree(caught: Caught, ask: AskSource): Promise<number> {
     const { clock } = this.#world;
     const nowMs = clock.wallMs();
-    // The clock may have been set back, and the mark be in the future.
+    // Somebody may have set the clock back, and `agreedUpToMs` may be in the future.
     const fromMs = Math.min(caught.agreement.agreedUpToMs, nowMs) - OVERLAP_MS;
     let sinceMs = Math.max(fromMs, nowMs - LOOKBACK_MS_MAX);
     let waitMs = INTERVAL_MS;
@@ -229,7 +228,7 @@ export class CatchUp {
     return waitMs;
   }
 
-  /** Returns the time until the oldest credit that was left to its webhook is late. */
+  /** Returns the time after which the youngest credit of the period counts as missed by its webhook. */
   async #readPeriod(
     caught: Caught,
     period: { sinceMs: number; untilMs: number },
@@ -259,11 +258,11 @@ export class CatchUp {
     return reading.youngMs;
   }
 
-  /** Stores the credits of a page, so that a list that fails on a later one has not been read for nothing. */
+  /** Stores the credits of each page at once. If a later page fails, these are not lost. */
   async #takePage({ source, ending }: Caught, { credits, unread }: Listed, reading: Reading): Promise<void> {
     for (const credit of credits) {
       const ageMs = reading.nowMs - (credit.bankTimeMs ?? 0);
-      // Its webhook may still come, and then the boxes say it.
+      // A young credit is left to its webhook, so that the boxes announce it.
       if (ageMs <= CREDIT_FRESH_MS) reading.youngMs = Math.min(reading.youngMs, CREDIT_FRESH_MS - ageMs + 1);
       else if (await this.#receive(source, credit)) reading.found += 1;
       ending.signal.throwIfAborted();
@@ -272,7 +271,7 @@ export class CatchUp {
     reading.unread.push(...unread.slice(0, LINES_LOGGED_MAX - reading.unread.length));
   }
 
-  /** Whether nobody had told of it. */
+  /** Stores a credit. Returns whether it was new. */
   async #receive(source: Source, credit: Credit): Promise<boolean> {
     const { result, report } = await this.#asking.receiveCredit(source.name, credit, true);
     report();
@@ -281,7 +280,7 @@ export class CatchUp {
     return true;
   }
 
-  /** The newest orders that wait for money: first those whose QR the source made. */
+  /** Returns the newest unpaid orders. Those whose QR the source made come first. */
   async #waiting(source: Source): Promise<WaitingOrder[]> {
     const { orders, paymentRequests } = this.#store;
     if (!LISTED_BY_ORDER.includes(source.kind)) return [];

@@ -7,25 +7,30 @@ import type { Store } from '../store/store.ts';
 import type { WaitingOrders } from './catch-up.ts';
 import { accountOf, type ReceiveCredit, type ReceivedCredit, rowOf } from './receive-credits.ts';
 
-/** Credits that wait in shard 0 for others of the same amount. More are refused: the source tells them again. */
+/**
+ * How many credits wait in shard 0 for others of the same amount. The gateway refuses more, and the source retries
+ * them.
+ */
 const WAITING_MAX = 10_000;
-/** It finds the shard of every credit. */
+/** The shard that finds the shard of every credit. */
 const ROUTER = 0;
 
 /**
- * Credits in a cluster (PROTOCOL.md, clause SHA-9). Shard 0 hears them all and looks in every shard for the same money,
- * the account and its order. The shard of the account stores it; one that nobody knows stays in shard 0.
+ * Sends each credit of a cluster to its shard (PROTOCOL.md, clause SHA-9). Shard 0 receives all of them and looks in
+ * every shard for the same credit, the account and the order. The shard of the account stores the credit. Shard 0
+ * stores one of an unknown account.
  */
 export class CreditRoutes {
   readonly #world: World;
   readonly #stored: Stored;
   readonly #place: ShardPlace;
   readonly #storeHere: ReceiveCredit;
-  /** By amount: the same money is never told with another, so two tellings of it never pass each other. */
+  /**
+   * The last task by amount. The same credit always has the same amount, so two reports of it run one after the other.
+   */
   readonly #last = new Map<number, Promise<unknown>>();
   #waiting = 0;
 
-  /** `storeHere` stores a credit in this shard, whose place is `place`. */
   constructor(world: World, stored: Stored, place: ShardPlace, storeHere: ReceiveCredit) {
     this.#world = world;
     this.#stored = stored;
@@ -33,7 +38,7 @@ export class CreditRoutes {
     this.#storeHere = storeHere;
   }
 
-  /** As `ReceiveCredit`, for credits of any shard. */
+  /** Receives a credit of any shard. */
   readonly receive: ReceiveCredit = async (source, credit, caughtUp) => {
     const place = this.#place;
     const told = { source, credit, caughtUp };
@@ -41,7 +46,7 @@ export class CreditRoutes {
     return reported(await place.creditTo(ROUTER, 'route', told));
   };
 
-  /** Does what another shard asks of this one. */
+  /** Receives a credit that another shard sends to this one. */
   async take(task: CreditTask, told: ToldCredit): Promise<CreditResult> {
     const storeHere = this.#storeHere;
     const { result, report } =
@@ -74,7 +79,9 @@ export class CreditRoutes {
     return reported(await place.creditTo(home, 'store', told));
   }
 
-  /** Whoever has paid it out has it; else the shard of its account; else whoever keeps it without one. */
+  /**
+   * Returns the shard that already paid the credit out, else the shard of its account, else the one that has stored it.
+   */
   async #homeOf({ source, credit, caughtUp }: ToldCredit): Promise<number> {
     const { clock, config } = this.#world;
     const place = this.#place;
@@ -102,7 +109,7 @@ export class CreditRoutes {
     return account === undefined ? (kept ?? ROUTER) : shardOf(account.bankAccount, place.count);
   }
 
-  /** The answer of the first shard that has one. */
+  /** Returns the answer of the first shard that has one. */
   async #first<T>(ask: (shard: ReturnType<Store['ofShard']>) => Promise<T | undefined>): Promise<T | undefined> {
     const { store } = this.#stored;
     const place = this.#place;
@@ -114,12 +121,12 @@ export class CreditRoutes {
   }
 }
 
-/** Its shard tells boxes and partner. */
+/** Returns a result without a report, because the shard that stored the credit reports it. */
 function reported(result: CreditResult): ReceivedCredit {
   return { result, report: () => undefined };
 }
 
-/** The orders of all shards, for catch-up, which runs in shard 0 only. */
+/** Reads the unpaid orders of all shards. Catch-up runs in shard 0 only and needs them all. */
 export function waitingInAll(store: Store, count: number): WaitingOrders {
   const ofAll = async <T extends { created_at_ms: number }>(
     limit: number,

@@ -6,12 +6,12 @@ import type { PaymentDetails } from '../store/repositories/payments.ts';
 import type { Search } from '../store/repositories/search.ts';
 import { codesIn, endsInCode } from './content.ts';
 
-/** Codes of one text that are looked up. */
+/** How many codes of one text are looked up. */
 const CODES_MAX = 10;
-/** The clock of a bank may be behind by so much. */
+/** How far the clock of a bank may be behind. */
 const BANK_CLOCK_BEHIND_MAX_MS = 300_000;
 
-/** Money, as far as it says what it pays. */
+/** A movement of money, with everything in it that may name an order. */
 export interface Paying {
   text: string;
   amount: number;
@@ -20,14 +20,14 @@ export interface Paying {
   bank_time_ms: number;
   /** The number of the order at the source. */
   orderCode?: number | undefined;
-  /** The source read this in the text as the name of the order. */
+  /** The name of the order that the source read in the text. */
   code?: string | undefined;
 }
 
 /**
- * The id of the order that this money pays; undefined for none. The source names it by its number, or the text by a code,
- * or by its content together with the amount. What the source took for the name comes before the rest of the text (PROTOCOL.md,
- * clauses MAT-2, MAT-3, MAT-7 and PQR-4).
+ * Returns the id of the order that this money pays, or undefined for none. The source names the order by its number; or
+ * the text names it by a code, or by its content together with the amount. What the source read as the name comes
+ * before the rest of the text (PROTOCOL.md, clauses MAT-2, MAT-3, MAT-7 and PQR-4).
  */
 export async function findOrder(
   { text, amount, source, bank_time_ms, orderCode, code = '' }: Paying,
@@ -37,16 +37,18 @@ export async function findOrder(
   if (requested !== undefined) return requested;
   const codes = [...new Set([...allCodesIn(code), ...allCodesIn(text)])];
   const named = (await finder.byCodes(codes)).toSorted((a, b) => codes.indexOf(a.code) - codes.indexOf(b.code));
-  // The content of a QR begins with its code: a later one may be the writer's, completed by the words of a bank.
+  // The content of a QR begins with its code. A later code may be chance: the payer's words and those of a bank
+  // together.
   const byCode = named.find(isUnpaid) ?? named[0];
   if (byCode !== undefined) return byCode.id;
-  // A content like "BAN 5" comes again: old money, told late, is not for the customer who stands there now.
+  // A content such as "BAN 5" is used again. An old credit that is reported late must not pay the order of the next
+  // customer.
   const orders = await finder.byAmount(amount, bank_time_ms + BANK_CLOCK_BEHIND_MAX_MS);
   const coded = orders.filter(({ content }) => reduced(content) === reduced(code));
   return (code === '' ? undefined : bestContained(code, coded))?.id ?? bestContained(text, orders)?.id;
 }
 
-/** The codes of orders in a text, in their order (PROTOCOL.md, clauses CBK-8, MAT-1 and MAT-2). */
+/** Finds the codes of orders in a text, in their order (PROTOCOL.md, clauses CBK-8, MAT-1 and MAT-2). */
 export function allCodesIn(text: string): string[] {
   const letters = reduced(text);
   const at = (code: string) => letters.indexOf(code.toUpperCase());
@@ -54,8 +56,8 @@ export function allCodesIn(text: string): string[] {
 }
 
 /**
- * Tells whether a text names the order with this code and no other one, or none without a code, also once a bank has changed
- * it and has written its own words behind it (PROTOCOL.md, clause MAT-6).
+ * Returns whether a text names only the order with this code (without a code: no order). The answer holds even after a
+ * bank has changed the text and added words behind it (PROTOCOL.md, clause MAT-6).
  */
 export function namesOnly(text: string, code?: string): boolean {
   const expected = code === undefined ? [] : [code];
@@ -64,7 +66,10 @@ export function namesOnly(text: string, code?: string): boolean {
   return !isBegun && isDeepStrictEqual(allCodesIn(text), expected);
 }
 
-/** The content of the order that money pays: a bank changes the text around the code of its QR (clause CBK-8). */
+/**
+ * Returns the content of the order that money pays. A bank changes the text around the code, so the stored content is
+ * used (clause CBK-8).
+ */
 export async function contentPaid(search: Pick<Search, 'contentWithCode'>, money: PaymentDetails): Promise<string> {
   for (const code of allCodesIn(money.content)) {
     const content = await search.contentWithCode(money, code);
@@ -74,8 +79,8 @@ export async function contentPaid(search: Pick<Search, 'contentWithCode'>, money
 }
 
 /**
- * The order whose content stands in a text, whole. The longest content wins; of equal ones an order that a box shows,
- * then one on its way to a box, then an unpaid one, then the first.
+ * Returns the order whose whole content stands in a text. The longest content wins. Of equal ones the order wins that a
+ * box shows, then one on its way to a box, then an unpaid one, then the first.
  */
 export function bestContained<Order extends Pick<Candidate, 'content' | 'status'>>(
   text: string,

@@ -11,22 +11,23 @@ import type { NamedOptions, QrMaker, Source } from './sources/source.ts';
 
 const ROWS_AT_ONCE = 100;
 
-/** A source that makes QRs. */
 export interface Maker {
   source: Source;
   maker: QrMaker;
 }
 
-/** Called when another source, or none, makes the QRs of these accounts, or to other virtual accounts. */
+/** Called when other sources make the QRs of these accounts, or when those QRs pay to other virtual accounts. */
 type MakersChanged = (accounts: readonly string[]) => Promise<void>;
 
-/** The open sources of money: what hears them, and what asks their lists (PROTOCOL.md, clauses SRC and REG-8). */
+/**
+ * Holds the open sources: their webhooks, their lists and the QRs that they make (PROTOCOL.md, clauses SRC and REG-8).
+ */
 export class Sources {
   readonly catchUp: CatchUp;
   readonly #world: World;
   readonly #stored: Stored;
   readonly #makersChanged: MakersChanged;
-  /** The rows that the open sources were opened with, by name. */
+  /** The row of each open source when it was opened, by name. */
   readonly #rows = new Map<string, string>();
   readonly #byName = new Map<string, Source | 'disabled'>();
   #reloading: Promise<void> = Promise.resolve();
@@ -46,7 +47,7 @@ export class Sources {
     return sources;
   }
 
-  /** Another shard may have changed rows: reloads the sources that have changed. */
+  /** Reloads the sources whose rows another shard has changed. */
   async refresh(): Promise<void> {
     const rows = new Map((await this.#allRows()).map((it) => [it.name, JSON.stringify(it)]));
     const names = new Set([...rows.keys(), ...this.#rows.keys()]);
@@ -65,36 +66,36 @@ export class Sources {
     }
   }
 
-  /** The source that is heard at `/hooks/{name}`. */
+  /** Returns the source that is called at `/hooks/{name}`. */
   find(name: string): Source | 'disabled' | undefined {
     return this.#byName.get(name);
   }
 
-  /** The source that makes the QRs of this account's orders: of several the first by name. */
+  /** Returns the source that makes the QRs of this account's orders. Of several, the first by name wins. */
   makerFor(bankAccount: string): Maker | undefined {
     return this.makers().find(({ maker }) => maker.accounts.includes(bankAccount));
   }
 
-  /** The sources that make QRs, by name. */
+  /** Returns the sources that make QRs, by name. */
   makers(): Maker[] {
     const open = [...this.#byName.values()].filter((it) => it !== 'disabled');
     const byName = open.toSorted((a, b) => (a.name < b.name ? -1 : 1));
     return byName.flatMap((source) => (source.maker === undefined ? [] : [{ source, maker: source.maker }]));
   }
 
-  /** The options of a source, secrets included. */
+  /** Returns the options of a source, including its secrets. */
   optionsOf(row: SourceRow): NamedOptions | undefined {
     const { config } = this.#world;
     const { vault } = this.#stored;
     return optionsOf(row, vault) ?? config.sources.find((it) => it.name === row.name);
   }
 
-  /** Opens, closes or replaces a source as its row is now. One after the other, so that the newest row counts. */
+  /** Opens, closes or replaces a source as its row says. Calls run one after the other, so that the newest row wins. */
   readonly reload = (name: string): Promise<void> => {
     const reloaded = this.#reloading.then(async () => {
       const row = await this.#stored.store.registry.find('sources', name);
       const before = this.#makerOf(name);
-      // One that is only replaced stays open meanwhile: no webhook is refused.
+      // A source that is only replaced stays open, so that the gateway refuses no webhook meanwhile.
       if (row === undefined) this.#rows.delete(name);
       if (row === undefined) this.#put(name, undefined);
       else if (row.disabled === 1) this.#put(name, 'disabled');
@@ -109,11 +110,11 @@ export class Sources {
     return reloaded;
   };
 
-  /** Replaces what is open under this name, and where the QRs of its accounts may pay to. */
+  /** Replaces the open source of this name, and the virtual accounts that QRs may pay to. */
   #put(name: string, source: Source | 'disabled' | undefined): void {
     if (source === undefined) this.#byName.delete(name);
     else this.#byName.set(name, source);
-    // Of several sources that make the QRs of an account the first by name counts.
+    // The map keeps the last entry. Reversed, the first source by name wins.
     const makers = this.makers().toReversed();
     const listed = makers.flatMap(({ maker }) => maker.accounts.map((it) => [it, maker.virtualAccounts] as const));
     this.#stored.virtualAccounts.replace(new Map(listed));

@@ -12,7 +12,7 @@ import type { Recipients } from '../store/repositories/registry.ts';
 import type { OrderRow } from '../store/schema/tables.ts';
 import { callbackBody } from './callback-body.ts';
 
-/** A payment whose order is not known yet. */
+/** A payment whose order is not yet known. */
 export interface Incoming {
   money: PaymentDetails;
   bankCode: string;
@@ -20,23 +20,25 @@ export interface Incoming {
   callbackId: string;
   referenceNumber: string;
   paidAtMs: number;
-  /** When the first notices are sent; by default at the time of the payment. */
+  /** When the first notices are sent. The default is the time of the payment. */
   toldAtMs?: number;
-  /** Whether a box may show it in place of the QR of its order; true by default. */
+  /** True (the default) if a box may replace the QR of the order by the payment. */
   isOverQr?: boolean;
-  /** The due of the order after this payment; null for none. */
+  /** The due of the order after this payment, or null for nothing. */
   due?: Due | null;
-  /** Whether a notice can be sent to this box now. */
+  /** Returns whether this box is connected. */
   isOnline(terminalCode: string): boolean;
 }
 
-/** Who learns of a payment. */
+/** The boxes and the partner that receive a payment. */
 export interface Audience {
   recipients: Recipients;
   callbackTo: CallbackConfig | undefined;
 }
 
-/** A payment of this order, or of none, with its deliveries (PROTOCOL.md, clauses CBK-4 to CBK-7 and SYN-2). */
+/**
+ * Returns a payment for this order, or for none, with its deliveries (PROTOCOL.md, clauses CBK-4 to CBK-7 and SYN-2).
+ */
 export function paymentEffects(
   { money, bankCode, transactionId, referenceNumber, paidAtMs, ...how }: Incoming,
   order: OrderRow | undefined,
@@ -60,7 +62,7 @@ export function paymentEffects(
 
 type HowToDeliver = Pick<Incoming, 'callbackId' | 'isOnline' | 'isOverQr' | 'due' | 'toldAtMs'>;
 
-/** The notices to boxes and the callback of a payment (PROTOCOL.md, clauses CBK-7 and SYN-2). */
+/** Returns the notices and the callback of a payment (PROTOCOL.md, clauses CBK-7 and SYN-2). */
 export function deliveriesFor(
   payment: NewPayment,
   order: OrderRow | undefined,
@@ -92,7 +94,7 @@ export function deliveriesFor(
   return { notices, callback };
 }
 
-/** The store that the partner has named, else the box that has shown the order, else the one that it was made for. */
+/** Returns the store that the partner named, else the box that showed the order, else the box of the order. */
 function terminalOf(order: OrderRow | undefined, recipients: Recipients): string {
   if (order === undefined) return '';
   const { shown_on, terminal_code } = order;
@@ -100,7 +102,7 @@ function terminalOf(order: OrderRow | undefined, recipients: Recipients): string
   return isStore ? terminal_code : (shown_on ?? terminal_code);
 }
 
-/** The boxes that announce a payment (PROTOCOL.md, clause CBK-7). */
+/** Returns notices for the boxes that announce a payment (PROTOCOL.md, clause CBK-7). */
 function noticesOf(
   payment: NewPayment,
   order: OrderRow | undefined,

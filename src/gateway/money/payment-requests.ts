@@ -7,19 +7,20 @@ import type { Asking } from './asking.ts';
 import type { Maker, Sources } from './open-sources.ts';
 import type { AskSource, QrMaker, Source } from './sources/source.ts';
 
-/** Requests that are ended in one round. */
+/** How many requests one round ends. */
 const ENDED_MAX = 100;
-/** Between two rounds without a change of orders. */
+/** The wait between two rounds if no order changes. */
 const INTERVAL_MS = 60_000;
-/** After a change: many orders change together. */
+/** The wait after a change. Many orders change together, so one round serves them all. */
 const PAUSE_MS = 500;
-/** Waits after a failed round: twice as long each time. */
+/** The wait after a failed round. It doubles each time. */
 const FAILED_WAIT_MS = 2_000;
 const FAILED_WAIT_MS_MAX = 15 * 60_000;
 
 /**
- * Takes the QRs that sources made away when their orders are over, and asks once more what came in for them: an order is
- * closed only when the source takes no more money for it and all that it took is stored (PROTOCOL.md, clause PQR-5).
+ * Ends the QRs of sources when their orders are over, and asks once more for money that came in. An order is closed
+ * only when the source accepts no more money for it and the gateway has stored all that it received (PROTOCOL.md,
+ * clause PQR-5).
  */
 export class PaymentRequests {
   readonly #world: World;
@@ -27,7 +28,7 @@ export class PaymentRequests {
   readonly #sources: Sources;
   readonly #asking: Asking;
   readonly #closing = new AbortController();
-  /** Failed rounds of a source, and until when (monotonic) it is left alone. */
+  /** Failed rounds in a row by source, and the monotonic time until which the source is not asked. */
   readonly #failed = new Map<string, { failures: number; untilMs: number }>();
   #ended: Promise<unknown> = Promise.resolve();
 
@@ -73,13 +74,13 @@ export class PaymentRequests {
     unwatch();
   }
 
-  /** Until its next round. */
+  /** Returns the time until the next round of a source. */
   #leftAloneMs({ source }: Maker): number {
     const { untilMs } = this.#failed.get(source.name) ?? {};
     return untilMs === undefined ? INTERVAL_MS : Math.max(0, untilMs - this.#world.clock.monotonicMs());
   }
 
-  /** Never throws: a source that fails is left alone for a while. */
+  /** Runs one round. Never throws: after a failure the source is not asked for a while. */
   async #round({ source, maker }: Maker): Promise<void> {
     const { clock, log } = this.#world;
     const { of: askOf } = this.#asking;
@@ -99,7 +100,9 @@ export class PaymentRequests {
     }
   }
 
-  /** One that fails does not hold up the others; throws the first failure at the end. */
+  /**
+   * Ends all due requests of a source. A failed one does not stop the others; the first failure is thrown at the end.
+   */
   async #endAll(source: Source, maker: QrMaker, ask: AskSource): Promise<void> {
     const { store } = this.#stored;
     const { clock } = this.#world;
@@ -119,7 +122,7 @@ export class PaymentRequests {
     if (!isPaid) await maker.cancel(order_code, ask);
     const { isOver, listed } = await maker.look(order_code, ask);
     const nowMs = clock.wallMs();
-    // Its webhook may still come, and then the boxes say it.
+    // A young credit is left to its webhook, so that the boxes announce it.
     const young = listed.credits.filter((it) => nowMs - (it.bankTimeMs ?? 0) <= CREDIT_FRESH_MS);
     for (const credit of listed.credits.filter((it) => !young.includes(it))) {
       const { result, report } = await receiveCredit(source.name, credit, true);

@@ -10,26 +10,26 @@ import type { Asking } from './asking.ts';
 import type { Sources } from './open-sources.ts';
 import type { AskSource, MadeQr, QrMaker, Source } from './sources/source.ts';
 
-/** A cashier or a program waits for the QR. */
+/** The timeout is short, because a cashier or a program waits for the QR. */
 const MAKE_TIMEOUT_MS = 10_000;
-/** QRs that are being made at once. */
+/** How many QRs are made at once. */
 const MAKING_MAX = 100;
-/** A QR is pushed within this time after it was made, then shown for its lifetime. */
+/** A QR is pushed within this time after it was made, and then shown for its lifetime. */
 const PUSHED_WITHIN_MS = 3_600_000;
-/** Hexadecimal digits of an order's number. JavaScript has every number of so many digits exactly. */
+/** How many hexadecimal digits of the code make an order's number. JavaScript holds 13 of them exactly. */
 const NUMBER_DIGITS = 13;
 
-/** A QR that a source made for an order, and what is stored with the order. */
+/** A QR that a source made for an order, with what is stored beside the order. */
 export interface MadeForOrder {
   qrCode: string;
-  /** In the QR. */
+  /** The content in the QR. */
   content: string;
-  /** By it the text of a bank names the order. */
+  /** The code by which the text of a bank names the order. */
   code: string;
   request: NewPaymentRequest;
 }
 
-/** Has sources make the QRs of orders (PROTOCOL.md, clauses PQR-1 and PQR-2). */
+/** Lets sources make the QRs of orders (PROTOCOL.md, clauses PQR-1 and PQR-2). */
 export class QrMakers {
   readonly #world: World;
   readonly #sources: Pick<Sources, 'makerFor'>;
@@ -42,12 +42,14 @@ export class QrMakers {
     this.#askOf = askOf;
   }
 
-  /** Whether a source makes the QRs of this account's orders. */
+  /** Returns whether a source makes the QRs of this account's orders. */
   has(bankAccount: string): boolean {
     return this.#sources.makerFor(bankAccount) !== undefined;
   }
 
-  /** The QR for an order of this account and amount. Refused with QR_NOT_MADE; then nothing is stored. */
+  /**
+   * Makes the QR for an order of this account and amount. A failure is refused with QR_NOT_MADE, and nothing is stored.
+   */
   async make(account: Account, amount: number): Promise<Result<MadeForOrder>> {
     const { clock, random, config } = this.#world;
     const found = this.#sources.makerFor(account.bankAccount);
@@ -95,7 +97,7 @@ export class QrMakers {
   }
 }
 
-/** Why a box of this account may not show a QR; undefined if it may. */
+/** Returns why a box of this account may not show a QR, or undefined if it may. */
 function payeeProblem(qr: MadeQr['qr'], { bankAccount, bank }: Account, maker: QrMaker): string | undefined {
   const isOwn = qr.service === 'account' && qr.account === bankAccount && qr.bin === bank.bin;
   if (isOwn || isAmong(maker.virtualAccounts, qr)) return undefined;

@@ -21,15 +21,16 @@ import { paymentEffects } from './payment-effects.ts';
 import { type PaymentHearers, reportFromStore, reportPayment } from './receive-payment.ts';
 import type { Credit } from './sources/source.ts';
 
-/** A stored credit. `report` tells boxes and partner of its payment, if it has one. */
+/** A stored credit. `report` sends its payment, if it has one, to boxes and partner. */
 export interface ReceivedCredit {
   result: CreditResult;
   report(): void;
 }
 
 /**
- * Stores a credit and its payment in one transaction (PROTOCOL.md, clauses CRE-1 to CRE-4). `caughtUp` if the gateway
- * asked for it. The caller answers its source, then has it reported. Rejects when the store fails.
+ * Stores a credit and its payment in one transaction (PROTOCOL.md, clauses CRE-1 to CRE-4). `caughtUp` means that the
+ * gateway found the credit in a list. The caller first answers the source, then calls `report`. Rejects when the store
+ * fails.
  */
 export type ReceiveCredit = (source: string, credit: Credit, caughtUp: boolean) => Promise<ReceivedCredit>;
 
@@ -71,7 +72,7 @@ export function createReceiveCredit(world: World, stored: Stored, hearers: Payme
     }
     const report = () => changes.publish('credits');
     if (received.kind === 'duplicate') {
-      // A list has what is known each time.
+      // A list repeats known credits each time, so they are not logged.
       if (!caughtUp) log.info('credit-known', { source, id: credit.source_id });
       return { result: 'duplicate', report };
     }
@@ -82,8 +83,8 @@ export function createReceiveCredit(world: World, stored: Stored, hearers: Payme
 }
 
 /**
- * The account that gets the money: that of the order, where the source names it; else the virtual account, for which the
- * QR may have been made, or the account behind it (PROTOCOL.md, clauses CRE-4 and PQR-4).
+ * Returns the account that gets the money. The source may name the order; then it is the order's account. Otherwise it
+ * is the virtual account, or the account behind it (PROTOCOL.md, clauses CRE-4 and PQR-4).
  */
 export async function accountOf(
   { config }: World,
@@ -113,7 +114,7 @@ interface Heard {
   virtualAccounts: ReadonlyMap<string, string>;
 }
 
-/** A credit as it is stored. */
+/** Returns the row of a credit. */
 export function rowOf(source: string, told: Credit, { receivedAtMs, caughtUp, virtualAccounts }: Heard): NewCredit {
   const reference = cleaned(told.reference);
   const bankAccount = cleaned(told.bankAccount);
@@ -148,8 +149,8 @@ export function rowOf(source: string, told: Credit, { receivedAtMs, caughtUp, vi
 }
 
 /**
- * The id of a credit and of its payment. The same credit gets the same id also after a restored backup and from another
- * source, so that no box announces it twice (clause CRE-3).
+ * Returns the id of a credit and of its payment. The same credit has the same id after a restored backup, and from
+ * another source, so that no box announces it twice (clause CRE-3).
  */
 function creditId(key: readonly string[]): string {
   const hex = createHash('sha256').update(JSON.stringify(key)).digest('hex');
@@ -157,7 +158,10 @@ function creditId(key: readonly string[]): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
 }
 
-/** A text of a bank in one line, without what a screen or a log could not show (PROTOCOL.md, clause ERR-3). */
+/**
+ * Puts a bank's text into one line, without characters that a screen or a log could not show (PROTOCOL.md, clause
+ * ERR-3).
+ */
 function cleaned(text: string): string {
   return [...text.toWellFormed()]
     .map((char) => (isPlainText(char) ? char : ' '))
@@ -165,7 +169,7 @@ function cleaned(text: string): string {
     .trim();
 }
 
-/** The account that gets the money of a credit, and what its source says of the order. */
+/** The account that gets the money of a credit, and the order that its source names. */
 interface CreditPayee {
   account: Account;
   partner: string;
@@ -174,12 +178,12 @@ interface CreditPayee {
   code: string | undefined;
 }
 
-/** `kept`: nobody gets a payment for it. */
+/** `kept` means that the credit is stored without a payment. */
 type StoredCredit = { kind: 'duplicate' | 'kept' } | { kind: 'payment'; stored: StoredPayment; due: Due | null };
 
 /**
- * Stores a credit, and the payment that it is to its payee, with notices and callback. Without a payee, and when it is too
- * old, it is kept without a payment.
+ * Stores a credit, and for its payee a payment with notices and callback. A credit without a payee, or one that is too
+ * old, has no payment.
  */
 async function storeCredit(
   tx: MoneyTransaction,
@@ -193,7 +197,7 @@ async function storeCredit(
   if (payee === undefined) throw new Error('a credit without a payee has no payment');
   const { account, partner, callbackTo, orderCode, code } = payee;
   const { bankAccount, bankCode } = account;
-  // The account may have been added since its shard was looked for.
+  // The account may have been added after the shard was chosen.
   assertHome(place, bankAccount);
   const finder = tx.ordersOf({ partner, bankAccount });
   const orderId = await findOrder({ ...credit, orderCode, code }, finder);
@@ -213,12 +217,12 @@ async function storeCredit(
     transactionId: taken.id,
     callbackId: random.uuid(),
     referenceNumber: credit.reference || `${credit.source}-${credit.source_id}`,
-    // A bank's clock may be ahead.
+    // The clock of a bank may be ahead.
     paidAtMs: Math.min(credit.bank_time_ms, credit.received_at_ms),
     toldAtMs: credit.received_at_ms,
     isOnline: (terminalCode: string) => hub.session(terminalCode) !== undefined,
     due,
-    // Only a payment that ends the order on the screen may replace it.
+    // A payment replaces the QR on the screen only if it settles the order.
     isOverQr: credit.late === 0 && settlement !== 'open',
   };
   const recipients = await tx.registry.recipients(order, bankAccount);
@@ -230,7 +234,7 @@ async function storeCredit(
   return { kind: 'payment', stored: { ...effects, withdrawn }, due };
 }
 
-/** An order, and what was paid for it with this credit. */
+/** An order, and what is paid for it including this credit. */
 interface Matched {
   order: OrderRow;
   paid: number;

@@ -6,7 +6,7 @@ import { type CreditSides, ON_TIME } from '../store/repositories/credit-sides.ts
 import type { NewPayment, Notice, PaymentDetails, StoredPayment } from '../store/repositories/payments.ts';
 import { paymentEffects } from './payment-effects.ts';
 
-/** Money that arrives at an account. It pays the order that fits, or the order with this id. */
+/** Money that arrives at an account. It pays the order of this id, or else the order that fits. */
 export interface IncomingMoney {
   money: PaymentDetails;
   bankCode: string;
@@ -19,10 +19,10 @@ export interface IncomingMoney {
  */
 export type ReceivePayment = (incoming: IncomingMoney) => Promise<string>;
 
-/** Boxes and partners hear of a stored payment by these. */
+/** The parts that receive a stored payment. */
 export interface PaymentHearers {
   hub: {
-    /** undefined for a box that is not connected. */
+    /** Returns undefined for a box that is not connected. */
     session(terminalCode: string): object | undefined;
     withdrawPush(terminalCode: string, pushId: string, why: 'cancelled' | 'paid'): void;
     sendPayment(terminalCode: string, payment: Notice): void;
@@ -67,7 +67,7 @@ export function createReceivePayment(world: World, stored: Stored, hearers: Paym
   };
 }
 
-/** After a failure of the store: it may have stored the payment, and only its answer was lost. */
+/** Reports from the store after it failed: it may have stored the payment and lost only its answer. */
 export function reportFromStore(
   { hub, dispatcher }: PaymentHearers,
   partner: string,

@@ -15,12 +15,12 @@ import { mistypedIn, redirectProblem, replyProblem } from './reply-problem.ts';
 
 /** Includes the request for the partner's token (PROTOCOL.md, clause SYN-6). */
 const ATTEMPT_TIMEOUT_MS = 10_000;
-/** The rest of an answer is not stored. */
+/** A longer answer is cut before it is stored. */
 const ANSWER_STORED_CHARS_MAX = 4096;
 /** PROTOCOL.md, clause SYN-6. */
 const ANSWER_READ_BYTES_MAX = 65_536;
 
-/** A reply that says that the callback was not processed, whatever else it says. */
+/** Some partners answer 2xx with `error: true`. They have not processed the callback. */
 const errorReply = z.object({
   error: z.literal(true),
   errorReason: z.unknown().optional(),
@@ -30,25 +30,23 @@ const errorReply = z.object({
 export interface Answer {
   status: number;
   body: string;
-  /** The address that a redirect leads to. */
   location?: string | undefined;
-  /** Why the body cannot be read, in words; its text is then a guess, or empty. */
+  /** The reason why the body cannot be read. Its text is then a guess or empty. */
   problem?: string;
 }
 
 /**
- * Posts JSON and reads the answer, up to 64 KiB. Follows no redirect. Rejects on a connection error, when `signal`
- * aborts, and for a forbidden address.
+ * Posts JSON and reads up to 64 KiB of the answer. It follows no redirect. It rejects on a connection error, on a
+ * forbidden address and when `signal` aborts.
  */
 export type Post = (url: string, headers: Record<string, string>, body: string, signal: AbortSignal) => Promise<Answer>;
 
-/** One attempt and its result. */
 export interface Attempt {
   result: 'delivered' | 'retry' | 'failed';
   warning: string | null;
   startedAtMs: number;
   durationMs: number;
-  /** With the authorization masked. */
+  /** The value of Authorization is masked. */
   requestHeaders: Record<string, string>;
   status: number | null;
   answer: string | null;
@@ -56,12 +54,12 @@ export interface Attempt {
 }
 
 export interface CallbackRequest {
-  /** Equal at every attempt. */
+  /** The same at every attempt: the partner's idempotency key. */
   id: string;
   url: string;
   auth: CallbackAuth;
   signingSecret: string | undefined;
-  /** Which answers mean that it was processed. */
+  /** Which answers mean that the partner processed the callback. */
   success: CallbackConfig['success'];
   body: string;
   /** Number of scheduled attempts before this one. */
@@ -69,7 +67,7 @@ export interface CallbackRequest {
   byHand: boolean;
 }
 
-/** Makes one attempt of a callback, until `stop` aborts. Never rejects. */
+/** Makes one attempt of a callback. `stop` aborts it. Never rejects. */
 export type MakeAttempt = (
   to: CallbackRequest,
   how: { clock: Clock; post: Post },
@@ -115,7 +113,10 @@ export async function attemptCallback(
   }
 }
 
-/** Returns the value of the Authorization header; `undefined` for none. Rejects when the partner gives no token. */
+/**
+ * Returns the value of the Authorization header, or undefined for none. Rejects when the partner does not issue a
+ * token.
+ */
 async function authorize(auth: CallbackAuth, post: Post, signal: AbortSignal): Promise<string | undefined> {
   if (auth.kind === 'none') return undefined;
   if (auth.kind === 'bearer') return `Bearer ${auth.token}`;
@@ -170,14 +171,14 @@ function resultOf(
   };
 }
 
-/** A partner's text as a store can hold it: NUL and half characters become the character for what is none. */
+/** Replaces NUL and lone surrogates in a partner's text, because no database stores them. */
 function storable(text: string | null): string | null {
   return text === null ? null : text.toWellFormed().replaceAll('\0', '\ufffd');
 }
 
 /**
- * A `Post` to partners, but not to this gateway's own ports, nor to link-local and metadata addresses. `lookup`
- * resolves names for one call, until `signal` aborts.
+ * Returns a `Post` to partners. It refuses this gateway's own ports, link-local and metadata addresses. `lookup`
+ * resolves names for one call, until its signal aborts.
  */
 export function createPost({ ownPorts, lookup }: Outside): Post {
   return async (url, headers, body, signal) => {

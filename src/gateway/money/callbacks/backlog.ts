@@ -3,10 +3,10 @@ import type { BacklogCounts } from '../../common/metrics.ts';
 import type { Backlog } from '../../store/repositories/callbacks.ts';
 
 const ANSWER_TIMEOUT_MS = 2000;
-/** The store is read at most once in this time. */
+/** The store is read at most once in this time, however often the backlog is asked for. */
 const CACHED_MS = 1000;
 
-/** Undelivered callbacks, in all and by partner. */
+/** The number of undelivered callbacks, in total and by partner. */
 export type BacklogNow = BacklogCounts & Pick<Backlog, 'partners'>;
 
 /** Reads the backlog; `undefined` while the store does not answer. Never rejects. */
@@ -30,7 +30,7 @@ export function createBacklog({
   };
 }
 
-/** Reads at most once a second. In between it returns the last answer. */
+/** Returns a reader that reads at most once a second. In between it returns the last answer. */
 export function cacheBacklog(read: BacklogReader, clock: Clock): BacklogReader {
   let last: { atMs: number; answer: ReturnType<BacklogReader> } | undefined;
   return () => {

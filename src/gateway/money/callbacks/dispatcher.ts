@@ -8,9 +8,12 @@ import type { CallbackRow } from '../../store/schema/tables.ts';
 import { type Attempt, attemptCallback, createPost, type MakeAttempt, type Post } from './attempt.ts';
 import { PartnerQueue } from './partner-queue.ts';
 
-/** Wait after an error of the store at the start. */
+/** How long the start waits after an error of the store. */
 const STORE_ERROR_WAIT_MS = 10_000;
-/** Callbacks of one call of `resendAll`, and of one of its transactions. Other queries wait for a transaction. */
+/**
+ * How many callbacks `resendAll` resends in one call, and in one of its transactions. Other queries wait while a
+ * transaction runs.
+ */
 const RESEND_MAX = 10_000;
 const RESEND_BATCH_MAX = 100;
 
@@ -23,9 +26,9 @@ export class CallbackDispatcher {
   readonly #makeAttempt: MakeAttempt;
   /** Waits before each retry, in milliseconds (PROTOCOL.md, clause SYN-4). */
   readonly #retryWaitsMs: readonly number[];
-  /** By partner. */
+  /** Queues by partner. */
   readonly #queues = new Map<string, PartnerQueue>();
-  /** By callback: it has one attempt at a time, scheduled or by hand. */
+  /** Running attempts by callback. A callback has one attempt at a time, be it scheduled or by hand. */
   readonly #attempts = new Map<string, Promise<unknown>>();
   readonly #closing = new AbortController();
   #starting: Promise<void> = Promise.resolve();
@@ -39,7 +42,7 @@ export class CallbackDispatcher {
     this.#retryWaitsMs = retryWaitsOf(world.config);
   }
 
-  /** Begins to deliver all pending callbacks of the store. */
+  /** Begins to deliver the pending callbacks of the store. */
   start(): void {
     this.#starting = this.#startQueues();
   }
@@ -57,8 +60,8 @@ export class CallbackDispatcher {
   }
 
   /**
-   * Makes one more attempt by hand (PROTOCOL.md, clause SYN-5). `undefined` if there is no such callback; `test`, and no
-   * attempt, if it tells of a test and the gateway takes money (clause MOD-3).
+   * Makes one more attempt by hand (PROTOCOL.md, clause SYN-5). Returns undefined if there is no such callback. Returns
+   * `test`, without an attempt, for a test payment at a gateway that takes real money (clause MOD-3).
    */
   async resend(id: string): Promise<CallbackRow | 'test' | undefined> {
     const { store } = this.#stored;
@@ -72,7 +75,7 @@ export class CallbackDispatcher {
 
   /**
    * Makes the oldest failed or pending callbacks of this choice due now, as after their first attempt; at most 10,000.
-   * Returns their number, and whether there may be more (PROTOCOL.md, clause SYN-5).
+   * Returns their number and whether more may be left (PROTOCOL.md, clause SYN-5).
    */
   async resendAll(choice: CallbackChoice): Promise<{ count: number; more: boolean }> {
     const { store } = this.#stored;
@@ -96,7 +99,7 @@ export class CallbackDispatcher {
     return { count, more: after !== undefined };
   }
 
-  /** Ends all waits and attempts. The next start repeats an attempt that was cut off. */
+  /** Ends all waits and attempts. The next start repeats an interrupted attempt. */
   async close(): Promise<void> {
     this.#closing.abort(new Error('the gateway is stopping'));
     await this.#starting;
@@ -138,7 +141,8 @@ export class CallbackDispatcher {
     const callback = await store.callbacks.find(id);
     if (callback === undefined || (!byHand && callback.status !== 'pending')) return;
     const { partner, body, tries } = callback;
-    // The configured URL, because it may have been corrected; the stored one if the partner has none any more.
+    // The configured URL comes first, because the admin may have corrected it. A removed partner has only the stored
+    // one.
     const configured = (await directory.partner(partner))?.callback;
     const {
       url = callback.url,
@@ -165,7 +169,7 @@ export class CallbackDispatcher {
     this.#publish(callback, attempt, after.status ?? callback.status, byHand);
   }
 
-  /** Publishes a stored attempt in metrics, traffic log, log and console. */
+  /** Reports a stored attempt to metrics, traffic log, log and console. */
   #publish(
     { id, partner, body, payment_id: transactionId }: CallbackRow,
     { result, status, answer, error, warning, durationMs: tookMs }: Attempt,
@@ -181,7 +185,7 @@ export class CallbackDispatcher {
     changes.publish('callbacks', 'payments');
   }
 
-  /** Changes of an attempt to its callback. A failure by hand neither ends the schedule nor undoes a delivery. */
+  /** Returns how an attempt changes its callback. A failure by hand neither ends the schedule nor undoes a delivery. */
   #after({ tries }: CallbackRow, attempt: Attempt, byHand: boolean): Omit<AfterAttempt, 'url'> {
     const { clock } = this.#world;
     if (attempt.result === 'delivered') {

@@ -2,11 +2,14 @@ import { reasonOf } from '../../../lib/errors.ts';
 import type { Stored } from '../../common/stored.ts';
 import type { World } from '../../common/world.ts';
 
-/** Simultaneous attempts to one partner. */
+/** How many attempts to one partner run at once. */
 const RUNNING_MAX = 20;
-/** Retries leave room for first attempts: a new payment must not wait behind many that the partner did not accept. */
+/**
+ * How many run at once if some are retries. The rest is for first attempts, so that a new payment does not wait behind
+ * many that the partner refused.
+ */
 const RUNNING_WITH_RETRIES_MAX = 15;
-/** Wait after an error of the store. */
+/** How long the queue waits after an error of the store. */
 const STORE_ERROR_WAIT_MS = 10_000;
 
 interface Attempts {
@@ -17,7 +20,8 @@ interface Attempts {
 }
 
 /**
- * Sends the callbacks of one partner when they are due. One queue per partner, so that a dead partner delays no other.
+ * Sends the callbacks of one partner when they are due. Each partner has its own queue, so that one that does not
+ * answer delays no other.
  */
 export class PartnerQueue {
   readonly #partner: string;
@@ -26,7 +30,7 @@ export class PartnerQueue {
   readonly #attempts: Attempts;
   readonly #closing: AbortSignal;
   readonly #running = new Map<string, Promise<void>>();
-  /** Aborted when something in the store may be due earlier than known. */
+  /** Aborts when a callback in the store may be due earlier than the queue expects. */
   #wakeUp = new AbortController();
   readonly #loop: Promise<void>;
 
@@ -41,7 +45,7 @@ export class PartnerQueue {
     this.#loop = this.#run();
   }
 
-  /** Makes it read the store again, after a new callback or the end of an attempt. */
+  /** Makes the queue read the store again, after a new callback or the end of an attempt. */
   wake(): void {
     this.#wakeUp.abort('due');
   }
@@ -54,7 +58,7 @@ export class PartnerQueue {
 
   async #run(): Promise<void> {
     while (!this.#closing.aborted) {
-      // Set before the store is read, so that a wake-up in between is not lost.
+      // The signal is replaced before the store is read. Otherwise a wake-up in between would be lost.
       this.#wakeUp = new AbortController();
       const { signal } = this.#wakeUp;
       try {
@@ -69,14 +73,14 @@ export class PartnerQueue {
     }
   }
 
-  /** Begins the attempts that are due. Returns the time until the next one; `undefined` to wait for a wake-up. */
+  /** Begins the attempts that are due. Returns the time until the next one, or undefined to wait for a wake-up. */
   async #beginDue(): Promise<number | undefined> {
     const { store } = this.#stored;
     const { clock } = this.#world;
     const { waitsMs } = this.#attempts;
     const mayBegin = (below: number) => !this.#closing.aborted && this.#running.size < below;
     if (!mayBegin(RUNNING_MAX)) return undefined;
-    // Up to RUNNING_MAX of these may be running already; the others are enough.
+    // Up to RUNNING_MAX of these rows may already run. Twice as many rows always leave enough others.
     for (const { id } of await store.callbacks.neverTried(this.#partner, 2 * RUNNING_MAX)) {
       if (!mayBegin(RUNNING_MAX)) return undefined;
       this.#begin(id);
@@ -85,7 +89,7 @@ export class PartnerQueue {
     for (const { id, tries, next_at_ms } of await store.callbacks.nextDue(this.#partner, 2 * RUNNING_MAX)) {
       if (!mayBegin(RUNNING_WITH_RETRIES_MAX)) return undefined;
       const waitMs = next_at_ms - clock.wallMs();
-      // The time is stored as calendar time. A clock that was set back must not delay an attempt longer than its
+      // The due time is a calendar time. If somebody sets the clock back, an attempt must not wait longer than its
       // schedule.
       if (waitMs > 0 && waitMs <= (waitsMs[tries - 1] ?? 0)) soonestMs = Math.min(waitMs, soonestMs ?? waitMs);
       else this.#begin(id);

@@ -4,14 +4,14 @@ import { withoutUnseen } from '../../../lib/text.ts';
 import { isObject, issuesOf } from '../../../protocol/codec.ts';
 import { transactionSyncReply } from '../../../protocol/http-api.ts';
 
-/** So much of a body that is no JSON tells a page from a warning of PHP. */
+/** The first characters of a body that is not JSON show whether it is a page or a warning of PHP. */
 const BEGINNING_CHARS_MAX = 20;
 const PROBLEM_CHARS_MAX = 300;
 const ADDRESS_CHARS_MAX = 200;
 const KEYS_MAX = 100;
 const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
 
-/** Why the body of a reply to a callback is not the documented one; undefined if it is (PROTOCOL.md, clause SYN-3). */
+/** Returns why a reply to a callback is not the documented one, or undefined if it is (PROTOCOL.md, clause SYN-3). */
 export function replyProblem(body: string): string | undefined {
   if (body.trim() === '') return 'it is empty';
   const reply = parseJson(body);
@@ -29,7 +29,7 @@ export function replyProblem(body: string): string | undefined {
   return `${words}${mistypedIn(reply, Object.keys(transactionSyncReply.shape))}`.slice(0, PROBLEM_CHARS_MAX);
 }
 
-/** The keys of an answer that are nearly those that it lacks, as the end of a sentence. */
+/** Lists keys of an answer that look like misspelled keys that it lacks. The text ends a sentence. */
 export function mistypedIn(reply: object, known: readonly string[]): string {
   const missing = known.filter((it) => !Object.hasOwn(reply, it));
   return Object.keys(reply)
@@ -40,7 +40,9 @@ export function mistypedIn(reply: object, known: readonly string[]): string {
     .join('');
 }
 
-/** Says of a redirect where it leads and which option should have that address; undefined for any other answer. */
+/**
+ * Describes where a redirect leads and which option should hold that address. Returns undefined for any other answer.
+ */
 export function redirectProblem(
   { status, location }: { status: number; location?: string | undefined },
   { from, option }: { from: string; option: string },
@@ -50,7 +52,7 @@ export function redirectProblem(
   if (to === null || !/^https?:$/.test(to.protocol)) {
     return `HTTP ${status} without an http(s) address in Location: redirects are not followed; put the right address into ${option}`;
   }
-  // A query may be a secret, and so may a user's name: neither is shown.
+  // A query or a user name may be a secret, so neither is shown.
   const whole = `${to.origin}${to.pathname}`;
   const address = whole.length > ADDRESS_CHARS_MAX ? `${whole.slice(0, ADDRESS_CHARS_MAX)}…` : whole;
   return `HTTP ${status} to ${address}: redirects are not followed; put that address into ${option}`;

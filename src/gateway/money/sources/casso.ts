@@ -27,14 +27,14 @@ import { decodeAnswer, eachPage, listApi, PAGE_ROWS } from './list.ts';
 import { missingProof } from './missing-proof.ts';
 import type { AskSource, Credit, Heard, HookRequest, Listed, Period, Proof, Source, SourceKind } from './source.ts';
 
-/** Casso names no limit: this one is ours. */
+/** Casso documents no limit. This one is the gateway's own. */
 const SIGNATURE_DRIFT_MS_MAX = 300_000;
-/** A time of today has so many digits in seconds, and three more in milliseconds. */
+/** A present time in seconds has this many digits. In milliseconds it has three more. */
 const SECONDS_DIGITS = 10;
-/** The id of the transaction by which Casso's console tries a hook. */
+/** The transaction id of the test call from Casso's console. */
 const TEST_ID = 0;
 
-/** The security key of webhook V2. */
+/** The form of a security key of webhook V2. */
 const ISSUED = { form: /^[0-9A-Za-z]{64}$/, expected: 'the key as Casso makes it, 64 letters and digits' };
 
 const auth = z.discriminatedUnion('kind', [
@@ -57,7 +57,7 @@ const options = z.strictObject({
 });
 type Api = NonNullable<z.output<typeof options>['api']>;
 
-/** A transaction in the words of V2, of V1, or of the list. */
+/** A transaction as V2, V1 or the list writes it. */
 type Transaction = Omit<Credit, 'sourceId'> & { id: number };
 
 const id = z.int().min(0);
@@ -84,7 +84,7 @@ const transactionV2 = z
     }),
   );
 
-/** Of V1, and of the list. */
+/** A transaction as V1 and the list write it. */
 const transactionV1 = z
   .object({
     id,
@@ -114,7 +114,7 @@ function accountV1(it: { bank_sub_acc_id: string; subAccId: string; bankSubAccId
   return it.bank_sub_acc_id || it.subAccId || it.bankSubAccId;
 }
 
-/** V2 tells one transaction, V1 several. */
+/** A call of V2 has one transaction, a call of V1 several. */
 const WEBHOOKS = {
   signature: z.object({ error: z.literal(0), data: transactionV2.transform((it) => ({ read: [it], unread: [] })) }),
   'secure-token': z.object({ error: z.literal(0), data: eachOf(transactionV1) }),
@@ -160,7 +160,7 @@ function proofsOf(auth: Auth): Proof[] {
   return [{ at: ['auth', 'key'], secret: key, issued: ISSUED }, ...previous];
 }
 
-/** Why a request is not proved to come from Casso; undefined if it is. */
+/** Returns why a request is not proved to come from Casso, or undefined if it is. */
 function problemOfOrigin(auth: Auth, request: HookRequest, nowMs: number): string | undefined {
   const { headers } = request;
   const setUp = `auth.kind ${auth.kind}`;
@@ -187,14 +187,14 @@ function problemOfOrigin(auth: Auth, request: HookRequest, nowMs: number): strin
   return `X-Casso-Signature: expected t at most ${SIGNATURE_DRIFT_MS_MAX / 1000} s from the time of the gateway`;
 }
 
-/** The body as JavaScript writes it, without blanks, with the keys of each object from A to Z; arrays keep their order. */
+/** Writes the body as `JSON.stringify` does, with the keys of each object sorted. Arrays keep their order. */
 function canonicalBody(request: HookRequest): ReturnType<typeof decodeHook<string>> {
   const json = decodeHook(z.unknown(), request);
   if (!json.ok) return json;
   return { ok: true, value: JSON.stringify(json.value, (_key, it) => (isObject(it) ? sortedByKey(it) : it)) };
 }
 
-/** The transactions of whole days: some banks tell Casso no time of day. Debits are left out. */
+/** Lists the transactions of whole days, because some banks report no time of day. Debits are left out. */
 function listOf({ url, token }: Api, { sinceMs, untilMs }: Period, ask: AskSource): AsyncIterable<Listed> {
   const [fromDate, toDate] = [sinceMs, untilMs].map(vietnamDay);
   return eachPage(async (number) => {

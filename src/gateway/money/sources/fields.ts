@@ -7,57 +7,64 @@ import { LIMITS } from '../../../protocol/fields.ts';
 import { isSampleSecret, isStrongSecret, SECRET_EXPECTED } from '../../../protocol/secret.ts';
 import type { Heard, HookRequest, Proof } from './source.ts';
 
-/** The name of a source, which is in the address of its hook. */
+/** The name of a source. It is part of the address of its hook. */
 export const sourceName = z.string().regex(/^[a-z0-9-]{1,40}$/, '1 to 40 small letters, digits and hyphens');
 
-/** A key, password or token of a source. */
 export const sourceSecret = z.string().min(1).max(1_000);
 
-/** Why somebody could guess this secret; `undefined` if it has 128 bits. */
+/** Returns why an attacker could guess this secret, or undefined if it has 128 bits. */
 export function weaknessOf({ secret, issued }: Omit<Proof, 'at'>): string | undefined {
   if (isSampleSecret(secret)) return 'is a sample, which everybody knows: expected one of your own';
   if (isStrongSecret(secret) || issued?.form.test(secret) === true) return undefined;
   return issued === undefined ? SECRET_EXPECTED : `expected ${issued.expected}, or another secret of 128 bits`;
 }
 
-/** Whether somebody could guess one of them. */
+/** Returns whether an attacker could guess one of these secrets. */
 export function areGuessable(proofs: readonly Proof[]): boolean {
   return proofs.some((it) => weaknessOf(it) !== undefined);
 }
 
-/** A text that a source may leave out, or write as a number. Proved money is not refused for what else is there. */
+/**
+ * A text that a source may leave out or write as a number. The gateway does not refuse proved money for a minor field.
+ */
 const anyText = z
   .unknown()
   .optional()
   .transform((it) => (typeof it === 'string' || typeof it === 'number' ? `${it}`.trim() : ''));
 const withinAccount = (text: string) => text.slice(0, LIMITS.codeFieldMax);
-/** An account in a body: the rest of too long a one is dropped, and it is nobody's. */
+/** An account in a body. A text that is too long is cut, and matches no account. */
 export const toldAccount = z.string().trim().min(1).transform(withinAccount);
-/** Where a source may leave it out: then ''. A number may have lost a zero, and then be another account. */
+/** An account that a source may leave out, then ''. A number is not accepted: it may have lost a leading zero. */
 export const toldAccountOrNot = z
   .unknown()
   .optional()
   .transform((it) => withinAccount(typeof it === 'string' ? it.trim() : ''));
 
-/** Stands there where a bank has no number: a word for nothing, one character, or neither letter nor 1 to 9. */
+/**
+ * Some banks write this in place of a missing number: a word for nothing, one character, or no letter and no digit from
+ * 1 to 9.
+ */
 const NO_NUMBER = /^(?:n[^a-z0-9]*a|null|undefined|none|nil|nan|.|[^a-z1-9]*)$/i;
 const DIGEST_CHARS = 32;
 
-/** A bank's number of a transfer; '' without one. */
+/** A bank's number of a transfer, or '' without one. */
 export const toldReference = anyText.transform((text) => {
   if (NO_NUMBER.test(text)) return '';
   if (text.length <= LIMITS.referenceNumberMax) return text;
-  // Two long ones may begin alike.
+  // Two long numbers may have the same beginning, so a digest keeps them apart.
   const digest = createHash('sha256').update(text).digest('hex').slice(0, DIGEST_CHARS);
   return `${text.slice(0, LIMITS.referenceNumberMax - DIGEST_CHARS - 1)}#${digest}`;
 });
-/** The rest of a longer text is dropped; a bank has some hundred characters at most. */
+/** A longer text is cut. A bank writes a few hundred characters at most. */
 const TEXT_CHARS_MAX = 2_000;
-/** Characters that nobody sees. Some banks break lines with them, and PostgreSQL stores no NUL. */
+/** Invisible characters. Some banks break lines with them, and PostgreSQL stores no NUL. */
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
-/** The text of a transfer, '' without one. Money is not refused for its text: what nobody can see becomes a blank. */
+/**
+ * The text of a transfer, or '' without one. Invisible characters become blanks, because money is not refused for its
+ * text.
+ */
 export const toldText = anyText.transform((text) => text.slice(0, TEXT_CHARS_MAX).replaceAll(UNSEEN, ' ').trim());
-/** Whole dong; negative amounts are debits, and 0 is no money. */
+/** Whole dong. Negative amounts are debits, and 0 is no money. */
 export const toldAmount = z.int().min(-LIMITS.amountMax).max(LIMITS.amountMax);
 
 const BANK_TIME = /^(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2}:\d{2})(?:\.\d+)?(Z|[+-]\d{2}:\d{2})?)?$/;
@@ -65,8 +72,8 @@ const BANK_TIME = /^(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2}:\d{2})(?:\.\d+)?(Z|[+
 const VIETNAM = '+07:00';
 
 /**
- * A time of a bank, as `2026-01-05 09:10:11`, in milliseconds since 1970; `undefined` for what is none. Without a zone it
- * is Vietnam's. Some lists have the day alone.
+ * Reads a bank's time such as `2026-01-05 09:10:11` as milliseconds since 1970, or `undefined` if it is not one. A time
+ * without a zone is Vietnam's. A day alone is read as its first moment.
  */
 export const bankTime = anyText.transform((text): number | undefined => {
   const [, date, time = '00:00:00', zone = VIETNAM] = BANK_TIME.exec(text) ?? [];
@@ -75,21 +82,21 @@ export const bankTime = anyText.transform((text): number | undefined => {
   return ms >= 0 ? ms : undefined;
 });
 
-/** Whether the calendar has this day: a parser of dates takes the 30th of February for the 2nd of March. */
+/** Returns whether the calendar has this day. `Date.parse` reads the 30th of February as the 2nd of March. */
 function isDay(date: string): boolean {
   const ms = Date.parse(`${date}T00:00:00Z`);
   return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(date);
 }
 
-/** The items of an array that could be read, and one line for each of the others. */
+/** The readable items of an array, and one line for each of the others. */
 export interface Read<T> {
   read: T[];
   unread: string[];
 }
 
 /**
- * An array of which each item is read by itself: a wrong one does not hold up the money of the others. An array of wrong
- * ones alone is an error.
+ * Reads each item of an array by itself, so that a wrong item does not block the money of the others. If every item is
+ * wrong, the array is an error.
  */
 export function eachOf<T>(item: z.ZodType<T>): z.ZodType<Read<T>, unknown> {
   return z.array(z.unknown()).transform((items, context) => {
@@ -105,22 +112,22 @@ export function eachOf<T>(item: z.ZodType<T>): z.ZodType<Read<T>, unknown> {
   });
 }
 
-/** The same object with its keys from A to Z, as sources sign it. */
+/** Returns the object with its keys sorted, as sources sign it. */
 export function sortedByKey(object: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(object).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** The body of 2xx for sources that want nothing more. */
+/** The body of 2xx for sources that read no more. */
 export const SUCCESS = { success: true } as const;
-/** The body of 429 for them. */
+/** The body of 429 for sources that read no more. */
 export const LIMITED = { success: false, message: 'E74' satisfies Code } as const;
 
-/** In UTF-8 a byte that is wrong becomes a character of three. */
+/** In UTF-8 a wrong byte becomes a character of three bytes. */
 const READ_BYTES_MAX = 3 * LIMITS.httpBodyBytesMax;
 
 /**
- * Decodes the JSON of a hook. A text in another encoding is no reason to refuse money: its letters are lost. A refusal says
- * what the body is, and names the type of one that is not sent as what it is.
+ * Decodes the JSON of a hook. A wrong encoding is no reason to refuse money: only some letters are lost. A refusal
+ * describes the body, and names a wrong Content-Type.
  */
 export function decodeHook<T>(
   schema: z.ZodType<T>,
@@ -142,7 +149,7 @@ export function decodeHook<T>(
   return { ok: false, reason: isRight ? reason : `${reason}${wrongType(headers)}` };
 }
 
-/** The end of a sentence about a body whose type is wrong. */
+/** Describes a wrong Content-Type. The text ends a sentence. */
 export function wrongType(headers: HookRequest['headers'], expected = 'application/json'): string {
   const type = mediaTypeOf(headers);
   return `; Content-Type is ${type ?? 'missing'}, expected ${expected}`;
@@ -156,18 +163,18 @@ function textOfHook(headers: HookRequest['headers'], body: Buffer): string {
   }
 }
 
-/** A refusal in the form of sources that read nothing more; `reason` is for log and console. */
+/** Makes a refusal for sources that read no more. `reason` goes to log and console. */
 export function refused(status: 400 | 401, reason: string): Extract<Heard, { kind: 'refused' }> {
   const message: Code = status === 401 ? 'E74' : 'E46';
   return { kind: 'refused', status, reason, body: { success: false, message } };
 }
 
-/** A refusal before the proof of origin was looked at. */
+/** Makes a refusal of a request whose proof of origin was not yet checked. */
 export function refusedUnproved(reason: string): Extract<Heard, { kind: 'refused' }> {
   return { ...refused(400, reason), isUnproved: true };
 }
 
-/** The value of a header that may come once only. */
+/** Returns the value of a header, or '' if it is missing or repeated. */
 export function headerOf(headers: Readonly<Record<string, string | string[] | undefined>>, name: string): string {
   const value = headers[name];
   return typeof value === 'string' ? value : '';

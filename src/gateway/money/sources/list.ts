@@ -8,13 +8,13 @@ import { LIMITS } from '../../../protocol/fields.ts';
 import { sourceSecret } from './fields.ts';
 import type { Listed } from './source.ts';
 
-/** More than this many pages of one period are a list without an end. */
+/** A list of more pages for one period has no end. */
 const PAGES_MAX = 1_000;
-/** SePay's largest page; Casso names no largest. */
+/** SePay allows no larger page. Casso documents no limit. */
 export const PAGE_ROWS = 100;
 const SHOWN_CHARS_MAX = 200;
 
-/** The address of a source's API, without a slash at its end. */
+/** The address of a source's API. A slash at its end is dropped. */
 export const apiAddress = z
   .url({ protocol: /^https?$/, error: 'an http:// or https:// address', abort: true })
   .max(LIMITS.urlMax)
@@ -24,14 +24,18 @@ export const apiAddress = z
 
 export const apiUrl = (usual: string) => apiAddress.prefault(usual);
 
-/** Access to a source's list, of which catch-up asks for what no webhook told. */
+/**
+ * Returns the schema of the access to a source's list. Catch-up reads the list for credits that no webhook reported.
+ */
 export const listApi = (usual: string) =>
   z
     .strictObject({ url: apiUrl(usual), token: sourceSecret })
     .optional()
     .describe('for catch-up');
 
-/** Decodes the answer of `what`. Throws for another status than 2xx, and for what does not fit. */
+/**
+ * Decodes the answer to the request for `what`. Throws for a status other than 2xx, and for a body that does not fit.
+ */
 export function decodeAnswer<T>({ status, headers, body }: HttpAnswer, schema: z.ZodType<T>, what = 'the list'): T {
   if (status < 200 || status > 299) throw new Error(`${what} was answered with HTTP ${status}${saidIn(body)}`);
   let json: unknown;
@@ -45,14 +49,14 @@ export function decodeAnswer<T>({ status, headers, body }: HttpAnswer, schema: z
   return read.data;
 }
 
-/** A page of a list. `entries` is what it has: a list that does not count its pages gives the same again and again. */
+/** A page of a list. `entries` is its raw content: a list that ignores the page number repeats it. */
 export interface Page {
   listed: Listed;
   entries: unknown;
   hasMore: boolean;
 }
 
-/** Reads page after page until one says that it is the last. Throws for a list without an end. */
+/** Reads page after page until the last. Throws for a list without an end. */
 export async function* eachPage(read: (page: number) => Promise<Page>): AsyncGenerator<Listed> {
   let before = '';
   for (let page = 1; page <= PAGES_MAX; page += 1) {
@@ -66,7 +70,7 @@ export async function* eachPage(read: (page: number) => Promise<Page>): AsyncGen
   throw new Error(`the list has no end: it has more than ${PAGES_MAX} pages`);
 }
 
-/** The message in the body of a failure, if it is a short one. */
+/** Returns the message in the body of a failure, cut to a short text. */
 function saidIn(body: Buffer): string {
   const said = z.object({ message: z.string() }).safeParse(parseJson(body));
   return said.success ? `: ${said.data.message.slice(0, SHOWN_CHARS_MAX)}` : '';

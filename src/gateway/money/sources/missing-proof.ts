@@ -1,6 +1,6 @@
 import type { HookRequest } from './source.ts';
 
-/** Headers by which a source, or a program that tries a hook, proves its origin, as their makers write them. */
+/** The headers by which a source, or a program that tries a hook, proves its origin. */
 const PROOFS = [
   'Authorization',
   'X-SePay-Signature',
@@ -8,12 +8,12 @@ const PROOFS = [
   'X-Casso-Signature',
   'Secure-Token',
 ] as const;
-/** Schemes of Authorization. Any other first word may be a secret. */
+/** The schemes of Authorization. Any other first word may be a secret, so it is not shown. */
 const SCHEMES = ['Apikey', 'Basic', 'Bearer', 'Digest', 'HMAC'] as const;
 
 /**
- * Why a request has no proof where its source expects one: `X-SePay-Signature is missing: this source has auth.kind hmac;
- * the call came with Authorization: Apikey`. It says which headers came instead, never what is in them.
+ * Describes a missing proof: `X-SePay-Signature is missing: this source has auth.kind hmac; the call came with
+ * Authorization: Apikey`. It names the headers that came instead, never their values.
  */
 export function missingProof(
   proof: string,

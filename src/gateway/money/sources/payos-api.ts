@@ -19,22 +19,22 @@ import type { AskSource, Credit, Listed, MadeQr, NewRequest } from './source.ts'
 
 export const PAID = '00';
 const NOT_FOUND = 404;
-/** Statuses after which payOS takes no money for an order. */
+/** payOS accepts no money for an order in one of these statuses. */
 const OVER: readonly string[] = ['PAID', 'CANCELLED', 'EXPIRED', 'FAILED'];
-/** The field that a payer writes. It stands between the fields that are sorted before it and `FIRST_AFTER`. */
+/** The field that a payer writes. In the sorted text it stands right before `FIRST_AFTER`. */
 const PAYERS_FIELD = 'description';
-/** The first field after it that is read, and that all data has. */
+/** The first field after it that the gateway reads and that all data has. */
 const FIRST_AFTER = 'orderCode';
 const CANCELLED_BECAUSE = 'The order has ended';
 
-/** Where and with what payOS is asked. */
+/** The address and the keys of the payOS API. */
 export interface Access {
   url: string;
   checksumKey: string;
   headers: Record<string, string>;
 }
 
-/** One transfer, as webhooks and the answer about an order have it. */
+/** One transfer, as webhooks and the answer about an order write it. */
 export const transfer = z.object({
   amount: toldAmount.min(0),
   accountNumber: toldAccount,
@@ -44,10 +44,10 @@ export const transfer = z.object({
   transactionDateTime: bankTime,
 });
 
-/** The name of a payment request at payOS. */
+/** The id of a payment request at payOS. */
 export const linkId = z.string().trim().min(1).max(LIMITS.referenceNumberMax);
 
-/** Every answer. Only one about an order has data. */
+/** The envelope of every answer. Only an answer about an order has data. */
 const answerOf = z.object({
   code: z.string(),
   desc: z.string().nullish(),
@@ -69,17 +69,20 @@ const madeData = z.object({
   qrCode: z.string(),
 });
 
-/** Null and these words are signed as nothing, so they must mean nothing. */
+/** Returns '' for null, `null` and `undefined`. payOS signs them as nothing, so they must mean nothing. */
 export function said(value: unknown): unknown {
   return value === null || value === 'null' || value === 'undefined' ? '' : value;
 }
 
-/** Whether payOS has signed this data. */
+/** Returns whether payOS signed this data. */
 export function isSigned(key: string, data: Record<string, unknown>, signature: unknown): boolean {
   return typeof signature === 'string' && equalSecrets(signatureOf(key, data), signature.toLowerCase());
 }
 
-/** The text that payOS signs: the sorted `key=value` of the data, joined by `&`: not encoded, arrays as JSON. */
+/**
+ * Returns the text that payOS signs: the sorted `key=value` of the data, joined by `&`. Values are not encoded; arrays
+ * are JSON.
+ */
 export function signedText(data: Record<string, unknown>): string {
   const fields = Object.entries(sortedByKey(data)).map(([name, value]) => {
     const items = Array.isArray(value) ? value.map((it: unknown) => (isObject(it) ? sortedByKey(it) : it)) : undefined;
@@ -88,15 +91,14 @@ export function signedText(data: Record<string, unknown>): string {
   return fields.join('&');
 }
 
-/** HMAC-SHA256 over the signed text. */
 function signatureOf(key: string, data: Record<string, unknown>): string {
   return createHmac('sha256', key).update(signedText(data), 'utf8').digest('hex');
 }
 
 /**
- * The fields of a signed text. Data of other fields may have the same text, if a value has `&key=` in it; read from the
- * text, all of them say the same. What a payer writes is the text from its first to the last that can be no field after it
- * (PROTOCOL.md, clause SRC-22).
+ * Reads the fields back from a signed text. Other data may sign the same text if a value contains `&key=`. Read from
+ * the text, all such data gives the same fields. The payer's field reaches as far as it can: up to the last place where
+ * the next field may begin (PROTOCOL.md, clause SRC-22).
  */
 export function fieldsIn(text: string): Record<string, string> {
   const fields = text.split(/&(?=[\w.-]+=)/).map((it): [name: string, value: string] => {
@@ -106,14 +108,18 @@ export function fieldsIn(text: string): Record<string, string> {
   const after = fields.findLastIndex(([name]) => name === FIRST_AFTER);
   const payers = fields.findIndex(([name]) => name === PAYERS_FIELD);
   const before = fields.slice(0, payers === -1 ? after : payers + 1);
-  // The last entry of a name counts: that of the first that comes before, as a payer may also have a name.
+  // The first of two fields with one name must win, because a payer may write the name too. `fromEntries` keeps the last,
+  // so the fields are reversed.
   return Object.fromEntries([
     ...before.filter(([name]) => name <= PAYERS_FIELD).reverse(),
     ...fields.slice(after).filter(([name]) => name > PAYERS_FIELD),
   ]);
 }
 
-/** An order may be paid by several transfers, so its number alone is not the key of a credit. */
+/**
+ * Returns the credit of a transfer. Several transfers may pay one order, so the order's number alone does not identify
+ * a credit.
+ */
 export function creditOf(it: z.output<typeof transfer>, order: { orderCode: number; paymentLinkId: string }): Credit {
   const key = it.reference === '' ? `${it.transactionDateTime ?? ''}-${it.amount}` : it.reference;
   return {
@@ -128,7 +134,10 @@ export function creditOf(it: z.output<typeof transfer>, order: { orderCode: numb
   };
 }
 
-/** The state of one order at payOS; undefined if it does not know it. Throws when it does not answer as documented. */
+/**
+ * Asks payOS for the state of an order. Returns undefined if payOS does not know the order. Throws for an undocumented
+ * answer.
+ */
 export async function lookAt(
   { url, checksumKey, headers }: Access,
   orderCode: number,
@@ -137,7 +146,7 @@ export async function lookAt(
   const answer = await ask(`${url}/v2/payment-requests/${orderCode}`, { headers });
   if (answer.status === NOT_FOUND) return undefined;
   const { code, data, signature } = decodeAnswer(answer, answerOf);
-  // Not every order of the gateway is one of payOS.
+  // The gateway has orders that payOS does not know.
   if (code !== PAID || !isObject(data)) return undefined;
   if (typeof signature === 'string' && !isSigned(checksumKey, data, signature)) {
     throw new Error(`the answer about order ${orderCode}: its signature does not fit checksumKey`);
@@ -154,8 +163,8 @@ export async function lookAt(
 }
 
 /**
- * Has payOS make the QR of an order. Throws when it does not answer as documented, when its answer is not signed with the
- * key, and when order, amount or payee of the QR are not those of the request and the answer (PROTOCOL.md, clause PQR-2).
+ * Asks payOS to make the QR of an order. Throws for an undocumented answer, for one that the key did not sign, and if
+ * order, amount or payee of the QR differ from the request and the answer (PROTOCOL.md, clause PQR-2).
  */
 export async function makeQr(
   { url, checksumKey, headers }: Access,
@@ -195,7 +204,7 @@ function mismatchOf(
   return qr.account === made.accountNumber && qr.bin === made.bin ? undefined : 'account';
 }
 
-/** Takes the QR of an order away. payOS may refuse it for an order that has ended: ask with `lookAt`. */
+/** Cancels the QR of an order. payOS may refuse this for an order that has ended; `lookAt` shows its state. */
 export async function cancelQr({ url, headers }: Access, orderCode: number, ask: AskSource): Promise<void> {
   const body = JSON.stringify({ cancellationReason: CANCELLED_BECAUSE });
   const { status } = await ask(`${url}/v2/payment-requests/${orderCode}/cancel`, { method: 'POST', headers, body });

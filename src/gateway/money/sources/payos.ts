@@ -31,11 +31,11 @@ import {
 } from './payos-api.ts';
 import type { AskSource, Heard, Listed, Period, Proof, QrMaker, Source, SourceKind } from './source.ts';
 
-/** The order of the call by which payOS tries a hook; its text is that of no transfer. */
+/** The order number of payOS's test call. No transfer has its text. */
 const TEST_ORDER = 123;
 const TEST_TEXTS = ['VQRIO123', 'Ma giao dich thu nghiem'];
 const ISSUED = { form: /^[0-9a-f]{64}$/i, expected: 'the key as payOS makes it, 64 hexadecimal digits' };
-/** Accounts whose QRs one channel of payOS makes. */
+/** How many accounts one channel of payOS serves. */
 const ACCOUNTS_MAX = 1_000;
 
 const qr = z.strictObject({
@@ -71,14 +71,14 @@ const options = z
     error: 'expected clientId and apiKey beside it',
   });
 
-/** Data is signed with every key that it has, and a record of zod lacks `__proto__`. */
+/** payOS signs every key of the data. A record of zod would lose `__proto__`, so the object stays as it is. */
 const webhook = z.object({
   data: z.custom<Record<string, unknown>>(isObject, 'expected an object').optional(),
   signature: z.string().optional(),
 });
 
 const paidTransfer = transfer.extend({ orderCode: z.int().min(0), paymentLinkId: linkId, code: z.string() });
-/** Fields that the data itself must have. A currency that stands in the text alone is a payer's word. */
+/** The data itself must have these fields. A currency in the signed text alone may be the payer's word. */
 const paidData = paidTransfer.extend({ currency: z.literal(['VND', ''], { error: 'expected VND' }).nullish() });
 
 /** payOS (PROTOCOL.md, clauses SRC-22, SRC-23 and PQR). */
@@ -139,7 +139,7 @@ function makerOf(access: Access, { accounts, virtualAccounts, pageUrl }: z.outpu
 function heardIn(data: Record<string, unknown>): Heard {
   const given = paidData.safeParse(Object.fromEntries(Object.entries(data).map(([key, it]) => [key, said(it)])));
   if (!given.success) return refused(400, issuesOf(given.error));
-  // From the text: where the fields end in the data is not signed.
+  // The fields come from the signed text, because the signature does not cover where they end in the data.
   const { amount: sum, orderCode: number, ...texts } = fieldsIn(signedText(data));
   const read = paidTransfer.safeParse({ ...texts, amount: Number(sum), orderCode: Number(number) });
   if (!read.success) return refused(400, issuesOf(read.error));
@@ -151,7 +151,7 @@ function heardIn(data: Record<string, unknown>): Heard {
   return { kind: 'told', credits: [creditOf(read.data, read.data)], ignored: [] };
 }
 
-/** payOS has no list of transfers: each order that waits for money is asked for. */
+/** Asks about each unpaid order, because payOS has no list of transfers. */
 async function* listOf(access: Access, { orders }: Period, ask: AskSource): AsyncGenerator<Listed> {
   for (const orderCode of new Set(orders.map((it) => it.orderCode ?? numberIn(it.orderId)))) {
     const seen = orderCode === undefined ? undefined : await lookAt(access, orderCode, ask);
@@ -159,7 +159,7 @@ async function* listOf(access: Access, { orders }: Period, ask: AskSource): Asyn
   }
 }
 
-/** A partner may have made its order at payOS under the same number. */
+/** Returns an orderId as a number: a partner may have made its order at payOS under the same number. */
 function numberIn(orderId: string): number | undefined {
   return /^[1-9]\d{0,14}$/.test(orderId) ? Number(orderId) : undefined;
 }

@@ -6,17 +6,19 @@ import { sepay } from './sepay.ts';
 import type { NamedOptions, Source, SourceDeps, SourceKind } from './source.ts';
 import { vietqr } from './vietqr.ts';
 
-/** A kind for any options. Decoding and opening are one step, so that no caller needs their type. */
+/**
+ * A kind of source whose options have any type. It decodes and opens in one step, so that no caller needs that type.
+ */
 export interface RegisteredKind {
   readonly kind: string;
   readonly options: z.ZodType<NamedOptions>;
-  /** Throws a ZodError for wrong options. */
+  /** Opens a source. Throws a ZodError for wrong options. */
   open(options: unknown, deps: SourceDeps): Source;
-  /** Which of its secrets somebody could guess, by the path of the option, and what is expected. */
+  /** Lists the secrets that an attacker could guess, by the path of the option, with what is expected. */
   weaknesses(options: unknown): Weakness[];
   /**
-   * The options with this key, or with a made one. `undefined` if none is given and only the provider makes one. Throws a
-   * ZodError for wrong options.
+   * Returns the options with this key, or with a new one. Returns undefined if no key is given and only the provider
+   * makes one. Throws a ZodError for wrong options.
    */
   rotate(options: unknown, key: string | undefined, make: () => string): Rotated | undefined;
 }
@@ -56,7 +58,7 @@ export const SOURCE_KINDS: ReadonlyMap<string, RegisteredKind> = new Map(
   [register(sepay), register(casso), register(payos), register(vietqr)].map((it) => [it.kind, it]),
 );
 
-/** The path below the gateway at which this source is called first. */
+/** Returns the path below the gateway that this source calls first. */
 export function hookPathOf({ kind, name }: NamedOptions): string {
   return `hooks/${name}${kind === vietqr.kind ? '/api/token_generate' : ''}`;
 }
@@ -66,28 +68,28 @@ type Discriminable = Parameters<typeof z.discriminatedUnion>[1][number] & z.ZodT
 /** The options of one source in a configuration. */
 export const sourceOptions: z.ZodType<NamedOptions> = z.discriminatedUnion(
   'kind',
-  // Each kind's options are an object with a literal `kind`, which its type does not say.
+  // The options of each kind are an object with a literal `kind`, but their type does not say so.
   [...SOURCE_KINDS.values()].map(({ options }) => options as Discriminable) as [Discriminable],
 );
 
-/** Which secrets of a source with these options somebody could guess (PROTOCOL.md, clause SRC-5). */
+/** Lists the secrets in these options that an attacker could guess (PROTOCOL.md, clause SRC-5). */
 export function weaknessesOf(options: { kind?: string }): Weakness[] {
   return SOURCE_KINDS.get(options.kind ?? '')?.weaknesses(options) ?? [];
 }
 
-/** The accounts whose QRs a source with these options makes. */
+/** Returns the accounts whose QRs a source with these options makes. */
 export function accountsMadeBy(options: NamedOptions): readonly string[] {
   return madeFor.safeParse(options).data?.qr.accounts ?? [];
 }
 
 const madeFor = z.object({ qr: z.object({ accounts: z.array(z.string()) }) });
 
-/** Options that are no secrets. */
+/** Options that hold no secret. */
 const SHOWN: readonly string[] = ['kind', 'username', 'auth', 'api', 'url'];
-/** Options without any secret in them. */
+/** Options that hold no secret at any depth. */
 const SHOWN_WHOLE: readonly string[] = ['qr'];
 
-/** The options of a source as an admin may see them; a secret is `true`. */
+/** Returns the options of a source without their secrets: each secret is `true`. */
 export function shownOptions(options: object): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(options).map(([key, value]: [string, unknown]) => {

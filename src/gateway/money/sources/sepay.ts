@@ -28,12 +28,12 @@ import { decodeAnswer, eachPage, listApi, PAGE_ROWS } from './list.ts';
 import { missingProof } from './missing-proof.ts';
 import type { AskSource, Credit, Heard, HookRequest, Listed, Period, Proof, Source, SourceKind } from './source.ts';
 
-/** How old or new a signature may be. */
+/** How much a signature's time may differ from now. */
 const SIGNATURE_DRIFT_MS_MAX = 300_000;
-/** SePay tries a webhook again for 33 minutes. */
+/** SePay retries a webhook for 33 minutes. */
 const RETRIES_MS = 40 * 60_000;
 
-/** As SePay shows it once, when a webhook with HMAC-SHA256 is made. */
+/** The form of the secret that SePay shows once, when a webhook with HMAC-SHA256 is made. */
 const ISSUED = {
   form: /^whsec_[0-9a-f]{32,}$/i,
   expected: 'the secret as SePay makes it, whsec_ and hexadecimal digits',
@@ -53,7 +53,7 @@ const options = z.strictObject({
 type Api = NonNullable<z.output<typeof options>['api']>;
 type Auth = z.output<typeof auth>;
 
-/** One webhook, as far as it is read. The console's test call has id 0. */
+/** The fields of a webhook that the gateway reads. The console's test call has id 0. */
 const webhook = z.object({
   id: z.int().min(0),
   transactionDate: bankTime,
@@ -64,25 +64,25 @@ const webhook = z.object({
   transferType: z.enum(['in', 'out']),
   transferAmount: toldAmount.min(0),
   referenceCode: toldReference,
-  /** SePay reads it in the text by the shop's own prefixes; null is normal. */
+  /** The name of the order that SePay reads in the text by the shop's own prefixes. Null is normal. */
   code: toldText,
 });
 type Webhook = z.output<typeof webhook>;
 
-/** Digits alone: a sender that writes points or commas may mean another amount (PROTOCOL.md, clause SRC-26). */
+/** Digits only: a number with points or commas may mean another amount (PROTOCOL.md, clause SRC-26). */
 const digits = z
   .string()
   .regex(/^\d{1,15}$/, 'digits only')
   .transform(Number);
-/** The same in a form, in which every value is a text. */
+/** The fields of a webhook that is sent as a form. Every value is a text. */
 const formOfWebhook = webhook.extend({
   id: digits.pipe(webhook.shape.id),
   transferAmount: digits.pipe(webhook.shape.transferAmount),
 });
-/** A form has these where JSON has null. */
+/** A form has these values where JSON has null. */
 const NULLS: readonly string[] = ['', 'null'];
 
-/** An entry of the list, API v2. Its id is another one than the webhook's. */
+/** An entry of the list, API v2. Its id differs from the webhook's. */
 const entry = z.object({
   id: z.union([z.string().min(1).max(LIMITS.referenceNumberMax), z.int()]).transform(String),
   transaction_date: bankTime,
@@ -135,7 +135,7 @@ function proofsOf(auth: Auth): Proof[] {
     : [{ at: ['auth', 'secret'], secret: auth.secret, issued: ISSUED }];
 }
 
-/** Why a request is not proved to come from SePay; undefined if it is. */
+/** Returns why a request is not proved to come from SePay, or undefined if it is. */
 function problemOfOrigin(auth: Auth, { headers, body }: HookRequest, nowMs: number): string | undefined {
   const setUp = `auth.kind ${auth.kind}`;
   if (auth.kind === 'apikey') {
@@ -203,8 +203,8 @@ function listOf({ url, token }: Api, { sinceMs, untilMs }: Period, ask: AskSourc
 }
 
 /**
- * Whether an entry is money that may be new. Webhook and list have only the bank's reference in common: an entry
- * without one counts if its webhook has failed for good.
+ * Returns whether an entry may be new money. Webhook and list share only the bank's reference. An entry without one
+ * counts once its webhook has failed for good.
  */
 function mayBeNew(it: z.output<typeof entry>, nowMs: number): boolean {
   if (it.amount_in === 0) return false;
@@ -213,7 +213,7 @@ function mayBeNew(it: z.output<typeof entry>, nowMs: number): boolean {
   return isGivenUp && isMissed(it);
 }
 
-/** Whether SePay says that its webhook has failed. */
+/** Returns whether SePay reports that its webhook has failed. */
 function isMissed({ webhook_success: told }: z.output<typeof entry>): boolean {
   return told === false || told === 0;
 }

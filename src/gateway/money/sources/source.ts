@@ -6,55 +6,55 @@ import type { Random } from '../../../lib/random.ts';
 import type { VietQr } from '../../../protocol/vietqr.ts';
 import type { VirtualAccounts } from '../../../protocol/virtual-accounts.ts';
 
-/** One movement of money to an account, as a source tells it. */
+/** One movement of money to an account, as a source reports it. */
 export interface Credit {
-  /** By this key the source tells the same credit again. */
+  /** The source reports the same credit under the same key. */
   sourceId: string;
-  /** The bank's number of the transfer; '' if the source has none. */
+  /** The bank's number of the transfer, or '' if the source has none. */
   reference: string;
   bankAccount: string;
-  /** '' without one. */
+  /** '' if there is none. */
   virtualAccount: string;
   /** Whole dong, 1 or more. */
   amount: number;
-  /** The text of the transfer, as the bank has it. */
+  /** The text of the transfer, as the bank wrote it. */
   text: string;
-  /** The source read this in the text as the name of the order; undefined if it found nothing. */
+  /** The name of the order that the source read in the text, or undefined if it found none. */
   code?: string;
-  /** `undefined` if the source's time is none. */
+  /** `undefined` if the source reports no valid time. */
   bankTimeMs: number | undefined;
   /**
-   * Of an entry of a list whose ids are not those of the webhooks: whether the source told it by a webhook too, as far as
-   * it says.
+   * Says whether a webhook also reported this entry of a list, as far as the source knows. Only lists whose ids differ from
+   * those of the webhooks have it.
    */
   listed?: 'told' | 'missed';
-  /** The number of the order at the source: payOS only. */
+  /** The number of the order at the source. Only payOS reports it. */
   orderCode?: number;
 }
 
-/** The meaning of a request to a hook. One whose proof of origin is wrong is `refused` and changes nothing. */
+/** The meaning of a request to a hook. A request whose proof of origin is wrong is `refused` and changes nothing. */
 export type Heard =
-  /** `ignored`: one line each, why an item is no credit (a debit, a test call); answered like success. */
+  /** Each line of `ignored` says why an item is no credit (a debit, a test call). The answer is that of a success. */
   | { kind: 'told'; credits: Credit[]; ignored: string[] }
-  /** The answer to a call that tells of no money. */
+  /** The answer to a call that reports no money. */
   | { kind: 'answered'; status: number; body: object }
   /**
-   * `reason` has no secret. 401 is a wrong proof, and is limited (PROTOCOL.md, clause SRC-5); so is what is refused before
-   * its proof could be looked at, `isUnproved`.
+   * `reason` contains no secret. 401 means a wrong proof, and is rate-limited (PROTOCOL.md, clause SRC-5). `isUnproved`
+   * means that the request was refused before its proof was checked; it is rate-limited too.
    */
   | { kind: 'refused'; status: number; reason: string; body: object; isUnproved?: boolean };
 
-/** A request with a right proof, whose body is a form: its meaning, once somebody has read the fields. */
+/** A request with a right proof whose body is a form. `heardIn` returns its meaning for the decoded fields. */
 export interface HeardForm {
   kind: 'form';
   heardIn(fields: Readonly<Record<string, string>>): Heard;
 }
 
 export interface HookRequest {
-  /** The rest of the path after `/hooks/{name}`, with repeated slashes made one: '' or `/api/token_generate`. */
+  /** The rest of the path after `/hooks/{name}`: '' or `/api/token_generate`. Repeated slashes are merged. */
   path: string;
   headers: IncomingHttpHeaders;
-  /** The bytes as received, without their `Content-Encoding`; empty without a body. */
+  /** The bytes as received, after their `Content-Encoding` was undone. Empty without a body. */
   body: Buffer;
 }
 
@@ -63,15 +63,14 @@ export interface SourceRequest {
   method?: string;
   headers?: Record<string, string>;
   body?: string;
-  /** Somebody waits for the answer: the request goes before those that do not. */
+  /** True if a person waits for the answer. The request is then sent before the others. */
   isUrgent?: boolean;
-  /** Ends the request, and the wait for its turn. */
+  /** Aborts the request and the wait for its turn. */
   signal?: AbortSignal;
 }
 
 /**
- * Asks the source over HTTP, within its rate limits: after a 429 it waits and asks again. Throws when there is no
- * answer.
+ * Calls the source over HTTP within its rate limit. After a 429 it waits and retries. Throws when there is no answer.
  */
 export type AskSource = (url: string, request?: SourceRequest) => Promise<HttpAnswer>;
 
@@ -79,15 +78,15 @@ export type AskSource = (url: string, request?: SourceRequest) => Promise<HttpAn
 export interface Period {
   sinceMs: number;
   untilMs: number;
-  /** Orders that wait for money: some sources are asked by order. */
+  /** Unpaid orders. Some sources are asked by order. */
   orders: readonly WaitingOrder[];
 }
 
 export interface WaitingOrder {
   bankAccount: string;
-  /** The partner's own; may be ''. */
+  /** The partner's id of the order, which may be ''. */
   orderId: string;
-  /** The number under which this source makes its QR. */
+  /** The number under which this source made the QR. */
   orderCode?: number;
 }
 
@@ -97,12 +96,12 @@ export interface Listed {
   unread: string[];
 }
 
-/** A secret by which a source proves that it calls. */
+/** A secret by which a source proves that it makes a call. */
 export interface Proof {
-  /** The path of its option. */
+  /** The path of the option that holds the secret. */
   at: readonly string[];
   secret: string;
-  /** The form of those that the provider makes, which have 128 bits too; undefined if the shop makes it. */
+  /** The form of the provider's own secrets, which have 128 bits. Undefined if the shop makes the secret. */
   issued?: { form: RegExp; expected: string };
 }
 
@@ -112,30 +111,30 @@ export interface Source {
   readonly kind: string;
   /** Checks the proof of origin, then decodes. Never throws for what a peer sends. */
   hear(request: HookRequest): Heard | HeardForm;
-  /** Whether somebody who guesses could find the proof of a request to this path (PROTOCOL.md, clause SRC-5). */
+  /** Returns whether an attacker could guess the proof of a request to this path (PROTOCOL.md, clause SRC-5). */
   isGuessable(path: string): boolean;
   /** The body of 2xx. */
   readonly success: object;
   /** The body of 429. */
   readonly limited: object;
   /**
-   * The credits of a period, and maybe of more, from the source's own list, page by page. Throws when it does not answer
-   * as documented or has no end. `undefined` if the file has no access to the list.
+   * Reads the credits of a period, and maybe more, from the source's own list, page by page. Throws for an undocumented
+   * answer and for a list without an end. `undefined` if the options have no access to a list.
    */
   readonly list: ((period: Period, ask: AskSource) => AsyncIterable<Listed>) | undefined;
-  /** Makes the QRs of orders; `undefined` if the source does not. */
+  /** Makes the QRs of orders. `undefined` if the source does not. */
   readonly maker?: QrMaker | undefined;
 }
 
 /** An order for which a source is to collect. */
 export interface NewRequest {
-  /** A number that the source has for no other order. */
+  /** A number that no other order has at the source. */
   orderCode: number;
   /** Whole đồng. */
   amount: number;
   /** The content of the transfer: letters and digits. */
   description: string;
-  /** From then on the source takes no money for it. */
+  /** From this time on the source accepts no money for the order. */
   expiresAtMs: number;
 }
 
@@ -144,16 +143,19 @@ export interface MadeQr {
   qr: VietQr;
 }
 
-/** Makes the QRs of orders at the source (PROTOCOL.md, clause PQR). Every method throws when there is no right answer. */
+/**
+ * Makes the QRs of orders at the source (PROTOCOL.md, clause PQR). Every method throws if the answer is not as
+ * documented.
+ */
 export interface QrMaker {
   /** The accounts whose orders get their QR here. */
   readonly accounts: readonly string[];
-  /** Where these QRs may pay to beside the account. */
+  /** The virtual accounts that these QRs may pay to instead. */
   readonly virtualAccounts: readonly VirtualAccounts[];
   make(request: NewRequest, ask: AskSource): Promise<MadeQr>;
-  /** Takes a QR away, as far as the source still can. */
+  /** Cancels a QR if the source still can. */
   cancel(orderCode: number, ask: AskSource): Promise<void>;
-  /** Money that came in for an order, and whether no more can. */
+  /** Returns the money that came in for an order, and whether the order is over. */
   look(orderCode: number, ask: AskSource): Promise<{ isOver: boolean; listed: Listed }>;
 }
 
@@ -167,11 +169,13 @@ export interface SourceKind<Options extends z.ZodType<NamedOptions>> {
   readonly kind: string;
   readonly options: Options;
   open(options: z.output<Options>, deps: SourceDeps): Source;
-  /** The secrets with which a right request can be made; none that the gateway shows to the source. */
+  /**
+   * Lists the secrets with which a caller proves its origin. Secrets that the gateway shows to the source are left out.
+   */
   proofs(options: z.output<Options>): readonly Proof[];
-  /** Whether the provider makes its key; any other key the shop chooses. */
+  /** Returns whether the provider makes the key. Otherwise the shop chooses it. */
   isKeyGiven(options: z.output<Options>): boolean;
-  /** The options with another key; the one of before is still taken where that is possible. */
+  /** Returns the options with another key. The previous key still works where the source allows it. */
   withKey(options: z.output<Options>, key: string): z.output<Options>;
 }
 
@@ -179,6 +183,6 @@ export interface SourceKind<Options extends z.ZodType<NamedOptions>> {
 export interface NamedOptions {
   kind: string;
   name: string;
-  /** Of a source that is asked itself. */
+  /** The API that the gateway asks. Sources without a list have none. */
   api?: { url?: string | undefined } | undefined;
 }

@@ -50,7 +50,7 @@ const options = z.strictObject({
 });
 type Api = NonNullable<z.output<typeof options>['api']>;
 
-/** Keys as older documentation writes them, and as the service does. */
+/** The keys of older documentation, and the service's own. */
 const OLDER_KEYS = {
   transactionId: 'transactionid',
   transactionTime: 'transactiontime',
@@ -58,7 +58,7 @@ const OLDER_KEYS = {
   bankAccount: 'bankaccount',
 };
 
-/** A number, or the same in digits, which may end in `.0`. */
+/** Accepts a number, or its digits, which may end in `.0`. */
 const numberOrDigits = (number: z.ZodType<number, number>) =>
   z.union([
     number,
@@ -69,7 +69,7 @@ const numberOrDigits = (number: z.ZodType<number, number>) =>
       .pipe(number),
   ]);
 
-/** A time; money is not refused for one that is none. */
+/** A time. The gateway does not refuse money for a wrong one. */
 const timeOrNot = numberOrDigits(wallTimeMs).optional().catch(undefined);
 
 const transaction = z.preprocess(
@@ -86,10 +86,10 @@ const transaction = z.preprocess(
 );
 
 const token = z.object({ access_token: z.string().min(1) });
-/** Refusals of check-order that mean: the service has no such order, or not this account. */
+/** The refusals of check-order for an order or an account that the service does not know. */
 const UNKNOWN_TO_SERVICE: readonly string[] = ['E96', 'E77'];
 const refusal = z.object({ message: z.string() });
-/** Rows of check-order. Times are seconds; milliseconds are taken too. */
+/** Times of check-order are seconds. Larger numbers are read as milliseconds. */
 const SECONDS_MAX = 100_000_000_000;
 const PAID = 1;
 const REFUND = 6;
@@ -117,7 +117,7 @@ export const vietqr: SourceKind<typeof options> = {
       kind,
       success: replyOf('', ''),
       limited: replyOf('E74', 'too many wrong proofs'),
-      // Nobody guesses a bearer.
+      // A bearer token cannot be guessed.
       isGuessable: (path) => path === PATHS.token && areGuessable(proofsOf(password)),
       list: api && ((period, ask) => listOf(api, period, ask)),
       hear: (request): Heard => {
@@ -172,7 +172,7 @@ function heardIn(request: HookRequest): Heard {
   return { kind: 'told', credits: [credit], ignored: [] };
 }
 
-/** The key of what has no number: an attempt that is made again has the same body. */
+/** Returns the key of a transaction without a number. A retry has the same body, so it has the same key. */
 function digestOf(told: z.output<typeof transaction>): string {
   return createHash('sha256').update(JSON.stringify(told)).digest('hex').slice(0, DIGEST_CHARS);
 }
@@ -183,7 +183,7 @@ function withNewerKeys(json: unknown): unknown {
   return { ...json, ...Object.fromEntries(newer) };
 }
 
-/** The service has no list of transfers: each order that waits for money is asked for by its orderId. */
+/** Asks about each unpaid order by its orderId, because the service has no list of transfers. */
 async function* listOf(api: Api, { orders }: Period, ask: AskSource): AsyncGenerator<Listed> {
   const named = orders.filter(({ orderId }) => orderId !== '');
   if (named.length === 0) return;
@@ -230,7 +230,10 @@ function creditOf(row: z.output<typeof checked>, { bankAccount }: WaitingOrder):
   };
 }
 
-/** Tokens of this run of the gateway: the service fetches one before each attempt, so a restart loses nothing. */
+/**
+ * Issues and checks tokens of this run. A restart loses nothing, because the service fetches a token before each
+ * attempt.
+ */
 function openTokens({ clock, random }: SourceDeps) {
   const key = random.secret(KEY_BYTES);
   const signatureOf = (expiresAtMs: string) => createHmac('sha256', key).update(expiresAtMs).digest('base64url');
@@ -247,7 +250,7 @@ function openTokens({ clock, random }: SourceDeps) {
   };
 }
 
-/** The documented reply (service specification, section 6). */
+/** Returns the documented reply (service specification, section 6). */
 function replyOf(code: string, reason: string): TransactionSyncReply {
   const isError = code !== '';
   return {
