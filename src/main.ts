@@ -3,12 +3,12 @@ import { addAdmin } from './commands/admin.ts';
 import { addAgent } from './commands/agent.ts';
 import { addBackup } from './commands/backup.ts';
 import { addBench } from './commands/bench.ts';
-import { withConformance } from './commands/bench-conformance.ts';
 import { addConfig } from './commands/config.ts';
 import { addDoctor } from './commands/doctor.ts';
 import { addEnrol } from './commands/enrol.ts';
 import { addFleet } from './commands/fleet.ts';
 import { addGateway } from './commands/gateway.ts';
+import { addJudge } from './commands/judge.ts';
 import { addKeys } from './commands/keys.ts';
 import { addPartner } from './commands/partner.ts';
 import { addProvision } from './commands/provision.ts';
@@ -38,7 +38,7 @@ const COMMANDS = [
     addKeys,
     addBackup,
   ],
-  ...[addBench, addFleet],
+  ...[addBench, addJudge, addFleet],
 ];
 
 /** Exit codes of every command. */
@@ -48,7 +48,7 @@ const EXIT = { done: 0, no: 1, usage: 2, missing: 3 } as const;
 export async function main(args: readonly string[]): Promise<void> {
   outliveReaders();
   try {
-    await program().parseAsync(withConformance(args), { from: 'user' });
+    await program().parseAsync(args, { from: 'user' });
   } catch (error) {
     process.exitCode = report(error);
   }

@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import { conformanceCommand } from './bench-conformance.ts';
 import {
   pattern,
   portOrAny,
@@ -43,7 +42,6 @@ export function addBench(root: Command): void {
   withBoxToken(withGatewayAccess(run))
     .addHelpText('after', BENCH_EXAMPLES)
     .action(async (files, options) => (await import('./actions/bench.ts')).run(files, options));
-  bench.addCommand(conformanceCommand());
   addCheck(bench);
   bench
     .command('list')
@@ -118,7 +116,6 @@ expressions, and steps without effect. Exit codes: 0 all are right, 2 at least o
 const BENCH_EXAMPLES = `
   $ paybox bench run happy-path expiry                          on an emulated box, minutes in a second
   $ paybox bench run rush --set customers=50 --seed 7           more customers, and the same choices again
-  $ paybox bench run conformance --strict                       see paybox bench run conformance --help
   $ paybox bench run my.yaml --target process --report out      on programs of their own; open out/index.html
   $ paybox bench run my.yaml --gateway http://127.0.0.1:8800 --box http://127.0.0.1:8810
   $ paybox bench run my.yaml --gateway … --box … --probe 'rpicam-still -n -o -'

@@ -66,7 +66,7 @@ it('THR-30 a box whose pages want a token is run and seen with it, and not witho
   const account = ['--account', bankAccount, '--bank', bankCode, '--holder', userBankName];
   const password = ['--password-file', path('password')];
   const seen = ['--box-code', terminalCode, '--box-page', box.url];
-  const judge = ['bench', 'run', 'conformance', ...service, ...password, ...account, ...seen, '--json'];
+  const judge = ['judge', 'service', ...service, ...password, ...account, ...seen, '--json'];
   const shown = ({ output }: { output: string }) =>
     output.split('\n').find((line) => /^\{.*is on the screen/.test(line));
   const unseen = shown(await payboxToEnd(...judge));
@@ -98,7 +98,7 @@ it.each([
     '20',
   ];
   const token = isGiven ? ['--box-token-file', box.token] : [];
-  const { code, output } = await payboxToEnd('bench', 'run', 'conformance', ...awaited, ...ports, ...token);
+  const { code, output } = await payboxToEnd('judge', 'box', ...awaited, ...ports, ...token);
   if (isGiven) expect([code, output]).toEqual([0, expect.stringMatching(/a refused box removes its QR +passed/)]);
   else expect([code, output]).toEqual([2, expect.stringMatching(REFUSED)]);
 });

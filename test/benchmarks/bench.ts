@@ -9,7 +9,7 @@ import { type Benchmark, percentile, type Row, rowUnder } from './row.ts';
 const RUNS = 5;
 const DAY = 'test/scenarios/day-in-a-shop.yaml';
 
-/** Durations of one scenario, of all that are shipped, and of conformance of our own. */
+/** Durations of one scenario, of all that are shipped, and of the judges of our own gateway and agent. */
 export const bench: Benchmark = {
   name: 'bench',
   run: (progress, leaveOut) =>
@@ -32,7 +32,8 @@ export const bench: Benchmark = {
         rowUnder('bench run happy-path, command included, p50', 'ms', whole, node, 1_200),
         ...(await timed('bench run, all shipped scenarios but the day', 40, ['bench', 'run', ...library])),
         ...(await timed('bench run day-in-a-shop, 1,000 orders', 40, ['bench', 'run', DAY])),
-        ...(await timed('bench run conformance', 20, ['bench', 'run', 'conformance', '--strict', '--json'])),
+        ...(await timed('judge service', 10, ['judge', 'service', '--strict', '--json'])),
+        ...(await timed('judge box', 20, ['judge', 'box', '--strict', '--json'])),
       ];
     }),
 };

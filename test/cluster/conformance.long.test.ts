@@ -40,7 +40,7 @@ describe.skipIf(missing)(`a member of a cluster, as a partner sees it${note}`, (
     const file = (name: keyof typeof secrets) => join(folder, name);
     for (const [name, text] of Object.entries(secrets)) await writeFile(join(folder, name), String(text));
     const { code, output } = await payboxToEnd(
-      ...['bench', 'conformance', '--service', asked.baseUrl, '--strict', '--json'],
+      ...['judge', 'service', '--service', asked.baseUrl, '--strict', '--json'],
       ...['--username', PARTNER.username, '--password-file', file('password')],
       ...['--account', bankAccount, '--bank', 'MB', '--holder', userBankName],
       ...['--second-username', second.partner, '--second-password-file', file('second')],

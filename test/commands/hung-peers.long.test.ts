@@ -101,7 +101,7 @@ describe('on SIGTERM, while a gateway or a box does not answer,', () => {
     await opening;
   });
 
-  it('paybox bench conformance ends within 2 s with its report', async () => {
+  it('paybox judge service ends within 2 s with its report', async () => {
     const { folder, start } = await setUp();
     const silent = await startSilentServer();
     const password = join(folder, 'password');
@@ -127,7 +127,7 @@ describe('on SIGTERM, while a gateway or a box does not answer,', () => {
       '--serial',
       'VVB900001',
     ];
-    const running = start('bench', 'conformance', ...service, ...account, '--junit', junit);
+    const running = start('judge', 'service', ...service, ...account, '--junit', junit);
     await eventually('its first request', () => silent.open() > 0 || running.child.exitCode !== null, START_MS);
     await expectEnd(running, INTERRUPTED);
     expect(await readFile(junit, 'utf8')).toContain('<testsuite');

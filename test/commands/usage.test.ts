@@ -40,7 +40,7 @@ describe('the command line', () => {
   it('has every command, option, step and fault of the bench in its manual', async () => {
     const { output: help } = await payboxToEnd('bench', '--help');
     const commands = [...help.matchAll(/^ {2}(\w+) \[options\]/gm)].map((match) => match[1] ?? '');
-    expect(commands).toEqual(expect.arrayContaining(['run', 'conformance', 'serve', 'list']));
+    expect(commands).toEqual(expect.arrayContaining(['run', 'check', 'serve', 'list']));
     for (const command of commands) expect(manual).toContain(`paybox bench ${command}`);
     for (const command of [['bench', 'run'], ['bench', 'serve'], ['fleet']]) {
       const { output } = await payboxToEnd(...command, '--help');
@@ -108,7 +108,15 @@ describe('the command line', () => {
   });
 
   it('has no line of a help wider than the terminal but a command that is copied', async () => {
-    for (const args of [[], ['bench', 'run'], ['fleet'], ['admin', 'tokens'], ['provision']]) {
+    for (const args of [
+      [],
+      ['bench', 'run'],
+      ['judge', 'service'],
+      ['judge', 'dialect'],
+      ['fleet'],
+      ['admin', 'tokens'],
+      ['provision'],
+    ]) {
       const { output } = await payboxToEnd(...args, '--help');
       const wide = output.split('\n').filter((line) => line.length > 80 && !line.startsWith('  $ paybox '));
       expect([args, wide]).toEqual([args, []]);

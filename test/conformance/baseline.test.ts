@@ -71,7 +71,7 @@ describe('a baseline', () => {
 
   it('is written by the command, and read again', async () => {
     const file = join(await temporaryFolder(), 'new/accepted.json');
-    const judge = ['bench', 'conformance', '--only', 'TOK-3', '--strict', '--baseline', file];
+    const judge = ['judge', 'service', '--only', 'TOK-3', '--strict', '--baseline', file];
     const written = await payboxToEnd(...judge, '--update-baseline');
     expect(written.output).toMatch(/passed=1 failed=0/);
     expect(written.code).toBe(0);

@@ -37,7 +37,7 @@ describe('a box that is awaited', () => {
     await writeFile(at('secret'), 'Sample-secret-of-this-test-8\n', { mode: 0o600 });
     const named = ['--await-box', 'VVB000007:VVB900007', '--box-secret-file', at('secret')];
     const ports = ['--mqtt-port', '0', '--http-port', '0'];
-    const bench = paybox('bench', 'run', 'conformance', ...named, ...ports, '--only', FAST);
+    const bench = paybox('judge', 'box', ...named, ...ports, '--only', FAST);
     const url = await eventually('where to connect', () => /mqtt:\/\/127\.0\.0\.1:\d+/.exec(bench.output())?.[0]);
     const config = {
       box: { ...identity, secretFile: at('secret') },
@@ -58,9 +58,9 @@ describe('a box that is awaited', () => {
     await writeFile(join(folder, 'salt'), 'sample-check-sum-salt\n', { mode: 0o600 });
     const macAddr = '02:00:5E:10:00:07';
     const page = `http://127.0.0.1:${await freePort()}`;
-    const named = ['--await-box', macAddr, '--dialect', 'vietqr', '--check-sum-salt-file', join(folder, 'salt')];
+    const named = ['--await-box', macAddr, '--check-sum-salt-file', join(folder, 'salt')];
     const options = ['--mqtt-port', '0', '--box-page', page, '--only', 'VQD-1,VQD-2,DIA-2,DIA-4'];
-    const bench = paybox('bench', 'conformance', ...named, ...options);
+    const bench = paybox('judge', 'dialect', ...named, ...options);
     const url = await eventually('where to enrol', () => /mqtt:\/\/127\.0\.0\.1:\d+/.exec(bench.output())?.[0]);
     const salts = { checkSumSalt: 'sample-check-sum-salt', boxIdSalt: 'sample-box-id-salt' };
     const config = {
@@ -84,7 +84,7 @@ describe('a box that is awaited', () => {
     await writeFile(secret, 'Sample-secret-of-this-test-8');
     const options = ['--await-box', 'VVB000001:VVB900001', '--box-secret-file', secret, '--within', '1'];
     const ports = ['--mqtt-port', '0', '--http-port', '0'];
-    const { code, output } = await payboxToEnd('bench', 'run', 'conformance', ...options, ...ports);
+    const { code, output } = await payboxToEnd('judge', 'box', ...options, ...ports);
     expect(output).toContain('no hello of VVB000001 within 1 s: nothing has connected');
     expect(output).toContain('check the address in the box');
     expect(code).toBe(3);

@@ -262,28 +262,34 @@ describe('the checks of a service', () => {
   });
 });
 
-describe('paybox bench run conformance', () => {
-  const JUDGE = ['bench', 'run', 'conformance'];
-  const NOBODY = [...JUDGE, '--service', 'http://127.0.0.1:9/vqr', '--username', 'u'];
-  const BOX = [...JUDGE, '--await-box', 'VVB000001:VVB900001'];
-  const MAC = [...JUDGE, '--await-box', '02:00:5E:10:00:01', '--dialect', 'vietqr'];
+describe('paybox judge', () => {
+  const [SERVICE, BOX, DIALECT] = ['service', 'box', 'dialect'].map((name) => ['judge', name]) as [
+    string[],
+    string[],
+    string[],
+  ];
+  const NOBODY = [...SERVICE, '--service', 'http://127.0.0.1:9/vqr', '--username', 'u'];
+  const AWAITED = [...BOX, '--await-box', 'VVB000001:VVB900001'];
+  const MAC = [...DIALECT, '--await-box', '02:00:5E:10:00:01'];
   const CODES = '--await-box VVB000001: expected terminalCode:serialNumber, as VVB000001:VVB900001';
   eachEnds([
-    [2, 'a service that is no address', [...JUDGE, '--service', 'shop'], '--service shop: expected an address'],
+    [2, 'a service that is no address', [...SERVICE, '--service', 'shop'], '--service shop: expected an address'],
     [2, 'an empty password', [...NOBODY, '--password-file', '/dev/null'], '--password-file /dev/null'],
-    [2, 'clauses that there are not', [...JUDGE, '--only', 'XYZ'], '--only XYZ: expected clauses'],
-    [2, 'a user without a service', [...JUDGE, '--username', 'u'], '--username belongs to --service'],
-    [2, 'a scenario', [...JUDGE, 'happy-path'], 'too many arguments'],
-    [2, 'a box without its serial number', [...JUDGE, '--await-box', 'VVB000001'], CODES],
-    [2, 'a box without its secret', BOX, '--box-secret-file is needed with --await-box'],
-    [2, 'a baseline that is nowhere', [...JUDGE, '--baseline', '/none.json'], 'write it anew with --update-baseline'],
-    [2, 'a baseline to write without its name', [...JUDGE, '--update-baseline'], 'expected --baseline FILE beside it'],
-    [2, 'a dialect that there is not', [...JUDGE, '--dialect', 'mqtt'], '--dialect mqtt: expected vietqr'],
-    [2, 'a box of a dialect by its code', [...BOX, '--dialect', 'vietqr'], 'expected the MAC address of the box'],
-    [2, 'a box of a dialect without its salt', MAC, '--check-sum-salt-file is needed with --dialect'],
+    [2, 'clauses that there are not', [...SERVICE, '--only', 'XYZ'], '--only XYZ: expected clauses'],
+    [2, 'clauses of a service at a box', [...BOX, '--only', 'TOK'], 'run paybox judge service for these'],
+    [2, 'clauses of a box at a service', [...SERVICE, '--only', 'AGT-2,SIG'], 'run paybox judge box for these'],
+    [2, 'clauses of the dialect at a box', [...BOX, '--only', 'DIA'], 'run paybox judge dialect for these'],
+    [2, 'a user without a service', [...SERVICE, '--username', 'u'], '--username belongs to --service'],
+    [2, 'a scenario', [...SERVICE, 'happy-path'], 'too many arguments'],
+    [2, 'a box without its serial number', [...BOX, '--await-box', 'VVB000001'], CODES],
+    [2, 'a box without its secret', AWAITED, '--box-secret-file is needed with --await-box'],
+    [2, 'a baseline that is nowhere', [...BOX, '--baseline', '/none.json'], 'write it anew with --update-baseline'],
+    [2, 'a baseline to write without its name', [...BOX, '--update-baseline'], 'expected --baseline FILE beside it'],
+    [2, 'a box of the dialect by its code', [...DIALECT, '--await-box', 'VVB000001:VVB900001'], 'the MAC address of'],
+    [2, 'a box of the dialect without its salt', MAC, '--check-sum-salt-file is needed with --await-box'],
     [2, 'a user without a password', [...MAC, '--check-sum-salt-file', 'x', '--username', 'u'], 'expected both'],
-    [2, 'a dialect of a service', [...NOBODY, '--dialect', 'vietqr'], '--dialect: a dialect is judged at boxes'],
-    [2, 'a salt without a dialect', [...BOX, '--check-sum-salt-file', 'x'], 'expected --dialect beside it'],
-    [2, 'a box and a service', [...BOX, '--service', 'http://x'], 'expected one of them'],
+    [2, 'a salt outside the dialect', [...AWAITED, '--check-sum-salt-file', 'x'], "unknown option '--check-sum-salt"],
+    [2, 'a box and a service', [...AWAITED, '--service', 'http://x'], "unknown option '--service'"],
+    [2, 'the command that was', ['bench', 'conformance'], "unknown command 'conformance'"],
   ]);
 });

@@ -10,7 +10,7 @@ const LEVELS = { spec: 'must', gap: 'our default' } as const;
 export function conformancePage(judged: readonly TargetResults[], { startedAtMs }: { startedAtMs: number }): string {
   const about = `<p>${escaped(new Date(startedAtMs).toISOString())}. Where the specification says nothing, the clause is a
 default of PROTOCOL.md: another choice differs, and fails only in a strict run.</p>`;
-  return documentOf('paybox bench conformance', [about, ...judged.map(partOf)].join('\n'));
+  return documentOf('paybox judge', [about, ...judged.map(partOf)].join('\n'));
 }
 
 function partOf(judged: TargetResults, part: number): string {

@@ -22,7 +22,7 @@ export const THREATS_NOT_JUDGED: NotJudged = {
 
 export const DIALECT_NOT_JUDGED: NotJudged = {
   clauses: ['VQD', 'DIA'],
-  why: 'the public MQTT dialect, which confirms no screen: judge a box that speaks it with --dialect',
+  why: 'the public MQTT dialect, which confirms no screen: paybox judge dialect judges a box that speaks it',
 };
 
 /** An open target, with the data for its checks. */
@@ -46,6 +46,9 @@ type JudgeOptions = Pick<
   'strict' | 'accepted' | 'signal' | 'onBegin' | 'onStep' | 'onEnd'
 >;
 
+/** Whether a clause is to be judged in this run. */
+export type IsWanted = (clause: string) => boolean;
+
 export interface JudgeTarget {
   readonly target: string;
   /** The number of checks. */
@@ -57,7 +60,7 @@ export interface JudgeTarget {
 
 /** A target with its wanted checks. */
 export function judgeTarget<Subject, Need extends string>(
-  isWanted: (clause: string) => boolean,
+  isWanted: IsWanted,
   { target, checks, notJudged, open }: JudgedTarget<Subject, Need>,
 ): JudgeTarget {
   const wanted = checks.filter(({ clause }) => isWanted(clause));

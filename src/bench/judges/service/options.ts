@@ -125,7 +125,7 @@ function callbacksOf({ callbackAuthFile, callbackSigningSecretFile }: ServiceOpt
 
 function needed(option: string, value: string | undefined): string {
   if (value !== undefined && value !== '') return value;
-  throw new ConfigError(`${option} is needed to judge the service`, 'see `paybox bench conformance --help`');
+  throw new ConfigError(`${option} is needed to judge the service`, 'see `paybox judge service --help`');
 }
 
 function urlOf(option: string, text: string): string {

@@ -40,7 +40,7 @@ export const BOX_CHECKS: readonly BoxCheck[] = [
 export const BOX_NOT_JUDGED: readonly NotJudged[] = [
   {
     clauses: ['ERR', 'LEN', 'TOK', 'GEN', 'SUM', 'SND', 'CBK', 'CHK', 'CAN', 'SYN', 'SRC', 'CRE', 'MAT', 'PQR'],
-    why: 'what a service answers its partners: judge one with --service',
+    why: 'what a service answers its partners: paybox judge service judges one',
   },
   {
     clauses: ['MSG-13', 'MSG-14'],

@@ -48,11 +48,11 @@ export const DIALECT_BOX_NOT_JUDGED: readonly NotJudged[] = [
       'REG',
       'ROL',
     ],
-    why: 'what a service and its gateway do: judge one with --service',
+    why: 'what a service and its gateway do: paybox judge service judges one',
   },
   {
     clauses: ['MSG', 'TOP', 'PRE', 'SHA', 'SIG', 'ENR', 'BOX-HTTP', 'AGT', 'QRP'],
-    why: "what a box of this project's own messages does: judge one without --dialect",
+    why: "what a box of this project's own messages does: paybox judge box judges one",
   },
   { clauses: ['TLS'], why: 'most firmware of the dialect speaks without TLS' },
   THREATS_NOT_JUDGED,

@@ -76,7 +76,7 @@ export const SERVICE_NOT_JUDGED: readonly NotJudged[] = [
   },
   { clauses: ['TLS'], why: 'TLS in front of the service is set up by its admin; every request checks its certificate' },
   { clauses: ['SRC', 'CRE', 'MAT', 'PQR', 'LIM-7'], why: 'how a gateway hears of money that another service reports' },
-  { clauses: ['AGT'], why: 'what a box does: judge one with --await-box' },
+  { clauses: ['AGT'], why: 'what a box does: paybox judge box judges one' },
   DIALECT_NOT_JUDGED,
   THREATS_NOT_JUDGED,
 ];
