@@ -155,8 +155,8 @@ describe('a gateway on an external broker', () => {
     const { url } = await openBroker();
     const first = await gatewayAt(url);
     const second = await gatewayAt(url);
-    await eventually('the warning', () => first.logged('gateway-rival').length === 1);
-    expect(second.logged('gateway-rival')).toEqual([]);
+    await eventually('the warning', () => first.logged('broker-shared').length === 1);
+    expect(second.logged('broker-shared')).toEqual([]);
     for (const it of [first, second]) expect(it.logged('gateway-presence-restored')).toEqual([]);
   });
 

@@ -1,4 +1,4 @@
-/** Memory of the broker. The module's own declarations name an export that it lacks, because it is CommonJS. */
+/** Declares the memory of the broker. The module's own declarations name an export that a CommonJS module lacks. */
 declare module 'aedes-persistence' {
   import type { Readable } from 'node:stream';
   import type { AedesPublishPacket } from 'aedes';
@@ -6,7 +6,7 @@ declare module 'aedes-persistence' {
   export interface Persistence {
     /** An empty payload deletes the retained message of its topic. */
     storeRetained(packet: AedesPublishPacket): Promise<void>;
-    /** The retained messages under any of these filters, filter by filter. */
+    /** Streams the retained messages under any of these filters, filter by filter. */
     createRetainedStreamCombi(filters: string[]): Readable;
   }
   export default function memory(): Persistence;

@@ -1,10 +1,10 @@
 import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 
-/** Messages of one box that wait for earlier ones. More are refused; the box repeats durable ones. */
+/** How many messages of one box wait for earlier ones. The gateway drops more, and the box repeats durable ones. */
 const QUEUED_PER_BOX_MAX = 1000;
 
-/** Runs the work of each box one after the other, and of different boxes at the same time. */
+/** Runs the work of each box in sequence, and that of different boxes concurrently. */
 export class BoxQueues {
   readonly #log: Logger;
   readonly #queues = new Map<string, { last: Promise<void>; size: number }>();
@@ -13,12 +13,14 @@ export class BoxQueues {
     this.#log = log;
   }
 
-  /** Whether a further message of this box must be refused. */
+  /** Returns whether a further message of this box must be dropped. */
   isFull(terminalCode: string): boolean {
     return (this.#queues.get(terminalCode)?.size ?? 0) >= QUEUED_PER_BOX_MAX;
   }
 
-  /** Runs `work` after all earlier work of this box. Settles after it. Never throws: a failure is logged as `what`. */
+  /**
+   * Runs `work` after all earlier work of this box, and settles after it. Never throws: a failure is logged as `what`.
+   */
   async run(terminalCode: string, what: string, work: () => Promise<void>): Promise<void> {
     const queue = this.#queues.get(terminalCode) ?? { last: Promise.resolve(), size: 0 };
     this.#queues.set(terminalCode, queue);

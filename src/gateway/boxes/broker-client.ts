@@ -8,14 +8,14 @@ import { TLS_FLOOR } from '../../lib/tls.ts';
 import { limitPackets, WEBSOCKET_LIMITS } from '../../protocol/packet-limit.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
-/** The client gives up a broker that is silent for 1.5 times this. */
+/** The client ends the connection after a silence of 1.5 times this interval. */
 const KEEPALIVE_SECONDS = 15;
 const MQTT_PORT = 1883;
 
-/** The message of the error where the broker gives no reason. */
+/** The message of the error if the broker gives no reason. */
 export const CLOSED = 'the broker closed the connection';
 
-/** Address of the broker: a URL, or a connection inside this process. */
+/** The address of the broker: a URL, or a connection inside this process. */
 export interface BrokerAddress {
   where: string | (() => Duplex);
   username?: string | undefined;
@@ -24,7 +24,7 @@ export interface BrokerAddress {
   tls?: { ca?: Buffer; cert?: Buffer; key?: Buffer } | undefined;
 }
 
-/** Connects once to a broker, and never again by itself. Throws the error of the connection. */
+/** Connects once to a broker and does not reconnect. Throws the error of the connection. */
 export async function connectToBroker(
   address: BrokerAddress,
   names: HostResolver,
@@ -45,7 +45,7 @@ export async function connectToBroker(
     throw error;
   }
   client.on('error', (error) => log.warn('broker-error', { reason: reasonOf(error) }));
-  // Otherwise a message after an acknowledgement waits 40 ms for the broker's delayed ACK.
+  // Without this, a message after an acknowledgement waits 40 ms for the broker's delayed ACK.
   if (client.stream instanceof Socket) client.stream.setNoDelay(true);
   return client;
 }
@@ -69,7 +69,7 @@ function clientOf({ where, username, password, tls }: BrokerAddress, lookup: Loo
   };
   if (typeof where !== 'string') return new MqttClient(where, options);
   const url = new URL(where);
-  // For every protocol except `mqtt:` the library passes `lookup` on.
+  // The library passes `lookup` on for every protocol except `mqtt:`.
   if (url.protocol !== 'mqtt:') {
     const found: IClientOptions & { lookup: LookupFunction } = { ...options, lookup };
     return connect(where, { ...found, wsOptions: { ...options.wsOptions, lookup } });

@@ -14,23 +14,26 @@ import { aliveMsFor, spreadMsFor } from './welcome.ts';
 import type { BoxWire } from './wire.ts';
 
 const GOODBYE_TIMEOUT_MS = 1000;
-/** Beyond this no message is sent: a push is withdrawn at its deadline, durable messages are sent again later. */
+/**
+ * With more unacknowledged messages nothing is sent: a push is withdrawn at its deadline, and durable messages are sent
+ * again later.
+ */
 const UNACKNOWLEDGED_MAX = 10_000;
-/** For the broker to send a subscription what it has acknowledged. */
+/** How long the broker may take to send this connection its own acknowledged presence. */
 const ECHO_TIMEOUT_MS = 5_000;
-/** Interval at which a connection is looked at that no box is heard on. */
+/** How often the gateway looks for a connection that has become silent. */
 const SILENCE_LOOK_MS = 4_000;
-/** A connection on which no box was ever heard is opened anew after this time: maybe none can be. */
+/** After this time a connection that never received a message from a box is replaced: it may be unable to receive. */
 const SILENCE_MAX_MS = 300_000;
-/** A broker that acknowledges nothing for this time is given up, even if it answers pings. */
+/** A broker that acknowledges nothing for this time is disconnected, even if it answers pings. */
 const ACKNOWLEDGE_TIMEOUT_MS = 15_000;
 const BEGIN_TIMEOUT_MS = 15_000;
 
-/** Why a received message is refused. */
+/** The reason for refusing a received message. */
 type Refusal = { code: string; reason: string };
 const refuse = (code: string, reason: string): Refusal => ({ code, reason });
 
-/** One connection of the gateway to the broker. After its end a new one is opened. */
+/** Holds one connection of the gateway to the broker. After its end the channel opens a new one. */
 export class BrokerConnection implements ChannelConnection {
   /** Settles once the connection has ended. */
   readonly closed: Promise<void>;
@@ -41,12 +44,12 @@ export class BrokerConnection implements ChannelConnection {
   readonly #wire: BoxWire;
   readonly #shard: number;
   readonly #presenceTopic: string;
-  /** Settles once the broker has told this connection of its own presence. */
+  /** Settles once the broker has sent this connection its own presence. */
   readonly #echoed = Promise.withResolvers<void>();
   #heardAtMs: number;
-  /** Its presence as it was last announced. */
+  /** The presence as last published. */
   #birth = '';
-  /** By terminalCode; added with the first message of the box. */
+  /** Connections by terminalCode. A box is added with its first message. */
   readonly #boxes = new Map<string, BoxConnection>();
   /** Send time of each message that the broker has not acknowledged, oldest first. */
   readonly #unacknowledgedMs = new Map<object, number>();
@@ -64,7 +67,7 @@ export class BrokerConnection implements ChannelConnection {
     this.closed = new Promise((resolve) => client.once('close', () => resolve()));
   }
 
-  /** Connects, subscribes to every box, and only then announces the gateway (PROTOCOL.md, clause PRE-2). */
+  /** Connects, subscribes to every box, and only then publishes the gateway's presence (PROTOCOL.md, clause PRE-2). */
   static async open(
     address: BrokerAddress,
     names: HostResolver,
@@ -72,7 +75,7 @@ export class BrokerConnection implements ChannelConnection {
     stored: Stored,
     wire: BoxWire,
   ): Promise<BrokerConnection> {
-    // New for every connection: boxes say hello again to a run that they do not know.
+    // Each connection has a new run id, because a box says hello again to an unknown run.
     const runId = world.random.uuid();
     const will: IClientOptions['will'] = {
       topic: gatewayPresenceTopic(world.place?.index),
@@ -96,7 +99,10 @@ export class BrokerConnection implements ChannelConnection {
     return connection;
   }
 
-  /** As `#begin`; throws too when the broker does not answer, or the connection ends: then nothing else would tell. */
+  /**
+   * Calls `#begin`. Also throws if the broker does not answer in time or the connection ends, because nothing else
+   * would report it.
+   */
   async #beginInTime(): Promise<void> {
     const ended = this.closed.then(() => Promise.reject(new Error('it ended the connection')));
     const begun = Promise.race([this.#begin().then(() => true), ended]);
@@ -104,7 +110,7 @@ export class BrokerConnection implements ChannelConnection {
     throw new Error(`it has not acknowledged within ${BEGIN_TIMEOUT_MS} ms what the gateway reads and says`);
   }
 
-  /** Throws what the broker does not do that gateway and boxes rely on (PROTOCOL.md, clause PRE-5). */
+  /** Throws if the broker lacks something that gateway and boxes rely on (PROTOCOL.md, clause PRE-5). */
   async #begin(): Promise<void> {
     const topics = [...gatewayRights(this.#shard).read];
     const granted = await this.#client.subscribeAsync(topics, { qos: 1 }).catch((error: unknown) => {
@@ -118,8 +124,8 @@ export class BrokerConnection implements ChannelConnection {
   }
 
   /**
-   * Ends a connection on which boxes were heard and none is any more: a broker may lose a subscription, with the node
-   * that kept it, and still answer pings (PROTOCOL.md, clause PRE-5).
+   * Ends a connection that has become silent after messages of boxes. A broker may lose a subscription together with
+   * the node that held it, and still answer pings (PROTOCOL.md, clause PRE-5).
    */
   async #watchSilence(): Promise<void> {
     const { clock, log } = this.#world;
@@ -150,7 +156,7 @@ export class BrokerConnection implements ChannelConnection {
     for (const terminalCode of this.#boxes.keys()) this.disconnectBox(terminalCode, why);
   }
 
-  /** Announces that the gateway leaves, then ends the connection. */
+  /** Publishes that the gateway leaves, then ends the connection. */
   async close(): Promise<void> {
     const client = this.#client;
     // The broker also sends the goodbye to this client, which must not contradict it.
@@ -174,19 +180,19 @@ export class BrokerConnection implements ChannelConnection {
   }
 
   /**
-   * Announces this run again when its topic says offline, as the late last will of an earlier run does (PROTOCOL.md,
-   * clause PRE-2). Another run that is online is only logged: two gateways would announce themselves for ever.
+   * Publishes this run again when its topic says offline, as the late last will of an earlier run does (PROTOCOL.md,
+   * clause PRE-2). Another run that is online is only logged: two gateways would contradict each other without end.
    */
   #keepPresent(payload: Buffer, packet: IPublishPacket): void {
     const { log } = this.#world;
-    // The old value, sent after the subscription. The next announcement replaces it.
+    // A retained value is the old one, which the subscription delivers. The next presence replaces it.
     if (packet.retain) return;
     const decoded = decodePresence(payload);
     if (decoded.ok && decoded.value.online) {
       if (decoded.value.sessionId === this.#runId) {
         this.#echoed.resolve();
       } else {
-        log.warn('gateway-rival', { reason: 'another gateway uses this broker' });
+        log.warn('broker-shared', { reason: 'another gateway uses this broker' });
       }
       return;
     }
@@ -194,7 +200,7 @@ export class BrokerConnection implements ChannelConnection {
     this.#announce(true).catch((error: unknown) => log.warn('broker-error', { reason: reasonOf(error) }));
   }
 
-  /** Handles any message of a box. On a broker without topic rights it can contain anything. Never throws. */
+  /** Handles any message of a box. On a broker without topic rights it may contain anything. Never throws. */
   async #receive(topic: string, payload: Buffer, { retain }: IPublishPacket): Promise<void> {
     const { log } = this.#world;
     const from = parseBoxTopic(topic);
@@ -243,7 +249,7 @@ export class BrokerConnection implements ChannelConnection {
       transport: 'mqtt',
       problem: () => this.#problem(),
       send: (signed, type) => this.#publish(terminalCode, signed, type),
-      // The connection to the broker is shared. The message `refused` tells the box that its session has ended.
+      // Boxes share the connection to the broker, so it stays open. The message `refused` ends the session of the box.
       end: () => undefined,
     };
   }
@@ -262,7 +268,7 @@ export class BrokerConnection implements ChannelConnection {
 
   #publish(terminalCode: string, said: string, type: DownMessage['type'] | 'presence'): void {
     const client = this.#client;
-    // A box asks again.
+    // The presence is dropped, because the box asks again.
     if (type === 'presence' && this.#problem() !== undefined) return;
     const key = {};
     this.#unacknowledgedMs.set(key, this.#world.clock.monotonicMs());

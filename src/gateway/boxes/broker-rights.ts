@@ -10,22 +10,22 @@ import { boxPasswordOf } from '../common/logins.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 
-/** Subscriptions of one connection; a box has two, a host a few. */
+/** How many subscriptions one connection may have. A box has two, a host a few. */
 const SUBSCRIPTIONS_MAX = 64;
 /** A QoS 2 message is stored until its handshake ends, which may never happen. */
 const QOS_MAX = 1;
-/** CONNACK codes of MQTT: come again later, wrong credentials, missing rights. */
+/** The CONNACK codes of MQTT for an unavailable server, wrong credentials and missing rights. */
 const UNAVAILABLE = 3;
 const BAD_CREDENTIALS = 4;
 const NOT_AUTHORIZED = 5;
 
-/** The gateway's own login, unknown to boxes. */
+/** The gateway's own login. Boxes do not know it. */
 export interface BrokerLogin {
   username: string;
   password: string;
 }
 
-/** The rights of each login at the broker (PROTOCOL.md, clauses TOP-2, TOP-3, VQD-1 and TOK-6). */
+/** Returns the checks of each login at the broker (PROTOCOL.md, clauses TOP-2, TOP-3, VQD-1 and TOK-6). */
 export function rights({ config, random, log }: World, stored: Stored, login: BrokerLogin): AedesOptions {
   const shared = config.vietqrBoxes?.login;
   const { mayPublish, maySubscribe } = topicRights(shared?.username);
@@ -45,7 +45,7 @@ export function rights({ config, random, log }: World, stored: Stored, login: Br
     authenticate: (client, username, password, done) => {
       const answer = (reason: LoginProblem | undefined) => {
         if (reason === undefined) {
-          // Broker-chosen ids: a client that copies another's id would end its connection.
+          // The broker chooses the ids. Otherwise a client that copies another's id would end its connection.
           Object.assign(client, { id: `${username}/${random.uuid()}` });
           done(null, true);
           return;
@@ -60,7 +60,7 @@ export function rights({ config, random, log }: World, stored: Stored, login: Br
     authorizePublish: (client, packet, done) => {
       const box = client === null ? undefined : boxOf(client);
       if (box === login.username || (box !== undefined && mayPublish(box, packet))) {
-        // Hosts set the flag where they mean the QoS: a kept request would be answered again and again.
+        // Some hosts set the retain flag by mistake for the QoS. A retained request would be answered again and again.
         if (box === shared?.username) packet.retain = false;
         done(null);
         return;
@@ -80,7 +80,7 @@ export function rights({ config, random, log }: World, stored: Stored, login: Br
       refuse('mqtt-subscribe-refused', box, { topic: subscription.topic, reason: 'not a topic of this box' });
       done(null, null);
     },
-    // Checked again when a message is forwarded: a push or payment must never reach a foreign box.
+    // The broker checks again when it forwards a message: a push or payment must never reach a foreign box.
     authorizeForward: (client, packet) => {
       const box = boxOf(client);
       return box === login.username || maySubscribe(box, packet.topic) ? packet : null;
@@ -89,8 +89,8 @@ export function rights({ config, random, log }: World, stored: Stored, login: Br
 }
 
 /**
- * Which login may publish a message or last will, and subscribe (clauses TOP-3 and VQD-1). A retained message on `up`
- * would be sent to every later gateway.
+ * Returns which login may publish a message or last will, and which may subscribe (clauses TOP-3 and VQD-1). A retained
+ * message on `up` is refused: every later gateway would receive it.
  */
 function topicRights(shared: string | undefined) {
   return {
@@ -119,7 +119,7 @@ async function loginProblem(
   password: string | undefined,
 ): Promise<LoginProblem | undefined> {
   const wrong = { text: 'unknown box or wrong secret', code: BAD_CREDENTIALS };
-  // Only inside this process, and not limited by wrong logins of others.
+  // The gateway's own login works only inside this process. Wrong logins of others do not limit it.
   if (username === login.username && !(client.conn instanceof LimitedSocket)) {
     return equalSecrets(password ?? '', login.password) ? undefined : wrong;
   }
@@ -138,7 +138,8 @@ async function loginProblem(
 }
 
 /**
- * The name in the client's certificate: empty if there is not exactly one; undefined if no certificate was requested.
+ * Returns the name in the client's certificate: empty if there is not exactly one, undefined if no certificate was
+ * requested.
  */
 function certifiedName({ conn }: Client): string | undefined {
   if (!(conn instanceof LimitedSocket && conn.socket instanceof TLSSocket && conn.socket.authorized)) return undefined;
@@ -146,12 +147,12 @@ function certifiedName({ conn }: Client): string | undefined {
   return typeof name === 'string' ? name : '';
 }
 
-/** IP address of the client; empty for the gateway itself, which is in this process. */
+/** Returns the IP address of the client. It is empty for the gateway itself, which is in this process. */
 export function addressOf({ conn }: Client): string {
   return conn instanceof LimitedSocket ? conn.address : '';
 }
 
-/** Username of a client: the first part of its id. */
+/** Returns the user name of a client: the first part of its id. */
 export function boxOf(client: Client): string {
   return client.id.split('/', 1)[0] ?? '';
 }

@@ -19,13 +19,16 @@ import { addressOf, type BrokerLogin, boxOf, rights } from './broker-rights.ts';
 import { connectionToEvict } from './connection.ts';
 import type { Listeners } from './dialect/listeners.ts';
 
-/** With the HTTP connections still below 20,000, the limit of open files on many machines. */
+/** Together with the HTTP connections this is below 20,000, the limit of open files on many machines. */
 const CONNECTIONS_MAX = 12_000;
-/** Connections of one box: the one in use, dead ones not yet noticed, and those of a stranger with its login. */
+/**
+ * How many connections one box may have: the one in use, dead ones not yet noticed, and those of a stranger with its
+ * login.
+ */
 const CONNECTIONS_PER_BOX_MAX = 8;
 const SOCKET_LIMITS = { packetBytesMax: PACKET_BYTES_MAX, unreadBytesMax: UNREAD_BYTES_MAX };
 const CONNECT_TIMEOUT_MS = 10_000;
-/** A longer keepalive, or none, is refused: a dead connection would be noticed too late, or never. */
+/** A longer keepalive, or none, is refused: the broker would notice a dead connection too late or never. */
 const KEEPALIVE_SECONDS_MAX = 600;
 const LOGIN_BYTES = 32;
 const WILDCARD = /[+#]/;
@@ -33,9 +36,9 @@ const WILDCARD = /[+#]/;
 export interface EmbeddedBroker {
   url: string;
   login: BrokerLogin;
-  /** A connection to the broker inside this process. */
+  /** Opens a connection to the broker inside this process. */
   connect(): Duplex;
-  /** Returns a function that ends the connections which a box has now: its login is no longer valid. */
+  /** Returns a function that ends the present connections of a box, because its login is no longer valid. */
   dropper(terminalCode: string): () => void;
   close(): Promise<void>;
 }
@@ -44,30 +47,30 @@ export interface EmbeddedBroker {
 export interface BrokerListener {
   host: string;
   port: number;
-  /** With `clientCa` a client needs a certificate by it, and may only use the name in it. */
+  /** With `clientCa`, each client needs a certificate of this CA, and may only log in as the name in it. */
   tls?: (ServerTlsFiles & { clientCa?: string | undefined }) | undefined;
-  /** Proxies that say by a PROXY header whose connection they pass on; none if left out. */
+  /** Proxies that name the real client in a PROXY header. Left out, there are none. */
   proxies?: readonly string[] | undefined;
 }
 
-/** The broker's knowledge of boxes, and the parts that hear of them. */
+/** The broker reads the sessions of boxes here and reports connections. */
 export interface BrokerOptions {
-  /** Login of the broker that this one replaces; a new one if left out. */
+  /** The login of the broker that this one replaces. Left out, a new one is made. */
   login?: BrokerLogin | undefined;
-  /** The session in use of this box. */
+  /** Returns the session in use of this box. */
   sessionInUse: (terminalCode: string) => string | undefined;
-  /** Highest number of connections; CONNECTIONS_MAX if left out. */
+  /** The highest number of connections. The default is CONNECTIONS_MAX. */
   connectionsMax?: number | undefined;
   onBoxConnected?: (terminalCode: string, socket: Socket) => void;
-  /** Learns who listens on the topics of boxes without a login of their own. */
+  /** Records who listens on the topics of boxes without a login of their own. */
   listeners?: Listeners | undefined;
-  /** The last connection of this box has ended. Without a last will the hub learns it only from here. */
+  /** Called when the last connection of this box has ended. Without a last will the hub has no other report of it. */
   onBoxGone: (terminalCode: string) => void;
 }
 
 /**
- * Starts the embedded broker: a login per box and its topic rights (PROTOCOL.md, clauses TOP-2 and TOP-3).
- * Throws ConfigError when the port is taken or a certificate cannot be used.
+ * Starts the embedded broker: each box has a login and topic rights (PROTOCOL.md, clauses TOP-2 and TOP-3). Throws
+ * ConfigError if the port is taken or a certificate cannot be used.
  */
 export async function startBroker(
   at: BrokerListener,
@@ -83,12 +86,12 @@ export async function startBroker(
     connectTimeout: CONNECT_TIMEOUT_MS,
     keepaliveLimit: KEEPALIVE_SECONDS_MAX,
     persistence: retainedByTopic(memory()),
-    // No limit: above a limit the broker queues without bound, and thousands of queued calls overflow the stack.
+    // There is no limit: above one, the broker queues without bound, and thousands of queued calls overflow the stack.
     concurrency: 0,
   });
   const clients = watch(aedes, world, options, login);
   options.listeners?.watch(aedes);
-  // Also counts connections whose handshake is not finished.
+  // This also counts connections whose handshake is not finished.
   const connections = new Connections(options.connectionsMax ?? CONNECTIONS_MAX);
   const callers = new Callers(at.proxies);
   server.on('connection', (socket) => connections.add(socket, callers.ofConnection(socket)));
@@ -109,7 +112,7 @@ export async function startBroker(
     login,
     connect: () => {
       const [ours, brokers] = duplexPair();
-      // Otherwise the other half would stay open.
+      // Without this the other half would stay open.
       brokers.once('close', () => ours.destroy());
       aedes.handle(readWhole(brokers));
       return ours;
@@ -121,7 +124,7 @@ export async function startBroker(
       };
     },
     close: async () => {
-      // Connections that end because the broker closes are no failures.
+      // A connection that ends because the broker closes is not a failure.
       for (const event of ['clientError', 'connectionError', 'clientDisconnect']) aedes.removeAllListeners(event);
       const closed = new Promise((resolve) => server.close(resolve));
       await new Promise<void>((resolve) => aedes.close(resolve));
@@ -142,7 +145,7 @@ function serverFor({ tls }: BrokerListener, log: Logger): Server {
   return server;
 }
 
-/** The session in the last will of a connection; undefined without one. */
+/** Returns the session in the last will of a connection, or undefined without one. */
 function sessionOf({ will }: Client & { will?: { payload: Buffer } | null }): string | undefined {
   const decoded = will ? decodePresence(will.payload) : undefined;
   return decoded?.ok ? decoded.value.sessionId : undefined;
@@ -162,10 +165,10 @@ function watch(
     const own = connections.get(box) ?? new Set();
     connections.set(box, own.add(client));
     if (client.conn instanceof LimitedSocket) onBoxConnected?.(box, client.conn.socket);
-    // The shared login has one connection a box; all connections together have a limit.
+    // All boxes of the dialect share one login, so it may have many connections. The limit of all connections applies.
     if (own.size <= CONNECTIONS_PER_BOX_MAX || isShared(box)) return;
     const sessionId = sessionInUse(box);
-    // The first connection that names the session in use belongs to the box: a stranger copies the name later.
+    // The first connection that names the session in use belongs to the box. A stranger can only copy the name later.
     const inUse = [...own].find((it) => sessionId !== undefined && sessionOf(it) === sessionId);
     log.warn('mqtt-connection-ended', { box, reason: `more than ${CONNECTIONS_PER_BOX_MAX} connections of one box` });
     connectionToEvict([...own], addressOf, (it) => it === inUse)?.close();
@@ -180,7 +183,7 @@ function watch(
   });
   const failed = (client: Client, error: Error) =>
     log.warn('mqtt-connection-failed', { client: client.id ?? undefined, reason: reasonOf(error) });
-  // Missing in the library's types. Without a listener the error would end the process.
+  // The library's types lack this event. Without a listener the error would end the process.
   (aedes as EventEmitter).on('error', (error) => log.error('broker-failed', { reason: reasonOf(error) }));
   aedes.on('clientError', failed);
   aedes.on('connectionError', failed);
@@ -188,9 +191,9 @@ function watch(
 }
 
 /**
- * Looks up retained messages by topic where a subscription names topics, as those of boxes do. The library compares
- * every retained topic with every filter: when n boxes reconnect together, that costs n². Filters with wildcards are
- * left to the library.
+ * Looks up retained messages by topic if a subscription names topics, as those of boxes do. The library compares every
+ * retained topic with every filter, which costs n² when n boxes reconnect together. The library still handles filters
+ * with wildcards.
  */
 export function retainedByTopic(memory: Persistence): Persistence {
   const retained = new Map<string, AedesPublishPacket>();
@@ -199,7 +202,7 @@ export function retainedByTopic(memory: Persistence): Persistence {
   return Object.assign(memory, {
     storeRetained: (packet: AedesPublishPacket) => {
       if (packet.payload.length === 0) retained.delete(packet.topic);
-      // A copy, because the broker changes the packet later.
+      // The copy is needed, because the broker changes the packet later.
       else retained.set(packet.topic, { ...packet });
       return storeRetained(packet);
     },

@@ -1,16 +1,16 @@
 import { type Result, refuse } from '../common/result.ts';
 
-/** Unanswered pushes of one box. One more replaces the oldest. */
+/** How many pushes of one box may be unanswered. One more replaces the oldest. */
 const WAITING_PER_BOX_MAX = 16;
 
 type Settle = (result: Result<undefined>) => void;
 
-/** Pushes that wait for their confirmation. */
+/** Holds the pushes that wait for their confirmation. */
 export class Confirmations {
-  /** By terminalCode, then by pushId, oldest first. */
+  /** Pushes by terminalCode, then by pushId, oldest first. */
   readonly #waiting = new Map<string, Map<string, Settle>>();
 
-  /** Settles with the result given to `settle` or `settleAll`. */
+  /** Waits for the result that `settle` or `settleAll` receives. */
   wait(terminalCode: string, pushId: string): Promise<Result<undefined>> {
     const { promise, resolve } = Promise.withResolvers<Result<undefined>>();
     const waiting = this.#waiting.get(terminalCode) ?? new Map<string, Settle>();
@@ -43,12 +43,10 @@ export class Confirmations {
     return { terminalCode, except: this.#awaited(terminalCode) };
   }
 
-  /** Settles every push of a box. */
   settleAll(terminalCode: string, result: Result<undefined>): void {
     for (const pushId of this.#awaited(terminalCode)) this.settle(terminalCode, pushId, result);
   }
 
-  /** Settles every push of all boxes. */
   settleEverything(result: Result<undefined>): void {
     for (const terminalCode of [...this.#waiting.keys()]) this.settleAll(terminalCode, result);
   }

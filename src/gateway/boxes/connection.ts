@@ -2,10 +2,10 @@ import type { DownMessage } from '../../protocol/messages.ts';
 import type { World } from '../common/world.ts';
 import type { MessageSigner } from './message-signer.ts';
 
-/** How a transport reaches one box. */
+/** The transport's side of the connection to one box. */
 export interface BoxSocket {
   readonly transport: string;
-  /** Why nothing can be sent now; undefined if sending is possible. */
+  /** Returns why nothing can be sent now, or undefined if sending is possible. */
   problem(): string | undefined;
   /** Sends the bytes of a signed message. A failure ends the connection, or is logged with `type`. */
   send(signed: string, type: DownMessage['type']): void;
@@ -13,7 +13,7 @@ export interface BoxSocket {
   end(): void;
 }
 
-/** A connection to one box, whatever the transport. */
+/** A connection to one box over any transport. */
 export interface BoxConnection {
   readonly transport: BoxSocket['transport'];
   /** Never throws: a message that cannot be sent is dropped. The transport reports a lost connection to the hub. */
@@ -24,7 +24,10 @@ export interface BoxConnection {
 /** Makes the connection to a box from its socket. */
 export type Connect = (terminalCode: string, socket: BoxSocket) => BoxConnection;
 
-/** Makes connections that sign each message just before they send it, so that messages are sent in signing order. */
+/**
+ * Returns a function whose connections sign each message just before they send it, so that messages are sent in signing
+ * order.
+ */
 export function signedConnections({ log }: World, signer: MessageSigner): Connect {
   return (terminalCode, socket) => ({
     transport: socket.transport,
@@ -40,8 +43,8 @@ export function signedConnections({ log }: World, signer: MessageSigner): Connec
 }
 
 /**
- * The connection to end when a box has one too many; `connections` are oldest first. Never one that is in use. It is
- * the oldest one from the address with the most connections, so that a stranger with the box's login ends his own.
+ * Returns the connection to end when a box has one too many, never one in use. `connections` are oldest first. It is
+ * the oldest one of the address with the most connections, so that a stranger with the box's login ends his own.
  */
 export function connectionToEvict<T>(
   connections: readonly T[],

@@ -17,7 +17,14 @@ import { aliveMsFor, checkHello, dropNoticesOfMoved, type Refusal, welcomeOf } f
 type NotAlive = Exclude<UpMessage, { type: 'alive' }>;
 export type ShowBody = Omit<Extract<DownBody, { type: 'show' }>, 'sessionMs'>;
 
-/** The sessions of registered boxes, for all transports. It sends messages to boxes and handles their reports. */
+/**
+ * Holds the sessions of registered boxes for all transports. It sends messages to boxes and stores their reports.
+ *
+ * The store holds what a box still has to receive. Each resend reads it again, so a lost message loses nothing.
+ * The queue of a box runs hellos, reports, losses and resends in sequence; signs of life bypass it, because the store may
+ * hang. A report is acknowledged after it is stored; the box repeats it until then. If a push fails for its partner, its
+ * QR leaves the screen, even if the store fails. A session is registered after its welcome: a box ignores earlier messages.
+ */
 export class Hub {
   readonly #world: World;
   readonly #stored: Stored;
@@ -26,7 +33,6 @@ export class Hub {
   readonly #queues: BoxQueues;
   readonly #confirmations = new Confirmations();
   readonly #staleSessions: StaleSessions;
-  /** The rule of news, for each box. */
   readonly news: PaymentNews;
 
   constructor(world: World, stored: Stored) {
@@ -46,12 +52,11 @@ export class Hub {
   }
 
   /**
-   * Handles a message of the box that logged in as `terminalCode`; messages of one box one after the other. Settles
-   * once it is handled and stored. Returns false for a message that was dropped. Never throws.
+   * Handles a message of the box that logged in as `terminalCode`; messages of one box run in sequence. Settles once
+   * the message is handled and stored. Returns false for a dropped message. Never throws.
    */
   async receive(terminalCode: string, connection: BoxConnection, message: UpMessage): Promise<boolean> {
     const { type } = message;
-    // Not queued: a sign of life is answered even while the store does not answer.
     if (type === 'alive') {
       const session = this.#inUse(terminalCode, connection, message);
       session?.answerAlive(message.id, aliveMsFor(this.#sessions.size));
@@ -67,7 +72,6 @@ export class Hub {
 
   /** Ends the session of a box if it has this id or connection (PROTOCOL.md, clause PRE-3). */
   disconnected(terminalCode: string, by: { sessionId: string } | { connection: BoxConnection }, why: string): void {
-    // Queued: otherwise an earlier hello in the queue would register a box that is gone.
     void this.#queues.run(terminalCode, 'lost', async () => {
       const session = this.#sessions.get(terminalCode);
       if (session === undefined) return;
@@ -77,7 +81,7 @@ export class Hub {
     });
   }
 
-  /** Ends the session of a box that may have none any more. Settles with whether the box had one and was told. */
+  /** Refuses and ends the session of a box that lost its right to one. Settles with whether the box had a session. */
   async expel(terminalCode: string, reason: string, disabled = false): Promise<boolean> {
     let isTold = false;
     await this.#queues.run(terminalCode, 'expel', async () => {
@@ -92,7 +96,7 @@ export class Hub {
     return isTold;
   }
 
-  /** Has a box say hello again, and so learn its account: it keeps its QR until the welcome (clause MSG-12). */
+  /** Makes a box say hello again and so receive its account. It shows its QR until the welcome (clause MSG-12). */
   async renew(terminalCode: string, reason: string): Promise<void> {
     await this.#queues.run(terminalCode, 'renew', async () => {
       const session = this.#sessions.get(terminalCode);
@@ -115,7 +119,7 @@ export class Hub {
 
   /**
    * Stores a push, sends it to its box and waits for the confirmation (PROTOCOL.md, clauses SND-3 to SND-6). The
-   * confirmation is a report: it comes through `receive`, `#handle` and `Confirmations.settle`.
+   * confirmation is a report, which `receive` and `#handle` pass to `Confirmations.settle`.
    */
   async push(push: NewPush, newOrder: NewOrder | undefined, show: ShowBody): Promise<Result<undefined>> {
     const { clock, changes } = this.#world;
@@ -128,7 +132,7 @@ export class Hub {
     const confirmed = this.#confirmations.wait(terminalCode, id);
     try {
       await orders.startPush(push, newOrder).catch((error: unknown) => {
-        // It may be in the store all the same: the next resend ends it.
+        // The store may have saved the push all the same. The next resend ends it.
         session.needResend();
         throw error;
       });
@@ -140,7 +144,6 @@ export class Hub {
       if (first?.ok === true) return first;
       const result = first ?? refuse('BOX_TIMEOUT', `no confirmation within ${confirmTimeoutMs} ms`);
       if (await this.#fail(push, result.code)) return result;
-      // The confirmation was stored in the last moment of the wait: it counts.
       if (await orders.isConfirmed(id, confirm)) return accept(undefined);
       return first ?? (await answer()) ?? result;
     } finally {
@@ -149,13 +152,13 @@ export class Hub {
     }
   }
 
-  /** Withdraws a push from its box. A box that is not connected gets this after its next welcome. */
+  /** Withdraws a push from its box. A box that is not connected receives this after its next welcome. */
   withdrawPush(terminalCode: string, pushId: string, why: 'cancelled' | 'paid'): void {
     this.#confirmations.settle(terminalCode, pushId, refuse('WITHDRAWN', `the order was ${why}`));
     this.#sessions.get(terminalCode)?.withdraw(pushId, why);
   }
 
-  /** Sends a payment to a registered box, later if it is busy, or after its next welcome if it is not connected. */
+  /** Sends a payment to a box. A busy box receives it later, and a disconnected one after its next welcome. */
   sendPayment(terminalCode: string, payment: Notice): void {
     const session = this.#sessions.get(terminalCode);
     if (session?.isBusy) session.needResend();
@@ -176,7 +179,7 @@ export class Hub {
     await this.#queues.idle();
   }
 
-  /** The session of the message if it is in use. An agent in another session is refused. */
+  /** Returns the session of the message if it is in use. An agent in another session is refused. */
   #inUse(terminalCode: string, connection: BoxConnection, message: UpMessage): Session | undefined {
     const session = this.#sessions.get(terminalCode);
     if (session?.connection === connection && session.sessionId === message.sessionId) {
@@ -197,7 +200,6 @@ export class Hub {
     const isNews = message.type !== 'accepted' || !this.#awaitsScreen(terminalCode, message.pushId);
     const stored = isNews ? await storeReport(this.#world, this.#stored, session, terminalCode, message) : {};
     const { confirmed, mustWithdraw } = stored;
-    // The box repeats these until they are acknowledged (PROTOCOL.md, clause MSG-6).
     if (message.type === 'ended' || message.type === 'paid') session.send({ type: 'ack', reportIds: [message.id] });
     if (message.type === 'paid') session.answered(message.transactionId);
     else if (mustWithdraw) session.withdraw(message.pushId, 'timeout');
@@ -227,10 +229,9 @@ export class Hub {
     await store.payments.dropForeignNotices(terminalCode, box.account ?? '', clock.wallMs());
     await store.orders.endAllExcept(hello.shownPushId, terminalCode, clock.wallMs());
     const welcome = await welcomeOf(box, aliveMs, this.#world, this.#stored);
-    // Otherwise its session would outlive the store.
+    // Without this, the session would outlive the store.
     if (this.#isClosed) return;
     session.send(welcome);
-    // After the welcome: a box ignores what comes before it.
     this.#sessions.set(terminalCode, session);
     log.info('box-online', { box: terminalCode, transport: connection.transport, agentVersion, display });
     trafficLog.box(terminalCode, true, connection.transport);
@@ -244,13 +245,13 @@ export class Hub {
   }
 
   #refuse(terminalCode: string, connection: BoxConnection, hello: UpOf<'hello'>, refusal: Refusal): void {
-    // A box that belongs elsewhere has no session here: it would take pushes that the box does not see.
+    // A box that belongs to another shard must have no session here: the hub would send it pushes that it does not see.
     const inUse = refusal.code === 'MOVED' ? this.#sessions.get(terminalCode) : undefined;
     if (inUse !== undefined) this.#endSession(terminalCode, inUse, refusal.reason, refusal.reason);
     sendTo({ connection, sessionId: hello.sessionId }, { type: 'refused', ...refusal }, this.#world);
   }
 
-  /** Sends a box all that it has not answered yet, from the store (PROTOCOL.md, clauses MSG-7 and MSG-9). */
+  /** Sends a box everything unanswered from the store (PROTOCOL.md, clauses MSG-7 and MSG-9). */
   async #resend(session: Session, terminalCode: string): Promise<void> {
     const { clock, config } = this.#world;
     const { store } = this.#stored;
@@ -262,12 +263,12 @@ export class Hub {
     session.endResend(more);
   }
 
-  /** Whether a push waits for its QR on the screen: that the box has it on its disk changes nothing, and needs no commit. */
+  /** Returns whether a push waits for its QR on the screen. A report that the box stored it then needs no commit. */
   #awaitsScreen(terminalCode: string, pushId: string): boolean {
     return this.#world.config.confirm === 'displayed' && this.#confirmations.isAwaited(terminalCode, pushId);
   }
 
-  /** Marks a push as failed; returns whether it was unfinished. If the store fails, the next resend does it. */
+  /** Marks a push as failed. Returns whether it was unfinished. If the store fails, the next resend marks it. */
   async #fail({ id, terminal_code: terminalCode }: NewPush, code: Code): Promise<boolean> {
     try {
       const nowMs = this.#world.clock.wallMs();
@@ -275,7 +276,6 @@ export class Hub {
       if (failed) this.#sessions.get(terminalCode)?.withdraw(id, 'timeout');
       return failed;
     } catch (error) {
-      // The partner gets a failure in any case, so the QR must not stay on the screen.
       this.#sessions.get(terminalCode)?.withdraw(id, 'timeout');
       this.#sessions.get(terminalCode)?.needResend();
       throw error;

@@ -5,37 +5,40 @@ import { GatewaySeal, type Opened, type ReadMessage, readUp, type SealRefusal } 
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 
-/** Sessions of one box whose messages can be verified: the one in use, and those of duplicate agents. */
+/** How many sessions of one box can be verified: the one in use, and those of duplicate agents. */
 const SESSIONS_PER_BOX_MAX = 8;
-/** Remembered keys of one box, one per start of its agent, so that an old hello begins no session. */
+/**
+ * How many keys of one box are remembered, one per start of its agent. They prevent an old hello from beginning a
+ * session.
+ */
 const KEYS_PER_BOX_MAX = 1_000;
 const SEED_BYTES = 32;
 const SETTING = 'signing-key';
 
 interface BoxKeys {
   secret: string;
-  /** Version of the directory that had this secret. */
+  /** The version of the directory that had this secret. */
   version: number;
-  /** By sessionId, oldest first. */
+  /** Sessions by id, oldest first. */
   sessions: Map<string, SignedSession>;
-  /** Time of the last hello of each signing key, by the box's own clock; newest key last. */
+  /** The time of the last hello of each signing key, by the box's own clock. The newest key is last. */
   helloMs: Map<string, number>;
 }
 
 interface SignedSession {
   seal: GatewaySeal;
-  /** Challenge of the session's connection. Messages of the session are refused on other connections. */
+  /** The challenge of the session's connection. Messages of the session are refused on other connections. */
   challenge: string;
 }
 
-/** Knows the session in use of each box. */
+/** The part of the hub that names the session in use of each box. */
 interface SessionsInUse {
   session(terminalCode: string): { sessionId: string } | undefined;
 }
 
 /**
- * Signs messages to boxes and verifies theirs, for all transports (PROTOCOL.md, clause SIG). The signing key is in the
- * store.
+ * Signs messages to boxes and verifies theirs, for all transports (PROTOCOL.md, clause SIG). The store holds the
+ * signing key.
  */
 export class MessageSigner {
   readonly #world: World;
@@ -56,21 +59,21 @@ export class MessageSigner {
     return new MessageSigner(world, stored, hub, seed);
   }
 
-  /** Thumbprint of the gateway's signing key. */
+  /** Returns the thumbprint of the gateway's signing key. */
   get kid(): string {
     return this.#key.kid;
   }
 
-  /** Replaces the signing key. Every session learns the new key with its next message. */
+  /** Replaces the signing key. Every session receives the new key with its next message. */
   async rotate(): Promise<void> {
     const seed = this.#world.random.secret(SEED_BYTES);
     await this.#stored.store.ofAll.replaceSetting(SETTING, seed);
     this.#take(seed);
-    // Another shard of the cluster reads it again.
+    // The other shards of the cluster read the key again.
     void this.#world.place?.tell({ about: 'signing-key' });
   }
 
-  /** Takes over the signing key that another shard of the cluster has made. */
+  /** Reads the signing key that another shard of the cluster has stored. */
   async reload(): Promise<void> {
     this.#take(await this.#stored.store.ofAll.setting(SETTING, () => this.#world.random.secret(SEED_BYTES)));
   }
@@ -82,19 +85,19 @@ export class MessageSigner {
   }
 
   /**
-   * Signs a message to the box; `undefined` if its session is not known any more. Messages must be sent in the order in
-   * which they are signed.
+   * Signs a message to the box, or returns undefined if its session is not known any more. The caller must send
+   * messages in the order of signing.
    */
   sign(terminalCode: string, message: DownMessage): string | undefined {
     const sealed = this.#boxes.get(terminalCode)?.sessions.get(message.sessionId)?.seal.seal(message, this.#key);
-    // Signs of life are not logged: they would displace all other entries.
+    // Signs of life are not logged, because they would displace all other entries.
     if (sealed !== undefined && message.type !== 'heard') this.#world.trafficLog.message(terminalCode, 'box', message);
     return sealed;
   }
 
   /**
-   * Verifies bytes from the box. A hello must contain this challenge. Messages of a box are verified in the order of the
-   * calls. Rejects when the store fails.
+   * Verifies bytes from the box. A hello must contain this challenge. Messages of a box are verified in the order of
+   * the calls. Rejects when the store fails.
    */
   async verify(terminalCode: string, challenge: string, bytes: Uint8Array | string): Promise<Opened<UpMessage>> {
     const box = this.#known(terminalCode) ?? (await this.#read(terminalCode));
@@ -104,7 +107,7 @@ export class MessageSigner {
     return opened;
   }
 
-  /** Whether the box itself has proved that it left this session (PROTOCOL.md, clause PRE-3). */
+  /** Returns whether the box itself proved that it left this session (PROTOCOL.md, clause PRE-3). */
   async provesGone(terminalCode: string, { online, sessionId, proof = '' }: Presence): Promise<boolean> {
     const secret = (this.#known(terminalCode) ?? (await this.#read(terminalCode)))?.secret;
     return !online && secret !== undefined && equalSecrets(proof, goneProofOf(secret, terminalCode, sessionId));
@@ -145,13 +148,13 @@ export class MessageSigner {
     return { ok: true, value: hello };
   }
 
-  /** The keys of a box if its secret cannot have changed since it was read. */
+  /** Returns the keys of a box if its secret cannot have changed since it was read. */
   #known(terminalCode: string): BoxKeys | undefined {
     const known = this.#boxes.get(terminalCode);
     return known?.version === this.#stored.directory.version ? known : undefined;
   }
 
-  /** Reads the secret of a box. A new one ends the sessions under the old one. */
+  /** Reads the secret of a box. A new secret ends the sessions under the old one. */
   async #read(terminalCode: string): Promise<BoxKeys | undefined> {
     const { directory } = this.#stored;
     const { version } = directory;

@@ -4,14 +4,16 @@ import type { Logger } from '../../lib/log.ts';
 import { HostResolver } from '../../lib/resolver.ts';
 import type { BrokerAddress } from './broker-client.ts';
 
-/** A gateway that may start without its broker waits so long for it: boxes over HTTP need none. */
+/** How long a gateway that may start without its broker waits for it. Boxes over HTTP need none. */
 const FIRST_WAIT_MS = 1_000;
-/** A connection that lasts less than this counts as one more failed attempt: a broker may end each one at once. */
+/**
+ * A connection that lasts less than this counts as one more failed attempt, because a broker may end each one at once.
+ */
 const LASTING_MS = 2_000;
-/** Waits between attempts to reach a lost broker; the last one is repeated. */
+/** The waits between attempts to reach a lost broker. The last one is repeated. */
 const REDIAL_WAITS_MS = [250, 500, 1000, 2000, 5000, 10_000];
 
-/** One connection to a broker; after its end a new one is opened. */
+/** One connection to a broker. After its end the channel opens a new one. */
 export interface ChannelConnection {
   /** Settles once the connection has ended. */
   readonly closed: Promise<void>;
@@ -22,16 +24,15 @@ export interface ChannelConnection {
 }
 
 export interface MqttChannel<C> {
-  /** The connection to the broker; undefined while there is none. */
+  /** Returns the connection to the broker, or undefined if there is none. */
   current(): C | undefined;
-  /** Whether there is a connection to the broker. */
   isConnected(): boolean;
   close(): Promise<void>;
 }
 
 /**
- * Keeps a connection to an MQTT broker (PROTOCOL.md, clauses TOP and PRE): opens a new one when it is lost. Throws
- * MissingPeerError when the first one fails, unless it `mayBeAway`: then it is dialled again as one that was lost.
+ * Opens a connection to an MQTT broker, and a new one whenever it is lost (PROTOCOL.md, clauses TOP and PRE). Throws
+ * MissingPeerError if the first one fails, unless the broker `mayBeAway`: then the channel retries it.
  */
 export async function openMqttChannel<C extends ChannelConnection>(
   { where }: BrokerAddress,
@@ -43,7 +44,7 @@ export async function openMqttChannel<C extends ChannelConnection>(
   const stopping = new Promise<undefined>((resolve) => {
     stop.signal.addEventListener('abort', () => resolve(undefined), { once: true });
   });
-  // Not the resolver for partners: their slow lookups must not delay the broker.
+  // Partners have another resolver, because their slow lookups must not delay the broker.
   const names = new HostResolver(deps);
   let current: C | undefined;
   const problemOf = (error: unknown) => {
@@ -62,7 +63,8 @@ export async function openMqttChannel<C extends ChannelConnection>(
     try {
       const opening = open(names);
       const connection = await Promise.race([opening, stopping]);
-      // Nobody waits for a broker that hangs in order to leave it.
+      // A connection that opens after the stop is closed in the background, so that nobody waits for a broker that
+      // hangs.
       if (connection === undefined) void opening.then((late) => late.close()).catch(() => undefined);
       if (connection === undefined) return undefined;
       if (attempt > 0) log.info('broker-back', { attempt });

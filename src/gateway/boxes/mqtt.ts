@@ -13,19 +13,22 @@ import type { BoxWire } from './wire.ts';
 
 /** The MQTT side of the gateway. */
 export interface Mqtt {
-  /** Address of the broker for boxes. */
+  /** The address of the broker for boxes. */
   url: string;
-  /** Address of the broker for the gateway, with its login. */
+  /** The address of the broker for the gateway, with its login. */
   address: BrokerAddress;
   isConnected: () => boolean;
-  /** Returns a function that ends the connections which a box has now: its login is no longer valid. Does nothing at an external broker. */
+  /**
+   * Returns a function that ends the present connections of a box, because its login is no longer valid. At an external
+   * broker it does nothing.
+   */
   dropper: (terminalCode: string) => () => void;
   close: () => Promise<void>;
 }
 
-/** Starts the embedded broker, and hears of its clients. */
+/** Starts the embedded broker and receives its events. */
 export interface BrokerSide {
-  /** Learns who listens on the topics of boxes without a login of their own. */
+  /** Records who listens on the topics of boxes without a login of their own. */
   listeners: BrokerOptions['listeners'];
   /** Called when a box has connected to the embedded broker. */
   boxConnected(terminalCode: string, socket: Socket): void;
@@ -38,7 +41,7 @@ export interface BrokerSide {
 
 /**
  * Connects boxes on MQTT to the hub, over the embedded broker or an external one. Throws as `startBroker` and
- * `openMqttChannel`.
+ * `openMqttChannel` do.
  */
 export async function startMqtt(
   { embedded, url = '', username, password, tls }: NonNullable<GatewayConfig['mqtt']>,
@@ -52,7 +55,7 @@ export async function startMqtt(
     const { isConnected, close } = await open(address, world, stored, wire);
     return { url, address, isConnected, dropper: () => () => undefined, close };
   }
-  // Loaded here: a gateway at an external broker starts sooner without it.
+  // The broker is loaded here, so that a gateway at an external broker starts sooner.
   const { startBroker } = await import('./broker.ts');
   let channel: MqttChannel<BrokerConnection> | undefined;
   const proxies = embedded.proxyProtocol ? world.config.http.trustedProxies : [];
@@ -68,7 +71,7 @@ export async function startMqtt(
     }),
   );
   const close = async () => {
-    // The channel first, because the broker must still deliver its goodbye to the boxes.
+    // The channel closes first, because the broker must still deliver its goodbye to the boxes.
     await channel?.close();
     await broker.close();
   };
@@ -90,6 +93,6 @@ function open(
 ): Promise<MqttChannel<BrokerConnection>> {
   const { clock, log, place } = world;
   const dial = (names: HostResolver) => BrokerConnection.open(address, names, world, stored, wire);
-  // The shard of a member that died is to have another holder, also while the broker is away.
+  // The shard of a dead member must get another holder even while the broker is away.
   return openMqttChannel(address, dial, { clock, log, mayBeAway: place !== undefined });
 }

@@ -8,27 +8,27 @@ import type { Store } from '../store/store.ts';
 
 /** A payment that is older than this is old news: the box lists it and does not announce it. */
 const NEWS_MAX_MS = 300_000;
-/** Boxes whose absence the gateway remembers; it forgets the box that came first. */
+/** How many boxes the gateway remembers. It forgets the one that came first. */
 const SEEN_MAX = 10_000;
 
 type Named = Pick<KnownBox, 'terminalCode' | 'serialNumber' | 'dialect' | 'macAddr'>;
 
 interface Seen {
   name: string;
-  /** Calendar time of the first hello of this box, ever. */
+  /** The calendar time of the very first hello of this box. */
   firstHelloMs: number;
-  /** Monotonic time at which this run of the gateway lost the box. */
+  /** The monotonic time at which this run of the gateway lost the box. */
   lostAtMs: number;
 }
 
 /**
- * Decides which payments are news to a box (PROTOCOL.md, clauses MSG-14 and VQD-8). The store remembers the first hello of
- * each box, for all shards: what came before is old to that box, however new the box is.
+ * Decides which payments are news to a box (PROTOCOL.md, clauses MSG-14 and VQD-8). The store holds the first hello of
+ * each box for all shards. A payment before it is old to that box, however new the box is.
  */
 export class PaymentNews {
   readonly #clock: Clock;
   readonly #store: Store;
-  /** Boxes that were seen, by terminalCode; the oldest comes first. */
+  /** Seen boxes by terminalCode, oldest first. */
   readonly #seen = new Map<string, Seen>();
 
   constructor({ clock }: World, { store }: Stored) {
@@ -36,7 +36,7 @@ export class PaymentNews {
     this.#store = store;
   }
 
-  /** Records that this box is here. Only the first time counts, and for good. */
+  /** Records the first hello of this box. Later calls do not change it. */
   async meet(box: Named): Promise<Seen> {
     const name = nameOf(box);
     const known = this.#seen.get(box.terminalCode);
@@ -49,14 +49,16 @@ export class PaymentNews {
     return seen;
   }
 
-  /** Begins a session of a box; `isHere` if an older session has not ended. Returns the rule for its payments. */
+  /**
+   * Begins a session of a box. `isHere` means that an older session has not ended. Returns the rule for its payments.
+   */
   async begin(box: Named, isHere: boolean): Promise<IsNews> {
     const { firstHelloMs, lostAtMs } = await this.meet(box);
     const awayMs = isHere ? 0 : this.#clock.monotonicMs() - lostAtMs;
     const sinceMs = this.#clock.wallMs();
     return ({ paid_at_ms: paidAtMs, stored_at_ms: storedAtMs }) => {
       if (storedAtMs < firstHelloMs) return false;
-      // By either clock: a calendar that is set must not silence what came during a short absence.
+      // Either clock suffices: a calendar that somebody sets must not silence payments of a short absence.
       if (storedAtMs >= sinceMs || awayMs <= NEWS_MAX_MS) return true;
       return this.#clock.wallMs() - paidAtMs <= NEWS_MAX_MS;
     };
@@ -69,7 +71,9 @@ export class PaymentNews {
   }
 }
 
-/** Another device under the same terminalCode has a first hello of its own. */
+/**
+ * Returns the name under which the store holds the first hello. Another device under the same terminalCode has its own.
+ */
 function nameOf({ terminalCode, serialNumber, dialect, macAddr = '' }: Named): string {
   return dialect === 'vietqr'
     ? `vietqr-box-${terminalCode}-${macDigits(macAddr)}`

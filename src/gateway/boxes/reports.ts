@@ -4,11 +4,11 @@ import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 import type { Session } from './session.ts';
 
-/** Tasks of the hub after a report is stored. */
+/** The tasks of the hub after a report is stored. */
 interface ReportEffects {
-  /** Result of the push, if its confirmation is awaited. */
+  /** The result of the push, if its confirmation is awaited. */
   confirmed?: Result<undefined>;
-  /** The box shows a push that has failed or was cancelled. */
+  /** True if the box shows a push that has failed or was cancelled. */
   mustWithdraw?: boolean;
 }
 

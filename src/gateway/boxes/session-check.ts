@@ -6,19 +6,20 @@ import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 import type { Hub } from './hub.ts';
 
-/** By then a box has said hello again for a change whose news came. */
+/** By this time a box whose shard received the news has said hello again. */
 const NEWS_MS = 5_000;
-/** One change after the other does not put the check off for longer than these. */
+/** Further changes do not delay the check for longer than this many waits. */
 const WAITS_MAX = 6;
-/** Boxes that are looked up at once. */
+/** How many boxes are looked up at once. */
 const BOXES_MAX = 500;
 
 /** Ends the session of a box and its connections. */
 type Expel = (terminalCode: string, reason: string, disabled?: boolean) => Promise<void>;
 
 /**
- * Compares the sessions of a shard with the registry after a change of it. Who changes it tells the box's shard, but that
- * may have been opening, or the news is lost with its member; and a changed file of a member comes without any.
+ * Compares the sessions of a shard with the registry after a change. The member that changes the registry sends news to
+ * the box's shard. But that shard may just be opening, the news may be lost with its member, and a changed file of a
+ * member sends no news.
  */
 export class SessionCheck {
   readonly #world: World;
@@ -36,7 +37,7 @@ export class SessionCheck {
     this.#expel = expel;
   }
 
-  /** Checks once the news of this change have come. */
+  /** Schedules a check for the time when the news of this change have arrived. */
   soon(): void {
     this.#isAsked = true;
     this.#running ??= this.#run().finally(() => {

@@ -14,27 +14,27 @@ import type { IsNews, Notice } from '../store/repositories/payments.ts';
 import type { BoxConnection } from './connection.ts';
 import { namedAliveMs } from './welcome.ts';
 
-/** Wait before an unanswered payment or withdrawal is sent again (PROTOCOL.md, clauses MSG-7 and MSG-9). */
+/** The wait before an unanswered payment or withdrawal is sent again (PROTOCOL.md, clauses MSG-7 and MSG-9). */
 const RESEND_MS = 10_000;
-/** Payments and withdrawals without an answer. More are sent when these are answered (clause MSG-7). */
+/** How many payments and withdrawals may be unanswered. More are sent when these are answered (clause MSG-7). */
 const UNANSWERED_MAX = 100;
-/** Shortest time between two refusals of a stale session: not each of its messages is answered. */
+/** The shortest time between two refusals of a stale session, so that not each of its messages is answered. */
 const REFUSE_AGAIN_MS = 5_000;
-/** Refused sessions that are remembered. Beyond that, the one refused first is forgotten. */
+/** How many refused sessions are remembered. The one refused first is then forgotten. */
 const REFUSED_MAX = 1_000;
 
-/** A session of a registered box (PROTOCOL.md, clause MSG-4), and the messages that the box has not answered. */
+/** Represents a session of a registered box (PROTOCOL.md, clause MSG-4) with the messages that the box has not answered. */
 export class Session {
   readonly sessionId: string;
   readonly serialNumber: string;
   readonly agentVersion: string;
   readonly display: string;
   readonly connection: BoxConnection;
-  /** Which of the payments that wait for the box are news to it. */
+  /** Decides which of the payments for the box are news to it. */
   readonly isNews: IsNews;
   /** Calendar time, in milliseconds since 1970. */
   readonly sinceMs: number;
-  /** The account that its welcome has told. */
+  /** The account in the welcome of this session. */
   link: LinkedAccount | null = null;
   readonly #helloAtMs: number;
   #heardAtMs: number;
@@ -42,12 +42,12 @@ export class Session {
   readonly #world: World;
   /** Ids of payments and pushes. */
   readonly #unanswered = new Set<string>();
-  /** Ids of payments that were sent as late: a box lists them, and does not announce them. */
+  /** Ids of payments that were sent as late. A box lists them and does not announce them. */
   readonly #late = new Set<string>();
   readonly #over = new AbortController();
-  /** The store may have more for the box than was sent, or could not be read. */
+  /** True if the store may have more for the box, or could not be read. */
   #hasMore = true;
-  /** The store has changed since it was last read for this box. */
+  /** True if the store has changed since it was last read for this box. */
   #hasChanged = false;
 
   constructor(
@@ -69,7 +69,7 @@ export class Session {
     this.#world = world;
   }
 
-  /** Time since its hello, in whole milliseconds of the monotonic clock. */
+  /** Returns the time since the hello, in whole milliseconds of the monotonic clock. */
   ageMs(): number {
     return Math.floor(this.#world.clock.monotonicMs() - this.#helloAtMs);
   }
@@ -79,12 +79,12 @@ export class Session {
     this.#heardAtMs = this.#world.clock.monotonicMs();
   }
 
-  /** The interval of its signs of life, in milliseconds. */
+  /** Returns the interval of the signs of life, in milliseconds. */
   get aliveMs(): number {
     return this.#aliveMs;
   }
 
-  /** Whether its agent may still be there: it sends signs of life (PROTOCOL.md, clause MSG-11). */
+  /** Returns whether the agent may still be there, by its signs of life (PROTOCOL.md, clause MSG-11). */
   get isAlive(): boolean {
     return this.#world.clock.monotonicMs() - this.#heardAtMs < unheardMaxMs(this.#aliveMs);
   }
@@ -98,7 +98,7 @@ export class Session {
     sendTo(this, body, this.#world);
   }
 
-  /** Answers a sign of life, and tells the interval of those that follow. */
+  /** Answers a sign of life with the interval until the next ones. */
   answerAlive(aliveId: string, aliveMs: number): void {
     this.#aliveMs = aliveMs;
     this.send({ type: 'heard', aliveId, ...namedAliveMs(aliveMs) });
@@ -130,7 +130,7 @@ export class Session {
     this.send({ type: 'withdraw', pushId, why });
   }
 
-  /** Whether this payment was sent as late in this session. */
+  /** Returns whether this payment was sent as late in this session. */
   wasLate(transactionId: string): boolean {
     return this.#late.has(transactionId);
   }
@@ -141,29 +141,29 @@ export class Session {
     this.#late.delete(id);
   }
 
-  /** Whether too much is unanswered: further payments wait in the store. */
+  /** Returns whether too much is unanswered. Further payments then wait in the store. */
   get isBusy(): boolean {
     return this.#unanswered.size >= UNANSWERED_MAX;
   }
 
-  /** Whether the box has answered everything, and the store may hold more. */
+  /** Returns whether the box has answered everything while the store may hold more. */
   get isReadyForResend(): boolean {
     return this.#hasMore && this.#unanswered.size === 0;
   }
 
-  /** Call before everything unanswered is sent again from the store. */
+  /** Must be called before everything unanswered is sent again from the store. */
   beginResend(): void {
     this.#unanswered.clear();
     this.#hasMore = true;
     this.#hasChanged = false;
   }
 
-  /** Call after the store was read; `hasMore` if it has more than is sent at once. */
+  /** Must be called after the store was read. `hasMore` means that it holds more than is sent at once. */
   endResend(hasMore: boolean): void {
     this.#hasMore = hasMore || this.#hasChanged;
   }
 
-  /** The store has more for this box, or could not store a report of it. */
+  /** Records that the store has more for this box, or could not store a report of it. */
   needResend(): void {
     this.#hasMore = true;
     this.#hasChanged = true;
@@ -196,12 +196,12 @@ export function sendTo({ connection, sessionId }: Agent, body: DownBody, { clock
 }
 
 /**
- * Refuses agents whose session is not in use (PROTOCOL.md, clauses MSG-8 and MSG-12). Gets only verified messages, so
- * that a stranger cannot have a box refused.
+ * Refuses agents whose session is not in use (PROTOCOL.md, clauses MSG-8 and MSG-12). It must get only verified
+ * messages, so that a stranger cannot have a box refused.
  */
 export class StaleSessions {
   readonly #world: World;
-  /** Time of the last refusal, by box and session, oldest first. */
+  /** The time of the last refusal, by box and session, oldest first. */
   readonly #refusedMs = new Map<string, number>();
 
   constructor(world: World) {

@@ -12,11 +12,11 @@ import { homeIn } from '../common/shard.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 
-/** Why a hello is refused. */
+/** The reason for refusing a hello. */
 export type Refusal = Pick<DownOf<'refused'>, 'code' | 'reason' | 'disabled' | 'shard'>;
 
 /**
- * Who said a hello under this login: the box that belongs here, or why it is refused, which is logged (PROTOCOL.md,
+ * Returns the box that said hello under this login, or the reason for refusing it, which is logged (PROTOCOL.md,
  * clauses MSG-4 and SHA-2).
  */
 export function checkHello(
@@ -30,7 +30,7 @@ export function checkHello(
   if (!isThisBox || box.disabled) {
     const code = 'NOT_REGISTERED';
     const reason = CODES[isThisBox ? 'BOX_DISABLED' : code];
-    // A disabled one asks every few seconds: lines of its own would hide the others.
+    // A disabled box asks every few seconds. Its log lines would hide the others.
     if (!isThisBox) log.warn('box-refused', { box: login, code, reason, saidToBe: terminalCode });
     return { refusal: { code, reason, disabled: isThisBox } };
   }
@@ -40,7 +40,7 @@ export function checkHello(
   return { refusal: { code: 'MOVED', reason: CODES.MOVED, shard } };
 }
 
-/** The welcome of a box, with the interval of its signs of life. */
+/** Returns the welcome of a box, with the interval of its signs of life. */
 export async function welcomeOf(
   box: Box,
   aliveMs: number,
@@ -58,7 +58,7 @@ export async function welcomeOf(
 }
 
 /**
- * Ends the notices that wait here for a box that belongs to another shard now: its next welcome comes from there
+ * Ends the notices that wait here for a box which now belongs to another shard. Its next welcome comes from there
  * (PROTOCOL.md, clause REG-5).
  */
 export async function dropNoticesOfMoved(
@@ -72,25 +72,28 @@ export async function dropNoticesOfMoved(
   await store.payments.dropForeignNotices(terminalCode, box.account ?? '', clock.wallMs());
 }
 
-/** Left out is `BOX_ALIVE_MS`, which boxes of earlier versions keep to. */
+/** Returns the interval as a field. It is left out if it is `BOX_ALIVE_MS`, which boxes of earlier versions use. */
 export function namedAliveMs(aliveMs: number): { aliveMs?: number } {
   return aliveMs === BOX_ALIVE_MS ? {} : { aliveMs };
 }
 
-/** Signs of life that a hub asks for in a second, whatever the number of its boxes (PROTOCOL.md, clause MSG-11). */
+/** How many signs of life a hub asks for per second, whatever the number of its boxes (PROTOCOL.md, clause MSG-11). */
 const ALIVE_PER_SECOND_MAX = 200;
 
-/** A hello and its welcome take 1.5 ms of the gateway's time over SQLite, more over PostgreSQL. */
+/** How long the gateway works on one hello: 1.5 ms over SQLite, more over PostgreSQL. */
 const HELLO_MS = 2;
-/** So few are answered within a moment. */
+/** Below this number of boxes, all hellos are answered within a moment. */
 const SPREAD_FROM_BOXES = 100;
 
-/** Over how long so many boxes spread their hellos when the gateway is there again, in milliseconds (PROTOCOL.md, clause PRE-6). */
+/**
+ * Returns over how many milliseconds this many boxes spread their hellos after a return of the gateway (PROTOCOL.md,
+ * clause PRE-6).
+ */
 export function spreadMsFor(boxes: number): number {
   return boxes < SPREAD_FROM_BOXES ? 0 : Math.min(Math.round(boxes * HELLO_MS), SPREAD_MAX_MS);
 }
 
-/** The interval of the signs of life of each of so many boxes, in milliseconds. */
+/** Returns the interval of the signs of life of each of this many boxes, in milliseconds. */
 export function aliveMsFor(boxes: number): number {
   const neededMs = Math.ceil((boxes * 1000) / ALIVE_PER_SECOND_MAX);
   return Math.min(Math.max(neededMs, BOX_ALIVE_MS), BOX_ALIVE_MAX_MS);

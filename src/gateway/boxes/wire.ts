@@ -2,12 +2,12 @@ import type { Connect } from './connection.ts';
 import type { Hub } from './hub.ts';
 import type { MessageSigner } from './message-signer.ts';
 
-/** A transport brings boxes and hub together by these. */
+/** The parts by which a transport connects boxes and hub. */
 export interface BoxWire {
   hub: BoxHub;
   connect: Connect;
   signer: MessageSigner;
 }
 
-/** The hub, as the transports use it. */
+/** The part of the hub that the transports use. */
 export type BoxHub = Pick<Hub, 'session' | 'receive' | 'disconnected' | 'news'>;

@@ -3,14 +3,16 @@ import { isObject } from '../../protocol/codec.ts';
 
 /** Whole numbers as text: without sign, point, exponent and leading zero. */
 const DIGITS = /^(0|[1-9]\d{0,14})$/;
-/** Accounts lose zeros as numbers, and a checkSum is compared as it was sent: neither is read in another way. */
+/**
+ * Never coerces an account or a checkSum: a number would lose leading zeros, and the checkSum must match byte for byte.
+ */
 const NEVER_TURNED = ['bankAccount', 'checkSum'];
-/** An empty text is no value of these, but only a later check says so: that has a code of its own. */
+/** An empty text is not a value of these fields. A later check refuses it with a code of its own. */
 const NEVER_EMPTY = ['transType', 'bankCode'];
 
 /**
- * Notes on one call for the developer of the partner's program: things that were taken although they are not to the
- * letter (PROTOCOL.md, clause LEN), and warnings of later trouble.
+ * Collects notes on one call for the developer of the partner's program: what the gateway accepted although it is not
+ * to the letter (PROTOCOL.md, clause LEN), and warnings of later trouble.
  */
 export class CallNotes {
   readonly isStrict: boolean;
@@ -21,13 +23,13 @@ export class CallNotes {
     this.isStrict = isStrict;
   }
 
-  /** Whether something that is not to the letter may be taken. What is taken is noted. */
+  /** Returns whether the gateway may accept a value that is not to the letter, and notes an accepted one. */
   takes(what: string): boolean {
     if (!this.isStrict) this.lenient.add(what);
     return !this.isStrict;
   }
 
-  /** As in an entry of the traffic log. */
+  /** Returns the notes in the form of the traffic log. */
   listed(): { lenient: string[]; warnings: string[] } {
     return { lenient: [...this.lenient], warnings: [...this.warnings] };
   }
@@ -37,7 +39,7 @@ export class CallNotes {
   }
 }
 
-/** The fields of a body as the public service reads them (PROTOCOL.md, clauses LEN-2 and LEN-3). */
+/** Reads the fields of a body as the public service does (PROTOCOL.md, clauses LEN-2 and LEN-3). */
 export function readLeniently(schema: z.ZodObject, json: unknown, notes: CallNotes): unknown {
   if (!isObject(json)) return json;
   const fields = Object.entries(json).flatMap(([field, value]) => {
@@ -54,7 +56,7 @@ export function readLeniently(schema: z.ZodObject, json: unknown, notes: CallNot
   return Object.fromEntries(fields);
 }
 
-/** The other reading of a value of the wrong type. */
+/** Converts a value of the wrong type, or returns undefined if it cannot be converted. */
 function turnedOf(value: unknown): { value: unknown; what: string } | undefined {
   if (typeof value === 'number' && Number.isSafeInteger(value) && !Object.is(value, -0)) {
     return { value: String(value), what: 'a number for a text' };

@@ -6,15 +6,15 @@ import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 import type { OrderRow } from '../store/schema/tables.ts';
 
-/** An order that was to be cancelled. */
+/** An order that the caller asked to cancel. */
 export interface CancelledOrder {
-  /** As it was before. */
+  /** The order before the call. */
   order: OrderRow;
-  /** Says whether anything has changed: an order that has ended stays as it ended. */
+  /** False for an order that had already ended. It is not changed. */
   hasChanged: boolean;
 }
 
-/** Takes a push off its box. */
+/** The part of the hub that withdraws a push from its box. */
 interface Withdrawing {
   withdrawPush(terminalCode: string, pushId: string, why: 'cancelled'): void;
 }

@@ -14,7 +14,10 @@ export interface Sought {
 }
 
 const BY: Partial<Record<string, Sought['by']>> = { 0: 'orderId', 1: 'referenceNumber' };
-/** Orders that nobody can pay any more by their QR. One that is `paid` without a payment was paid by a test only. */
+/**
+ * Statuses of orders whose QR nobody can pay any more. An order that is `paid` without a payment was paid by a test
+ * only.
+ */
 const OVER: readonly OrderStatus[] = ['cancelled', 'expired', 'dismissed', 'paid'];
 
 /** Checks a check-order request (PROTOCOL.md, clauses CHK-1 and CHK-2). */
@@ -39,7 +42,7 @@ export async function decideCheckOrder(
     : accept({ by, value, bankAccount });
 }
 
-/** Each payment of each order, or the order itself while it has none (PROTOCOL.md, clause CHK-3). */
+/** Returns each payment of each order, or the order itself if it has none (PROTOCOL.md, clause CHK-3). */
 export function checkedOrders(orders: readonly OrderRow[], payments: readonly PaymentRow[]): CheckedOrder[] {
   const own = (order: OrderRow) => payments.filter((it) => it.order_ref === order.id);
   const ofOrders = orders.flatMap((order) => {

@@ -1,6 +1,6 @@
 import { LIMITS } from '../../protocol/fields.ts';
 
-/** Reasons of refusals that several calls give. They are ASCII, because they go into a header. */
+/** Reasons that several calls give for a refusal. They are ASCII, because they are sent in a header. */
 export const EXPECTED = {
   amount: `amount: expected whole dong from 1 to ${LIMITS.amountMax}, without point, comma and leading zero`,
   transType: 'transType: expected C or D',

@@ -12,7 +12,7 @@ import type { CallNotes } from './call-notes.ts';
 import { EXPECTED } from './expected.ts';
 
 const CONTENT = /^[A-Za-z0-9 .,\-_/:#]*$/;
-/** The name of a store, beside which a box has a terminalCode of its own (PROTOCOL.md, clause LEN-5). */
+/** The name of a store. The terminalCode of a box begins with VVB instead (PROTOCOL.md, clause LEN-5). */
 const STORE_CODE = /^(?!VVB)[A-Za-z0-9][\w.-]{0,63}$/i;
 
 /**
@@ -23,7 +23,7 @@ export interface Generated {
   bank: Bank;
   amount: number | undefined;
   transType: 'C' | 'D';
-  /** As in the QR. */
+  /** The content in the QR. */
   content: string;
   /** The code in the content, if it has one. */
   code: string | undefined;
@@ -33,30 +33,33 @@ export interface Generated {
 export interface GenerateDeps {
   directory: Directory;
   notes: CallNotes;
-  /** Makes the code that goes before a content of this account; `undefined` for none (PROTOCOL.md, clauses GEN-9 and GEN-10). */
+  /**
+   * Makes the code before the content of this account, or returns undefined for none (PROTOCOL.md, clauses GEN-9 and
+   * GEN-10).
+   */
   makeCode(bankAccount: string, isOrder: boolean): Promise<string | undefined>;
 }
 
-/** Whether a source may make the QR of this order: not that of a debit. */
+/** Returns whether a source may make the QR of this order. A source makes none for a debit. */
 export function isForMaker(it: Generated): it is Generated & { amount: number } {
   return it.amount !== undefined && it.transType === 'C';
 }
 
-/** Fields that a qrType requires beside those of every request (PROTOCOL.md, clause GEN-1). */
+/** The fields that each qrType requires beside those of every request (PROTOCOL.md, clause GEN-1). */
 const REQUIRED_BY_TYPE = {
   0: ['amount', 'orderId', 'transType'],
   1: ['terminalCode'],
   3: ['amount', 'terminalCode', 'serviceCode'],
 } as const;
-/** Fields of type 0 that may be missing, and the note (PROTOCOL.md, clause LEN-4). */
+/** The fields of type 0 that may be missing, each with the note about it (PROTOCOL.md, clause LEN-4). */
 const MISSING: Partial<Record<string, string>> = {
   orderId: 'orderId: missing, the order has none',
   transType: 'transType: missing, taken as C',
 };
 
 /**
- * Checks a generate request and makes its QR (PROTOCOL.md, clauses GEN-1 to GEN-6). Returns undefined where the code does
- * not go with the content: another one will.
+ * Checks a generate request and makes its QR (PROTOCOL.md, clauses GEN-1 to GEN-6). Returns undefined if the code does
+ * not fit the content: the caller then tries another code.
  */
 export async function generate(
   json: unknown,
@@ -117,14 +120,17 @@ function expectedCode(given: string, { isStrict }: CallNotes): string {
   return isBox ? ofBox : `${ofBox}, or of a store: 1 to 64 letters, digits and _ . - without accents and spaces`;
 }
 
-/** Warns of a content that the test callback will refuse (PROTOCOL.md, clause GEN-8). */
+/** Warns about a content that the test callback will refuse (PROTOCOL.md, clause GEN-8). */
 function warnOfContent(content: string, hasCode: boolean, notes: CallNotes): void {
   if (isTestable(content) || (hasCode && !notes.isStrict)) return;
   const takes = `1 to ${LIMITS.testCallbackContentMax} letters, digits and spaces`;
   notes.warn(`content: the test callback will answer 009 to this one, it takes ${takes}`);
 }
 
-/** An empty orderId or terminalCode counts as missing. A wrong transType has its own error code. */
+/**
+ * Returns whether a field is missing. An empty orderId or terminalCode counts as missing; a wrong transType has its own
+ * error code.
+ */
 function isMissing(request: GenerateRequest, field: (typeof REQUIRED_BY_TYPE)[0 | 1 | 3][number]): boolean {
   const value = request[field];
   return value === undefined || (value === '' && field !== 'transType');

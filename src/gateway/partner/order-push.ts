@@ -1,19 +1,19 @@
 import type { DownBody } from '../../protocol/messages.ts';
 import type { NewOrder, NewPush } from '../store/repositories/orders.ts';
 
-/** A push to a box, without the fields that its session adds. */
+/** A push to a box without the fields that its session adds. */
 export type ShowBody = Omit<Extract<DownBody, { type: 'show' }>, 'sessionMs'>;
 
-/** An order as far as a box shows it. */
+/** The part of an order that a box shows. */
 export type ShownOrder = Pick<
   NewOrder,
   'id' | 'order_id' | 'amount' | 'content' | 'bank_account' | 'bank_code' | 'user_bank_name' | 'qr_code'
 >;
 
-/** Of an order that no generate request has named. */
+/** The names in an order that no generate request made. */
 export const NO_NAMES = { sub_terminal_code: '', service_code: '', sign: '', url_link: '' };
 
-/** A push of an order to a box, as it is stored and as it is sent. */
+/** Returns a push of an order in its stored and in its sent form. */
 export function pushOf(
   order: ShownOrder,
   {

@@ -6,7 +6,10 @@ import type { CallNotes } from './call-notes.ts';
 const WAITS_FOR_MONEY: readonly OrderRow['status'][] = ['created', 'pushed', 'shown', 'failed', 'expired', 'replaced'];
 const IS_OVER: readonly OrderRow['status'][] = ['paid', 'underpaid', 'cancelled'];
 
-/** Warns of a call that was made again because its answer was missed: check-order then lists two orders, of which one is paid. */
+/**
+ * Warns about a generate call that repeats one whose answer was lost. check-order then lists two orders, and only one
+ * is paid.
+ */
 export async function warnOfSameOrder(
   { search }: Store,
   { partner, bank_account, order_id }: NewOrder,
@@ -20,7 +23,7 @@ export async function warnOfSameOrder(
   );
 }
 
-/** Warns of a push that asks for money which nobody owes any more (PROTOCOL.md, clause SND-9). */
+/** Warns about a push that asks for money which nobody owes any more (PROTOCOL.md, clause SND-9). */
 export function warnOfOldOrder(known: OrderRow | undefined, notes: CallNotes): void {
   if (known === undefined || !IS_OVER.includes(known.status)) return;
   notes.warn(`qrCode: its order is ${known.status}, and the box asks for the money once more`);

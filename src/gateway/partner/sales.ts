@@ -13,32 +13,35 @@ import { EXPECTED } from './expected.ts';
 import { NO_NAMES, pushOf } from './order-push.ts';
 import type { PushHub } from './service.ts';
 
-/** A sale as a cashier asks for it. */
+/** A sale as a cashier enters it. */
 export interface SaleRequest {
   /** Whole đồng. */
   amount: number;
-  /** The box that shows the QR; '' for the only one with an account that is connected. */
+  /** The box that shows the QR. '' means the only connected box that has an account. */
   terminalCode: string;
-  /** A few words in the content of the transfer, behind its code; may be ''. */
+  /** A few words that follow the code in the content of the transfer. It may be ''. */
   note: string;
 }
 
-/** Who sells. */
+/** The token that sells. */
 export interface Seller {
   /** The name of the token. */
   who: string;
-  /** The only boxes at which he may sell; undefined for all. */
+  /** The only boxes at which the token may sell, or undefined for all. */
   boxes: readonly string[] | undefined;
 }
 
 type NamedSale = Pick<SaleRequest, 'amount' | 'note'> & { soldBy: string };
 
-/** Boxes that a refusal names. */
+/** How many boxes a refusal lists. */
 const LISTED_MAX = 8;
-/** Connected boxes among which the only one with an account is looked for. */
+/** How many connected boxes the gateway searches for the only one with an account. */
 const ONLINE_MAX = 1_000;
 
-/** Sells without a back end of the shop: an order with a code of its own, on a box at once (PROTOCOL.md, clause SEL). */
+/**
+ * Sells without a back end of the shop: it makes an order with a code of its own and shows it on a box at once
+ * (PROTOCOL.md, clause SEL).
+ */
 export class Sales {
   readonly #world: World;
   readonly #stored: Stored;
@@ -52,7 +55,10 @@ export class Sales {
     this.#makers = makers;
   }
 
-  /** Settles when the box has confirmed the QR, with the id of the order. A sale that the box refused is stored as failed. */
+  /**
+   * Sells, and settles with the order when the box has confirmed the QR. A sale that the box refused is stored as
+   * failed.
+   */
   async sell(request: SaleRequest, seller: Seller): Promise<Result<Sale>> {
     const hub = this.#hub;
     const { clock, random, config, changes, log } = this.#world;
@@ -83,7 +89,10 @@ export class Sales {
     return accept(sale);
   }
 
-  /** The box with this code; for '' the only one that is connected, or the only one there is. With `boxes` only among these. */
+  /**
+   * Returns the box of this code, or for '' the only connected one, or the only one that exists. With `boxes`, only
+   * these count.
+   */
   async #boxFor(
     terminalCode: string,
     boxes: readonly string[] | undefined,
@@ -106,7 +115,7 @@ export class Sales {
     return accept({ box, account });
   }
 
-  /** The box at which one sells who names none; undefined where no box has an account. */
+  /** Returns the box of a sale that names none, or undefined if no box has an account. */
   async #onlyBox(boxes: readonly string[] | undefined): Promise<Result<KnownBox | undefined>> {
     const hub = this.#hub;
     const online = [...hub.sessions.keys()].filter((it) => boxes?.includes(it) ?? true).slice(0, ONLINE_MAX);
@@ -145,7 +154,7 @@ export class Sales {
       const made = makers.has(account.bankAccount) ? await makers.make(account, amount) : accept(ownQr());
       if (!made.ok) return made;
       const { code, content, qrCode, request } = made.value;
-      // A source writes its own content, and names the order by its number.
+      // A source writes its own content and identifies the order by a number, so the code need not fit the content.
       if (request === undefined && !namesOnly(content, code)) return undefined;
       const order: NewOrder = {
         ...NO_NAMES,
@@ -181,7 +190,7 @@ export class Sales {
   }
 }
 
-/** The codes of boxes for a refusal. */
+/** Lists the codes of boxes for a refusal. */
 function listed(boxes: readonly KnownBox[]): string {
   const codes = boxes.map((it) => it.terminalCode).toSorted();
   return codes.length > LISTED_MAX ? `${codes.slice(0, LISTED_MAX).join(', ')} and others` : codes.join(', ');

@@ -9,25 +9,25 @@ import { accept, type Result, refuse } from '../common/result.ts';
 import type { PaymentRequestRow } from '../store/schema/tables.ts';
 import { EXPECTED } from './expected.ts';
 
-/** A valid push: only the box itself may still refuse it. */
+/** A valid push. Only the box itself may still refuse it. */
 export interface Sendable {
   request: SendQrRequest;
   amount: number;
   account: Account;
   box: Box;
   qr: VietQr;
-  /** For so long it can still be paid. */
+  /** How long the QR can still be paid. */
   payableMs: number;
 }
 
 export interface SendQrDeps {
   directory: Directory;
-  /** The request for an order of this account with this QR, which a source made. */
+  /** Returns the request of the source that made this QR for an order of this account. */
   madeFor(bankAccount: string, qrCode: string): Promise<PaymentRequestRow | undefined>;
   nowMs: number;
 }
 
-/** Checks a send-qr request in the order of PROTOCOL.md, clause SND-2, up to whether the box is connected. */
+/** Checks a send-qr request in the order of PROTOCOL.md, clause SND-2, except whether the box is connected. */
 export async function decideSendQr(
   json: unknown,
   partner: Partner,
@@ -94,7 +94,7 @@ function mismatchOf(
     return 'qrCode: expected the bankAccount of the push in the QR, and no card';
   if (linked !== account.bankAccount)
     return 'terminalCode, serialNumber: expected a box that is linked to this bankAccount';
-  // Whoever made it may pay to a virtual account at another bank; that was checked then.
+  // A QR of a source may pay to a virtual account at another bank. The gateway checked that when the source made it.
   if (isMade) return undefined;
   return qr.bin === account.bank.bin ? undefined : 'qrCode: expected the bank of this account in the QR';
 }

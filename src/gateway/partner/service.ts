@@ -22,17 +22,17 @@ import type { CallMode, PartnerCalls } from './partner-calls.ts';
 import { decideSendQr, type Sendable } from './send-qr.ts';
 import { decideTestCallback } from './test-callback.ts';
 
-/** The hub, as the service uses it. */
+/** The part of the hub that pushes orders to boxes. */
 export interface PushHub {
-  /** undefined for a box that is not connected. */
+  /** Returns undefined for a box that is not connected. */
   session(terminalCode: string): object | undefined;
-  /** Boxes that are connected, by their terminalCodes. */
+  /** Connected boxes by terminalCode. */
   readonly sessions: ReadonlyMap<string, object>;
   push(push: NewPush, newOrder: NewOrder | undefined, show: ShowBody): Promise<Result<undefined>>;
   withdrawPush(terminalCode: string, pushId: string, why: 'cancelled' | 'paid'): void;
 }
 
-/** The calls of partners, and actions of admins in the console. A refused one changes nothing. */
+/** Handles the calls of partners and the actions of admins in the console. A refused call changes nothing. */
 export class Service implements PartnerCalls {
   readonly #world: World;
   readonly #stored: Stored;
@@ -64,7 +64,10 @@ export class Service implements PartnerCalls {
     return withFreeCode(() => this.#generateOnce(partner, json, call));
   }
 
-  /** Returns undefined, and stores nothing, if its code is that of another order, or does not go with the content. */
+  /**
+   * Generates once. Returns undefined, and stores nothing, if the code belongs to another order or does not fit the
+   * content.
+   */
   async #generateOnce(
     partner: Partner,
     json: unknown,
@@ -134,7 +137,7 @@ export class Service implements PartnerCalls {
     });
   }
 
-  /** The QR of an order of an account whose QRs a source makes; undefined for any other. */
+  /** Returns a QR that a source made for this order, or undefined if no source makes the QRs of the account. */
   async #madeBySource(partner: Partner, generated: Generated): Promise<Result<MadeForOrder> | undefined> {
     const { bankAccount } = generated.request;
     if (!isForMaker(generated) || !this.#makers.has(bankAccount)) return undefined;
@@ -199,7 +202,7 @@ export class Service implements PartnerCalls {
     return cancelQr(partner, json, this.#world, this.#stored, this.#hub);
   }
 
-  /** Pays one order, as a test callback does. A partner without a callback URL gets no callback. */
+  /** Pays one order as a test callback does. A partner without a callback URL gets no callback. */
   async payOrder(idOrOrderId: string): Promise<Result<string>> {
     if (!this.#world.config.sandbox) return refuse('E75', 'not a sandbox');
     const order = await this.#stored.store.orders.find(idOrOrderId);
@@ -221,8 +224,8 @@ export class Service implements PartnerCalls {
   }
 
   /**
-   * A second push of an order to the same box joins the first one while that is awaited or on the screen (clause
-   * SND-9). One with a verbatim content joins only an awaited one with the same content.
+   * Pushes an order to a box once. A second push joins the first while that one is awaited or on the screen (clause
+   * SND-9). A push with a verbatim content joins only an awaited one with the same content.
    */
   async #pushOnce(partner: Partner, sendable: Sendable, call: CallMode): Promise<Result<undefined>> {
     const { request, box, qr } = sendable;
@@ -260,7 +263,7 @@ export class Service implements PartnerCalls {
       user_bank_name: account.userBankName,
       qr_code: request.qrCode,
     };
-    // The customer must read what he pays (PROTOCOL.md, clause SND-10).
+    // The customer must read the content that he pays (PROTOCOL.md, clause SND-10).
     const content = isVerbatim ? request.content : (qr.purpose ?? (request.content || known?.content || ''));
     const made: NewOrder = {
       ...NO_NAMES,

@@ -9,7 +9,7 @@ import { allCodesIn } from '../money/matching.ts';
 import type { CallNotes } from './call-notes.ts';
 import { EXPECTED } from './expected.ts';
 
-/** A content of the specification, or, with the code of a QR in it, the text of a bank. */
+/** A content of the specification, or a bank's text that contains the code of a QR. */
 const content = freeText(LIMITS.pushContentMax);
 const transType = z.enum(['C', 'D']).default('C');
 
@@ -25,13 +25,13 @@ export interface TestCallbackDeps {
   directory: Directory;
   sandbox: boolean;
   notes: CallNotes;
-  /** Of accounts without their own: with a code, the text of a bank is taken (PROTOCOL.md, clause CBK-8). */
+  /** The default for accounts without their own. With a code, a bank's text is accepted (PROTOCOL.md, clause CBK-8). */
   contentPrefix: NonNullable<Account['contentPrefix']>;
 }
 
 /**
- * Checks a test callback in the order of PROTOCOL.md, clause CBK-2. It decodes field by field, because here a missing
- * or wrongly typed field has its own code, not E46.
+ * Checks a test callback in the order of PROTOCOL.md, clause CBK-2. It decodes field by field, because a missing or
+ * wrongly typed field has its own code here, not E46.
  */
 export async function decideTestCallback(
   json: unknown,

@@ -15,21 +15,21 @@ import { Announcements, type Said } from './announcements.ts';
 import { NoticeSender, type Publish } from './notice-sender.ts';
 import { greeting, qrNotice } from './notices.ts';
 
-/** Waits before each greeting of a box that has enrolled: it subscribes to its topic only then. */
+/** The waits before each greeting of a box that has enrolled. It subscribes to its topic only after that. */
 const GREETING_WAITS_MS = [0, 250, 500, 1_000, 2_000, 4_000, 8_000, 15_000];
-/** The same where nobody knows whether it listens: within this time it has subscribed. */
+/** The wait where the broker does not report listeners: a box has subscribed within this time. */
 const BLIND_GREETING_WAITS_MS = [2_000];
-/** Withdrawn pushes that are remembered: such a push is not shown, even if it comes later (clause AGT-4). */
+/** How many withdrawn pushes are remembered. Such a push is not shown, even if it arrives later (clause AGT-4). */
 const WITHDRAWN_MAX = 100;
 
-/** All boxes of the dialect share these. */
+/** The parts that all boxes of the dialect share. */
 export interface DialectWire extends Said {
   hub: BoxHub;
   /** Puts the edge of the gateway around connections. */
   wrapConnect: (connect: Connect) => Connect;
   queues: BoxQueues;
   publish: Publish;
-  /** Whether `publish` can tell that nobody listens. */
+  /** Returns whether `publish` can report that nobody listens. */
   tellsListeners: () => boolean;
 }
 
@@ -44,9 +44,9 @@ interface Shown {
 }
 
 /**
- * A box of the public dialect, which the hub takes for one of its own. It translates the hub's messages and reports what
- * such a box cannot report itself: `shown` means that the QR was sent to a connected box, `paid` that the notice was sent
- * (PROTOCOL.md, clauses VQD-5 and VQD-6).
+ * Represents a box of the public dialect as one of the hub's own. It translates the hub's messages, and reports what
+ * such a box cannot report itself: `shown` means that the QR was sent to a connected box, `paid` that the notice was
+ * sent (PROTOCOL.md, clauses VQD-5 and VQD-6).
  */
 export class DialectBox {
   readonly terminalCode: string;
@@ -79,7 +79,7 @@ export class DialectBox {
     this.#connection = wire.wrapConnect(connect)(this.terminalCode, this.#notices.socket);
   }
 
-  /** Greets a box that has enrolled, again until it listens. */
+  /** Greets a box that has enrolled, and repeats the greeting until the box listens. */
   async meet(): Promise<void> {
     const { hub, tellsListeners, queues } = this.#wire;
     const { clock, log } = this.#world;
@@ -95,10 +95,10 @@ export class DialectBox {
     }
     const reason =
       'it has enrolled but does not listen on its topic; such firmware hears nothing until it is restarted';
-    log.warn('box-deaf', { box: this.terminalCode, reason });
+    log.warn('box-not-answering', { box: this.terminalCode, reason });
   }
 
-  /** Greets a box that listens, as far as anybody knows. */
+  /** Greets a box that listens, as far as the broker reports it. */
   async greet(): Promise<void> {
     this.#greeting.abort();
     await this.#greet();
@@ -118,7 +118,7 @@ export class DialectBox {
   async #greet(): Promise<boolean> {
     const { directory } = this.#stored;
     const { queues } = this.#wire;
-    // Whoever has the shared login can enrol as fast as he likes.
+    // Anybody with the shared login can enrol as fast as he likes, so a full queue drops the request.
     if (queues.isFull(this.terminalCode)) return false;
     await queues.run(this.terminalCode, 'greet', async () => {
       const hasStale = await this.#restore();
@@ -133,14 +133,14 @@ export class DialectBox {
     return this.#session !== undefined;
   }
 
-  /** Finds the QR that an earlier run sent. Returns whether the box may show one that it must not. */
+  /** Restores the QR that an earlier run sent. Returns whether the box may show one that it must not. */
   async #restore(): Promise<boolean> {
     if (this.#isRestored) return false;
     const { store } = this.#stored;
     const { clock } = this.#world;
     const open = await store.orders.newestShown(this.terminalCode);
     this.#isRestored = true;
-    // It may still show the QR of an order that was paid or ended meanwhile.
+    // The box may still show the QR of an order that was paid or ended meanwhile.
     if (open === undefined) return store.orders.hasPushSince(this.terminalCode, clock.wallMs());
     const { id: pushId, order_id: orderId, amount, qr_code: qrCode, bank_account, expires_at_ms } = open;
     if (bank_account !== this.#box.account) return true;
@@ -149,7 +149,7 @@ export class DialectBox {
     return false;
   }
 
-  /** Registers the box at the hub if that is new, and shows it its QR again, which the greeting may have replaced. */
+  /** Registers a new session of the box at the hub, and shows its QR again, which the greeting may have replaced. */
   async #begin(): Promise<void> {
     const { clock, random } = this.#world;
     const { hub } = this.#wire;
@@ -172,7 +172,7 @@ export class DialectBox {
     else if ((await this.#notices.send(qrNotice(shown))) !== 'taken') this.lose('nobody took its QR');
   }
 
-  /** Whether the order of a push was paid while the box was away: nobody should pay it again. */
+  /** Returns whether the order of a push was paid while the box was away, because nobody should pay it again. */
   async #isPaid(pushId: string): Promise<boolean> {
     const { orders } = this.#stored.store;
     const order = await orders.find((await orders.idByPush(pushId)) ?? '');
@@ -183,7 +183,7 @@ export class DialectBox {
     const { type } = message;
     if (type !== 'show' && type !== 'withdraw' && type !== 'payment') return;
     void this.#wire.queues.run(this.terminalCode, type, async () => {
-      // The hub repeats to the next session what it still wants to be known.
+      // The hub repeats to the next session every message that is still valid.
       if (this.#session?.id !== message.sessionId) return;
       if (type === 'show') await this.#show(message);
       else if (type === 'withdraw') await this.#withdraw(message);
@@ -209,7 +209,7 @@ export class DialectBox {
     await this.#report({ type: 'ended', pushId: replaced.pushId, orderId: replaced.orderId, how: 'replaced' });
   }
 
-  /** N12 names no QR that a box could compare, so it is not sent when another QR is on the screen. */
+  /** Withdraws a push. N12 names no QR that a box could compare, so it is not sent if another QR is on the screen. */
   async #withdraw({ pushId }: DownOf<'withdraw'>): Promise<void> {
     this.#withdrawn.add(pushId);
     const [oldest] = this.#withdrawn;
@@ -225,7 +225,7 @@ export class DialectBox {
     if (await this.#takeAway(pushId)) await this.#report({ type: 'ended', pushId, orderId, how: 'expired' });
   }
 
-  /** Returns whether the box was there to take it. */
+  /** Removes the QR from the screen. Returns whether the box received the notice. */
   async #takeAway(pushId: string): Promise<boolean> {
     const isTaken = (await this.#notices.send({ notificationType: 'N12', transactionReceiveId: pushId })) === 'taken';
     if (isTaken) this.#forget();

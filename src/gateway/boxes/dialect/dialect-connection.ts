@@ -9,33 +9,36 @@ import { type BrokerAddress, CLOSED, connectToBroker } from '../broker-client.ts
 import type { ChannelConnection } from '../mqtt-channel.ts';
 import type { Outcome } from './notice-sender.ts';
 
-/** MQTT 5: the broker has no subscription for the topic of a message. */
+/** The reason code of MQTT 5 for a message whose topic has no subscriber. */
 const NO_MATCHING_SUBSCRIBERS = 16;
 const ACKNOWLEDGE_TIMEOUT_MS = 15_000;
 
-/** Hears whatever comes over a connection. */
+/** Receives the events of a connection. */
 export interface DialectHearer {
-  /** Whether somebody listens on a topic of the embedded broker; undefined for a broker of one's own. */
+  /** Returns whether a client listens on a topic of the embedded broker. Undefined for an external broker. */
   isListening: ((topic: string) => boolean) | undefined;
   receive: (topic: string, payload: Buffer) => void;
   lost: (why: string) => void;
 }
 
-/** Such a broker refuses the version (return code 1 or 132), or ends the connection without a word. */
+/**
+ * Returns whether the broker may not know MQTT 5: it refuses the version (return code 1 or 132), or ends the connection
+ * without a reason.
+ */
 function mayNotKnowMqtt5(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   return error.message === CLOSED || ('code' in error && (error.code === 1 || error.code === 132));
 }
 
-/** One connection of the gateway to the broker for boxes and hosts of the public dialect. */
+/** Holds one connection of the gateway to the broker for boxes and hosts of the public dialect. */
 export class DialectConnection implements ChannelConnection {
   readonly closed: Promise<void>;
   readonly #client: MqttClient;
   readonly #world: World;
   readonly #hearer: DialectHearer;
-  /** Numbers of the messages whose acknowledgement says that nobody listens; the library does not pass that on. */
+  /** Ids of the messages whose acknowledgement reports that nobody listens. The library does not pass that on. */
   readonly #unheard = new Set<number>();
-  /** Whether an acknowledgement tells if anybody listens. */
+  /** False if the acknowledgements of this broker do not report whether anybody listens. */
   #tells = true;
 
   private constructor(client: MqttClient, world: World, hearer: DialectHearer) {
@@ -58,18 +61,18 @@ export class DialectConnection implements ChannelConnection {
   ): Promise<DialectConnection> {
     const isForeign = hearer.isListening === undefined;
     const clientId = `gateway-vietqr-${world.random.uuid().slice(0, 8)}`;
-    // A broker of MQTT 5 drops what is too long; another one's packet would end the connection.
+    // A broker of MQTT 5 drops a packet that is too long. An older broker's packet would end the connection.
     const limits = { properties: { maximumPacketSize: READ_PACKET_BYTES_MAX } };
     const connect = (protocolVersion: 4 | 5) =>
       connectToBroker(address, names, { clientId, protocolVersion, ...(protocolVersion === 5 && limits) }, world.log);
-    // Only MQTT 5 tells a publisher whether somebody listens; at the embedded broker the gateway sees it itself.
+    // Only MQTT 5 reports to a publisher whether anybody listens. The gateway sees it itself at the embedded broker.
     const client = await connect(isForeign ? 5 : 4).catch((error: unknown) => {
       if (isForeign && mayNotKnowMqtt5(error)) return connect(4);
       throw error;
     });
     const connection = new DialectConnection(client, world, hearer);
     try {
-      // The broker repeats a retained request at each subscription.
+      // The broker repeats a retained request at each subscription, so it is ignored.
       client.on('message', (topic, payload, { retain }) => {
         if (!retain) hearer.receive(topic, payload);
       });
@@ -86,7 +89,7 @@ export class DialectConnection implements ChannelConnection {
     return this.#client.connected;
   }
 
-  /** Whether `publish` can tell that nobody listens. */
+  /** Returns whether `publish` can report that nobody listens. */
   get tellsListeners(): boolean {
     return this.#tells;
   }
@@ -110,7 +113,7 @@ export class DialectConnection implements ChannelConnection {
       },
     );
     const outcome = await withDeadline(clock, ACKNOWLEDGE_TIMEOUT_MS, published);
-    // A broker that acknowledges nothing is given up, even if it answers pings.
+    // A broker that acknowledges nothing is disconnected, even if it answers pings.
     if (outcome === undefined) this.#client.end(true);
     return outcome ?? 'unknown';
   }
@@ -121,7 +124,7 @@ export class DialectConnection implements ChannelConnection {
     await this.closed;
   }
 
-  /** Finds out whether the broker tells that nobody listens, on a topic that no box has. */
+  /** Finds out on a topic of no box whether the broker reports that nobody listens. */
   async #probe(): Promise<void> {
     const { random, log } = this.#world;
     if ((await this.publish(boxIdTopic(random.uuid()), '')) === 'nobody') return;

@@ -27,10 +27,10 @@ import { Hosts } from './hosts.ts';
 import { Listeners } from './listeners.ts';
 import type { Outcome } from './notice-sender.ts';
 
-/** Boxes of the dialect: the gateway itself remembers what each of them shows. */
+/** How many boxes of the dialect there may be. The gateway itself remembers what each of them shows. */
 const BOXES_MAX = 10_000;
 
-/** The hub, and what stands between it and the boxes. */
+/** The hub, and the edge between it and the boxes. */
 export interface DialectEdges {
   hub: BoxHub;
   wrapConnect: DialectWire['wrapConnect'];
@@ -40,9 +40,9 @@ export interface DialectEdges {
 
 type VietqrBoxes = NonNullable<GatewayConfig['vietqrBoxes']>;
 
-/** The boxes that speak the public dialect, and the connection to the broker for them (PROTOCOL.md, clause VQD). */
+/** Serves the boxes that speak the public dialect, over one connection to the broker (PROTOCOL.md, clause VQD). */
 export class Dialect {
-  /** Who listens at the embedded broker; undefined at a broker of one's own. */
+  /** Records who listens at the embedded broker. Undefined at an external broker. */
   readonly listeners: Listeners | undefined;
   readonly #world: World;
   readonly #stored: Stored;
@@ -88,8 +88,8 @@ export class Dialect {
   }
 
   /**
-   * Connects to the broker, greets the boxes that listen there, and answers hosts; `origin` is the address of the gateway.
-   * Throws as `openMqttChannel`.
+   * Connects to the broker, greets the boxes that listen there, and answers hosts. `origin` is the address of the
+   * gateway. Throws as `openMqttChannel` does.
    */
   async open(address: BrokerAddress, service: PartnerCalls, origin: () => string): Promise<void> {
     const publish = (topic: string, payload: string) => this.publish(topic, payload);
@@ -113,7 +113,7 @@ export class Dialect {
     this.#channel = await openMqttChannel(address, open, this.#world);
   }
 
-  /** Tells hosts of a payment, once: a failure is only logged, because a host acts on each message. */
+  /** Publishes a payment to hosts once. A failure is only logged, because a host acts on each message. */
   tellHosts(payment: NewPayment): void {
     void this.#hosts?.tellPaid(payment).catch((error: unknown) => {
       this.#world.log.warn('host-notice-failed', { transactionId: payment.id, reason: reasonOf(error) });
@@ -125,7 +125,7 @@ export class Dialect {
     return this.#connection?.isConnected === true ? this.#connection.publish(topic, payload) : 'nobody';
   }
 
-  /** Ends the connection after what is under way. */
+  /** Ends the connection after the work that is under way. */
   async close(): Promise<void> {
     for (const box of this.#byTopic.values()) box.close();
     await this.#queues.idle();
@@ -143,7 +143,7 @@ export class Dialect {
     void box.greet();
   }
 
-  /** Answers a box that the configuration knows; any other gets no answer (PROTOCOL.md, clause VQD-2). */
+  /** Answers a box of the registry. Any other box gets no answer (PROTOCOL.md, clause VQD-2). */
   #enrol(payload: Buffer): void {
     const { log, trafficLog } = this.#world;
     const asked = decodeEnrolRequest(payload);

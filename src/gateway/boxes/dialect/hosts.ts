@@ -27,18 +27,19 @@ const SCHEMAS: Record<HostCall, z.ZodObject> = {
   status: checkOrderRequest,
   testCallback: testCallbackRequest,
 };
-/** Calls of hosts that are worked on at once; more are dropped, and a host that gets no answer asks again. */
+/** How many calls of hosts run at once. More are dropped, and a host without an answer asks again. */
 const CALLS_MAX = 32;
 
-/** The partner for whom a host acts, and what it sent. */
+/** The partner for whom a host acts, and the body that it sent. */
 interface Caller {
   partner: Partner;
   body: unknown;
 }
 
 /**
- * Hosts, the programs that use the service over MQTT (PROTOCOL.md, clause VQD-7). They have the login of the boxes and no
- * name of their own, so they act for the partner of an account, and only for accounts of boxes of the dialect.
+ * Answers hosts, the programs that use the service over MQTT (PROTOCOL.md, clause VQD-7). They share the login of the
+ * boxes and have no name of their own. They act for the partner of an account, and only for accounts of boxes of the
+ * dialect.
  */
 export class Hosts {
   readonly #world: World;
@@ -57,7 +58,7 @@ export class Hosts {
     this.#publish = publish;
   }
 
-  /** Answers a request; messages on other topics change nothing. */
+  /** Answers a request. Messages on other topics are ignored. */
   receive(topic: string, payload: Buffer): void {
     const asked = parseHostTopic(topic);
     const { log } = this.#world;
@@ -74,7 +75,9 @@ export class Hosts {
       });
   }
 
-  /** Tells hosts of a payment whose order names a terminal; once, as many of them act on each message. */
+  /**
+   * Publishes the payment to hosts if its order names a terminal. Hosts act on every message, so it is published once.
+   */
   async tellPaid(payment: NewPayment): Promise<void> {
     const { store } = this.#stored;
     const publish = this.#publish;
@@ -112,7 +115,7 @@ export class Hosts {
     trafficLog.call({ ...call, ...told }, caller.ok);
     if (!result.ok) log.warn('host-call-refused', { topic, code: result.code, reason: result.reason });
     if (answer === undefined) return;
-    // The terminalCode of the body counts, as at the public service.
+    // The terminalCode of the body wins, as at the public service.
     const named = body.ok && isObject(body.value) ? body.value.terminalCode : undefined;
     const terminalCode = typeof named === 'string' && isOneLevel(named) ? named : asked.terminalCode;
     for (const to of asked.answersFor(terminalCode)) await publish(to, answer);
@@ -149,7 +152,7 @@ export class Hosts {
   }
 }
 
-/** The answer to a refused call: none to a generate call, as at the public service. */
+/** Returns the answer to a refused call. A generate call gets none, as at the public service. */
 function failureOf({ call }: HostTopic, { code }: Refusal): string | undefined {
   return call === 'generate' ? undefined : JSON.stringify({ status: 'FAILED', message: code });
 }

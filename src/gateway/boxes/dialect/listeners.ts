@@ -4,8 +4,8 @@ import { LimitedSocket } from '../../../protocol/packet-limit.ts';
 import { boxOf } from '../broker-rights.ts';
 
 /**
- * Who listens on which topic at the embedded broker. The shared login does not tell one box from another: only a
- * subscription to its topic shows that a box is there (PROTOCOL.md, clause VQD-5).
+ * Records which topics have listeners at the embedded broker. The shared login does not identify a box: only a
+ * subscription to its topic shows that it is there (PROTOCOL.md, clause VQD-5).
  */
 export class Listeners {
   readonly #byTopic = new Map<string, Set<Client>>();
@@ -15,7 +15,7 @@ export class Listeners {
 
   /**
    * Follows the clients of one login. `onChange` is called with the socket of each new listener, and without one when a
-   * topic has lost its last.
+   * topic has lost its last listener.
    */
   constructor(username: string, onChange: (topic: string, socket: Socket | undefined) => void) {
     this.#username = username;
@@ -26,11 +26,11 @@ export class Listeners {
     return [...(this.#byTopic.get(topic) ?? [])].some((it) => !it.closed);
   }
 
-  /** Follows the subscriptions at a broker until its end; a broker that replaces it is watched too. */
+  /** Follows the subscriptions at a broker until its end. A broker that replaces it is watched too. */
   watch(aedes: Aedes): void {
     aedes.on('subscribe', (subscriptions, client) => {
       if (boxOf(client) !== this.#username || !(client.conn instanceof LimitedSocket)) return;
-      // Refused ones have QoS 128.
+      // A refused subscription has QoS 128.
       for (const { topic, qos } of subscriptions) if (qos <= 2) this.#add(topic, client, client.conn.socket);
     });
     aedes.on('unsubscribe', (topics, client) => {
@@ -43,7 +43,7 @@ export class Listeners {
   }
 
   #add(topic: string, client: Client, socket: Socket): void {
-    // Clients of a broker that was stopped do not say goodbye.
+    // Clients of a stopped broker do not say goodbye.
     const clients = new Set([...(this.#byTopic.get(topic) ?? [])].filter((it) => !it.closed));
     this.#byTopic.set(topic, clients.add(client));
     this.#topicsOf.set(client, (this.#topicsOf.get(client) ?? new Set()).add(topic));

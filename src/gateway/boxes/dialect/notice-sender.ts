@@ -3,24 +3,24 @@ import type { World } from '../../common/world.ts';
 import type { BoxSocket } from '../connection.ts';
 import { payloadFor } from './notices.ts';
 
-/** The message of the hub that each notice stands for. */
+/** The message of the hub that each notice represents. */
 const AS_MESSAGE = { N00: 'welcome', N16: 'welcome', N17: 'show', N12: 'withdraw', N05: 'payment' } as const;
 
-/** Whether somebody listens on the topic of a message: yes, no, or the broker did not tell. */
+/** The fate of a message: received, not received, or not reported by the broker. */
 export type Outcome = 'taken' | 'nobody' | 'unknown';
 
 /** Publishes to the broker. Never throws. */
 export type Publish = (topic: string, payload: string) => Promise<Outcome>;
 
-/** Sends notices to one box of the dialect, one after the other. Nobody signs them. */
+/** Sends notices to one box of the dialect in sequence. The dialect has no signatures. */
 export class NoticeSender {
-  /** Publishes. The edge of the gateway may put another one around it. */
+  /** Publishes a notice. The edge of the gateway may wrap this socket. */
   readonly socket: BoxSocket;
   readonly #box: string;
   readonly #topic: string;
   readonly #world: World;
   #used: BoxSocket;
-  /** Outcomes of the notice that is being sent: two, where the edge sends it twice. */
+  /** Outcomes of the notice that is being sent. There are two if the edge sends it twice. */
   #outcomes: Promise<Outcome>[] = [];
 
   constructor(box: string, topic: string, world: World, publish: Publish) {
@@ -38,7 +38,7 @@ export class NoticeSender {
     this.#used = socket;
   }
 
-  /** Call it again only when it has settled. */
+  /** Sends one notice. It must settle before the next call. */
   async send(notice: WireNotice): Promise<Outcome> {
     const { log, trafficLog } = this.#world;
     const payload = payloadFor(this.#topic, notice);

@@ -4,13 +4,16 @@ import { amountText, FIRMWARE_PACKET_BYTES_MAX, packetBytes, type WireNotice } f
 import type { DownOf, LinkedAccount } from '../../../protocol/messages.ts';
 import { encodeVietQr } from '../../../protocol/vietqr.ts';
 
-/** Characters of a content that are said. */
+/** How many characters of a content are announced. */
 const CONTENT_SAID_MAX = 60;
 
-/** End of a transactionId that tells payments of one text apart. */
+/** How many characters of the transactionId distinguish payments of the same text. */
 const CODE_CHARS = 6;
 
-/** The first message to a box that listens: its account with a static QR, or that it is connected (clause VQD-3). */
+/**
+ * Returns the first message to a box that listens: its account with a static QR, or that it is connected (clause
+ * VQD-3).
+ */
 export function greeting(terminalCode: string, account: LinkedAccount | null): WireNotice {
   const bank = account === null ? undefined : findBank(account.bankCode);
   if (account === null || bank === undefined) return { notificationType: 'N00' };
@@ -29,7 +32,7 @@ export function greeting(terminalCode: string, account: LinkedAccount | null): W
   };
 }
 
-/** The QR of an order (clause VQD-5). */
+/** Returns the QR of an order (clause VQD-5). */
 export function qrNotice({ amount, qrCode }: { amount: number; qrCode: string }): WireNotice {
   return { notificationType: 'N17', amount: amountText(amount), qrCode };
 }
@@ -39,8 +42,8 @@ function staticQr(bin: string, account: string): string {
 }
 
 /**
- * The notice of a payment, and its text without a code. A box can tell two payments from one that is sent twice by the
- * text alone, so a text that it may have heard gets a code of its transaction (clause VQD-6).
+ * Returns the notice of a payment, and its text without a code. Only the text distinguishes two payments from one that
+ * is sent twice, so a text that the box may already know gets a code of its transaction (clause VQD-6).
  */
 export function paidNotice(
   { amount, content, paidAtMs, transactionId }: DownOf<'payment'>,
@@ -55,19 +58,19 @@ export function paidNotice(
   return { text, notice: { notificationType: 'N05', amount: amountText(amount), message } };
 }
 
-/** Time of the day in Vietnam, as people say it. */
+/** Returns the time of the day in Vietnam, as people say it. */
 function timeSaid(wallMs: number): string {
   const [hours = '', minutes = '', seconds = ''] = vietnamTime(wallMs).slice(11).split(':').map(Number).map(String);
   return `${hours} giờ ${minutes} phút ${seconds} giây`;
 }
 
-/** `dd/MM/yyyy HH:mm:ss` in Vietnam. */
+/** Returns the time in Vietnam as `dd/MM/yyyy HH:mm:ss`. */
 export function timePaidOf(wallMs: number): string {
   const [date = '', time] = vietnamTime(wallMs).split(' ');
   return `${date.split('-').reverse().join('/')} ${time}`;
 }
 
-/** The payload of a message, or undefined if its packet would be too long for firmware (clause VQD-4). */
+/** Returns the payload of a message, or undefined if its packet would be too long for firmware (clause VQD-4). */
 export function payloadFor(topic: string, notice: WireNotice): string | undefined {
   const payload = JSON.stringify(notice);
   return packetBytes(topic, payload) <= FIRMWARE_PACKET_BYTES_MAX ? payload : undefined;
