@@ -14,9 +14,11 @@ const operation = z.strictObject({
   description: z.string().regex(/^For the roles admin.*\.$/),
   operationId: z.string().regex(/^\w+$/),
   security: z.array(z.record(z.string(), z.array(z.never()))),
-  parameters: z.array(
-    z.strictObject({ name: z.string(), in: z.enum(['path', 'query']), required: z.boolean(), schema: z.unknown() }),
-  ),
+  parameters: z
+    .array(
+      z.strictObject({ name: z.string(), in: z.enum(['path', 'query']), required: z.boolean(), schema: z.unknown() }),
+    )
+    .default([]),
   requestBody: z.strictObject({ content }).optional(),
   responses: z.record(z.string(), z.strictObject({ description: z.string().min(1), content })),
 });

@@ -1,16 +1,17 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { z } from 'zod';
+import type { z } from 'zod';
 import type { Logger } from '../../lib/log.ts';
+import { type AnswerDoc, describeRoutes, type RouteDoc } from '../../lib/route.ts';
 import { issuesOf } from '../../protocol/codec.ts';
 import { CODES, type Code } from '../../protocol/codes.ts';
 import { REASON_HEADER } from '../../protocol/http-api.ts';
 import type { Caller } from '../access/authorizer.ts';
 import { headerText, logRefusal, readBody } from '../access/requests.ts';
-import { ROLE_NAMES, rolesWith } from '../access/roles.ts';
+import { type Right, ROLE_NAMES, rolesWith } from '../access/roles.ts';
 import { accept, type Refusal, type Result, refuse } from '../common/result.ts';
 import type { Admin } from '../registry/changes.ts';
 import { callerOf } from './admin.ts';
-import { ADMIN_ACCESS } from './route-access.ts';
+import { REGISTRY_ACCESS } from './route-access.ts';
 
 const CHANGE_BYTES_MAX = 16_384;
 const ADMIN_PATH = '/admin/v1';
@@ -41,6 +42,10 @@ export interface AdminRoute<Query, Body, Answer> {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** Below `/admin/v1`, with `:name` for a row. */
   path: string;
+  /** Who may call it; a route of the registry has its row in `route-access.ts`. */
+  access?: Right | 'every-role';
+  /** The verb of the audit list for this change, if it is not one of the registry. */
+  audit?: string;
   summary: string;
   query?: z.ZodType<Query>;
   /** An empty body is read as `{}`. */
@@ -69,11 +74,12 @@ export class AdminApi {
   /** Registers a route in a scope, whose prefix is `/admin/v1`. */
   route<Query, Body, Answer>(scope: FastifyInstance, route: AdminRoute<Query, Body, Answer>): void {
     this.#routes.push(route);
-    const { method, path, query, body, status = 200, type } = route;
+    const { method, path, query, body, status = 200, type, audit } = route;
     scope.route<{ Params: { name?: string } }>({
       method,
       url: path,
       bodyLimit: CHANGE_BYTES_MAX,
+      config: { access: accessOf(route), ...(audit !== undefined && { audit }) },
       handler: async (request, reply) => {
         const asked = query === undefined ? accept(undefined as Query) : decoded(query, request.query);
         if (!asked.ok) return this.#refuse(request, reply, asked);
@@ -93,11 +99,7 @@ export class AdminApi {
 
   /** The OpenAPI 3.1 document of all routes, made from the schemas that decode their calls. */
   document(): object {
-    const paths: Record<string, Record<string, object>> = {};
-    for (const route of this.#routes) {
-      const path = `${ADMIN_PATH}${route.path.replaceAll(/:(\w+)/g, '{$1}')}`;
-      paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route) };
-    }
+    const { paths, schemas } = describeRoutes(this.#routes.map(described));
     return {
       openapi: '3.1.0',
       info: {
@@ -108,7 +110,7 @@ export class AdminApi {
       },
       servers: [{ url: '/' }],
       paths,
-      components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } }, schemas: {} },
+      components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } }, schemas },
     };
   }
 
@@ -139,39 +141,27 @@ function seenIn({ headers }: FastifyRequest): string | undefined {
   return tag === '*' ? undefined : tag;
 }
 
-function operation({
-  method,
-  path,
-  summary,
-  query,
-  body,
-  answer,
-  status = 200,
-  type,
-  refusals = [],
-}: Described): object {
-  const words = path.replaceAll(/[/:.]+(\w)/g, (_all, letter: string) => letter.toUpperCase());
-  const named = /:(\w+)/.exec(path)?.[1];
+/** Describes a route, with every refusal that it may answer. */
+function described(route: Described): RouteDoc {
+  const { method, path, summary, query, body, answer, status = 200, type, refusals = [] } = route;
+  const access = accessOf(route);
+  const roles = access === 'every-role' ? ROLE_NAMES : rolesWith(access);
   const byStatus = new Map<number, Code[]>([[400, ['E46']]]);
   for (const code of refusals) {
     const of = STATUS_OF[code] ?? 400;
     byStatus.set(of, [...(byStatus.get(of) ?? []), code]);
   }
   return {
+    method,
+    path: `${ADMIN_PATH}${path}`,
+    name: `${method.toLowerCase()}${path.replaceAll(/[/:.]+(\w)/g, (_all, letter: string) => letter.toUpperCase())}`,
     summary,
-    description: `For the roles ${rolesOf(method, path).join(', ')}.`,
-    operationId: `${method.toLowerCase()}${words}`,
+    description: `For the roles ${roles.join(', ')}.`,
     security: [{}, { bearer: [] }],
-    parameters: [
-      ...(named === undefined ? [] : [{ name: named, in: 'path', required: true, schema: { type: 'string' } }]),
-      ...(query === undefined ? [] : queryParameters(query)),
-    ],
-    ...(body && { requestBody: { content: { 'application/json': { schema: schemaOf(body, 'input') } } } }),
-    responses: {
-      [status]: {
-        description: 'done',
-        content: { [type ?? 'application/json']: { schema: schemaOf(answer, 'output') } },
-      },
+    ...(query && { query }),
+    ...(body && { body }),
+    answers: {
+      [status]: { about: 'done', schema: answer, ...(type !== undefined && { type }) },
       ...Object.fromEntries([...byStatus].map(([of, codes]) => [of, failure(codes, true)])),
       401: failure(['E74'], false),
       403: failure(['NOT_ALLOWED'], true),
@@ -181,19 +171,13 @@ function operation({
   };
 }
 
-/** The roles that may call a route. */
-function rolesOf(method: string, path: string): readonly string[] {
-  const access = ADMIN_ACCESS[`${method} ${ADMIN_PATH}${path}`];
-  if (access === 'anybody' || access === 'own' || access === undefined) throw new Error(`${path}: expected a right`);
-  return access === 'every-role' ? ROLE_NAMES : rolesWith(access);
+function accessOf({ method, path, access }: Pick<Described, 'method' | 'path' | 'access'>): Right | 'every-role' {
+  const found = access ?? REGISTRY_ACCESS[`${method} ${ADMIN_PATH}${path}`];
+  if (found === undefined) throw new Error(`${method} ${ADMIN_PATH}${path}: expected who may call it`);
+  return found;
 }
 
-function queryParameters(query: z.ZodType): object[] {
-  const { properties = {} } = schemaOf(query, 'input') as { properties?: Record<string, object> };
-  return Object.entries(properties).map(([name, schema]) => ({ name, in: 'query', required: false, schema }));
-}
-
-function failure(codes: readonly Code[], isReasoned: boolean, why?: string): object {
+function failure(codes: readonly Code[], isReasoned: boolean, why?: string): AnswerDoc {
   const properties = { status: { const: 'FAILED' }, message: { enum: codes } };
   const reason = { reason: { type: 'string', description: 'the field, and what was expected' } };
   const schema = {
@@ -201,11 +185,5 @@ function failure(codes: readonly Code[], isReasoned: boolean, why?: string): obj
     required: ['status', 'message', ...(isReasoned ? ['reason'] : [])],
     properties: isReasoned ? { ...properties, ...reason } : properties,
   };
-  const description = why ?? codes.map((code) => `- \`${code}\` ${CODES[code]}`).join('\n');
-  return { description, content: { 'application/json': { schema } } };
-}
-
-function schemaOf(schema: z.ZodType, io: 'input' | 'output'): object {
-  const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any' });
-  return rest;
+  return { about: why ?? codes.map((code) => `- \`${code}\` ${CODES[code]}`).join('\n'), schema };
 }

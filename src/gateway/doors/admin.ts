@@ -6,7 +6,7 @@ import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 import type { CancelledOrder } from '../partner/cancel-order.ts';
 import type { OpenGateway } from '../stages/open-gateway.ts';
-import { AUDITED, routeAccess } from './route-access.ts';
+import { type Access, AUDITED, routeAccess } from './route-access.ts';
 
 const CALLER = 'caller';
 /** Decoration of a request whose route says what it has changed. */
@@ -21,13 +21,16 @@ export interface Changed {
 
 /**
  * Lets each caller do what his role may do, and notes who did it (PROTOCOL.md, clauses ROL-1 and ROL-2). Must be called
- * before the routes are registered. Throws where a route is registered that the table of `route-access.ts` does not have.
+ * before the routes are registered. Throws where a route is registered that has no `access` itself nor in the table of `route-access.ts`.
  */
 export function guardRoutes(app: FastifyInstance, { world, stored, access }: OpenGateway): void {
   const { config } = world;
   const { authorizer } = access;
   const table = routeAccess(config);
-  app.addHook('onRoute', ({ method, url }) => {
+  const accessOf = (request: FastifyRequest): Access | undefined =>
+    request.routeOptions.config.access ?? table[routeOf(request)];
+  app.addHook('onRoute', ({ method, url, config: own }) => {
+    if (own?.access !== undefined) return;
     for (const route of [method].flat().map((it) => `${it} ${url}`)) {
       if (table[route] === undefined) throw new Error(`${route}: expected who may call it in route-access.ts`);
     }
@@ -35,7 +38,7 @@ export function guardRoutes(app: FastifyInstance, { world, stored, access }: Ope
   app.decorateRequest(CALLER, null);
   app.decorateRequest(CHANGED, null);
   app.addHook('onRequest', async (request, reply) => {
-    const right = table[routeOf(request)];
+    const right = accessOf(request);
     if (right === 'anybody' || right === 'own') return undefined;
     const caller = await authorizer.authorize(right ?? 'administer', request, reply);
     if (caller === undefined) return reply;
@@ -45,7 +48,7 @@ export function guardRoutes(app: FastifyInstance, { world, stored, access }: Ope
   // A body may arrive 20 s after its head. Whoever holds it back must not go on with a token that was revoked meanwhile, nor
   // at a box that was taken from it.
   app.addHook('preHandler', async (request, reply) => {
-    const right = table[routeOf(request)];
+    const right = accessOf(request);
     const caller = request.getDecorator<Caller | null>(CALLER);
     if (caller?.digest === undefined || request.method === 'GET' || right === 'anybody' || right === 'own') return;
     const again = await authorizer.authorize(right ?? 'administer', request, reply);
@@ -62,7 +65,7 @@ export function callerOf(request: FastifyRequest): Caller {
   return caller;
 }
 
-/** Says what a call of `AUDITED` has changed, 'nothing' if it was done before; otherwise the audit list has its path. */
+/** Says what a call of an audited route has changed, 'nothing' if it was done before; otherwise the audit list has its path. */
 export function tellChanged(request: FastifyRequest, changed: Changed | 'nothing'): void {
   request.setDecorator(CHANGED, changed);
 }
@@ -87,7 +90,7 @@ async function noteCall(request: FastifyRequest, reply: FastifyReply, world: Wor
   if (changed === 'nothing') return;
   const { who, role, address } = caller;
   world.log.info('admin-called', { who, role, address, method: request.method, path: pathOf(request) });
-  const what = AUDITED[routeOf(request)];
+  const what = request.routeOptions.config.audit ?? AUDITED[routeOf(request)];
   if (what === undefined) return;
   const target = pathOf(request).replace(/^\/(?:_mock|admin\/v1)\/(.*?)(?:\/[a-z]+)?$/, '$1');
   await noteDone(caller, what, changed ?? { target, detail: {} }, world, stored);

@@ -11,6 +11,15 @@ export type Access = Right | 'every-role' | 'anybody' | 'own';
 
 type Rows = Record<string, Access>;
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Who may call the route, where the route itself has it. */
+    access?: Access;
+    /** The verb of the audit list for what the route changes. */
+    audit?: string;
+  }
+}
+
 /** The routes of every table of the registry. */
 const OF_TABLE = {
   'GET /admin/v1/{table}': 'look',
@@ -69,17 +78,8 @@ const MOCK: Rows = {
   'POST /_mock/boxes/:terminalCode/forget': 'administer',
 };
 
-const ADMIN_API: Rows = {
-  'GET /admin/v1/caller': 'every-role',
-  'GET /admin/v1/sales': 'list-sales',
-  'GET /admin/v1/sales.csv': 'list-sales',
-  'GET /admin/v1/sales/:name': 'list-sales',
-  'POST /admin/v1/sales': 'sell',
-  'POST /admin/v1/sales/:name/cancel': 'sell',
+const OF_SOME_TABLES = {
   'GET /admin/v1/audit': 'look',
-  'GET /admin/v1/tokens': 'administer',
-  'POST /admin/v1/tokens': 'administer',
-  'DELETE /admin/v1/tokens/:name': 'administer',
   'POST /admin/v1/accounts/:name/link': 'administer',
   'POST /admin/v1/accounts/:name/unlink': 'administer',
   'POST /admin/v1/boxes/:name/link': 'administer',
@@ -87,7 +87,7 @@ const ADMIN_API: Rows = {
   'POST /admin/v1/partners/:name/rotate': 'administer',
   'POST /admin/v1/boxes/:name/rotate': 'administer',
   'POST /admin/v1/sources/:name/rotate': 'administer',
-};
+} as const satisfies Rows;
 
 const OTHERS: Rows = {
   [`GET ${BOX_PATHS.stream}`]: 'own',
@@ -98,9 +98,9 @@ const OTHERS: Rows = {
   'POST /hooks/:name/*': 'own',
 };
 
-/** The routes of the admin API, for its description. */
-export const ADMIN_ACCESS: Readonly<Rows> = {
-  ...ADMIN_API,
+/** The registry's routes of the admin API. */
+export const REGISTRY_ACCESS: Readonly<Record<string, Right>> = {
+  ...OF_SOME_TABLES,
   ...Object.fromEntries(
     ['partners', 'accounts', 'boxes', 'sources'].flatMap((table) =>
       Object.entries(OF_TABLE).map(([route, access]) => [route.replace('{table}', table), access]),
@@ -109,8 +109,8 @@ export const ADMIN_ACCESS: Readonly<Rows> = {
 };
 
 /**
- * Returns who may call each route, by its method and path (PROTOCOL.md, clause ROL-2). There are no others: a route that
- * is not in this table is not registered.
+ * Returns who may call each route that does not have its `access` itself, by its method and path (PROTOCOL.md, clause ROL-2). There are
+ * no others: a route that has neither is not registered.
  */
 export function routeAccess({ basePath, mode }: { basePath: string; mode: 'sandbox' | 'live' }): Readonly<Rows> {
   const calls = Object.values(PATHS).flatMap((path) => ['POST', 'OPTIONS'].map((it) => `${it} ${basePath}${path}`));
@@ -119,7 +119,7 @@ export function routeAccess({ basePath, mode }: { basePath: string; mode: 'sandb
     ...Object.fromEntries(Object.keys(PAGE_FILES).map((path) => [`GET ${path}`, 'anybody'])),
     ...PAGES,
     ...MOCK,
-    ...ADMIN_ACCESS,
+    ...REGISTRY_ACCESS,
     ...OTHERS,
     // How much money a shop gets is nobody's business.
     'GET /metrics': mode === 'live' ? 'look' : 'anybody',
@@ -128,7 +128,6 @@ export function routeAccess({ basePath, mode }: { basePath: string; mode: 'sandb
 
 /** Changes that the audit list names although they are not of the registry, which notes its own. */
 export const AUDITED: Readonly<Record<string, string>> = {
-  'POST /admin/v1/sales/:name/cancel': 'cancelled',
   'POST /_mock/orders/:orderId/cancel': 'cancelled',
   'POST /_mock/keys/rotate': 'rotated',
   'POST /_mock/callbacks/resend': 'resent',

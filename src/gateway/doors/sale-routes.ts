@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { z } from 'zod';
+import type { Clock } from '../../lib/clock.ts';
 import { unaccented } from '../../lib/text.ts';
 import { vietnamDay, vietnamTime } from '../../lib/vietnam-time.ts';
 import { BOX_REFUSALS } from '../../protocol/codes.ts';
@@ -12,6 +13,7 @@ import type { Stored } from '../common/stored.ts';
 import type { OpenGateway } from '../stages/open-gateway.ts';
 import type { Period, Sale } from '../store/repositories/sales.ts';
 import type { OrderStatus } from '../store/schema/tables.ts';
+import type { Store } from '../store/store.ts';
 import { cancellationOf, tellChanged } from './admin.ts';
 import type { AdminApi } from './admin-api.ts';
 
@@ -81,14 +83,11 @@ export function saleRoutes(scope: FastifyInstance, api: AdminApi, { world, store
     return sale === undefined ? refuse('E96', 'no such sale') : accept(sale);
   };
   const viewOf = (result: Result<Sale>) => (result.ok ? accept(saleView(result.value)) : result);
-  const periodIn = ({ day = vietnamDay(clock.wallMs()) }: z.output<typeof dayQuery>) => {
-    const period = periodOf(day);
-    return period === undefined ? refuse('E46', `day: ${day}`) : accept({ day, period });
-  };
 
   api.route(scope, {
     method: 'POST',
     path: '/sales',
+    access: 'sell',
     summary: 'Sell: an amount, and its QR on a box',
     body: saleRequest,
     answer: saleAnswer,
@@ -97,9 +96,46 @@ export function saleRoutes(scope: FastifyInstance, api: AdminApi, { world, store
     run: async ({ body, caller, reply }) =>
       paceProblem(pace.waitMs(caller), caller, reply) ?? viewOf(await sales.sell(body, caller)),
   });
+  dayRoutes(scope, api, clock, store);
+  api.route(scope, {
+    method: 'GET',
+    path: '/sales/:name',
+    access: 'list-sales',
+    summary: 'Read a sale, by its id or its code',
+    answer: saleAnswer,
+    refusals: ['E96'],
+    run: async ({ name, caller }) => viewOf(await known(name, caller)),
+  });
+  api.route(scope, {
+    method: 'POST',
+    path: '/sales/:name/cancel',
+    access: 'sell',
+    audit: 'cancelled',
+    summary: 'Cancel a sale, and take its QR away; one that has ended stays as it is',
+    answer: saleAnswer,
+    refusals: ['E96'],
+    run: async ({ name, caller, reply }) => {
+      const found = await known(name, caller);
+      if (!found.ok) return found;
+      const cancelled = await service.cancelOrder(found.value.order.id);
+      if (!cancelled.ok) return cancelled;
+      tellChanged(reply.request, cancellationOf(cancelled.value, 'sales'));
+      return viewOf(await known(found.value.order.id, caller));
+    },
+  });
+}
+
+/** The sales of a day, as a list and as a file. */
+function dayRoutes(scope: FastifyInstance, api: AdminApi, clock: Clock, store: Store): void {
+  const periodIn = ({ day = vietnamDay(clock.wallMs()) }: z.output<typeof dayQuery>) => {
+    const period = periodOf(day);
+    return period === undefined ? refuse('E46', `day: ${day}`) : accept({ day, period });
+  };
+
   api.route(scope, {
     method: 'GET',
     path: '/sales',
+    access: 'list-sales',
     summary: 'The sales of a day, newest first, and their sum',
     query: dayQuery,
     answer: dayAnswer,
@@ -114,6 +150,7 @@ export function saleRoutes(scope: FastifyInstance, api: AdminApi, { world, store
   api.route(scope, {
     method: 'GET',
     path: '/sales.csv',
+    access: 'list-sales',
     summary: 'The sales of a day as a file',
     query: dayQuery,
     answer: z.string(),
@@ -123,29 +160,6 @@ export function saleRoutes(scope: FastifyInstance, api: AdminApi, { world, store
       if (!asked.ok) return asked;
       reply.header('content-disposition', `attachment; filename="sales-${asked.value.day}.csv"`);
       return accept(await csvOf(asked.value.period, caller, store));
-    },
-  });
-  api.route(scope, {
-    method: 'GET',
-    path: '/sales/:name',
-    summary: 'Read a sale, by its id or its code',
-    answer: saleAnswer,
-    refusals: ['E96'],
-    run: async ({ name, caller }) => viewOf(await known(name, caller)),
-  });
-  api.route(scope, {
-    method: 'POST',
-    path: '/sales/:name/cancel',
-    summary: 'Cancel a sale, and take its QR away; one that has ended stays as it is',
-    answer: saleAnswer,
-    refusals: ['E96'],
-    run: async ({ name, caller, reply }) => {
-      const found = await known(name, caller);
-      if (!found.ok) return found;
-      const cancelled = await service.cancelOrder(found.value.order.id);
-      if (!cancelled.ok) return cancelled;
-      tellChanged(reply.request, cancellationOf(cancelled.value, 'sales'));
-      return viewOf(await known(found.value.order.id, caller));
     },
   });
 }

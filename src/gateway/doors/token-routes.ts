@@ -47,6 +47,7 @@ export function tokenRoutes(scope: FastifyInstance, api: AdminApi, { world, stor
   api.route(scope, {
     method: 'GET',
     path: '/caller',
+    access: 'every-role',
     summary: 'Who calls, and what he may do',
     answer: callerAnswer,
     run: async ({ caller }) => {
@@ -58,6 +59,7 @@ export function tokenRoutes(scope: FastifyInstance, api: AdminApi, { world, stor
   api.route(scope, {
     method: 'GET',
     path: '/tokens',
+    access: 'administer',
     summary: 'List the tokens, in the order of their names',
     query: tokensQuery,
     answer: z.array(tokenAnswer),
@@ -66,6 +68,7 @@ export function tokenRoutes(scope: FastifyInstance, api: AdminApi, { world, stor
   api.route(scope, {
     method: 'POST',
     path: '/tokens',
+    access: 'administer',
     summary: 'Make a token',
     body: newAdminToken,
     answer: tokenMade,
@@ -79,6 +82,7 @@ export function tokenRoutes(scope: FastifyInstance, api: AdminApi, { world, stor
   api.route(scope, {
     method: 'DELETE',
     path: '/tokens/:name',
+    access: 'administer',
     summary: 'Revoke a token: it is refused at once, and its streams end',
     answer: tokenMade.omit({ token: true }),
     refusals: ['E96'],
