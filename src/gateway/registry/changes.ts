@@ -3,7 +3,7 @@ import { shardOf } from '../common/shard.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 import { type LiveRow, rowProblems } from '../config/mode.ts';
-import { BOXES_OF_ACCOUNT_MAX, NAME_OF, type RegistryRow, type RegistryStore } from '../store/repositories/registry.ts';
+import { BOXES_OF_ACCOUNT_MAX, nameOf, type RegistryRow, type RegistryStore } from '../store/repositories/registry.ts';
 import type { RegistryTable } from '../store/schema/tables.ts';
 
 /** Who changes a row. */
@@ -135,10 +135,6 @@ export class RegistryChanges {
     this.#world.log.info('registry-changed', { who, address, what, target });
     return { at_ms: this.#world.clock.wallMs(), who, address, what, target, detail: JSON.stringify(detail) };
   }
-}
-
-function nameOf(table: RegistryTable, row: object): string {
-  return String(Object.entries(row).find(([key]) => key === NAME_OF[table])?.[1]);
 }
 
 export function unknownRow(table: RegistryTable, name: string): Refusal {

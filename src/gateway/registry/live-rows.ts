@@ -3,7 +3,7 @@ import { partnerFrom, SECRET_OF } from '../common/directory.ts';
 import type { Vault } from '../common/vault.ts';
 import type { GatewayConfig } from '../config/config.ts';
 import { DEMO, type LiveRow, rowProblems, takesMoney } from '../config/mode.ts';
-import { NAME_OF, type RegistryRow, type RegistryStore } from '../store/repositories/registry.ts';
+import { nameOf, type RegistryRow, type RegistryStore } from '../store/repositories/registry.ts';
 import type { RegistryTable } from '../store/schema/tables.ts';
 import { optionsOf } from './source-rows.ts';
 
@@ -48,7 +48,7 @@ async function eachPage<Table extends RegistryTable>(
   for (let after = ''; ; ) {
     const rows = await registry.page(table, { limit: ROWS_AT_ONCE, after });
     for (const row of rows) see(row);
-    after = String(Object.entries(rows.at(-1) ?? {}).find(([key]) => key === NAME_OF[table])?.[1]);
+    after = nameOf(table, rows.at(-1) ?? {});
     if (rows.length < ROWS_AT_ONCE) return;
   }
 }

@@ -4,7 +4,7 @@ import { macDigits } from '../../protocol/dialect.ts';
 import { type Partner, SECRET_OF } from '../common/directory.ts';
 import type { Vault } from '../common/vault.ts';
 import type { GatewayConfig } from '../config/config.ts';
-import { NAME_OF, type RegistryRow, type RegistryStore } from '../store/repositories/registry.ts';
+import { nameOf, type RegistryRow, type RegistryStore } from '../store/repositories/registry.ts';
 import type { AccountRow, BoxRow, PartnerRow, RegistryTable, SourceRow } from '../store/schema/tables.ts';
 import { assertRows } from './live-rows.ts';
 
@@ -168,10 +168,6 @@ export function partnerSecrets(
     password: vault.wrap(SECRET_OF.password(username), password),
     callback: callback === undefined ? null : vault.wrap(SECRET_OF.callback(username), JSON.stringify(callback)),
   };
-}
-
-function nameOf(table: RegistryTable, row: object): string {
-  return String(Object.entries(row).find(([key]) => key === NAME_OF[table])?.[1]);
 }
 
 async function note(

@@ -28,6 +28,11 @@ export const NAME_OF = {
   sources: 'name',
 } as const;
 
+/** Returns the name of a row of this table. */
+export function nameOf(table: RegistryTable, row: object): string {
+  return String(Object.entries(row).find(([key]) => key === NAME_OF[table])?.[1]);
+}
+
 /** A part of a table, in the order of its names. */
 export interface PageQuery {
   limit: number;
