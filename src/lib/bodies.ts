@@ -48,7 +48,7 @@ const DECOMPRESSORS: ReadonlyMap<string, Decompress> = new Map([
  */
 export async function decompressed(
   body: Buffer,
-  { 'content-encoding': given }: Pick<BodyHeaders, 'content-encoding'>,
+  { 'content-encoding': given }: BodyHeaders,
   bytesMax: number,
 ): Promise<Buffer> {
   const encoding = given?.trim().toLowerCase() ?? '';
@@ -82,7 +82,7 @@ const shown = (text: string) => text.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, S
  */
 export function textIn(
   body: Uint8Array,
-  { 'content-type': type = '' }: Pick<BodyHeaders, 'content-type'> = {},
+  { 'content-type': type = '' }: BodyHeaders = {},
   { isLenient = false } = {},
 ): string {
   const named = /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(type)?.[1]?.toLowerCase();
@@ -106,7 +106,7 @@ export function textIn(
  *
  * @throws UnreadableBody as `textIn` does, and for invalid JSON.
  */
-export function jsonIn(body: Uint8Array, headers: Pick<BodyHeaders, 'content-type'> = {}): unknown {
+export function jsonIn(body: Uint8Array, headers: BodyHeaders = {}): unknown {
   const text = textIn(body, headers);
   if (text.trim() === '') throw new UnreadableBody(400, 'the body is empty, expected JSON');
   try {
@@ -136,7 +136,7 @@ function placeOf(error: unknown, text: string): string {
 }
 
 /** Returns the type of a body without its parameters, safe to print; undefined if the header is missing. */
-export function mediaTypeOf({ 'content-type': type = '' }: Pick<BodyHeaders, 'content-type'>): string | undefined {
+export function mediaTypeOf({ 'content-type': type = '' }: BodyHeaders): string | undefined {
   return shown((type.split(';', 1)[0] ?? '').trim()) || undefined;
 }
 
@@ -156,7 +156,7 @@ const BEGINNING_BYTES = 200;
 /** These are the two types of forms that browsers and form libraries send. */
 const FORM = /^(?:multipart\/form-data|application\/x-www-form-urlencoded)\s*(?:;|$)/i;
 
-export function isForm({ 'content-type': type = '' }: Pick<BodyHeaders, 'content-type'>): boolean {
+export function isForm({ 'content-type': type = '' }: BodyHeaders): boolean {
   return FORM.test(type.trim());
 }
 
@@ -168,7 +168,7 @@ export function isForm({ 'content-type': type = '' }: Pick<BodyHeaders, 'content
  */
 export async function formIn(
   body: Uint8Array<ArrayBuffer>,
-  { 'content-type': type = '' }: Pick<BodyHeaders, 'content-type'>,
+  { 'content-type': type = '' }: BodyHeaders,
 ): Promise<Record<string, string>> {
   const media = mediaTypeOf({ 'content-type': type }) ?? '';
   if (/^multipart\//i.test(media) && !/;\s*boundary\s*=/i.test(type)) {

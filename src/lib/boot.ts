@@ -26,7 +26,7 @@ const SYSTEMD = 'run/systemd/system';
 const TIMEDATECTL_TIMEOUT_MS = 2_000;
 
 /** Returns the boot in which this process runs. Tests pass their own `root` and `timedatectl`. */
-export function thisBoot(clock: Pick<Clock, 'monotonicMs'>, root = '/', timedatectl = 'timedatectl'): Boot {
+export function thisBoot(clock: Clock, root = '/', timedatectl = 'timedatectl'): Boot {
   return {
     id: bootId(root),
     offsetMs: Number(process.hrtime.bigint() / 1_000_000n) - clock.monotonicMs(),

@@ -1,6 +1,5 @@
-import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP, isIPv6, type Socket } from 'node:net';
-import { keyOf, type Peer } from './connections.ts';
+import { keyOf, type Peer, type RequestOrigin } from './connections.ts';
 import { beginningOf } from './text.ts';
 
 const PREFIX_MAX = { 4: 32, 6: 128 };
@@ -60,7 +59,7 @@ export class Callers {
   }
 
   /** Returns the caller of a request that a trusted proxy forwarded; `undefined` for every other request. */
-  ofPassedOn({ socket, headers }: Pick<IncomingMessage, 'socket' | 'headers'>): string | undefined {
+  ofPassedOn({ socket, headers }: RequestOrigin): string | undefined {
     if (!this.isTrusted(socket.remoteAddress)) return undefined;
     let caller = this.ofConnection(socket);
     // Each proxy appends its own caller at the right. Everything left of an untrusted address was written by that

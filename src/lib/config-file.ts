@@ -19,12 +19,16 @@ const UTF8_BYTES_MAX = 4;
 /** Returns where in a file the value at a path stands: `3:5`, or `3`. */
 type PlaceOf = (path: readonly PropertyKey[]) => string | number;
 
-/** A parsed YAML file, not yet validated. */
-export interface ConfigFile {
+/** Where a configuration stands. */
+export interface FilePlace {
   /** The file's path as the user wrote it, for messages. */
   name: string;
   /** The file's folder. Relative paths start here. */
   folder: string;
+}
+
+/** A parsed YAML file, not yet validated. */
+export interface ConfigFile extends FilePlace {
   value: unknown;
   /** Finds line and column of the value at a path. It is undefined for JSON that a program wrote. */
   placeOf: PlaceOf | undefined;
@@ -90,7 +94,7 @@ async function parsed(text: string, name: string): Promise<Pick<ConfigFile, 'val
  */
 export function readSecretFile(
   { option, file }: { option: string; file: string },
-  { name, folder }: Pick<ConfigFile, 'name' | 'folder'>,
+  { name, folder }: FilePlace,
   schema: z.ZodType<string>,
 ): string {
   const path = resolve(folder, file);

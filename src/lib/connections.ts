@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
 import { isIPv6 } from 'node:net';
 
@@ -25,7 +26,20 @@ interface Place {
   state: ConnectionState;
 }
 
-export type Peer = Pick<Socket, 'remoteAddress' | 'remotePort'>;
+export interface Peer {
+  remoteAddress?: string | undefined;
+  remotePort?: number | undefined;
+}
+
+/** The headers of a request, with their names in small letters. */
+export interface RequestHead {
+  headers: IncomingHttpHeaders;
+}
+
+/** A request's headers, and the connection that it came over. */
+export interface RequestOrigin extends RequestHead {
+  socket: Socket;
+}
 
 /**
  * Limits a server to `max` connections. When all are in use, a new connection replaces one of the address with the

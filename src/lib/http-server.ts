@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { TlsOptions } from 'node:tls';
 import { Callers } from './callers.ts';
 import type { Clock } from './clock.ts';
-import { Connections } from './connections.ts';
+import { Connections, type RequestHead, type RequestOrigin } from './connections.ts';
 import { FairQueue } from './fair-queue.ts';
 import { createServer } from './http.ts';
 import { proxyHeaderIn } from './proxy-headers.ts';
@@ -65,7 +65,7 @@ export interface HttpServerOptions {
   /** Limits the bytes of a request's headers. */
   maxHeaderSize?: number;
   /** With a certificate and its key (PEM), the server accepts TLS only. */
-  tls?: Pick<TlsOptions, 'cert' | 'key'> | undefined;
+  tls?: TlsOptions | undefined;
   /** Knows the trusted proxies in front of the server. Without it there are none. */
   callers?: Callers;
 }
@@ -166,7 +166,7 @@ function limitConnections(server: Server, max: number, callers: Callers): void {
 }
 
 /** Returns whether a body follows the headers. */
-export function hasBody({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+export function hasBody({ headers }: RequestHead): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
@@ -218,7 +218,7 @@ export interface Credentials {
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** Returns the Basic credentials of a request (RFC 7617); `undefined` if missing, not UTF-8, or with NUL. */
-export function basicCredentials(request: Pick<IncomingMessage, 'headers'>): Credentials | undefined {
+export function basicCredentials(request: RequestHead): Credentials | undefined {
   const encoded = /^Basic +([A-Za-z0-9+/]+={0,2}) *$/i.exec(request.headers.authorization ?? '')?.[1];
   const text = encoded === undefined ? '' : decoded(Buffer.from(encoded, 'base64'));
   const colon = text.indexOf(':');
@@ -235,7 +235,7 @@ function decoded(bytes: Buffer): string {
 }
 
 /** Returns the bearer token of a request (RFC 6750). */
-export function bearerToken(request: Pick<IncomingMessage, 'headers'>): string | undefined {
+export function bearerToken(request: RequestHead): string | undefined {
   return /^Bearer +([\w.~+/=-]+) *$/i.exec(request.headers.authorization ?? '')?.[1];
 }
 
@@ -245,7 +245,7 @@ const SHOWN_CHARS_MAX = 32;
  * Returns why a request may come from another machine; `undefined` for a program or page of this machine. It cannot
  * detect a local proxy that adds no header.
  */
-export function strangerProblem({ socket, headers }: Pick<IncomingMessage, 'socket' | 'headers'>): string | undefined {
+export function strangerProblem({ socket, headers }: RequestOrigin): string | undefined {
   const { remoteAddress = '', localAddress } = socket;
   const isHere = /^(127\.|::1$|::ffff:127\.)/.test(remoteAddress) || remoteAddress === localAddress;
   if (!isHere) return 'not from this machine';

@@ -30,7 +30,7 @@ const TRIES_MAX = 10;
  * Returns a new secret of this many bytes, as base64url. It avoids one in 50,000 random texts, because that one looks
  * like a word.
  */
-export function newSecret(random: Pick<Random, 'secret'>, bytes = 24): string {
+export function newSecret(random: Random, bytes = 24): string {
   let secret = random.secret(bytes);
   for (let tries = 1; tries < TRIES_MAX && !isStrongSecret(secret); tries += 1) secret = random.secret(bytes);
   return secret;

@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { BoxStatus, Journal } from '../../src/device/agent/contract.ts';
+import type { BoxApi, BoxStatus, Journal } from '../../src/device/agent/contract.ts';
 import { Loop } from '../../src/device/agent/loop.ts';
 import { notifyServiceManager, statusLine } from '../../src/device/agent/systemd.ts';
 import { initialState } from '../../src/device/box/restore.ts';
@@ -8,6 +8,7 @@ import { createLogger } from '../../src/lib/log.ts';
 import type { SystemdNotification } from '../../src/lib/systemd.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { at, CONFIG, registered } from '../box/support.ts';
+import { only } from '../gateway/stage-records.ts';
 
 const WATCHDOG_MS = 30_000;
 const STATUS = {
@@ -34,13 +35,13 @@ async function watchedLoop({ watchdogMs }: { watchdogMs: number | undefined } = 
   const told: SystemdNotification[] = [];
   let status = STATUS;
   const listeners = new Set<() => void>();
-  const box = {
+  const box = only<BoxApi>({
     status: () => status,
     onChange: (listener: () => void) => {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-  };
+  });
   const stopping = new AbortController();
   const run = () => void loop.run();
   const ended = notifyServiceManager(

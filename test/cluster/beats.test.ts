@@ -1,9 +1,13 @@
 import { expect, it } from 'vitest';
 import { Beats } from '../../src/gateway/cluster/beats.ts';
+import type { ConsoleEvents } from '../../src/gateway/cluster/console-events.ts';
+import type { NewsDesk } from '../../src/gateway/cluster/news.ts';
+import type { Peers } from '../../src/gateway/cluster/peers.ts';
 import { OPENING_MAX, Shards } from '../../src/gateway/cluster/shards.ts';
 import type { Gateway } from '../../src/gateway/gateway.ts';
-import type { ClusterView } from '../../src/gateway/store/engines/cluster-database.ts';
+import type { ClusterDatabase, ClusterView } from '../../src/gateway/store/engines/cluster-database.ts';
 import { systemClock } from '../../src/lib/clock.ts';
+import { only } from '../gateway/stage-records.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { eventually } from '../support/net.ts';
 
@@ -11,9 +15,9 @@ const MEMBER = { id: 'a', url: 'http://a', file: '', alike: {} };
 const VIEW: ClusterView = { members: [{ ...MEMBER, leaving: false }], holders: new Map() };
 /** Parts of a member that take no part here. */
 const IDLE = {
-  peers: { see: () => undefined },
-  events: { see: () => undefined },
-  desk: { flush: async () => undefined },
+  peers: only<Peers>({ see: () => undefined }),
+  events: only<ConsoleEvents>({ see: () => undefined }),
+  desk: only<NewsDesk>({ flush: async () => undefined }),
 };
 
 /** The shards of a member that has all of them; `opening` ends the opening of each. */
@@ -23,7 +27,7 @@ function shardsOf(count: number, changed: () => void = () => undefined) {
   const gateway = { heed: async () => undefined, close: async () => undefined } as unknown as Gateway;
   const shards = new Shards({
     ...{ clock: systemClock, log, member: MEMBER.id, count, changed },
-    database: { endHolder: async () => undefined },
+    database: only<ClusterDatabase>({ endHolder: async () => undefined }),
     start: (index) => new Promise((started) => opening.set(index, () => started(gateway))),
   });
   const openAll = () => {
@@ -55,7 +59,15 @@ it('says that news may have been missed after each lost or late beat, and only t
     return { ...VIEW, isEmptied: answer === 'emptied' };
   };
   const mayHaveMissed = () => void missed.push(beaten - 1);
-  const beats: Beats = new Beats({ ...IDLE, clock, log, member: MEMBER, database: { beat }, shards, mayHaveMissed });
+  const beats: Beats = new Beats({
+    ...IDLE,
+    clock,
+    log,
+    member: MEMBER,
+    database: only<ClusterDatabase>({ beat }),
+    shards,
+    mayHaveMissed,
+  });
   await beats.begin(0);
   await eventually('the last beat', () => beaten === answers.length);
   await beats.end();
@@ -71,7 +83,15 @@ it('opens many shards some at a time, beats meanwhile, and is ready once all are
     return VIEW;
   };
   const mayHaveMissed = () => undefined;
-  const deps = { ...IDLE, clock: systemClock, log, member: MEMBER, database: { beat }, shards, mayHaveMissed };
+  const deps = {
+    ...IDLE,
+    clock: systemClock,
+    log,
+    member: MEMBER,
+    database: only<ClusterDatabase>({ beat }),
+    shards,
+    mayHaveMissed,
+  };
   const beats: Beats = new Beats(deps);
   let isReady = false;
   const begun = beats.begin(60_000).then(() => {

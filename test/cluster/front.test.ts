@@ -13,7 +13,8 @@ import { merge, mergeCsv } from '../../src/gateway/cluster/merge.ts';
 import { labelled } from '../../src/gateway/cluster/metrics-of-shards.ts';
 import { NewsDesk } from '../../src/gateway/cluster/news.ts';
 import { addressAt, Peers } from '../../src/gateway/cluster/peers.ts';
-import type { RunningShard } from '../../src/gateway/cluster/shards.ts';
+import type { RunningShard, Shards } from '../../src/gateway/cluster/shards.ts';
+import type { ShardPlace } from '../../src/gateway/common/shard.ts';
 import { overCluster, qrRefOf, shardOf, shardOfQrRef } from '../../src/gateway/common/shard.ts';
 import { parseGatewayConfig } from '../../src/gateway/config/config.ts';
 import { createApp } from '../../src/gateway/doors/app.ts';
@@ -21,6 +22,7 @@ import { isPlainPath, plainTarget } from '../../src/gateway/doors/target.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { newSecret } from '../../src/protocol/secret.ts';
+import { only } from '../gateway/stage-records.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { payboxToEnd } from '../support/processes.ts';
@@ -103,7 +105,7 @@ describe('a call for a shard that is moving', () => {
     const app = createApp(log, systemClock, undefined);
     const peers = new Peers({ clock: systemClock, secret: 'secret', ca: undefined });
     const destinations = new Destinations({ basePath: '/vqr', count: 1, findBox: async () => undefined });
-    const shards = { get, all: () => [] };
+    const shards = only<Shards>({ get, all: () => [] });
     frontRoutes(
       app,
       { clock: systemClock, log, random: systemRandom, secret: 'secret', count: 1, shards, peers, destinations },
@@ -182,7 +184,7 @@ it('ends the stream of another member whose caller has gone before it began', as
   const app = createApp(log, systemClock, undefined);
   const destinations = new Destinations({ basePath: '/vqr', count: 1, findBox: async () => undefined });
   const deps = { clock: systemClock, log, random: systemRandom, secret: 'secret', count: 1, destinations };
-  frontRoutes(app, { ...deps, shards: { get: () => undefined, all: () => [] }, peers }, {});
+  frontRoutes(app, { ...deps, shards: only<Shards>({ get: () => undefined, all: () => [] }), peers }, {});
   const passed: ServerResponse[] = [];
   app.server.on('request', (_request, answer) => void passed.push(answer));
   onTestFinished(async () => {
@@ -220,7 +222,7 @@ describe('a call that every shard is asked', () => {
     const count = answers.length;
     const destinations = new Destinations({ basePath: '/vqr', count, findBox: async () => undefined });
     const deps = { clock: systemClock, log, random: systemRandom, secret: 'secret', count, destinations };
-    const shards = { get: () => undefined, all: () => [{ index: 1 } as RunningShard] };
+    const shards = only<Shards>({ get: () => undefined, all: () => [{ index: 1 } as RunningShard] });
     frontRoutes(app, { ...deps, shards, peers: { parts } as unknown as Peers }, {});
     onTestFinished(() => app.close());
     const cancel = await app.inject({ method: 'POST', url: '/vqr/api/tid/cancel-qr', payload: {} });
@@ -364,9 +366,9 @@ it('looks up together whatever waits, so that made-up names hold nobody up', asy
 
 it('names the shard of a QR in the name of its picture', () => {
   const uuid = systemRandom.uuid();
-  for (const index of [0, 3, 15]) expect(shardOfQrRef(qrRefOf(uuid, { index }), 16)).toBe(index);
-  expect(shardOfQrRef(qrRefOf(uuid, { index: 16 }), 16)).toBeUndefined();
-  for (const ref of ['', 'none', '../x', qrRefOf(uuid, { index: 1 }).slice(1)])
+  for (const index of [0, 3, 15]) expect(shardOfQrRef(qrRefOf(uuid, only<ShardPlace>({ index })), 16)).toBe(index);
+  expect(shardOfQrRef(qrRefOf(uuid, only<ShardPlace>({ index: 16 })), 16)).toBeUndefined();
+  for (const ref of ['', 'none', '../x', qrRefOf(uuid, only<ShardPlace>({ index: 1 })).slice(1)])
     expect(shardOfQrRef(ref, 16)).toBeUndefined();
   expect(Buffer.from(qrRefOf(uuid, undefined), 'base64url').toString('hex')).toBe(uuid.replaceAll('-', ''));
 });
@@ -379,7 +381,7 @@ it('settles news once they are stored, and not before', async () => {
     stored.push(text);
   };
   const desk = new NewsDesk({ clock: systemClock, log: keptLog().log, tell, heardLogins: () => undefined });
-  const shards = overCluster({ tell: (news) => desk.tell(news) });
+  const shards = overCluster(only<ShardPlace>({ tell: (news) => desk.tell(news) }));
   let isAnswered = false;
   const expelled = shards.expel('VVB000001', 'disabled', true).then(() => {
     isAnswered = true;
@@ -390,7 +392,7 @@ it('settles news once they are stored, and not before', async () => {
   await desk.flush();
   await expelled;
   expect(stored).toHaveLength(1);
-  const lost = overCluster({ tell: async () => false });
+  const lost = overCluster(only<ShardPlace>({ tell: async () => false }));
   await expect(lost.renew('VVB000001', 'linked anew')).rejects.toThrow('could not be told');
 });
 

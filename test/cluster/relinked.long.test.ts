@@ -2,7 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { Shards } from '../../src/gateway/cluster/shards.ts';
 import type { News } from '../../src/gateway/common/shard.ts';
 import type { Gateway } from '../../src/gateway/gateway.ts';
+import type { ClusterDatabase } from '../../src/gateway/store/engines/cluster-database.ts';
 import { systemClock } from '../../src/lib/clock.ts';
+import { only } from '../gateway/stage-records.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { eventually } from '../support/net.ts';
@@ -96,7 +98,7 @@ it('a shard that has opened heeds what it did not hear meanwhile', async () => {
   const gateway = { heed: async ({ about }: News) => void heard.push(about), close: async () => undefined };
   const shards = new Shards({
     ...{ clock: systemClock, log: keptLog().log, member: 'a', count: 1 },
-    database: { endHolder: async () => undefined },
+    database: only<ClusterDatabase>({ endHolder: async () => undefined }),
     start: async () => gateway as unknown as Gateway,
     changed: () => undefined,
   });

@@ -4,7 +4,7 @@ import type { GatewayConfig } from '../../src/gateway/config/config.ts';
 import { rowsOfFile } from '../../src/gateway/registry/seed.ts';
 import { NAME_OF, type RegistryReader, type RegistryRow } from '../../src/gateway/store/repositories/registry.ts';
 import type { RegistryTable } from '../../src/gateway/store/schema/tables.ts';
-import { NO_VAULT } from './stage-records.ts';
+import { NO_VAULT, worldOf } from './stage-records.ts';
 
 /** The directory of a configuration, without a store. */
 export function directoryOf(
@@ -28,7 +28,7 @@ export function directoryOf(
     dialectBoxes: async (limit) => rows.boxes.filter((row) => row.dialect === 'vietqr').slice(0, limit),
   };
   const sources = { registry, enrolled, vault: NO_VAULT, virtualAccounts: new VirtualAccountTable() };
-  return createDirectory({ config, place: undefined }, sources);
+  return createDirectory(worldOf({ config }), sources);
 }
 
 class NobodyEnrolled {

@@ -3,12 +3,14 @@ import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Health } from '../../src/gateway/common/health.ts';
+import type { DatabaseClock } from '../../src/gateway/store/engines/database-clock.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { deviceDisk, fillDisk, memoryDisk, withoutDisks } from '../support/disk.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { startPostgres, TABLE_SPACE } from '../support/postgres.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { type TestGateway, testGateway } from './harness.ts';
+import { only } from './stage-records.ts';
 
 const { missing, note } = withoutDisks('memory');
 const postgres = without(PROGRAMS.postgres);
@@ -108,7 +110,7 @@ describe('a health that is asked often', () => {
       return answer.promise;
     };
     let isBrokerThere = true;
-    const time = { state: undefined };
+    const time = only<DatabaseClock>({ state: undefined });
     const health = new Health(clock, { check }, time, () => isBrokerThere);
     const twice = [health.problem(), health.problem()];
     answers[0]?.resolve();

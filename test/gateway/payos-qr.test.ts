@@ -245,7 +245,7 @@ describe('no QR', () => {
     if (source === undefined) throw new Error('no payos');
     const ask: AskSource = (_url, { signal } = {}) => answer(clock, signal);
     const { maker } = source;
-    const sources = { makerFor: () => maker && { source, maker } };
+    const sources = only<Sources>({ makerFor: () => maker && { source, maker } });
     return { clock, makers: new QrMakers(worldOf({ clock, random }), sources, () => ask) };
   }
   const never = (_clock: VirtualClock, signal: AbortSignal | undefined) =>

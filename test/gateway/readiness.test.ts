@@ -3,11 +3,13 @@ import Fastify from 'fastify';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Health } from '../../src/gateway/common/health.ts';
 import { Readiness } from '../../src/gateway/common/readiness.ts';
+import type { DatabaseClock } from '../../src/gateway/store/engines/database-clock.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { testGateway } from './harness.ts';
+import { only } from './stage-records.ts';
 
-const NO_CLOCK = { state: undefined };
+const NO_CLOCK = only<DatabaseClock>({ state: undefined });
 const STOPPING = { status: 503, body: { status: 'failed', reason: 'it is stopping' } };
 
 async function ask(origin: string, path = '/readyz'): Promise<{ status: number; body: unknown }> {

@@ -8,6 +8,7 @@ import type { World } from '../../src/gateway/common/world.ts';
 import { parseGatewayConfig } from '../../src/gateway/config/config.ts';
 import { createApp } from '../../src/gateway/doors/app.ts';
 import { boxRoutes } from '../../src/gateway/doors/box-routes.ts';
+import type { Sources } from '../../src/gateway/money/open-sources.ts';
 import { QrMakers } from '../../src/gateway/money/qr-makers.ts';
 import { createReceivePayment, type PaymentHearers } from '../../src/gateway/money/receive-payment.ts';
 import { type PushHub, Service } from '../../src/gateway/partner/service.ts';
@@ -15,7 +16,7 @@ import { writeFileRows } from '../../src/gateway/registry/seed.ts';
 import { openStore } from '../../src/gateway/store/store.ts';
 import { temporaryFolder } from '../support/net.ts';
 import { ACCOUNT, BOXES } from './harness.ts';
-import { storedIn, worldOf } from './stage-records.ts';
+import { only, storedIn, worldOf } from './stage-records.ts';
 
 export const NO_METRICS: Metrics = {
   pushed: () => undefined,
@@ -29,7 +30,7 @@ export const NO_METRICS: Metrics = {
 export function serviceAlone(world: World, stored: Stored, hub: PushHub, hearers: PaymentHearers): Service {
   const pay = createReceivePayment(world, stored, hearers);
   const noSource = () => () => Promise.reject(new Error('no source'));
-  const makers = new QrMakers(world, { makerFor: () => undefined }, noSource);
+  const makers = new QrMakers(world, only<Sources>({ makerFor: () => undefined }), noSource);
   return new Service(world, stored, hub, { makers, pay, metrics: NO_METRICS });
 }
 

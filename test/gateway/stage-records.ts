@@ -4,6 +4,7 @@ import { createDirectory } from '../../src/gateway/common/directory.ts';
 import { Logins } from '../../src/gateway/common/logins.ts';
 import { OpenParts } from '../../src/gateway/common/open-parts.ts';
 import type { Stored } from '../../src/gateway/common/stored.ts';
+import type { Vault } from '../../src/gateway/common/vault.ts';
 import { VirtualAccountTable } from '../../src/gateway/common/virtual-accounts.ts';
 import type { World } from '../../src/gateway/common/world.ts';
 import { parseGatewayConfig } from '../../src/gateway/config/config.ts';
@@ -84,7 +85,7 @@ export function storedOf(parts: PartsOf<Stored>): Stored {
 }
 
 /** A configuration has its secrets itself. */
-export const NO_VAULT = { unwrap: (of: string) => `no secret ${of}` };
+export const NO_VAULT = only<Vault>({ unwrap: (of: string) => `no secret ${of}` });
 
 /** A store with the directory of its rows. */
 export function storedIn(store: Store, world: World): Stored {

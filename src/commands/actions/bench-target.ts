@@ -59,7 +59,7 @@ export function isFileName(name: string): boolean {
 }
 
 /** Returns the scenario with as many boxes as the options ask for or list. */
-export function withBoxes(scenario: Scenario, { boxes, box }: Pick<TargetOptions, 'boxes' | 'box'>): Scenario {
+export function withBoxes(scenario: Scenario, { boxes, box }: TargetOptions): Scenario {
   const there = boxes ?? (scenario.boxes < box.length ? box.length : scenario.boxes);
   return { ...scenario, boxes: Math.max(scenario.boxes, there) };
 }

@@ -13,7 +13,7 @@ export class AgentMetrics {
   ]);
 
   /** Counts one event. `announced` is from the state before it. */
-  countEvent(event: BoxEvent, { announced }: Pick<BoxState, 'announced'>): void {
+  countEvent(event: BoxEvent, { announced }: BoxState): void {
     if (event.type === 'payment' && announced.includes(event.payment.transactionId)) this.#count(REPEATS);
     if (event.type === 'push' || event.type === 'payment' || event.type === 'unrecorded') {
       this.#count(`paybox_box_events_total{type="${event.type}"}`);

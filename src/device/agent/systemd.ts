@@ -4,7 +4,7 @@ import type { BoxApi, BoxStatus } from './contract.ts';
 
 /** The parts of a box that the service manager is informed about. */
 export interface Watched {
-  box: Pick<BoxApi, 'status' | 'onChange'>;
+  box: BoxApi;
   /** Settles once the loop has processed an event for this call; never while the loop is stuck. */
   ping(): Promise<void>;
 }

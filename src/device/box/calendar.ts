@@ -12,12 +12,12 @@ import { type At, type BoxConfig, type BoxState, type Calendar, RECENT_MAX } fro
 const TOLERANCE_MS = 1_000;
 
 /** Returns the calendar time, in milliseconds since 1970; undefined while the box does not know it. */
-export function calendarMs({ calendar }: Pick<BoxState, 'calendar'>, monotonicMs: number): number | undefined {
+export function calendarMs({ calendar }: BoxState, monotonicMs: number): number | undefined {
   return calendar === undefined ? undefined : monotonicMs + calendar.aheadMs;
 }
 
 /** Returns the calendar time of the gateway or a time server; undefined while the box has only its own clock. */
-export function toldMs({ calendar }: Pick<BoxState, 'calendar'>, monotonicMs: number): number | undefined {
+export function toldMs({ calendar }: BoxState, monotonicMs: number): number | undefined {
   return calendar?.isOwn === false ? monotonicMs + calendar.aheadMs : undefined;
 }
 
@@ -81,7 +81,7 @@ export function isOfBoot(entries: readonly Entry[], bootId: string | undefined):
  */
 export function restoredCalendar(
   before: ClockEntry | undefined,
-  { boot }: Pick<BoxConfig, 'boot'>,
+  { boot }: BoxConfig,
   { monotonicMs, wallMs }: At,
   isTimeRight: boolean,
 ): Calendar | undefined {

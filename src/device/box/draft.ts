@@ -66,7 +66,7 @@ export class Draft {
     this.sends.push(...sends);
   }
 
-  endPush(order: Pick<Order, 'pushId' | 'orderId'>, how: EndedHow): void {
+  endPush(order: Order, how: EndedHow): void {
     this.writes.push({ kind: 'ended', pushId: order.pushId, orderId: order.orderId, how });
     this.markClosed(order.pushId);
     this.enqueue({ type: 'ended', id: order.pushId, pushId: order.pushId, orderId: order.orderId, how });

@@ -67,7 +67,7 @@ export function orderOf(push: DownOf<'show'>, account: LinkedAccount): Order {
 }
 
 /** Returns the account that a payer sees in a wallet: that of the QR, which may be a virtual one of the holder. */
-export function payeeOf({ qrCode, holder }: Pick<Order, 'qrCode' | 'holder'>): Order['holder'] {
+export function payeeOf({ qrCode, holder }: Order): Order['holder'] {
   const qr = decodeVietQr(qrCode);
   if (!qr.ok || qr.value.account === holder.bankAccount) return holder;
   return { ...holder, bankAccount: qr.value.account, bankCode: findBank(qr.value.bin)?.code ?? qr.value.bin };

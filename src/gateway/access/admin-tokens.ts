@@ -6,7 +6,7 @@ import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 import type { Admin } from '../registry/changes.ts';
 import { ADMIN_TOKENS_MAX } from '../store/repositories/admin-tokens.ts';
-import type { AdminTokenRow, AuditRow } from '../store/schema/tables.ts';
+import type { AdminTokenRow, NewAudit } from '../store/schema/tables.ts';
 import { digestOf, TOKEN_PREFIX } from './authorizer.ts';
 import { ROLE_NAMES } from './roles.ts';
 
@@ -105,7 +105,7 @@ export class AdminTokens {
     this.#world.changes.publish('registry');
   }
 
-  #noteOf({ who, address }: Admin, what: string, name: string, detail: object): Omit<AuditRow, 'seq'> {
+  #noteOf({ who, address }: Admin, what: string, name: string, detail: object): NewAudit {
     const at_ms = this.#world.clock.wallMs();
     return { at_ms, who, address, what, target: targetOf(name), detail: JSON.stringify(detail) };
   }

@@ -171,7 +171,7 @@ export class Authorizer {
 const EXPECTED = 'expected a token as bearer: an admin makes one with paybox admin tokens add';
 
 /** The boxes of a token; undefined for all. */
-export function boxesOf({ boxes }: Pick<AdminTokenRow, 'boxes'>): readonly string[] | undefined {
+export function boxesOf({ boxes }: FoundToken): readonly string[] | undefined {
   return boxes === null ? undefined : (JSON.parse(boxes) as string[]);
 }
 

@@ -48,7 +48,7 @@ export function adminTokenFile(dataDir: string): string {
 }
 
 /** Reads the root token of a gateway for a command: that of its file, else the one in dataDir, if there is one. */
-export function readRootToken({ adminToken, dataDir }: Pick<Doors, 'adminToken' | 'dataDir'>): string | undefined {
+export function readRootToken({ adminToken, dataDir }: Doors): string | undefined {
   return adminToken ?? (existsSync(adminTokenFile(dataDir)) ? readFrom(dataDir) : undefined);
 }
 

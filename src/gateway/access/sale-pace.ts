@@ -11,15 +11,15 @@ const MINUTE_MS = 60_000;
  * out everybody's (PROTOCOL.md, clause LIM-10).
  */
 export class SalePace {
-  readonly #clock: Pick<Clock, 'monotonicMs'>;
+  readonly #clock: Clock;
   readonly #sales = new BudgetMeter({ usesMax: CASHIER_SALES_MAX, forgetMs: MINUTE_MS / CASHIER_SALES_MAX });
 
-  constructor(clock: Pick<Clock, 'monotonicMs'>) {
+  constructor(clock: Clock) {
     this.#clock = clock;
   }
 
   /** Time until the caller may sell again; 0 if he may now, and then it counts. */
-  waitMs({ role, who, digest }: Pick<Caller, 'role' | 'who' | 'digest'>): number {
+  waitMs({ role, who, digest }: Caller): number {
     if (role !== 'cashier') return 0;
     const nowMs = this.#clock.monotonicMs();
     const key = digest ?? who;

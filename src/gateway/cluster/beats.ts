@@ -18,11 +18,11 @@ const SETTLED_LOOK_MS = 20;
 
 interface BeatsDeps extends Pick<GatewayDeps, 'clock' | 'log'> {
   member: Member;
-  database: Pick<ClusterDatabase, 'beat'>;
+  database: ClusterDatabase;
   shards: Shards;
-  peers: Pick<Peers, 'see'>;
-  desk: Pick<NewsDesk, 'flush'>;
-  events: Pick<ConsoleEvents, 'see'>;
+  peers: Peers;
+  desk: NewsDesk;
+  events: ConsoleEvents;
   /** Called with the first beat after a lost or late one: news may have come and gone meanwhile. */
   mayHaveMissed(): void;
 }

@@ -20,7 +20,7 @@ const CLUSTER_TOPIC = 'cluster';
 export interface ConsoleEventsDeps {
   clock: Clock;
   log: Logger;
-  peers: Pick<Peers, 'openStream'>;
+  peers: Peers;
   authorizer: Authorizer;
   /** A member reads the events of the shards with it. */
   adminToken: string | undefined;

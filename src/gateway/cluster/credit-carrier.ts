@@ -13,8 +13,8 @@ const answered = z.object({ result: creditResult });
 
 interface CarrierDeps {
   clock: Clock;
-  shards: Pick<Shards, 'get'>;
-  peers: Pick<Peers, 'post'>;
+  shards: Shards;
+  peers: Peers;
 }
 
 /** Carries credits to their shards; one that moves is waited for. */

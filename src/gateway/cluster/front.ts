@@ -30,11 +30,11 @@ import type { RunningShard, Shards } from './shards.ts';
 export interface FrontDeps {
   clock: Clock;
   log: Logger;
-  random: Pick<Random, 'uuid'>;
+  random: Random;
   /** Known to members only. */
   secret: string;
   count: number;
-  shards: Pick<Shards, 'get' | 'all'>;
+  shards: Shards;
   peers: Peers;
   destinations: Destinations;
 }

@@ -47,7 +47,7 @@ export interface ShardsDeps {
   member: string;
   /** Number of shards of the cluster. */
   count: number;
-  database: Pick<ClusterDatabase, 'endHolder'>;
+  database: ClusterDatabase;
   /** Starts the gateway of a shard. */
   start(index: number): Promise<Gateway>;
   /** Called when the shards have changed. */

@@ -14,13 +14,13 @@ import type { Shards } from './shards.ts';
 const NO_DATABASE = 'the database does not answer';
 
 export interface StatusDeps {
-  config: Pick<GatewayConfig, 'mode'>;
+  config: GatewayConfig;
   authorizer: Authorizer;
   member: Member;
   count: number;
   shards: Pick<Shards, 'all' | 'problems'>;
   peers: Peers;
-  time: Pick<DatabaseClock, 'state'>;
+  time: DatabaseClock;
   /** The cluster as this member sees it; undefined while the database does not answer. */
   view: () => ClusterView | undefined;
 }

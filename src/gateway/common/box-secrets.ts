@@ -1,6 +1,6 @@
 import type { BoxSecretStore } from '../store/repositories/credentials.ts';
 import type { RegistryStore } from '../store/repositories/registry.ts';
-import type { BoxSecretRow } from '../store/schema/tables.ts';
+import type { EnrolledSecret } from '../store/schema/tables.ts';
 import type { Store } from '../store/store.ts';
 import { SECRET_OF } from './directory.ts';
 import type { Vault } from './vault.ts';
@@ -37,7 +37,7 @@ export class BoxSecrets {
   }
 
   /** Replaces an older secret. Valid once it is durable. */
-  async keep({ secret, ...row }: Omit<BoxSecretRow, 'wrapped'>): Promise<void> {
+  async keep({ secret, ...row }: EnrolledSecret): Promise<void> {
     const store = this.#store;
     const registry = this.#registry;
     const vault = this.#vault;

@@ -17,7 +17,7 @@ export function unknownFields(schema: z.ZodObject, json: unknown): string[] {
 }
 
 /** Decodes the JSON of a received body in the charset of its `Content-Type`, or refuses it by clauses ERR-3 and ERR-9. */
-export function parseJson(body: Buffer | undefined, headers?: Pick<BodyHeaders, 'content-type'>): Result<unknown> {
+export function parseJson(body: Buffer | undefined, headers?: BodyHeaders): Result<unknown> {
   if (body === undefined || body.length === 0) return refuse('E46', 'body: expected JSON, it is empty');
   let text: string;
   try {

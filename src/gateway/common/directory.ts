@@ -86,13 +86,13 @@ export interface DirectorySources {
   /** Secrets that boxes got at enrolment. */
   enrolled: Pick<BoxSecretStore, 'get'>;
   /** Opens the secrets of rows that the file does not manage. */
-  vault: Pick<Vault, 'unwrap'>;
+  vault: Vault;
   virtualAccounts: VirtualAccountTable;
 }
 
 /** A directory that keeps the rows that were asked for last. */
 export function createDirectory(
-  { config, place }: Pick<World, 'config' | 'place'>,
+  { config, place }: World,
   { registry, enrolled, vault, virtualAccounts }: DirectorySources,
 ): Directory {
   // Other shards of a cluster change the registry, too.
@@ -189,7 +189,7 @@ export const SECRET_OF = {
 export function partnerFrom(
   row: PartnerRow,
   listed: PartnerConfig | undefined,
-  vault: Pick<Vault, 'unwrap'>,
+  vault: Vault,
 ): KnownPartner | undefined {
   const { username } = row;
   const disabled = row.disabled === 1;
@@ -211,7 +211,7 @@ function linkTo(account: Account, virtualAccounts: readonly VirtualAccounts[]): 
   };
 }
 
-function accountFrom(row: AccountRow, { walletIds: named }: Pick<GatewayConfig, 'walletIds'>): Account | undefined {
+function accountFrom(row: AccountRow, { walletIds: named }: GatewayConfig): Account | undefined {
   const { bank_account: bankAccount, bank_code: bankCode, user_bank_name: userBankName } = row;
   const bank = findBank(bankCode);
   const { partner, content_prefix: prefix } = row;

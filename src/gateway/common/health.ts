@@ -24,7 +24,7 @@ interface CheckedStore {
 export class Health {
   readonly #clock: Clock;
   readonly #store: CheckedStore;
-  readonly #time: Pick<DatabaseClock, 'state'>;
+  readonly #time: DatabaseClock;
   readonly #isBrokerThere: () => boolean;
   #answer: { atMs: number; problem: Promise<string | undefined> } | undefined;
   /** The newest answer of the store. */
@@ -35,7 +35,7 @@ export class Health {
   readonly readiness: Readiness;
 
   /** `isBrokerThere` says whether the broker is connected; true without MQTT. */
-  constructor(clock: Clock, store: CheckedStore, time: Pick<DatabaseClock, 'state'>, isBrokerThere: () => boolean) {
+  constructor(clock: Clock, store: CheckedStore, time: DatabaseClock, isBrokerThere: () => boolean) {
     this.#clock = clock;
     this.#store = store;
     this.#time = time;

@@ -60,7 +60,7 @@ export function shardOf(name: string, count: number): number {
 }
 
 /** Throws in a shard that an account does not belong to: its boxes would never hear of its payment. */
-export function assertHome(place: Pick<ShardPlace, 'index' | 'count'> | undefined, bankAccount: string): void {
+export function assertHome(place: ShardPlace | undefined, bankAccount: string): void {
   if (place === undefined) return;
   const home = shardOf(bankAccount, place.count);
   if (home !== place.index) throw new Error(`a payment of shard ${home} came to shard ${place.index}`);
@@ -72,7 +72,7 @@ export function homeOf({ account, terminalCode }: Housed, count: number): number
 }
 
 /** A name for the picture of a QR, of 16 bytes; in a cluster the first two tell the shard that has it. */
-export function qrRefOf(uuid: string, shard: Pick<ShardPlace, 'index'> | undefined): string {
+export function qrRefOf(uuid: string, shard: ShardPlace | undefined): string {
   const bytes = Buffer.from(uuid.replaceAll('-', ''), 'hex');
   if (shard !== undefined) bytes.writeUInt16BE(shard.index);
   return bytes.toString('base64url');
@@ -91,12 +91,12 @@ export function homeIn(place: ShardPlace | undefined): Home | undefined {
 }
 
 /** Whether this shard has the registry of all; a gateway on its own has. */
-export function isOfRegistry(shard: Pick<ShardPlace, 'index'> | undefined): boolean {
+export function isOfRegistry(shard: ShardPlace | undefined): boolean {
   return shard === undefined || shard.index === 0;
 }
 
 /** Reaches boxes in every shard. */
-export function overCluster({ tell }: Pick<ShardPlace, 'tell'>) {
+export function overCluster({ tell }: ShardPlace) {
   // An admin is answered once no death of a member can undo it.
   const stored = async (news: News) => {
     if (!(await tell(news))) throw new Error('the other shards could not be told');
@@ -116,7 +116,7 @@ interface Heeding {
   sessionCheck: { soon(): void };
   changes: { publish(...topics: Topic[]): void };
   edges: { happenedElsewhere(id: string, times: number): void };
-  place: Pick<ShardPlace, 'index'> | undefined;
+  place: ShardPlace | undefined;
   expel(terminalCode: string, reason: string, disabled: boolean): Promise<void>;
 }
 

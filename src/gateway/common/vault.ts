@@ -37,12 +37,7 @@ export class Vault {
    * Without a key in dataDir it takes that of the cluster, if there is one. Throws ConfigError when the store has secrets
    * that another key wraps.
    */
-  static async open(
-    dataDir: string,
-    registry: Pick<RegistryStore, 'keyId'>,
-    random: Random,
-    keyOfCluster?: Buffer,
-  ): Promise<Vault> {
+  static async open(dataDir: string, registry: RegistryStore, random: Random, keyOfCluster?: Buffer): Promise<Vault> {
     const file = vaultFile(dataDir);
     const key = (await readKey(file)) ?? keyOfCluster;
     assertKey(file, key, await registry.keyId());
@@ -50,7 +45,7 @@ export class Vault {
   }
 
   /** Makes the key, in its file, if there is none yet. Settles once it is durable. */
-  async prepare(registry: Pick<RegistryStore, 'keepKeyId'>): Promise<void> {
+  async prepare(registry: RegistryStore): Promise<void> {
     // One at a time: a second key would open nothing that the first has wrapped.
     this.#preparing ??= this.#prepare(registry).catch((error: unknown) => {
       this.#preparing = undefined;
@@ -59,7 +54,7 @@ export class Vault {
     await this.#preparing;
   }
 
-  async #prepare(registry: Pick<RegistryStore, 'keepKeyId'>): Promise<void> {
+  async #prepare(registry: RegistryStore): Promise<void> {
     if (this.#key === undefined) {
       const text = this.#random.secret(KEY_BYTES);
       makeFolder(this.#dataDir, 0o700);

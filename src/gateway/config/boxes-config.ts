@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type ConfigFile, readSecretFile } from '../../lib/config-file.ts';
+import { type FilePlace, readSecretFile } from '../../lib/config-file.ts';
 import { isPlainText } from '../../lib/text.ts';
 import { macAddress, macDigits } from '../../protocol/dialect.ts';
 import { bankAccount, boxCode, freeText } from '../../protocol/fields.ts';
@@ -74,7 +74,7 @@ type VietqrBoxes = z.output<typeof vietqrBoxes>;
 /** As in a file, with what its `…File` options name in place of them; undefined without such options. Throws ConfigError. */
 export function withSecretsOfFiles(
   { checkSumSaltFile, boxIdSaltFile, login: { passwordFile, ...login }, ...given }: VietqrBoxes,
-  at: Pick<ConfigFile, 'name' | 'folder'>,
+  at: FilePlace,
 ): z.input<typeof vietqrBoxes> | undefined {
   if ([checkSumSaltFile, boxIdSaltFile, passwordFile].every((it) => it === undefined)) return undefined;
   const read = (key: string, file: string | undefined, value: string) =>

@@ -63,7 +63,7 @@ interface Kept {
 export interface TrafficLogDeps {
   clock: Clock;
   random: Random;
-  changes: Pick<Changes, 'publish'>;
+  changes: Changes;
 }
 
 /** The newest calls, messages and callbacks of the gateway, in memory only. */

@@ -44,7 +44,7 @@ export class Faults implements FaultOrders {
   }
 
   /** Counts the partners, now and after each change of the registry. */
-  async countPartners(directory: Pick<Directory, 'partners'>): Promise<void> {
+  async countPartners(directory: Directory): Promise<void> {
     const count = async () => {
       this.#isOnePartner = (await directory.partners(2)).length === 1;
     };

@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import { isContained, reduced, spaced } from '../../protocol/bank-text.ts';
 import { endsInOrderCode, orderCodesIn } from '../../protocol/order-code.ts';
 import type { Candidate, OrderFinder } from '../store/repositories/money-transaction.ts';
-import type { PaymentDetails } from '../store/repositories/payments.ts';
 import type { Search } from '../store/repositories/search.ts';
+import type { PaymentDetails } from '../store/schema/tables.ts';
 import { codesIn, endsInCode } from './content.ts';
 
 /** How many codes of one text are looked up. */
@@ -70,7 +70,7 @@ export function namesOnly(text: string, code?: string): boolean {
  * Returns the content of the order that money pays. A bank changes the text around the code, so the stored content is
  * used (clause CBK-8).
  */
-export async function contentPaid(search: Pick<Search, 'contentWithCode'>, money: PaymentDetails): Promise<string> {
+export async function contentPaid(search: Search, money: PaymentDetails): Promise<string> {
   for (const code of allCodesIn(money.content)) {
     const content = await search.contentWithCode(money, code);
     if (content !== undefined) return content;

@@ -1,15 +1,9 @@
 import type { TransactionSync } from '../../protocol/http-api.ts';
 import type { Due } from '../../protocol/messages.ts';
 import type { CallbackConfig } from '../config/callback-config.ts';
-import type {
-  Deliveries,
-  NewNotice,
-  NewPayment,
-  PaymentDetails,
-  PaymentEffects,
-} from '../store/repositories/payments.ts';
+import type { Deliveries, NewNotice, PaymentEffects } from '../store/repositories/payments.ts';
 import type { Recipients } from '../store/repositories/registry.ts';
-import type { OrderRow } from '../store/schema/tables.ts';
+import type { NewPayment, OrderRow, PaymentDetails } from '../store/schema/tables.ts';
 import { callbackBody } from './callback-body.ts';
 
 /** A payment whose order is not yet known. */

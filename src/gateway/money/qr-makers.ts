@@ -5,7 +5,7 @@ import { isAmong } from '../../protocol/virtual-accounts.ts';
 import type { Account } from '../common/directory.ts';
 import { accept, type Result, refuse } from '../common/result.ts';
 import type { World } from '../common/world.ts';
-import type { NewPaymentRequest } from '../store/repositories/payment-requests.ts';
+import type { NewPaymentRequest } from '../store/schema/tables.ts';
 import type { Asking } from './asking.ts';
 import type { Sources } from './open-sources.ts';
 import type { AskSource, MadeQr, QrMaker, Source } from './sources/source.ts';
@@ -32,11 +32,11 @@ export interface MadeForOrder {
 /** Lets sources make the QRs of orders (PROTOCOL.md, clauses PQR-1 and PQR-2). */
 export class QrMakers {
   readonly #world: World;
-  readonly #sources: Pick<Sources, 'makerFor'>;
+  readonly #sources: Sources;
   readonly #askOf: Asking['of'];
   #making = 0;
 
-  constructor(world: World, sources: Pick<Sources, 'makerFor'>, askOf: Asking['of']) {
+  constructor(world: World, sources: Sources, askOf: Asking['of']) {
     this.#world = world;
     this.#sources = sources;
     this.#askOf = askOf;

@@ -3,7 +3,8 @@ import { assertHome } from '../common/shard.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 import { type CreditSides, ON_TIME } from '../store/repositories/credit-sides.ts';
-import type { NewPayment, Notice, PaymentDetails, StoredPayment } from '../store/repositories/payments.ts';
+import type { Notice, StoredPayment } from '../store/repositories/payments.ts';
+import type { NewPayment, PaymentDetails } from '../store/schema/tables.ts';
 import { paymentEffects } from './payment-effects.ts';
 
 /** Money that arrives at an account. It pays the order of this id, or else the order that fits. */

@@ -1,5 +1,6 @@
 import type { DownBody } from '../../protocol/messages.ts';
-import type { NewOrder, NewPush } from '../store/repositories/orders.ts';
+import type { NewOrder } from '../store/repositories/orders.ts';
+import type { NewPush } from '../store/schema/tables.ts';
 
 /** A push to a box without the fields that its session adds. */
 export type ShowBody = Omit<Extract<DownBody, { type: 'show' }>, 'sessionMs'>;

@@ -16,7 +16,7 @@ import type { PartnerCalls } from '../partner/partner-calls.ts';
 import { Sales } from '../partner/sales.ts';
 import { Service } from '../partner/service.ts';
 import { Pruner } from '../store/pruner.ts';
-import type { NewPayment } from '../store/repositories/payments.ts';
+import type { NewPayment } from '../store/schema/tables.ts';
 import type { Boxes } from './boxes.ts';
 
 /** The parts that money goes through, from its sources to the partners, and the service. */

@@ -62,7 +62,7 @@ export interface Store extends Settings {
    */
   within<T>(work: (money: MoneyTransaction) => Promise<T>): Promise<T>;
   /** The rows of another shard of its cluster, to be read only. */
-  ofShard(index: number): Pick<Store, 'orders' | 'paymentRequests'> & { credits: Pick<CreditStore, 'same'> };
+  ofShard(index: number): Pick<Store, 'orders' | 'paymentRequests'> & { credits: CreditStore };
   /** Settings of all shards of a cluster; without one the same as the store's own. */
   ofAll: Settings;
   /** The last trusted calendar time; without one the time of the newest row, or `wallMs` for an empty store. */

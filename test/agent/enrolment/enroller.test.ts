@@ -14,6 +14,7 @@ import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
 import { agreementKeyOf, boxProof, gatewayProof } from '../../../src/protocol/enrolment.ts';
 import { admin } from '../../gateway/admin.ts';
 import { type TestGateway, testGateway } from '../../gateway/harness.ts';
+import { only } from '../../gateway/stage-records.ts';
 import { loginStatus } from '../../support/asking-box.ts';
 import { eventually, temporaryFolder } from '../../support/net.ts';
 
@@ -326,7 +327,7 @@ describe('the secret that was agreed on', () => {
     let runs = 0;
     const { log, lines } = logOf();
     const run = async () => agreed[runs++];
-    const secret = enrolledSecret({ clock: systemClock, log, dataDir, enroller: { run } });
+    const secret = enrolledSecret({ clock: systemClock, log, dataDir, enroller: only<Enroller>({ run }) });
     return { secret, lines, runs: () => runs, get: () => secret.get(new AbortController().signal) };
   };
 
@@ -372,7 +373,7 @@ describe('the secret that was agreed on', () => {
     await writeFile(dataDir, '');
     const clock = new VirtualClock();
     const { log, lines } = logOf();
-    const secret = enrolledSecret({ clock, log, dataDir, enroller: { run: async () => ONE } });
+    const secret = enrolledSecret({ clock, log, dataDir, enroller: only<Enroller>({ run: async () => ONE }) });
     const stop = new AbortController();
     onTestFinished(() => stop.abort());
     expect(await secret.get(stop.signal)).toBe(ONE);
@@ -390,7 +391,7 @@ describe('the secret that was agreed on', () => {
     const clock = new VirtualClock();
     const run = (signal: AbortSignal) => clock.sleep(3_600_000, signal).then(() => undefined);
     const { log, lines } = logOf();
-    const secret = enrolledSecret({ clock, log, dataDir, enroller: { run } });
+    const secret = enrolledSecret({ clock, log, dataDir, enroller: only<Enroller>({ run }) });
     const stop = new AbortController();
     onTestFinished(() => stop.abort());
     let known: string | undefined;
@@ -419,7 +420,7 @@ describe('the secret that was agreed on', () => {
       return undefined;
     };
     const { log, lines } = logOf();
-    const secret = enrolledSecret({ clock, log, dataDir, enroller: { run } });
+    const secret = enrolledSecret({ clock, log, dataDir, enroller: only<Enroller>({ run }) });
     const stop = new AbortController();
     const getting = secret.get(stop.signal);
     await eventually('three runs', async () => {

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { qrCheckOf, screenEvent } from '../../../src/device/agent/screen/outcome.ts';
+import type { Screen } from '../../../src/device/agent/screen/screen.ts';
 import type { Scene } from '../../../src/device/scene.ts';
 import { PAYMENT } from '../../display/scenes.ts';
+import { only } from '../../gateway/stage-records.ts';
 
 const paid: Scene = { kind: 'paid', transactionId: 't1', amount: 1, content: '', holder: null, online: true };
 const idle: Scene = { kind: 'starting', version: '1' };
@@ -33,9 +35,9 @@ describe('what a display can do with a QR', () => {
   const status = () => ({ driver: 'strict', ok: false, reason: 'cable out', surface: '', qr: null });
 
   it('AGT-1 AGT-2 is nothing while it is not open, and never more than it says', () => {
-    const closed = { status, checkQr: () => undefined };
+    const closed = only<Screen>({ status, checkQr: () => undefined });
     expect(qrCheckOf(closed, '0002')).toEqual({ ok: false, code: 'DISPLAY_FAULT', reason: 'cable out' });
-    const small = { status, checkQr: () => ({ ok: false as const, reason: 'too small' }) };
+    const small = only<Screen>({ status, checkQr: () => ({ ok: false as const, reason: 'too small' }) });
     expect(qrCheckOf(small, '0002')).toEqual({ ok: false, code: 'QR_TOO_DENSE', reason: 'too small' });
   });
 });

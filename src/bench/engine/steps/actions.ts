@@ -92,10 +92,7 @@ export async function cancel(args: NonNullable<Step['cancel']>, context: StepCon
 }
 
 /** The service's answer for an order, or its refusal code. */
-async function createOrder(
-  args: Pick<NonNullable<Step['push']>, 'amount' | 'content' | 'order' | 'token'>,
-  context: StepContext,
-): Promise<GenerateResponse | string> {
+async function createOrder(args: NonNullable<Step['push']>, context: StepContext): Promise<GenerateResponse | string> {
   const { partner, account } = context.target.gateway;
   const order = {
     ...account,
@@ -117,7 +114,7 @@ async function createOrder(
 
 /** An order with a QR that the step supplies. */
 function suppliedOrder(
-  args: Pick<NonNullable<Step['push']>, 'amount' | 'content' | 'order'>,
+  args: NonNullable<Step['push']>,
   qrCode: string,
   context: StepContext,
 ): Pick<GenerateResponse, 'amount' | 'content' | 'orderId' | 'qrCode'> {
@@ -125,7 +122,7 @@ function suppliedOrder(
   return { amount, content: String(args.content), orderId: orderIdOf(args, context), qrCode };
 }
 
-function orderIdOf({ order }: Pick<NonNullable<Step['push']>, 'order'>, { random }: StepContext): string {
+function orderIdOf({ order }: NonNullable<Step['push']>, { random }: StepContext): string {
   return String(order ?? `B-${random.secret(ORDER_ID_BYTES)}`);
 }
 

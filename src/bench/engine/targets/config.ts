@@ -94,12 +94,12 @@ export function agentConfigFor(
 }
 
 /** A local address, of which the last six digits are those of the box code. */
-function macOf({ terminalCode }: Pick<GeneratedBox, 'terminalCode'>): string {
+function macOf({ terminalCode }: GeneratedBox): string {
   return `02:00:5E:${terminalCode.slice(3).replaceAll(/..(?=..)/g, '$&:')}`;
 }
 
 /** How a box of a dialect introduces itself. */
-export function dialectLogin(box: Pick<GeneratedBox, 'terminalCode'>) {
+export function dialectLogin(box: GeneratedBox) {
   return { macAddr: macOf(box), ...SHARED.salts, ...SHARED.login };
 }
 

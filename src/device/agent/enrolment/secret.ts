@@ -31,7 +31,7 @@ export interface EnrolledSecretDeps {
   clock: Clock;
   log: Logger;
   dataDir: string;
-  enroller: Pick<Enroller, 'run'>;
+  enroller: Enroller;
 }
 
 /**

@@ -2,7 +2,7 @@ import type { BoxEvent, QrCheck } from '../../box/state.ts';
 import type { Screen, ScreenOutcome } from './screen.ts';
 
 /** Returns whether a display can show a QR. A display that is not open can show none. */
-export function qrCheckOf(screen: Pick<Screen, 'status' | 'checkQr'>, qrCode: string): QrCheck {
+export function qrCheckOf(screen: Screen, qrCode: string): QrCheck {
   const qrCheck = screen.checkQr(qrCode);
   if (qrCheck === undefined) return { ok: false, code: 'DISPLAY_FAULT', reason: screen.status().reason ?? 'not open' };
   return qrCheck.ok ? { ok: true } : { ok: false, code: 'QR_TOO_DENSE', reason: qrCheck.reason };

@@ -232,7 +232,7 @@ export function agentFilesOf(settings: BoxSettings, folder: string, dataDir: str
 }
 
 /** Returns the options of a link to the public service, and the files with its secrets. */
-function linkOf({ link }: Pick<BoxSettings, 'link'>, folder: string) {
+function linkOf({ link }: BoxSettings, folder: string) {
   const given = Object.entries(link ?? {});
   const isSecret = (name: string) => FROM_FILES.some((it) => it === name);
   const options = given.map(([name, value]) => (isSecret(name) ? [`${name}File`, `${folder}/${name}`] : [name, value]));

@@ -59,12 +59,7 @@ interface Place {
   words: number;
 }
 
-function placesOf({
-  texts,
-  textWords,
-  qr,
-  markerVp,
-}: Pick<DwinOptions, 'texts' | 'textWords' | 'qr' | 'markerVp'>): Place[] {
+function placesOf({ texts, textWords, qr, markerVp }: DwinOptions): Place[] {
   const places: Place[] = [{ path: ['markerVp'], from: markerVp, words: 1 }];
   for (const [name, from] of Object.entries(texts)) {
     if (from !== null) places.push({ path: ['texts', name], from, words: textWords });

@@ -16,7 +16,7 @@ import type { Stored } from '../../common/stored.ts';
 import type { World } from '../../common/world.ts';
 import type { GatewayConfig } from '../../config/config.ts';
 import type { PartnerCalls } from '../../partner/partner-calls.ts';
-import type { NewPayment } from '../../store/repositories/payments.ts';
+import type { NewPayment } from '../../store/schema/tables.ts';
 import { BoxQueues } from '../box-queues.ts';
 import type { BrokerAddress } from '../broker-client.ts';
 import { type MqttChannel, openMqttChannel } from '../mqtt-channel.ts';

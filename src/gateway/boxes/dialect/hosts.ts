@@ -18,7 +18,7 @@ import type { Stored } from '../../common/stored.ts';
 import type { World } from '../../common/world.ts';
 import { CallNotes, readLeniently } from '../../partner/call-notes.ts';
 import type { PartnerCalls } from '../../partner/partner-calls.ts';
-import type { NewPayment } from '../../store/repositories/payments.ts';
+import type { NewPayment } from '../../store/schema/tables.ts';
 import type { Publish } from './notice-sender.ts';
 import { timePaidOf } from './notices.ts';
 

@@ -140,10 +140,7 @@ async function authorize(auth: CallbackAuth, post: Post, signal: AbortSignal): P
   return `Bearer ${token.data.access_token}`;
 }
 
-function resultOf(
-  answer: Answer,
-  { success, url }: Pick<CallbackRequest, 'success' | 'url'>,
-): Pick<Attempt, 'result' | 'warning'> {
+function resultOf(answer: Answer, { success, url }: CallbackRequest): Pick<Attempt, 'result' | 'warning'> {
   const { status } = answer;
   if (status === 400) return { result: 'failed', warning: null };
   if (status < 200 || status > 299) {

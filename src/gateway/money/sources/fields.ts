@@ -131,7 +131,7 @@ const READ_BYTES_MAX = 3 * LIMITS.httpBodyBytesMax;
  */
 export function decodeHook<T>(
   schema: z.ZodType<T>,
-  { headers, body }: Pick<HookRequest, 'headers' | 'body'>,
+  { headers, body }: HookRequest,
   { takesForms = false } = {},
 ): Decoded<T> {
   const text = textOfHook(headers, body);

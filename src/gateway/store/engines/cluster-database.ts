@@ -227,7 +227,7 @@ export class ClusterDatabase {
   }
 
   /** Ends the sessions that hold a shard for somebody who is none of these members. */
-  async endHolder(shard: number, members: readonly Pick<Member, 'id'>[]): Promise<void> {
+  async endHolder(shard: number, members: readonly { id: string }[]): Promise<void> {
     await this.#takeovers.query(
       `select pg_terminate_backend(pid) from pg_locks join pg_stat_activity using (pid)
        where locktype = 'advisory' and granted and ((classid::bigint << 32) | objid::bigint) = $1::bigint

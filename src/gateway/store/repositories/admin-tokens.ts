@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely';
-import type { AdminTokenRow, AuditRow, Tables } from '../schema/tables.ts';
+import type { AdminTokenRow, ChangedBy, NewAudit, Tables } from '../schema/tables.ts';
 import { AUDIT_ROWS_MAX, noteChange } from './audit.ts';
 
 /** Tokens that are not revoked. One more is refused. */
@@ -11,8 +11,6 @@ const REVOKED_LISTED_MAX = 500;
  * only when no line has it any more.
  */
 const REVOKED_MAX = AUDIT_ROWS_MAX;
-
-type Change = Omit<AuditRow, 'seq'>;
 
 /** Tokens of admins, cashiers and viewers; only their digests. Each change is stored together with its line in the audit list. */
 export class AdminTokenStore {
@@ -41,7 +39,7 @@ export class AdminTokenStore {
    * Adds a token. Returns why it cannot, and then adds nothing: another token has its name, or had it before it was revoked,
    * in whatever case.
    */
-  add(row: AdminTokenRow, change: Change): Promise<'added' | 'name taken' | 'name spent' | 'too many'> {
+  add(row: AdminTokenRow, change: NewAudit): Promise<'added' | 'name taken' | 'name spent' | 'too many'> {
     return this.#db.transaction().execute(async (trx) => {
       const inUse = trx.selectFrom('admin_tokens').select(({ fn }) => fn.countAll<number | string>().as('count'));
       const { count } = await inUse.where('revoked_at_ms', 'is', null).executeTakeFirstOrThrow();
@@ -56,7 +54,7 @@ export class AdminTokenStore {
   }
 
   /** Revokes the token of this name. Returns false if there is none. */
-  revoke(name: string, atMs: number, change: Change): Promise<boolean> {
+  revoke(name: string, atMs: number, change: NewAudit): Promise<boolean> {
     return this.#db.transaction().execute(async (trx) => {
       const revoked = trx.updateTable('admin_tokens').set({ revoked_at_ms: atMs }).where('name', '=', name);
       const rows = await revoked.where('revoked_at_ms', 'is', null).returning('id').execute();
@@ -82,11 +80,7 @@ export class AdminTokenStore {
  * Takes a box that was removed out of the tokens that are restricted to boxes, and revokes those that have none left: a box
  * that gets its code later may be that of another shop. Must be called in the transaction of the removal.
  */
-export async function takeBoxOut(
-  db: Kysely<Tables>,
-  terminalCode: string,
-  by: Pick<AuditRow, 'at_ms' | 'who' | 'address'>,
-): Promise<void> {
+export async function takeBoxOut(db: Kysely<Tables>, terminalCode: string, by: ChangedBy): Promise<void> {
   const inUse = db.selectFrom('admin_tokens').select(['id', 'name', 'boxes']).where('revoked_at_ms', 'is', null);
   for (const { id, name, boxes } of await inUse.where('boxes', 'is not', null).execute()) {
     const codes = JSON.parse(boxes ?? '[]') as string[];

@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely';
-import type { AuditRow, Tables } from '../schema/tables.ts';
+import type { NewAudit, Tables } from '../schema/tables.ts';
 import { nextSeq } from './seq.ts';
 
 /** Changes that are listed. Beyond that, the oldest is deleted. */
@@ -8,7 +8,7 @@ export const AUDIT_ROWS_MAX = 100_000;
 const NUMBER_TRIES_MAX = 100;
 
 /** Notes a change in the audit list. A change of the registry is noted in its own transaction. */
-export async function noteChange(db: Kysely<Tables>, change: Omit<AuditRow, 'seq'>): Promise<void> {
+export async function noteChange(db: Kysely<Tables>, change: NewAudit): Promise<void> {
   for (let tries = 1; !(await isNoted(db, change)); tries += 1) {
     if (tries === NUMBER_TRIES_MAX) throw new Error(`no free number in the audit list after ${tries} tries`);
   }
@@ -16,7 +16,7 @@ export async function noteChange(db: Kysely<Tables>, change: Omit<AuditRow, 'seq
   await db.deleteFrom('audit').where('seq', '<=', newest).execute();
 }
 
-async function isNoted(db: Kysely<Tables>, change: Omit<AuditRow, 'seq'>): Promise<boolean> {
+async function isNoted(db: Kysely<Tables>, change: NewAudit): Promise<boolean> {
   const added = db.insertInto('audit').values({ ...change, seq: nextSeq('audit') });
   return (
     (

@@ -1,10 +1,9 @@
 import { type Kysely, sql } from 'kysely';
 import type { Logger } from '../../../lib/log.ts';
 import { intact, onlyIntact } from '../integrity/checksums.ts';
-import type { AttemptRow, CallbackRow, CallbackStatus, Tables } from '../schema/tables.ts';
+import type { AttemptRow, CallbackRow, CallbackStatus, NewAttempt, Tables } from '../schema/tables.ts';
 import { seqOf } from './seq.ts';
 
-export type NewAttempt = Omit<AttemptRow, 'seq'>;
 /** Changes of an attempt to its callback. */
 export type AfterAttempt = Pick<CallbackRow, 'url'> &
   Partial<Pick<CallbackRow, 'status' | 'warning' | 'tries' | 'next_at_ms'>>;

@@ -4,18 +4,11 @@ import { intact } from '../integrity/checksums.ts';
 import { appendToLedger } from '../integrity/ledger.ts';
 import type { AcknowledgedPayment } from '../integrity/recent-payments.ts';
 import { RETENTION_MS } from '../retention.ts';
-import type { OrderRow, Tables } from '../schema/tables.ts';
+import type { OrderRow, PaymentDetails, Tables } from '../schema/tables.ts';
 import { type Counting, type NewCredit, paidForEach } from './credits.ts';
 import { findOrderFor } from './order-of-payment.ts';
 import { orderOfRequest } from './payment-requests.ts';
-import {
-  endOrder,
-  enqueueDeliveries,
-  orderWith,
-  type PaymentDetails,
-  type PaymentEffects,
-  type StoredPayment,
-} from './payments.ts';
+import { endOrder, enqueueDeliveries, orderWith, type PaymentEffects, type StoredPayment } from './payments.ts';
 import { RegistryStore } from './registry.ts';
 import { sameCredit } from './same-credit.ts';
 import { CODE_OF_CONTENT } from './search.ts';
@@ -171,7 +164,7 @@ async function insertCredit(
 
 function finderOf(db: Kysely<Tables>, history: Counting, { partner, bankAccount }: Payee): OrderFinder {
   const fields = ['orders.id', 'orders.content', 'orders.status'] as const;
-  const isOwn = (it: Pick<OrderRow, 'partner' | 'bank_account' | 'trans_type'>) =>
+  const isOwn = (it: { partner: string; bank_account: string; trans_type: string }) =>
     it.partner === partner && it.bank_account === bankAccount && it.trans_type === 'C';
   return {
     byRequest: async (source, orderCode) => {

@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import type { EndedHow } from '../../../protocol/messages.ts';
 import {
+  type NewPaymentRequest,
   OPEN_PUSH,
   type OrderRow,
   type OrderStatus,
@@ -8,7 +9,6 @@ import {
   type PushStatus,
   type Tables,
 } from '../schema/tables.ts';
-import type { NewPaymentRequest } from './payment-requests.ts';
 import { insertQrCode } from './qr-codes.ts';
 import { nextSeq } from './seq.ts';
 
@@ -121,12 +121,18 @@ export async function setOrderStatus(
     .execute();
 }
 
+/** A push that its box must withdraw. */
+export interface WithdrawnPush {
+  id: string;
+  terminal_code: string;
+}
+
 /** A cancellation, as far as it changed something. */
 export interface Cancellation {
   /** Says whether it changed anything: an order that has ended stays as it ended. */
   hasChanged: boolean;
   /** Pushes of the order that a box may show, so that they must be withdrawn. */
-  withdrawn: Pick<PushRow, 'id' | 'terminal_code'>[];
+  withdrawn: WithdrawnPush[];
 }
 
 /** Statuses of an order that can be cancelled: it waits for its money, although no box may show it. */

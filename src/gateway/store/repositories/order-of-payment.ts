@@ -1,5 +1,5 @@
 import { expressionBuilder, type Kysely, type Selectable, sql } from 'kysely';
-import { CLOCK_ERROR_MS_MAX, OPEN_PUSH, type OrderRow, type Tables } from '../schema/tables.ts';
+import { CLOCK_ERROR_MS_MAX, OPEN_PUSH, type PaymentDetails, type Tables } from '../schema/tables.ts';
 
 /**
  * Finds the order of a payment: one that a box shows, else the newest unpaid one, else the newest paid one (clause
@@ -7,13 +7,7 @@ import { CLOCK_ERROR_MS_MAX, OPEN_PUSH, type OrderRow, type Tables } from '../sc
  */
 export async function findOrderFor(
   db: Kysely<Tables>,
-  {
-    partner,
-    bank_account,
-    content,
-    amount,
-    trans_type,
-  }: Pick<OrderRow, 'partner' | 'bank_account' | 'content' | 'amount' | 'trans_type'>,
+  { partner, bank_account, content, amount, trans_type }: PaymentDetails,
   atMs: number,
 ): Promise<Selectable<Tables['orders']> | undefined> {
   const fits = expressionBuilder<Tables, 'orders'>().and({

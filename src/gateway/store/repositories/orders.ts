@@ -4,7 +4,14 @@ import type { Code } from '../../../protocol/codes.ts';
 import { LIMITS } from '../../../protocol/fields.ts';
 import type { DownOf, EndedHow } from '../../../protocol/messages.ts';
 import { intact, onlyIntact } from '../integrity/checksums.ts';
-import { OPEN_PUSH, type OrderRow, type PushRow, type PushStatus, type Tables } from '../schema/tables.ts';
+import {
+  type NewPush,
+  OPEN_PUSH,
+  type OrderRow,
+  type PushRow,
+  type PushStatus,
+  type Tables,
+} from '../schema/tables.ts';
 import {
   addOrder,
   type Cancellation,
@@ -28,7 +35,6 @@ const WITHDRAWALS_MAX = 100;
 const UNSURE_CODES: Code[] = ['BOX_TIMEOUT', 'BOX_OFFLINE', 'REPLACED'];
 
 export type { NewOrder } from './order-changes.ts';
-export type NewPush = Pick<PushRow, 'id' | 'order_ref' | 'terminal_code' | 'created_at_ms' | 'expires_at_ms'>;
 export type Confirmation = 'accepted' | 'displayed';
 
 /** A push that its box must remove from the screen, and why. */

@@ -3,8 +3,6 @@ import type { Logger } from '../../../lib/log.ts';
 import { intact, onlyIntact } from '../integrity/checksums.ts';
 import type { OrderRow, OrderStatus, PaymentRequestRow, Tables } from '../schema/tables.ts';
 
-export type NewPaymentRequest = Omit<PaymentRequestRow, 'order_ref' | 'bank_account' | 'ended_at_ms' | 'closed_at_ms'>;
-
 /** Accounts behind the names of a few credits. */
 const NAMES_READ_MAX = 100;
 /** An order in one of these needs no QR any more; one that was replaced or failed may be pushed again. */

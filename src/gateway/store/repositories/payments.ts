@@ -1,25 +1,27 @@
 import type { Kysely, Selectable } from 'kysely';
 import type { Logger } from '../../../lib/log.ts';
+import type { OrderStatus } from '../../../protocol/statuses.ts';
 import { onlyIntact } from '../integrity/checksums.ts';
-import {
-  type CallbackRow,
-  type NoticeRow,
-  OPEN_PUSH,
-  type OrderRow,
-  type PaymentRow,
-  type PushRow,
-  type Tables,
-} from '../schema/tables.ts';
+import { type NewPayment, type NoticeRow, OPEN_PUSH, type PaymentRow, type Tables } from '../schema/tables.ts';
 import { CREDIT_FRESH_MS, type CreditSides, ON_TIME, sidesOf } from './credit-sides.ts';
+import type { WithdrawnPush } from './order-changes.ts';
 import { nextSeq, seqOf } from './seq.ts';
 
 /** Notices that are sent to a box at once. The others follow when it reports these. */
 const NOTICES_MAX = 100;
 
-export type NewPayment = Omit<PaymentRow, 'seq'>;
 /** A box that must announce a payment; `told_at_ms` is null until the notice is sent. */
-export type NewNotice = Pick<NoticeRow, 'terminal_code' | 'push_id' | 'told_at_ms'>;
-export type NewCallback = Pick<CallbackRow, 'id' | 'url' | 'body'>;
+export interface NewNotice {
+  terminal_code: string;
+  push_id: string | null;
+  told_at_ms: number | null;
+}
+/** The callback of a payment before its first attempt. */
+export interface NewCallback {
+  id: string;
+  url: string;
+  body: string;
+}
 /** Notices and callback of a payment. */
 export interface Deliveries {
   notices: NewNotice[];
@@ -31,14 +33,12 @@ export interface PaymentEffects extends Deliveries {
 }
 /** A stored payment, and the pushes that it withdraws. */
 export interface StoredPayment extends PaymentEffects {
-  withdrawn: Pick<PushRow, 'id' | 'terminal_code'>[];
+  withdrawn: WithdrawnPush[];
 }
 /** A payment in a notice to a box; `repeated` if the notice may have been sent before. */
-export type Notice = NewPayment & Pick<NoticeRow, 'push_id'> & { repeated: boolean } & CreditSides;
+export type Notice = NewPayment & CreditSides & { push_id: string | null; repeated: boolean };
 /** Whether a payment is news to the box that its notice waits for; times are calendar times. */
-export type IsNews = (payment: Pick<PaymentRow, 'paid_at_ms'> & { stored_at_ms: number }) => boolean;
-/** Fields by which the order of a payment is found (PROTOCOL.md, clause CBK-6). */
-export type PaymentDetails = Pick<OrderRow, 'partner' | 'bank_account' | 'content' | 'amount' | 'trans_type'>;
+export type IsNews = (payment: { paid_at_ms: number; stored_at_ms: number }) => boolean;
 
 /** Payments and their notices to boxes. */
 export class PaymentStore {
@@ -106,7 +106,7 @@ export class PaymentStore {
   async #mark(
     terminalCode: string,
     notices: readonly Notice[],
-    mark: Partial<Pick<NoticeRow, 'told_at_ms' | 'late'>>,
+    mark: { told_at_ms?: number; late?: number },
   ): Promise<void> {
     if (notices.length === 0) return;
     const ids = notices.map(({ id }) => id);
@@ -225,7 +225,7 @@ export function orderWith(db: Kysely<Tables>, id: string): Promise<Selectable<Ta
 export async function endOrder(
   db: Kysely<Tables>,
   orderRef: string,
-  end: Pick<OrderRow, 'status' | 'updated_at_ms'> & Partial<Pick<OrderRow, 'paid_at_ms'>>,
+  end: { status: OrderStatus; updated_at_ms: number; paid_at_ms?: number },
   notices: NewNotice[],
 ): Promise<StoredPayment['withdrawn']> {
   const atMs = end.updated_at_ms;

@@ -4,7 +4,9 @@ import { isPostgres } from '../integrity/checksums.ts';
 import {
   type AuditRow,
   type BoxRow,
+  type ChangedBy,
   KEY_ID,
+  type NewAudit,
   OPEN_PUSH,
   type OrderRow,
   type RegistryTable,
@@ -180,12 +182,12 @@ export class RegistryStore implements RegistryReader {
   }
 
   /** Takes a removed box out of the tokens of cashiers, in the transaction of its removal (PROTOCOL.md, clause ROL-6). */
-  takeOutOfTokens(terminalCode: string, by: Pick<AuditRow, 'at_ms' | 'who' | 'address'>): Promise<void> {
+  takeOutOfTokens(terminalCode: string, by: ChangedBy): Promise<void> {
     return takeBoxOut(this.#db, terminalCode, by);
   }
 
   /** Notes a change, in the transaction of the change. */
-  note(change: Omit<AuditRow, 'seq'>): Promise<void> {
+  note(change: NewAudit): Promise<void> {
     return noteChange(this.#db, change);
   }
 

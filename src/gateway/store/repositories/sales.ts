@@ -27,17 +27,17 @@ type OfBoxes = readonly string[] | undefined;
 export class SaleStore {
   readonly #db: Kysely<Tables>;
   readonly #log: Logger;
-  readonly #history: Pick<ModeHistory, 'counted' | 'counts'>;
+  readonly #history: ModeHistory;
 
   /** Payments that do not count by `history` are left out everywhere (PROTOCOL.md, clause MOD-3). */
-  constructor(db: Kysely<Tables>, log: Logger, history: Pick<ModeHistory, 'counted' | 'counts'>) {
+  constructor(db: Kysely<Tables>, log: Logger, history: ModeHistory) {
     this.#db = db;
     this.#log = log;
     this.#history = history;
   }
 
   /** Stores a sale with the code in its content. Returns false, and stores nothing, if the account has that code already. */
-  add(order: NewOrder, soldBy: string, sides: Pick<OrderSides, 'code' | 'request'>): Promise<boolean> {
+  add(order: NewOrder, soldBy: string, sides: OrderSides): Promise<boolean> {
     return this.#db.transaction().execute(async (trx) => {
       if (!(await addOrder(trx, order, sides))) return false;
       const sale = { order_ref: order.id, created_at_ms: order.created_at_ms, sold_by: soldBy };

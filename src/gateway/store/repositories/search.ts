@@ -1,10 +1,9 @@
 import { type Kysely, sql } from 'kysely';
 import type { Logger } from '../../../lib/log.ts';
 import { onlyIntact } from '../integrity/checksums.ts';
-import type { OrderRow, PaymentRow, Tables } from '../schema/tables.ts';
+import type { OrderRow, PaymentDetails, PaymentRow, Tables } from '../schema/tables.ts';
 import type { ModeHistory } from './mode-history.ts';
 import { findOrderFor } from './order-of-payment.ts';
-import type { PaymentDetails } from './payments.ts';
 
 const FOUND_MAX = 100;
 /** As in the index `orders_of_code`. */
@@ -20,9 +19,9 @@ export type OwnAccount = Pick<OrderRow, 'partner' | 'bank_account'>;
 export class Search {
   readonly #db: Kysely<Tables>;
   readonly #log: Logger;
-  readonly #history: Pick<ModeHistory, 'counted'>;
+  readonly #history: ModeHistory;
 
-  constructor(db: Kysely<Tables>, log: Logger, history: Pick<ModeHistory, 'counted'>) {
+  constructor(db: Kysely<Tables>, log: Logger, history: ModeHistory) {
     this.#db = db;
     this.#log = log;
     this.#history = history;

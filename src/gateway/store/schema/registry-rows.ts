@@ -66,17 +66,24 @@ export interface AdminTokenRow {
   revoked_at_ms: number | null;
 }
 
-/** One change by an admin, as the audit list has it. */
-export interface AuditRow {
-  seq: number;
+/** Who changed something, and when. */
+export interface ChangedBy {
   at_ms: number;
   /** The name of the token, `config`, `admin-token`, `loopback`, or `file`. */
   who: string;
   /** IP address of the caller; null for a change by the gateway's file, or by an earlier version. */
   address: string | null;
+}
+
+/** One change by an admin, as the audit list has it. */
+export interface NewAudit extends ChangedBy {
   what: string;
   /** The changed row, as `boxes/VVB000001`. */
   target: string;
   /** JSON without secrets. */
   detail: string;
+}
+
+export interface AuditRow extends NewAudit {
+  seq: number;
 }

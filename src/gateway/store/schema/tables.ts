@@ -41,17 +41,21 @@ export interface Checked {
   checksum: Generated<string>;
 }
 
-export interface OrderRow {
-  id: string;
-  seq: number;
+/** Fields by which the order of a payment is found (PROTOCOL.md, clause CBK-6). */
+export interface PaymentDetails {
   partner: string;
-  order_id: string;
   bank_account: string;
-  bank_code: string;
-  user_bank_name: string;
   amount: number;
   content: string;
   trans_type: 'C' | 'D';
+}
+
+export interface OrderRow extends PaymentDetails {
+  id: string;
+  seq: number;
+  order_id: string;
+  bank_code: string;
+  user_bank_name: string;
   qr_code: string;
   terminal_code: string;
   sub_terminal_code: string;
@@ -80,23 +84,27 @@ export const CLOCK_ERROR_MS_MAX = 86_400_000;
 /** Statuses of a push that a box may show, now or soon. */
 export const OPEN_PUSH: readonly PushStatus[] = ['sent', 'accepted', 'shown'];
 
-export interface PushRow {
+/** A push before it has a number and an outcome. */
+export interface NewPush {
   id: string;
-  seq: number;
   /** `orders.id` */
   order_ref: string;
   terminal_code: string;
-  status: PushStatus;
-  code: string | null;
   created_at_ms: number;
   expires_at_ms: number;
+}
+
+export interface PushRow extends NewPush {
+  seq: number;
+  status: PushStatus;
+  code: string | null;
   confirmed_at_ms: number | null;
   ended_at_ms: number | null;
 }
 
-export interface PaymentRow {
+/** A payment that the store is to number. */
+export interface NewPayment {
   id: string;
-  seq: number;
   partner: string;
   /** `orders.id`, or null for a payment that fits no order. */
   order_ref: string | null;
@@ -108,6 +116,10 @@ export interface PaymentRow {
   content: string;
   trans_type: 'C' | 'D';
   paid_at_ms: number;
+}
+
+export interface PaymentRow extends NewPayment {
+  seq: number;
 }
 
 export type CallbackStatus = 'pending' | 'delivered' | 'failed';
@@ -128,9 +140,9 @@ export interface CallbackRow {
   created_at_ms: number;
 }
 
-export interface AttemptRow {
+/** An attempt that the store is to number. */
+export interface NewAttempt {
   id: string;
-  seq: number;
   callback_id: string;
   by_hand: number;
   started_at_ms: number;
@@ -140,6 +152,10 @@ export interface AttemptRow {
   response_status: number | null;
   response_body: string | null;
   error: string | null;
+}
+
+export interface AttemptRow extends NewAttempt {
+  seq: number;
 }
 
 export interface NoticeRow {
@@ -166,12 +182,16 @@ export interface EnrolmentRequestRow {
   asked_at_ms: number;
 }
 
-/** A secret that was agreed at enrolment, with the box of this serialNumber. */
-export interface BoxSecretRow {
+/** A secret that a box agreed on at its enrolment. */
+export interface EnrolledSecret {
   terminal_code: string;
   serial_number: string;
   secret: string;
   enrolled_at_ms: number;
+}
+
+/** A secret that was agreed at enrolment, with the box of this serialNumber. */
+export interface BoxSecretRow extends EnrolledSecret {
   /** 1 once its secret is wrapped; 0 for one of before, until the next start. */
   wrapped: number;
 }
@@ -218,20 +238,24 @@ export interface OrderCodeRow {
   created_at_ms: number;
 }
 
-/** A source collects for an order (PROTOCOL.md, clause PQR-1). */
-export interface PaymentRequestRow {
+/** A payment request as its source made it. */
+export interface NewPaymentRequest {
   source: string;
   /** The number of the order at the source. */
   order_code: number;
-  /** `orders.id` */
-  order_ref: string;
-  /** The account of the order. */
-  bank_account: string;
   /** To which its QR pays; '' if that is the account itself. */
   virtual_account: string;
   created_at_ms: number;
   /** From then on the source takes no money for it. */
   expires_at_ms: number;
+}
+
+/** A source collects for an order (PROTOCOL.md, clause PQR-1). */
+export interface PaymentRequestRow extends NewPaymentRequest {
+  /** `orders.id` */
+  order_ref: string;
+  /** The account of the order. */
+  bank_account: string;
   /** When the gateway began to take it away. From then on its QR is pushed no more. */
   ended_at_ms: number | null;
   /** When the source takes no more money for it, and all that it took is in the store. */

@@ -2,9 +2,9 @@ import type { Kysely } from 'kysely';
 import type { Logger } from '../../../lib/log.ts';
 import type { Quarantined } from '../integrity/checksums.ts';
 import { type CreditSides, ON_TIME, sidesOf } from '../repositories/credit-sides.ts';
-import { type Deliveries, enqueueDeliveries, type NewPayment, orderWith } from '../repositories/payments.ts';
+import { type Deliveries, enqueueDeliveries, orderWith } from '../repositories/payments.ts';
 import { RegistryStore } from '../repositories/registry.ts';
-import type { OrderRow, PaymentRow, Tables } from '../schema/tables.ts';
+import type { NewPayment, OrderRow, PaymentRow, Tables } from '../schema/tables.ts';
 
 const BATCH_ROWS_MAX = 1000;
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
