@@ -12,6 +12,7 @@ const clauseOf = (title: string, error?: Error): Check<string> => ({
   clause: 'GEN-2',
   title,
   level: 'gap',
+  setUp: async () => ({ context: undefined }),
   run: async () => {
     if (error !== undefined) throw error;
   },

@@ -12,6 +12,7 @@ import {
   Breach,
   type Check,
   type CheckResult,
+  type CheckRun,
   groupByClause,
   Mismatch,
   NoAnswer,
@@ -32,10 +33,17 @@ import { PROGRAMS, without } from '../support/programs.ts';
 const AT = { startedAtMs: Date.UTC(2026, 0, 2, 3, 4, 5) };
 const xmllint = without(PROGRAMS.xmllint);
 
-type TestCheck = Check<string, 'a box'>;
+type TestCheck = Check<string, 'a box', CheckRun<string>>;
 
 function check(work: () => Promise<void>, more: Partial<TestCheck> = {}): TestCheck {
-  return { clause: 'TOK-1', title: 'a title', level: 'spec', run: work, ...more };
+  return {
+    clause: 'TOK-1',
+    title: 'a title',
+    level: 'spec',
+    setUp: async (context) => ({ context }),
+    run: work,
+    ...more,
+  };
 }
 
 const fails = (error: Error) => async () => {

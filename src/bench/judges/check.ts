@@ -27,8 +27,15 @@ export interface CheckRun<Subject> {
   step(title: string): void;
 }
 
+/** A check gets this context; `tearDown` leaves the target ready for the next check. */
+export interface Prepared<Context> {
+  context: Context;
+  /** Called at the end of the check, however it ended. */
+  tearDown?(isFailed: boolean): Promise<void>;
+}
+
 /** One test of a clause; a clause has one or several. */
-export interface Check<Subject, Need extends string = string> {
+export interface Check<Subject, Need extends string = string, Context = unknown> {
   /** A clause of PROTOCOL.md, as `TOK-4`. */
   readonly clause: string;
   /** True when the check passes. Clause and title together are unique. */
@@ -38,11 +45,13 @@ export interface Check<Subject, Need extends string = string> {
   readonly needs?: readonly Need[];
   /** Real time; `CHECK_TIMEOUT_MS` by default. */
   readonly timeoutMs?: number;
+  /** Prepares the target for the check. Throws PreconditionFailed if that cannot be done. */
+  setUp(run: CheckRun<Subject>): Promise<Prepared<Context>>;
   /**
    * Resolves if the target follows the clause. Throws Mismatch if it does not, PreconditionFailed if that cannot be
    * judged.
    */
-  run(run: CheckRun<Subject>): Promise<void>;
+  run(context: Context): Promise<void>;
 }
 
 /** The verdict of one check, with its evidence. */
@@ -95,7 +104,7 @@ export class PreconditionFailed extends PayboxError {
   }
 }
 
-export interface RunChecksOptions<Subject, Need extends string> {
+export interface RunChecksOptions<Need extends string> {
   /** Why a need is not met, with the option that would meet it; undefined if it is met. */
   lacks(need: Need): string | undefined;
   /** Whether another choice in a gap is a failure. */
@@ -107,7 +116,7 @@ export interface RunChecksOptions<Subject, Need extends string> {
   redact?(text: string): string;
   /** Ends the run, which throws the signal's reason. */
   signal: AbortSignal;
-  onBegin?(check: Check<Subject, Need>, number: number, of: number): void;
+  onBegin?(check: Pick<CheckResult, 'clause' | 'title'>, number: number, of: number): void;
   onStep?(title: string): void;
   onEnd?(result: CheckResult): void;
 }
@@ -117,10 +126,10 @@ export const CHECK_TIMEOUT_MS = 60_000;
 const UNANSWERED_MAX = 3;
 
 /** Runs the checks one after the other. Throws only the reason of its signal. */
-export async function runChecks<Subject, Need extends string>(
-  checks: readonly Check<Subject, Need>[],
+export async function runChecks<Subject, Need extends string, Context>(
+  checks: readonly Check<Subject, Need, Context>[],
   subject: Subject,
-  options: RunChecksOptions<Subject, Need>,
+  options: RunChecksOptions<Need>,
 ): Promise<CheckResult[]> {
   const results: CheckResult[] = [];
   let unanswered = 0;
@@ -137,10 +146,10 @@ export async function runChecks<Subject, Need extends string>(
   return results;
 }
 
-async function judged<Subject, Need extends string>(
-  check: Check<Subject, Need>,
+async function judged<Subject, Need extends string, Context>(
+  check: Check<Subject, Need, Context>,
   subject: Subject,
-  options: RunChecksOptions<Subject, Need>,
+  options: RunChecksOptions<Need>,
 ): Promise<{ result: CheckResult; isAnswered: boolean }> {
   const evidence = new Transcript(options.time.clock);
   const beganMs = systemClock.monotonicMs();
@@ -154,7 +163,7 @@ async function judged<Subject, Need extends string>(
   const step = (title: string) => options.onStep?.(title);
   try {
     await withAbortAfter(systemClock, timeoutMs, options.signal, (signal) =>
-      Promise.race([check.run({ subject, evidence, signal, step }), rejectedBy(signal)]),
+      Promise.race([prepareAndRun(check, { subject, evidence, signal, step }), rejectedBy(signal)]),
     );
     return { result: verdict('passed', ''), isAnswered: true };
   } catch (error) {
@@ -167,6 +176,20 @@ async function judged<Subject, Need extends string>(
     if (accepted !== undefined) return { result: verdict('differs', `${accepted}: ${reason}`), isAnswered };
     return { result: verdict(outcome === 'differs' && options.strict ? 'failed' : outcome, reason), isAnswered };
   }
+}
+
+async function prepareAndRun<Subject, Need extends string, Context>(
+  { setUp, run }: Check<Subject, Need, Context>,
+  checkRun: CheckRun<Subject>,
+): Promise<void> {
+  const { context, tearDown } = await setUp(checkRun);
+  try {
+    await run(context);
+  } catch (error) {
+    await tearDown?.(true);
+    throw error;
+  }
+  await tearDown?.(false);
 }
 
 function rejectedBy(signal: AbortSignal): Promise<never> {
@@ -183,7 +206,7 @@ function outcomeOf(error: unknown, level: Level): CheckOutcome {
   return isChoice && level === 'gap' ? 'differs' : 'failed';
 }
 
-function notTried({ clause, title, level }: Pick<Check<unknown>, 'clause' | 'title' | 'level'>): CheckResult {
+function notTried({ clause, title, level }: Pick<CheckResult, 'clause' | 'title' | 'level'>): CheckResult {
   const reason = `not tried: the ${UNANSWERED_MAX} checks before had no answer`;
   return { clause, title, level, outcome: 'missing', reason, tookMs: 0, evidence: { entries: [], omitted: 0 } };
 }

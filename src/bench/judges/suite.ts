@@ -26,25 +26,22 @@ export const DIALECT_NOT_JUDGED: NotJudged = {
 };
 
 /** An open target, with the data for its checks. */
-interface OpenTarget<Subject, Need extends string> extends Pick<RunChecksOptions<Subject, Need>, 'lacks' | 'redact'> {
+interface OpenTarget<Subject, Need extends string> extends Pick<RunChecksOptions<Need>, 'lacks' | 'redact'> {
   subject: Subject;
   time: TestTime;
   close(): Promise<void>;
 }
 
 /** A service or box, and its checks. */
-interface JudgedTarget<Subject, Need extends string> {
+interface JudgedTarget<Subject, Need extends string, Context> {
   target: string;
-  checks: readonly Check<Subject, Need>[];
+  checks: readonly Check<Subject, Need, Context>[];
   notJudged: readonly NotJudged[];
   /** Throws MissingPeerError when the target does not answer. */
   open(signal: AbortSignal): Promise<OpenTarget<Subject, Need>>;
 }
 
-type JudgeOptions = Pick<
-  RunChecksOptions<unknown, string>,
-  'strict' | 'accepted' | 'signal' | 'onBegin' | 'onStep' | 'onEnd'
->;
+type JudgeOptions = Pick<RunChecksOptions<string>, 'strict' | 'accepted' | 'signal' | 'onBegin' | 'onStep' | 'onEnd'>;
 
 /** Whether a clause is to be judged in this run. */
 export type IsWanted = (clause: string) => boolean;
@@ -59,9 +56,9 @@ export interface JudgeTarget {
 }
 
 /** A target with its wanted checks. */
-export function judgeTarget<Subject, Need extends string>(
+export function judgeTarget<Subject, Need extends string, Context>(
   isWanted: IsWanted,
-  { target, checks, notJudged, open }: JudgedTarget<Subject, Need>,
+  { target, checks, notJudged, open }: JudgedTarget<Subject, Need, Context>,
 ): JudgeTarget {
   const wanted = checks.filter(({ clause }) => isWanted(clause));
   return {

@@ -1,5 +1,5 @@
 import type { Capture } from '../../engine/target.ts';
-import { type Check, type CheckRun, Mismatch, PreconditionFailed } from '../check.ts';
+import { type Check, type CheckRun, Mismatch, PreconditionFailed, type Prepared } from '../check.ts';
 import { amountsIn } from './amounts-in.ts';
 import { ANNOUNCEMENT_MAX_MS, ifTold } from './box-pages.ts';
 import type { Session } from './gateway/scripted-gateway.ts';
@@ -96,8 +96,14 @@ const LEVEL = 'spec';
 /** For answers, two reconnections and a slow box. */
 const TIMEOUT_MS = 180_000;
 
-export type BoxCheck = Check<BoxSubject, BoxNeed>;
+export type BoxCheck = Check<BoxSubject, BoxNeed, CheckContext>;
 type Judge = (t: CheckContext) => Promise<void>;
+
+async function idleBox(run: CheckRun<BoxSubject>): Promise<Prepared<CheckContext>> {
+  const context = new CheckContext(run);
+  await context.setUp();
+  return { context, tearDown: (isFailed) => context.tearDown(isFailed) };
+}
 
 /** A check of an idle box in a session. */
 export function boxCheck(
@@ -106,26 +112,16 @@ export function boxCheck(
   ...[first, second]: [Judge] | [readonly BoxNeed[], Judge]
 ): BoxCheck {
   const [needs, judge] = typeof first === 'function' ? [[], first] : [first, second as Judge];
-  const run = async (checkRun: CheckRun<BoxSubject>) => {
-    const t = new CheckContext(checkRun);
-    await t.setUp();
-    try {
-      await judge(t);
-    } catch (error) {
-      await t.tearDown(true);
-      throw error;
-    }
-    await t.tearDown(false);
-  };
-  return { clause, title, level: LEVEL, needs, timeoutMs: TIMEOUT_MS, run };
+  return { clause, title, level: LEVEL, needs, timeoutMs: TIMEOUT_MS, setUp: idleBox, run: judge };
 }
 
 /** A check that passes if the box violated this clause in none of the earlier checks. */
 export function noViolation(clause: string, title: string, ...needs: BoxNeed[]): BoxCheck {
-  const run = async ({ subject: { gateway } }: CheckRun<BoxSubject>) => {
+  const setUp = async (run: CheckRun<BoxSubject>) => ({ context: new CheckContext(run) });
+  const run = async ({ gateway }: CheckContext) => {
     const violations = gateway.violations.filter((it) => it.clause === clause).map(({ what }) => what);
     if (violations.length > 0) throw new Mismatch(violations.slice(0, 5).join('; '));
     if (gateway.sessions.length === 0) throw new PreconditionFailed('the box has not been in a session');
   };
-  return { clause, title, level: LEVEL, needs, run };
+  return { clause, title, level: LEVEL, needs, setUp, run };
 }

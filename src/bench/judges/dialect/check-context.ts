@@ -277,7 +277,7 @@ function raise(why: string): never {
   throw new PreconditionFailed(why);
 }
 
-export type DialectCheck = Check<DialectSubject, DialectNeed>;
+export type DialectCheck = Check<DialectSubject, DialectNeed, DialectContext>;
 type Judge = (t: DialectContext) => Promise<void>;
 
 /** A check of a box that listens; `isUnlinked`: it has not been told its account. */
@@ -287,14 +287,10 @@ export function dialectCheck(
   judge: Judge,
   isUnlinked = false,
 ): DialectCheck {
-  const run = async (checkRun: CheckRun<DialectSubject>) => {
-    const t = new DialectContext(checkRun);
-    await t.setUp(isUnlinked);
-    try {
-      await judge(t);
-    } finally {
-      await t.tearDown();
-    }
+  const setUp = async (run: CheckRun<DialectSubject>) => {
+    const context = new DialectContext(run);
+    await context.setUp(isUnlinked);
+    return { context, tearDown: () => context.tearDown() };
   };
-  return { clause, title, level, needs, timeoutMs: TIMEOUT_MS, run };
+  return { clause, title, level, needs, timeoutMs: TIMEOUT_MS, setUp, run: judge };
 }

@@ -2,13 +2,13 @@ import { parseJson } from '../../../lib/http-client.ts';
 import { findBank } from '../../../protocol/banks.ts';
 import { PATHS } from '../../../protocol/http-api.ts';
 import { decodeVietQr, encodeVietQr, type VietQr } from '../../../protocol/vietqr.ts';
-import { type Level, PreconditionFailed } from '../check.ts';
+import { type Check, type Level, PreconditionFailed } from '../check.ts';
 import { basicOf } from './callback-listener.ts';
 import { checkSumOf } from './check-sum.ts';
 import { type Answer, type ServiceRequest, sendRequest, summaryOf } from './client.ts';
 import { recordOf } from './json.ts';
 import { leaksIn } from './leaks.ts';
-import type { Order, SentRequest, ServiceAccess, ServiceCheck, ServiceNeed, ServiceRun } from './subject.ts';
+import type { Order, SentRequest, ServiceAccess, ServiceNeed, ServiceRun, ServiceSubject } from './subject.ts';
 
 /** A token is renewed long before its 300 s end. */
 const TOKEN_USED_MS = 120_000;
@@ -213,13 +213,16 @@ export function binOf(bankCode: string): string {
   throw new PreconditionFailed(`the bench knows no BIN of bank ${bankCode}: name it by its BIN`);
 }
 
+export type ServiceCheck = Check<ServiceSubject, ServiceNeed, CheckContext>;
 /** Sends requests, and throws Mismatch when the service does not follow the clause. */
 export type Judge = (t: CheckContext) => Promise<void>;
 type NeedsAndJudge = [Judge] | [needs: readonly ServiceNeed[], Judge];
 
+const setUp = async (run: ServiceRun) => ({ context: new CheckContext(run) });
+
 function serviceCheck(level: Level, clause: string, title: string, [first, second]: NeedsAndJudge): ServiceCheck {
   const [needs, judge] = typeof first === 'function' ? [[], first] : [first, second as Judge];
-  return { clause, title, level, needs, run: (run) => judge(new CheckContext(run)) };
+  return { clause, title, level, needs, setUp, run: judge };
 }
 
 /** A check of a clause that the service specification states. */

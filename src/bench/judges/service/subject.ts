@@ -1,6 +1,6 @@
 import type { Account } from '../../engine/clients/gateway.ts';
 import type { TestTime } from '../../engine/test-time.ts';
-import type { Check, CheckRun } from '../check.ts';
+import type { CheckRun } from '../check.ts';
 import type { CallbackAuth, CallbackListener } from './callback-listener.ts';
 import { Redactor } from './redactor.ts';
 
@@ -77,7 +77,6 @@ export interface SentRequest {
   answer: { status: number; json: unknown } | undefined;
 }
 
-export type ServiceCheck = Check<ServiceSubject, ServiceNeed>;
 export type ServiceRun = CheckRun<ServiceSubject>;
 const NUMBER_DIGITS = 4;
 /** Orders of a run begin at these amounts in turn, and at one that differs in each run. */

@@ -1,7 +1,7 @@
 import { boxIdTopic, macDigits } from '../../../../protocol/dialect.ts';
 import { RETURN_MS } from '../../box/subject.ts';
 import { Mismatch, PreconditionFailed } from '../../check.ts';
-import { type DialectCheck, type DialectContext, dialectCheck } from '../check-context.ts';
+import { type DialectCheck, DialectContext, dialectCheck } from '../check-context.ts';
 
 /** The box must come back this often. */
 const RECONNECTIONS = 3;
@@ -156,7 +156,8 @@ function noViolation(clause: string, title: string): DialectCheck {
     clause,
     title,
     level: 'spec',
-    run: async ({ subject: { service } }) => {
+    setUp: async (run) => ({ context: new DialectContext(run) }),
+    run: async ({ service }) => {
       const violations = service.violations.filter((it) => it.clause === clause).map(({ what }) => what);
       if (violations.length > 0) throw new Mismatch(violations.slice(0, 5).join('; '));
       if (service.line === undefined) throw new PreconditionFailed('the box has not enrolled');

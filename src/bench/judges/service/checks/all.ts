@@ -1,6 +1,6 @@
 import type { NotJudged } from '../../suite.ts';
 import { DIALECT_NOT_JUDGED, THREATS_NOT_JUDGED } from '../../suite.ts';
-import type { ServiceCheck } from '../subject.ts';
+import type { ServiceCheck } from '../check-context.ts';
 import { amountChecks } from './amounts.ts';
 import { answerChecks } from './answers.ts';
 import { boxChecks } from './boxes.ts';

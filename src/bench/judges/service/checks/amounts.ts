@@ -1,6 +1,5 @@
-import { gap } from '../check-context.ts';
+import { gap, type ServiceCheck } from '../check-context.ts';
 import { expectFacts, expectSuccess, forEachCase } from '../expectations.ts';
-import type { ServiceCheck } from '../subject.ts';
 import { callbackBody, payOrder } from './callbacks.ts';
 import { AMOUNTS, EVERY_SIZE, forEachAmount } from './sizes.ts';
 

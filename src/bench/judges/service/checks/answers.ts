@@ -2,11 +2,10 @@ import { PayboxError } from '../../../../lib/errors.ts';
 import { decodeVietQr } from '../../../../protocol/vietqr.ts';
 import { decodePicture, readQr } from '../../../engine/pictures.ts';
 import { Breach, Mismatch, PreconditionFailed } from '../../check.ts';
-import { type Body, type CheckContext, gap } from '../check-context.ts';
+import { type Body, type CheckContext, gap, type ServiceCheck } from '../check-context.ts';
 import { type Answer, summaryOf } from '../client.ts';
 import { expectFacts, expectFields, expectSame, expectStatus, forEachCase } from '../expectations.ts';
 import { recordOf } from '../json.ts';
-import type { ServiceCheck } from '../subject.ts';
 
 const TEXTS = [
   'bankName',

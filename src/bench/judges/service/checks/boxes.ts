@@ -2,11 +2,10 @@ import { systemClock } from '../../../../lib/clock.ts';
 import { BOX_REFUSALS } from '../../../../protocol/codes.ts';
 import { PATHS } from '../../../../protocol/http-api.ts';
 import { Breach, Mismatch, PreconditionFailed } from '../../check.ts';
-import { type CheckContext, gap, spec, withTimeout } from '../check-context.ts';
+import { type CheckContext, gap, type ServiceCheck, spec, withTimeout } from '../check-context.ts';
 import { type Answer, codeOf, isRefusal, summaryOf } from '../client.ts';
 import { expectCode, expectFields, expectRefused, expectSuccess, forEachCase } from '../expectations.ts';
 import { type OnShow, type SimulatedBox, withSimulatedBox } from '../simulated-box.ts';
-import type { ServiceCheck } from '../subject.ts';
 import {
   expectNoMessage,
   expectUnanswered,

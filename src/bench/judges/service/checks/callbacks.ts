@@ -10,10 +10,10 @@ import {
   ELSEWHERE_PATH,
   type ReceivedRequest,
 } from '../callback-listener.ts';
-import { type CheckContext, gap, spec } from '../check-context.ts';
+import { type CheckContext, gap, type ServiceCheck, spec } from '../check-context.ts';
 import { expectFacts, expectFields, expectOk, forEachCase } from '../expectations.ts';
 import { recordOf } from '../json.ts';
-import type { Order, ServiceCheck } from '../subject.ts';
+import type { Order } from '../subject.ts';
 
 const CALLBACK_TIMEOUT_MS = 10_000;
 /** Longer than the first wait before a retry. */

@@ -3,7 +3,7 @@ import { CODES } from '../../../../protocol/codes.ts';
 import { PATHS } from '../../../../protocol/http-api.ts';
 import { Breach, Mismatch, NoAnswer, PreconditionFailed } from '../../check.ts';
 import { basicOf } from '../callback-listener.ts';
-import { type CheckContext, gap, spec } from '../check-context.ts';
+import { type CheckContext, gap, type ServiceCheck, spec } from '../check-context.ts';
 import { type Answer, codeOf, isRefusal } from '../client.ts';
 import {
   expectCode,
@@ -14,7 +14,6 @@ import {
   mayBeTaken,
   unlessTaken,
 } from '../expectations.ts';
-import type { ServiceCheck } from '../subject.ts';
 
 const RAW_TIMEOUT_MS = 10_000;
 

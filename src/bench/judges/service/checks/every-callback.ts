@@ -3,11 +3,11 @@ import { PATHS } from '../../../../protocol/http-api.ts';
 import { waitUntilRight, watchWhileRight } from '../../../engine/test-time.ts';
 import { Breach, PreconditionFailed } from '../../check.ts';
 import type { CallbackAnswer, ReceivedRequest } from '../callback-listener.ts';
-import { type CheckContext, gap, spec } from '../check-context.ts';
+import { type CheckContext, gap, type ServiceCheck, spec } from '../check-context.ts';
 import { isRefusal } from '../client.ts';
 import { expectFacts, wrongFacts } from '../expectations.ts';
 import { recordOf } from '../json.ts';
-import type { Order, SentRequest, ServiceCheck } from '../subject.ts';
+import type { Order, SentRequest } from '../subject.ts';
 import { callbackBody, keep, payOrder } from './callbacks.ts';
 
 /** How long the end of a run waits for callbacks that should not come. */

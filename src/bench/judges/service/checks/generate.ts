@@ -2,7 +2,7 @@ import { BANKS, findBank } from '../../../../protocol/banks.ts';
 import { PATHS } from '../../../../protocol/http-api.ts';
 import { decodeVietQr, type VietQr } from '../../../../protocol/vietqr.ts';
 import { Breach, Mismatch, PreconditionFailed } from '../../check.ts';
-import { type Body, binOf, type CheckContext, gap, spec } from '../check-context.ts';
+import { type Body, binOf, type CheckContext, gap, type ServiceCheck, spec } from '../check-context.ts';
 import { type Answer, isRefusal, summaryOf } from '../client.ts';
 import {
   expectCode,
@@ -14,7 +14,6 @@ import {
   unlessTaken,
 } from '../expectations.ts';
 import { recordOf } from '../json.ts';
-import type { ServiceCheck } from '../subject.ts';
 import { callbackBody, payOrder } from './callbacks.ts';
 import { EVERY_SIZE, forEachAmount } from './sizes.ts';
 

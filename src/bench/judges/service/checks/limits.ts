@@ -1,9 +1,8 @@
 import { Mismatch } from '../../check.ts';
-import { type Body, type CheckContext, gap } from '../check-context.ts';
+import { type Body, type CheckContext, gap, type ServiceCheck } from '../check-context.ts';
 import { codeOf, summaryOf } from '../client.ts';
 import { expectCode, expectQr, expectStatus, forEachCase, mayBeTaken, unlessTaken } from '../expectations.ts';
 import { recordOf } from '../json.ts';
-import type { ServiceCheck } from '../subject.ts';
 import { AMOUNT_MAX, AMOUNTS } from './sizes.ts';
 
 const BODY_BYTES_MAX = 65_536;

@@ -1,7 +1,7 @@
 import { Mismatch } from '../../check.ts';
-import { type CheckContext, gap } from '../check-context.ts';
+import { type CheckContext, gap, type ServiceCheck } from '../check-context.ts';
 import { expectQr } from '../expectations.ts';
-import type { Order, ServiceCheck } from '../subject.ts';
+import type { Order } from '../subject.ts';
 import { callbackBody, payOrder } from './callbacks.ts';
 import { gapWithBox, pushShown } from './pushing.ts';
 

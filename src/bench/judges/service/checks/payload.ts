@@ -1,11 +1,11 @@
 import { crc16 } from '../../../../protocol/crc16.ts';
 import { decodeVietQr } from '../../../../protocol/vietqr.ts';
 import { Mismatch, PreconditionFailed } from '../../check.ts';
-import { type Body, type CheckContext, gap, spec } from '../check-context.ts';
+import { type Body, type CheckContext, gap, type ServiceCheck, spec } from '../check-context.ts';
 import { summaryOf } from '../client.ts';
 import { expectCode, forEachCase } from '../expectations.ts';
 import { recordOf } from '../json.ts';
-import type { Order, ServiceCheck } from '../subject.ts';
+import type { Order } from '../subject.ts';
 import { bodiesByType } from './generate.ts';
 
 const CRC_CHARS = 4;

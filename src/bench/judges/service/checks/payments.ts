@@ -1,6 +1,6 @@
 import { BANKS } from '../../../../protocol/banks.ts';
 import { Breach, Mismatch } from '../../check.ts';
-import { type CheckContext, gap, spec } from '../check-context.ts';
+import { type CheckContext, gap, type ServiceCheck, spec } from '../check-context.ts';
 import { type Answer, codeOf, isRefusal } from '../client.ts';
 import {
   expectCode,
@@ -13,7 +13,7 @@ import {
   unlessTaken,
 } from '../expectations.ts';
 import { recordOf } from '../json.ts';
-import type { Order, ServiceCheck } from '../subject.ts';
+import type { Order } from '../subject.ts';
 import { callbackBody, firstCallback, payOrder } from './callbacks.ts';
 
 const CONTENT_MAX = 19;

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { BANKS } from '../../../../protocol/banks.ts';
 import { Mismatch, PreconditionFailed } from '../../check.ts';
-import { binOf, type CheckContext, gap, spec } from '../check-context.ts';
+import { binOf, type CheckContext, gap, type ServiceCheck, spec } from '../check-context.ts';
 import { type Answer, codeOf, summaryOf } from '../client.ts';
 import { expectCode, forEachCase, mayBeTaken } from '../expectations.ts';
-import type { Order, ServiceCheck } from '../subject.ts';
+import type { Order } from '../subject.ts';
 import { whileBoxIsOn } from './pushing.ts';
 
 type Change = Readonly<Record<string, unknown>>;

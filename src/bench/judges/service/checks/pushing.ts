@@ -1,12 +1,12 @@
 import { systemClock } from '../../../../lib/clock.ts';
 import { PATHS } from '../../../../protocol/http-api.ts';
 import { Breach, Mismatch, PreconditionFailed } from '../../check.ts';
-import { type CheckContext, gap, spec } from '../check-context.ts';
+import { type CheckContext, gap, type ServiceCheck, spec } from '../check-context.ts';
 import { type Answer, codeOf, isRefusal, summaryOf } from '../client.ts';
 import { forEachCase } from '../expectations.ts';
 import { recordOf } from '../json.ts';
 import { type OnShow, type SimulatedBox, withSimulatedBox } from '../simulated-box.ts';
-import type { Order, SentRequest, ServiceCheck, ServiceNeed } from '../subject.ts';
+import type { Order, SentRequest, ServiceNeed } from '../subject.ts';
 
 /** Real time. An answer that has not come by then is waiting for something. */
 const HELD_MS = 300;

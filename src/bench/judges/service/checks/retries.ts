@@ -1,8 +1,7 @@
 import { waitUntilRight } from '../../../engine/test-time.ts';
 import { Breach, Mismatch, PreconditionFailed } from '../../check.ts';
-import { type CheckContext, gap, withTimeout } from '../check-context.ts';
+import { type CheckContext, gap, type ServiceCheck, withTimeout } from '../check-context.ts';
 import { forEachCase } from '../expectations.ts';
-import type { ServiceCheck } from '../subject.ts';
 import { about, answered, expectOnce, listenerOf, payOrder, type SimulatedPayment } from './callbacks.ts';
 
 /** Waits of clause SYN-4, in seconds. */

@@ -1,9 +1,9 @@
 import type { DownOf } from '../../../../protocol/messages.ts';
 import { Breach, Mismatch } from '../../check.ts';
-import { type CheckContext, gap, spec } from '../check-context.ts';
+import { type CheckContext, gap, type ServiceCheck, spec } from '../check-context.ts';
 import { expectFields, expectRefused, expectSame, expectSuccess } from '../expectations.ts';
 import { type SimulatedBox, withSimulatedBox } from '../simulated-box.ts';
-import type { Order, ServiceCheck } from '../subject.ts';
+import type { Order } from '../subject.ts';
 import {
   expectUnanswered,
   gapWithBox,

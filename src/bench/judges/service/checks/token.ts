@@ -2,11 +2,11 @@ import { parseJson } from '../../../../lib/http-client.ts';
 import { PATHS } from '../../../../protocol/http-api.ts';
 import { Breach, Mismatch } from '../../check.ts';
 import { basicOf } from '../callback-listener.ts';
-import { type Body, type CheckContext, gap, spec, withTimeout } from '../check-context.ts';
+import { type Body, type CheckContext, gap, type ServiceCheck, spec, withTimeout } from '../check-context.ts';
 import { type Answer, summaryOf } from '../client.ts';
 import { expectCode, expectRefused, expectStatus, forEachCase } from '../expectations.ts';
 import { recordOf } from '../json.ts';
-import type { ServiceAccess, ServiceCheck } from '../subject.ts';
+import type { ServiceAccess } from '../subject.ts';
 import { whileBoxIsOn } from './pushing.ts';
 
 const LIFETIME_MS = 300_000;
