@@ -1,13 +1,10 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { Frame } from '../../src/device/display/contract.ts';
 import { formatTime } from '../../src/device/display/words.ts';
-import type { Scene } from '../../src/device/scene.ts';
 import { repetitionText } from '../../src/device/voice/words.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import type { LinkedAccount } from '../../src/protocol/messages.ts';
-import { LINK, paymentOf, pushOf, uuid } from '../box/support.ts';
+import { paymentOf, pushOf, uuid } from '../box/support.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { decodeQrTwice } from '../support/qr-decoders.ts';
 import { clipsIn, writeClips } from '../voice/support.ts';
@@ -57,31 +54,6 @@ describe('an agent', () => {
     gateway.tell(pushOf(4));
     await eventually('shown', () => gateway.types().includes('shown'));
     expect(decodeQrTwice(await readFile(path))[0]).toBe(pushOf(4).qrCode);
-  });
-
-  it('AGT-13 tells once of an account that has changed while it was off, and TLS-1 of a link that is not encrypted', async () => {
-    const dataDir = await temporaryFolder();
-    const scenes: Scene[] = [];
-    const surface = { kind: 'panel', qr: null, accents: true } as const;
-    const draw = async (_: Frame, scene: Scene) => void scenes.push(scene);
-    const recorder = { driver: 'recorder', open: async () => ({ surface, draw, close: async () => undefined }) };
-    /** What a box that starts with this account draws until it rests. */
-    const drawnWith = async (account: LinkedAccount) => {
-      scenes.length = 0;
-      const change = { displays: [recorder] as const, dataDir, endedHoldMs: 50 };
-      const { agent } = await boxWith(change, { account, address: 'mqtt://192.0.2.1:1883' });
-      await eventually('rest', () => scenes.at(-1)?.kind === 'idle' && scenes.at(-1));
-      await agent.close();
-      return scenes.filter(({ kind }) => kind === 'account' || kind === 'idle');
-    };
-    const other = { bankAccount: '9988776655', bankCode: 'VCB', userBankName: 'TRAN THI B' };
-    const idle = { kind: 'idle', plainLink: true };
-    expect(await drawnWith(LINK)).toMatchObject([{ ...idle, holder: LINK }]);
-    expect(await drawnWith(other)).toMatchObject([
-      { kind: 'account', holder: other, previous: LINK },
-      { ...idle, holder: other },
-    ]);
-    expect(await drawnWith(other)).toMatchObject([{ ...idle, holder: other }]);
   });
 
   const THROUGH_THE_PAGE = { driver: 'page', volumePercent: 100, chime: true, zero: 'linh' } as const;

@@ -2,29 +2,13 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { BoxClient } from '../../src/bench/engine/clients/box.ts';
-import {
-  comparePictures,
-  decodePicture,
-  encodePicture,
-  readQr,
-  readQrInPhotograph,
-} from '../../src/bench/engine/pictures.ts';
+import { comparePictures, decodePicture, encodePicture, readQr } from '../../src/bench/engine/pictures.ts';
 import { framebufferPicture, probeOf } from '../../src/bench/engine/probes.ts';
-import { openRenderer } from '../../src/device/display/render.ts';
-import { DISTORTIONS, photograph } from '../display/distortions.ts';
-import { glyphCache } from '../display/pictures.ts';
-import { PAYMENT, QR_CODE } from '../display/scenes.ts';
+import { QR_CODE } from '../display/scenes.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
+import { paymentOn } from './probe-fixture.ts';
 
-const source = glyphCache();
 const BOX = new BoxClient('http://127.0.0.1:9', { terminalCode: 'VVB000001', serialNumber: 'VVB900001' });
-
-async function paymentOn(width: number, height: number) {
-  const renderer = await openRenderer({ kind: 'pixels', width, height }, source);
-  const frame = renderer.render(PAYMENT);
-  if (frame.kind !== 'pixels') throw new Error('not pixels');
-  return { width, height, data: Uint8Array.from(frame.data) };
-}
 
 async function file(name: string, bytes: Uint8Array): Promise<string> {
   const path = join(await temporaryFolder(), name);
@@ -98,25 +82,6 @@ describe('a probe', () => {
     expect(() => probeOf('framebuffer:/dev/fb0')).toThrow('expected framebuffer:PATH:WIDTHxHEIGHTx16 or …x32');
     expect(() => probeOf(' ')).toThrow('expected screen, file:…, framebuffer:… or a command');
     expect(() => framebufferPicture(new Uint8Array(3), { width: 1, height: 1, bytesPerPixel: 4 })).toThrow('too few');
-  });
-});
-
-describe('a photograph of a screen', () => {
-  it.each([
-    [800, 480],
-    [320, 240],
-    [128, 64],
-  ])('of %i x %i is found and rectified in at least nine of ten', async (width, height) => {
-    const screen = await paymentOn(width, height);
-    const unread: string[] = [];
-    for (const [seed, distortion] of DISTORTIONS.entries()) {
-      if ((await readQrInPhotograph(photograph(screen, distortion, seed + 1))) !== QR_CODE)
-        unread.push(distortion.name);
-    }
-    process.stdout.write(
-      `${width}x${height}: ${DISTORTIONS.length - unread.length} of ${DISTORTIONS.length} read; not ${unread.join(', ')}\n`,
-    );
-    expect(unread.length / DISTORTIONS.length).toBeLessThanOrEqual(0.1);
   });
 });
 

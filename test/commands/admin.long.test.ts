@@ -5,72 +5,17 @@ import { describe, expect, it } from 'vitest';
 import { JOURNAL_FILE } from '../../src/device/agent/journal/journal.ts';
 import { storeFile } from '../../src/gateway/store/store-files.ts';
 import { isPlainText, withoutUnseen } from '../../src/lib/text.ts';
-import { ACCOUNT, BOX1, OTHER_ACCOUNT, type TestGateway, testGateway } from '../gateway/harness.ts';
+import { ACCOUNT, BOX1, OTHER_ACCOUNT, testGateway } from '../gateway/harness.ts';
 import { startRealBox } from '../security/real-box.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { payboxToEnd } from '../support/processes.ts';
+import { at, STORE } from './admin-command.ts';
 
-const STORE = { config: { registry: 'store' } };
 const TOKEN = 'A-long-admin-token-of-a-test';
 const LATER_MS = 60_000;
 
-/** `paybox admin` at this gateway: its exit code and output. */
-const at =
-  ({ origin }: Pick<TestGateway, 'origin'>) =>
-  (...args: string[]) =>
-    payboxToEnd('admin', ...args, ...(args.includes('--gateway') ? [] : ['--gateway', origin]));
-
 describe('paybox admin', () => {
-  it('REG-4 adds a shop from nothing, lists it page by page, and shows a secret once', async () => {
-    const gateway = await testGateway(STORE);
-    const admin = at(gateway);
-    const folder = await temporaryFolder();
-    const file = join(folder, 'till.yaml');
-    await writeFile(file, 'kind: sepay\nauth: { kind: apikey, key: key-of-the-till }\n');
-    const partner = await admin('partners', 'add', 'shop', '--callback-url', 'https://shop.example/sync');
-    const password = /^password: (\S{32})$/m.exec(partner.output)?.[1] ?? '';
-    expect(partner).toEqual({ code: 0, output: expect.stringContaining('shown once') });
-    expect(typeof (await gateway.token('shop', password))).toBe('string');
-    const steps: [args: string[], says: string][] = [
-      [['accounts', 'add', '0077', '--bank', 'MB', '--holder', 'LE VAN C', '--partner', 'shop'], '0077 is added'],
-      [['boxes', 'add', 'VVB000077', '--serial', 'VVB900077'], 'VVB000077 is added'],
-      [['boxes', 'link', 'VVB000077', '0077'], 'VVB000077 is linked'],
-      [['boxes', 'list', '--account', '0077'], 'VVB000077  VVB900077  0077     must enrol'],
-      [['boxes', 'list', '--limit', '2', '--after', 'VVB000002'], 'there may be more: --after VVB000004, or --all'],
-      [['accounts', 'change', '0077', '--holder', 'PHAM VAN D', '--content-prefix', 'code'], '0077 is changed'],
-      [['accounts', 'show', '0077'], 'userBankName   PHAM VAN D'],
-      [['partners', 'show', 'shop'], '"url":"https://shop.example/sync"'],
-      [['partners', 'disable', 'shop'], 'shop is disabled'],
-      [['partners', 'list'], 'shop     https://shop.example/sync  disabled'],
-      [['boxes', 'unlink', 'VVB000077'], 'VVB000077 is unlinked'],
-      [['boxes', 'rotate', 'VVB000077'], 'VVB000077 must enrol again: paybox enrol'],
-      [['boxes', 'remove', 'VVB000077'], 'VVB000077 is removed'],
-      [['sources', 'add', 'till', '--file', file], 'it is heard at /hooks/till'],
-      [['sources', 'list'], 'till    sepay  /hooks/till'],
-      [
-        ['audit', '--target', 'accounts/0077'],
-        'loopback  127.0.0.1  changed  accounts/0077  {"userBankName":"PHAM VAN D"',
-      ],
-    ];
-    for (const [args, says] of steps) {
-      const { code, output } = await admin(...args);
-      expect([args, code, output]).toEqual([args, 0, expect.stringContaining(says)]);
-    }
-    const json = await admin('sources', 'rotate', 'till', '--json');
-    expect(JSON.parse(json.output)).toEqual({ status: 'SUCCESS', message: '', key: expect.any(String) });
-    const all = await admin('boxes', 'list', '--all', '--json');
-    expect(all.output.trim().split('\n')).toHaveLength(4);
-    const secrets = [password, 'key-of-the-till', JSON.parse(json.output).key as string];
-    const said = [
-      await admin('audit'),
-      await admin('sources', 'show', 'till'),
-      gateway.log,
-      await gateway.mock('/wire'),
-    ];
-    for (const secret of secrets) expect(JSON.stringify(said)).not.toContain(secret);
-  });
-
   it('REG-4 THR-7 prints no name of before that commands the terminal, and changes and removes its row', async () => {
     const dataDir = await temporaryFolder();
     const first = await testGateway({ ...STORE, dataDir });

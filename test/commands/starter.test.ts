@@ -1,15 +1,13 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { chmod, link, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { link, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { beforeAll, expect, it, onTestFinished } from 'vitest';
-import { freePorts } from '../../src/bench/engine/free-ports.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { START_MS } from '../support/processes.ts';
-import { cli, cliScript, SOURCE_CLI } from '../support/program-code.ts';
+import { cli, SOURCE_CLI } from '../support/program-code.ts';
+import { endLater, OTHER_NODE, programWith } from './starter-fixture.ts';
 
-/** Another Node than the pinned one, to which a checkout hands over: the same by another name. It goes with the code of the run. */
-const OTHER_NODE = join(dirname(cliScript()), `node-starter-${process.pid}`);
 beforeAll(() => link(process.execPath, OTHER_NODE));
 
 /** What a test runner does: starts all these commands, and is killed later. The first word of each says how. */
@@ -24,31 +22,6 @@ const STARTER = `
 async function answers(file: string): Promise<boolean> {
   const { url } = JSON.parse(await readFile(file, 'utf8')) as { url: string };
   return (await fetch(url).catch(() => undefined)) !== undefined;
-}
-
-/** Ends a program of a ready file by its own id at the end of the test. */
-function endLater(pid: () => number | undefined): void {
-  onTestFinished(() => {
-    const id = pid();
-    try {
-      if (id !== undefined) process.kill(id, 'SIGKILL');
-    } catch {
-      // It is over, as it should be.
-    }
-  });
-}
-
-/** The program that has this text among its arguments, and is no shell or runner around it. */
-function programWith(text: string): number | undefined {
-  for (const name of readdirSync('/proc').filter((it) => /^\d+$/.test(it))) {
-    try {
-      const words = readFileSync(`/proc/${name}/cmdline`, 'utf8').split('\0');
-      if (words[0]?.includes('node') && words.includes(text)) return Number(name);
-    } catch {
-      // It has ended meanwhile.
-    }
-  }
-  return undefined;
 }
 
 it('ends with the program that started it, also by a shell, and stays as a job, in its own session, and where asked to', async () => {
@@ -91,35 +64,4 @@ it('ends with the program that started it, also by a shell, and stays as a job, 
   (await started({ later: ['plain', cli(), ...serve('later')] })).kill('SIGKILL');
   await ended('later');
   for (const name of Object.keys(staying)) expect([name, await answers(ready(name))]).toEqual([name, true]);
-});
-
-/** A project that has this package among its own. */
-async function project(): Promise<string> {
-  const folder = await temporaryFolder();
-  await mkdir(join(folder, 'node_modules/.bin'), { recursive: true });
-  await writeFile(join(folder, 'package.json'), '{ "private": true }');
-  await symlink(cli(), join(folder, 'node_modules/.bin/paybox'));
-  return folder;
-}
-
-it.each(['SIGTERM', 'SIGKILL'] as const)('ends in order, and frees its ports, when npx gets %s', async (signal) => {
-  const folder = await project();
-  const ports = await freePorts(3);
-  const at = ['--http-port', '--mqtt-port', '--box-port'].flatMap((name, index) => [name, `${ports[index]}`]);
-  const [data, ready] = [join(folder, 'data'), join(folder, 'ready')];
-  await mkdir(data);
-  await chmod(data, 0o700);
-  const args = ['--no', '--', 'paybox', 'up', '--no-open', '--data', data, '--ready-file', ready, ...at];
-  const npx: ChildProcess = spawn('npx', args, { cwd: folder, stdio: 'ignore' });
-  let pid: number | undefined;
-  endLater(() => pid);
-  onTestFinished(() => void npx.kill('SIGKILL'));
-  await eventually('ready', () => existsSync(ready) || undefined, START_MS);
-  pid = programWith(ready);
-  npx.kill(signal);
-  const log = () => readFile(join(data, 'paybox.log'), 'utf8');
-  await eventually('its orderly end', async () => (await log()).includes(' stopped signal=SIGTERM ') || undefined);
-  const isFree = async (port: number) =>
-    (await fetch(`http://127.0.0.1:${port}/`).catch(() => undefined)) === undefined;
-  await eventually('free ports', async () => (await Promise.all(ports.map(isFree))).every(Boolean) || undefined);
 });

@@ -1,4 +1,5 @@
 import { Writable } from 'node:stream';
+import { expect } from 'vitest';
 import { BoxClient, type BoxStatus } from '../../src/bench/engine/clients/box.ts';
 import { screenProbe } from '../../src/bench/engine/probes.ts';
 import type { Probe } from '../../src/bench/engine/target.ts';
@@ -14,6 +15,7 @@ import { openEmulatedBox } from '../../src/bench/judges/box/emulated-box.ts';
 import type { TlsIdentities } from '../../src/bench/judges/box/gateway/tls-listener.ts';
 import { type BoxNeed, type BoxSubject, boxLacks } from '../../src/bench/judges/box/subject.ts';
 import { type CheckResult, runChecks } from '../../src/bench/judges/check.ts';
+import { newAuthority, tlsIdentitiesOf } from '../../src/commands/actions/bench-tls.ts';
 import { startAgent } from '../../src/device/agent/agent.ts';
 import { parseAgentConfig } from '../../src/device/agent/config.ts';
 import type { InboundMessage, TransportIo } from '../../src/device/agent/contract.ts';
@@ -256,4 +258,13 @@ export function troubles(results: readonly CheckResult[]): string[] {
 export function brokenClauses(results: readonly CheckResult[]): string[] {
   const broken = results.filter(({ outcome }) => outcome !== 'passed' && outcome !== 'skipped');
   return [...new Set(broken.map(({ clause }) => clause))].sort();
+}
+
+/** Judges our own box over TLS, and expects it to hold every clause. */
+export async function expectEveryClause(over: { transport: string; probe?: Probe }): Promise<void> {
+  const tls = await tlsIdentitiesOf(await newAuthority(), '127.0.0.1');
+  const results = await judge({ breaks: [] }, { ...over, tls });
+  expect(troubles(results)).toEqual([]);
+  expect(results).toHaveLength(BOX_CHECKS.length);
+  expect(results.filter(({ outcome }) => outcome === 'passed').length).toBeGreaterThan(115);
 }

@@ -1,76 +1,14 @@
 import { readFile, writeFile } from 'node:fs/promises';
-import { createServer, type RequestListener } from 'node:http';
-import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { realTime } from '../../src/bench/engine/test-time.ts';
-import { type CheckResult, runChecks } from '../../src/bench/judges/check.ts';
+import { describe, expect, it } from 'vitest';
+import type { CheckResult } from '../../src/bench/judges/check.ts';
 import { SERVICE_CHECKS } from '../../src/bench/judges/service/checks/all.ts';
-import { ServiceSubject } from '../../src/bench/judges/service/subject.ts';
 import { freePort, temporaryFolder } from '../support/net.ts';
 import { paybox, payboxToEnd, readyFile } from '../support/processes.ts';
 import { clausesOf, judgeEmulated } from './service-fixture.ts';
-
-const ACCOUNT = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };
-
-/** Judges whatever is at this address, and does not wait for long. */
-async function judged(baseUrl: string, checks = SERVICE_CHECKS): Promise<CheckResult[]> {
-  const subject = new ServiceSubject({
-    access: { baseUrl, username: 'shop', password: 'shop-secret' },
-    account: ACCOUNT,
-    time: realTime,
-    tag: 'T000',
-    firstAmount: 1_000,
-    sandbox: true,
-    box: { terminalCode: 'VVB000001', serialNumber: 'VVB900001' },
-    boxOn: { terminalCode: 'VVB000001', serialNumber: 'VVB900001' },
-    confirm: 'displayed',
-    slow: false,
-    guessPasswords: false,
-    answerTimeoutMs: 500,
-  });
-  const lacks = subject.lacks.bind(subject);
-  const options = { lacks, strict: false, time: realTime, signal: new AbortController().signal };
-  return runChecks(checks, subject, options);
-}
-
-function listening(server: Server, close: () => void): Promise<string> {
-  onTestFinished(() => {
-    server.close();
-    close();
-  });
-  return new Promise((resolve) => {
-    server.listen(0, '127.0.0.1', () => resolve(`http://127.0.0.1:${(server.address() as AddressInfo).port}/vqr`));
-  });
-}
-
-function http(listener: RequestListener): Promise<string> {
-  const server = createServer(listener);
-  return listening(server, () => server.closeAllConnections());
-}
-
-function tcp(onSocket: (socket: Socket) => void): Promise<string> {
-  const sockets = new Set<Socket>();
-  const server = createTcpServer((socket) => {
-    sockets.add(socket);
-    socket.on('error', () => undefined);
-    onSocket(socket);
-  });
-  return listening(server, () => {
-    for (const socket of sockets) socket.destroy();
-  });
-}
-
-const FIRST = SERVICE_CHECKS.slice(0, 1);
-const reasons = (results: readonly CheckResult[]) => new Set(results.map(({ reason }) => reason));
+import { ACCOUNT, FIRST, http, judged, reasons } from './service-judged.ts';
 
 describe('our own service', () => {
-  it('is as every clause says, skipping nothing', async () => {
-    const results = await judgeEmulated({});
-    expect(results.filter(({ outcome }) => outcome !== 'passed')).toEqual([]);
-    expect(results.length).toBe(SERVICE_CHECKS.length);
-  });
-
   it('LEN-1 keeps every clause about calls to the letter too', async () => {
     const checks = SERVICE_CHECKS.filter(({ clause }) => /^(ERR|LIM|GEN|SND|CBK|SUM)-/.test(clause));
     const results = await judgeEmulated({ isWithoutBox: true, isQuick: true, config: { strict: true } }, { checks });
@@ -79,24 +17,6 @@ describe('our own service', () => {
 });
 
 describe('something that is no such service', () => {
-  it('is told so when it is a page of the web', async () => {
-    const results = await judged(await http((_request, response) => response.end('<html>Welcome</html>')));
-    expect(clausesOf(results, 'failed')).toContain('TOK-1');
-    expect(results[0]?.reason).toBe('the answer has no access_token');
-    expect(clausesOf(results, 'missing')).toEqual([]);
-    expect(reasons(results)).toContain('needs a token, but /api/token_generate answered 200 <html>Welcome</html>');
-  });
-
-  it('is missing when nobody is there', async () => {
-    const results = await judged(`http://127.0.0.1:${await freePort()}/vqr`);
-    expect(clausesOf(results, 'failed')).toEqual([]);
-    expect(results[0]).toMatchObject({
-      outcome: 'missing',
-      reason: expect.stringMatching(/nothing answers at .*ECONNREFUSED/),
-    });
-    expect(results.at(-1)?.outcome).toBe('missing');
-  });
-
   it('is left after three checks when it takes requests and says nothing', async () => {
     let requests = 0;
     const url = await http(() => {
@@ -127,19 +47,6 @@ describe('something that is no such service', () => {
     });
     const reason = 'the answer is longer than 1000000 bytes';
     expect(await judged(url, FIRST)).toMatchObject([{ outcome: 'failed', reason }]);
-  });
-
-  it('is told so when it does not speak HTTP', async () => {
-    const url = await tcp((socket) => socket.once('data', () => socket.end('220 mail.example.com ESMTP\r\n\r\n')));
-    const reason = expect.stringMatching(/^the answer is not HTTP/);
-    expect(await judged(url, FIRST)).toMatchObject([{ outcome: 'failed', reason }]);
-  });
-
-  it('is left when it closes every connection', async () => {
-    const url = await tcp((socket) => socket.once('data', () => socket.destroy()));
-    const results = await judged(url);
-    expect(results[0]?.reason).toMatch(/^the connection ended without a whole answer/);
-    expect(results.at(-1)?.outcome).toBe('missing');
   });
 
   it('is told so when it answers any JSON to everything', async () => {

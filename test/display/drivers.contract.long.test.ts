@@ -1,33 +1,12 @@
-import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { ZodError } from 'zod';
-import { isPanelName, PANEL_NAMES, type PanelName } from '../../src/bench/panels/emulator.ts';
+import { PANEL_NAMES } from '../../src/bench/panels/emulator.ts';
 import { EMULATORS } from '../../src/bench/panels/panel.ts';
-import type { Surface } from '../../src/device/display/contract.ts';
-import { DISPLAY_DRIVERS } from '../../src/device/display/registry.ts';
-import { openRenderer } from '../../src/device/display/render.ts';
-import type { Scene } from '../../src/device/scene.ts';
-import { eventually, temporaryFolder } from '../support/net.ts';
-import { PROGRAMS, without } from '../support/programs.ts';
-import { FakeFramebuffer } from './emulators/framebuffer.ts';
+import { eventually } from '../support/net.ts';
 import { type Hardware, onPty } from './emulators/hardware.ts';
-import { FakeLedMatrix } from './emulators/led-matrix.ts';
-import { testIo } from './io.ts';
-import { openDriver, plugged, scene } from './opened.ts';
-import { ENROL, PAYMENT, payloadOf, SCENES } from './scenes.ts';
-import { DARK, TerminalEmulator } from './terminal-emulator.ts';
+import { plugged, scene } from './opened.ts';
+import { drawsQr, expectPayment, FAULT, openExample, openPlugged, socat } from './opened-example.ts';
+import { ENROL, PAYMENT, payloadOf } from './scenes.ts';
 
-/** What each driver's example is changed in, so that a test touches nothing outside its folder. */
-const LOCAL: Readonly<Record<string, (folder: string) => object>> = {
-  png: (folder) => ({ path: join(folder, 'screen.png') }),
-  framebuffer: (root) => {
-    const { root: made } = new FakeFramebuffer(root, { width: 320, height: 240, bitsPerPixel: 16, strideBytes: 704 });
-    return { root: made };
-  },
-  'led-matrix': (folder) => new FakeLedMatrix(folder).options,
-};
-
-const FAULT = { code: 'DISPLAY_FAULT', severity: 'retryable' };
 const IDLE = scene('idle');
 const PAID = scene('paid');
 const BLANK = { kind: 'blank' } as const;
@@ -36,13 +15,6 @@ const ANSWERING: readonly string[] = ['nextion', 'dwin', 'escpos'];
 const SILENCE_MS = 300;
 /** More drawings than any buffer of a port holds. */
 const FLOOD_MAX = 10_000;
-
-const socat = without(PROGRAMS.socat);
-const noPort = (name: string) => isPanelName(name) && socat.missing;
-
-function drawsQr(surface: Surface): boolean {
-  return surface.kind === 'panel' ? surface.qr !== null : surface.kind === 'pixels' || surface.halfBlocks;
-}
 
 /** Settles once the device has been silent for a moment: the port says too early that bytes have left. */
 async function arrived(device: Hardware): Promise<void> {
@@ -56,76 +28,7 @@ async function arrived(device: Hardware): Promise<void> {
   });
 }
 
-/** The driver's example on this device, on an emulator of its own, or on what needs no device. */
-async function openExample(name: string, given?: Hardware) {
-  const device = given ?? (isPanelName(name) ? await plugged(EMULATORS[name]) : undefined);
-  const folder = await temporaryFolder();
-  let asks = 0;
-  const io = testIo(join(folder, 'cache'), new TerminalEmulator(80, 24, DARK, 24), () => {
-    asks += 1;
-  });
-  const display = await openDriver(name, io, { ...LOCAL[name]?.(folder), ...device?.options });
-  onTestFinished(() => display.close());
-  const renderer = await openRenderer(display.surface, io);
-  return { display, renderer, show: (scene: Scene) => display.draw(renderer.render(scene), scene), asked: () => asks };
-}
-
-/** A device with its display open on it. */
-async function openPlugged(name: PanelName) {
-  const device = await plugged(EMULATORS[name]);
-  return { device, ...(await openExample(name, device)) };
-}
-
-describe.each([...DISPLAY_DRIVERS.keys()])('the display driver %s', (name) => {
-  const drawing = it.skipIf(noPort(name));
-  const note = noPort(name) ? socat.note : '';
-
-  it('is registered under its own name, with a summary and an example that its options accept', () => {
-    const driver = DISPLAY_DRIVERS.get(name);
-    expect(driver?.name).toBe(name);
-    expect(driver?.summary).not.toBe('');
-    expect(driver?.options.safeParse(driver.example).success).toBe(true);
-  });
-
-  drawing(`draws every scene${note}`, async () => {
-    const { display, renderer, show } = await openExample(name);
-    for (const scene of Object.values(SCENES)) await show(scene);
-    expect(renderer.checkQr(PAYMENT.qrCode).ok).toBe(drawsQr(display.surface));
-    await display.close();
-  });
-
-  drawing(`refuses a frame of another kind of screen${note}`, async () => {
-    const { display } = await openExample(name);
-    const other =
-      display.surface.kind === 'pixels'
-        ? ({ kind: 'characters', columns: 1, rows: 1, cells: [{ char: ' ', ink: 0, paper: 0 }] } as const)
-        : ({ kind: 'pixels', width: 1, height: 1, data: new Uint8Array(4) } as const);
-    await expect(display.draw(other, PAYMENT)).rejects.toMatchObject({ code: 'DISPLAY_FAULT' });
-    await display.close();
-  });
-
-  drawing(`closes once, and draws no more${note}`, async () => {
-    const { display, show } = await openExample(name);
-    await display.close();
-    await display.close();
-    await expect(show(PAYMENT)).rejects.toMatchObject(FAULT);
-  });
-
-  it('refuses options that it does not know, and names them', () => {
-    const driver = DISPLAY_DRIVERS.get(name);
-    const configure = () => driver?.configure({ ...(driver.example as object), widht: 3 });
-    expect(configure).toThrow(ZodError);
-    expect(configure).toThrow('widht');
-  });
-});
-
 describe.skipIf(socat.missing).each(PANEL_NAMES)(`the device of the display driver %s${socat.note}`, (name) => {
-  it('shows what is drawn: the content, and the QR where it has one', async () => {
-    const { device, show, display } = await openPlugged(name);
-    await show(PAYMENT);
-    await expectPayment(device, display.surface);
-  });
-
   it('leaves no QR behind when it is closed', async () => {
     const { device, show, display } = await openPlugged(name);
     await show(PAYMENT);
@@ -239,11 +142,3 @@ describe.skipIf(socat.missing).each(PANEL_NAMES.filter((name) => !ANSWERING.incl
     });
   },
 );
-
-async function expectPayment(device: Hardware, surface: Surface): Promise<void> {
-  // A screen of pixels has no texts: its QR is enough.
-  const isPixels = surface.kind === 'pixels';
-  const hasAmount = () => device.shownTexts().some((text) => /50\.?000/.test(text));
-  await eventually('the payment', () => (isPixels ? device.shownQr() !== undefined : hasAmount()));
-  expect(device.shownQr()).toBe(drawsQr(surface) ? PAYMENT.qrCode : undefined);
-}

@@ -1,14 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { CHARSET, cleanText, withoutAccents } from '../../src/device/display/charset.ts';
-import type { Surface } from '../../src/device/display/contract.ts';
-import { openRenderer } from '../../src/device/display/render.ts';
 import { sceneText } from '../../src/device/display/text.ts';
 import { formatAmount, formatTimeLeft } from '../../src/device/display/words.ts';
 import { anyChar, fc } from '../support/properties.ts';
-import { glyphCache } from './pictures.ts';
 import { anyScene, PAYMENT, QR_CODE, SCENES } from './scenes.ts';
-
-const source = glyphCache();
 
 describe('text for a screen', () => {
   it('has only characters that a screen can draw, whatever comes', () => {
@@ -60,24 +55,6 @@ describe('text for a screen', () => {
     [3600, '60:00'],
   ])('writes %d seconds as %s', (seconds, text) => {
     expect(formatTimeLeft(seconds)).toBe(text);
-  });
-});
-
-describe('odd texts on a screen', () => {
-  const odd = 'Nguye\u0302\u0303n 👩🏽‍🚀 \u202eמזל\u202c \u200b\u0301ﷺ \ud800 Ａ\u20e3';
-
-  it.each<Surface>([
-    { kind: 'pixels', width: 800, height: 480 },
-    { kind: 'pixels', width: 64, height: 64 },
-    { kind: 'characters', columns: 80, rows: 24, halfBlocks: true },
-    { kind: 'characters', columns: 20, rows: 2, halfBlocks: false },
-  ])('look like the same texts cleaned: %j', async (surface) => {
-    const renderer = await openRenderer(surface, source);
-    const frameOf = (content: string) =>
-      renderer.render({ kind: 'paid', transactionId: 't1', online: true, amount: 1, content, holder: null });
-    const given = frameOf(odd);
-    expect(cleanText(odd)).toMatch(/^Nguyễn [? A]+$/);
-    expect(frameOf(cleanText(odd))).toEqual(given);
   });
 });
 

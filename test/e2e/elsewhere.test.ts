@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { pbkdf2Sync } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parse } from 'yaml';
 import { HEALTH_PROGRAM } from '../../scripts/oci/root.ts';
@@ -10,9 +10,7 @@ import { mosquittoAcl } from '../../src/device/setup/brokers.ts';
 import { freePort, temporaryFolder } from '../support/net.ts';
 import { CLI, payboxToEnd, run } from '../support/processes.ts';
 import { findProgram, PROGRAMS, without } from '../support/programs.ts';
-
-const ROOT = resolve(import.meta.dirname, '../..');
-const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
+import { ROOT, read } from './elsewhere-fixture.ts';
 
 describe('scripts/compose.yaml', () => {
   const compose = parse(read('scripts/compose.yaml')) as {
@@ -117,22 +115,6 @@ describe('the GitHub action', () => {
     const [http, mqtt, box] = [await freePort(), await freePort(), await freePort()];
     return { program: CLI, 'http-port': `${http}`, 'mqtt-port': `${mqtt}`, 'box-port': `${box}` };
   }
-
-  it('starts paybox, runs scenarios at it, and says where service and report are', async () => {
-    const given = await options();
-    const { folder, failed, told, outputs } = await runSteps({ ...given, scenarios: 'happy-path' });
-    expect({ failed, told }).toMatchObject({ failed: false });
-    expect(outputs).toEqual({
-      'service-url': `http://127.0.0.1:${given['http-port']}/vqr`,
-      'box-url': `http://127.0.0.1:${given['box-port']}`,
-      'console-url': `http://127.0.0.1:${given['http-port']}/`,
-      report: 'paybox-report',
-    });
-    expect(await readFile(join(folder, 'paybox-report/junit.xml'), 'utf8')).toContain('failures="0"');
-    for (const name of ['index.html', 'paybox.log', 'up.txt']) {
-      expect({ name, there: existsSync(join(folder, 'paybox-report', name)) }).toEqual({ name, there: true });
-    }
-  });
 
   it('fails with the reason where paybox does not start', async () => {
     const { failed, told } = await runSteps({ ...(await options()), 'callback-url': 'no address' });

@@ -1,20 +1,16 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { connectAsync, type IClientOptions, MqttClient } from 'mqtt';
+import { connectAsync, type IClientOptions } from 'mqtt';
 import { generate, type Packet } from 'mqtt-packet';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { loginOf } from '../../src/protocol/keys.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../src/protocol/topics.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
-import { keptBytes } from '../support/memory.ts';
 import { eventually } from '../support/net.ts';
-import { startProxy } from '../support/proxy.ts';
 import { bareBroker } from './bare-broker.ts';
+import { cableTo, others, own } from './broker-peers.ts';
 import { BOX1, BOX2, type TestGateway, testGateway } from './harness.ts';
 import { loginAs, sayHello } from './mqtt-login.ts';
-
-const own = BOX1.terminalCode;
-const others = BOX2.terminalCode;
 
 /** Box 2 works and has heard nothing but its own messages; box 1's login has heard nothing of it. */
 async function expectUntouched(gateway: TestGateway): Promise<void> {
@@ -196,36 +192,7 @@ describe('the embedded broker', () => {
     expect(gateway.logged('mqtt-connection-failed')).toMatchObject([{ reason: 'keep alive timeout' }]);
     expect((await gateway.sendQr()).body.message).toBe('BOX_OFFLINE');
   });
-
-  it('TOP-5 cuts off a box that reads nothing: it costs little memory, and no other box waits for it', async () => {
-    const { broker, lines } = await bareBroker();
-    const { proxy, mqttUrl } = await cableTo(broker.url);
-    const deaf = await loginAs({ mqttUrl }, BOX1, { keepalive: 600 });
-    const other = await loginAs({ mqttUrl: broker.url }, BOX2);
-    await deaf.client.subscribeAsync(boxTopic(own, 'down'), { qos: 1 });
-    await other.client.subscribeAsync(boxTopic(others, 'down'), { qos: 1 });
-    const gateway = new MqttClient(() => broker.connect(), { ...broker.login, reconnectPeriod: 0 });
-    onTestFinished(() => gateway.endAsync(true));
-    proxy.stall(['down']);
-    const payload = 'x'.repeat(500);
-    const beforeBytes = keptBytes();
-    for (let sent = 0; sent < 100_000; sent += 200) {
-      await Promise.all(
-        Array.from({ length: 200 }, () => gateway.publishAsync(boxTopic(own, 'down'), payload, { qos: 1 })),
-      );
-    }
-    await gateway.publishAsync(boxTopic(others, 'down'), 'told', { qos: 1 });
-    await eventually('the other box to be told', () => other.received.length === 1);
-    expect(JSON.stringify(lines)).toContain('more than 1048576 bytes are unread');
-    expect(keptBytes() - beforeBytes).toBeLessThan(10_000_000);
-  });
 });
-
-async function cableTo(url: string) {
-  const proxy = await startProxy({ port: Number(new URL(url).port) });
-  onTestFinished(() => proxy.close());
-  return { proxy, mqttUrl: `mqtt://127.0.0.1:${proxy.port}` };
-}
 
 it('LIM-6 THR-1 idle connections to the broker take no place from a box, neither before its login nor after it', async () => {
   const { broker } = await bareBroker(12);

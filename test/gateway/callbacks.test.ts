@@ -255,23 +255,6 @@ describe('SYN', () => {
   });
 });
 
-describe('SYN with a dead partner', () => {
-  it('SYN-4 delivers at once, however many others wait for their next attempt', async () => {
-    const answer = (call: PartnerCall, response: ServerResponse, request: Parameters<typeof processed>[2]) =>
-      (JSON.parse(call.body).content === 'LIVE' ? processed : status(500))(call, response, request);
-    const clock = new VirtualClock();
-    const partner = await partnerServer(answer);
-    const gateway = await testGateway({ clock, callback: { url: partner.url }, config: { mqtt: null } });
-    for (let i = 0; i < 20; i += 1) {
-      await Promise.all(Array.from({ length: 26 }, () => gateway.testCallback()));
-    }
-    await eventually('520 failed attempts', () => gateway.logged('callback').length >= 520);
-    await gateway.testCallback({ content: 'LIVE' });
-    await eventually('the live one', () => partner.calls.some((it) => it.body.includes('LIVE')));
-    expect(partner.calls).toHaveLength(521);
-  });
-});
-
 describe('SYN with a partner that does not answer', () => {
   it('SYN-4 has few attempts to it at the same time, and delivers to another at once', async () => {
     const clock = new VirtualClock();

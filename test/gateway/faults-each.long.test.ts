@@ -65,7 +65,7 @@ async function named(fault: FaultName, work: Promise<void>): Promise<void> {
 }
 
 describe('with boxes on both transports', () => {
-  // On SQLite only: faults-storm.test.ts has every fault on either engine.
+  // On SQLite only: faults-storm.long.test.ts has every fault on either engine.
   const open = async () => {
     const clock = new WatchedClock();
     const gateways: TestGateway[] = [];

@@ -13,68 +13,11 @@ import { seededRandom } from '../../src/lib/random.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { findBank } from '../../src/protocol/banks.ts';
 import { decodeVietQr, encodeVietQr } from '../../src/protocol/vietqr.ts';
-import { connectFakeBox, type FakeBox } from '../support/fake-box.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { PayosDouble, payosDouble, VIRTUAL, virtualOf } from '../support/payos-double.ts';
-import {
-  ACCOUNT,
-  BOX1,
-  failed,
-  kept,
-  OTHER_ACCOUNT,
-  partnerServer,
-  processed,
-  push,
-  type TestGateway,
-  testGateway,
-} from './harness.ts';
+import { ACCOUNT, BOX1, failed, kept, OTHER_ACCOUNT, push, type TestGateway, testGateway } from './harness.ts';
+import { CANCEL, LOOK, MAKE, shop, shopWith } from './payos-qr-fixture.ts';
 import { NO_VAULT, only, storedOf, worldOf } from './stage-records.ts';
-
-const MAKE = 'POST /v2/payment-requests';
-const CANCEL = 'POST /v2/payment-requests/*/cancel';
-const LOOK = 'GET /v2/payment-requests/*';
-
-interface Shop {
-  payos: PayosDouble;
-  gateway: TestGateway;
-  box: FakeBox;
-  calls: { body: string }[];
-  /** Makes an order and pushes it to the box. */
-  show(): Promise<Record<string, unknown>>;
-  sell(amount?: number): Promise<{ status: number; body: Record<string, unknown> }>;
-  orderStatus(): Promise<unknown>;
-}
-
-/** A gateway whose QRs payOS makes, with a box that shows what it is sent. */
-async function shopWith(
-  payos: PayosDouble,
-  { source = payos.source(), config = {}, ...options }: Record<string, unknown> & { source?: object } = {},
-): Promise<Shop> {
-  const { url, calls } = await partnerServer(processed);
-  const gateway = await testGateway({
-    callback: { url },
-    ...options,
-    config: { sources: [source], ...(config as object) },
-  });
-  const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
-  const show = async () => {
-    const { body } = await gateway.generate();
-    const pushed = await gateway.sendQr({ qrCode: body.qrCode, content: body.content });
-    expect(pushed.body).toEqual({ status: 'SUCCESS', message: '' });
-    return body;
-  };
-  const sell = async (amount = 50_000) => {
-    const answer = await fetch(`${gateway.origin}/admin/v1/sales`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ amount, terminalCode: BOX1.terminalCode }),
-    });
-    return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
-  };
-  const orderStatus = async () => (await gateway.mock('/orders'))[0]?.status;
-  return { payos, gateway, box, calls, show, sell, orderStatus };
-}
-const shop = async (how?: Parameters<typeof shopWith>[1]) => shopWith(await payosDouble(), how);
 
 describe('payOS makes the QR', () => {
   it('PQR-1 PQR-3 PQR-4 of an order: it is on the box, its webhook pays it, and the partner is told', async () => {
@@ -353,36 +296,6 @@ describe('the end of an order', () => {
     expect(await again()).toEqual(failed('QR_ENDED'));
   });
 
-  it('PQR-5 stays open while payOS keeps it, although it was cancelled', async () => {
-    const { payos, gateway, show } = await shop();
-    const { transactionId } = await show();
-    payos.firstOthers.push({ status: 200, body: { code: '231', desc: 'not now' } });
-    await gateway.mock(`/orders/${transactionId}/cancel`, 'POST');
-    await eventually('a round', () => payos.asked.includes(LOOK));
-    await gateway.generate({ orderId: 'DH002' });
-    await eventually('its end at payOS', closed(gateway));
-    const [first] = payos.links.values();
-    expect([payos.asked, first?.status]).toEqual([[MAKE, CANCEL, LOOK, MAKE, CANCEL, LOOK], 'CANCELLED']);
-  });
-
-  it('PQR-5 stays open while payOS may still take money, and while a webhook may still tell of some', async () => {
-    const { payos, gateway, show } = await shop();
-    const { transactionId } = await show();
-    const link = payos.newest();
-    const money = payos.pay(link);
-    link.status = 'PENDING';
-    payos.firstOthers.push({ status: 200, body: { code: '231', desc: 'not now' } });
-    await gateway.mock(`/orders/${transactionId}/cancel`, 'POST');
-    await eventually('two rounds', async () => {
-      // Any change of an order wakes the next round.
-      await gateway.generate({ orderId: `DH${payos.asked.length}`, content: '' });
-      return payos.asked.filter((it) => it === LOOK).length >= 2;
-    });
-    expect([closed(gateway)(), await gateway.mock('/payments')]).toEqual([false, []]);
-    await payos.tell(gateway, money);
-    expect(await gateway.mock('/payments')).toMatchObject([{ orderId: 'DH001', amount: 50_000 }]);
-  });
-
   it('PQR-5 leaves one alone that was replaced: it can be pushed again', async () => {
     const { payos, gateway, show, box } = await shop();
     const first = await show();
@@ -419,23 +332,6 @@ describe('the end of an order', () => {
     const { gateway } = await shopWith(payos, { dataDir });
     await eventually('the credit', async () => (await gateway.mock('/sources'))[0]?.found === 1);
     expect(await gateway.mock('/orders')).toMatchObject([{ orderId: 'DH001', status: 'paid' }]);
-  });
-
-  it('PQR-5 is tried again while payOS is out of order, also by the next run of the gateway', async () => {
-    const payos = await payosDouble();
-    const dataDir = await temporaryFolder();
-    const first = await shopWith(payos, { dataDir });
-    const { transactionId, qrCode } = await first.show();
-    payos.firstOthers.push(...Array.from({ length: 50 }, () => ({ status: 502 })));
-    await first.gateway.mock(`/orders/${transactionId}/cancel`, 'POST');
-    await eventually('a failure', () => first.gateway.logged('payment-requests-not-ended').length > 0);
-    await first.box.close();
-    await first.gateway.close();
-    payos.firstOthers.length = 0;
-    const next = await shopWith(payos, { dataDir });
-    await eventually('its end at payOS', closed(next.gateway));
-    expect(payos.newest().status).toBe('CANCELLED');
-    expect((await next.gateway.sendQr({ qrCode })).body).toEqual(failed('QR_ENDED'));
   });
 });
 

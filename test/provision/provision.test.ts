@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { existsSync, watch } from 'node:fs';
-import { appendFile, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { parse } from 'yaml';
@@ -12,30 +12,14 @@ import { DIALECT_GATEWAY_RIGHTS, DIALECT_RIGHTS } from '../../src/protocol/diale
 import { boxRights, gatewayRights, type TopicRights } from '../../src/protocol/topics.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { openssl } from '../support/openssl.ts';
-import { payboxToEnd } from '../support/processes.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { provisioned } from '../support/provisioned.ts';
+import { BOX1, BOX2, contentOf, run } from './provision-run.ts';
 
 const { missing, note } = without(PROGRAMS.openssl);
-const BOX1 = 'VVB000001:VVB900001';
-const BOX2 = 'VVB000002:VVB900002';
+
 /** A Raspberry Pi's user with the most open of umasks. */
 beforeEach(() => void process.umask(0));
-
-async function run(out: string, ...args: string[]) {
-  return payboxToEnd('provision', '--out', out, ...args);
-}
-
-/** Every file below a folder: its mode and what it holds. */
-async function contentOf(folder: string): Promise<Record<string, { mode: string; text: string }>> {
-  const names = await readdir(folder, { recursive: true, withFileTypes: true });
-  const files = names.filter((it) => it.isFile()).map((it) => join(it.parentPath, it.name));
-  const entries = files.toSorted().map(async (file) => {
-    const mode = ((await stat(file)).mode & 0o777).toString(8);
-    return [file.slice(folder.length + 1), { mode, text: await readFile(file, 'utf8') }] as const;
-  });
-  return Object.fromEntries(await Promise.all(entries));
-}
 
 /** Counts how often a file of the folder is replaced from here on; the count waits until all that came before it is seen. */
 function writesOf(path: string, name: string): () => Promise<number> {
@@ -119,51 +103,6 @@ describe('paybox provision', () => {
       expect(textOf(after, name) === text, name).toBe(!grows);
     }
     expect((await loadGatewayConfig(file)).boxes.map((it) => it.terminalCode)).toEqual(['VVB000001', 'VVB000002']);
-  });
-
-  it.each<[string, string[], string]>([
-    ['a box that is there', ['--box', BOX1], 'VVB000001 is there already'],
-    [
-      'a serial number that another box has',
-      ['--box', 'VVB000009:VVB900001'],
-      'serialNumber VVB900001 is already taken',
-    ],
-    ['a host that the certificate is not for', ['--host', 'other.example', '--box', BOX2], 'is for other hosts'],
-    ['a box to rotate that is not there', ['--rotate', 'VVB000007'], 'there is no'],
-    ['a box that is none', ['--box', 'VVB1:VVB2'], 'expected terminalCode and serialNumber'],
-    ['a box without a serial number', ['--box', 'VVB000003'], 'expected terminalCode and serialNumber'],
-    ['a name to rotate that is none', ['--rotate', '../gateway'], 'expected a terminalCode, or gateway'],
-    ['a box named twice', ['--box', BOX2, '--box', BOX2], 'is named twice'],
-    ['a host that is none', ['--host', '*.example'], 'expected a host name or an IP address'],
-  ])('refuses %s, and leaves all as it was', async (_what, args, reason) => {
-    const { path } = await provisioned();
-    const before = await contentOf(path);
-    const { code, output } = await run(path, ...args);
-    expect(code).toBe(2);
-    expect(output).toContain(reason);
-    expect(await contentOf(path)).toEqual(before);
-  });
-
-  it('refuses a folder of something else, and a file of its name', async () => {
-    const folder = await temporaryFolder();
-    await writeFile(join(folder, 'photo.jpg'), 'x');
-    await writeFile(join(folder, 'file'), 'x');
-    for (const out of [folder, join(folder, 'file')]) expect(await run(out), out).toMatchObject({ code: 2 });
-    expect(Object.keys(await contentOf(folder))).toEqual(['file', 'photo.jpg']);
-    await mkdir(join(folder, 'empty'));
-    expect(await run(join(folder, 'empty'))).toMatchObject({ code: 0 });
-  });
-
-  it.each([
-    ['one that is there', BOX1, 'VVB000001 is there already'],
-    ['one whose serial number another has', 'VVB000009:VVB900001', 'serialNumber VVB900001 is already taken'],
-  ])('refuses several boxes for %s, and leaves all as it was', async (_what, box, reason) => {
-    const { path } = await provisioned();
-    const before = await contentOf(path);
-    const { code, output } = await run(path, '--box', 'VVB000003:VVB900003', '--box', box);
-    expect(code).toBe(2);
-    expect(output).toContain(reason);
-    expect(await contentOf(path)).toEqual(before);
   });
 
   it('writes each list of boxes once for all of them, and tells of each box as soon as it is whole', async () => {

@@ -1,19 +1,12 @@
 import { join } from 'node:path';
-import pg from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { GroupCommit } from '../../src/gateway/store/engines/group-commit.ts';
 import type { Store } from '../../src/gateway/store/store.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
-import { PROGRAMS, without } from '../support/programs.ts';
 import { postgresServer } from '../support/stores.ts';
+import { missing, note, SECOND, WRITER } from './group-commit-fixture.ts';
 import { opened, order } from './rows.ts';
-
-const { missing, note } = without(PROGRAMS.postgres);
-const WRITER = `select pid from pg_locks where locktype = 'advisory' and granted
-  and database = (select oid from pg_database where datname = current_database())`;
-const SECOND = `select pid from pg_stat_activity where datname = current_database() and application_name = 'paybox-gateway'
-  and pid not in (select pid from pg_locks where locktype = 'advisory')`;
 
 describe.skipIf(missing)(`a commit in PostgreSQL that waits for the disk outside its connection${note}`, () => {
   // The server itself would soon write to the disk what nobody waits for.
@@ -97,33 +90,6 @@ describe.skipIf(missing)(`a commit in PostgreSQL that waits for the disk outside
     expect(await ids(store)).toEqual(['a', 'b']);
   });
 
-  it('waits on the other connection when the second one is ended, and is told', async () => {
-    const given = await place();
-    const store = await opened(given);
-    const holder = new pg.Client(given.databaseUrl);
-    onTestFinished(() => holder.end());
-    await holder.connect();
-    await holder.query("begin; select from settings where name = 'holder' for update");
-    let isTold = false;
-    const written = store.orders.add(order('a')).then(() => {
-      isTold = true;
-    });
-    await committed(given.databaseUrl, 1);
-    await end(given.databaseUrl, SECOND);
-    await eventually('the writer to wait', async () => {
-      const waiting = `select pid from pg_stat_activity where wait_event_type = 'Lock' and pid in (${WRITER})`;
-      return (await server().run(given.databaseUrl, waiting)).length === 1;
-    });
-    expect(isTold).toBe(false);
-    await holder.query('rollback');
-    await written;
-    await store.orders.add(order('b'));
-    await eventually(
-      'a second connection again',
-      async () => (await server().run(given.databaseUrl, SECOND)).length === 1,
-    );
-  });
-
   it('STO-2 fails when another gateway has taken over before the disk has it', async () => {
     const given = await place();
     const first = await opened(given);
@@ -141,15 +107,6 @@ describe.skipIf(missing)(`a commit in PostgreSQL that waits for the disk outside
     await ids(await next);
     signal('SIGCONT');
     expect(await late).toContain('has taken over');
-  });
-
-  it('fails in bounded time when the second connection hangs, and the next one goes another way', async () => {
-    const given = await place();
-    const store = await opened(given);
-    await stopSecond(given.databaseUrl);
-    await expect(store.orders.add(order('a'))).rejects.toThrow('timeout');
-    await store.orders.add(order('b'));
-    expect(await ids(store)).toEqual(['a', 'b']);
   });
 
   it('waits for a standby that the server waits for', async () => {

@@ -3,14 +3,10 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Store } from '../../src/gateway/store/store.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
-import { PROGRAMS, without } from '../support/programs.ts';
 import { startProxy } from '../support/proxy.ts';
 import { postgresServer } from '../support/stores.ts';
-import { opened, order, pay } from './rows.ts';
-
-const { missing, note } = without(PROGRAMS.postgres);
-const LOCKS = `from pg_locks where locktype = 'advisory'
-  and database = (select oid from pg_database where datname = current_database())`;
+import { LOCKS, missing, note } from './own-sessions-fixture.ts';
+import { opened, order } from './rows.ts';
 
 describe.skipIf(missing)(`a gateway whose own session with PostgreSQL hangs${note}`, () => {
   const server = postgresServer();
@@ -75,56 +71,6 @@ describe.skipIf(missing)(`a gateway whose own session with PostgreSQL hangs${not
     await eventually('the log to say so', () => lines.some(({ event }) => event === 'database-regained'));
     const told = lines.filter(({ event }) => event === 'database-unreachable');
     expect(told).toEqual([expect.objectContaining({ reason: expect.stringMatching(/not ended yet|ECONNRESET/) })]);
-  });
-
-  it('waits also for a session that hangs while it waits for the lock, and gets it in its place', async () => {
-    const { store, proxy, databaseUrl, supersededBy } = await setUp();
-    const [first = 0] = await sessions(databaseUrl, true);
-    const goOnFirst = stopped(first);
-    proxy.cut();
-    const [second = 0] = await eventually('the next session to wait', async () => {
-      const waiting = await sessions(databaseUrl, false);
-      return waiting.length > 0 && waiting;
-    });
-    const goOnSecond = stopped(second);
-    proxy.cut();
-    goOnFirst();
-    await eventually('the lock of the second, which hangs', async () =>
-      (await sessions(databaseUrl, true)).includes(second),
-    );
-    await expect(store.orders.add(order('lost'))).rejects.toThrow(`its process ${second} at the server`);
-    goOnSecond();
-    await works(store, 'after');
-    expect(supersededBy()).toBeUndefined();
-  });
-
-  it('MSG-7 loses no payment and has none twice, whatever that session still commits', async () => {
-    const { store, databaseUrl, supersededBy } = await setUp();
-    const acknowledged: string[] = [];
-    const names = Array.from({ length: 400 }, (_, i) => `p${i}`);
-    let goOn: () => void = () => undefined;
-    const paying = names.map(async (id, i) => {
-      await pay(store, id, { callback: { id: `callback ${id}`, url: 'u', body: 'b' } });
-      acknowledged.push(id);
-      if (i === 50) {
-        const [holder = 0] = await sessions(databaseUrl, true);
-        goOn = stopped(holder);
-      }
-    });
-    const settled = await Promise.allSettled(paying);
-    expect(settled.some(({ status }) => status === 'rejected')).toBe(true);
-    goOn();
-    await works(store, 'after');
-    expect(supersededBy()).toBeUndefined();
-    const stored = (await store.payments.newest(1000)).map(({ id }) => id);
-    expect(acknowledged.filter((id) => !stored.includes(id))).toEqual([]);
-    expect(new Set(stored).size).toBe(stored.length);
-    expect(stored.filter((id) => !names.includes(id))).toEqual([]);
-    expect(await store.callbacks.ofPayments(stored)).toHaveLength(stored.length);
-    await store.close();
-    // The start looks through the whole ledger.
-    const again = await opened({ dataDir: await noFolder(), databaseUrl });
-    expect((await again.payments.newest(1000)).map(({ id }) => id)).toEqual(stored);
   });
 
   it('STO-1 STO-2 leaves the database to another gateway that gets the lock before it', async () => {

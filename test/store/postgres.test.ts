@@ -1,20 +1,16 @@
 import { mkdir, readFile, rm, rmdir, stat, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { postgresProblem } from '../../src/gateway/store/engines/postgres.ts';
 import { readHighWaterMark } from '../../src/gateway/store/integrity/high-water-mark.ts';
 import { openStore, type Store } from '../../src/gateway/store/store.ts';
-import { ConfigError, MissingPeerError } from '../../src/lib/errors.ts';
+import { ConfigError } from '../../src/lib/errors.ts';
 import { keptLog } from '../support/kept-log.ts';
-import { eventually, freePort, temporaryFolder } from '../support/net.ts';
-import { PROGRAMS, without } from '../support/programs.ts';
-import { startProxy } from '../support/proxy.ts';
+import { eventually, temporaryFolder } from '../support/net.ts';
 import { postgresServer } from '../support/stores.ts';
+import { missing, note } from './postgres-fixture.ts';
 import { BOX, opened, order, pay } from './rows.ts';
 
-const { missing, note } = without(PROGRAMS.postgres);
-const at = (databaseUrl: string, port: number) => Object.assign(new URL(databaseUrl), { port: String(port) }).href;
 const locks = "select pid from pg_locks where locktype = 'advisory' and granted";
 
 describe.skipIf(missing)(`a store in PostgreSQL${note}`, () => {
@@ -83,21 +79,6 @@ describe.skipIf(missing)(`a store in PostgreSQL${note}`, () => {
       return after.length === 1 && after[0]?.pid !== before?.pid;
     });
     await store.orders.add(order('a'));
-  });
-
-  it('gives up a server that says nothing more, and takes the lock back from the connection that is lost', async () => {
-    const { databaseUrl, dataDir } = await place();
-    const proxy = await startProxy({ port: server().port });
-    onTestFinished(() => proxy.close());
-    const store = await opened({ databaseUrl: at(databaseUrl, proxy.port), dataDir });
-    await store.orders.add(order('before'));
-    proxy.abandon();
-    await expect(store.orders.add(order('lost'))).rejects.toThrow('timeout');
-    await store.orders.add(order('after'));
-    expect(await ids(store)).toEqual(['after', 'before']);
-    proxy.cut();
-    await store.orders.add(order('again')).catch(() => undefined);
-    await store.orders.add(order('and again'));
   });
 
   it('STO-6 makes its dataDir for its user alone, with the mark of every payment in it', async () => {
@@ -193,35 +174,6 @@ describe.skipIf(missing)(`a store in PostgreSQL${note}`, () => {
       message: expect.stringContaining('a newer version: it has 999-of-tomorrow'),
       fix: expect.stringContaining('newer version'),
     });
-  });
-
-  it('names a server that is not there, that says nothing, or that refuses, and never the password', async () => {
-    const { databaseUrl, dataDir } = await place();
-    const silent = createServer(() => undefined);
-    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
-    onTestFinished(() => void silent.close());
-    const address = silent.address();
-    const silentPort = typeof address === 'object' && address !== null ? address.port : 0;
-    const closedPort = await freePort();
-    for (const [url, kind, what, fix] of [
-      [at(databaseUrl, closedPort), MissingPeerError, `127.0.0.1:${closedPort}/test_`, 'start PostgreSQL'],
-      [at(databaseUrl, silentPort), MissingPeerError, `127.0.0.1:${silentPort}/test_`, 'start PostgreSQL'],
-      [
-        databaseUrl.replace('postgres-secret', 'hunter22'),
-        ConfigError,
-        'password authentication failed',
-        'password in databaseUrl',
-      ],
-      [databaseUrl.replace(':postgres-secret', ''), ConfigError, 'password', 'password in databaseUrl'],
-      [`${databaseUrl}?sslmode=verify-full`, ConfigError, 'does not support SSL', 'take sslmode out'],
-      [`${databaseUrl}_not_there`, ConfigError, 'does not exist', 'make this database'],
-    ] as const) {
-      const error = await opened({ databaseUrl: url, dataDir }).catch((it: unknown) => it);
-      expect(error).toBeInstanceOf(kind);
-      expect(String(error)).toContain(what);
-      expect(error).toMatchObject({ fix: expect.stringContaining(fix) });
-      expect(JSON.stringify([String(error), error])).not.toMatch(/postgres-secret|hunter22/);
-    }
   });
 });
 

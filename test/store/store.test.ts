@@ -1,6 +1,5 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { ConfigError } from '../../src/lib/errors.ts';
 import { ENGINES } from '../support/stores.ts';
 import { attempt, BOX, opened, order, pay, push } from './rows.ts';
 
@@ -25,14 +24,6 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
         ['a', 'created', 9_999_999_999_999],
       ]);
       expect(await second.setting('key', () => 'two')).toBe('one');
-    });
-
-    it('out a second gateway', async () => {
-      const given = await place();
-      await opened(given);
-      const second = opened(given);
-      await expect(second).rejects.toThrow(ConfigError);
-      await expect(second).rejects.toMatchObject({ fix: expect.stringContaining('other gateway') });
     });
 
     it('every kind of number and text as it was', async () => {

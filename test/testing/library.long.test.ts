@@ -1,62 +1,15 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: it is how scenarios write variables
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join, resolve } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
-import { describe, expect, it, onTestFinished } from 'vitest';
-import type { z } from 'zod';
-import {
-  NotAsExpected,
-  openPaybox,
-  type Paybox,
-  type PayboxOptions,
-  PayboxRefusal,
-} from '../../src/bench/library/index.ts';
-import type {
-  BoxState,
-  ExpectWords,
-  FaultName,
-  FaultWords,
-  OrderStatus,
-  ScreenKind,
-} from '../../src/bench/library/words.ts';
-import type { expectation } from '../../src/bench/scenarios/expect.ts';
-import type { faultArgs } from '../../src/bench/scenarios/fault.ts';
-import { SCREEN_KINDS } from '../../src/bench/scenarios/screen-kind.ts';
-import { FAULT_NAMES } from '../../src/protocol/faults.ts';
-import { BOX_STATES, ORDER_STATUSES } from '../../src/protocol/statuses.ts';
+import { describe, expect, it } from 'vitest';
+import { NotAsExpected, openPaybox, type Paybox, PayboxRefusal } from '../../src/bench/library/index.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { run } from '../support/processes.ts';
 import { decodeQrTwice } from '../support/qr-decoders.ts';
+import { opened, shop, thrownBy } from './opened.ts';
 
 const LIBRARY = resolve(import.meta.dirname, '../../src/bench/library/index.ts');
-const TAKEN = { error: false, errorReason: '000', toastMessage: '', object: { reftransactionid: 'ref-1' } };
-
-async function opened(options: PayboxOptions = {}): Promise<Paybox> {
-  const paybox = await openPaybox({ screens: false, ...options });
-  onTestFinished(() => paybox.close());
-  return paybox;
-}
-
-/** A shop of its own: takes callbacks after a while, and sells by the service. */
-async function shop(answersAfterMs = 0) {
-  const taken: unknown[] = [];
-  const server = createServer(async (request, response) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk);
-    taken.push(JSON.parse(Buffer.concat(chunks).toString()));
-    await delay(answersAfterMs);
-    response.setHeader('content-type', 'application/json').end(JSON.stringify(TAKEN));
-  });
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  return { taken, callbackUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}/sync` };
-}
 
 /** A sale by HTTP, as a back end makes it; the answer of send-qr. */
 async function sell({ serviceUrl, partner, account, boxes }: Paybox, order: { amount: number; content: string }) {
@@ -79,14 +32,6 @@ async function sell({ serviceUrl, partner, account, boxes }: Paybox, order: { am
   return post('/api/tid/send-qr', bearer, { ...push, checkSum });
 }
 
-/** What is thrown; fails where nothing is. */
-async function thrownBy(work: Promise<unknown>): Promise<unknown> {
-  return work.then(
-    () => expect.unreachable('nothing was thrown'),
-    (error: unknown) => error,
-  );
-}
-
 /** The programs that a process has started and that are there. */
 async function childrenOf(pid: number): Promise<number[]> {
   const listed = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '');
@@ -103,27 +48,6 @@ function isThere(pid: number): boolean {
 }
 
 describe('the library for tests', () => {
-  it('sells, is paid, and calls the shop back', async () => {
-    const { taken, callbackUrl } = await shop();
-    const paybox = await opened({ callbackUrl });
-    expect(paybox.serviceUrl).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/vqr$/);
-    const order = await paybox.push({ amount: 50_000, content: 'DH1' });
-    await paybox.expect({ screen: 'payment', text: '50.000 ₫', qr: order.qrCode });
-    expect(decodeQrTwice(await paybox.screen())).toEqual([order.qrCode, order.qrCode]);
-    const { transactionId } = await paybox.pay({ amount: 50_000, content: 'DH1' });
-    await paybox.expect({ state: 'paid', callback: 'delivered' });
-    expect(taken).toMatchObject([{ transactionid: transactionId, amount: 50_000 }]);
-    expect(await paybox.callbacks()).toMatchObject([{ transactionId, status: 'delivered' }]);
-    expect(await paybox.text()).toContain('50.000 ₫');
-    expect(await paybox.report()).toContain('send-qr: SUCCESS');
-    await paybox.reset();
-    expect(await paybox.status()).toMatchObject({ state: 'idle', online: true });
-    expect(await thrownBy(paybox.expect({ callback: 'delivered' }))).toMatchObject({
-      name: 'PayboxRefusal',
-      message: expect.stringMatching(/^expect: callback: this paybox has paid nothing with pay\(\); name/),
-    });
-  });
-
   it('waits in real time, and skips time on request without running away from a shop that answers', async () => {
     const { taken, callbackUrl } = await shop(400);
     const paybox = await opened({ callbackUrl });
@@ -201,18 +125,6 @@ describe('the library for tests', () => {
     expect((await readdir(screens)).filter((name) => name.endsWith('.png'))).toHaveLength(1);
   });
 
-  it.each<[options: unknown, message: string]>([
-    [5, 'openPaybox: expected an object'],
-    [[], 'openPaybox: expected an object'],
-    [null, 'openPaybox: expected an object'],
-    [{ time: 'virtual' }, 'openPaybox: unknown key time'],
-    [{ screens: 5 }, 'openPaybox: screens: expected a folder, or false'],
-    [{ screens: '' }, 'openPaybox: screens: expected a folder, or false'],
-    [{ boxes: 2n }, 'open: not a value of JSON'],
-  ])('is not opened with %o', async (options, message) => {
-    await expect(openPaybox(options as PayboxOptions)).rejects.toThrow(message);
-  });
-
   it.each<[work: (paybox: Paybox) => Promise<unknown>, message: RegExp]>([
     [
       () => openPaybox({ callbackURL: 'x' } as never),
@@ -272,26 +184,5 @@ describe('the library for tests', () => {
     await program.ended;
     await eventually('its program has ended', () => !isThere(pid));
     expect(await readdir(join(folder, 'tmp'))).toEqual([]);
-  });
-
-  it('has the words of scenarios as its types', () => {
-    // Compiled, not run: what can be written here is a step there.
-    const all: { expect: z.input<typeof expectation>; fault: z.input<typeof faultArgs> } | undefined = undefined as
-      | {
-          expect: Omit<ExpectWords, 'callback'> & { callback?: Exclude<ExpectWords['callback'], string> };
-          fault: FaultWords;
-        }
-      | undefined;
-    const names: readonly FaultName[] = FAULT_NAMES;
-    const kinds: readonly ScreenKind[] = SCREEN_KINDS;
-    const [states, statuses]: [readonly BoxState[], readonly OrderStatus[]] = [BOX_STATES, ORDER_STATUSES];
-    const known: [readonly (typeof BOX_STATES)[number][], readonly (typeof ORDER_STATUSES)[number][]] = [
-      states,
-      statuses,
-    ];
-    const ours: readonly (typeof FAULT_NAMES)[number][] = names;
-    const shown: readonly (typeof SCREEN_KINDS)[number][] = kinds;
-    expect([all, ours.length, shown.length]).toEqual([undefined, FAULT_NAMES.length, SCREEN_KINDS.length]);
-    expect(known).toEqual([BOX_STATES, ORDER_STATUSES]);
   });
 });

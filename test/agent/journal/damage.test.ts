@@ -1,44 +1,15 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { JOURNAL_FILE } from '../../../src/device/agent/journal/journal.ts';
 import type { Entry } from '../../../src/device/box/entry.ts';
 import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
 import { temporaryFolder } from '../../support/net.ts';
-import { seeded } from '../../support/seeded.ts';
+import { expectToBeAmong, filled } from './damage-fixture.ts';
 import { AT, open, payment, push } from './support.ts';
 
-/** Entries of `filled` that are in the main file. */
-const CHECKPOINTED = 80;
-
-/** A journal of some pages; `keepLog` leaves the newest entries in its write-ahead log, as a power cut would. */
-async function filled({ keepLog = false } = {}) {
-  const folder = await temporaryFolder();
-  const entries = Array.from({ length: 50 }, (): Entry[] => [push(), payment()]).flat();
-  for (const part of [entries.slice(0, CHECKPOINTED), entries.slice(CHECKPOINTED)]) {
-    const { journal } = open(folder);
-    for (const entry of part) await journal.append([entry]);
-    const files = ['', '-wal'].map((it) => [it, readFileSync(join(folder, JOURNAL_FILE + it))] as const);
-    journal.close();
-    if (keepLog && part.at(-1) === entries.at(-1)) {
-      for (const [it, bytes] of files) writeFileSync(join(folder, JOURNAL_FILE + it), bytes);
-    }
-  }
-  return { folder, file: join(folder, JOURNAL_FILE), entries };
-}
-
 const aside = (folder: string) => readdirSync(folder).filter((it) => /\.damaged-[\dTZ-]+$/.test(it));
-
-/** Entries of `found` are each one of `all`, and in their order but for so many that stand in another place. */
-function expectToBeAmong(found: readonly Entry[], all: readonly Entry[], displacedMax = 0): void {
-  const places = found.map((entry) => all.findIndex((it) => isDeepStrictEqual(it, entry)));
-  expect(places).not.toContain(-1);
-  expect(new Set(places).size).toBe(found.length);
-  const displaced = places.filter((place, index) => place < (places[index - 1] ?? -1));
-  expect(displaced.length, places.join(' ')).toBeLessThanOrEqual(displacedMax);
-}
 
 describe('a damaged journal', () => {
   const damages: [name: string, least: number, damage: (file: string) => void][] = [
@@ -172,28 +143,6 @@ describe('whatever is found in its place, the box starts', () => {
     after.close();
     return found.length;
   }
-
-  it.each(['', '-wal'])('with a bit flipped anywhere in journal.db%s', async (suffix) => {
-    const { folder, entries } = await filled({ keepLog: true });
-    const good = ['', '-wal'].map((it) => [it, readFileSync(join(folder, JOURNAL_FILE + it))] as const);
-    const chance = seeded(4);
-    const kept: number[] = [];
-    for (let n = 0; n < 200; n += 1) {
-      const damaged = await temporaryFolder();
-      for (const [it, bytes] of good) {
-        const copy = Buffer.from(bytes);
-        // Half of them in the first page, where most of the structure is.
-        const at = chance.below(n % 2 === 0 ? copy.length : Math.min(copy.length, 4_096));
-        if (it === suffix) copy[at] = (copy[at] ?? 0) ^ (1 << chance.below(8));
-        writeFileSync(join(damaged, JOURNAL_FILE + it), copy);
-      }
-      // Checksums cover what a row says, not its number, by which rows are put in order.
-      kept.push(await expectToStart(damaged, entries, suffix === '' ? 1 : 0));
-    }
-    kept.sort((a, b) => a - b);
-    expect(kept[100], 'most of the time nearly everything is kept').toBeGreaterThanOrEqual(CHECKPOINTED);
-    if (suffix === '-wal') expect(kept[0], 'what is in the main file').toBeGreaterThanOrEqual(CHECKPOINTED);
-  });
 
   it.each([0, 1, 99, 100, 511, 4_095, 4_096, 4_097, 8_192, 12_000, 20_480])('cut to %i bytes', async (size) => {
     const { folder, file, entries } = await filled();

@@ -1,81 +1,14 @@
-import { createHmac, randomUUID } from 'node:crypto';
-import { Writable } from 'node:stream';
+import { createHmac } from 'node:crypto';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { InboundMessage } from '../../../src/device/agent/contract.ts';
 import { INCOMING_MAX } from '../../../src/device/agent/transports/message-queue.ts';
 import { mqttTransport } from '../../../src/device/agent/transports/mqtt.ts';
-import { type Clock, systemClock } from '../../../src/lib/clock.ts';
-import { createLogger } from '../../../src/lib/log.ts';
 import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
 import { encode } from '../../../src/protocol/codec.ts';
-import type { UpMessage } from '../../../src/protocol/messages.ts';
-import { down, fakeBroker, IDENTITY } from '../../support/fake-gateway.ts';
+import { fakeBroker, IDENTITY } from '../../support/fake-gateway.ts';
 import { lightMqtt } from '../../support/light-transport.ts';
 import { eventually, freePort } from '../../support/net.ts';
-import { NO_BOX, NO_SEAL } from '../../support/no-seal.ts';
-import { type Direction, startProxy } from '../../support/proxy.ts';
-
-const RUN = '3b241101-e2bb-4255-8caf-4136c566a962';
-/** A busy machine may fire timers and deliver bytes this late. */
-const SLOW_MACHINE_MS = 5_000;
-const OTHER_RUN = '9b241101-e2bb-4255-8caf-4136c566a962';
-
-/** Opens a connection by one of the two clients: the library, and the light one of fleets. */
-type Open = typeof mqttTransport.open;
-
-function boxOver(
-  open: Open,
-  url: string,
-  change: { secret?: string; connectTimeoutMs?: number; keepaliveSeconds?: number; clock?: Clock } = {},
-) {
-  const lines: string[] = [];
-  const out = new Writable({
-    write: (chunk, _encoding, done) => {
-      lines.push(String(chunk));
-      done();
-    },
-  });
-  const sessionId = randomUUID();
-  const abort = new AbortController();
-  const identity = { ...IDENTITY, secret: change.secret ?? IDENTITY.secret };
-  const log = createLogger(out, systemClock, 'json');
-  const io = {
-    clock: change.clock ?? systemClock,
-    log,
-    identity,
-    sessionId,
-    seal: NO_SEAL,
-    shard: 0,
-    heard: () => undefined,
-    noShard: () => false,
-    box: NO_BOX,
-  };
-  const { connectTimeoutMs = 20_000, keepaliveSeconds } = change;
-  const options = mqttTransport.options.parse({ url, connectTimeoutMs, keepaliveSeconds });
-  const opening = open(options, io, abort.signal);
-  opening.catch(() => undefined);
-  onTestFinished(async () => {
-    await (await opening.catch(() => undefined))?.close();
-  });
-  return { opening, abort, sessionId, lines, events: () => lines.map((line) => JSON.parse(line).event) };
-}
-
-/** What a session gives until it ends, and why it ended. */
-async function drain(incoming: AsyncIterable<InboundMessage>): Promise<{ messages: InboundMessage[]; reason: string }> {
-  const messages: InboundMessage[] = [];
-  try {
-    for await (const message of incoming) messages.push(message);
-    return { messages, reason: '' };
-  } catch (error) {
-    return { messages, reason: String(error) };
-  }
-}
-
-const SESSION = randomUUID();
-const shown = (): UpMessage => {
-  return { v: 1, id: randomUUID(), sentAtMs: 1, sessionId: SESSION, type: 'shown', pushId: randomUUID() };
-};
-const withdraw = () => down({ type: 'withdraw', pushId: randomUUID(), why: 'timeout' });
+import { startProxy } from '../../support/proxy.ts';
+import { boxOver, drain, OTHER_RUN, RUN, shown, withdraw } from './mqtt-peers.ts';
 
 /** As PROTOCOL.md, clause PRE-1, writes it. */
 const goneProof = (sessionId: string) =>
@@ -297,31 +230,6 @@ describe.each([
     const session = await box(`mqtt://127.0.0.1:${proxy.port}`, change).opening;
     return { broker, proxy, session };
   };
-
-  it('TOP-4 finds a half-open connection within 1.5 keepalives, also while messages flow one way', async () => {
-    const keepaliveSeconds = 5;
-    const cases: [string, readonly Direction[]][] = [
-      ['both ways', ['up', 'down']],
-      ['from the broker', ['down']],
-      ['to the broker', ['up']],
-    ];
-    const found = cases.map(async ([name, ways]) => {
-      const { broker, proxy, session } = await overProxy({ keepaliveSeconds });
-      const telling = setInterval(() => void broker.tell(encode(withdraw())), 200);
-      const sending = setInterval(() => void session.send(shown()).catch(() => undefined), 200);
-      onTestFinished(() => {
-        clearInterval(telling);
-        clearInterval(sending);
-      });
-      proxy.stall(ways);
-      const stalledMs = performance.now();
-      const { reason } = await drain(session.incoming);
-      const foundMs = performance.now() - stalledMs;
-      expect(reason, name).not.toBe('');
-      expect(foundMs, name).toBeLessThan(1.5 * keepaliveSeconds * 1000 + SLOW_MACHINE_MS);
-    });
-    await Promise.all(found);
-  });
 
   it('TOP-4 gives up a broker that answers pings but acknowledges no message for 10 s', async () => {
     const clock = new VirtualClock();

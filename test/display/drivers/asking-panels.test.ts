@@ -9,23 +9,9 @@ import { createLogger } from '../../../src/lib/log.ts';
 import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
 import { settled } from '../../fuzz/virtual.ts';
 import { eventually } from '../../support/net.ts';
-import type { Make } from '../emulators/hardware.ts';
 import { cabled, scene } from '../opened.ts';
 import { PAYMENT } from '../scenes.ts';
-
-const idle = scene('idle');
-
-interface Row {
-  title: string;
-  name: 'nextion' | 'dwin';
-  make: Make<NextionEmulator | DwinEmulator>;
-  options?: object;
-  /** Bytes beside the payload from idle to payment, and those by which a drawing is checked that changes nothing. */
-  bytesMax: number;
-  checkBytes: number;
-  /** What is told of two kinds of touches, or of one. */
-  told: readonly object[];
-}
+import { idle, ROWS } from './asking-panels-fixture.ts';
 
 const touches = (emulator: NextionEmulator | DwinEmulator) => {
   if (emulator instanceof DwinEmulator) {
@@ -35,35 +21,6 @@ const touches = (emulator: NextionEmulator | DwinEmulator) => {
     emulator.say(0x86);
   }
 };
-const event = 'panel-event-ignored';
-const DWIN = { name: 'dwin', checkBytes: 7, told: [{ event }] } as const;
-
-const ROWS: readonly Row[] = [
-  {
-    title: 'nextion',
-    name: 'nextion',
-    make: (send) => new NextionEmulator(send),
-    bytesMax: 200,
-    checkBytes: 0,
-    told: ['0x65', '0x86'].map((code) => ({ event, code })),
-  },
-  { ...DWIN, title: 'dwin', make: (send) => new DwinEmulator(send), bytesMax: 200 },
-  {
-    ...DWIN,
-    title: 'dwin with a page for payments',
-    make: (send) => new DwinEmulator(send),
-    options: { pages: { payment: 1 } },
-    bytesMax: 220,
-  },
-  {
-    ...DWIN,
-    title: 'dwin with a CRC',
-    make: (send) => new DwinEmulator(send, { ...PROJECT, crc: true }),
-    options: { crc: true },
-    bytesMax: 230,
-    checkBytes: 9,
-  },
-];
 
 describe.each(ROWS)('the panel $title', ({ name, make, options, bytesMax, checkBytes, told }) => {
   it('shows the texts of a payment and its QR, until another screen comes', async () => {
@@ -94,23 +51,6 @@ describe.each(ROWS)('the panel $title', ({ name, make, options, bytesMax, checkB
     expect(cable.written().length).toBe(checkBytes);
   });
 
-  it('is named when it stops to answer, is spent, closes all the same, and works when opened again', async () => {
-    const { panel, open, shownQr } = cabled(name, make);
-    const { show, display } = await open(options);
-    await show(idle);
-    panel.silent = true;
-    const named = { code: 'DISPLAY_FAULT', message: expect.stringContaining('did not answer') };
-    await expect(show(PAYMENT)).rejects.toMatchObject(named);
-    await display.close();
-    await display.close();
-    panel.silent = false;
-    const again = await open(options);
-    await again.show(PAYMENT);
-    expect(shownQr()).toBe(PAYMENT.qrCode);
-    panel.silent = true;
-    await again.display.close();
-  });
-
   it('lets touches pass, told once each', async () => {
     const { panel, open, shownQr } = cabled(name, make);
     const lines: string[] = [];
@@ -136,29 +76,6 @@ describe.each(ROWS)('the panel $title', ({ name, make, options, bytesMax, checkB
 });
 
 describe('panels that are not as configured', () => {
-  it.each([
-    ['nextion', { baudRate: 57_600 }, 'does not answer at 57600 baud', 'TX and RX'],
-    ['dwin', { crc: false, baudRate: 9_600 }, 'does not answer at 9600 baud without CRC', 'CFG'],
-  ])(
-    '%s with %j is named when it never answers, and works once that is put right',
-    async (name, options, message, fix) => {
-      const { panel, open, shownQr } = cabled(name, (send) =>
-        name === 'dwin' ? new DwinEmulator(send, { ...PROJECT, crc: true }) : new NextionEmulator(send),
-      );
-      if (panel instanceof NextionEmulator) panel.silent = true;
-      await expect(open(options)).rejects.toMatchObject({
-        code: 'DISPLAY_FAULT',
-        severity: 'retryable',
-        message: expect.stringContaining(message),
-        fix: expect.stringContaining(fix),
-      });
-      panel.silent = false;
-      const { show } = await open(name === 'dwin' ? { crc: true } : {});
-      await show(PAYMENT);
-      expect(shownQr()).toBe(PAYMENT.qrCode);
-    },
-  );
-
   it.each([
     ['nextion', {}, 'set encoding: utf-8'],
     ['dwin', { texts: PROJECT.texts.map((text) => ({ ...text, unicode: false })) }, 'set encoding: unicode'],
