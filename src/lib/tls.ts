@@ -46,30 +46,26 @@ export function isLoopbackHost(host: string): boolean {
   return bare === 'localhost' || bare === '::1';
 }
 
-/** Gives the usual port of each URL scheme of gateways and brokers, and whether it uses TLS. */
-const URL_SCHEMES: ReadonlyMap<string, { port: number; isTls: boolean }> = new Map([
-  ['http:', { port: 80, isTls: false }],
-  ['https:', { port: 443, isTls: true }],
-  ['mqtt:', { port: 1883, isTls: false }],
-  ['mqtts:', { port: 8883, isTls: true }],
-  ['ws:', { port: 80, isTls: false }],
-  ['wss:', { port: 443, isTls: true }],
-]);
+/** Gives each URL scheme, without a colon, its usual port, and says whether it uses TLS. */
+export type UrlSchemes = Readonly<Record<string, { port: number; isTls: boolean }>>;
 
-export function isTlsUrl(address: string): boolean {
-  return URL_SCHEMES.get(URL.parse(address)?.protocol ?? '')?.isTls === true;
+export const HTTP_SCHEMES = { http: { port: 80, isTls: false }, https: { port: 443, isTls: true } } as const;
+
+/** Returns whether an address has a scheme of these that uses TLS. */
+export function isTlsUrl(address: string, schemes: UrlSchemes): boolean {
+  return schemes[URL.parse(address)?.protocol.slice(0, -1) ?? '']?.isTls === true;
 }
 
-/** Returns the port of an address, by default that of its scheme. */
-export function portOfUrl({ port, protocol }: URL): number {
-  return port === '' ? (URL_SCHEMES.get(protocol)?.port ?? 0) : Number(port);
+/** Returns the port of an address, by default that of its scheme; 0 for any other scheme than these. */
+export function portOfUrl({ port, protocol }: URL, schemes: UrlSchemes): number {
+  return port === '' ? (schemes[protocol.slice(0, -1)]?.port ?? 0) : Number(port);
 }
 
 /**
  * Returns whether others on the network can read and change messages to this address. They can if it is on another
- * machine and its scheme is not known to use TLS.
+ * machine and its scheme is none of these with TLS.
  */
-export function isExposed(address: string): boolean {
+export function isExposed(address: string, schemes: UrlSchemes): boolean {
   const url = URL.parse(address);
-  return url !== null && url.hostname !== '' && !isTlsUrl(address) && !isLoopbackHost(url.hostname);
+  return url !== null && url.hostname !== '' && !isTlsUrl(address, schemes) && !isLoopbackHost(url.hostname);
 }

@@ -2,6 +2,14 @@ import type { Socket } from 'node:net';
 import { Duplex, type Readable } from 'node:stream';
 import { LIMITS } from './fields.ts';
 
+/** URL schemes of MQTT brokers, over TCP and over WebSocket. */
+export const BROKER_SCHEMES = {
+  mqtt: { port: 1883, isTls: false },
+  mqtts: { port: 8883, isTls: true },
+  ws: { port: 80, isTls: false },
+  wss: { port: 443, isTls: true },
+} as const;
+
 /** Room for topic and packet id, and in a login for last will, names and secret. */
 const OVERHEAD_BYTES_MAX = 1024;
 /** The largest MQTT packet of a box or a host, and of the gateway (PROTOCOL.md, clause LIM-4). */

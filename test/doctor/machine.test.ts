@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { LINK_SCHEMES } from '../../src/device/agent/transports/registry.ts';
 import { clockFinding } from '../../src/device/doctor/machine.ts';
 import { portOfUrl } from '../../src/lib/tls.ts';
 
@@ -11,8 +12,8 @@ describe('what doctor finds of the machine', () => {
   });
 
   it('is the port that an address means', () => {
-    expect(portOfUrl(new URL('mqtts://a.example'))).toBe(8883);
-    expect(portOfUrl(new URL('https://a.example'))).toBe(443);
-    expect(portOfUrl(new URL('mqtt://a.example:18830'))).toBe(18_830);
+    expect(portOfUrl(new URL('mqtts://a.example'), LINK_SCHEMES)).toBe(8883);
+    expect(portOfUrl(new URL('https://a.example'), LINK_SCHEMES)).toBe(443);
+    expect(portOfUrl(new URL('mqtt://a.example:18830'), LINK_SCHEMES)).toBe(18_830);
   });
 });

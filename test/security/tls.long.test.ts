@@ -9,7 +9,7 @@ import { parseAgentConfig } from '../../src/device/agent/config.ts';
 import type { Connection, GatewayAddress, Transport } from '../../src/device/agent/contract.ts';
 import { httpTransport } from '../../src/device/agent/transports/http.ts';
 import { mqttTransport } from '../../src/device/agent/transports/mqtt.ts';
-import { TRANSPORTS } from '../../src/device/agent/transports/registry.ts';
+import { LINK_SCHEMES, TRANSPORTS } from '../../src/device/agent/transports/registry.ts';
 import { type Credential, createAuthority, issue, type Purpose, validFor } from '../../src/device/setup/pki.ts';
 import { parseGatewayConfig } from '../../src/gateway/config/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
@@ -309,23 +309,24 @@ describe('a connection without TLS', () => {
       const names = { terminalCode: 'VVB000001', serialNumber: 'VVB900001' };
       const box = ownLogin === undefined ? { ...names, secret: 'Sample-box-secret-known-to-all' } : names;
       const config = (url: string) => ({ box, link: { ...example, transport: name, url }, dataDir: 'data' });
-      for (const url of schemes.map((scheme) => `${scheme}://gateway.example`)) {
+      for (const url of Object.keys(schemes).map((scheme) => `${scheme}://gateway.example`)) {
         const parsed = () => parseAgentConfig(config(url), 'box.yaml');
-        if (isTlsUrl(url)) expect(parsed().link.transport).toBe(name);
+        if (isTlsUrl(url, schemes)) expect(parsed().link.transport).toBe(name);
         else expect(parsed).toThrow(/allowPlain/);
       }
     },
   );
 
   it('is told from one that stays on this machine', () => {
+    const exposed = (url: string) => isExposed(url, LINK_SCHEMES);
     expect(['127.0.0.1', '127.9.9.9', '::1', '[::1]', 'LOCALHOST'].map(isLoopbackHost)).toEqual(Array(5).fill(true));
     expect(['0.0.0.0', '::', '10.0.0.1', '128.0.0.1', 'localhost.', '127.0.0.1.nip.io'].map(isLoopbackHost)).toEqual(
       Array(6).fill(false),
     );
-    expect(['https://a.example', 'mqtts://a.example', 'memory:', 'no address'].map(isExposed)).toEqual(
+    expect(['https://a.example', 'mqtts://a.example', 'memory:', 'no address'].map(exposed)).toEqual(
       Array(4).fill(false),
     );
     // A transport may have a scheme that nobody knows to be encrypted.
-    expect(['http://a.example', 'tunnel://a.example'].map(isExposed)).toEqual([true, true]);
+    expect(['http://a.example', 'tunnel://a.example', 'ws://a.example'].map(exposed)).toEqual([true, true, true]);
   });
 });

@@ -1,5 +1,5 @@
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
-import { isExposed } from '../../lib/tls.ts';
+import { HTTP_SCHEMES, isExposed } from '../../lib/tls.ts';
 import { readGivenText } from './given-text.ts';
 
 const SECRET_CHARS_MAX = 4_096;
@@ -51,6 +51,6 @@ function tokenOf(option: string, file: string | undefined, fromEnvironment: stri
 
 /** Throws ConfigError if the token would be sent unencrypted to `url`, the value of `option`. */
 export function assertHidden(adminToken: string | undefined, option: string, url: string): void {
-  if (adminToken === undefined || !isExposed(url)) return;
+  if (adminToken === undefined || !isExposed(url, HTTP_SCHEMES)) return;
   throw new ConfigError(`${option} ${url}: the admin token would be sent where others can read it`, 'use https://');
 }

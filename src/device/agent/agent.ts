@@ -10,6 +10,7 @@ import { type Face, openFace } from './stages/face.ts';
 import { openLine } from './stages/line.ts';
 import { type Mind, openMind } from './stages/mind.ts';
 import { type StatusSources, statusOf } from './status.ts';
+import { LINK_SCHEMES } from './transports/registry.ts';
 import type { AgentSetup, AgentWorld } from './world.ts';
 
 /**
@@ -84,7 +85,7 @@ export async function startAgent(given: AgentSetup, around: AgentWorld): Promise
 
 /** Says what others on the network can do or see. */
 function tellExposure({ link: { gateway }, http }: AgentSetup, log: Logger): void {
-  if (isExposed(gateway))
+  if (isExposed(gateway, LINK_SCHEMES))
     log.warn('link-plain', { gateway, reason: 'others on the network can read and change messages' });
   if (http.token !== undefined || isLoopbackHost(http.host)) return;
   log.info('pages-screen-only', { host: http.host, reason: 'other machines see the screen only; set http.token' });

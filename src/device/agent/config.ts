@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { z } from 'zod';
 import { type ConfigFile, checkConfig, readConfigFile, readSecretFile } from '../../lib/config-file.ts';
 import { assertKind } from '../../lib/config-kind.ts';
+import { HTTP_SCHEMES } from '../../lib/tls.ts';
 import { boxCode } from '../../protocol/fields.ts';
 import { strongSecret } from '../../protocol/secret.ts';
 import { DISPLAY_DRIVERS } from '../display/registry.ts';
@@ -43,7 +44,7 @@ const box = z
   .refine((it) => it.secret === undefined || it.secretFile === undefined, 'expected either secret or secretFile')
   .describe('without secret and secretFile the box enrols: it shows a code that is entered at its gateway');
 
-const enrolment = z.strictObject({ url: gatewayOrigin, ...tlsOptions }).superRefine(checkTls);
+const enrolment = z.strictObject({ url: gatewayOrigin, ...tlsOptions }).superRefine(checkTls(HTTP_SCHEMES));
 
 /** The configuration of a box; `paybox config schema` prints it. Unknown keys are errors. */
 export const agentConfigSchema = z

@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import type { Boot } from '../../lib/boot.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
+import type { UrlSchemes } from '../../lib/tls.ts';
 import type { DownMessage, DownOf, LinkedAccount, UpMessage } from '../../protocol/messages.ts';
 import type { BoxSeal } from '../../protocol/seal.ts';
 import type { Entry } from '../box/entry.ts';
@@ -105,8 +106,7 @@ export interface Transport<Options extends GatewayAddress> {
   /** The value of `link.transport` in the configuration. */
   readonly name: string;
   readonly summary: string;
-  /** URL schemes of its addresses, without a colon. */
-  readonly schemes: readonly string[];
+  readonly schemes: UrlSchemes;
   /** True if `link.url` is the gateway's HTTP origin, so that a box can enrol there. */
   readonly canEnrol: boolean;
   /**

@@ -16,7 +16,7 @@ import { configuredSecret } from './enrolment/secret.ts';
 import { Link } from './link/link.ts';
 import { Loop } from './loop.ts';
 import { screenEvent } from './screen/outcome.ts';
-import type { BoxTransport } from './transports/registry.ts';
+import { type BoxTransport, LINK_SCHEMES } from './transports/registry.ts';
 
 const KEY_BYTES = 32;
 const DISPLAY = 'light';
@@ -60,7 +60,7 @@ export function lightSetupOf(
       version: version(),
       paidHoldMs: paidHoldSeconds * 1000,
       endedHoldMs: endedHoldSeconds * 1000,
-      plainLink: isExposed(link.url),
+      plainLink: isExposed(link.url, LINK_SCHEMES),
       sandboxMark,
     },
     open: (io, signal) => opener.open(options, io, signal),

@@ -5,6 +5,7 @@ import type { Link } from './link/link.ts';
 import type { Loop } from './loop.ts';
 import type { Peripherals } from './peripherals/parts.ts';
 import type { Screen } from './screen/screen.ts';
+import { LINK_SCHEMES } from './transports/registry.ts';
 
 /** The parts that a status is built from. */
 export interface StatusSources {
@@ -30,7 +31,7 @@ export function statusOf(
     displays: screens.map((screen) => screen.status()),
     ...parts.status(),
     journal: { ...journal.status(), unwritten: loop.unwritten },
-    link: { transport, gateway, plain: isExposed(gateway), connectedAt, reason: reason ?? null },
+    link: { transport, gateway, plain: isExposed(gateway, LINK_SCHEMES), connectedAt, reason: reason ?? null },
     version: setup.version,
   };
 }

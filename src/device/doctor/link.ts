@@ -7,10 +7,10 @@ import { reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import { readFileBytes } from '../../lib/files.ts';
 import { openHttp } from '../../lib/http-client.ts';
 import { systemRandom } from '../../lib/random.ts';
-import { isExposed, isTlsUrl, portOfUrl } from '../../lib/tls.ts';
+import { HTTP_SCHEMES, isExposed, isTlsUrl, portOfUrl } from '../../lib/tls.ts';
 import type { AgentConfig } from '../agent/config.ts';
 import type { GatewayAddress } from '../agent/contract.ts';
-import { TRANSPORTS } from '../agent/transports/registry.ts';
+import { LINK_SCHEMES, TRANSPORTS } from '../agent/transports/registry.ts';
 import { certificateFix, connectionTls } from '../agent/transports/tls.ts';
 import { type Finding, failed, well } from './findings.ts';
 import { gatewayFinding } from './machine.ts';
@@ -43,8 +43,8 @@ export async function reachFindings(check: string, link: GatewayAddress, option:
   const listens = await gatewayFinding(link.url, check, option);
   const findings = named === undefined ? [listens] : [named, listens];
   if (listens.result === 'failed') return findings;
-  if (isTlsUrl(link.url)) return [...findings, ...(await certificateFindings(check, link))];
-  if (!isExposed(link.url)) return findings;
+  if (isTlsUrl(link.url, LINK_SCHEMES)) return [...findings, ...(await certificateFindings(check, link))];
+  if (!isExposed(link.url, LINK_SCHEMES)) return findings;
   const found = 'no TLS: others on the network can read and change messages';
   return [...findings, { check: `${check} TLS`, result: 'warning', found, fix: 'use an address with TLS' }];
 }
@@ -101,7 +101,7 @@ async function peerFinding(check: string, link: GatewayAddress): Promise<Finding
     const named = isIP(host) === 0 ? { servername: host } : {};
     const tls = { ...named, ...connectionTls(link) };
     // Connects without verification, to report on a refused certificate too.
-    const socket = connectTls({ ...tls, host, port: portOfUrl(url), rejectUnauthorized: false });
+    const socket = connectTls({ ...tls, host, port: portOfUrl(url, LINK_SCHEMES), rejectUnauthorized: false });
     const shaken = new Promise<true>((resolve, reject) => {
       socket.once('secureConnect', () => resolve(true));
       socket.once('error', reject);
@@ -146,7 +146,7 @@ async function healthFinding(at: GatewayAddress): Promise<Finding> {
   const check = 'gateway health';
   const fix = 'see the log of the gateway, or correct the address';
   try {
-    const tls = isTlsUrl(at.url) ? connectionTls(at) : {};
+    const tls = isTlsUrl(at.url, HTTP_SCHEMES) ? connectionTls(at) : {};
     const options = { ...tls, agent: false, signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) } as const;
     const { statusCode: status } = (await openHttp(new URL('/healthz', at.url), options)).destroy();
     return status === 200 ? well(check, 'it is well') : failed(check, new Error(`it answers ${status}`), fix);

@@ -6,6 +6,7 @@ import { systemClock, withDeadline } from '../../lib/clock.ts';
 import { reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import { makeFolder } from '../../lib/folders.ts';
 import { portOfUrl } from '../../lib/tls.ts';
+import { LINK_SCHEMES } from '../agent/transports/registry.ts';
 import type { Finding } from './findings.ts';
 
 const FREE_BYTES_MIN = 50 * 1024 * 1024;
@@ -74,7 +75,7 @@ export function networkFinding(): Finding {
 /** Returns whether something listens at the gateway's address. Sends no hello, so a running agent keeps its session. */
 export async function gatewayFinding(address: string, check: string, option = 'link.url'): Promise<Finding> {
   const url = new URL(address);
-  const socket = createConnection({ host: url.hostname.replace(/^\[|\]$/g, ''), port: portOfUrl(url) });
+  const socket = createConnection({ host: url.hostname.replace(/^\[|\]$/g, ''), port: portOfUrl(url, LINK_SCHEMES) });
   const answered = new Promise<unknown>((resolve) => {
     socket.once('connect', () => resolve('connected'));
     socket.once('error', resolve);

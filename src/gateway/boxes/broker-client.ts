@@ -24,6 +24,9 @@ export interface BrokerAddress {
   tls?: { ca?: Buffer; cert?: Buffer; key?: Buffer } | undefined;
 }
 
+/** Names this transport where people read how a box is connected. */
+export const BROKER_TRANSPORT = 'mqtt';
+
 /** Connects once to a broker and does not reconnect. Throws the error of the connection. */
 export async function connectToBroker(
   address: BrokerAddress,

@@ -7,7 +7,7 @@ import { type DownMessage, MESSAGE_VERSION, unheardMaxMs } from '../../protocol/
 import { boxTopic, gatewayPresenceTopic, gatewayRights, parseBoxTopic } from '../../protocol/topics.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
-import { type BrokerAddress, connectToBroker } from './broker-client.ts';
+import { BROKER_TRANSPORT, type BrokerAddress, connectToBroker } from './broker-client.ts';
 import type { BoxConnection, BoxSocket } from './connection.ts';
 import type { ChannelConnection } from './mqtt-channel.ts';
 import { aliveMsFor, spreadMsFor } from './welcome.ts';
@@ -246,7 +246,7 @@ export class BrokerConnection implements ChannelConnection {
 
   #socketOf(terminalCode: string): BoxSocket {
     return {
-      transport: 'mqtt',
+      transport: BROKER_TRANSPORT,
       problem: () => this.#problem(),
       send: (signed, type) => this.#publish(terminalCode, signed, type),
       // Boxes share the connection to the broker, so it stays open. The message `refused` ends the session of the box.

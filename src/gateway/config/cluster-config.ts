@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isExposed } from '../../lib/tls.ts';
+import { HTTP_SCHEMES, isExposed } from '../../lib/tls.ts';
 import { SHARDS_MAX } from '../../protocol/topics.ts';
 import type { Complain } from './boxes-config.ts';
 
@@ -50,6 +50,6 @@ export function checkCluster(config: ClusterKeys, complain: Complain): void {
     vietqrBoxes === undefined,
     'expected a gateway of its own: boxes of the dialect have no shards',
   );
-  const plain = isExposed(member.advertise) && !http.allowPlain;
+  const plain = isExposed(member.advertise, HTTP_SCHEMES) && !http.allowPlain;
   needs(['cluster', 'advertise'], !plain, 'expected https:// for another machine, or allowPlain: true in http');
 }

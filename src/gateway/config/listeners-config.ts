@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { isNetwork } from '../../lib/callers.ts';
 import { isExposed } from '../../lib/tls.ts';
+import { BROKER_SCHEMES } from '../../protocol/packet-limit.ts';
 import type { Complain } from './boxes-config.ts';
 import { hasUserInfo } from './callback-config.ts';
 import { isGuarded, LISTENS_PLAINLY, loopback } from './mode.ts';
@@ -76,7 +77,7 @@ export const mqtt = z
     path: ['tls'],
     error: 'expected only beside a url with TLS, mqtts:// or wss://; embedded has its own',
   })
-  .refine((it) => it.allowPlain || it.url === undefined || !isExposed(it.url), {
+  .refine((it) => it.allowPlain || it.url === undefined || !isExposed(it.url, BROKER_SCHEMES), {
     path: ['url'],
     error: 'expected mqtts:// or wss:// for a broker on another machine, or allowPlain: true beside it',
   });

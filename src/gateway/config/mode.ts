@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { isExposed, isLoopbackHost } from '../../lib/tls.ts';
+import { HTTP_SCHEMES, isExposed, isLoopbackHost } from '../../lib/tls.ts';
 import { LIMITS } from '../../protocol/fields.ts';
+import { BROKER_SCHEMES } from '../../protocol/packet-limit.ts';
 import { isSampleSecret } from '../../protocol/secret.ts';
 import { ROLE_NAMES } from '../access/roles.ts';
 import { weaknessesOf } from '../money/sources/registry.ts';
@@ -145,7 +146,7 @@ function liveProblems(table: LiveTable, row: LiveRow): Problem[] {
     [['callback', 'auth', 'url'], callback?.auth?.url],
   ];
   for (const [path, url] of urls) {
-    if (url !== undefined && isExposed(url)) {
+    if (url !== undefined && isExposed(url, HTTP_SCHEMES)) {
       found.push({ path, message: 'expected https:// beyond this machine with mode: live' });
     }
   }
@@ -162,10 +163,10 @@ function checkTransport({ http, mqtt, publicUrl, databaseUrl }: LiveConfig, comp
     if (at === undefined || !at.allowPlain || isLoopbackHost(at.host)) continue;
     complain([...path, 'allowPlain'], 'expected tls in its place with mode: live');
   }
-  if (mqtt?.allowPlain === true && mqtt.url !== undefined && isExposed(mqtt.url)) {
+  if (mqtt?.allowPlain === true && mqtt.url !== undefined && isExposed(mqtt.url, BROKER_SCHEMES)) {
     complain(['mqtt', 'allowPlain'], 'expected mqtts:// or wss:// with mode: live');
   }
-  if (publicUrl !== undefined && isExposed(publicUrl)) {
+  if (publicUrl !== undefined && isExposed(publicUrl, HTTP_SCHEMES)) {
     complain(['publicUrl'], 'expected https:// with mode: live: sources send their keys there');
   }
   if (databaseUrl !== undefined) checkDatabase(new URL(databaseUrl), complain);

@@ -3,6 +3,7 @@ import { networkInterfaces } from 'node:os';
 import { reasonOf } from '../../../lib/errors.ts';
 import type { Random } from '../../../lib/random.ts';
 import { isExposed } from '../../../lib/tls.ts';
+import { BROKER_SCHEMES } from '../../../protocol/packet-limit.ts';
 import { BoxClient } from '../../engine/clients/box.ts';
 import type { Probe } from '../../engine/target.ts';
 import { realTime, waitUntilRight } from '../../engine/test-time.ts';
@@ -90,7 +91,9 @@ async function takesFaults(at: BoxClient): Promise<boolean> {
 function whereToConnect({ identity, mqtt, http, tls }: ScriptedGateway, host: string): string[] {
   const isPlain = tls === undefined;
   const mqttUrl = urlAt(isPlain ? 'mqtt' : 'mqtts', host, mqtt.port);
-  const plain = isExposed(mqttUrl) ? ['without TLS: an agent of paybox wants link.allowPlain: true for that'] : [];
+  const plain = isExposed(mqttUrl, BROKER_SCHEMES)
+    ? ['without TLS: an agent of paybox wants link.allowPlain: true for that']
+    : [];
   return [
     `waiting for ${identity.terminalCode} (serial number ${identity.serialNumber}) at one of`,
     `  ${mqttUrl}`,

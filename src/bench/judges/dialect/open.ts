@@ -1,5 +1,6 @@
 import { isExposed } from '../../../lib/tls.ts';
 import { macWithColons } from '../../../protocol/dialect.ts';
+import { BROKER_SCHEMES } from '../../../protocol/packet-limit.ts';
 import type { BoxClient } from '../../engine/clients/box.ts';
 import { agentConfigFor, dialectLogin, generateBoxes } from '../../engine/targets/config.ts';
 import { type Starter, waitUntilReady } from '../../engine/targets/managed.ts';
@@ -63,7 +64,9 @@ export async function openExternalDialectBox(options: ExternalDialectBoxOptions)
 function whereToConnect({ identity, broker }: ScriptedService, host: string): string[] {
   const url = urlAt(broker.tls === undefined ? 'mqtt' : 'mqtts', host, broker.port);
   const { macAddr, login } = identity;
-  const plain = isExposed(url) ? ['without TLS: an agent of paybox wants link.allowPlain: true for that'] : [];
+  const plain = isExposed(url, BROKER_SCHEMES)
+    ? ['without TLS: an agent of paybox wants link.allowPlain: true for that']
+    : [];
   return [
     `waiting for the enrolment of ${macWithColons(macAddr)} at`,
     `  ${url}`,

@@ -1,7 +1,7 @@
 import type { Clock } from '../../../lib/clock.ts';
 import { MissingPeerError, PayboxError, reasonOf } from '../../../lib/errors.ts';
 import { askHttp, parseJson } from '../../../lib/http-client.ts';
-import { isTlsUrl } from '../../../lib/tls.ts';
+import { HTTP_SCHEMES, isTlsUrl } from '../../../lib/tls.ts';
 import { explained } from '../../../protocol/codes.ts';
 import {
   ENROLMENTS_PATH,
@@ -72,7 +72,7 @@ export class EnrolmentClient {
 
   async #ask(method: 'GET' | 'POST', path: string, signal: AbortSignal, body?: string) {
     try {
-      const tls = isTlsUrl(this.#origin) ? connectionTls(this.#at, 'enrolment.tls') : {};
+      const tls = isTlsUrl(this.#origin, HTTP_SCHEMES) ? connectionTls(this.#at, 'enrolment.tls') : {};
       const request = { ...tls, method, body, signal, agent: false };
       const answer = await askHttp(new URL(path, this.#origin), request, { ...ANSWER_LIMITS, clock: this.#clock });
       return { status: answer.status, json: parseJson(answer.body) };

@@ -11,7 +11,7 @@ import { boxCode, LIMITS } from '../../../protocol/fields.ts';
 import { isStrongSecret, SECRET_EXPECTED } from '../../../protocol/secret.ts';
 import { DISPLAY_DRIVERS } from '../../display/registry.ts';
 import { agentConfigSchema } from '../config.ts';
-import { GATEWAY_TRANSPORTS, transportFor } from '../transports/registry.ts';
+import { GATEWAY_TRANSPORTS, LINK_SCHEMES, transportFor } from '../transports/registry.ts';
 import { gatewayOrigin } from '../transports/tls.ts';
 import { FROM_FILES, publicLink } from '../transports/vietqr-options.ts';
 import { KEPT, withKept, withoutSecrets, withSecretsAs } from './box-secrets.ts';
@@ -19,8 +19,8 @@ import { BOX_FILE_BYTES_MAX } from './machine.ts';
 
 const FIX = `correct it on the boot partition and restart the box; \`paybox config schema box\` prints every key`;
 const SSID_BYTES_MAX = 32;
-const SCHEMES = [...GATEWAY_TRANSPORTS.values()].map(({ schemes }) => schemes);
-const TLS_EXAMPLES = SCHEMES.map((schemes) => schemes.find((it) => isTlsUrl(`${it}://gateway`)));
+const SCHEMES = [...GATEWAY_TRANSPORTS.values()].map(({ schemes }) => Object.keys(schemes));
+const TLS_EXAMPLES = SCHEMES.map((schemes) => schemes.find((it) => LINK_SCHEMES[it]?.isTls));
 
 const agentKeys = agentConfigSchema.shape;
 const { host, port, tokenFile } = agentKeys.http.unwrap().shape;
@@ -98,12 +98,13 @@ function schemaOf<Shown extends z.ZodType>(oneDisplay: Shown) {
         complain('gateway', 'expected an origin only, as https://gateway.example: no user name, path or query');
       }
       for (const [name, url] of Object.entries({ gateway, enrolment })) {
-        if (url !== undefined && isExposed(url) && allowPlain !== true) {
+        if (url !== undefined && isExposed(url, LINK_SCHEMES) && allowPlain !== true) {
           complain(name, 'expected an address with TLS for another machine, or allowPlain: true');
         }
       }
       const needsTls = [ca, cert, key].some((it) => it !== undefined);
-      if (needsTls && !isTlsUrl(gateway)) complain('gateway', 'expected an address with TLS beside ca, cert or key');
+      if (needsTls && !isTlsUrl(gateway, LINK_SCHEMES))
+        complain('gateway', 'expected an address with TLS beside ca, cert or key');
       if ((cert === undefined) !== (key === undefined)) complain('cert', 'expected cert and key together');
       if (cert !== undefined && key !== undefined && key !== KEPT && !belongTogether(cert, key)) {
         complain('key', 'expected the private key of cert');

@@ -7,6 +7,7 @@ import { openJournal } from '../journal/journal.ts';
 import { Loop } from '../loop.ts';
 import { AgentMetrics } from '../metrics.ts';
 import { stateAtStart } from '../start-state.ts';
+import { LINK_SCHEMES } from '../transports/registry.ts';
 import type { AgentSetup, AgentWorld } from '../world.ts';
 
 /** The memory of a box, and the loop that decides. */
@@ -78,6 +79,6 @@ export async function openMind(
 function boxConfig(setup: AgentSetup) {
   const { identity, version, paidHoldMs, endedHoldMs, sandboxMark = true } = setup;
   const { terminalCode, serialNumber } = identity;
-  const plainLink = isExposed(setup.link.gateway);
+  const plainLink = isExposed(setup.link.gateway, LINK_SCHEMES);
   return { terminalCode, serialNumber, version, paidHoldMs, endedHoldMs, plainLink, sandboxMark };
 }

@@ -3,14 +3,13 @@ import type { IClientOptions, MqttClient } from 'mqtt';
 import { z } from 'zod';
 import { MissingPeerError, type PayboxError, reasonOf } from '../../../lib/errors.ts';
 import { isTlsUrl } from '../../../lib/tls.ts';
-import { limitPackets, WEBSOCKET_LIMITS } from '../../../protocol/packet-limit.ts';
+import { BROKER_SCHEMES, limitPackets, WEBSOCKET_LIMITS } from '../../../protocol/packet-limit.ts';
 import type { GatewayAddress } from '../contract.ts';
 import { lost } from './inbound-queue.ts';
 import { certificateFix, connectionTls, tlsOptions } from './tls.ts';
 
 /* Common parts of the transports over an MQTT 3.1.1 broker. */
 
-export const BROKER_SCHEMES = ['mqtt', 'mqtts', 'ws', 'wss'];
 /** CONNACK return codes (MQTT 3.1.1, section 3.2.2.3): bad user name or password, not authorized. */
 const REFUSED_LOGIN: readonly unknown[] = [4, 5];
 
@@ -19,7 +18,7 @@ export function brokerOptions(login: string) {
   return {
     url: z
       .url({
-        protocol: new RegExp(`^(${BROKER_SCHEMES.join('|')})$`),
+        protocol: new RegExp(`^(${Object.keys(BROKER_SCHEMES).join('|')})$`),
         error: 'an mqtt://, mqtts://, ws:// or wss:// address',
         abort: true,
       })
@@ -49,7 +48,7 @@ type BrokerLink = GatewayAddress & { connectTimeoutMs: number };
 
 /** Options of a client that connects once, with a clean session. */
 export function clientOptions(link: BrokerLink, login: { username?: string; password?: string }): IClientOptions {
-  const tls = isTlsUrl(link.url) ? connectionTls(link) : undefined;
+  const tls = isTlsUrl(link.url, BROKER_SCHEMES) ? connectionTls(link) : undefined;
   return {
     protocolVersion: 4,
     clean: true,

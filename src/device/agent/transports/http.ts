@@ -7,7 +7,7 @@ import { MissingPeerError, PayboxError, reasonOf, systemCodeOf } from '../../../
 import { Agent } from '../../../lib/http.ts';
 import { type HttpRequest, openHttp } from '../../../lib/http-client.ts';
 import type { Logger } from '../../../lib/log.ts';
-import { isTlsUrl } from '../../../lib/tls.ts';
+import { HTTP_SCHEMES, isTlsUrl } from '../../../lib/tls.ts';
 import {
   BOX_CHALLENGE_HEADER,
   BOX_EVENT_CHARS_MAX,
@@ -29,7 +29,7 @@ const httpOptions = z
     connectTimeoutMs: z.int().min(500).max(60_000).default(8000).describe('until the stream is open'),
     ...tlsOptions,
   })
-  .superRefine(checkTls);
+  .superRefine(checkTls(HTTP_SCHEMES));
 
 export type HttpOptions = z.infer<typeof httpOptions>;
 
@@ -44,7 +44,7 @@ const LIGHT_IDLE_MAX = 64;
 export const httpTransport: Transport<HttpOptions> = {
   name: 'http',
   summary: 'a stream that the box opens to the gateway; no connection to the box is needed',
-  schemes: ['http', 'https'],
+  schemes: HTTP_SCHEMES,
   canEnrol: true,
   options: httpOptions,
   example: { url: 'http://127.0.0.1:8800', connectTimeoutMs: 8000 },
@@ -54,7 +54,8 @@ export const httpTransport: Transport<HttpOptions> = {
   openLight: async () => {
     const { plain, tls } = { plain: sharedSockets(Agent), tls: sharedSockets(TlsAgent) };
     return {
-      open: (options, io, signal) => openHttpLink(options, io, signal, isTlsUrl(options.url) ? tls : plain),
+      open: (options, io, signal) =>
+        openHttpLink(options, io, signal, isTlsUrl(options.url, HTTP_SCHEMES) ? tls : plain),
       close: () => {
         for (const { posts } of [plain, tls]) posts.destroy();
       },
@@ -74,7 +75,7 @@ interface Sockets {
 
 function ownSockets({ url }: HttpOptions): Sockets {
   const pool = { keepAlive: true, maxSockets: 1 };
-  const posts = isTlsUrl(url) ? new TlsAgent(pool) : new Agent(pool);
+  const posts = isTlsUrl(url, HTTP_SCHEMES) ? new TlsAgent(pool) : new Agent(pool);
   return { stream: false, posts, release: () => posts.destroy() };
 }
 
@@ -105,7 +106,7 @@ function headersOf({ identity, sessionId }: Pick<TransportIo, 'identity' | 'sess
 /** Posts to a stream that is not open. The status code shows whether the login is valid. */
 async function checkLogin(options: HttpOptions, io: LoginIo, signal: AbortSignal): Promise<string> {
   const url = new URL(BOX_PATHS.messages, options.url);
-  const tls = isTlsUrl(options.url) ? connectionTls(options) : {};
+  const tls = isTlsUrl(options.url, HTTP_SCHEMES) ? connectionTls(options) : {};
   const request = { ...tls, method: 'POST', headers: headersOf(io), agent: false, signal } as const;
   const { statusCode } = (await openHttp(url, request)).destroy();
   if (statusCode === 409 || statusCode === 204) return 'the gateway takes it';
@@ -139,7 +140,7 @@ class HttpConnection implements Connection {
     this.#seal = seal;
     this.#terminalCode = identity.terminalCode;
     this.#headers = headersOf({ identity, sessionId });
-    this.#tls = isTlsUrl(options.url) ? connectionTls(options) : undefined;
+    this.#tls = isTlsUrl(options.url, HTTP_SCHEMES) ? connectionTls(options) : undefined;
     this.#sockets = sockets;
     this.incoming = new MessageQueue({ log, seal, heard });
     this.#lastReadMs = clock.monotonicMs();

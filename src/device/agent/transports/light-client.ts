@@ -6,12 +6,11 @@ import { generate, type Packet, parser, writeToStream } from 'mqtt-packet';
 import type { Clock } from '../../../lib/clock.ts';
 import { ConfigError } from '../../../lib/errors.ts';
 import { isTlsUrl } from '../../../lib/tls.ts';
-import { limitPackets } from '../../../protocol/packet-limit.ts';
+import { BROKER_SCHEMES, limitPackets } from '../../../protocol/packet-limit.ts';
 import type { GatewayAddress } from '../contract.ts';
 import type { BrokerClient } from './broker.ts';
 import { connectionTls } from './tls.ts';
 
-const DEFAULT_PORT = { plain: 1883, tls: 8883 };
 const PACKET_ID_MAX = 65_535;
 const ID_AND_QOS = { qos: 1, dup: false } as const;
 
@@ -86,9 +85,9 @@ class LightClient extends EventEmitter implements BrokerClient {
     const { clientId = '', username = '', password = '', keepalive = 0, will } = options;
     // TLS has no name for an address (RFC 6066): the certificate is checked against `host`.
     const named = isIP(host) === 0 ? { servername: host } : {};
-    this.stream = isTlsUrl(at.url)
-      ? connectTls({ host, port: Number(port) || DEFAULT_PORT.tls, ...named, ...connectionTls(at) })
-      : connectPlain(Number(port) || DEFAULT_PORT.plain, host);
+    this.stream = isTlsUrl(at.url, BROKER_SCHEMES)
+      ? connectTls({ host, port: Number(port) || BROKER_SCHEMES.mqtts.port, ...named, ...connectionTls(at) })
+      : connectPlain(Number(port) || BROKER_SCHEMES.mqtt.port, host);
     const { stream } = this;
     stream.setNoDelay(true);
     this.#keepaliveMs = keepalive * 1000;

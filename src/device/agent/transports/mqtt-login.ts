@@ -4,6 +4,7 @@ import { withDeadline } from '../../../lib/clock.ts';
 import { MissingPeerError } from '../../../lib/errors.ts';
 import { decodePresence } from '../../../protocol/codec.ts';
 import { loginOf } from '../../../protocol/keys.ts';
+import { BROKER_SCHEMES } from '../../../protocol/packet-limit.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../../protocol/topics.ts';
 import type { LoginIo, TransportIo } from '../contract.ts';
 import { brokerOptions, clientOptions, withClient } from './broker.ts';
@@ -14,7 +15,7 @@ export const mqttOptions = z
     username: z.string().min(1).max(200).optional().describe('login name; box.terminalCode if left out'),
     ...brokerOptions('username and box.secret'),
   })
-  .superRefine(checkTls);
+  .superRefine(checkTls(BROKER_SCHEMES));
 
 export type MqttOptions = z.infer<typeof mqttOptions>;
 

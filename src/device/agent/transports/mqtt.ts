@@ -5,11 +5,11 @@ import type { Logger } from '../../../lib/log.ts';
 import { askingPresence, boxPresence, decodePresence } from '../../../protocol/codec.ts';
 import { clientIdOf } from '../../../protocol/keys.ts';
 import { PRESENCE_BYTES_MAX, type UpMessage } from '../../../protocol/messages.ts';
+import { BROKER_SCHEMES } from '../../../protocol/packet-limit.ts';
 import { type BoxChannel, boxTopic, GATEWAY_PRESENCE_TOPIC, gatewayPresenceTopic } from '../../../protocol/topics.ts';
 import type { Connection, Transport, TransportIo } from '../contract.ts';
 import { begun } from './begin.ts';
 import {
-  BROKER_SCHEMES,
   type BrokerClient,
   brokerFailure,
   connected,

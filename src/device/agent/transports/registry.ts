@@ -1,5 +1,6 @@
 import { ConfigError } from '../../../lib/errors.ts';
 import { suggestion } from '../../../lib/suggestion.ts';
+import type { UrlSchemes } from '../../../lib/tls.ts';
 import type { GatewayAddress, Transport } from '../contract.ts';
 import { httpTransport } from './http.ts';
 import { mqttTransport } from './mqtt.ts';
@@ -9,6 +10,9 @@ export type BoxTransport = Transport<GatewayAddress>;
 
 /** All transports; the first is the default of commands. */
 const ALL: readonly BoxTransport[] = [mqttTransport, httpTransport, vietqrTransport];
+
+/** URL schemes of all transports. */
+export const LINK_SCHEMES: UrlSchemes = Object.assign({}, ...ALL.map(({ schemes }) => schemes));
 
 /** By name, as in `link.transport` of the configuration. */
 export const TRANSPORTS: ReadonlyMap<string, BoxTransport> = new Map(ALL.map((it) => [it.name, it]));
@@ -40,5 +44,5 @@ export function dialectNamed(option: string, name: string): BoxTransport {
 /** Returns the transport to a gateway at this address, by its scheme. */
 export function transportFor(url: string): BoxTransport | undefined {
   const scheme = URL.parse(url)?.protocol.slice(0, -1) ?? '';
-  return [...GATEWAY_TRANSPORTS.values()].find(({ schemes }) => schemes.includes(scheme));
+  return [...GATEWAY_TRANSPORTS.values()].find(({ schemes }) => Object.hasOwn(schemes, scheme));
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { systemCodeOf } from '../../../lib/errors.ts';
-import { isExposed, isTlsUrl, readPemFiles, TLS_FLOOR } from '../../../lib/tls.ts';
+import { isExposed, isTlsUrl, readPemFiles, TLS_FLOOR, type UrlSchemes } from '../../../lib/tls.ts';
 import { LIMITS } from '../../../protocol/fields.ts';
 import type { GatewayAddress } from '../contract.ts';
 
@@ -43,16 +43,19 @@ function isOrigin(url: URL): boolean {
   return url.username === '' && url.pathname === '/' && url.search === '' && url.hash === '';
 }
 
-/** Checks a transport's options (PROTOCOL.md, clause TLS-1). */
-export function checkTls(link: GatewayAddress, context: z.RefinementCtx): void {
-  const complain = (key: string, message: string) =>
-    context.addIssue({ code: 'custom', path: [key], message, input: link });
-  if (isExposed(link.url) && link.allowPlain !== true) {
-    complain('url', 'expected an address with TLS for another machine, or allowPlain: true beside it');
-  }
-  if (link.tls !== undefined && !isTlsUrl(link.url)) {
-    complain('tls', 'expected only beside an address with TLS: https://, mqtts:// or wss://');
-  }
+/** Checks the options of a transport with these schemes (PROTOCOL.md, clause TLS-1). */
+export function checkTls(schemes: UrlSchemes) {
+  const withTls = Object.keys(schemes).filter((scheme) => schemes[scheme]?.isTls);
+  return (link: GatewayAddress, context: z.RefinementCtx): void => {
+    const complain = (key: string, message: string) =>
+      context.addIssue({ code: 'custom', path: [key], message, input: link });
+    if (isExposed(link.url, schemes) && link.allowPlain !== true) {
+      complain('url', 'expected an address with TLS for another machine, or allowPlain: true beside it');
+    }
+    if (link.tls !== undefined && !isTlsUrl(link.url, schemes)) {
+      complain('tls', `expected only beside an address with TLS: ${withTls.map((it) => `${it}://`).join(' or ')}`);
+    }
+  };
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { IClientOptions } from 'mqtt';
 import { z } from 'zod';
 import { enrolAnswerTopics, macAddress, macCheckSum, macDigits, macWithColons } from '../../../protocol/dialect.ts';
+import { BROKER_SCHEMES } from '../../../protocol/packet-limit.ts';
 import { brokerOptions, clientOptions } from './broker.ts';
 import { checkTls } from './tls.ts';
 
@@ -34,7 +35,7 @@ export const vietqrOptions = z
       .describe('an equal notice of a payment within this time is the same payment, later ones are others'),
   })
   .superRefine((link, context) => {
-    checkTls(link, context);
+    checkTls(BROKER_SCHEMES)(link, context);
     for (const name of FROM_FILES) {
       const given = [link[name], link[`${name}File`]].filter((it) => it !== undefined).length;
       const isRight = name === 'password' ? given <= 1 : given === 1;

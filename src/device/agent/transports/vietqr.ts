@@ -14,17 +14,10 @@ import {
   macDigits,
 } from '../../../protocol/dialect.ts';
 import type { UpMessage } from '../../../protocol/messages.ts';
+import { BROKER_SCHEMES } from '../../../protocol/packet-limit.ts';
 import type { Connection, InboundMessage, LoginIo, Transport, TransportIo } from '../contract.ts';
 import { begun } from './begin.ts';
-import {
-  BROKER_SCHEMES,
-  brokerFailure,
-  connected,
-  refusedSubscription,
-  startClient,
-  unreachable,
-  withClient,
-} from './broker.ts';
+import { brokerFailure, connected, refusedSubscription, startClient, unreachable, withClient } from './broker.ts';
 import { InboundQueue, lost } from './inbound-queue.ts';
 import { VietqrEnrolment } from './vietqr-enrolment.ts';
 import { VietqrMemory } from './vietqr-memory.ts';

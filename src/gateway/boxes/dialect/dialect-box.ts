@@ -70,8 +70,9 @@ export class DialectBox {
     this.#stored = stored;
     this.#wire = wire;
     this.#announcements = new Announcements(box, world, stored, wire);
-    const own: BoxConnection = { transport: 'mqtt', end: () => undefined, send: (message) => this.#take(message) };
     this.#notices = new NoticeSender(this.terminalCode, topic, world, wire.publish);
+    const { transport } = this.#notices.socket;
+    const own: BoxConnection = { transport, end: () => undefined, send: (message) => this.#take(message) };
     const connect: Connect = (_terminalCode, socket) => {
       this.#notices.useSocket(socket);
       return own;

@@ -1,5 +1,6 @@
 import type { WireNotice } from '../../../protocol/dialect.ts';
 import type { World } from '../../common/world.ts';
+import { BROKER_TRANSPORT } from '../broker-client.ts';
 import type { BoxSocket } from '../connection.ts';
 import { payloadFor } from './notices.ts';
 
@@ -28,7 +29,7 @@ export class NoticeSender {
     this.#topic = topic;
     this.#world = world;
     this.socket = {
-      ...{ transport: 'mqtt', problem: () => undefined, end: () => undefined },
+      ...{ transport: BROKER_TRANSPORT, problem: () => undefined, end: () => undefined },
       send: (payload) => void this.#outcomes.push(publish(topic, payload)),
     };
     this.#used = this.socket;

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { jsonIn } from '../../../lib/bodies.ts';
 import { reasonOf } from '../../../lib/errors.ts';
 import { type HttpAnswer, parseJson } from '../../../lib/http-client.ts';
-import { isExposed } from '../../../lib/tls.ts';
+import { HTTP_SCHEMES, isExposed } from '../../../lib/tls.ts';
 import { issuesOf } from '../../../protocol/codec.ts';
 import { LIMITS } from '../../../protocol/fields.ts';
 import { sourceSecret } from './fields.ts';
@@ -18,7 +18,7 @@ const SHOWN_CHARS_MAX = 200;
 export const apiAddress = z
   .url({ protocol: /^https?$/, error: 'an http:// or https:// address', abort: true })
   .max(LIMITS.urlMax)
-  .refine((url) => !isExposed(url), 'expected https:// beyond this machine: the request has the token')
+  .refine((url) => !isExposed(url, HTTP_SCHEMES), 'expected https:// beyond this machine: the request has the token')
   .refine((url) => new URL(url).username === '', 'expected an address without a user name')
   .transform((url) => url.replace(/\/+$/, ''));
 
