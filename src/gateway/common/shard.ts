@@ -6,7 +6,7 @@ import type { CreditToShard } from './told-credit.ts';
 
 const QR_REF_BYTES = 16;
 
-/** News that the shards of a cluster tell each other. Who missed something reads the registry again. */
+/** News between the shards of a cluster. A shard that missed news reads the registry again. */
 export type News =
   /** The registry has changed. */
   | { about: 'registry' }
@@ -16,45 +16,48 @@ export type News =
   | { about: 'occurrence'; id: string; by: number; times: number }
   /** This box must say hello again. */
   | { about: 'renew'; box: string; reason: string }
-  /** This box may have no session any more. */
+  /** This box may have lost its right to a session. */
   | { about: 'expel'; box: string; reason: string; disabled: boolean };
 
 /** The place of a gateway that is one shard of a cluster. */
 export interface ShardPlace {
   index: number;
-  /** Number of shards of the cluster. */
+  /** The number of shards of the cluster. */
   count: number;
-  /** The member that runs it. */
+  /** The member that runs the shard. */
   member: string;
-  /** Of the cluster: another one once a backup was restored. */
+  /** The generation of the cluster. It changes when a backup is restored. */
   generation: string;
   /** Wraps the secrets of the registry where dataDir has no key of its own. */
   vaultKey: Buffer;
-  /** The database's, as the member sees it. */
+  /** The calendar of the database, as the member measures it. */
   time: DatabaseClock;
-  /** Wrong logins at all members. */
+  /** Counts wrong logins at all members. */
   budgets: LoginBudgets;
-  /** Has a shard of the cluster store a credit, or find out which one has to. */
+  /** Sends a credit to the shard that stores it, or to the one that routes it. */
   creditTo: CreditToShard;
-  /** Tells every shard of the cluster, this one too. Settles once it is stored, with false if it never will be. */
+  /**
+   * Publishes news to every shard of the cluster, including this one. Settles once the news are stored, or with false
+   * if they never will be.
+   */
   tell(news: News): Promise<boolean>;
 }
 
-/** A box by what it belongs to a shard for. */
+/** The fields of a box that decide its shard. */
 interface Housed {
   account?: string | undefined;
   terminalCode: string;
 }
 
-/** Where boxes belong in a cluster (PROTOCOL.md, clause SHA-2). */
+/** Decides which shard a box belongs to (PROTOCOL.md, clause SHA-2). */
 export interface Home {
   /** The shard of this hub. */
   shard: number;
-  /** The shard that a box belongs to. */
+  /** Returns the shard of a box. */
   of(box: Housed): number;
 }
 
-/** The shard of a name, evenly spread: 0 to `count` - 1. */
+/** Returns the shard of a name, evenly spread from 0 to `count` - 1. */
 export function shardOf(name: string, count: number): number {
   return createHash('sha256').update(name).digest().readUInt32BE() % count;
 }
@@ -66,7 +69,10 @@ export function assertHome(place: ShardPlace | undefined, bankAccount: string): 
   if (home !== place.index) throw new Error(`a payment of shard ${home} came to shard ${place.index}`);
 }
 
-/** The shard of a box: that of its account, because a payment concerns all boxes of an account; without one that of its code. */
+/**
+ * Returns the shard of a box. It is that of its account, because a payment concerns all boxes of an account. Without an
+ * account it is that of its code.
+ */
 export function homeOf({ account, terminalCode }: Housed, count: number): number {
   return shardOf(account ?? terminalCode, count);
 }
@@ -78,14 +84,14 @@ export function qrRefOf(uuid: string, shard: ShardPlace | undefined): string {
   return bytes.toString('base64url');
 }
 
-/** The shard that has the QR of this name; undefined for a name that no shard has made. */
+/** Returns the shard of the QR of this name, or undefined for a name that no shard has made. */
 export function shardOfQrRef(ref: string, count: number): number | undefined {
   const bytes = Buffer.from(ref, 'base64url');
   const shard = bytes.length === QR_REF_BYTES ? bytes.readUInt16BE() : count;
   return shard < count ? shard : undefined;
 }
 
-/** Where boxes belong, for the hub of a shard; undefined at a gateway on its own, where all belong. */
+/** Returns where boxes belong, for the hub of a shard. Undefined at a gateway alone, which serves all boxes. */
 export function homeIn(place: ShardPlace | undefined): Home | undefined {
   return place && { shard: place.index, of: (box) => homeOf(box, place.count) };
 }
@@ -107,7 +113,7 @@ export function overCluster({ tell }: ShardPlace) {
   };
 }
 
-/** The parts of a gateway that heed what another shard tells. */
+/** The parts of a gateway that news of another shard change. */
 interface Heeding {
   directory: { refresh(): void };
   sources: { refresh(): Promise<void> };
@@ -120,7 +126,7 @@ interface Heeding {
   expel(terminalCode: string, reason: string, disabled: boolean): Promise<void>;
 }
 
-/** Does what another shard tells. */
+/** Applies news of another shard. */
 export async function heedNews(news: News, heeding: Heeding): Promise<void> {
   const { directory, sources, hub, signer, sessionCheck, changes, edges, place, expel } = heeding;
   switch (news.about) {

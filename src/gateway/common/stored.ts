@@ -6,19 +6,17 @@ import type { Logins } from './logins.ts';
 import type { Vault } from './vault.ts';
 import type { VirtualAccountTable } from './virtual-accounts.ts';
 
-/** The store of a gateway, and what reads and guards it. */
+/** The store of a gateway, and the parts that read and guard it. */
 export interface Stored {
   store: Store;
-  /** Partners, accounts and boxes. */
   directory: Directory;
-  /** Wraps secrets. */
   vault: Vault;
   /** Secrets that boxes agreed on at enrolment. */
   secrets: BoxSecrets;
   /** The calendar of the database. */
   time: DatabaseClock;
-  /** Limits wrong logins; one for HTTP and the broker, so that one limit covers all of them. */
+  /** Limits wrong logins over HTTP and at the broker together. */
   logins: Logins;
-  /** The QRs of accounts may pay to these beside the account itself. */
+  /** The virtual accounts that QRs of accounts may pay to. */
   virtualAccounts: VirtualAccountTable;
 }

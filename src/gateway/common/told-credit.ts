@@ -1,10 +1,10 @@
 import { z } from 'zod';
 
-/** `account-unknown` and `too-old`: it is kept, and nobody gets a payment. */
+/** A credit with the result `account-unknown` or `too-old` is stored without a payment. */
 export const creditResult = z.enum(['duplicate', 'paid', 'unmatched', 'account-unknown', 'too-old']);
 export type CreditResult = z.output<typeof creditResult>;
 
-/** A credit as a source told it, on its way between the shards of a cluster. */
+/** A credit as a source reported it, on its way between the shards of a cluster. */
 export const toldCredit = z.object({
   source: z.string(),
   credit: z.object({
@@ -22,9 +22,9 @@ export const toldCredit = z.object({
 });
 export type ToldCredit = z.output<typeof toldCredit>;
 
-/** `route`: shard 0 finds the shard of its account; `store`: that shard stores it. */
+/** `route` means that shard 0 finds the shard of the account, `store` that the shard stores the credit. */
 export const creditTask = z.enum(['route', 'store']);
 export type CreditTask = z.output<typeof creditTask>;
 
-/** Has a shard do this with a credit. Settles once the credit is stored durably; rejects when that is not known. */
+/** Sends a credit to a shard with this task. Settles once the credit is stored durably. Rejects if that is unknown. */
 export type CreditToShard = (shard: number, task: CreditTask, told: ToldCredit) => Promise<CreditResult>;

@@ -13,7 +13,7 @@ const ID_CHARS = 16;
 const CIPHER = 'aes-256-gcm';
 const KEY_TEXT = /^[A-Za-z0-9_-]{43}\n?$/;
 
-/** The file with the key that wraps secrets of the registry; it belongs beside every backup of the store. */
+/** Returns the file with the key that wraps secrets of the registry. It belongs beside every backup of the store. */
 export function vaultFile(dataDir: string): string {
   return join(dataDir, 'registry.key');
 }
@@ -34,8 +34,8 @@ export class Vault {
   }
 
   /**
-   * Without a key in dataDir it takes that of the cluster, if there is one. Throws ConfigError when the store has secrets
-   * that another key wraps.
+   * Opens the vault with the key in dataDir, or without one with that of the cluster. Throws ConfigError when another
+   * key wraps the secrets of the store.
    */
   static async open(dataDir: string, registry: RegistryStore, random: Random, keyOfCluster?: Buffer): Promise<Vault> {
     const file = vaultFile(dataDir);
@@ -64,7 +64,7 @@ export class Vault {
     await registry.keepKeyId(idOf(this.#key));
   }
 
-  /** Wraps a secret; `of` names its row and column, which nothing else opens. The key must be prepared. */
+  /** Wraps a secret for the row and column that `of` names; no other row can unwrap it. The key must be prepared. */
   wrap(of: string, secret: string): string {
     const iv = Buffer.from(this.#random.secret(IV_BYTES), 'base64url');
     const cipher = createCipheriv(CIPHER, this.#prepared(of), iv).setAAD(Buffer.from(of));
@@ -72,7 +72,7 @@ export class Vault {
     return wrapped.toString('base64url');
   }
 
-  /** Throws PayboxError when the row is damaged, or its secret is that of another row. */
+  /** Unwraps a secret. Throws PayboxError if the row is damaged, or if its secret belongs to another row. */
   unwrap(of: string, wrapped: string): string {
     const bytes = Buffer.from(wrapped, 'base64url');
     try {
@@ -92,15 +92,15 @@ export class Vault {
   }
 }
 
-/** The id of the key in this dataDir; undefined without one. Throws ConfigError when the file is no key. */
+/** Returns the id of the key in this dataDir, or undefined without one. Throws ConfigError if the file is not a key. */
 export async function vaultFileId(dataDir: string): Promise<string | undefined> {
   const key = await readKey(vaultFile(dataDir));
   return key && idOf(key);
 }
 
 /**
- * Throws ConfigError when the key in this dataDir, or without one that of the cluster, is not the one with the id `known`,
- * so that a start would be refused.
+ * Throws ConfigError if the key in this dataDir (without one, that of the cluster) does not have the id `known`. A
+ * start would then be refused.
  */
 export async function checkVaultFile(dataDir: string, known: string | undefined, ofCluster?: Buffer): Promise<void> {
   const file = vaultFile(dataDir);
@@ -126,7 +126,7 @@ async function readKey(file: string): Promise<Buffer | undefined> {
   }
 }
 
-/** Tells keys apart, and nothing about them. */
+/** Returns an id that distinguishes keys and reveals nothing about them. */
 function idOf(key: Buffer): string {
   return createHash('sha256').update('paybox registry key').update(key).digest('hex').slice(0, ID_CHARS);
 }

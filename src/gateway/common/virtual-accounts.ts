@@ -1,6 +1,6 @@
 import type { VirtualAccounts } from '../../protocol/virtual-accounts.ts';
 
-/** The QRs of accounts may pay to these beside the account itself. The open sources write the table, and a welcome reads it. */
+/** Holds the virtual accounts that QRs may pay to. The open sources write the table, and a welcome reads it. */
 export class VirtualAccountTable {
   #byAccount: ReadonlyMap<string, readonly VirtualAccounts[]> = new Map();
 

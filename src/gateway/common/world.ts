@@ -10,7 +10,7 @@ import type { Changes } from './changes.ts';
 import type { OpenParts } from './open-parts.ts';
 import type { ShardPlace } from './shard.ts';
 
-/** Every part of a gateway stands on its world, which has no part of the service and nothing on a disk. */
+/** The base of every part of a gateway. It contains no part of the service and nothing on a disk. */
 export interface World {
   config: GatewayConfig;
   /** The time of the gateway, whose calendar a sandbox may set. */
@@ -19,19 +19,18 @@ export interface World {
   machine: Clock;
   random: Random;
   log: Logger;
-  /** Tells the console which lists have changed. */
+  /** Reports to the console which lists have changed. */
   changes: Changes;
-  /** The newest calls, messages and callbacks. */
   trafficLog: TrafficLog;
-  /** Reaches other machines. */
+  /** Connects to other machines. */
   outside: Outside;
-  /** Closes the parts that are open. */
+  /** Closes the open parts. */
   opened: OpenParts;
-  /** The shard of a cluster that the gateway is; undefined for a gateway on its own. */
+  /** The shard of a cluster that this gateway is. Undefined for a gateway alone. */
   place: ShardPlace | undefined;
 }
 
-/** Reaches other machines, and never the gateway's own ports. */
+/** Connects to other machines, but never to the gateway's own ports. */
 export interface Outside {
   /** The ports that the gateway listens at, added as they open. */
   ownPorts: Set<number>;
@@ -39,14 +38,14 @@ export interface Outside {
   lookup(signal: AbortSignal): LookupFunction;
 }
 
-/** A gateway gets these from its process. */
+/** The parts that a process passes to its gateway. */
 export interface GatewayDeps {
   clock: Clock;
   random: Random;
   log: Logger;
   /** Called once when the gateway waits because another one uses the database. */
   onStandby?: OnStandby;
-  /** The shard of a cluster that it is: it opens no HTTP port of its own. */
+  /** The shard of a cluster that it is. It opens no HTTP port of its own. */
   place?: ShardPlace;
   boxScreen?: BoxScreen;
 }

@@ -16,11 +16,11 @@ import type { Edges } from '../faults/edges.ts';
 export interface Boxes {
   hub: Hub;
   signer: MessageSigner;
-  /** Hub, connections and signer, as transports use them. */
+  /** The parts that transports use: hub, connections and signer. */
   wire: BoxWire;
-  /** undefined without MQTT. */
+  /** Undefined without MQTT. */
   mqtt: Mqtt | undefined;
-  /** Boxes of the public dialect; undefined where there are none. */
+  /** Serves boxes of the public dialect. Undefined if there are none. */
   dialect: Dialect | undefined;
   /** Reaches the boxes of this gateway alone. */
   here: BoxReach;
@@ -29,7 +29,7 @@ export interface Boxes {
   sessionCheck: SessionCheck;
 }
 
-/** The third stage of a gateway. Throws as `startMqtt`. */
+/** Opens the third stage of a gateway. Throws as `startMqtt` does. */
 export async function openBoxes(world: World, stored: Stored, edges: Edges): Promise<Boxes> {
   const { clock, opened, place } = world;
   const hub = new Hub(world, stored);
@@ -64,7 +64,7 @@ async function openMqtt(
   return started;
 }
 
-/** The code of the dialect is loaded only where there are boxes of it. */
+/** Loads the code of the dialect only if there are boxes of it. */
 async function dialectOf(
   world: World,
   stored: Stored,

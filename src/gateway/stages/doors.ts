@@ -14,18 +14,18 @@ import type { Edges } from '../faults/edges.ts';
 import type { Boxes } from './boxes.ts';
 import type { Money } from './money.ts';
 
-/** Callers reach a gateway here. */
+/** The addresses of a gateway, and its server. */
 export interface Doors {
-  /** Its address, as `http://127.0.0.1:8800`. */
+  /** The address, such as `http://127.0.0.1:8800`. */
   origin: string;
-  /** `{base_url}` of the service, as `http://127.0.0.1:8800/vqr`. */
+  /** `{base_url}` of the service, such as `http://127.0.0.1:8800/vqr`. */
   baseUrl: string;
-  /** Answers a request that came to another server: that of the cluster's member which runs it. */
+  /** Answers a request that the server of the cluster's member received. */
   handle(request: IncomingMessage, response: ServerResponse): void;
   health: Health;
 }
 
-/** The last stage of a gateway. Throws ConfigError when its port cannot be opened. */
+/** Opens the last stage of a gateway. Throws ConfigError when its port cannot be opened. */
 export async function openDoors(
   world: World,
   stored: Stored,
@@ -39,7 +39,7 @@ export async function openDoors(
   const reached = { ...everywhere, isOnline: (terminalCode: string) => hub.session(terminalCode) !== undefined };
   const access = await openAccess(world, stored, reached, money.sources.reload);
   const health = new Health(clock, store, time, () => mqtt?.isConnected() ?? true);
-  // A gateway that closes first of all tells its proxy that it takes no more calls.
+  // A gateway that closes first reports to its proxy that it accepts no more calls.
   opened.addFirst('readiness', () => health.readiness.stop());
   const app = openApp(world);
   const origin = () => originAt(app, config);

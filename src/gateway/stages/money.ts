@@ -22,23 +22,23 @@ import type { Boxes } from './boxes.ts';
 /** The parts that money goes through, from its sources to the partners, and the service. */
 export interface Money {
   service: Service;
-  /** Calls of the service, as partners reach them. */
+  /** The calls of the service behind the gateway's edge. */
   calls: PartnerCalls;
   sales: Sales;
   sources: Sources;
   receiveCredit: ReceiveCredit;
-  /** In a cluster: does what another shard asks of this one. */
+  /** Receives a credit from another shard. Undefined without a cluster. */
   takeCredit: CreditRoutes['take'] | undefined;
   dispatcher: CallbackDispatcher;
   backlog: BacklogReader;
   /** The backlog, at most one second old. */
   cachedBacklog: BacklogReader;
   metrics: Metrics;
-  /** Starts what works without calls. One shard asks the lists of the sources. */
+  /** Starts the work that no call triggers. Only one shard asks the lists of the sources. */
   begin(): void;
 }
 
-/** The fourth stage of a gateway. */
+/** Opens the fourth stage of a gateway. */
 export async function openMoney(world: World, stored: Stored, boxes: Boxes, edges: Edges): Promise<Money> {
   const { clock, log, opened, place } = world;
   const { store } = stored;
@@ -75,7 +75,7 @@ export async function openMoney(world: World, stored: Stored, boxes: Boxes, edge
     for (const part of [dispatcher, paymentRequests, pruner]) part.start();
     if (!isOfRegistry(place)) return;
     sources.catchUp.start();
-    // It has seeded the registry, which others may have read before.
+    // This shard has seeded the registry, which others may have read before.
     void place?.tell({ about: 'registry' });
   };
   const takeCredit: Money['takeCredit'] = routes && ((task, told) => routes.take(task, told));
@@ -84,7 +84,7 @@ export async function openMoney(world: World, stored: Stored, boxes: Boxes, edge
   return { service, calls, sales, ...credits, dispatcher, backlog, cachedBacklog, metrics, begin };
 }
 
-/** A welcome says to which virtual accounts the QRs of a box may pay, so these boxes say hello again. */
+/** Makes boxes say hello again, because a welcome contains the virtual accounts that their QRs may pay to. */
 async function renewBoxesOf(accounts: readonly string[], { directory }: Stored, { hub }: Boxes): Promise<void> {
   for (const account of accounts) {
     for (const { terminalCode } of await directory.boxesOf(account)) {

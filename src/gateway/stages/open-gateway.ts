@@ -21,6 +21,6 @@ export interface OpenGateway {
   tokens: Tokens;
   /** The screen of a box in this process. */
   boxScreen: BoxScreen | undefined;
-  /** Address of the gateway, as `http://127.0.0.1:8800`. */
+  /** Returns the address of the gateway, such as `http://127.0.0.1:8800`. */
   origin(): string;
 }

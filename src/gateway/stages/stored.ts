@@ -15,8 +15,8 @@ import type { DeliveriesFor } from '../store/startup/requeue.ts';
 import { type OnStandby, openStore } from '../store/store.ts';
 
 /**
- * The second stage of a gateway: its store, brought up to date with its file, and what reads it. `onStandby` is called once
- * when it waits because another gateway uses the database. Throws as `openStore`.
+ * Opens the second stage of a gateway: its store, updated from its file, and the parts that read it. `onStandby` is
+ * called once when it waits because another gateway uses the database. Throws as `openStore` does.
  */
 export async function openStored(world: World, onStandby: OnStandby | undefined): Promise<Stored> {
   const { config, clock, machine, random, log, opened, place } = world;
@@ -31,7 +31,7 @@ export async function openStored(world: World, onStandby: OnStandby | undefined)
   const hooks = { onStandby, seed, deliveriesFor: deliveriesAgain(world, vaultOpened) };
   const compared = place === undefined ? time : undefined;
   const store = opened.keep(await openStore({ ...config, shard: place }, log, { ...hooks, time: compared }));
-  // Before `mode` there was only `sandbox: false` for real money: its payments are no tests.
+  // Earlier versions had no `mode`, only `sandbox: false` for real money. Payments of such a store are not tests.
   await store.history.begin(config.sandbox ? 'test' : 'money', config.mode === 'live' ? 'test' : 'money');
   const vault = await vaultOpened;
   const secrets = await BoxSecrets.open(store, vault);
@@ -44,7 +44,10 @@ export async function openStored(world: World, onStandby: OnStandby | undefined)
   return { store, directory, vault, secrets, time, logins, virtualAccounts };
 }
 
-/** With a damaged store it is unknown which payments a box had got: they are sent as repeated (clause AGT-11). */
+/**
+ * Returns deliveries of payments whose delivery a damaged store does not show. They are sent as repeated (clause
+ * AGT-11).
+ */
 function deliveriesAgain({ config, random }: World, vaultOpened: Promise<Vault>): DeliveriesFor {
   return async (payment, order, sides, registry) => {
     const recipients = await registry.recipients(order, payment.bank_account);

@@ -8,8 +8,8 @@ import type { Edges } from '../faults/edges.ts';
 import { createReceivePayment } from '../money/receive-payment.ts';
 
 /**
- * The first stage of a gateway: time, chance, log and names, and the edges at which faults may happen. The code of faults
- * is loaded only in a sandbox.
+ * Opens the first stage of a gateway: time, chance, log and names, and the edges at which faults may happen. The code
+ * of faults is loaded only in a sandbox.
  */
 export async function openWorld(
   config: GatewayConfig,
@@ -30,7 +30,7 @@ export async function openWorld(
   return { world, edges };
 }
 
-/** Edges that change nothing. */
+/** Returns edges that change nothing. */
 function edgesWithoutFaults(world: World): Edges {
   return {
     happenedElsewhere: () => undefined,

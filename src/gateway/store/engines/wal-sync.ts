@@ -8,8 +8,19 @@ export type SyncFile = (fd: number) => Promise<void>;
 const syncFile: SyncFile = promisify(fdatasync);
 
 /**
- * Makes commits of a SQLite file durable outside the event loop. SQLite itself only writes a commit to the write-ahead
- * log; one wait for the disk then serves all commits that were written before it began.
+ * Makes commits of a SQLite file durable outside the event loop.
+ *
+ * Theory: SQLite itself would wait for the disk at each commit and block every box meanwhile. Here it only writes a
+ * commit to the write-ahead log. One wait for the disk then serves all commits that were written before it began. A
+ * commit that is written during a wait needs the next one.
+ *
+ * Invariants:
+ * 1. Nothing is reported before `settled`: until then queries find a commit that the disk may lose.
+ * 2. A failed wait is final. The system reports a failed write only once, so a second wait could succeed without the
+ * data.
+ * 3. A checkpoint syncs the log first, then the database, before anybody writes again: the next commit may overwrite
+ * the log.
+ * 4. The files are closed after SQLite has closed them, because closing one earlier releases SQLite's locks.
  */
 export class WalSync {
   readonly #path: string;
@@ -29,12 +40,11 @@ export class WalSync {
     this.#wal = openSync(walPath, 'r+');
   }
 
-  /** Commits since the start. */
   get commits(): number {
     return this.#written;
   }
 
-  /** Records that SQLite is about to write a commit. Throws once the disk has failed. */
+  /** Throws once the disk has failed: earlier commits may be missing on it, though queries find them. */
   beginCommit(): void {
     this.assertHealthy();
     this.#written += 1;
@@ -45,7 +55,7 @@ export class WalSync {
     if (this.#failure !== undefined) throw this.#failure;
   }
 
-  /** Settles once all that is committed by now is on the disk. Rejects, now and later, when the disk fails. */
+  /** Settles once all present commits are on the disk. Rejects, now and later, when the disk fails. */
   async settled(): Promise<void> {
     const wanted = this.#written;
     while (this.#durable < wanted) {
@@ -59,8 +69,7 @@ export class WalSync {
   }
 
   /**
-   * Copies the log into the database with `copy`, which must not wait for the disk itself. Nobody may write meanwhile: the
-   * next commit may overwrite the log, so the database has to be on the disk by then.
+   * Copies the log into the database with `copy`, which must not wait for the disk itself. Nobody may write meanwhile.
    */
   async checkpoint(copy: () => void): Promise<void> {
     await this.settled();
@@ -68,7 +77,7 @@ export class WalSync {
     await this.#syncOrFail(this.#database);
   }
 
-  /** Closes the files, after SQLite has closed them: closing one earlier would release its locks. */
+  /** Closes the files. SQLite must have closed them before. */
   close(): void {
     closeSync(this.#wal);
     closeSync(this.#database);

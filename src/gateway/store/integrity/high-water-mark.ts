@@ -28,14 +28,14 @@ export interface StoreLocation {
 
 const OWNER_ONLY = 0o600;
 /**
- * The file begins with two lines of equal length, written in turn: if a power cut damages one, the other is complete. The
- * lines of the newest payments follow.
+ * The file begins with two lines of equal length, written in turn. If a power cut damages one, the other is complete.
+ * The lines of the newest payments follow.
  */
 const LINE_BYTES = 128;
 const LINES = 2;
 const NO_LINK = '-';
 
-/** Path of the mark of a store, or of another file of the store with this suffix. */
+/** Returns the path of the mark of a store, or of another file of the store with this suffix. */
 export function highWaterMarkFile({ dataDir, databaseUrl, shard }: StoreLocation, suffix = '.mark'): string {
   if (databaseUrl === undefined) return join(dataDir, `gateway${suffix}`);
   const database = new URL(databaseUrl).pathname.slice(1).replaceAll(/[^\w-]/g, '_');
@@ -44,12 +44,15 @@ export function highWaterMarkFile({ dataDir, databaseUrl, shard }: StoreLocation
   return join(dataDir, `gateway-${database}${part}${suffix}`);
 }
 
-/** Path of the file with which an admin accepts a loss of this store (PROTOCOL.md, clause STO-3). */
+/** Returns the path of the file by which an admin accepts a loss of this store (PROTOCOL.md, clause STO-3). */
 export function acceptLossFile(location: StoreLocation): string {
   return highWaterMarkFile(location, '.accept-loss');
 }
 
-/** Payments that a mark knows: the newest by number and link, and the newest ones with their facts. Without a file none. */
+/**
+ * The payments that a mark contains: the newest by number and link, and the newest ones with their facts. Without a
+ * file there are none.
+ */
 export interface KnownPayments {
   newest: LedgerHead | 'damaged' | undefined;
   recent: readonly AcknowledgedPayment[];
@@ -77,7 +80,7 @@ export function writeHighWaterMark(
 ): number {
   const fresh = `${file}.new`;
   rmSync(fresh, { force: true });
-  // Never open an existing file or link: the user who owns this folder may have placed it as a trap.
+  // An existing file or link is never opened: the user who owns this folder may have placed it as a trap.
   const fd = openSync(fresh, 'wx', OWNER_ONLY);
   try {
     if (owner !== undefined && process.getuid?.() === 0) fchownSync(fd, owner.uid, owner.gid);
@@ -93,14 +96,24 @@ export function writeHighWaterMark(
 }
 
 /**
- * The payments that this gateway has acknowledged, in memory and in a file beside the store. The file is written for every payment,
- * after the commit and before anybody is informed. It is not synced: the mark survives a killed process, but may be older
- * after a power cut.
+ * Records the payments that this gateway has acknowledged, in memory and in a file beside the store.
+ *
+ * Theory: a store that was restored or truncated looks complete by itself. Only a second record shows that payments are
+ * missing. The gateway compares both at a start and at a reconnect, before it writes.
+ *
+ * Invariants:
+ * 1. The file is written for every payment, after the commit and before anybody receives the payment. So the mark is
+ * never ahead of the store, and it covers every announced payment of a killed process.
+ * 2. The file is not synced for each payment, so it may be older after a power cut. It is synced when it is closed or
+ * replaced.
+ * 3. The facts of a payment are written before the head that names it. The heads alternate between two lines, so one is
+ * always complete.
+ * 4. A failing disk here never stops a payment.
  */
 export class HighWaterMark {
   readonly file: string;
   readonly #log: Logger;
-  /** Undefined before `begin` and once closed: another file may get the same number. */
+  /** Undefined before `begin` and after `close`, because another file may get the same number. */
   #fd: number | undefined;
   #newest: KnownPayments['newest'];
   #recent = new RecentPayments();
@@ -139,7 +152,7 @@ export class HighWaterMark {
     this.#recent = new RecentPayments(recent);
   }
 
-  /** Never throws: a failing disk must not stop a payment here. Logs the first failure. */
+  /** Records a payment. Never throws: a failing disk must not stop a payment here. Logs the first failure. */
   move(payment: AcknowledgedPayment): void {
     const fd = this.#fd;
     const newest = typeof this.#newest === 'object' ? this.#newest.seq : 0;
@@ -148,9 +161,9 @@ export class HighWaterMark {
     this.#newest = head;
     this.#recent.add(payment);
     this.#try(() => {
-      // Somebody has deleted the file: what is written to it no start would find.
+      // Somebody has deleted the file, and no start would find what is written to it.
       if (fstatSync(fd).nlink === 0) return this.#replace(fd, head);
-      // First what the payment is: a mark whose newest payment has no name would be of less use than an older one.
+      // The facts are written first: a mark whose newest payment lacks them would be of less use than an older one.
       writePayment(fd, payment);
       writeSync(fd, lineOf(head), this.#line * LINE_BYTES, 'latin1');
     });
