@@ -1,8 +1,8 @@
-/** The screen of a box that runs in the same process, as `paybox up` has one. */
+/** The screen of a box that runs in the same process, as in `paybox up`. */
 export interface BoxScreen {
   terminalCode: string;
-  /** Address of the box's own page. */
+  /** The address of the box's own page. */
   pageUrl: string;
-  /** The picture that its display shows, as PNG; undefined before the first one. */
+  /** Returns the picture on its display as PNG, or undefined before the first one. */
   picture(): Uint8Array | undefined;
 }

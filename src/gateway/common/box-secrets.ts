@@ -5,10 +5,10 @@ import type { Store } from '../store/store.ts';
 import { SECRET_OF } from './directory.ts';
 import type { Vault } from './vault.ts';
 
-/** Rows that are wrapped in one go at a start. */
+/** How many rows are wrapped at once at a start. */
 const ROWS_AT_ONCE = 500;
 
-/** Secrets that boxes agreed on at enrolment, wrapped in the store (PROTOCOL.md, clause REG-7). */
+/** Stores the secrets that boxes agreed on at enrolment, wrapped (PROTOCOL.md, clause REG-7). */
 export class BoxSecrets {
   readonly #store: BoxSecretStore;
   readonly #registry: RegistryStore;
@@ -20,7 +20,7 @@ export class BoxSecrets {
     this.#vault = vault;
   }
 
-  /** Wraps what an earlier version has stored plain. */
+  /** Wraps the secrets that an earlier version stored unwrapped. */
   static async open(store: Store, vault: Vault): Promise<BoxSecrets> {
     const secrets = new BoxSecrets(store, vault);
     for (;;) {
@@ -30,7 +30,7 @@ export class BoxSecrets {
     }
   }
 
-  /** The secret of this box. A box with another serialNumber has none, even under the same terminalCode. */
+  /** Returns the secret of this box. A box with another serialNumber has none, even under the same terminalCode. */
   async get(terminalCode: string, serialNumber: string): Promise<string | undefined> {
     const wrapped = await this.#store.get(terminalCode, serialNumber);
     return wrapped === undefined ? undefined : this.#vault.unwrap(SECRET_OF.enrolled(terminalCode), wrapped);

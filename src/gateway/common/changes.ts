@@ -5,7 +5,7 @@ export const TOPICS = [
 ];
 export type Topic = (typeof TOPICS)[number];
 
-/** Notifies watchers that a list has changed; they read it again. */
+/** Notifies watchers that a list has changed. They then read it again. */
 export class Changes {
   readonly #watchers = new Set<(topic: Topic) => void>();
 

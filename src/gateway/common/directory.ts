@@ -16,7 +16,7 @@ import type { World } from './world.ts';
 
 export type Partner = Omit<PartnerConfig, 'accounts'>;
 
-/** A partner; a disabled one has no access, but still gets its callbacks. */
+/** A partner. A disabled one has no access, but still receives its callbacks. */
 export interface KnownPartner extends Partner {
   disabled: boolean;
 }
@@ -25,25 +25,28 @@ export interface KnownPartner extends Partner {
 export interface Account extends LinkedAccount {
   bank: Bank;
   partner: string | undefined;
-  /** Before the contents of its QRs; undefined: as the gateway's file says. */
+  /** The prefix of the contents of its QRs. Undefined means the one of the gateway's file. */
   contentPrefix: AccountConfig['contentPrefix'];
   disabled: boolean;
 }
 
-/** A box; nothing is sent to a disabled one. */
+/** A box. The gateway sends nothing to a disabled one. */
 export interface KnownBox extends Omit<BoxConfig, 'secret'> {
   disabled: boolean;
 }
 
 /** A box with its secret. */
 export interface Box extends KnownBox {
-  /** From the registry or from enrolment. Without one it cannot log in, as none of the dialect can; a disabled one is told that it is. */
+  /**
+   * The secret from the registry or from enrolment. Without one the box cannot log in, as none of the dialect can. A
+   * disabled box logs in and receives the reason.
+   */
   secret: string | undefined;
-  /** Whether its secret comes from enrolment. */
+  /** True if its secret comes from enrolment. */
   enrols: boolean;
 }
 
-/** A part of the list of boxes, in the order of their codes. */
+/** A page of the list of boxes, in the order of their codes. */
 export interface BoxPage {
   limit: number;
   after?: string | undefined;
@@ -54,43 +57,43 @@ export interface Directory {
   partner(username: string): Promise<KnownPartner | undefined>;
   account(bankAccount: string): Promise<Account | undefined>;
   accountsOf(partner: string, limit: number): Promise<Account[]>;
-  /** Names of partners, in their order. */
+  /** Returns the names of partners, sorted. */
   partners(limit: number): Promise<string[]>;
   box(terminalCode: string): Promise<Box | undefined>;
-  /** The box with this terminalCode or serialNumber; with both given, they must name the same box. */
+  /** Returns the box with this terminalCode or serialNumber. If both are given, they must name the same box. */
   boxNamed(terminalCode: string, serialNumber: string): Promise<Box | undefined>;
-  /** The boxes that are linked to an account, disabled ones too. */
+  /** Returns the boxes that are linked to an account, including disabled ones. */
   boxesOf(bankAccount: string): Promise<KnownBox[]>;
   boxes(page: BoxPage): Promise<Box[]>;
-  /** Some boxes that are linked to an account. */
+  /** Returns some boxes that are linked to an account. */
   linkedBoxes(limit: number): Promise<KnownBox[]>;
-  /** The boxes with these codes, from the store. */
+  /** Returns the boxes with these codes from the store. */
   boxesNamed(terminalCodes: readonly string[]): Promise<KnownBox[]>;
-  /** Boxes of the dialect vietqr. */
+  /** Returns boxes of the dialect vietqr. */
   dialectBoxes(limit: number): Promise<KnownBox[]>;
-  /** Number of boxes, disabled ones too. */
+  /** Returns the number of boxes, including disabled ones. */
   boxCount(): Promise<number>;
-  /** The account that the welcome announces to a box; null without one (PROTOCOL.md, clause MSG-4). */
+  /** Returns the account in the welcome of a box, or null without one (PROTOCOL.md, clause MSG-4). */
   accountOf(box: Pick<KnownBox, 'account'>): Promise<LinkedAccount | null>;
-  /** Grows with each change: whoever keeps an answer asks again after one. */
+  /** Grows with each change. A caller that caches an answer asks again after one. */
   readonly version: number;
   /** Must be called after each change of the registry or of a box's secret. */
   changed(): void;
-  /** Forgets what it keeps: another shard has changed the registry. */
+  /** Clears the cache, because another shard has changed the registry. */
   refresh(): void;
 }
 
-/** A directory reads these. */
+/** The parts that a directory reads. */
 export interface DirectorySources {
   registry: RegistryReader;
-  /** Secrets that boxes got at enrolment. */
+  /** The secrets that boxes got at enrolment. */
   enrolled: Pick<BoxSecretStore, 'get'>;
   /** Opens the secrets of rows that the file does not manage. */
   vault: Vault;
   virtualAccounts: VirtualAccountTable;
 }
 
-/** A directory that keeps the rows that were asked for last. */
+/** Returns a directory that caches the rows that were read last. */
 export function createDirectory(
   { config, place }: World,
   { registry, enrolled, vault, virtualAccounts }: DirectorySources,
@@ -103,7 +106,7 @@ export function createDirectory(
   const boxesOfFile = new Map(config.boxes.map((it) => [it.terminalCode, it]));
   let version = 0;
 
-  /** Nobody is named by a text that no store can hold: it is not even asked for. */
+  /** No store can hold such a text, so no row has it as a name and the store is not asked. */
   const named = async <T>(what: string, name: string, load: () => Promise<T | undefined>) =>
     isStorable(name) ? cache.get(`${what} ${name}`, load) : undefined;
   const withSecret = async (row: BoxRow): Promise<Box> => {
@@ -127,7 +130,7 @@ export function createDirectory(
         return row && accountFrom(row, config);
       };
       const kept = await named('account', bankAccount, load);
-      // Another shard may have added it since: a credit that finds no account is paid to nobody.
+      // Another shard may have added the account since: a credit that finds no account is paid to nobody.
       return kept === undefined && isShared && isStorable(bankAccount) ? load() : kept;
     },
     accountsOf: async (partner, limit) => {
@@ -176,7 +179,7 @@ export function createDirectory(
   return directory;
 }
 
-/** Names of wrapped secrets. */
+/** The names of wrapped secrets. */
 export const SECRET_OF = {
   box: (terminalCode: string) => `boxes/${terminalCode}/secret`,
   password: (username: string) => `partners/${username}/password`,
@@ -185,7 +188,7 @@ export const SECRET_OF = {
   enrolled: (terminalCode: string) => `box_secrets/${terminalCode}`,
 };
 
-/** A partner from its row; the secrets of one that the file manages are in the file. */
+/** Reads a partner from its row. The secrets of one that the file manages are in the file. */
 export function partnerFrom(
   row: PartnerRow,
   listed: PartnerConfig | undefined,
@@ -201,7 +204,7 @@ export function partnerFrom(
   return { username, password, callback: kept === undefined ? undefined : callback.parse(JSON.parse(kept)), disabled };
 }
 
-/** An account as the welcome announces it. */
+/** Returns an account as the welcome contains it. */
 function linkTo(account: Account, virtualAccounts: readonly VirtualAccounts[]): LinkedAccount {
   const { bankAccount, bankCode, userBankName, walletIds } = account;
   return {

@@ -3,24 +3,27 @@ import { reasonOf } from '../../lib/errors.ts';
 import type { ClockState, DatabaseClock } from '../store/engines/database-clock.ts';
 import { Readiness } from './readiness.ts';
 
-/** Longest time for an answer of the store. */
+/** How long an answer of the store may take. */
 const ANSWER_TIMEOUT_MS = 2000;
 /** An answer is reused for this time, so that frequent checks do not load the store. */
 const ANSWER_KEPT_MS = 1000;
-/** A proxy asks twice a second for as long as the gateway runs, so a good answer of the store is reused for longer. */
+/** A proxy asks twice a second as long as the gateway runs, so a good answer is reused for longer. */
 const GOOD_NEWS_KEPT_MS = 2000;
-/** A store that is only slow, as all are on a busy machine, still takes calls. Those wait for it for about as long. */
+/** A slow store, as all are on a busy machine, still serves calls. They wait for it for about this time. */
 const SLOW_MS_MAX = 5000;
-/** A proxy gives up a gateway that takes 500 ms to answer, so it gets the newest answer at once, unless that is older than this. */
+/**
+ * A proxy gives up a gateway that takes 500 ms to answer. It gets the newest answer at once, unless that is older than
+ * this.
+ */
 const KNOWN_MS_MAX = GOOD_NEWS_KEPT_MS + SLOW_MS_MAX;
 
-/** A store that can be asked whether it works. */
+/** A store that can check itself. */
 interface CheckedStore {
-  /** Does what a payment does. Rejects with the reason when that fails. */
+  /** Does the same work as a payment. Rejects with the reason if that fails. */
   check(): Promise<void>;
 }
 
-/** Whether the gateway can do its work. */
+/** Reports whether the gateway can work. */
 export class Health {
   readonly #clock: Clock;
   readonly #store: CheckedStore;
@@ -29,9 +32,9 @@ export class Health {
   #answer: { atMs: number; problem: Promise<string | undefined> } | undefined;
   /** The newest answer of the store. */
   #known: { atMs: number; problem: string | undefined } | undefined;
-  /** The check that is running: at most one at a time. */
+  /** The check that is running. There is at most one. */
   #asked: { atMs: number; problem: Promise<string | undefined> } | undefined;
-  /** Tells a proxy whether the gateway takes calls. */
+  /** Reports to a proxy whether the gateway accepts calls. */
   readonly readiness: Readiness;
 
   /** `isBrokerThere` says whether the broker is connected; true without MQTT. */
@@ -43,12 +46,15 @@ export class Health {
     this.readiness = new Readiness(clock, () => this.#knownProblem());
   }
 
-  /** How the clock of this machine stands to that of its database; undefined without PostgreSQL. No failure: it works. */
+  /**
+   * Compares the clock of this machine with that of its database. Undefined without PostgreSQL. A difference is not a
+   * failure: the gateway works.
+   */
   get clock(): ClockState | undefined {
     return this.#time.state;
   }
 
-  /** Returns why the gateway cannot work; `undefined` if it can. Settles within 2 s. */
+  /** Returns why the gateway cannot work, or `undefined` if it can. Settles within 2 s. */
   async problem(): Promise<string | undefined> {
     return (await this.#ask(ANSWER_KEPT_MS)) ?? this.#brokerProblem();
   }
@@ -66,7 +72,7 @@ export class Health {
     return this.#isBrokerThere() ? undefined : 'the MQTT broker is not connected';
   }
 
-  /** Returns the store's answer: the last one, unless it is older than `keptMs`. */
+  /** Returns the last answer of the store, or a new one if the last is older than `keptMs`. */
   #ask(keptMs: number): Promise<string | undefined> {
     const nowMs = this.#clock.monotonicMs();
     if (this.#answer === undefined || nowMs >= this.#answer.atMs + keptMs) {
@@ -80,9 +86,9 @@ export class Health {
     const nowMs = clock.monotonicMs();
     this.#asked ??= { atMs: nowMs, problem: this.#askStore() };
     const asked = this.#asked.problem.then((problem) => ({ problem }));
-    // Whoever asks while the store hangs waits only until the deadline of the first one.
+    // A caller that asks while the store hangs waits only until the deadline of the first caller.
     const answer = await withDeadline(clock, this.#asked.atMs + ANSWER_TIMEOUT_MS - nowMs, asked);
-    // A store that takes longer to say what is wrong than anybody waits has said it the last time.
+    // A store that reports its problem too late for every caller has left it in `#known`.
     return answer === undefined ? (this.#known?.problem ?? noAnswerIn(ANSWER_TIMEOUT_MS)) : answer.problem;
   }
 

@@ -13,7 +13,7 @@ const WRITE_EVERY_MS = 3_000;
 const WRITE_MAX = 200;
 
 /**
- * Remembers who has logged in from where. The digests are keyed, so the store has neither names nor addresses. Beyond
+ * Remembers which users have logged in from which addresses. The digests are keyed, so the store has neither names nor addresses. Beyond
  * the limit the one with the oldest login is forgotten.
  */
 export class KnownLogins {

@@ -8,12 +8,12 @@ import { isStrongSecret } from '../../protocol/secret.ts';
 import { KnownLogins } from './known-logins.ts';
 import { LOGIN_BUDGETS, type LoginBudgets } from './login-budgets.ts';
 
-/** Who somebody claims to be. */
+/** The user that a caller claims to be. */
 export interface Claim {
   /** `hook`: a source of money, by its name. */
   kind: 'partner' | 'box' | 'admin' | 'enrolment' | 'hook';
   username: string;
-  /** Whether the secret has 128 bits, so that nobody guesses it. */
+  /** True if the secret has 128 bits, so that nobody can guess it. */
   isStrong: boolean;
 }
 
@@ -81,7 +81,7 @@ export class Logins {
     // A hook has a limit of its own: wrong proofs there use up no logins.
     if (this.#known.has(pair) || kind === 'hook') counted.push([pairs, pair]);
     else counted.push([addresses, network]);
-    // A box or a source with a strong secret needs no limit of its own. Of partners, it would tell who is one.
+    // A box or a source with a strong secret needs no limit of its own. Of partners, it would reveal which names exist.
     const isOfUser = !isStrong || !['box', 'hook'].includes(kind);
     if (!this.#known.has(pair) && isOfUser) counted.push([users, user]);
     return {
@@ -105,7 +105,7 @@ function isSecret(given: string, expected: string | undefined): boolean {
 }
 
 /**
- * The login password of a box with this secret; `undefined` without one. It is always computed, so that the time of an
+ * Returns the login password of a box with this secret, or `undefined` without one. It is always computed, so that the time of an
  * answer does not show which boxes exist (PROTOCOL.md, clause TOP-2).
  */
 export function boxPasswordOf(secret: string | undefined): string | undefined {

@@ -17,7 +17,7 @@ export type CountBacklog = () => Promise<BacklogCounts | undefined>;
 export interface Metrics {
   /** Counts the answer to a push: `SUCCESS` or the code of its failure. */
   pushed(result: string, seconds: number): void;
-  /** Counts what a source told: the result of a credit, `ignored` or `refused`. */
+  /** Counts a report of a source: the result of a credit, `ignored` or `refused`. */
   heard(source: string, result: string): void;
   /** Counts an attempt of a callback. */
   called(result: 'delivered' | 'retry' | 'failed'): void;
@@ -100,7 +100,7 @@ function gauge(name: string, help: string, value: number | undefined): MetricFam
   return { name, help, type: 'gauge', samples: value === undefined ? [] : [['', value]] };
 }
 
-/** Without an answer of the store these numbers are left out. */
+/** Returns the gauges of the backlog. They are left out while the store does not answer. */
 function gaugesOf(now: BacklogCounts | undefined): MetricFamily[] {
   return [
     gauge('paybox_gateway_callbacks_waiting', 'callbacks that are still to be delivered', now?.waiting),

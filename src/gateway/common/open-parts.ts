@@ -3,7 +3,7 @@ import type { Logger } from '../../lib/log.ts';
 import { type Ends, endInOrder } from '../../lib/shutdown.ts';
 import type { Store } from '../store/store.ts';
 
-/** Holds the open parts of a gateway. Closes some first, in their order, then the others together, then the store that all write to. */
+/** Closes the open parts of a gateway: some first, in their order, then the others together, and last the store. */
 export class OpenParts {
   readonly #deps: { clock: Clock; log: Logger };
   readonly #first: Ends[] = [];
@@ -15,7 +15,7 @@ export class OpenParts {
     this.#deps = { clock, log };
   }
 
-  /** Adds a part that is closed before all others, but after those that were added so before it. */
+  /** Adds a part that closes before all others, in the order in which such parts were added. */
   addFirst(part: string, end: Ends[string]): void {
     this.#first.push({ [part]: end });
   }
@@ -24,7 +24,7 @@ export class OpenParts {
     this.#ends.set(part, end);
   }
 
-  /** The store to close after all parts. Returns it. */
+  /** Sets the store, which closes after all parts. Returns it. */
   keep(store: Store): Store {
     this.#store = store;
     return store;

@@ -7,7 +7,7 @@ const WATCHED_MS = 5_000;
 const ASK_AGAIN_MS = 600;
 const STOPPING = 'it is stopping';
 
-/** Answers `/readyz`: tells a proxy whether this process takes calls now. */
+/** Answers `/readyz`: reports to a proxy whether this process accepts calls. */
 export class Readiness {
   readonly #clock: Clock;
   readonly #problem: () => Promise<string | undefined>;
@@ -15,7 +15,7 @@ export class Readiness {
   #askedAtMs = Number.NEGATIVE_INFINITY;
   #isStopping = false;
 
-  /** `problem` returns why the process takes no calls, undefined while it does. It must settle in bounded time. */
+  /** `problem` returns why the process accepts no calls, or undefined. It must settle in bounded time. */
   constructor(clock: Clock, problem: () => Promise<string | undefined>) {
     this.#clock = clock;
     this.#problem = problem;
@@ -30,7 +30,7 @@ export class Readiness {
     return reply.code(503).send({ status: 'failed', reason });
   }
 
-  /** Returns why this process takes no calls; undefined if it does. */
+  /** Returns why this process accepts no calls, or undefined if it does. */
   async problem(): Promise<string | undefined> {
     const reason = this.#isStopping ? STOPPING : await this.#problem();
     return this.#isStopping ? STOPPING : reason;

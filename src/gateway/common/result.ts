@@ -1,6 +1,6 @@
 import type { Code } from '../../protocol/codes.ts';
 
-/** Why a request is refused: the code for the peer, the reason for the log (PROTOCOL.md, clause ERR-5). */
+/** A refusal of a request: the code goes to the peer, the reason to the log (PROTOCOL.md, clause ERR-5). */
 export interface Refusal {
   ok: false;
   code: Code;

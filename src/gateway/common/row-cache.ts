@@ -1,4 +1,4 @@
-/** Rows that are kept. A list counts as many as it has. */
+/** How many rows are cached. A list counts each of its rows. */
 const ROWS_MAX = 10_000;
 
 interface Entry {
@@ -6,13 +6,13 @@ interface Entry {
   rows: number;
 }
 
-/** The rows of the registry that were asked for last, also those that do not exist. */
+/** Caches the rows of the registry that were read last. It also caches that a row does not exist. */
 export class RowCache {
-  /** Least recently used first. */
+  /** Entries by key, the least recently used first. */
   readonly #entries = new Map<string, Entry>();
   #rows = 0;
 
-  /** Returns what `load` reads, maybe from an earlier call with this key. Failures are not kept. */
+  /** Returns the cached value of this key, or what `load` reads. Failures are not cached. */
   get<T>(key: string, load: () => Promise<T>): Promise<T> {
     const known = this.#entries.get(key);
     if (known !== undefined) {
@@ -32,7 +32,7 @@ export class RowCache {
     return value;
   }
 
-  /** Forgets everything. What is being read now is not kept. */
+  /** Clears the cache. Reads that are running are not cached either. */
   clear(): void {
     this.#entries.clear();
     this.#rows = 0;
