@@ -62,7 +62,7 @@ export function shardOf(name: string, count: number): number {
   return createHash('sha256').update(name).digest().readUInt32BE() % count;
 }
 
-/** Throws in a shard that an account does not belong to: its boxes would never hear of its payment. */
+/** Throws in a shard that an account does not belong to: its boxes would never receive the payment. */
 export function assertHome(place: ShardPlace | undefined, bankAccount: string): void {
   if (place === undefined) return;
   const home = shardOf(bankAccount, place.count);
@@ -77,7 +77,7 @@ export function homeOf({ account, terminalCode }: Housed, count: number): number
   return shardOf(account ?? terminalCode, count);
 }
 
-/** A name for the picture of a QR, of 16 bytes; in a cluster the first two tell the shard that has it. */
+/** Returns a name of 16 bytes for the picture of a QR. In a cluster the first two bytes are its shard. */
 export function qrRefOf(uuid: string, shard: ShardPlace | undefined): string {
   const bytes = Buffer.from(uuid.replaceAll('-', ''), 'hex');
   if (shard !== undefined) bytes.writeUInt16BE(shard.index);
@@ -96,12 +96,12 @@ export function homeIn(place: ShardPlace | undefined): Home | undefined {
   return place && { shard: place.index, of: (box) => homeOf(box, place.count) };
 }
 
-/** Whether this shard has the registry of all; a gateway on its own has. */
+/** Returns whether this shard holds the registry of all. A gateway alone does. */
 export function isOfRegistry(shard: ShardPlace | undefined): boolean {
   return shard === undefined || shard.index === 0;
 }
 
-/** Reaches boxes in every shard. */
+/** Returns what reaches boxes in every shard. */
 export function overCluster({ tell }: ShardPlace) {
   // An admin is answered once no death of a member can undo it.
   const stored = async (news: News) => {
