@@ -304,5 +304,7 @@ it('VQD-5 the log names a box that enrolled and does not listen', async () => {
     await clock.advance(15_000);
     return gateway.logged('box-not-answering').length > 0;
   });
-  expect(gateway.logged('box-not-answering')).toMatchObject([{ box: code, reason: expect.stringContaining('restarted') }]);
+  expect(gateway.logged('box-not-answering')).toMatchObject([
+    { box: code, reason: expect.stringContaining('restarted') },
+  ]);
 });
