@@ -1,12 +1,15 @@
 import { expect, it } from 'vitest';
-import { allHoldingTests, clauseList, clausesOf, generatedFile, holdingTestsOf, readProtocol } from './document.ts';
+import { allHoldingTests, clauseList, clauseText, clausesOf, generatedFile, holdingTestsOf, readProtocol } from './document.ts';
 
 const CLAUSES = clausesOf(readProtocol());
 const TESTS = allHoldingTests();
 
-it('finds the clauses of a document in its tables only', () => {
-  const document = ['| id | clause |', '| -- | --- |', '| SND-1 | a, see SND-9 |', '| BOX-HTTP-2  | b |', 'LIM-3'];
-  expect(clausesOf(document.join('\n'))).toEqual(['SND-1', 'BOX-HTTP-2']);
+it('finds the clauses of a document, and the text of each, by its headings only', () => {
+  const document = ['## SND', '### SND-1 · One', 'a, see SND-9', '', '### BOX-HTTP-2 · Two', 'b', '- LIM-3', '| LIM-4 |'].join('\n');
+  expect(clausesOf(document)).toEqual(['SND-1', 'BOX-HTTP-2']);
+  expect(clauseText(document, 'SND-1')).toBe('### SND-1 · One\na, see SND-9\n');
+  expect(clauseText(document, 'BOX-HTTP-2')).toContain('LIM-4');
+  expect(clauseText(document, 'LIM-3')).toBe('');
 });
 
 it('finds the tests of a source that hold clauses', () => {

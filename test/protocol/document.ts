@@ -1,7 +1,8 @@
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-const PROTOCOL_FILE = new URL('../../src/protocol/PROTOCOL.md', import.meta.url);
+const PROTOCOL_FOLDER = new URL('../../src/protocol/', import.meta.url);
+const PAGES = ['PROTOCOL', 'partner', 'box', 'money', 'dialect', 'cluster', 'threats'];
 const GENERATED = {
   clauses: new URL('../CLAUSES.md', import.meta.url),
   codes: new URL('../../src/protocol/CODES.md', import.meta.url),
@@ -16,13 +17,19 @@ export interface HoldingTest {
   file: string;
 }
 
+/** Returns PROTOCOL.md and the pages of clauses that it lists, one after the other. */
 export function readProtocol(): string {
-  return readFileSync(PROTOCOL_FILE, 'utf8');
+  return PAGES.map((page) => readFileSync(new URL(`${page}.md`, PROTOCOL_FOLDER), 'utf8')).join('\n');
 }
 
-/** The ids of the clauses that a document defines: the first cells of its tables, in their order. */
+/** Returns the ids of the clauses that a document defines, in their order: each begins a heading of the third level. */
 export function clausesOf(document: string): string[] {
-  return [...document.matchAll(new RegExp(`^\\| (${ID}) +\\|`, 'gm'))].map((match) => match[1] ?? '');
+  return [...document.matchAll(new RegExp(`^### (${ID}) · .`, 'gm'))].map((match) => match[1] ?? '');
+}
+
+/** Returns the text of one clause, from its heading to the next one; empty if there is none of this id. */
+export function clauseText(document: string, id: string): string {
+  return new RegExp(`^### ${id} · [\\s\\S]*?(?=\\n#|$(?![\\s\\S]))`, 'm').exec(document)?.[0] ?? '';
 }
 
 /** The tests of a source whose names begin with clause ids, read from the text; a name is the first argument of a call. */

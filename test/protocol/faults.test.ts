@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { FAULT_NAMES, faultKind, faultOfContent, faultOrder, magicContent } from '../../src/protocol/faults.ts';
 import { LIMITS } from '../../src/protocol/fields.ts';
-import { readProtocol } from './document.ts';
+import { clauseText, readProtocol } from './document.ts';
 
 const AT_GATEWAY = FAULT_NAMES.filter((name) => faultKind(name).place !== 'box');
 
@@ -30,7 +30,7 @@ it('FLT-5 FLT-6 FLT-7 FLT-8 FLT-9 each fault of the gateway is named by the clau
   const protocol = readProtocol();
   const clauses = { service: 5, push: 6, payment: 7, callback: 8, link: 9 };
   for (const [place, number] of Object.entries(clauses)) {
-    const clause = protocol.split('\n').find((line) => line.startsWith(`| FLT-${number} |`)) ?? '';
+    const clause = clauseText(protocol, `FLT-${number}`);
     const names = AT_GATEWAY.filter((name) => faultKind(name).place === place && name !== 'paid-before');
     expect(names.filter((name) => !clause.includes(`\`${name}\``))).toEqual([]);
   }
