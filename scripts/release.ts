@@ -67,7 +67,7 @@ async function release({ out, key, withImage, quick }: Options): Promise<void> {
     ]);
   if (existsSync(join(ROOT, '.git')) && runTool('git', ['-C', ROOT, 'status', '--porcelain']) !== '')
     progress('WARNING: the tree has changes that no commit has; what is made names the commit all the same');
-  await writeFile(join(out, 'CHANGELOG.md'), changesOf(await readFile(join(ROOT, 'README.md'), 'utf8'), version));
+  await writeFile(join(out, 'CHANGELOG.md'), changesOf(await readFile(join(ROOT, 'CHANGELOG.md'), 'utf8'), version));
   await writeFile(
     join(out, `paybox-${version}.sbom.json`),
     `${JSON.stringify(await makeSbom(String(sourceDateEpoch())), null, 2)}\n`,
@@ -104,14 +104,12 @@ async function release({ out, key, withImage, quick }: Options): Promise<void> {
 }
 
 /**
- * The section "Changes" of the README, which is to name the version.
+ * Returns CHANGELOG.md, which must name the version.
  * @throws if it does not: nobody would know what a release brings
  */
-export function changesOf(readme: string, version: string): string {
-  const section = /\n## Changes\n\n([\s\S]*?)(?=\n## |$)/.exec(readme)?.[1];
-  if (section === undefined) throw new Error('README.md: expected a section "Changes"');
-  if (!section.includes(version)) throw new Error(`README.md: expected ${version} in the section "Changes"`);
-  return `# Changes\n\n${section.trim()}\n`;
+export function changesOf(changelog: string, version: string): string {
+  if (!changelog.includes(version)) throw new Error(`CHANGELOG.md: expected ${version}`);
+  return changelog;
 }
 
 function ociName(version: string, architecture: Architecture): string {

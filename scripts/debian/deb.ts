@@ -83,7 +83,7 @@ function changelog(name: string, version: string, epochSeconds: number): string 
   const date = new Date(epochSeconds * 1000).toUTCString().replace('GMT', '+0000');
   return `${name} (${version}) unstable; urgency=medium
 
-  * Version ${version}; the changes of each version are told in the README.
+  * Version ${version}; CHANGELOG.md has the changes of each version.
 
  -- ${MAINTAINER}  ${date}
 `;

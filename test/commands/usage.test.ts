@@ -12,7 +12,7 @@ import { payboxToEnd, run } from '../support/processes.ts';
 import { SOURCE_CLI } from '../support/program-code.ts';
 import { faultTable } from './readme-faults.ts';
 
-const readme = readFileSync(resolve(import.meta.dirname, '../../README.md'), 'utf8');
+const commandsManual = readFileSync(resolve(import.meta.dirname, '../../src/commands/README.md'), 'utf8');
 const manual = readFileSync(resolve(import.meta.dirname, '../../src/bench/README.md'), 'utf8');
 
 const EXAMPLES = resolve(import.meta.dirname, '../../device-config');
@@ -26,15 +26,15 @@ describe('the command line', () => {
     expect(output).toContain('130 interrupted');
   });
 
-  it('has every command and every option of up in the README', async () => {
+  it('has every command and every option of up in their manual', async () => {
     const { output: help } = await payboxToEnd('--help');
     const commands = [...help.matchAll(/^ {2}(\w+) (?:\[options\]| {2})/gm)].map((match) => match[1] ?? '');
     expect(commands).toEqual(expect.arrayContaining(['up', 'gateway', 'agent', 'push', 'pay', 'config', 'doctor']));
-    for (const command of commands.filter((name) => name !== 'help')) expect(readme).toContain(`paybox ${command}`);
+    for (const command of commands.filter((name) => name !== 'help')) expect(commandsManual).toContain(`paybox ${command}`);
     const { output: upHelp } = await payboxToEnd('up', '--help');
     const options = [...upHelp.matchAll(/^ {2}(--[\w-]+)/gm)].map((match) => match[1] ?? '');
     expect(options.length).toBeGreaterThan(8);
-    for (const option of options) expect(readme).toContain(option);
+    for (const option of options) expect(commandsManual).toContain(option);
   });
 
   it('has every command, option, step and fault of the bench in its manual', async () => {
@@ -52,7 +52,7 @@ describe('the command line', () => {
     const [, faults = ''] = /<!-- faults:begin -->\n\n([\s\S]*?)\n\n<!-- faults:end -->/.exec(manual) ?? [];
     expect(faults.split('\n')).toEqual(faultTable().split('\n'));
     const transports = `--transport ${[...GATEWAY_TRANSPORTS.keys()].join('|')}`;
-    for (const text of [readme, manual]) expect(text).toContain(transports);
+    for (const text of [commandsManual, manual]) expect(text).toContain(transports);
   });
 
   it('has a scenario in the manual of the bench that can be read', () => {
