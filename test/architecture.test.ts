@@ -346,7 +346,16 @@ describe('the house', () => {
   it('has the agreed top level', () => {
     const listed = spawnSync('git', ['ls-tree', '--name-only', 'HEAD'], { cwd: root, encoding: 'utf8' });
     const plain = listed.stdout.split('\n').filter((name) => name !== '' && !name.startsWith('.'));
-    const agreed = ['CHANGELOG.md', 'LICENSE', 'README.md', 'device-config', 'package-lock.json', 'package.json', 'scripts', 'src'];
+    const agreed = [
+      'CHANGELOG.md',
+      'LICENSE',
+      'README.md',
+      'device-config',
+      'package-lock.json',
+      'package.json',
+      'scripts',
+      'src',
+    ];
     expect(plain).toEqual([...agreed, 'systemd', 'test', 'tsconfig.json']);
   });
 

@@ -32,7 +32,11 @@ function anchorsOf(text: string): Set<string> {
 
 /** Returns the links of a document that lead to no file, or to no heading of a file of the project. */
 function deadLinks(file: string, text: string): string[] {
-  const links = [...proseOf(text).replaceAll(/`[^`\n]*`/g, '').matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => link);
+  const links = [
+    ...proseOf(text)
+      .replaceAll(/`[^`\n]*`/g, '')
+      .matchAll(/\]\(([^)\s]+)\)/g),
+  ].map(([, link = '']) => link);
   return links.filter((link) => {
     if (/^(https?:|mailto:)/.test(link)) return false;
     const [path = '', anchor] = link.split('#');
@@ -56,7 +60,8 @@ describe('the documents', () => {
   it('are searched for long cells and dead links in prose, not in code', () => {
     const long = 'x'.repeat(CELL_MAX + 1);
     expect(longCells(`| a | ${long} |\n    | ${long} |\n\n  | ${'y'.repeat(CELL_MAX)} |`)).toHaveLength(1);
-    const text = '# One word\n[a](#one-word) [b](#two) [c](README.md) [d](nothing.md) `[e](none.md)`\n    [f](none.md)\n';
+    const text =
+      '# One word\n[a](#one-word) [b](#two) [c](README.md) [d](nothing.md) `[e](none.md)`\n    [f](none.md)\n';
     expect(deadLinks('README.md', text)).toEqual(['#two', 'nothing.md']);
   });
 });

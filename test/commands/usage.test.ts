@@ -30,7 +30,8 @@ describe('the command line', () => {
     const { output: help } = await payboxToEnd('--help');
     const commands = [...help.matchAll(/^ {2}(\w+) (?:\[options\]| {2})/gm)].map((match) => match[1] ?? '');
     expect(commands).toEqual(expect.arrayContaining(['up', 'gateway', 'agent', 'push', 'pay', 'config', 'doctor']));
-    for (const command of commands.filter((name) => name !== 'help')) expect(commandsManual).toContain(`paybox ${command}`);
+    for (const command of commands.filter((name) => name !== 'help'))
+      expect(commandsManual).toContain(`paybox ${command}`);
     const { output: upHelp } = await payboxToEnd('up', '--help');
     const options = [...upHelp.matchAll(/^ {2}(--[\w-]+)/gm)].map((match) => match[1] ?? '');
     expect(options.length).toBeGreaterThan(8);

@@ -1,11 +1,28 @@
 import { expect, it } from 'vitest';
-import { allHoldingTests, clauseList, clauseText, clausesOf, generatedFile, holdingTestsOf, readProtocol } from './document.ts';
+import {
+  allHoldingTests,
+  clauseList,
+  clausesOf,
+  clauseText,
+  generatedFile,
+  holdingTestsOf,
+  readProtocol,
+} from './document.ts';
 
 const CLAUSES = clausesOf(readProtocol());
 const TESTS = allHoldingTests();
 
 it('finds the clauses of a document, and the text of each, by its headings only', () => {
-  const document = ['## SND', '### SND-1 · One', 'a, see SND-9', '', '### BOX-HTTP-2 · Two', 'b', '- LIM-3', '| LIM-4 |'].join('\n');
+  const document = [
+    '## SND',
+    '### SND-1 · One',
+    'a, see SND-9',
+    '',
+    '### BOX-HTTP-2 · Two',
+    'b',
+    '- LIM-3',
+    '| LIM-4 |',
+  ].join('\n');
   expect(clausesOf(document)).toEqual(['SND-1', 'BOX-HTTP-2']);
   expect(clauseText(document, 'SND-1')).toBe('### SND-1 · One\na, see SND-9\n');
   expect(clauseText(document, 'BOX-HTTP-2')).toContain('LIM-4');
