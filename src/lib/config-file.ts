@@ -51,7 +51,7 @@ function textOf(path: string, charsMax: number): string {
   return textOfFile(bytes, path);
 }
 
-/** The package puts an example beside a configuration that nobody has made yet. */
+/** Says how to make a missing configuration: a package installs an example beside its place. */
 function remedyFor(path: string, error: unknown): string {
   const example = path.replace(/\.yaml$/, '.example.yaml');
   const isFresh = systemCodeOf(error) === 'ENOENT' && example !== path && existsSync(example);

@@ -13,7 +13,7 @@ export function otherEngine(versions = process.versions) {
   return ['bun', 'deno'].find((name) => versions[name] !== undefined);
 }
 
-/** Tells whether an engine with these `process.versions`, by default this one, can run paybox. */
+/** Returns whether an engine with these `process.versions`, by default this one, can run paybox. */
 export function isSupportedNode(versions = process.versions) {
   if (otherEngine(versions) !== undefined) return false;
   const [major = 0, minor = 0] = versions.node.split('.').map(Number);

@@ -8,7 +8,7 @@ import { DETACH, onceStarterEnds } from './starter.js';
 
 const EXIT_MISSING = 3;
 
-/** Tells whether this program may go on: it runs on the Node of the checkout, or there is none for this system and its own will do. */
+/** Returns whether this program may go on: it runs on the Node of the checkout, or there is none for this system and its own will do. */
 export function isOwnNode() {
   const pinned = pinnedNode();
   return pinned === undefined ? isSupportedNode() : realpathSync(process.execPath) === realpathSync(pinned);

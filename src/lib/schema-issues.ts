@@ -35,7 +35,7 @@ export function expectedBy(issue: z.core.$ZodIssue, checked?: Checked): string {
   return isUnquoted ? `${words}: put it in quotes` : words;
 }
 
-/** Tells whether YAML reads a word without quotes as this, and not as a text. */
+/** Returns whether YAML reads a word without quotes as this, and not as a text. */
 function isScalar(value: unknown): boolean {
   return typeof value === 'number' || typeof value === 'boolean';
 }

@@ -59,7 +59,7 @@ export function validBytesIn(bytes: Uint8Array): number {
   return valid;
 }
 
-/** The encoding that a byte order mark names, where it is another than UTF-8. */
+/** Returns the encoding that a byte order mark names; undefined without a mark, and for that of UTF-8. */
 export function utf16ByMark(bytes: Uint8Array): 'utf-16le' | 'utf-16be' | undefined {
   const [first, second] = bytes;
   if (first === 0xff && second === 0xfe) return 'utf-16le';

@@ -106,7 +106,7 @@ export function checkWallet(
   if (payee !== undefined && !ids.includes(payee)) throw new TlvRefusal(`26-${form.payee}`, unnamed(payee, account));
 }
 
-/** Tells whether 62-05 is the id that the owner of a MoMo account has named. It cannot be derived from the account. */
+/** Returns whether 62-05 is the id that the owner of a MoMo account has named. It cannot be derived from the account. */
 export function isNamedByOwner(path: string, value: string, account: string, ids: readonly string[]): boolean {
   return isOfMomo(path, value, account) && ids.includes(value);
 }

@@ -51,7 +51,7 @@ const record = z.object({
   /** Whether the earlier configuration was made by a person. */
   isFirst: z.boolean(),
   isApplied: z.boolean(),
-  /** True once the machine has taken its part; else that is tried again at each boot, and nothing but that. */
+  /** True once the machine has applied its part. Until then each boot tries that part again, and no other. */
   isComplete: z.boolean().default(true),
   /** Whether the boot partition contains none of its secrets. */
   isCleared: z.boolean(),

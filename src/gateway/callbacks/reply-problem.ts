@@ -4,7 +4,7 @@ import { withoutUnseen } from '../../lib/text.ts';
 import { isObject, issuesOf } from '../../protocol/codec.ts';
 import { transactionSyncReply } from '../../protocol/http-api.ts';
 
-/** So much of a body that is no JSON tells a page from a warning of PHP. */
+/** A warning shows this much of a body that is not JSON: enough to tell a page from a warning of PHP. */
 const BEGINNING_CHARS_MAX = 20;
 const PROBLEM_CHARS_MAX = 300;
 const ADDRESS_CHARS_MAX = 200;

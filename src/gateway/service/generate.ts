@@ -29,7 +29,7 @@ export interface Generated {
   /** The code in the content, if it has one. */
   code: string | undefined;
   qrCode: string;
-  /** True where its content orders a fault, as only that of a sandbox does (PROTOCOL.md, clause FLT-4). */
+  /** True if the content orders a fault. Only a sandbox takes such orders (PROTOCOL.md, clause FLT-4). */
   isMagic: boolean;
 }
 
