@@ -55,7 +55,7 @@ async function hearsOf(reader: { topics: string[] }, cluster: Members, at: TestM
 describe.skipIf(missing)(`the console of a cluster${note}`, () => {
   const server = postgresServer();
 
-  it('SHA-6 any member streams the events of all shards, also after a member has gone and another has come', async () => {
+  it('SHA-6 one member streams the events of all shards, also after a member has gone and another has come', async () => {
     const cluster = await startMembers({
       databaseUrl: await server().database(),
       members: 2,

@@ -109,7 +109,7 @@ it('a benchmark whose push fails while others begin fails alone', async () => {
     if (pushes === 3) throw new Error('send-qr: BOX_TIMEOUT');
   };
   await expect(atRate(push, 20_000)).rejects.toThrow('BOX_TIMEOUT');
-  // The others go on: how many begin in time is the machine's matter.
+  // The others go on. How many begin in time depends on the machine.
   expect(pushes).toBeGreaterThan(100);
 });
 

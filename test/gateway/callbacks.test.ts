@@ -152,7 +152,7 @@ describe('SYN', () => {
     expect(partner.calls).toHaveLength(1);
   });
 
-  it('SYN-3 shows what no eye can see in the reason of a partner', async () => {
+  it('SYN-3 escapes invisible characters in the reason that a partner gives', async () => {
     const reply = { error: true, errorReason: '\u001b[31mE\u202e', toastMessage: '', object: null };
     const { gateway } = await paidGateway([status(200, JSON.stringify(reply))]);
     expect((await afterAttempts(gateway, 1)).warning).toBe('the reply has an error: \\u001b[31mE\\u202e');

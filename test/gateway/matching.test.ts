@@ -52,7 +52,7 @@ describe('MAT-1', () => {
     );
   });
 
-  it('MAT-1 any wrong character in a code is noticed', () => {
+  it('MAT-1 a code with one wrong character is no code', () => {
     fc.assert(
       fc.property(code, fc.integer({ min: 2, max: 8 }), fc.constantFrom(...CODE_CHARS), (it, at, char) => {
         const other = `${it.slice(0, at)}${char}${it.slice(at + 1)}`;

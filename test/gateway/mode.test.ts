@@ -188,23 +188,26 @@ const OWN = {
 };
 
 describe('a live gateway with codes in its contents', () => {
-  it.each(['code', 'vietqr'])('FLT-4 MAT-6 THR-44 puts one before FAULT too: %s', async (contentPrefix) => {
-    const gateway = await testGateway({ config: { ...OWN, mode: 'live', contentPrefix } });
-    const basic = Buffer.from(`${PARTNER.username}:${PARTNER.password}`).toString('base64');
-    const asked = await gateway.post('/api/token_generate', {}, { authorization: `Basic ${basic}` });
-    const generate = async (content: string) => {
-      const order = { ...SHOP, content, amount: 50_000, orderId: content, transType: 'C', qrType: 0 };
-      const authorization = `Bearer ${asked.body.access_token}`;
-      return gateway.post('/api/qr/generate-customer', order, { authorization });
-    };
-    const made = String((await generate('VICTIM')).body.content);
-    expect(made).toMatch(/^(?:PB|VQR)\w+ VICTIM$/);
-    const [code = ''] = made.split(' ');
-    const { message, content = '' } = (await generate(`FAULT ${code}`)).body;
-    // Behind the longer code of the public service there is no room for another one.
-    expect([message, String(content).includes(code)]).toEqual([contentPrefix === 'code' ? 'E09' : undefined, false]);
-    expect((await generate('FAULT PAID TWICE')).body.content).toMatch(/^(?:PB|VQR)\w+ FAULT PAID/);
-  });
+  it.each(['code', 'vietqr'])(
+    'FLT-4 MAT-6 THR-44 puts a code before a content that begins with FAULT, too: %s',
+    async (contentPrefix) => {
+      const gateway = await testGateway({ config: { ...OWN, mode: 'live', contentPrefix } });
+      const basic = Buffer.from(`${PARTNER.username}:${PARTNER.password}`).toString('base64');
+      const asked = await gateway.post('/api/token_generate', {}, { authorization: `Basic ${basic}` });
+      const generate = async (content: string) => {
+        const order = { ...SHOP, content, amount: 50_000, orderId: content, transType: 'C', qrType: 0 };
+        const authorization = `Bearer ${asked.body.access_token}`;
+        return gateway.post('/api/qr/generate-customer', order, { authorization });
+      };
+      const made = String((await generate('VICTIM')).body.content);
+      expect(made).toMatch(/^(?:PB|VQR)\w+ VICTIM$/);
+      const [code = ''] = made.split(' ');
+      const { message, content = '' } = (await generate(`FAULT ${code}`)).body;
+      // The longer code of the public service leaves no room for another one.
+      expect([message, String(content).includes(code)]).toEqual([contentPrefix === 'code' ? 'E09' : undefined, false]);
+      expect((await generate('FAULT PAID TWICE')).body.content).toMatch(/^(?:PB|VQR)\w+ FAULT PAID/);
+    },
+  );
 });
 
 describe('a gateway that goes live', () => {

@@ -173,7 +173,7 @@ it.each(CASES)(
   },
 );
 
-it('MSG-3 any bytes are refused without an exception', () => {
+it('MSG-3 random bytes are refused without an exception', () => {
   const anything = fc.oneof(fc.uint8Array({ maxLength: 200 }), fc.string({ unit: anyChar }), fc.json());
   fc.assert(
     fc.property(anything, (bytes) => {

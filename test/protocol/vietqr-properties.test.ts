@@ -95,7 +95,7 @@ it('QRP-4 a length that is off is refused although the CRC is right, at every le
   expect(accepted).toEqual([nameThatSwallowsTheCity]);
 });
 
-it('QRP-4 any text is refused without an exception', () => {
+it('QRP-4 random texts are refused without an exception', () => {
   const texts = fc.oneof(
     fc.string({ unit: anyChar, maxLength: 600 }),
     fc.string({ unit: fc.constantFrom(...'0123456789ABCDEF'), maxLength: 300 }),

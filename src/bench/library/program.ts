@@ -151,7 +151,7 @@ function versionsOf(command: string): Record<string, string> | undefined {
   return status === 0 ? (JSON.parse(stdout) as Record<string, string>) : undefined;
 }
 
-/** By these options Yarn's Plug'n'Play has Node find packages; the program needs them too, and so do its children. */
+/** Returns the variables by which Node finds packages under Yarn's Plug'n'Play: the program and its children need them too. */
 function plugAndPlay(): NodeJS.ProcessEnv {
   if (process.versions.pnp === undefined) return {};
   // A path with a blank is in quotes.

@@ -47,7 +47,7 @@ function modulesOf(text: string, ecc: Ecc): boolean[][] | undefined {
   }
 }
 
-/** Rows of dots, or of the modules of a QR, on white paper with a margin of as many dots on each side. */
+/** Draws rows of dots, or of the modules of a QR, on white paper. `margin` is the number of blank dots on each side. */
 export function pictureOfDots(rows: readonly (readonly boolean[])[], dotPixels: number, margin: number): Picture {
   const columns = Math.max(...rows.map((row) => row.length));
   const canvas = createCanvas((columns + 2 * margin) * dotPixels, (rows.length + 2 * margin) * dotPixels);

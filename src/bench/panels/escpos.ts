@@ -37,7 +37,7 @@ export class EscposEmulator extends Emulator {
   readonly slips: Slip[] = [];
   silent = false;
   paper = true;
-  /** True where it makes a QR itself. Small printers do not, and print nothing or the payload in its place. */
+  /** True if the printer makes a QR itself. Small printers print nothing, or the payload, in its place. */
   makesQr = true;
   current: Slip = { lines: [], qr: undefined, dots: undefined };
   readonly #send: (bytes: Uint8Array) => void;

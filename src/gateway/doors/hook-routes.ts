@@ -17,7 +17,7 @@ type Hook = FastifyRequest<{ Params: { name: string; '*'?: string } }>;
 type Refused = Pick<Extract<Heard, { kind: 'refused' }>, 'status' | 'reason' | 'body'>;
 
 const TOO_MANY = 429;
-/** RFC 9110, section 8.3.1, without its parameters. */
+/** Matches a media type (RFC 9110, section 8.3.1). It does not check the parameters. */
 const MEDIA_TYPE = /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+[ \t]*(?:;|$)/;
 /** Decoration of a request: whether its proof of origin was right. */
 const IS_PROVED = 'isProved';
@@ -32,7 +32,7 @@ export function hookRoutes(scope: FastifyInstance, { world, stored, money }: Ope
   logCalls(scope, '', world, (request, status) => callerOf(request as Hook, status, sources));
   scope.removeAllContentTypeParsers();
   scope.addContentTypeParser('*', takeBytes);
-  // A type that is none counts as no type: money must not wait for catch-up because of it (PROTOCOL.md, clause SRC-1).
+  // The server would refuse a malformed type, and the money would wait for catch-up (PROTOCOL.md, clause SRC-1).
   scope.addHook('onRequest', async ({ headers }) => {
     if (!MEDIA_TYPE.test(headers['content-type'] ?? '')) delete headers['content-type'];
   });

@@ -88,7 +88,7 @@ export class Search {
     return found?.content;
   }
 
-  /** Tells whether there is an order that such a payment would pay (PROTOCOL.md, clause CBK-6). */
+  /** Returns whether there is an order that such a payment would pay (PROTOCOL.md, clause CBK-6). */
   async hasOrder(money: PaymentDetails, atMs: number): Promise<boolean> {
     return (await findOrderFor(this.#db, money, atMs)) !== undefined;
   }

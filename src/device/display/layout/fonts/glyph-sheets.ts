@@ -11,7 +11,7 @@ import type { Face, FaceSpec } from './faces.ts';
 import { decodeSheets, SHEET_FILE_VERSION, type SheetRequest } from './sheet-file.ts';
 
 const FONT_PACKAGE = '@expo-google-fonts/be-vietnam-pro';
-/** The name in `imports` of package.json, which is a package here, and a folder in builds of this code. */
+/** `imports` of package.json maps this name: in a checkout to a package, in a build to a folder. */
 const FONT_FOLDER = `#assets/${FONT_PACKAGE}`;
 const FONT_FILES = {
   400: `${FONT_FOLDER}/400Regular/BeVietnamPro_400Regular.ttf`,
