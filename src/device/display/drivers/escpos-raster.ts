@@ -37,7 +37,10 @@ export function longestCommand(dots: number): number {
   return 8 + Math.max(Math.ceil(dots / 8) * STRIPE_LINES, dots * 3);
 }
 
-/** Makes the picture for a printer that makes no QR itself. The paper beside it is its quiet zone. */
+/**
+ * Returns the commands that print a QR as a picture, for a printer that makes no QR itself; none if it does not fit. The blank
+ * paper at the sides of the picture is the quiet zone.
+ */
 export function rasterQr(payload: string, medium: RasterMedium): number[] {
   const fit = fitQr(payload, medium.dots, STRONGEST);
   if (!fit.ok) return [];
