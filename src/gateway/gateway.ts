@@ -14,32 +14,32 @@ import { openWorld } from './stages/world.ts';
 
 /** A running gateway. */
 export interface Gateway {
-  /** Its address, as `http://127.0.0.1:8800`. */
+  /** Its HTTP address, as `http://127.0.0.1:8800`. */
   origin: string;
   /** `{base_url}` of the service, as `http://127.0.0.1:8800/vqr`. */
   baseUrl: string;
-  /** Address of the broker; `undefined` without MQTT. */
+  /** The address of its broker. Undefined without MQTT. */
   mqttUrl: string | undefined;
-  /** Resolves with an error once another gateway has taken over the database: this one must end at once. */
+  /** Resolves with an error once another gateway has taken over the database. This gateway must then end at once. */
   superseded: Promise<PayboxError> | undefined;
-  /** Answers a request that came to another server: that of the cluster's member which runs it. */
+  /** Answers a request that another server accepted: the server of the cluster's member that runs this gateway. */
   handle(request: IncomingMessage, response: ServerResponse): void;
-  /** In a shard of a cluster: does what another shard asks of it. Rejects when the credit is not known to be stored. */
+  /** In a shard of a cluster: does the task that another shard sends. Rejects when the credit may not be stored. */
   takeCredit?: ((task: CreditTask, told: ToldCredit) => Promise<CreditResult>) | undefined;
-  /** Takes what another shard of its cluster tells. */
+  /** Applies news from another shard of the cluster. */
   heed(news: News): Promise<void>;
-  /** Returns why the gateway takes no calls now; undefined if it does. Settles within 2 s. */
+  /** Returns why the gateway accepts no calls now. Undefined if it accepts them. Settles within 2 s. */
   unready(): Promise<string | undefined>;
   /**
-   * Answers waiting requests, tells boxes goodbye and ends all parts, or abandons what hangs after `withinMs`. The next
-   * start continues with what is stored.
+   * Answers waiting requests, sends boxes a goodbye and ends all parts. Abandons parts that still run after `withinMs`.
+   * The next start continues from the store.
    */
   close(withinMs?: number): Promise<void>;
 }
 
 /**
  * Starts the mock of the payment QR service. Settles once it answers over HTTP and MQTT. Throws ConfigError when a port
- * or the store cannot be opened, MissingPeerError when an external broker or a database server does not answer.
+ * or the store cannot be opened. Throws MissingPeerError when an external broker or a database server does not answer.
  */
 export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Promise<Gateway> {
   const opened = new OpenParts(deps.clock, deps.log);

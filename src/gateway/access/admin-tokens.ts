@@ -10,24 +10,27 @@ import type { AdminTokenRow, NewAudit } from '../store/schema/tables.ts';
 import { digestOf, TOKEN_PREFIX } from './authorizer.ts';
 import { ROLE_NAMES } from './roles.ts';
 
-/** Boxes to which one cashier can be restricted. */
+/** A cashier's token can be restricted to at most this many boxes. */
 const BOXES_MAX = 50;
-/** Names of callers without a token of the store: no token may pose as one of them, in whatever case. */
+/**
+ * The audit list uses these names for callers without a stored token. No token may take one of them, in upper or lower
+ * case.
+ */
 const RESERVED: readonly string[] = ['config', 'admin-token', 'loopback', 'file'];
 
-/** Names differ in more than their case, so that people tell apart who did what. */
+/** Two names must differ in more than upper and lower case, so that people can tell apart who did what. */
 const TAKEN = {
   'name taken': 'no other token has, in whatever case',
   'name spent': 'no token has had: one was revoked, and the audit list would not tell the two apart',
 };
 
-/** The name of a token, as the audit list has it. */
+/** The name of a token, as the audit list shows it. */
 const tokenName = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'expected 1 to 64 letters, digits and . _ -, as till-1')
   .refine((it) => !RESERVED.includes(it.toLowerCase()), `expected another name than ${RESERVED.join(', ')}`);
 
-/** The body of a new token. */
+/** The body of the request for a new token. */
 export const newAdminToken = z
   .strictObject({
     name: tokenName,
@@ -76,7 +79,7 @@ export class AdminTokens {
     return accept(token);
   }
 
-  /** Revokes a token: it is refused at once, and what it has open ends. */
+  /** Revokes a token. The gateway refuses it at once, and ends its open streams and downloads. */
   async revoke(by: Admin, name: string): Promise<Result<undefined>> {
     const { store } = this.#stored;
     const { clock } = this.#world;
@@ -98,7 +101,7 @@ export class AdminTokens {
     return unknown === undefined ? undefined : refuse('E46', `boxes: expected one in the registry, not ${unknown}`);
   }
 
-  /** Has every part, and every shard of a cluster, look again at what tokens have open. */
+  /** Publishes the change: every part, and every shard of a cluster, checks again which tokens have open streams. */
   #tell({ who, address }: Admin, what: string, name: string): void {
     this.#world.log.info('registry-changed', { who, address, what, target: targetOf(name) });
     this.#stored.directory.changed();

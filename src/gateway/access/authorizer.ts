@@ -13,33 +13,36 @@ import { answerRefusal, BEARER, isLoggedIn } from './requests.ts';
 import { mayDo, type Right, ROLE_NAMES, type Role } from './roles.ts';
 import type { RootToken } from './root-token.ts';
 
-/** Begins every token that the gateway makes, so that people and scanners for leaked secrets recognise it. */
+/** Every token of the gateway begins with this, so that people and scanners for leaked secrets recognise it. */
 export const TOKEN_PREFIX = 'paybox_';
-/** Nothing else is looked up in the store. */
+/** The store is asked only for tokens of this form. */
 const MADE_HERE = /^paybox_[\w-]{32}$/;
-/** The store learns of a use of a token at most this often. */
+/** A use of a token is stored at most once in this time. */
 const USE_STORED_MS = 60_000;
 
-/** Routes whose answers a browser saves as files, or reads without an end: no link on another page leads there. */
+/**
+ * A browser saves the answers of these routes as files, or reads them without an end. A link on another page must not
+ * open them.
+ */
 const SAVED = new Set(['/_mock/backup', '/_mock/events', '/admin/v1/sales.csv']);
 
-/** Who calls a route of the gateway's own. */
+/** The caller of a route of the gateway's own. */
 export interface Caller {
   /** Name of the token, as the audit list has it; `loopback` without a token. */
   who: string;
   role: Role;
-  /** The boxes that a cashier may use; undefined for all. */
+  /** The boxes that a cashier may use. Undefined if he may use all. */
   boxes: readonly string[] | undefined;
   /** IP address. */
   address: string;
-  /** SHA-256 of a token of the store; undefined for another caller. */
+  /** SHA-256 of the caller's token. Undefined for a caller without a stored token. */
   digest: string | undefined;
 }
 
-/** A token of the store, as far as its calls need it. */
+/** A stored token, as far as a call needs it. */
 export type FoundToken = Pick<AdminTokenRow, 'id' | 'name' | 'role' | 'boxes' | 'last_used_at_ms'>;
 
-/** Where tokens are looked up. */
+/** Looks up tokens: the store, or the cache in front of it. */
 export interface TokenFinder {
   /** Finds the token with this digest, if it is not revoked. */
   find(digest: string): Promise<FoundToken | undefined>;
@@ -47,7 +50,7 @@ export interface TokenFinder {
   used(id: string, atMs: number, sinceMs: number): Promise<void>;
 }
 
-/** The callers of a gateway, and the proofs that they give. */
+/** Everything by which the gateway identifies a caller. */
 export interface Callers {
   root: RootToken | undefined;
   /** The role of programs and pages of this machine that send no token. */
@@ -58,7 +61,7 @@ export interface Callers {
   log: Logger;
 }
 
-/** The digest under which the store has a token. */
+/** Returns the digest under which the store holds a token. */
 export function digestOf(token: string): string {
   return createHash('sha256').update(token, 'utf8').digest('hex');
 }
@@ -66,7 +69,7 @@ export function digestOf(token: string): string {
 /** Finds out who calls, by the token of the request (PROTOCOL.md, clause ROL). */
 export class Authorizer {
   readonly #deps: Callers;
-  /** Functions that end the streams and downloads that a token has opened, by its digest. */
+  /** Functions that end the streams and downloads of a token, by the digest of the token. */
   readonly #open = new Map<string, Set<() => void>>();
 
   constructor(deps: Callers) {
@@ -74,8 +77,8 @@ export class Authorizer {
   }
 
   /**
-   * Returns who calls, if he has this right; with `every-role` no right is needed. Answers and logs a refusal itself, and
-   * then returns undefined: 401 for a missing or wrong token, 403 for a role without the right.
+   * Returns the caller if he has this right. With `every-role`, no right is needed. Otherwise it answers and logs the
+   * refusal and returns undefined: 401 for a missing or wrong token, 403 for a role without the right.
    */
   async authorize(
     right: Right | 'every-role',
@@ -93,7 +96,7 @@ export class Authorizer {
     const { onLoopback, root, logins, log } = this.#deps;
     const address = addressOf(request);
     const secret = bearerToken(request);
-    // A wrong or revoked token never counts as none: whoever sends one must not become an admin by it.
+    // A wrong or revoked token never counts as no token: its sender must not become an admin by it.
     const isWithout = !/^bearer\b/i.test(request.headers.authorization ?? '');
     const problem = isWithout ? strangeness(request) : undefined;
     if (isWithout && problem === undefined && onLoopback !== 'none') {
@@ -111,12 +114,12 @@ export class Authorizer {
     return found && { ...found, address };
   }
 
-  /** Calls `end` as soon as the token of this caller is revoked. Returns a function that stops that. */
+  /** Calls `end` as soon as the token of this caller is revoked. Returns a function that cancels this. */
   whenRevoked({ digest }: Caller, end: () => void): () => void {
     if (digest === undefined) return () => undefined;
     const ends = this.#open.get(digest) ?? new Set();
     this.#open.set(digest, ends.add(end));
-    // It may have been revoked since the request was let in.
+    // The token may have been revoked after the request was accepted.
     void this.#endIfRevoked(digest);
     return () => {
       ends.delete(end);
@@ -124,7 +127,7 @@ export class Authorizer {
     };
   }
 
-  /** Ends whatever revoked tokens have open. Must be called after each change of tokens. */
+  /** Ends the streams and downloads of revoked tokens. The gateway must call it after each change of tokens. */
   async changed(): Promise<void> {
     await Promise.all([...this.#open.keys()].map((digest) => this.#endIfRevoked(digest)));
   }
@@ -133,7 +136,7 @@ export class Authorizer {
     try {
       if ((await this.#deps.tokens.find(digest)) !== undefined) return;
     } catch (error) {
-      // A caller that cannot be checked is not let in either.
+      // When the store cannot be read, the streams end too: nobody knows whether the token is still valid.
       this.#deps.log.warn('token-unchecked', { reason: reasonOf(error) });
     }
     const ends = [...(this.#open.get(digest) ?? [])];
@@ -141,7 +144,7 @@ export class Authorizer {
     for (const end of ends) end();
   }
 
-  /** The caller with this token, but for the address. */
+  /** Returns the caller with this token, without the address. */
   async #find(secret: string): Promise<Omit<Caller, 'address'> | undefined> {
     const { root, tokens } = this.#deps;
     if (root !== undefined && equalSecrets(secret, root.value)) {
@@ -150,7 +153,7 @@ export class Authorizer {
     if (!MADE_HERE.test(secret)) return undefined;
     const digest = digestOf(secret);
     const row = await tokens.find(digest);
-    // A newer version may have more roles.
+    // The row may have a role that only a newer version knows.
     const role = ROLE_NAMES.find((it) => it === row?.role);
     if (row === undefined || role === undefined) return undefined;
     this.#noteUse(row);
@@ -161,7 +164,7 @@ export class Authorizer {
     const { clock, tokens, log } = this.#deps;
     const nowMs = clock.wallMs();
     if (lastMs !== null && lastMs > nowMs - USE_STORED_MS) return;
-    // Nobody waits for it: a store that takes nothing must not keep an admin out.
+    // The call does not wait for this: a store that cannot be written must not lock an admin out.
     tokens.used(id, nowMs, nowMs - USE_STORED_MS).catch((error: unknown) => {
       log.warn('token-use-unstored', { reason: reasonOf(error) });
     });
@@ -170,16 +173,16 @@ export class Authorizer {
 
 const EXPECTED = 'expected a token as bearer: an admin makes one with paybox admin tokens add';
 
-/** The boxes of a token; undefined for all. */
+/** Returns the boxes that a token is restricted to. Undefined if it is not restricted. */
 export function boxesOf({ boxes }: FoundToken): readonly string[] | undefined {
   return boxes === null ? undefined : (JSON.parse(boxes) as string[]);
 }
 
-/** Why a caller is no program or page of this machine; `undefined` if it is one. */
+/** Returns why a caller is not a program or page of this machine. Undefined if it is one. */
 function strangeness(request: FastifyRequest): string | undefined {
   const stranger = strangerOf(request);
   if (stranger !== undefined) return stranger;
-  // A page of another site can make a browser on this machine send requests, also to a name that resolves to loopback.
+  // A page of another site can make a browser on this machine send requests, even to a name that resolves to loopback.
   if (!isLoopbackHost(hostnameOf(request.raw) ?? '')) return 'not by a loopback name';
   const isSaved = SAVED.has(request.routeOptions.url ?? '');
   const isForeign = isSaved ? isFromOtherPage(request.raw) : isForeignPage(request.raw);

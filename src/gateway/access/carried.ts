@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { strangerProblem } from '../../lib/http-server.ts';
 
-/** A request that somebody in front has handed over: a trusted proxy, or the front of a cluster's member. */
+/** A record of how a trusted proxy, or the front of a cluster's member, has passed a request on. */
 export interface Carried {
-  /** Its body, which the front has read; undefined if it has none, or is still to be read. */
+  /** The body that the front has read. Undefined if the request has none, or if nobody has read it yet. */
   body: Buffer | undefined;
   /** IP address of the caller. */
   address: string;
@@ -16,15 +16,15 @@ export function carry(request: IncomingMessage, carried: Carried): void {
   (request as WithCarried)[CARRIED] = carried;
 }
 
-/** How this request was handed over; undefined for one that came from its caller. */
+/** Returns what a trusted proxy or a front has passed on with the request. Undefined if the caller himself sent it. */
 export function carriedOf(request: IncomingMessage): Carried | undefined {
   return (request as WithCarried)[CARRIED];
 }
 
-/** The front of a cluster sets this header: the id under which all shards take one order. */
+/** The front of a cluster sets this header. Its value is the id that all shards give to one order. */
 export const SHARED_ID_HEADER = 'x-paybox-shared-id';
 
-/** Returns the id under which all shards of a cluster take this order; undefined for an order to this gateway alone. */
+/** Returns the id that all shards of a cluster give to this order. Undefined for an order to this gateway alone. */
 export function sharedIdOf({
   raw,
   headers,
@@ -36,14 +36,14 @@ export function sharedIdOf({
   return typeof id === 'string' ? id : undefined;
 }
 
-/** IP address of the caller. */
+/** Returns the IP address of the caller. */
 export function addressOf({ raw }: { raw: IncomingMessage }): string {
   return carriedOf(raw)?.address ?? raw.socket.remoteAddress ?? '';
 }
 
 /**
- * Why a request may come from another machine; `undefined` for a program or page of this machine. One that was handed
- * over may come from anywhere (PROTOCOL.md, clause THR-29).
+ * Returns why a request may come from another machine. Undefined for a program or page of this machine. A request
+ * through a proxy or a front may come from anywhere (PROTOCOL.md, clause THR-29).
  */
 export function strangerOf({ raw }: { raw: IncomingMessage }): string | undefined {
   return carriedOf(raw) === undefined ? strangerProblem(raw) : 'through one of http.trustedProxies';

@@ -2,17 +2,20 @@ import type { Clock } from '../../lib/clock.ts';
 import { networkOf } from '../../lib/connections.ts';
 import { ENROLMENT_LIFETIME_MS, type EnrolmentRequest, type EnrolmentState } from '../../protocol/enrolment.ts';
 
-/** Requests under the name of one box: its own, and those of others who claim to be it. */
+/** At most this many requests are stored for one box: its own, and those of others who claim to be it. */
 const REQUESTS_PER_BOX_MAX = 4_096;
-/** Requests of all boxes. A box with few requests may add one even beyond this limit. */
+/** At most this many requests are stored for all boxes. A box with few requests may add one even beyond this limit. */
 const REQUESTS_MAX = 32_768;
 const FEW_REQUESTS = 8;
 /**
- * Share of the free room that one address, or one /64 of IPv6, may use. It shrinks as the room fills, so that a few
- * addresses cannot keep out a box at another one.
+ * One address, or one /64 of IPv6, may use this share of the free room. The share shrinks as the room fills, so that a
+ * few addresses cannot block a box at another address.
  */
 const NETWORK_SHARE = 1 / 64;
-/** A request is remembered after it expires: a later one with the same code could not be told apart from it. */
+/**
+ * A request is stored for some time after it expires. Otherwise the gateway could not tell it from a later one with the
+ * same code.
+ */
 export const REMEMBERED_MS = 2 * ENROLMENT_LIFETIME_MS;
 
 export interface PendingRequest {
@@ -26,29 +29,29 @@ export interface PendingRequest {
   state: EnrolmentState;
 }
 
-/** Requests under the name of one box. */
+/** The requests that name one box. */
 interface BoxRequests {
-  /** Oldest first; each is forgotten at `untilMs` (monotonic time). */
+  /** Oldest first. Each is deleted at `untilMs` (monotonic time). */
   remembered: { pending: PendingRequest; network: string; untilMs: number }[];
   wrongCodes: number;
 }
 
 /**
- * Requests to enrol, by box and by id (PROTOCOL.md, clause ENR-7). None is dropped early to make room: without room a
- * new one is refused.
+ * Holds the requests to enrol, by box and by id (PROTOCOL.md, clause ENR-7). No request is deleted early to make room:
+ * without room, a new one is refused.
  */
 export class EnrolmentRequests {
   readonly #clock: Clock;
   readonly #boxes = new Map<string, BoxRequests>();
   readonly #byId = new Map<string, PendingRequest>();
-  /** Number of requests of each network, for all boxes. */
+  /** The number of requests from each network, for all boxes. */
   readonly #byNetwork = new Map<string, number>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Time until there is room for another request from this address; 0 if there is room now. */
+  /** Returns the time until there is room for another request from this address. 0 if there is room now. */
   waitMs(terminalCode: string, address: string): number {
     const { remembered } = this.of(terminalCode);
     const network = networkOf(address);
@@ -59,14 +62,14 @@ export class EnrolmentRequests {
     return oldest === undefined ? 0 : oldest.untilMs - this.#clock.monotonicMs();
   }
 
-  /** Whether a request of this box would be refused even from a new address. */
+  /** Returns whether a request for this box would be refused even from a new address. */
   isFull(terminalCode: string): boolean {
     const { remembered } = this.of(terminalCode);
     if (remembered.length >= REQUESTS_PER_BOX_MAX) return true;
     return remembered.length >= FEW_REQUESTS && !this.#hasRoom('');
   }
 
-  /** Adds a request. The caller has checked that there is room. */
+  /** Adds a request. The caller must have checked that there is room. */
   add(pending: PendingRequest): void {
     const network = networkOf(pending.address);
     const untilMs = this.#clock.monotonicMs() + REMEMBERED_MS;
@@ -75,28 +78,28 @@ export class EnrolmentRequests {
     this.of(pending.request.terminalCode).remembered.push({ pending, network, untilMs });
   }
 
-  /** `undefined` if it is expired or of an earlier run. */
+  /** Returns the request with this id. Undefined if it has expired or is from an earlier run. */
   byId(id: string): PendingRequest | undefined {
     const pending = this.#byId.get(id);
     return pending === undefined || this.#isExpired(pending) ? undefined : pending;
   }
 
-  /** Boxes that have asked, in no order. */
+  /** Returns the boxes that have asked, in no order. */
   boxes(): string[] {
     return [...this.#boxes.keys()];
   }
 
-  /** Every remembered request, oldest first; expired ones too. */
+  /** Returns every stored request of a box, oldest first, with the expired ones. */
   all(terminalCode: string): PendingRequest[] {
     return this.of(terminalCode).remembered.map(({ pending }) => pending);
   }
 
-  /** Requests that have not expired, oldest first. */
+  /** Returns the requests of a box that have not expired, oldest first. */
   live(terminalCode: string): PendingRequest[] {
     return this.all(terminalCode).filter((it) => !this.#isExpired(it));
   }
 
-  /** Called only for configured boxes, so that the map stays bounded. */
+  /** Returns the requests of a box. Must be called only for configured boxes, so that the map stays bounded. */
   of(terminalCode: string): BoxRequests {
     const nowMs = this.#clock.monotonicMs();
     const box = this.#boxes.get(terminalCode) ?? { remembered: [], wrongCodes: 0 };
@@ -115,7 +118,7 @@ export class EnrolmentRequests {
     else this.#byNetwork.set(network, left);
   }
 
-  /** Whether this network may have another request, for any box. */
+  /** Returns whether this network may send another request, for any box. */
   #hasRoom(network: string): boolean {
     const fits = () => (this.#byNetwork.get(network) ?? 0) < shareOf(REQUESTS_MAX - this.#byId.size);
     if (fits()) return true;
@@ -128,7 +131,7 @@ export class EnrolmentRequests {
   }
 }
 
-/** Requests that one network may have when `free` more fit; at least one while any fits. */
+/** Returns how many requests one network may have when `free` more fit. At least one while any fits. */
 function shareOf(free: number): number {
   return Math.ceil(Math.max(0, free) * NETWORK_SHARE);
 }

@@ -18,30 +18,36 @@ import type { World } from '../common/world.ts';
 import type { EnrolmentRequestRow } from '../store/schema/tables.ts';
 import { EnrolmentRequests, isSameRequest, type PendingRequest, REMEMBERED_MS } from './enrolment-requests.ts';
 
-/** After this many wrong codes all requests of the box are rejected. */
+/** After this many wrong codes the gateway rejects all requests of the box. */
 const WRONG_CODES_MAX = 10;
-/** Addresses that are shown of the requests of one box. */
+/** At most this many addresses of the requests of one box are shown. */
 const ADDRESSES_SHOWN_MAX = 8;
 const SEED_BYTES = 32;
 
-/** A box that asks to enrol, in the answer of `/_mock/enrolments`. Times are ISO 8601 in UTC. */
+/** A box that asks to enrol, as `/_mock/enrolments` answers it. Times are ISO 8601 in UTC. */
 export interface EnrolmentView {
   terminalCode: string;
   serialNumber: string;
-  /** If there are several, somebody else uses the name of this box. Only the code shows which request is the box's. */
+  /**
+   * If this is more than 1, somebody else uses the name of this box. Only the code shows which request comes from the
+   * box.
+   */
   requests: number;
   from: string[];
   since: string;
-  /** Whether acceptance replaces a secret that the box already has. */
+  /** True if acceptance replaces a secret that the box already has. */
   replaces: boolean;
 }
 
-/** The boxes that are connected, and how to reach them. */
+/** Tells which boxes are connected, and closes their connections. */
 export interface ConnectedBoxes extends Pick<BoxReach, 'expel'> {
   isOnline(terminalCode: string): boolean;
 }
 
-/** Enrols boxes that have no secret (PROTOCOL.md, clause ENR). Requests of an earlier run are known, but expired. */
+/**
+ * Enrols boxes that have no secret (PROTOCOL.md, clause ENR). Requests of an earlier run are stored, but they have
+ * expired.
+ */
 export class Enrolments {
   readonly #world: World;
   readonly #stored: Stored;
@@ -85,7 +91,7 @@ export class Enrolments {
     const waitMs = this.#requests.waitMs(terminalCode, address);
     if (waitMs > 0) return { ok: false, waitMs };
     const { clock, random, log, changes } = this.#world;
-    // Added before it is stored, because others may ask meanwhile.
+    // The request is added before it is stored, because others may ask meanwhile.
     const pending: PendingRequest = {
       id: random.uuid(),
       request,
@@ -101,19 +107,20 @@ export class Enrolments {
     return accept({ id: pending.id });
   }
 
-  /** The state of a request; `undefined` if it is unknown, expired, or of an earlier run. */
+  /** Returns the state of a request. Undefined if it is unknown, has expired, or is from an earlier run. */
   async state(id: string): Promise<EnrolmentState | undefined> {
     const pending = this.#requests.byId(id);
     if (pending === undefined) return undefined;
     const { config } = this.#world;
     const { isOnline } = this.#boxes;
-    // Two agents of one box would replace each other's secret again and again: the one that is online keeps it.
+    // Two agents of one box would replace each other's secret again and again. So the agent that is online keeps its
+    // secret.
     const isOpen = config.enrolment === 'open' && !isOnline(pending.request.terminalCode);
     if (isOpen) await this.#agreeInTurn(pending, '');
     return pending.state;
   }
 
-  /** Boxes that ask, in the order of their codes. */
+  /** Returns the boxes that ask, in the order of their codes. */
   async list(): Promise<EnrolmentView[]> {
     const views: EnrolmentView[] = [];
     for (const terminalCode of this.#requests.boxes().sort()) {
@@ -129,7 +136,7 @@ export class Enrolments {
     return views;
   }
 
-  /** Gives a secret to the box that shows this code. It replaces an older one. */
+  /** Gives a secret to the box that shows this code. It replaces the box's older secret. */
   async accept(terminalCode: string, typed: string): Promise<Result<undefined>> {
     const problem = await this.#problem(terminalCode);
     if (problem !== undefined) return problem;
@@ -141,7 +148,7 @@ export class Enrolments {
     if (found === undefined) return this.#countWrongCode(terminalCode);
     const other = knowing.find((it) => it.request.publicKey !== found.request.publicKey);
     if (other !== undefined) {
-      // Two requests know the code, so somebody has read it on the screen: nobody can know which one is the box.
+      // Two requests know the code, so somebody has read it on the screen. Nobody can know which of the two is the box.
       this.#rejectAll(terminalCode);
       return refuse('CODE_SHARED', `from ${found.address} and ${other.address}`);
     }
@@ -149,7 +156,7 @@ export class Enrolments {
     return accept(undefined);
   }
 
-  /** Rejects all requests under the name of this box. The box itself makes a new code. */
+  /** Rejects all requests that name this box. The box then makes a new code. */
   async reject(terminalCode: string): Promise<Result<undefined>> {
     const problem = await this.#problem(terminalCode);
     if (problem !== undefined) return problem;
@@ -158,7 +165,7 @@ export class Enrolments {
     return accept(undefined);
   }
 
-  /** Deletes the secret of an enrolled box: it must enrol again. */
+  /** Deletes the secret of an enrolled box. The box must enrol again. */
   async forget(terminalCode: string): Promise<Result<undefined>> {
     const { directory, secrets } = this.#stored;
     const { log, changes } = this.#world;
@@ -176,7 +183,10 @@ export class Enrolments {
     return accept(undefined);
   }
 
-  /** Stored before the box shows its code: after a restart the gateway must know the request. */
+  /**
+   * Stores a request. This must be done before the box shows its code, because the gateway must know the request after
+   * a restart.
+   */
   async #keep(pending: PendingRequest): Promise<void> {
     const { clock } = this.#world;
     const { store } = this.#stored;
@@ -203,7 +213,7 @@ export class Enrolments {
     return undefined;
   }
 
-  /** One after the other: after two acceptances of one box, store and box must have the same secret. */
+  /** Accepts one request after the other. After two acceptances of one box, store and box must have the same secret. */
   #agreeInTurn(pending: PendingRequest, code: string): Promise<void> {
     const concluded = this.#lastAcceptance.then(() => this.#agree(pending, code));
     this.#lastAcceptance = concluded.catch(() => undefined);
@@ -230,9 +240,9 @@ export class Enrolments {
     const how = code === '' ? 'open' : 'code';
     const proof = gatewayProof(code, agreement);
     pending.state = { state: 'accepted', how, publicKey: key.publicKey, proof };
-    // From now on the box has the full time to fetch the result.
+    // The box gets the full time to fetch the result, counted from now.
     pending.untilMs = clock.monotonicMs() + ENROLMENT_LIFETIME_MS;
-    // All other requests are rejected: only one is the box.
+    // All other requests are rejected, because only one can come from the box.
     for (const other of this.#requests.all(terminalCode)) {
       other.state = isSameRequest(other.request, pending.request) ? pending.state : { state: 'rejected' };
     }
@@ -261,7 +271,7 @@ function fitsCode(code: string, { publicKey, proof, ...names }: EnrolmentRequest
   return isProof(proof, boxProof(code, { ...names, boxKey: publicKey }));
 }
 
-/** A request of an earlier run. */
+/** Returns a stored request of an earlier run as an expired one. */
 function expiredRequest(row: EnrolmentRequestRow, clock: Clock): PendingRequest {
   const { id, terminal_code: terminalCode, serial_number: serialNumber, public_key: publicKey, proof, address } = row;
   const request = { terminalCode, serialNumber, publicKey, proof };
@@ -269,7 +279,10 @@ function expiredRequest(row: EnrolmentRequestRow, clock: Clock): PendingRequest 
   return { id, request, address, sinceMs: row.asked_at_ms, untilMs, state: { state: 'rejected' } };
 }
 
-/** Requests were refused, and one of them may have the same code: nobody can know whether there is only one. */
+/**
+ * Refuses a code because requests were refused before. One of those may have had the same code, so nobody can know
+ * whether the code is unique.
+ */
 function tooMany(requests: number): Refusal {
   return refuse(
     'CODE_SHARED',

@@ -8,7 +8,7 @@ import { Authorizer } from './authorizer.ts';
 import { type ConnectedBoxes, Enrolments } from './enrolments.ts';
 import { openRootToken, roleOnLoopback } from './root-token.ts';
 
-/** Who may do something at a gateway: callers and their tokens, rows of the registry, and boxes that enrol. */
+/** Decides who may do something: callers and their tokens, rows of the registry, and boxes that enrol. */
 export interface Access {
   authorizer: Authorizer;
   adminTokens: AdminTokens;
@@ -17,7 +17,10 @@ export interface Access {
   enrolments: Enrolments;
 }
 
-/** Opens what decides who may do something. Throws ConfigError when the first token can be neither read nor made. */
+/**
+ * Opens the parts that decide who may do something. Throws ConfigError when the first token can be neither read nor
+ * created.
+ */
 export async function openAccess(
   world: World,
   stored: Stored,

@@ -12,17 +12,17 @@ import type { LoginAttempt, Logins } from '../common/logins.ts';
 import type { Refusal, Result } from '../common/result.ts';
 import { addressOf } from './carried.ts';
 
-/** Statuses of PROTOCOL.md, clause ERR-2. The callers give 404, 405, 413 and 415. */
+/** The statuses of PROTOCOL.md, clause ERR-2. Callers set 404, 405, 413 and 415 themselves. */
 const STATUS_OF: Partial<Record<Code, number>> = { E74: 401, E05: 500 };
 
-/** Challenge to who sends no token (RFC 6750, section 3). */
+/** The challenge to a caller who sends no token (RFC 6750, section 3). */
 export const BEARER = 'Bearer realm="paybox"';
 
 const HEADER_CHARS_MAX = 1_000;
 export const ROWS_DEFAULT = 50;
 export const ROWS_MAX = 500;
 
-/** Query of a list; `before` is an id: only older rows are listed. */
+/** The query of a list. `before` is an id: only older rows are listed. */
 export const listQuery = z.object({
   limit: z.coerce.number().int().min(1).max(ROWS_MAX).default(ROWS_DEFAULT),
   before: z.string().optional(),
@@ -38,21 +38,21 @@ export function answerRefusal(
 ): FastifyReply {
   logRefusal(request, log, refusal, status);
   reply.header(REASON_HEADER, headerText(refusal.reason));
-  // Admins get it in the body too (clause REG-4).
+  // Admins get the reason in the body too (clause REG-4).
   const reason = pathOf(request).startsWith('/admin/v1/') ? { reason: refusal.reason } : {};
   return reply.code(status).send({ status: 'FAILED', message: refusal.code, ...reason });
 }
 
-/** A text as the value of a header: one line of ASCII, with other characters in JSON notation. */
+/** Makes a text fit for the value of a header: one line of ASCII, with other characters escaped as in JSON. */
 export function headerText(text: string): string {
   const line = text.replaceAll(/[^\x20-\x7e]/g, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`);
   return line.slice(0, HEADER_CHARS_MAX);
 }
 
-/** Statuses of refused logins: the log says from where. */
+/** Statuses of refused logins. For these the log has the address of the caller. */
 const LOGIN_REFUSED: readonly number[] = [401, 429];
 
-/** Logs a refusal; the caller answers it (PROTOCOL.md, clause ERR-5). */
+/** Logs a refusal. The caller of this function answers it (PROTOCOL.md, clause ERR-5). */
 export function logRefusal(
   request: FastifyRequest,
   log: Logger,
@@ -63,7 +63,10 @@ export function logRefusal(
   log.warn('request-refused', { method: request.method, path: pathOf(request), status, code, reason, ...from });
 }
 
-/** Answers with this JSON, made at the first call: anybody may ask for it, as often as he likes. */
+/**
+ * Makes a handler that answers with this JSON. It builds the JSON once, because anybody may ask for it as often as he
+ * likes.
+ */
 export function answersOnceMade(make: () => object) {
   let text: string | undefined;
   return (_request: FastifyRequest, reply: FastifyReply) => {
@@ -72,12 +75,12 @@ export function answersOnceMade(make: () => object) {
   };
 }
 
-/** The path without its query, which may contain secrets. */
+/** Returns the path without its query, because a query may contain secrets. */
 export function pathOf(request: FastifyRequest): string {
   return request.url.split('?', 1)[0] ?? '';
 }
 
-/** Decodes the JSON of a request's body. Fields that `schema` does not know are logged (PROTOCOL.md, clause ERR-4). */
+/** Decodes the JSON body of a request. Logs the fields that `schema` does not know (PROTOCOL.md, clause ERR-4). */
 export function readBody(request: FastifyRequest, log: Logger, schema?: z.ZodObject): Result<unknown> {
   const json = parseJson(Buffer.isBuffer(request.body) ? request.body : undefined, request.headers);
   if (json.ok && schema !== undefined) {
@@ -88,7 +91,7 @@ export function readBody(request: FastifyRequest, log: Logger, schema?: z.ZodObj
 }
 
 /**
- * Turns an answer into a stream of events. Regular comments tell a quiet stream from a dead one (clause BOX-HTTP-3).
+ * Turns an answer into a stream of events. Regular comments in the stream show that it is alive (clause BOX-HTTP-3).
  */
 export function openStream(reply: FastifyReply, clock: Clock, headers: Record<string, string> = {}): EventStream {
   reply.hijack();
@@ -97,8 +100,8 @@ export function openStream(reply: FastifyReply, clock: Clock, headers: Record<st
 }
 
 /**
- * Whether a login is right. A wrong one is answered with 401 and `challenge` as `WWW-Authenticate`, or with 429 and
- * `Retry-After` after too many wrong ones.
+ * Returns whether a login is right. Otherwise it answers: 401 with `challenge` as `WWW-Authenticate`, or 429 with
+ * `Retry-After` after too many wrong logins.
  */
 export function isLoggedIn(
   request: FastifyRequest,

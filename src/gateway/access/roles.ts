@@ -1,10 +1,10 @@
 /**
- * The rights that the gateway's own routes ask for. `look`: read everything but secrets. `list-sales`: the sales of a day.
- * `sell`: sell, and cancel a sale. `administer`: everything else.
+ * The rights that the gateway's own routes require. `look`: read everything but secrets. `list-sales`: list the sales
+ * of a day. `sell`: sell, and cancel a sale. `administer`: everything else.
  */
 export type Right = 'look' | 'list-sales' | 'sell' | 'administer';
 
-/** The roles of tokens, each with its rights. A new role is one line here. */
+/** The rights of each role. A new role is one line here. */
 export const ROLES = {
   admin: ['look', 'list-sales', 'sell', 'administer'],
   cashier: ['list-sales', 'sell'],
@@ -21,7 +21,7 @@ export function mayDo(role: Role, right: Right): boolean {
   return (ROLES[role] as readonly Right[]).includes(right);
 }
 
-/** The names of the roles that have a right. */
+/** Returns the names of the roles that have a right. */
 export function rolesWith(right: Right): Role[] {
   return ROLE_NAMES.filter((role) => mayDo(role, right));
 }

@@ -9,10 +9,10 @@ import { newSecret, strongSecret } from '../../protocol/secret.ts';
 import type { GatewayConfig } from '../config/config.ts';
 import type { Role } from './roles.ts';
 
-/** This file in dataDir has the token of the first admin, where the gateway's configuration has none. */
+/** This file in dataDir holds the token of the first admin when the gateway's configuration has none. */
 const ADMIN_TOKEN_FILE = 'admin-token';
 
-/** The token that is in no store, and cannot be revoked. */
+/** A token that is not in the store, so nobody can revoke it. */
 export interface RootToken {
   /** Its name in the audit list. */
   name: 'config' | 'admin-token';
@@ -21,15 +21,16 @@ export interface RootToken {
 
 type Doors = Pick<GatewayConfig, 'mode' | 'adminToken' | 'dataDir'> & { http: Pick<GatewayConfig['http'], 'loopback'> };
 
-/** The role of programs and pages of this machine that send no token (PROTOCOL.md, clause ROL-3). */
+/** Returns the role of programs and pages of this machine that send no token (PROTOCOL.md, clause ROL-3). */
 export function roleOnLoopback({ mode, adminToken, http }: Doors): Role | 'none' {
   if (mode === 'live') return 'none';
   return http.loopback ?? (adminToken === undefined ? 'admin' : 'none');
 }
 
 /**
- * Returns the root token of a gateway: that of its file, else the one that is kept in dataDir, made at the first start at
- * which nobody could administer the gateway without it. Undefined where there is none. Throws ConfigError.
+ * Returns the root token of a gateway: the one in its configuration, else the one in dataDir. The gateway creates a
+ * token in dataDir at the first start at which nobody could administer it otherwise. Undefined if it needs no root
+ * token. Throws ConfigError.
  */
 export function openRootToken(config: Doors, random: Random, log: Logger): RootToken | undefined {
   const { adminToken, dataDir } = config;
@@ -42,17 +43,23 @@ export function openRootToken(config: Doors, random: Random, log: Logger): RootT
   return { name: 'admin-token', value };
 }
 
-/** Where a gateway without `adminToken` keeps its root token. */
+/** Returns the file in which a gateway without `adminToken` stores its root token. */
 export function adminTokenFile(dataDir: string): string {
   return join(dataDir, ADMIN_TOKEN_FILE);
 }
 
-/** Reads the root token of a gateway for a command: that of its file, else the one in dataDir, if there is one. */
+/**
+ * Reads the root token of a gateway for a command: the one in its configuration, else the one in dataDir. Undefined if
+ * there is none.
+ */
 export function readRootToken({ adminToken, dataDir }: Doors): string | undefined {
   return adminToken ?? (existsSync(adminTokenFile(dataDir)) ? readFrom(dataDir) : undefined);
 }
 
-/** Returns the token in a folder. Makes one, in a file of its owner only, if there is none. Throws ConfigError. */
+/**
+ * Returns the token in a folder. If there is none, creates one in a file that only its owner can read. Throws
+ * ConfigError.
+ */
 export function keptAdminToken(folder: string, random: Random): { value: string; isMade: boolean } {
   const made = newSecret(random);
   const file = adminTokenFile(folder);

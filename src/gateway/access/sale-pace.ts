@@ -2,13 +2,13 @@ import { BudgetMeter } from '../../lib/budget.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Caller } from './authorizer.ts';
 
-/** Sales that one token of a cashier makes at once, and in each minute. */
+/** One token of a cashier can make this many sales at once, and this many in each minute. */
 export const CASHIER_SALES_MAX = 30;
 const MINUTE_MS = 60_000;
 
 /**
- * How fast cashiers sell. The store keeps a number of orders: a program with the token of a till could otherwise push
- * out everybody's (PROTOCOL.md, clause LIM-10).
+ * Limits how fast cashiers sell. The store has room for a limited number of orders: without this, a program with the
+ * token of one till could push out everybody's orders (PROTOCOL.md, clause LIM-10).
  */
 export class SalePace {
   readonly #clock: Clock;
@@ -18,7 +18,7 @@ export class SalePace {
     this.#clock = clock;
   }
 
-  /** Time until the caller may sell again; 0 if he may now, and then it counts. */
+  /** Returns the time until the caller may sell again. Returns 0 if he may sell now, and counts the sale. */
   waitMs({ role, who, digest }: Caller): number {
     if (role !== 'cashier') return 0;
     const nowMs = this.#clock.monotonicMs();

@@ -16,8 +16,8 @@ export interface Tokens {
 }
 
 /**
- * Opens the tokens (RFC 7519, HS256). Their secret is in the store, so they stay valid after a restart. All members of a
- * cluster share `clock`. The first call loads `jose`, so a gateway without calls of partners starts without it.
+ * Opens the tokens (RFC 7519, HS256). Their secret is in the store, so they stay valid after a restart. All members of
+ * a cluster share `clock`. The first call loads `jose`: a gateway that no partner calls does not load it.
  */
 export async function createTokens(store: Store, clock: { wallMs: Clock['wallMs'] }, random: Random): Promise<Tokens> {
   const secret = await store.ofAll.setting('token-secret', () => random.secret(SECRET_BYTES));
@@ -25,7 +25,7 @@ export async function createTokens(store: Store, clock: { wallMs: Clock['wallMs'
   return {
     issue: async (partner) => {
       const { SignJWT } = await import('jose/jwt/sign');
-      // Rounded up, so that a token never expires too early.
+      // The time is rounded up, so that a token never expires too early.
       const iat = Math.ceil(clock.wallMs() / 1000);
       const claims = { iss: ISSUER, sub: partner, jti: random.uuid(), iat, exp: iat + TOKEN_SECONDS };
       return new SignJWT(claims).setProtectedHeader({ alg: ALGORITHM, typ: 'JWT' }).sign(key);

@@ -5,12 +5,12 @@ import { macAddress, macDigits } from '../../protocol/dialect.ts';
 import { bankAccount, boxCode, freeText } from '../../protocol/fields.ts';
 import { strongSecret } from '../../protocol/secret.ts';
 
-/** With the longest amount, content and time such a message still fits the packet of clause VQD-4. */
+/** A message of this length, with the longest amount, content and time, still fits the packet of clause VQD-4. */
 const PAID_MESSAGE_MAX = 120;
 
-/** The name of a login at somebody else's server. */
+/** The name of a login at another program's server. */
 export const loginName = z.string().regex(/^[^:\s]{1,64}$/, '1 to 64 characters without spaces and colons');
-/** The name of a login here: people read it in lists and logs. */
+/** The name of a login at this gateway. People read it in lists and logs. */
 export const username = loginName.refine(
   isPlainText,
   'expected no control character, no invisible one and no half character',
@@ -40,7 +40,7 @@ const salt = z
 
 const fromFile = z.string().min(1).max(1000).optional().describe('a file that holds it instead');
 
-/** Each of these texts must be given, itself or by a file. */
+/** Requires each of these texts, given either directly or by a file. */
 function checkGiven(names: readonly string[]) {
   return (given: Record<string, unknown>, context: z.RefinementCtx): void => {
     for (const name of names) {
@@ -64,14 +64,17 @@ export const vietqrBoxes = z
     paidMessage: freeText(PAID_MESSAGE_MAX)
       .refine((it) => it.includes('{amount}'), 'expected a text with {amount}, and maybe {content} and {time}')
       .default('Đã nhận {amount} đồng, nội dung {content}, lúc {time}')
-      .describe('the text that such a box says for a payment'),
+      .describe('the text that such a box speaks for a payment'),
   })
   .superRefine(checkGiven(['checkSumSalt', 'boxIdSalt']))
   .transform(({ checkSumSalt = '', boxIdSalt = '', ...rest }) => ({ ...rest, checkSumSalt, boxIdSalt }));
 
 type VietqrBoxes = z.output<typeof vietqrBoxes>;
 
-/** As in a file, with what its `…File` options name in place of them; undefined without such options. Throws ConfigError. */
+/**
+ * Returns the options with the contents of the `…File` options in their place. Undefined without such options. Throws
+ * ConfigError.
+ */
 export function withSecretsOfFiles(
   { checkSumSaltFile, boxIdSaltFile, login: { passwordFile, ...login }, ...given }: VietqrBoxes,
   at: FilePlace,
@@ -95,7 +98,9 @@ interface Boxes {
   vietqrBoxes?: z.output<typeof vietqrBoxes> | undefined;
 }
 
-/** A box of the dialect vietqr has no secret of its own, and needs MQTT. */
+/**
+ * Complains about wrong options of boxes of the dialect vietqr. Such a box has no secret of its own, and needs MQTT.
+ */
 export function checkDialects({ boxes, vietqrBoxes, mqtt }: Boxes, complain: Complain): void {
   const macs = new Set<string>();
   for (const [i, { dialect, macAddr, secret, confirm }] of boxes.entries()) {

@@ -12,7 +12,7 @@ const httpUrl = z
   .refine((url) => addressProblem(new URL(url)) === undefined, {
     error: ({ input }) => `expected the address of a partner: ${addressProblem(new URL(String(input)))}`,
   })
-  // The same address, as a store can hold it.
+  // Rewrites the address so that a store can hold it. It stays the same address.
   .transform((url) => (isPlainText(url) ? url : new URL(url).href));
 
 /** Logs and the console show addresses, so an address must not contain a password. */
@@ -21,7 +21,7 @@ export function hasUserInfo(address: string): boolean {
   return url.username !== '' || url.password !== '';
 }
 
-/** An address for whoever must not read secrets: a query may be a key. */
+/** Returns an address without its query, for readers who must not see secrets. A query may contain a key. */
 export function withoutQuery(url: string): string {
   return url.replace(/\?.*/s, '');
 }
@@ -34,7 +34,7 @@ const callbackAuth = z.discriminatedUnion('kind', [
     .describe('fetched before each attempt'),
 ]);
 
-/** Where a partner gets its callbacks, and how (PROTOCOL.md, clause SYN). */
+/** Where a partner receives its callbacks, and how (PROTOCOL.md, clause SYN). */
 export const callback = z.strictObject({
   url: httpUrl,
   auth: callbackAuth.default({ kind: 'none' }),
@@ -50,11 +50,13 @@ export const callback = z.strictObject({
   success: z
     .union([z.literal('any2xx'), z.literal(200)], 'expected any2xx or 200')
     .default('any2xx')
-    .describe('which answers say that a callback was processed: every 2xx, or 200 alone, as the specification has it'),
+    .describe(
+      'which answers mean that the partner processed a callback: every 2xx, or only 200, as the specification says',
+    ),
   decimals: z.boolean().default(false).describe('the amount as 25000.0'),
 });
 
-/** As in a file, where defaults may be left out. */
+/** A callback as a file has it, where defaults may be missing. */
 export type CallbackInput = z.input<typeof callback>;
 export type CallbackConfig = z.output<typeof callback>;
 export type CallbackAuth = CallbackConfig['auth'];

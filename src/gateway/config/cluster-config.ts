@@ -9,17 +9,17 @@ const SHARDS_DEFAULT = 16;
 export const cluster = z.strictObject({
   advertise: z
     .url({ protocol: /^https?$/, error: 'expected an address as http://10.0.0.5:8800' })
-    .describe('where the other members reach this one'),
+    .describe('the address at which the other members reach this one'),
   ca: z.string().min(1).max(1000).optional().describe('PEM file with the CA of the other members, for https://'),
   shards: z
     .int()
     .min(1)
     .max(SHARDS_MAX)
     .default(SHARDS_DEFAULT)
-    .describe('parts that move between members; cannot change once the cluster was made'),
+    .describe('number of parts that move between members; it cannot change after the first start of the cluster'),
 });
 
-/** The keys that decide whether a gateway can be a member. */
+/** The keys that decide whether a gateway can be a member of a cluster. */
 export interface ClusterKeys {
   cluster?: z.output<typeof cluster> | undefined;
   databaseUrl?: string | undefined;
@@ -31,7 +31,7 @@ export interface ClusterKeys {
   vietqrBoxes?: unknown;
 }
 
-/** A member needs some keys, and cannot have others. */
+/** Complains about keys that a member lacks, and about keys that a member must not have. */
 export function checkCluster(config: ClusterKeys, complain: Complain): void {
   const { cluster: member, databaseUrl, standby, enrolment, adminToken, http, mqtt, vietqrBoxes } = config;
   if (member === undefined) return;

@@ -17,10 +17,10 @@ import { checkMode, type LiveConfig, modeKeys } from './mode.ts';
 import { account, contentPrefix, partner } from './partners-config.ts';
 import { callbackLateRetries, callbackRetryWaitsMs } from './retry-schedule.ts';
 
-/** Room for some 60,000 boxes; a file of 10,000 takes some seconds to read. */
+/** A file of this length has some 60,000 boxes. A file with 10,000 boxes takes some seconds to read. */
 export const GATEWAY_FILE_CHARS_MAX = 8 * 1_048_576;
 
-/** Other parameters could change the limits and the lock that the gateway sets. */
+/** Other parameters could change the limits and the lock that the gateway sets on its connections. */
 const DATABASE_PARAMETERS = ['sslmode', 'sslrootcert'];
 const databaseUrl = z
   .url({ protocol: /^postgres(ql)?$/, error: 'postgres://user:password@host:5432/database', abort: true })
@@ -32,7 +32,7 @@ const databaseUrl = z
   );
 
 const CORS_MAX = 100;
-/** As browsers write it in the header Origin. */
+/** An origin as browsers write it in the header Origin. */
 const webOrigin = z
   .string()
   .refine(
@@ -53,20 +53,22 @@ export const gatewayConfigSchema = z
     strict: z
       .boolean()
       .default(false)
-      .describe('takes calls of partners to the letter only (PROTOCOL.md, clause LEN-1)'),
+      .describe(
+        'accepts only calls of partners that follow the specification to the letter (PROTOCOL.md, clause LEN-1)',
+      ),
     contentPrefix: contentPrefix
       .default('none')
       .describe(
-        'what generate puts before a content: vietqr: VQR and ten characters; code: a code of 9 that survives banks',
+        'what generate puts before a content: vietqr: VQR and ten characters; code: 9 characters that banks do not change',
       ),
     underpaid: z
       .enum(['open', 'end'])
       .default('open')
-      .describe('whether an order goes on when less than its amount came in'),
+      .describe('whether an order stays open when less than its amount was paid'),
     overpaid: z
       .enum(['end', 'open'])
       .default('end')
-      .describe('whether an order ends as paid when more than its amount came in'),
+      .describe('whether an order ends as paid when more than its amount was paid'),
     cors: z.array(webOrigin).max(CORS_MAX).default([]).describe('origins of pages that may call the service'),
     confirm: z.enum(['displayed', 'accepted']).default('displayed').describe('what a push waits for'),
     confirmTimeoutMs: z.int().min(1).max(60_000).default(5000),
@@ -80,17 +82,17 @@ export const gatewayConfigSchema = z
       .default(false)
       .describe('with databaseUrl: waits while another gateway uses the database, and takes it over'),
     cluster: cluster.optional().describe('one of several gateways that share databaseUrl and the broker at mqtt.url'),
-    adminToken: strongSecret.optional().describe('opens /_mock to callers beyond loopback, and asks it of everyone'),
+    adminToken: strongSecret.optional().describe('lets other machines call /_mock; then every caller needs it'),
     enrolment: z
       .enum(['code', 'open', 'closed'])
       .default('code')
-      .describe(
-        'how boxes without a secret come to one: by the code on their screen, without a question, or not at all',
-      ),
+      .describe('how boxes without a secret get one: by the code on their screen, without a question, or not at all'),
     registry: z
       .enum(['file', 'store'])
       .default('file')
-      .describe("whose partners, accounts and boxes are below: the file's, or the store's, which they only begin"),
+      .describe(
+        'which partners, accounts and boxes count: those of this file, or those of the store, which this file only fills first',
+      ),
     partners: z.array(partner).default([]),
     accounts: z.array(account).default([]),
     boxes: z.array(box).default([]),
@@ -108,7 +110,7 @@ export const gatewayConfigSchema = z
     sources: z
       .array(sourceOptions)
       .default([])
-      .describe('who tells of real money, at POST /hooks/{name} (PROTOCOL.md, clause SRC)'),
+      .describe('who reports real money, at POST /hooks/{name} (PROTOCOL.md, clause SRC)'),
   })
   .superRefine(crossCheck);
 
@@ -131,7 +133,7 @@ interface Named
   sources: NamedOptions[];
 }
 
-/** Checks across fields. */
+/** Checks rules that concern several fields. */
 function crossCheck(config: Named, context: z.RefinementCtx): void {
   const complain: Complain = (path, message) => context.addIssue({ code: 'custom', path, message, input: config });
   if (config.standby && config.databaseUrl === undefined) {
@@ -146,7 +148,7 @@ function crossCheck(config: Named, context: z.RefinementCtx): void {
   checkCluster(config, complain);
 }
 
-/** If other machines can reach the gateway: no enrolment without a code, and no published secret. */
+/** Complains about enrolment without a code, and about published secrets, if other machines can reach the gateway. */
 function checkExposure({ http, mqtt, enrolment, adminToken, boxes, vietqrBoxes }: Named, complain: Complain): void {
   if ([http.host, mqtt?.embedded?.host].every((host) => host === undefined || isLoopbackHost(host))) return;
   if (enrolment === 'open') {
@@ -160,7 +162,7 @@ function checkExposure({ http, mqtt, enrolment, adminToken, boxes, vietqrBoxes }
   }
 }
 
-/** The gateway trusts requests from its own machine, so a callback must not go to it. */
+/** Complains about callbacks to the gateway itself. The gateway trusts requests from its own machine. */
 function checkCallbackUrls({ http, mqtt, partners, sources }: Named, complain: Complain): void {
   const ownPorts = [http.port, mqtt?.embedded?.port].filter((it) => it !== undefined && it !== 0);
   for (const [i, { callback }] of partners.entries()) {
@@ -177,7 +179,7 @@ function checkCallbackUrls({ http, mqtt, partners, sources }: Named, complain: C
   }
 }
 
-/** Names must be unique, and every account must be listed. */
+/** Complains about names that are not unique, and about accounts that are not listed. */
 function checkNames({ partners, accounts, boxes, sources }: Named, complain: Complain): void {
   const owned = partners.flatMap((it, i) =>
     it.accounts.map((value, j) => ({ path: ['partners', i, 'accounts', j], value })),
@@ -213,7 +215,7 @@ function checkNames({ partners, accounts, boxes, sources }: Named, complain: Com
 }
 
 /**
- * Checks a configuration that is not from a file, and reads its secrets from files. `name` is its name in messages;
+ * Checks a configuration that is not from a file, and reads its secrets from files. Messages call it `name`, and
  * relative paths start at `folder`. Throws ConfigError with name, path and what was expected.
  */
 export function parseGatewayConfig(
@@ -231,14 +233,14 @@ export function parseGatewayConfig(
   return { ...config, sandbox: config.sandbox ?? config.mode === 'sandbox' };
 }
 
-/** Reads a YAML file. Paths in it are resolved against its folder. Throws ConfigError. */
+/** Reads a YAML file. Resolves the paths in it against its folder. Throws ConfigError. */
 export async function loadGatewayConfig(path: string): Promise<GatewayConfig> {
   const { name, folder, value, placeOf } = await readConfigFile(path, GATEWAY_FILE_CHARS_MAX);
   assertKind(value, 'gateway', path);
   const config = parseGatewayConfig(value, name, folder, placeOf);
   const { dataDir, databaseUrl, http, mqtt } = config;
   const authority = databaseUrl && new URL(databaseUrl).searchParams.get('sslrootcert');
-  // The driver of PostgreSQL reads it, and would wait for ever for a FIFO.
+  // The driver of PostgreSQL reads this file. If it is a FIFO, the driver would wait without end.
   if (authority) assertFile(authority);
   const absolute = <T extends object>(files: T | undefined): T | undefined =>
     files && (Object.fromEntries(Object.entries(files).map(([name, path]) => [name, resolve(folder, path)])) as T);

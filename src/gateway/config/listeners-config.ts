@@ -6,7 +6,7 @@ import type { Complain } from './boxes-config.ts';
 import { hasUserInfo } from './callback-config.ts';
 import { isGuarded, LISTENS_PLAINLY, loopback } from './mode.ts';
 
-/* Where the gateway listens: its HTTP server, and its broker or the one at which it has a login. */
+/** Options of the gateway's listeners: its HTTP server and its broker. Or of its login at another broker. */
 
 const port = z.int().min(0).max(65_535);
 const host = z.string().min(1).max(255);
@@ -14,7 +14,7 @@ const file = z.string().min(1).max(1000);
 const serverTls = z
   .strictObject({ cert: file, key: file })
   .describe('PEM files, relative to the configuration file; TLS 1.2 or newer');
-const allowPlain = z.boolean().default(false).describe('no TLS, although others can read and change what is said');
+const allowPlain = z.boolean().default(false).describe('no TLS, although others can read and change every message');
 
 const PROXIES_MAX = 100;
 const trustedProxies = z
@@ -27,7 +27,7 @@ const proxyProtocol = z
   .default(false)
   .describe('http.trustedProxies begin each connection with a PROXY header, version 2 (PROTOCOL.md, clause LIM-9)');
 
-/** Other machines may reach a listener only over TLS, unless allowPlain is set. */
+/** Options of the HTTP server. Other machines may reach a listener only over TLS, unless allowPlain is set. */
 export const httpListener = z
   .strictObject({
     host: host.default('127.0.0.1'),
@@ -45,7 +45,9 @@ const embedded = z
     host: host.default('127.0.0.1'),
     port: port.default(18_830),
     tls: serverTls
-      .extend({ clientCa: file.optional().describe('asks every box for a certificate by this CA, in its own name') })
+      .extend({
+        clientCa: file.optional().describe('requires of every box a certificate by this CA in the name of the box'),
+      })
       .optional(),
     allowPlain,
     proxyProtocol,
@@ -87,7 +89,10 @@ interface Listeners {
   mqtt: z.output<typeof mqtt> | null;
 }
 
-/** A PROXY header is believed only of a proxy that is named. */
+/**
+ * Complains about PROXY headers without a named proxy: the gateway accepts such a header only from a proxy that it
+ * knows.
+ */
 export function checkProxies({ http, mqtt }: Listeners, complain: Complain): void {
   if (http.trustedProxies.length > 0) return;
   const what = 'expected http.trustedProxies beside it: the addresses of the proxies that send the header';

@@ -7,7 +7,7 @@ import { ROLE_NAMES } from '../access/roles.ts';
 import { weaknessesOf } from '../money/sources/registry.ts';
 import type { Complain } from './boxes-config.ts';
 
-/* A gateway for real money (PROTOCOL.md, clause MOD). */
+/** Rules for a gateway that handles real money (PROTOCOL.md, clause MOD). */
 
 type Path = (string | number)[];
 
@@ -17,16 +17,16 @@ interface Problem {
   message: string;
 }
 
-/** The demo's, which everybody knows. */
+/** The login and account of the demo, which everybody knows. */
 export const DEMO = { username: 'demo', password: 'demo-secret', bankAccount: '0123456789' };
 const SAMPLE = 'is a sample, which everybody knows: expected one of your own with mode: live';
 const DEMO_PARTNER = 'expected no partner of the demo with mode: live: everybody knows its user and password';
-/** Values of `sslmode` with which the driver checks the certificate. */
+/** With these values of `sslmode` the driver checks the certificate. */
 const DATABASE_TLS = ['require', 'verify-ca', 'verify-full'];
-/** Keys of a configuration whose values are no secrets. */
+/** Keys of a configuration whose values are not secrets. */
 const NAMES: readonly string[] = ['name', 'username', 'userBankName'];
 
-/** Keys of the configuration that say whether payments are money. */
+/** The keys of the configuration that decide whether payments are money. */
 export const modeKeys = {
   mode: z
     .enum(['sandbox', 'live'])
@@ -55,7 +55,7 @@ export const LISTENS_PLAINLY = {
   error: 'expected tls beside a host that other machines can reach, or allowPlain: true',
 };
 
-/** Whether a listener needs no TLS, or has it. */
+/** Returns whether a listener has TLS, or needs none. */
 export function isGuarded(at: { host: string; tls?: unknown; allowPlain: boolean }): boolean {
   return at.allowPlain || at.tls !== undefined || isLoopbackHost(at.host);
 }
@@ -65,7 +65,7 @@ interface Listener {
   allowPlain: boolean;
 }
 
-/** A partner, an account, a box or a source, as far as a live gateway looks at it. */
+/** A partner, an account, a box or a source, as far as a live gateway checks it. */
 export interface LiveRow {
   username?: string;
   password?: string | undefined;
@@ -102,12 +102,12 @@ export interface LiveConfig {
 
 type Mode = Pick<LiveConfig, 'mode' | 'sandbox'>;
 
-/** Whether what sources tell of is money, and not a test (PROTOCOL.md, clause MOD-3). */
+/** Returns whether sources report real money to this gateway, and not tests (PROTOCOL.md, clause MOD-3). */
 export function takesMoney({ mode, sandbox }: Mode): boolean {
   return mode === 'live' || sandbox === false;
 }
 
-/** Complains of everything that a configuration may not have in its mode (PROTOCOL.md, clauses MOD-1 and MOD-4). */
+/** Complains about everything that a configuration must not have in its mode (PROTOCOL.md, clauses MOD-1 and MOD-4). */
 export function checkMode(config: LiveConfig, complain: Complain): void {
   for (const table of LIVE_TABLES) {
     for (const [i, row] of config[table].entries()) {
@@ -125,7 +125,7 @@ export function checkMode(config: LiveConfig, complain: Complain): void {
   for (const path of samplesIn({ adminToken, vietqrBoxes, mqtt })) complain(path, SAMPLE);
 }
 
-/** Complaints of a partner, an account, a box or a source that a gateway in this mode may not have. */
+/** Returns the complaints about a row that a gateway in this mode must not have. */
 export function rowProblems(mode: Mode, table: LiveTable, row: LiveRow): Problem[] {
   const found = mode.mode === 'live' ? liveProblems(table, row) : [];
   const weak = table === 'sources' && takesMoney(mode) ? weaknessesOf(row) : [];
@@ -153,7 +153,7 @@ function liveProblems(table: LiveTable, row: LiveRow): Problem[] {
   return found;
 }
 
-/** Plain text beyond this machine. */
+/** Complains about connections to other machines without TLS. */
 function checkTransport({ http, mqtt, publicUrl, databaseUrl }: LiveConfig, complain: Complain): void {
   const listeners: [path: Path, at: Listener | undefined][] = [
     [['http'], http],
@@ -180,7 +180,7 @@ function checkDatabase({ hostname, password, searchParams }: URL, complain: Comp
   }
 }
 
-/** Paths of the sample secrets in a part of a configuration. */
+/** Returns the paths of the sample secrets in a part of a configuration. */
 function samplesIn(part: unknown, path: Path = []): Path[] {
   if (typeof part === 'string') return isSampleSecret(part) ? [path] : [];
   if (Array.isArray(part)) return part.flatMap((each, i) => samplesIn(each, [...path, i]));

@@ -4,7 +4,7 @@ import { bankAccount, freeText, LIMITS } from '../../protocol/fields.ts';
 import { password, username } from './boxes-config.ts';
 import { callback } from './callback-config.ts';
 
-/** The beginning that generate gives to a content (PROTOCOL.md, clauses GEN-9 and GEN-10). */
+/** The prefix that generate puts before a content (PROTOCOL.md, clauses GEN-9 and GEN-10). */
 export const contentPrefix = z.enum(['none', 'vietqr', 'code']);
 
 export const partner = z.strictObject({

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 
 const RETRIES_MAX = 50;
-/** Milliseconds (PROTOCOL.md, clause SYN-4). */
+/** Waits before the first retries, in milliseconds (PROTOCOL.md, clause SYN-4). */
 const RETRY_WAITS_MS = [1000, 2000, 3000, 4000, 5000, 60_000, 60_000, 60_000, 60_000, 60_000];
-/** Late retries, after those above: hourly for three days. */
+/** The late retries follow after those above: hourly for three days. */
 const LATE_RETRIES = { everySeconds: 3600, forSeconds: 259_200 };
 const LATE_RETRIES_MAX = 1000;
 
@@ -21,7 +21,7 @@ export const callbackLateRetries = z
   .describe('further retries of a callback after callbackRetryWaitsMs; forSeconds: 0 for none')
   .prefault({});
 
-/** Waits before each retry of a callback, in milliseconds (PROTOCOL.md, clause SYN-4). */
+/** Returns the waits before each retry of a callback, in milliseconds (PROTOCOL.md, clause SYN-4). */
 export function retryWaitsOf(config: {
   callbackRetryWaitsMs: readonly number[];
   callbackLateRetries: z.output<typeof callbackLateRetries>;
