@@ -305,7 +305,7 @@ describe('who may see and do it', () => {
     expect(answer.statusCode).toBe(expected);
   });
 
-  it('ROL-2 of a route that the table does not have nobody is asked: it is not registered', async () => {
+  it('ROL-2 a gateway does not start with a route that does not say who may call it', async () => {
     const app = await guarded(undefined);
     for (const [method, url] of [
       ['GET', '/_mock/new'],
@@ -313,7 +313,7 @@ describe('who may see and do it', () => {
       ['GET', '/admin/v1/partners/:name/secrets'],
     ] as const) {
       const register = () => app.route({ method, url, handler: () => ({}) });
-      expect(register).toThrow(`${method} ${url}: expected who may call it in route-access.ts`);
+      expect(register).toThrow(`${method} ${url}: expected config.access to say who may call it`);
     }
   });
 

@@ -11,7 +11,6 @@ import { type Right, ROLE_NAMES, rolesWith } from '../access/roles.ts';
 import { accept, type Refusal, type Result, refuse } from '../common/result.ts';
 import type { Admin } from '../registry/changes.ts';
 import { callerOf } from './admin.ts';
-import { REGISTRY_ACCESS } from './route-access.ts';
 
 const CHANGE_BYTES_MAX = 16_384;
 const ADMIN_PATH = '/admin/v1';
@@ -42,8 +41,8 @@ export interface AdminRoute<Query, Body, Answer> {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** Below `/admin/v1`, with `:name` for a row. */
   path: string;
-  /** Who may call it; a route of the registry has its row in `route-access.ts`. */
-  access?: Right | 'every-role';
+  /** Who may call it. */
+  access: Right | 'every-role';
   /** The verb of the audit list for this change, if it is not one of the registry. */
   audit?: string;
   summary: string;
@@ -74,12 +73,12 @@ export class AdminApi {
   /** Registers a route in a scope, whose prefix is `/admin/v1`. */
   route<Query, Body, Answer>(scope: FastifyInstance, route: AdminRoute<Query, Body, Answer>): void {
     this.#routes.push(route);
-    const { method, path, query, body, status = 200, type, audit } = route;
+    const { method, path, access, query, body, status = 200, type, audit } = route;
     scope.route<{ Params: { name?: string } }>({
       method,
       url: path,
       bodyLimit: CHANGE_BYTES_MAX,
-      config: { access: accessOf(route), ...(audit !== undefined && { audit }) },
+      config: { access, ...(audit !== undefined && { audit }) },
       handler: async (request, reply) => {
         const asked = query === undefined ? accept(undefined as Query) : decoded(query, request.query);
         if (!asked.ok) return this.#refuse(request, reply, asked);
@@ -143,8 +142,7 @@ function seenIn({ headers }: FastifyRequest): string | undefined {
 
 /** Describes a route, with every refusal that it may answer. */
 function described(route: Described): RouteDoc {
-  const { method, path, summary, query, body, answer, status = 200, type, refusals = [] } = route;
-  const access = accessOf(route);
+  const { method, path, access, summary, query, body, answer, status = 200, type, refusals = [] } = route;
   const roles = access === 'every-role' ? ROLE_NAMES : rolesWith(access);
   const byStatus = new Map<number, Code[]>([[400, ['E46']]]);
   for (const code of refusals) {
@@ -169,12 +167,6 @@ function described(route: Described): RouteDoc {
       500: failure(['E05'], false),
     },
   };
-}
-
-function accessOf({ method, path, access }: Pick<Described, 'method' | 'path' | 'access'>): Right | 'every-role' {
-  const found = access ?? REGISTRY_ACCESS[`${method} ${ADMIN_PATH}${path}`];
-  if (found === undefined) throw new Error(`${method} ${ADMIN_PATH}${path}: expected who may call it`);
-  return found;
 }
 
 function failure(codes: readonly Code[], isReasoned: boolean, why?: string): AnswerDoc {

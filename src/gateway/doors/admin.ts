@@ -6,7 +6,7 @@ import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 import type { CancelledOrder } from '../partner/cancel-order.ts';
 import type { OpenGateway } from '../stages/open-gateway.ts';
-import { type Access, AUDITED, routeAccess } from './route-access.ts';
+import { type Access, AUDITED, MOCK_ACCESS } from './route-access.ts';
 
 const CALLER = 'caller';
 /** Decoration of a request whose route says what it has changed. */
@@ -21,18 +21,17 @@ export interface Changed {
 
 /**
  * Lets each caller do what his role may do, and notes who did it (PROTOCOL.md, clauses ROL-1 and ROL-2). Must be called
- * before the routes are registered. Throws where a route is registered that has no `access` itself nor in the table of `route-access.ts`.
+ * before the routes are registered. Throws where a route is
+ * registered that does not say who may call it.
  */
 export function guardRoutes(app: FastifyInstance, { world, stored, access }: OpenGateway): void {
-  const { config } = world;
   const { authorizer } = access;
-  const table = routeAccess(config);
   const accessOf = (request: FastifyRequest): Access | undefined =>
-    request.routeOptions.config.access ?? table[routeOf(request)];
+    request.routeOptions.config.access ?? MOCK_ACCESS[routeOf(request)];
   app.addHook('onRoute', ({ method, url, config: own }) => {
     if (own?.access !== undefined) return;
     for (const route of [method].flat().map((it) => `${it} ${url}`)) {
-      if (table[route] === undefined) throw new Error(`${route}: expected who may call it in route-access.ts`);
+      if (MOCK_ACCESS[route] === undefined) throw new Error(`${route}: expected config.access to say who may call it`);
     }
   });
   app.decorateRequest(CALLER, null);

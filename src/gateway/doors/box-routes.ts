@@ -18,6 +18,9 @@ import type { World } from '../common/world.ts';
 /** Open streams of one box: the one in use and others not yet ended. One more ends one that is not in use. */
 const STREAMS_PER_BOX_MAX = 4;
 
+/** A box proves itself. */
+const OWN = { access: 'own' } as const;
+
 const sessionHeader = z.uuid();
 
 /** The stream of one session of a box. */
@@ -52,13 +55,13 @@ export function boxRoutes(scope: FastifyInstance, world: World, stored: Stored, 
   scope.addHook('onRequest', (request, reply) => identify(request, reply, streams, world, stored));
   scope.addContentTypeParser('application/jose', takeBytes);
 
-  scope.get(BOX_PATHS.stream, (request, reply) => {
+  scope.get(BOX_PATHS.stream, { config: OWN }, (request, reply) => {
     if (streams.get(senderOf(request)) === undefined) return streams.open(request, reply);
     const reason = 'this session has a stream already';
     return answerRefusal(request, reply, log, { code: 'E46', reason }, 409);
   });
 
-  scope.post(BOX_PATHS.messages, { bodyLimit: LIMITS.messageBytesMax }, async (request, reply) => {
+  scope.post(BOX_PATHS.messages, { config: OWN, bodyLimit: LIMITS.messageBytesMax }, async (request, reply) => {
     const sender = senderOf(request);
     const { terminalCode: box, sessionId } = sender;
     const refuse = (reason: string, status = 400) =>

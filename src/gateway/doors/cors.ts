@@ -23,7 +23,7 @@ export function allowOrigins(
     reply.header('access-control-allow-origin', origin).header('access-control-expose-headers', exposed);
   });
   for (const path of paths) {
-    scope.options(path, async (request, reply) => {
+    scope.options(path, { config: { access: 'own' } }, async (request, reply) => {
       if (!origins.includes(request.headers.origin ?? '')) {
         reply.header('allow', 'POST');
         return answerRefusal(request, reply, log, { code: 'E46', reason: 'Origin: expected one listed in cors' }, 405);

@@ -8,6 +8,8 @@ import type { Result } from '../common/result.ts';
 import type { OpenGateway } from '../stages/open-gateway.ts';
 
 const REQUEST_BYTES_MAX = 1_024;
+/** A box proves itself. */
+const OWN = { access: 'own' } as const;
 
 const acceptance = z.object({ code: z.string().max(64) });
 
@@ -16,7 +18,7 @@ export function boxEnrolmentRoutes(scope: FastifyInstance, { world, stored, acce
   const { log } = world;
   const { directory, logins } = stored;
   const { enrolments } = access;
-  scope.post(ENROLMENTS_PATH, { bodyLimit: REQUEST_BYTES_MAX }, async (request, reply) => {
+  scope.post(ENROLMENTS_PATH, { config: OWN, bodyLimit: REQUEST_BYTES_MAX }, async (request, reply) => {
     const json = readBody(request, log, enrolmentRequest);
     if (!json.ok) return answerRefusal(request, reply, log, json);
     const parsed = enrolmentRequest.safeParse(json.value);
@@ -40,7 +42,7 @@ export function boxEnrolmentRoutes(scope: FastifyInstance, { world, stored, acce
     if ('waitMs' in made) return tooMany(Math.ceil(made.waitMs / 1000), `too many requests to enrol ${terminalCode}`);
     return made.ok ? reply.code(201).send(made.value) : answerRefusal(request, reply, log, made);
   });
-  scope.get<{ Params: { id: string } }>(`${ENROLMENTS_PATH}/:id`, async (request, reply) => {
+  scope.get<{ Params: { id: string } }>(`${ENROLMENTS_PATH}/:id`, { config: OWN }, async (request, reply) => {
     const state = await enrolments.state(request.params.id);
     if (state !== undefined) return state;
     return answerRefusal(request, reply, log, { code: 'E46', reason: 'no such request, or it is over' }, 404);

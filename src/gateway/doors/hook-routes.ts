@@ -17,6 +17,7 @@ type Hook = FastifyRequest<{ Params: { name: string; '*'?: string } }>;
 type Refused = Pick<Extract<Heard, { kind: 'refused' }>, 'status' | 'reason' | 'body'>;
 
 const TOO_MANY = 429;
+const PROVED_BY_SOURCE = { config: { access: 'own' } } as const;
 /** Matches a media type (RFC 9110, section 8.3.1). It does not check the parameters. */
 const MEDIA_TYPE = /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+[ \t]*(?:;|$)/;
 /** Decoration of a request: whether its proof of origin was right. */
@@ -87,7 +88,7 @@ export function hookRoutes(scope: FastifyInstance, { world, stored, money }: Ope
     report();
     return reply;
   };
-  for (const url of ['/:name', '/:name/*']) scope.post(url, answer);
+  for (const url of ['/:name', '/:name/*']) scope.post(url, PROVED_BY_SOURCE, answer);
 }
 
 /** Decodes a request. Beyond the limit of wrong proofs the gateway refuses a guessable proof without looking at it. */

@@ -7,6 +7,8 @@ import type { OpenGateway } from '../stages/open-gateway.ts';
 import { OWN_PAGES, PAGE_FILES } from './page-files.ts';
 
 const QR_SVG_WIDTH_PX = 480;
+/** Anybody may call these routes. */
+const OPEN = { config: { access: 'anybody' } } as const;
 
 /** Console, API page, health and metrics. */
 export async function pageRoutes(scope: FastifyInstance, { world, stored, money, health }: OpenGateway) {
@@ -23,18 +25,19 @@ export async function pageRoutes(scope: FastifyInstance, { world, stored, money,
   const html = (reply: FastifyReply, text: string) =>
     reply.type('text/html; charset=utf-8').header('content-security-policy', PAGE_POLICY).send(text);
 
-  scope.get('/', (_request, reply) => html(reply, consolePage));
-  scope.get('/welcome', (_request, reply) => html(reply, welcomePage));
-  for (const path of ['/docs', '/docs/admin']) scope.get(path, (_request, reply) => html(reply, docsPage));
-  scope.get('/registry', (_request, reply) => html(reply, registryPage));
+  scope.get('/', OPEN, (_request, reply) => html(reply, consolePage));
+  scope.get('/welcome', OPEN, (_request, reply) => html(reply, welcomePage));
+  for (const path of ['/docs', '/docs/admin']) scope.get(path, OPEN, (_request, reply) => html(reply, docsPage));
+  scope.get('/registry', OPEN, (_request, reply) => html(reply, registryPage));
   scope.get(
     '/openapi.json',
+    OPEN,
     answersOnceMade(() => openApi(config.basePath === '' ? '/' : config.basePath)),
   );
   // As at a member of a cluster: the process runs, whatever its store and its broker do.
-  scope.get('/livez', async () => ({ status: 'ok' }));
-  scope.get('/readyz', (request, reply) => health.readiness.answer(request, reply));
-  scope.get('/healthz', async (_request, reply) => {
+  scope.get('/livez', OPEN, async () => ({ status: 'ok' }));
+  scope.get('/readyz', OPEN, (request, reply) => health.readiness.answer(request, reply));
+  scope.get('/healthz', OPEN, async (_request, reply) => {
     const reason = await health.problem();
     const clock = health.clock && { clock: health.clock };
     if (reason !== undefined) return reply.code(503).send({ status: 'failed', reason, ...clock });
@@ -44,19 +47,23 @@ export async function pageRoutes(scope: FastifyInstance, { world, stored, money,
     const { partners: _partners, ...callbacks } = pending;
     return { status: 'ok', mode: config.mode, ...clock, callbacks };
   });
-  scope.get('/metrics', async (_request, reply) => reply.type(metrics.contentType).send(await metrics.text()));
+  // How much money a shop gets is nobody's business.
+  scope.get('/metrics', { config: { access: config.mode === 'live' ? 'look' : 'anybody' } }, async (_request, reply) =>
+    reply.type(metrics.contentType).send(await metrics.text()),
+  );
 
   for (const [path, file] of Object.entries(PAGE_FILES)) {
     const type = path.endsWith('.css') ? 'text/css; charset=utf-8' : 'text/javascript; charset=utf-8';
     // Read once, so that many slow readers share one copy.
     let content: Promise<Buffer> | undefined;
-    scope.get(path, async (_request, reply) => {
+    scope.get(path, OPEN, async (_request, reply) => {
       content ??= readFile(file);
       return reply.type(type).send(await content);
     });
   }
 
-  scope.get<{ Params: { ref: string } }>('/qr/:ref', async (request, reply) => {
+  // The picture of a QR, by a reference that nobody guesses.
+  scope.get<{ Params: { ref: string } }>('/qr/:ref', OPEN, async (request, reply) => {
     const qrCode = await store.qrCodes.find(request.params.ref);
     if (qrCode === undefined) {
       return answerRefusal(request, reply, log, { code: 'E96', reason: 'no QR has this reference' }, 404);

@@ -33,6 +33,7 @@ export function registryRoutes(scope: FastifyInstance, api: AdminApi, open: Open
   api.route(scope, {
     method: 'GET',
     path: '/audit',
+    access: 'look',
     summary: 'Who changed what, newest first',
     query: auditQuery,
     answer: z.array(AUDIT_VIEW),
@@ -52,6 +53,7 @@ function readRoutes<Table extends RegistryTable>(
   api.route(scope, {
     method: 'GET',
     path: `/${table}`,
+    access: 'look',
     summary: `List the ${table}, in the order of their names`,
     query: RESOURCES[table].query,
     answer: z.array<z.ZodType>(VIEWS[table]),
@@ -63,6 +65,7 @@ function readRoutes<Table extends RegistryTable>(
   api.route(scope, {
     method: 'GET',
     path: `/${table}/:name`,
+    access: 'look',
     summary: `Read ${RESOURCES[table].one}`,
     answer: VIEWS[table] as z.ZodType,
     refusals: ['E96'],
@@ -82,7 +85,7 @@ function changeRoutes(scope: FastifyInstance, api: AdminApi, table: RegistryTabl
   const row = `/${table}/:name`;
   const route = <Body>(path: string, summary: string, { body, answer = DONE, run }: Act<Body>, more: More = {}) =>
     api.route(scope, {
-      ...{ method: 'POST', path, summary, answer, refusals: CHANGE_REFUSALS, ...more },
+      ...{ method: 'POST', path, access: 'administer', summary, answer, refusals: CHANGE_REFUSALS, ...more },
       ...(body && { body }),
       run: async ({ by, name, body }) => doneOf(await run(access, by, name, body as Body)),
     });

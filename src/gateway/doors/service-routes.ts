@@ -25,6 +25,8 @@ import { logCalls, NOTES_SEPARATOR } from './traffic-routes.ts';
 
 /** Decoration of a request with its partner; null before the login. */
 const PARTNER = 'partner';
+/** A partner proves himself. */
+const OWN = { access: 'own' } as const;
 
 /** Address under which a caller reached the gateway. */
 type OriginOf = (request: FastifyRequest) => string;
@@ -41,6 +43,7 @@ export function serviceRoutes(scope: FastifyInstance, open: OpenGateway, originO
   scope.route({
     method: 'POST',
     url: PATHS.token,
+    config: OWN,
     // Answered before the body is read, which is ignored (PROTOCOL.md, clause TOK-3).
     onRequest: (request, reply) => answerToken(request, reply, open),
     handler: () => undefined,
@@ -90,7 +93,7 @@ function bearerRoutes(scope: FastifyInstance, { world, stored, money, tokens }: 
 
   const tellNotes = notesTeller(log);
   const post = <T>(url: string, schema: z.ZodObject, work: Work<T>, answer: (value: T) => unknown) =>
-    scope.post(url, async (request, reply) => {
+    scope.post(url, { config: OWN }, async (request, reply) => {
       const body = readBody(request, log, schema);
       const partner = request.getDecorator<Partner>(PARTNER);
       const notes = new CallNotes(config.strict);
