@@ -111,9 +111,10 @@ export interface Transport<Options extends GatewayAddress> {
   readonly canEnrol: boolean;
   /**
    * Set if the peer is another service: the box logs in by options of the transport and has no secret. `fromFiles`
-   * lists the options whose value may come from a file; the option for the file has the suffix `File`.
+   * lists the secret options, whose value may come from a file; the option for the file has the suffix `File`. `boot`
+   * has the options in the `link` of a boot file, beside which there is no other file.
    */
-  readonly ownLogin?: { readonly fromFiles: readonly string[] };
+  readonly ownLogin?: { readonly fromFiles: readonly string[]; readonly boot: z.ZodRawShape };
   readonly options: z.ZodType<Options>;
   readonly example: Options;
   /** Returns the address that boxes use for a gateway at this place. */

@@ -11,9 +11,8 @@ import { boxCode, LIMITS } from '../../../protocol/fields.ts';
 import { isStrongSecret, SECRET_EXPECTED } from '../../../protocol/secret.ts';
 import { DISPLAY_DRIVERS } from '../../display/registry.ts';
 import { agentConfigSchema } from '../config.ts';
-import { GATEWAY_TRANSPORTS, LINK_SCHEMES, transportFor } from '../transports/registry.ts';
+import { BOOT_LINK, BOOT_SECRETS, GATEWAY_TRANSPORTS, LINK_SCHEMES, transportFor } from '../transports/registry.ts';
 import { gatewayOrigin } from '../transports/tls.ts';
-import { FROM_FILES, publicLink } from '../transports/vietqr-options.ts';
 import { KEPT, withKept, withoutSecrets, withSecretsAs } from './box-secrets.ts';
 import { BOX_FILE_BYTES_MAX } from './machine.ts';
 
@@ -61,9 +60,9 @@ function schemaOf<Shown extends z.ZodType>(oneDisplay: Shown) {
       enrolment: gatewayOrigin
         .optional()
         .describe('the gateway over HTTP, for a box without secret whose gateway address is a broker'),
-      link: publicLink
-        .optional()
-        .describe('for the public service in its MQTT dialect, in place of a gateway of paybox'),
+      link: BOOT_LINK.optional().describe(
+        'for the public service in its MQTT dialect, in place of a gateway of paybox',
+      ),
       secret: text('the secret')
         .max(200)
         .refine((it) => it === KEPT || isStrongSecret(it), SECRET_EXPECTED)
@@ -235,9 +234,10 @@ export function agentFilesOf(settings: BoxSettings, folder: string, dataDir: str
 /** Returns the options of a link to the public service, and the files with its secrets. */
 function linkOf({ link }: BoxSettings, folder: string) {
   const given = Object.entries(link ?? {});
-  const isSecret = (name: string) => FROM_FILES.some((it) => it === name);
-  const options = given.map(([name, value]) => (isSecret(name) ? [`${name}File`, `${folder}/${name}`] : [name, value]));
-  const secrets = given.filter(([name]) => isSecret(name));
+  const options = given.map(([name, value]) =>
+    BOOT_SECRETS.has(name) ? [`${name}File`, `${folder}/${name}`] : [name, value],
+  );
+  const secrets = given.filter(([name]) => BOOT_SECRETS.has(name));
   return {
     link: Object.fromEntries(options) as object,
     linkFiles: Object.fromEntries(secrets.map(([name, value]) => [`${folder}/${name}`, `${value}\n`])),

@@ -3,7 +3,7 @@ import { stringify } from 'yaml';
 import { BOX_FILE } from '../../../lib/config-file.ts';
 import { ConfigError } from '../../../lib/errors.ts';
 import { parseYaml, type YamlText } from '../../../lib/yaml-text.ts';
-import { FROM_FILES } from '../transports/vietqr-options.ts';
+import { BOOT_SECRETS } from '../transports/registry.ts';
 
 /** Replaces a secret in `paybox.yaml` once the box has it. */
 export const KEPT = 'kept';
@@ -18,7 +18,7 @@ const SECRETS: readonly { path: Path; of: Path }[] = [
   { path: ['secret'], of: ['terminalCode'] },
   { path: ['key'], of: ['terminalCode'] },
   { path: ['wifi', 'psk'], of: ['wifi', 'ssid'] },
-  ...FROM_FILES.map((name) => ({ path: ['link', name], of: ['gateway'] })),
+  ...[...BOOT_SECRETS].map((name) => ({ path: ['link', name], of: ['gateway'] })),
 ];
 
 function valueAt(settings: object | undefined, path: Path): unknown {

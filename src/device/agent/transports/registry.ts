@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { ConfigError } from '../../../lib/errors.ts';
 import { suggestion } from '../../../lib/suggestion.ts';
 import type { UrlSchemes } from '../../../lib/tls.ts';
@@ -21,6 +22,26 @@ export const TRANSPORTS: ReadonlyMap<string, BoxTransport> = new Map(ALL.map((it
 export const GATEWAY_TRANSPORTS: ReadonlyMap<string, BoxTransport> = new Map(
   [...TRANSPORTS].filter(([, { ownLogin }]) => ownLogin === undefined),
 );
+
+const otherServices = ALL.flatMap(({ name, ownLogin }) => (ownLogin === undefined ? [] : [{ name, ...ownLogin }]));
+const serviceNames = otherServices.map(({ name }) => name).join(' or ');
+const bootLink = ({ name, boot }: (typeof otherServices)[number]) =>
+  z.strictObject({ transport: z.literal(name), ...boot });
+
+/** The `link` of a boot file, for a box at another service. */
+export const BOOT_LINK = z.discriminatedUnion(
+  'transport',
+  otherServices.map(bootLink) as [ReturnType<typeof bootLink>],
+  {
+    error: ({ code }) =>
+      code === 'invalid_union'
+        ? `expected ${serviceNames}; without link the address of the gateway says how it is reached`
+        : undefined,
+  },
+);
+
+/** Names of the options in the `link` of a boot file that are secrets. */
+export const BOOT_SECRETS: ReadonlySet<string> = new Set(otherServices.flatMap(({ fromFiles }) => fromFiles));
 
 /** Returns the transport to a gateway that a command's `option` names. Throws ConfigError that lists them. */
 export function transportNamed(option: string, name = ALL[0]?.name ?? ''): BoxTransport {

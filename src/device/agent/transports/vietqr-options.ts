@@ -49,9 +49,8 @@ export type VietqrOptions = z.infer<typeof vietqrOptions>;
 const { macAddr, username, qrLifetimeSeconds, repeatWindowSeconds } = vietqrOptions.shape;
 const given = z.string('expected what all boxes of the service share, in quotes where it is a number').min(1).max(200);
 
-/** Describes the same link in a boot file, which names the broker as its gateway and has no other file beside it. */
-export const publicLink = z.strictObject({
-  transport: z.literal('vietqr', 'expected vietqr; without link the address of the gateway says how it is reached'),
+/** The options in a boot file, which names the broker as its gateway. */
+export const bootOptions = {
   macAddr,
   checkSumSalt: given,
   boxIdSalt: given,
@@ -59,7 +58,7 @@ export const publicLink = z.strictObject({
   password: given.optional(),
   qrLifetimeSeconds: qrLifetimeSeconds.unwrap().optional(),
   repeatWindowSeconds: repeatWindowSeconds.unwrap().optional(),
-});
+};
 
 /**
  * Returns a new client id for each connection. With one id for all of them, an old half-open one and the new one would

@@ -22,6 +22,7 @@ import { InboundQueue, lost } from './inbound-queue.ts';
 import { VietqrEnrolment } from './vietqr-enrolment.ts';
 import { VietqrMemory } from './vietqr-memory.ts';
 import {
+  bootOptions,
   clientIdOf,
   enrolment,
   FROM_FILES,
@@ -45,7 +46,7 @@ export const vietqrTransport: Transport<VietqrOptions> = {
   summary: "the public service's own MQTT dialect, in which it knows boxes by their MAC addresses",
   schemes: BROKER_SCHEMES,
   canEnrol: false,
-  ownLogin: { fromFiles: FROM_FILES },
+  ownLogin: { fromFiles: FROM_FILES, boot: bootOptions },
   options: vietqrOptions,
   example: {
     url: 'mqtts://broker.example',
