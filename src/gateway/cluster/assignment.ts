@@ -1,11 +1,17 @@
 import { createHash } from 'node:crypto';
 
-/** Members whose weights are kept: more than a cluster has, and those that came and went. */
+/** The weights of this many members are stored: more than a cluster has, with some that have left. */
 const KEPT_MEMBERS_MAX = 2_048;
-/** Hashing a thousand members and a thousand shards takes over a second, and a member asks at every beat. */
+/**
+ * The weights are stored because hashing a thousand members and a thousand shards takes over a second. A member needs
+ * them at every beat.
+ */
 const kept = new Map<string, readonly number[]>();
 
-/** How much a member wants each shard: the same on every member, and different for every pair. */
+/**
+ * Returns how strongly a member wants each shard. The weights are the same on every member, and different for every
+ * pair.
+ */
 function weightsOf(member: string, shards: number): readonly number[] {
   const known = kept.get(member);
   if (known !== undefined && known.length >= shards) return known;
@@ -19,9 +25,9 @@ function weightsOf(member: string, shards: number): readonly number[] {
 }
 
 /**
- * Which member runs which shard, by shard: rendezvous hashing in which nobody gets more than its share, so that members
- * who see the same cluster decide alike, and few shards move when one comes or goes. Of members that want a shard
- * alike, the first gets it: callers name them in the same order. Empty without members.
+ * Returns which member runs which shard, by rendezvous hashing with a limit: no member gets more than its share. So
+ * members that see the same cluster decide the same, and few shards move when a member comes or goes. If two members
+ * want a shard equally, the first one gets it. Callers must pass the members in the same order. Empty without members.
  */
 export function assignShards(shards: number, members: readonly string[]): string[] {
   const room = new Map(members.map((member) => [member, Math.ceil(shards / members.length)]));

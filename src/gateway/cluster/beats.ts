@@ -12,7 +12,7 @@ import type { NewsDesk } from './news.ts';
 import type { Peers } from './peers.ts';
 import type { Shards } from './shards.ts';
 
-/** Interval at which a member says that it is there. */
+/** A member reports that it is alive once in this interval. */
 export const BEAT_MS = 500;
 const SETTLED_LOOK_MS = 20;
 
@@ -23,11 +23,11 @@ interface BeatsDeps extends Pick<GatewayDeps, 'clock' | 'log'> {
   peers: Peers;
   desk: NewsDesk;
   events: ConsoleEvents;
-  /** Called with the first beat after a lost or late one: news may have come and gone meanwhile. */
+  /** Called at the first beat after a lost or late one. The member may have missed news in between. */
   mayHaveMissed(): void;
 }
 
-/** Says again and again that this member is there, and has its shards follow what it sees. */
+/** Reports again and again that this member is alive. Makes its shards follow the view of the cluster that it reads. */
 export class Beats {
   readonly #deps: BeatsDeps;
   readonly #over = new AbortController();
@@ -35,33 +35,34 @@ export class Beats {
   #running: Promise<void> = Promise.resolve();
   #isLeaving = false;
   #told: readonly string[] = [];
-  /** Monotonic time of the last beat if the database has answered it. */
+  /** The monotonic time of the last beat, if the database has answered it. */
   #seenAtMs: number | undefined;
   /** Undefined while the database does not answer. */
   view: ClusterView | undefined;
-  /** Number of members that were seen last. */
+  /** The number of members in the last view. */
   members = 1;
 
   constructor(deps: BeatsDeps) {
     this.#deps = deps;
   }
 
-  /** Beats once more without waiting. */
+  /** Makes the next beat at once. */
   soon(): void {
     this.#wake.abort();
   }
 
-  /** The first beat, and the shards that it opens; then goes on. */
+  /** Makes the first beat, waits for the shards that it opens, and continues to beat. */
   async begin(withinMs: number): Promise<void> {
     const { clock, shards } = this.#deps;
     await this.#beat(false);
-    // Already while shards open: others must not take this member for gone, and each beat opens some more.
+    // The beats begin while shards still open. Otherwise other members would count this one as gone. Each beat also
+    // opens some more shards.
     this.#running = this.#run();
     const endMs = clock.monotonicMs() + withinMs;
     while (!shards.isSettled() && clock.monotonicMs() < endMs) await clock.sleep(SETTLED_LOOK_MS);
   }
 
-  /** From now on others take the shards of this member as it hands them over. */
+  /** Lets other members take the shards of this one, each as soon as it is handed over. */
   leave(): void {
     this.#isLeaving = true;
     this.soon();
@@ -77,9 +78,10 @@ export class Beats {
     const { clock } = this.#deps;
     let lostAtMs: number | undefined;
     while (!this.#over.signal.aborted) {
-      // After a loss of the database all members look gone until they have beaten again.
+      // After the database was lost, all members look gone until they have beaten again.
       const isWaiting = lostAtMs !== undefined && clock.monotonicMs() - lostAtMs < MEMBER_GONE_MS;
-      // Before the beat: whoever asks for one meanwhile has seen more than it.
+      // This is set before the beat. A caller of `soon` during the beat has seen something newer, so it needs another
+      // beat.
       this.#wake = new AbortController();
       const isSeen = await this.#beat(isWaiting);
       if (!isSeen) lostAtMs = clock.monotonicMs();
@@ -88,7 +90,7 @@ export class Beats {
     }
   }
 
-  /** Logs, once each, what an admin has to mend. */
+  /** Logs each difference between members once. An admin has to correct them. */
   #tellDifferences(view: ClusterView): void {
     const { log, member } = this.#deps;
     const told = [
@@ -101,7 +103,7 @@ export class Beats {
     this.#told = told;
   }
 
-  /** Settles with whether the database answered. */
+  /** Makes one beat. Returns whether the database answered. */
   async #beat(isWaiting: boolean): Promise<boolean> {
     const { clock, database, shards, peers, log, desk, events, mayHaveMissed } = this.#deps;
     const beforeMs = this.#seenAtMs;
@@ -111,7 +113,7 @@ export class Beats {
         shards.all().map(({ index }) => index),
         this.#isLeaving,
       );
-      // Not a view to follow: the others look gone until they have beaten again.
+      // An emptied view must not be followed: the other members look gone until they have beaten again.
       if (view.isEmptied) return false;
       this.#seenAtMs = clock.monotonicMs();
       if (beforeMs === undefined || this.#seenAtMs - beforeMs > MEMBER_GONE_MS) mayHaveMissed();

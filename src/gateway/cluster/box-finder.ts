@@ -3,9 +3,9 @@ import { boxCode } from '../../protocol/fields.ts';
 import { RowCache } from '../common/row-cache.ts';
 import type { BoxName, BoxPlace } from '../store/engines/cluster-database.ts';
 
-/** Names of no box that are kept: strangers make them up. */
+/** This many names without a box are stored. The number is limited because strangers can make up names. */
 const UNKNOWN_MAX = 1_000;
-/** Names that are looked up at once. */
+/** One query looks up at most this many names. */
 const LOOKUPS_MAX = 500;
 
 interface Lookup {
@@ -14,7 +14,10 @@ interface Lookup {
   failed(error: unknown): void;
 }
 
-/** Finds boxes of the registry, and keeps what it found: names that no box has never push out those of boxes. */
+/**
+ * Finds boxes of the registry and caches them. Names without a box are cached apart, so that they cannot push out
+ * boxes.
+ */
 export class BoxFinder {
   readonly #load: (names: readonly BoxName[]) => Promise<readonly (BoxPlace | undefined)[]>;
   readonly #known = new RowCache();
@@ -22,15 +25,18 @@ export class BoxFinder {
   readonly #waiting: Lookup[] = [];
   #isLoading = false;
 
-  /** `load` settles with a place for each name, in their order. */
+  /** `load` returns a place for each name, in the same order. */
   constructor(load: (names: readonly BoxName[]) => Promise<readonly (BoxPlace | undefined)[]>) {
     this.#load = load;
   }
 
-  /** The box with this terminalCode or, if that is empty, this serialNumber; with both empty the first that has an account. */
+  /**
+   * Returns the box with this terminalCode. If that is empty, the box with this serialNumber. With both empty, the
+   * first box that has an account.
+   */
   async find(terminalCode: string, serialNumber: string): Promise<BoxPlace | undefined> {
     const name = terminalCode === '' ? serialNumber : terminalCode;
-    // No box can have it, so the database is not asked.
+    // No box can have this name, so the database is not asked.
     if (name !== '' && !boxCode.safeParse(name).success) return undefined;
     const serial = terminalCode === '' ? serialNumber : '';
     const key = `${terminalCode} ${serial}`;
@@ -52,13 +58,16 @@ export class BoxFinder {
     }
   }
 
-  /** Forgets everything, also what lookups under way will find: the registry has changed. */
+  /** Empties the cache after a change of the registry. Lookups in progress do not fill it either. */
   clear(): void {
     this.#known.clear();
     this.#unknown = new Set();
   }
 
-  /** Together with all others that wait: one query at a time finds them all, however many names strangers make up. */
+  /**
+   * Looks up a name together with all others that wait. One query at a time finds them all, however many names
+   * strangers make up.
+   */
   #lookUp(name: BoxName): Promise<BoxPlace | undefined> {
     return new Promise((found, failed) => {
       this.#waiting.push({ name, found, failed });
@@ -81,10 +90,10 @@ export class BoxFinder {
   }
 }
 
-/** PostgreSQL's code for a table that is not there (undefined_table). */
+/** PostgreSQL's code for a missing table (undefined_table). */
 const NO_TABLE = '42P01';
 
-/** The cluster starts for the first time: shard 0 has not made its tables. */
+/** Thrown at the first start of a cluster, before shard 0 has created its tables. */
 class NotYet extends Error {
   readonly statusCode = 503;
 
@@ -93,5 +102,5 @@ class NotYet extends Error {
   }
 }
 
-/** Not kept among the boxes. */
+/** Keeps a name without a box out of the cache of boxes. */
 class NoSuchBox extends Error {}

@@ -35,9 +35,9 @@ import { MAYBE_MISSED, Shards } from './shards.ts';
 import { memberReadiness, statusRoutes } from './status.ts';
 
 const SECRET_BYTES = 32;
-/** For answers of other members to calls that came here, while this one stops. */
+/** A member that stops waits this long for answers of other members to calls that it has passed on. */
 const CARRIED_MS_MAX = 1_500;
-/** At the start, the shards of the first view are opened before the member says that it is ready. */
+/** At its start, a member waits this long for the shards of its first view before it is ready. */
 const FIRST_SHARDS_MS_MAX = 15_000;
 
 export type ClusterConfig = GatewayConfig & {
@@ -46,9 +46,9 @@ export type ClusterConfig = GatewayConfig & {
 };
 
 /**
- * Starts a member of a cluster of gateways: they share the boxes and accounts of one PostgreSQL database and one broker,
- * in shards. Each shard is a whole gateway, which one member runs at a time; every member takes every request. Settles
- * once the member answers, and runs the shards that fall to it. Throws as `startGateway`.
+ * Starts a member of a cluster. The members share one PostgreSQL database, one broker, and the boxes and accounts,
+ * which are divided into shards. Each shard is a whole gateway, which one member runs at a time. Every member accepts
+ * every request. Settles once the member answers and runs its shards. Throws as `startGateway` does.
  */
 export async function startMember(config: ClusterConfig, deps: GatewayDeps): Promise<Gateway> {
   const opened = new OpenParts(deps.clock, deps.log);
@@ -85,7 +85,7 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
   const { ca } = readPemFiles({ ca: config.cluster.ca }, 'cluster');
   const peers = new Peers({ clock, secret: settings.secret, ca });
   opened.add('peers', () => peers.close());
-  // Set once the port is known.
+  // The port is set once it is known.
   let own = config;
   const creditTo: CreditToShard = (shard, task, told) => carry(shard, task, told);
   const ofAll = { count, member: member.id, generation: settings.generation, vaultKey, time, budgets, creditTo };
@@ -132,19 +132,19 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
   };
 }
 
-/** Makes a member that stops close these parts one after the other, before its other parts close together. */
+/** Makes a stopping member close these parts one after the other. Its other parts close together afterwards. */
 function closeInTurn(
   opened: OpenParts,
   parts: { readiness: Readiness; beats: Beats; shards: Shards; app: FastifyInstance; database: ClusterDatabase },
 ): void {
   const { readiness, beats, shards, app, database } = parts;
   opened.addFirst('readiness', () => readiness.stop());
-  // The others still see a member that finishes its pushes: nobody may end its sessions meanwhile.
+  // Other members still see this member while it finishes its pushes. So nobody ends its database sessions meanwhile.
   opened.addFirst('shards', (withinMs) => {
     beats.leave();
     return shards.close(withinMs);
   });
-  // A member also answers the calls that it carries to others, before those are out of reach.
+  // A member also answers the calls that it has passed on, before the other members become unreachable.
   opened.addFirst('requests', () => app.close());
   opened.addFirst('membership', async () => {
     await beats.end();
@@ -152,7 +152,7 @@ function closeInTurn(
   });
 }
 
-/** Heeds news at one member, in all its shards. */
+/** Returns the function that applies news at one member and in all its shards. */
 function heedingOf(boxes: BoxFinder, shards: Shards, authorizer: Authorizer): (news: News) => void {
   return (news) => {
     if (news.about === 'registry') {
@@ -163,7 +163,7 @@ function heedingOf(boxes: BoxFinder, shards: Shards, authorizer: Authorizer): (n
   };
 }
 
-/** Who calls the routes that a member answers itself. The shards note when a token was used. */
+/** Makes the authorizer for the routes that a member answers itself. The shards record when a token was used. */
 function authorizerOf(
   { adminToken }: ClusterConfig,
   {
@@ -189,7 +189,7 @@ async function memberOf(config: ClusterConfig, id: string): Promise<Member> {
   return { id, url: config.cluster.advertise, file: fileDigest(config), alike: await mustBeAlike(config) };
 }
 
-/** Finds the cluster, or makes it. Throws ConfigError when this member must not take a shard of it. */
+/** Joins the cluster, or creates it. Throws ConfigError when this member must not run any shard of it. */
 async function join(
   database: ClusterDatabase,
   config: ClusterConfig,
@@ -200,7 +200,7 @@ async function join(
     const settings = await database.setUp({ shards: config.cluster.shards, secret });
     const vaultKey = createHash('sha256').update(`paybox registry key\n${settings.secret}`).digest();
     await checkVaultFile(config.dataDir, await database.registryKeyId(), vaultKey);
-    // As one who leaves, it is given no shard before it is known to be like the others.
+    // The first beat counts as that of a leaving member. So it gets no shard before it is known to be like the others.
     refuseUnlike(member, await database.beat([], true));
     return { settings, vaultKey };
   } catch (error) {

@@ -10,11 +10,11 @@ import { CONSOLE_EVENTS_PATH, WATCHERS_MAX } from '../doors/admin-routes.ts';
 import type { ClusterView } from '../store/engines/cluster-database.ts';
 import type { Peers } from './peers.ts';
 
-/** Changes of one list within this time are told once: all shards change together. */
+/** Several changes of one list within this time are reported once, because all shards change together. */
 const TOGETHER_MS = 50;
-/** Characters of a line that the shards of this version send. */
+/** The shards of this version send lines of at most this many characters. */
 const LINE_CHARS_MAX = 1_000;
-/** Told when members or holders have changed. */
+/** Sent when the members, or the holders of shards, have changed. */
 const CLUSTER_TOPIC = 'cluster';
 
 export interface ConsoleEventsDeps {
@@ -22,11 +22,11 @@ export interface ConsoleEventsDeps {
   log: Logger;
   peers: Peers;
   authorizer: Authorizer;
-  /** A member reads the events of the shards with it. */
+  /** A member reads the events of the shards with this token. */
   adminToken: string | undefined;
 }
 
-/** The stream that this member reads of one shard. */
+/** The stream that this member reads from one shard. */
 interface Reading {
   /** The member that runs the shard. */
   holder: string;
@@ -34,8 +34,9 @@ interface Reading {
 }
 
 /**
- * The events of the console at one member: those of all shards. It reads one stream of each shard, wherever that runs,
- * while it has readers itself. After a stream was opened anew all lists count as changed: something may have been missed.
+ * Sends the events of all shards to the consoles at one member. While somebody reads, it reads one stream from each
+ * shard, wherever the shard runs. After it has opened a stream again, all lists count as changed, because it may have
+ * missed events.
  */
 export class ConsoleEvents {
   readonly #deps: ConsoleEventsDeps;
@@ -49,7 +50,7 @@ export class ConsoleEvents {
     this.#deps = deps;
   }
 
-  /** Takes over what this member sees now, and follows the shards. */
+  /** Stores the view of the cluster, and follows the shards in it. */
   see(view: ClusterView): void {
     this.#view = view;
     const seen = JSON.stringify([view.members, [...view.holders]]);
@@ -58,7 +59,9 @@ export class ConsoleEvents {
     if (this.#readers.size > 0) this.#follow();
   }
 
-  /** Answers whoever may look with the events of all shards; of too many readers the oldest goes. */
+  /**
+   * Answers a caller who may look with the events of all shards. If there are too many readers, the oldest is ended.
+   */
   async watch(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const { authorizer } = this.#deps;
     const caller = await authorizer.authorize('look', request, reply);
@@ -98,7 +101,7 @@ export class ConsoleEvents {
       if (this.#readings.has(shard)) continue;
       const reading = { holder, over: new AbortController() };
       this.#readings.set(shard, reading);
-      // One that ends is opened again at the next beat, wherever the shard runs then.
+      // A stream that ends is opened again at the next beat, at the member that then runs the shard.
       void this.#read(shard, reading.over.signal)
         .catch(() => undefined)
         .then(() => {

@@ -5,7 +5,7 @@ import { type CreditResult, type CreditToShard, creditResult, creditTask, toldCr
 import { askWhileItMoves, type Peers } from './peers.ts';
 import type { RunningShard, Shards } from './shards.ts';
 
-/** Members send each other credits here; nobody else can. */
+/** Members send each other credits at this path. Nobody else can use it. */
 export const CREDIT_PATH = '/cluster/credits';
 
 const sent = z.object({ task: creditTask, told: toldCredit });
@@ -17,11 +17,11 @@ interface CarrierDeps {
   peers: Peers;
 }
 
-/** Carries credits to their shards; one that moves is waited for. */
+/** Returns the function that sends a credit to its shard. It waits for a shard that is moving. */
 export function carryCredits({ clock, shards, peers }: CarrierDeps): CreditToShard {
   return async (index, task, told) => {
     const { credit } = told;
-    // JSON leaves undefined out.
+    // JSON would omit an undefined value.
     const body = JSON.stringify({
       task,
       told: { ...told, credit: { ...credit, bankTimeMs: credit.bankTimeMs ?? null } },
@@ -40,7 +40,7 @@ export function carryCredits({ clock, shards, peers }: CarrierDeps): CreditToSha
   };
 }
 
-/** Has a shard of this member do what is asked with a credit. Rejects when it is not known to be stored. */
+/** Makes a shard of this member do the task with a credit. Rejects when the credit may not be stored. */
 export async function takeCredit(shard: RunningShard, body: Buffer | undefined): Promise<CreditResult> {
   const { task, told } = sent.parse(parseJson(body ?? ''));
   const { takeCredit: take } = shard.gateway;

@@ -6,29 +6,29 @@ import { pathOf } from '../access/requests.ts';
 import { parseJson } from '../common/decode.ts';
 import { homeOf, shardOf, shardOfQrRef } from '../common/shard.ts';
 
-/** Finds boxes of the registry; keeps what it found. */
+/** Finds boxes of the registry, and caches them. */
 export type FindBox = (terminalCode: string, serialNumber: string) => Promise<Parameters<typeof homeOf>[0] | undefined>;
 
-/** Where a request is answered. */
+/** The shards that answer a request. */
 export type Destination =
   | { shard: number }
-  /** By the member that got it: pages, and what they say of it. */
+  /** The member that received the request: pages, and what they say about it. */
   | 'here'
-  /** By the first shard that knows what it asks for. */
+  /** The first shard that has the requested thing. */
   | 'first'
-  /** By all shards: a list of what all have. */
+  /** All shards: a list that each of them has a part of. */
   | 'merged'
-  /** By all shards, also those that are moving: an order that all get. */
+  /** All shards, with those that are moving: an order of a fault for all of them. */
   | 'everywhere'
-  /** By nobody: there is no such shard. */
+  /** Nobody: there is no such shard. */
   | 'nowhere';
 
-/** Names in the bodies of the calls that concern an account or a box. */
+/** The names in the bodies of calls that concern an account or a box. */
 const named = z.object({
   bankAccount: z.string().catch(''),
   terminalCode: z.string().catch(''),
   serialNumber: z.string().catch(''),
-  /** Of an order at the gateway. */
+  /** The box in an order of a fault. */
   box: z.string().catch(''),
 });
 type Named = z.infer<typeof named>;
@@ -39,20 +39,20 @@ const PAGES = /^\/(?:$|docs|openapi\.json$|registry$|admin\/openapi\.json$|_mock
 /** Lists that every shard has a part of. */
 const LISTS =
   /^\/_mock\/(?:boxes|orders|payments|callbacks|callbacks\/backlog|credits|calls|faults)$|^\/admin\/v1\/sales(?:\.csv)?$/;
-/** One thing that some shard has. */
+/** Paths of one thing, which one of the shards has. */
 const THINGS = /^\/_mock\/(?:orders|callbacks|payments)\/|^\/_mock\/faults(?:\/|$)|^\/admin\/v1\/sales\/[^/]+/;
 const BOX = /^\/_mock\/boxes\/([^/]+)$/;
 const QR_PICTURE = /^\/qr\/([^/]+)$/;
 const SALES = '/admin/v1/sales';
-/** An order here that names no box goes to all shards. */
+/** An order of a fault here goes to all shards if it names no box. */
 const ORDERS = '/_mock/faults';
-/** Of all callbacks that were given up. */
+/** Sends all failed callbacks again. */
 const RESEND = '/_mock/callbacks/resend';
 
-/** The shard that has the registry, the boxes that enrol, and what belongs to no account. */
+/** The shard that has the registry, the boxes that enrol, and everything without an account. */
 const REGISTRY: Destination = { shard: 0 };
 
-/** Finds the shards of requests: by the account, the box or the partner that they name. */
+/** Finds the shards of requests by the account, the box or the partner that a request names. */
 export class Destinations {
   readonly #basePath: string;
   readonly #count: number;
@@ -77,7 +77,7 @@ export class Destinations {
     if (ref !== undefined) return { shard: shardOfQrRef(ref, this.#count) ?? 0 };
     if (BOX_CALLS.includes(path)) return this.#ofBox(basicCredentials(request)?.username ?? '', '');
     if (PAGES.test(path)) return 'here';
-    // Without a box the sale is for the first one, as at a gateway on its own.
+    // A sale that names no box is for the first box, as at a gateway alone.
     if (path === SALES && request.method === 'POST')
       return this.#ofBox(namesIn(body, request.headers).terminalCode, '');
     if (request.method === 'GET' && path.startsWith('/_mock/')) {
@@ -106,7 +106,7 @@ export class Destinations {
   }
 }
 
-/** The shard of `?shard=`; undefined without one. */
+/** Returns the shard of `?shard=`. Undefined without one. */
 function shardNamed({ query }: FastifyRequest, count: number): Destination | undefined {
   const { shard } = z.object({ shard: z.string().optional().catch('') }).parse(query);
   if (shard === undefined) return undefined;

@@ -4,9 +4,9 @@ import { vaultFileId } from '../common/vault.ts';
 import type { GatewayConfig } from '../config/config.ts';
 import type { ClusterView, Member } from '../store/engines/cluster-database.ts';
 
-/** Digest of what all members should have alike: accounts, boxes, partners, tokens, times. */
+/** Returns a digest of the settings that all members should share: accounts, boxes, partners, tokens, times. */
 export function fileDigest(config: GatewayConfig): string {
-  // Addresses, ports and folders are each member's own.
+  // Addresses, ports and folders may differ between members.
   const {
     cluster: _cluster,
     dataDir: _dataDir,
@@ -20,18 +20,21 @@ export function fileDigest(config: GatewayConfig): string {
     .digest('base64url');
 }
 
-/** Why this member cannot do its work: others cannot reach it. */
+/** Returns the conflicts because of which other members cannot reach this one. */
 export function conflicts(member: Member, { members }: ClusterView): string[] {
   const rivals = members.filter(({ id, url, leaving }) => url === member.url && id !== member.id && !leaving);
   return rivals.map(({ id }) => `cluster.advertise: member ${id} has the same address, ${member.url}`);
 }
 
-/** A member must have this as the others: without it calls would reach wrong shards, or a shard would stay closed. */
+/**
+ * Returns the settings that must be equal at all members. Otherwise calls would reach wrong shards, or a shard would
+ * stay closed.
+ */
 export async function mustBeAlike({ basePath, mode, dataDir }: GatewayConfig): Promise<Member['alike']> {
   return { basePath, mode, 'registry.key in dataDir': (await vaultFileId(dataDir)) ?? 'none' };
 }
 
-/** Throws ConfigError when a member that is there has another value of what all must have alike. */
+/** Throws ConfigError when another member has another value of such a setting. */
 export function refuseUnlike(member: Member, { members }: ClusterView): void {
   for (const { id, url, alike } of members) {
     for (const [key, value] of id === member.id ? [] : Object.entries(alike)) {
@@ -43,7 +46,10 @@ export function refuseUnlike(member: Member, { members }: ClusterView): void {
   }
 }
 
-/** Members whose configuration differs: accounts and boxes of the file are those of whoever runs shard 0. */
+/**
+ * Returns the members whose configuration differs. The accounts and boxes that count are those in the file of the
+ * member that runs shard 0.
+ */
 export function differing(member: Member, { members }: ClusterView): string[] {
   return members.filter(({ file }) => file !== member.file).map(({ id }) => id);
 }

@@ -31,7 +31,7 @@ export interface FrontDeps {
   clock: Clock;
   log: Logger;
   random: Random;
-  /** Known to members only. */
+  /** A secret that only the members know. */
   secret: string;
   count: number;
   shards: Shards;
@@ -40,8 +40,18 @@ export interface FrontDeps {
 }
 
 /**
- * Takes every request that comes to a member, and has the shard answer that it concerns, wherever that runs. Requests of
- * other members for `own` paths go to their shards; `own` answers the others.
+ * Accepts every request that reaches a member, and has the right shard answer it. `own` answers its paths for callers.
+ *
+ * Theory. A caller may use any member, because he cannot know where a shard runs. The front reads from the request which
+ * account, box or partner it names, and finds the shard by that. It hands the request to the shard in this process, or
+ * sends it to the member that runs the shard. Some requests concern all shards: the front merges their answers.
+ *
+ * Invariants. A request that another member has sent is never sent on. The secret of the cluster marks such a request,
+ * and goes to members only. A change whose answer was lost is not sent again, because it may have been made. Something
+ * does not exist only if every shard says so. The front changes neither path nor body: shards read them as they came.
+ *
+ * Tried and failed. A login sent to all shards at once counted as wrong once in each. A wait for the caller's request
+ * ended too early, because Node destroys a request once its body is read.
  */
 export function frontRoutes(app: FastifyInstance, deps: FrontDeps, own: Record<string, Handler>): void {
   const front = new Front(deps);
@@ -50,7 +60,7 @@ export function frontRoutes(app: FastifyInstance, deps: FrontDeps, own: Record<s
       front.isOfMember(request) ? front.answer(request, reply) : handler(request, reply),
     );
   }
-  // Which types of bodies a call may have is for the shard to say.
+  // The shard decides which types of bodies a call may have.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', takeBytes);
   app.route({
@@ -70,7 +80,7 @@ class Front {
     this.#deps = deps;
   }
 
-  /** Whether another member, or this one, has sent it to one of the shards here. */
+  /** Returns whether a member has sent this request to one of the shards here. */
   isOfMember(request: FastifyRequest): boolean {
     return this.#hasSecret(request, SECRET_HEADER);
   }
@@ -99,17 +109,17 @@ class Front {
     return this.#carry(to.shard, request, reply, body);
   }
 
-  /** Answers what another member has carried here. */
+  /** Answers a request that another member has passed on. */
   async #answerMember(request: FastifyRequest, reply: FastifyReply, body: Buffer | undefined): Promise<FastifyReply> {
     const shard = this.#deps.shards.get(Number(request.headers[SHARD_HEADER]), isPush(request));
     if (shard === undefined) return reply.code(NOT_HERE).send();
-    // A caller's request for this path is carried like every other, without the mark.
+    // A caller's request for this path is passed on like any other. It lacks the header of a member's own request.
     if (pathOf(request) === CREDIT_PATH && this.#hasSecret(request, OWN_HEADER))
       return reply.send({ result: await takeCredit(shard, body) });
     return hand(shard, request, reply, body, String(request.headers[CLIENT_HEADER] ?? ''));
   }
 
-  /** Has a shard answer, here or at the member that runs it; waits while it moves. */
+  /** Has a shard answer, here or at the member that runs it. Waits while the shard moves. */
   async #carry(
     index: number,
     request: FastifyRequest,
@@ -117,7 +127,7 @@ class Front {
     body: Buffer | undefined,
   ): Promise<FastifyReply> {
     const { clock, shards, peers, log } = this.#deps;
-    // In an object, because a reply that is awaited waits for the end of its answer.
+    // The reply is wrapped in an object: awaiting a reply itself would wait for the end of its answer.
     const answerOnce = async () => {
       const shard = shards.get(index, isPush(request));
       if (shard !== undefined) return { to: hand(shard, request, reply, body) };
@@ -125,7 +135,7 @@ class Front {
       return answer && { to: pass(answer, reply) };
     };
     try {
-      // Node destroys a request once its body is read: only the answer tells whether the caller is still there.
+      // Node destroys a request once its body is read. Only the answer shows whether the caller is still connected.
       const answered = await askWhileItMoves(clock, answerOnce, () => !reply.raw.closed);
       if (answered !== undefined) return answered.to;
     } catch (error) {
@@ -141,7 +151,7 @@ class Front {
     return answerRefusal(request, reply, this.#deps.log, { code: 'E05', reason }, 502);
   }
 
-  /** Has all shards take an order, under one id. */
+  /** Sends an order of an admin to all shards, under one id. */
   async #orderEverywhere(
     request: FastifyRequest,
     reply: FastifyReply,
@@ -166,12 +176,12 @@ class Front {
     body: Buffer | undefined,
   ): Promise<FastifyReply> {
     const { count, shards, peers } = this.#deps;
-    // One alone first: a wrong login counts once, and not in every shard.
+    // One shard is asked first, so that a wrong login counts once and not in every shard.
     const [near = 0] = shards.all().map(({ index }) => index);
     const [asking] = peers.parts([near], request, body);
     const nearest = await asking;
     if (nearest !== undefined && LOGIN_REFUSED.includes(nearest.status)) return passPart(nearest, reply);
-    // A DELETE ends something in all of them.
+    // A DELETE ends something in all shards.
     const isEnough = how === 'first' && request.method !== 'DELETE';
     if (isEnough && nearest !== undefined && nearest.status < 400) return passPart(nearest, reply);
     const rest = peers.parts(
@@ -185,7 +195,7 @@ class Front {
     }
     const answers = [nearest, ...(await Promise.all(rest))];
     const known = answers.filter((it) => it !== undefined);
-    // Whether there is no such thing is known only once every shard has said so.
+    // Something does not exist only if every shard says so.
     if (known.length < count) return this.#unanswered(request, reply, `${count - known.length} shards did not answer`);
     const worst = known.reduce((a, b) => (severityOf(b) > severityOf(a) ? b : a));
     if (how === 'first') return passPart(known.find(({ status }) => status < 400) ?? worst, reply);
@@ -205,15 +215,15 @@ class Front {
   }
 }
 
-/** That a shard could not answer comes before a refusal, and that before that there is no such thing. */
+/** Ranks answers: a shard that could not answer comes before a refusal, and a refusal before "not found". */
 function severityOf({ status }: Part): number {
   return status === 404 ? 400 : status;
 }
 
-/** Answers to wrong logins. */
+/** Statuses of wrong or forbidden logins. */
 const LOGIN_REFUSED: readonly number[] = [401, 403, 429];
 
-/** The answer if it is no refusal; rejects else. */
+/** Returns the answer if it is not a refusal. Rejects otherwise. */
 async function goodPart(asking: Promise<Part | undefined>): Promise<Part> {
   const part = await asking;
   if (part === undefined || part.status >= 400) throw new Error('refused');
@@ -228,20 +238,20 @@ function isCsv({ headers }: Part): boolean {
   return String(headers['content-type']).startsWith('text/csv');
 }
 
-/** Lists that have fewer rows than there are, if the query does not ask for more. */
+/** These lists are limited to a default number of rows, unless the query asks for more. */
 const PAGED = /\/(?:orders|payments|callbacks|credits|sales)$/;
 const asked = z.object({ limit: z.coerce.number().int().min(1) });
 
-/** The number of rows that a list has by its query. */
+/** Returns the number of rows that the query asks for. */
 function limitOf(request: FastifyRequest): number {
   const named = asked.safeParse(request.query).data?.limit;
   return named ?? (PAGED.test(pathOf(request)) ? ROWS_DEFAULT : Number.POSITIVE_INFINITY);
 }
 
-/** Answers without an end. */
+/** Answers that never end by themselves. */
 export const STREAMS: readonly string[] = [BOX_PATHS.stream, CONSOLE_EVENTS_PATH];
 
-/** Whether it waits for the confirmation of a box. */
+/** Returns whether the request waits for the confirmation of a box. */
 function isPush(request: FastifyRequest): boolean {
   return request.method === 'POST' && /\/send-qr$|^\/admin\/v1\/sales$/.test(pathOf(request));
 }
@@ -256,7 +266,7 @@ function hand(
 ): FastifyReply {
   reply.hijack();
   carry(request.raw, { body, address });
-  // The shard reads its escapes itself, once.
+  // The shard itself decodes the escapes in the path, once.
   request.raw.url = request.originalUrl;
   if (!STREAMS.includes(pathOf(request)) && !reply.raw.closed) {
     const pushes = isPush(request) ? 1 : 0;
@@ -271,17 +281,17 @@ function hand(
   return reply;
 }
 
-/** Passes the answer of another member on. */
+/** Passes on the answer of another member. */
 function pass(answer: IncomingMessage, reply: FastifyReply): FastifyReply {
   reply.hijack();
   const { raw } = reply;
-  // The caller went before this head came: nothing else would end a stream.
+  // The caller has disconnected before this head came. Nothing else would end a stream.
   if (raw.closed) {
     answer.destroy();
     return reply;
   }
   raw.writeHead(answer.statusCode ?? 502, headersToPass(answer.headers));
-  // An event stream says at once that it has begun; the head of any other answer goes in one packet with its body.
+  // An event stream reports at once that it has begun. The head of any other answer goes in one packet with its body.
   if (answer.headers['content-type']?.startsWith('text/event-stream') === true) raw.flushHeaders();
   answer.pipe(raw);
   answer.once('error', () => raw.destroy());

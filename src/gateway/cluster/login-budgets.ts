@@ -5,13 +5,16 @@ import type { Logger } from '../../lib/log.ts';
 import { LOGIN_BUDGETS, type LoginBudgets } from '../common/login-budgets.ts';
 import type { WrongLogins } from './news.ts';
 
-/** Names of failures that wait to be told. Beyond that they count here only. */
+/** At most this many failures wait to be sent to other members. Further ones count at this member only. */
 const WAITING_MAX = 10_000;
-/** Of one notification: PostgreSQL's limit is 8,000 bytes, and the longest name is an IPv6 network or a digest. */
+/**
+ * At most this many names are in one notification. PostgreSQL's limit is 8,000 bytes, and the longest name is an IPv6
+ * network or a digest.
+ */
 const NAMES_MAX = 100;
-/** A failure that has not come back by then was lost on its way, and counts once from then on. */
+/** A failure that has not come back by then was lost on its way. From then on it counts once. */
 const ECHO_MS_MAX = 10_000;
-/** Wait after the database has not taken them. */
+/** The wait after the database has refused a notification. */
 const AGAIN_MS = 1_000;
 
 type Kind = keyof LoginBudgets;
@@ -21,16 +24,16 @@ export interface SharedBudgetsDeps {
   clock: Clock;
   log: Logger;
   member: string;
-  /** Number of members that this one sees, itself included. */
+  /** Returns the number of members that this one sees, itself included. */
   members(): number;
-  /** Tells every member, this one too. Rejects when the database does not answer. */
+  /** Sends wrong logins to every member, this one too. Rejects when the database does not answer. */
   tell(told: WrongLogins): Promise<void>;
 }
 
 /**
- * Budgets of wrong logins that all members of a cluster share. Each wrong login is told to all. Until it comes back,
- * nobody knows whether the others have heard of it, so here it counts once for every member: whoever tries at all
- * members at the same moment gets no more guesses than at one (PROTOCOL.md, clause SHA-7).
+ * Budgets of wrong logins that all members of a cluster share. A member sends each wrong login to all members. Until
+ * that comes back, the others may not have received it, so the login counts once for every member. So somebody who
+ * tries at all members at once gets no more guesses than at one member (PROTOCOL.md, clause SHA-7).
  */
 export class SharedBudgets implements LoginBudgets {
   readonly addresses: SharedFailures;
@@ -48,7 +51,7 @@ export class SharedBudgets implements LoginBudgets {
     [this.addresses, this.users, this.pairs] = [shared('addresses'), shared('users'), shared('pairs')];
   }
 
-  /** Takes the wrong logins that a member has told. */
+  /** Counts the wrong logins that a member has sent. */
   heard({ by, ...names }: WrongLogins): void {
     const nowMs = this.#deps.clock.monotonicMs();
     for (const kind of KINDS) {
@@ -94,7 +97,7 @@ class SharedFailures implements BudgetUse {
   readonly #counted: BudgetMeter;
   readonly #members: () => number;
   readonly #tell: (name: string) => void;
-  /** Failures here that have not come back yet. */
+  /** Failures at this member that have not come back yet. */
   readonly #away = new Map<string, { count: number; untilMs: number }>();
 
   constructor(budget: Budget, members: () => number, tell: (name: string) => void) {
@@ -120,7 +123,7 @@ class SharedFailures implements BudgetUse {
     this.#tell(name);
   }
 
-  /** One of this member's own failures has come back. */
+  /** Called when one of this member's own failures has come back. */
   echoed(name: string): void {
     const away = this.#away.get(name);
     if (away === undefined) return;
@@ -128,7 +131,7 @@ class SharedFailures implements BudgetUse {
     else this.#away.delete(name);
   }
 
-  /** Another member has counted a failure. */
+  /** Called when another member has counted a failure. */
   heard(name: string, nowMs: number): void {
     this.#counted.add(name, nowMs);
   }

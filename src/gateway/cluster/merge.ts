@@ -5,25 +5,25 @@ const row = z.record(z.string(), z.unknown());
 const list = z.array(row);
 /** The sales of a day. */
 const day = z.object({ day: z.string(), sales: z.int(), paid: z.int(), amount: z.int(), rows: list });
-/** Callbacks that are still to be sent, or were given up. */
+/** The callbacks that are still to be sent, and those that were given up. */
 const backlog = z.object({
   ...{ waiting: z.int(), failed: z.int(), oldestWaitingSeconds: z.number() },
   partners: z.array(z.object({ partner: z.string(), waiting: z.int(), failed: z.int() })),
 });
-/** Callbacks that are sent again. */
+/** The answer to a request to send callbacks again. */
 const resent = z.object({ status: z.string(), message: z.string(), callbacks: z.int(), more: z.boolean() });
 const faults = z.object({ faults: list, standing: z.array(z.looseObject({ id: z.string(), happened: z.int() })) });
 
 type Row = z.infer<typeof row>;
 
-/** Of a file of sales. */
+/** The column of a file of sales with the paid amount. */
 const PAID_COLUMN = 3;
-/** Times by which lists are sorted. */
+/** Lists are sorted by the first of these times that a row has. */
 const TIMES = ['createdAt', 'madeAt', 'paidAt', 'receivedAt', 'at'];
 
 /**
- * The answers of all shards as one: the newest `limit` rows of lists, a box that several list being that of the shard
- * where it is online, and sums of counts. Throws when the answers are not of one kind.
+ * Merges the answers of all shards into one. Lists get their newest `limit` rows. If several shards list a box, the row
+ * of the shard where it is online counts. Counts are added up. Throws when the answers are not of one kind.
  */
 export async function merge(parts: readonly Buffer[], limit: number): Promise<unknown> {
   const values: unknown[] = [];
@@ -33,7 +33,7 @@ export async function merge(parts: readonly Buffer[], limit: number): Promise<un
     values.push(value);
     const rows = list.safeParse(value).data;
     if (rows !== undefined) lists.push(rows);
-    // All answers in one turn of the event loop would stop everything else.
+    // Merging all answers in one turn of the event loop would block everything else.
     await nextTurn();
   }
   const [first] = values;
@@ -53,7 +53,7 @@ export async function merge(parts: readonly Buffer[], limit: number): Promise<un
   return { day: days[0]?.day, sales: of('sales'), paid: of('paid'), amount: of('amount'), rows };
 }
 
-/** Files of sales, each with a head, rows that begin with their time, and the sum of what was paid, as one. */
+/** Merges files of sales into one. Each has a head, rows that begin with their time, and a sum of the paid amounts. */
 export function mergeCsv(parts: readonly Buffer[]): string {
   const files = parts.map((it) => it.toString().trimEnd().split('\r\n'));
   const [head = ''] = files[0] ?? [];
@@ -66,7 +66,10 @@ function mergeRows(lists: readonly Row[][], limit: number): Row[] {
   return newestFirst(onePerBox(lists.flat())).slice(0, limit);
 }
 
-/** One that all shards have is listed once; each has told the others how often it has happened. */
+/**
+ * Merges lists of faults. A fault that all shards have is listed once, because each shard counts the occurrences in the
+ * others too.
+ */
 function mergeFaults(parts: readonly z.infer<typeof faults>[]): z.infer<typeof faults> {
   const standing = new Map<string, z.infer<typeof faults>['standing'][number]>();
   for (const it of parts.flatMap((part) => part.standing)) {

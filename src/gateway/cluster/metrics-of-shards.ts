@@ -1,4 +1,7 @@
-/** The metrics of several shards as one text (Prometheus, text format 0.0.4): every sample with the label of its shard. */
+/**
+ * Merges the metrics of several shards into one text (Prometheus, text format 0.0.4). Adds the label of its shard to
+ * every sample.
+ */
 export function labelled(texts: readonly { shard: number; text: string }[]): string {
   const families = new Map<string, { about: Set<string>; samples: string[] }>();
   const familyOf = (name: string) => {

@@ -4,9 +4,9 @@ import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { News } from '../common/shard.ts';
 
-/** News that wait for the database. Beyond that the oldest is dropped. */
+/** At most this many news wait for the database. Beyond that, the oldest is dropped. */
 const WAITING_MAX = 1_000;
-/** PostgreSQL's limit of a notification is 8,000 bytes. */
+/** PostgreSQL limits a notification to 8,000 bytes. */
 const REASON_CHARS_MAX = 500;
 
 const reason = z.string().transform((text) => text.slice(0, REASON_CHARS_MAX));
@@ -19,7 +19,7 @@ const news = z.discriminatedUnion('about', [
 ]);
 
 const names = z.array(z.string()).optional();
-/** Wrong logins at member `by`. */
+/** The wrong logins at member `by`. */
 const wrongLogins = z.object({
   ...{ about: z.literal('wrong-logins'), by: z.string() },
   ...{ addresses: names, users: names, pairs: names },
@@ -29,13 +29,13 @@ export type WrongLogins = z.output<typeof wrongLogins>;
 interface NewsDeskDeps {
   clock: Clock;
   log: Logger;
-  /** Tells every member. */
+  /** Sends a text to every member. */
   tell(text: string): Promise<void>;
-  /** Called with wrong logins that a member has told. */
+  /** Called with the wrong logins that a member has sent. */
   heardLogins(told: WrongLogins): void;
 }
 
-/** Carries news between the shards of a cluster, over the database. */
+/** Sends news between the shards of a cluster through the database. */
 export class NewsDesk {
   readonly #deps: NewsDeskDeps;
   readonly #readers: ((news: News) => void)[] = [];
@@ -51,7 +51,10 @@ export class NewsDesk {
     this.#readers.push(reader);
   }
 
-  /** Tells every shard of the cluster. What cannot be stored now waits for `flush`; settles with whether it was stored. */
+  /**
+   * Sends news to every shard of the cluster. News that cannot be stored now wait for `flush`. Returns whether they
+   * were stored.
+   */
   tell(told: News): Promise<boolean> {
     const text = JSON.stringify('reason' in told ? { ...told, reason: told.reason.slice(0, REASON_CHARS_MAX) } : told);
     return new Promise((settle) => {
@@ -61,7 +64,7 @@ export class NewsDesk {
     });
   }
 
-  /** Sends what waits, in its order; once more after a sending that has begun before. Never throws. */
+  /** Sends the waiting news in their order. If it is already sending, it sends once more afterwards. Never throws. */
   flush(): Promise<void> {
     if (this.#sending === undefined) {
       this.#sending = this.#send().finally(() => {
@@ -89,10 +92,10 @@ export class NewsDesk {
     }
   }
 
-  /** Takes a text that a member told. */
+  /** Reads a text that a member has sent. */
   heard(text: string): void {
     const parsed = z.union([news, wrongLogins]).safeParse(jsonOf(text));
-    if (!parsed.success) this.#deps.log.warn('news-refused', { reason: 'not of this version' });
+    if (!parsed.success) this.#deps.log.warn('news-refused', { reason: 'it was sent by a gateway of another version' });
     else if (parsed.data.about === 'wrong-logins') this.#deps.heardLogins(parsed.data);
     else this.#read(parsed.data);
   }

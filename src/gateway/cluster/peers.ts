@@ -10,25 +10,28 @@ import { addressOf } from '../access/carried.ts';
 import { pathOf } from '../access/requests.ts';
 import type { ClusterView } from '../store/engines/cluster-database.ts';
 
-/** Headers of a request that one member carries to another. */
+/** Headers of a request that one member passes on to another. */
 export const SHARD_HEADER = 'x-paybox-shard';
 export const SECRET_HEADER = 'x-paybox-cluster';
-/** The secret once more, of what a member asks itself: what it carries for a caller never has it. */
+/**
+ * Contains the secret in a request that a member makes on its own behalf. A request that it passes on for a caller
+ * never has this header.
+ */
 export const OWN_HEADER = 'x-paybox-own';
 export const CLIENT_HEADER = 'x-paybox-client';
 
-/** Longest wait for a shard that is moving. */
+/** The longest wait for a shard that is moving. */
 const SHARD_WAIT_MS = 8_000;
 const SHARD_LOOK_MS = 50;
 /** Misdirected Request (RFC 9110, section 15.5.20): this member does not run the shard now. */
 export const NOT_HERE = 421;
 
 const CONNECT_TIMEOUT_MS = 1_000;
-/** Longer than any call takes: a push waits for its confirmation. */
+/** This is longer than any call takes, because a push waits for its confirmation. */
 const ANSWER_TIMEOUT_MS = 70_000;
-/** For one shard's part of an answer of all. */
+/** The longest wait for one shard's part of a merged answer. */
 const PART_TIMEOUT_MS = 3_000;
-/** For a credit to be stored: a commit may take as long as the database. */
+/** The longest wait until a credit is stored. A commit may take as long as the database needs. */
 const POST_TIMEOUT_MS = 10_000;
 const PART_BYTES_MAX = 8 * 1_048_576;
 
@@ -37,19 +40,22 @@ interface Asking {
   method: string;
   path: string;
   headers: Record<string, string>;
-  /** IP address of the caller. */
+  /** The IP address of the caller. */
   address: string;
   body: Buffer | undefined;
 }
 
-/** The part of one shard. */
+/** The answer of one shard. */
 export interface Part {
   status: number;
   headers: Record<string, string | string[]>;
   body: Buffer;
 }
 
-/** Asks until there is an answer; undefined when none has come in the time that a shard takes to move, or nobody waits for it. */
+/**
+ * Asks again and again until there is an answer. Returns undefined when the time that a shard needs to move is over, or
+ * when nobody waits for the answer.
+ */
 export async function askWhileItMoves<T>(
   clock: Clock,
   ask: () => Promise<T | undefined>,
@@ -64,7 +70,7 @@ export async function askWhileItMoves<T>(
   return undefined;
 }
 
-/** The members of the cluster, as those who answer requests. */
+/** Sends requests to the other members of the cluster. */
 export class Peers {
   readonly #clock: Clock;
   readonly #secret: string;
@@ -73,7 +79,7 @@ export class Peers {
   /** Requests that a member has not answered yet. */
   readonly #asked = new Map<string, Set<AbortController>>();
 
-  /** `ca`: PEM of the authority of members with TLS. */
+  /** `ca`: PEM of the authority that signed the certificates of the members. */
   constructor({ clock, secret, ca }: { clock: Clock; secret: string; ca: Buffer | undefined }) {
     this.#agents = {
       'http:': new Agent({ keepAlive: true }),
@@ -83,7 +89,7 @@ export class Peers {
     this.#secret = secret;
   }
 
-  /** Takes over what this member sees now. Requests to members that are gone end. */
+  /** Stores the current view of the cluster. Ends the requests to members that are gone. */
   see(view: ClusterView): void {
     this.#view = view;
     const there = new Set(view.members.map(({ id }) => id));
@@ -92,13 +98,19 @@ export class Peers {
     }
   }
 
-  /** Asks the member that runs this shard; settles with the head of its answer, or undefined while nobody runs it. */
+  /**
+   * Sends a request to the member that runs this shard. Returns the head of its answer. Undefined while nobody runs the
+   * shard.
+   */
   ask(index: number, request: FastifyRequest, body: Buffer | undefined): Promise<IncomingMessage | undefined> {
     const isStream = pathOf(request) === BOX_PATHS.stream;
     return this.#ask(index, askingOf(request, body), isStream ? undefined : ANSWER_TIMEOUT_MS);
   }
 
-  /** Opens a stream of the shard as this member itself; undefined while nobody runs it. `over` ends it. */
+  /**
+   * Opens a stream of the shard on behalf of this member. Undefined while nobody runs the shard. `over` ends the
+   * stream.
+   */
   openStream(
     index: number,
     path: string,
@@ -129,7 +141,7 @@ export class Peers {
       answer.resume();
       return undefined;
     } catch (error) {
-      // Nobody has got it, so it may be sent again.
+      // No member has received the request, so it may be sent again.
       if (systemCodeOf(error) === 'ECONNREFUSED') return undefined;
       throw error;
     } finally {
@@ -137,7 +149,7 @@ export class Peers {
     }
   }
 
-  /** The whole answer of the shard; undefined if there is none. */
+  /** Returns the whole answer of the shard. Undefined if there is none. */
   async read(index: number, request: FastifyRequest, body: Buffer | undefined): Promise<Part | undefined> {
     return this.#readOf(index, request, body).catch(() => undefined);
   }
@@ -148,7 +160,10 @@ export class Peers {
     return this.#read(index, askingOf(request, body), timeoutMs);
   }
 
-  /** The answers of these shards; waits for each while it moves. Undefined of one that does not answer. */
+  /**
+   * Returns the answers of these shards, and waits for each shard while it moves. The answer of a shard that does not
+   * answer is undefined.
+   */
   parts(indexes: readonly number[], request: FastifyRequest, body: Buffer | undefined): Promise<Part | undefined>[] {
     return indexes.map(async (index) => {
       const answered = await askWhileItMoves(this.#clock, async () => {
@@ -156,7 +171,7 @@ export class Peers {
           const part = await this.#readOf(index, request, body);
           return part && { part };
         } catch {
-          // A change may have been made before the answer was lost: it is not asked for twice.
+          // A change is not requested twice, because it may have been made before its answer was lost.
           return isReading(request) ? undefined : { part: undefined };
         }
       });
@@ -174,7 +189,10 @@ export class Peers {
     });
   }
 
-  /** Sends a body to the shard as this member itself; undefined while nobody runs it. Rejects without an answer. */
+  /**
+   * Sends a body to the shard on behalf of this member. Undefined while nobody runs the shard. Rejects without an
+   * answer.
+   */
   post(index: number, path: string, body: string): Promise<Part | undefined> {
     const headers = { 'content-type': 'application/json', [OWN_HEADER]: this.#secret };
     const asking = { method: 'POST', path, headers, address: '', body: Buffer.from(body) };
@@ -217,20 +235,20 @@ function isReading({ method }: FastifyRequest): boolean {
 function askingOf(request: FastifyRequest, body: Buffer | undefined): Asking {
   const passed = headersToPass(request.headers) as Record<string, string>;
   const { 'content-length': _length, [OWN_HEADER]: _own, ...headers } = passed;
-  // As it came: each gateway reads escapes once, and must read the same path.
+  // The path is sent as it came. Each gateway decodes its escapes once, and all must read the same path.
   return { method: request.method, path: request.originalUrl, headers, address: addressOf(request), body };
 }
 
 /**
- * The address of a request at another member. Never resolved against it: `//host/path` or a whole address would lead to a
- * host that the caller names, and take the secret of the cluster there.
+ * Returns the address of a request at another member. It must not resolve the target as a URL: `//host/path` would lead
+ * to a host that the caller names, and send the secret of the cluster there.
  */
 export function addressAt(member: string, target: string): URL {
   const path = target.startsWith('/') ? target : `/${target.replace(/^[a-z]+:\/\/[^/]*\/?/i, '')}`;
   return new URL(`${new URL(member).origin}${path}`);
 }
 
-/** Headers that belong to one connection (RFC 9110, section 7.6.1). */
+/** Headers that concern one connection only (RFC 9110, section 7.6.1). */
 const OF_CONNECTION = new Set([
   'connection',
   'keep-alive',
@@ -241,7 +259,7 @@ const OF_CONNECTION = new Set([
   'trailer',
 ]);
 
-/** Headers to send on. */
+/** Returns the headers that are passed on. */
 export function headersToPass(headers: IncomingMessage['headers']): Record<string, string | string[]> {
   const kept = Object.entries(headers).filter(([name, value]) => value !== undefined && !OF_CONNECTION.has(name));
   return Object.fromEntries(kept) as Record<string, string | string[]>;

@@ -9,35 +9,37 @@ import type { ClusterDatabase, ClusterView } from '../store/engines/cluster-data
 import { DatabaseInUseError } from '../store/engines/postgres-session.ts';
 import { assignShards } from './assignment.ts';
 
-/** Longest wait for the pushes in hand before a shard moves to another member: a push waits for its box for 5 s. */
+/** The longest wait for open pushes before a shard moves to another member. A push waits for its box for 5 s. */
 const PUSHES_MS_MAX = 6_000;
-/** Longest wait for the other requests. */
+/** The longest wait for the other requests. */
 const FINISH_MS_MAX = 1_000;
-/** A member that stops keeps these parts of its time for the requests that are no pushes, and for its gateways to end. */
+/**
+ * A member that stops reserves these parts of its time: for requests other than pushes, and for its gateways to end.
+ */
 const STOP_FINISH_MS = 200;
 const STOP_END_MS = 400;
-/** On an empty database shard 0 makes the tables that all read. */
+/** On an empty database, shard 0 creates the tables that all shards read. */
 const NOT_MADE_YET = /relation "shard_0\.\w+" does not exist/;
 const FINISH_LOOK_MS = 20;
-/** A shard that moves to another member has these times. */
+/** The times for a shard that moves to another member. */
 const MOVE_TIMES = { pushesMs: PUSHES_MS_MAX, finishMs: FINISH_MS_MAX, endMs: STOP_BUDGET_MS };
-/** By then a member that opens a shard queues for its lock. */
+/** After this time, a member that opens a shard waits in the queue for its lock. */
 const QUEUED_MS = 250;
-/** Shards that a member opens at once; the others wait for their turn. */
+/** A member opens at most this many shards at once. The others wait for their turn. */
 export const OPENING_MAX = 16;
-/** Told to a shard that may not have heard some news: it reads again what they are about. */
+/** A shard that may have missed news gets these, so that it reads again what they are about. */
 export const MAYBE_MISSED: readonly News[] = [{ about: 'registry' }, { about: 'signing-key' }];
-/** After an attempt to open a shard that failed. */
+/** The wait after a failed attempt to open a shard. */
 const OPEN_AGAIN_MS = 2_000;
 
 /** A shard that this member runs. */
 export interface RunningShard {
   readonly index: number;
   readonly gateway: Gateway;
-  /** Requests that are being answered, without streams; and the pushes among them. */
+  /** The number of requests that are being answered, without streams. Below: the number of pushes among them. */
   inHand: number;
   pushesInHand: number;
-  /** It is about to move, and takes no new push; then no request at all. */
+  /** `without pushes`: the shard is about to move, and accepts no new push. `at once`: it accepts no request. */
   leaving: 'no' | 'without pushes' | 'at once';
 }
 
@@ -45,25 +47,41 @@ export interface ShardsDeps {
   clock: Clock;
   log: Logger;
   member: string;
-  /** Number of shards of the cluster. */
+  /** The number of shards in the cluster. */
   count: number;
   database: ClusterDatabase;
   /** Starts the gateway of a shard. */
   start(index: number): Promise<Gateway>;
-  /** Called when the shards have changed. */
+  /** Called when a shard was opened or closed. */
   changed(): void;
 }
 
-/** The shards that this member runs: it opens those that fall to it, and hands over those that fall to another. */
+/**
+ * Runs the shards of this member. Opens those that are assigned to it, and hands over the others.
+ *
+ * Theory. Every member sees the same list of members, and calculates the same assignment from it. Nobody decides for
+ * all. A lock in the database makes sure that only one member runs a shard, even if two members see different lists for
+ * a moment.
+ *
+ * Invariants.
+ * - A shard writes only while its database session has the lock. Who has lost the lock cannot write any more.
+ * - A member takes no shard from a holder that is alive. The holder hands it over, after the open pushes and requests.
+ * - A member that leaves stays visible until its shards are closed, so that nobody ends its sessions before.
+ * - A shard that has opened reads again everything that it may have missed as news.
+ *
+ * Tried and failed. A member ended the session of a lost holder before it waited for the lock: the old holder took the
+ * lock again. So it ends the session once more while it waits. Opening all shards at once failed when a thousand fell
+ * to one member, so it opens only some at a time.
+ */
 export class Shards {
   readonly #deps: ShardsDeps;
   readonly #running = new Map<number, RunningShard>();
   /** Shards that are being opened or closed. */
   readonly #moving = new Map<number, Promise<void>>();
   #opening = 0;
-  /** Whether shards of the last view wait for their turn to be opened. */
+  /** True if shards of the last view wait for their turn to be opened. */
   #isBehind = false;
-  /** Why a shard could not be opened, and the monotonic time from which on it is tried again. */
+  /** The reason why a shard could not be opened, and the monotonic time of the next attempt. */
   readonly #failed = new Map<number, { reason: string; untilMs: number }>();
   #assigned: { members: readonly string[]; holders: readonly string[] } = { members: [], holders: [] };
   #isOver = false;
@@ -72,7 +90,7 @@ export class Shards {
     this.#deps = deps;
   }
 
-  /** The shard, if this member runs it and takes such requests for it. */
+  /** Returns the shard if this member runs it and the shard accepts such requests. */
   get(index: number, isPush: boolean): RunningShard | undefined {
     const shard = this.#running.get(index);
     return shard?.leaving === 'no' || (shard?.leaving === 'without pushes' && !isPush) ? shard : undefined;
@@ -82,14 +100,14 @@ export class Shards {
     return [...this.#running.values()];
   }
 
-  /** Why shards that fall to this member do not run. */
+  /** Returns why shards that are assigned to this member do not run. */
   problems(): string[] {
     return [...this.#failed].map(([index, { reason }]) => `shard ${index}: ${reason}`);
   }
 
   /**
-   * Opens and closes shards as the members of this view require. Does not wait until they have moved: a later view opens
-   * those beyond `OPENING_MAX`.
+   * Opens and closes shards as this view requires. Does not wait for them. A later view opens those beyond
+   * `OPENING_MAX`.
    */
   follow({ members, holders }: ClusterView): void {
     if (this.#isOver) return;
@@ -104,7 +122,7 @@ export class Shards {
       if (!isMine) this.#failed.delete(index);
       if (shard !== undefined && !isMine) this.#move(index, this.#close(shard, 'it falls to another member'));
       const holder = holders.get(index);
-      // Whoever is there hands it over: nobody takes it away.
+      // A living holder hands the shard over. Nobody takes it away.
       const isTaken = holder !== undefined && holder !== member && ids.includes(holder);
       const isEarly = (this.#failed.get(index)?.untilMs ?? 0) > clock.monotonicMs();
       if (shard !== undefined || !isMine || isTaken || isEarly) continue;
@@ -113,7 +131,10 @@ export class Shards {
     }
   }
 
-  /** A view comes twice a second, with the members of the last one nearly always. */
+  /**
+   * Returns the assignment for these members. Nearly every view has the same members as the last one, so the result is
+   * cached.
+   */
   #wantedBy(members: readonly string[]): readonly string[] {
     if (!isDeepStrictEqual(members, this.#assigned.members)) {
       this.#assigned = { members, holders: assignShards(this.#deps.count, members) };
@@ -121,7 +142,7 @@ export class Shards {
     return this.#assigned.holders;
   }
 
-  /** Whether no shard is moving or waits for its turn to be opened. */
+  /** Returns whether no shard is moving or waits for its turn to be opened. */
   isSettled(): boolean {
     return this.#moving.size === 0 && !this.#isBehind;
   }
@@ -131,7 +152,10 @@ export class Shards {
     await Promise.all(this.#moving.values());
   }
 
-  /** Hands over all shards within `withinMs`, and waits for the pushes in hand first. A shard that is still opening is closed once it is open. */
+  /**
+   * Hands over all shards within `withinMs`, after the open pushes. Closes a shard that is still opening once it is
+   * open.
+   */
   async close(withinMs: number): Promise<void> {
     const { clock } = this.#deps;
     this.#isOver = true;
@@ -159,7 +183,8 @@ export class Shards {
     try {
       await database.endHolder(index, members);
       const opened = new AbortController();
-      // Once more while this member queues for the lock: a holder that still runs would have taken it again.
+      // The session is ended a second time while this member waits for the lock. A holder that still runs could have
+      // taken it again.
       void clock.sleep(QUEUED_MS, opened.signal).then(async () => {
         if (!opened.signal.aborted) await database.endHolder(index, members).catch(() => undefined);
       });
@@ -169,11 +194,11 @@ export class Shards {
       this.#running.set(index, shard);
       this.#failed.delete(index);
       log.info('shard-opened', { shard: index });
-      // It has heard no news while it opened.
+      // The gateway received no news while it opened.
       for (const news of MAYBE_MISSED) void gateway.heed(news).catch(() => undefined);
       void gateway.superseded?.then((error) => this.#lose(shard, error.message));
     } catch (error) {
-      // Its last holder has not closed it yet.
+      // The last holder has not closed the shard yet.
       if (error instanceof DatabaseInUseError) return;
       const reason = reasonOf(error);
       this.#failed.set(index, { reason, untilMs: clock.monotonicMs() + OPEN_AGAIN_MS });
@@ -185,7 +210,7 @@ export class Shards {
     }
   }
 
-  /** Another member has taken the shard while this one did not answer: it can write nothing more. */
+  /** Closes a shard that another member took over while this one did not answer. The shard can no longer write. */
   #lose(shard: RunningShard, reason: string): void {
     if (this.#running.get(shard.index) !== shard) return;
     this.#running.delete(shard.index);

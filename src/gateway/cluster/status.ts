@@ -21,11 +21,11 @@ export interface StatusDeps {
   shards: Pick<Shards, 'all' | 'problems'>;
   peers: Peers;
   time: DatabaseClock;
-  /** The cluster as this member sees it; undefined while the database does not answer. */
+  /** Returns the cluster as this member sees it. Undefined while the database does not answer. */
   view: () => ClusterView | undefined;
 }
 
-/** Health and metrics of a member, by path. */
+/** Returns the routes for health and metrics of a member, by path. */
 export function statusRoutes(deps: StatusDeps & { readiness: Readiness }) {
   return {
     '/livez': async () => ({ status: 'ok' }),
@@ -36,8 +36,9 @@ export function statusRoutes(deps: StatusDeps & { readiness: Readiness }) {
 }
 
 /**
- * Tells a proxy whether a member takes calls. It refuses them while it cannot find the shard of a call, or while none of its own
- * shards can work: then the others answer. One shard that cannot work is no reason, because its calls come here from any member.
+ * Reports to a proxy whether a member accepts calls. It refuses them while it cannot find the shard of a call, or while
+ * none of its shards works: then other members answer. One shard that does not work is no reason to refuse, because any
+ * member may receive the calls for it.
  */
 export function memberReadiness(
   clock: Clock,
@@ -84,7 +85,7 @@ async function health(request: FastifyRequest, reply: FastifyReply, deps: Status
   return { status: 'ok', mode: config.mode, ...seenClock };
 }
 
-/** Why a shard is not well. */
+/** Returns why a shard is not healthy. */
 function reasonIn(part: Part | undefined): string {
   const said = z.object({ reason: z.string() }).safeParse(parseJson(part?.body ?? ''));
   return said.success ? said.data.reason : 'does not answer';
@@ -92,7 +93,7 @@ function reasonIn(part: Part | undefined): string {
 
 async function metrics(request: FastifyRequest, reply: FastifyReply, deps: StatusDeps): Promise<unknown> {
   const { config, authorizer, member, shards, peers, view } = deps;
-  // As the shards do (clause ROL-2): how much money a shop gets is nobody's business.
+  // The shards require a token too (clause ROL-2), because strangers must not see how much money a shop receives.
   const isLetIn = config.mode !== 'live' || (await authorizer.authorize('look', request, reply)) !== undefined;
   if (!isLetIn) return reply;
   const own = shards.all().map(({ index }) => index);

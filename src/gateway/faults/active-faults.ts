@@ -4,7 +4,7 @@ import { type ActiveFaultView, type FaultName, type FaultOrder, faultKind } from
 import type { World } from '../common/world.ts';
 import { DelayQueue, type Wait } from './delay-queue.ts';
 
-/** Together within this time, a fault that lasts is told to other shards. */
+/** Several occurrences of a lasting fault within this time are sent to the other shards together. */
 const TELL_TOGETHER_MS = 250;
 
 /** A call, push, payment, callback or message that a fault can happen to. */
@@ -12,13 +12,13 @@ export interface Subject {
   /** The boxes that it concerns. */
   boxes: readonly string[];
   content?: string | undefined;
-  /** Whether it is a repetition, such as the second attempt of a callback. */
+  /** True for a repetition, such as the second attempt of a callback. */
   isRepeated?: boolean;
 }
 
 /** One occurrence of a fault. */
 export interface Occurrence {
-  /** How long it lasts or delays: as ordered, else the default of the fault. */
+  /** How long the fault lasts or delays: as ordered, or the default of the fault. */
   seconds: number | undefined;
   /** A random number in [0, 1). */
   fraction(): number;
@@ -29,17 +29,17 @@ export interface DelayedOccurrence extends Occurrence {
   delayed: Wait;
 }
 
-/** An active fault, for the code that makes it happen. */
+/** An active fault, for the code that implements it. */
 export interface OrderedFault extends Occurrence {
   id: string;
   fault: FaultName;
-  /** undefined: all boxes. */
+  /** Undefined if it concerns all boxes. */
   box: string | undefined;
   /** Aborted when the fault ends. */
   over: AbortSignal;
-  /** Calls `work` when the fault ends; at once if it has ended. */
+  /** Calls `work` when the fault ends. If it has ended, calls it at once. */
   onEnd(work: () => void): void;
-  /** Whether the fault happens now. If so, it is counted and logged. */
+  /** Returns whether the fault happens now. If so, it is counted and logged. */
   happens(boxes?: readonly string[]): boolean;
   listed(): ActiveFaultView;
 }
@@ -50,18 +50,21 @@ interface ActiveFault {
   seconds: number | undefined;
   happened: number;
   timesMax: number;
-  /** Delays by this fault that have not ended. */
+  /** The number of delays by this fault that have not ended. */
   delaysOpen: number;
   random: Random;
   over: AbortController;
-  /** Whether all shards of a cluster have it, and how often it has happened here without their knowing. */
+  /**
+   * `isShared`: all shards of a cluster have the fault. `unsent`: occurrences here that the other shards do not know
+   * yet.
+   */
   isShared: boolean;
   unsent: number;
 }
 
 /**
- * The active faults of this gateway, in memory only: a restart ends them (PROTOCOL.md, clauses FLT-2 to FLT-4). A fault
- * that has happened as often as ordered stays active until all its delays have ended (clause FLT-11).
+ * Holds the active faults of this gateway, in memory only: a restart ends them (PROTOCOL.md, clauses FLT-2 to FLT-4). A
+ * fault that has happened as often as ordered stays active until all its delays have ended (clause FLT-11).
  */
 export class ActiveFaults {
   readonly #world: World;
@@ -119,7 +122,7 @@ export class ActiveFaults {
     };
   }
 
-  /** The oldest active fault of this kind that happens to this now. It is counted. */
+  /** Returns the oldest active fault of this kind that happens to this subject now, and counts it. */
   take(fault: FaultName, subject: Subject): Occurrence | undefined {
     const active = this.#happening(fault, subject);
     if (active === undefined) return undefined;
@@ -127,7 +130,7 @@ export class ActiveFaults {
     return { seconds: active.seconds, fraction: active.random.fraction };
   }
 
-  /** As `take`, for a fault that delays something. */
+  /** Does the same as `take` for a fault that delays something. */
   delay(fault: FaultName, subject: Subject): DelayedOccurrence | undefined {
     const active = this.#happening(fault, subject);
     if (active === undefined) return undefined;
@@ -139,7 +142,7 @@ export class ActiveFaults {
     return { seconds: active.seconds, fraction: active.random.fraction, delayed };
   }
 
-  /** A delay that was ordered by a content, without an active fault. */
+  /** Begins a delay that a content has ordered, without an active fault. */
   delayByContent(): Wait {
     return this.#delays.add(undefined, () => undefined);
   }
@@ -148,7 +151,7 @@ export class ActiveFaults {
     return [...this.#active.values()].map(listedOf);
   }
 
-  /** A fault of all shards has happened in another one. */
+  /** Counts occurrences of a shared fault in another shard. */
   happenedElsewhere(id: string, times: number): void {
     const active = this.#active.get(id);
     if (active === undefined) return;
@@ -166,13 +169,13 @@ export class ActiveFaults {
     return true;
   }
 
-  /** Ends all faults and delays, also delays ordered by contents. */
+  /** Ends all faults and delays, with the delays that contents have ordered. */
   endAll(): void {
     for (const active of [...this.#active.values()]) this.#end(active);
     this.#delays.releaseAll();
   }
 
-  /** Ends all faults, and drops everything delayed: the gateway is stopping. */
+  /** Ends all faults, and drops everything that they delay, because the gateway is stopping. */
   close(): void {
     this.#delays.close();
     this.endAll();
@@ -222,7 +225,8 @@ export class ActiveFaults {
       active.unsent = 0;
     };
     active.unsent += 1;
-    // The others must not go on with one that is used up; of one that lasts only its count is told.
+    // A fault with a limit is sent at once, because other shards must not continue with a used-up fault. A lasting
+    // fault sends only its count, so that can wait.
     if (Number.isFinite(active.timesMax)) tell();
     else if (active.unsent === 1) void clock.sleep(TELL_TOGETHER_MS).then(tell);
   }

@@ -6,10 +6,10 @@ import type { World } from '../common/world.ts';
 import type { OrderedFault } from './active-faults.ts';
 import type { Faults } from './faults.ts';
 
-/** Wait between attempts to start when another program has taken the port. */
+/** The wait before another attempt to start, when another program has taken the port. */
 const RESTART_WAIT_MS = 1_000;
 
-/** Starts a broker that the fault broker-killed can stop. It restarts at the same port with the same logins. */
+/** Starts a broker that the fault broker-killed can stop. The broker restarts at the same port with the same logins. */
 export async function startKillable(
   at: BrokerListener,
   start: (at: BrokerListener, login?: BrokerLogin) => Promise<EmbeddedBroker>,
@@ -58,7 +58,7 @@ export async function startKillable(
   };
 }
 
-/** A connection that ends at once. */
+/** Returns a connection that ends at once. */
 function deadEnd(): Duplex {
   const [ours] = duplexPair();
   // Destroying only the other half would leave this one open, and its user would wait for a timeout.

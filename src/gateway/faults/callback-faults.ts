@@ -11,7 +11,7 @@ import type { DelayedOccurrence, Subject } from './active-faults.ts';
 import type { Faults } from './faults.ts';
 import type { LatePayments } from './payment-faults.ts';
 
-/** Longest time that a callback waits for the next one to its partner. */
+/** The longest time that a callback waits for the next one to its partner. */
 const NEXT_TIMEOUT_MS = 30_000;
 
 /** Answers that replace the answer of the partner. */
@@ -21,7 +21,7 @@ const ANSWERS: readonly (readonly [fault: FaultName, answer: Answer])[] = [
   ['partner-shape', { status: 200, body: '{"result":"ok"}' }],
 ];
 
-/** The faults of callbacks, and what they act on. */
+/** The faults of callbacks, and the parts that they use. */
 interface CallbackEdge {
   faults: Faults;
   latePayments: LatePayments;
@@ -29,7 +29,7 @@ interface CallbackEdge {
   resendCallback: (callbackId: string) => Promise<unknown>;
 }
 
-/** Adds the faults of callbacks to attempts. The partner still gets every POST (PROTOCOL.md, clause FLT-8). */
+/** Adds the faults of callbacks to attempts. The partner still receives every POST (PROTOCOL.md, clause FLT-8). */
 export function withCallbackFaults(
   make: MakeAttempt,
   { log }: World,
@@ -60,7 +60,7 @@ export function withCallbackFaults(
   };
 }
 
-/** Attempts that wait for the next one to the same URL; at most one per URL. */
+/** Delays attempts until the next one to the same URL. At most one attempt waits for each URL. */
 class Swapped {
   readonly #waiting = new Map<string, AbortController>();
 
@@ -73,18 +73,18 @@ class Swapped {
     this.#waiting.delete(url);
   }
 
-  /** Returns a function to call after an attempt that begins now: it releases the waiting one. */
+  /** Returns a function that releases the waiting attempt. The caller calls it after an attempt that begins now. */
   overtaken(url: string): () => void {
     const waiting = this.#waiting.get(url);
     return () => waiting?.abort();
   }
 }
 
-/** A `Post` whose answer to the callback may be replaced by a fault. */
+/** Returns a `Post` in which a fault may replace the answer to the callback. */
 function answered(to: CallbackRequest, post: Post, faults: Faults, subject: Subject): Post {
   return async (url, headers, body, signal) => {
     const answer = await post(url, headers, body, signal);
-    // The request for a token has no faults.
+    // Faults do not change the request for a token.
     if (body !== to.body) return answer;
     await faults.delay('partner-never', subject)?.delayed(Number.POSITIVE_INFINITY, signal);
     // The attempt may have been stopped during the delay. If only the fault has ended, the answer passes.
@@ -93,7 +93,7 @@ function answered(to: CallbackRequest, post: Post, faults: Faults, subject: Subj
   };
 }
 
-/** The payment in a callback; undefined if it cannot be read: the callback is sent all the same. */
+/** Returns the payment in a callback. Undefined if it cannot be read: the callback is sent without faults. */
 function paymentIn(body: string): TransactionSync | undefined {
   const json = parseJson(Buffer.from(body));
   return json.ok ? paymentOf(json.value) : undefined;

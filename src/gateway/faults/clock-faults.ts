@@ -3,7 +3,7 @@ import type { Faults } from './faults.ts';
 
 const AHEAD_MS = 2 * 3_600_000;
 
-/** A clock whose calendar can be set ahead. Durations do not change. */
+/** Adds an offset to the calendar of a clock. Durations do not change. */
 export class SettableClock implements Clock {
   readonly #clock: Clock;
   #aheadMs = 0;

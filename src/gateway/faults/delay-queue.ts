@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 
-/** Simultaneous delays. One more releases the oldest at once. */
+/** At most this many delays are open. One more releases the oldest at once. */
 const DELAYED_MAX = 10_000;
 
 /**
@@ -10,14 +10,14 @@ const DELAYED_MAX = 10_000;
 export type Wait = (ms: number, stop?: AbortSignal) => Promise<boolean>;
 
 interface Delayed {
-  /** The fault that delays; undefined for a delay ordered by a content. */
+  /** The fault that delays. Undefined for a delay that a content has ordered. */
   fault: object | undefined;
   over: AbortController;
   gone: () => void;
 }
 
 /**
- * Things that faults delay. If several are released together, they continue in the order in which they came
+ * Holds the things that faults delay. If several are released together, they continue in the order in which they came
  * (PROTOCOL.md, clause FLT-11).
  */
 export class DelayQueue {
@@ -29,7 +29,7 @@ export class DelayQueue {
     this.#clock = clock;
   }
 
-  /** Begins a delay; `gone` is called when it ends. */
+  /** Begins a delay. `gone` is called when it ends. */
   add(fault: object | undefined, gone: () => void): Wait {
     const delay: Delayed = { fault, over: new AbortController(), gone };
     const [oldest] = this.#delays;
@@ -53,7 +53,7 @@ export class DelayQueue {
     for (const delay of this.#delays) this.#release(delay);
   }
 
-  /** Ends every delay, later ones too. Everything delayed is dropped. */
+  /** Ends every delay, and all later ones. Everything delayed is dropped. */
   close(): void {
     this.#isClosed = true;
     this.releaseAll();

@@ -13,11 +13,11 @@ import type { PartnerCalls } from '../partner/partner-calls.ts';
 import type { PushHub } from '../partner/service.ts';
 
 /**
- * The edges between the parts of a gateway. Each method gets a part and returns the one to use in its place. So faults
- * can be injected, and no part knows of them. The composition root applies them.
+ * The edges between the parts of a gateway. Each method receives a part and returns the one to use instead. So faults
+ * can be injected without any part knowing about them. The composition root calls these methods.
  */
 export interface Edges {
-  /** Something that was ordered under this id at all shards of a cluster has happened in another shard. */
+  /** Called when a fault that all shards of a cluster have under this id has happened in another shard. */
   happenedElsewhere(id: string, times: number): void;
   /** Adds routes below `/_mock`. */
   mockRoutes(scope: FastifyInstance, stored: Stored): Promise<void>;
@@ -38,12 +38,12 @@ export interface Edges {
   ): Promise<EmbeddedBroker>;
   /** Called when a box has connected to the embedded broker. */
   boxConnected(terminalCode: string, socket: Socket): void;
-  /** Tells faults who pays and calls back, once those parts are there. Before that such a fault changes nothing. */
+  /** Sets the parts that faults use to pay and to call back. Before that, such a fault changes nothing. */
   serve(targets: FaultTargets): void;
   close(): void;
 }
 
-/** Faults have other parts do this. */
+/** The actions of other parts that faults need. */
 export interface FaultTargets {
   /** Pays the order of a push. */
   payPush(pushId: string): Promise<unknown>;

@@ -11,12 +11,14 @@ import { withOfflineFault } from './push-faults.ts';
 import { faultRoutes } from './routes.ts';
 import { ExpirableTokens, keepContents, serviceFaults } from './service-faults.ts';
 
-/** A clock that the fault clock-skew can set ahead. */
+/** Returns a clock that the fault clock-skew can set ahead. */
 export function settable(clock: Clock): SettableClock {
   return new SettableClock(clock);
 }
 
-/** The edges of a sandbox, with faults (PROTOCOL.md, clause FLT). The clock of `world` must be `clock`. */
+/**
+ * Makes the edges of a sandbox, which inject faults (PROTOCOL.md, clause FLT). The clock of `world` must be `clock`.
+ */
 export function injectFaults(world: World, clock: SettableClock): Edges {
   let targets: FaultTargets = { payPush: async () => undefined, resendCallback: async () => undefined };
   const resendCallback = (id: string) => targets.resendCallback(id);

@@ -25,17 +25,17 @@ import type { FaultOrders, OfferedFault } from './routes.ts';
 
 /** The effect of a fault that begins when it is ordered. */
 export interface Effect {
-  /** Why it cannot be ordered; undefined if it can. */
+  /** Returns why the fault cannot be ordered. Undefined if it can. */
   problem?(order: FaultOrder): string | undefined;
   begin(ordered: OrderedFault): void;
 }
 
-/** The faults of a sandbox, ordered by admins and by magic contents (PROTOCOL.md, clause FLT). */
+/** Holds the faults of a sandbox. Admins and magic contents order them (PROTOCOL.md, clause FLT). */
 export class Faults implements FaultOrders {
   readonly #world: World;
   readonly #active: ActiveFaults;
   readonly #effects = new Map<FaultName, Effect>();
-  /** If there are several partners, none may order a fault that affects all of them. */
+  /** If there are several partners, none of them may order a fault that affects all. */
   #isOnePartner = false;
 
   constructor(world: World) {
@@ -49,7 +49,7 @@ export class Faults implements FaultOrders {
       this.#isOnePartner = (await directory.partners(2)).length === 1;
     };
     this.#world.changes.watch((topic) => {
-      // A store that fails is told of elsewhere, and the next change counts again.
+      // Another part logs a failing store, and the next change counts again.
       if (topic === 'registry') count().catch(() => undefined);
     });
     await count();
@@ -93,27 +93,36 @@ export class Faults implements FaultOrders {
     return accept(ordered.listed());
   }
 
-  /** Why a content that asks for a fault orders none, with those that do; undefined for any other (clause FLT-12). */
+  /**
+   * Returns why a content that asks for a fault orders none, with the contents that order one. Undefined for any other
+   * content (clause FLT-12).
+   */
   contentProblem({ content = '', boxes }: Subject): string | undefined {
     if (content !== MAGIC_WORD && !content.startsWith(MAGIC_PREFIX)) return undefined;
     const fault = faultOfContent(content);
     if (fault !== undefined && this.#isPossible(fault, boxes)) return undefined;
     const possible = FAULT_NAMES.filter((name) => faultKind(name).place !== 'box' && this.#isPossible(name, boxes));
-    const problem = fault === undefined ? 'no content orders this fault' : `${fault} is for admins, or impossible here`;
+    const problem =
+      fault === undefined
+        ? 'no content orders this fault'
+        : `${fault} can be ordered by admins only, or not here at all`;
     return `content: ${problem}; expected one of ${possible.map(magicContent).join(', ')}`;
   }
 
-  /** Whether a fault may happen to a call with this body. */
+  /** Returns whether a fault may happen to a call with this body. */
   mayConcern(body: Buffer): boolean {
     return this.#active.size > 0 || body.includes(MAGIC_WORD);
   }
 
-  /** The fault, ordered or by content, if it happens to this subject now. It is counted and logged. */
+  /**
+   * Returns the fault if it happens to this subject now, whether an admin or the content has ordered it. Counts and
+   * logs it.
+   */
   take(fault: FaultName, subject: Subject): Occurrence | undefined {
     return this.#active.take(fault, subject) ?? this.#magic(fault, subject);
   }
 
-  /** As `take`, for a fault that delays something (PROTOCOL.md, clause FLT-11). */
+  /** Does the same as `take` for a fault that delays something (PROTOCOL.md, clause FLT-11). */
   delay(fault: FaultName, subject: Subject): DelayedOccurrence | undefined {
     const active = this.#active.delay(fault, subject);
     if (active !== undefined) return active;
@@ -147,7 +156,7 @@ export class Faults implements FaultOrders {
     this.#active.endAll();
   }
 
-  /** Ends all faults, and drops everything delayed: the gateway is stopping. */
+  /** Ends all faults, and drops everything that they delay, because the gateway is stopping. */
   close(): void {
     this.#active.close();
   }
@@ -156,7 +165,10 @@ export class Faults implements FaultOrders {
     return !faultKind(fault).isOfAll || this.#isOnePartner;
   }
 
-  /** Whether a content can order a fault for one of these boxes, or for all where it happens to all. */
+  /**
+   * Returns whether a content can order a fault for one of these boxes. For a fault that happens to all boxes, whether
+   * it can order it for all.
+   */
   #isPossible(fault: FaultName, boxes: readonly string[]): boolean {
     const problem = this.#effects.get(fault)?.problem ?? (() => undefined);
     const isOfAll = faultKind(fault).isOfAll === true || boxes.length === 0;
@@ -175,7 +187,7 @@ function problemOf({ fault, box, content, times = 1 }: FaultOrder): string | und
   const { place, timing, isOfAll } = faultKind(fault);
   if (place === 'box') return `fault: ${fault} happens in a box: order it at one whose configuration has faults: true`;
   if (place === 'link' && content !== undefined)
-    return `content: ${fault} happens to a connection, whatever goes over it`;
+    return `content: ${fault} happens to a connection, whatever it carries`;
   if (isOfAll && box !== undefined) return `box: ${fault} happens to all boxes at once`;
   if (timing === 'state' && times > 1) return `times: ${fault} happens once, for its seconds`;
   return undefined;

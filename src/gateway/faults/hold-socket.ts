@@ -2,13 +2,13 @@ import type { Socket } from 'node:net';
 
 /**
  * Blocks a socket in both directions, including its end, until the returned function is called (PROTOCOL.md, clause
- * FLT-9). Its owner may write, resume or destroy it meanwhile: that takes effect at the release.
+ * FLT-9). The owner may write, resume or destroy it meanwhile. That takes effect at the release.
  */
 export function holdSocket(socket: Socket): () => void {
   let isDestroyed = false;
   socket.cork();
   socket.pause();
-  // Own properties hide the methods of the class until then.
+  // Until the release, these properties hide the methods of the class.
   const held = {
     resume: () => socket,
     uncork: () => undefined,

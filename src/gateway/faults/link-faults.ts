@@ -13,28 +13,32 @@ import type { Faults } from './faults.ts';
 import { holdSocket } from './hold-socket.ts';
 import { FaultyConnection, type PayPush } from './push-faults.ts';
 
-/** Time from a welcome to the next ordered cut, so that the box has registered. */
+/** The time from a welcome to the next ordered cut, so that the box has registered. */
 const CUT_AFTER_MS = 1_000;
-/** Longest delay of a message on a slow link. */
+/** The longest delay of a message on a slow link. */
 const SLOW_MAX_MS = 1_000;
 
-/** Held sockets of one box. One more ends the oldest, which its box has given up by then. */
+/** At most this many sockets of one box are held. One more ends the oldest, which the box has given up by then. */
 const HELD_SOCKETS_MAX = 16;
 
 /**
- * Faults of the connections to boxes (PROTOCOL.md, clauses FLT-6 and FLT-9). Without an active fault nothing changes.
+ * Injects faults into the connections to boxes (PROTOCOL.md, clauses FLT-6 and FLT-9). Without an active fault nothing
+ * changes.
  */
 export class LinkFaults {
   readonly #world: World;
   readonly #faults: Faults;
   readonly #payPush: PayPush;
-  /** Sockets of the connected boxes. */
+  /** The sockets of the connected boxes. */
   readonly #sockets = new Map<string, Set<Socket>>();
   readonly #cuts = new Set<OrderedFault>();
   readonly #holds = new Set<OrderedFault>();
-  /** Functions that release held sockets, by box, oldest first; also of sockets that the gateway has ended. */
+  /**
+   * Functions that release held sockets, by box, oldest first. A socket that the gateway has ended stays here until its
+   * release.
+   */
   readonly #held = new Map<string, Map<Socket, () => void>>();
-  /** By box and direction; settles once the last message has passed. */
+  /** By box and direction. Settles once the last message has passed. */
   readonly #last = new Map<string, Promise<void>>();
 
   constructor(world: World, faults: Faults, payPush: PayPush) {
@@ -60,7 +64,7 @@ export class LinkFaults {
     };
   }
 
-  /** Delays messages of boxes as their links do. A disconnection comes after all messages. */
+  /** Delays messages of boxes on slow links. A disconnection comes after all messages. */
   hub(hub: BoxHub): BoxHub {
     return {
       news: hub.news,
@@ -74,20 +78,20 @@ export class LinkFaults {
     };
   }
 
-  /** Delays requests of boxes while their links are held, and registers the sockets of their streams. */
+  /** Delays requests of boxes while their links are held. Registers the sockets of their streams. */
   hookBoxRoutes(scope: FastifyInstance): void {
     scope.addHook('preHandler', async (request, reply) => {
       const { username: terminalCode = '' } = basicCredentials(request) ?? {};
       const { socket } = request.raw;
       await this.passable(terminalCode, socket);
-      // A client that has gone meanwhile must count as having sent nothing.
+      // A client that has disconnected meanwhile must count as if it had sent nothing.
       if (socket.destroyed) return reply.hijack();
       if (pathOf(request) === BOX_PATHS.stream) reply.raw.once('close', this.connected(terminalCode, socket));
       return undefined;
     });
   }
 
-  /** Registers the socket of a box, until the returned function is called. */
+  /** Registers the socket of a box until the returned function is called. */
   connected(terminalCode: string, socket: Socket): () => void {
     const own = this.#sockets.get(terminalCode) ?? new Set();
     this.#sockets.set(terminalCode, own.add(socket));
@@ -140,7 +144,7 @@ export class LinkFaults {
   }
 
   #problem({ fault, box }: FaultOrder): string | undefined {
-    // The gateway cannot reach the connections of boxes to another's broker.
+    // The gateway cannot reach the connections of boxes to somebody else's broker.
     const isBrokerForeign = this.#world.config.mqtt?.url !== undefined;
     if (!isBrokerForeign || (box !== undefined && this.#sockets.has(box))) return undefined;
     return `fault: ${fault} needs a box that is connected over HTTP, or the gateway's own broker, and the broker is another's`;
@@ -152,7 +156,10 @@ export class LinkFaults {
     this.#cut(ordered);
   }
 
-  /** Cuts the connected boxes, also on a socket that `half-open` holds. Without a connection the fault waits for one. */
+  /**
+   * Cuts the connections of these boxes, even if `half-open` holds their sockets. Without a connection, the fault waits
+   * for one.
+   */
   #cut(ordered: OrderedFault): void {
     const boxes = [...this.#sockets.keys()].filter((it) => isOf(ordered, it));
     if (boxes.length === 0 || !ordered.happens(boxes)) return;
@@ -195,7 +202,7 @@ export class LinkFaults {
     return [...this.#holds].find((it) => isOf(it, terminalCode));
   }
 
-  /** Runs the work of each direction in order. A message on a slow link is delayed. */
+  /** Runs the work of each direction in order. A slow link delays the messages. */
   #pass(direction: string, terminalCode: string, work: () => void, isMessage = true): void {
     const slow = isMessage ? this.#faults.delay('link-slow', { boxes: [terminalCode] }) : undefined;
     const before = this.#last.get(direction);

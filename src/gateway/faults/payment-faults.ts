@@ -15,23 +15,23 @@ const OTHER_VND = 1_000;
 /** A content that no order has. */
 export const OTHER_CONTENT = 'ANOTHER CONTENT';
 
-/** A valid amount in đồng that differs from `amount`. */
+/** Returns a valid amount in đồng that differs from `amount`. */
 export function otherAmount(amount: number): number {
   return amount > OTHER_VND ? amount - OTHER_VND : amount + OTHER_VND;
 }
 
-/** Fields that a payment and its callback share before either has an id. */
+/** The fields that a payment and its callback share before either has an id. */
 interface PaymentKey {
   bankAccount: string;
   content: string;
   amount: number;
 }
 
-/** Payments that are reported late, to boxes and partner. Another payment with these fields is then late too. */
+/** Holds the payments that boxes and partner receive late. Another payment with the same fields is then late too. */
 export class LatePayments {
   readonly #over = new Map<string, Promise<unknown>>();
 
-  /** The partner must not get the callback before `over` settles. */
+  /** Delays the callback: the partner must not get it before `over` settles. */
   add(payment: PaymentKey, over: Promise<unknown>): void {
     const key = keyOf(payment);
     this.#over.set(key, over);
@@ -40,7 +40,7 @@ export class LatePayments {
     });
   }
 
-  /** Settles when the callback may be sent; undefined if it may be sent at once. */
+  /** Settles when the callback may be sent. Returns undefined if it may be sent at once. */
   until(payment: PaymentKey): Promise<unknown> | undefined {
     return this.#over.get(keyOf(payment));
   }
@@ -80,7 +80,7 @@ export function withPaymentFaults(
   };
 }
 
-/** Money that differs from the request pays any order that it fits. */
+/** Changes the money of a payment. It then pays any order that it fits. */
 function withMoney({ money, bankCode }: IncomingMoney, change: Partial<IncomingMoney['money']>): IncomingMoney {
   const { partner, bank_account, content, amount, trans_type } = money;
   const other = { partner, bank_account, content, amount, trans_type, ...change };
@@ -95,7 +95,9 @@ async function toOtherAccount(incoming: IncomingMoney, directory: Directory): Pr
   return { ...withMoney(incoming, { bank_account: account.bankAccount }), bankCode: account.bankCode };
 }
 
-/** Reports payments to boxes and partner only after `over`. After a restart they get them from the store. */
+/**
+ * Reports payments to boxes and partner only after `over`. After a restart, the store still has the payments to report.
+ */
 function laterHearers(over: Promise<unknown>, hearers: PaymentHearers): PaymentHearers {
   const { hub, dispatcher } = hearers;
   const later = (report: () => void) => void over.then(report);

@@ -13,23 +13,24 @@ import { OTHER_CONTENT, otherAmount } from './payment-faults.ts';
 
 const QR_CHANGES: readonly (readonly [fault: FaultName, change: (qr: VietQr) => VietQr])[] = [
   ['qr-amount', (qr) => ({ ...qr, amount: otherAmount(qr.amount ?? 0) })],
-  // The other fields of the QR are removed: there would be no room for them.
+  // The other fields of the QR are removed, because there would be no room for them.
   [
     'qr-content',
     ({ bill: _, reference: _reference, terminal: _terminal, ...qr }) => ({ ...qr, purpose: OTHER_CONTENT }),
   ],
-  // Another account, as after a typing error.
+  // This makes another account, as a typing error would.
   ['qr-account', (qr) => ({ ...qr, account: `${qr.account.slice(0, -1)}${qr.account.endsWith('0') ? '1' : '0'}` })],
 ];
 
-/** Deadlines that a swapped push waits for the next message. Its withdrawal comes earlier. */
+/** A swapped push waits for the next message for this many deadlines. Its withdrawal comes earlier. */
 const SWAPPED_DEADLINES = 2;
 
 /** Pays the order of a push. */
 export type PayPush = (pushId: string) => Promise<unknown>;
 
 /**
- * Adds the faults that begin with a push: link faults by its content, and an offline box (PROTOCOL.md, clause FLT-6).
+ * Adds the faults that begin with a push: link faults that its content orders, and an offline box (PROTOCOL.md, clause
+ * FLT-6).
  */
 export function withOfflineFault(hub: PushHub, faults: Faults): PushHub {
   return {
@@ -49,7 +50,7 @@ export function withOfflineFault(hub: PushHub, faults: Faults): PushHub {
   };
 }
 
-/** A connection to a box with the faults of pushes (PROTOCOL.md, clauses FLT-6 and FLT-7). */
+/** Sends messages to a box with the faults of pushes (PROTOCOL.md, clauses FLT-6 and FLT-7). */
 export class FaultyConnection implements BoxConnection {
   readonly transport: BoxConnection['transport'];
   readonly #terminalCode: string;
@@ -140,7 +141,7 @@ export class FaultyConnection implements BoxConnection {
     });
   }
 
-  /** The QR of the push, changed if a fault says so. */
+  /** Returns the QR of the push. An active fault may change it. */
   #qrCodeOf(show: DownOf<'show'>): string {
     const changes = QR_CHANGES.filter(([fault]) => this.#faults.take(fault, this.#subjectOf(show)));
     if (changes.length === 0) return show.qrCode;

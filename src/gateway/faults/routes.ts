@@ -15,25 +15,28 @@ export interface OfferedFault {
   place: string;
   about: string;
   seconds: number | null;
-  /** The content of a payment or push that orders it; null if there is none. */
+  /** The content of a payment or push that orders it. Null if there is none. */
   magic: string | null;
-  /** Whether it can be ordered for one box. */
+  /** True if it can be ordered for one box. */
   isPerBox: boolean;
 }
 
-/** Orders of faults at `/_mock/faults`. */
+/** Lists, orders and ends faults, for `/_mock/faults`. */
 export interface FaultOrders {
   /** Empty outside a sandbox. */
   offered(): OfferedFault[];
   active(): ActiveFaultView[];
-  /** With `sharedId` all shards of a cluster have this fault: it has that id, and happens as often as ordered in all of them together. */
+  /**
+   * Orders a fault. With `sharedId`, all shards of a cluster have it under that id, and it happens as often as ordered
+   * in all of them together.
+   */
   order(order: FaultOrder, sharedId?: string): Result<ActiveFaultView>;
   /** Ends a fault. Returns whether it was active. */
   end(id: string): boolean;
   endAll(): void;
 }
 
-/** Used outside a sandbox. */
+/** Serves the routes outside a sandbox. */
 const NO_FAULTS: FaultOrders = {
   offered: () => [],
   active: () => [],

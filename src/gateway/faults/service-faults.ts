@@ -13,10 +13,12 @@ import type { PartnerCalls } from '../partner/partner-calls.ts';
 import type { Subject } from './active-faults.ts';
 import type { Faults } from './faults.ts';
 
-/** Tokens that are remembered as expired. The oldest would expire by themselves before this limit is reached. */
+/**
+ * At most this many tokens are stored as expired. The oldest would expire by themselves before this limit is reached.
+ */
 const EXPIRED_MAX = 10_000;
 
-/** Tokens that can expire before their time. */
+/** Lets tokens expire before their time. */
 export class ExpirableTokens {
   readonly #expired = new Set<string>();
 
@@ -34,7 +36,10 @@ export class ExpirableTokens {
   }
 }
 
-/** A content that orders a fault has no room for a code, and happens to each push (PROTOCOL.md, clause FLT-4). */
+/**
+ * Keeps contents that order a fault unchanged. Such a content has no room for a code, and the fault must happen to each
+ * push (PROTOCOL.md, clause FLT-4).
+ */
 export function keepContents(calls: PartnerCalls): PartnerCalls {
   return {
     generate: (partner, json, call) =>
@@ -78,7 +83,7 @@ export function serviceFaults(
   });
 }
 
-/** Boxes and content of a call; undefined if no fault can happen to it. */
+/** Returns the boxes and the content of a call. Undefined if no fault can happen to it. */
 async function subjectOf(
   { body, headers }: FastifyRequest,
   faults: Faults,
