@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Frame } from '../../src/device/display/contract.ts';
 import type { Scene } from '../../src/device/scene.ts';
 import type { LinkedAccount } from '../../src/protocol/messages.ts';
-import { LINK } from '../box/support.ts';
+import { LINK } from '../box/samples.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { boxWith } from './box-with.ts';
 

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { formatTime } from '../../src/device/display/words.ts';
 import { repetitionText } from '../../src/device/voice/words.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { paymentOf, pushOf, uuid } from '../box/support.ts';
+import { paymentOf, pushOf, uuid } from '../box/samples.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { decodeQrTwice } from '../support/qr-decoders.ts';
 import { clipsIn, writeClips } from '../voice/support.ts';

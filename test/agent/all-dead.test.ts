@@ -12,7 +12,7 @@ import { createLogger, type Logger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { encode } from '../../src/protocol/codec.ts';
 import type { DownBody, UpMessage } from '../../src/protocol/messages.ts';
-import { LINK, paymentOf, pushOf } from '../box/support.ts';
+import { LINK, paymentOf, pushOf } from '../box/samples.ts';
 import { down } from '../support/fake-gateway.ts';
 import { keptBytes } from '../support/memory.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';

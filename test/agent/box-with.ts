@@ -16,7 +16,7 @@ import {
   type UpMessage,
   upMessage,
 } from '../../src/protocol/messages.ts';
-import { LINK } from '../box/support.ts';
+import { LINK } from '../box/samples.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 
 const IDENTITY = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' };

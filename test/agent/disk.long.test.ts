@@ -6,7 +6,7 @@ import { JOURNAL_FILE } from '../../src/device/agent/journal/journal.ts';
 import { DISPLAY_DRIVERS } from '../../src/device/display/registry.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { systemRandom } from '../../src/lib/random.ts';
-import { CONFIG } from '../box/support.ts';
+import { CONFIG } from '../box/samples.ts';
 import { memoryDisk } from '../support/disk.ts';
 import { eventually } from '../support/net.ts';
 import { memory, quiet } from './disk-fixture.ts';

@@ -6,7 +6,8 @@ import { Loop } from '../../src/device/agent/loop.ts';
 import { restore } from '../../src/device/box/restore.ts';
 import { view } from '../../src/device/box/view.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
-import { CONFIG, drawn, payment, push, registered, uuid } from '../box/support.ts';
+import { drawn, payment, push, registered } from '../box/events.ts';
+import { CONFIG, uuid } from '../box/samples.ts';
 import { deviceDisk, memoryDisk, withoutDisks } from '../support/disk.ts';
 import { memory, quiet } from './disk-fixture.ts';
 

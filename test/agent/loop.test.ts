@@ -6,7 +6,9 @@ import { initialState } from '../../src/device/box/restore.ts';
 import { view } from '../../src/device/box/view.ts';
 import { PayboxError } from '../../src/lib/errors.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
-import { at, CONFIG, drawn, payment, paymentOf, push, registered, revived, uuid } from '../box/support.ts';
+import { drawn, payment, push, registered } from '../box/events.ts';
+import { at, CONFIG, paymentOf, uuid } from '../box/samples.ts';
+import { revived } from '../box/support.ts';
 import { keptLog } from '../support/kept-log.ts';
 
 const PROBE_MS = 5_000;

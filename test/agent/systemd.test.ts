@@ -7,7 +7,8 @@ import { initialState } from '../../src/device/box/restore.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import type { SystemdNotification } from '../../src/lib/systemd.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
-import { at, CONFIG, registered } from '../box/support.ts';
+import { registered } from '../box/events.ts';
+import { at, CONFIG } from '../box/samples.ts';
 import { only } from '../gateway/stage-records.ts';
 
 const WATCHDOG_MS = 30_000;

@@ -5,7 +5,9 @@ import type { Entry } from '../../src/device/box/entry.ts';
 import { initialState, restore } from '../../src/device/box/restore.ts';
 import type { At, BoxEvent } from '../../src/device/box/state.ts';
 import { view } from '../../src/device/box/view.ts';
-import { at, CONFIG, drawn, payment, play, push, registeredAt, uuid, WALL_START_MS } from './support.ts';
+import { connecting, drawn, free, push, registeredAt } from './events.ts';
+import { at, CONFIG, uuid, WALL_START_MS } from './samples.ts';
+import { play } from './support.ts';
 
 /** How long the machine of these boxes had run when their agents started. */
 const OFFSET_MS = 60_000;
@@ -15,7 +17,7 @@ const OTHER = inBoot('two', 5_000);
 
 /** A box of boot `one` that shows order 1. */
 const showingOne = (welcome = registeredAt(0)) =>
-  play(initialState(SAME, at(0)), [{ type: 'connecting' }, [1, welcome], push(1), drawn(1)]);
+  play(initialState(SAME, at(0)), [connecting, [1, welcome], push(1), drawn(1)]);
 const revivedIn = (config: typeof SAME, entries: readonly Entry[], when: At, isTimeRight = false) =>
   restore(config, { entries, intact: true }, when, isTimeRight);
 const shown = (state: Parameters<typeof view>[0]) => {
@@ -120,11 +122,11 @@ describe('what a box knows of the time', () => {
   });
 
   it('does not date payments of before a power cut until the gateway names the time', () => {
-    const { writes } = play(showingOne().state, [payment(2, { pushId: null })]);
+    const { writes } = play(showingOne().state, [free(2)]);
     const entries = [...showingOne().writes, ...writes];
     const state = revivedIn(OTHER, entries, at(0));
     expect(state.undatedPaymentIds).toEqual([uuid(0xc002)]);
-    const atService = play(state, [[5, ownTime(5)], payment(3, { pushId: null })]);
+    const atService = play(state, [[5, ownTime(5)], free(3)]);
     expect(atService.state.undatedPaymentIds).toEqual([uuid(0xc002)]);
     const again = revivedIn(OTHER, [...entries, ...atService.writes], at(10));
     expect(again.undatedPaymentIds).toEqual([uuid(0xc002)]);

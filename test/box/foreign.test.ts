@@ -2,24 +2,12 @@ import { describe, expect, it } from 'vitest';
 import { entriesToKeep } from '../../src/device/agent/journal/compaction.ts';
 import type { BoxEvent } from '../../src/device/box/state.ts';
 import { statusView, view } from '../../src/device/box/view.ts';
-import {
-  at,
-  fresh,
-  LINK,
-  payment,
-  paymentOf,
-  play,
-  push,
-  registered,
-  registeredAt,
-  revived,
-  uuid,
-  WALL_START_MS,
-} from './support.ts';
+import { connecting, dismiss, payment, push, registered, registeredAt, tick } from './events.ts';
+import { at, LINK, paymentOf, uuid, WALL_START_MS } from './samples.ts';
+import { fresh, play, revived } from './support.ts';
 
 const SANDBOX: BoxEvent = { ...registered, sandbox: true, sandboxMark: true } as BoxEvent;
 const OTHER = { ...LINK, bankAccount: 'SHOP2ACC' };
-const connecting: BoxEvent = { type: 'connecting' };
 const free = (n: number) => payment(n, { pushId: null, orderId: '', content: `test ${n}` });
 const drawn = (n: number): BoxEvent => ({ type: 'drawn', pushId: uuid(n), transactionId: undefined });
 const transactionOf = (n: number) => paymentOf(n).transactionId;
@@ -40,8 +28,8 @@ describe.each([
     expect(
       view(
         play(next.state, [
-          [30_000, { type: 'tick' }],
-          [60_000, { type: 'tick' }],
+          [30_000, tick],
+          [60_000, tick],
         ]).state,
       ).kind,
     ).not.toBe('paid');
@@ -71,13 +59,7 @@ describe.each([
 
   it('leave the list that is on the screen', () => {
     const first = played(before).state;
-    const listed = play(first, [
-      [20_000, { type: 'key', key: 'dismiss' }],
-      { type: 'key', key: 'dismiss' },
-      { type: 'key', key: 'dismiss' },
-      { type: 'key', key: 'dismiss' },
-      { type: 'key', key: 'history' },
-    ]).state;
+    const listed = play(first, [[20_000, dismiss], dismiss, dismiss, dismiss, { type: 'key', key: 'history' }]).state;
     expect(view(listed)).toMatchObject({ kind: 'history', payments: [{}, {}] });
     expect(view(play(listed, [connecting, after]).state).kind).not.toBe('history');
   });

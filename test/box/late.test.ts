@@ -2,25 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { entriesToKeep } from '../../src/device/agent/journal/compaction.ts';
 import { entry } from '../../src/device/box/entry.ts';
 import { statusView, view } from '../../src/device/box/view.ts';
-import {
-  at,
-  CONFIG,
-  drawn,
-  fresh,
-  paidDrawn,
-  payment,
-  paymentOf,
-  play,
-  push,
-  registered,
-  revived,
-  showing,
-  uuid,
-  WALL_START_MS,
-} from './support.ts';
+import { connecting, dismiss, drawn, free, paidDrawn, payment, push, registered, tick } from './events.ts';
+import { at, CONFIG, paymentOf, uuid, WALL_START_MS } from './samples.ts';
+import { fresh, play, ready, revived, showing } from './support.ts';
 
 const late = (n: number, pushId: string | null) => payment(n, { late: true, pushId });
-const ready = () => play(fresh(), [{ type: 'connecting' }, registered]).state;
 
 describe('a late payment', () => {
   it('AGT-14 is written, listed and reported, but neither said nor shown', () => {
@@ -42,7 +28,7 @@ describe('a late payment', () => {
   it('AGT-14 takes the screen neither from the QR of another order nor from another payment', () => {
     const during = play(showing(), [late(2, null), late(3, uuid(3))]);
     expect(view(during.state)).toMatchObject({ kind: 'payment', pushId: uuid(1) });
-    const paid = play(showing(), [payment(2, { pushId: null }), late(3, null)]);
+    const paid = play(showing(), [free(2), late(3, null)]);
     expect(view(paid.state)).toMatchObject({ kind: 'paid', transactionId: paymentOf(2).transactionId });
     expect(paid.announcements).toHaveLength(1);
   });
@@ -51,13 +37,13 @@ describe('a late payment', () => {
     const step = play(showing(), [late(1, uuid(1))]);
     expect(view(step.state)).toMatchObject({ kind: 'history', payments: [{ amount: 50_000 }] });
     expect(step.announcements).toEqual([]);
-    const covered = play(showing(), [payment(2, { pushId: null }), late(1, uuid(1)), [9_000, { type: 'tick' }]]);
+    const covered = play(showing(), [free(2), late(1, uuid(1)), [9_000, tick]]);
     expect(view(covered.state)).toMatchObject({ kind: 'idle' });
   });
 
   it('AGT-14 is not shown after a restart either, and not announced when it comes again', () => {
     const { writes } = play(ready(), [late(1, null)]);
-    const again = play(revived(writes, at(0)), [{ type: 'connecting' }, registered, late(1, null)]);
+    const again = play(revived(writes, at(0)), [connecting, registered, late(1, null)]);
     expect(view(again.state)).toMatchObject({ kind: 'idle' });
     expect(again.announcements).toEqual([]);
     expect(statusView(again.state).lastPayment).toMatchObject({ late: true });
@@ -78,7 +64,7 @@ describe('a payment of another amount than its order asked for', () => {
     expect(view(step.state)).toMatchObject({ kind: 'paid', amount: 30_000, due });
     expect(statusView(step.state).lastPayment).toMatchObject({ due });
     expect(step.announcements).toMatchObject([{ amount: 30_000 }]);
-    const back = play(step.state, [paidDrawn(1), [9_000, { type: 'tick' }], drawn(1)]).state;
+    const back = play(step.state, [paidDrawn(1), [9_000, tick], drawn(1)]).state;
     expect(view(back)).toMatchObject({ kind: 'payment', pushId: uuid(1) });
   });
 
@@ -94,39 +80,39 @@ describe('the mark of a sandbox', () => {
   const marked = (state: Parameters<typeof view>[0]) => 'sandbox' in view(state);
 
   it('AGT-15 is on every screen from the welcome that asks for it until one does not, and on none before', () => {
-    const connecting = play(fresh(), [{ type: 'connecting' }]).state;
-    expect(marked(connecting)).toBe(false);
-    const step = play(connecting, [welcomed(true)]);
+    const before = play(fresh(), [connecting]).state;
+    expect(marked(before)).toBe(false);
+    const step = play(before, [welcomed(true)]);
     expect(step.writes).toMatchObject([{ kind: 'mark', shown: true }, { kind: 'account' }]);
-    for (const events of [[], [push(1)], [payment(1)], [push(1), { type: 'key', key: 'dismiss' } as const]]) {
+    for (const events of [[], [push(1)], [payment(1)], [push(1), dismiss]]) {
       expect(marked(play(step.state, events).state)).toBe(true);
     }
-    const again = play(step.state, [{ type: 'connecting' }, welcomed(true)]);
+    const again = play(step.state, [connecting, welcomed(true)]);
     expect(again.writes).toEqual([]);
-    const live = play(step.state, [{ type: 'connecting' }, welcomed(false)]);
+    const live = play(step.state, [connecting, welcomed(false)]);
     expect(live.writes).toMatchObject([{ kind: 'mark', shown: false }]);
     expect(marked(live.state)).toBe(false);
   });
 
   it('AGT-15 is there after a restart without the gateway, and gone after one that followed a live welcome', () => {
-    const first = play(fresh(), [{ type: 'connecting' }, welcomed(true)]);
+    const first = play(fresh(), [connecting, welcomed(true)]);
     expect(marked(revived(first.writes, at(0)))).toBe(true);
-    const second = play(first.state, [{ type: 'connecting' }, welcomed(false)]);
+    const second = play(first.state, [connecting, welcomed(false)]);
     expect(marked(revived([...first.writes, ...second.writes], at(0)))).toBe(false);
   });
 
   it('AGT-15 follows the newest welcome when the journal is read late', () => {
-    const entries = play(fresh(), [{ type: 'connecting' }, welcomed(true)]).writes;
+    const entries = play(fresh(), [connecting, welcomed(true)]).writes;
     const read = { type: 'journal-read', entries, intact: true } as const;
     expect(marked(play(fresh(), [read]).state)).toBe(true);
-    const step = play(fresh(), [{ type: 'connecting' }, welcomed(false), read]);
+    const step = play(fresh(), [connecting, welcomed(false), read]);
     expect(marked(step.state)).toBe(false);
     expect(step.writes.at(-1)).toMatchObject({ kind: 'mark', shown: false });
   });
 
   it('AGT-15 is off where the configuration of the box says so', () => {
     const off = { ...fresh(), config: { ...CONFIG, sandboxMark: false } };
-    expect(marked(play(off, [{ type: 'connecting' }, welcomed(true)]).state)).toBe(false);
+    expect(marked(play(off, [connecting, welcomed(true)]).state)).toBe(false);
   });
 });
 

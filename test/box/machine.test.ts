@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { INVARIANTS, illegal, move, STAGES, type StageEvent, TABLE } from '../../src/device/box/machine.ts';
 import type { BoxState, Stage } from '../../src/device/box/state.ts';
-import { activeOf, boxIn, NOW_MS, OTHER, orderOf, paymentOf, SAMPLES } from './stages.ts';
-import { LINK, uuid } from './support.ts';
+import { LINK, OTHER, uuid } from './samples.ts';
+import { activeOf, boxIn, NOW_MS, orderOf, paymentOf, SAMPLES } from './stages.ts';
 
 const EVENTS: { [T in StageEvent['type']]: StageEvent & { type: T } } = {
   restart: { type: 'restart', active: activeOf(2) },

@@ -2,14 +2,15 @@ import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/device/box/entry.ts';
 import { replay } from '../../src/device/box/memory.ts';
 import { REMEMBERED_MAX } from '../../src/device/box/state.ts';
-import { drawn, fresh, payment, play, push, registered, uuid } from './support.ts';
+import { drawn, free, payment, push } from './events.ts';
+import { uuid } from './samples.ts';
+import { play, ready } from './support.ts';
 
-const start = () => play(fresh(), [{ type: 'connecting' }, registered]).state;
-const pushed = (n: number) => play(start(), [push(n), drawn(n)]).writes;
-const many = (count: number) => Array.from({ length: count }, (_, n) => payment(n, { pushId: null }));
+const pushed = (n: number) => play(ready(), [push(n), drawn(n)]).writes;
+const many = (count: number) => Array.from({ length: count }, (_, n) => free(n));
 
 it('AGT-5 a payment that was written twice happened once', () => {
-  const { writes } = play(start(), [payment(1), payment(2)]);
+  const { writes } = play(ready(), [payment(1), payment(2)]);
   const { recentPayments, announced } = replay([...writes, ...writes]);
   expect(recentPayments.map(({ orderId }) => orderId)).toEqual(['DH2', 'DH1']);
   expect(announced).toEqual([uuid(0xc001), uuid(0xc002)]);
@@ -28,15 +29,15 @@ it('AGT-8 does not bring back an order whose end the gateway has acknowledged, a
 
 describe('of more than can be remembered', () => {
   it('AGT-5 the newest payment is still announced once', () => {
-    const { state } = play(start(), many(REMEMBERED_MAX + 1));
+    const { state } = play(ready(), many(REMEMBERED_MAX + 1));
     expect(state.announced).toHaveLength(REMEMBERED_MAX);
-    expect(play(state, [payment(REMEMBERED_MAX, { pushId: null })]).announcements).toEqual([]);
+    expect(play(state, [free(REMEMBERED_MAX)]).announcements).toEqual([]);
   });
 
   it('AGT-5 what this life has announced is not announced again when the journal of an earlier one comes late', () => {
-    const earlier = play(start(), many(REMEMBERED_MAX)).writes;
-    const living = play(start(), [payment(0xfff, { pushId: null })]).state;
+    const earlier = play(ready(), many(REMEMBERED_MAX)).writes;
+    const living = play(ready(), [free(0xfff)]).state;
     const { state } = play(living, [{ type: 'journal-read', entries: earlier, intact: true }]);
-    expect(play(state, [payment(0xfff, { pushId: null })]).announcements).toEqual([]);
+    expect(play(state, [free(0xfff)]).announcements).toEqual([]);
   });
 });

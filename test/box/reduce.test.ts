@@ -14,24 +14,21 @@ import { encodeVietQr } from '../../src/protocol/vietqr.ts';
 import { field, payloadOf } from '../protocol/payloads.ts';
 import { fc } from '../support/properties.ts';
 import {
-  at,
+  connecting,
+  dismiss,
   drawn,
-  fresh,
-  LINK,
+  free,
+  idleDrawn,
   paidDrawn,
   payment,
-  play,
   push,
-  pushOf,
   registered,
   registeredAt,
-  showing,
-  uuid,
-  WALL_START_MS,
-} from './support.ts';
+  tick,
+} from './events.ts';
+import { at, LINK, pushOf, uuid, WALL_START_MS } from './samples.ts';
+import { fresh, play, ready, showing } from './support.ts';
 
-const idleDrawn: BoxEvent = { type: 'drawn', pushId: undefined, transactionId: undefined };
-const ready = () => play(fresh(), [{ type: 'connecting' }, registered]).state;
 const types = (step: { sends: readonly { type: string }[] }) => step.sends.map((send) => send.type);
 const rejection = (step: { sends: readonly object[] }) =>
   step.sends.map((send) => ('code' in send ? send.code : 'sent'));
@@ -84,8 +81,7 @@ describe('a push', () => {
   it('QRP-8 THR-23 takes the QR of a wallet whose id the welcome has told it', () => {
     const account = { bankAccount: 'PSP0000000000000000', bankCode: 'momo', userBankName: 'NGUYEN VAN A' };
     const id = 'MOMOW2W00000000';
-    const linked = (link: object) =>
-      play(fresh(), [{ type: 'connecting' }, registeredAt(0, { ...account, ...link })]).state;
+    const linked = (link: object) => play(fresh(), [connecting, registeredAt(0, { ...account, ...link })]).state;
     const labels = field('62', field('05', id));
     const payee = { bin: field('00', '971025'), account: field('01', account.bankAccount) };
     const shown = push(1, { ...account, qrCode: payloadOf({ ...payee, labels }) });
@@ -98,7 +94,7 @@ describe('a push', () => {
 
   it('PQR-3 takes a QR to a virtual account of its own, and names that beside its holder', () => {
     const virtualAccounts = [{ bin: '970436', begins: 'VQRQ' }];
-    const linked = play(fresh(), [{ type: 'connecting' }, registeredAt(0, { ...LINK, virtualAccounts })]).state;
+    const linked = play(fresh(), [connecting, registeredAt(0, { ...LINK, virtualAccounts })]).state;
     const to = (change: Parameters<typeof qr>[0]) => play(linked, [push(1, { qrCode: qr(change) })]);
     const shown = to({ bin: '970436', account: 'VQRQ0001' });
     expect(rejection(shown)).toEqual(['sent']);
@@ -142,7 +138,7 @@ describe('a push', () => {
     expect(told.writes).toEqual([]);
     expect(view(told.state)).toEqual({ kind: 'too-dense', amount: 50_000, content: 'DH2', holder: LINK, online: true });
     expect(statusView(told.state)).toMatchObject({ state: 'idle', order: null });
-    expect(view(play(told.state, [[told.wakeAtMs ?? 0, { type: 'tick' }]]).state).kind).toBe('idle');
+    expect(view(play(told.state, [[told.wakeAtMs ?? 0, tick]]).state).kind).toBe('idle');
     expect((told.wakeAtMs ?? 0) - told.state.nowMs).toBe(300_000);
     const withdrawn = play(told.state, [{ type: 'withdraw', pushId: uuid(2), why: 'cancelled' }]);
     expect(view(withdrawn.state).kind).toBe('idle');
@@ -213,13 +209,13 @@ describe('a push', () => {
   it('AGT-3 MSG-5 ends when its lifetime is over, by the monotonic clock', () => {
     const before = showing();
     const deadline = activeOrder(before.stage)?.deadlineMs ?? 0;
-    const clockSetBack = reduce(before, { type: 'tick' }, { monotonicMs: deadline - 1, wallMs: 0 });
+    const clockSetBack = reduce(before, tick, { monotonicMs: deadline - 1, wallMs: 0 });
     expect(view(clockSetBack.state)).toMatchObject({ kind: 'payment', secondsLeft: 1 });
-    const step = play(before, [[deadline, { type: 'tick' }]]);
+    const step = play(before, [[deadline, tick]]);
     expect(step.sends).toMatchObject([{ type: 'ended', how: 'expired' }]);
     expect(view(step.state)).toMatchObject({ kind: 'expired', amount: 50_000 });
     expect(statusView(step.state)).toMatchObject({ state: 'expired', order: null });
-    expect(view(play(step.state, [[deadline + 5_000, { type: 'tick' }]]).state).kind).toBe('idle');
+    expect(view(play(step.state, [[deadline + 5_000, tick]]).state).kind).toBe('idle');
   });
 
   it('AGT-3 ends when it is withdrawn, dismissed, or when the linked account changes', () => {
@@ -228,7 +224,7 @@ describe('a push', () => {
     expect(view(cancelled.state).kind).toBe('cancelled');
     const timedOut = play(showing(), [{ type: 'withdraw', pushId: uuid(1), why: 'timeout' }]);
     expect(view(timedOut.state).kind).toBe('idle');
-    const dismissed = play(showing(), [{ type: 'key', key: 'dismiss' }]);
+    const dismissed = play(showing(), [dismiss]);
     expect(dismissed.sends).toMatchObject([{ type: 'ended', how: 'dismissed' }]);
     const relinked = play(showing(), [registeredAt(0, { ...LINK, bankAccount: '77' })]);
     expect(relinked.sends).toMatchObject([{ type: 'ended', how: 'withdrawn' }]);
@@ -237,7 +233,7 @@ describe('a push', () => {
   });
 
   it('AGT-3 MSG-5 lives no longer for having been on its way, and is not shown when it comes too late', () => {
-    const start = play(ready(), [[10_000, { type: 'tick' }]]).state;
+    const start = play(ready(), [[10_000, tick]]).state;
     const slow = play(start, [[250_000, push(1, {}, 10_000)]]);
     expect(view(slow.state)).toMatchObject({ kind: 'payment', secondsLeft: 60 });
     const late = play(start, [[310_000, push(1, {}, 10_000)]]);
@@ -259,7 +255,7 @@ describe('a push', () => {
   it('AGT-4 is never shown when its withdrawal came first, nor a second time after its end', () => {
     const early = play(ready(), [{ type: 'withdraw', pushId: uuid(1), why: 'timeout' }, push(1)]);
     expect(rejection(early)).toEqual(['WITHDRAWN', 'WITHDRAWN']);
-    const again = play(showing(), [{ type: 'key', key: 'dismiss' }, push(1)]);
+    const again = play(showing(), [dismiss, push(1)]);
     expect(rejection(again).at(-1)).toBe('WITHDRAWN');
     expect(play(showing(), [push(1)]).sends).toEqual([{ type: 'shown', pushId: uuid(1) }]);
   });
@@ -281,12 +277,12 @@ describe('a payment', () => {
     expect(statusView(paid.state)).toMatchObject({ state: 'paid', order: null, lastPayment: { orderId: 'DH1' } });
     const held = paid.wakeAtMs ?? 0;
     expect(held - paid.state.nowMs).toBe(10_000);
-    expect(view(play(paid.state, [[held, { type: 'tick' }]]).state).kind).toBe('idle');
-    expect(view(play(paid.state, [{ type: 'key', key: 'dismiss' }]).state).kind).toBe('idle');
+    expect(view(play(paid.state, [[held, tick]]).state).kind).toBe('idle');
+    expect(view(play(paid.state, [dismiss]).state).kind).toBe('idle');
   });
 
   it('AGT-5 MSG-7 is announced once and answered every time', () => {
-    const paid = play(showing(), [payment(1), { type: 'key', key: 'dismiss' }]);
+    const paid = play(showing(), [payment(1), dismiss]);
     const again = play(paid.state, [payment(1)]);
     expect(types(again)).toEqual(['paid']);
     expect(again.writes).toEqual([]);
@@ -298,7 +294,6 @@ describe('a payment', () => {
     expect(paid.announcements.map((said) => said.transactionId)).toEqual([uuid(0xc001), uuid(0xc002)]);
     const history: BoxEvent = { type: 'key', key: 'history' };
     expect(view(play(paid.state, [history]).state).kind).toBe('paid');
-    const dismiss: BoxEvent = { type: 'key', key: 'dismiss' };
     const looking = play(paid.state, [paidDrawn(1), dismiss, paidDrawn(2), dismiss, history]);
     expect(view(looking.state)).toMatchObject({ kind: 'history', payments: [{ amount: 7_000 }, { amount: 50_000 }] });
     expect(statusView(looking.state)).toMatchObject({ state: 'idle', order: null });
@@ -317,7 +312,7 @@ describe('a payment', () => {
 
   it('lets an order end on time although the disk cannot take that down', () => {
     const deadline = activeOrder(showing().stage)?.deadlineMs ?? 0;
-    const step = play(showing(), [[deadline, { type: 'unrecorded', cause: { type: 'tick' }, reason: 'read-only' }]]);
+    const step = play(showing(), [[deadline, { type: 'unrecorded', cause: tick, reason: 'read-only' }]]);
     expect(step.writes).toMatchObject([{ kind: 'ended', how: 'expired' }]);
     expect(step.sends).toMatchObject([{ type: 'ended', how: 'expired' }]);
   });
@@ -340,9 +335,9 @@ describe('a payment', () => {
     expect(view(burst.state)).toMatchObject(shows(1));
     expect(burst.announcements).toHaveLength(3);
     expect(burst.wakeAtMs).toBe(began + 3_000);
-    const second = play(burst.state, [paidDrawn(1), [began + 3_000, { type: 'tick' }]]);
+    const second = play(burst.state, [paidDrawn(1), [began + 3_000, tick]]);
     expect(view(second.state)).toMatchObject(shows(2));
-    const third = play(second.state, [paidDrawn(2), [began + 6_000, { type: 'tick' }]]);
+    const third = play(second.state, [paidDrawn(2), [began + 6_000, tick]]);
     expect(view(third.state)).toMatchObject(shows(3));
     expect(third.state.stage).toMatchObject({ untilMs: began + 16_000 });
     const pushed = play(burst.state, [paidDrawn(1), push(4)]);
@@ -350,13 +345,13 @@ describe('a payment', () => {
     const over = play(pushed.state, [drawn(4)]);
     expect(types(over)).toEqual(['shown']);
     expect(view(over.state)).toMatchObject({ kind: 'payment', pushId: uuid(4) });
-    const gone = play(over.state, [{ type: 'key', key: 'dismiss' }]);
+    const gone = play(over.state, [dismiss]);
     expect(view(gone.state)).toMatchObject(shows(2));
-    const others = [payment(6, { pushId: null }), payment(7, { pushId: null })];
+    const others = [free(6), free(7)];
     const besideQr = play(showing(), [...others, paidDrawn(6)]);
-    const next = play(besideQr.state, [[besideQr.wakeAtMs ?? 0, { type: 'tick' }], paidDrawn(7)]);
+    const next = play(besideQr.state, [[besideQr.wakeAtMs ?? 0, tick], paidDrawn(7)]);
     expect(view(next.state)).toMatchObject(shows(7));
-    const back = play(next.state, [[20_000, { type: 'tick' }]]);
+    const back = play(next.state, [[20_000, tick]]);
     expect(view(back.state)).toMatchObject({ kind: 'payment', pushId: uuid(1) });
     const late = play(third.state, [paidDrawn(3), [began + 10_000, payment(5)]]);
     expect(view(late.state)).toMatchObject(shows(5));
@@ -368,12 +363,12 @@ describe('a payment', () => {
     const shown = play(burst.state, [drawn(4)]);
     expect(types(shown)).toEqual(['shown']);
     expect(view(shown.state)).toMatchObject({ kind: 'payment', pushId: uuid(4) });
-    const over = play(shown.state, [{ type: 'key', key: 'dismiss' }]);
+    const over = play(shown.state, [dismiss]);
     expect(view(over.state)).toMatchObject({ kind: 'paid', transactionId: uuid(0xc002) });
     // Those that come before the QR is drawn hide it once, not each in its turn: the push has a deadline.
     const covered = play(ready(), [push(4), ...strays, paidDrawn(1)]);
     expect(view(covered.state).kind).toBe('paid');
-    const back = play(covered.state, [[covered.wakeAtMs ?? 0, { type: 'tick' }], drawn(4)]);
+    const back = play(covered.state, [[covered.wakeAtMs ?? 0, tick], drawn(4)]);
     expect(types(back)).toEqual(['shown']);
     expect(view(back.state)).toMatchObject({ kind: 'payment', pushId: uuid(4) });
     expect(back.state.nowMs - covered.state.nowMs).toBeLessThanOrEqual(3_000);
@@ -383,14 +378,14 @@ describe('a payment', () => {
     const covered = play(ready(), [push(4), payment(1), drawn(4), payment(2), paidDrawn(1)]);
     expect(types(covered)).not.toContain('shown');
     expect(view(covered.state)).toMatchObject({ kind: 'paid', transactionId: uuid(0xc001) });
-    const back = play(covered.state, [[covered.wakeAtMs ?? 0, { type: 'tick' }]]);
+    const back = play(covered.state, [[covered.wakeAtMs ?? 0, tick]]);
     expect(view(back.state)).toMatchObject({ kind: 'payment', pushId: uuid(4) });
     expect(types(back)).toEqual([]);
     const shown = play(back.state, [drawn(4)]);
     expect(types(shown)).toEqual(['shown']);
     expect(view(shown.state)).toMatchObject({ kind: 'payment', pushId: uuid(4) });
     const over = play(shown.state, [{ type: 'withdraw', pushId: uuid(4), why: 'cancelled' }]);
-    const last = play(over.state, [[over.wakeAtMs ?? 0, { type: 'tick' }]]);
+    const last = play(over.state, [[over.wakeAtMs ?? 0, tick]]);
     expect(view(last.state)).toMatchObject({ kind: 'paid', transactionId: uuid(0xc002) });
   });
 
@@ -399,17 +394,17 @@ describe('a payment', () => {
     expect(view(other.state)).toMatchObject({ kind: 'paid', amount: 7_000 });
     const untilMs = other.state.nowMs + 3_000;
     expect(other.state.stage).toMatchObject({ kind: 'paid', untilMs });
-    const back = play(other.state, [[untilMs, { type: 'tick' }]]);
+    const back = play(other.state, [[untilMs, tick]]);
     expect(view(back.state)).toMatchObject({ kind: 'payment', pushId: uuid(1) });
-    const late = play(showing(), [[299_000, payment(2, { pushId: null })]]);
+    const late = play(showing(), [[299_000, free(2)]]);
     const deadline = activeOrder(late.state.stage)?.deadlineMs ?? 0;
-    const expired = play(late.state, [[deadline, { type: 'tick' }]]);
+    const expired = play(late.state, [[deadline, tick]]);
     expect(expired.sends).toMatchObject([{ type: 'ended', how: 'expired' }]);
     expect(view(expired.state).kind).toBe('paid');
   });
 
   it('AGT-6 a payment that names no push takes no QR away, whatever its orderId', () => {
-    const paid = play(showing(), [payment(1, { pushId: null }), { type: 'key', key: 'dismiss' }]);
+    const paid = play(showing(), [free(1), dismiss]);
     expect(activeOrder(paid.state.stage)?.order.pushId).toBe(uuid(1));
   });
 
@@ -421,39 +416,39 @@ describe('a payment', () => {
 
 describe('the connection', () => {
   it('MSG-6 sends what is owed on every welcome until it is acknowledged', () => {
-    const offline = play(showing(), [{ type: 'connecting' }, payment(1)]);
+    const offline = play(showing(), [connecting, payment(1)]);
     expect(offline.sends).toEqual([]);
     expect(view(offline.state)).toMatchObject({ kind: 'paid', online: false });
     const back = play(offline.state, [registered]);
     expect(types(back)).toEqual(['paid']);
-    expect(types(play(back.state, [{ type: 'connecting' }, registered]))).toEqual(['paid']);
+    expect(types(play(back.state, [connecting, registered]))).toEqual(['paid']);
     const acked = play(back.state, [{ type: 'acked', ids: [uuid(0xc001), uuid(99)] }]);
     expect(acked.writes).toEqual([{ kind: 'acked', ids: [uuid(0xc001)] }]);
-    expect(play(acked.state, [{ type: 'connecting' }, registered]).sends).toEqual([]);
+    expect(play(acked.state, [connecting, registered]).sends).toEqual([]);
   });
 
   it('MSG-6 sends again what is not acknowledged in time, for as long as the session lasts', () => {
-    const paid = play(showing(), [payment(1), { type: 'key', key: 'dismiss' }]);
+    const paid = play(showing(), [payment(1), dismiss]);
     expect(paid.wakeAtMs).toBe(paid.state.nowMs - 1 + RESEND_MS);
-    const again = play(paid.state, [[paid.wakeAtMs ?? 0, { type: 'tick' }]]);
+    const again = play(paid.state, [[paid.wakeAtMs ?? 0, tick]]);
     expect(types(again)).toEqual(['paid']);
     expect(again.wakeAtMs).toBe(again.state.nowMs + RESEND_MS);
-    const cut = play(again.state, [{ type: 'connecting' }]);
+    const cut = play(again.state, [connecting]);
     expect(cut.wakeAtMs).toBeUndefined();
-    expect(play(cut.state, [[90_000, { type: 'tick' }]]).sends).toEqual([]);
+    expect(play(cut.state, [[90_000, tick]]).sends).toEqual([]);
     expect(play(again.state, [{ type: 'acked', ids: [uuid(0xc001)] }]).wakeAtMs).toBeUndefined();
   });
 
   it('MSG-6 has so many reports under way at a time, oldest first, and sends the others as those are acknowledged', () => {
-    const events = Array.from({ length: IN_FLIGHT_MAX + 30 }, (_, n) => payment(n, { pushId: null }));
-    const offline = play(ready(), [{ type: 'connecting' }, ...events]).state;
+    const events = Array.from({ length: IN_FLIGHT_MAX + 30 }, (_, n) => free(n));
+    const offline = play(ready(), [connecting, ...events]).state;
     const ids = (step: { sends: readonly { id?: string }[] }) => step.sends.map((send) => send.id);
     const owed = offline.unsent.map(({ id }) => id);
     const back = play(offline, [registered]);
     expect(ids(back)).toEqual(owed.slice(0, IN_FLIGHT_MAX));
     const rest = play(back.state, [{ type: 'acked', ids: owed.slice(0, 20) }]);
     expect(ids(rest)).toEqual(owed.slice(IN_FLIGHT_MAX, IN_FLIGHT_MAX + 20));
-    const silent = play(rest.state, [[rest.state.nowMs + RESEND_MS, { type: 'tick' }]]);
+    const silent = play(rest.state, [[rest.state.nowMs + RESEND_MS, tick]]);
     expect(ids(silent)).toEqual(owed.slice(20, 20 + IN_FLIGHT_MAX));
     const settled = play(silent.state, [{ type: 'acked', ids: owed }]);
     expect(settled.state).toMatchObject({ unsent: [], inFlight: [], resendAtMs: undefined });
@@ -461,32 +456,32 @@ describe('the connection', () => {
 
   it('AGT-10 shows a payment that the display failed to show, once it works again', () => {
     const dark = play(showing(), [{ type: 'draw-failed', pushId: undefined, reason: 'cable out' }, payment(1)]);
-    const over = play(dark.state, [[dark.state.nowMs + 10_000, { type: 'tick' }]]);
+    const over = play(dark.state, [[dark.state.nowMs + 10_000, tick]]);
     expect(view(over.state).kind).toBe('idle');
     const back = play(over.state, [idleDrawn]);
     expect(view(back.state)).toMatchObject({ kind: 'paid', transactionId: uuid(0xc001) });
     expect(back.announcements).toEqual([]);
-    const seen = play(back.state, [paidDrawn(1), [60_000, { type: 'tick' }]]);
+    const seen = play(back.state, [paidDrawn(1), [60_000, tick]]);
     expect(view(seen.state).kind).toBe('idle');
     expect(seen.state.unconfirmedPayments).toEqual([]);
   });
 
   it('AGT-10 a display that never confirms does not hold the box on one payment', () => {
     const paid = play(ready(), [payment(1), payment(2)]);
-    const ticks: [number, BoxEvent][] = [10_000, 13_000].map((ms) => [paid.state.nowMs + ms, { type: 'tick' }]);
+    const ticks: [number, BoxEvent][] = [10_000, 13_000].map((ms) => [paid.state.nowMs + ms, tick]);
     const over = play(paid.state, ticks);
     expect(view(over.state).kind).toBe('idle');
     expect(over.state.unconfirmedPayments).toHaveLength(2);
     const through = play(over.state, [idleDrawn]);
     expect(view(through.state)).toMatchObject({ kind: 'paid', transactionId: uuid(0xc001) });
-    const next = play(through.state, [paidDrawn(1), [through.wakeAtMs ?? 0, { type: 'tick' }]]);
+    const next = play(through.state, [paidDrawn(1), [through.wakeAtMs ?? 0, tick]]);
     expect((through.wakeAtMs ?? 0) - through.state.nowMs).toBe(3_000);
     expect(view(next.state)).toMatchObject({ kind: 'paid', transactionId: uuid(0xc002) });
   });
 
   it('keeps what is owed within its limit and gives up ended orders before payments', () => {
     const events = Array.from({ length: UNSENT_MAX + 20 }, (_, n) => payment(n + 10, { pushId: null }));
-    const state = play(showing(), [{ type: 'connecting' }, { type: 'key', key: 'dismiss' }, ...events]).state;
+    const state = play(showing(), [connecting, dismiss, ...events]).state;
     expect(state.unsent).toHaveLength(UNSENT_MAX);
     expect(state.unsent.every((report) => report.type === 'paid')).toBe(true);
   });
@@ -499,17 +494,17 @@ describe('the connection', () => {
   });
 
   it('MSG-10 ends an order that the gateway does not know as open, and keeps one that it does', () => {
-    const forgotten = play(showing(), [{ type: 'connecting' }, registeredAt(0, LINK, [uuid(2)])]);
+    const forgotten = play(showing(), [connecting, registeredAt(0, LINK, [uuid(2)])]);
     expect(forgotten.sends).toMatchObject([{ type: 'ended', pushId: uuid(1), how: 'withdrawn' }]);
     expect(view(forgotten.state).kind).toBe('idle');
-    const paid = play(showing(), [payment(2, { pushId: null }), registeredAt(0, LINK, [])]);
+    const paid = play(showing(), [free(2), registeredAt(0, LINK, [])]);
     expect(view(paid.state).kind).toBe('paid');
     expect(activeOrder(paid.state.stage)).toBeUndefined();
     expect(view(play(showing(), [registeredAt(0, LINK, [uuid(1)])]).state).kind).toBe('payment');
   });
 
   it('MSG-10 refuses an order that has not been on the screen yet and is not open any more', () => {
-    const waiting = play(ready(), [push(1), { type: 'connecting' }]).state;
+    const waiting = play(ready(), [push(1), connecting]).state;
     const gone = play(waiting, [registeredAt(0, LINK, [])]);
     expect(gone.sends).toMatchObject([{ type: 'rejected', pushId: uuid(1), code: 'WITHDRAWN' }]);
     expect(view(gone.state).kind).toBe('idle');
@@ -526,16 +521,16 @@ describe('the connection', () => {
     const refused = play(showing(), [{ type: 'refused', code, reason: 'another agent' }]);
     expect(view(refused.state)).toMatchObject({ kind: 'fault', code });
     expect(refused.writes).toMatchObject([{ kind: 'ended', pushId: uuid(1), how: 'withdrawn' }]);
-    const paid = play(showing(), [payment(2, { pushId: null }), { type: 'refused', code, reason: 'another agent' }]);
+    const paid = play(showing(), [free(2), { type: 'refused', code, reason: 'another agent' }]);
     expect(view(paid.state).kind).toBe('paid');
     expect(activeOrder(paid.state.stage)).toBeUndefined();
   });
 
   it('walks from starting over connecting to idle', () => {
     expect(statusView(fresh()).state).toBe('starting');
-    const connecting = play(fresh(), [{ type: 'connecting' }]);
-    expect(statusView(connecting.state)).toMatchObject({ state: 'registering', online: false });
-    expect(statusView(play(connecting.state, [registered]).state)).toMatchObject({ state: 'idle', online: true });
+    const dialling = play(fresh(), [connecting]);
+    expect(statusView(dialling.state)).toMatchObject({ state: 'registering', online: false });
+    expect(statusView(play(dialling.state, [registered]).state)).toMatchObject({ state: 'idle', online: true });
   });
 });
 
@@ -549,20 +544,20 @@ const anyEvent: fc.Arbitrary<BoxEvent> = fc.oneof(
   fc.integer({ min: 1, max: 5 }).map(drawn),
   fc.integer({ min: 1, max: 5 }).map(paidDrawn),
   fc.integer({ min: 1, max: 5 }).map((n) => payment(n)),
-  fc.integer({ min: 1, max: 5 }).map((n) => payment(n, { pushId: null })),
+  fc.integer({ min: 1, max: 5 }).map((n) => free(n)),
   fc.integer({ min: 1, max: 5 }).map<BoxEvent>((n) => ({ type: 'withdraw', pushId: uuid(n), why: 'cancelled' })),
   fc.integer({ min: 1, max: 5 }).map<BoxEvent>((n) => ({ type: 'draw-failed', pushId: uuid(n), reason: 'x' })),
   fc.integer({ min: 1, max: 5 }).map<BoxEvent>((n) => ({ type: 'unreadable', pushId: uuid(n), reason: 'x' })),
   fc.integer({ min: 1, max: 5 }).map<BoxEvent>((n) => ({ type: 'acked', ids: [uuid(n), uuid(0xc000 + n)] })),
   fc.integer({ min: 1, max: 5 }).map<BoxEvent>((n) => ({ type: 'unrecorded', cause: payment(n), reason: 'disk' })),
   fc.constantFrom('dismiss' as const, 'repeat' as const).map((key): BoxEvent => ({ type: 'key', key })),
-  fc.constant<BoxEvent>({ type: 'tick' }),
+  fc.constant<BoxEvent>(tick),
 );
 
 describe('whatever happens', () => {
   it('AGT-7 an event that does not fit the state changes nothing', () => {
     const accountDrawn: BoxEvent = { type: 'drawn', pushId: undefined, transactionId: undefined, account: LINK };
-    const misfits: BoxEvent[] = [drawn(7), accountDrawn, { type: 'acked', ids: [uuid(7)] }, { type: 'tick' }];
+    const misfits: BoxEvent[] = [drawn(7), accountDrawn, { type: 'acked', ids: [uuid(7)] }, tick];
     for (const before of [fresh(), ready(), showing()]) {
       for (const event of misfits) {
         const step = reduce(before, event, at(before.nowMs));
@@ -570,7 +565,7 @@ describe('whatever happens', () => {
         expect(step.state).toEqual(before);
       }
     }
-    expect(reduce(ready(), { type: 'key', key: 'dismiss' }, at(2)).state).toEqual(ready());
+    expect(reduce(ready(), dismiss, at(2)).state).toEqual(ready());
   });
 
   it('announces no transaction twice, confirms no push twice, and shows no QR past its deadline', () => {

@@ -7,35 +7,23 @@ import type { LinkedAccount } from '../../src/protocol/messages.ts';
 import { encodeVietQr } from '../../src/protocol/vietqr.ts';
 import { fc } from '../support/properties.ts';
 import {
-  at,
-  CONFIG,
+  accountDrawn,
+  connecting,
+  dismiss,
   drawn,
-  fresh,
-  LINK,
+  idleDrawn,
   paidDrawn,
   payment,
-  play,
   push,
   registered,
   registeredAt,
-  revived,
-  showing,
-  uuid,
-  WALL_START_MS,
-} from './support.ts';
+  tick,
+} from './events.ts';
+import { at, CONFIG, LINK, OTHER, uuid, WALL_START_MS } from './samples.ts';
+import { fresh, play, revived, showing } from './support.ts';
 
-const OTHER: LinkedAccount = { bankAccount: '9988776655', bankCode: 'VCB', userBankName: 'TRAN THI B' };
 const THIRD: LinkedAccount = { ...OTHER, bankAccount: '5544332211' };
-const connecting: BoxEvent = { type: 'connecting' };
-const idleDrawn: BoxEvent = { type: 'drawn', pushId: undefined, transactionId: undefined };
-const tick: BoxEvent = { type: 'tick' };
 const welcome = (link: LinkedAccount | null) => registeredAt(0, link);
-const accountDrawn = (account: LinkedAccount): BoxEvent => ({
-  type: 'drawn',
-  pushId: undefined,
-  transactionId: undefined,
-  account,
-});
 const kinds = ({ writes }: Pick<Step, 'writes'>) => writes.map(({ kind }) => kind);
 /** The event comes after everything that time alone brings. */
 const later = (state: BoxState, event = tick) => play(state, [[state.nowMs + CONFIG.endedHoldMs, event]]);
@@ -80,10 +68,10 @@ describe('the account of a box', () => {
   });
 
   it('AGT-13 may be dismissed once it was seen', () => {
-    const dismissed = play(told().state, [{ type: 'key', key: 'dismiss' }]);
+    const dismissed = play(told().state, [dismiss]);
     expect(kinds(dismissed)).toEqual(['account']);
     expect(view(dismissed.state).kind).toBe('idle');
-    const unseen = play(changed().state, [{ type: 'key', key: 'dismiss' }]);
+    const unseen = play(changed().state, [dismiss]);
     expect(kinds(unseen)).toEqual([]);
     expect(view(unseen.state).kind).toBe('account');
   });
@@ -160,7 +148,7 @@ describe('the account of a box', () => {
       ...[connecting, tick, push(1), drawn(1), payment(2), paidDrawn(2), payment(5), paidDrawn(5)],
       ...[LINK, OTHER, null].map(welcome),
       ...[LINK, OTHER].map(accountDrawn),
-      { type: 'key', key: 'dismiss' },
+      dismiss,
       { type: 'key', key: 'history' },
       { type: 'draw-failed', pushId: undefined, reason: 'unplugged' },
       { type: 'enrolling', code: 'C', url: 'U', expiresInMs: 90_000 },

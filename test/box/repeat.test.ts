@@ -2,32 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { restore } from '../../src/device/box/restore.ts';
 import { type BoxEvent, REPEAT_AGE_MAX_MS } from '../../src/device/box/state.ts';
 import { statusView, view } from '../../src/device/box/view.ts';
-import {
-  at,
-  CONFIG,
-  drawn,
-  fresh,
-  LINK,
-  paidDrawn,
-  payment,
-  play,
-  push,
-  registered,
-  registeredAt,
-  showing,
-  uuid,
-  WALL_START_MS,
-} from './support.ts';
+import { connecting, dismiss, drawn, free, paidDrawn, push, registered, registeredAt, tick } from './events.ts';
+import { at, CONFIG, LINK, uuid, WALL_START_MS } from './samples.ts';
+import { fresh, play, showing } from './support.ts';
 
 const repeat: BoxEvent = { type: 'key', key: 'repeat' };
-const dismiss: BoxEvent = { type: 'key', key: 'dismiss' };
-const free = (n: number, change = {}) => payment(n, { pushId: null, ...change });
 /** Payment 1 was on the screen of this box, which is idle again. */
 const paidOnce = () =>
-  play(fresh(), [
-    ...[{ type: 'connecting' } as const, registered, free(1), paidDrawn(1), dismiss],
-    { type: 'acked', ids: [uuid(0xc001)] },
-  ]);
+  play(fresh(), [...[connecting, registered, free(1), paidDrawn(1), dismiss], { type: 'acked', ids: [uuid(0xc001)] }]);
 const ids = (payments: readonly { transactionId: string }[]) => payments.map((it) => it.transactionId);
 
 describe('AGT-17 the key that repeats', () => {
@@ -39,7 +21,7 @@ describe('AGT-17 the key that repeats', () => {
     });
     expect([ids(step.repeats), step.announcements, step.writes, step.sends]).toEqual([[uuid(0xc001)], [], [], []]);
     expect(statusView(step.state)).toMatchObject({ state: 'idle', order: null });
-    expect(view(play(step.state, [[70_000, { type: 'tick' }]]).state).kind).toBe('idle');
+    expect(view(play(step.state, [[70_000, tick]]).state).kind).toBe('idle');
     expect(view(play(step.state, [dismiss]).state).kind).toBe('idle');
   });
 
@@ -69,7 +51,7 @@ describe('AGT-17 the key that repeats', () => {
   });
 
   it('AGT-17 hides a QR for 3 s, and none whose partner still waits for it', () => {
-    const paid = play(showing(), [free(2), paidDrawn(2), [4_000, { type: 'tick' }]]);
+    const paid = play(showing(), [free(2), paidDrawn(2), [4_000, tick]]);
     expect(view(paid.state).kind).toBe('payment');
     const back = play(paid.state, [
       [4_500, drawn(1)],
@@ -78,14 +60,14 @@ describe('AGT-17 the key that repeats', () => {
     expect([view(back.state).kind, back.repeats]).toEqual(['payment', []]);
     const over = play(back.state, [[9_500, repeat]]);
     expect(view(over.state)).toMatchObject({ kind: 'repeat', transactionId: uuid(0xc002) });
-    expect(view(play(over.state, [[12_500, { type: 'tick' }]]).state)).toMatchObject({
+    expect(view(play(over.state, [[12_500, tick]]).state)).toMatchObject({
       kind: 'payment',
       pushId: uuid(1),
     });
     expect(view(play(over.state, [dismiss]).state)).toMatchObject({ kind: 'payment', pushId: uuid(1) });
     const expired = play(over.state, [{ type: 'withdraw', pushId: uuid(1), why: 'cancelled' }]);
     expect(expired.sends).toMatchObject([{ type: 'ended', how: 'withdrawn' }]);
-    expect(view(play(expired.state, [[12_500, { type: 'tick' }]]).state).kind).toBe('idle');
+    expect(view(play(expired.state, [[12_500, tick]]).state).kind).toBe('idle');
     const waits = play(paidOnce().state, [push(3), repeat]);
     expect([view(waits.state).kind, waits.repeats]).toEqual(['payment', []]);
     expect(play(waits.state, [drawn(3)]).sends).toMatchObject([{ type: 'shown', pushId: uuid(3) }]);
@@ -147,7 +129,7 @@ describe('AGT-17 the key that repeats', () => {
     ]).state;
     const seen: string[] = [];
     for (let ms = 21_000; ms < 53_000; ms += 100) {
-      const event: BoxEvent = view(state).kind === 'payment' ? drawn(3) : { type: 'tick' };
+      const event: BoxEvent = view(state).kind === 'payment' ? drawn(3) : tick;
       state = play(state, [[ms, event], ...(ms % 700 === 0 ? [[ms, repeat] as [number, BoxEvent]] : [])]).state;
       seen.push(view(state).kind);
     }
@@ -170,14 +152,14 @@ describe('AGT-17 the key that repeats', () => {
 
   it('AGT-17 gives a QR that the gateway has dated meanwhile its screen after 3 s', () => {
     const entries = play(showing(), [free(2), paidDrawn(2)]).writes;
-    const orders = play(fresh(), [{ type: 'connecting' }, registered, push(1), drawn(1)]).writes;
+    const orders = play(fresh(), [connecting, registered, push(1), drawn(1)]).writes;
     const after = restore(CONFIG, { entries: [...orders, ...entries], intact: true }, at(1_000), false);
     const dated = play(after, [
       [2_000, repeat],
       [2_500, registeredAt(2_500)],
     ]);
     expect(view(dated.state).kind).toBe('repeat');
-    expect(view(play(dated.state, [[5_500, { type: 'tick' }]]).state).kind).toBe('payment');
+    expect(view(play(dated.state, [[5_500, tick]]).state).kind).toBe('payment');
   });
 
   it('AGT-17 knows neither late payments nor, once the gateway goes live, tests', () => {
@@ -186,7 +168,7 @@ describe('AGT-17 the key that repeats', () => {
     const sandbox = { ...registered, sandbox: true } as BoxEvent;
     const test = play(fresh(), [sandbox, free(1), paidDrawn(1), dismiss, repeat]);
     expect(view(test.state).kind).toBe('repeat');
-    const live = play(test.state, [{ type: 'connecting' }, registered]);
+    const live = play(test.state, [connecting, registered]);
     expect(view(live.state).kind).toBe('idle');
     const linked = play(play(paidOnce().state, [repeat]).state, [registeredAt(0, { ...LINK, bankAccount: '99' })]);
     expect(view(linked.state).kind).not.toBe('repeat');

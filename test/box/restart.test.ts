@@ -1,21 +1,11 @@
 import { expect, it } from 'vitest';
 import { activeOrder } from '../../src/device/box/state.ts';
 import { view } from '../../src/device/box/view.ts';
-import {
-  at,
-  drawn,
-  fresh,
-  payment,
-  play,
-  push,
-  registered,
-  registeredAt,
-  revived,
-  uuid,
-  WALL_START_MS,
-} from './support.ts';
+import { connecting, dismiss, drawn, payment, push, registered, registeredAt } from './events.ts';
+import { at, uuid, WALL_START_MS } from './samples.ts';
+import { fresh, play, revived } from './support.ts';
 
-const shownOnce = () => play(fresh(), [{ type: 'connecting' }, registered, push(1), drawn(1)]).writes;
+const shownOnce = () => play(fresh(), [connecting, registered, push(1), drawn(1)]).writes;
 /** A box that cannot date its order, because its calendar clock was lost. */
 const undated = () => revived(shownOnce(), { monotonicMs: 10, wallMs: 0 });
 
@@ -32,7 +22,7 @@ it('AGT-8 an end that the calendar clock makes too early stays: nobody waits in 
 });
 
 it('AGT-8 a payment ends the order that waits for the time of the gateway', () => {
-  const paid = play(undated(), [payment(1), registeredAt(100_000), { type: 'key', key: 'dismiss' }]);
+  const paid = play(undated(), [payment(1), registeredAt(100_000), dismiss]);
   expect(activeOrder(paid.state.stage)).toBeUndefined();
   expect(view(paid.state).kind).toBe('idle');
 });
@@ -51,7 +41,7 @@ it('reports no second end of an order that this life has ended before the journa
 });
 
 it('AGT-11 counts as said before only what was paid before the first welcome of this life', () => {
-  const living = play(fresh(), [registeredAt(1_000), { type: 'connecting' }, registeredAt(9_000)]).state;
+  const living = play(fresh(), [registeredAt(1_000), connecting, registeredAt(9_000)]).state;
   const paidAt = (ms: number) => payment(1, { pushId: null, repeated: true, paidAtMs: WALL_START_MS + ms });
   expect(play(living, [paidAt(999)]).announcements).toHaveLength(0);
   expect(play(living, [paidAt(1_000)]).announcements).toHaveLength(1);

@@ -3,32 +3,24 @@ import { activeOrder, type BoxState, UNSENT_MAX } from '../../src/device/box/sta
 import { view } from '../../src/device/box/view.ts';
 import { fc } from '../support/properties.ts';
 import {
-  at,
+  accountDrawn,
+  connecting,
+  dismiss,
   drawn,
-  fresh,
-  LINK,
+  free,
   paidDrawn,
   payment,
-  play,
   push,
   registered,
   registeredAt,
-  revived,
-  uuid,
-  WALL_START_MS,
-} from './support.ts';
-
-const OTHER = { ...LINK, bankAccount: '9988776655' };
-const accountDrawn = (account: typeof LINK) => ({
-  type: 'drawn' as const,
-  ...{ pushId: undefined, transactionId: undefined, account },
-});
-
-const start = () => play(fresh(), [{ type: 'connecting' }, registered]).state;
+  tick,
+} from './events.ts';
+import { at, LINK, OTHER, uuid, WALL_START_MS } from './samples.ts';
+import { fresh, play, ready, revived } from './support.ts';
 
 describe('a restart', () => {
   it('AGT-8 shows the order again that was on the screen, with the time that is left', () => {
-    const before = play(start(), [push(1), drawn(1)]);
+    const before = play(ready(), [push(1), drawn(1)]);
     const after = revived(before.writes, at(100_000));
     expect(view(after)).toMatchObject({ kind: 'payment', pushId: uuid(1), secondsLeft: 200 });
     expect(play(after, [drawn(1)]).sends).toEqual([]);
@@ -42,7 +34,7 @@ describe('a restart', () => {
     ['set back by hours', -3 * 3_600_000],
     ['set forward by hours', 3 * 3_600_000],
   ])('AGT-8 waits for the gateway to date the order when the calendar clock was %s', (_how, jumpMs) => {
-    const { writes } = play(start(), [push(1), drawn(1)]);
+    const { writes } = play(ready(), [push(1), drawn(1)]);
     const on = (monotonicMs: number) => ({ monotonicMs, wallMs: WALL_START_MS + monotonicMs + jumpMs });
     const after = revived(writes, on(10));
     expect(view(after).kind).toBe('starting');
@@ -51,7 +43,7 @@ describe('a restart', () => {
     const tooLate = play(after, [[20, registeredAt(300_000)]]);
     expect(view(tooLate.state).kind).toBe('idle');
     expect(tooLate.sends).toMatchObject([{ type: 'ended', pushId: uuid(1), how: 'expired' }]);
-    const replaced = play(after, [[20, { type: 'connecting' }], push(2)]);
+    const replaced = play(after, [[20, connecting], push(2)]);
     expect(replaced.state.undatedOrder?.pushId).toBe(uuid(1));
     const ended = play(after, [{ type: 'withdraw', pushId: uuid(1), why: 'cancelled' }, registeredAt(0)]);
     expect(ended.sends).toMatchObject([{ type: 'ended', how: 'withdrawn' }]);
@@ -62,7 +54,7 @@ describe('a restart', () => {
   });
 
   it('AGT-8 shows it no longer than the gateway says, although its own calendar clock is behind', () => {
-    const { writes } = play(start(), [push(1), drawn(1)]);
+    const { writes } = play(ready(), [push(1), drawn(1)]);
     const after = revived(writes, at(10_000));
     const welcomed = play(after, [[10_001, registeredAt(290_000)]]);
     expect(view(welcomed.state)).toMatchObject({ kind: 'payment', secondsLeft: 10 });
@@ -70,12 +62,12 @@ describe('a restart', () => {
     expect(view(over.state).kind).toBe('expired');
     expect(over.sends).toMatchObject([{ type: 'ended', how: 'expired' }]);
     // Later welcomes do not date it again: from the first one on the monotonic clock counts.
-    const again = play(welcomed.state, [{ type: 'connecting' }, registeredAt(900_000)]);
+    const again = play(welcomed.state, [connecting, registeredAt(900_000)]);
     expect(view(again.state).kind).toBe('payment');
   });
 
   it('AGT-4 AGT-10 ends a push that was never confirmed: nobody waits for its QR', () => {
-    const { writes } = play(start(), [push(1)]);
+    const { writes } = play(ready(), [push(1)]);
     const after = revived(writes, at(10));
     expect(view(after).kind).toBe('starting');
     const welcomed = play(after, [registered]);
@@ -86,7 +78,7 @@ describe('a restart', () => {
   });
 
   it('AGT-5 announces nothing a second time', () => {
-    const before = play(start(), [push(1), drawn(1), payment(1), paidDrawn(1)]);
+    const before = play(ready(), [push(1), drawn(1), payment(1), paidDrawn(1)]);
     const after = play(revived(before.writes, at(50)), [[50, registered], payment(1)]);
     expect(after.writes.map(({ kind }) => kind)).toEqual(['account']);
     expect(after.announcements).toEqual([]);
@@ -95,14 +87,14 @@ describe('a restart', () => {
   });
 
   it('AGT-5 AGT-10 shows the payments whose screen was not seen, one after the other, without a word', () => {
-    const { writes } = play(start(), [payment(1, { amount: 1_000 }), paidDrawn(1), payment(2), payment(3)]);
+    const { writes } = play(ready(), [payment(1, { amount: 1_000 }), paidDrawn(1), payment(2), payment(3)]);
     const after = revived(writes, at(50));
     expect(view(after)).toMatchObject({ kind: 'paid', transactionId: uuid(0xc002) });
     const drawnOnce = play(after, [paidDrawn(2)]);
     expect(drawnOnce.writes).toEqual([{ kind: 'payment-displayed', transactionId: uuid(0xc002) }]);
-    const next = play(drawnOnce.state, [[10_050, { type: 'tick' }]]);
+    const next = play(drawnOnce.state, [[10_050, tick]]);
     expect(view(next.state)).toMatchObject({ kind: 'paid', transactionId: uuid(0xc003) });
-    const last = play(next.state, [paidDrawn(3), [30_000, { type: 'tick' }]]);
+    const last = play(next.state, [paidDrawn(3), [30_000, tick]]);
     expect(view(last.state).kind).toBe('starting');
     expect([...drawnOnce.announcements, ...next.announcements, ...last.announcements]).toEqual([]);
     const all = [...writes, ...drawnOnce.writes, ...last.writes];
@@ -110,14 +102,14 @@ describe('a restart', () => {
   });
 
   it('AGT-10 shows a payment that is owed its screen before the order that has it', () => {
-    const { writes } = play(start(), [push(1), drawn(1), payment(2, { pushId: null })]);
+    const { writes } = play(ready(), [push(1), drawn(1), free(2)]);
     const after = revived(writes, at(50));
     expect(view(after)).toMatchObject({ kind: 'paid', transactionId: uuid(0xc002) });
-    expect(view(play(after, [[10_050, { type: 'tick' }]]).state)).toMatchObject({ kind: 'payment', pushId: uuid(1) });
+    expect(view(play(after, [[10_050, tick]]).state)).toMatchObject({ kind: 'payment', pushId: uuid(1) });
   });
 
   it('MSG-6 still owes what was not acknowledged, and nothing else', () => {
-    const before = play(start(), [push(1), drawn(1), { type: 'key', key: 'dismiss' }, payment(2, { pushId: null })]);
+    const before = play(ready(), [push(1), drawn(1), dismiss, free(2)]);
     const owed = revived(before.writes, at(50));
     expect(play(owed, [[50, registered]]).sends.map((send) => send.type)).toEqual(['ended', 'paid']);
     const acked = play(before.state, [{ type: 'acked', ids: [uuid(1), uuid(0xc002)] }]);
@@ -127,7 +119,7 @@ describe('a restart', () => {
 
   it('keeps what is owed within the same limit as the living box', () => {
     const payments = Array.from({ length: UNSENT_MAX + 5 }, (_, n) => payment(n + 10, { pushId: null }));
-    const before = play(start(), [push(1), drawn(1), { type: 'key', key: 'dismiss' }, ...payments]);
+    const before = play(ready(), [push(1), drawn(1), dismiss, ...payments]);
     expect(revived(before.writes, at(50)).unsent).toEqual(before.state.unsent);
   });
 
@@ -147,7 +139,7 @@ describe('a restart', () => {
     );
     fc.assert(
       fc.property(events, (history) => {
-        const lived = play(fresh(), [{ type: 'connecting' }, registered, ...history]);
+        const lived = play(fresh(), [connecting, registered, ...history]);
         const after = revived(lived.writes, at(lived.state.nowMs));
         const { stage } = lived.state;
         const active = activeOrder(stage);
@@ -174,16 +166,16 @@ describe('a restart', () => {
 });
 
 describe('a journal that comes late', () => {
-  const before = () => play(start(), [push(1), drawn(1), payment(2, { pushId: null }), payment(3), paidDrawn(3)]);
+  const before = () => play(ready(), [push(1), drawn(1), free(2), payment(3), paidDrawn(3)]);
   const late = () => ({ type: 'journal-read' as const, entries: before().writes, intact: true });
 
   it('AGT-5 AGT-10 brings back what was announced, what is owed, and the screens that nobody saw', () => {
-    const after = play(fresh(), [{ type: 'connecting' }, registered, late()]);
+    const after = play(fresh(), [connecting, registered, late()]);
     expect(after.announcements).toEqual([]);
     expect(after.sends.map((send) => send.type)).toEqual(['paid', 'paid', 'ended']);
     expect(after.sends[2]).toMatchObject({ pushId: uuid(1), how: 'interrupted' });
     expect(view(after.state)).toMatchObject({ kind: 'paid', transactionId: uuid(0xc002) });
-    const told = play(after.state, [payment(2, { pushId: null }), payment(3)]);
+    const told = play(after.state, [free(2), payment(3)]);
     expect(told.announcements).toEqual([]);
   });
 

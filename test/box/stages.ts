@@ -1,9 +1,9 @@
 import type { Order, Payment } from '../../src/device/box/entry.ts';
 import { type ActiveOrder, type BoxState, IDLE, type Stage } from '../../src/device/box/state.ts';
-import { fresh, LINK, uuid, WALL_START_MS } from './support.ts';
+import { LINK, OTHER, uuid, WALL_START_MS } from './samples.ts';
+import { fresh } from './support.ts';
 
 export const NOW_MS = 10_000;
-export const OTHER = { ...LINK, bankAccount: '9988776655' };
 
 export function orderOf(n: number): Order {
   const what = { pushId: uuid(n), orderId: `DH${n}`, amount: 50_000, content: `DH${n}`, qrCode: 'QR' };

@@ -3,8 +3,8 @@ import { STAGES } from '../../src/device/box/machine.ts';
 import { type BoxState, IDLE, type Stage } from '../../src/device/box/state.ts';
 import { PROGRESS, SCENES, statusView, view } from '../../src/device/box/view.ts';
 import type { Scene } from '../../src/device/scene.ts';
+import { LINK } from './samples.ts';
 import { boxIn, SAMPLES } from './stages.ts';
-import { LINK } from './support.ts';
 
 /** What makes a box stand there, beside everything that a later column asks for. */
 const LINKED: Partial<BoxState> = { connection: 'registered', account: LINK };

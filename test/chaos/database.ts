@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
-import { eventually } from '../support/net.ts';
+import { eventuallyDone } from '../support/net.ts';
 import {
   type PostgresReplica,
   type PostgresServer,
@@ -202,13 +202,8 @@ export class Database {
       const { name } = this.standby.postgres;
       await this.standby.remove();
       // The server may not have noticed yet that the standby is gone.
-      await eventually('the slot of the standby to be free', () =>
-        this.run(
-          `select pg_drop_replication_slot(slot_name) from pg_replication_slots where slot_name = '${name}'`,
-        ).then(
-          () => true,
-          () => false,
-        ),
+      await eventuallyDone('the slot of the standby to be free', () =>
+        this.run(`select pg_drop_replication_slot(slot_name) from pg_replication_slots where slot_name = '${name}'`),
       );
     } else {
       await this.former.remove();

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { signalTo } from '../support/processes.ts';
 
 /** A process of a PostgreSQL server. PostgreSQL writes into its title what it does. */
 export interface ServerProcess {
@@ -24,11 +25,5 @@ export function childrenOf(parent: number): ServerProcess[] {
 
 /** Sends a signal to each of these processes that still lives. */
 export function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
-  for (const pid of pids) {
-    try {
-      process.kill(pid, signal);
-    } catch {
-      // It has ended.
-    }
-  }
+  for (const pid of pids) signalTo(pid, signal);
 }

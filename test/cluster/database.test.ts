@@ -6,7 +6,7 @@ import { openStore } from '../../src/gateway/store/store.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { HostResolver } from '../../src/lib/resolver.ts';
 import { keptLog } from '../support/kept-log.ts';
-import { eventually, temporaryFolder } from '../support/net.ts';
+import { eventually, eventuallyDone, temporaryFolder } from '../support/net.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { postgresServer } from '../support/stores.ts';
 
@@ -83,22 +83,12 @@ describe.skipIf(missing)(`the database of a cluster${note}`, () => {
     await expect(a.tell('lost')).rejects.toThrow();
     await server().start();
     await eventually('b to be there again', () => b.beat([]).catch(() => undefined));
-    await eventually('a to be there again', () =>
-      a.tell('two').then(
-        () => true,
-        () => false,
-      ),
-    );
+    await eventuallyDone('a to be there again', () => a.tell('two'));
     await eventually('the news', () => heard.includes('two'));
     // Told while b has no connection, which it notices later.
     const sessions = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'paybox-member'";
     await server().run(url, `${sessions} and pid <> pg_backend_pid()`);
-    await eventually('a to be there again', () =>
-      a.tell('three').then(
-        () => true,
-        () => false,
-      ),
-    );
+    await eventuallyDone('a to be there again', () => a.tell('three'));
     await eventually('b to be there again', () => b.beat([]).catch(() => undefined));
     await eventually('the news', () => heard.includes('three'));
     expect(heard).toEqual(['one', 'two', 'three']);

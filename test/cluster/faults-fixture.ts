@@ -1,9 +1,21 @@
 import { expect } from 'vitest';
 import { PROGRAMS, without } from '../support/programs.ts';
-import type { Row, TestMember } from './members.ts';
+import { postgresServer } from '../support/stores.ts';
+import { type Row, startMembers, type TestMember } from './members.ts';
 
 export const { missing, note } = without(PROGRAMS.postgres);
 export const SHARDS = 4;
+
+/** Two members with 20 boxes, on a server of this `describe`. */
+export function twoMembers() {
+  const server = postgresServer();
+  return async () => {
+    const databaseUrl = await server().database();
+    const cluster = await startMembers({ databaseUrl, members: 2, shards: SHARDS, accounts: 20 });
+    const [first, second] = cluster.members as [TestMember, TestMember];
+    return { cluster, first, second };
+  };
+}
 
 export async function standing(member: TestMember, query = ''): Promise<Row[]> {
   const { status, body } = await member.admin(`/_mock/faults${query}`);

@@ -1,23 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { shardOf } from '../../src/gateway/common/shard.ts';
-import { postgresServer } from '../support/stores.ts';
-import { missing, note, ordered, SHARDS, standing } from './faults-fixture.ts';
-import { accountIn, shardsOf, startMembers, type TestMember } from './members.ts';
+import { missing, note, ordered, SHARDS, standing, twoMembers } from './faults-fixture.ts';
+import { accountIn, shardsOf } from './members.ts';
 
 const SECONDS_MAX = 3_600;
 
 describe.skipIf(missing)(`ordered faults in a cluster${note}`, () => {
-  const server = postgresServer();
-  const open = async () => {
-    const cluster = await startMembers({
-      databaseUrl: await server().database(),
-      members: 2,
-      shards: SHARDS,
-      accounts: 20,
-    });
-    const [first, second] = cluster.members as [TestMember, TestMember];
-    return { cluster, first, second };
-  };
+  const open = twoMembers();
 
   it('SHA-8 one that names a box is ordered in its shard alone; any member ends one or all', async () => {
     const { cluster, first, second } = await open();

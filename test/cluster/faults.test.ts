@@ -1,21 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { eventually } from '../support/net.ts';
-import { postgresServer } from '../support/stores.ts';
-import { missing, note, ordered, SHARDS, standing } from './faults-fixture.ts';
-import { accountIn, generate, startMembers, type TestMember } from './members.ts';
+import { missing, note, ordered, SHARDS, standing, twoMembers } from './faults-fixture.ts';
+import { accountIn, generate } from './members.ts';
 
 describe.skipIf(missing)(`ordered faults in a cluster${note}`, () => {
-  const server = postgresServer();
-  const open = async () => {
-    const cluster = await startMembers({
-      databaseUrl: await server().database(),
-      members: 2,
-      shards: SHARDS,
-      accounts: 20,
-    });
-    const [first, second] = cluster.members as [TestMember, TestMember];
-    return { cluster, first, second };
-  };
+  const open = twoMembers();
 
   it('SHA-8 one that names no box happens as often as ordered in all shards together, and is listed once', async () => {
     const { cluster, first, second } = await open();

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { partnerServer, processed } from '../gateway/harness.ts';
 import { eventually, freePort } from '../support/net.ts';
-import { type GatewayAt, startConfigured } from '../support/processes.ts';
+import { type GatewayAt, signalTo, startConfigured } from '../support/processes.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { postgresServer } from '../support/stores.ts';
 import { expectEndOf } from './shutdown.ts';
@@ -26,13 +26,7 @@ describe.skipIf(missing)(`a gateway whose processes at PostgreSQL hang${note}`, 
       "select pid from pg_stat_activity where datname = current_database() and application_name = 'paybox-gateway'",
     );
     const signal = (name: NodeJS.Signals) => {
-      for (const { pid } of rows) {
-        try {
-          process.kill(Number(pid), name);
-        } catch {
-          // It has ended.
-        }
-      }
+      for (const { pid } of rows) signalTo(Number(pid), name);
     };
     signal('SIGSTOP');
     onTestFinished(() => signal('SIGCONT'));

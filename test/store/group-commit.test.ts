@@ -1,56 +1,12 @@
-import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { GroupCommit } from '../../src/gateway/store/engines/group-commit.ts';
-import type { Store } from '../../src/gateway/store/store.ts';
 import { keptLog } from '../support/kept-log.ts';
-import { eventually, temporaryFolder } from '../support/net.ts';
-import { postgresServer } from '../support/stores.ts';
-import { missing, note, SECOND, WRITER } from './group-commit-fixture.ts';
+import { eventually, eventuallyDone } from '../support/net.ts';
+import { groupCommits, ids, missing, note, WRITER } from './group-commit-fixture.ts';
 import { opened, order } from './rows.ts';
 
 describe.skipIf(missing)(`a commit in PostgreSQL that waits for the disk outside its connection${note}`, () => {
-  // The server itself would soon write to the disk what nobody waits for.
-  const server = postgresServer(['wal_writer_delay=10s']);
-  const place = async () => ({
-    dataDir: join(await temporaryFolder(), 'none'),
-    databaseUrl: await server().database(),
-  });
-  const ids = async (store: Store) => (await store.orders.newest(100)).map((it) => it.id).toSorted();
-  const pidOf = async (url: string, which: string) => {
-    const rows = await server().run(url, which);
-    expect(rows).toHaveLength(1);
-    return Number(rows[0]?.pid);
-  };
-  const end = async (url: string, which: string) => {
-    await server().run(url, `select pg_terminate_backend(${await pidOf(url, which)})`);
-  };
-  /** Others see these orders: they are committed. */
-  const committed = (url: string, count: number) =>
-    eventually(`${count} committed orders`, async () => {
-      const rows = await server().run(url, 'select count(*)::int as count from orders');
-      return rows[0]?.count === count;
-    });
-  /** Stops the second connection's server process. */
-  const stopSecond = async (url: string) => {
-    const pid = await pidOf(url, SECOND);
-    const signal = (name: NodeJS.Signals) => {
-      try {
-        process.kill(pid, name);
-      } catch {
-        // It has ended.
-      }
-    };
-    signal('SIGSTOP');
-    onTestFinished(() => signal('SIGCONT'));
-    return signal;
-  };
-  const again = (what: string, work: () => Promise<unknown>) =>
-    eventually(what, () =>
-      work().then(
-        () => true,
-        () => false,
-      ),
-    );
+  const { server, pidOf, place, end, committed, stopSecond } = groupCommits();
   const unwritten = async (url: string) =>
     (await server().run(url, 'select pg_current_wal_insert_lsn() > pg_current_wal_flush_lsn() as is_so'))[0]?.is_so;
 
@@ -85,8 +41,8 @@ describe.skipIf(missing)(`a commit in PostgreSQL that waits for the disk outside
     process.kill(await pidOf(given.databaseUrl, WRITER), 'SIGKILL');
     signal('SIGKILL');
     expect(await seen).toBeInstanceOf(Error);
-    await again('the server', () => server().run(given.databaseUrl, 'select 1'));
-    await again('the store', () => store.orders.add(order('b')));
+    await eventuallyDone('the server', () => server().run(given.databaseUrl, 'select 1'));
+    await eventuallyDone('the store', () => store.orders.add(order('b')));
     expect(await ids(store)).toEqual(['a', 'b']);
   });
 
@@ -152,7 +108,7 @@ describe.skipIf(missing)(`a commit in PostgreSQL that waits for the disk outside
     await Promise.all(['a', 'b', 'c'].map((id) => store.orders.add(order(id))));
     await server().stop('SIGQUIT');
     await server().start();
-    await again('a new connection', () => store.orders.add(order('d')));
+    await eventuallyDone('a new connection', () => store.orders.add(order('d')));
     expect(await ids(store)).toEqual(['a', 'b', 'c', 'd']);
     const warnings = lines.filter((it) => it.event === 'second-connection-missing');
     expect(warnings).toMatchObject([{ reason: expect.stringContaining('too many connections for role "poor"') }]);

@@ -1,55 +1,10 @@
-import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Store } from '../../src/gateway/store/store.ts';
-import { keptLog } from '../support/kept-log.ts';
-import { eventually, temporaryFolder } from '../support/net.ts';
-import { startProxy } from '../support/proxy.ts';
-import { postgresServer } from '../support/stores.ts';
-import { LOCKS, missing, note } from './own-sessions-fixture.ts';
+import { describe, expect, it } from 'vitest';
+import { eventually } from '../support/net.ts';
+import { missing, noFolder, note, ownSessions, stopped, works } from './own-sessions-fixture.ts';
 import { opened, order, pay } from './rows.ts';
 
 describe.skipIf(missing)(`a gateway whose own session with PostgreSQL hangs${note}`, () => {
-  const server = postgresServer();
-  /** Processes at the server that have the lock, or wait for it. */
-  const sessions = async (url: string, granted: boolean) =>
-    (await server().run(url, `select pid ${LOCKS} and granted = ${granted}`)).map(({ pid }) => Number(pid));
-  const signal = (pid: number, name: NodeJS.Signals) => {
-    try {
-      process.kill(pid, name);
-    } catch {
-      // It has ended.
-    }
-  };
-  /** Stops a process of the server; it goes on when told, or when the test ends. */
-  const stopped = (pid: number) => {
-    signal(pid, 'SIGSTOP');
-    const goOn = () => signal(pid, 'SIGCONT');
-    onTestFinished(goOn);
-    return goOn;
-  };
-  const noFolder = async () => join(await temporaryFolder(), 'none');
-  /** A store whose connections can be cut, so that nothing waits for the 6 s of a lost answer. */
-  const setUp = async () => {
-    const proxy = await startProxy({ port: server().port });
-    onTestFinished(() => proxy.close());
-    const databaseUrl = await server().database();
-    const near = Object.assign(new URL(databaseUrl), { port: String(proxy.port) }).href;
-    const { log, lines } = keptLog();
-    const store = await opened({ dataDir: await noFolder(), databaseUrl: near }, log);
-    await store.orders.add(order('before'));
-    let supersededBy: unknown;
-    void store.superseded?.then((error) => {
-      supersededBy = error;
-    });
-    return { store, proxy, databaseUrl, lines, supersededBy: () => supersededBy };
-  };
-  const works = (store: Store, id: string) =>
-    eventually(`order ${id}`, () =>
-      store.orders.add(order(id)).then(
-        () => true,
-        () => false,
-      ),
-    );
+  const { sessions, setUp } = ownSessions();
 
   it('waits also for a session that hangs while it waits for the lock, and gets it in its place', async () => {
     const { store, proxy, databaseUrl, supersededBy } = await setUp();

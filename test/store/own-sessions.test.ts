@@ -1,56 +1,12 @@
-import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Store } from '../../src/gateway/store/store.ts';
-import { keptLog } from '../support/kept-log.ts';
-import { eventually, temporaryFolder } from '../support/net.ts';
-import { startProxy } from '../support/proxy.ts';
-import { postgresServer } from '../support/stores.ts';
-import { LOCKS, missing, note } from './own-sessions-fixture.ts';
+import { eventually } from '../support/net.ts';
+import { missing, noFolder, note, ownSessions, stopped, works } from './own-sessions-fixture.ts';
 import { opened, order } from './rows.ts';
 
 describe.skipIf(missing)(`a gateway whose own session with PostgreSQL hangs${note}`, () => {
-  const server = postgresServer();
   const ids = async (store: Store) => (await store.orders.newest(1000)).map((it) => it.id).toSorted();
-  /** Processes at the server that have the lock, or wait for it. */
-  const sessions = async (url: string, granted: boolean) =>
-    (await server().run(url, `select pid ${LOCKS} and granted = ${granted}`)).map(({ pid }) => Number(pid));
-  const signal = (pid: number, name: NodeJS.Signals) => {
-    try {
-      process.kill(pid, name);
-    } catch {
-      // It has ended.
-    }
-  };
-  /** Stops a process of the server; it goes on when told, or when the test ends. */
-  const stopped = (pid: number) => {
-    signal(pid, 'SIGSTOP');
-    const goOn = () => signal(pid, 'SIGCONT');
-    onTestFinished(goOn);
-    return goOn;
-  };
-  const noFolder = async () => join(await temporaryFolder(), 'none');
-  /** A store whose connections can be cut, so that nothing waits for the 6 s of a lost answer. */
-  const setUp = async () => {
-    const proxy = await startProxy({ port: server().port });
-    onTestFinished(() => proxy.close());
-    const databaseUrl = await server().database();
-    const near = Object.assign(new URL(databaseUrl), { port: String(proxy.port) }).href;
-    const { log, lines } = keptLog();
-    const store = await opened({ dataDir: await noFolder(), databaseUrl: near }, log);
-    await store.orders.add(order('before'));
-    let supersededBy: unknown;
-    void store.superseded?.then((error) => {
-      supersededBy = error;
-    });
-    return { store, proxy, databaseUrl, lines, supersededBy: () => supersededBy };
-  };
-  const works = (store: Store, id: string) =>
-    eventually(`order ${id}`, () =>
-      store.orders.add(order(id)).then(
-        () => true,
-        () => false,
-      ),
-    );
+  const { sessions, setUp } = ownSessions();
 
   it('STO-2 waits for that session, says which, and goes on by itself once it has ended', async () => {
     const { store, proxy, databaseUrl, lines, supersededBy } = await setUp();

@@ -4,7 +4,7 @@ import pg from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { CHECKED_TABLES } from '../../src/gateway/store/integrity/checksums.ts';
 import type { Store } from '../../src/gateway/store/store.ts';
-import { eventually, temporaryFolder } from '../support/net.ts';
+import { eventually, eventuallyDone, temporaryFolder } from '../support/net.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { ENGINES, postgresServer } from '../support/stores.ts';
 import { opened, order, pay } from './rows.ts';
@@ -78,13 +78,7 @@ describe.skipIf(missing)(`a probe of a store in PostgreSQL${note}`, () => {
     const store = await opened({ dataDir: join(await temporaryFolder(), 'none'), databaseUrl: poor });
     return { store, admin, name, poor, databaseUrl };
   };
-  const isWell = (store: Store) =>
-    eventually('a store that takes everything', () =>
-      store.check().then(
-        () => true,
-        () => false,
-      ),
-    );
+  const isWell = (store: Store) => eventuallyDone('a store that takes everything', () => store.check());
 
   it('ERR-2 names each table of money that takes no rows, or no changes', async () => {
     const { store, admin, name } = await setUp();
@@ -183,11 +177,6 @@ describe.skipIf(missing)(`a probe of a PostgreSQL server without a free connecti
       ),
     );
     await endAll();
-    await eventually('a connection again', () =>
-      store.check().then(
-        () => true,
-        () => false,
-      ),
-    );
+    await eventuallyDone('a connection again', () => store.check());
   });
 });

@@ -43,3 +43,12 @@ export async function eventually<T>(
     await delay(Math.min(PROBE_EVERY_MAX_MS, Math.max(PROBE_EVERY_MS, waitedMs / 20)));
   }
 }
+
+/** Tries this again until it succeeds. */
+export const eventuallyDone = (what: string, work: () => Promise<unknown>): Promise<true> =>
+  eventually(what, () =>
+    work().then(
+      () => true as const,
+      () => undefined,
+    ),
+  );

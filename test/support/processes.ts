@@ -14,6 +14,15 @@ const LAST_WORDS_MS = 2_000;
 /** For a program, or a box, to be ready: a second, but not on a machine that has much else to do. */
 export const START_MS = 120_000;
 
+/** Sends a signal to a process, if it still lives. */
+export function signalTo(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It has ended.
+  }
+}
+
 /** A child process; its output is kept for the message of a failing test. */
 export interface Running {
   child: ChildProcess;

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { decodePicture, readQr } from '../../../src/bench/engine/pictures.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import type { ActiveFaultView, FaultName } from '../../../src/protocol/faults.ts';
-import { paymentOf, pushOf, uuid } from '../../box/support.ts';
+import { paymentOf, pushOf, uuid } from '../../box/samples.ts';
 import { eventually } from '../../support/net.ts';
 import { boxWith, display } from '../box-with.ts';
 

@@ -34,3 +34,17 @@ export function expectToBeAmong(found: readonly Entry[], all: readonly Entry[], 
   const displaced = places.filter((place, index) => place < (places[index - 1] ?? -1));
   expect(displaced.length, places.join(' ')).toBeLessThanOrEqual(displacedMax);
 }
+
+/** Opens what is there, and expects a journal that works and has kept nothing but what was written. */
+export async function expectToStart(folder: string, entries: readonly Entry[], displacedMax = 0): Promise<number> {
+  const { journal } = open(folder);
+  const found = [...journal.load()];
+  expectToBeAmong(found, entries, displacedMax);
+  const entry = payment();
+  await journal.append([entry]);
+  journal.close();
+  const after = open(folder).journal;
+  expect(after.load()).toEqual([...found, entry]);
+  after.close();
+  return found.length;
+}

@@ -2,27 +2,11 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { JOURNAL_FILE } from '../../../src/device/agent/journal/journal.ts';
-import type { Entry } from '../../../src/device/box/entry.ts';
 import { temporaryFolder } from '../../support/net.ts';
 import { seeded } from '../../support/seeded.ts';
-import { CHECKPOINTED, expectToBeAmong, filled } from './damage-fixture.ts';
-import { open, payment } from './support.ts';
+import { CHECKPOINTED, expectToStart, filled } from './damage-fixture.ts';
 
 describe('whatever is found in its place, the box starts', () => {
-  /** Opens what is there, and expects a journal that works and has kept nothing but what was written. */
-  async function expectToStart(folder: string, entries: readonly Entry[], displacedMax = 0): Promise<number> {
-    const { journal } = open(folder);
-    const found = [...journal.load()];
-    expectToBeAmong(found, entries, displacedMax);
-    const entry = payment();
-    await journal.append([entry]);
-    journal.close();
-    const after = open(folder).journal;
-    expect(after.load()).toEqual([...found, entry]);
-    after.close();
-    return found.length;
-  }
-
   it.each(['', '-wal'])('with a bit flipped anywhere in journal.db%s', async (suffix) => {
     const { folder, entries } = await filled({ keepLog: true });
     const good = ['', '-wal'].map((it) => [it, readFileSync(join(folder, JOURNAL_FILE + it))] as const);

@@ -3,10 +3,9 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it } from 'vitest';
 import { JOURNAL_FILE } from '../../../src/device/agent/journal/journal.ts';
-import type { Entry } from '../../../src/device/box/entry.ts';
 import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
 import { temporaryFolder } from '../../support/net.ts';
-import { expectToBeAmong, filled } from './damage-fixture.ts';
+import { expectToBeAmong, expectToStart, filled } from './damage-fixture.ts';
 import { AT, open, payment, push } from './support.ts';
 
 const aside = (folder: string) => readdirSync(folder).filter((it) => /\.damaged-[\dTZ-]+$/.test(it));
@@ -130,20 +129,6 @@ describe('a damaged journal', () => {
 });
 
 describe('whatever is found in its place, the box starts', () => {
-  /** Opens what is there, and expects a journal that works and has kept nothing but what was written. */
-  async function expectToStart(folder: string, entries: readonly Entry[], displacedMax = 0): Promise<number> {
-    const { journal } = open(folder);
-    const found = [...journal.load()];
-    expectToBeAmong(found, entries, displacedMax);
-    const entry = payment();
-    await journal.append([entry]);
-    journal.close();
-    const after = open(folder).journal;
-    expect(after.load()).toEqual([...found, entry]);
-    after.close();
-    return found.length;
-  }
-
   it.each([0, 1, 99, 100, 511, 4_095, 4_096, 4_097, 8_192, 12_000, 20_480])('cut to %i bytes', async (size) => {
     const { folder, file, entries } = await filled();
     truncateSync(file, size);

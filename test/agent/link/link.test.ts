@@ -18,7 +18,7 @@ import {
   type UpMessage,
   upMessage,
 } from '../../../src/protocol/messages.ts';
-import { LINK, paymentOf, pushOf, uuid } from '../../box/support.ts';
+import { LINK, paymentOf, pushOf, uuid } from '../../box/samples.ts';
 import { eventually } from '../../support/net.ts';
 
 /** The gateway's end of one session. It checks every message that the box sends and refuses to be used after its end. */
