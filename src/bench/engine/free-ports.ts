@@ -1,13 +1,16 @@
 import { randomInt } from 'node:crypto';
 import { createServer, type Server } from 'node:net';
 
-/** Below the ports that systems give to outgoing connections, one of which could otherwise take the port before its user does. */
+/**
+ * These ports are below those that systems give to outgoing connections. An outgoing connection could take such a port
+ * before its user does.
+ */
 const [PORT_MIN, PORT_MAX] = [11_000, 32_767];
 const TRIES_MAX = 1_000;
 
 /**
- * This many different loopback TCP ports that were free just now, each in 11,000 to 32,767. Throws the error of the last try when
- * none is found in 1,000 tries.
+ * Returns this many different loopback TCP ports that were free just now, each in 11,000 to 32,767. Throws the error of
+ * the last try when it finds none in 1,000 tries.
  */
 export async function freePorts(count: number): Promise<number[]> {
   const servers: Server[] = [];

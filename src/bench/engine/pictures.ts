@@ -1,14 +1,14 @@
 import { crc32, inflateSync } from 'node:zlib';
 import { PayboxError, reasonOf } from '../../lib/errors.ts';
 
-/** Pixels of a screen, row by row: red, green, blue and alpha (always 255). */
+/** The pixels of a screen, row by row: red, green, blue and alpha (always 255). */
 export interface Picture {
   width: number;
   height: number;
   data: Uint8Array;
 }
 
-/** The picture as seen by a camera in another pose; the area outside is grey. */
+/** Returns the picture as a camera in another pose sees it. The area outside is grey. */
 export function turned(picture: Picture, { turnedDeg, keystone }: { turnedDeg: number; keystone: number }): Picture {
   const { width, height } = picture;
   const data = new Uint8Array(width * height * 4).fill(128);
@@ -33,13 +33,13 @@ export function turned(picture: Picture, { turnedDeg, keystone }: { turnedDeg: n
 }
 
 export interface PictureDifference {
-  /** Share of the pixels that differ, 0 to 1; 1 when the sizes differ. */
+  /** The share of the pixels that differ, 0 to 1; 1 when the sizes differ. */
   share: number;
   /** The expected picture, faint, with differing pixels in red. */
   picture: Picture;
 }
 
-/** Tolerance of 255 per channel: scaling and colour profiles change pixels by this much. */
+/** Two channels are equal within this tolerance, of 255. Scaling and colour profiles change pixels by this much. */
 const CHANNEL_TOLERANCE = 24;
 const FAINT = 4;
 
@@ -67,7 +67,7 @@ export function comparePictures(actual: Picture, expected: Picture): PictureDiff
 const PIXELS_MAX = 60_000_000;
 const SOFT_SIGMA = 1.2;
 
-/** The pixels of a PNG, JPEG, WebP or TIFF file. Throws PayboxError for anything else. */
+/** Returns the pixels of a PNG, JPEG, WebP or TIFF file. Throws PayboxError for anything else. */
 export async function decodePicture(file: Uint8Array): Promise<Picture> {
   const plain = readPlainPng(file);
   if (plain !== undefined) return plain;
@@ -88,17 +88,18 @@ export async function decodePicture(file: Uint8Array): Promise<Picture> {
 }
 
 const SIGNATURE = '89504e470d0a1a0a';
-/** Length, type and checksum of a chunk. */
+/** The length, type and checksum of a chunk. */
 const FRAME_BYTES = 12;
-/** Larger pictures are no screens. */
+/** No screen has a larger picture. */
 const PLAIN_PIXELS_MAX = 4_000_000;
-/** Eight bits per channel, RGB, not interlaced. */
+/** The header of the plainest PNG: eight bits per channel, RGB, not interlaced. */
 const PLAIN = [8, 2, 0, 0, 0].join();
 const CHANNELS = 3;
 
 /**
- * The pixels of a PNG of the plainest kind, as boxes send their screens: RGB, nothing else in it, each row kept or
- * the difference to the one above. Undefined for any other file. The general decoder takes longer to load, and to run.
+ * Returns the pixels of a PNG of the plainest kind, as boxes send their screens: RGB, no further chunks, each row
+ * stored as it is or as the difference to the row above. Returns undefined for any other file. The general decoder
+ * takes longer to load and to run.
  */
 export function readPlainPng(file: Uint8Array): Picture | undefined {
   const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
@@ -113,7 +114,7 @@ export function readPlainPng(file: Uint8Array): Picture | undefined {
   return rows && pixelsOf(rows, width, height);
 }
 
-/** Empty for a file that is no sound PNG. */
+/** Returns the chunks of a PNG file; none for a damaged or other file. */
 function chunksOf(bytes: Buffer): { type: string; data: Buffer }[] {
   if (bytes.toString('hex', 0, 8) !== SIGNATURE) return [];
   const found = [];
@@ -136,7 +137,9 @@ function inflated(content: Buffer, size: number): Buffer | undefined {
   }
 }
 
-/** Undefined where a row has another filter than 0 (none) and 2 (the difference to the row above). */
+/**
+ * Returns the pixels; undefined where a row has another filter than 0 (none) and 2 (the difference to the row above).
+ */
 function pixelsOf(rows: Buffer, width: number, height: number): Picture | undefined {
   const data = new Uint8Array(width * height * 4).fill(255);
   const length = width * CHANNELS;
@@ -161,7 +164,7 @@ function pixelsOf(rows: Buffer, width: number, height: number): Picture | undefi
   return { width, height, data };
 }
 
-/** A PNG file of the pixels. */
+/** Returns a PNG file of the pixels. */
 export async function encodePicture({ width, height, data }: Picture): Promise<Uint8Array> {
   const { default: sharp } = await import('sharp');
   return sharp(data, { raw: { width, height, channels: 4 } })
@@ -169,7 +172,7 @@ export async function encodePicture({ width, height, data }: Picture): Promise<U
     .toBuffer();
 }
 
-/** A grey copy with another width and stretched contrast; `soften` reduces its grain. */
+/** Returns a grey copy with another width and stretched contrast. `soften` reduces its grain. */
 export async function resized({ width, height, data }: Picture, toWidth: number, soften: boolean): Promise<Picture> {
   const { default: sharp } = await import('sharp');
   const grey = sharp(data, { raw: { width, height, channels: 4 } })
@@ -184,12 +187,12 @@ export async function resized({ width, height, data }: Picture, toWidth: number,
   return { width: info.width, height: info.height, data: bytes };
 }
 
-/** Work limit of the decoder per attempt, in its own steps; clear pictures need only the first. */
+/** The decoder's limit of work per attempt, in its own steps. Clear pictures need only the first. */
 const EFFORT = 3;
 const ATTEMPT_TIMEOUT_MS = 2_000;
-/** Widths in pixels that a photograph is scaled to: the decoder fails on grain as well as on tiny pictures. */
+/** The widths in pixels that a photograph is scaled to. The decoder fails on grain as well as on tiny pictures. */
 const WIDTHS = [1_200, 800, 500] as const;
-/** Camera poses to undo: rotation in degrees, and by which share the far edge is narrower, above or below. */
+/** The camera poses to undo: the rotation in degrees, and by which share the far edge is narrower, above or below. */
 const POSES = [
   { turnedDeg: 0, keystone: 0 },
   { turnedDeg: 0, keystone: 0.2 },
@@ -199,14 +202,14 @@ const POSES = [
   { turnedDeg: 45, keystone: 0 },
 ] as const;
 
-/** The text of the QR in an exact picture of a screen; undefined without one. */
+/** Returns the text of the QR in an exact picture of a screen; undefined without one. */
 export async function readQr(picture: Picture): Promise<string | undefined> {
-  // Loaded on demand: most commands do not decode.
+  // The module is loaded on demand, because most commands do not decode.
   const { default: decode } = await import('qr/decode.js');
   return attempt(decode, picture);
 }
 
-/** The text of the QR in a photograph of a screen. Tries several sizes and poses. */
+/** Returns the text of the QR in a photograph of a screen. It tries several sizes and poses. */
 export async function readQrInPhotograph(picture: Picture): Promise<string | undefined> {
   const { default: decode } = await import('qr/decode.js');
   const exact = attempt(decode, picture);

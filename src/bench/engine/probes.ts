@@ -11,7 +11,7 @@ import type { Capture, Panel, Probe } from './target.ts';
 const PICTURE_BYTES_MAX = 64_000_000;
 const COMMAND_TIMEOUT_MS = 30_000;
 
-/** The box's own `/screen.png`. */
+/** Returns a probe that reads the box's own `/screen.png`. */
 export function screenProbe(): Probe {
   const see = seeing(readQr);
   return {
@@ -23,7 +23,10 @@ export function screenProbe(): Probe {
   };
 }
 
-/** Decodes picture files. Whoever waits for a screen asks many times for one that has not changed: the newest is kept. */
+/**
+ * Returns a decoder of picture files that remembers the newest. A waiting step asks many times for a screen that has
+ * not changed.
+ */
 function seeing(readQrIn: (picture: Picture) => Promise<string | undefined>): (file: Uint8Array) => Promise<Capture> {
   let newest: Capture | undefined;
   return async (file) => {
@@ -35,9 +38,9 @@ function seeing(readQrIn: (picture: Picture) => Promise<string | undefined>): (f
 }
 
 /**
- * Makes a probe from `screen`, `file:PATH` (a picture file that another program updates), `framebuffer:PATH:WIDTHxHEIGHTxBITS`, or
- * a shell command that prints a picture, for example of a camera. The command gets the terminalCode in PAYBOX_BOX and the origin of
- * the box's pages in PAYBOX_BOX_URL. Throws ConfigError.
+ * Makes a probe from `screen`, `file:PATH` (a picture file that another program updates),
+ * `framebuffer:PATH:WIDTHxHEIGHTxBITS`, or a shell command that prints a picture, for example of a camera. The command
+ * gets the terminalCode in PAYBOX_BOX and the origin of the box's pages in PAYBOX_BOX_URL. Throws ConfigError.
  */
 export function probeOf(text: string): Probe {
   if (text === 'screen') return screenProbe();
@@ -95,9 +98,9 @@ function orNoPicture(path: string, reading: Promise<Uint8Array>): Promise<Uint8A
   });
 }
 
-/** Output of a command. */
+/** Returns the output of a command. */
 async function commandOutput(command: string, { terminalCode, url }: BoxClient): Promise<Uint8Array> {
-  // Own process group: children of the shell hold the pipe open and must end with it.
+  // The command gets its own process group. Children of the shell hold the pipe open and must end with it.
   const child = spawn(command, {
     shell: true,
     detached: true,
@@ -139,7 +142,7 @@ function killGroup(leader: number): void {
   }
 }
 
-/** Captures what the emulated panels draw from the bytes on their wires. */
+/** Returns a probe that captures what the emulated panels draw from the bytes on their wires. */
 export function panelProbe(panels: ReadonlyMap<string, Panel>): Probe {
   return {
     name: 'panel',

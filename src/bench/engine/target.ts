@@ -20,7 +20,7 @@ export type Capability =
   | 'order faults at boxes'
   | 'disturb a serial line';
 
-/** Advice when a target lacks a capability that other targets of its kind may have. */
+/** The advice when a target lacks a capability that other targets of its kind may have. */
 const ADVICE: Partial<Record<Capability, string>> = {
   'order faults at the gateway': 'it has no /_mock/faults',
   'order faults at boxes': 'set faults: true in the configuration of each box, on a test bench only',
@@ -29,7 +29,7 @@ const ADVICE: Partial<Record<Capability, string>> = {
 
 const OWN_BOXES = 'boxes that the bench makes can: --target emulated or process';
 
-/** Advice when no target of the kind has the capability. */
+/** The advice when no target of the kind has the capability. */
 const ELSEWHERE: Partial<Record<Capability, string>> = {
   'turn boxes off and on': OWN_BOXES,
   'turn the gateway off and on': OWN_BOXES,
@@ -38,17 +38,17 @@ const ELSEWHERE: Partial<Record<Capability, string>> = {
   'kill programs': 'programs of their own can be killed: --target process',
 };
 
-/** Power state of a target's program. `killed`: ended without time to shut down. */
+/** The power state of a target's program. `killed`: ended without time to shut down. */
 export type Power = 'on' | 'off' | 'killed';
 
-/** A screen as captured by a probe. */
+/** One screen, as a probe captured it. */
 export interface Capture {
-  /** PNG or another picture format. */
+  /** The picture, as PNG or in another format. */
   file: Uint8Array;
   picture: Picture;
-  /** The QR's text, read by an independent decoder; undefined without a QR. */
+  /** The QR's text, which an independent decoder read; undefined without a QR. */
   qr: string | undefined;
-  /** Why this screen can never show a QR. */
+  /** The reason why this screen can never show a QR. */
   noQrReason?: string;
 }
 
@@ -60,17 +60,19 @@ export interface Probe {
 
 /** An emulated panel on a plugged cable. */
 export interface Panel {
-  /** Name of the box's driver for it. */
+  /** The name of the box's driver for it. */
   readonly name: string;
-  /** Entry of the box's `displays`; stays the same after replugging. */
+  /** The entry of the box's `displays`. It stays the same after replugging. */
   readonly display: object;
-  /** Whether it can show a QR. */
+  /** True if it can show a QR. */
   readonly drawsQr: boolean;
-  /** The screen as a person sees it, drawn only from the bytes on the wire; dark without power or cable. */
+  /**
+   * Returns the screen as a person sees it, drawn only from the bytes on the wire. It is dark without power or cable.
+   */
   picture(): Picture;
-  /** Texts on the screen. */
+  /** Returns the texts on the screen. */
   texts(): readonly string[];
-  /** Data received since it was plugged in that a device would drop, garble or misprint. */
+  /** Returns the data received since it was plugged in that a device would drop, garble or misprint. */
   violations(): readonly string[];
   /** Unplugs the cable: open ports fail and the panel goes dark. */
   unplug(): Promise<void>;
@@ -78,7 +80,7 @@ export interface Panel {
   plug(): Promise<void>;
   /** Turns the power off. The port stays unless it supplies the power. */
   cutPower(): Promise<void>;
-  /** Turns the power on; the panel restarts. */
+  /** Turns the power on. The panel restarts. */
   restorePower(): Promise<void>;
   /** Unplugs it for good. */
   close(): Promise<void>;
@@ -91,23 +93,26 @@ export interface Target {
   readonly gateway: GatewayClient;
   readonly boxes: readonly BoxClient[];
   readonly probe: Probe;
-  /** Emulated panels by terminalCode, if the boxes have some. */
+  /** The emulated panels by terminalCode, if the boxes have some. */
   readonly panels?: ReadonlyMap<string, Panel>;
   /** The partner's server, if the bench runs it. */
   readonly partnerServer?: PartnerServer;
-  /** The target ran before the scenario and keeps running after it. */
+  /** True if the target ran before the scenario and keeps running after it. */
   readonly isExternal?: true;
   /** The dialect of other makers that its boxes speak. */
   readonly dialect?: string | undefined;
-  /** Throws PayboxError for a target without the capability. */
+  /** Turns the power of a box on or off. Throws PayboxError for a target without the capability. */
   powerBox(box: number, power: Power): Promise<void>;
   powerGateway(power: Power): Promise<void>;
   /**
-   * Ends all parts, forgets what they and the partner's server have kept, and starts them again at the same addresses, with the same
-   * credentials. Undefined for a target that ran before. Throws MissingPeerError when a part does not start.
+   * Ends all parts, deletes everything that they and the partner's server stored, and starts them again at the same
+   * addresses, with the same credentials. Undefined for a target that ran before. Throws MissingPeerError when a part
+   * does not start.
    */
   reset?(): Promise<void>;
-  /** Ends all parts that it has started. Those that have not ended after `withinMs` milliseconds are killed or abandoned. */
+  /**
+   * Ends all parts that it has started. It kills or abandons those that have not ended after `withinMs` milliseconds.
+   */
   close(withinMs?: number): Promise<void>;
 }
 
@@ -115,7 +120,7 @@ export interface Target {
 export interface TargetRequest {
   boxes: number;
   enrolled: boolean;
-  /** URL for callbacks; then the bench runs no partner's server. */
+  /** The URL for callbacks. With it the bench runs no partner's server. */
   callbackUrl?: string | undefined;
   /** Cancels the opening. */
   signal?: AbortSignal | undefined;
@@ -125,16 +130,18 @@ export interface TargetRequest {
 export interface TargetKind {
   readonly name: string;
   readonly capabilities: ReadonlySet<Capability>;
-  /** Further capabilities, from asking the running parts. Throws MissingPeerError when they do not answer. */
+  /**
+   * Returns further capabilities, which it asks of the running parts. Throws MissingPeerError when they do not answer.
+   */
   askCapabilities?(): Promise<ReadonlySet<Capability>>;
   /** The dialect of other makers that its boxes speak. */
   readonly dialect?: string | undefined;
-  /** Maximum number of boxes; undefined where boxes are created as needed. */
+  /** The maximum number of boxes; undefined where boxes are created as needed. */
   readonly boxesMax?: number;
   open(need: TargetRequest): Promise<Target>;
 }
 
-/** The capabilities that a scenario needs. */
+/** Returns the capabilities that a scenario needs. */
 export function capabilitiesNeeded(scenario: Scenario): Set<Capability> {
   const needs = new Set<Capability>();
   if (!scenario.enrolled) needs.add('start boxes without a secret');
@@ -152,7 +159,7 @@ export function capabilitiesNeeded(scenario: Scenario): Set<Capability> {
   return needs;
 }
 
-/** All steps, nested ones included. */
+/** Yields all steps, nested ones included. */
 export function* everyStep(steps: readonly Step[]): Iterable<Step> {
   for (const step of steps) {
     yield step;
@@ -160,7 +167,10 @@ export function* everyStep(steps: readonly Step[]): Iterable<Step> {
   }
 }
 
-/** Why the target cannot run the scenario; undefined when it can. Throws MissingPeerError when the target does not answer. */
+/**
+ * Returns why the target cannot run the scenario; undefined when it can. Throws MissingPeerError when the target does
+ * not answer.
+ */
 export async function reasonToSkip(scenario: Scenario, kind: TargetKind): Promise<string | undefined> {
   if (kind.boxesMax !== undefined && scenario.boxes > kind.boxesMax) {
     return `needs ${scenario.boxes} boxes, target ${kind.name} has ${kind.boxesMax}`;
@@ -168,7 +178,7 @@ export async function reasonToSkip(scenario: Scenario, kind: TargetKind): Promis
   const limits = kind.dialect === undefined ? undefined : dialectLimits(everyStep(scenario.steps));
   if (limits !== undefined) return `the dialect ${kind.dialect} cannot have ${limits}`;
   const missing = [...capabilitiesNeeded(scenario)].filter((need) => !kind.capabilities.has(need));
-  // Ask running parts only when the answer can change the result.
+  // The bench asks running parts only when the answer can change the result.
   const isWorthAsking = missing.length > 0 && missing.every((need) => need in ADVICE);
   const found = isWorthAsking ? await kind.askCapabilities?.() : undefined;
   const lacking = missing.filter((need) => found?.has(need) !== true);

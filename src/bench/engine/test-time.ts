@@ -3,40 +3,43 @@ import { systemClock } from '../../lib/clock.ts';
 import { isQuietFor, settled } from '../../lib/event-loop.ts';
 import { VirtualClock } from '../../lib/virtual-clock.ts';
 
-/** Why something is not yet as expected; undefined when it is. */
+/** Returns why something is not yet as expected; undefined when it is. */
 export type Check = () => Promise<string | undefined>;
 
 /** The time of a target, and how the bench waits in it. */
 export interface TestTime {
   readonly clock: Clock;
-  /** Waits, at most until the signal. */
+  /** Waits for a time, at most until the signal aborts. */
   wait(ms: number, signal?: AbortSignal): Promise<void>;
   /** Runs work, for example with a device, in real time: no time is skipped before it ends. */
   inRealTime<T>(work: () => Promise<T>): Promise<T>;
-  /** Runs a request to a part. Time may be skipped meanwhile, once nothing happens in this process: a late answer comes at once. */
+  /**
+   * Runs a request to a part. Time may be skipped meanwhile once nothing else happens in this process, so a late answer
+   * comes at once.
+   */
   untilAnswered<T>(work: () => Promise<T>): Promise<T>;
   /**
-   * Returns a function that pauses between two checks of one condition, for `pauseMs` but at most `mostMs`. Where time is skipped, the
-   * first checks are in real time, so that work under way ends before them. Then each pause is `growthMs` longer than the one
-   * before, and lasts until something may have changed: until a sleeper is woken, or for some pauses more.
+   * Returns a function that pauses between two checks of one condition, for `pauseMs` but at most `mostMs`. Where time
+   * is skipped, the first pauses are real time, so that work under way ends before the checks. Then each pause is
+   * `growthMs` longer than the one before. It lasts until a sleeper wakes, which may change something, or until its end.
    */
   pollDelay(options?: { pauseMs?: number; growthMs?: number }): (mostMs: number) => Promise<void>;
   /**
-   * Checks again what has a problem at its deadline. Where time is skipped, the clock stands meanwhile: work that was under way gets
-   * real time to end, on a machine with much else to do, but no box gets more of its own.
+   * Checks a condition again that has a problem at its deadline. Where time is skipped, the clock stands still meanwhile.
+   * So work under way gets real time to end on a busy machine, but no box gets more time of its own.
    */
   overtime(check: Check, problem: string): Promise<string | undefined>;
   close(): void;
 }
 
-/** Pause between checks, and the first one in real time; the next ones are longer by as much each. */
+/** The pause between checks. In real time the first one is shorter, and each next one longer by the same time. */
 const POLL_MS = 25;
 const POLL_FIRST_MS = 5;
-/** How much longer a pause of a wait is than the one before. */
+/** A pause of a wait is longer than the one before by this time. */
 const POLL_GROWTH_MS = 1;
 const POLL_MAX_MS = 100;
 
-/** Real time, for boxes that are separate programs or devices. */
+/** Gives real time, for boxes that are separate programs or devices. */
 export const realTime: TestTime = {
   clock: systemClock,
   wait: (ms, signal) => systemClock.sleep(ms, signal),
@@ -54,13 +57,13 @@ export const realTime: TestTime = {
 };
 
 const REAL_STEP_MS = 4;
-/** Time that passes in a real pause at most: where the machine keeps this process waiting, its boxes have waited too. */
+/** A real pause counts as at most this time. When a busy machine stops this process, its boxes stop too. */
 const REAL_STEP_MAX_MS = 12;
-/** After so many real pauses in a row without an event, all work under way has ended. */
+/** After this many real pauses in a row without an event, all work under way has ended. */
 const QUIET_PAUSES = 3;
-/** Checks in real time at most, because in a program with much else to do there is always an event. */
+/** The limit of checks in real time. A busy program always has another event. */
 const REAL_CHECKS = 30;
-/** Pause between checks while no sleeper is woken, so that nothing should change: for work that took longer than all other. */
+/** The pause between checks while no sleeper wakes. Nothing should change then, except by work that takes very long. */
 const ASLEEP_MS = 1_000;
 
 /** A pause between checks, with the time of its end. */
@@ -71,15 +74,26 @@ interface Pause {
 }
 
 export interface VirtualTimeOptions {
-  /** Only `wait` and a request of the bench itself skip time; conditions are awaited in real time, because other programs take part. */
+  /** True if other programs take part. Then only `wait` and a request of the bench itself skip time, conditions do not. */
   isShared?: boolean;
-  /** Whether another program is at work, so that no time may be skipped now. */
+  /** Returns true while another program is at work, so that no time may be skipped. */
   isHeld?: () => boolean;
 }
 
 /**
- * Virtual time for parts in this process. It runs as real time while something is under way, and jumps from one sleeper to the next
- * while the bench only waits.
+ * Gives virtual time to parts in this process. It runs as real time while something is under way, and jumps from one
+ * sleeper to the next while the bench only waits.
+ *
+ * Theory. `VirtualClock` moves only on request, and one loop (`#drive`) moves it. Skipping time is safe only if no work
+ * is under way that the clock cannot see. So everything that the bench does counts itself: `#waiting` for a wait,
+ * `#working` for work in real time, `#asking` for an open request, `#standing` for a last check at a deadline.
+ *
+ * Invariants. Time jumps only while somebody waits and nothing works, asks or stands. An open request allows a jump only
+ * after some quiet pauses, because its answer may itself wait for virtual time. A jump goes to the next sleeper and never
+ * past the end of a pause, so a check runs after each change. At a deadline the clock stands still.
+ *
+ * Tried and failed. Checks at a fixed pause of 25 ms cost most of a long scenario, so they now follow the sleepers. Jumps
+ * right after a request overtook files and child programs, so the first checks of a condition take real time.
  */
 export class VirtualTime implements TestTime {
   readonly clock = new VirtualClock();
@@ -129,7 +143,7 @@ export class VirtualTime implements TestTime {
     let quiet = 0;
     return async (mostMs) => {
       checks += 1;
-      // Most of what is under way needs no more than its turn.
+      // Most work under way needs only its turn of the event loop.
       if (checks === 1) return this.inRealTime(settled);
       if (quiet < QUIET_PAUSES && checks <= REAL_CHECKS) {
         quiet = (await this.inRealTime(() => isQuietFor(REAL_STEP_MS))) ? quiet + 1 : 0;
@@ -201,7 +215,7 @@ export class VirtualTime implements TestTime {
     }
   }
 
-  /** A real pause. Returns whether a request is open, and nothing else happened. */
+  /** Pauses in real time. Returns whether a request is open and nothing else happened. */
   async #pause(): Promise<boolean> {
     if (this.#asking > 0) return isQuietFor(REAL_STEP_MS);
     const over = new AbortController();
@@ -210,7 +224,7 @@ export class VirtualTime implements TestTime {
     return false;
   }
 
-  /** Goes to the next sleeper or end of a pause, unless a pause is over now. */
+  /** Advances to the next sleeper or end of a pause, unless a pause is over now. */
   async #jump(): Promise<void> {
     if (this.#endPauses()) return;
     const nextMs = Math.min(...[...this.#pauses].map(({ endMs }) => endMs));
@@ -219,7 +233,7 @@ export class VirtualTime implements TestTime {
     else if (Number.isFinite(nextMs)) await this.clock.advance(nextMs - this.clock.monotonicMs());
   }
 
-  /** Ends the pauses that are over; whether there was one. */
+  /** Ends the pauses that are over. Returns whether there was one. */
   #endPauses(): boolean {
     const over = [...this.#pauses].filter(({ endMs }) => endMs <= this.clock.monotonicMs());
     for (const pause of over) {
@@ -248,7 +262,7 @@ export async function waitUntilRight(
   }
 }
 
-/** Repeats the check for `forMs`; returns the first problem. */
+/** Repeats the check for `forMs`. Returns the first problem. */
 export async function watchWhileRight(
   time: TestTime,
   forMs: number,

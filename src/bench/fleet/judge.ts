@@ -3,14 +3,14 @@ import type { GatewayClient, PaymentView } from '../engine/clients/gateway.ts';
 import type { Measurements } from './measurements.ts';
 import type { FleetOrder, FleetPayment, OrderTracker } from './order-tracker.ts';
 
-/** Reports later than this after the end of the load count as lost. Payments of one box are announced 3 s apart. */
+/** Reports that come later than this after the end of the load count as lost. One box announces payments 3 s apart. */
 export const SETTLE_TIMEOUT_MS = 30_000;
 const LOOK_MS = 500;
 
 /** The part of a box that the verdict needs. */
 export interface AnnouncingBox {
   readonly terminalCode: string;
-  /** Payments announced since the box started. */
+  /** Returns the number of payments announced since the box started. */
   announcements(): number;
 }
 
@@ -20,18 +20,21 @@ export interface JudgeInput {
   tracker: OrderTracker;
   measured: Measurements;
   clock: Clock;
-  /** Callbacks that the partner received for a payment; undefined when the bench does not run the partner's server. */
+  /**
+   * Returns the number of callbacks that the partner received for a payment; undefined when the bench does not run the
+   * partner's server.
+   */
   callbacksReceived: ((transactionId: string) => number) | undefined;
-  /** Time limit for late reports and callbacks. */
+  /** The time limit for late reports and callbacks. */
   settleTimeoutMs: number;
   /** Ends the wait without a verdict. */
   signal: AbortSignal;
 }
 
 /**
- * Waits until every payment has its callback and its report. Then adds problems to the tracker: accepted payments that were not
- * shown, reported or announced exactly once, payments announced by another box, and payments that nobody made. Throws
- * MissingPeerError when the gateway does not answer.
+ * Waits until every payment has its callback and its report. Then it adds problems to the tracker: accepted payments
+ * that were not shown, reported or announced exactly once, payments that another box announced, and payments that
+ * nobody made. Throws MissingPeerError when the gateway does not answer.
  */
 export async function judge(input: JudgeInput): Promise<void> {
   const { tracker, clock, signal } = input;
@@ -55,7 +58,7 @@ export async function judge(input: JudgeInput): Promise<void> {
   }
 }
 
-/** The gateway's payments of this run, by content. */
+/** Returns the gateway's payments of this run, by content. */
 async function paymentsOf({ gateway, tracker }: JudgeInput): Promise<Map<string, PaymentView[]>> {
   const found = new Map<string, PaymentView[]>();
   for await (const page of gateway.payments()) {

@@ -7,13 +7,13 @@ import type { FleetOrder, OrderTracker } from './order-tracker.ts';
 
 /** The load on a fleet: pushes and payments. */
 export interface LoadPlan {
-  /** Total over all boxes. */
+  /** The rate over all boxes together. */
   pushesPerSecond: number;
   /** The load ends after this number of pushes. */
   pushes: number;
   /** The load ends after this time; undefined when only `pushes` limits it. */
   seconds: number | undefined;
-  /** Whether SUCCESS means that the QR is on the screen. Otherwise it means that the push is on the box's disk. */
+  /** True if SUCCESS means that the QR is on the screen. Otherwise it means that the push is on the box's disk. */
   confirmsDisplayed: boolean;
 }
 
@@ -22,7 +22,7 @@ export interface LoadDeps {
   tracker: OrderTracker;
   measured: Measurements;
   clock: Clock;
-  /** Seeded, so that a run can be repeated. */
+  /** Seeded random numbers, so that a run can be repeated. */
   random: Random;
   /** A short random text in each order of this run, so that orders of other runs differ. */
   runId: string;
@@ -35,18 +35,18 @@ export interface LoadBox {
   readonly serialNumber: string;
 }
 
-/** Limit because all orders stay in memory until the verdict. */
+/** The limit exists because all orders stay in memory until the verdict. */
 export const PUSHES_MAX = 1_000_000;
-/** A token is renewed well before it expires (PROTOCOL.md, clause TOK-2). */
+/** The load renews a token well before it expires (PROTOCOL.md, clause TOK-2). */
 const TOKEN_AGE_MAX_MS = 240_000;
-/** Shares of the orders that get paid. The rest is replaced or expires. */
+/** The shares of the orders that customers pay. The other orders are replaced or expire. */
 const SHARES = { paid: 0.6, paidLate: 0.05 } as const;
-/** Time from the answer to the payment. A late payment may come after the QR has left the screen. */
+/** The time from the answer to the payment. A late payment may come after the QR has left the screen. */
 const PAID_AFTER_MS = { paid: { min: 300, max: 3_000 }, paidLate: { min: 9_000, max: 12_000 } } as const;
 const AMOUNT_STEP = 1_000;
 const AMOUNT_STEPS_MAX = 2_000;
 const NO_ANSWER = 'NO_ANSWER';
-/** Time for the calls under way when the signal ends the load: a gateway that hangs does not answer them. */
+/** The time for the calls under way when the signal ends the load. A gateway that hangs does not answer them. */
 const LAST_ANSWERS_MS = 300;
 
 /** One order to push, and when its customer pays after the answer. */
@@ -58,9 +58,9 @@ interface Sale {
 }
 
 /**
- * Pushes at a constant rate and pays a share of the orders. Each push goes to a random box, or to the next free one if that box
- * still waits for an answer. Resolves when the load has ended and every call is answered; after the signal it soon abandons them.
- * Throws PayboxError when the gateway rejects the partner's credentials.
+ * Pushes at a constant rate and pays a share of the orders. Each push goes to a random box, or to the next free one if
+ * that box still waits for an answer. It resolves when the load has ended and every call is answered. After the signal
+ * it soon abandons open calls. Throws PayboxError when the gateway rejects the partner's credentials.
  */
 export async function runLoad(boxes: readonly LoadBox[], plan: LoadPlan, deps: LoadDeps): Promise<void> {
   const { clock, random, signal, measured } = deps;
@@ -73,7 +73,8 @@ export async function runLoad(boxes: readonly LoadBox[], plan: LoadPlan, deps: L
   for (let number = 1; number <= Math.min(plan.pushes, PUSHES_MAX); number += 1) {
     const dueMs = beganMs + ((number - 1) / plan.pushesPerSecond) * 1000;
     const waitMs = Math.min(dueMs, endMs) - clock.monotonicMs();
-    // Never sleep 0 ms: in a busy process each such sleep costs a turn of the event loop and the rate falls behind.
+    // The load never sleeps 0 ms. In a busy process each such sleep costs a turn of the event loop, and the rate falls
+    // behind.
     if (waitMs > 0) await clock.sleep(waitMs, signal);
     const sale = saleOf(number, random);
     const box = await load.freeBox(boxes, random.fraction());
@@ -96,7 +97,7 @@ function saleOf(number: number, random: Random): Sale {
 class Load {
   readonly #plan: LoadPlan;
   readonly #deps: LoadDeps;
-  /** Boxes (terminalCode) with a push that waits for its answer. */
+  /** The boxes (terminalCode) with a push that waits for its answer. */
   readonly #awaiting = new Set<string>();
   readonly #underWay = new Set<Promise<void>>();
   readonly #closing = new AbortController();
@@ -108,7 +109,7 @@ class Load {
     this.#deps = deps;
   }
 
-  /** The shared token, renewed before it expires. */
+  /** Returns the shared token, which is renewed before it expires. */
   token(): Promise<string> {
     const nowMs = this.#deps.clock.monotonicMs();
     if (this.#token === undefined || nowMs - this.#token.atMs > TOKEN_AGE_MAX_MS) {
@@ -120,7 +121,7 @@ class Load {
     return this.#token.taken;
   }
 
-  /** A box without a pending push; waits while there is none. Undefined once the load has ended. */
+  /** Returns a box without a pending push, and waits while there is none. Returns undefined once the load has ended. */
   async freeBox(boxes: readonly LoadBox[], fraction: number): Promise<LoadBox | undefined> {
     const { signal } = this.#deps;
     const first = Math.floor(fraction * boxes.length);
@@ -161,7 +162,7 @@ class Load {
     measured.payments += order.payment?.transactionId === undefined ? 0 : 1;
   }
 
-  /** The order as the gateway answered it; undefined when generate failed. */
+  /** Returns the order as the gateway answered it; undefined when generate failed. */
   async #push({ number, amount }: Sale, box: LoadBox): Promise<FleetOrder | undefined> {
     const { gateway, tracker, measured, clock, runId } = this.#deps;
     const { terminalCode, serialNumber } = box;
@@ -199,7 +200,7 @@ class Load {
     return order;
   }
 
-  /** The gateway may have stored a payment without an answer; the verdict asks the gateway. */
+  /** The gateway may have stored a payment without an answer, so the verdict asks the gateway. */
   async #pay(order: FleetOrder): Promise<void> {
     const { gateway, clock } = this.#deps;
     const { bankAccount } = gateway.account;
@@ -220,7 +221,7 @@ class Load {
   }
 }
 
-/** The refusal code, or a name for the failure. */
+/** Returns the refusal code, or a name for the failure. */
 function codeOf(error: unknown): string {
   if (error instanceof MissingPeerError) return NO_ANSWER;
   return error instanceof PayboxError ? error.code : reasonOf(error);

@@ -3,22 +3,22 @@ import { PERCENTILES, percentile, percentileRows } from '../engine/reports/perce
 import { liveLine, type TerminalStream } from '../engine/reports/progress.ts';
 import type { FleetOrder, OrderTracker } from './order-tracker.ts';
 
-/** Measurements of a run. Durations are in milliseconds. */
+/** Collects the measurements of a run. Durations are in milliseconds. */
 export class Measurements {
-  /** From the send-qr call to its SUCCESS. */
+  /** The time from the send-qr call to its SUCCESS. */
   readonly confirmedMs: number[] = [];
-  /** From the test callback's call to the first screen with the payment. */
+  /** The time from the call of the test callback to the first screen with the payment. */
   readonly paidShownMs: number[] = [];
-  /** From the payment's arrival at the gateway to the box's report, on the gateway's clock. */
+  /** The time from the payment's arrival at the gateway to the box's report, on the gateway's clock. */
   readonly reportedMs: number[] = [];
-  /** From power-on to the gateway's welcome. */
+  /** The time from power-on to the gateway's welcome. */
   readonly registeredMs: number[] = [];
-  /** Number of send-qr answers by code, and of failures before send-qr by their name. */
+  /** The number of send-qr answers by code, and of failures before send-qr by their name. */
   readonly answers = new Map<string, number>();
   payments = 0;
-  /** Duration of the load. */
+  /** The duration of the load. */
   loadMs = 0;
-  /** Time until all boxes were registered. */
+  /** The time until all boxes were registered. */
   allRegisteredMs = 0;
 
   get pushes(): number {
@@ -37,7 +37,7 @@ export interface Figure {
   unit: string;
 }
 
-/** Memory of the process in bytes: before the first box, with all boxes registered, and at its peak. */
+/** The memory of the process in bytes: before the first box, with all boxes registered, and at its peak. */
 export interface Memory {
   beforeBytes: number;
   withBoxesBytes: number;
@@ -45,7 +45,7 @@ export interface Memory {
 }
 
 const KILOBYTE = 1_000;
-/** Durations by name. */
+/** Returns the durations by name. */
 function durationsOf(measured: Measurements): Map<string, readonly number[]> {
   return new Map([
     ['registration', measured.registeredMs],
@@ -55,7 +55,7 @@ function durationsOf(measured: Measurements): Map<string, readonly number[]> {
   ]);
 }
 
-/** All figures of a run. Durations without values are left out. */
+/** Returns all figures of a run. It leaves out durations without values. */
 export function figuresOf(boxes: number, measured: Measurements, tracker: OrderTracker, memory: Memory): Figure[] {
   const { listed, omitted } = tracker.problems;
   const ends = Map.groupBy(tracker.orders, ({ over }) => over ?? 'open');
@@ -94,7 +94,7 @@ function rounded(value: number): number {
   return Math.round(value * 10) / 10;
 }
 
-/** The figures as table rows for people. */
+/** Returns the figures as table rows for people. */
 export function summaryOf(figures: readonly Figure[], measured: Measurements): string[][] {
   const durations = durationsOf(measured);
   const isOfDuration = ({ name }: Figure) => [...durations.keys()].some((it) => name.startsWith(`${it} `));
@@ -109,7 +109,7 @@ export function summaryOf(figures: readonly Figure[], measured: Measurements): s
 const LIVE_MS = 200;
 const PLAIN_MS = 5_000;
 
-/** Shows progress until the signal: one live line on a terminal, otherwise a line every few seconds. */
+/** Shows progress until the signal aborts: one live line on a terminal, otherwise a line every few seconds. */
 export async function showProgress(
   out: TerminalStream,
   { line, clock, signal }: { line: () => string; clock: Clock; signal: AbortSignal },
@@ -123,7 +123,7 @@ export async function showProgress(
   live.clear();
 }
 
-/** Boxes online, pushes, answers by code, payments and percentiles so far. */
+/** Returns the progress so far: boxes online, pushes, answers by code, payments and percentiles. */
 export function progressLine(online: number, boxes: number, measured: Measurements): string {
   const answers = [...measured.answers].sort().map(([code, count]) => `${count} ${code}`);
   const [p50, p99] = [percentile(measured.confirmedMs, 0.5), percentile(measured.confirmedMs, 0.99)];

@@ -2,10 +2,10 @@ import type { Display, PanelSurface } from '../../device/display/contract.ts';
 import type { Scene } from '../../device/scene.ts';
 import type { Clock } from '../../lib/clock.ts';
 
-/** Problems kept as text; further ones are only counted. */
+/** The tracker stores this many problems as text and only counts further ones. */
 const PROBLEMS_MAX = 100;
 
-/** An order for one box. Content and QR are unique within the fleet. */
+/** An order for one box. Its content and QR are unique within the fleet. */
 export interface FleetOrder {
   readonly terminalCode: string;
   readonly orderId: string;
@@ -14,9 +14,9 @@ export interface FleetOrder {
   readonly qrCode: string;
   /** `SUCCESS` or the refusal code; undefined while pending and when no answer came. */
   answer?: string;
-  /** Whether the QR has been on the box's screen. */
+  /** True once the QR has been on the box's screen. */
   wasShown: boolean;
-  /** Why the QR must no longer be on the screen. */
+  /** The reason why the QR must no longer be on the screen. */
   over?: 'replaced' | 'expired' | 'paid';
   payment?: FleetPayment;
 }
@@ -24,7 +24,7 @@ export interface FleetOrder {
 /** A customer's payment. Times are on the monotonic clock. */
 export interface FleetPayment {
   readonly askedAtMs: number;
-  /** Transaction id from the gateway that accepted it. */
+  /** The transaction id from the gateway that accepted it. */
   transactionId?: string;
   /** The refusal code, or why there is no answer. Without an answer the gateway may still have accepted it. */
   refusal?: string;
@@ -36,7 +36,7 @@ export interface PaidShown {
   readonly content: string;
   readonly amount: number;
   readonly firstAtMs: number;
-  /** How often the screen changed to it. */
+  /** The number of times that the screen changed to it. */
   times: number;
 }
 
@@ -61,12 +61,12 @@ export class OrderTracker {
     return this.#byQr.values();
   }
 
-  /** The first problems as text, and the number of further ones. */
+  /** Returns the first problems as text, and the number of further ones. */
   get problems(): { listed: readonly string[]; omitted: number } {
     return { listed: this.#problems, omitted: this.#problemsOmitted };
   }
 
-  /** Call it before the push, because a screen may show the QR at once. */
+  /** Adds an order. The caller adds it before the push, because a screen may show the QR at once. */
   add(order: FleetOrder): void {
     this.#byQr.set(order.qrCode, order);
     this.#byContent.set(order.content, order);
@@ -76,12 +76,12 @@ export class OrderTracker {
     return this.#byContent.get(content);
   }
 
-  /** How boxes showed the payment; undefined while none has. */
+  /** Returns how boxes showed the payment; undefined while none has. */
   paidShown(transactionId: string): PaidShown | undefined {
     return this.#paidShown.get(transactionId);
   }
 
-  /** The order whose QR is on the box's screen now. */
+  /** Returns the order whose QR is on the box's screen now. */
   shownOn(terminalCode: string): FleetOrder | undefined {
     return this.#screens.get(terminalCode)?.order;
   }
@@ -138,18 +138,19 @@ export class OrderTracker {
   }
 }
 
-/** A QR area and payload limit of common smart panels; every VietQR payload fits. */
+/** Common smart panels have a QR area and payload limit like this. Every VietQR payload fits. */
 const SURFACE: PanelSurface = { kind: 'panel', qr: { sidePixels: 400, charsMax: 512 }, accents: true };
 
-/** Called with the QR of each frame that a box has drawn, null without one, and the scene it was made from. */
+/** Receives the QR of each frame that a box has drawn, null without one, and the scene of the frame. */
 export type OnScreen = (qrCode: string | null, scene: Scene) => void;
 
 /**
- * Time to send 300 bytes at 115,200 baud. With no delay, a box that confirms a QR before it is on the screen would go unnoticed.
+ * The time to send 300 bytes at 115,200 baud. Without a delay, nobody would notice a box that confirms a QR before it
+ * is on the screen.
  */
 const DRAW_MS = 26;
 
-/** A smart panel in memory. It draws no pixels, so that hundreds of complete boxes fit into one process. */
+/** Returns a smart panel in memory. It draws no pixels, so hundreds of complete boxes fit into one process. */
 export function fleetPanel(onScreen: OnScreen, clock: Clock): Display {
   return {
     surface: SURFACE,

@@ -1,4 +1,4 @@
-/** The module `testcontainers` of the package: the container image in a test, by testcontainers (README.md). */
+/** This is the module `testcontainers` of the package: it runs the container image in a test (README.md). */
 import { AbstractStartedContainer, GenericContainer, type StartedTestContainer, Wait } from 'testcontainers';
 import { systemClock } from '../../lib/clock.ts';
 import { askHttp } from '../../lib/http-client.ts';
@@ -13,14 +13,14 @@ const LIMITS = { timeoutMs: 10_000, bytesMax: 1_000_000 };
 const EXPECT_WITHIN_MS = 5_000;
 const POLL_MS = 50;
 
-/** Conditions on the box that are all to become true. */
+/** Conditions on the box that must all become true. */
 export interface ContainerExpectation {
-  /** As its /status says it: idle, showing, paid, … */
+  /** The state in its /status: idle, showing, paid, … */
   state?: BoxState;
   online?: boolean;
   /** Words on its screen. */
   text?: string;
-  /** Time limit in milliseconds; 5,000 if left out. */
+  /** The time limit in milliseconds; 5,000 by default. */
   withinMs?: number;
 }
 
@@ -31,38 +31,46 @@ interface ServiceAnswer {
   message?: string;
 }
 
-/** `paybox up` in a container, with all methods of GenericContainer. The image is that of this version if left out. */
+/**
+ * Runs `paybox up` in a container, with all methods of GenericContainer. By default it uses the image of this version.
+ */
 export class PayboxContainer extends GenericContainer {
-  // By digits and capital letters alone no random token looks like a word, which paybox would refuse.
+  // The token has digits and capital letters only. So no random token looks like a word, which paybox would refuse.
   #adminToken = Buffer.from(systemRandom.secret(TOKEN_BYTES), 'base64url').toString('hex').toUpperCase();
 
   constructor(image = `paybox:${version()}`) {
     super(image);
     this.withExposedPorts(GATEWAY_PORT, BOX_PORT);
-    // The line says that the box is registered too. The health check of the image would be asked after 30 s only.
+    // The line also says that the box is registered. Docker runs the image's health check after 30 s only.
     const answers = Wait.forHttp('/healthz', GATEWAY_PORT, { abortOnContainerExit: true });
     this.withWaitStrategy(Wait.forAll([Wait.forLogMessage(/paybox is ready in/), answers]));
   }
 
-  /** The token of console and box, 128 bits or paybox does not start; a random one if left out. */
+  /** Sets the token of console and box; a random one by default. paybox refuses to start with less than 128 bits. */
   withAdminToken(token: string): this {
     this.#adminToken = token;
     return this;
   }
 
-  /** Where callbacks go, as the container reaches it. Without it a sample partner inside takes them. */
+  /**
+   * Sets where callbacks go, as the container reaches it. By default a sample partner inside the container receives
+   * them.
+   */
   withCallbackUrl(url: string): this {
     return this.withCommand(['up', '--callback-url', url]);
   }
 
-  /** Settles once gateway and box are ready; throws what testcontainers throws. */
+  /** Resolves once gateway and box are ready. Throws the errors of testcontainers. */
   override async start(): Promise<StartedPayboxContainer> {
     this.withEnvironment({ PAYBOX_ADMIN_TOKEN: this.#adminToken });
     return new StartedPayboxContainer(await super.start(), this.#adminToken);
   }
 }
 
-/** A running container: addresses as this machine reaches them, and the words of `openPaybox` that need no more than HTTP. */
+/**
+ * Gives the addresses of a running container as this machine reaches them, and the methods of `openPaybox` that need
+ * only HTTP.
+ */
 export class StartedPayboxContainer extends AbstractStartedContainer {
   readonly adminToken: string;
   /** The shop's login at the service. */
@@ -76,22 +84,24 @@ export class StartedPayboxContainer extends AbstractStartedContainer {
     this.adminToken = adminToken;
   }
 
-  /** `{base_url}` of the payment QR service. */
+  /** Returns the `{base_url}` of the payment QR service. */
   get serviceUrl(): string {
     return `${this.#origin(GATEWAY_PORT)}/vqr`;
   }
 
-  /** The console, which asks for `adminToken`. */
+  /** Returns the address of the console, which asks for `adminToken`. */
   get consoleUrl(): string {
     return `${this.#origin(GATEWAY_PORT)}/`;
   }
 
-  /** Origin of the box's pages, which ask for `adminToken`. */
+  /** Returns the origin of the box's pages, which ask for `adminToken`. */
   get boxUrl(): string {
     return this.#origin(BOX_PORT);
   }
 
-  /** A customer's payment, by the service's test callback. Throws PayboxRefusal with the answer that refuses it. */
+  /**
+   * Makes a customer's payment by the service's test callback. Throws PayboxRefusal with the answer that refuses it.
+   */
   async pay({ amount, content }: { amount: number; content: string }): Promise<{ transactionId: string }> {
     const { username, password } = this.partner;
     const login = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
@@ -102,7 +112,7 @@ export class StartedPayboxContainer extends AbstractStartedContainer {
     return { transactionId: answer.message ?? '' };
   }
 
-  /** Waits until all of it is true of the box. Throws NotAsExpected, which says what is. */
+  /** Waits until all conditions on the box are true. Throws NotAsExpected, which says how the box differs. */
   async expect({ withinMs = EXPECT_WITHIN_MS, text, ...wanted }: ContainerExpectation): Promise<void> {
     const untilMs = systemClock.monotonicMs() + withinMs;
     for (;;) {

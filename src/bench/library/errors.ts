@@ -1,10 +1,10 @@
-/** A step was done, and is not as expected: what was expected, and what is. */
+/** Reports a step that ran with another result than expected, with both values. */
 export class NotAsExpected extends Error {
   override readonly name = 'NotAsExpected';
-  /** Both sides, where the message does not say all. */
+  /** The expected value, where the message does not say everything. */
   readonly expected: string | undefined;
   readonly actual: string | undefined;
-  /** The file with the screen at that moment; undefined where none was kept. */
+  /** The file with the screen at that moment; undefined if no file was written. */
   readonly screen: string | undefined;
 
   constructor(message: string, { expected, actual, screen }: { expected?: string; actual?: string; screen?: string }) {
@@ -15,7 +15,7 @@ export class NotAsExpected extends Error {
   }
 }
 
-/** paybox cannot do what was asked; the message says why and, after a semicolon, what to do. */
+/** Reports that paybox cannot run a call. The message says why and, after a semicolon, what to do. */
 export class PayboxRefusal extends Error {
   override readonly name = 'PayboxRefusal';
 

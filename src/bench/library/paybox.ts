@@ -4,27 +4,29 @@ import { keepScreen } from './screens.ts';
 import type * as Words from './words.ts';
 
 const SCREENS = 'paybox-screens';
-/** The tests end it; the time limit is only for a test that hangs. */
+/** Tests close the rig themselves. This time limit is only for a test that hangs. */
 const IDLE = '24h';
-/** How the program begins its lines about the options that it was given. */
+/** The program begins its lines about wrong options with this. */
 const ABOUT_OPTIONS = 'body: ';
 const OPTIONS = ['callbackUrl', 'boxes', 'transport', 'seed', 'screens'];
 const OPTIONS_FIX = 'options are callbackUrl, boxes, transport, seed and screens';
 
 export interface PayboxOptions {
-  /** Where the gateway sends its callbacks: the shop's transaction-sync. A server of paybox takes them if left out. */
+  /**
+   * The shop's transaction-sync, which receives the gateway's callbacks. By default a server of paybox receives them.
+   */
   callbackUrl?: string;
-  /** How many boxes; 1 if left out. */
+  /** The number of boxes; 1 by default. */
   boxes?: number;
-  /** How the boxes reach the gateway, as in `paybox bench run --transport`. */
+  /** The transport between boxes and gateway, as in `paybox bench run --transport`. */
   transport?: string;
-  /** Repeats the same random choices. */
+  /** The seed of all random choices. The same seed repeats them. */
   seed?: number;
-  /** Folder for the screens of failed expectations, `paybox-screens` if left out; false keeps none. */
+  /** The folder for the screens of failed expectations, `paybox-screens` by default; false writes none. */
   screens?: string | false;
 }
 
-/** Addresses and credentials, as the program tells them. */
+/** The addresses and credentials, as the program reports them. */
 interface Opened {
   id: string;
   gateway: { origin: string; baseUrl: string };
@@ -34,8 +36,8 @@ interface Opened {
 }
 
 /**
- * Opens a gateway and boxes for a test, ready to be used. Throws PayboxRefusal for a wrong option, or where paybox
- * cannot run.
+ * Opens a gateway and boxes for a test. Resolves once they are ready. Throws PayboxRefusal for a wrong option, or where
+ * paybox cannot run.
  */
 export async function openPaybox(options: PayboxOptions = {}): Promise<Paybox> {
   return Paybox.open(options);
@@ -45,7 +47,7 @@ function isObject(value: unknown): boolean {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Tests in JavaScript have no types. Throws PayboxRefusal. */
+/** Checks the options, because tests in JavaScript have no types. Throws PayboxRefusal. */
 function checkOptions(options: PayboxOptions): void {
   if (!isObject(options)) throw new PayboxRefusal('openPaybox: expected an object', OPTIONS_FIX);
   const unknown = Object.keys(options).find((name) => !OPTIONS.includes(name));
@@ -56,11 +58,14 @@ function checkOptions(options: PayboxOptions): void {
   }
 }
 
-/** A gateway and boxes. Its steps are those of a scenario, one after another. Any method throws PayboxRefusal once it has ended. */
+/**
+ * Drives a gateway and boxes. Its steps are those of a scenario, one after another. Any method throws PayboxRefusal
+ * once the rig has ended.
+ */
 export class Paybox {
-  /** `{base_url}` of the payment QR service: a shop calls `${serviceUrl}/api/token_generate` and so on. */
+  /** The `{base_url}` of the payment QR service. A shop calls `${serviceUrl}/api/token_generate` and so on. */
   readonly serviceUrl: string;
-  /** Origin of the gateway and its console. */
+  /** The origin of the gateway and its console. */
   readonly gatewayUrl: string;
   /** The shop's login at the service. */
   readonly partner: { readonly username: string; readonly password: string };
@@ -72,7 +77,7 @@ export class Paybox {
   readonly #screens: string | false;
   #newestPayment: string | undefined;
 
-  /** As `openPaybox`. */
+  /** Opens the rig as `openPaybox` does. */
   static async open(options: PayboxOptions): Promise<Paybox> {
     checkOptions(options);
     const { screens = SCREENS, ...asked } = options;
@@ -101,7 +106,7 @@ export class Paybox {
     });
   }
 
-  /** Waits, in real time, until all conditions are true. Throws NotAsExpected, which names the kept screen. */
+  /** Waits, in real time, until all conditions are true. Throws NotAsExpected, which names the file of the screen. */
   async expect(conditions: Words.ExpectWords, at: Words.AtBox = {}): Promise<void> {
     if (!isObject(conditions)) throw new PayboxRefusal('expect: expected conditions', "as { screen: 'payment' }");
     const { callback } = conditions;
@@ -109,17 +114,17 @@ export class Paybox {
     await this.step({ ...at, expect });
   }
 
-  /** Makes an order and its QR as a shop does, without showing it. */
+  /** Creates an order and its QR as a shop does, without showing it. */
   async generate(order: Words.GenerateWords): Promise<Words.GeneratedOrder> {
     return (await this.step({ generate: order })) as Words.GeneratedOrder;
   }
 
-  /** Makes an order and sends its QR to a box, as a shop does. */
+  /** Creates an order and sends its QR to a box, as a shop does. */
   async push(order: Words.PushWords, at: Words.AtBox = {}): Promise<Words.GeneratedOrder> {
     return (await this.step({ ...at, push: order })) as Words.GeneratedOrder;
   }
 
-  /** A customer's payment. */
+  /** Makes a customer's payment. */
   async pay(payment: Words.PayWords): Promise<Words.Payment> {
     const paid = (await this.step({ pay: payment })) as Words.Payment;
     if (paid.transactionId !== '') this.#newestPayment = paid.transactionId;
@@ -136,14 +141,14 @@ export class Paybox {
     await this.step({ ...at, press: key });
   }
 
-  /** Makes something go wrong, or right again: a name, or `{ inject, times, for… }`, `{ box: 'off' }`, `{ end: 'all' }`. */
+  /** Injects or ends a fault: a name, or `{ inject, times, for… }`, `{ box: 'off' }`, `{ end: 'all' }`. */
   async fault(fault: Words.FaultName | Words.FaultWords, at: Words.AtBox = {}): Promise<Words.ActiveFault | undefined> {
     return ((await this.step({ ...at, fault })) ?? undefined) as Words.ActiveFault | undefined;
   }
 
   /**
-   * Has the gateway's and the boxes' time pass at once, as `5m`, `30s` or `2h`: what is due in it happens, in order. It
-   * takes the real time that the shop needs to answer callbacks.
+   * Skips time of the gateway and the boxes, for example `5m`, `30s` or `2h`. Everything due in it happens in its
+   * order. It takes the real time that the shop needs to answer callbacks.
    */
   async skip(time: string): Promise<void> {
     if (typeof time !== 'string') throw new PayboxRefusal('skip: expected a time', "as '30s', '5m' or '2h'");
@@ -157,44 +162,44 @@ export class Paybox {
     return (result as { result: unknown }).result;
   }
 
-  /** The screen of a box, as a PNG file. */
+  /** Returns the screen of a box as a PNG file. */
   async screen(box = 1): Promise<Buffer> {
     const { result } = await this.#ask('screen', { box });
     return Buffer.from(result as string, 'base64');
   }
 
-  /** The words on the screen of a box, in lines. */
+  /** Returns the words on the screen of a box, in lines. */
   async text(box = 1): Promise<string> {
     return (await this.#ask('text', { box })).result as string;
   }
 
-  /** State of a box, as its /status says it. */
+  /** Returns the state of a box, as its /status has it. */
   async status(box = 1): Promise<Words.BoxStatus> {
     return (await this.#ask('status', { box })).result as Words.BoxStatus;
   }
 
-  /** The newest callbacks, with each attempt. */
+  /** Returns the newest callbacks, with each attempt. */
   async callbacks(): Promise<Words.CallbackView[]> {
     return ((await this.#ask('callbacks')).result as { callbacks: Words.CallbackView[] }).callbacks;
   }
 
-  /** The report so far, as an HTML page. */
+  /** Returns the report so far as an HTML page. */
   async report(): Promise<string> {
     return (await this.#ask('report')).result as string;
   }
 
-  /** Forgets all orders, payments, callbacks and faults, between two tests; addresses and credentials stay. */
+  /** Deletes all orders, payments, callbacks and faults, for the next test. Addresses and credentials stay. */
   async reset(): Promise<void> {
     await this.#ask('reset');
     this.#newestPayment = undefined;
   }
 
-  /** Ends it. Does nothing where it has ended. */
+  /** Ends the rig. Does nothing if it has ended. */
   async close(): Promise<void> {
     if (!this.#program.isOver) await this.#ask('close');
   }
 
-  /** `await using paybox = await openPaybox()` ends it at the end of the block. */
+  /** Ends the rig at the end of the block of `await using paybox = await openPaybox()`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }

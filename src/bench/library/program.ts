@@ -5,12 +5,15 @@ import { isSupportedNode, NEEDED_NODE, otherEngine, thisNode } from '../../lib/n
 import { PayboxRefusal } from './errors.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../cli.js', import.meta.url));
-/** The end of what the program said, for the message of its end. */
+/** The error about the program's end quotes this many of its last characters. */
 const SAID_CHARS_MAX = 4_000;
-/** Of the host's tests: a debugger's port, a loader or a folder of coverage is not for this program. */
+/**
+ * These variables are for the host's tests: a debugger's port, a loader, a folder of coverage. The program does not get
+ * them.
+ */
 const NOT_PASSED_ON = ['NODE_OPTIONS', 'NODE_V8_COVERAGE', 'NODE_CHANNEL_FD', 'NODE_CHANNEL_SERIALIZATION_MODE'];
 
-/** Answer of the program to a request (src/bench/serve/channel.ts). */
+/** The program's answer to a request (src/bench/serve/channel.ts). */
 interface Answer {
   id: number;
   result?: unknown;
@@ -18,7 +21,7 @@ interface Answer {
   failed?: Failure;
 }
 
-/** A step that is not as expected, with all that it saw; the screen is a picture as base64. */
+/** A step that failed, with both values and the screen as a picture in base64. */
 export interface Failure {
   message: string;
   expected?: string;
@@ -37,16 +40,19 @@ type Settle = (answer: Omit<Answer, 'id'>) => void;
 
 let shared: Program | undefined;
 
-/** The program of this process, started if there is none. It has all gateways and boxes of the tests here. */
+/**
+ * Returns the program of this process, and starts it if there is none. It has all gateways and boxes of this process's
+ * tests.
+ */
 export function program(): Program {
   if (shared === undefined || shared.isOver) shared = new Program();
   return shared;
 }
 
 /**
- * `paybox bench serve --channel` as a child of this process. It ends when its channel closes, however this process ends.
- * The channel carries requests instead of HTTP, so that no port is needed, and whatever a test makes of HTTP and timers
- * does not reach them. It keeps this process up only while an answer is awaited.
+ * Runs `paybox bench serve --channel` as a child of this process. It ends when its channel closes, however this process
+ * ends. The channel carries requests instead of HTTP. So it needs no port, and a test that mocks HTTP or timers does
+ * not affect it. It keeps this process alive only while it waits for an answer.
  */
 export class Program {
   readonly #child: ChildProcess;
@@ -78,7 +84,7 @@ export class Program {
     return this.#over !== undefined;
   }
 
-  /** Throws PayboxRefusal where it cannot be done; a step that is not as expected is returned as `failed`. */
+  /** Sends a request. Throws PayboxRefusal if it cannot be done. Returns a failed step as `failed`. */
   async ask(request: Request): Promise<{ result?: unknown; failed?: Failure }> {
     const problem = noJson(request);
     if (problem !== undefined) throw new PayboxRefusal(problem, 'give texts, numbers, lists and plain objects');
@@ -91,7 +97,7 @@ export class Program {
       this.#waiting.set(this.#count, settle);
       this.#child.ref();
       this.#child.channel?.ref?.();
-      // A failure is followed by the end of the program, which is told.
+      // If the send fails, the program ends, and its end is reported.
       this.#child.send({ id: this.#count, ...request }, () => undefined);
     });
     if (answer.refused === undefined) return answer;
@@ -106,10 +112,10 @@ export class Program {
     settle?.(answer);
   }
 
-  /** Lets this process end. */
+  /** Allows this process to end. */
   #letGo(): void {
     this.#child.unref();
-    // Bun's channel has no such method, and keeps no process up.
+    // Bun's channel has no such method, and does not keep a process alive.
     this.#child.channel?.unref?.();
     (this.#child.stderr as Socket | null)?.unref();
   }
@@ -122,7 +128,7 @@ export class Program {
   }
 }
 
-/** Why the request cannot be sent; undefined if it can. */
+/** Returns why the request cannot be sent; undefined if it can. */
 function noJson(request: Request): string | undefined {
   try {
     JSON.stringify(request);
@@ -132,7 +138,7 @@ function noJson(request: Request): string | undefined {
   }
 }
 
-/** The Node that runs paybox: that of this process. Bun and Deno have none, so the user's own on the PATH is taken. */
+/** Returns the Node that runs paybox: that of this process. Under Bun and Deno it is the user's Node on the PATH. */
 function nodeForPaybox(): string {
   if (isSupportedNode()) return process.execPath;
   const isOther = otherEngine() !== undefined;
@@ -145,13 +151,16 @@ function nodeForPaybox(): string {
   throw new PayboxRefusal(`paybox needs ${needed}`, 'install one: https://nodejs.org');
 }
 
-/** Asks the engine of this name for its `process.versions`; undefined where there is none. */
+/** Returns the `process.versions` of the engine with this name; undefined if there is none. */
 function versionsOf(command: string): Record<string, string> | undefined {
   const { status, stdout } = spawnSync(command, ['-p', 'JSON.stringify(process.versions)'], { encoding: 'utf8' });
   return status === 0 ? (JSON.parse(stdout) as Record<string, string>) : undefined;
 }
 
-/** Returns the variables by which Node finds packages under Yarn's Plug'n'Play: the program and its children need them too. */
+/**
+ * Returns the variables by which Node finds packages under Yarn's Plug'n'Play. The program and its children need them
+ * too.
+ */
 function plugAndPlay(): NodeJS.ProcessEnv {
   if (process.versions.pnp === undefined) return {};
   // A path with a blank is in quotes.

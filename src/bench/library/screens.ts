@@ -1,21 +1,21 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
-/** Screens that one process keeps at most, so that a test in a loop does not fill the disk. */
+/** One process writes at most this many screens, so that a test in a loop does not fill the disk. */
 const SCREENS_KEPT_MAX = 200;
 const NAME_CHARS_MAX = 60;
 
 let kept = 0;
 
-/** A kept screen, or why it could not be kept; neither when enough are kept. */
+/** A written screen, or the reason why it was not written. It has neither when enough are written. */
 export interface KeptScreen {
   file?: string;
   problem?: string;
 }
 
 /**
- * Writes the PNG into `folder`, which is made where it is missing and is then no part of the project's Git. `about` becomes
- * a part of the file's name. Never throws: what failed before counts more.
+ * Writes the PNG into `folder`. It creates a missing folder and excludes it from the project's Git. `about` becomes a
+ * part of the file's name. Never throws, because the failure of the test matters more.
  */
 export function keepScreen(folder: string, about: string, png: Uint8Array): KeptScreen {
   if (kept >= SCREENS_KEPT_MAX) return {};
@@ -24,7 +24,7 @@ export function keepScreen(folder: string, about: string, png: Uint8Array): Kept
   try {
     const file = join(resolve(folder), `${process.pid}-${kept}-${words}.png`);
     const isNew = mkdirSync(resolve(folder), { recursive: true }) !== undefined;
-    // A folder that was there has rules of its own.
+    // An existing folder has rules of its own.
     if (isNew) writeFileSync(join(resolve(folder), '.gitignore'), '*\n');
     writeFileSync(file, png);
     return { file };

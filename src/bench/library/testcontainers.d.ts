@@ -1,4 +1,4 @@
-/** The part of testcontainers that `container.ts` uses: it is installed only by those who have containers. */
+/** Declares the part of testcontainers that `container.ts` uses. Only users of containers install that package. */
 declare module 'testcontainers' {
   export interface WaitStrategy {
     withStartupTimeout(startupTimeoutMs: number): WaitStrategy;

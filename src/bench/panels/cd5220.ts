@@ -6,8 +6,8 @@ const CLEAR = 0x0c;
 const CR = 0x0d;
 
 /**
- * Emulates a CD5220 pole display by its command list. It starts in string mode, as after another program, where only ESC Q and CLR
- * work. A line must have 20 characters: displays differ in how they fill shorter ones.
+ * Emulates a CD5220 pole display by its command list. It starts in string mode, as after another program, where only
+ * ESC Q and CLR work. A line must have 20 characters, because displays differ in how they fill shorter ones.
  */
 export class Cd5220Emulator extends CharacterPanel {
   brightness: number | undefined;
@@ -34,7 +34,7 @@ export class Cd5220Emulator extends CharacterPanel {
     this.#pending = this.#execute(command) ? [] : command;
   }
 
-  /** Whether the command is complete. */
+  /** Runs a command. Returns whether it is complete. */
   #execute(command: readonly number[]): boolean {
     const [first, second, third] = command;
     if (first === CLEAR) {

@@ -2,7 +2,7 @@ import type { Picture } from '../engine/pictures.ts';
 import { cellsPicture } from './drawing.ts';
 import { Emulator } from './emulator.ts';
 
-/** A panel of character cells. */
+/** Emulates a panel of character cells. */
 export abstract class CharacterPanel extends Emulator {
   override readonly drawsQr = false;
   readonly columns: number;
@@ -27,7 +27,7 @@ export abstract class CharacterPanel extends Emulator {
     );
   }
 
-  /** The visible text, line by line. */
+  /** Returns the visible text, line by line. */
   shownTexts(): string[] {
     return this.#cells.map((row) => row.join('').trimEnd());
   }
@@ -36,7 +36,7 @@ export abstract class CharacterPanel extends Emulator {
     this.#cells = Array.from({ length: this.rows }, () => Array.from({ length: this.columns }, () => char));
   }
 
-  /** Column and row count from 0. */
+  /** Writes a character into a cell. Column and row count from 0. */
   protected put(column: number, row: number, char: string): void {
     const cells = this.#cells[row];
     if (cells === undefined || column < 0 || column >= this.columns) this.violation(`no cell ${column}, ${row}`);

@@ -6,15 +6,15 @@ import type { Picture } from '../engine/pictures.ts';
 
 const WHITE = 0xffffff;
 const BLACK = 0;
-/** Quiet zone of a QR (ISO/IEC 18004). */
+/** The quiet zone of a QR (ISO/IEC 18004). */
 const QUIET_MODULES = 4;
 const MARGIN_PX = 16;
 
 export type Ecc = 'low' | 'medium' | 'quartile' | 'high';
 
 /**
- * The QR that a panel draws for this text, with the largest whole pixels per module that fit into `sidePixels`; undefined when it
- * does not fit. The encoder is not paybox's own.
+ * Returns the QR that a panel draws for this text, with the largest whole pixels per module that fit into `sidePixels`;
+ * undefined when it does not fit. The encoder is not paybox's own.
  */
 export function codeOf(text: string, sidePixels: number): Picture | undefined {
   const rows = modulesOf(text, 'low');
@@ -22,7 +22,7 @@ export function codeOf(text: string, sidePixels: number): Picture | undefined {
   return rows === undefined || modulePixels < 1 ? undefined : pictureOfDots(rows, modulePixels, QUIET_MODULES);
 }
 
-/** The QR of this text with the given module size and margin; undefined when the text is too long. */
+/** Returns the QR of this text with the given module size and margin; undefined when the text is too long. */
 export function codeOfModules(
   text: string,
   { ecc, modulePixels, quietModules }: { ecc: Ecc; modulePixels: number; quietModules: number },
@@ -31,12 +31,12 @@ export function codeOfModules(
   return rows === undefined ? undefined : pictureOfDots(rows, modulePixels, quietModules);
 }
 
-/** Modules per side of this text's QR without margin; undefined when the text is too long. */
+/** Returns the modules per side of this text's QR without margin; undefined when the text is too long. */
 export function codeModules(text: string, ecc: Ecc): number | undefined {
   return modulesOf(text, ecc)?.length;
 }
 
-/** Without margin. The whole text is one byte segment, as simple devices encode it. */
+/** Returns the modules of a QR without margin. The whole text is one byte segment, as simple devices encode it. */
 function modulesOf(text: string, ecc: Ecc): boolean[][] | undefined {
   try {
     const rows = encodeQR(text, 'raw', { ecc, border: 1, encoding: 'byte' });
@@ -66,7 +66,10 @@ const TEXT_FACE = bitmapFace({ bitmap: '8x13', scale: 2, charset: 'text' });
 const CELL_FACE = bitmapFace({ bitmap: '6x13', scale: 2, charset: 'text' });
 const CELL = { width: 12, height: 26 };
 
-/** A panel with its own colours: lines of text, and the QR beside them, or above them on an upright panel. */
+/**
+ * Returns the picture of a panel with its own colours: lines of text, and the QR beside them, or above them on an
+ * upright panel.
+ */
 export function panelPicture(
   { width, height }: { width: number; height: number },
   texts: readonly string[],
@@ -92,7 +95,7 @@ export function panelPicture(
 
 const LIT = { ink: 0xe8f4ff, paper: 0x1040a0 };
 
-/** A backlit display of character cells. */
+/** Returns the picture of a backlit display of character cells. */
 export function cellsPicture(lines: readonly string[], columns: number): Picture {
   const canvas = createCanvas(columns * CELL.width + 2 * MARGIN_PX, lines.length * CELL.height + 2 * MARGIN_PX);
   fill(canvas, canvas.clip, LIT.paper);
@@ -111,7 +114,7 @@ export interface PaperLine {
   centred: boolean;
 }
 
-/** A paper slip of this width in dots: its lines with the QR below. */
+/** Returns the picture of a paper slip of this width in dots: its lines with the QR below. */
 export function paperPicture(dots: number, lines: readonly PaperLine[], code: Picture | undefined): Picture {
   const timesOf = ({ double }: PaperLine) => (double ? 2 : 1);
   const textHeight = lines.reduce((sum, line) => sum + CELL.height * timesOf(line), 0);
@@ -143,7 +146,7 @@ interface Pen {
   y: number;
   face: Face;
   ink: number;
-  /** Width and height of each of its pixels in the result. */
+  /** The width and height of each of its pixels in the result. */
   times: number;
 }
 

@@ -12,7 +12,7 @@ const WORDS_READ_MAX = 125;
 const CRC_BYTES = 2;
 const USER_VP_MIN = 0x1000;
 
-/** Controls of a panel's project: addresses and lengths (in words) of its texts and its QR. */
+/** The controls of a panel's project: addresses and lengths (in words) of its texts and its QR. */
 export interface DgusProject {
   texts: readonly { vp: number; words: number; unicode: boolean }[];
   qr: { vp: number; bytesMax: number } | null;
@@ -32,10 +32,10 @@ export const PROJECT: DgusProject = {
  * garble or overwrite is added to `violations`.
  */
 export class DwinEmulator extends Emulator {
-  /** While true, executes commands but sends no answers. */
+  /** While true, the panel executes commands but sends no answers. */
   silent = false;
   page = 0;
-  /** The last payloads shown, complete or not. */
+  /** The last payloads that the panel has shown, complete or not. */
   readonly everShown: string[] = [];
   readonly #send: (bytes: Uint8Array) => void;
   readonly #project: DgusProject;
@@ -71,7 +71,7 @@ export class DwinEmulator extends Emulator {
     this.page = 0;
   }
 
-  /** Simulates a touch control that uploads a key. */
+  /** Simulates a touch control that reports a key. */
   touch(vp: number, key: number): void {
     this.#answer(Buffer.from([0x83, vp >> 8, vp & 0xff, 1, key >> 8, key & 0xff]));
   }
@@ -79,7 +79,7 @@ export class DwinEmulator extends Emulator {
   receive(bytes: Uint8Array): void {
     this.#buffer = Buffer.concat([this.#buffer, bytes]);
     for (;;) {
-      // A sender completes a half-sent frame with NULs; skip them.
+      // A sender completes a half-sent frame with NULs, which the panel skips.
       const start = this.#buffer.findIndex((byte) => byte !== 0);
       this.#buffer = this.#buffer.subarray(start < 0 ? this.#buffer.length : start);
       if (this.#buffer.length < 3) return;
@@ -170,7 +170,7 @@ export class DwinEmulator extends Emulator {
     return qr === null ? '' : this.#bytesAt(qr.vp, Math.ceil(qr.bytesMax / 2) + 1).toString('latin1');
   }
 
-  /** Bytes from an address up to the terminator: FF FF, 00 00, or a single FF before it. */
+  /** Returns the bytes from an address up to the terminator: FF FF, 00 00, or a single FF before it. */
   #bytesAt(vp: number, words: number): Buffer {
     const bytes: number[] = [];
     for (let at = 0; at < words; at += 1) {
@@ -184,7 +184,9 @@ export class DwinEmulator extends Emulator {
   }
 }
 
-/** CRC-16, polynomial 8005 reflected. Table-driven, so that it differs from the driver's implementation. */
+/**
+ * Returns the CRC-16, polynomial 8005 reflected. It uses a table, so that it differs from the driver's implementation.
+ */
 function crc16(bytes: Uint8Array): number {
   const table = Array.from({ length: 256 }, (_, index) => {
     let value = index;

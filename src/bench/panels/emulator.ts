@@ -2,27 +2,27 @@ import type { Picture } from '../engine/pictures.ts';
 
 /** An emulated device on a serial cable. It follows its manual and is stricter than the device. */
 export interface PanelEmulator {
-  /** Received data that a real device would drop, garble or misprint; empty when there was none. */
+  /** The received data that a real device would drop, garble or misprint; empty when there was none. */
   readonly violations: readonly string[];
-  /** Whether the device can show a QR. */
+  /** True if the device can show a QR. */
   readonly drawsQr: boolean;
-  /** Whether the port supplies its power, so that power off also removes the port. */
+  /** True if the port supplies its power, so that power off also removes the port. */
   readonly isPoweredByPort: boolean;
-  /** Takes bytes from the driver, in portions of any size. */
+  /** Receives bytes from the driver, in portions of any size. */
   receive(bytes: Uint8Array): void;
-  /** Texts on the screen. */
+  /** Returns the texts on the screen. */
   shownTexts(): readonly string[];
-  /** The QR that the device draws itself, with its margin; undefined without one. */
+  /** Returns the QR that the device draws itself, with its margin; undefined without one. */
   code(): Picture | undefined;
-  /** The screen as a person sees it. */
+  /** Returns the screen as a person sees it. */
   picture(): Picture;
-  /** Restores power: the screen is cleared, and the start-up message, if the device has one, is sent. */
+  /** Restores power. The screen is cleared, and the device sends its start-up message if it has one. */
   restart(): void;
 }
 
 const VIOLATIONS_MAX = 1_000;
 
-/** Common to the emulated devices. Most draw a QR themselves, and have a power supply of their own. */
+/** Has the common parts of the emulated devices. Most of them draw a QR themselves and have their own power supply. */
 export abstract class Emulator implements PanelEmulator {
   readonly drawsQr: boolean = true;
   readonly isPoweredByPort: boolean = false;
@@ -41,7 +41,7 @@ export abstract class Emulator implements PanelEmulator {
 
 type MakeEmulator<E> = (send: (bytes: Uint8Array) => void) => E;
 
-/** A panel with a power switch. While off it is dark, ignores input and sends nothing; its port stays. */
+/** Adds a power switch to a panel. While off it is dark, ignores input and sends nothing, but its port stays. */
 export class SwitchablePanel<E extends PanelEmulator> implements PanelEmulator {
   readonly emulator: E;
   #isOn = true;
@@ -97,7 +97,7 @@ function dark({ width, height }: Picture): Picture {
   return { width, height, data };
 }
 
-/** The serial displays that the bench emulates, by driver name. */
+/** The serial displays that the bench emulates, by the names of their drivers. */
 export const PANEL_NAMES = [
   'nextion',
   'dwin',

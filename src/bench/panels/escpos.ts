@@ -5,7 +5,7 @@ import { Emulator } from './emulator.ts';
 
 const CHAR_DOTS = 12;
 const LINE_DOTS = 30;
-/** White paper around a picture. */
+/** The white paper around a picture. */
 const QUIET_DOTS = 24;
 const LEVELS: readonly Ecc[] = ['low', 'medium', 'quartile', 'high'];
 const QUIET_MODULES = 4;
@@ -24,13 +24,13 @@ export interface PrintedQr {
 export interface Slip {
   lines: { text: string; double: boolean; centred: boolean }[];
   qr: PrintedQr | undefined;
-  /** Rows of dots that were printed as a picture; undefined without one. */
+  /** The rows of dots that were printed as a picture; undefined without one. */
   dots: boolean[][] | undefined;
 }
 
 /**
- * Emulates an ESC/POS device by its command reference, 576 dots wide by default. It knows only the commands listed here and records
- * as violations what a device would drop, break or misprint.
+ * Emulates an ESC/POS device by its command reference, 576 dots wide by default. It knows only the commands listed
+ * here. It records what a device would drop, break or misprint as a violation.
  */
 export class EscposEmulator extends Emulator {
   /** The last slips that were cut, or screens that were cleared. */
@@ -50,7 +50,7 @@ export class EscposEmulator extends Emulator {
   #moduleDots = 3;
   #ecc: PrintedQr['ecc'] = 'low';
   #stored: string | undefined;
-  /** Dots from line to line. */
+  /** The number of dots from line to line. */
   #lineDots = LINE_DOTS;
   #stripe: boolean[][] | undefined;
 
@@ -60,7 +60,7 @@ export class EscposEmulator extends Emulator {
     this.#dots = dots;
   }
 
-  /** Clears the screen and loses an unfinished slip. Slips that were cut remain. */
+  /** Clears the screen and drops an unfinished slip. Slips that were cut remain. */
   restart(): void {
     this.#pending = [];
     this.#initialise();
@@ -75,7 +75,7 @@ export class EscposEmulator extends Emulator {
     }
   }
 
-  /** Whether the command is complete. */
+  /** Runs a command. Returns whether it is complete. */
   #take(command: readonly number[]): boolean {
     const [first = 0, second, third] = command;
     if (first >= 0x20 && first < 0x7f) this.#line += String.fromCharCode(first);
@@ -113,7 +113,7 @@ export class EscposEmulator extends Emulator {
     this.#double = value === 0x11;
   }
 
-  /** Commands GS V and GS ( k. */
+  /** Runs the commands GS V and GS ( k. */
   #long(name: number, command: readonly number[]): boolean {
     if (name === 0x56) {
       if (command.length < 4) return false;
@@ -130,7 +130,7 @@ export class EscposEmulator extends Emulator {
     return true;
   }
 
-  /** GS v 0: a picture row by row, at once; the printer must have no unfinished line. */
+  /** Runs GS v 0: prints a picture row by row, at once. The printer must have no unfinished line. */
   #raster(command: readonly number[]): boolean {
     if (command.length < 8) return false;
     const [, , , mode = 0, widthLow = 0, widthHigh = 0, linesLow = 0, linesHigh = 0] = command;
@@ -148,7 +148,7 @@ export class EscposEmulator extends Emulator {
     return true;
   }
 
-  /** ESC *: columns of 24 dots, which the next line feed prints. */
+  /** Runs ESC *: columns of 24 dots, which the next line feed prints. */
   #columns(command: readonly number[]): boolean {
     if (command.length < 5) return false;
     const [, , density = 0, low = 0, high = 0] = command;
@@ -182,7 +182,7 @@ export class EscposEmulator extends Emulator {
     else this.#refuse(command);
   }
 
-  /** A device prints nothing when the QR is too wide or when the line before it is unfinished. */
+  /** Prints the QR. A device prints nothing when the QR is too wide or when the line before it is unfinished. */
   #printSymbol(): void {
     if (!this.makesQr) return;
     if (this.#stored === undefined || !this.#model2 || this.#line !== '' || this.current.qr !== undefined) {
@@ -234,7 +234,7 @@ export class EscposEmulator extends Emulator {
     return true;
   }
 
-  /** The last thing a person sees: the screen, or else the last slip. */
+  /** Returns the last thing that a person sees: the screen, or else the last slip. */
   last(): Slip | undefined {
     return this.current.lines.length > 0 ? this.current : this.slips.at(-1);
   }
@@ -254,12 +254,12 @@ export class EscposEmulator extends Emulator {
   }
 }
 
-/** The printed QR with this margin; undefined when the text is too long. */
+/** Returns the printed QR with this margin; undefined when the text is too long. */
 export function pictureOf({ payload, ecc, moduleDots }: PrintedQr, quietModules: number): Picture | undefined {
   return codeOfModules(payload, { ecc, modulePixels: moduleDots, quietModules });
 }
 
-/** Dots of bytes, the first in the highest bit. */
+/** Returns the dots of bytes, the first dot in the highest bit. */
 function bitsOf(bytes: readonly number[]): boolean[] {
   return bytes.flatMap((byte) => Array.from({ length: 8 }, (_, bit) => (byte & (0x80 >> bit)) !== 0));
 }

@@ -1,7 +1,7 @@
 import { CharacterPanel, hex } from './character-panel.ts';
 
 const COMMAND = 0xfe;
-/** Number of parameters of each known command. */
+/** The number of parameters of each known command. */
 const PARAMETERS: ReadonlyMap<number, number> = new Map([
   [0x42, 1],
   [0x47, 2],
@@ -21,7 +21,7 @@ export class MatrixOrbitalEmulator extends CharacterPanel {
   contrast = 128;
   brightness = 255;
   lit = false;
-  /** Whether it saves settings to its memory, which wears that memory. */
+  /** True if it saves settings to its memory, which wears that memory. */
   remembers = true;
   #pending: number[] = [];
   #autoScroll = true;

@@ -27,10 +27,10 @@ const ANSWERS_MANY = 2;
  * accept silently is added to `violations`.
  */
 export class NextionEmulator extends Emulator {
-  /** While true, sends no answers. */
+  /** While true, the panel sends no answers. */
   silent = false;
   greets = true;
-  /** Answers this code to each command that begins with `to`, without executing it. */
+  /** The panel answers this code to each command that begins with `to`, and does not execute it. */
   refusal: { to: string; code: number } | undefined;
   dim: number | undefined;
   readonly #send: (bytes: Uint8Array) => void;
@@ -54,7 +54,7 @@ export class NextionEmulator extends Emulator {
     return this.#page.name;
   }
 
-  /** Text of a component; undefined when the current page has no such component. */
+  /** Returns the text of a component; undefined when the current page has no such component. */
   text(component: string): string | undefined {
     return component in this.#page.texts ? (this.#texts.get(component) ?? '') : undefined;
   }

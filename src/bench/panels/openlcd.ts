@@ -2,7 +2,7 @@ import { CharacterPanel, hex } from './character-panel.ts';
 
 const SETTING = 0x7c;
 const COMMAND = 0xfe;
-/** Number of parameters of each known setting. */
+/** The number of parameters of each known setting. */
 const PARAMETERS: ReadonlyMap<number, number> = new Map([
   [0x18, 1],
   [0x2b, 3],
@@ -11,8 +11,8 @@ const PARAMETERS: ReadonlyMap<number, number> = new Map([
 ]);
 
 /**
- * Emulates a SerLCD by its firmware's command set. Text before the first clear is invisible. A setting changed while setting
- * messages are on would cover the screen with a message for seconds.
+ * Emulates a SerLCD by its firmware's command set. Text before the first clear is invisible. A setting that changes
+ * while setting messages are on would cover the screen with a message for seconds.
  */
 export class OpenLcdEmulator extends CharacterPanel {
   contrast: number | undefined;
@@ -21,14 +21,14 @@ export class OpenLcdEmulator extends CharacterPanel {
   #announces = true;
   /** The page content is unknown until it is cleared. */
   #cleared = false;
-  /** Address in the HD44780 memory; undefined after the end of a line. */
+  /** The address in the HD44780 memory; undefined after the end of a line. */
   #address: number | undefined = 0;
 
   constructor(columns = 20, rows = 4) {
     super(columns, rows);
   }
 
-  /** Settings stay in memory. */
+  /** Restarts the display. Settings stay in memory. */
   restart(): void {
     this.#pending = [];
     this.#cleared = true;
@@ -90,7 +90,10 @@ export class OpenLcdEmulator extends CharacterPanel {
     this.#address = cell.column === this.columns - 1 ? undefined : (this.#address ?? 0) + 1;
   }
 
-  /** HD44780: the memory has two halves of 40 bytes; a display of 4 lines shows two of its lines from each half. */
+  /**
+   * Returns the cell of an address. The HD44780's memory has two halves of 40 bytes, and a display of 4 lines shows two
+   * of its lines from each half.
+   */
   #cellAt(address: number): { column: number; row: number } | undefined {
     const { columns, rows } = this;
     const half = address >= 0x40 ? 1 : 0;

@@ -11,26 +11,26 @@ const APPEAR_TIMEOUT_MS = 10_000;
 const LOOK_MS = 2;
 const FIX = 'install socat, for instance with sudo apt-get install socat';
 
-/** A serial cable: the driver opens the pty, this object is the device's end. */
+/** A serial cable. The driver opens the pty, and this object is the device's end. */
 export interface Pty {
-  /** Path that the driver opens. */
+  /** The path that the driver opens. */
   readonly path: string;
-  /** Sends bytes to the driver; dropped while unplugged. */
+  /** Sends bytes to the driver. Drops them while unplugged. */
   send(bytes: Uint8Array): void;
   /** Unplugs the cable: the port disappears and open handles fail. */
   unplug(): Promise<void>;
   /** Plugs it in again under the same path. Throws as `openPty` does. */
   plug(): Promise<void>;
-  /** Stops the device from reading: bytes pile up in the port until `thaw`. */
+  /** Stops the device from reading. Bytes pile up in the port until `thaw`. */
   freeze(): void;
   thaw(): void;
-  /** Unplugs for good and removes the files. */
+  /** Unplugs the cable for good and removes the files. */
   close(): Promise<void>;
 }
 
 type Receive = (bytes: Uint8Array) => void;
 
-/** How bytes travel from the driver to the device: passes what `source` reads to `receive` until it closes. */
+/** Carries bytes from the driver to the device: passes what `source` reads to `receive` until it closes. */
 export type SerialLine = (source: Readable, receive: Receive) => void;
 
 const atOnce: SerialLine = (source, receive) => source.on('data', receive);
@@ -49,7 +49,7 @@ export async function openPty(receive: Receive, wire: SerialLine = atOnce): Prom
     wire(child.stdout, receive);
     child.stdin.on('error', () => {});
     await appeared(path, child);
-    // socat exits when the last program closes the port, but a real port stays: keep it open.
+    // The last program that closes the port ends socat. A real port stays, so this keeps the port open.
     const holder = await open(path, constants.O_RDWR | constants.O_NOCTTY | constants.O_NONBLOCK);
     plugged = { child, holder };
   };
@@ -57,7 +57,7 @@ export async function openPty(receive: Receive, wire: SerialLine = atOnce): Prom
     if (plugged === undefined) return;
     const { child, holder } = plugged;
     plugged = undefined;
-    // Remove the link first, as a real device's port disappears. SIGKILL also ends a frozen socat.
+    // The link goes first, as a real device's port disappears. SIGKILL also ends a frozen socat.
     await rm(path, { force: true });
     const ended = once(child, 'exit');
     child.kill('SIGKILL');

@@ -5,7 +5,7 @@ const WIDTH = 320;
 const HEIGHT = 480;
 const HEADER_BYTES = 6;
 const BITMAP = 197;
-/** Bytes after the header of each command except the bitmap. */
+/** The number of bytes after the header of each command except the bitmap. */
 const PARAMETERS: ReadonlyMap<number, number> = new Map([
   [108, 0],
   [109, 0],
@@ -14,13 +14,13 @@ const PARAMETERS: ReadonlyMap<number, number> = new Map([
 ]);
 
 /**
- * Emulates a Turing 3.5" panel: it takes commands and pixel rectangles in portions of any size. Violations are pixels that a panel
- * would draw in another place, twice, or on a dark screen.
+ * Emulates a Turing 3.5" panel. It receives commands and pixel rectangles in portions of any size. A violation is a
+ * pixel that a panel would draw in another place, twice, or on a dark screen.
  */
 export class UsbBitmapEmulator extends Emulator {
   override readonly isPoweredByPort = true;
   lit = false;
-  /** Brightness: 0 is the brightest. */
+  /** The brightness: 0 is the brightest. */
   level: number | undefined;
   orientation: number | undefined;
   readonly #pixels = new Uint16Array(WIDTH * HEIGHT).fill(0x1234);
@@ -41,10 +41,10 @@ export class UsbBitmapEmulator extends Emulator {
     }
   }
 
-  /** Takes one complete command from the buffer. Returns its length in bytes, 0 while it is incomplete. */
+  /** Removes one complete command from the buffer. Returns its length in bytes, 0 while it is incomplete. */
   #takeOne(): number {
     if (this.#unread.length < HEADER_BYTES) return 0;
-    // Four numbers of 10 bits, most significant first.
+    // The header has four numbers of 10 bits, most significant first.
     const numbers = BigInt(`0x${this.#unread.subarray(0, 5).toString('hex')}`);
     const at = (shift: bigint) => Number((numbers >> shift) & 0x3ffn);
     const area = [at(30n), at(20n), at(10n), at(0n)];
@@ -98,7 +98,7 @@ export class UsbBitmapEmulator extends Emulator {
     return length;
   }
 
-  /** The panel's image in portrait. */
+  /** Returns the panel's image in portrait. */
   picture(): Picture {
     const data = new Uint8Array(WIDTH * HEIGHT * 4);
     for (const [index, pixel] of this.#pixels.entries()) {
@@ -109,7 +109,7 @@ export class UsbBitmapEmulator extends Emulator {
     return { width: WIDTH, height: HEIGHT, data };
   }
 
-  /** The panel shows pixels only and draws no QR itself. */
+  /** Returns the whole screen. The panel shows pixels only and draws no QR itself. */
   code(): Picture {
     return this.picture();
   }

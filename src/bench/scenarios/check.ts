@@ -18,19 +18,19 @@ import { COUNTER, listsIn, type Step, VERBS } from './steps.ts';
 
 /** The findings of a check, each with `file:line:column`. */
 export interface CheckResult {
-  /** These would go wrong when it is run. */
+  /** Mistakes that would fail when the scenario runs. */
   problems: string[];
-  /** These probably mean something else than they say. */
+  /** Steps that probably mean something else than they say. */
   warnings: string[];
 }
 
 const OPEN = '${';
-/** The only fault that pays by itself. */
+/** The only fault that makes a payment by itself. */
 const PAYING_FAULT: FaultName = 'paid-before';
 
 type Path = readonly (string | number)[];
 
-/** Checks what a schema cannot: that each variable is known where it is used, and that steps are not without effect. */
+/** Checks what a schema cannot: that each variable exists where a step uses it, and that steps have an effect. */
 export function checkScenario(scenario: Scenario): CheckResult {
   return new Check(scenario).result();
 }
@@ -45,10 +45,10 @@ export function assertChecked(scenarios: readonly Scenario[]): string[] {
 
 class Check {
   readonly #scenario: Scenario;
-  /** Sets, because steps that are included twice have each problem once. */
+  /** These are sets, because steps that are included twice have each problem once. */
   readonly #problems = new Set<string>();
   readonly #warnings = new Set<string>();
-  /** Names that any step makes, with the first place. */
+  /** The names that any step makes, with the place of the first one. */
   readonly #madeAt = new Map<string, string>();
   #isPaid = false;
 
@@ -72,7 +72,7 @@ class Check {
     }
   }
 
-  /** Notes where each name is made, so that a use before its making can be told from an unknown name. */
+  /** Notes where each name is made. So the check can tell a use before its making from an unknown name. */
   #collect(steps: readonly Step[], path: Path, source: Source): void {
     for (const [index, step] of steps.entries()) {
       const at = [...path, index];
@@ -111,7 +111,7 @@ class Check {
     }
   }
 
-  /** The step itself, without the steps in it. */
+  /** Checks the step itself, without the steps in it. */
   #own(step: Step, path: Path, source: Source, names: Names): void {
     const { repeat, then: _then, else: _else, included: _included, parallel: _parallel, ...rest } = step;
     const { 'for each box': _each, ...own } = rest;
@@ -129,7 +129,7 @@ class Check {
       this.#content(step[verb]?.content, [...path, verb], source);
   }
 
-  /** A `settled` before any payment would pass without a look at anything. */
+  /** Checks that a `settled` comes after a payment. Otherwise it would pass without a look at anything. */
   #payment(step: Step, path: Path, source: Source): void {
     const fault = step.fault === undefined ? undefined : faultOf(step.fault).inject;
     const content = String(step.push?.content ?? step.generate?.content ?? '');
@@ -144,7 +144,7 @@ class Check {
     );
   }
 
-  /** A content that looks like an order of a fault, and is none. */
+  /** Warns of a content that looks like an order of a fault but is none. */
   #content(content: string | number | undefined, path: Path, source: Source): void {
     const text = String(content ?? '');
     const isMeant = text.toUpperCase().startsWith(MAGIC_PREFIX) && !text.includes(OPEN);
@@ -175,7 +175,7 @@ class Check {
   }
 
   #parallel(branches: readonly (readonly Step[])[], path: Path, source: Source, names: Names): void {
-    // Somebody may pay in one list while another one waits until all is settled.
+    // One list may make a payment while another one waits until all payments are settled.
     this.#isPaid ||= branches.some((steps) => isPaidIn(steps));
     const inner = branches.map((steps, index) => {
       const own = names.copy();
@@ -224,7 +224,7 @@ class Check {
     } else names.set(name, known);
   }
 
-  /** Every expression in a value. */
+  /** Checks every expression in a value. */
   #texts(value: unknown, path: Path, source: Source, names: Names): void {
     if (typeof value === 'string') this.#text(value, path, source, names);
     if (typeof value !== 'object' || value === null) return;
@@ -250,7 +250,7 @@ class Check {
     }
   }
 
-  /** Why a variable cannot be used; undefined when it can. */
+  /** Returns why a variable cannot be used; undefined when it can. */
   #unknown(name: string, [key]: readonly string[], names: Names): string | undefined {
     const known = names.get(name);
     const lost = names.whyLost(name);
@@ -278,7 +278,7 @@ function line(path: Path, source: Source, words: string, characters?: string): s
   return `${source.file}:${place.line}:${place.column}: ${path.join('.')}: ${words}`;
 }
 
-/** The variables that a step makes. */
+/** Returns the variables that a step makes. */
 function made(step: Step): Readonly<Record<string, KnownVariable>> {
   const { set = {}, as } = step;
   const verb = VERBS.find((it) => step[it] !== undefined);

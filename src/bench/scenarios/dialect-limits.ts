@@ -4,12 +4,12 @@ import type { Expectation } from './expect.ts';
 import { faultOf } from './fault.ts';
 import type { Step } from './steps.ts';
 
-/** Answers of a push that a box of the gateway's own messages causes. */
+/** The refusals of a push that need a box of the gateway's own messages. */
 const CONFIRMATIONS = ['BOX_TIMEOUT', 'QR_TOO_DENSE', 'DISPLAY_FAULT', 'STORAGE_FAULT', 'REPLACED', 'WITHDRAWN'];
-/** States of an order that a box reports. The others the gateway knows by itself. */
+/** The states of an order that a box reports. The gateway knows the others by itself. */
 const REPORTED = ['shown', 'expired', 'rejected', 'interrupted', 'dismissed'];
 const IDS = ['transactionId', 'orderId', 'pushId'];
-/** Faults of pushes that the gateway learns of by the box's answer only. */
+/** The gateway learns of these faults of pushes only by the box's answer. */
 const REFUSED_FAULTS: readonly FaultName[] = ['qr-amount', 'qr-account'];
 
 const LIMITS = {
@@ -20,13 +20,16 @@ const LIMITS = {
   link: "this fault breaks the link of the gateway's own messages, and in a dialect loses what is said meanwhile",
 } as const;
 
-/** A part of a scenario that a dialect cannot have, with the reason. */
+/** One part of a scenario that is impossible with a dialect, with the reason. */
 interface Limit {
   asked: string;
   why: string;
 }
 
-/** Why boxes of a dialect cannot be asked these steps; undefined if they can. Each reason names what was asked. */
+/**
+ * Returns why boxes of a dialect cannot run these steps; undefined if they can. Each reason names the part of the
+ * scenario.
+ */
 export function dialectLimits(steps: Iterable<Step>): string | undefined {
   const limits = [...steps].flatMap((step) => [...limitsIn(step)]);
   const byReason = Map.groupBy(limits, ({ why }) => why);
@@ -56,7 +59,7 @@ function* limitsOf({ report, status, screen, within, ...seen }: Expectation): It
     yield { asked: `report of status ${report.status}`, why: LIMITS.confirms };
   }
   const isSeen = [screen, seen.state, seen.text, seen.qr].some((it) => it !== undefined);
-  // At once after a push means: when SUCCESS is answered.
+  // With `within: 0` right after a push, the scenario expects the QR at the moment of SUCCESS.
   if (within !== undefined && durationMs(within) === 0 && isSeen)
     yield { asked: `within ${within}`, why: LIMITS.confirms };
   const id = IDS.find((name) => hasKey(status, name));

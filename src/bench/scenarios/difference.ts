@@ -1,27 +1,27 @@
 /** Something that is not as expected, with both sides for a report. */
 export interface Difference {
-  /** One line that says both. */
+  /** One line with both sides. */
   reason: string;
   expected: string;
   actual: string;
 }
 
-/** A reason, with both sides where it has some. */
+/** A reason, with both sides if it has them. */
 export type Problem = string | Difference;
 
-/** The reason, in one line. */
+/** Returns the reason in one line. */
 export function reasonIn(problem: Problem): string {
   return typeof problem === 'string' ? problem : problem.reason;
 }
 
-/** The same problem with words before its reason. */
+/** Returns the same problem with words before its reason. */
 export function prefixed(prefix: string, problem: Problem): Problem {
   return typeof problem === 'string' ? `${prefix}${problem}` : { ...problem, reason: `${prefix}${problem.reason}` };
 }
 
 /**
- * Why `actual` is not as expected, with its path; undefined when it is. Objects are compared by the expected keys only, lists
- * completely. A number equals a text that reads the same.
+ * Returns why `actual` is not as expected, with its path; undefined when it is. It compares objects by the expected
+ * keys only, and lists completely. A number equals a text that reads the same.
  */
 export function difference(actual: unknown, expected: unknown, path = ''): Difference | undefined {
   if (typeof expected === 'object' && expected !== null) {
@@ -39,7 +39,7 @@ export function difference(actual: unknown, expected: unknown, path = ''): Diffe
   return isSame(actual, expected) ? undefined : differing(path, shown(expected), shown(actual));
 }
 
-/** Whether two values are the same; a number equals a text that reads the same. */
+/** Returns whether two values are the same. A number equals a text that reads the same. */
 export function isSame(left: unknown, right: unknown): boolean {
   return left === right || (isPlain(left) && isPlain(right) && String(left) === String(right));
 }
@@ -56,7 +56,7 @@ function isPlain(value: unknown): boolean {
 const SIDE_CHARS_MAX = 60;
 const COMMON_CHARS_SHOWN = 12;
 
-/** Two texts, both cut around the first character that differs where one is long. */
+/** Returns two texts, both cut around the first character that differs if one is long. */
 export function cutToDifference(left: string, right: string): readonly [string, string] {
   if (Math.max(left.length, right.length) <= SIDE_CHARS_MAX) return [left, right];
   const from = Math.max(0, firstDifference(left, right) - COMMON_CHARS_SHOWN);
@@ -67,7 +67,7 @@ export function cutToDifference(left: string, right: string): readonly [string, 
   return [cut(left), cut(right)];
 }
 
-/** Index of the first character that differs. */
+/** Returns the index of the first character that differs. */
 export function firstDifference(left: string, right: string): number {
   const shorter = Math.min(left.length, right.length);
   for (let at = 0; at < shorter; at += 1) if (left[at] !== right[at]) return at;
@@ -76,7 +76,7 @@ export function firstDifference(left: string, right: string): number {
 
 const SHOWN_CHARS_MAX = 300;
 
-/** A value in one line, for messages. */
+/** Returns a value in one line, for messages. */
 export function shown(value: unknown): string {
   const text = value === undefined ? 'nothing' : JSON.stringify(value);
   return text.length > SHOWN_CHARS_MAX ? `${text.slice(0, SHOWN_CHARS_MAX)}…` : text;

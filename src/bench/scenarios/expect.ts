@@ -9,7 +9,7 @@ const words = z
   .optional();
 
 const state = oneOfOrVariable(BOX_STATES);
-/** Parts of the box's /status; the only closed set among them is that of its states. */
+/** Parts of the box's /status. Only its states are a closed set. */
 const boxStatus = fields.superRefine((it, context) => {
   const checked = state.optional().safeParse(it.state);
   for (const { message } of checked.error?.issues ?? []) {

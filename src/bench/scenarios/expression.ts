@@ -2,7 +2,7 @@ import { PayboxError } from '../../lib/errors.ts';
 import type { Random } from '../../lib/random.ts';
 import { isSame, shown } from './difference.ts';
 
-/** The longest expression between `${` and `}`; it bounds the parser's depth too. */
+/** The longest expression between `${` and `}`. It limits the parser's depth too. */
 const EXPRESSION_CHARS_MAX = 200;
 
 export type Expression =
@@ -12,7 +12,9 @@ export type Expression =
   | { kind: 'binary'; sign: Sign; left: Expression; right: Expression }
   | { kind: 'not' | 'negative'; operand: Expression };
 
-/** Functions and their arguments, for messages and the manual. The last three divide, and say how they round. */
+/**
+ * The functions and their arguments, for messages and the manual. The last three divide and name their way of rounding.
+ */
 const BUILTINS = {
   random: 'random(FROM, TO)',
   pick: 'pick(A, B, …)',
@@ -25,7 +27,7 @@ type Builtin = keyof typeof BUILTINS;
 const COMPARISONS = ['==', '!=', '<=', '>=', '<', '>'] as const;
 const SIGNS = [...COMPARISONS, '+', '-', '*', '%', 'and', 'or'] as const;
 type Sign = (typeof SIGNS)[number];
-/** In a name a hyphen belongs to it, so a minus needs a space before it. */
+/** A hyphen in a name belongs to the name, so a minus needs a space before it. */
 const TOKEN = /\s*(?:(\d+)(?![\w.])|'([^']*)'|([A-Za-z][\w-]*(?:\.[\w-]+)*)|(==|!=|<=|>=|[<>+\-*/%(),]))/y;
 const PICKS_MAX = 50;
 
@@ -42,7 +44,7 @@ export function parseExpression(text: string): Expression {
   return new Parser(tokensOf(text)).whole();
 }
 
-/** The variables of an expression. */
+/** Yields the variables of an expression. */
 export function* variablesIn(it: Expression): Iterable<Extract<Expression, { kind: 'variable' }>> {
   if (it.kind === 'variable') yield it;
   else if (it.kind === 'call') for (const argument of it.args) yield* variablesIn(argument);
@@ -69,7 +71,7 @@ function tokensOf(text: string): Token[] {
 
 const END: Token = { kind: 'end', text: '' };
 
-/** One method for each rank of signs, the weakest first. */
+/** Parses an expression. It has one method for each rank of operators, the weakest first. */
 class Parser {
   readonly #tokens: readonly Token[];
   #at = 0;
@@ -178,10 +180,10 @@ function isBuiltin(name: string): name is Builtin {
   return Object.hasOwn(BUILTINS, name);
 }
 
-/** Gives variables their values. */
+/** Returns the value of a variable, or of a part of it. */
 export type LookUp = (name: string, keys: readonly string[]) => unknown;
 
-/** The value of an expression. Numbers are whole and exact. Throws PayboxError with the code VARIABLE. */
+/** Returns the value of an expression. Numbers are whole and exact. Throws PayboxError with the code VARIABLE. */
 export function evaluate(it: Expression, lookUp: LookUp, random: Random): unknown {
   const inner = (part: Expression) => evaluate(part, lookUp, random);
   switch (it.kind) {
@@ -229,14 +231,14 @@ function called(name: Builtin, args: readonly unknown[], random: Random): unknow
   return exact(Math.abs(rest) >= Math.abs(b) - Math.abs(rest) ? down + 1 : down);
 }
 
-/** The rest of a division that rounds down: it has the sign of the divisor. */
+/** Returns the remainder of a division that rounds down. It has the sign of the divisor. */
 function remainder(a: number, b: number): number {
   if (b === 0) throw mistake(`${a} is divided by zero`);
   const rest = a % b;
   return rest !== 0 && rest < 0 !== b < 0 ? rest + b : rest + 0;
 }
 
-/** A whole number; texts of digits count, because services send amounts as texts. */
+/** Returns a whole number. Texts of digits count as numbers, because services send amounts as texts. */
 function wholeNumber(value: unknown): number {
   const isText = typeof value === 'string' && /^-?\d{1,16}$/.test(value);
   const number = isText ? Number(value) : value;
@@ -249,13 +251,13 @@ function exact(value: number): number {
   throw mistake('the number is too large to be exact');
 }
 
-/** Throws PayboxError for anything but true and false. */
+/** Returns true or false. Throws PayboxError for anything else. */
 export function truth(value: unknown): boolean {
   if (typeof value === 'boolean') return value;
   throw mistake(`expected true or false, is ${shown(value)}`);
 }
 
-/** A mistake in an expression or its values, without the expression. */
+/** Returns the error for a mistake in an expression or its values, without the expression. */
 export function mistake(words: string): PayboxError {
   return new PayboxError('VARIABLE', words, { severity: 'fatal' });
 }

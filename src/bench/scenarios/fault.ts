@@ -10,7 +10,7 @@ const NAMES = FAULT_NAMES.join(', ');
 
 const END = `expected all, a fault of before as \${fault.id}, or one of ${NAMES}`;
 
-/** Options of a fault besides its name. */
+/** The options of a fault besides its name. */
 const MORE = ['times', 'for', 'chance', 'content'] as const;
 
 const fault = z
@@ -55,12 +55,12 @@ function kindsOf(it: object): string[] {
 
 const shortForm = oneOf(FAULT_NAMES).describe('a fault by its name, once, or for its time if it lasts');
 
-/** `fault` of a step: a name, or an object with options. */
+/** The `fault` of a step: a name, or an object with options. */
 export const faultArgs = z.union([shortForm, fault], {
   error: ({ input, errors }) => problemOf(input, typeof input === 'object' ? errors?.[1] : errors?.[0]),
 });
 
-/** The error for the form that the author meant. */
+/** Returns the error for the form that the author meant. */
 function problemOf(input: unknown, issues: readonly z.core.$ZodIssue[] = []): string {
   const [first] = issues;
   if (first === undefined) return `expected the name of a fault, or what of it: one of ${NAMES}`;
@@ -75,7 +75,7 @@ export type FaultArgs = z.output<typeof faultArgs>;
 /** A fault to inject, with its options. */
 export type Injection = Omit<z.output<typeof fault>, 'inject'> & { inject: FaultName };
 
-/** The object form of a step's `fault`. */
+/** Returns the object form of a step's `fault`. */
 export function faultOf(args: FaultArgs): Exclude<FaultArgs, string> {
   return typeof args === 'string' ? { inject: args } : args;
 }

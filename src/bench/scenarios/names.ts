@@ -2,18 +2,18 @@ import { activeFaultView } from '../../protocol/faults.ts';
 import { generateResponse } from '../../protocol/http-api.ts';
 import type { Verb } from './steps.ts';
 
-/** Knowledge of a variable before anything is run. */
+/** The knowledge of a variable before anything runs. */
 export interface KnownVariable {
-  /** Its parts; undefined where they are not known. */
+  /** The names of its parts; undefined where they are not known. */
   fields?: ReadonlySet<string>;
-  /** It counts the rounds of a `repeat` or the boxes. */
+  /** True for the counter of a `repeat` or of the boxes. */
   isCounter?: true;
 }
 
 const fields = (...names: string[]): KnownVariable => ({ fields: new Set(names) });
 const ORDER = Object.keys(generateResponse.shape);
 
-/** The result of a verb; undefined for verbs without one. */
+/** Returns the result of a verb; undefined for verbs without one. */
 export function resultOf(verb: Verb): KnownVariable | undefined {
   switch (verb) {
     case 'generate':
@@ -32,7 +32,7 @@ export function resultOf(verb: Verb): KnownVariable | undefined {
   }
 }
 
-/** Names that are known at one place of a scenario. */
+/** Holds the names that are known at one place of a scenario. */
 export class Names {
   readonly #known: Map<string, KnownVariable | string>;
 
@@ -40,7 +40,7 @@ export class Names {
     this.#known = known;
   }
 
-  /** The variables of every scenario. */
+  /** Returns the variables of every scenario. */
   static ofScenario(boxes: number): Names {
     return new Names(
       new Map([
@@ -62,7 +62,7 @@ export class Names {
     return typeof known === 'string' ? undefined : known;
   }
 
-  /** Why a variable that was made cannot be used here. */
+  /** Returns why a variable that was made cannot be used here. */
   whyLost(name: string): string | undefined {
     const known = this.#known.get(name);
     return typeof known === 'string' ? known : undefined;
@@ -76,17 +76,17 @@ export class Names {
     this.#known.set(name, why);
   }
 
-  /** Whether a counter of this name would hide another variable. */
+  /** Returns whether a counter of this name would hide another variable. */
   isUsed(name: string): boolean {
     return this.get(name) !== undefined;
   }
 
-  /** The kind of a name's variable, for a message. */
+  /** Returns the kind of a name's variable, for a message. */
   whatIs(name: string): string {
     return this.get(name)?.isCounter === true ? 'a counter of the steps around it' : 'a variable';
   }
 
-  /** Names that were made since `before` was copied. */
+  /** Returns the names that were made since `before` was copied. */
   changedSince(before: Names): string[] {
     return [...this.#known].filter(([name, known]) => before.#known.get(name) !== known).map(([name]) => name);
   }
@@ -101,13 +101,13 @@ export class Names {
     this.#known.delete(name);
   }
 
-  /** Every name that can be used. */
+  /** Returns every name that can be used. */
   all(): string[] {
     return [...this.#known].filter(([, known]) => typeof known !== 'string').map(([name]) => name);
   }
 }
 
-/** All names in order, for a message. */
+/** Returns all names in order, for a message. */
 export function sortedNames(names: Names): string {
   return names.all().sort().join(', ');
 }

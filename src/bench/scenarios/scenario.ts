@@ -44,7 +44,7 @@ const includedSchema = z.strictObject({
 
 /** A checked scenario. */
 export interface Scenario extends z.output<typeof scenarioSchema> {
-  /** File name for messages. */
+  /** The name of the file for messages. */
   file: string;
   source: Source;
 }
@@ -55,8 +55,8 @@ export async function readScenario(path: string): Promise<Scenario> {
 }
 
 /**
- * Reads a scenario from text; `file` is its name in messages. Without a folder it cannot include files. `within` are the files
- * that are being read. Throws ConfigError.
+ * Reads a scenario from text. `file` is its name in messages. Without a folder it cannot include files. `within` lists
+ * the files that are being read. Throws ConfigError.
  */
 export function parseScenario(
   written: string,
@@ -75,7 +75,7 @@ export function parseScenario(
   return scenario;
 }
 
-/** Of one character. */
+/** The most bytes that one character can have. */
 const UTF8_BYTES_MAX = 4;
 
 function textOf(path: string, named = path): string {
@@ -89,7 +89,7 @@ function textOf(path: string, named = path): string {
   return textOfFile(bytes, basename(path));
 }
 
-/** The value of a file by its schema. Throws ConfigError with every problem and its place. */
+/** Returns the value of a file by its schema. Throws ConfigError with every problem and its place. */
 function checkedFile<T>(schema: z.ZodType<T>, written: string, file: string, folder: string) {
   if (written.length > LIMITS.fileChars) {
     throw new ConfigError(`${file}: has ${written.length} characters, expected at most ${LIMITS.fileChars}`);
@@ -105,31 +105,31 @@ function checkedFile<T>(schema: z.ZodType<T>, written: string, file: string, fol
   return { checked: parsed.data, source };
 }
 
-/** One problem of a schema in a line, with its column. */
+/** Describes one problem of a schema in a line, with its column. */
 function lineFor(issue: z.core.$ZodIssue, source: Source, checked: Checked): string {
   const place = issue.code === 'unrecognized_keys' ? [...issue.path, issue.keys[0] ?? ''] : issue.path;
   const { line, column } = source.placeOf(place);
   return issueLine(issue, `${source.file}:${line}:${column}`, checked);
 }
 
-/** One error for all problems. */
+/** Returns one error for all problems. */
 export function problemsError(problems: readonly string[]): ConfigError {
   const more = problems.length - PROBLEMS_MAX;
   const shown = [...problems.slice(0, PROBLEMS_MAX), ...(more > 0 ? [`and ${more} more`] : [])];
   return new ConfigError(shown.join('\n'), FIX);
 }
 
-/** State while a scenario and its included files are read. */
+/** The state while a scenario and its included files are read. */
 interface Reading {
   folder: string | undefined;
-  /** Paths of the files around the current one, and its own. */
+  /** The paths of the files around the current one, and its own. */
   within: readonly string[];
   includes: { left: number };
-  /** Boxes that the scenario and all its included files need. */
+  /** The number of boxes that the scenario and all its included files need. */
   boxes: number;
 }
 
-/** The step with the steps of included files in it, at any depth. Throws ConfigError. */
+/** Returns the step with the steps of included files in it, at any depth. Throws ConfigError. */
 function withIncluded(step: Step, path: readonly (string | number)[], source: Source, reading: Reading): Step {
   const deep = (steps: readonly Step[], ...more: (string | number)[]) =>
     steps.map((it, index) => withIncluded(it, [...path, ...more, index], source, reading));
@@ -170,7 +170,10 @@ function included(name: string, place: readonly (string | number)[], source: Sou
   return { source: file.source, steps, variables: file.checked.variables };
 }
 
-/** Number of executed steps, counting each round and each box. Rounds that a variable says are counted when they run. */
+/**
+ * Returns the number of executed steps, counting each round and each box. Where a variable gives the number of rounds,
+ * they are counted when they run.
+ */
 function countOf(steps: readonly Step[], boxes: number): number {
   let count = 0;
   for (const step of steps) {
@@ -183,10 +186,10 @@ function countOf(steps: readonly Step[], boxes: number): number {
   return count;
 }
 
-/** Numbers that YAML reads differently than people: 50.000 is fifty thousand, and 50 in YAML. */
+/** YAML reads these numbers in another way than people: 50.000 is fifty thousand, and 50 in YAML. */
 const MISREAD = /^[1-9]\d{0,2}(?:\.\d{3})+$/;
 
-/** Throws ConfigError for a number that YAML reads differently than people. */
+/** Checks a number. Throws ConfigError for one that YAML reads in another way than people. */
 function assertReadAsWritten({ value, rangeOf }: YamlText, text: string, source: Source): void {
   for (const [path, number] of numbersIn(value)) {
     const written = text.slice(...(rangeOf(path) ?? [0, 0]));

@@ -2,10 +2,10 @@ import { PayboxError } from '../../lib/errors.ts';
 import type { Random } from '../../lib/random.ts';
 import { evaluate, mistake, parseExpression } from './expression.ts';
 
-/** An expression in a text: what stands between `${` and `}`. */
+/** An expression in a text, between `${` and `}`. */
 export const IN_TEXT = /\$\{([^{}]*)\}/g;
 
-/** A variable that is not usable any more, and why. */
+/** Marks a variable that is no longer usable, with the reason. */
 class Lost {
   readonly why: string;
 
@@ -14,12 +14,12 @@ class Lost {
   }
 }
 
-/** Why variables that several lists of a `parallel` make cannot be used after it. */
+/** The reason why variables that several lists of a `parallel` make cannot be used after it. */
 export const MADE_TWICE = 'is made in several lists of `parallel`: give each its own name with `as`';
-/** Why variables of a `for each box` cannot be used after it. */
+/** The reason why variables of a `for each box` cannot be used after it. */
 export const MADE_PER_BOX = 'is made for each box: use it there';
 
-/** Variables. Those of an outer scope can be used in an inner one. */
+/** Holds variables. Inner scopes see those of outer ones. */
 export class Scope {
   readonly #own: Map<string, unknown>;
   readonly #outer: Scope | undefined;
@@ -36,17 +36,20 @@ export class Scope {
     else this.#own.set(name, value);
   }
 
-  /** The steps of a `repeat`: these values are gone after it, what its steps make stays. */
+  /** Returns a scope for the steps of a `repeat`. These values end with it, the variables that its steps make stay. */
   loop(values: Readonly<Record<string, unknown>>): Scope {
     return new Scope(values, this, true);
   }
 
-  /** Steps that run beside others, which do not see what these make. */
+  /** Returns a scope for steps that run beside others. The others do not see what these steps make. */
   branch(values: Readonly<Record<string, unknown>>): Scope {
     return new Scope(values, this);
   }
 
-  /** Takes over what branches made; `fixed` are the names that they were given. A name that two of them made is lost. */
+  /**
+   * Takes over what branches made. `fixed` are the names that the branches got. A name that two of them made becomes
+   * unusable.
+   */
   adopt(branches: readonly Scope[], fixed: readonly string[]): void {
     const makers = Map.groupBy(
       branches.flatMap((branch) => [...branch.#own].filter(([name]) => !fixed.includes(name))),
@@ -55,7 +58,7 @@ export class Scope {
     for (const [name, made] of makers) this.set(name, made.length === 1 ? made[0]?.[1] : new Lost(MADE_TWICE));
   }
 
-  /** Forgets what the steps of each box made, so that no box's value is taken for another's. */
+  /** Makes unusable what the steps of each box made, so that nobody takes one box's value for another's. */
   forget(branches: readonly Scope[], fixed: readonly string[]): void {
     const names = new Set(branches.flatMap((branch) => [...branch.#own.keys()]));
     for (const name of names) if (!fixed.includes(name)) this.set(name, new Lost(MADE_PER_BOX));
@@ -66,7 +69,7 @@ export class Scope {
     return this.#filled(value, random) as T;
   }
 
-  /** The value of a variable; undefined if there is none. */
+  /** Returns the value of a variable; undefined if there is none. */
   valueOf(name: string): unknown {
     const value = this.#find(name);
     return value instanceof Lost ? undefined : value;

@@ -5,7 +5,7 @@ const HOLDER = { userBankName: '', bankAccount: '', bankCode: '' };
 const BOX = { terminalCode: '', serialNumber: '' };
 const ORDER = { amount: 0, content: '', online: true };
 
-/** One scene of each kind, to get its title. */
+/** One scene of each kind, from which its title comes. */
 const SCENES = {
   starting: { kind: 'starting', version: '' },
   connecting: { kind: 'connecting', ...BOX, plainLink: false },
@@ -28,10 +28,13 @@ const SCENES = {
 export type ScreenKind = keyof typeof SCENES;
 export const SCREEN_KINDS = Object.keys(SCENES) as [ScreenKind, ...ScreenKind[]];
 
-/** The kind of a screen from its text (`/screen.txt`): its first line is the title. Undefined for screens of another maker. */
+/**
+ * Returns the kind of a screen from its text (`/screen.txt`), whose first line is the title. Undefined for screens of
+ * another maker.
+ */
 export function screenKindOf(text: string): ScreenKind | undefined {
   const [title = ''] = text.split('\n', 1);
-  // The title of a repetition varies, because it has a time.
+  // The title of a repetition varies, because it contains a time.
   if (title.startsWith(REPEATED)) return 'repeat';
   return SCREEN_KINDS.find((kind) => pageOf(SCENES[kind]).title === title);
 }

@@ -10,7 +10,10 @@ export type Settings = Readonly<Record<string, string | number | boolean | null>
 
 const WHOLE = /^(?:0|-?[1-9]\d{0,14})$/;
 
-/** Variables from the command line, each as `NAME=VALUE`. Whole numbers, true and false are such, all else is text. */
+/**
+ * Returns variables from the command line, each as `NAME=VALUE`. Whole numbers, true and false become values of their
+ * kind, all else is text.
+ */
 export function settingsOf(written: readonly string[]): Settings {
   return Object.fromEntries(
     written.map((it) => {
@@ -25,7 +28,10 @@ export function settingsOf(written: readonly string[]): Settings {
   );
 }
 
-/** The scenarios with these variables instead of their own. Throws ConfigError for one that none of them uses. */
+/**
+ * Returns the scenarios with these variables instead of their own. Throws ConfigError for a variable that none of them
+ * uses.
+ */
 export function withSettings(scenarios: readonly Scenario[], settings: Settings): Scenario[] {
   const known = new Set(scenarios.flatMap((it) => [...variablesOf(it)]));
   for (const name of Object.keys(settings)) {
@@ -42,7 +48,7 @@ export function withSettings(scenarios: readonly Scenario[], settings: Settings)
   return scenarios.map((it) => ({ ...it, variables: { ...it.variables, ...settings } }));
 }
 
-/** Variables of all `set` steps. */
+/** Yields the variables of all `set` steps. */
 function* setIn(value: unknown): Iterable<string> {
   if (typeof value !== 'object' || value === null) return;
   for (const [key, inner] of Object.entries(value)) {
@@ -51,7 +57,7 @@ function* setIn(value: unknown): Iterable<string> {
   }
 }
 
-/** Every variable that a scenario defines or uses. */
+/** Returns every variable that a scenario defines or uses. */
 function variablesOf({ variables, steps }: Scenario): Set<string> {
   return new Set([...Object.keys(variables), ...usedIn(variables), ...usedIn(steps)]);
 }
@@ -67,7 +73,9 @@ function* usedIn(value: unknown): Iterable<string> {
     yield* usedIn(it);
 }
 
-/** The variables of an expression; none for one that is wrong, which the check of the scenario tells. */
+/**
+ * Returns the variables of an expression. A wrong expression has none, because the check of the scenario reports it.
+ */
 function namesIn(written: string): string[] {
   try {
     return [...variablesIn(parseExpression(written))].map(({ name }) => name);

@@ -1,10 +1,10 @@
 import type { YamlText } from '../../lib/yaml-text.ts';
 
-/** The longest excerpt that a failure shows, in lines. */
+/** The longest excerpt of a failure, in lines. */
 const EXCERPT_LINES_MAX = 12;
 
 export interface Place {
-  /** Both count from 1. */
+  /** Line and column count from 1. */
   line: number;
   column: number;
 }
@@ -13,31 +13,33 @@ export interface Place {
 export interface SourceLine {
   line: number;
   text: string;
-  /** Whether it belongs to the step itself, not to its surroundings. */
+  /** True if it belongs to the step itself, not to its surroundings. */
   isOfStep: boolean;
 }
 
 /** The text of a scenario file, with places for messages. */
 export interface Source {
-  /** File name for messages. */
+  /** The name of the file for messages. */
   readonly file: string;
-  /** Its folder, where golden pictures and included files are. */
+  /** The file's folder, which has golden pictures and included files. */
   readonly folder: string;
-  /** Place of a value, or of its nearest parent. */
+  /** Returns the place of a value, or of its nearest parent. */
   placeOf(path: readonly PropertyKey[]): Place;
-  /** Place of these characters in a value; of the value where they are written otherwise. */
+  /**
+   * Returns the place of these characters in a value, or the place of the value where they are written in another way.
+   */
   placeIn(path: readonly PropertyKey[], characters: string): Place;
-  /** The lines of a step and the one before it. */
+  /** Returns the lines of a step and the one before it. */
   excerpt(path: readonly PropertyKey[]): SourceLine[];
 }
 
-/** A text that is no file, as the steps that a rig is sent. */
+/** Returns the source of a text without a file, for example the steps that a caller sends to a rig. */
 export function noSource(name: string): Source {
   const placeOf = () => ({ line: 1, column: 1 });
   return { file: name, folder: '.', placeOf, placeIn: placeOf, excerpt: () => [] };
 }
 
-/** The source of a parsed YAML text. */
+/** Returns the source of a parsed YAML text. */
 export function sourceOf(yaml: YamlText, text: string, file: string, folder: string): Source {
   const lines = text.split(/\r?\n/);
   const placeAt = (offset: number): Place => {

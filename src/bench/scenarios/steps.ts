@@ -96,22 +96,22 @@ export interface Step {
   then?: Step[] | undefined;
   else?: Step[] | undefined;
   include?: string | undefined;
-  /** The file that `include` names, once it is read. */
+  /** The file that `include` names, once it has been read. */
   included?: Included | undefined;
 }
 
-/** Another file's steps. */
+/** The steps of another file. */
 export interface Included {
   source: Source;
   steps: Step[];
-  /** Defaults of variables. */
+  /** The defaults of its variables. */
   variables: Readonly<Record<string, string | number | boolean | null>>;
 }
 
 /** The default name of a counter. */
 export const COUNTER = 'n';
 
-/** The lists of steps in a step, each with its path in it. Those of an included file have none. */
+/** Returns the lists of steps in a step, each with its path in it. Lists of an included file have no path. */
 export function listsIn(step: Step): { steps: readonly Step[]; path: (string | number)[] }[] {
   const { repeat, parallel = [], then, else: otherwise, included } = step;
   const each = step['for each box'];

@@ -3,7 +3,7 @@ import { suggestion } from '../../lib/suggestion.ts';
 import { CODES } from '../../protocol/codes.ts';
 import { DURATION, durationMs, SPAN, spanMs } from './durations.ts';
 
-/** Limits of one scenario, so that a mistake in a file cannot run forever. */
+/** The limits of one scenario, so that a mistake in a file cannot run forever. */
 export const LIMITS = {
   fileChars: 200_000,
   steps: 1_000,
@@ -13,7 +13,7 @@ export const LIMITS = {
   boxes: 1_000,
   waitMs: 7 * 86_400_000,
   textChars: 2_000,
-  /** Files in files, and all that a scenario includes. */
+  /** The depth of files in files. `includes` counts all files that a scenario includes. */
   includeDepth: 8,
   includes: 200,
 } as const;
@@ -22,7 +22,7 @@ const VARIABLE = `or a variable, as \${amount}`;
 
 export const name = z.string().regex(/^[A-Za-z][\w-]{0,40}$/, 'expected a name of letters, digits, - and _');
 export const text = z.string().min(1).max(LIMITS.textChars);
-/** A number or a text. YAML distinguishes `order: 17` from `order: "17"`, people do not. */
+/** A number or a text. YAML distinguishes `order: 17` from `order: "17"`, but people do not. */
 export const value = z.union([text, z.number(), z.boolean(), z.null()], { error: 'expected a text or a number' });
 export const word = z.union([text, z.number()], { error: `expected a text ${VARIABLE}` });
 export const amount = z.union([z.int().min(0), z.string().regex(/\$\{/, `expected whole đồng ${VARIABLE}`)], {
@@ -39,17 +39,17 @@ export const pause = z
   .string(SPANNED)
   .regex(SPAN, { error: SPANNED, abort: true })
   .refine((it) => (spanMs(it)?.[1] ?? Number.POSITIVE_INFINITY) <= LIMITS.waitMs, SPANNED);
-/** How often something happens. */
+/** The number of times that something happens. */
 export const times = z.int().min(1).max(LIMITS.times);
 const COUNTED = `expected a whole number, or a variable, as \${count}`;
-/** A number of things that are expected. */
+/** The expected number of things. */
 export const count = z.union([z.int().min(0), z.string().regex(/^\$\{[^{}]*\}$/, COUNTED)], { error: COUNTED });
 const ROUNDS = `expected a whole number from 1 to ${LIMITS.times}, or a variable, as \${count}`;
-/** How often steps are run; a variable is looked at when it is run. */
+/** The number of rounds of steps. A variable is evaluated when the steps run. */
 export const rounds = z.union([times, z.string().regex(/^\$\{[^{}]*\}$/, ROUNDS)], { error: ROUNDS });
 const CONDITION = `expected true, false or a condition, as \${n == 3}`;
 export const condition = z.union([z.boolean(), z.string().regex(/^\$\{[^{}]*\}$/, CONDITION)], { error: CONDITION });
-/** A scenario file beside this one. */
+/** A scenario file in the folder of this one. */
 export const fileName = text.regex(/^[^/\\].*\.ya?ml$/, 'expected a relative path that ends in .yaml');
 export const fields = z
   .record(z.string(), z.unknown())
@@ -70,11 +70,11 @@ export const answers = z.union([answer, z.array(answerWord).min(1).describe('any
   },
 });
 
-/** A word of a closed set. */
+/** Returns the schema for a word of a closed set. */
 export const oneOf = <const T extends readonly [string, ...string[]]>(words: T) =>
   z.enum(words, `expected one of ${words.join(', ')}`);
 
-/** A word of a closed set, or a variable that has one. */
+/** Returns the schema for a word of a closed set, or a variable that has one. */
 export const oneOfOrVariable = <const T extends readonly [string, ...string[]]>(words: T) => {
   const error = `expected a variable, or one of ${words.join(', ')}`;
   return z.union([z.enum(words), z.string().regex(/\$\{/, error)], { error });

@@ -6,7 +6,7 @@ import { scenarioList } from './schemas.ts';
 
 const health = z.strictObject({ ok: z.literal(true), runs: z.int(), rigs: z.int() }).meta({ id: 'Health' });
 
-/** Routes that describe the server; `describe` returns the description of all routes. */
+/** Returns routes that describe the server. `describe` returns the description of all routes. */
 export function aboutRoutes(
   deps: ServerDeps,
   counts: () => { runs: number; rigs: number },

@@ -7,7 +7,7 @@ import { Rigs } from './rigs.ts';
 import { Refusal, type ServerDeps } from './route.ts';
 import { LIMITS } from './schemas.ts';
 
-/** A request of the program that started this one. Its body is checked where it is used. */
+/** A request of the program that started this one. The user of the body checks it. */
 const channelRequest = z.strictObject({
   id: z.int(),
   ask: z.enum(['open', 'step', 'screen', 'text', 'status', 'callbacks', 'report', 'reset', 'close']),
@@ -19,10 +19,10 @@ const numbered = z.looseObject({ id: z.int() });
 type ChannelRequest = z.output<typeof channelRequest>;
 
 const OPENS_MAX = 3;
-/** How gateway and box say that their port is taken. */
+/** Gateway and box report in these words that their port is taken. */
 const TAKEN = /\bport \d+\b.*\bis (?:already )?in use\b/;
 
-/** The answer to the request of the same id; `failed` is a step whose result is not as expected. */
+/** The answer to the request with the same id. `failed` is a step whose result is not as expected. */
 export type ChannelAnswer = { id: number } & (
   | { result: unknown }
   | { refused: { message: string; fix: string } }
@@ -38,11 +38,11 @@ export class ChannelServer {
     this.#rigs = new Rigs(deps, LIMITS.rigsOfOwner);
   }
 
-  /** The answer to a message; undefined for one that is no request. Never throws. */
+  /** Returns the answer to a message; undefined for a message that is no request. Never throws. */
   async answer(message: unknown): Promise<ChannelAnswer | undefined> {
     const { success, data: request } = channelRequest.safeParse(message);
     if (!success) {
-      // Whoever asked would wait for ever.
+      // Without an answer the caller would wait forever.
       const { data: asked } = numbered.safeParse(message);
       return asked && { id: asked.id, refused: { message: 'the program does not know this request', fix: '' } };
     }
@@ -67,7 +67,9 @@ export class ChannelServer {
     return rig.use(() => this.#look(rig, ask, String(box), body));
   }
 
-  /** Programs of others may take a port between the moment when it was found free and its use. */
+  /**
+   * Opens a rig on free ports. Another program may take a port between the moment when it was found free and its use.
+   */
   async #open(body: unknown): Promise<Rig> {
     for (let tries = 1; ; tries += 1) {
       try {
@@ -98,7 +100,7 @@ export class ChannelServer {
     }
   }
 
-  /** A failed step with both sides, and the screen of its box at that moment. */
+  /** Returns a failed step with both sides, and the screen of its box at that moment. */
   async #failure({ message, expected, actual }: StepFailure, { rig: id = '', body }: ChannelRequest) {
     const { box = 1 } = body as Step;
     const failed = { message, expected, actual };
@@ -106,13 +108,13 @@ export class ChannelServer {
       const rig = this.#rigs.get(id);
       return { ...failed, screen: await pictureOf(rig, String(box)) };
     } catch {
-      // A box that is off has no screen to keep, and the failure is what counts.
+      // A box that is off has no screen to send, and the failure matters more.
       return failed;
     }
   }
 }
 
-/** The screen of a box as base64: messages are text. */
+/** Returns the screen of a box in base64, because messages are text. */
 async function pictureOf(rig: Rig, box: string): Promise<string> {
   const picture = await rig.inRealTime(() => rig.picture(box));
   if (picture === undefined) throw new Refusal(503, 'nothing is on the screen yet', 'ask again');

@@ -14,12 +14,12 @@ import { type RigRequest, rigRequest, runRequest, type TargetChoice } from './sc
 const FIX = 'GET /openapi.json has every key';
 const GOLDEN_FIX = 'put it into a folder that the server is started with, as --scenarios DIR, and name it';
 
-/** Whether a step compares with a golden picture, which only a scenario in a folder has. */
+/** Returns whether a step compares with a golden picture, which only a scenario in a folder has. */
 export function usesGolden(steps: readonly Step[]): boolean {
   return [...everyStep(steps)].some((step) => step.expect?.golden !== undefined);
 }
 
-/** The run that a body asks for. Throws ConfigError, as `paybox bench run` does. */
+/** Returns the run that a body asks for. Throws ConfigError, as `paybox bench run` does. */
 export async function runOptions(body: unknown, id: string, deps: ServerDeps): Promise<RunOptions> {
   const { scenarios, variables, seed = deps.anySeed(), ...choice } = checkConfig(runRequest, body, 'body', FIX);
   const library = await deps.scenarios();
@@ -30,7 +30,7 @@ export async function runOptions(body: unknown, id: string, deps: ServerDeps): P
   return { scenarios: set, kind, seed };
 }
 
-/** The rig that a body asks for, with its kind of target. Throws ConfigError. */
+/** Returns the rig that a body asks for, with its kind of target. Throws ConfigError. */
 export async function rigOptions(body: unknown, id: string, deps: ServerDeps) {
   const request = checkConfig(rigRequest, body ?? {}, 'body', FIX);
   const { seed = deps.anySeed(), target = request.gateway === undefined ? 'process' : 'at' } = request;
@@ -43,7 +43,7 @@ export async function rigOptions(body: unknown, id: string, deps: ServerDeps) {
   return { request, kind, seed, scenario };
 }
 
-/** A scenario without steps that stands for the rig. */
+/** Returns a scenario without steps that stands for the rig. */
 function scenarioFor(id: string, { boxes, box, enrolled, variables }: RigRequest): Scenario {
   const about = 'Driven step by step by a client.';
   const count = boxes ?? Math.max(1, box.length);

@@ -11,7 +11,7 @@ interface HistoryOptions {
   seed: number;
 }
 
-/** Steps, changes and failures since the rig was opened or reset. */
+/** The steps, changes and failures since the rig was opened or reset. */
 export interface RigHistory {
   readonly transcript: Transcript;
   readonly messages: TrafficRecorder;
@@ -22,7 +22,7 @@ export interface RigHistory {
   readonly failures: { reason: string; where: string }[];
 }
 
-/** The history of a rig that begins now; the signal ends it, as `over` does. */
+/** Begins a new history of a rig. It ends when the signal or its `over` aborts. */
 export function beginHistory({ scenario, target, seed }: HistoryOptions, signal: AbortSignal): RigHistory {
   const transcript = new Transcript(target.time.clock);
   const messages = new TrafficRecorder(target, transcript);

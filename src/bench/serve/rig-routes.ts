@@ -9,7 +9,7 @@ const GONE = { about: 'it has ended, and why', schema: failure };
 const UNKNOWN = { about: 'there is no such rig or box', schema: failure };
 const OFF = { about: 'the box or the gateway does not answer', schema: failure };
 
-/** Routes of rigs: a gateway and boxes that stay up while a caller drives them. */
+/** Returns the routes of rigs: a gateway and boxes that stay up while a caller drives them. */
 export function rigRoutes(rigs: Rigs): Route[] {
   return [
     {
@@ -150,10 +150,10 @@ function boxRoutes(
   ];
 }
 
-/** First byte of a JPEG file, from a camera probe. */
+/** The first byte of a JPEG file, from a camera probe. */
 const JPEG_START = 0xff;
 
-/** Asks in real time. A part that is off is answered as such and not as the caller's error. */
+/** Reads something in real time. The answer says that a part is off; that is not the caller's error. */
 async function reached(rig: Rig, look: () => Promise<Answer>): Promise<Answer> {
   try {
     return await rig.inRealTime(look);

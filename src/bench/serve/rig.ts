@@ -30,7 +30,7 @@ export interface RigOptions {
   callbackUrl: string | undefined;
 }
 
-/** A gateway and boxes that a caller drives step by step. All steps belong to one open-ended scenario. */
+/** Runs a gateway and boxes that a caller drives step by step. All steps belong to one open-ended scenario. */
 export class Rig {
   readonly id: string;
   readonly #order: RigOptions;
@@ -39,7 +39,7 @@ export class Rig {
   readonly openedAtMs = systemClock.wallMs();
   readonly #beganMs = systemClock.monotonicMs();
   #usedMs = systemClock.monotonicMs();
-  /** Requests under way. */
+  /** The number of requests under way. */
   #busy = 0;
   #waiting = 0;
   #last: Promise<unknown> = Promise.resolve();
@@ -58,8 +58,9 @@ export class Rig {
   }
 
   /**
-   * Makes the rig as new after all earlier steps: no order, payment, callback, fault, variable or failure is left, and boxes and
-   * gateway have forgotten all. Addresses, credentials and the seed stay. Throws Refusal for parts that ran before the rig.
+   * Resets the rig after all earlier steps. No order, payment, callback, fault, variable or failure is left, and boxes
+   * and gateway have no stored state. Addresses, credentials and the seed stay. Throws Refusal for parts that ran
+   * before the rig.
    */
   async reset(): Promise<void> {
     const { target } = this.#order;
@@ -80,7 +81,7 @@ export class Rig {
     });
   }
 
-  /** Runs `work` for a request; meanwhile the rig does not count as idle. */
+  /** Runs `work` for a request. Meanwhile the rig does not count as idle. */
   async use<T>(work: () => T | Promise<T>): Promise<T> {
     this.#busy += 1;
     try {
@@ -91,20 +92,20 @@ export class Rig {
     }
   }
 
-  /** Milliseconds until the rig ends without a further request. */
+  /** Returns the milliseconds until the rig ends without a further request. */
   get idleInMs(): number {
     const sinceMs = this.#busy > 0 ? 0 : systemClock.monotonicMs() - this.#usedMs;
     return this.#order.idleMs - sinceMs;
   }
 
-  /** Aborts when the rig ends. */
+  /** Returns the signal that aborts when the rig ends. */
   get ending(): AbortSignal {
     return this.#ending.signal;
   }
 
   /**
-   * Runs one step after all earlier ones; `signal` cancels it. Throws ConfigError for an invalid step, StepFailure when it fails,
-   * Refusal when too many steps wait.
+   * Runs one step after all earlier ones. `signal` cancels it. Throws ConfigError for an invalid step, StepFailure when
+   * it fails, Refusal when too many steps wait.
    */
   async step(body: unknown, signal: AbortSignal): Promise<z.output<typeof stepAnswer>> {
     const step = await this.#checked(body);
@@ -123,7 +124,7 @@ export class Rig {
     const mine = this.#last.then(work);
     this.#last = mine.then(
       () => undefined,
-      // Its caller gets the failure; the next step runs all the same.
+      // The caller of a step gets its failure. The next step runs all the same.
       () => undefined,
     );
     try {
@@ -133,7 +134,7 @@ export class Rig {
     }
   }
 
-  /** The box with this number, counted from 1. Throws Refusal. */
+  /** Returns the box with this number, counted from 1. Throws Refusal. */
   box(number: string): BoxClient {
     const { boxes } = this.#order.target;
     const box = /^\d{1,4}$/.test(number) ? boxes[Number(number) - 1] : undefined;
@@ -141,18 +142,18 @@ export class Rig {
     throw new Refusal(404, `${this.id} has no box ${number}`, `it has boxes 1 to ${boxes.length}`);
   }
 
-  /** Runs `look` in real time: virtual time is not skipped meanwhile. */
+  /** Runs `look` in real time. Virtual time is not skipped meanwhile. */
   inRealTime<T>(look: () => Promise<T>): Promise<T> {
     return this.#order.target.time.inRealTime(look);
   }
 
-  /** The probe's picture of a box; undefined while there is none. Throws Refusal and MissingPeerError. */
+  /** Returns the probe's picture of a box; undefined while there is none. Throws Refusal and MissingPeerError. */
   async picture(number: string): Promise<Uint8Array | undefined> {
     const seen = await this.#order.target.probe.capture(this.box(number));
     return seen?.file;
   }
 
-  /** The newest callbacks. Throws MissingPeerError. */
+  /** Returns the newest callbacks. Throws MissingPeerError. */
   async callbacks(): Promise<z.output<typeof callbackList>> {
     const { gateway, partnerServer } = this.#order.target;
     const { value: newest } = await gateway.callbacks(LISTED_ROWS).next();
@@ -164,7 +165,7 @@ export class Rig {
     return { callbacks: newest ?? [], received: received ?? null };
   }
 
-  /** The transcript so far, with the current screens. */
+  /** Returns the transcript so far, with the current screens. */
   async result(): Promise<Result> {
     const { scenario, kind, seed, target } = this.#order;
     const { transcript, messages, failures } = this.#history;
@@ -185,7 +186,7 @@ export class Rig {
     };
   }
 
-  /** The report so far, as a page. */
+  /** Returns the report so far as a page. */
   async report(): Promise<string> {
     return pageOf([await this.result()], { startedAtMs: this.openedAtMs });
   }
@@ -215,8 +216,8 @@ export class Rig {
   }
 
   /**
-   * Cancels the running step and ends the rig. Resolves when all its parts have ended. `isHurried`: the program ends too, so
-   * parts that hang are killed or abandoned soon.
+   * Cancels the running step and ends the rig. Resolves when all its parts have ended. With `isHurried` the program
+   * ends too, so parts that hang are soon killed or abandoned.
    */
   close(reason: string, isHurried = false): Promise<void> {
     this.#ending.abort(new Refusal(410, `${this.id} has ended: ${reason}`, 'open another'));
@@ -279,7 +280,7 @@ export class Rig {
 const GOLDEN_FIX =
   'put the scenario in a folder that the server was started with, as --scenarios DIR; or compare screen.png';
 
-/** A step with an unknown variable is the caller's mistake, not a failed verdict. */
+/** Returns a step's mistake with an unknown variable. It is the caller's mistake, not a failed verdict. */
 function mistakeIn(error: unknown): ConfigError | undefined {
   const cause = error instanceof StepFailure ? error.cause : undefined;
   const isMistake = cause instanceof PayboxError && cause.code === 'VARIABLE';

@@ -10,12 +10,12 @@ import { LIMITS } from './schemas.ts';
 const ENDED_EARLY = 'the rig was ended before it was open';
 const AGAIN = 'open another';
 
-/** The rigs of a server. Each has its own gateway and boxes. */
+/** Holds the rigs of a server. Each has its own gateway and boxes. */
 export class Rigs {
   readonly #deps: ServerDeps;
   readonly #rigs = new Map<string, Rig>();
   readonly #opening = new Set<Promise<Rig>>();
-  /** Reasons of ended rigs. */
+  /** The reasons why rigs have ended. */
   readonly #ended = new Map<string, string>();
   readonly #closing = new AbortController();
   readonly #rigsMax: number;
@@ -50,7 +50,7 @@ export class Rigs {
     }
   }
 
-  /** Throws Refusal when the rig does not exist or has ended. */
+  /** Returns a rig. Throws Refusal when it does not exist or has ended. */
   get(id: string): Rig {
     const rig = this.#rigs.get(id);
     if (rig !== undefined) return rig;
@@ -70,7 +70,10 @@ export class Rigs {
     if (this.#ended.size > LIMITS.rigsRemembered && oldest !== undefined) this.#ended.delete(oldest);
   }
 
-  /** Ends all rigs, also those that are opening. Resolves when all their parts have ended, or those that hang are abandoned. */
+  /**
+   * Ends all rigs, including those that are opening. Resolves when all their parts have ended, or those that hang are
+   * abandoned.
+   */
   async close(reason: string): Promise<void> {
     this.#closing.abort(new Refusal(503, 'the server ends', 'start it again'));
     await Promise.allSettled(this.#opening);
@@ -90,7 +93,7 @@ export class Rigs {
       throw new Refusal(503, reasonWithFix(error), 'see the output of the server, and the logs of --report DIR');
     });
     const rig = new Rig(id, { scenario, kind, target, seed, idleMs: durationMs(idle) ?? 0, callbackUrl });
-    // A rig whose caller has gone is ended by whoever opens it.
+    // The lines below end a rig whose caller has gone.
     await untilAborted(signal, rig.begin()).catch((error: unknown) => {
       if (!signal.aborted) throw error;
     });

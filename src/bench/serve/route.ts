@@ -4,7 +4,7 @@ import type { TargetKind } from '../engine/target.ts';
 import type { Scenario } from '../scenarios/scenario.ts';
 import { failure, LIMITS, type TargetChoice } from './schemas.ts';
 
-/** An error answer with the reason and the fix. */
+/** Carries the reason and the fix of an error answer. */
 export class Refusal extends Error {
   readonly status: number;
   readonly fix: string;
@@ -19,18 +19,18 @@ export class Refusal extends Error {
   }
 }
 
-/** Dependencies of the server. */
+/** The dependencies of the server. */
 export interface ServerDeps {
-  /** The kind of target for the run or rig `id`. Throws ConfigError. */
+  /** Returns the kind of target for the run or rig `id`. Throws ConfigError. */
   targetOf(choice: TargetChoice, seed: number, id: string): Promise<TargetKind>;
-  /** Scenario files that can be run by name. */
+  /** Returns the scenario files that can be run by name. */
   scenarios(): Promise<ReadonlyMap<string, string>>;
-  /** The scenario with the chosen number of boxes. */
+  /** Returns the scenario with the chosen number of boxes. */
   withBoxes(scenario: Scenario, choice: TargetChoice): Scenario;
   anySeed(): number;
   /**
-   * Probes that a caller may choose besides `screen`. Probes run commands and read files, so whoever starts the server must allow
-   * them.
+   * The probes that a caller may choose besides `screen`. Probes run commands and read files, so the person who starts
+   * the server must allow them.
    */
   probes: readonly string[];
 }
@@ -38,7 +38,7 @@ export interface ServerDeps {
 /** A request that is authorized. */
 export interface RouteRequest {
   params: Readonly<Record<string, string>>;
-  /** Parsed but unchecked JSON; undefined without a body. */
+  /** The parsed but unchecked JSON; undefined without a body. */
   body: unknown;
   headers: IncomingHttpHeaders;
   /** Aborts when the caller disconnects before the answer. */
@@ -47,7 +47,7 @@ export interface RouteRequest {
 
 /** One event of a stream. */
 export interface StreamEvent {
-  /** Counted from 1. */
+  /** The number of the event, counted from 1. */
   id: number;
   event: string;
   data: object;
@@ -61,12 +61,12 @@ export type Answer =
   | { status: number; type: string; body: string | Uint8Array; headers?: Readonly<Record<string, string>> }
   | { status: number; follow: Subscribe };
 
-/** A route of the bench server. It is served and described from the same value. */
+/** A route of the bench server. The server serves and describes it from the same value. */
 export interface Route extends RouteDoc {
   handle(asked: RouteRequest): Answer | Promise<Answer>;
 }
 
-/** Answers that any route may give. */
+/** The answers that any route may give. */
 const COMMON_ANSWERS: RouteDoc['answers'] = {
   401: { about: 'the token is missing or wrong', schema: failure },
   403: { about: 'not from this machine, or from a page of another origin', schema: failure },

@@ -9,7 +9,7 @@ import { failure, runList, runRequest, runView } from './schemas.ts';
 const NOT_OVER = { about: 'it is not over', schema: failure };
 const UNKNOWN = { about: 'there is no such run, or it was forgotten', schema: failure };
 
-/** Routes of runs: scenarios judged from start to end. */
+/** Returns the routes of runs: scenarios judged from start to end. */
 export function runRoutes(runs: Runs, deps: ServerDeps): Route[] {
   const runOf = ({ params }: RouteRequest) => runs.get(params.id ?? '');
   return [

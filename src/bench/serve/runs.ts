@@ -32,7 +32,7 @@ export class Run {
   #beganMs: number | undefined;
   #tookMs: number | null = null;
   #told = 0;
-  /** Why the bench itself failed. */
+  /** The reason why the bench itself failed. */
   #broken = '';
 
   constructor(id: string, order: RunOptions) {
@@ -40,7 +40,7 @@ export class Run {
     this.#order = order;
   }
 
-  /** Resolves when the run has ended with all its parts. */
+  /** Returns a promise that resolves when the run has ended with all its parts. */
   get over(): Promise<void> {
     return this.#over.promise;
   }
@@ -53,7 +53,7 @@ export class Run {
     return this.#told;
   }
 
-  /** Total size of its pictures. */
+  /** Returns the total size of its pictures. */
   get pictureBytes(): number {
     const entries = this.results.flatMap((result) => result.entries);
     return entries.reduce((sum, { picture }) => sum + (picture?.length ?? 0), 0);
@@ -81,7 +81,7 @@ export class Run {
     await this.over;
   }
 
-  /** The results; scenarios skipped because the run ended have one too. */
+  /** Returns the results. Scenarios that did not run because the run ended have one too. */
   get allResults(): Result[] {
     const { scenarios, kind, seed } = this.#order;
     const why = this.#broken === '' ? this.#abort.signal.reason : this.#broken;
@@ -89,7 +89,7 @@ export class Run {
     return [...this.results, ...left.map((it) => resultWithoutVerdict(it, kind.name, seed, why))];
   }
 
-  /** Events from the start, or after the event with this number. */
+  /** Follows the events from the start, or after the event with this number. */
   follow(afterId: number): Subscribe {
     return (listener) => {
       for (const event of this.#events) if (event.id > afterId) listener(event);
@@ -144,7 +144,7 @@ export class Run {
     this.#tell('result', { number, outcome, name: scenario.name, reason, where, tookMs });
   }
 
-  /** State of a scenario without a result. */
+  /** Returns the state of a scenario without a result. */
   #stateWithout(index: number): RunView['state'] {
     if (this.isOver) return 'aborted';
     return this.#state === 'running' && index === this.results.length ? 'running' : 'queued';
@@ -175,14 +175,14 @@ function verdictOf(results: readonly Result[]): Outcome {
   return worst ?? 'skipped';
 }
 
-/** The runs of a server; one at a time, in order of arrival. */
+/** Holds the runs of a server. One runs at a time, in order of arrival. */
 export class Runs {
   readonly #runs = new Map<string, Run>();
   #count = 0;
   #busy = false;
   #closed = false;
 
-  /** Id of the next run. */
+  /** Returns the id of the next run. */
   nextId(): string {
     this.#count += 1;
     return `run-${this.#count}`;
@@ -192,7 +192,7 @@ export class Runs {
     return [...this.#runs.values()];
   }
 
-  /** Throws Refusal when the queue is full or the server ends. */
+  /** Checks the queue. Throws Refusal when it is full or the server ends. */
   assertRoom(): void {
     if (this.#closed) throw new Refusal(503, 'the server ends', 'start it again');
     const waiting = this.all().filter((run) => run.view().state === 'queued').length;
@@ -210,7 +210,7 @@ export class Runs {
     return run;
   }
 
-  /** Throws Refusal for an unknown run. */
+  /** Returns a run. Throws Refusal for an unknown one. */
   get(id: string): Run {
     const run = this.#runs.get(id);
     if (run !== undefined) return run;

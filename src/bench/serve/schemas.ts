@@ -2,37 +2,37 @@ import { z } from 'zod';
 import { durationMs } from '../scenarios/durations.ts';
 import { duration, name, value } from '../scenarios/values.ts';
 
-/** Limits of the server; requests beyond them are refused. */
+/** The limits of the server, which refuses requests beyond them. */
 export const LIMITS = {
   bodyBytes: 1_000_000,
   scenarios: 100,
-  /** Runs that wait for the current one. */
+  /** The number of runs that wait for the current one. */
   runsQueued: 20,
-  /** The newest finished runs, kept with their transcripts. */
+  /** The number of finished runs that the server stores with their transcripts, newest first. */
   runsKept: 20,
-  /** Total size of pictures of finished runs. */
+  /** The total size of the pictures of finished runs. */
   pictureBytesKept: 256_000_000,
-  /** Events of a run; beyond this the oldest are dropped. */
+  /** The number of events of a run. Beyond this the server drops the oldest. */
   events: 5_000,
   streams: 64,
-  /** Entries of a rig's transcript; beyond this messages are left out. */
+  /** The number of entries of a rig's transcript. Beyond this the server leaves out messages. */
   entries: 20_000,
   rigs: 4,
-  /** Rigs of a program that started the server for itself, one for each of its tests under way. */
+  /** The number of rigs of a program that started the server for itself, one for each of its running tests. */
   rigsOfOwner: 64,
   rigBoxes: 50,
-  /** Steps of a rig that wait for the current one. */
+  /** The number of steps of a rig that wait for the current one. */
   stepsWaiting: 16,
-  /** First failures of a rig that are kept; newest callbacks that are returned. */
+  /** The number of a rig's first failures that the server stores, and of newest callbacks that it returns. */
   failures: 1_000,
   callbacks: 1_000,
-  /** Ended rigs whose reason is kept. */
+  /** The number of ended rigs whose reason the server remembers. */
   rigsRemembered: 100,
   idleMs: 24 * 3_600_000,
   textChars: 2_000,
 } as const;
 
-/** Default idle time after which a rig ends. */
+/** A rig ends after this idle time by default. */
 export const IDLE = '10min';
 
 const text = z.string().min(1).max(LIMITS.textChars);

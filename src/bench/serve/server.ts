@@ -26,26 +26,26 @@ import { Runs } from './runs.ts';
 import { LIMITS } from './schemas.ts';
 
 const CONNECTIONS_MAX = 256;
-/** A report page has its own style and content policy. */
+/** A report page has a style and content policy of its own. */
 const REPORT_POLICY = "frame-ancestors 'none'";
-/** A reader with more unread bytes is disconnected; it may resume with Last-Event-ID. */
+/** The server disconnects a reader with more unread bytes. The reader may resume with Last-Event-ID. */
 const UNREAD_BYTES_MAX = 1_000_000;
 const HEARTBEAT_MS = 10_000;
 
 export interface ServerOptions {
   host: string;
-  /** 0 chooses a free port. */
+  /** The port; 0 chooses a free one. */
   port: number;
-  /** Required from every caller; without a token, only callers on this machine are allowed. */
+  /** The token that every caller needs. Without one, only callers on this machine are allowed. */
   token: string | undefined;
-  /** Version of the program. */
+  /** The version of the program. */
   version: string;
   log: Logger;
 }
 
 /** A bench server that accepts requests. */
 export interface BenchServer {
-  /** For example `http://127.0.0.1:8820`. */
+  /** The server's origin, for example `http://127.0.0.1:8820`. */
   readonly origin: string;
   /** Ends every run and rig; resolves when all their parts have ended. */
   close(reason: string): Promise<void>;
@@ -108,11 +108,11 @@ function createApp({ token, log }: ServerOptions): FastifyInstance {
   return app;
 }
 
-/** The open event streams (SSE) of a server. */
+/** Holds the open event streams (SSE) of a server. */
 class EventStreams {
   readonly #streams = new Set<EventStream>();
 
-  /** Throws Refusal when the limit of streams is reached. */
+  /** Checks the number of streams. Throws Refusal when their limit is reached. */
   assertRoom(): void {
     if (this.#streams.size < LIMITS.streams) return;
     throw new Refusal(503, `${LIMITS.streams} streams are open already`, 'end one, or ask for the run itself');
@@ -162,7 +162,7 @@ function send(reply: FastifyReply, answer: Exclude<Answer, { follow: unknown }>)
   return reply.type(answer.type).send(answer.body);
 }
 
-/** Aborts when the connection ends before the answer. */
+/** Returns a signal that aborts when the connection ends before the answer. */
 function disconnectSignal({ raw }: FastifyReply): AbortSignal {
   const gone = new AbortController();
   raw.once('close', () => {
@@ -176,7 +176,7 @@ function refuse(reply: FastifyReply, { status, message, fix, headers }: Refusal)
   return reply.code(status).headers(headers).type('application/json; charset=utf-8').send(body);
 }
 
-/** The answer for an error; 500 when the caller did not cause it. */
+/** Returns the answer for an error: 500 when the caller did not cause it. */
 function refusalOf(error: FastifyError | Error, request: FastifyRequest): Refusal {
   if (error instanceof Refusal) return error;
   if (error instanceof ConfigError) return new Refusal(422, error.message, error.fix);
@@ -235,7 +235,7 @@ async function listen(app: FastifyInstance, { host, port }: ServerOptions): Prom
   return (app.server.address() as AddressInfo).port;
 }
 
-/** Needs no token, so that monitoring needs none. */
+/** This path needs no token, so monitoring needs none. */
 const OPEN_PATH = '/healthz';
 
 /**
@@ -250,7 +250,8 @@ export function assertAllowed(request: IncomingMessage, token: string | undefine
     const stranger = strangerProblem(request);
     if (stranger !== undefined)
       throw new Refusal(403, stranger, 'start the server with --token-file, and send the token');
-    // DNS rebinding: a foreign web page can make this machine's browser send requests under a name that resolves to loopback.
+    // DNS rebinding: a foreign web page can make this machine's browser send requests to a name that resolves to
+    // loopback.
     if (!isLoopbackHost(host)) throw new Refusal(403, 'not by a loopback name', 'ask with http://127.0.0.1:PORT');
     return;
   }

@@ -15,14 +15,14 @@ const boxStatus = z.looseObject({
 
 const statusEvent = z.looseObject({ status: z.unknown() });
 
-/** An event with the status of a box is no longer. */
+/** The bench no longer takes a longer event for the status of a box. */
 const EVENT_CHARS_MAX = 1_000_000;
 const ANNOUNCEMENTS = /^paybox_box_announcements_total (\d+)$/m;
 
 /** The `/status` of a box. Boxes of other makers may report more or fewer fields. */
 export type BoxStatus = z.output<typeof boxStatus>;
 
-/** A client of a box's own HTTP pages. */
+/** Reads and orders by a box's own HTTP pages. */
 export class BoxClient {
   readonly terminalCode: string;
   readonly serialNumber: string;
@@ -31,8 +31,8 @@ export class BoxClient {
   readonly #headers: Record<string, string>;
 
   /**
-   * `url` is the origin of the box's pages, for example `http://127.0.0.1:8810`; `token` is its `http.token` (PROTOCOL.md, threat
-   * THR-30).
+   * Makes a client. `url` is the origin of the box's pages, for example `http://127.0.0.1:8810`; `token` is its
+   * `http.token` (threat THR-30).
    */
   constructor(url: string, identity: { terminalCode: string; serialNumber: string }, token?: string) {
     this.url = url.replace(/\/+$/, '');
@@ -52,8 +52,8 @@ export class BoxClient {
   }
 
   /**
-   * Throws MissingPeerError when the box is off, ConfigError when the token is wrong (as all methods here do), and PayboxError when
-   * the answer is not a valid status.
+   * Returns the box's `/status`. Throws MissingPeerError when the box is off, ConfigError when the token is wrong (as
+   * all methods here do), and PayboxError when the answer is not a valid status.
    */
   async status(): Promise<BoxStatus> {
     const url = `${this.url}/status`;
@@ -67,7 +67,7 @@ export class BoxClient {
     return body.toString('utf8');
   }
 
-  /** The display's content as a PNG file; undefined before the first frame. */
+  /** Returns the display's content as a PNG file; undefined before the first frame. */
   async picture(): Promise<Uint8Array | undefined> {
     const { status, body } = await this.#ask(`${this.url}/screen.png`);
     return status === 200 ? body : undefined;
@@ -79,20 +79,23 @@ export class BoxClient {
     if (status !== 204) throw new PayboxError('REFUSED', `${url} answered ${status}`, { severity: 'fatal' });
   }
 
-  /** Number of payments announced since the box started; undefined for a box that does not count them. */
+  /** Returns the number of payments announced since the box started; undefined for a box that does not count them. */
   async announcements(): Promise<number | undefined> {
     const { status, body } = await this.#ask(`${this.url}/metrics`);
     const [, count] = (status === 200 && ANNOUNCEMENTS.exec(body.toString('utf8'))) || [];
     return count === undefined ? undefined : Number(count);
   }
 
-  /** Active faults; undefined for a box that takes no fault orders. */
+  /** Returns the active faults; undefined for a box that takes no fault orders. */
   async faults(): Promise<ActiveFaultView[] | undefined> {
     const url = `${this.url}/_mock/${FAULTS}`;
     return activeFaultsIn(url, await this.#ask(url));
   }
 
-  /** Throws PayboxError when the box refuses. The order is in the query string, because a box accepts no request bodies. */
+  /**
+   * Orders a fault. Throws PayboxError when the box refuses. The order is in the query string, because a box accepts no
+   * request bodies.
+   */
   async orderFault({ fault, seconds, times, chance, seed }: FaultOrder): Promise<ActiveFaultView> {
     const how = new URLSearchParams();
     for (const [key, value] of Object.entries({ seconds, times, chance, seed })) {
@@ -102,7 +105,7 @@ export class BoxClient {
     return orderedFault(url, await this.#ask(url, 'POST'));
   }
 
-  /** Succeeds also for a fault that is already over. */
+  /** Ends a fault. A fault that is already over is no error. */
   async endFault(id: string): Promise<void> {
     const url = `${this.url}/_mock/${FAULTS}/${encodeURIComponent(id)}`;
     endedFault(url, await this.#ask(url, 'DELETE'));

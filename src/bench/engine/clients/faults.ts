@@ -4,18 +4,21 @@ import type { HttpAnswer } from '../../../lib/http-client.ts';
 import { type ActiveFaultView, activeFaultView } from '../../../protocol/faults.ts';
 import { jsonOf } from './http.ts';
 
-/** Path below `/_mock/` where gateways and boxes take fault orders (PROTOCOL.md, clause FLT). */
+/** The path below `/_mock/` where gateways and boxes take fault orders (PROTOCOL.md, clause FLT). */
 export const FAULTS = 'faults';
 
 const SHOWN_CHARS_MAX = 300;
 const list = z.looseObject({ standing: z.array(activeFaultView) });
 
-/** Active faults; undefined where the endpoint does not exist. Throws PayboxError for an answer of another shape. */
+/**
+ * Returns the active faults; undefined where the endpoint does not exist. Throws PayboxError for an answer of another
+ * shape.
+ */
 export function activeFaultsIn(url: string, answer: HttpAnswer): ActiveFaultView[] | undefined {
   return answer.status === 404 ? undefined : list.parse(jsonOf(url, answer)).standing;
 }
 
-/** The fault from the answer to an order. Throws PayboxError for a refusal. */
+/** Returns the fault from the answer to an order. Throws PayboxError for a refusal. */
 export function orderedFault(url: string, answer: HttpAnswer): ActiveFaultView {
   if (answer.status !== 201) throw refused(url, answer);
   return activeFaultView.parse(jsonOf(url, { ...answer, status: 200 }));

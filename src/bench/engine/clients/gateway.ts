@@ -7,13 +7,13 @@ import { activeFaultsIn, endedFault, FAULTS, orderedFault } from './faults.ts';
 import { jsonOf, request } from './http.ts';
 import { PartnerClient } from './partner.ts';
 
-/** Rows per page: a small first page, which is nearly always enough, then larger ones up to the gateway's maximum. */
+/** The first page is small, because it is nearly always enough. Later ones are larger, up to the gateway's maximum. */
 const FIRST_ROWS = 4;
-/** Rows of a first page that somebody reads as a list. */
+/** The rows of a first page that somebody reads as a list. */
 export const LISTED_ROWS = 20;
 const GROWTH = 8;
 const ROWS_MAX = 500;
-/** Pages that are read of one list; later ones are ignored. */
+/** The client reads this many pages of one list at most, and ignores later ones. */
 const PAGES_MAX = 200;
 
 const time = z.string().nullable();
@@ -60,17 +60,17 @@ export interface Account {
 }
 
 export interface GatewayAccess {
-  /** For example `http://127.0.0.1:8800`. */
+  /** The gateway's origin, for example `http://127.0.0.1:8800`. */
   origin: string;
-  /** `{base_url}` of the service. */
+  /** The `{base_url}` of the service. */
   baseUrl: string;
   partner: { username: string; password: string };
   account: Account;
-  /** Needed for a gateway on another machine. */
+  /** The admin token, which a gateway on another machine needs. */
   adminToken?: string | undefined;
 }
 
-/** A client of a gateway in two roles: partner (the service) and admin (the mock's own API). */
+/** Calls a gateway in two roles: partner (the service) and admin (the mock's own API). */
 export class GatewayClient {
   readonly account: Account;
   readonly partner: PartnerClient;
@@ -82,7 +82,7 @@ export class GatewayClient {
     this.partner = new PartnerClient({ baseUrl: access.baseUrl, ...access.partner });
   }
 
-  /** Orders, payments and callbacks come newest first in pages. A page is requested only when the caller wants more rows. */
+  /** Yields pages of orders, the newest first. It requests a page only when the caller wants more rows. */
   orders(): AsyncGenerator<OrderView[], void> {
     return this.#pages('orders', orders, ({ id }) => id);
   }
@@ -95,35 +95,35 @@ export class GatewayClient {
     return this.#pages('callbacks', callbacks, ({ id }) => id, firstRows);
   }
 
-  /** Active faults; undefined where none can be ordered. */
+  /** Returns the active faults; undefined for a gateway that takes no fault orders. */
   async faults(): Promise<ActiveFaultView[] | undefined> {
     const url = this.#url(FAULTS);
     return activeFaultsIn(url, await request(url, { headers: this.#headers() }));
   }
 
-  /** Throws PayboxError when the gateway refuses. */
+  /** Orders a fault. Throws PayboxError when the gateway refuses. */
   async orderFault(order: FaultOrder): Promise<ActiveFaultView> {
     const url = this.#url(FAULTS);
     return orderedFault(url, await request(url, { method: 'POST', headers: this.#headers(), json: order }));
   }
 
-  /** Succeeds also for a fault that is already over. */
+  /** Ends a fault. A fault that is already over is no error. */
   async endFault(id: string): Promise<void> {
     const url = this.#url(`${FAULTS}/${encodeURIComponent(id)}`);
     endedFault(url, await request(url, { method: 'DELETE', headers: this.#headers() }));
   }
 
-  /** `SUCCESS` or the refusal code. */
+  /** Cancels an order. Returns `SUCCESS` or the refusal code. */
   cancel(orderId: string): Promise<string> {
     return this.#post(`orders/${encodeURIComponent(orderId)}/cancel`, {});
   }
 
-  /** `SUCCESS` or the refusal code. */
+  /** Admits a box by its enrolment code. Returns `SUCCESS` or the refusal code. */
   enrol(terminalCode: string, code: string): Promise<string> {
     return this.#post(`enrolments/${encodeURIComponent(terminalCode)}/accept`, { code });
   }
 
-  /** Whether the box has an open enrolment request. */
+  /** Returns whether the box has an open enrolment request. */
   async asks(terminalCode: string): Promise<boolean> {
     const asking = z.array(z.looseObject({ terminalCode: z.string() })).parse(await this.#get('enrolments'));
     return asking.some((it) => it.terminalCode === terminalCode);
@@ -139,7 +139,10 @@ export class GatewayClient {
     for (const shard of shards) yield* this.#pagesOf(`${list}?${shard}`, schema, idOf, firstRows);
   }
 
-  /** By the parameter that names it; one without a name at a gateway on its own. */
+  /**
+   * Returns the query parameter of each shard that has a part of a list. A gateway alone has one part, without a
+   * parameter.
+   */
   async #shardsOf(list: string): Promise<string[]> {
     const { headers } = await request(this.#url(`${list}?limit=1`), { headers: this.#headers() });
     const count = Number(headers[SHARDS_HEADER] ?? 0);

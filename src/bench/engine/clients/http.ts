@@ -17,7 +17,7 @@ export async function request(
   }
 }
 
-/** The JSON body of a 200 answer. Throws PayboxError for any other status or invalid JSON. */
+/** Returns the JSON body of a 200 answer. Throws PayboxError for any other status or invalid JSON. */
 export function jsonOf(url: string, { status, body }: HttpAnswer): unknown {
   const text = body.toString('utf8');
   if (status !== 200) throw refused(`${url} answered ${status}: ${text.slice(0, 300)}`);

@@ -11,11 +11,11 @@ import { LIMITS } from '../../../protocol/fields.ts';
 import { PATHS, type TransactionSync, transactionSync } from '../../../protocol/http-api.ts';
 import { webhookProblem } from '../../../protocol/webhook.ts';
 
-/** How the server answers a callback. */
+/** How the server answers a callback: by a status, or in one of these ways. */
 export type PartnerAnswer = number | 'ok' | 'wrong-shape' | 'never';
 
 export interface ReceivedCallback {
-  /** Undefined when the body is not a transaction-sync payload. */
+  /** The transaction id; undefined when the body is not a transaction-sync payload. */
   transactionId: string | undefined;
   body: string;
   answered: PartnerAnswer;
@@ -25,9 +25,9 @@ type OnReceived = (callback: ReceivedCallback, payment: TransactionSync | undefi
 
 /** A partner's server that receives callbacks on a free loopback port. */
 export interface PartnerServer {
-  /** URL for callbacks. */
+  /** The URL for callbacks. */
   readonly url: string;
-  /** In order of arrival. */
+  /** The callbacks in their order of arrival. */
   readonly received: readonly ReceivedCallback[];
   /** Queues this answer for `times` callbacks, after the answers queued before. */
   answer(how: PartnerAnswer, times: number): void;
@@ -37,12 +37,12 @@ export interface PartnerServer {
   close(): Promise<void>;
 }
 
-/** A server that accepts callbacks only with its token and a valid signature. */
+/** Accepts callbacks only with its token and a valid signature. */
 export interface GuardedPartnerServer extends PartnerServer {
   readonly tokenUrl: string;
   readonly username: string;
   readonly password: string;
-  /** Key of the callbacks' signatures (Standard Webhooks). */
+  /** The key of the callbacks' signatures (Standard Webhooks). */
   readonly signingSecret: string;
 }
 
@@ -51,14 +51,14 @@ interface Reply {
   body: object;
 }
 
-/** The reply that rejects a request; undefined accepts it as a callback. */
+/** Returns the reply that rejects a request; undefined accepts it as a callback. */
 type Guard = (request: IncomingMessage, body: string) => Reply | undefined;
 
 const SYNC_PATH = '/bank/api/transaction-sync';
 /** Several gateways may send callbacks at the same time. */
 const CONNECTIONS_MAX = 1_024;
 const RECEIVED_MAX = 10_000;
-/** Remembered reference numbers: a repeated callback counts once. */
+/** The server remembers this many reference numbers, so a repeated callback counts once. */
 const REFERENCES_MAX = 10_000;
 
 /** Starts a server that accepts callbacks without a check. */

@@ -16,9 +16,9 @@ import {
   WARNING_HEADER,
 } from '../../../protocol/http-api.ts';
 
-/** Address and credentials of a partner. */
+/** The address and credentials of a partner. */
 export interface PartnerAccess {
-  /** Base address of the service with its path prefix, for example `http://127.0.0.1:8800/vqr`. */
+  /** The base address of the service with its path prefix, for example `http://127.0.0.1:8800/vqr`. */
   baseUrl: string;
   username: string;
   password: string;
@@ -35,7 +35,7 @@ export interface Generate {
 
 const ANSWER_LIMITS = { timeoutMs: 30_000, bytesMax: 1_000_000 };
 
-/** The partner's calls of the service specification: token, generate, send-qr, test callback. */
+/** Sends the partner's calls of the service specification: token, generate, send-qr, test callback. */
 export class PartnerClient {
   readonly #access: PartnerAccess;
 
@@ -56,13 +56,13 @@ export class PartnerClient {
     return this.#post(PATHS.generate, `Bearer ${token}`, { ...order, transType: 'C', qrType: 0 }, generateResponse);
   }
 
-  /** Pushes a QR to a box (specification 4.3) and adds the checkSum. A refusal is returned, not thrown. */
+  /** Pushes a QR to a box (specification 4.3) and adds the checkSum. Returns a refusal and does not throw it. */
   sendQr(token: string, push: Omit<SendQrRequest, 'checkSum'> & { checkSum?: string }): Promise<StatusResponse> {
     const signed = { checkSum: checkSum(this.#access.password, push), ...push };
     return this.#post(PATHS.sendQr, `Bearer ${token}`, signed, statusResponse, true);
   }
 
-  /** Simulates a payment in the sandbox (specification 4.4). A refusal is returned, not thrown; so is a warning. */
+  /** Simulates a payment in the sandbox (specification 4.4). Returns a refusal or a warning and does not throw it. */
   async testCallback(
     token: string,
     payment: { bankAccount: string; content: string; amount: number; transType: 'C' | 'D' },

@@ -4,19 +4,19 @@ import { authorizationHeader, parseJson } from '../../../lib/http-client.ts';
 import { WIRE_PAGE_MAX, type WireEntry, type WirePage, wirePage } from '../../../protocol/wire.ts';
 import { request } from './http.ts';
 
-/** An entry of the gateway's traffic log, with its time converted to the reader's clock. */
+/** One entry of the gateway's traffic log, with its time converted to the reader's clock. */
 export type LoggedTraffic = WireEntry & { atMs: number };
 
-/** Entries since the last read. */
+/** The entries since the last read. */
 export interface NewTraffic {
   entries: LoggedTraffic[];
-  /** Entries that the gateway dropped before they were read. */
+  /** The number of entries that the gateway dropped before they were read. */
   lost: number;
-  /** Whether the gateway has restarted since the last read: a restart clears its log. */
+  /** True if the gateway has restarted since the last read. A restart clears its log. */
   restarted: boolean;
 }
 
-/** Pages read at most in one call: more than the gateway keeps. */
+/** One call reads at most this many pages, which is more than the gateway stores. */
 const PAGES_MAX = 100;
 
 /** Reads a gateway's traffic log (`/_mock/wire`) in parts. */
@@ -26,10 +26,10 @@ export class TrafficLogClient {
   readonly #clock: Clock;
   #run: string | undefined;
   #since = 0;
-  /** Offset from the gateway's time to the clock's time. */
+  /** The offset from the gateway's time to the clock's time. */
   #aheadMs = 0;
 
-  /** `adminToken` is needed for a gateway on another machine; `clock` is the clock of the entries' times. */
+  /** Makes a reader. A gateway on another machine needs `adminToken`. `clock` is the clock of the entries' times. */
   constructor({ origin, adminToken }: { origin: string; adminToken?: string | undefined }, clock: Clock) {
     this.#origin = origin;
     this.#headers = authorizationHeader(adminToken);
@@ -37,8 +37,8 @@ export class TrafficLogClient {
   }
 
   /**
-   * All new entries. Throws MissingPeerError when no gateway answers, ConfigError when it has no traffic log or requires another
-   * token.
+   * Returns all new entries. Throws MissingPeerError when no gateway answers, ConfigError when it has no traffic log or
+   * requires another token.
    */
   async readNew(): Promise<NewTraffic> {
     const heard: LoggedTraffic[] = [];

@@ -1,7 +1,10 @@
 import type { FailureDetail } from './result.ts';
 import { oneLine } from './text.ts';
 
-/** A failed step in its file, with what was expected and what is below each other. The reason stands above it. */
+/**
+ * Returns the lines that show a failed step in its file, with the expected and the actual value below each other. The
+ * caller prints the reason above them.
+ */
 export function failureLines({ lines, expected, actual, notes }: FailureDetail): string[] {
   const width = String(lines.at(-1)?.line ?? 0).length;
   const source = lines.map(({ line, text, isOfStep }) =>
@@ -14,7 +17,7 @@ export function failureLines({ lines, expected, actual, notes }: FailureDetail):
   return [...source, ...sides, ...notes.map((note) => `  ${oneLine(note)}`)];
 }
 
-/** A line of a file, with its indentation. */
+/** Returns a line of a file, with its indentation. */
 function printed(text: string): string {
   return `${' '.repeat(text.search(/\S|$/))}${oneLine(text)}`;
 }

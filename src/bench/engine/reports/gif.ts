@@ -1,25 +1,25 @@
 import sharp from 'sharp';
 import type { TranscriptEntry } from './transcript.ts';
 
-/** A lane is scaled down to this width, in pixels. */
+/** A wider lane is scaled down to this width, in pixels. */
 const LANE_WIDTH_MAX = 480;
 const LANES_MAX = 6;
 const FRAMES_MAX = 500;
-/** Shorter ones cannot be seen. */
+/** Nobody sees a frame that is shorter than this. */
 const FRAME_MS_MIN = 300;
-/** Waits of minutes are cut to this. */
+/** The film cuts longer waits to this. */
 const FRAME_MS_MAX = 2_000;
 const LAST_MS = 3_000;
 const DARK = { r: 32, g: 32, b: 32 };
 
-/** The screens of one run, in order. */
+/** The screens of one run, in their order. */
 interface Story {
   readonly entries: readonly TranscriptEntry[];
 }
 
 /**
- * An animated GIF of the screens as they followed each other, boxes side by side, one run after the other; `sharp` encodes it.
- * Long waits are cut. Undefined where there is no screen.
+ * Returns an animated GIF of the screens as they followed each other, boxes side by side, one run after the other.
+ * `sharp` encodes it. It cuts long waits, and is undefined where there is no screen.
  */
 export async function gifOf(stories: readonly Story[]): Promise<Uint8Array | undefined> {
   const scenes = stories.flatMap(({ entries }) => scenesOf(entries)).slice(0, FRAMES_MAX);
@@ -53,7 +53,7 @@ export async function gifOf(stories: readonly Story[]): Promise<Uint8Array | und
 }
 
 interface Scene {
-  /** The newest screen of each box; undefined before its first. */
+  /** The newest screen of each box; undefined before its first one. */
   lanes: (Uint8Array | undefined)[];
   ms: number;
 }

@@ -2,9 +2,9 @@ import { isAbsolute, join, relative } from 'node:path';
 import type { Judged } from './result.ts';
 import { escaped, oneLine, tookText } from './text.ts';
 
-/** GitHub shows no more of a step. */
+/** GitHub shows at most this many annotations of a step. */
 const ANNOTATIONS_MAX = 10;
-/** GitHub takes a summary of 1 MiB. */
+/** GitHub accepts a summary of 1 MiB, which this many rows do not exceed. */
 const ROWS_MAX = 1_000;
 const REASON_CHARS_MAX = 500;
 const LEVELS: Partial<Record<Judged['outcome'], 'error' | 'warning'>> = {
@@ -20,7 +20,10 @@ const SIGNS: Record<Judged['outcome'], string> = {
   missing: '❗',
 };
 
-/** Workflow commands that mark the lines of scenarios in a pull request; `workspace` is the folder of the checkout. */
+/**
+ * Returns workflow commands that mark the lines of scenarios in a pull request. `workspace` is the folder of the
+ * checkout.
+ */
 export function annotationsOf(results: readonly Judged[], workspace: string): string {
   const lines = results.flatMap((result) => {
     const level = LEVELS[result.outcome];
@@ -37,7 +40,7 @@ export function annotationsOf(results: readonly Judged[], workspace: string): st
   return lines.slice(0, ANNOTATIONS_MAX).join('');
 }
 
-/** The summary of a job, in Markdown. */
+/** Returns the summary of a job in Markdown. */
 export function summaryOf(results: readonly Judged[], { target, seed }: { target: string; seed: number }): string {
   const of = (outcome: Judged['outcome']) => results.filter((it) => it.outcome === outcome).length;
   const counts = Object.keys(SIGNS)
@@ -62,13 +65,13 @@ ${left > 0 ? `\n${left} more have no room here.\n` : ''}
 `;
 }
 
-/** Text in a cell of a table: HTML and Markdown stay text. */
+/** Escapes text in a cell of a table, so that HTML and Markdown stay text. */
 function cell(text: string): string {
   const short = oneLine(text).slice(0, REASON_CHARS_MAX);
   return escaped(short).replaceAll(/[\\`*_[\]|~@#!:]/g, (sign) => `&#${sign.charCodeAt(0)};`);
 }
 
-/** Escaped as the runner reads it: https://github.com/actions/toolkit/blob/main/packages/core/src/command.ts */
+/** Escapes text as the runner reads it: https://github.com/actions/toolkit/blob/main/packages/core/src/command.ts. */
 function data(text: string): string {
   return text.replaceAll('%', '%25').replaceAll('\r', '%0D').replaceAll('\n', '%0A');
 }

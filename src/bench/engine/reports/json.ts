@@ -1,6 +1,6 @@
 import type { Judged, Result } from './result.ts';
 
-/** The verdicts as one JSON document, for programs. */
+/** Returns the verdicts as one JSON document for programs. */
 export function jsonOf(
   results: readonly Judged[],
   { target, seed, startedAtMs }: { target: string; seed: number; startedAtMs: number },

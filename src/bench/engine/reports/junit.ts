@@ -2,12 +2,12 @@ import { failureLines } from './failure.ts';
 import type { ReportRow } from './result.ts';
 import { escaped, tookText } from './text.ts';
 
-/** Steps in the output of a test case; the HTML report has all of them. */
+/** The output of a test case has at most this many steps. The HTML report has all of them. */
 const STEPS_MAX = 200;
 
 /**
- * JUnit XML for Jenkins, GitLab and GitHub reporters: one test suite for the target, one test case for each scenario. A missing
- * precondition is an error, an unmet expectation a failure.
+ * Returns JUnit XML for the reporters of Jenkins, GitLab and GitHub: one test suite for the target, one test case for
+ * each scenario. A missing precondition is an error, an unmet expectation a failure.
  */
 export function junitOf(results: readonly ReportRow[], { startedAtMs }: { startedAtMs: number }): string {
   const of = (outcome: ReportRow['outcome']) => results.filter((it) => it.outcome === outcome).length;
@@ -40,7 +40,10 @@ export function junitOf(results: readonly ReportRow[], { startedAtMs }: { starte
   return `${lines.join('\n')}\n`;
 }
 
-/** The format has no outcome for what passed only when it ran again, so it is a passed test case with properties. */
+/**
+ * Marks a test case that passed only when it ran again. The format has no outcome for it, so it is a passed test case
+ * with properties.
+ */
 function propertiesOf({ outcome, reason, earlier = [] }: ReportRow): string | undefined {
   if (outcome !== 'flaky') return undefined;
   const of = (name: string, value: string) => `        <property name="${name}" value="${escaped(value)}"/>`;

@@ -6,7 +6,7 @@ import { escaped, tookText } from './text.ts';
 import { timelineOf } from './timeline.ts';
 import { TRACE_STYLE, traceOf } from './trace.ts';
 
-/** Style of every report page, light and dark. Rows and filters of a timeline use the same colours per kind. */
+/** The style of every report page, light and dark. Rows and filters of a timeline use the same colour for each kind. */
 const STYLE = `
 :root { color-scheme: light dark; --line: #8883; --soft: #8881; --step: #5b6b7b; --call: #3a6fc4; --service: #2a8f8f;
   --message: #8a5cc2; --callback: #b26a00; --status: #7a7a7a; --screen: #1a8a3a; --problem: #c62828; }
@@ -31,10 +31,10 @@ ${TRACE_STYLE}
 ${kinds('step', 'call', 'service', 'message', 'callback', 'status', 'screen', 'problem')}
 `;
 
-/** The page loads nothing and runs no script, so text from screens and payers stays text. */
+/** The page loads nothing and runs no script, so that text from screens and payers stays text. */
 const POLICY = `default-src 'none'; img-src data:; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`;
 
-/** The whole run as one self-contained page: verdicts, timelines, screens, messages and latencies. */
+/** Returns the whole run as one self-contained page: verdicts, timelines, screens, messages and latencies. */
 export function pageOf(results: readonly ReportRow[], { startedAtMs }: { startedAtMs: number }): string {
   const [first] = results;
   const about = `target ${first?.target ?? 'none'}, seed ${first?.seed ?? 0}, ${new Date(startedAtMs).toISOString()}`;
@@ -53,7 +53,7 @@ ${results.map(section).join('\n')}`,
   );
 }
 
-/** A self-contained page; `body` is HTML. */
+/** Returns a self-contained page. `body` is HTML. */
 export function documentOf(title: string, body: string): string {
   return `<!doctype html>
 <html lang="en">
@@ -109,7 +109,7 @@ function placeIn(result: ReportRow, id: string): string {
   return problemOf(result) === undefined ? '' : ` <a href="#${id}-problem">where it happened</a>`;
 }
 
-/** The trace and the timeline of one run. */
+/** Returns the trace and the timeline of one run. */
 function evidenceOf(result: ReportRow, id: string): string {
   const { entries, entriesOmitted, failure } = result;
   const problem = problemOf(result);
@@ -118,7 +118,7 @@ function evidenceOf(result: ReportRow, id: string): string {
   return `${source}${traceOf(entries, id)}${timelineOf(entries, { id, problem })}${left}`;
 }
 
-/** CSS for these kinds: their colours, and hiding rows whose filter is off. */
+/** Returns the CSS of these kinds: their colours, and the rules that hide the rows whose filter is off. */
 function kinds(...names: string[]): string {
   return names
     .map(

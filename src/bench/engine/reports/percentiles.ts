@@ -1,6 +1,6 @@
 import { escaped } from './text.ts';
 
-/** Columns of the tables: the share of values that are at most the percentile. */
+/** The columns of the tables: the share of values that are at most the percentile. */
 export const PERCENTILES = [
   ['p50', 0.5],
   ['p90', 0.9],
@@ -8,13 +8,16 @@ export const PERCENTILES = [
   ['max', 1],
 ] as const;
 
-/** Smallest value that is at least as large as this share of the values; undefined without values. */
+/** Returns the smallest value that is at least as large as this share of the values; undefined without values. */
 export function percentile(values: readonly number[], share: number): number | undefined {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)];
 }
 
-/** Table rows with a heading: count and percentiles of each duration in milliseconds. Durations without values are left out. */
+/**
+ * Returns table rows with a heading: the count and the percentiles of each duration in milliseconds. It leaves out
+ * durations without values.
+ */
 export function percentileRows(durations: ReadonlyMap<string, readonly number[]>): string[][] {
   return [
     ['milliseconds', 'count', ...PERCENTILES.map(([label]) => label)],
@@ -28,7 +31,7 @@ export function percentileRows(durations: ReadonlyMap<string, readonly number[]>
   ];
 }
 
-/** The rows as an HTML table; empty without values. */
+/** Returns the rows as an HTML table; an empty text without values. */
 export function percentileTable(durations: ReadonlyMap<string, readonly number[]>): string {
   const [heading = [], ...rows] = percentileRows(durations);
   if (rows.length === 0) return '';

@@ -2,12 +2,12 @@ import { failureLines } from './failure.ts';
 import type { ReportRow } from './result.ts';
 import { oneLine, tookText } from './text.ts';
 
-/** Receives progress of a run. */
+/** Receives the progress of a run. */
 export interface Progress {
   begin(name: string, number: number, of: number): void;
   step(title: string): void;
   end(result: ReportRow): void;
-  /** A report file was written; `kind` is its option's name. */
+  /** Reports that a report file was written. `kind` is the name of its option. */
   report(kind: string, path: string): void;
   finish(results: readonly ReportRow[], exitCode: number): void;
 }
@@ -19,9 +19,9 @@ export interface TerminalStream {
 }
 
 interface Streams {
-  /** For programs: lines with stable markers. */
+  /** Lines with stable markers for programs. */
   out: { write(text: string): unknown };
-  /** For people: one live line on a terminal, otherwise plain lines. */
+  /** One live line for people on a terminal, otherwise plain lines. */
   err: TerminalStream;
 }
 
@@ -50,7 +50,7 @@ export function liveLine(out: TerminalStream) {
   };
 }
 
-/** Writes `PAYBOX-BENCH …` lines to standard output and progress to standard error. */
+/** Returns a receiver that writes `PAYBOX-BENCH …` lines to standard output and progress to standard error. */
 export function progressOn(
   { out, err }: Streams,
   { target, seed, what = 'scenarios' }: { target: string; seed: number; what?: 'scenarios' | 'checks' },

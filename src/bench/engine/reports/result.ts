@@ -2,21 +2,21 @@ import type { Scenario } from '../../scenarios/scenario.ts';
 import type { SourceLine } from '../../scenarios/source.ts';
 import type { TranscriptEntry } from './transcript.ts';
 
-/** Outcome of a scenario. `missing`: a precondition was not met. */
+/** The outcome of a scenario. `missing`: a precondition was not met. */
 export type Outcome = 'passed' | 'failed' | 'skipped' | 'missing';
 
-/** Details that explain a failed step, besides its reason. */
+/** The details that explain a failed step, besides its reason. */
 export interface FailureDetail {
-  /** The step in its file; empty where it comes from no file. */
+  /** The step in its file; empty for a step that comes from no file. */
   lines: readonly SourceLine[];
-  /** Both undefined where the reason says all; else cut to where they differ. */
+  /** The expected value, cut to where the two differ. Both are undefined where the reason says everything. */
   expected?: string | undefined;
   actual?: string | undefined;
-  /** Further observations, as which box an order that was paid belongs to. */
+  /** Further observations, for example to which box the paid order belongs. */
   notes: readonly string[];
 }
 
-/** Outcome with retries. `flaky`: it failed first, and passed when it ran again. */
+/** The outcome with retries. `flaky`: it failed first, and passed when it ran again. */
 export type Verdict = Outcome | 'flaky';
 
 /** The verdict on one scenario, with its transcript. */
@@ -27,28 +27,28 @@ export interface Result {
   outcome: Outcome;
   /** The unmet expectation, or what is missing; empty when it passed. */
   reason: string;
-  /** Position of the step, for example `happy-path.yaml:12`; undefined when no step is concerned. */
+  /** The position of the step, for example `happy-path.yaml:12`; undefined when no step is concerned. */
   where: string | undefined;
-  /** Undefined unless a step failed; `reports/failure.ts` makes lines of it. */
+  /** The details of a failed step, which `reports/failure.ts` prints; undefined unless a step failed. */
   failure?: FailureDetail | undefined;
-  /** Milliseconds of real time. */
+  /** The duration in milliseconds of real time. */
   tookMs: number;
   entries: readonly TranscriptEntry[];
-  /** Entries beyond the transcript's limit. */
+  /** The number of entries beyond the transcript's limit. */
   entriesOmitted: number;
   latencies: ReadonlyMap<string, readonly number[]>;
 }
 
-/** The verdict after all runs of a scenario; the transcript is of the last one. */
+/** The verdict after all runs of a scenario. The transcript is that of the last run. */
 export type Judged = Omit<Result, 'outcome'> & {
   outcome: Verdict;
-  /** Runs before the last one, none of which passed. */
+  /** The runs before the last one, none of which passed. */
   earlier: readonly Result[];
 };
 
 /**
- * A row of a report: a scenario or a conformance check. `differs` (checks only): a different choice where the specification allows
- * several.
+ * One row of a report: a scenario or a check of a judge. `differs` (checks only): a different choice where the
+ * specification allows several.
  */
 export type ReportRow = Omit<Result, 'outcome'> & {
   outcome: Verdict | 'differs';

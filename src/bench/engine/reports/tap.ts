@@ -1,12 +1,12 @@
 import type { ReportRow } from './result.ts';
 import { oneLine } from './text.ts';
 
-/** TAP 14's directives: for a test that is not run, and for one whose failure is known. */
+/** The directives of TAP 14: for a test that is not run, and for one whose failure is known. */
 const DIRECTIVES: Partial<Record<ReportRow['outcome'], string>> = { skipped: 'SKIP', differs: 'TODO' };
 
 /**
- * TAP version 14: one test point for each scenario, with a YAML block for details. No library replaces it: `supertap` writes
- * version 13, and brings four packages.
+ * Returns a report in TAP version 14: one test point for each scenario, with a YAML block for details. No library
+ * replaces it: `supertap` writes version 13 and brings four packages.
  */
 export function tapOf(results: readonly ReportRow[]): string {
   const lines = ['TAP version 14', `1..${results.length}`, ...results.flatMap(pointOf)];
@@ -28,7 +28,7 @@ function pointOf(result: ReportRow, index: number): string[] {
     seed,
     duration_ms: Math.round(tookMs),
   };
-  // JSON scalars are YAML scalars.
+  // Every JSON scalar is a YAML scalar.
   const details = Object.entries(block).map(([key, value]) => `  ${key}: ${JSON.stringify(value)}`);
   return [point, '  ---', ...details, '  ...'];
 }

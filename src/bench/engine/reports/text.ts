@@ -1,15 +1,18 @@
 /**
- * Characters that XML 1.0 or a terminal cannot take, or that change the reading direction: control characters except tab and line
- * ends, lone surrogates, and bidi marks.
+ * These characters are refused by XML 1.0 or a terminal, or change the reading direction: control characters except tab
+ * and line ends, lone surrogates, and bidi marks.
  */
 const UNPRINTABLE = /[^\t\n\r\u0020-\u007e\u00a0-\u2029\u202f-\u2065\u206a-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu;
 
-/** Makes text from outside safe for a report: removes what could break its format or the terminal. */
+/**
+ * Makes text from outside safe for a report. It removes characters that could break the report's format or the
+ * terminal.
+ */
 export function printable(text: string): string {
   return text.toWellFormed().replaceAll(UNPRINTABLE, '\ufffd');
 }
 
-/** As `printable`, in one line. */
+/** Makes text from outside safe as `printable` does, in one line. */
 export function oneLine(text: string): string {
   return printable(text).replaceAll(/\s+/g, ' ').trim();
 }
@@ -27,7 +30,7 @@ export function escaped(text: string): string {
   return printable(text).replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
 }
 
-/** Milliseconds for people: `12 ms`, `1.2 s`, `5 min 3 s`. */
+/** Returns milliseconds for people: `12 ms`, `1.2 s`, `5 min 3 s`. */
 export function tookText(ms: number): string {
   const [whole, tenths, seconds] = [Math.round(ms), Math.round(ms / 100), Math.round(ms / 1_000)];
   if (whole < 1_000) return `${whole} ms`;

@@ -2,7 +2,7 @@ import { escaped, tookText } from './text.ts';
 import { frameId, pictureUrl } from './trace.ts';
 import type { EntryKind, TranscriptEntry } from './transcript.ts';
 
-/** Filter labels of the kinds, in display order. */
+/** The filter labels of the kinds, in the order of display. */
 const KINDS: Readonly<Record<EntryKind, string>> = {
   step: 'steps',
   call: 'calls of the bench',
@@ -13,12 +13,13 @@ const KINDS: Readonly<Record<EntryKind, string>> = {
   status: 'status of boxes',
   problem: 'problems',
 };
-/** Kinds that are hidden until selected. */
+/** The page hides these kinds until the reader selects them. */
 const HIDDEN: readonly EntryKind[] = ['status'];
 
 /**
- * The transcript in order, with a filter for each kind that works without script. Beside a trace (trace.ts) with the same `id` its
- * pictures are links into that, and the row of `problem` has the id `ID-problem`. Everything from outside is escaped.
+ * Returns the transcript in its order as HTML, with a filter for each kind that works without script. If the page has a
+ * trace (trace.ts) with the same `id`, the pictures link to it, and the row of `problem` has the id `ID-problem`. It
+ * escapes everything from outside.
  */
 export function timelineOf(
   entries: readonly TranscriptEntry[],

@@ -1,11 +1,11 @@
 import { escaped, tookText } from './text.ts';
 import type { TranscriptEntry } from './transcript.ts';
 
-/** Steps in a trace; the timeline has all of them. */
+/** A trace has at most this many steps. The timeline has all of them. */
 const STEPS_MAX = 500;
 const JPEG_START = 0xff;
 
-/** Style of a trace. A picture is shown large while it is the target of its own link, which works by keyboard too. */
+/** The style of a trace. A picture is large while it is the target of its own link, which works by keyboard too. */
 export const TRACE_STYLE = `
 .trace { max-height: 90vh; overflow: auto; border: 1px solid var(--line); margin: .8rem 0; }
 .trace table { width: auto; min-width: 100%; } .trace thead th { position: sticky; top: 0; background: Canvas; z-index: 1; }
@@ -20,18 +20,18 @@ export const TRACE_STYLE = `
 interface Row {
   step: TranscriptEntry | undefined;
   problem: TranscriptEntry | undefined;
-  /** Screens and states of each box until the next step, as HTML. */
+  /** The screens and states of each box until the next step, as HTML. */
   lanes: Map<string, string[]>;
 }
 
-/** The id of the picture of an entry. */
+/** Returns the id of the picture of an entry. */
 export function frameId(id: string, index: number): string {
   return `${id}-frame${index}`;
 }
 
 /**
- * The steps beside their lines of the scenario, and a lane for each box with its screens in order. Empty where nothing was seen. `id`
- * begins the ids of pictures. Everything from outside is escaped.
+ * Returns HTML with the steps beside their lines of the scenario, and a lane for each box with its screens in their
+ * order. It is empty without a screen. `id` begins the ids of pictures. It escapes everything from outside.
  */
 export function traceOf(entries: readonly TranscriptEntry[], id: string): string {
   const { rows, left } = rowsOf(entries, id);
@@ -76,10 +76,10 @@ function rowOf({ step, problem, lanes }: Row, boxes: readonly string[]): string 
   return `<tr${problem === undefined ? '' : ' class="unmet"'}><td>${time}</td><td>${words}${unmet}</td>${cells.join('')}</tr>`;
 }
 
-/** Where steps within a step begin: they have rows of their own. */
+/** Steps within a step begin below these lines and have rows of their own. */
 const NESTING = /^[ -]*(?:steps|parallel|for each box|then|else):\s*$/;
 
-/** The step's lines as they are written, else its title. */
+/** Returns the step's lines as they are written, or its title if it has none. */
 function stepOf({ title, box, lines = [] }: TranscriptEntry): string {
   const nested = lines.findIndex(({ text }) => NESTING.test(text));
   const own = nested < 0 ? lines : lines.slice(0, nested + 1);
@@ -90,7 +90,7 @@ function stepOf({ title, box, lines = [] }: TranscriptEntry): string {
   return `${who}<pre title="${escaped(title)}">${words.join('\n')}</pre>`;
 }
 
-/** A screen, or the state of a box. */
+/** Returns a screen or the state of a box as HTML. */
 function seenIn({ kind, title, atMs, picture, detail, qr }: TranscriptEntry, frame: string): string | undefined {
   if (kind === 'status') {
     const state = typeof detail === 'object' && detail !== null && 'state' in detail ? detail.state : undefined;
@@ -102,7 +102,7 @@ function seenIn({ kind, title, atMs, picture, detail, qr }: TranscriptEntry, fra
 <figcaption>${tookText(atMs)}</figcaption></figure>`;
 }
 
-/** A picture of a probe as a data URL. */
+/** Returns a picture of a probe as a data URL. */
 export function pictureUrl(picture: Uint8Array): string {
   const type = picture[0] === JPEG_START ? 'image/jpeg' : 'image/png';
   return `data:${type};base64,${Buffer.from(picture).toString('base64')}`;

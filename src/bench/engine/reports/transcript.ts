@@ -2,11 +2,14 @@ import { createHash } from 'node:crypto';
 import { type Clock, systemClock } from '../../../lib/clock.ts';
 import type { SourceLine } from '../../scenarios/source.ts';
 
-/** Limits of one scenario; further entries are only counted. */
+/** The limit of entries of one scenario. Further entries are only counted. */
 const ENTRIES_MAX = 5_000;
 const PICTURES_MAX = 200;
 
-/** `call`: an action of the bench; `service`: a request to the gateway; `message`: to or from a box. */
+/**
+ * The kinds of entries. `call`: an action of the bench; `service`: a request to the gateway; `message`: to or from a
+ * box.
+ */
 export type EntryKind = 'step' | 'call' | 'service' | 'message' | 'callback' | 'status' | 'screen' | 'problem';
 
 /** One action or observation. */
@@ -15,23 +18,23 @@ export interface TranscriptEntry {
   atMs: number;
   kind: EntryKind;
   title: string;
-  /** terminalCode of the box that it is about, where it is about one. */
+  /** The terminalCode of the box that the entry is about. */
   box?: string | undefined;
-  /** Place of a step, as `happy-path.yaml:12`. */
+  /** The place of a step, for example `happy-path.yaml:12`. */
   where?: string | undefined;
-  /** A step in its file. */
+  /** The lines of a step in its file. */
   lines?: readonly SourceLine[];
   detail?: unknown;
-  /** A PNG file. */
+  /** A PNG file of a screen. */
   picture?: Uint8Array;
-  /** Text that a decoder read in the picture; null without a QR. */
+  /** The text that a decoder read in the picture; null without a QR. */
   qr?: string | null;
 }
 
-/** Ordered record of a scenario, for reports. Callers must remove secrets before they add an entry. */
+/** Records in order what happened in a scenario, for reports. Callers must remove secrets before they add an entry. */
 export class Transcript {
   readonly entries: TranscriptEntry[] = [];
-  /** Durations in milliseconds, by name. */
+  /** Durations in milliseconds by their names. */
   readonly latencies = new Map<string, number[]>();
   readonly #clock: Clock;
   readonly #beganMs: number;
@@ -45,12 +48,12 @@ export class Transcript {
     this.#beganMs = clock.monotonicMs();
   }
 
-  /** Entries beyond the limit. */
+  /** Returns the number of entries beyond the limit. */
   get omitted(): number {
     return this.#left;
   }
 
-  /** Further pictures have no room. */
+  /** Returns true once there is no room for further pictures. */
   get hasAllPictures(): boolean {
     return this.#pictures >= PICTURES_MAX;
   }
@@ -68,7 +71,7 @@ export class Transcript {
     return monotonicMs - this.#beganMs;
   }
 
-  /** Inserts entries by their time; `left` more were dropped. */
+  /** Inserts entries by their time. `left` further ones were dropped before. */
   merge(entries: readonly TranscriptEntry[], left: number): void {
     this.entries.push(...entries);
     this.entries.sort((a, b) => a.atMs - b.atMs);
@@ -94,7 +97,7 @@ export class Transcript {
     return true;
   }
 
-  /** Measures `work`. Requests are measured in real time, waits on the target's clock. */
+  /** Measures the duration of `work`. Callers measure requests in real time and waits on the target's clock. */
   async timed<T>(what: string, work: () => Promise<T>, clock: Clock = systemClock): Promise<T> {
     const beganMs = clock.monotonicMs();
     const result = await work();

@@ -6,23 +6,23 @@ export interface Entry {
   seed: number;
 }
 
-/** The part `number` of `of` parts. */
+/** One shard of a run: shard `number` of `of` shards. */
 export interface Shard {
   number: number;
   of: number;
 }
 
 export interface Choice {
-  /** Scenarios whose file or name it matches. */
+  /** Runs only the scenarios whose file or name it matches. */
   grep?: RegExp | undefined;
   shard?: Shard | undefined;
-  /** Runs of each scenario. */
+  /** The number of runs of each scenario. */
   repeat: number;
-  /** Of the first run of each scenario; each further run has the next one. */
+  /** The seed of each scenario's first run. Every further run has the next number. */
   seed: number;
 }
 
-/** The runs of these scenarios that are wanted, in order. */
+/** Returns the chosen runs of these scenarios, in their order. */
 export function chosen(scenarios: readonly Scenario[], { grep, shard, repeat, seed }: Choice): Entry[] {
   const wanted = scenarios.filter(({ file, name }) => grep?.test(`${file} ${name}`) ?? true);
   const entries = wanted.flatMap((scenario) =>
@@ -34,7 +34,9 @@ export function chosen(scenarios: readonly Scenario[], { grep, shard, repeat, se
   return shard === undefined ? entries : shardOf(entries, shard);
 }
 
-/** Each entry is in exactly one shard, in whatever order a machine lists the files. */
+/**
+ * Returns the entries of one shard. Each entry is in exactly one shard, in whatever order a machine lists the files.
+ */
 function shardOf(entries: readonly Entry[], { number, of }: Shard): Entry[] {
   const key = ({ scenario, seed }: Entry) => `${scenario.file} ${seed} ${scenario.name}`;
   const sorted = entries.toSorted((a, b) => (key(a) < key(b) ? -1 : 1));

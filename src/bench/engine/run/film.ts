@@ -2,12 +2,15 @@ import type { BoxClient } from '../clients/box.ts';
 import type { Transcript } from '../reports/transcript.ts';
 import type { Target } from '../target.ts';
 
-/** The event that tells a change may come before the screen is drawn, and the next one after it. Later ones are clocks. */
+/**
+ * The event of a change may come before the screen is drawn, and the next event after it. Later changes are only
+ * clocks.
+ */
 const LOOKS_AFTER_CHANGE = 2;
 
 /**
- * Records a box's screen as it follows each change of its status. Returns what is to be called for each status event. Time is not
- * skipped while it looks.
+ * Returns a function that records a box's screen after each change of its status. The caller calls it for each status
+ * event. Time is not skipped while it looks.
  */
 export function filmOf(target: Target, transcript: Transcript, box: BoxClient): (isChange: boolean) => void {
   let left = 0;
@@ -17,7 +20,7 @@ export function filmOf(target: Target, transcript: Transcript, box: BoxClient): 
     isLooking = true;
     while (isAsked) {
       isAsked = false;
-      // A box that is off shows nothing; that is no failure of the scenario.
+      // A box that is off shows nothing, which is no failure of the scenario.
       const seen = await target.time.inRealTime(() => target.probe.capture(box)).catch(() => undefined);
       if (seen !== undefined) transcript.addScreen(box.terminalCode, seen.file, seen.qr);
     }

@@ -21,17 +21,17 @@ export interface RunOptions {
   /** Ends the run and everything that it started. */
   signal: AbortSignal;
   onStep(title: string): void;
-  /** Record the screen at each change of a box, for a report; without it only where a step looks. */
+  /** Records the screen at each change of a box for a report. Without it only steps look at the screen. */
   film?: boolean;
 }
 
 const TAG_LETTERS = 4;
 const CLOSE_TIMEOUT_MS = 15_000;
-/** Time to end the faults of a run that is ended, at a gateway or box that may hang. */
+/** The time to end the faults of a cancelled run, at a gateway or box that may hang. */
 const END_FAULTS_MS = 300;
-/** Time for the parts of a target to end in order when the program ends. */
+/** The time for the parts of a target to end in order when the program ends. */
 const CLOSE_SOON_MS = 1_200;
-/** Time to kill the parts that have not ended in order. */
+/** The time to kill the parts that have not ended in order. */
 const KILL_MS = 200;
 const NO_EVIDENCE: Pick<Result, 'entries' | 'entriesOmitted' | 'latencies' | 'where'> = {
   entries: [],
@@ -40,7 +40,10 @@ const NO_EVIDENCE: Pick<Result, 'entries' | 'entriesOmitted' | 'latencies' | 'wh
   where: undefined,
 };
 
-/** The result of a scenario that was ended before its verdict, with the reason. Without it a report would look complete. */
+/**
+ * Returns the result of a scenario that was ended before its verdict, with the reason. Without it a report would look
+ * complete.
+ */
 export function resultWithoutVerdict(scenario: Scenario, target: string, seed: number, why: unknown): Result {
   const reason = `${reasonOf(why)}, before its verdict`;
   return { scenario, target, seed, ...NO_EVIDENCE, outcome: 'missing', reason, tookMs: 0 };
@@ -121,13 +124,13 @@ async function judged(
     over.abort();
     await target.time.inRealTime(async () => {
       await endFaults(context, options.signal.aborted);
-      // A run that was ended has no verdict, so it needs no final state.
+      // A cancelled run has no verdict, so it needs no final state.
       if (!options.signal.aborted) await untilAborted(options.signal, recordFinalState(target, transcript));
     });
   }
 }
 
-/** Ends the steps once the scenario's time is over. Its failure names the step that was begun last. */
+/** Ends the steps once the scenario's time is over. The failure names the step that began last. */
 async function endAtLimit(
   { limit }: Scenario,
   context: StepContext,
@@ -136,14 +139,14 @@ async function endAtLimit(
 ): Promise<void> {
   const limitMs = limit === undefined ? undefined : durationMs(limit);
   if (limitMs === undefined) return;
-  // It rejects when the scenario is over before.
+  // The sleep rejects when the scenario is over before its time.
   await context.target.time.clock.sleep(limitMs, over).catch(() => undefined);
   if (over.aborted) return;
   const reason = `limit: it takes longer than ${limit}; this step was begun last`;
   controller.abort(new StepFailure(reason, context.state.latest ?? context));
 }
 
-/** The context for the first step of a scenario. */
+/** Returns the context for the first step of a scenario. */
 export function contextOf(
   scenario: Scenario,
   target: Target,
@@ -157,7 +160,7 @@ export function contextOf(
   return { scenario, target, transcript, random, scope, updateGoldens, signal, onStep, ...own };
 }
 
-/** Variables of every scenario. `unique` separates the orders of two runs at one gateway. */
+/** Returns the variables of every scenario. `unique` separates the orders of two runs at one gateway. */
 function builtIns(target: Target, seed: number, uuid: string): Record<string, unknown> {
   const [first] = target.boxes;
   return {
@@ -169,10 +172,10 @@ function builtIns(target: Target, seed: number, uuid: string): Record<string, un
   };
 }
 
-/** Number of boxes whose status changes and final screens are recorded. */
+/** The bench records the status changes and final screens of this many boxes. */
 const WATCHED_MAX = 16;
 
-/** Records callbacks and the boxes' status events until the signal. */
+/** Records callbacks and the boxes' status events until the signal aborts. */
 export function recordChanges(target: Target, transcript: Transcript, signal: AbortSignal, film = false): void {
   target.partnerServer?.onReceived((callback) =>
     transcript.add('callback', `answered ${callback.answered}`, { detail: callback }),
@@ -180,7 +183,7 @@ export function recordChanges(target: Target, transcript: Transcript, signal: Ab
   for (const box of target.boxes.slice(0, WATCHED_MAX)) {
     const look = film ? filmOf(target, transcript, box) : () => undefined;
     const told = (status: unknown) => look(transcript.addStatus(box.terminalCode, status));
-    // A box that is off sends no status; that is no failure of the scenario.
+    // A box that is off sends no status, which is no failure of the scenario.
     box.watch(told, signal).catch(() => undefined);
   }
 }
@@ -208,7 +211,7 @@ export async function recordFinalState(target: Target, transcript: Transcript): 
   }
 }
 
-/** Why a target did not open, with the fix. */
+/** Returns why a target did not open, with the fix. */
 export function reasonWithFix(error: unknown): string {
   const fix = error instanceof PayboxError && error.fix !== '' ? `; ${error.fix}` : '';
   return `${error instanceof MissingPeerError ? '' : 'the target did not start: '}${reasonOf(error)}${fix}`;

@@ -3,37 +3,40 @@ import type { Judged, Result } from '../reports/result.ts';
 import type { Entry } from './choice.ts';
 import { resultWithoutVerdict } from './run.ts';
 
-/** One run of an entry: its number, from 1, and how often it ran before. */
+/** Runs an entry once. `number` counts entries from 1, `retry` the earlier runs of this one. */
 export type RunOnce = (entry: Entry, run: { number: number; retry: number; signal: AbortSignal }) => Promise<Result>;
 
 export interface SuiteOptions {
   target: string;
-  /** Entries at the same time, each on a target of its own. */
+  /** The number of entries that run at the same time, each on a target of its own. */
   jobs: number;
-  /** Further runs of an entry that did not pass. */
+  /** The number of further runs of an entry that did not pass. */
   retries: number;
   /** Ends the suite at the first entry that did not pass after its retries. */
   failFast: boolean;
   signal: AbortSignal;
-  /** Both are called in the order of the entries, whichever ends first. */
+  /** Begins an entry. The suite calls both functions in the order of the entries, whichever entry ends first. */
   onBegin(entry: Entry, number: number): void;
   onEnd(result: Judged): void;
 }
 
-/** Judges all entries; those that a signal or `failFast` ended have a result too. Throws only when the bench itself fails. */
+/**
+ * Judges all entries. Those that a signal or `failFast` ended have a result too. Throws only when the bench itself
+ * fails.
+ */
 export async function runSuite(entries: readonly Entry[], runOnce: RunOnce, options: SuiteOptions): Promise<Judged[]> {
   const suite = new Suite(runOnce, options);
   const waiting = entries.map((entry, index) => ({ entry, number: index + 1, over: Promise.withResolvers<Judged>() }));
   const queue = waiting.values();
   const work = async () => {
-    // Workers share the queue.
+    // All workers share one queue.
     for (const { entry, number, over } of queue) {
       over.resolve(suite.judged(entry, number));
       await over.promise;
     }
   };
   const working = Promise.all(Array.from({ length: options.jobs }, work));
-  // Its failure is that of an entry, which is awaited below.
+  // A failure belongs to an entry, which is awaited below.
   working.catch(() => undefined);
   const results: Judged[] = [];
   for (const { entry, number, over } of waiting) {

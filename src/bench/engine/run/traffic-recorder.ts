@@ -6,10 +6,10 @@ import { type LoggedTraffic, TrafficLogClient } from '../clients/traffic-log.ts'
 import type { Transcript, TranscriptEntry } from '../reports/transcript.ts';
 import type { Target } from '../target.ts';
 
-/** Messages of one scenario in a report: the first and the last ones; those between are only counted. */
+/** A report has this many messages from the begin and from the end of a scenario. Those between are only counted. */
 const FIRST_MAX = 500;
 const LAST_MAX = 1_500;
-/** Length limit of an entry's detail, in characters. */
+/** The length limit of an entry's detail, in characters. */
 const DETAIL_CHARS_MAX = 4_000;
 
 /** Copies a gateway's traffic log into a scenario's transcript. */
@@ -28,7 +28,7 @@ export class TrafficRecorder {
     this.#wire = new TrafficLogClient(target.gateway.access, target.time.clock);
   }
 
-  /** The target, wrapped so that the log is read before the gateway is turned off. */
+  /** Returns the target, wrapped so that the recorder reads the log before the gateway is turned off. */
   target(): Target {
     return {
       ...this.#target,
@@ -77,7 +77,7 @@ export class TrafficRecorder {
   #keep(entry: TranscriptEntry): void {
     if (this.#first.length < FIRST_MAX) this.#first.push(entry);
     else this.#last.push(entry);
-    // Trim rarely, because each trim copies the array.
+    // The recorder trims rarely, because each trim copies the array.
     if (this.#last.length >= 2 * LAST_MAX) this.#keepLast();
   }
 
@@ -87,7 +87,7 @@ export class TrafficRecorder {
   }
 }
 
-/** A log entry as a line of the timeline. */
+/** Returns a log entry as a line of the timeline. */
 function entryOf(entry: LoggedTraffic): Omit<TranscriptEntry, 'atMs'> {
   switch (entry.kind) {
     case 'call': {
@@ -114,7 +114,7 @@ function entryOf(entry: LoggedTraffic): Omit<TranscriptEntry, 'atMs'> {
   }
 }
 
-/** The type of a message and its most useful fields. */
+/** Returns the type of a message and its most useful fields. */
 function summaryOf(body: Readonly<Record<string, unknown>> & { type: string }): string {
   const { type, orderId, amount, code, how, why } = body;
   const money = typeof amount === 'number' ? formatAmount(amount) : undefined;

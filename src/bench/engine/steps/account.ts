@@ -4,10 +4,13 @@ import type { CallbackView, PaymentView } from '../clients/gateway.ts';
 import type { Target } from '../target.ts';
 import { type Baseline, boxOf, type StepContext } from './context.ts';
 
-/** Of a notice to a box that reports nothing (PROTOCOL.md, clause VQD-6). Its own count of announcements judges it. */
+/**
+ * A notice to a box that reports nothing has this status (PROTOCOL.md, clause VQD-6). The box's own count of
+ * announcements judges it.
+ */
 const SENT = 'sent';
 
-/** The state before the first step. An external target already has earlier payments. Throws PayboxError. */
+/** Returns the state before the first step. An external target already has earlier payments. Throws PayboxError. */
 export async function baseline({ target, state }: StepContext): Promise<Baseline> {
   const before = state.baseline ?? (await currentState(target));
   state.baseline ??= before;
@@ -28,7 +31,7 @@ async function currentState(target: Target): Promise<Baseline> {
   return { payment: newest.value?.[0]?.transactionId, announcements: new Map(announcements) };
 }
 
-/** Why the number of payments announced since the scenario or the box started is not as expected. */
+/** Returns why the number of payments announced since the scenario or the box started is not as expected. */
 export async function announcementProblem(expected: number, context: StepContext): Promise<Problem | undefined> {
   const box = boxOf(context);
   const announced = await announcedBy(box, await baseline(context));
@@ -42,8 +45,8 @@ export async function announcementProblem(expected: number, context: StepContext
 }
 
 /**
- * Why a payment is not settled. Every payment since the scenario began must be reported once by each box that was notified, and
- * delivered once to the partner. Where none is meant (`mayBeNone`), nothing need be paid.
+ * Returns why a payment is not settled. Each box that was notified must report every payment since the scenario began
+ * once, and the partner must accept it once. With `mayBeNone`, no payment is needed.
  */
 export async function settlementProblem(context: StepContext, mayBeNone: boolean): Promise<string | undefined> {
   const { target, state } = context;
@@ -69,7 +72,7 @@ export async function settlementProblem(context: StepContext, mayBeNone: boolean
   for (const box of target.boxes) {
     const told = payments.filter(({ boxes }) => boxes.some((it) => it.terminalCode === box.terminalCode)).length;
     const announced = await announcedBy(box, before);
-    // A box that may have restarted counts from its restart, so a smaller number is allowed.
+    // A box that may have restarted counts from its restart, so a smaller number is allowed too.
     const isSinceBegan = target.isExternal !== true && state.turnedOff?.has(box.terminalCode) !== true;
     if (announced !== undefined && (announced > told || (isSinceBegan && announced < told))) {
       return `settled: ${box.terminalCode} has announced ${announced} payments, but the gateway sent it ${told}`;
@@ -89,7 +92,10 @@ function reportProblem(payment: PaymentView, { boxes }: Target): string | undefi
   return names === '' ? undefined : `is not reported by ${names}`;
 }
 
-/** `received`: callbacks that the partner's server received; undefined when the bench does not run it. */
+/**
+ * Returns why the partner has not accepted each payment once. `received` has the callbacks of the partner's server;
+ * undefined when the bench does not run it.
+ */
 function callbackProblem(
   [callback, ...more]: readonly CallbackView[],
   received: number | undefined,
@@ -107,13 +113,13 @@ function isTaken(status: number): boolean {
   return status >= 200 && status < 300;
 }
 
-/** Whether the payment's notice went to a box of the target, or to no box at all. */
+/** Returns whether the payment's notice went to a box of the target, or to no box at all. */
 function isOf(payment: PaymentView, { boxes }: Target): boolean {
   const codes = new Set(boxes.map(({ terminalCode }) => terminalCode));
   return payment.boxes.length === 0 || payment.boxes.some(({ terminalCode }) => codes.has(terminalCode));
 }
 
-/** Payments after this one, newest first. */
+/** Returns the payments after this one, newest first. */
 async function paymentsSince(transactionId: string | undefined, { gateway }: Target): Promise<PaymentView[]> {
   const since: PaymentView[] = [];
   for await (const rows of gateway.payments()) {

@@ -9,7 +9,7 @@ import { boxOf, type PushedOrder, type ScenarioState, type StepContext, StepFail
 
 const ORDER_ID_BYTES = 6;
 
-/** `generate`: creates an order with its QR. */
+/** Runs `generate`: creates an order with its QR. */
 export async function generate(args: NonNullable<Step['generate']>, context: StepContext): Promise<object> {
   const answer = await createOrder(args, context);
   if (typeof answer === 'string') return { answer: expectAnswer('generate', answer, args.answer, context) };
@@ -17,7 +17,7 @@ export async function generate(args: NonNullable<Step['generate']>, context: Ste
   return { ...answer, answer: 'SUCCESS' };
 }
 
-/** `push`: pushes a QR to a box, as a partner does. */
+/** Runs `push`: pushes a QR to a box, as a partner does. */
 export async function push(args: NonNullable<Step['push']>, context: StepContext): Promise<object> {
   const { target, transcript, state } = context;
   const { partner, account } = target.gateway;
@@ -47,10 +47,10 @@ export async function push(args: NonNullable<Step['push']>, context: StepContext
   return { ...generated, answer };
 }
 
-/** The newest pushes that a failure can name. */
+/** A failure can name this many of the newest pushes. */
 const PUSHES_NOTED_MAX = 1_000;
 
-/** Remembers whose QR this is. */
+/** Remembers to which order and box this QR belongs. */
 function notePush({ qrCode, orderId, terminalCode }: PushedOrder & { qrCode: string }, state: ScenarioState): void {
   state.pushed ??= new Map();
   const { pushed } = state;
@@ -60,7 +60,7 @@ function notePush({ qrCode, orderId, terminalCode }: PushedOrder & { qrCode: str
   if (oldest !== undefined && pushed.size > PUSHES_NOTED_MAX) pushed.delete(oldest);
 }
 
-/** `pay`: simulates a payment in the sandbox. */
+/** Runs `pay`: simulates a payment in the sandbox. */
 export async function pay(args: NonNullable<Step['pay']>, context: StepContext): Promise<object> {
   const { partner, account } = context.target.gateway;
   await baseline(context);
@@ -84,14 +84,14 @@ export async function pay(args: NonNullable<Step['pay']>, context: StepContext):
   return { answer, transactionId: status === 'SUCCESS' ? message : '', ...payment };
 }
 
-/** `cancel`: cancels the order. */
+/** Runs `cancel`: cancels the order. */
 export async function cancel(args: NonNullable<Step['cancel']>, context: StepContext): Promise<object> {
   const answer = await context.target.gateway.cancel(String(args.order));
   context.transcript.add('call', `cancel of ${args.order}: ${explained(answer)}`);
   return { answer: expectAnswer('cancel', answer, args.answer, context) };
 }
 
-/** The service's answer for an order, or its refusal code. */
+/** Returns the service's answer for an order, or its refusal code. */
 async function createOrder(args: NonNullable<Step['push']>, context: StepContext): Promise<GenerateResponse | string> {
   const { partner, account } = context.target.gateway;
   const order = {
@@ -112,7 +112,7 @@ async function createOrder(args: NonNullable<Step['push']>, context: StepContext
   }
 }
 
-/** An order with a QR that the step supplies. */
+/** Returns an order with a QR that the step supplies. */
 function suppliedOrder(
   args: NonNullable<Step['push']>,
   qrCode: string,
@@ -126,7 +126,7 @@ function orderIdOf({ order }: NonNullable<Step['push']>, { random }: StepContext
   return String(order ?? `B-${random.secret(ORDER_ID_BYTES)}`);
 }
 
-/** A new token, or the first one of this scenario, whatever its age. */
+/** Returns a new token, or the first one of this scenario, whatever its age. */
 async function tokenFor(which: 'first' | undefined, { target, state }: StepContext): Promise<string> {
   if (which === 'first' && state.firstToken !== undefined) return state.firstToken;
   const token = await target.gateway.partner.token();
@@ -159,22 +159,22 @@ function expectAnswer(
 }
 
 const ENROL_WITHIN_MS = 20_000;
-/** An enrolment code as a box shows it, on its own line. */
+/** An enrolment code as a box shows it, on a line of its own. */
 const CODE = /^[0-9A-HJKMNP-TV-Z]{4}(-[0-9A-HJKMNP-TV-Z]{4}){2}$/m;
 
-/** `wait`: lets time pass. */
+/** Runs `wait`: lets time pass. */
 export async function wait(text: string, { target, random, signal }: StepContext): Promise<undefined> {
   const [fromMs, toMs] = spanMs(text) ?? [0, 0];
   await target.time.wait(fromMs + Math.round(random.fraction() * (toMs - fromMs)), signal);
   signal.throwIfAborted();
 }
 
-/** `press`: presses a key of the box. */
+/** Runs `press`: presses a key of the box. */
 export async function press(key: string, context: StepContext): Promise<undefined> {
   await boxOf(context).press(key);
 }
 
-/** `enrol`: types the code on the box's screen at the gateway, as an admin does. */
+/** Runs `enrol`: enters the code of the box's screen at the gateway, as an admin does. */
 export async function enrol(args: NonNullable<Step['enrol']>, context: StepContext): Promise<object> {
   const { target, signal } = context;
   const box = boxOf(context);

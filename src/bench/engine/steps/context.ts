@@ -12,20 +12,20 @@ import type { Target } from '../target.ts';
 
 /** A fault that the scenario has injected. */
 export interface InjectedFault extends ActiveFaultView {
-  /** Gateway or box that makes the fault. */
+  /** The gateway or box that makes the fault. */
   readonly at: GatewayClient | BoxClient;
-  /** Path and file of the step that injected it. */
+  /** The path and file of the step that injected it. */
   readonly path: readonly (string | number)[];
   readonly source: Source;
-  /** It was active when the power there was turned off. */
+  /** The fault was active when the power was turned off there. */
   readonly endedByPowerOff?: true;
 }
 
 /** The state before a scenario at a target that ran already. */
 export interface Baseline {
-  /** Transaction id of the newest payment. */
+  /** The transaction id of the newest payment. */
   readonly payment: string | undefined;
-  /** Number of payments that each box had announced, by terminalCode. */
+  /** The number of payments that each box had announced, by terminalCode. */
   readonly announcements: ReadonlyMap<string, number | undefined>;
 }
 
@@ -35,62 +35,62 @@ export interface PushedOrder {
   readonly terminalCode: string;
 }
 
-/** Answers of the partner that a step has ordered. */
+/** The answers of the partner that a step has ordered. */
 export interface OrderedAnswers {
-  /** Callbacks that the partner had received before. */
+  /** The number of callbacks that the partner had received before. */
   readonly after: number;
   readonly path: readonly (string | number)[];
   readonly source: Source;
 }
 
-/** Kept from step to step. */
+/** The state that steps hand on to the next one. */
 export interface ScenarioState {
   firstToken?: string;
-  /** In the order of injection. */
+  /** The injected faults in the order of their injection. */
   injectedFaults?: InjectedFault[];
   orderedAnswers?: OrderedAnswers[];
   baseline?: Baseline;
-  /** terminalCodes of boxes that were turned off. */
+  /** The terminalCodes of boxes that were turned off. */
   turnedOff?: Set<string>;
-  /** Transaction ids of payments that the gateway accepted. */
+  /** The transaction ids of payments that the gateway accepted. */
   paid?: string[];
-  /** How many steps were begun, and the newest of them. */
+  /** The number of steps that have begun. */
   stepsRun?: number;
   latest?: StepContext;
-  /** Where each QR was pushed last, to say whose a wrong one is. */
+  /** The box and order of each QR's last push, to name the owner of a wrong one. */
   pushed?: Map<string, PushedOrder>;
 }
 
 /** The context of a step. */
 export interface StepContext {
   readonly scenario: Scenario;
-  /** The file of the steps: the scenario's, or one that it includes. */
+  /** The file of the steps: the scenario's own file, or one that it includes. */
   readonly source: Source;
   readonly target: Target;
   readonly transcript: Transcript;
   readonly random: Random;
   readonly scope: Scope;
   readonly state: ScenarioState;
-  /** Index (from 0) of the default box of the step. */
+  /** The index (from 0) of the step's default box. */
   readonly box: number;
-  /** Whether the steps name this box or run for each box. */
+  /** True if the steps name this box, or run for each box. */
   readonly isBoxNamed?: boolean;
-  /** Path of the steps in the file. */
+  /** The path of the steps in the file. */
   readonly path: readonly (string | number)[];
-  /** Write golden pictures instead of comparing with them. */
+  /** Writes golden pictures instead of comparing with them. */
   readonly updateGoldens: boolean;
   readonly signal: AbortSignal;
   readonly onStep: (title: string) => void;
 }
 
-/** An unmet expectation. It gives the scenario's verdict and is no error of the bench. */
+/** Reports an unmet expectation. It decides the scenario's verdict and is no error of the bench. */
 export class StepFailure extends Error {
-  /** Path of the step in the file. */
+  /** The path of the step in the file. */
   readonly path: readonly (string | number)[];
-  /** Both sides, where the reason does not say all. */
+  /** The expected value, where the reason does not say everything. */
   readonly expected: string | undefined;
   readonly actual: string | undefined;
-  /** Observations that help to understand it. */
+  /** Observations that help to understand the failure. */
   readonly notes: readonly string[];
   /** The file of the step. */
   readonly source: Source | undefined;
@@ -109,19 +109,19 @@ export class StepFailure extends Error {
       typeof problem === 'string' ? { expected: undefined, actual: undefined } : problem);
   }
 
-  /** The place of the step, as `happy-path.yaml:12`. */
+  /** Returns the place of the step, for example `happy-path.yaml:12`. */
   get where(): string | undefined {
     return this.source && placeOf(this.source, this.path);
   }
 
-  /** For a report. */
+  /** Returns the failure for a report. */
   get detail(): FailureDetail {
     const { expected, actual, notes } = this;
     return { lines: this.source?.excerpt(this.path) ?? [], expected, actual, notes };
   }
 }
 
-/** The box of a step. Throws StepFailure when it does not exist. */
+/** Returns the box of a step. Throws StepFailure when it does not exist. */
 export function boxOf(context: StepContext): BoxClient {
   const box = context.target.boxes[context.box];
   if (box !== undefined) return box;
@@ -131,7 +131,7 @@ export function boxOf(context: StepContext): BoxClient {
   );
 }
 
-/** The place of a step, as `happy-path.yaml:12`. */
+/** Returns the place of a step, for example `happy-path.yaml:12`. */
 export function placeOf(source: Source, path: readonly (string | number)[]): string {
   return `${source.file}:${source.placeOf(path).line}`;
 }

@@ -22,7 +22,7 @@ import { goldenProblem } from './golden.ts';
 
 const WITHIN_MS = 5_000;
 
-/** `expect`: all conditions must be true at one moment within the time limit. Throws StepFailure. */
+/** Runs `expect`: all conditions must be true at one moment within the time limit. Throws StepFailure. */
 export async function expect(args: Expectation, context: StepContext): Promise<undefined> {
   const { target, signal, transcript } = context;
   const { within, for: stays } = args;
@@ -51,7 +51,7 @@ export async function expect(args: Expectation, context: StepContext): Promise<u
   return undefined;
 }
 
-/** Why the first condition is not true; undefined when all are. */
+/** Returns why the first condition is not true; undefined when all are true. */
 async function problemOf(args: Expectation, context: StepContext): Promise<Problem | undefined> {
   const { within: _within, for: _for, golden, tolerance, report, callback, ...rest } = args;
   const { announced, settled, fault, unreachable, ...shown } = rest;
@@ -67,24 +67,24 @@ async function problemOf(args: Expectation, context: StepContext): Promise<Probl
       (golden === undefined ? undefined : await goldenProblem({ golden, tolerance }, context))
     );
   } catch (error) {
-    // A part that is off or not ready is checked again; the last reason becomes the verdict at timeout.
+    // A part that is off or not ready is checked again. The last reason becomes the verdict when time is over.
     return reasonOf(error);
   }
 }
 
-/** The names of its conditions. */
+/** Returns the names of the conditions. */
 function conditionsIn(args: Expectation): (keyof Expectation)[] {
   const { within: _within, for: _for, tolerance: _tolerance, ...conditions } = args;
   return Object.keys(conditions) as (keyof Expectation)[];
 }
 
-/** Notes on the conditions that are not true either, each looked at alone. */
+/** Returns notes on the other conditions that are not true, each checked alone. */
 async function otherProblems(args: Expectation, first: string, context: StepContext): Promise<string[]> {
   const names = conditionsIn(args);
   if (names.length < 2) return [];
   const others = new Set<string>();
   for (const name of names) {
-    // The meaning of these two depends on another one.
+    // The meaning of these two depends on another condition.
     const beside = name === 'golden' ? 'tolerance' : name === 'settled' ? 'announced' : name;
     const problem = await problemOf({ [beside]: args[beside], [name]: args[name] }, context);
     if (problem !== undefined && reasonIn(problem) !== first) others.add(`also wrong: ${reasonIn(problem)}`);
@@ -92,14 +92,14 @@ async function otherProblems(args: Expectation, first: string, context: StepCont
   return [...others];
 }
 
-/** The payment that the steps before made. */
+/** Returns the payment that the steps before made. */
 function paidIn(scope: StepContext['scope']): string | undefined {
   const paid = scope.valueOf('pay');
   const isPaid = typeof paid === 'object' && paid !== null && 'transactionId' in paid;
   return isPaid && typeof paid.transactionId === 'string' ? paid.transactionId : undefined;
 }
 
-/** Further explanations of a failure: a payment that was made before, and went to another box. */
+/** Returns further explanations of a failure: a payment that was made before, or went to another box. */
 async function notesOn(expected: Expectation, context: StepContext): Promise<string[]> {
   const transactionId = paidIn(context.scope);
   const isOfBox = ['state', 'screen', 'text', 'qr', 'status', 'announced', 'report'].some((key) => key in expected);
@@ -119,14 +119,14 @@ async function notesOn(expected: Expectation, context: StepContext): Promise<str
   }
 }
 
-/** A number that an expression may have made. Throws PayboxError. */
+/** Returns a number that an expression may have made. Throws PayboxError. */
 function countOf(value: number | string): number {
   const number = Number(value);
   if (Number.isSafeInteger(number) && number >= 0) return number;
   throw mistake(`expected a whole number from 0 on, is ${shown(value)}`);
 }
 
-/** A short name of what is expected. */
+/** Returns a short name of the expectation. */
 function nameOf(args: Expectation): string {
   const { state, screen, callback, report, settled, unreachable } = args;
   if (state !== undefined) return `the box is ${state}`;
@@ -141,7 +141,7 @@ function durationOf(text: string | undefined): number | undefined {
   return text === undefined ? undefined : durationMs(text);
 }
 
-/** Why the box is not off. Any answer means that it is on. */
+/** Returns why the box is not off. Any answer means that it is on. */
 async function reachableProblem(context: StepContext): Promise<string | undefined> {
   const box = boxOf(context);
   try {
@@ -155,7 +155,7 @@ async function reachableProblem(context: StepContext): Promise<string | undefine
 
 type BoxExpectation = Pick<Expectation, 'state' | 'screen' | 'text' | 'no text' | 'qr' | 'online' | 'status'>;
 
-/** Why a box is not as expected; undefined when it is. Throws PayboxError when it cannot be asked. */
+/** Returns why a box is not as expected; undefined when it is. Throws PayboxError when the box does not answer. */
 export async function boxProblem(expected: BoxExpectation, context: StepContext): Promise<Problem | undefined> {
   const { state, online, status, screen, text, qr } = expected;
   if (Object.values(expected).every((it) => it === undefined)) return undefined;
@@ -208,7 +208,7 @@ async function qrProblem(expected: string, context: StepContext): Promise<Proble
   return { reason, expected: left, actual: right };
 }
 
-/** Whether it is the QR of the account that a box of a dialect shows while it has no order. */
+/** Returns whether this is the QR of the account, which a box of a dialect shows while it has no order. */
 function isStaticQr(qr: string, { target: { dialect, gateway } }: StepContext): boolean {
   const decoded = dialect === undefined ? undefined : decodeVietQr(qr);
   if (decoded?.ok !== true) return false;
@@ -216,7 +216,7 @@ function isStaticQr(qr: string, { target: { dialect, gateway } }: StepContext): 
   return amount === undefined && account === gateway.account.bankAccount;
 }
 
-/** Why the gateway does not have the expected report of the box; undefined when it does. */
+/** Returns why the gateway does not have the expected report of the box; undefined when it does. */
 export async function reportProblem(
   report: NonNullable<Expectation['report']>,
   context: StepContext,
@@ -235,7 +235,7 @@ export async function reportProblem(
   return told.reportedAt === null ? `report: ${terminalCode} has not reported payment ${report.payment}` : undefined;
 }
 
-/** The newest row that matches, on any page. */
+/** Returns the newest row that matches, on any page. */
 async function found<T>(pages: AsyncIterable<T[]>, isMeant: (row: T) => boolean): Promise<T | undefined> {
   for await (const rows of pages) {
     const row = rows.find(isMeant);
@@ -244,7 +244,10 @@ async function found<T>(pages: AsyncIterable<T[]>, isMeant: (row: T) => boolean)
   return undefined;
 }
 
-/** Callbacks of a payment. They are created at the same time, so they stand beside each other, on one page or two. */
+/**
+ * Returns the callbacks of a payment. The gateway creates them at the same time, so they are next to each other, on one
+ * page or two.
+ */
 async function callbacksOf(transactionId: string, gateway: GatewayClient): Promise<CallbackView[]> {
   const own: CallbackView[] = [];
   for await (const rows of gateway.callbacks()) {
@@ -254,7 +257,10 @@ async function callbacksOf(transactionId: string, gateway: GatewayClient): Promi
   return own;
 }
 
-/** Why the callbacks are not as expected, from the gateway's list and from what the partner's server received. */
+/**
+ * Returns why the callbacks are not as expected. It compares the gateway's list and the callbacks that the partner's
+ * server received.
+ */
 export async function callbackProblem(
   expected: NonNullable<Expectation['callback']>,
   { target }: StepContext,

@@ -8,7 +8,7 @@ import { boxOf, type InjectedFault, type StepContext, StepFailure } from './cont
 
 const SEED_LIMIT = 1_000_000_000;
 
-/** `fault`: injects or ends faults, switches power, or sets the partner's answers. */
+/** Runs `fault`: injects or ends faults, switches power, or sets the partner's answers. */
 export async function fault(args: FaultArgs, context: StepContext): Promise<object | undefined> {
   const { target } = context;
   const { inject, end, box, gateway, partner, ...more } = faultOf(args);
@@ -35,7 +35,7 @@ export async function fault(args: FaultArgs, context: StepContext): Promise<obje
   return undefined;
 }
 
-/** Orders a fault at the box or gateway that makes it; its seed follows from the seed of the run. */
+/** Orders a fault at the box or gateway that makes it. Its seed comes from the seed of the run. */
 async function injectFault(
   { inject, times, chance, content, ...more }: Injection,
   context: StepContext,
@@ -72,7 +72,7 @@ async function markEnded(at: GatewayClient | BoxClient, { state }: StepContext):
   );
 }
 
-/** Ends faults that the scenario has injected: all, by name, or by id. */
+/** Ends faults that the scenario has injected: all of them, by name, or by id. */
 async function endFaults(which: string, context: StepContext): Promise<void> {
   const { state } = context;
   const before = state.injectedFaults ?? [];
@@ -83,8 +83,9 @@ async function endFaults(which: string, context: StepContext): Promise<void> {
 }
 
 /**
- * Throws StepFailure for a fault that was injected and never happened, because the result was then observed without it. Exempt are
- * faults with a chance, faults that last for a time, and faults that the scenario ended. So it is with answers of the partner.
+ * Throws StepFailure for an injected fault that never happened, because the scenario then ran without it. Exempt are
+ * faults with a chance, faults that last for a time, and faults that the scenario ended. Ordered answers of the partner
+ * must happen too.
  */
 export async function expectHappened({ state, target }: StepContext): Promise<void> {
   const received = target.partnerServer?.received.length ?? 0;
@@ -101,7 +102,7 @@ export async function expectHappened({ state, target }: StepContext): Promise<vo
   }
 }
 
-/** Ends faults that are still active at an external target; failures go into the transcript. */
+/** Ends faults that are still active at an external target. It records failures in the transcript. */
 export async function endInjected({ target, state, transcript }: StepContext): Promise<void> {
   if (target.isExternal !== true) return;
   for (const [at, injected] of Map.groupBy(state.injectedFaults ?? [], (it) => it.at)) {
@@ -116,7 +117,7 @@ export async function endInjected({ target, state, transcript }: StepContext): P
   }
 }
 
-/** Why a fault has not happened as often as expected. A fault that is over has happened as often as ordered. */
+/** Returns why a fault has not happened as often as expected. A fault that is over has happened as often as ordered. */
 export async function faultProblem(
   { name, ...expected }: { name: string; happened: number | string },
   { state }: StepContext,

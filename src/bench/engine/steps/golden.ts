@@ -8,7 +8,8 @@ import { boxOf, type StepContext } from './context.ts';
 const TOLERANCE = 0.001;
 
 /**
- * Why the screen differs from a golden picture; adds the difference to the transcript. Writes the picture instead when asked to.
+ * Returns why the screen differs from a golden picture, and adds the difference to the transcript. Writes the picture
+ * instead if the caller wants that.
  */
 export async function goldenProblem(
   { golden, tolerance = TOLERANCE }: { golden: string; tolerance: number | undefined },
@@ -39,8 +40,8 @@ export async function goldenProblem(
 }
 
 /**
- * Path of a picture; undefined when its name or a link leads outside the folder, so that a scenario of a stranger cannot access
- * other files. Whoever opens the path notices a missing folder.
+ * Returns the path of a picture; undefined when its name or a link leads outside the folder, so that a stranger's
+ * scenario cannot read other files. The caller notices a missing folder when it opens the path.
  */
 async function placeIn(folder: string, golden: string): Promise<string | undefined> {
   const home = await realpath(folder);

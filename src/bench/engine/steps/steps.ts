@@ -10,7 +10,7 @@ import { placeOf, type StepContext, StepFailure } from './context.ts';
 import { expect } from './expect.ts';
 import { fault } from './faults.ts';
 
-/** Runs steps one after another. Throws StepFailure for the first that fails. */
+/** Runs steps one after another. Throws StepFailure for the first one that fails. */
 export async function runSteps(steps: readonly Step[], context: StepContext): Promise<void> {
   for (const [index, step] of steps.entries()) {
     await runStep(step, { ...context, path: [...context.path, index] });
@@ -29,17 +29,17 @@ export async function runStep(step: Step, context: StepContext): Promise<object 
   }
 }
 
-/** The verb of a step; the schema guarantees exactly one. */
+/** Returns the verb of a step. The schema guarantees exactly one. */
 function verbOf(step: Step): Verb {
   return VERBS.find((verb) => step[verb] !== undefined) ?? 'wait';
 }
 
-/** How a verb runs. Its result is what later steps can refer to. */
+/** Runs one verb. Later steps can refer to its result. */
 interface StepRunner<Value> {
   run(value: Value, context: StepContext, step: Step): Promise<object | undefined>;
-  /** Whether it waits: only then may virtual time be skipped. */
+  /** True if the verb waits. Only then may virtual time be skipped. */
   waits?: true;
-  /** Whether it has steps of its own. Their variables are replaced when they run. */
+  /** True if the verb has steps of its own. Their variables are replaced when they run. */
   nests?: true;
 }
 
@@ -93,10 +93,10 @@ function titleOf(verb: Verb, value: unknown, nests: true | undefined): string {
   return nests ? verb : `${verb}: ${shown(value)}`;
 }
 
-/** Verbs that are about a box, whether or not they name it. */
+/** These verbs are about a box, whether or not they name it. */
 const OF_BOX: ReadonlySet<Verb> = new Set(['push', 'enrol', 'expect', 'press']);
 
-/** Says that a step begins. Where there are several boxes it names its own. */
+/** Records that a step begins. Where there are several boxes it names the box. */
 function announceStep(verb: Verb, title: string, context: StepContext): void {
   const { source, path, target, transcript, isBoxNamed, onStep } = context;
   const { terminalCode } = target.boxes[context.box] ?? {};
@@ -110,7 +110,7 @@ function announceStep(verb: Verb, title: string, context: StepContext): void {
 
 const SEED_LIMIT = 2 ** 31;
 
-/** `repeat`: runs the steps several times, one round after another. What they make stays, the counter does not. */
+/** Runs `repeat`: the steps several times, one round after another. Results stay after it, the counter does not. */
 async function repeat(
   { times, as = COUNTER, steps }: NonNullable<Step['repeat']>,
   context: StepContext,
@@ -126,14 +126,14 @@ async function repeat(
   }
 }
 
-/** `if`: runs the steps of one case. */
+/** Runs `if`: the steps of one case. */
 async function choose(condition: boolean | string, context: StepContext, step: Step): Promise<undefined> {
   const isTrue = truth(context.scope.fill<unknown>(condition, context.random));
   const which = isTrue ? 'then' : 'else';
   await runSteps(step[which] ?? [], { ...context, path: [...context.path, which] });
 }
 
-/** `include`: runs the steps of another file. Its variables are used where there are none of the same name. */
+/** Runs `include`: the steps of another file. The file's variables are defaults for those of the same name. */
 async function include(name: string, context: StepContext, { included }: Step): Promise<undefined> {
   if (included === undefined) throw new StepFailure(`include: ${name} was not read`, context);
   const { scope, random } = context;
@@ -143,7 +143,7 @@ async function include(name: string, context: StepContext, { included }: Step): 
   await runSteps(included.steps, { ...context, source: included.source, path: ['steps'] });
 }
 
-/** `parallel`: runs lists of steps at the same time. */
+/** Runs `parallel`: lists of steps at the same time. */
 async function parallel(branches: readonly (readonly Step[])[], context: StepContext): Promise<undefined> {
   const each = branches.map((steps, index) => ({
     steps,
@@ -158,7 +158,7 @@ async function parallel(branches: readonly (readonly Step[])[], context: StepCon
   );
 }
 
-/** `for each box`: runs the steps for all boxes at the same time. */
+/** Runs `for each box`: the steps for all boxes at the same time. */
 async function forEachBox(steps: readonly Step[], context: StepContext): Promise<undefined> {
   const each = context.target.boxes.map(({ terminalCode, serialNumber }, box) => ({
     random: branchRandom(context.random),
@@ -173,12 +173,12 @@ async function forEachBox(steps: readonly Step[], context: StepContext): Promise
   );
 }
 
-/** Own random numbers for each branch, so that its choices do not depend on the speed of other branches. */
+/** Returns random numbers for one branch, so that its choices do not depend on the speed of other branches. */
 function branchRandom(random: Random): Random {
   return seededRandom(Math.floor(random.fraction() * SEED_LIMIT));
 }
 
-/** Waits for all, also when one fails, so that nothing runs after the verdict. Then throws the first failure. */
+/** Waits for all, also when one fails, so that nothing runs after the verdict. Then it throws the first failure. */
 async function allSettled(running: readonly Promise<void>[]): Promise<void> {
   const failed = (await Promise.allSettled(running)).find((it) => it.status === 'rejected');
   if (failed !== undefined) throw failed.reason;

@@ -2,14 +2,14 @@ import { PayboxError, reasonOf } from '../../../lib/errors.ts';
 import type { BoxClient } from '../clients/box.ts';
 import { realTime, waitUntilRight } from '../test-time.ts';
 
-/** Longer than a paid screen and the screen of an order that is over stay by default. */
+/** Paid screens, and the screens of orders that are over, stay for less time than this by default. */
 const CLEAR_TIMEOUT_MS = 20_000;
-/** States in which an earlier order or payment has the screen. */
+/** In these states an earlier order or payment has the screen. */
 const BUSY = ['showing', 'paid', 'expired'];
 
 /**
- * Takes an unpaid QR or a payment off the screen of a running box, as a person does by its key: a scenario would take it
- * for its own. Throws PayboxError that says what to do where that does not work.
+ * Clears an unpaid QR or a payment from the screen of a running box, as a person does by its key. Otherwise a scenario
+ * would take it for its own. Throws PayboxError that says what to do where the key does not work.
  */
 export async function clearScreen(box: BoxClient): Promise<void> {
   const look = async () => {

@@ -3,10 +3,10 @@ import { newSecret } from '../../../protocol/secret.ts';
 
 const PARTNER = { username: 'bench', password: 'bench-secret' };
 const ACCOUNT = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };
-/** Short waits, because scenarios of partner faults run in real time at some targets. */
+/** The waits are short, because scenarios of partner faults run in real time at some targets. */
 const CALLBACK_RETRY_WAITS_MS = [200, 400, 800, 1_600, 3_200];
 
-/** Samples, shared by the gateway and all boxes of a dialect: they meet on loopback only. */
+/** The sample secrets that the gateway and all boxes of a dialect share. They meet on loopback only. */
 const SHARED = {
   salts: { checkSumSalt: 'bench-check-sum-salt', boxIdSalt: 'bench-box-id-salt' },
   login: { username: 'bench-boxes', password: 'bench-secret-of-all-boxes' },
@@ -15,12 +15,12 @@ const SHARED = {
 /** How boxes connect to their gateway. */
 export interface Transport {
   readonly name: string;
-  /** Set for a dialect of other makers: boxes enrol by their MAC addresses, and share a login. */
+  /** The login of a dialect of other makers: its boxes enrol by their MAC addresses and share this login. */
   readonly ownLogin?: object;
   urlOf(gateway: { origin: string; brokerPort: number }): string;
 }
 
-/** Ports and folders of the parts that the bench starts. */
+/** The ports and folders of the parts that the bench starts. */
 export interface TargetLayout {
   httpPort: number;
   mqttPort: number;
@@ -35,7 +35,7 @@ export interface GeneratedBox {
   secret?: string;
 }
 
-/** Boxes VVB000001 and following. Boxes that are not enrolled have no secret. */
+/** Makes boxes VVB000001 and following. Boxes that are not enrolled have no secret. */
 export function generateBoxes(count: number, enrolled: boolean, random: Random): GeneratedBox[] {
   return Array.from({ length: count }, (_, index) => {
     const number = String(index + 1).padStart(5, '0');
@@ -44,7 +44,7 @@ export function generateBoxes(count: number, enrolled: boolean, random: Random):
   });
 }
 
-/** Configuration of the bench's own gateway. */
+/** Returns the configuration of the bench's own gateway. */
 export function gatewayConfigFor(
   place: Omit<TargetLayout, 'transport'> & { transport?: Transport },
   boxes: readonly GeneratedBox[],
@@ -67,7 +67,7 @@ export function gatewayConfigFor(
   };
 }
 
-/** Configuration of a bench box. Without a secret it enrols over HTTP. */
+/** Returns the configuration of a bench box. Without a secret the box enrols over HTTP. */
 export function agentConfigFor(
   place: TargetLayout,
   box: GeneratedBox,
@@ -93,17 +93,17 @@ export function agentConfigFor(
   };
 }
 
-/** A local address, of which the last six digits are those of the box code. */
+/** Returns a local MAC address whose last six digits are those of the box code. */
 function macOf({ terminalCode }: GeneratedBox): string {
   return `02:00:5E:${terminalCode.slice(3).replaceAll(/..(?=..)/g, '$&:')}`;
 }
 
-/** How a box of a dialect introduces itself. */
+/** Returns how a box of a dialect introduces itself. */
 export function dialectLogin(box: GeneratedBox) {
   return { macAddr: macOf(box), ...SHARED.salts, ...SHARED.login };
 }
 
-/** How the bench calls its own gateway. */
+/** Returns how the bench calls its own gateway. */
 export function gatewayAccess({ httpPort }: Pick<TargetLayout, 'httpPort'>) {
   const origin = `http://127.0.0.1:${httpPort}`;
   return { origin, baseUrl: `${origin}/vqr`, partner: PARTNER, account: ACCOUNT };

@@ -11,9 +11,9 @@ import { realTime } from '../test-time.ts';
 import { clearScreen } from './clear-screen.ts';
 
 export interface GatewayOptions {
-  /** Origin of the running gateway. */
+  /** The origin of the running gateway. */
   gateway: string;
-  /** Missing values are requested from the gateway. */
+  /** The partner's user name. The bench requests missing values from the gateway. */
   username?: string | undefined;
   password?: string | undefined;
   account?: string | undefined;
@@ -23,14 +23,14 @@ export interface GatewayOptions {
 }
 
 export interface ExternalOptions extends GatewayOptions {
-  /** Origins of the boxes' pages. */
+  /** The origins of the boxes' pages. */
   boxes: readonly string[];
   /** The boxes' `http.token`. */
   boxToken?: string | undefined;
   probe: Probe;
 }
 
-/** A gateway and boxes that already run, anywhere, in real time. */
+/** Returns a target of a gateway and boxes that already run, anywhere, in real time. */
 export function externalTarget(options: ExternalOptions): TargetKind {
   const cannot = () => {
     throw new PayboxError('TARGET', 'a running box or gateway is not turned off by the bench', { severity: 'fatal' });
@@ -54,7 +54,7 @@ export function externalTarget(options: ExternalOptions): TargetKind {
   };
 }
 
-/** The capabilities of the running parts. */
+/** Returns the capabilities of the running parts. */
 async function capabilitiesAt(options: ExternalOptions): Promise<Set<Capability>> {
   const [gateway, boxes] = await Promise.all([connectToGateway(options), boxesOf(options)]);
   const [ofGateway, ofBoxes, statuses] = await Promise.all([
@@ -73,7 +73,7 @@ function boxesOf({ boxes, boxToken }: ExternalOptions): Promise<BoxClient[]> {
   return Promise.all(boxes.map((url) => BoxClient.find(url, boxToken)));
 }
 
-/** The boxes, without what an earlier order has left on their screens. */
+/** Returns the boxes after it has cleared what an earlier order left on their screens. */
 async function clearBoxesOf(options: ExternalOptions): Promise<BoxClient[]> {
   const boxes = await boxesOf(options);
   await Promise.all(boxes.map(clearScreen));
@@ -85,7 +85,10 @@ function isOnSerialLine(status: BoxStatus): boolean {
   return data !== undefined && isPanelName(data.display.driver);
 }
 
-/** Throws MissingPeerError when the gateway does not answer, ConfigError when it hides a value that must then be configured. */
+/**
+ * Connects to a gateway. Throws MissingPeerError when it does not answer, ConfigError when it hides a value that must
+ * then be configured.
+ */
 export async function connectToGateway(options: GatewayOptions): Promise<GatewayClient> {
   const { adminToken } = options;
   const { origin } = new URL(options.gateway);

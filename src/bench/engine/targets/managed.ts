@@ -22,19 +22,25 @@ import {
   type Transport,
 } from './config.ts';
 
-/** Upper limit of what one gateway or box writes to disk. */
+/** One gateway or box writes at most this many bytes to disk. */
 export const PART_BYTES = 64 * 1024 * 1024;
 
 /** A gateway or agent that the bench has started. */
 export interface Part {
-  /** `killed`: without time to shut down. Otherwise it has `withinMs` milliseconds for that, by default some seconds. */
+  /**
+   * Ends the part. `killed`: without time to shut down. Otherwise it has `withinMs` milliseconds for that, by default
+   * some seconds.
+   */
   end(how: Exclude<Power, 'on'>, withinMs?: number): Promise<void>;
 }
 
-/** Starts the parts of a target by their configurations; resolves when the part's port answers. The signal cancels a start. */
+/**
+ * Starts the parts of a target by their configurations. It resolves when the part's port answers. The signal cancels a
+ * start.
+ */
 export interface Starter {
   readonly time: TestTime;
-  /** Parts cannot lose power, so their files need not survive this process. */
+  /** True for parts that cannot lose power, so that their files need not survive this process. */
   readonly isVolatile?: true;
   gateway(config: object, signal?: AbortSignal): Promise<Part>;
   agent(config: object, terminalCode: string, signal?: AbortSignal): Promise<Part>;
@@ -43,19 +49,19 @@ export interface Starter {
 export interface ManagedTargetOptions {
   name: string;
   transport: Transport;
-  /** `panel`: the boxes' emulated panels. */
+  /** The probe. `panel` captures the boxes' emulated panels. */
   probe: Probe | 'panel';
-  /** First display of each box, on its own port; a browser by default. */
+  /** The first display of each box, on its own port; a browser by default. */
   panel?: PanelName | undefined;
   random: Random;
 }
 
-/** The dialect that boxes on this transport speak; undefined for the gateway's own messages. */
+/** Returns the dialect that boxes on this transport speak; undefined for the gateway's own messages. */
 export function dialectOf({ name, ownLogin }: Transport): string | undefined {
   return ownLogin === undefined ? undefined : name;
 }
 
-/** Capabilities of every target that the bench starts itself. */
+/** Returns the capabilities of every target that the bench starts itself. */
 export function managedCapabilities({
   panel,
   transport,
@@ -66,7 +72,7 @@ export function managedCapabilities({
     'answer callbacks',
     'order faults at the gateway',
     'order faults at boxes',
-    // Boxes of a dialect have none, and are never enrolled by an admin.
+    // Boxes of a dialect have no secret of their own, and an admin never enrols them.
     ...(transport.ownLogin === undefined ? (['start boxes without a secret'] as const) : []),
     ...(panel === undefined ? [] : (['disturb a serial line'] as const)),
   ];
@@ -94,7 +100,9 @@ class Parts {
     }
   }
 
-  /** Ends all running parts: boxes before the gateway, but what is killed says no goodbye. Each stage has half of the time. */
+  /**
+   * Ends all running parts: boxes before the gateway, but killed parts say no goodbye. Each stage has half of the time.
+   */
   async end(how: Exclude<Power, 'on'>, withinMs?: number): Promise<void> {
     const stageMs = withinMs === undefined ? undefined : withinMs / 2;
     const names = [...this.#running.keys()];
@@ -105,8 +113,8 @@ class Parts {
 }
 
 /**
- * Starts a gateway, boxes and a partner's server on free ports, with a temporary folder. When cancelled during the start, it kills
- * all of them.
+ * Starts a gateway, boxes and a partner's server on free ports, with a temporary folder. When cancelled during the
+ * start, it kills all of them.
  */
 export async function openManagedTarget(
   need: TargetRequest,
@@ -138,7 +146,8 @@ export async function openManagedTarget(
   const boxes = boxesAt(made, boxPorts);
   const start = async () => {
     const gateway = parts.power(GATEWAY, 'on');
-    // Programs load side by side: a box that is there first dials again soon, but asks for its enrolment only later.
+    // The programs load side by side. A box that starts first dials again soon, but repeats its request for enrolment
+    // only much later.
     if (starter.isVolatile === true || !need.enrolled) await gateway;
     const starting = [gateway, ...made.map((box) => parts.power(box.terminalCode, 'on'))];
     // Otherwise a part that is still starting would outlive the failure of another.
@@ -148,7 +157,7 @@ export async function openManagedTarget(
   };
   const reset = async () => {
     await parts.end('killed');
-    // Each part has its own folder, of its name.
+    // Each part has a folder with its name.
     const folders = [...starts.keys()].map((name) => join(folder, name));
     await Promise.all(folders.map((path) => rm(path, { recursive: true, force: true, maxRetries: 5 })));
     partnerServer?.forget();
@@ -189,7 +198,7 @@ function boxesAt(made: readonly GeneratedBox[], ports: readonly number[]): BoxCl
   return made.map((box, index) => new BoxClient(`http://127.0.0.1:${ports[index]}`, box));
 }
 
-/** The probe, and a panel for each box if wanted. Throws MissingPeerError when they cannot be made. */
+/** Returns the probe, and a panel for each box if wanted. Throws MissingPeerError when it cannot make them. */
 async function panelsOf(
   boxes: readonly GeneratedBox[],
   { panel: name, probe }: ManagedTargetOptions,
@@ -198,7 +207,7 @@ async function panelsOf(
     if (probe === 'panel') throw new ConfigError('probe panel: the boxes have no panel', 'give --panel too');
     return { panels: undefined, probe };
   }
-  // Loaded on demand: most targets have no panels.
+  // The module is loaded on demand, because most targets have no panels.
   const { openPanel } = await import('../../panels/panel.ts');
   const { panelProbe } = await import('../probes.ts');
   const panels = new Map<string, Panel>();
@@ -213,12 +222,12 @@ async function panelsOf(
 
 /** A box of a dialect is linked only some time after it has enrolled. */
 const NOT_READY: readonly string[] = ['starting', 'unlinked'];
-/** Time limit from a box's start to its first picture and registration, or to its enrolment code. */
+/** The time limit from a box's start to its first picture and registration, or to its enrolment code. */
 const READY_TIMEOUT_MS = 30_000;
 
 /**
- * Waits until a box is ready: idle, showing an order, or showing an enrolment code; in none of the states `notReady`. Throws
- * MissingPeerError, or the signal's reason.
+ * Waits until a box is ready: idle, showing an order, or showing an enrolment code, and in none of the states
+ * `notReady`. Throws MissingPeerError, or the signal's reason.
  */
 export async function waitUntilReady(
   box: BoxClient,

@@ -25,11 +25,11 @@ const TOLD_CHARS_MAX = 2_000;
 export interface ProcessOptions extends Omit<ManagedTargetOptions, 'name'> {
   /** The `paybox` program with its first arguments, for example `['/usr/bin/paybox']`. */
   program: readonly [string, ...string[]];
-  /** Folder for the programs' logs; undefined discards them. */
+  /** The folder for the programs' logs; undefined discards them. */
   logDir?: string | undefined;
 }
 
-/** A gateway and boxes as separate programs, as on devices, in real time. */
+/** Returns a target whose gateway and boxes are separate programs, as on devices, in real time. */
 export function processTarget(options: ProcessOptions): TargetKind {
   return {
     name: 'process',
@@ -50,7 +50,7 @@ export function processTarget(options: ProcessOptions): TargetKind {
   };
 }
 
-/** Starts parts as programs with their files in `folder`. */
+/** Returns a starter that runs parts as programs with their files in `folder`. */
 export function processStarter(
   folder: string,
   { program, logDir }: Pick<ProcessOptions, 'program' | 'logDir'>,
@@ -66,7 +66,7 @@ export function processStarter(
     const numbered = `${name}-${count}`;
     const file = join(folder, `${numbered}.yaml`);
     const ready = join(folder, `${numbered}.ready.json`);
-    // JSON is valid YAML. Mode 600, because it contains secrets.
+    // JSON is valid YAML. The file has mode 600, because it contains secrets.
     await writeFile(file, JSON.stringify(config), { mode: 0o600 });
     signal.throwIfAborted();
     const [path, ...first] = program;
@@ -96,7 +96,7 @@ export function processStarter(
   };
 }
 
-/** Keeps the end of a program's standard error, and writes all of it to `file` if given. */
+/** Returns a function that gives the end of a program's standard error. It also writes all of it to `file` if given. */
 function keepErrors({ stderr }: ChildProcess, file: string | undefined): () => string {
   let told = '';
   if (file !== undefined) assertFile(file);
