@@ -71,7 +71,7 @@ function tokensOf(text: string): Token[] {
 
 const END: Token = { kind: 'end', text: '' };
 
-/** Parses an expression. It has one method for each rank of operators, the weakest first. */
+/** Parses an expression. It has one method for each rank of signs, the weakest first. */
 class Parser {
   readonly #tokens: readonly Token[];
   #at = 0;
