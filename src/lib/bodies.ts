@@ -1,4 +1,3 @@
-import type { IncomingHttpHeaders } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib';
 import { reasonOf, systemCodeOf } from './errors.ts';
@@ -9,7 +8,10 @@ import { utf16ByMark, validBytesIn } from './text.ts';
  */
 
 /** Headers that say how to read a body. */
-export type BodyHeaders = Pick<IncomingHttpHeaders, 'content-encoding' | 'content-type'>;
+export interface BodyHeaders {
+  'content-encoding'?: string | undefined;
+  'content-type'?: string | undefined;
+}
 
 /** Reports a body that cannot be read. The message names the problem, as `Content-Encoding: zstd; expected …`. */
 export class UnreadableBody extends Error {

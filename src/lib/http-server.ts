@@ -170,7 +170,7 @@ export function hasBody({ headers }: RequestHead): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
-type Asked = Pick<IncomingMessage, 'headers' | 'rawHeaders' | 'method'>;
+type Asked = RequestHead & { rawHeaders: readonly string[]; method?: string | undefined };
 
 /** Returns the host name in `Host` without port and brackets; `undefined` unless there is exactly one valid header. */
 export function hostnameOf({ headers, rawHeaders }: Asked): string | undefined {

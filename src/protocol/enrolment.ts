@@ -1,6 +1,7 @@
 import { createHmac, createPrivateKey, createPublicKey, diffieHellman, hkdfSync, type KeyObject } from 'node:crypto';
 import { z } from 'zod';
 import { equalSecrets } from './checksum.ts';
+import type { BoxName } from './fields.ts';
 import { boxCode } from './fields.ts';
 
 /** Validity of a one-time code (PROTOCOL.md, clause ENR-1). */
@@ -106,16 +107,18 @@ function sharedOf(privateKey: KeyObject, x: string): Buffer | undefined {
   }
 }
 
-/** The enrolling box and the public keys of both sides. */
-export interface Agreement {
-  terminalCode: string;
-  serialNumber: string;
+/** A box that enrols, and its public key. */
+export interface EnrollingBox extends BoxName {
   boxKey: string;
+}
+
+/** The enrolling box and the public keys of both sides. */
+export interface Agreement extends EnrollingBox {
   gatewayKey: string;
 }
 
 /** Proves that the sender of the box's key knows the code on its screen (PROTOCOL.md, clause ENR-2). */
-export function boxProof(code: string, { terminalCode, serialNumber, boxKey }: Omit<Agreement, 'gatewayKey'>): string {
+export function boxProof(code: string, { terminalCode, serialNumber, boxKey }: EnrollingBox): string {
   return mac(code, 'paybox/v1 enrol box', terminalCode, serialNumber, boxKey);
 }
 

@@ -38,6 +38,12 @@ export const LIMITS = {
 export const freeText = (max: number) =>
   z.string().max(max).refine(isPlainText, 'a control character, an invisible one or half a character');
 
+/** The two codes that name a box. */
+export interface BoxName {
+  terminalCode: string;
+  serialNumber: string;
+}
+
 /** Accepts `VVB` and six digits. */
 export const boxCode = z.string().regex(/^VVB\d{6}$/, 'VVB followed by six digits, as in VVB000001');
 

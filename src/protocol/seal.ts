@@ -34,11 +34,15 @@ export interface ReadMessage<T> {
   message: T;
 }
 
-/** The secret of a session, and its box. */
-export interface SealedSession {
+/** A box and its secret. */
+export interface SealedBox {
   terminalCode: string;
-  sessionId: string;
   secret: string;
+}
+
+/** A session of a box. */
+export interface SealedSession extends SealedBox {
+  sessionId: string;
 }
 
 /** Signs and verifies the messages of a session, at the box (PROTOCOL.md, clause SIG). */
@@ -128,7 +132,7 @@ export class GatewaySeal {
    * Never throws.
    */
   static greet(
-    box: Omit<SealedSession, 'sessionId'>,
+    box: SealedBox,
     challenge: string,
     { jws, message: hello }: ReadMessage<UpMessage>,
     clock: Clock,

@@ -10,7 +10,7 @@ import {
   isBootPartition,
   writeBootFile,
 } from '../../device/setup/boot-file.ts';
-import { type Addresses, type BoxName, brokerUrl, isOnlyHere } from '../../device/setup/configs.ts';
+import { type Addresses, brokerUrl, isOnlyHere } from '../../device/setup/configs.ts';
 import { ProvisionFolder } from '../../device/setup/folder.ts';
 import type { Wifi } from '../../device/setup/wifi.ts';
 import { systemClock } from '../../lib/clock.ts';
@@ -18,6 +18,7 @@ import { ConfigError, PayboxError, reasonOf, systemCodeOf } from '../../lib/erro
 import { readFileText } from '../../lib/files.ts';
 import { systemRandom } from '../../lib/random.ts';
 import { withSuggestion } from '../../lib/schema-issues.ts';
+import type { BoxName } from '../../protocol/fields.ts';
 import { boxCode } from '../../protocol/fields.ts';
 import { readGivenText } from '../shared/given-text.ts';
 import { say } from '../shared/output.ts';

@@ -3,12 +3,13 @@ import { z } from 'zod';
 import { type ConfigFile, checkConfig, readConfigFile, readSecretFile } from '../../lib/config-file.ts';
 import { assertKind } from '../../lib/config-kind.ts';
 import { HTTP_SCHEMES } from '../../lib/tls.ts';
+import type { BoxName } from '../../protocol/fields.ts';
 import { boxCode } from '../../protocol/fields.ts';
 import { strongSecret } from '../../protocol/secret.ts';
 import { DISPLAY_DRIVERS } from '../display/registry.ts';
 import { type VoiceOptions, voiceOptions } from '../voice/config.ts';
 import { type LightOptions, lightOptions } from '../voice/light.ts';
-import type { BoxIdentity, GatewayAddress } from './contract.ts';
+import type { GatewayAddress } from './contract.ts';
 import type { LocalHttpOptions } from './pages/server.ts';
 import { type ButtonOptions, buttonOptions } from './peripherals/buttons.ts';
 import type { OnStop } from './screen/screen.ts';
@@ -117,7 +118,7 @@ export const agentConfigSchema = z
 /** A validated configuration: defaults filled in, paths absolute, the secret read. */
 export interface AgentConfig {
   /** Without a secret the box enrols. */
-  box: Omit<BoxIdentity, 'secret'> & { secret?: string };
+  box: BoxName & { secret?: string };
   /** The gateway to enrol at; undefined for a box that has a secret. */
   enrolment?: GatewayAddress;
   /** The transport's name and its options. */

@@ -3,20 +3,19 @@ import type { Boot } from '../../lib/boot.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { UrlSchemes } from '../../lib/tls.ts';
+import type { BoxName } from '../../protocol/fields.ts';
 import type { DownMessage, DownOf, LinkedAccount, UpMessage } from '../../protocol/messages.ts';
 import type { BoxSeal } from '../../protocol/seal.ts';
 import type { Entry } from '../box/entry.ts';
 import type { LinkPictures } from '../box/state.ts';
 import type { StatusView } from '../box/view.ts';
 import type { Frame } from '../display/contract.ts';
-import type { QrScanCheck } from '../display/render.ts';
+import type { QrShown } from '../display/render.ts';
 import type { Scene } from '../scene.ts';
 import type { VoiceStatus } from '../voice/voice.ts';
 
 /** The box's identity and the secret that proves it. */
-export interface BoxIdentity {
-  terminalCode: string;
-  serialNumber: string;
+export interface BoxIdentity extends BoxName {
   secret: string;
 }
 
@@ -48,34 +47,47 @@ export interface Connection {
   close(): Promise<void>;
 }
 
-/** The box, as far as a transport asks it that plays the gateway's part. */
-export interface BoxSide {
+/** The part of a box that outlives its program. */
+export interface BoxMemory {
   /** Stores a text that survives a restart. While the disk fails, the text stays in memory. Neither method throws. */
   memory: { read(): Promise<string | undefined>; write(text: string): Promise<void> };
-  /** Returns the order that has the screen, or has it back after a payment. */
-  showing(): { pushId: string; amount: number; qrCode: string } | undefined;
-  /** Settles once the box has stored and processed every message that the link has received. */
-  processed(): Promise<void>;
   /** The boot of the machine. It tells the transport whether times of an earlier run still count. */
   boot: Boot;
 }
 
-export interface TransportIo {
+/** The box, as far as a transport asks it that plays the gateway's part. */
+export interface BoxSide extends BoxMemory {
+  /** Returns the order that has the screen, or has it back after a payment. */
+  showing(): { pushId: string; amount: number; qrCode: string } | undefined;
+  /** Settles once the box has stored and processed every message that the link has received. */
+  processed(): Promise<void>;
+}
+
+/** A box that logs in at a gateway. */
+export interface LoginIo {
   clock: Clock;
-  log: Logger;
   identity: BoxIdentity;
+  /** A fresh UUID for each session (PROTOCOL.md, clause MSG-4). */
+  sessionId: string;
+}
+
+/** One session of a box, for a transport that only carries messages. */
+export interface SessionIo extends LoginIo {
+  log: Logger;
   /** The shard in which the box says hello; a transport without topics has no use for it (PROTOCOL.md, clause SHA-2). */
   shard: number;
   /**
    * Reports that this shard does not exist. Returns whether the connection must end then (PROTOCOL.md, clause SHA-3).
    */
   noShard(): boolean;
-  /** A fresh UUID for each session (PROTOCOL.md, clause MSG-4). */
-  sessionId: string;
   /** Signs what this session sends, and verifies what it receives. */
-  seal: Pick<BoxSeal, 'seal' | 'open'>;
+  seal: { seal: BoxSeal['seal']; open: BoxSeal['open'] };
   /** Called when the gateway has answered this heartbeat; with the interval of the next ones (PROTOCOL.md, clause MSG-11). */
   heard(aliveId: string, aliveMs?: number): void;
+}
+
+/** One session of a box, for a transport that may play the gateway's part. */
+export interface TransportIo extends SessionIo {
   box: BoxSide;
 }
 
@@ -133,11 +145,9 @@ export interface Transport<Options extends GatewayAddress> {
 /** Opens the connections of light boxes. Close it after them. */
 export interface LightOpener<Options> {
   /** Throws as `Transport.open` does, and ConfigError for an address that light boxes cannot use. */
-  open(options: Options, io: Omit<TransportIo, 'box'>, signal: AbortSignal): Promise<Connection>;
+  open(options: Options, io: SessionIo, signal: AbortSignal): Promise<Connection>;
   close(): void;
 }
-
-export type LoginIo = Pick<TransportIo, 'clock' | 'identity' | 'sessionId'>;
 
 /** The box's durable memory (house rule 2). */
 export interface Journal {
@@ -176,7 +186,7 @@ export interface DisplayStatus {
   reason: string | null;
   surface: string;
   /** How the QR on the display is drawn; null when it shows none. */
-  qr: Omit<Extract<QrScanCheck, { ok: true }>, 'ok'> | null;
+  qr: QrShown | null;
 }
 
 /** The keys of a box clear the screen, repeat the last payment, or show the last payments. */

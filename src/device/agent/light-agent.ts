@@ -11,7 +11,7 @@ import { type BoxConfig, type BoxState, shownPushId } from '../box/state.ts';
 import { view } from '../box/view.ts';
 import type { Scene } from '../scene.ts';
 import type { AgentConfig } from './config.ts';
-import type { BoxIdentity, Connection, GatewayAddress, Journal, LightOpener, TransportIo } from './contract.ts';
+import type { BoxIdentity, Connection, GatewayAddress, Journal, LightOpener, SessionIo } from './contract.ts';
 import { configuredSecret } from './enrolment/secret.ts';
 import { Link } from './link/link.ts';
 import { Loop } from './loop.ts';
@@ -33,7 +33,7 @@ const NO_JOURNAL: Journal = {
 export interface LightSetup {
   identity: BoxIdentity;
   config: Omit<BoxConfig, 'terminalCode' | 'serialNumber'>;
-  open(io: Omit<TransportIo, 'box'>, signal: AbortSignal): Promise<Connection>;
+  open(io: SessionIo, signal: AbortSignal): Promise<Connection>;
 }
 
 export interface LightDeps {

@@ -7,6 +7,7 @@ import {
   type At,
   activeOrder,
   type BoxState,
+  type Changes,
   type Enrolment,
   RECENT_MAX,
   REMEMBERED_MAX,
@@ -27,7 +28,7 @@ export class Draft {
   readonly announcements: Payment[];
   readonly repeats: Payment[];
 
-  constructor(start: Omit<Step, 'wakeAtMs'>, at: At) {
+  constructor(start: Changes, at: At) {
     this.state = start.state;
     this.writes = start.writes;
     this.sends = start.sends;
@@ -36,7 +37,7 @@ export class Draft {
     this.at = at;
   }
 
-  set(change: Partial<Omit<BoxState, 'stage'>>): void {
+  set(change: Partial<BoxState>): void {
     this.state = { ...this.state, ...change };
   }
 

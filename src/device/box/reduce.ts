@@ -45,7 +45,7 @@ export function reduce(before: BoxState, event: BoxEvent, at: At): Step {
 }
 
 /** Ends an order or a code past its deadline, and a screen past its hold, before any event. */
-function endOverdue(before: BoxState, at: At): Omit<Step, 'wakeAtMs'> {
+function endOverdue(before: BoxState, at: At): Draft {
   const nowMs = Math.max(before.nowMs, at.monotonicMs);
   const start = { state: { ...before, nowMs }, writes: [], sends: [], announcements: [], repeats: [] };
   const draft = new Draft(start, { ...at, monotonicMs: nowMs });
@@ -234,7 +234,7 @@ function displayWorks(draft: Draft): void {
   if (faults.display !== undefined) draft.set({ faults: { ...faults, display: undefined } });
 }
 
-function onDrawn(draft: Draft, { pushId, transactionId, account }: Omit<BoxEvent & { type: 'drawn' }, 'type'>): void {
+function onDrawn(draft: Draft, { pushId, transactionId, account }: BoxEvent & { type: 'drawn' }): void {
   const { unconfirmedPayments } = draft.state;
   if (transactionId !== undefined && unconfirmedPayments.some((payment) => payment.transactionId === transactionId)) {
     draft.writes.push({ kind: 'payment-displayed', transactionId });

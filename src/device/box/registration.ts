@@ -1,10 +1,11 @@
 import type { Code } from '../../protocol/codes.ts';
+import type { LinkedAccount } from '../../protocol/messages.ts';
 import { isPayable } from '../../protocol/vietqr.ts';
 import { learnTime } from './calendar.ts';
 import type { Draft } from './draft.ts';
 import { resetInFlight } from './outbox.ts';
 import { leftMs, staticQrProblem } from './push.ts';
-import { activeOrder, type BoxEvent, isSameAccount } from './state.ts';
+import { activeOrder, type BoxEvent, isSameAccount, type LinkPictures } from './state.ts';
 
 /* Handles events of the connection to the gateway (PROTOCOL.md, clauses AGT-3, AGT-8, AGT-13 and MSG-4). */
 
@@ -33,7 +34,10 @@ export function onLinked(draft: Draft, link: Link): void {
   takeAccount(draft);
 }
 
-type Link = Pick<BoxEvent & { type: 'linked' }, 'account' | 'pictures'>;
+interface Link {
+  account: LinkedAccount | null;
+  pictures: LinkPictures;
+}
 
 /** Keeps a static QR of another account, and a certificate that takes money, off the screen (clauses DIA-2, DIA-4). */
 function linkOf({ account, pictures: { certificate, staticQr } }: Link): Link {

@@ -220,8 +220,8 @@ export type BoxEvent =
   /** A journal that was unreadable at the start is readable now. */
   | { type: 'journal-read'; entries: Entry[]; intact: boolean };
 
-/** The result of one event. The loop obeys the fields in this order. */
-export interface Step {
+/** The changes of one event. The loop obeys the fields in this order. */
+export interface Changes {
   state: BoxState;
   writes: Entry[];
   sends: Send[];
@@ -229,6 +229,10 @@ export interface Step {
   announcements: Payment[];
   /** The box announces these as earlier payments, because a person has asked for them. */
   repeats: Payment[];
+}
+
+/** The result of one event. */
+export interface Step extends Changes {
   /** The box wants a `tick` at this time, in monotonic milliseconds. */
   wakeAtMs: number | undefined;
 }

@@ -3,7 +3,7 @@ import type { LinkedAccount } from '../../protocol/messages.ts';
 import type { StatusState } from '../../protocol/statuses.ts';
 import type { BlankScene, Scene, SetupScene } from '../scene.ts';
 import { minutesLeft } from './draft.ts';
-import type { Order, Payment } from './entry.ts';
+import type { Payment } from './entry.ts';
 import { payeeOf } from './push.ts';
 import { activeOrder, type BoxState, type Enrolment, type Stage, type StageOf } from './state.ts';
 
@@ -162,11 +162,11 @@ export interface StatusView {
   serialNumber: string;
   state: StatusState;
   online: boolean;
-  order: (Pick<Order, 'orderId' | 'amount' | 'content' | 'qrCode'> & { expiresAt: string }) | null;
+  order: { orderId: string; amount: number; content: string; qrCode: string; expiresAt: string } | null;
   lastPayment: (Omit<Payment, 'paidAtMs'> & { paidAt: string }) | null;
   fault: { code: string; reason: string } | null;
   /** The code by which a person can enrol this box, while the box waits for that. */
-  enrolment: (Pick<Enrolment, 'code' | 'url'> & { expiresAt: string }) | null;
+  enrolment: { code: string; url: string; expiresAt: string } | null;
 }
 
 /** Returns the part of `/status` that follows from the box's state. Times are ISO 8601 in UTC. */

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { isMap, parseDocument, stringify } from 'yaml';
 import { BOX_FILE } from '../../lib/config-file.ts';
 import { ConfigError } from '../../lib/errors.ts';
-import type { BoxName } from './configs.ts';
+import type { BoxName } from '../../protocol/fields.ts';
 import { namesIn, realDisk, textIn } from './disk.ts';
 import type { Wifi } from './wifi.ts';
 

@@ -2,6 +2,7 @@ import { isIP } from 'node:net';
 import { parseDocument, stringify, YAMLSeq } from 'yaml';
 import { ConfigError } from '../../lib/errors.ts';
 import { isLoopbackHost } from '../../lib/tls.ts';
+import type { BoxName } from '../../protocol/fields.ts';
 import { GATEWAY_LOGIN } from './brokers.ts';
 
 /** Addresses of the gateway and its broker. */
@@ -10,11 +11,6 @@ export interface Addresses {
   hosts: readonly string[];
   httpPort: number;
   mqttPort: number;
-}
-
-export interface BoxName {
-  terminalCode: string;
-  serialNumber: string;
 }
 
 /** Returns whether gateway and broker listen on this machine only. */

@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import { join, resolve } from 'node:path';
 import { ConfigError } from '../../lib/errors.ts';
 import type { Random } from '../../lib/random.ts';
+import type { BoxName } from '../../protocol/fields.ts';
 import { loginOf } from '../../protocol/keys.ts';
 import { newSecret } from '../../protocol/secret.ts';
 import {
@@ -19,7 +20,6 @@ import {
   type Addresses,
   agentConfig,
   type BoxEntry,
-  type BoxName,
   gatewayConfig,
   isOnlyHere,
   PAGE_ONLY,

@@ -16,7 +16,7 @@ function asking(known: EnrolAnswer | undefined, heard: EnrolAnswer[] = []) {
   const enrolment = new VietqrEnrolment({
     clock,
     log,
-    identity: { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: '' },
+    identity: { terminalCode: 'VVB000001', serialNumber: 'VVB900001' },
     publish: () => {
       box.asked += 1;
       for (const it of heard) void hear(it);

@@ -17,8 +17,9 @@ import {
   gatewayProof,
   isProof,
 } from '../../../protocol/enrolment.ts';
+import type { BoxName } from '../../../protocol/fields.ts';
 import type { BoxEvent } from '../../box/state.ts';
-import type { BoxIdentity, GatewayAddress } from '../contract.ts';
+import type { GatewayAddress } from '../contract.ts';
 import { EnrolmentClient, EnrolmentRefused } from './client.ts';
 
 const RETRY_MAX_MS = 30_000;
@@ -30,7 +31,7 @@ export interface EnrollerDeps {
   clock: Clock;
   random: Random;
   log: Logger;
-  identity: Pick<BoxIdentity, 'terminalCode' | 'serialNumber'>;
+  identity: BoxName;
   /** The gateway's HTTP address. */
   at: GatewayAddress;
   emit(event: BoxEvent): void;

@@ -2,11 +2,12 @@ import { type Clock, withAbortAfter } from '../../../lib/clock.ts';
 import { PayboxError, reasonOf } from '../../../lib/errors.ts';
 import type { Logger } from '../../../lib/log.ts';
 import type { Random } from '../../../lib/random.ts';
+import type { BoxName } from '../../../protocol/fields.ts';
 import type { SigningKey } from '../../../protocol/keys.ts';
 import { type DownOf, MESSAGE_VERSION, REASON_CHARS_MAX, type UpMessage } from '../../../protocol/messages.ts';
 import { BoxSeal } from '../../../protocol/seal.ts';
 import type { BoxEvent, QrCheck, Send } from '../../box/state.ts';
-import type { BoxIdentity, Connection, InboundMessage, TransportIo } from '../contract.ts';
+import type { Connection, InboundMessage, SessionIo } from '../contract.ts';
 import { DISABLED_RETRY_MS } from '../enrolment/enroller.ts';
 import type { BoxSecret } from '../enrolment/secret.ts';
 import { answerWithin, Heartbeat, messageEvent, noWelcome, type Registering, untilRenewal } from './session.ts';
@@ -16,14 +17,14 @@ export interface LinkDeps {
   clock: Clock;
   random: Random;
   log: Logger;
-  identity: Omit<BoxIdentity, 'secret'>;
+  identity: BoxName;
   secret: BoxSecret;
   /** The box's signing key. */
   key: SigningKey;
   agentVersion: string;
   /** Name of the display in the hello. */
   display: string;
-  open(io: Omit<TransportIo, 'box'>, signal: AbortSignal): Promise<Connection>;
+  open(io: SessionIo, signal: AbortSignal): Promise<Connection>;
   /** Returns whether the display can show this QR. */
   checkQr(qrCode: string): QrCheck;
   /** The push on the screen; null if none. */
@@ -177,7 +178,7 @@ export class Link {
     const heartbeat = new Heartbeat({ clock, random });
     const { shard } = this.#home;
     const noShard = () => this.#home.lost();
-    const heard: TransportIo['heard'] = (id, aliveMs) => heartbeat.answered(id, aliveMs);
+    const heard: SessionIo['heard'] = (id, aliveMs) => heartbeat.answered(id, aliveMs);
     let connection: Connection | undefined;
     try {
       connection = await withAbortAfter(clock, OPEN_TIMEOUT_MS, this.#stop.signal, (signal) =>
@@ -190,9 +191,8 @@ export class Link {
       if (waitMs > 0) await clock.sleep(waitMs, this.#stop.signal);
       // The time is read before the gateway can receive the hello, so times counted from here are never too late.
       const helloAtMs = clock.monotonicMs();
-      const refused = await this.#register(connection, messages, {
-        ...{ sessionId, helloAtMs, heartbeat, withinMs: WELCOME_TIMEOUT_MS },
-      });
+      const registering = { sessionId, helloAtMs, heartbeat, withinMs: WELCOME_TIMEOUT_MS };
+      const refused = await this.#register(connection, messages, registering);
       if (refused !== undefined) return refused;
       onWelcome();
       void this.#renewInTime(opened, over.signal);

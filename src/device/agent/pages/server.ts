@@ -124,7 +124,7 @@ function routesOf(box: BoxApi, live: StatusStream, guard: PageGuard, deps: Local
     ['GET /screen.js', file('screen.js', script)],
     ['GET /login.js', file('login.js', script)],
     ...(guard.hasToken ? [['POST /login', (request) => guard.login(request)] satisfies [string, Route]] : []),
-    ['GET /status', (_request, access) => json(200, statusFor(box.status(), access))],
+    ['GET /status', (_request, access) => json(200, statusFor(box.status(), access.isHere))],
     ['GET /screen.txt', ofScreen(() => plain(200, sceneText(box.scene())))],
     ['GET /metrics', () => ({ status: 200, type: METRICS_TYPE, body: box.metrics() })],
     ['GET /healthz', () => health(box)],

@@ -15,7 +15,7 @@ const HEARTBEAT_MS = 10_000;
 const RETRY_MS = 1_000;
 
 /** Returns the status as sent to a client: the enrolment code only to this machine (PROTOCOL.md, clause ENR-1). */
-export function statusFor(status: BoxStatus, { isHere }: Pick<Access, 'isHere'>): BoxStatus {
+export function statusFor(status: BoxStatus, isHere: boolean): BoxStatus {
   return isHere ? status : { ...status, enrolment: null };
 }
 
@@ -24,7 +24,7 @@ export class StatusStream {
   readonly #box: BoxApi;
   readonly #clock: Clock;
   readonly #log: Logger;
-  readonly #watchers = new Map<EventStream, Pick<Access, 'isHere'>>();
+  readonly #watchers = new Map<EventStream, Access>();
   readonly #stopListening: () => void;
   #frame: Frame | undefined;
   #number = 0;
@@ -48,7 +48,7 @@ export class StatusStream {
   }
 
   /** Adds a page; returns whether there was room. */
-  subscribe(response: ServerResponse, headers: OutgoingHttpHeaders, access: Pick<Access, 'isHere'>): boolean {
+  subscribe(response: ServerResponse, headers: OutgoingHttpHeaders, access: Access): boolean {
     if (this.#watchers.size >= WATCHERS_MAX) return false;
     const watcher = new EventStream(response, {
       clock: this.#clock,
@@ -76,18 +76,18 @@ export class StatusStream {
     setImmediate(() => {
       this.#scheduled = false;
       const told = new Map<boolean, string>();
-      for (const [watcher, { isHere }] of this.#watchers) {
-        const data = told.get(isHere) ?? this.#data({ isHere });
-        told.set(isHere, data);
+      for (const [watcher, access] of this.#watchers) {
+        const data = told.get(access.isHere) ?? this.#data(access);
+        told.set(access.isHere, data);
         watcher.send({ event: 'status', data });
       }
     });
   }
 
-  #data(access: Pick<Access, 'isHere'>): string {
+  #data({ isHere }: Access): string {
     const { number } = this.currentFrame();
     const sound = this.#box.sound()?.number ?? 0;
-    const status = statusFor(this.#box.status(), access);
+    const status = statusFor(this.#box.status(), isHere);
     return JSON.stringify({ frame: number, sound, status });
   }
 }

@@ -3,9 +3,10 @@ import type { Logger } from '../../../lib/log.ts';
 import type { Ends } from '../../../lib/shutdown.ts';
 import type { Payment } from '../../box/entry.ts';
 import type { VoiceOptions } from '../../voice/config.ts';
+import type { PageAnnouncement } from '../../voice/contract.ts';
 import { type Light, type LightOptions, openLight } from '../../voice/light.ts';
 import { openVoice, type Voice } from '../../voice/voice.ts';
-import type { BoxStatus, Key, PageSound } from '../contract.ts';
+import type { Key, PageSound } from '../contract.ts';
 import { type ButtonOptions, type Buttons, watchButtons } from './buttons.ts';
 
 /** Options of attached devices; undefined means not attached. */
@@ -33,7 +34,7 @@ export class Peripherals {
   #sound: PageSound | undefined;
 
   constructor({ voice, light, buttons }: PeripheralOptions, io: PeripheralsIo) {
-    const onPage = (said: Omit<PageSound, 'number'>) => {
+    const onPage = (said: PageAnnouncement) => {
       this.#sound = { ...said, number: (this.#sound?.number ?? 0) + 1 };
       io.changed();
     };
@@ -57,7 +58,7 @@ export class Peripherals {
     return this.#sound;
   }
 
-  status(): Pick<BoxStatus, 'voice' | 'light' | 'buttons'> {
+  status() {
     return {
       voice: this.#voice?.status() ?? null,
       light: this.#light?.status() ?? null,

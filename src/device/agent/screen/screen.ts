@@ -14,7 +14,8 @@ export interface ConfiguredDisplay {
   open(io: DisplayIo, signal: AbortSignal): Promise<Display>;
 }
 
-export interface ScreenDeps extends Pick<RendererDeps, 'beforePainting'> {
+export interface ScreenDeps {
+  beforePainting?: RendererDeps['beforePainting'];
   clock: Clock;
   log: Logger;
   io: Omit<DisplayIo, 'requestDraw'>;

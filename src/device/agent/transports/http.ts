@@ -17,7 +17,7 @@ import {
 } from '../../../protocol/http-api.ts';
 import { loginOf } from '../../../protocol/keys.ts';
 import { BOX_ALIVE_MS, type UpMessage } from '../../../protocol/messages.ts';
-import type { Connection, LoginIo, Transport, TransportIo } from '../contract.ts';
+import type { Connection, LoginIo, SessionIo, Transport } from '../contract.ts';
 import { begun } from './begin.ts';
 import { lost } from './inbound-queue.ts';
 import { MessageQueue, notRegistered } from './message-queue.ts';
@@ -90,7 +90,7 @@ function sharedSockets(kind: typeof Agent | typeof TlsAgent): Sockets {
 
 async function openHttpLink(
   options: HttpOptions,
-  io: Omit<TransportIo, 'box'>,
+  io: SessionIo,
   signal: AbortSignal,
   sockets: Sockets,
 ): Promise<Connection> {
@@ -98,7 +98,7 @@ async function openHttpLink(
   return begun(new HttpConnection(options, io, sockets), options, io, signal);
 }
 
-function headersOf({ identity, sessionId }: Pick<TransportIo, 'identity' | 'sessionId'>): Record<string, string> {
+function headersOf({ identity, sessionId }: LoginIo): Record<string, string> {
   const credentials = Buffer.from(`${identity.terminalCode}:${loginOf(identity.secret)}`, 'utf8').toString('base64');
   return { authorization: `Basic ${credentials}`, [BOX_SESSION_HEADER]: sessionId };
 }
@@ -118,7 +118,7 @@ class HttpConnection implements Connection {
   readonly #origin: string;
   readonly #clock: Clock;
   readonly #log: Logger;
-  readonly #seal: TransportIo['seal'];
+  readonly #seal: SessionIo['seal'];
   readonly #terminalCode: string;
   readonly #headers: Record<string, string>;
   readonly #tls: ReturnType<typeof connectionTls> | undefined;
@@ -129,21 +129,17 @@ class HttpConnection implements Connection {
   #challenge = '';
   #lastReadMs: number;
 
-  constructor(
-    options: HttpOptions,
-    { clock, log, identity, sessionId, seal, heard }: Omit<TransportIo, 'box'>,
-    sockets: Sockets,
-  ) {
+  constructor(options: HttpOptions, io: SessionIo, sockets: Sockets) {
     this.#origin = new URL(options.url).origin;
-    this.#clock = clock;
-    this.#log = log;
-    this.#seal = seal;
-    this.#terminalCode = identity.terminalCode;
-    this.#headers = headersOf({ identity, sessionId });
+    this.#clock = io.clock;
+    this.#log = io.log;
+    this.#seal = io.seal;
+    this.#terminalCode = io.identity.terminalCode;
+    this.#headers = headersOf(io);
     this.#tls = isTlsUrl(options.url, HTTP_SCHEMES) ? connectionTls(options) : undefined;
     this.#sockets = sockets;
-    this.incoming = new MessageQueue({ log, seal, heard });
-    this.#lastReadMs = clock.monotonicMs();
+    this.incoming = new MessageQueue(io);
+    this.#lastReadMs = io.clock.monotonicMs();
   }
 
   /** Opens the stream (PROTOCOL.md, clause BOX-HTTP-1). */

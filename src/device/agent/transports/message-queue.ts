@@ -1,7 +1,8 @@
 import { PayboxError } from '../../../lib/errors.ts';
 import type { Logger } from '../../../lib/log.ts';
 import type { DownMessage, DownOf } from '../../../protocol/messages.ts';
-import type { InboundMessage, TransportIo } from '../contract.ts';
+import type { BoxSeal } from '../../../protocol/seal.ts';
+import type { InboundMessage, SessionIo } from '../contract.ts';
 import { InboundQueue, lost } from './inbound-queue.ts';
 
 /**
@@ -18,22 +19,18 @@ type Waiting = Exclude<DownMessage, { type: 'heard' }>;
 
 interface IncomingIo {
   log: Logger;
-  seal: Pick<TransportIo['seal'], 'open'>;
-  heard: TransportIo['heard'];
+  seal: { open: BoxSeal['open'] };
+  heard: SessionIo['heard'];
 }
 
 /** Queues the received messages of one connection. */
 export class MessageQueue extends InboundQueue<Waiting> implements AsyncIterable<InboundMessage> {
-  readonly #log: Logger;
-  readonly #seal: Pick<TransportIo['seal'], 'open'>;
-  readonly #heard: TransportIo['heard'];
+  readonly #io: IncomingIo;
   #dropping = false;
 
-  constructor({ log, seal, heard }: IncomingIo) {
+  constructor(io: IncomingIo) {
     super(INCOMING_MAX);
-    this.#log = log;
-    this.#seal = seal;
-    this.#heard = heard;
+    this.#io = io;
   }
 
   /**
@@ -41,15 +38,15 @@ export class MessageQueue extends InboundQueue<Waiting> implements AsyncIterable
    * and SIG-3). A message that arrives too late ends the connection, because the next session starts with new times.
    */
   take(bytes: Uint8Array | string): void {
-    const opened = this.#seal.open(bytes);
+    const opened = this.#io.seal.open(bytes);
     if (opened.ok) {
       // Heartbeat answers bypass the queue: they do not depend on how far the box has read.
-      if (opened.value.type === 'heard') this.#heard(opened.value.aliveId, opened.value.aliveMs);
+      if (opened.value.type === 'heard') this.#io.heard(opened.value.aliveId, opened.value.aliveMs);
       else if (!this.ended) this.#keep(opened.value);
       return;
     }
     const { code, reason } = opened;
-    this.#log.warn('message-refused', { code, reason });
+    this.#io.log.warn('message-refused', { code, reason });
     if (code === 'MESSAGE_EXPIRED') this.fail(lost(`a message of the gateway came too late: ${reason}`));
   }
 
@@ -60,7 +57,7 @@ export class MessageQueue extends InboundQueue<Waiting> implements AsyncIterable
     }
     if (this.queue.discard(({ type }) => type === 'show')) this.queue.offer(message);
     else if (SAID_ONCE.has(message.type)) this.fail(lost(`more than ${INCOMING_MAX} messages waited for the box`));
-    if (!this.#dropping) this.#log.warn('messages-dropped', { reason: `${INCOMING_MAX} messages wait for the box` });
+    if (!this.#dropping) this.#io.log.warn('messages-dropped', { reason: `${INCOMING_MAX} messages wait for the box` });
     this.#dropping = true;
   }
 

@@ -7,7 +7,7 @@ import { clientIdOf } from '../../../protocol/keys.ts';
 import { PRESENCE_BYTES_MAX, type UpMessage } from '../../../protocol/messages.ts';
 import { BROKER_SCHEMES } from '../../../protocol/packet-limit.ts';
 import { type BoxChannel, boxTopic, GATEWAY_PRESENCE_TOPIC, gatewayPresenceTopic } from '../../../protocol/topics.ts';
-import type { Connection, Transport, TransportIo } from '../contract.ts';
+import type { Connection, SessionIo, Transport } from '../contract.ts';
 import { begun } from './begin.ts';
 import {
   type BrokerClient,
@@ -45,7 +45,7 @@ export const mqttTransport: Transport<MqttOptions> = {
   async openLight(clock) {
     const { LightClients } = await import('./light-client.ts');
     const clients = new LightClients(clock);
-    const open = (options: MqttOptions, io: Omit<TransportIo, 'box'>, signal: AbortSignal) =>
+    const open = (options: MqttOptions, io: SessionIo, signal: AbortSignal) =>
       openMqtt(options, io, signal, clients.connect);
     return { open, close: () => clients.close() };
   },
@@ -54,7 +54,7 @@ export const mqttTransport: Transport<MqttOptions> = {
 /** Opens a session on a client that is already connecting. */
 async function openMqtt(
   options: MqttOptions,
-  io: Omit<TransportIo, 'box'>,
+  io: SessionIo,
   signal: AbortSignal,
   start: (link: MqttOptions, options: IClientOptions) => BrokerClient | Promise<BrokerClient>,
 ): Promise<Connection> {
@@ -67,10 +67,7 @@ async function openMqtt(
  * Uses a separate client id for each session. With one id per box, two agents of one identity would disconnect each
  * other forever, and the gateway could not tell the older one that it is superseded (PROTOCOL.md, clause MSG-8).
  */
-function sessionOptions(
-  options: MqttOptions,
-  { identity, sessionId, shard }: Pick<TransportIo, 'identity' | 'sessionId' | 'shard'>,
-): IClientOptions {
+function sessionOptions(options: MqttOptions, { identity, sessionId, shard }: SessionIo): IClientOptions {
   return {
     ...loginOptions(options, identity),
     clientId: clientIdOf(identity, sessionId),
@@ -90,11 +87,11 @@ class MqttConnection implements Connection {
   readonly #client: BrokerClient;
   readonly #clock: Clock;
   readonly #log: Logger;
-  readonly #seal: TransportIo['seal'];
+  readonly #seal: SessionIo['seal'];
   readonly #sessionId: string;
-  readonly #identity: TransportIo['identity'];
+  readonly #identity: SessionIo['identity'];
   readonly #shard: number;
-  readonly #noShard: TransportIo['noShard'];
+  readonly #noShard: SessionIo['noShard'];
   readonly #presenceTopic: string;
   readonly #broker: string;
   readonly #gatewayIsThere = Promise.withResolvers<void>();
@@ -108,7 +105,7 @@ class MqttConnection implements Connection {
   #onBroker = false;
   #goodbye: Promise<void> | undefined;
 
-  constructor(client: BrokerClient, options: MqttOptions, io: Omit<TransportIo, 'box'>) {
+  constructor(client: BrokerClient, options: MqttOptions, io: SessionIo) {
     this.#client = client;
     this.#clock = io.clock;
     this.#log = io.log;

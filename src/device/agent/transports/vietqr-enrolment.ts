@@ -1,7 +1,9 @@
 import type { IPublishPacket } from 'mqtt';
+import type { Clock } from '../../../lib/clock.ts';
+import type { Logger } from '../../../lib/log.ts';
 import { boxCodeIn, decodeEnrolAnswer, type EnrolAnswer } from '../../../protocol/dialect.ts';
+import type { BoxName } from '../../../protocol/fields.ts';
 import { isPayable } from '../../../protocol/vietqr.ts';
-import type { TransportIo } from '../contract.ts';
 import { refuseCertificate } from './vietqr-memory.ts';
 
 const ASK_AGAIN_FIRST_MS = 500;
@@ -11,7 +13,10 @@ const ASK_AGAIN_MAX_MS = 60_000;
  */
 const OTHER_ANSWERS_MIN = 3;
 
-export interface EnrolmentDeps extends Pick<TransportIo, 'clock' | 'log' | 'identity'> {
+export interface EnrolmentDeps {
+  clock: Clock;
+  log: Logger;
+  identity: BoxName;
   publish(): void;
   /** The answer that counts now. */
   enrolled(): EnrolAnswer | undefined;
@@ -57,7 +62,7 @@ export class VietqrEnrolment {
   }
 
   /** A service answers on two topics, and some with another certificate each time: the first answer counts. */
-  async hear({ payload, retain }: Pick<IPublishPacket, 'payload' | 'retain'>): Promise<void> {
+  async hear({ payload, retain }: { payload: IPublishPacket['payload']; retain?: boolean | undefined }): Promise<void> {
     const { enrolled } = this.#deps;
     // The age of a retained message is unknown.
     if (retain === true) return this.#refuse('enrolment: retained by the broker');

@@ -8,7 +8,7 @@ import { amountOfText, type BoxNotice, type EnrolAnswer, enrolAnswer } from '../
 import { LIMITS, wallTimeMs } from '../../../protocol/fields.ts';
 import { linkedAccount } from '../../../protocol/messages.ts';
 import { isPayable } from '../../../protocol/vietqr.ts';
-import type { BoxSide } from '../contract.ts';
+import type { BoxMemory } from '../contract.ts';
 
 type PaidNotice = Extract<BoxNotice, { notificationType: 'N05' }>;
 
@@ -40,8 +40,8 @@ export type Linked = z.output<typeof linked>;
 export interface MemoryDeps {
   clock: Clock;
   log: Logger;
-  random: Pick<Random, 'uuid'>;
-  box: Pick<BoxSide, 'memory' | 'boot'>;
+  random: Random;
+  box: BoxMemory;
   /** An equal N05 within this time is the same payment. */
   repeatWindowMs: number;
 }

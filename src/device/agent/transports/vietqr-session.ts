@@ -11,7 +11,7 @@ import type { VietqrMemory } from './vietqr-memory.ts';
 
 type NoticeOf<T extends BoxNotice['notificationType']> = Extract<BoxNotice, { notificationType: T }>;
 
-export interface SessionDeps extends Pick<TransportIo, 'clock' | 'log' | 'sessionId' | 'heard' | 'box'> {
+export interface SessionDeps extends TransportIo {
   memory: VietqrMemory;
   /** Makes the ids that the dialect lacks. */
   newId(): string;
