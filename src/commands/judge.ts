@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { ConfigError } from '../lib/errors.ts';
 import { portOrAny, whole, withAuthority } from './shared/arguments.ts';
 
 /** Registers `paybox judge service`, `paybox judge box` and `paybox judge dialect`. */
@@ -11,9 +12,11 @@ export function addJudge(root: Command): void {
 }
 
 function addService(judge: Command): void {
-  withRunOptions(judge.command('service'))
+  const command = withRunOptions(judge.command('service'))
     .description('judges a payment QR service, or our own gateway')
+    .argument('[url]', 'the service to judge, as with --service')
     .option('--guess-passwords', 'also send wrong passwords until the service limits them')
+    .optionsGroup('Options about the service:')
     .option('--service <url>', 'the service to judge, with its path prefix, as https://dev.example.com/vqr')
     .option('--username <name>', "the partner's user name")
     .option('--password-file <file>', 'a file with its password, - for standard input (or PAYBOX_PASSWORD)')
@@ -44,34 +47,73 @@ function addService(judge: Command): void {
       'how callbacks are authorized: none, bearer:TOKEN, or token:USERNAME:PASSWORD',
     )
     .option('--callback-signing-secret-file <file>', 'the whsec_ secret that callbacks are signed with')
-    .addHelpText('after', SERVICE_EXAMPLES + VERDICTS)
-    .action(async (options) => (await import('./actions/judge-service.ts')).judgeService(options));
+    .addHelpText('after', SERVICE_EXAMPLES + VERDICTS);
+  command.action(async (url, options) => {
+    const given = withTarget(command, '--service', url, options);
+    await (await import('./actions/judge-service.ts')).judgeService(given);
+  });
 }
 
 function addBox(judge: Command): void {
-  withAwaitedBox(withRunOptions(judge.command('box')))
+  const command = withRunOptions(judge.command('box'))
     .description('judges a box of any maker, or our own agent')
+    .argument('[codes]', 'the box to judge, as with --await-box')
+    .optionsGroup(ABOUT_THE_BOX)
     .option('--await-box <codes>', 'the box to judge, as VVB000001:VVB900001; the bench is its gateway')
-    .option('--http-port <port>', 'with --await-box: the port of HTTP (default: 8840)', portOrAny)
-    .option('--box-secret-file <file>', 'with --await-box: a file with the secret of the box')
-    .addHelpText('after', BOX_EXAMPLES + VERDICTS)
-    .action(async (options) => (await import('./actions/judge-box.ts')).judgeBox(options));
+    .option('--box-secret-file <file>', 'a file with the secret of the box')
+    .option('--http-port <port>', 'the port of HTTP (default: 8840)', portOrAny)
+    .addHelpText('after', BOX_EXAMPLES + VERDICTS);
+  withAwaitedBox(command).action(async (codes, options) => {
+    const given = withTarget(command, '--await-box', codes, options);
+    await (await import('./actions/judge-box.ts')).judgeBox(given);
+  });
 }
 
 function addDialect(judge: Command): void {
-  withAwaitedBox(withRunOptions(judge.command('dialect')))
+  const command = withRunOptions(judge.command('dialect'))
     .description('judges a box that speaks the public MQTT dialect (vietqr), or our own agent in that dialect')
+    .argument('[mac]', 'the box to judge, as with --await-box')
+    .optionsGroup(ABOUT_THE_BOX)
     .option('--await-box <mac>', 'the box to judge, as 02:00:5E:10:00:01; the bench is the public service towards it')
-    .option('--check-sum-salt-file <file>', 'with --await-box: a file with the salt of the checkSum')
-    .option('--username <name>', 'with --await-box: the user name that all boxes share (default: any login counts)')
+    .option('--check-sum-salt-file <file>', 'a file with the salt of the checkSum')
+    .option('--username <name>', 'the user name that all boxes share (default: any login counts)')
     .option('--password-file <file>', 'a file with the password of that name, - for standard input')
-    .option('--box-code <code>', 'with --await-box: the code that begins its boxId (default: VVB000001)')
-    .addHelpText('after', DIALECT_EXAMPLES + VERDICTS)
-    .action(async (options) => (await import('./actions/judge-dialect.ts')).judgeDialect(options));
+    .option('--box-code <code>', 'the code that begins its boxId (default: VVB000001)')
+    .addHelpText('after', DIALECT_EXAMPLES + VERDICTS);
+  withAwaitedBox(command).action(async (mac, options) => {
+    const given = withTarget(command, '--await-box', mac, options);
+    await (await import('./actions/judge-dialect.ts')).judgeDialect(given);
+  });
+}
+
+const ABOUT_THE_RUN = 'Options:';
+const ABOUT_THE_BOX = 'Options about the box:';
+
+/**
+ * Returns the options with the target, which is an argument or the option of this name. Throws ConfigError for two
+ * targets, and for an option about a target where there is none: our own would be judged instead.
+ */
+function withTarget<Options extends object>(
+  command: Command,
+  name: '--service' | '--await-box',
+  argument: string | undefined,
+  options: Options,
+): Options {
+  const given = command.options.filter((it) => command.getOptionValueSource(it.attributeName()) === 'cli');
+  const option = given.find(({ long }) => long === name);
+  if (option !== undefined && argument !== undefined) {
+    throw new ConfigError(`${argument}: expected one target, and ${name} is there too`, 'leave one of them out');
+  }
+  if (option !== undefined) return options;
+  if (argument !== undefined) return { ...options, [name === '--service' ? 'service' : 'awaitBox']: argument };
+  const stray = given.find(({ helpGroupHeading }) => helpGroupHeading !== ABOUT_THE_RUN);
+  if (stray === undefined) return options;
+  const target = name === '--service' ? 'the address of the service' : 'the box';
+  throw new ConfigError(`${stray.long} belongs to ${name}`, `give ${target} to judge`);
 }
 
 function withRunOptions(command: Command): Command {
-  return withAuthority(command)
+  return withAuthority(command.optionsGroup(ABOUT_THE_RUN))
     .option('--slow', 'also checks that take minutes: token expiry, every retry of a callback, repeated reports')
     .option('--strict', 'fail where the target differs in a gap of the specification')
     .option('--baseline <file>', 'accept the deviations in this file: they differ, whatever --strict says')
@@ -86,22 +128,12 @@ function withRunOptions(command: Command): Command {
 
 function withAwaitedBox(command: Command): Command {
   return command
-    .option(
-      '--listen <host>',
-      'with --await-box: the address of this machine that the box connects to (default: 127.0.0.1)',
-    )
-    .option('--mqtt-port <port>', 'with --await-box: the port of MQTT (default: 18840)', portOrAny)
-    .option('--tls <folder>', 'with --await-box: TLS, by the authority in a folder that `paybox provision` made')
-    .option(
-      '--within <seconds>',
-      'with --await-box: how long the box may take to connect (default: 120)',
-      whole(86_400),
-    )
-    .option(
-      '--probe <how>',
-      'with --await-box: how its screen is seen, as in `bench run` (default: --box-page, if given)',
-    )
-    .option('--restart-command <command>', 'with --await-box: a shell command that power-cycles the box')
+    .option('--listen <host>', 'the address of this machine that the box connects to (default: 127.0.0.1)')
+    .option('--mqtt-port <port>', 'the port of MQTT (default: 18840)', portOrAny)
+    .option('--tls <folder>', 'TLS, by the authority in a folder that `paybox provision` made')
+    .option('--within <seconds>', 'how long the box may take to connect (default: 120)', whole(86_400))
+    .option('--probe <how>', 'how its screen is seen, as in `bench run` (default: --box-page, if given)')
+    .option('--restart-command <command>', 'a shell command that power-cycles the box')
     .option(...BOX_PAGE)
     .option(...BOX_TOKEN);
 }
@@ -113,41 +145,49 @@ const BOX_TOKEN = [
 ] as const;
 
 const SERVICE_EXAMPLES = `
-Without --service it judges our own gateway, in this process. With --service it judges any service: it creates orders,
-pushes and simulated payments there, so use a sandbox.
+Without a URL it judges our own gateway, in this process. With one it judges any service: it creates orders, pushes and
+simulated payments there, so use a sandbox. These options are needed then: --username, --password-file, --account,
+--bank and --holder. Each option more opens more checks.
 
   $ paybox judge service --strict                               our own gateway
-  $ paybox judge service --service https://dev.example.com/vqr --username shop --password-file pw \\
+  $ paybox judge service https://dev.example.com/vqr --username shop --password-file pw \\
       --account 0123456789 --bank MB --holder 'NGUYEN VAN A' --report out
-  $ …  --strict --baseline accepted.json --update-baseline      accept all that deviates now
-  $ …  --strict --baseline accepted.json                        from then on: whatever else deviates fails
-  $ …  --box-code VVB000001 --serial VVB900001                  with a box that is on; it shows the orders
-  $ …  --callback-listen 0.0.0.0:8900                           with callbacks to /bank/api/transaction-sync there
+  $ … --strict --baseline accepted.json --update-baseline       accept all that deviates now
+  $ … --strict --baseline accepted.json                         from then on: whatever else deviates fails
+  $ … --box-code VVB000001 --serial VVB900001                   with a box that is on; it shows the orders
+  $ … --callback-listen 0.0.0.0:8900                            with callbacks to /bank/api/transaction-sync there
 `;
 
 const BOX_EXAMPLES = `
-Without --await-box it judges our own agent, in this process, over MQTT and then over HTTP.
+Without codes it judges our own agent, in this process, over MQTT and then over HTTP. With codes the bench is the
+gateway of that box: it prints where the box has to connect, and waits.
 
   $ paybox judge box --strict                                   our own agent
-  $ paybox judge box --await-box VVB000001:VVB900001 --box-secret-file secret --listen 0.0.0.0 \\
-      --box-page http://192.168.1.20:8810                       any box; prints where the box has to connect, and waits
-  $ …  --tls pki                                                over TLS; the box trusts pki/ca.pem of \`provision\`
-  $ …  --probe 'rpicam-still -n -o -' --restart-command 'usbrelay BOX=0; sleep 2; usbrelay BOX=1' --slow
+  $ paybox judge box VVB000001:VVB900001 --box-secret-file secret --listen 0.0.0.0 \\
+      --box-page http://192.168.1.20:8810
+  $ … --tls pki                                                 over TLS; the box trusts pki/ca.pem of \`provision\`
+  $ … --probe 'rpicam-still -n -o -' --slow                     its screen is seen by a camera
+  $ … --restart-command 'usbrelay BOX=0; sleep 2; usbrelay BOX=1'
 `;
 
 const DIALECT_EXAMPLES = `
-Without --await-box it judges our own agent in the dialect, in this process.
+Without a MAC address it judges our own agent in the dialect, in this process. With one the bench is the public service
+towards that box: it prints where the box has to connect, and waits. At a terminal it asks you what you see and hear.
 
   $ paybox judge dialect                                        our own agent
-  $ paybox judge dialect --await-box 02:00:5E:10:00:01 --check-sum-salt-file salt \\
-      --username boxes --password-file pw --listen 0.0.0.0      any box; at a terminal you are asked what you see
+  $ paybox judge dialect 02:00:5E:10:00:01 --check-sum-salt-file salt \\
+      --username boxes --password-file pw --listen 0.0.0.0
 `;
 
 const VERDICTS = `
 A check that needs something which was not given is skipped, and names the option that would give it.
 
-passed: as the clause says. failed: against the specification, or, also where that says nothing, what must be refused is
-accepted or what is said is not true. differs: another choice where the specification says nothing, as another code for
-a refusal; --strict fails it. skipped: not judged, with the reason. missing: no answer.
+  passed     as the clause says
+  failed     against the specification, or it takes what must be refused
+  differs    another choice in a gap of the specification; --strict fails it
+  skipped    not judged, with the reason
+  missing    no answer; after three in a row the rest is not tried
+
 NODE_EXTRA_CA_CERTS names a CA of your own. No report contains a secret.
+
 Exit codes: 0 nothing failed, 1 something did, 2 usage, 3 nobody answered, 130 interrupted`;

@@ -3,11 +3,10 @@ import { realTime } from '../../bench/engine/test-time.ts';
 import { startListener } from '../../bench/judges/service/callback-listener.ts';
 import { SERVICE_CHECKS, SERVICE_NOT_JUDGED } from '../../bench/judges/service/checks/all.ts';
 import { openEmulatedService, uniqueOrders } from '../../bench/judges/service/emulated-service.ts';
-import { type ServiceOptionsGiven, serviceOptionsOf, strayServiceOption } from '../../bench/judges/service/options.ts';
+import { type ServiceOptionsGiven, serviceOptionsOf } from '../../bench/judges/service/options.ts';
 import { ServiceSubject } from '../../bench/judges/service/subject.ts';
 import { type IsWanted, type JudgeTarget, judgeTarget } from '../../bench/judges/suite.ts';
 import { systemClock } from '../../lib/clock.ts';
-import { ConfigError } from '../../lib/errors.ts';
 import { seededRandom, systemRandom } from '../../lib/random.ts';
 import { fileLog } from '../shared/daemon.ts';
 import { remark } from '../shared/output.ts';
@@ -23,12 +22,9 @@ const CHECKS = { checks: SERVICE_CHECKS, notJudged: SERVICE_NOT_JUDGED };
 
 /** Runs `paybox judge service`. */
 export async function judgeService(options: ServiceJudgeOptions): Promise<void> {
-  await runJudge('service', options, (isWanted, seed) => {
-    if (options.service !== undefined) return [externalService(options, isWanted)];
-    const stray = strayServiceOption(options);
-    if (stray !== undefined) throw new ConfigError(stray, 'give the address of the service to judge');
-    return [emulatedService(options, isWanted, seed)];
-  });
+  await runJudge('service', options, (isWanted, seed) => [
+    options.service === undefined ? emulatedService(options, isWanted, seed) : externalService(options, isWanted),
+  ]);
 }
 
 /** Our gateway in this process, in virtual time. */

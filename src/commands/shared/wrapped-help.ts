@@ -2,15 +2,20 @@
 const GAP = / {2,}(?=\S)/;
 const WORDS_INDENT = 6;
 
+/** A run of lines without an indent, which are one paragraph, or a single line. */
+const PARAGRAPHS = /^\S.*(?:\n\S.*)*|^.*$/gm;
+
 /**
- * Returns the text after the options of a command's help, wrapped at this many columns. The explanation of a wide
- * example goes below its command. A command stays on one line, so that it can be copied.
+ * Returns the text after the options of a command's help, wrapped at this many columns. A paragraph with a line that is
+ * too wide is wrapped again as a whole. The explanation of a wide example goes below its command. A command stays on one
+ * line, so that it can be copied.
  */
 export function wrappedHelp(text: string, columns: number): string {
-  return text
-    .split('\n')
-    .flatMap((line) => (line.length <= columns ? [line] : narrow(line, columns)))
-    .join('\n');
+  return text.replaceAll(PARAGRAPHS, (part) =>
+    part.split('\n').every((line) => line.length <= columns)
+      ? part
+      : narrow(part.replaceAll('\n', ' '), columns).join('\n'),
+  );
 }
 
 function narrow(line: string, columns: number): string[] {

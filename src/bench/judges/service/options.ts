@@ -39,19 +39,6 @@ interface Secrets {
   boxToken: string | undefined;
 }
 
-/** An option that makes no sense without --service, in a sentence; undefined if there is none. */
-export function strayServiceOption(given: ServiceOptionsGiven): string | undefined {
-  const options = {
-    username: '',
-    passwordFile: 'password-file',
-    account: '',
-    boxCode: 'box-code',
-    callbackListen: 'callback-listen',
-  };
-  const stray = Object.entries(options).find(([key]) => given[key as keyof typeof options] !== undefined);
-  return stray && `--${stray[1] || stray[0]} belongs to --service`;
-}
-
 /** Everything that is known of the judged service. Throws ConfigError that names the option. */
 export function serviceOptionsOf(given: ServiceOptionsGiven, secrets: Secrets) {
   const read = (option: string, file: string | undefined) =>
