@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { loadAgentConfig } from '../../../src/device/agent/config.ts';
@@ -27,12 +27,6 @@ describe.each([...DISPLAY_DRIVERS].filter(([name]) => existsSync(exampleOf(name)
 it('every display but those of a laptop has a file in device-config', () => {
   const none = [...DISPLAY_DRIVERS.keys()].filter((name) => !existsSync(exampleOf(name)));
   expect(none).toEqual(['browser', 'terminal', 'png']);
-});
-
-it('device-config/README.md has every display', () => {
-  const manual = readFileSync(`${import.meta.dirname}/../../../device-config/README.md`, 'utf8');
-  const rows = [...manual.matchAll(/^\| ((?:`[\w-]+`(?:, )?)+) \|/gm)].map((match) => match[1] ?? '').join(' ');
-  for (const name of DISPLAY_DRIVERS.keys()) expect(rows).toContain(`\`${name}\``);
 });
 
 describe('options of displays', () => {

@@ -43,7 +43,7 @@ const LIGHT_IDLE_MAX = 64;
 /** Connects a box over HTTP, also behind NAT (PROTOCOL.md, clause BOX-HTTP). */
 export const httpTransport: Transport<HttpOptions> = {
   name: 'http',
-  summary: 'a stream that the box opens to the gateway; no connection to the box is needed',
+  summary: 'an HTTP stream that the box opens to the gateway, which works behind NAT',
   schemes: HTTP_SCHEMES,
   canEnrol: true,
   options: httpOptions,

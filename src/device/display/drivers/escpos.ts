@@ -51,7 +51,7 @@ type Options = z.infer<typeof options>;
  */
 export const escpos: DisplayDriver<Options> = {
   name: 'escpos',
-  summary: 'an ESC/POS receipt printer, or a customer display, that makes the QR itself or prints its picture',
+  summary: 'an ESC/POS receipt printer or customer display, which makes the QR itself or gets its picture',
   options,
   example: options.parse({ path: '/dev/ttyUSB0', paper: '80mm' }),
   open: async (given, io, signal) => {

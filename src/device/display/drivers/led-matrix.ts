@@ -36,7 +36,7 @@ const FIX =
 /** LED panels (HUB75) on the pins of a Raspberry Pi up to 4, driven by rpi-led-matrix in its own process. */
 export const ledMatrix: DisplayDriver<LedMatrixOptions> = {
   name: 'led-matrix',
-  summary: 'LED panels (HUB75) on a Raspberry Pi up to 4',
+  summary: 'LED panels (HUB75) on a Raspberry Pi up to 4, by a package of their own',
   options: ledMatrixOptions,
   example: ledMatrixOptions.parse({ rows: 64, cols: 64, chainLength: 2, hardwareMapping: 'adafruit-hat-pwm' }),
   open: async (options, io, signal) => {

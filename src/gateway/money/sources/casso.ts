@@ -128,6 +128,11 @@ const page = z.object({
 /** Casso (PROTOCOL.md, clauses SRC-20 and SRC-21). */
 export const casso: SourceKind<typeof options> = {
   kind: 'casso',
+  manual: {
+    atProvider: 'webhook V2 with its security key, or V1',
+    proof: '`auth.kind: signature` and `key` (`previousKey` while it is changed); `secure-token` and `token`',
+    catchUp: '`api.token`',
+  },
   options,
   isKeyGiven: ({ auth }) => auth.kind === 'signature',
   withKey: ({ auth, ...rest }, key) => ({

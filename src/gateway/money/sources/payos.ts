@@ -84,6 +84,11 @@ const paidData = paidTransfer.extend({ currency: z.literal(['VND', ''], { error:
 /** payOS (PROTOCOL.md, clauses SRC-22, SRC-23 and PQR). */
 export const payos: SourceKind<typeof options> = {
   kind: 'payos',
+  manual: {
+    atProvider: 'webhook address `/hooks/{name}`; its test order 123 is answered, not announced',
+    proof: '`checksumKey`',
+    catchUp: '`clientId`, `apiKey`; it can also make the QRs, see below',
+  },
   options,
   isKeyGiven: () => true,
   withKey: (given, checksumKey) => ({ ...given, checksumKey }),

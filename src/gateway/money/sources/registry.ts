@@ -3,7 +3,7 @@ import { casso } from './casso.ts';
 import { weaknessOf } from './fields.ts';
 import { payos } from './payos.ts';
 import { sepay } from './sepay.ts';
-import type { NamedOptions, Source, SourceDeps, SourceKind } from './source.ts';
+import type { ManualRow, NamedOptions, Source, SourceDeps, SourceKind } from './source.ts';
 import { vietqr } from './vietqr.ts';
 
 /**
@@ -11,6 +11,7 @@ import { vietqr } from './vietqr.ts';
  */
 export interface RegisteredKind {
   readonly kind: string;
+  readonly manual: ManualRow;
   readonly options: z.ZodType<NamedOptions>;
   /** Opens a source. Throws a ZodError for wrong options. */
   open(options: unknown, deps: SourceDeps): Source;
@@ -37,6 +38,7 @@ export interface Rotated {
 export function register<Options extends z.ZodType<NamedOptions>>(it: SourceKind<Options>): RegisteredKind {
   return {
     kind: it.kind,
+    manual: it.manual,
     options: it.options,
     open: (given, deps) => it.open(it.options.parse(given), deps),
     weaknesses: (given) =>

@@ -102,6 +102,11 @@ const page = z.object({
 /** SePay webhooks (PROTOCOL.md, clauses SRC-6 and SRC-7). */
 export const sepay: SourceKind<typeof options> = {
   kind: 'sepay',
+  manual: {
+    atProvider: 'webhook to `/hooks/{name}`, with HMAC-SHA256 or an API key',
+    proof: '`auth.kind: hmac` and `secret`; `apikey` and `key`',
+    catchUp: '`api.token`',
+  },
   options,
   isKeyGiven: () => false,
   withKey: ({ auth, ...rest }, key) => ({

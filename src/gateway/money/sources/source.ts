@@ -164,9 +164,20 @@ export interface SourceDeps {
   random: Random;
 }
 
+/** The row of a kind in the gateway's manual, in Markdown. */
+export interface ManualRow {
+  /** The settings that a person makes at the provider. */
+  atProvider: string;
+  /** The options with the proofs of origin. */
+  proof: string;
+  /** The options with which the gateway asks for what no call reported. */
+  catchUp: string;
+}
+
 /** `options` is a strict object with `kind` (a literal) and `name` (`sourceName`) among its keys. */
 export interface SourceKind<Options extends z.ZodType<NamedOptions>> {
   readonly kind: string;
+  readonly manual: ManualRow;
   readonly options: Options;
   open(options: z.output<Options>, deps: SourceDeps): Source;
   /**

@@ -106,6 +106,11 @@ const checked = z.object({
 /** The public service, with this gateway as its partner (PROTOCOL.md, clauses SRC-24 and SRC-25). */
 export const vietqr: SourceKind<typeof options> = {
   kind: 'vietqr',
+  manual: {
+    atProvider: 'partner address `/hooks/{name}`; it adds `/api/token_generate` and `/bank/api/transaction-sync`',
+    proof: '`username`, `password`',
+    catchUp: '`api`: url, username, password, for open orders',
+  },
   options,
   isKeyGiven: () => false,
   withKey: (given, password) => ({ ...given, password }),
