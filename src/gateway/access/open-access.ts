@@ -1,8 +1,7 @@
 import type { BoxReach } from '../common/box-reach.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
-import { Registry } from '../registry/registry.ts';
-import { SourceRows } from '../registry/source-rows.ts';
+import { openRegistry, type Registry } from '../registry/registry.ts';
 import { AdminTokens } from './admin-tokens.ts';
 import { Authorizer } from './authorizer.ts';
 import { type ConnectedBoxes, Enrolments } from './enrolments.ts';
@@ -13,7 +12,6 @@ export interface Access {
   authorizer: Authorizer;
   adminTokens: AdminTokens;
   registry: Registry;
-  sourceRows: SourceRows;
   enrolments: Enrolments;
 }
 
@@ -38,8 +36,7 @@ export async function openAccess(
   return {
     authorizer,
     adminTokens: new AdminTokens(world, stored),
-    registry: new Registry(world, stored, boxes),
-    sourceRows: new SourceRows(world, stored, reload),
+    registry: openRegistry(world, stored, boxes, reload),
     enrolments: await Enrolments.open(world, stored, boxes),
   };
 }

@@ -24,7 +24,7 @@ const DEMO_PARTNER = 'expected no partner of the demo with mode: live: everybody
 /** With these values of `sslmode` the driver checks the certificate. */
 const DATABASE_TLS = ['require', 'verify-ca', 'verify-full'];
 /** Keys of a configuration whose values are not secrets. */
-const NAMES: readonly string[] = ['name', 'username', 'userBankName'];
+const NAMES: readonly string[] = ['name', 'username', 'userBankName', 'partner'];
 
 /** The keys of the configuration that decide whether payments are money. */
 export const modeKeys = {

@@ -1,35 +1,53 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
+import { isStorable, withUnseen } from '../../lib/text.ts';
 import type { Code } from '../../protocol/codes.ts';
-import type { Access } from '../access/open-access.ts';
 import { listQuery } from '../access/requests.ts';
 import { accept, type Result } from '../common/result.ts';
+import { changeOf, linkOf, newRowOf, rotationOf, typeOf } from '../registry/bodies.ts';
 import { unknownRow } from '../registry/changes.ts';
+import { columnOf } from '../registry/columns.ts';
+import { nameField, RESOURCES, TABLES } from '../registry/resources.ts';
+import type { Made, Rows } from '../registry/rows.ts';
 import type { OpenGateway } from '../stages/open-gateway.ts';
-import { NAME_OF, type PageQuery } from '../store/repositories/registry.ts';
+import type { PageQuery } from '../store/repositories/registry.ts';
 import type { RegistryTable } from '../store/schema/tables.ts';
-import type { AdminApi, AdminRoute } from './admin-api.ts';
+import type { AdminApi, AdminCall, AdminRoute } from './admin-api.ts';
 import { findNamesAsPrinted } from './printed-names.ts';
-import { type Act, DONE, type Page, RESOURCES, search } from './registry-resources.ts';
-import { AUDIT_VIEW, auditView, createRegistryViews, VIEWS } from './registry-views.ts';
+import { AUDIT_VIEW, auditView, createRegistryViews, viewSchema } from './registry-views.ts';
 
-const TABLES = Object.keys(RESOURCES) as RegistryTable[];
+const SEARCH_CHARS_MAX = 64;
 const CHANGE_REFUSALS: readonly Code[] = ['E96', 'MANAGED_BY_FILE', 'ROW_CHANGED'];
 const SUCCESS = { status: 'SUCCESS', message: '' } as const;
+const DONE = z.strictObject({ status: z.literal('SUCCESS'), message: z.literal('') });
+const ONCE = 'shown once: nobody can read it later';
 
+/** Takes names as commands print them: with what nobody sees in JSON notation. */
+const search = z
+  .string()
+  .max(SEARCH_CHARS_MAX)
+  .transform((it) => (isStorable(withUnseen(it)) ? withUnseen(it) : it))
+  .optional();
+/** The next page begins after the last row of this one. */
+const pageQuery = listQuery.omit({ before: true }).extend({
+  after: search.describe('the last name of the page before; with serial, its last serialNumber'),
+  q: search.describe('only names that begin so'),
+});
 const auditQuery = listQuery.extend({
   before: z.coerce.number().int().optional().describe('only changes before this seq'),
   target: search.describe('as boxes/VVB000001'),
 });
 
-type More = Partial<Pick<AdminRoute<unknown, unknown, unknown>, 'method' | 'status' | 'refusals'>>;
+type Page = z.output<typeof pageQuery>;
+type Change<Body> = Pick<AdminRoute<unknown, Body, unknown>, 'path' | 'summary' | 'body'> &
+  Partial<Pick<AdminRoute<unknown, Body, unknown>, 'method' | 'status' | 'refusals' | 'answer'>>;
 
 /** The registry for admins, below `/admin/v1` (PROTOCOL.md, clauses REG-4 to REG-9). */
 export function registryRoutes(scope: FastifyInstance, api: AdminApi, open: OpenGateway): void {
   const { registry } = open.stored.store;
   findNamesAsPrinted(scope, TABLES, registry);
   for (const table of TABLES) readRoutes(scope, api, table, open);
-  for (const table of TABLES) changeRoutes(scope, api, table, open.access);
+  for (const table of TABLES) changeRoutes(scope, api, table, open.access.registry[table]);
   api.route(scope, {
     method: 'GET',
     path: '/audit',
@@ -50,13 +68,14 @@ function readRoutes<Table extends RegistryTable>(
 ): void {
   const { registry } = open.stored.store;
   const viewOf = createRegistryViews(open)[table];
+  const answer = viewSchema(table);
   api.route(scope, {
     method: 'GET',
     path: `/${table}`,
     access: 'look',
     summary: `List the ${table}, in the order of their names`,
-    query: RESOURCES[table].query,
-    answer: z.array<z.ZodType>(VIEWS[table]),
+    query: queryOf(table),
+    answer: z.array(answer),
     run: async ({ query, caller: { role } }) => {
       const rows = await registry.page(table, pageOf(table, query));
       return accept(await Promise.all(rows.map((it) => viewOf(it, role))));
@@ -67,7 +86,7 @@ function readRoutes<Table extends RegistryTable>(
     path: `/${table}/:name`,
     access: 'look',
     summary: `Read ${RESOURCES[table].one}`,
-    answer: VIEWS[table] as z.ZodType,
+    answer,
     refusals: ['E96'],
     run: async ({ name, caller, reply }) => {
       const row = await registry.find(table, name);
@@ -79,50 +98,85 @@ function readRoutes<Table extends RegistryTable>(
   });
 }
 
-/** Every change of a row, as its resource has it. */
-function changeRoutes(scope: FastifyInstance, api: AdminApi, table: RegistryTable, access: Access): void {
-  const { one, add, change, changeRefusals = [], link, rotate, disable, remove } = RESOURCES[table];
+/** Registers every change of a row that its table has. */
+function changeRoutes(scope: FastifyInstance, api: AdminApi, table: RegistryTable, rows: Rows): void {
+  const { one, fields, makes, linkTo, rotate } = RESOURCES[table];
   const row = `/${table}/:name`;
-  const route = <Body>(path: string, summary: string, { body, answer = DONE, run }: Act<Body>, more: More = {}) =>
+  const route = <Body>(change: Change<Body>, run: (call: AdminCall<unknown, Body>) => Promise<Result<Made>>) =>
     api.route(scope, {
-      ...{ method: 'POST', path, access: 'administer', summary, answer, refusals: CHANGE_REFUSALS, ...more },
-      ...(body && { body }),
-      run: async ({ by, name, body }) => doneOf(await run(access, by, name, body as Body)),
+      ...{ method: 'POST', access: 'administer', answer: DONE, refusals: CHANGE_REFUSALS },
+      ...change,
+      run: async (call) => doneOf(await run(call)),
     });
-  route(`/${table}`, `Add ${one}`, add, { status: 201, refusals: ['NAME_TAKEN'] });
-  const changed = { method: 'PATCH', refusals: [...CHANGE_REFUSALS, ...changeRefusals] } as const;
-  route(row, `Change ${one}: what is left out stays as it is`, change, changed);
-  route(`${row}/disable`, `Disable ${one}`, { run: (_, by, name) => disable(access, by, name, true) });
-  route(`${row}/enable`, `Enable ${one}`, { run: (_, by, name) => disable(access, by, name, false) });
-  route(row, `Remove ${one}`, { run: remove }, { method: 'DELETE', refusals: [...CHANGE_REFUSALS, 'STILL_IN_USE'] });
-  if (rotate !== undefined) route(`${row}/rotate`, rotate.summary, rotate);
-  if (link === undefined) return;
-  const { to, body, run } = link;
-  route(`${row}/link`, `Link ${one} to ${link.one}`, {
-    body,
-    run: (_, by, name, given) => run(access, by, name, given[to] ?? null),
-  });
-  route(`${row}/unlink`, `Unlink ${one}`, { run: (_, by, name) => run(access, by, name, null) });
+  const added = makes === undefined ? DONE : DONE.extend({ [makes]: z.string().describe(ONCE) });
+  route(
+    {
+      path: `/${table}`,
+      summary: `Add ${one}`,
+      body: newRowOf(table),
+      answer: added,
+      status: 201,
+      refusals: ['NAME_TAKEN'],
+    },
+    ({ by, body }) => rows.add(by, body),
+  );
+  const taken: Code[] = Object.values(fields).some((it) => it.unique) ? ['NAME_TAKEN'] : [];
+  const refusals = [...CHANGE_REFUSALS, ...taken];
+  const summary = `Change ${one}: what is left out stays as it is`;
+  route({ method: 'PATCH', path: row, summary, body: changeOf(table), refusals }, ({ by, name, body }) =>
+    rows.change(by, name, body),
+  );
+  route({ path: `${row}/disable`, summary: `Disable ${one}` }, ({ by, name }) => rows.disable(by, name, true));
+  route({ path: `${row}/enable`, summary: `Enable ${one}` }, ({ by, name }) => rows.disable(by, name, false));
+  const removed = { method: 'DELETE', refusals: [...CHANGE_REFUSALS, 'STILL_IN_USE'] } as const;
+  route({ ...removed, path: row, summary: `Remove ${one}` }, ({ by, name }) => rows.remove(by, name));
+  if (rotate !== undefined) {
+    const secret = z.string().describe([rotate.madeIf, ONCE].filter(Boolean).join('; '));
+    const answer = DONE.extend({ [rotate.makes]: rotate.madeIf === undefined ? secret : secret.optional() });
+    const given = `Give ${one} ${rotate.gives}; ${rotate.effect}`;
+    route({ path: `${row}/rotate`, summary: given, body: rotationOf(rotate.fields), answer }, ({ by, name, body }) =>
+      rows.rotate(by, name, body),
+    );
+  }
+  if (linkTo === undefined) return;
+  const to = Object.values(RESOURCES).find((it) => it.one.endsWith(` ${linkTo}`))?.one;
+  route({ path: `${row}/link`, summary: `Link ${one} to ${to}`, body: linkOf(table, linkTo) }, ({ by, name, body }) =>
+    rows.link(by, name, body[linkTo] ?? null),
+  );
+  route({ path: `${row}/unlink`, summary: `Unlink ${one}` }, ({ by, name }) => rows.link(by, name, null));
 }
 
 /** The answer to a change, with the secret that it has made, if any. */
-function doneOf(result: Result<object | undefined>): Result<typeof SUCCESS> {
+function doneOf(result: Result<Made>): Result<object> {
   if (!result.ok) return result;
-  const made = Object.entries(result.value ?? {}).filter(([, it]) => it !== undefined);
+  const made = Object.entries(result.value).filter(([, it]) => it !== undefined);
   return accept({ ...SUCCESS, ...Object.fromEntries(made) });
 }
 
-function pageOf(table: RegistryTable, { limit, after, q, serial, account, partner }: Page): PageQuery {
-  const begins =
-    serial !== undefined
-      ? ({ column: 'serial_number', text: serial } as const)
-      : q === undefined
-        ? undefined
-        : { column: NAME_OF[table], text: q };
-  const links = [
-    { column: 'account', value: account },
-    { column: 'partner', value: partner },
-  ] as const;
-  const where = links.flatMap(({ column, value }) => (value === undefined ? [] : [{ column, value }]))[0];
-  return { limit, after, begins, where };
+/** Returns the query of a list, which also searches by the link, and by each field of the table that says so. */
+function queryOf(table: RegistryTable): z.ZodType<Page> {
+  const { fields, linkTo } = RESOURCES[table];
+  const more: Record<string, z.ZodType> = {};
+  for (const [name, field] of Object.entries(fields)) {
+    if (field.search !== undefined) more[field.search] = search.describe(`only ${name}s that begin so`);
+    // Partners of before may have names that nobody can type.
+    if (name === linkTo) more[name] = field.type === 'username' ? search : typeOf(field).optional();
+  }
+  // It has more keys, which `pageOf` reads by their names.
+  return pageQuery.extend(more) as unknown as z.ZodType<Page>;
+}
+
+function pageOf(table: RegistryTable, query: Page): PageQuery {
+  const { fields, linkTo = '' } = RESOURCES[table];
+  const { limit, after, q } = query;
+  const given = query as Readonly<Record<string, unknown>>;
+  const searched = Object.entries(fields).find(([, { search }]) => search !== undefined && given[search] !== undefined);
+  const [name, text] = searched === undefined ? [nameField(table), q] : [searched[0], given[searched[1].search ?? '']];
+  const value = given[linkTo];
+  return {
+    limit,
+    after,
+    begins: typeof text === 'string' ? { column: columnOf(name), text } : undefined,
+    where: typeof value === 'string' ? { column: linkTo, value } : undefined,
+  };
 }

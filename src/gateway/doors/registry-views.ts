@@ -2,9 +2,11 @@ import { z } from 'zod';
 import { mayDo, type Role } from '../access/roles.ts';
 import { withoutQuery } from '../config/callback-config.ts';
 import { shownOptions } from '../money/sources/registry.ts';
+import { valuesOf } from '../registry/columns.ts';
+import { RESOURCES } from '../registry/resources.ts';
 import type { OpenGateway } from '../stages/open-gateway.ts';
 import type { RegistryRow } from '../store/repositories/registry.ts';
-import type { AuditRow } from '../store/schema/tables.ts';
+import type { AuditRow, RegistryTable } from '../store/schema/tables.ts';
 import { sourceView } from './views.ts';
 
 const time = z.string().describe('ISO 8601, UTC');
@@ -14,10 +16,9 @@ const registered = {
   changedAt: time.describe('names this state of the row: send it as If-Match, and a change of another one is refused'),
 };
 
-/** Answers about rows of the registry. None has a secret. */
-export const VIEWS = {
-  partners: z.strictObject({
-    username: z.string(),
+/** Answers have these values of a row beside its fields. */
+const MORE = {
+  partners: {
     callback: z
       .strictObject({
         url: z.string(),
@@ -27,31 +28,14 @@ export const VIEWS = {
         decimals: z.boolean(),
       })
       .nullable(),
-    ...registered,
-  }),
-  accounts: z.strictObject({
-    bankAccount: z.string(),
-    bankCode: z.string(),
-    userBankName: z.string(),
-    partner: z.string().nullable(),
-    contentPrefix: z.string().nullable(),
-    ...registered,
-  }),
-  boxes: z.strictObject({
-    terminalCode: z.string(),
-    serialNumber: z.string(),
-    account: z.string().nullable(),
-    dialect: z.string(),
-    macAddr: z.string().nullable(),
-    confirm: z.string().nullable(),
+  },
+  accounts: {},
+  boxes: {
     hasSecret: z.boolean().describe('false: it has to enrol'),
     enrols: z.boolean(),
     online: z.boolean(),
-    ...registered,
-  }),
-  sources: z.strictObject({
-    name: z.string(),
-    kind: z.string(),
+  },
+  sources: {
     hook: z.string().describe('the path at which it is heard'),
     options: z.record(z.string(), z.unknown()).describe('a secret is shown as true'),
     list: z.boolean(),
@@ -60,9 +44,15 @@ export const VIEWS = {
     agreedUpTo: time.nullable(),
     found: z.int(),
     problem: z.string().nullable(),
-    ...registered,
-  }),
+  },
 };
+
+/** Returns the schema of answers about rows of a table. None has a secret. */
+export function viewSchema(table: RegistryTable) {
+  const fields = Object.entries(RESOURCES[table].fields).filter(([, { secret }]) => secret !== true);
+  const shape = fields.map(([name, { required }]) => [name, required === true ? z.string() : z.string().nullable()]);
+  return z.strictObject({ ...Object.fromEntries(shape), ...MORE[table], ...registered });
+}
 
 export const AUDIT_VIEW = z.strictObject({
   seq: z.int(),
@@ -74,12 +64,11 @@ export const AUDIT_VIEW = z.strictObject({
   detail: z.unknown(),
 });
 
-type Table = keyof typeof VIEWS;
-type View<Of extends Table> = z.output<(typeof VIEWS)[Of]>;
+type View = z.output<ReturnType<typeof viewSchema>>;
 
 /** Makes answers of rows. Who may not administer sees addresses without their query, which may be a key. */
 export function createRegistryViews({ stored, boxes: { hub }, money: { sources } }: OpenGateway): {
-  [Of in Table]: (row: RegistryRow<Of>, role: Role) => Promise<View<Of>>;
+  [Of in RegistryTable]: (row: RegistryRow<Of>, role: Role) => Promise<View>;
 } {
   const { directory } = stored;
   return {
@@ -93,22 +82,14 @@ export function createRegistryViews({ stored, boxes: { hub }, money: { sources }
         success: callback.success,
         decimals: callback.decimals,
       };
-      return { username: row.username, callback: shown ?? null, ...registeredOf(row) };
+      return { ...valuesOf('partners', row), callback: shown ?? null, ...registeredOf(row) };
     },
-    accounts: async (row) => ({
-      bankAccount: row.bank_account,
-      bankCode: row.bank_code,
-      userBankName: row.user_bank_name,
-      partner: row.partner,
-      contentPrefix: row.content_prefix,
-      ...registeredOf(row),
-    }),
+    accounts: async (row) => ({ ...valuesOf('accounts', row), ...registeredOf(row) }),
     boxes: async (row) => {
-      const { terminal_code: terminalCode, serial_number: serialNumber, account, dialect, confirm } = row;
-      const box = await directory.box(terminalCode);
-      const names = { terminalCode, serialNumber, account, dialect, macAddr: row.mac_addr, confirm };
+      const box = await directory.box(row.terminal_code);
       const known = { hasSecret: box?.secret !== undefined, enrols: box?.enrols ?? false };
-      return { ...names, ...known, online: hub.session(terminalCode) !== undefined, ...registeredOf(row) };
+      const online = hub.session(row.terminal_code) !== undefined;
+      return { ...valuesOf('boxes', row), ...known, online, ...registeredOf(row) };
     },
     sources: async (row) => {
       const { name, kind } = row;

@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import { ConfigError } from '../../lib/errors.ts';
 import { macDigits } from '../../protocol/dialect.ts';
-import { type Partner, SECRET_OF } from '../common/directory.ts';
 import type { Vault } from '../common/vault.ts';
 import type { GatewayConfig } from '../config/config.ts';
 import { nameOf, type RegistryRow, type RegistryStore } from '../store/repositories/registry.ts';
-import type { AccountRow, BoxRow, PartnerRow, RegistryTable, SourceRow } from '../store/schema/tables.ts';
+import type { BoxRow, RegistryTable } from '../store/schema/tables.ts';
+import { rowOf, type Wrap } from './columns.ts';
 import { assertRows } from './live-rows.ts';
 
 /** Names of one change of the file that the audit list has. */
@@ -25,37 +25,17 @@ export async function seedRegistry(
   await assertRows(registry, how.vault, config);
 }
 
-/** The rows of the gateway's file, without secrets: they stay in the file. */
-export interface FileRows {
-  partners: PartnerRow[];
-  accounts: AccountRow[];
-  boxes: BoxRow[];
-  sources: SourceRow[];
-}
-
-export function rowsOfFile({ partners, accounts, boxes, sources }: Listed, atMs: number): FileRows {
+/** Returns the rows of the gateway's file without their secrets, which stay there; with `wrap`, as the store's own rows. */
+export function rowsOfFile({ partners, accounts, boxes, sources }: Listed, atMs: number, wrap?: Wrap) {
   const partnerOf = new Map(partners.flatMap((it) => it.accounts.map((account) => [account, it.username])));
-  const registered = { managed: 'file', disabled: 0, changed_at_ms: atMs } as const;
+  const managed = wrap === undefined ? 'file' : 'store';
+  const registered = { managed, disabled: 0, changed_at_ms: atMs } as const;
+  const withPartner = accounts.map((it) => ({ ...it, partner: partnerOf.get(it.bankAccount) }));
+  const withDigits = boxes.map((it) => ({ ...it, macAddr: it.macAddr && macDigits(it.macAddr) }));
   return {
-    partners: partners.map(({ username }) => ({ username, password: null, callback: null, ...registered })),
-    accounts: accounts.map(({ bankAccount, bankCode, userBankName, contentPrefix }) => ({
-      bank_account: bankAccount,
-      bank_code: bankCode,
-      user_bank_name: userBankName,
-      partner: partnerOf.get(bankAccount) ?? null,
-      content_prefix: contentPrefix ?? null,
-      ...registered,
-    })),
-    boxes: boxes.map(({ terminalCode, serialNumber, account, dialect, macAddr, confirm }) => ({
-      terminal_code: terminalCode,
-      serial_number: serialNumber,
-      account: account ?? null,
-      dialect,
-      mac_addr: macAddr === undefined ? null : macDigits(macAddr),
-      confirm: confirm ?? null,
-      secret: null,
-      ...registered,
-    })),
+    partners: partners.map((it) => ({ ...rowOf('partners', it, wrap), ...registered })),
+    accounts: withPartner.map((it) => ({ ...rowOf('accounts', it, wrap), ...registered })),
+    boxes: withDigits.map((it) => ({ ...rowOf('boxes', it, wrap), ...registered })),
     sources: sources.map(({ name, kind }) => ({ name, kind, options: null, ...registered })),
   };
 }
@@ -103,8 +83,7 @@ export async function adoptFileRows(
   { vault, atMs }: { vault: Vault; atMs: number },
 ): Promise<void> {
   const isUnused = await registry.isUnused();
-  const rows = rowsOfFile(listed, atMs);
-  const isListed = TABLES.some((table) => rows[table].length > 0);
+  const isListed = TABLES.some((table) => listed[table].length > 0);
   const managed = {
     partners: await namesOfFile(registry, 'partners'),
     accounts: await namesOfFile(registry, 'accounts'),
@@ -113,7 +92,7 @@ export async function adoptFileRows(
   const isManaging = TABLES.some((table) => managed[table].size > 0);
   if (!isManaging && !(isUnused && isListed)) return;
   await vault.prepare(registry);
-  const own = ownRows(rows, listed, vault);
+  const own = rowsOfFile(listed, atMs, (name, secret) => vault.wrap(name, secret));
   await registry.transaction(async (trx) => {
     for (const table of TABLES) {
       for (const name of managed[table]) await trx.remove(table, name);
@@ -135,40 +114,6 @@ async function namesOfFile(registry: RegistryStore, table: RegistryTable): Promi
 }
 
 const TABLES = ['partners', 'accounts', 'boxes'] as const;
-
-/** The rows of the file as the store's own, with their secrets. */
-function ownRows({ partners, accounts, boxes }: FileRows, listed: Listed, vault: Vault): Omit<FileRows, 'sources'> {
-  const managed = 'store' as const;
-  const partnersOfFile = new Map(listed.partners.map((it) => [it.username, it]));
-  const boxesOfFile = new Map(listed.boxes.map((it) => [it.terminalCode, it]));
-  return {
-    partners: partners.map((row) => {
-      const { password = '', callback } = partnersOfFile.get(row.username) ?? {};
-      return { ...row, managed, ...partnerSecrets(vault, row.username, { password, callback }) };
-    }),
-    accounts: accounts.map((row) => ({ ...row, managed })),
-    boxes: boxes.map((row) => {
-      const { secret } = boxesOfFile.get(row.terminal_code) ?? {};
-      return {
-        ...row,
-        managed,
-        secret: secret === undefined ? null : vault.wrap(SECRET_OF.box(row.terminal_code), secret),
-      };
-    }),
-  };
-}
-
-/** The columns with a partner's secrets. The key must be prepared. */
-export function partnerSecrets(
-  vault: Vault,
-  username: string,
-  { password, callback }: Pick<Partner, 'password' | 'callback'>,
-): Pick<PartnerRow, 'password' | 'callback'> {
-  return {
-    password: vault.wrap(SECRET_OF.password(username), password),
-    callback: callback === undefined ? null : vault.wrap(SECRET_OF.callback(username), JSON.stringify(callback)),
-  };
-}
 
 async function note(
   registry: RegistryStore,

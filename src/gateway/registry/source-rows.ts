@@ -9,49 +9,45 @@ import { SOURCE_KINDS, sourceOptions } from '../money/sources/registry.ts';
 import type { NamedOptions } from '../money/sources/source.ts';
 import type { RegistryStore } from '../store/repositories/registry.ts';
 import type { SourceRow } from '../store/schema/tables.ts';
-import type { Change } from './bodies.ts';
-import { type Admin, RegistryChanges, type RowChange } from './changes.ts';
+import type { Rotation } from './bodies.ts';
+import type { Admin, RowChange } from './changes.ts';
+import { type Made, Rows } from './rows.ts';
 
 /** Sources that are not in the gateway's file: each is open, and asks its list by itself. */
 const SOURCES_MAX = 100;
 const KEY_BYTES = 32;
 
 /** Opens, closes or replaces what hears and asks a source, as its row is now. */
-type Reload = (name: string) => Promise<void>;
+export type Reload = (name: string) => Promise<void>;
 
 /** Changes of the sources of money by admins (PROTOCOL.md, clause REG-8). */
-export class SourceRows {
-  readonly #world: World;
-  readonly #stored: Stored;
+export class SourceRows extends Rows<'sources'> {
   readonly #reload: Reload;
-  readonly #changes: RegistryChanges;
 
   constructor(world: World, stored: Stored, reload: Reload) {
-    this.#world = world;
-    this.#stored = stored;
+    super(world, stored, 'sources');
     this.#reload = reload;
-    this.#changes = new RegistryChanges(world, stored);
   }
 
-  async add(by: Admin, options: NamedOptions): Promise<Result<undefined>> {
-    const { vault, store } = this.#stored;
+  override async add(by: Admin, options: NamedOptions): Promise<Result<Made>> {
+    const { vault, store } = this.stored;
     const { name, kind } = options;
-    const problem = this.#changes.modeProblem('sources', options);
+    const problem = this.changes.modeProblem('sources', options);
     if (problem !== undefined) return problem;
     await vault.prepare(store.registry);
-    const row = { name, kind, options: this.#wrap(options), ...this.#changes.fresh() };
-    return this.#reloaded(name, await this.#changes.add(by, 'sources', row, (trx) => this.#isFree(trx, options)));
+    const row = { name, kind, options: this.#wrap(options), ...this.changes.fresh() };
+    return this.#reloaded(name, await this.changes.add(by, 'sources', row, (trx) => this.#isFree(trx, options)));
   }
 
   /** Replaces the keys that are named, each as a whole; null takes one away. */
-  change(by: Admin, name: string, change: Change<'sources'>): Promise<Result<undefined>> {
+  override change(by: Admin, name: string, change: object): Promise<Result<Made>> {
     return this.#replace(by, name, (options) => {
       if ('kind' in change || 'name' in change)
         return refuse('E46', 'expected other keys than kind and name: add another source');
       const merged = Object.entries({ ...options, ...change }).filter(([, value]) => value !== null);
       const read = sourceOptions.safeParse(Object.fromEntries(merged));
       if (!read.success) return refuse('E46', issuesOf(read.error));
-      const problem = this.#changes.modeProblem('sources', read.data);
+      const problem = this.changes.modeProblem('sources', read.data);
       if (problem !== undefined) return problem;
       const columns = { options: this.#wrap(read.data) };
       return accept({ what: 'changed', columns, detail: { keys: Object.keys(change) } });
@@ -59,38 +55,33 @@ export class SourceRows {
   }
 
   /** Replaces the key of a source, and returns the new one if the gateway has made it. */
-  async rotate(by: Admin, name: string, given: string | undefined): Promise<Result<string | undefined>> {
-    const fresh = newSecret(this.#world.random, KEY_BYTES);
+  override async rotate(by: Admin, name: string, { key }: Rotation): Promise<Result<Made>> {
+    const fresh = newSecret(this.world.random, KEY_BYTES);
     const rotated = await this.#replace(by, name, (options) => {
-      const changed = SOURCE_KINDS.get(options.kind)?.rotate(options, given, () => fresh);
+      const changed = SOURCE_KINDS.get(options.kind)?.rotate(options, key, () => fresh);
       if (changed === undefined) return refuse('E46', 'key: expected the new one, which the provider makes');
-      const problem = this.#changes.modeProblem('sources', changed.options);
+      const problem = this.changes.modeProblem('sources', changed.options);
       return problem ?? accept({ what: 'rotated', columns: { options: this.#wrap(changed.options) }, detail: {} });
     });
-    return rotated.ok ? accept(given === undefined ? fresh : undefined) : rotated;
+    return rotated.ok ? accept(key === undefined ? { key: fresh } : {}) : rotated;
   }
 
-  /** A disabled source is not heard, and its list is not asked; enabled again it is caught up with. */
-  async disable(by: Admin, name: string, disabled: boolean): Promise<Result<undefined>> {
-    const what = disabled ? 'disabled' : 'enabled';
-    const columns = { disabled: disabled ? 1 : 0 };
-    return this.#reloaded(
-      name,
-      await this.#changes.change(by, 'sources', name, () => accept({ what, columns, detail: {} })),
-    );
+  /** Stops what hears and asks a disabled source; one that is enabled again catches up. */
+  protected override disabled(name: string): Promise<void> {
+    return this.#reload(name);
   }
 
-  async remove(by: Admin, name: string): Promise<Result<undefined>> {
-    return this.#reloaded(name, await this.#changes.remove(by, 'sources', name));
+  protected override removed(name: string): Promise<void> {
+    return this.#reload(name);
   }
 
   async #replace(
     by: Admin,
     name: string,
     changeOf: (options: NamedOptions) => Result<RowChange>,
-  ): Promise<Result<undefined>> {
-    const changed = await this.#changes.change(by, 'sources', name, (row) => {
-      const options = optionsOf(row, this.#stored.vault);
+  ): Promise<Result<Made>> {
+    const changed = await this.changes.change(by, 'sources', name, (row) => {
+      const options = optionsOf(row, this.stored.vault);
       return options === undefined ? refuse('E96', 'expected a source with options') : changeOf(options);
     });
     return this.#reloaded(name, changed);
@@ -107,14 +98,14 @@ export class SourceRows {
     return undefined;
   }
 
-  async #reloaded(name: string, changed: Result<unknown>): Promise<Result<undefined>> {
+  async #reloaded(name: string, changed: Result<unknown>): Promise<Result<Made>> {
     if (!changed.ok) return changed;
     await this.#reload(name);
-    return accept(undefined);
+    return accept({});
   }
 
   #wrap(options: NamedOptions): string {
-    return this.#stored.vault.wrap(SECRET_OF.source(options.name), JSON.stringify(options));
+    return this.stored.vault.wrap(SECRET_OF.source(options.name), JSON.stringify(options));
   }
 }
 

@@ -41,9 +41,9 @@ export interface PageQuery {
   /** Only rows after this name, or after this value of the column of `begins`. */
   after?: string | undefined;
   /** Only rows that have this value in this column. */
-  where?: { column: 'account' | 'partner'; value: string } | undefined;
+  where?: { column: string; value: string } | undefined;
   /** Only rows whose value in this column begins with this text. */
-  begins?: { column: (typeof NAME_OF)[RegistryTable] | 'serial_number'; text: string } | undefined;
+  begins?: { column: string; text: string } | undefined;
 }
 
 /** The boxes that a payment concerns. */
