@@ -51,7 +51,7 @@ describe('the words of the house', () => {
 });
 
 /** Rooms whose comments are still to be rewritten. A room leaves the list once its comments pass. */
-const TO_REWRITE = /^src\/(?:bench\/judges|gateway\/(?:console|doors|registry|store))/;
+const TO_REWRITE = /^src\/(?:bench\/judges|gateway\/(?:doors|registry))/;
 const MODULES = globSync('src/**/*.{ts,js}', { cwd: root }).filter((file) => !TO_REWRITE.test(file));
 
 interface Comment {

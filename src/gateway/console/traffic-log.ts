@@ -6,43 +6,48 @@ import { PATHS } from '../../protocol/http-api.ts';
 import type { WireEntry, WireEntryOf, WirePage } from '../../protocol/wire.ts';
 import type { Changes } from '../common/changes.ts';
 
-/** Entries and characters that are kept; the oldest entries are dropped. */
+/** At most this many entries and characters are stored. Beyond that, the oldest entries are dropped. */
 const ENTRIES_MAX = 20_000;
 const CHARS_MAX = 16_000_000;
-/** Characters of one page. A first entry that is longer is returned alone. */
+/** The largest number of characters of one page. A first entry that is longer is returned alone. */
 const PAGE_CHARS_MAX = 4_000_000;
-/** Characters of a body or answer that are kept; the rest is cut. */
+/** At most this many characters of a body or answer are stored. The rest is cut. */
 const TEXT_CHARS_MAX = 16_384;
-/** Characters of one that are kept of a caller who has not proved who it is. */
+/** The same limit for a caller who has not proved who he is. */
 const UNPROVED_CHARS_MAX = 1_000;
-/** Characters of a path that are kept. */
+/** At most this many characters of a path are stored. */
 const PATH_CHARS_MAX = 500;
-/** Estimated size of an entry without its texts. */
+/** The estimated size of an entry without its texts. */
 const ENTRY_CHARS = 200;
-/** Calls of partners with a note that the console lists. */
+/** The console lists at most this many calls of partners with a note. */
 const NOTED_MAX = 50;
-/** Calls among them whose callers have not proved who they are, so that strangers push the others out of no list. */
+/** At most this many of them are from unproved callers, so that strangers cannot push the others out of the list. */
 const NOTED_UNPROVED_MAX = 10;
-/** Such calls are kept at once, and one more after each `forgetMs`. */
+/** This many unproved calls are stored at once, and one more after each `forgetMs`. */
 const UNPROVED_KEPT = { usesMax: 200, forgetMs: 1_000 };
-/** Empty slots at which the list is compacted. */
+/** The list is compacted when it has this many empty slots. */
 const EMPTIED_MAX = 4_096;
 
-/** Below it sources tell of money; the console lists their calls too. */
+/** Sources report money below this path. The console lists their calls too. */
 const HOOKS_PREFIX = '/hooks/';
 const PARTNER_PATHS: readonly string[] = Object.values(PATHS);
 
-/** Fields whose values are masked, so that nobody can log in with what the log shows; also `checkSum` as it is misspelt. */
+/**
+ * The values of these fields are masked, so that nobody can log in with the contents of the log. Misspellings of
+ * `checkSum` are included.
+ */
 const SECRET_NAMES = String.raw`pass?word|passwd|secret|token|authori[sz]ation|bearer|salt|key\b|che?c?k?[\s_-]?su[mn]`;
 const SECRET_FIELD = new RegExp(SECRET_NAMES, 'i');
 const MASK = '***';
-/** Masks the values of such fields in text that is no JSON, up to the possible end of the value. */
+/** Masks the values of such fields in text that is not JSON, up to the possible end of the value. */
 const SECRET_TEXT = new RegExp(
   String.raw`((?:${SECRET_NAMES})\w{0,30}["']?\s{0,8}[:=]{0,2}>?\s{0,8})` +
     String.raw`("(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?|\[[^\]]*\]?|\{[^}]*\}?|[^,}&"'\n]+)`,
   'gi',
 );
-/** A bearer token, and a checkSum, wherever they stand. An orderId may look like a checkSum, but not in such a field. */
+/**
+ * Finds bearer tokens and checkSums anywhere. An orderId may look like a checkSum, but not in a field with such a name.
+ */
 const TOKEN = /eyJ[\w-]{8,}(?:\.[\w-]+){1,2}/g;
 const CHECK_SUM = /(?<![0-9a-z-])[0-9a-f]{32}(?![0-9a-z-])/gi;
 const LIKE_CHECK_SUM = /ch.?e|sum|md5|hash/i;
@@ -56,7 +61,7 @@ interface Kept {
   wallMs: number;
   monotonicMs: number;
   chars: number;
-  /** Makes the entry when it is read: writing must be fast. */
+  /** Makes the entry when it is read, because writing must be fast. */
   read: () => Unnumbered<WireEntry>;
 }
 
@@ -66,15 +71,15 @@ export interface TrafficLogDeps {
   changes: Changes;
 }
 
-/** The newest calls, messages and callbacks of the gateway, in memory only. */
+/** Stores the newest calls, messages and callbacks of the gateway, in memory only. */
 export class TrafficLog {
   readonly #clock: Clock;
   readonly #run: string;
   readonly #startedMs: number;
   #kept: Kept[] = [];
-  /** Empty slots at the beginning of `#kept`. */
+  /** The number of empty slots at the beginning of `#kept`. */
   #emptied = 0;
-  /** Number of the newest entry. */
+  /** The number of the newest entry. */
   #newest = 0;
   #chars = 0;
   readonly #changes: TrafficLogDeps['changes'];
@@ -89,8 +94,8 @@ export class TrafficLog {
   }
 
   /**
-   * `body` and `answer` are the texts as sent; their secrets are masked. Of many calls whose callers have not proved who
-   * they are (`isProved`), only some are kept.
+   * Stores a call. `body` and `answer` are the texts as they were sent. Their secrets are masked. Of many calls by
+   * callers who have not proved who they are (`isProved`), only some are stored.
    */
   call(fields: Omit<Fields<'call'>, 'body' | 'answer'> & { body: string; answer: string }, isProved: boolean): void {
     if (!isProved && !this.#mayKeepUnproved()) return;
@@ -122,12 +127,15 @@ export class TrafficLog {
     return true;
   }
 
-  /** The newest calls of partners that were refused, read leniently or warned of; newest first. */
+  /**
+   * Returns the newest calls of partners that were refused, accepted leniently or answered with a warning, newest
+   * first.
+   */
   noted(): WireEntry[] {
     return this.#noted.map(({ n, kept }) => this.#entryOf(n, kept));
   }
 
-  /** A message of the protocol, or of a dialect with its own `type`. */
+  /** Stores a message of the protocol, or of a dialect with its own `type`. */
   message(box: string, to: 'box' | 'gateway', body: Fields<'message'>['body']): void {
     this.#add(charsOf(body), () => ({ kind: 'message', box, to, body }));
   }
@@ -136,7 +144,7 @@ export class TrafficLog {
     this.#add(why.length, () => ({ kind: 'box', box, online, why }));
   }
 
-  /** `body` is the text as sent. */
+  /** Stores a callback. `body` is the text as it was sent. */
   callback(fields: Omit<Fields<'callback'>, 'body' | 'answer'> & { body: string; answer: string | null }): void {
     const { body: sent, answer: answered, ...rest } = fields;
     const [body, answer] = [cut(sent), answered === null ? null : cut(answered)];
@@ -148,7 +156,7 @@ export class TrafficLog {
     }));
   }
 
-  /** The oldest entries after number `since`, at most `limit`. */
+  /** Returns the oldest entries after number `since`, at most `limit`. */
   since(since: number, limit: number): WirePage {
     const oldest = this.#newest - (this.#kept.length - this.#emptied) + 1;
     const first = Math.max(since + 1, oldest);
@@ -211,13 +219,13 @@ function charsOf(message: object): number {
   return chars;
 }
 
-/** A body with masked secrets: decoded JSON, or else its text; null for an empty body. */
+/** Returns a body with masked secrets: the decoded JSON, or else its text. Null for an empty body. */
 export function withoutSecrets(text: string): unknown {
   if (text === '') return null;
   try {
     return masked(JSON.parse(text) as unknown, 0);
   } catch {
-    // It is not JSON, or nested too deeply.
+    // The text is not JSON, or it is nested too deeply.
     return text.replaceAll(SECRET_TEXT, `$1${MASK}`).replaceAll(TOKEN, MASK).replaceAll(CHECK_SUM, MASK);
   }
 }

@@ -3,11 +3,11 @@ import { recordPruned } from './integrity/ledger.ts';
 import { RETENTION_MS } from './retention.ts';
 import { CLOCK_ERROR_MS_MAX, type Tables } from './schema/tables.ts';
 
-/** Finished rows of each kind that are kept. */
+/** At most this many finished rows of each kind are kept. */
 const KEPT_MAX = 100_000;
-/** More credits than payments are kept: one that is told again must be known. */
+/** More credits than payments are kept, because a repeated credit must be recognised. */
 const CREDITS_PER_PAYMENT = 10;
-/** Rows of one transaction. Other queries wait for it, so it must be short. */
+/** The number of rows in one transaction. Other queries wait for it, so it must be short. */
 const BATCH_ROWS_MAX = 20;
 
 export interface RetentionLimits {
@@ -16,13 +16,13 @@ export interface RetentionLimits {
 }
 
 /**
- * Rows that one transaction deleted. An order is deleted with its last pushes, a payment with its notices and
+ * The rows that one transaction deleted. An order is deleted with its last pushes, a payment with its notices and
  * callbacks.
  */
 export interface Pruned {
   kind: PrunedTable | 'qrCodes';
   deleted: number;
-  /** Deleted payments whose callback had failed. */
+  /** The number of deleted payments whose callback had failed. */
   undelivered?: number;
 }
 
@@ -49,8 +49,8 @@ const START: Cursor = { seq: 0, madeMs: Number.NEGATIVE_INFINITY };
 /**
  * Deletes finished rows that are older than 30 days or beyond the newest 100,000: oldest first, one batch per
  * iteration. It always keeps an order or push that a box may still show, and a payment that a box has not reported or
- * whose callback is pending. A payment whose callback failed is deleted by number only, not by age. Pushes go first:
- * otherwise an order that is pushed again and again would be deleted with all its pushes at once, or never.
+ * whose callback is pending. A payment whose callback failed is deleted by number only, not by age. Pushes are deleted
+ * first. Otherwise an order that is pushed again and again would be deleted with all its pushes at once, or never.
  */
 export async function* prune(
   db: Kysely<Tables>,
@@ -79,15 +79,15 @@ export async function* prune(
   }
 }
 
-/** `seq` of the newest row beyond `keptMax` rows; 0 if there is none. */
+/** Returns the `seq` of the newest row beyond `keptMax` rows. 0 if there is none. */
 async function newestBeyond(db: Kysely<Tables>, table: PrunedTable, keptMax: number): Promise<number> {
   const rows = db.selectFrom(table).select('seq').orderBy('seq', 'desc').limit(1).offset(keptMax);
   return (await rows.executeTakeFirst())?.seq ?? 0;
 }
 
 /**
- * Deletes the due and finished rows of the next batch; returns `undefined` when no row is due. A row counts as created
- * no earlier than the rows before it, because the calendar clock may have been set back.
+ * Deletes the due and finished rows of the next batch. Returns `undefined` when no row is due. A row counts as created
+ * no earlier than the rows before it, because somebody may have set the calendar clock back.
  */
 async function pruneBatch(
   db: Kysely<Tables>,
@@ -123,7 +123,10 @@ async function pruneBatch(
   return { ...(await prunePayments(db, ids, new Set(dueByAge))), next };
 }
 
-/** Keeps the newest and the last shown push of an order, and pushes that an absent box has not ended. */
+/**
+ * Deletes finished pushes. Keeps the newest and the last shown push of an order, and pushes that an absent box has not
+ * ended.
+ */
 async function prunePushes(db: Kysely<Tables>, ids: string[], { beforeMs }: Due, atMs: number): Promise<number> {
   const kept = await db
     .selectFrom('pushes')
@@ -144,7 +147,7 @@ async function prunePushes(db: Kysely<Tables>, ids: string[], { beforeMs }: Due,
   return finished.length;
 }
 
-/** Keeps an order that a box may still show. */
+/** Deletes finished orders. Keeps an order that a box may still show. */
 async function pruneOrders(db: Kysely<Tables>, ids: string[], atMs: number): Promise<number> {
   const onBox = await db
     .selectFrom('pushes')
@@ -164,14 +167,17 @@ async function pruneOrders(db: Kysely<Tables>, ids: string[], atMs: number): Pro
   return finished.length;
 }
 
-/** Keeps a credit whose payment is still there. */
+/** Deletes credits. Keeps a credit whose payment is still in the store. */
 async function pruneCredits(db: Kysely<Tables>, ids: string[]): Promise<number> {
   const finished = without(ids, await db.selectFrom('payments').select('id').where('id', 'in', ids).execute());
   if (finished.length > 0) await db.deleteFrom('credits').where('id', 'in', finished).execute();
   return finished.length;
 }
 
-/** Keeps unreported payments, those with a pending callback, and those due by age alone whose callback failed. */
+/**
+ * Deletes finished payments. Keeps unreported payments, those with a pending callback, and those that are due only by
+ * age and whose callback failed.
+ */
 async function prunePayments(
   db: Kysely<Tables>,
   ids: string[],
@@ -200,7 +206,7 @@ function without(ids: string[], kept: { id: string }[]): string[] {
   return ids.filter((id) => !keptIds.has(id));
 }
 
-/** Generated QRs are only pictures: they are deleted by age and number alone. */
+/** Deletes generated QRs. They are only pictures, so only age and number count. */
 async function pruneQrCodes(db: Kysely<Tables>, beforeMs: number, keptMax: number): Promise<number> {
   const beyond = await db
     .selectFrom('qr_codes')

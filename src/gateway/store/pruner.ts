@@ -5,9 +5,9 @@ import { CLOCK_ERROR_MS_MAX } from './schema/tables.ts';
 import type { Store } from './store.ts';
 
 const INTERVAL_MS = 3_600_000;
-/** Pause between two batches, so that other work gets its turn. */
+/** The pause between two batches, so that other work gets its turn. */
 const PAUSE_MS = 50;
-/** Longest time that the gateway may have been off. A calendar clock that says more is not trusted. */
+/** The longest time that a gateway is expected to be off. If the calendar clock shows more, it is not trusted. */
 const OFF_MS_MAX = 7 * 86_400_000;
 
 export interface PrunerDeps {
@@ -21,7 +21,7 @@ export class Pruner {
   readonly #deps: PrunerDeps;
   readonly #closing = new AbortController();
   #pruning: Promise<void> = Promise.resolve();
-  /** The last trusted calendar time, and the monotonic time at which it was taken. */
+  /** The last trusted calendar time, and the monotonic time at which it was read. */
   #trusted: { wallMs: number; atMs: number } | undefined;
   #isLogged = false;
 

@@ -1,2 +1,2 @@
-/** How long finished rows are kept; what is told again later than that is not known any more. */
+/** Finished rows are kept for this time. Something that is reported again later is not recognised any more. */
 export const RETENTION_MS = 30 * 86_400_000;

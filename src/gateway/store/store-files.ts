@@ -6,8 +6,8 @@ import { makeFolder } from '../../lib/folders.ts';
 const RESTORING = /^gateway\.restoring-(\w+)\.sqlite$/;
 
 /**
- * Makes the folder of a gateway if it is missing, for its user alone. With PostgreSQL too: the mark, the key of the registry
- * and the evidence of a loss are there. Throws ConfigError when it cannot.
+ * Creates the folder of a gateway if it is missing, for its user alone. A gateway with PostgreSQL needs it too, for the
+ * mark, the key of the registry and the evidence of a loss. Throws ConfigError when it cannot.
  */
 export function makeDataDir(dataDir: string): void {
   try {
@@ -18,23 +18,25 @@ export function makeDataDir(dataDir: string): void {
   }
 }
 
-/** Path of the SQLite store in a dataDir. */
+/** Returns the path of the SQLite store in a dataDir. */
 export function storeFile(dataDir: string): string {
   return join(dataDir, 'gateway.sqlite');
 }
 
-/** Path of the new store while a restore moves files. The names of the moved files contain the same `stamp`. */
+/**
+ * Returns the path of the new store while a restore moves files. The names of the moved files contain the same `stamp`.
+ */
 export function restoringFile(dataDir: string, stamp: string): string {
   return join(dataDir, `gateway.restoring-${stamp}.sqlite`);
 }
 
-/** Stamp of an interrupted restore in this folder. */
+/** Returns the stamp of an interrupted restore in this folder. */
 export function stampOfStoppedRestore(dataDir: string): string | undefined {
   if (!existsSync(dataDir)) return undefined;
   return readdirSync(dataDir).flatMap((name) => RESTORING.exec(name)?.[1] ?? [])[0];
 }
 
-/** Throws ConfigError after an interrupted restore: the files in the folder may belong to different stores. */
+/** Throws ConfigError after an interrupted restore, because the files in the folder may belong to different stores. */
 export function refuseStoppedRestore(dataDir: string): void {
   const stamp = stampOfStoppedRestore(dataDir);
   if (stamp === undefined) return;
@@ -44,12 +46,15 @@ export function refuseStoppedRestore(dataDir: string): void {
   );
 }
 
-/** A shard of a cluster's database: a schema of its own there, with the tables and the lock that a whole store has. */
+/** A shard of a cluster's database: its own schema with the tables and the lock of a whole store. */
 export interface StoreShard {
-  /** 0 has the registry of all. */
+  /** Shard 0 has the registry of all shards. */
   index: number;
   /** The member of the cluster that opens it. */
   member: string;
-  /** That of the cluster: what was remembered of it before it was restored is of another. */
+  /**
+   * The generation of the cluster. After a restore it differs, so that an older mark is not compared with the restored
+   * payments.
+   */
   generation?: string | undefined;
 }

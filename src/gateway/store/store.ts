@@ -30,17 +30,17 @@ import type { DeliveriesFor } from './startup/requeue.ts';
 import { makeDataDir, refuseStoppedRestore, storeFile } from './store-files.ts';
 import { probeCommit, probeWrites } from './write-probe.ts';
 
-/** Setting with the last trusted calendar time. */
+/** The setting with the last trusted calendar time. */
 const TRUSTED_TIME = 'believed-time-ms';
 
 export interface Settings {
-  /** Returns a setting. A missing one is created with the value of `make`. */
+  /** Returns a setting. Creates a missing one with the value of `make`. */
   setting(name: string, make: () => string): Promise<string>;
   /** Changes an existing setting. */
   replaceSetting(name: string, value: string): Promise<void>;
 }
 
-/** Data of the gateway that survives a restart. */
+/** The data of the gateway that survives a restart. */
 export interface Store extends Settings {
   orders: OrderStore;
   qrCodes: QrCodeStore;
@@ -56,29 +56,26 @@ export interface Store extends Settings {
   boxSecrets: BoxSecretStore;
   adminTokens: AdminTokenStore;
   registry: RegistryStore;
-  /**
-   * Does this in one transaction. Settles once it is durable, with what `work` returns; rejects, and nothing is stored, when
-   * `work` or the store fails.
-   */
+  /** Runs `work` in one transaction, and settles once that is durable. Stores nothing when `work` or the store fails. */
   within<T>(work: (money: MoneyTransaction) => Promise<T>): Promise<T>;
-  /** The rows of another shard of its cluster, to be read only. */
+  /** Returns the rows of another shard of the cluster. They must only be read. */
   ofShard(index: number): Pick<Store, 'orders' | 'paymentRequests'> & { credits: CreditStore };
-  /** Settings of all shards of a cluster; without one the same as the store's own. */
+  /** The settings that all shards of a cluster share. Without a cluster, the store's own. */
   ofAll: Settings;
-  /** The last trusted calendar time; without one the time of the newest row, or `wallMs` for an empty store. */
+  /** Returns the last trusted calendar time, or else the time of the newest row, or `wallMs` for an empty store. */
   trustedTimeMs(wallMs: number): Promise<number>;
   saveTrustedTime(wallMs: number): Promise<void>;
   /**
-   * Does what a payment does, and leaves nothing. Rejects with the reason when the store takes no payment: its disk is full,
-   * read-only or gone, or the database refuses a table.
+   * Writes the same rows as a payment does, and rolls them back. Rejects with the reason when the store cannot store a
+   * payment: its disk is full, read-only or gone, or the database refuses a table.
    */
   check(): Promise<void>;
   /** Deletes finished rows beyond the limits, batch by batch. */
   prune(atMs: number, limits?: RetentionLimits): AsyncGenerator<Pruned, void>;
-  /** A complete copy as of now. Its file is deleted when it is closed. Throws PayboxError `NO_BACKUP`. */
+  /** Makes a complete copy, whose file is deleted when it is closed. Throws a PayboxError `NO_BACKUP`. */
   backup(): Promise<FileHandle>;
   close(): Promise<void>;
-  /** Resolves with an error once another gateway has taken over the store; `undefined` where none can. */
+  /** Resolves with an error once another gateway has taken over the store. `undefined` if none can. */
   superseded: Promise<PayboxError> | undefined;
 }
 
@@ -87,23 +84,23 @@ export type OnStandby = (reason: string) => void;
 
 export interface StoreHooks {
   onStandby?: OnStandby | undefined;
-  /** Brings the registry up to date, before anything is read from it. */
+  /** Updates the registry, before anything is read from it. */
   seed?: (registry: RegistryStore) => Promise<void>;
-  /** Recreates damaged callbacks and notices; without it they are lost. */
+  /** Recreates damaged callbacks and notices. Without it they are lost. */
   deliveriesFor?: DeliveriesFor;
-  /** Is compared with the clock of a PostgreSQL database, at the start and again and again. */
+  /** Compared with the clock of a PostgreSQL database, at the start and regularly. */
   time?: DatabaseClock | undefined;
 }
 
 /** A PostgreSQL database, or else a SQLite file in dataDir. */
 export interface StorePlace extends StoreLocation {
-  /** Whether to wait while another gateway uses the database. */
+  /** True to wait while another gateway uses the database. */
   standby?: boolean | undefined;
 }
 
 /**
- * Opens the store, with its folder, applies its migrations, and checks it for damage and loss. Throws ConfigError, and
- * MissingPeerError when the database server does not answer.
+ * Opens the store, with its folder, applies its migrations, and checks it for damage and loss. Throws ConfigError.
+ * Throws MissingPeerError when the database server does not answer.
  */
 export async function openStore(
   place: StorePlace,
@@ -122,7 +119,7 @@ export async function openStore(
   const prepare = async () => {
     await seed?.(registry);
     await checkAtStart(db, place, { mark, log }, deliveriesFor);
-    // A store that takes no payment must fail before the first one. After the check, which names what is damaged.
+    // A store that cannot store a payment must fail before the first one, but after the check, which names damage.
     await probeWrites(db);
   };
   await prepare().catch(async (error: unknown) => {
@@ -207,7 +204,7 @@ function settingsIn(db: Kysely<Tables>): Settings {
   };
 }
 
-/** Calendar time of the newest order or payment. */
+/** Returns the calendar time of the newest order or payment. */
 async function newestRowMs(db: Kysely<Tables>): Promise<number | undefined> {
   const order = db.selectFrom('orders').select('created_at_ms as atMs').orderBy('seq', 'desc').limit(1);
   const payment = db.selectFrom('payments').select('paid_at_ms as atMs').orderBy('seq', 'desc').limit(1);
@@ -217,7 +214,7 @@ async function newestRowMs(db: Kysely<Tables>): Promise<number | undefined> {
 
 interface OpenDatabase {
   db: Kysely<Tables>;
-  /** Throws when the store is no longer at its path: a restart would not find new data. */
+  /** Throws when the store is no longer at its path, because a restart would not find new data. */
   assertInPlace: () => void;
   /** Adds advice to an error of the start. */
   problem: (error: unknown) => Error;
@@ -232,7 +229,7 @@ async function openSqlite(dataDir: string, log: Logger): Promise<OpenDatabase> {
     refuseStoppedRestore(dataDir);
     const { dialect, assertInPlace, copyTo } = sqliteFile(path, log);
     const db = await migrated(dialect, probeCommit);
-    // No checksum covers the schema: a damaged column name would hide the rows of its table.
+    // No checksum covers the schema. A damaged column name would hide the rows of its table.
     const difference = await schemaDifference(db, isHarmless);
     if (difference !== undefined) {
       await db.destroy();

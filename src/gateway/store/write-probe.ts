@@ -3,18 +3,18 @@ import { systemRandom } from '../../lib/random.ts';
 import { isPostgres } from './integrity/checksums.ts';
 import type { Tables } from './schema/tables.ts';
 
-/** Setting whose change must reach the disk. */
+/** The setting whose change must reach the disk. */
 const PROBE = 'write-probe';
-/** Id of the rows that are rolled back. No row that stays has it, and ids of the gateway are UUIDs. */
+/** The id of the rows that are rolled back. No stored row has it, because ids of the gateway are UUIDs. */
 const ID = PROBE;
-/** As long as the longer texts of real rows: a disk that is nearly full has room for a short row. */
+/** As long as the longer texts of real rows. A disk that is nearly full may have room for a short row only. */
 const TEXT = 'x'.repeat(200);
-/** A payment of a source changes up to 31 pages of 4 KiB, all of which SQLite writes at the commit. */
+/** A payment of a source changes up to 31 pages of 4 KiB. SQLite writes all of them at the commit. */
 const SQLITE_COMMIT_CHARS = 128 * 1024;
-/** Who waits for a table that somebody else has locked holds up the gateway's only connection. */
+/** The longest wait for a table that somebody else has locked. This wait blocks the gateway's only connection. */
 const POSTGRES_LOCK_WAIT_MS = 300;
 
-/** An order of a cashier for which a source collects, its push, and its payment with all that is told of it. */
+/** An order of a cashier for which a source collects, its push, and its payment with all deliveries. */
 const ROWS: { [Table in keyof Tables]?: Insertable<Tables[Table]> } = {
   order_codes: { bank_account: ID, code: ID, order_ref: ID, created_at_ms: 0 },
   qr_codes: { ref: ID, qr_code: TEXT, created_at_ms: 0 },
@@ -63,7 +63,7 @@ const ROWS: { [Table in keyof Tables]?: Insertable<Tables[Table]> } = {
   },
 };
 
-/** Changes of a payment to the ledger, its order and its push. */
+/** The changes that a payment makes to the ledger, its order and its push. */
 const CHANGES = [
   sql`update ledger set end_seq = end_seq + 1, end_link = ${ID}`,
   sql`update orders set status = 'paid' where id = ${ID}`,
@@ -73,8 +73,8 @@ const CHANGES = [
 const rolledBack = new Error('the rows of the probe are rolled back');
 
 /**
- * Does what an order and its payment do: new rows in every table of money, which are rolled back, then a commit that
- * reaches the disk. Nothing of the rows stays, and the ledger does not move. Rejects with the reason when a part fails.
+ * Does what an order and its payment do: inserts new rows in every table of money, which are rolled back, then makes a
+ * commit that reaches the disk. No row stays, and the ledger does not move. Rejects with the reason when a part fails.
  */
 export async function probeWrites(db: Kysely<Tables>): Promise<void> {
   await db
@@ -89,7 +89,7 @@ export async function probeWrites(db: Kysely<Tables>): Promise<void> {
   await probeCommit(db);
 }
 
-/** Changes a setting: an unchanged value might not reach the disk. */
+/** Changes a setting. It writes a new value, because an unchanged one might not reach the disk. */
 export async function probeCommit(db: Kysely<Tables>): Promise<void> {
   const value = `${systemRandom.uuid()}${isPostgres(db) ? '' : 'x'.repeat(SQLITE_COMMIT_CHARS)}`;
   await db
@@ -110,7 +110,7 @@ async function writeRows(trx: Kysely<Tables>): Promise<void> {
     return;
   }
   await sql.raw(`set local lock_timeout = ${POSTGRES_LOCK_WAIT_MS}`).execute(trx);
-  // In one statement: on a busy machine each way to the server and back may take 100 ms.
+  // All statements are one, because on a busy machine each round trip to the server may take 100 ms.
   const parts = statements.map((statement, index) => sql`${sql.ref(`part_${index}`)} as (${statement})`);
   await sql`with ${sql.join(parts)} select 1`.execute(trx);
 }

@@ -21,11 +21,11 @@ export function curls({ baseUrl, partner, account, box }) {
   );
 }
 
-/** A command with a button to copy it. */
+/** Makes a command with a button to copy it. */
 export function command(title, text, { copy = 'Copy', copied = 'copied' } = {}) {
   const line = el('pre', {}, text);
   const onclick = async () => {
-    // A page by plain HTTP from another machine has no clipboard: then the text is selected.
+    // Over plain HTTP from another machine, a page has no clipboard. Then the text is selected instead.
     if (navigator.clipboard === undefined) getSelection().selectAllChildren(line);
     else await navigator.clipboard.writeText(text).then(() => notice(copied));
   };

@@ -8,7 +8,7 @@ const COLUMNS = [
   ['Time', 'time'],
 ];
 
-/** Draws the calls of partners that were refused, read leniently, or warned of. */
+/** Draws the calls of partners that were refused, accepted leniently, or answered with a warning. */
 export function calls(noted) {
   $('call-section').hidden = noted.length === 0;
   return [

@@ -6,7 +6,7 @@ const COLUMNS = [
   ['Shards', ''],
 ];
 
-/** Reads what a member says of its cluster, also while a shard is unheld; undefined at a gateway on its own. */
+/** Reads what a member reports about its cluster, even while nobody runs a shard. Undefined at a gateway alone. */
 export async function readCluster() {
   return (await (await fetch('/healthz')).json()).cluster;
 }

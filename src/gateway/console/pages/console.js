@@ -27,7 +27,7 @@ const TOPICS = [
 const PATHS = { sales: '/admin/v1/sales' };
 const opened = new Set();
 
-/** A button that calls the gateway, for callers with this right. */
+/** Makes a button that calls the gateway, for callers with this right. */
 function act(label, path, done, right = 'administer') {
   const button = el(
     'button',
@@ -225,7 +225,7 @@ function notReported({ since, online, registered, unconfirmed, toldAt }) {
   return `not reported since ${time(since)}: ${why}`;
 }
 
-/** Rows of a list that is asked for without a limit: there may be more. */
+/** A list without a limit in its request has this many rows. There may be more. */
 const PAGE_ROWS = 50;
 const pageCount = (rows, counted = rows) => (rows.length < PAGE_ROWS ? counted.length || '' : `newest ${PAGE_ROWS}`);
 
@@ -242,7 +242,7 @@ const COUNTS = {
 };
 
 const asked = new Map();
-/** Draws a list again; only once for several simultaneous changes. */
+/** Draws a list again. Several simultaneous changes draw it only once. */
 function refresh(topic) {
   if (asked.has(topic)) return;
   asked.set(
@@ -270,7 +270,7 @@ async function start() {
   TOPICS.forEach(refresh);
 }
 
-/** A cashier has the form, and the sales of his boxes. */
+/** Starts the page of a cashier: he has the form, and the sales of his boxes. */
 function startTill() {
   $('sell-section').hidden = false;
   offerSellers(whoCalls().tills);

@@ -9,7 +9,7 @@ const COLUMNS = [
   ['At the bank', 'time'],
 ];
 
-/** Draws the money that sources told of. */
+/** Draws the money that sources have reported. */
 export function credits(told) {
   $('credit-section').hidden = told.length === 0;
   return [
@@ -22,7 +22,7 @@ export function credits(told) {
           it.text,
           stack(it.bankAccount, it.virtualAccount),
           pays(it),
-          stack(time(it.bankTime), it.late ? `late: heard of at ${time(it.receivedAt)}` : ''),
+          stack(time(it.bankTime), it.late ? `late: reported at ${time(it.receivedAt)}` : ''),
         ],
       })),
       '',
@@ -39,7 +39,7 @@ function pays({ transactionId, orderId, due }) {
   );
 }
 
-/** Says of an order that another amount came in than it asks for, or that nobody confirms it. */
+/** Returns a note about an order that was paid with another amount than it asks for, or that nobody confirms. */
 export function paidNote({ status, amount, paidAmount }) {
   if (paidAmount > 0 && paidAmount !== amount) {
     return `${paidAmount < amount ? 'underpaid' : 'overpaid'}: ${money(paidAmount)} came in`;

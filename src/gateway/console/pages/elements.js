@@ -27,7 +27,7 @@ export const pill = (text, kind = KIND[text] ?? '') => el('span', { class: `pill
 export const stack = (first, second) =>
   el('div', {}, el('div', {}, first), second ? el('div', { class: 'sub' }, second) : '');
 
-/** Whether a live gateway lists it only as what a sandbox had. */
+/** Returns whether the row is a test of the time when a live gateway was a sandbox. */
 export function isOnlyTest({ test }) {
   return test && $('mode').className === 'live';
 }

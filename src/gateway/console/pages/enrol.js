@@ -1,6 +1,6 @@
 import { $, el, notice, time } from './elements.js';
 
-/** Fragment in the QR of a box; anything else is ignored. */
+/** The fragment in the QR of a box. Any other fragment is ignored. */
 const FRAGMENT = /^#enrol\/(VVB\d{6})\/([\dA-Za-z-]{12,14})$/;
 const ADVICE = {
   WRONG_CODE: 'no box shows this code: read it on the screen again',
@@ -10,7 +10,7 @@ const ADVICE = {
   E35: 'no box has this code',
 };
 
-/** Draws the boxes that ask to enrol; `ask` sends a request to the gateway. */
+/** Draws the boxes that ask to enrol. `ask` sends a request to the gateway. */
 export function enrolments(ask, asking) {
   const form = $('enrol-form');
   $('enrol').hidden = asking.length === 0 && form.elements.code.value === '';
@@ -38,7 +38,7 @@ export function enrolments(ask, asking) {
   );
 }
 
-/** Fills the form from the URL, but does not send it: a person must compare the code with the box. */
+/** Fills the form from the URL, but does not send it. A person must compare the code with the box. */
 export function startEnrolForm(ask) {
   const form = $('enrol-form');
   const fill = () => {

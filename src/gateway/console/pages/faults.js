@@ -17,7 +17,7 @@ export function offerBoxes(boxes) {
   select.value = boxes.some((it) => it.terminalCode === chosen) ? chosen : '';
 }
 
-/** Draws the active faults and the ones to order; `ask` sends a request to the gateway. */
+/** Draws the active faults and those to order. `ask` sends a request to the gateway. */
 export function faults(ask, { faults: offered, standing }) {
   $('fault-section').hidden = offered.length === 0;
   const run = (path, options, said) => async () => {

@@ -1,12 +1,15 @@
 import { $, notice } from './elements.js';
 
 let token = sessionStorage.getItem('token') ?? '';
-/** Who calls, and what he may do; undefined before the gateway has said so. */
+/** The caller and his rights. Undefined until the gateway has answered. */
 let caller;
 /** Called when somebody has typed a token. */
 let onTyped = () => undefined;
 
-/** Sends a request to the gateway; shows the form for a token where one is needed, and hides all else. Throws with the reason. */
+/**
+ * Sends a request to the gateway. If a token is needed, shows the form for it and hides everything else. Throws with
+ * the reason.
+ */
 export async function ask(path, options = {}) {
   const headers = { ...options.headers, ...(token === '' ? {} : { authorization: `Bearer ${token}` }) };
   const answer = await fetch(path, { ...options, headers });
@@ -20,13 +23,13 @@ export async function ask(path, options = {}) {
   throw new Error(`refused: ${reason ?? message}`);
 }
 
-/** Whether calls of the page carry a token. */
+/** Returns whether calls of the page carry a token. */
 export const hasToken = () => token !== '';
 
-/** Whether the caller has a right; only once `watch` has opened. */
+/** Returns whether the caller has a right. Must be called only after `watch` has opened. */
 export const may = (right) => caller.rights.includes(right);
 
-/** The caller, as `/admin/v1/caller` has it; only once `watch` has opened. */
+/** Returns the caller, as `/admin/v1/caller` answers him. Must be called only after `watch` has opened. */
 export const whoCalls = () => caller;
 
 function keep(text) {
@@ -34,7 +37,10 @@ function keep(text) {
   sessionStorage.setItem('token', token);
 }
 
-/** Starts the form for a token, and the button that forgets it. An empty one is none: what then is allowed is the gateway's to say. */
+/**
+ * Starts the form for a token, and the button that deletes it. With an empty token the page calls without one, and the
+ * gateway decides what is allowed.
+ */
 export function startLogin() {
   $('login').addEventListener('submit', (event) => {
     event.preventDefault();
@@ -48,16 +54,18 @@ export function startLogin() {
   });
 }
 
-/** Whether the gateway has real money; only once `showMode` is done. */
+/** Returns whether the gateway handles real money. Must be called only after `showMode`. */
 export const isLive = () => $('mode').className === 'live';
 
-/** Says whether the gateway is a sandbox. */
+/** Shows whether the gateway is live or a sandbox. */
 export function showMode({ mode, sandbox }) {
   $('mode').textContent = mode === 'live' ? 'LIVE' : sandbox ? 'SANDBOX' : '';
   $('mode').className = mode;
 }
 
-/** Finds out who calls. The style sheet hides each element whose `data-may` names a right that he does not have. */
+/**
+ * Asks the gateway who calls. The style sheet hides each element whose `data-may` names a right that the caller lacks.
+ */
 async function enter(needed) {
   caller = await (await ask('/admin/v1/caller')).json();
   showMode(caller);
@@ -71,14 +79,20 @@ async function enter(needed) {
 }
 
 const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-/** A refused token is not sent again: each time would count as a guess, also against others at this address. */
+/**
+ * Waits until somebody types a token. A refused token is not sent again, because each attempt would count as a guess,
+ * even against other callers at this address.
+ */
 const untilTyped = () =>
   new Promise((resolve) => {
     onTyped = resolve;
   });
 const POLL_MS = 2000;
 
-/** The names of lists that have changed. It reads the events with fetch: an EventSource cannot send the token. */
+/**
+ * Yields the names of lists that have changed. It reads the events with fetch, because an EventSource cannot send the
+ * token.
+ */
 async function* events() {
   const reader = (await ask('/_mock/events')).body.pipeThrough(new TextDecoderStream()).getReader();
   yield [];
@@ -91,7 +105,7 @@ async function* events() {
   }
 }
 
-/** A till may not know what else changes, so it looks at its own list again and again. */
+/** Yields the list of sales again and again. A till must not see which other lists change. */
 async function* polls() {
   for (; ; await wait(POLL_MS)) {
     await ask('/admin/v1/caller');
@@ -100,8 +114,8 @@ async function* polls() {
 }
 
 /**
- * Calls `opened` each time that the gateway can be reached, then `changed` with the names of lists that have changed.
- * `needed` is the right without which the page shows nothing.
+ * Calls `opened` each time that the gateway becomes reachable, then `changed` with the names of lists that have
+ * changed. Without the right `needed` the page shows nothing.
  */
 export async function watch(opened, changed, needed = 'look') {
   for (;;) {

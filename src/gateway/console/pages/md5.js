@@ -14,7 +14,10 @@ const MIXES = [
 ];
 const ORDERS = [(i) => i, (i) => 5 * i + 1, (i) => 3 * i + 5, (i) => 7 * i];
 
-/** MD5 of a text in UTF-8, as lower-case hexadecimal (RFC 1321): a checkSum is one, and browsers bring none. */
+/**
+ * Returns the MD5 of a text in UTF-8, as lower-case hexadecimal (RFC 1321). A checkSum is an MD5, and browsers do not
+ * provide one.
+ */
 export function md5(text) {
   const words = wordsOf(new TextEncoder().encode(text));
   let state = START;
@@ -35,7 +38,7 @@ export function md5(text) {
   return [...new Uint8Array(bytes.buffer)].map((it) => it.toString(16).padStart(2, '0')).join('');
 }
 
-/** The padded message. */
+/** Returns the padded message. */
 function wordsOf(bytes) {
   const words = new Uint32Array((((bytes.length + 8) >> 6) + 1) * 16);
   const put = (byte, i) => {

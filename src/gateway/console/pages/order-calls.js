@@ -1,11 +1,11 @@
 import { md5 } from './md5.js';
 
 const HEADERS = '\\\n  -H "authorization: Bearer $TOKEN" -H \'content-type: application/json\'';
-/** Stands in a body for a variable of the shell. */
+/** These stand in a body for variables of the shell. */
 const [QR, SUM] = ['\uE000', '\uE001'];
 const PASSWORD = 'PASSWORD';
 
-/** The fields of generate for an order. */
+/** Returns the fields of generate for an order. */
 export const generateFields = ({ amount, content, orderId }, { bankAccount, bankCode, userBankName }) => ({
   amount,
   content,
@@ -17,7 +17,7 @@ export const generateFields = ({ amount, content, orderId }, { bankAccount, bank
   qrType: 0,
 });
 
-/** The fields of send-qr but for its checkSum. */
+/** Returns the fields of send-qr without its checkSum. */
 export const pushFields = ({ amount, content, orderId }, { bankAccount, bankCode }, terminalCode, qrCode) => ({
   bankAccount,
   bankCode,
@@ -28,16 +28,16 @@ export const pushFields = ({ amount, content, orderId }, { bankAccount, bankCode
   orderId,
 });
 
-/** The fields of a test callback. */
+/** Returns the fields of a test callback. */
 export const payFields = ({ amount, content }, { bankAccount }) => ({ bankAccount, content, amount, transType: 'C' });
 
-/** The checkSum of a push (PROTOCOL.md, clause SUM-1). */
+/** Returns the checkSum of a push (PROTOCOL.md, clause SUM-1). */
 export const checkSumOf = (password, { bankAccount, amount, bankCode }) =>
   md5(`${password}${bankAccount}${amount}${bankCode}`);
 
 /**
- * The calls of an order as commands for a shell: token, generate, sendQr, pay. The first sets TOKEN, the second QR. An
- * unknown password is PASSWORD, of which the shell makes the checkSum.
+ * Returns the calls of an order as commands for a shell: token, generate, sendQr, pay. The first sets TOKEN, the second
+ * QR. If the password is unknown, the commands contain PASSWORD, and the shell calculates the checkSum.
  */
 export function orderCommands({ baseUrl, username, password, account, terminalCode, order }) {
   const push = pushFields(order, account, terminalCode, QR);
@@ -55,5 +55,5 @@ export function orderCommands({ baseUrl, username, password, account, terminalCo
   };
 }
 
-/** One word for a shell, whatever is in it. */
+/** Returns a text as one word for a shell, whatever characters it has. */
 export const quoted = (text) => (/^[\w:/.-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);

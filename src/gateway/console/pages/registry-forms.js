@@ -4,7 +4,7 @@ const field = (name, label, more = {}) => ({ name, label, ...more });
 const secret = (name, label, more = {}) => field(name, label, { type: 'password', ...more });
 const select = (name, label, options) => field(name, label, { options });
 
-/** Where a partner gets its callbacks; undefined without an address. */
+/** Returns the callback of a partner. Undefined without an address. */
 const callbackOf = ({ url, bearer, signingSecret, payload }) =>
   url === ''
     ? undefined
@@ -27,7 +27,7 @@ const BANK = [
   field('userBankName', 'Holder', { placeholder: 'NGUYEN VAN A', required: true }),
 ];
 
-/** Keys of the proof that a source sends, by kind and proof. */
+/** Returns the keys for the proof that a source sends, by kind and proof. */
 const PROOFS = {
   'sepay hmac': ({ key }) => ({ kind: 'sepay', auth: { kind: 'hmac', secret: key } }),
   'sepay apikey': ({ key }) => ({ kind: 'sepay', auth: { kind: 'apikey', key } }),
@@ -40,7 +40,7 @@ const withList = (made, { apiToken = '' }) => (apiToken === '' ? made : { ...mad
 
 const given = (values) => Object.fromEntries(Object.entries(values).filter(([, value]) => value !== ''));
 
-/** Forms to add a row: fields, and the body that they make. */
+/** The forms that add a row: their fields, and the body that they make. */
 export const ADD = {
   partners: {
     fields: [
@@ -76,10 +76,10 @@ export const ADD = {
   },
 };
 
-/** Forms to change a row; an empty field changes nothing. */
+/** The forms that change a row. An empty field changes nothing. */
 export const CHANGE = {
   partners: {
-    about: 'Replaces address and secrets of its callbacks. Without an address it gets no callbacks any more.',
+    about: 'Replaces address and secrets of its callbacks. Without an address, it gets no more callbacks.',
     fields: CALLBACK,
     values: ({ callback }) => ({ url: callback?.url ?? '', payload: callback?.payload ?? 'public' }),
     body: (values) => ({ callback: callbackOf(values) ?? null }),
@@ -100,20 +100,20 @@ export const CHANGE = {
     body: given,
   },
   sources: {
-    about: 'Keys of its kind in JSON, each replaced as a whole; null takes one away. Its key is changed by Rotate.',
+    about: 'Keys of its kind in JSON. Each replaces the whole key, and null removes it. Change its secret with Rotate.',
     fields: [field('json', 'Keys', { rows: 5, placeholder: '{ "api": { "token": "…" } }', required: true })],
     values: () => ({}),
     body: ({ json }) => JSON.parse(json),
   },
 };
 
-/** Forms to link a row. */
+/** The forms that link a row. */
 export const LINK = {
   accounts: { field: field('partner', 'Partner', { required: true }), of: ({ partner }) => partner },
   boxes: { field: field('account', 'Account', { required: true }), of: ({ account }) => account },
 };
 
-/** Forms to give a row a new secret. */
+/** The forms that give a row a new secret. */
 export const ROTATE = {
   partners: {
     about: 'The old password is refused at once.',
@@ -121,18 +121,18 @@ export const ROTATE = {
   },
   boxes: {
     about:
-      'The box loses its session and its QR. One with a secret of its own gets another; any other has to enrol again.',
+      'The box loses its session and its QR. A box with its own secret gets a new one. Any other box must enrol again.',
     fields: [],
   },
   sources: {
-    about:
-      'Casso: the key of before is still taken, until the next change. Others: put the new key in at the provider now.',
+    about: 'Casso: the previous key still works until the next change. Others: set the new key at the provider now.',
     fields: [secret('key', 'New key', { placeholder: 'one is made, but for casso V2 and payos' })],
   },
 };
 
 /**
- * Opens the dialog; `send` gets the values of its fields and settles with the answer. A secret in it is shown here, once.
+ * Opens the dialog. `send` receives the values of the fields, and settles with the answer. If the answer contains a
+ * secret, the dialog shows it once.
  */
 export function openForm({ title, about = '', submit, fields = [], values = {} }, send) {
   $('dialog-title').textContent = title;
@@ -184,7 +184,7 @@ function inputOf({ name, label, options, rows, of, ...attributes }, value) {
   return el('label', { 'data-of': of?.join(' ') }, el('span', { class: 'sub' }, label), input);
 }
 
-/** Closes the dialog; where a secret was made, it stays open with it. */
+/** Closes the dialog. If a secret was created, the dialog stays open and shows it. */
 function showMade(answer) {
   const made = ['password', 'secret', 'key', 'token'].find((name) => answer[name] !== undefined);
   if (made === undefined) return $('dialog').close();

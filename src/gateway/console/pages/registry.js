@@ -16,7 +16,7 @@ const state = (it) =>
     it.managed === 'file' ? pill('file') : '',
   );
 
-/** The lists: the name of a row, its columns, and the words about it. */
+/** The lists: the name of a row, its columns, and a text about it. */
 const LISTS = {
   partners: {
     one: 'partner',
@@ -33,7 +33,7 @@ const LISTS = {
   accounts: {
     one: 'account',
     key: 'bankAccount',
-    about: 'Bank accounts, which get the money.',
+    about: 'Bank accounts that receive the money.',
     columns: [
       ['Account', 'mono'],
       ['Holder', ''],
@@ -51,7 +51,7 @@ const LISTS = {
   boxes: {
     one: 'box',
     key: 'terminalCode',
-    about: 'Payment boxes. A box that is linked anew says so on its screen; a disabled one takes its QR away.',
+    about: 'Payment boxes. A newly linked box shows that on its screen. A disabled box removes its QR.',
     columns: [
       ['Box', 'mono'],
       ['Account', 'mono'],
@@ -73,7 +73,7 @@ const LISTS = {
   sources: {
     one: 'source',
     key: 'name',
-    about: 'Who tells of real money. Those of the file change there.',
+    about: 'Providers that report real money. Sources of the file can be changed only there.',
     columns: [
       ['Source', 'mono'],
       ['Proof', ''],
@@ -92,7 +92,7 @@ const LISTS = {
   },
   tokens: TOKENS,
   audit: {
-    about: 'Who changed what, newest first: the name of a token, and where it was used.',
+    about: 'Who changed what, newest first: the name of the token, and the address that it was used from.',
     columns: [
       ['When', 'time'],
       ['Who', ''],
@@ -132,7 +132,7 @@ const send = async (method, path, body, row) => {
   return answer.json();
 };
 
-/** Buttons of a row that the store manages, for admins. */
+/** Makes the buttons of a row that the store manages, for admins. */
 function acts(it) {
   if (it.managed === 'file' || !may('administer')) return '';
   if (shown === 'tokens') return revokeButton(it, (path) => send('DELETE', path), refresh);
@@ -163,21 +163,21 @@ function acts(it) {
     it.disabled
       ? form('Enable', {}, 'POST', '/enable')
       : form('Disable', { about: ABOUT_DISABLE[shown] }, 'POST', '/disable'),
-    form('Remove', { about: `The ${one} is gone then; the list of changes remembers it.` }, 'DELETE', ''),
+    form('Remove', { about: `This deletes the ${one}. The list of changes still names it.` }, 'DELETE', ''),
   );
 }
 
 const ABOUT_DISABLE = {
-  partners: 'It gets no token. Payments to its accounts are announced and reported all the same.',
-  accounts: 'Nothing is pushed for it any more.',
-  boxes: 'Its session ends and its QR goes: its screen says that it is disabled.',
-  sources: 'It is answered 503, so that it tells again, and its list is not asked.',
+  partners: 'It gets no token. Payments to its accounts are still announced and reported.',
+  accounts: 'Nothing more is pushed for it.',
+  boxes: 'Its session ends and its QR is removed. Its screen says that it is disabled.',
+  sources: 'Its reports are answered 503, so that it repeats them. Its list is not fetched.',
 };
 
 async function draw() {
   const { columns, cells, key, about } = LISTS[shown];
   const form = $('search').elements;
-  // All tokens are one page.
+  // All tokens are on one page.
   const query = new URLSearchParams(shown === 'tokens' ? {} : { limit: PAGE_ROWS });
   if (shown === 'audit') {
     if (after !== '') query.set('before', after);
@@ -254,11 +254,11 @@ $('next').addEventListener('click', () => {
   refresh();
 });
 $('cancel').addEventListener('click', () => $('dialog').close());
-// A secret that was made must not stay in a closed dialog.
+// A new secret must not stay in a closed dialog.
 $('dialog').addEventListener('close', () => $('fields').replaceChildren());
 startLogin();
 open(location.hash.slice(1));
 watch(draw, (topics) => {
-  // Not under the hand of somebody who fills in a form.
+  // The list is not drawn while somebody fills in a form.
   if (!$('dialog').open && topics.some((it) => ['registry', 'boxes', 'sources'].includes(it))) refresh();
 });

@@ -20,7 +20,7 @@ export function drawBacklog({ waiting, failed, oldestWaitingSeconds, partners })
     .join(' · ');
 }
 
-/** Starts the form that resends failed callbacks of a partner or period; `ask` sends a request to the gateway. */
+/** Starts the form that resends failed callbacks of a partner or period. `ask` sends a request to the gateway. */
 export function startResendForm(ask) {
   const form = $('resend-form');
   form.addEventListener('submit', async (event) => {

@@ -13,7 +13,7 @@ const COLUMNS = [
 export const sumOf = ({ day, sales, paid, amount }) =>
   sales === 0 ? '' : `${day}: ${paid} of ${sales} paid, ${money(amount)}`;
 
-/** Draws the sales of today; `act` makes a button that calls the gateway. */
+/** Draws the sales of today. `act` makes a button that calls the gateway. */
 export function sales(act, { rows }) {
   if (rows.length === 0) return [];
   return [
@@ -40,7 +40,7 @@ export function sales(act, { rows }) {
   ];
 }
 
-/** Offers the boxes at which one can sell, by their terminalCodes. */
+/** Offers the boxes at which a cashier can sell, by their terminalCodes. */
 export function offerSellers(codes) {
   const select = $('sell-box');
   const chosen = select.value;
@@ -48,7 +48,7 @@ export function offerSellers(codes) {
   if (codes.includes(chosen)) select.value = chosen;
 }
 
-/** Starts the form of a sale; `ask` sends a request to the gateway. */
+/** Starts the form of a sale. `ask` sends a request to the gateway. */
 export function startSellForm(ask) {
   const form = $('sell-form');
   form.addEventListener('submit', async (event) => {

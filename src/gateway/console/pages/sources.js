@@ -8,7 +8,7 @@ const COLUMNS = [
   ['', ''],
 ];
 
-/** Draws who tells of money, and how far the gateway agrees with it. */
+/** Draws the sources of money, and up to which time each agrees with the gateway. */
 export function sources(all) {
   $('source-section').hidden = all.length === 0;
   return [

@@ -4,11 +4,11 @@ import { openForm } from './registry-forms.js';
 const at = (iso) => (iso === null ? '–' : new Date(iso).toLocaleString('en-GB'));
 const KIND = { admin: 'bad', cashier: 'good', viewer: 'live', support: 'live' };
 
-/** The list of tokens, as `registry.js` has its lists. */
+/** The list of tokens, in the form of the lists in `registry.js`. */
 export const TOKENS = {
   one: 'token',
   about:
-    'Everybody who works here has a token of his own: an admin may do everything, a cashier sells, cancels and lists the sales of a day, a viewer and support read. A revoked one is refused at once.',
+    'Everybody who works here has a token of his own: an admin may do everything, a cashier sells, cancels and lists the sales of a day, a viewer and support read. A revoked token is refused at once.',
   columns: [
     ['Name', ''],
     ['Role', ''],
@@ -42,14 +42,17 @@ export const NEW_TOKEN = {
   },
 };
 
-/** The button that revokes a token; `remove` asks the gateway, and `refresh` draws the list again. */
+/** Makes the button that revokes a token. `remove` sends the request, and `refresh` draws the list again. */
 export function revokeButton({ name }, remove, refresh) {
   const open = () =>
-    openForm({ title: `Revoke: ${name}`, about: 'Whoever has it is out at once.', submit: 'Revoke' }, async () => {
-      const answer = await remove(`tokens/${encodeURIComponent(name)}`);
-      notice(`${name}: revoked`);
-      refresh();
-      return answer;
-    });
+    openForm(
+      { title: `Revoke: ${name}`, about: 'Everybody who uses it is logged out at once.', submit: 'Revoke' },
+      async () => {
+        const answer = await remove(`tokens/${encodeURIComponent(name)}`);
+        notice(`${name}: revoked`);
+        refresh();
+        return answer;
+      },
+    );
   return el('button', { type: 'button', onclick: open }, 'Revoke');
 }

@@ -10,7 +10,7 @@ const OWN_ADDRESS = 'http://127.0.0.1:3000/bank/api/transaction-sync';
 
 const copyable = ([title, text]) => command(title, text, { copy: words().copy, copied: words().copied });
 
-/** Draws the commands of a step, only when they have changed. A small screen has them folded at first. */
+/** Draws the commands of a step, if they have changed. On a small screen they are folded at first. */
 export function drawCommands(step, lines) {
   const place = $(`${step}-commands`);
   const key = JSON.stringify([lines, words().commands]);
@@ -22,7 +22,7 @@ export function drawCommands(step, lines) {
   place.replaceChildren(el('details', { class: 'commands', open }, summary, hint, ...lines.map(copyable)));
 }
 
-/** The commands of all steps, with the values of this gateway. */
+/** Returns the commands of all steps, with the values of this gateway. */
 export function commandsOf({ about, base, password, order, made, callback }) {
   const w = words();
   const { terminalCode } = about.box;
@@ -47,7 +47,7 @@ export function commandsOf({ about, base, password, order, made, callback }) {
   };
 }
 
-/** In place of the steps, at a gateway where they cannot be walked. */
+/** Draws a text in place of the steps, at a gateway where they are not possible. */
 export function elsewhere({ mode, sandbox }) {
   const w = words();
   const isLive = mode === 'live' || !sandbox;
@@ -55,7 +55,10 @@ export function elsewhere({ mode, sandbox }) {
   return [el('h2', {}, title), el('p', { class: 'hint' }, text), copyable([w.demoCommand, UP])];
 }
 
-/** The screen of the box as a picture; where it is not known, the QR of the order as long as it can be paid. */
+/**
+ * Draws the screen of the box as a picture. If there is no picture, draws the QR of the order as long as it can be
+ * paid.
+ */
 export function screen({ picture, made, isOpen, isPaid }) {
   const w = words();
   if (picture !== undefined) return el('img', { src: picture, alt: w.screenAlt });
@@ -64,17 +67,17 @@ export function screen({ picture, made, isOpen, isPaid }) {
   return el('p', {}, w.noPicture);
 }
 
-/** Below the screen: how to get a box, or where its own page is. */
+/** Draws the part below the screen: how to get a box, or the link to the box's own page. */
 export function screenNote({ box, boxPage }) {
   const w = words();
   if (!box.online) return [el('p', { class: 'hint' }, w.noBox), copyable([w.demoCommand, UP])];
   if (boxPage === null) return [];
-  // As this page was reached: the demo opens both to other machines, or none.
+  // The link uses the name by which this page was reached. The demo opens both to other machines, or neither.
   const page = Object.assign(new URL(boxPage), { hostname: location.hostname });
   return [el('a', { href: page.href, target: '_blank', rel: 'noopener' }, w.boxPage)];
 }
 
-/** The callback of a partner with its answer; or where the address for it is set. */
+/** Draws the callback of a partner with its answer, or how to set the address for it. */
 export function callbackParts({ about, isPaid, callback }) {
   const w = words();
   if (!about.partner.hasCallback) {

@@ -1,4 +1,4 @@
-/** Words of the welcome page, by language. */
+/** The words of the welcome page, by language. */
 export const WORDS = {
   en: {
     title: 'Your first five minutes',
@@ -11,7 +11,7 @@ export const WORDS = {
     orderArrow: 'order',
     qrArrow: 'QR',
     payArrow: 'pays',
-    backArrow: 'When the money is there, the box says so, and your shop gets a callback.',
+    backArrow: 'When the money has arrived, the box says so, and your shop gets a callback.',
     gate: 'Token',
     gateHint: "one that an admin has made for you, or the adminToken of the gateway's configuration",
     open: 'Open',
@@ -51,7 +51,7 @@ export const WORDS = {
       'The service tells the program of the shop about the payment: an HTTP request to its address, again until it answers.',
     callbackWaits: 'It comes once the order is paid.',
     noCallback:
-      'No callback address is set, so nobody was told. Give the address of your program to the demo, or to the partner in the file of the gateway:',
+      'No callback address is set, so no callback was sent. Give the address of your program to the demo, or to the partner in the file of the gateway:',
     noAnswer: 'no answer',
     emptyAnswer: '(an empty answer)',
     sent: 'sent',
@@ -66,7 +66,7 @@ export const WORDS = {
     sendCommand: (box) => `Onto the box ${box}`,
     payCommand: 'The customer pays',
     listCommand: 'The newest callback, with every attempt',
-    boxCommand: 'Whether the box is there',
+    boxCommand: 'Is the box connected?',
     demoCommand: 'The demo',
     fileCommand: 'The file of the gateway',
     playCommand: 'The same callback by hand, to your own address',
@@ -174,7 +174,7 @@ export const WORDS = {
 
 const KEPT = 'language';
 
-/** `vi` or `en`: as it was chosen on the page, else as the browser says. */
+/** Returns `vi` or `en`: the language that was chosen on the page, or else that of the browser. */
 export function language() {
   const kept = localStorage.getItem(KEPT);
   return kept !== null && kept in WORDS ? kept : navigator.language.startsWith('vi') ? 'vi' : 'en';
@@ -192,7 +192,7 @@ export function translate() {
   }
 }
 
-/** Starts the switch of the page; `changed` draws anew all that is not in `data-text`. */
+/** Starts the language switch of the page. `changed` draws everything that is not in `data-text` again. */
 export function startLanguages(changed) {
   for (const it of document.querySelectorAll('[data-language]')) {
     it.addEventListener('click', () => {

@@ -5,13 +5,13 @@ import { callbackParts, commandsOf, drawCommands, elsewhere, screen, screenNote 
 import { startLanguages, words } from './welcome-words.js';
 
 const PICTURE_EVERY_MS = 1000;
-/** An order that can still be paid. */
+/** The statuses of an order that can still be paid. */
 const OPEN = ['created', 'pushed', 'shown', 'sent', 'failed'];
-/** The newest rows, among which the order of this page is. */
+/** This many of the newest rows are read. The order of this page is among them. */
 const ROWS = 50;
 
 const form = $('push-form');
-/** All that the page shows; `render` draws it. */
+/** Everything that the page shows. `render` draws it. */
 const state = { isWalk: false, isBusy: false };
 
 class Refusal extends Error {
@@ -26,10 +26,10 @@ const read = async (path) => (await ask(`/_mock${path}`)).json();
 const base = () => new URL(state.about.baseUrl).pathname.replace(/\/$/, '');
 const password = () => state.about.partner.password ?? (form.elements.password.value || undefined);
 
-/** One call of the service, as a partner makes it. Throws a Refusal. */
+/** Makes one call of the service, as a partner does. Throws a Refusal. */
 async function call(path, authorization, fields) {
   const headers = { authorization, 'content-type': 'application/json' };
-  // Without credentials of its own, so that the browser asks nobody for a password when this one is wrong.
+  // The browser's own credentials are omitted. Otherwise the browser would ask for a password when this one is wrong.
   const options = { method: 'POST', credentials: 'omit', headers, body: JSON.stringify(fields) };
   const answer = await fetch(base() + path, options);
   const body = await answer.json();
@@ -43,7 +43,10 @@ async function bearer() {
   return `Bearer ${(await call('/api/token_generate', basic, {})).access_token}`;
 }
 
-/** The order in the form. An amount that is no number goes as it is, so that the service says what is wrong. */
+/**
+ * Returns the order in the form. An amount that is not a number is sent unchanged, so that the service explains the
+ * error.
+ */
 function orderInForm() {
   const { amount, content } = form.elements;
   const number = Number(amount.value.replaceAll(/[.,\s]/g, ''));
@@ -76,7 +79,7 @@ async function pay() {
   fillForm();
 }
 
-/** Does what a button is for, once at a time. */
+/** Does the work of a button, one at a time. */
 async function act(step, work) {
   if (state.isBusy) return;
   state.isBusy = true;
@@ -91,7 +94,7 @@ async function act(step, work) {
   await refresh().catch(() => undefined);
 }
 
-/** Reads what has become of box and order. */
+/** Reads the present state of box and order. */
 async function refresh() {
   if (!state.isWalk) return;
   const { about, made } = state;
@@ -155,7 +158,7 @@ function drawScreen(view) {
   if ($('screen').firstElementChild?.isEqualNode(drawn) !== true) $('screen').replaceChildren(drawn);
 }
 
-/** Says how far the order has come in the picture at the top. */
+/** Shows in the picture at the top how far the order has come. */
 function drawWay({ pushed, isOpen, isPaid, callback }) {
   const at = (id, kind) => {
     $(id).className = kind;
@@ -175,7 +178,7 @@ function result(step, problem, text) {
   $(`${step}-state`).replaceChildren(...(text !== '' && problem === undefined ? [pill(w.done, 'good')] : []));
 }
 
-/** Draws the screen of the box anew, as long as somebody looks at the page. */
+/** Draws the screen of the box again and again, as long as somebody looks at the page. */
 async function followScreen() {
   const isSeen = $('gate').hidden && document.visibilityState === 'visible';
   if (state.isWalk && state.about.boxPage !== null && isSeen) {
@@ -218,7 +221,7 @@ $('pay').addEventListener('click', () => act('pay', pay));
 startLanguages(render);
 startLogin();
 followScreen();
-// A live gateway has no first steps, and says so to everybody.
+// A live gateway has no first steps, and shows that to everybody.
 const { mode } = await (await fetch('/healthz')).json();
 if (mode === 'live') {
   state.about = { mode, sandbox: false };

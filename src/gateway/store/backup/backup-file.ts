@@ -3,12 +3,12 @@ import { type FileHandle, open, statfs } from 'node:fs/promises';
 import { ConfigError, reasonOf, systemCodeOf } from '../../../lib/errors.ts';
 
 const COPY_BYTES_AT_ONCE = 1_048_576;
-/** First bytes of a SQLite file, and of a file by `pg_dump --format=custom`. */
+/** The first bytes of a SQLite file, and of a file by `pg_dump --format=custom`. */
 const SQLITE_MAGIC = 'SQLite format 3\0';
 const POSTGRES_MAGIC = 'PGDMP';
 const FIX = 'name a file that paybox backup has made';
 
-/** An open backup. It is read through its handle only, because another file may get its name meanwhile. */
+/** An open backup. It is read only through its handle, because another file may get its name meanwhile. */
 export interface BackupFile {
   file: string;
   kind: 'sqlite' | 'postgres';
@@ -16,11 +16,11 @@ export interface BackupFile {
   handle: FileHandle;
 }
 
-/** Opens a backup and detects its kind; the caller closes it. Throws ConfigError for a file that is no backup. */
+/** Opens a backup and detects its kind. The caller closes it. Throws ConfigError for a file that is not a backup. */
 export async function openBackup(file: string): Promise<BackupFile> {
   let handle: FileHandle | undefined;
   try {
-    // O_NONBLOCK: a pipe without a writer would block for ever.
+    // O_NONBLOCK is needed because a pipe without a writer would block without end.
     handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     const stat = await handle.stat();
     if (!stat.isFile()) throw new Error('it is no file');
@@ -41,7 +41,10 @@ function kindOf(begin: string, file: string): BackupFile['kind'] {
   throw new ConfigError(`${file} is no backup of a gateway`, FIX);
 }
 
-/** Copies a backup durably into this folder. Throws ConfigError without room, or when the backup shrinks meanwhile. */
+/**
+ * Copies a backup durably into this folder. Throws ConfigError when there is no room, or when the backup shrinks
+ * meanwhile.
+ */
 export async function copyBackup({ file, handle, sizeBytes }: BackupFile, target: FileHandle, folder: string) {
   const { bavail, bsize } = await statfs(folder);
   if (sizeBytes > bavail * bsize) {

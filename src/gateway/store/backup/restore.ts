@@ -12,27 +12,27 @@ const OWNER_ONLY = 0o600;
 /** Result code of SQLite: another process has locked the file. */
 const BUSY = 5;
 
-/** Paths of one restore in dataDir. */
+/** The paths of one restore in dataDir. */
 interface RestorePaths {
   dataDir: string;
   store: string;
   mark: string;
-  /** An incomplete copy, which a start ignores. */
+  /** An incomplete copy. A start ignores it. */
   incomingStore: string;
-  /** Mark of the new store: exists before the first file is moved, until it is renamed to `mark`. */
+  /** The mark of the new store. It exists before the first file is moved, until it is renamed to `mark`. */
   incomingMark: string;
-  /** The complete copy: while it exists every start is refused, and the next restore finishes this one. */
+  /** The complete copy. While it exists, every start is refused, and the next restore finishes this one. */
   restoring: string;
-  /** Prefix of every file that is moved aside. */
+  /** The prefix of every file that is moved aside. */
   asidePrefix: string;
 }
 
 /**
- * Puts a backup in place of the SQLite store in this folder. With `replace` the files of an existing store are renamed
- * first. Wherever this is interrupted, the next start finds the complete old store or the complete new one, or is
- * refused until a restore ends. An interrupted restore is finished under its own stamp, so that the files of the old
- * store share one prefix. Returns a summary of the backup and the new path of the old store. Throws ConfigError when a
- * store exists or is in use, and PayboxError `STORAGE_FAULT` that says what the folder contains.
+ * Puts a backup in place of the SQLite store in this folder. With `replace`, renames the files of an existing store
+ * first. After an interruption at any moment, the next start finds the complete old store or the complete new one, or
+ * it is refused until a restore ends. An interrupted restore is finished under its own stamp, so that the files of the
+ * old store share one prefix. Returns a summary of the backup and the new path of the old store. Throws ConfigError
+ * when a store exists or is in use. Throws a PayboxError `STORAGE_FAULT` that says what the folder contains.
  */
 export async function restoreBackup(
   backup: BackupFile,
@@ -63,9 +63,9 @@ export async function restoreBackup(
   }
 }
 
-/** Removes the folder and its parents that this restore made. */
+/** Removes the folder, and those of its parents that this restore has created. */
 async function removeEmpty(folder: string, firstMade: string): Promise<void> {
-  // A folder that is in use meanwhile stays: rmdir fails.
+  // If somebody uses the folder meanwhile, rmdir fails and the folder stays.
   for (let at = resolve(folder); at.startsWith(resolve(firstMade)); at = dirname(at)) {
     await rmdir(at).catch(() => undefined);
   }
@@ -83,18 +83,24 @@ function pathsOf(dataDir: string, stamp: string): RestorePaths {
   };
 }
 
-/** `gateway.sqlite-wal` becomes `gateway.before-….sqlite-wal`: the files still belong together. */
+/**
+ * Returns the new path of a file that is moved aside. `gateway.sqlite-wal` becomes `gateway.before-….sqlite-wal`, so
+ * that the files still belong together.
+ */
 function asideOf({ dataDir, asidePrefix }: RestorePaths, file: string): string {
   return join(dataDir, basename(file).replace(/^gateway\./, asidePrefix));
 }
 
-/** Existing files of the store. The mark is one of them, because it does not fit the payments of the new store. */
+/**
+ * Returns the existing files of the store. The mark is one of them, because it does not fit the payments of the new
+ * store.
+ */
 async function filesOfStore({ dataDir, store, mark }: RestorePaths): Promise<string[]> {
   const own = [store, `${store}-wal`, `${store}-shm`, mark];
   return (await readdir(dataDir)).map((name) => join(dataDir, name)).filter((file) => own.includes(file));
 }
 
-/** An interrupted restore may have placed its own mark already. It does not belong to the old store. */
+/** Renames the mark of an interrupted restore back. That mark does not belong to the old store. */
 async function takeMarkBack({ restoring, incomingMark, mark }: RestorePaths): Promise<void> {
   if (existsSync(restoring) && !existsSync(incomingMark) && existsSync(mark)) await rename(mark, incomingMark);
 }
@@ -109,7 +115,7 @@ async function copyIn(backup: BackupFile, paths: RestorePaths): Promise<BackupSu
   try {
     if (process.getuid?.() === 0) await target.chown(owner.uid, owner.gid);
     await copyBackup(backup, target, dataDir);
-    // The copy is checked, not the backup: the owner of the backup may change it at any time.
+    // The copy is checked and not the backup, because the owner of the backup may change it at any time.
     summary = await verifyBackup(incomingStore, backup.file);
   } catch (error) {
     await rm(incomingStore, { force: true });
@@ -124,7 +130,10 @@ async function copyIn(backup: BackupFile, paths: RestorePaths): Promise<BackupSu
   return summary;
 }
 
-/** Each step is durable before the next one. After the last one a start is possible again. */
+/**
+ * Moves the files into their places. Each step is durable before the next one. After the last step a start is possible
+ * again.
+ */
 async function putInPlace(paths: RestorePaths): Promise<void> {
   for (const old of await filesOfStore(paths)) await rename(old, asideOf(paths, old));
   await syncFolder(paths.dataDir);
@@ -138,7 +147,7 @@ async function interrupted(paths: RestorePaths, isPlaced: boolean, cause: unknow
   const { dataDir, restoring, incomingStore, incomingMark, asidePrefix } = paths;
   const isMidway = existsSync(restoring);
   const remains = [incomingStore, `${incomingMark}.new`, ...(isMidway ? [] : [incomingMark])];
-  // A file that cannot be removed is overwritten by the next restore.
+  // The next restore overwrites a file that cannot be removed.
   await Promise.allSettled(remains.map((file) => rm(file, { force: true })));
   const before = `the earlier files are still there, or begin with ${asidePrefix}`;
   let fix = 'the earlier files are unchanged';
@@ -149,7 +158,7 @@ async function interrupted(paths: RestorePaths, isPlaced: boolean, cause: unknow
 }
 
 function assertUnused(path: string): void {
-  // Only a file can be a store in use; opening a pipe would block for ever.
+  // Only a file can be a store in use. Opening a pipe would block without end.
   if (!lstatSync(path).isFile()) return;
   try {
     const db = new DatabaseSync(path, { readOnly: true });
@@ -160,7 +169,7 @@ function assertUnused(path: string): void {
     }
   } catch (error) {
     const isBusy = error instanceof Error && 'errcode' in error && (Number(error.errcode) & 0xff) === BUSY;
-    // Other errors do not matter: damage may be the reason for the restore.
+    // Other errors do not matter, because damage may be the reason for the restore.
     if (isBusy) throw new ConfigError(`a gateway uses the store ${path}`, 'stop it first');
   }
 }

@@ -12,17 +12,17 @@ export interface BackupSummary {
   payments: number;
   pendingCallbacks: number;
   newestPaymentAtMs: number | undefined;
-  /** The id of the key that opens its secrets; `undefined` for a backup without any. */
+  /** The id of the key that decrypts its secrets. `undefined` for a backup without secrets. */
   keyId: string | undefined;
-  /** Newest payment; `undefined` for a backup of an older version. */
+  /** The newest payment. `undefined` for a backup of an older version. */
   head: LedgerHead | undefined;
 }
 
-/** Checks a copy of a SQLite backup without changing it. Throws ConfigError that names `file` and the damage. */
+/** Checks a copy of a SQLite backup without changing it. Throws a ConfigError that names `file` and the damage. */
 export async function verifyBackup(copy: string, file: string): Promise<BackupSummary> {
   const db = new Kysely<Tables>({ dialect: readOnlySqlite(copy) });
   try {
-    // The schema first: a foreign trigger or view must not run.
+    // The schema is checked first, because a foreign trigger or view must not run.
     const difference = await schemaDifference(db);
     if (difference !== undefined)
       throw new ConfigError(`${file} is no backup of a gateway: ${difference}`, 'take another one');

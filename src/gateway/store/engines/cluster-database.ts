@@ -8,35 +8,35 @@ import { type DatabaseClock, NOW_MS_SQL } from './database-clock.ts';
 import { CLUSTER_SCHEMA, lockKeyOf, nameOf } from './postgres-session.ts';
 import { applicationOf, REGISTRY_SHARD, schemaOf } from './shard-schema.ts';
 
-/** A member that was not seen for so long is gone: others end its sessions, and take its shards. */
+/** A member that was not seen for this time is gone. Other members end its sessions, and take its shards. */
 export const MEMBER_GONE_MS = 2_500;
-/** Rows of members that are gone are kept so long. */
+/** The rows of members that are gone are deleted after this time. */
 const FORGET_MEMBER_MS = 3_600_000;
 const CHANNEL = 'paybox_cluster';
-/** Said on the channel when there is news in the table. */
+/** Sent on the channel when there is news in the table. */
 const NEWS = 'news';
 const NEWS_LOCK = 7_024_118_266;
-/** A member that was away for longer than that is started anew, or has long lost its shards. */
+/** News are deleted after this time. A member that was away for longer has restarted, or has lost its shards. */
 const FORGET_NEWS_MS = 3_600_000;
-/** Whoever has it was not made by a cluster. */
+/** A database with this table was not created by a cluster. */
 const SINGLE_STORE = 'kysely_migration';
 
 /** One process of a cluster. */
 export interface Member {
   id: string;
-  /** Where the others reach it. */
+  /** The address at which the other members reach it. */
   url: string;
-  /** Digest of what all members should have alike in their configuration. */
+  /** A digest of the settings that all members should share. */
   file: string;
-  /** The keys that all must have alike: a member with another value does not join. */
+  /** The settings that must be equal at all members. A member with another value does not join. */
   alike: Readonly<Record<string, string>>;
 }
 
-/** A member, as the others see it. */
+/** A member as the others see it. */
 export interface SeenMember extends Member {
-  /** It hands its shards over, and takes none. */
+  /** True if it hands over its shards, and takes none. */
   leaving: boolean;
-  /** How far its clock is ahead of the database's; null before it knows. */
+  /** How far its clock is ahead of the database's. Null before it knows. */
   aheadMs?: number | null;
 }
 
@@ -44,22 +44,22 @@ export interface SeenMember extends Member {
 export interface ClusterView {
   /** The members that were seen lately, by id. */
   members: SeenMember[];
-  /** By shard: the id of the member that runs it. */
+  /** The id of the member that runs a shard, by shard. */
   holders: Map<number, string>;
-  /** A crash of the server has emptied the tables of who is there: the others have not beaten again yet. */
+  /** True if a crash of the server has emptied the tables of members, and the others have not beaten again yet. */
   isEmptied?: boolean;
 }
 
-/** A cluster as it was made; the number of its shards never changes. */
+/** The settings of a cluster since its first start. The number of its shards never changes. */
 export interface ClusterSettings {
   shards: number;
-  /** Known to members only. */
+  /** A secret that only the members know. */
   secret: string;
-  /** Another one for each restored backup; '' for a cluster that was never restored. */
+  /** Differs for each restored backup. '' for a cluster that was never restored. */
   generation: string;
 }
 
-/** How a request names a box. */
+/** The name by which a request names a box. */
 export interface BoxName {
   terminalCode: string;
   serialNumber: string;
@@ -67,7 +67,7 @@ export interface BoxName {
 
 type ClusterToken = Pick<AdminTokenRow, 'id' | 'name' | 'role' | 'boxes' | 'last_used_at_ms'>;
 
-/** By what the shard of a box is found. */
+/** The facts that decide which shard a box belongs to. */
 export interface BoxPlace {
   terminalCode: string;
   account: string | undefined;
@@ -90,25 +90,25 @@ const SETUP = `
     perform pg_notify('${CHANNEL}', '${NEWS}');
   end $$`;
 
-/** The tables of a cluster in its PostgreSQL database. */
+/** Reads and writes the tables of a cluster in its PostgreSQL database. */
 export class ClusterDatabase {
   readonly #databaseUrl: string;
   readonly #member: Member;
   readonly #names = new HostResolver({ clock: systemClock });
   readonly #heard: (text: string) => void;
-  /** Is compared with the database at each beat. */
+  /** Compared with the database at each beat. */
   readonly #time: DatabaseClock;
-  /** The newest text that was heard; undefined before the first beat. */
+  /** The newest text that was read. Undefined before the first beat. */
   #heardSeq: number | undefined;
   #reading: Promise<unknown> = Promise.resolve();
   #hasBeaten = false;
   readonly #own: ClusterSession;
-  /** A connection of their own: strangers cause them, and nothing that they do may hold a beat up. */
+  /** A connection for lookups. Strangers cause them, and must not delay a beat. */
   readonly #lookups: ClusterSession;
-  /** One more for whoever takes shards over: many at once, while beats go on. */
+  /** A connection for taking over shards. Many are taken over at once, while beats continue. */
   readonly #takeovers: ClusterSession;
 
-  /** `heard` is called with each text that a member tells, also with one's own. */
+  /** `heard` is called with each text that a member sends, this member too. */
   constructor(databaseUrl: string, member: Member, time: DatabaseClock, heard: (text: string) => void) {
     this.#databaseUrl = databaseUrl;
     this.#member = member;
@@ -124,8 +124,9 @@ export class ClusterDatabase {
   }
 
   /**
-   * Makes the tables of the cluster if there are none. Throws ConfigError when the database has the store of a gateway on
-   * its own, a cluster with another number of shards, or half a restore; else the error of the driver.
+   * Creates the tables of the cluster if they are missing. Throws ConfigError when the database contains the store of a
+   * gateway alone, a cluster with another number of shards, or an unfinished restore. Throws the error of the driver
+   * otherwise.
    */
   async setUp(wanted: Omit<ClusterSettings, 'generation'>): Promise<ClusterSettings> {
     await refuseHalfRestored((text, values) => this.#own.query(text, values), this.#databaseUrl);
@@ -137,7 +138,7 @@ export class ClusterDatabase {
       const what = `databaseUrl: ${nameOf(this.#databaseUrl)} has the store of a gateway that is in no cluster`;
       throw new ConfigError(what, 'give the cluster a database of its own');
     }
-    // Without parameters the statements of one query are one transaction.
+    // Without parameters, all statements of one query run in one transaction.
     await this.#own.query(`select pg_advisory_xact_lock(${SETUP_LOCK}); ${SETUP}`);
     await this.#own.query(
       'insert into cluster.settings (one, shards, secret) values (1, $1, $2) on conflict do nothing',
@@ -150,7 +151,7 @@ export class ClusterDatabase {
     throw new ConfigError(what, 'the number of shards cannot change');
   }
 
-  /** The id of the key that wraps the secrets of the registry; undefined while there are none. */
+  /** Returns the id of the key that encrypts the secrets of the registry. Undefined while there are no secrets. */
   async registryKeyId(): Promise<string | undefined> {
     const settings = `${schemaOf(REGISTRY_SHARD)}.settings`;
     const made = await this.#own.query<{ is_made: boolean }>('select to_regclass($1) is not null as is_made', [
@@ -161,7 +162,10 @@ export class ClusterDatabase {
     return kept.rows[0]?.value;
   }
 
-  /** Says that this member is there and runs these shards; returns what it sees. Rejects when the server does not answer. */
+  /**
+   * Reports that this member is alive and runs these shards. Returns its view of the cluster. Rejects when the server
+   * does not answer.
+   */
   async beat(shards: readonly number[], leaving = false): Promise<ClusterView> {
     const { id, url, file, alike } = this.#member;
     const said = await this.#time.measure(() =>
@@ -196,19 +200,19 @@ export class ClusterDatabase {
   }
 
   /**
-   * Tells every member a text, at most 7,000 bytes. Whoever has lost its connection hears it once it is back. Rejects when
-   * the server does not answer.
+   * Sends a text of at most 7,000 bytes to every member. A member that has lost its connection reads it once it is
+   * connected again. Rejects when the server does not answer.
    */
   async tell(text: string): Promise<void> {
     await this.#own.query('select cluster.tell($1)', [text]);
   }
 
-  /** As `tell`, but whoever is not connected now never hears it. */
+  /** Does the same as `tell`, but a member that is not connected now never receives the text. */
   async tellOnce(text: string): Promise<void> {
     await this.#own.query('select pg_notify($1, $2)', [CHANNEL, text]);
   }
 
-  /** Hears what was told since the last time; a member that has just come hears nothing old. */
+  /** Reads the texts since the last time. A member that has just joined reads no older ones. */
   #readNews(): Promise<void> {
     const reading = this.#reading.then(async () => {
       const { rows } = await this.#own.query<{ seq: number; text: string | null }>(
@@ -226,7 +230,7 @@ export class ClusterDatabase {
     return reading;
   }
 
-  /** Ends the sessions that hold a shard for somebody who is none of these members. */
+  /** Ends the sessions that hold a shard for a member that is not in this list. */
   async endHolder(shard: number, members: readonly { id: string }[]): Promise<void> {
     await this.#takeovers.query(
       `select pg_terminate_backend(pid) from pg_locks join pg_stat_activity using (pid)
@@ -238,8 +242,8 @@ export class ClusterDatabase {
   }
 
   /**
-   * The boxes with these terminalCodes or, where that is empty, serialNumbers; with both empty the first that has an
-   * account. In the order of the names, undefined for one that no box has.
+   * Returns the boxes with these terminalCodes. Where that is empty, the box with the serialNumber. With both empty,
+   * the first box that has an account. The order is that of the names, with undefined for a name without a box.
    */
   async boxes(names: readonly BoxName[]): Promise<(BoxPlace | undefined)[]> {
     const codes = names.map((it) => it.terminalCode);
@@ -277,7 +281,7 @@ export class ClusterDatabase {
     return rows[0];
   }
 
-  /** Takes this member out of the cluster. */
+  /** Removes this member from the cluster. */
   async leave(): Promise<void> {
     await this.#own.query('delete from cluster.members where id = $1', [this.#member.id]);
   }

@@ -3,20 +3,23 @@ import { systemClock } from '../../../lib/clock.ts';
 import { ConfigError } from '../../../lib/errors.ts';
 import { CLUSTER_SCHEMA, nameOf } from './postgres-session.ts';
 
-/** Marks a database into which a cluster's backup is put: no member starts while it is there. */
+/** Marks a database into which a backup of a cluster is restored. No member starts while this schema exists. */
 export const RESTORE_SCHEMA = 'paybox_restore';
-/** "paycluste" in ASCII: taken while the tables of the cluster are made. */
+/** "paycluste" in ASCII. This lock is held while the tables of the cluster are created. */
 export const SETUP_LOCK = '8097881672190555237';
-/** Schemas that an empty database has. */
+/** The schemas that an empty database has. */
 const SYSTEM_SCHEMAS = /^(?:pg_.*|information_schema)$/;
-/** Sessions of gateways and members. */
+/** The names of the sessions of gateways and members. */
 const GATEWAY_SESSIONS = 'paybox%';
 const USED_LOOK_MS = 100;
 const USED_LOOKS_MAX = 30;
 
-/** One restore of a cluster into an empty database. The caller fills it between `begin` and `finish`, and closes it. */
+/**
+ * Restores a cluster into an empty database. The caller fills the database between `begin` and `finish`, and closes the
+ * restore.
+ */
 export class ClusterRestore {
-  /** Whether a restore that was stopped has filled the database already. */
+  /** True if an interrupted restore has already filled the database. */
   readonly isFilled: boolean;
   readonly #client: pg.Client;
 
@@ -26,8 +29,9 @@ export class ClusterRestore {
   }
 
   /**
-   * Marks the database. `digest` is that of the backup: a restore that was stopped is finished by the same one only. Throws
-   * ConfigError when a gateway or another restore uses the database, when it is not empty, and for another backup.
+   * Marks the database. `digest` is the digest of the backup: only the same backup can finish an interrupted restore.
+   * Throws ConfigError when a gateway or another restore uses the database, when it is not empty, or for another
+   * backup.
    */
   static async begin(databaseUrl: string, digest: string): Promise<ClusterRestore> {
     const client = new pg.Client({ connectionString: databaseUrl, application_name: 'paybox-restore' });
@@ -41,7 +45,10 @@ export class ClusterRestore {
     }
   }
 
-  /** Makes the restored cluster one that members may start, as another than the one whose newest payments they remember. */
+  /**
+   * Lets members start with the restored cluster. The new `generation` separates it from the cluster whose newest
+   * payments they have stored.
+   */
   async finish(generation: string): Promise<void> {
     await this.#client.query('begin');
     await this.#client.query(`update ${CLUSTER_SCHEMA}.settings set generation = $1`, [generation]);
@@ -55,7 +62,7 @@ export class ClusterRestore {
   }
 }
 
-/** Returns whether the database was filled already. */
+/** Returns whether the database was already filled. */
 async function mark(client: pg.Client, name: string, digest: string): Promise<boolean> {
   const locked = await client.query<{ free: boolean }>(`select pg_try_advisory_lock(${SETUP_LOCK}) as free`);
   if (locked.rows[0]?.free !== true) {
@@ -85,7 +92,10 @@ async function mark(client: pg.Client, name: string, digest: string): Promise<bo
   return false;
 }
 
-/** Sessions of a member that has just ended may end a moment later. */
+/**
+ * Returns whether a gateway uses the database. Waits a little, because the sessions of a stopped member may end a
+ * moment later.
+ */
 async function isUsed(client: pg.Client): Promise<boolean> {
   for (let look = 0; look < USED_LOOKS_MAX; look += 1) {
     const { rows } = await client.query(

@@ -5,24 +5,27 @@ import { NamedSockets } from './named-socket.ts';
 
 const CONNECT_TIMEOUT_MS = 2_000;
 const ANSWER_TIMEOUT_MS = 2_000;
-/** The server gives a statement up before this member does: nobody would take its answer, and it would keep its session. */
+/**
+ * The server cancels a statement before this member stops waiting for it. Nobody would read a later answer, and the
+ * statement would keep its session busy.
+ */
 const STATEMENT_TIMEOUT_MS = 1_800;
-/** The server has so long to end the session. One that has not answered by then is abandoned. */
+/** The server has this long to end the session. After that, the session is abandoned. */
 const CLOSE_WAIT_MS = 300;
-/** Queries that wait for their turn. One more is refused. */
+/** At most this many queries wait for their turn. One more is refused. */
 const WAITING_MAX = 500;
 
 export interface ClusterSessionDeps {
   databaseUrl: string;
   names: HostResolver;
-  /** Its name in `pg_stat_activity`. */
+  /** The name of the session in `pg_stat_activity`. */
   application: string;
-  /** Said on each new connection, before any query. */
+  /** Sent on each new connection, before any query. */
   greeting?: string;
   onNotification?(text: string): void;
 }
 
-/** One connection of a member to PostgreSQL, with one query after the other. Opened anew when it is lost. */
+/** Holds one connection of a member to PostgreSQL. Queries run one after the other. A lost connection is reopened. */
 export class ClusterSession {
   readonly #deps: ClusterSessionDeps;
   readonly #sockets: NamedSockets;
@@ -35,7 +38,7 @@ export class ClusterSession {
     this.#sockets = new NamedSockets(deps.names);
   }
 
-  /** Rejects with the error of the driver, and when too many queries wait. */
+  /** Rejects with the error of the driver, or when too many queries wait. */
   async query<Row extends pg.QueryResultRow>(sql: string, values?: unknown[]): Promise<pg.QueryResult<Row>> {
     if (this.#waiting >= WAITING_MAX) throw new Error(`${WAITING_MAX} queries wait for ${this.#deps.application}`);
     this.#waiting += 1;
@@ -44,7 +47,7 @@ export class ClusterSession {
       try {
         return await client.query<Row>(sql, values);
       } catch (error) {
-        // A statement that the server refuses leaves the connection as it is.
+        // A statement that the server refuses does not break the connection.
         if (!(error instanceof pg.DatabaseError)) this.#lose(client);
         throw error;
       }
@@ -86,7 +89,7 @@ export class ClusterSession {
       await client.connect();
       if (greeting !== undefined) await client.query(greeting);
     } catch (error) {
-      // Else each attempt would leave a connection behind, as at a standby, which refuses the greeting.
+      // Otherwise each failed attempt would leave a connection open. A standby refuses the greeting, for example.
       this.#lose(client);
       throw error;
     }

@@ -1,23 +1,24 @@
 import { CLOCK_SKEW_MS_MAX, type Clock } from '../../../lib/clock.ts';
 import type { Logger } from '../../../lib/log.ts';
 
-/** An answer that took longer says too little: half of it is the possible error. */
+/** An answer that took longer is ignored, because half of the time is the possible error. */
 const ROUND_TRIP_MS_MAX = 1_000;
 /** The calendar time of the database, in milliseconds since 1970. */
 export const NOW_MS_SQL = '(extract(epoch from clock_timestamp()) * 1000)::float8';
 const FIX =
   'set the clock of this machine, or of the database, by NTP; tokens are dated by the database, all other times by this machine';
 
-/** How far the clock of this machine is ahead, as `/healthz` has it. */
+/** How far the clock of this machine is ahead, as `/healthz` shows it. */
 export interface ClockState {
-  /** Negative when it is behind. */
+  /** Negative when the clock is behind. */
   aheadMs: number;
   problem?: string;
 }
 
 /**
- * The calendar of a PostgreSQL database, which all members of a cluster share: one machine's may be wrong, or jump. Between
- * two answers it goes on by the monotonic clock. Before the first answer, and with SQLite, it is the machine's.
+ * Reads the calendar of a PostgreSQL database. All members of a cluster share it, because the clock of one machine may
+ * be wrong, or jump. Between two answers the monotonic clock continues it. Before the first answer, and with SQLite, it
+ * is the calendar of the machine.
  */
 export class DatabaseClock {
   readonly #clock: Clock;
@@ -32,8 +33,8 @@ export class DatabaseClock {
   }
 
   /**
-   * Asks the database by `ask`, whose answer has a row with `NOW_MS_SQL` as `now_ms`. Rejects as `ask` does. Logs when the
-   * clocks begin to differ, and when they agree again.
+   * Asks the database by `ask`, whose answer must have a row with `NOW_MS_SQL` as `now_ms`. Rejects as `ask` does. Logs
+   * when the clocks begin to differ, and when they agree again.
    */
   async measure<Row extends { now_ms: number }>(ask: () => Promise<{ rows: Row[] }>): Promise<Row | undefined> {
     const sentMs = this.#clock.monotonicMs();
@@ -47,19 +48,19 @@ export class DatabaseClock {
     return row;
   }
 
-  /** How far the clock of this machine is ahead of the database's now; undefined before the first answer. */
+  /** Returns how far the clock of this machine is ahead of the database's now. Undefined before the first answer. */
   get aheadMs(): number | undefined {
     if (this.#known === undefined) return undefined;
     const passedMs = this.#clock.monotonicMs() - this.#known.atMs;
     return Math.round(this.#clock.wallMs() - this.#known.wallMs - passedMs);
   }
 
-  /** Returns the database's calendar time, set ahead as `clock` is: a sandbox may set its own ahead. */
+  /** Returns the database's calendar time, with the offset that a sandbox may have given `clock`. */
   dating(clock: Pick<Clock, 'wallMs'>): Pick<Clock, 'wallMs'> {
     return { wallMs: () => clock.wallMs() - (this.aheadMs ?? 0) };
   }
 
-  /** Undefined before the first answer, and so with SQLite. */
+  /** Undefined before the first answer, and always with SQLite. */
   get state(): ClockState | undefined {
     const { aheadMs } = this;
     if (aheadMs === undefined) return undefined;

@@ -1,14 +1,14 @@
 import { systemClock } from '../../../lib/clock.ts';
 import { PayboxError } from '../../../lib/errors.ts';
 
-/** While others wait for their turn, a wait for the disk begins so much later, to serve them too. */
+/** While others wait for their turn, a wait for the disk begins this much later, so that it serves them too. */
 const GATHER_MS = 3;
 
 /** A second connection, beside the one that writes. */
 export interface SyncConnection {
   /**
-   * Waits until the disk has all that the server has committed. Resolves with false when this connection has ended, so
-   * that another must ask. Rejects when the server does not answer.
+   * Waits until the disk has everything that the server has committed. Resolves with false when this connection has
+   * ended, so that another one must ask. Rejects when the server does not answer.
    */
   sync(): Promise<boolean>;
   close(): void;
@@ -16,27 +16,39 @@ export interface SyncConnection {
 
 /** The connection that writes. */
 export interface Writer {
-  /** Waits until the disk has all that this connection has committed, after the turns that wait for it. */
+  /** Waits until the disk has everything that this connection has committed, after the turns that wait for it. */
   sync(): Promise<void>;
-  /** Whether somebody waits for a turn. */
+  /** Returns whether somebody waits for a turn. */
   isBusy(): boolean;
 }
 
 interface Waiter {
-  /** Settles with this turn. */
+  /** Settled with this turn. */
   turn: number;
   resolve: () => void;
   reject: (error: unknown) => void;
 }
 
 /**
- * Makes commits of a PostgreSQL database durable together. The connection that writes is used in turns, and its commits do
- * not wait for the disk; one wait on the second connection then serves all turns that ended before it.
+ * Makes commits of a PostgreSQL database durable together.
+ *
+ * Theory. The connection that writes is used in turns. Its commits do not wait for the disk, so a turn is short. A
+ * commit that does wait brings all earlier commits of the server to the disk. So one wait on a second connection serves
+ * all turns that ended before it began.
+ *
+ * Invariants.
+ * - A query is answered only after the disk has all commits that it may have seen.
+ * - A connection proves nothing about commits before it was opened, because the server may have crashed in between.
+ * - After a reconnect, all waiting turns fail: their commits may be lost. The caller decides again from the store.
+ * - Without the second connection, waits run on the writing one. That is slower, but equally safe.
  */
 export class GroupCommit {
   readonly #writer: Writer;
   readonly #waiters: Waiter[] = [];
-  /** The newest turn; the newest that ended and may have committed; all up to this one are on the disk or have failed. */
+  /**
+   * The newest turn. Below: the newest turn that ended and may have committed, and the newest one that is settled.
+   * Every turn up to that is on the disk or has failed.
+   */
   #turn = 0;
   #written = 0;
   #durable = 0;
@@ -63,30 +75,37 @@ export class GroupCommit {
   }
 
   /**
-   * Records that the connection that writes was opened anew, and that all that it finds is on the disk. Commits of
-   * earlier turns that still wait count as failed: the server may have lost them in a crash.
+   * Records that the writing connection was reopened, and that everything it finds is on the disk. Commits of earlier
+   * turns that still wait count as failed, because the server may have lost them in a crash.
    */
   writerOpened(): void {
     this.#settle(this.#turn, ({ reject }) => reject(lostCommit()));
     this.#durable = this.#turn;
-    // The other connection may have been lost with it, and would be waited for in vain.
+    // The second connection may have been lost too. A wait on it could hang.
     this.closeSecond();
   }
 
-  /** Shares waits over this connection, which was just opened, and closes it in the end, or the one before it. */
+  /**
+   * Uses this new connection for the waits, and closes the one before it. This object closes the connection in the end.
+   */
   openedSecond(connection: SyncConnection): void {
     this.closeSecond();
     this.#second = { connection, openedAfter: this.#turn };
   }
 
-  /** From now on waits on the connection that writes. Closes only this second connection, or without an argument any. */
+  /**
+   * Makes later waits use the writing connection. Closes only this second connection, or any if there is no argument.
+   */
   closeSecond(connection = this.#second?.connection): void {
     if (connection === undefined || this.#second?.connection !== connection) return;
     this.#second = undefined;
     connection.close();
   }
 
-  /** Settles once the disk has all that the turns up to now have committed, and so have seen. Rejects when that is not certain. */
+  /**
+   * Settles once the disk has everything that the turns up to now have committed, and so have seen. Rejects when that
+   * is not certain.
+   */
   settled(): Promise<void> {
     if (this.#written <= this.#durable) return Promise.resolve();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -117,7 +136,7 @@ export class GroupCommit {
 
   async #sync(): Promise<boolean> {
     const second = this.#second;
-    // A connection proves nothing of commits before it was opened: the server may have crashed in between.
+    // A connection proves nothing about commits before it was opened, because the server may have crashed in between.
     if (second === undefined || second.openedAfter > this.#durable) {
       await this.#writer.sync();
       return true;

@@ -5,21 +5,23 @@ import { PayboxError } from '../../../lib/errors.ts';
 import { systemRandom } from '../../../lib/random.ts';
 import type { Tables } from '../schema/tables.ts';
 
-/** Setting with the id of the gateway run that has the database. */
+/** The setting with the id of the gateway run that holds the database. */
 const HOLDER = 'holder';
 
 /** A setting of a session: the `synchronous_commit` with which a commit waits for the disk and for standbys. */
 export const DURABLE = 'paybox.durable';
-/** Commits of this session no longer wait for the disk. */
+/** With this, commits of a session no longer wait for the disk. */
 export const COMMIT_IN_MEMORY = 'set synchronous_commit = off';
 /**
- * A commit that waits for the disk has all earlier ones of the server on it. It waits only if its transaction has an
- * id and has written to the log; to lock a row does both, and leaves nothing to clean up.
+ * A commit that waits for the disk brings all earlier commits of the server to the disk. It waits only if its
+ * transaction has an id and has written to the log. Locking a row does both, and leaves nothing to clean up.
  */
 const SYNC = `select value, set_config('synchronous_commit', current_setting('${DURABLE}'), true)
   from settings where name = $1 for key share`;
 
-/** Where PostgreSQL waits for a synchronous standby; a warning from there says that it did not wait to the end. */
+/**
+ * The routine in which PostgreSQL waits for a synchronous standby. A warning from it means that the wait was cut short.
+ */
 const STANDBY_WAIT = 'SyncRepWaitForLSN';
 
 const rowSchema = z.object({ value: z.string() });
@@ -40,7 +42,7 @@ export class LockHolder {
   readonly #superseded = Promise.withResolvers<PayboxError>();
   #registered = false;
   #error: PayboxError | undefined;
-  /** Waits for a synchronous standby that somebody cancelled. */
+  /** The number of waits for a synchronous standby that somebody has cancelled. */
   #cancelledWaits = 0;
 
   constructor(database: string) {
@@ -61,7 +63,7 @@ export class LockHolder {
     if (this.#error !== undefined) throw this.#error;
   }
 
-  /** Writes this run's id; the connection of `db` must have the lock. */
+  /** Writes the id of this run. The connection of `db` must hold the lock. */
   async register(db: Kysely<Tables>): Promise<void> {
     const value = this.#runId;
     await db
@@ -72,12 +74,12 @@ export class LockHolder {
     this.#registered = true;
   }
 
-  /** Throws when another run's id is in the database. */
+  /** Throws when the id of another run is in the database. */
   async check(client: Queries): Promise<void> {
     if (this.#registered) await this.#ask(client, 'select value from settings where name = $1');
   }
 
-  /** Follows a connection, before it is used with `sync`. */
+  /** Watches a connection. Must be called before `sync` uses it. */
   watch(client: ClientBase): void {
     client.on('notice', ({ routine }) => {
       if (routine === STANDBY_WAIT) this.#cancelledWaits += 1;
@@ -85,9 +87,10 @@ export class LockHolder {
   }
 
   /**
-   * Waits until the disk has all that this server has committed while the connection of `client` was open. Throws when
-   * another run's id is in the database, or when somebody cancelled the wait for a synchronous standby: then PostgreSQL reports
-   * success, with a warning, although only the primary has the commits. Only for a run that is registered.
+   * Waits until the disk has everything that this server has committed while the connection of `client` was open.
+   * Throws when the id of another run is in the database. Throws when somebody cancelled the wait for a synchronous
+   * standby: PostgreSQL then reports success with a warning, although only the primary has the commits. Must be called
+   * only by a registered run.
    */
   async sync(client: Queries): Promise<void> {
     const before = this.#cancelledWaits;
@@ -98,7 +101,7 @@ export class LockHolder {
     throw new PayboxError('STORAGE_FAULT', what, { severity: 'retryable', fix });
   }
 
-  /** Records that another run has the lock. */
+  /** Records that another run holds the lock. */
   supersede(): PayboxError {
     const what = `another gateway has taken over ${this.#database} while this one did not answer`;
     const fix =

@@ -12,15 +12,18 @@ class NamedSocket extends Socket {
     this.#isOver = isOver;
   }
 
-  /** The driver has no option for a lookup function, but it calls this. */
+  /** The driver has no option for a lookup function, but it calls this method. */
   override connect(...[port, host]: unknown[]): this {
-    // The pool connects for the next one who waits while it handles an event: an exception there would end the process.
+    // The pool opens the next connection inside an event handler. An exception there would end the process.
     if (this.#isOver()) return this.destroy(new Error('the connection to the database is closed'));
     return super.connect({ port: Number(port), host: String(host), lookup: this.#names.lookup() });
   }
 }
 
-/** The sockets to one database. The driver waits for the server when it closes one, and a server that hangs never answers. */
+/**
+ * Makes the sockets to one database, and can destroy them. The driver waits for the server when it closes a socket, and
+ * a server that hangs never answers.
+ */
 export class NamedSockets {
   readonly #names: HostResolver;
   readonly #open = new Set<Socket>();
@@ -30,7 +33,7 @@ export class NamedSockets {
     this.#names = names;
   }
 
-  /** Makes a socket, which the driver connects. After `abandon` that fails. */
+  /** Makes a socket, which the driver connects. After `abandon`, connecting fails. */
   make(): Socket {
     const socket = new NamedSocket(this.#names, () => this.#isOver);
     this.#open.add(socket);
@@ -38,7 +41,7 @@ export class NamedSockets {
     return socket;
   }
 
-  /** Destroys all sockets: whoever waits for an answer gets an error at once. No new one connects. */
+  /** Destroys all sockets: everybody who waits for an answer gets an error at once. No new socket connects. */
   abandon(): void {
     this.#isOver = true;
     for (const socket of this.#open) socket.destroy();

@@ -1,46 +1,50 @@
 import type { ClientBase } from 'pg';
 import { PayboxError } from '../../../lib/errors.ts';
 
-/** Server process of a connection. The start time is needed, because the system uses a pid again. */
+/** The server process of a connection. The start time is needed because the system reuses a pid. */
 export interface BackendProcess {
   pid: number;
   since: string;
 }
 
-/** The text is the same in every session, whatever its time zone and style of dates are. */
+/** This text is the same in every session, whatever its time zone and date style are. */
 const SINCE = 'extract(epoch from backend_start)::text';
 const SELF = `select pid, ${SINCE} as since from pg_stat_activity where pid = pg_backend_pid()`;
-/** Sessions of a list that the server still has. Those that run end at once, a process that hangs as soon as it runs again. */
+/**
+ * Ends those sessions of a list that the server still has. A running one ends at once, a hanging process as soon as it
+ * runs again.
+ */
 const END = `select pid, ${SINCE} as since, pg_terminate_backend(pid) from pg_stat_activity
   where (pid, ${SINCE}) in (select * from unnest($1::int[], $2::text[]))`;
-/** Who has an advisory lock. */
+/** The sessions that hold an advisory lock. */
 const HOLDERS = `select pid, ${SINCE} as since from pg_locks join pg_stat_activity using (pid)
   where locktype = 'advisory' and granted and ((classid::bigint << 32) | objid::bigint) = $1::bigint
     and database = (select oid from pg_database where datname = current_database())`;
 
-/** Sessions that are remembered: the newest. */
+/** The newest sessions are remembered, at most this many. */
 const SESSIONS_MAX = 100;
 
 /**
- * The sessions that this run of a gateway has, or once had, with a database. The server keeps a session, and its lock, when
- * its process hangs or its connection was lost unnoticed. That session is no other gateway: this run ends it, and waits.
+ * Remembers the sessions that this run of a gateway has, or once had, with a database. The server keeps a session and
+ * its lock when its process hangs, or when its connection was lost unnoticed. Such a session is not another gateway:
+ * this run ends it, and waits.
  */
 export class OwnSessions {
   #known: readonly BackendProcess[] = [];
 
   /**
-   * Records the session of a new connection, before it asks for a lock. Ends all earlier ones that this server has. After a
-   * failover the address may lead back to a server that has older ones.
+   * Records the session of a new connection, before it asks for a lock. Ends all earlier sessions that this server has.
+   * After a failover, the address may lead back to a server that has older ones.
    */
   async begin(client: ClientBase): Promise<void> {
     const self = (await client.query<BackendProcess>(SELF)).rows;
     const lists = [this.#known.map(({ pid }) => pid), this.#known.map(({ since }) => since)];
-    // Before the others are ended: this session may hang from now on, and be in the way of the next one.
+    // The session is recorded before the others are ended. From now on it may hang, and block the next one.
     this.#known = [...this.#known, ...self].slice(-SESSIONS_MAX);
     await client.query(END, lists);
   }
 
-  /** Throws when this connection is to another server than the newest session. */
+  /** Throws when this connection leads to another server than the newest session. */
   async assertSameServer(client: ClientBase): Promise<void> {
     const { pid, since } = this.#known.at(-1) ?? {};
     const there = `select 1 from pg_stat_activity where pid = $1 and ${SINCE} = $2`;
@@ -48,7 +52,7 @@ export class OwnSessions {
     throw new Error('the address leads to another server than the one that the gateway writes to');
   }
 
-  /** Throws a retryable PayboxError unless somebody else has this advisory lock. */
+  /** Throws a retryable PayboxError unless somebody else holds this advisory lock. */
   async assertRival(client: ClientBase, lockKey: string): Promise<void> {
     const { rows } = await client.query<BackendProcess>(HOLDERS, [lockKey]);
     if (rows.some((holder) => !this.#has(holder))) return;

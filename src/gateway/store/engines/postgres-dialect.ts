@@ -2,17 +2,20 @@ import { type Driver, PostgresDialect, PostgresDriver, type PostgresPool } from 
 import { systemClock, withDeadline } from '../../../lib/clock.ts';
 import type { GroupCommit } from './group-commit.ts';
 
-/** Queries that are under way when the store closes have so long. A server that has not answered by then is abandoned. */
+/** Running queries have this long when the store closes. After that, the server is abandoned. */
 const CLOSE_WAIT_MS = 1_000;
 
 interface Parts {
   pool: PostgresPool;
   commits: GroupCommit;
-  /** Makes everything that waits for the server fail at once. `lateMs`: how long the store has waited, if that was too long. */
+  /**
+   * Makes everything that waits for the server fail at once. `lateMs`: how long the store has waited, if that was too
+   * long.
+   */
   abandon: (lateMs: number | undefined) => void;
 }
 
-/** A PostgreSQL database whose queries settle once all that they may have seen is on the disk. */
+/** Opens a PostgreSQL database whose queries settle once everything that they may have seen is on the disk. */
 export class DurablePostgresDialect extends PostgresDialect {
   readonly #parts: Parts;
 
@@ -48,7 +51,7 @@ class DurableDriver extends PostgresDriver {
   }
 
   async #end(): Promise<void> {
-    // A failure was told to whoever waits for the change.
+    // Everybody who waits for a change has already received its failure.
     await this.#parts.commits.settled().catch(() => undefined);
     await super.destroy();
   }

@@ -1,12 +1,12 @@
 import type { ClientBase } from 'pg';
 import type { Logger } from '../../../lib/log.ts';
 
-/** Not every hosted server lets its users ask: then that part is unknown. */
+/** Not every hosted server lets its users ask this. Then that part is unknown. */
 const SYSTEM = 'select system_identifier::text as answer from pg_control_system()';
-/** A server has another timeline once it was promoted or restored. */
+/** A server gets another timeline when it is promoted or restored. */
 const TIMELINE = 'select substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) as answer';
 
-/** Which server a gateway writes to: it logs when an address leads to another one. */
+/** Remembers which server a gateway writes to. Logs when the address leads to another one. */
 export class ServerIdentity {
   readonly #database: string;
   readonly #log: Logger;
@@ -17,7 +17,7 @@ export class ServerIdentity {
     this.#log = log;
   }
 
-  /** Looks at the server of a new connection that may write. Never throws. */
+  /** Checks the server of a new connection that may write. Never throws. */
   async see(client: ClientBase): Promise<void> {
     const [system, timeline] = [await answerOf(client, SYSTEM), await answerOf(client, TIMELINE)];
     const seen = `system ${system ?? 'unknown'}, timeline ${timeline ?? 'unknown'}`;

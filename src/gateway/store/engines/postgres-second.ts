@@ -18,9 +18,10 @@ interface Deps {
 }
 
 /**
- * Returns a function that opens the second connection to a database where it is missing, and closes one that no longer
- * answers. It never throws: without that connection commits wait on the first one. Only a gateway that has just used the
- * first may call it, so that the second never takes the place of the first at a server with few connections.
+ * Returns a function that opens the second connection to a database if it is missing, and closes one that no longer
+ * answers. It never throws, because without that connection commits wait on the first one. Only a gateway that has just
+ * used the first connection may call it: so the second never takes the place of the first at a server with few
+ * connections.
  */
 export function secondConnection(deps: Deps): () => Promise<void> {
   const { commits, log, closing } = deps;
@@ -62,7 +63,7 @@ async function connect({
   try {
     await client.connect();
     await limitSession(client);
-    // The address may lead to another one by now, whose disk says nothing of the commits here.
+    // The address may lead to another server by now. The disk of that server proves nothing about the commits here.
     await own.assertSameServer(client);
   } catch (error) {
     close();
@@ -76,7 +77,7 @@ async function syncOver(client: pg.Client, holder: LockHolder): Promise<boolean>
     await holder.sync(client);
     return true;
   } catch (error) {
-    // Whoever waits has waited long enough after a timeout.
+    // After a timeout, the callers have waited long enough.
     if (error instanceof PayboxError || /timeout/.test(reasonOf(error))) throw error;
     return false;
   }

@@ -7,32 +7,35 @@ import type { StoreShard } from '../store-files.ts';
 import { COMMIT_IN_MEMORY, DURABLE, type LockHolder } from './lock-holder.ts';
 import type { OwnSessions } from './own-sessions.ts';
 
-/** The server cancels a statement after the first time. The gateway gives up an answer after the second. */
+/** The server cancels a statement after the first time. The gateway stops waiting for an answer after the second. */
 const STATEMENT_TIMEOUT_MS = 5000;
 export const ANSWER_TIMEOUT_MS = 6000;
-/** TCP keepalive: within 7 s the server notices that the machine of a gateway is gone. */
+/** TCP keepalive: the server notices within 7 s that the machine of a gateway is gone. */
 const KEEPALIVE = { idleSeconds: 3, intervalSeconds: 2, probes: 2, silentMs: 7000 };
-/** Longer than that, so that the next gateway gets the lock. */
+/** This is longer than the keepalive, so that the next gateway gets the lock. */
 const LOCK_WAIT_MS = 8000;
-/** Of a shard: its cluster ends the session of a member that is gone, and asks again. */
+/** For a shard. The cluster ends the session of a member that is gone, and asks again. */
 const SHARD_LOCK_WAIT_MS = 500;
-/** A gateway that had the lock waits for an earlier session of its own to end, and asks again. Any other holder has taken over. */
+/**
+ * A gateway that held the lock waits for its own earlier session to end, and asks again. Any other holder has taken
+ * over.
+ */
 const REGAIN_WAIT_MS = 2000;
 const LOCK_ANSWER_TIMEOUT_MS = LOCK_WAIT_MS + 2000;
-/** After this time without a query the server ends the session, and releases the lock: the gateway hangs. */
+/** After this time without a query, the server ends the session and releases the lock, because the gateway hangs. */
 const IDLE_SESSION_MS_MAX = 10_000;
 
 /** "paybox" in ASCII. */
 const LOCK_KEY = 0x70_61_79_62_6f_78n;
 const SHARD_BITS = 16n;
 
-/** The advisory lock of a database, or of one shard in it. */
+/** Returns the key of the advisory lock for a database, or for one shard in it. */
 export function lockKeyOf(shard: number | undefined): string {
   return String(shard === undefined ? LOCK_KEY : (LOCK_KEY << SHARD_BITS) + BigInt(shard));
 }
-/** Has the members of a cluster. */
+/** The schema with the members of a cluster. */
 export const CLUSTER_SCHEMA = 'cluster';
-/** SQLSTATE. */
+/** A SQLSTATE. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
 export class DatabaseInUseError extends ConfigError {}
@@ -45,17 +48,20 @@ interface SessionDeps {
   shard: StoreShard | undefined;
 }
 
-/** `host:port/database`. */
+/** Returns the name of a database for messages, as `host:port/database`. */
 export function nameOf(databaseUrl: string): string {
   const { host, pathname } = new URL(databaseUrl);
   return `${host}${pathname}`;
 }
 
-/** Sets the limits of a new connection. Its commits wait for the disk, and for standbys as far as the server has them. */
+/**
+ * Sets the limits of a new connection. Its commits wait for the disk, and for the standbys that the server is set to
+ * wait for.
+ */
 export async function limitSession(client: ClientBase): Promise<void> {
   const { idleSeconds, intervalSeconds, probes, silentMs } = KEEPALIVE;
   await client.query(
-    // synchronous_commit: what the gateway has acknowledged must survive a power cut, whatever the default is.
+    // synchronous_commit is set because acknowledged changes must survive a power cut, whatever the default is.
     `select set_config('${DURABLE}', case current_setting('synchronous_commit') when 'remote_apply' then 'remote_apply' else 'on' end, false);
      select set_config('synchronous_commit', current_setting('${DURABLE}'), false);
      set statement_timeout = ${STATEMENT_TIMEOUT_MS}; set tcp_keepalives_idle = ${idleSeconds};
@@ -64,11 +70,11 @@ export async function limitSession(client: ClientBase): Promise<void> {
 }
 
 /**
- * Sets limits and takes the lock on a new connection. Ends earlier sessions of this gateway, which the server may have kept
- * open; rejects with a retryable PayboxError while one of them has the lock.
- * All that is committed by then is on the disk; later commits of a registered gateway are for GroupCommit. Before anything
- * is written, `guard` compares the database with the payments that this gateway has acknowledged. A database that lacks some
- * stays locked, so that no other gateway goes on without them.
+ * Sets limits and takes the lock on a new connection. Ends earlier sessions of this gateway that the server has kept
+ * open. Rejects with a retryable PayboxError while one of them holds the lock. Everything committed by then is on the
+ * disk. Later commits of a registered gateway are made durable by GroupCommit. Before anything is written, `guard`
+ * compares the database with the payments that this gateway has acknowledged. A database that lacks some stays locked,
+ * so that no other gateway continues without them.
  */
 export async function beginSession(
   client: ClientBase,
@@ -83,8 +89,8 @@ export async function beginSession(
   const lockTimeoutMs = holder.registered ? REGAIN_WAIT_MS : firstWaitMs;
   await client.query(`set statement_timeout = 0; set lock_timeout = ${lockTimeoutMs}`);
   await own.begin(client);
-  // Checked before the wait for the lock, so that a superseded gateway knows at once, and again after it. A database that
-  // lacks payments may be an older copy, with another holder: that is no takeover.
+  // The holder is checked before the wait for the lock, so that a superseded gateway knows at once, and again after it.
+  // A database that lacks payments may be an older copy with another holder. That is not a takeover.
   if (holder.registered && (await guard.check(db, false))) await holder.check(client);
   await lock(client, { databaseUrl, own, shard }).catch((error: unknown) => {
     throw holder.registered && error instanceof DatabaseInUseError ? holder.supersede() : error;
@@ -95,21 +101,21 @@ export async function beginSession(
     await holder.sync(client);
     await client.query(COMMIT_IN_MEMORY);
   }
-  // PostgreSQL 13 and older lack these settings: there a gateway that hangs keeps the lock.
+  // PostgreSQL 13 and older lack these settings. There, a gateway that hangs keeps the lock.
   await client.query(
     `select set_config(name, '${IDLE_SESSION_MS_MAX}', false) from pg_settings
      where name in ('idle_session_timeout', 'idle_in_transaction_session_timeout')`,
   );
 }
 
-/** Queries of this connection, as the store makes them. */
+/** Returns a query builder for this connection, as the store uses it. */
 export function queriesOver(client: ClientBase): Kysely<Tables> {
   const own = { query: client.query.bind(client), release: () => undefined } as unknown as PostgresPoolClient;
   const pool: PostgresPool = { connect: async () => own, end: async () => undefined };
   return new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
 }
 
-/** A standby that is promoted later is a primary by then; until then it may still receive what it lacks. */
+/** Refuses a standby. After a promotion it is a primary. Before that, it may still receive what it lacks. */
 async function refuseStandby(client: ClientBase, databaseUrl: string): Promise<void> {
   const { rows } = await client.query<{ is_standby: boolean }>('select pg_is_in_recovery() as is_standby');
   if (rows[0]?.is_standby !== true) return;
@@ -117,7 +123,7 @@ async function refuseStandby(client: ClientBase, databaseUrl: string): Promise<v
   throw new MissingPeerError(what, 'name the primary in databaseUrl, or promote this server');
 }
 
-/** The database of a cluster is not that of a gateway alone. */
+/** Refuses the database of a cluster for a gateway alone. */
 async function refuseCluster(client: ClientBase, databaseUrl: string): Promise<void> {
   const { rows } = await client.query('select 1 from pg_namespace where nspname = $1', [CLUSTER_SCHEMA]);
   if (rows.length === 0) return;

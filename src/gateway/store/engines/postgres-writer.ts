@@ -9,7 +9,7 @@ import type { NamedSockets } from './named-socket.ts';
 import { queriesOver } from './postgres-session.ts';
 
 interface Deps {
-  /** The name of the database, for the log. */
+  /** The name of the database in the log. */
   name: string;
   config: ClientConfig;
   sockets: NamedSockets;
@@ -24,10 +24,10 @@ interface Deps {
   lost(): void;
 }
 
-/** The driver's error for whoever has waited too long for a turn. It says nothing about the server. */
+/** The driver's error for a caller who has waited too long for a turn. It says nothing about the server. */
 const WAITED_TOO_LONG = 'timeout exceeded when trying to connect';
 
-/** The connection of a gateway that writes. It is used in turns, and opened anew when it was lost. */
+/** Holds the writing connection of a gateway. It is used in turns, and reopened when it was lost. */
 export class WriterConnection {
   readonly #deps: Deps;
   readonly #pool: pg.Pool;
@@ -44,14 +44,14 @@ export class WriterConnection {
     const onConnect = (client: ClientBase) => {
       const dialled = socket;
       return begin(client).catch((error: unknown) => {
-        // The pool waits until the server has closed it, and a server that hangs does not.
+        // The pool waits until the server has closed the connection. A server that hangs never does.
         dialled?.destroy();
         throw error;
       });
     };
-    // Never closed while it works: that would release the lock.
+    // The pool must not close an idle connection, because that would release the lock.
     this.#pool = new pg.Pool({ ...config, stream, max: 1, idleTimeoutMillis: 0, onConnect });
-    // Without a listener an error of the idle connection would end the process. The next query throws it too.
+    // Without a listener, an error of the idle connection would end the process. The next query throws it too.
     this.#pool.on('error', (error) => {
       log.warn('database-lost', { database: name, reason: reasonOf(error) });
       lost();
@@ -59,7 +59,7 @@ export class WriterConnection {
     this.#pool.on('connect', (client) => client.on('error', () => undefined));
   }
 
-  /** Whether somebody waits for a turn. */
+  /** Returns whether somebody waits for a turn. */
   get isBusy(): boolean {
     return this.#pool.waitingCount > 0;
   }
@@ -69,7 +69,7 @@ export class WriterConnection {
     const { guard } = this.#deps;
     guard.assertWhole();
     const client = await this.#open();
-    // This connection may be a new one, and has found that payments are missing.
+    // If the connection is new, its check may have found that payments are missing.
     if (guard.isRefusing) client.release();
     guard.assertWhole();
     return client;
@@ -99,7 +99,9 @@ export class WriterConnection {
     await work(client).finally(() => client.release());
   }
 
-  /** While the database lacks payments, looks whether it has them again. Then it is opened anew, like every other. */
+  /**
+   * Checks whether a database that lacked payments has them again. If so, the connection is reopened like any other.
+   */
   async lookAgain(): Promise<void> {
     const client = await this.#pool.connect();
     let isAnother = true;
@@ -115,7 +117,7 @@ export class WriterConnection {
   }
 }
 
-/** Closes a connection, instead of reusing it, after a query that the server did not answer. */
+/** Closes a connection after a query that the server did not answer, instead of reusing it. */
 function closedWhenBroken(client: PoolClient): PostgresPoolClient {
   let broken: unknown;
   const query = async (sql: string, parameters: readonly unknown[]) => {

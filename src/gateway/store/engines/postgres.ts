@@ -21,11 +21,11 @@ import { applicationOf, schemaOf } from './shard-schema.ts';
 
 export { DatabaseInUseError } from './postgres-session.ts';
 
-/** For connecting, and for a query to wait for the queries before it. */
+/** The longest time to connect, and for a query to wait for the queries before it. */
 const CONNECT_TIMEOUT_MS = 5000;
-/** A gateway without other queries sends one at this interval. */
+/** A gateway without other queries sends one in this interval. */
 const HEARTBEAT_MS = 3000;
-/** The same while it has no session: a gateway that waits for the lock might come first meanwhile. */
+/** The interval while it has no session. It is short, because a gateway that waits for the lock might come first. */
 const REGAIN_MS = 250;
 /** Statements that commit nothing by themselves. */
 const READS_ONLY = /^(select|begin|start transaction|commit|rollback)\b/;
@@ -36,30 +36,40 @@ const NO_DATABASE = '3D000';
 const DISK_FULL = '53100';
 const NO_RIGHT = '42501';
 const READ_ONLY = '25006';
-/** SQLSTATE class of refused logins. */
+/** The SQLSTATE class of refused logins. */
 const LOGIN_REFUSED = /^28/;
 
 interface PostgresParts {
   guard: LedgerGuard;
-  /** Is compared with the database at each heartbeat. */
+  /** Compared with the database at each heartbeat. */
   time: DatabaseClock | undefined;
   log: Logger;
   shard: StoreShard | undefined;
 }
 
 export interface PostgresDatabase {
-  /** Its first query waits for the lock, and throws DatabaseInUseError when another gateway has it. */
+  /** The first query waits for the lock, and throws DatabaseInUseError when another gateway holds it. */
   dialect: Dialect;
-  /** Registers this gateway in the migrated database, and begins the heartbeat. */
+  /** Registers this gateway in the migrated database, and starts the heartbeat. */
   register(db: Kysely<Tables>): Promise<void>;
-  /** Resolves with an error once another gateway has taken over the database: this one can do nothing more. */
+  /** Resolves with an error once another gateway has taken over the database. This gateway can then do nothing more. */
   superseded: Promise<PayboxError>;
 }
 
 /**
- * A PostgreSQL database, or one shard in it, over a single connection that holds an advisory lock. Every query runs under the lock, so a
- * second gateway can do nothing. The next query reopens a lost connection, unless another gateway has taken over
- * meanwhile. A query settles once all that it may have seen is on the disk: see GroupCommit.
+ * Opens a PostgreSQL database, or one shard in it.
+ *
+ * Theory. A gateway holds an advisory lock on one connection, and runs every query on it. The server releases the lock
+ * with the session, so at any moment at most one gateway can write. The next query reopens a lost connection.
+ *
+ * Invariants.
+ * - No query runs without the lock. A second gateway on the same database can do nothing.
+ * - Before the first write of a session, LedgerGuard compares the database with the acknowledged payments.
+ * - The id of a gateway's run is in the database. A run that finds another id ends, because its data in memory is old.
+ * - A query settles once everything that it may have seen is on the disk (see GroupCommit).
+ *
+ * Tried and failed. A gateway counted its own session, which hung at the server, as another gateway, and ended. So
+ * OwnSessions knows all sessions of this run.
  */
 export function postgresDatabase(databaseUrl: string, { guard, time, log, shard }: PostgresParts): PostgresDatabase {
   const name = shard === undefined ? nameOf(databaseUrl) : `shard ${shard.index} of ${nameOf(databaseUrl)}`;
@@ -67,7 +77,7 @@ export function postgresDatabase(databaseUrl: string, { guard, time, log, shard 
   const own = new OwnSessions();
   const server = new ServerIdentity(name, log);
   const closing = new AbortController();
-  // Not the resolver for partners: their slow lookups must not delay the store.
+  // This is not the resolver for partners, because their slow lookups must not delay the store.
   const names = new HostResolver({ clock: systemClock });
   const sockets = new NamedSockets(names);
   const config = configOf(databaseUrl, sockets, shard);
@@ -79,7 +89,7 @@ export function postgresDatabase(databaseUrl: string, { guard, time, log, shard 
       if (!guard.isRefusing) await server.see(client);
     },
     lost: () => {
-      // At once: another gateway may have taken the database over.
+      // The heartbeat runs at once, because another gateway may have taken over the database.
       if (holder.registered && !closing.signal.aborted) void heartbeat();
     },
   });
@@ -90,7 +100,7 @@ export function postgresDatabase(databaseUrl: string, { guard, time, log, shard 
   const tendSecond = secondConnection({
     ...{ databaseUrl, config, holder, own, commits, log, closing: closing.signal },
   });
-  /** Settles with the time until the next one. Never rejects: the next query throws the error too. */
+  /** Returns the time until the next heartbeat. Never rejects, because the next query throws the error too. */
   const heartbeat = async () => {
     try {
       if (guard.isRefusing) await writer.lookAgain();
@@ -178,14 +188,14 @@ function fixOf(error: unknown): string {
   return 'name a database of this gateway alone, and a user who may make tables in it';
 }
 
-/** Whether the server does not answer, or is not ready yet. */
+/** Returns whether the server does not answer, or is not ready yet. */
 function isAway(error: unknown): boolean {
   if (error instanceof PayboxError) return error.severity === 'retryable';
   if (error instanceof pg.DatabaseError) return NOT_READY.includes(error.code ?? '');
   return /^E(?!RR_)/.test(systemCodeOf(error) ?? '') || /^Connection terminated|timeout/.test(reasonOf(error));
 }
 
-/** A turn on the connection that writes. */
+/** Counts a turn on the writing connection. */
 function counted(client: PostgresPoolClient, commits: GroupCommit): PostgresPoolClient {
   const turn = commits.begin();
   let mayWrite = false;

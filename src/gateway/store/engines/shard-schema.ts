@@ -11,26 +11,26 @@ import {
 } from 'kysely';
 import type { StoreShard } from '../store-files.ts';
 
-/** The shard whose schema has the registry of all. */
+/** The shard whose schema contains the registry of all shards. */
 export const REGISTRY_SHARD = 0;
 
 export function schemaOf(shard: number): string {
   return `shard_${shard}`;
 }
 
-/** Name of the database sessions of a member; other members end them once it is gone. */
+/** Returns the name of the database sessions of a member. Other members end these sessions once the member is gone. */
 export function applicationOf({ member }: StoreShard): string {
   return `paybox ${member}`;
 }
 
-/** Tables that one shard has for all; every other shard has them empty. */
+/** Tables that one shard has for all. They are empty in every other shard. */
 export const REGISTRY_TABLES: ReadonlySet<string> = new Set([
   ...['partners', 'accounts', 'boxes', 'sources', 'audit', 'admin_tokens', 'box_secrets', 'enrolment_requests'],
 ]);
-/** Each shard has settings of its own, and there are some of all. */
+/** Each shard has its own settings, and some settings are shared. */
 export const SHARED_SETTINGS: ReadonlySet<string> = new Set(['settings']);
 
-/** Has queries of any shard find these tables where the registry is. */
+/** Makes queries of any shard find these tables in the schema of the registry. */
 export class TablesOfAll implements KyselyPlugin {
   readonly #transformer: Transformer;
 

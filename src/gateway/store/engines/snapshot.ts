@@ -4,7 +4,7 @@ import { PayboxError, reasonOf, systemCodeOf } from '../../../lib/errors.ts';
 
 const OWNER_ONLY = 0o600;
 const MIB = 1_048_576;
-/** Free space that a copy must leave: the store grows meanwhile. */
+/** A copy must leave this much free space, because the store grows meanwhile. */
 const ROOM_LEFT_BYTES_MIN = 16 * MIB;
 
 const ATTEMPTS_MAX = 3;
@@ -22,13 +22,13 @@ export class SnapshotMaker {
     this.#store = store;
     this.#copyTo = copyTo;
     this.#copy = `${store}.backup`;
-    // A gateway that was killed may have left one.
+    // A killed gateway may have left a copy.
     rmSync(this.#copy, { force: true });
   }
 
   /**
-   * Makes a complete copy. Its file has no name and is deleted when it is closed. Throws PayboxError `NO_BACKUP` while
-   * another one is made, or when too little space would be left for payments.
+   * Makes a complete copy. Its file has no name and is deleted when it is closed. Throws a PayboxError `NO_BACKUP`
+   * while another copy is being made, or when too little space would be left for payments.
    */
   async make(): Promise<FileHandle> {
     if (this.#isBusy) throw noBackup('another backup is being made', 'ask again when it is done');
@@ -47,7 +47,10 @@ export class SnapshotMaker {
     }
   }
 
-  /** Begins again where the engine gave up without a failure: somebody else used the store at that moment. */
+  /**
+   * Copies the store. Begins again when the engine gave up without a failure, because somebody else used the store at
+   * that moment.
+   */
   async #copyAll(copy: string): Promise<void> {
     for (let attempt = 1; ; attempt += 1) {
       rmSync(copy, { force: true });
@@ -69,7 +72,7 @@ export class SnapshotMaker {
   }
 }
 
-/** The engine's number of an error. */
+/** Returns the engine's number of an error. */
 function errorNumberOf(error: unknown): unknown {
   return error instanceof Error && 'errcode' in error ? error.errcode : undefined;
 }

@@ -9,9 +9,9 @@ import {
 } from 'kysely';
 import type { WalSync } from './wal-sync.ts';
 
-/** Then the write-ahead log, about 3 MB of it, is copied into the database. */
+/** After this many commits, about 3 MB, the write-ahead log is copied into the database. */
 const COMMITS_PER_CHECKPOINT = 200;
-/** SQLite's own waits for the disk would stop the event loop; WalSync waits instead. */
+/** SQLite's own waits for the disk would block the event loop, so WalSync waits instead. */
 const CHECKPOINT = 'PRAGMA synchronous = OFF; PRAGMA wal_checkpoint(PASSIVE); PRAGMA synchronous = NORMAL';
 
 export interface OpenSqlite {
@@ -20,7 +20,7 @@ export interface OpenSqlite {
   disk: WalSync;
 }
 
-/** A SQLite file whose queries settle once all that they may have seen is on the disk. */
+/** Opens a SQLite file whose queries settle once everything that they may have seen is on the disk. */
 export class DurableSqliteDialect extends SqliteDialect {
   readonly #open: () => OpenSqlite;
 
@@ -29,7 +29,7 @@ export class DurableSqliteDialect extends SqliteDialect {
     this.#open = open;
   }
 
-  /** Runs migrations in one transaction, so that the next start can repeat one that was killed. */
+  /** Runs migrations in one transaction, so that the next start can repeat a killed one. */
   override createAdapter(): DialectAdapter {
     return new TransactionalAdapter();
   }
@@ -45,10 +45,10 @@ class TransactionalAdapter extends SqliteAdapter {
   }
 }
 
-/** Lets the next query begin before the disk has taken the changes of the last one, so that one wait serves many. */
+/** Lets the next query begin before the disk has the changes of the last one, so that one wait serves many. */
 class DurableDriver extends SqliteDriver {
   readonly #opened: () => OpenSqlite | undefined;
-  /** Commits that the database has, beside the log. */
+  /** The number of commits that are in the database itself, and not only in the log. */
   #copied = 0;
 
   constructor(open: () => OpenSqlite) {
@@ -77,7 +77,7 @@ class DurableDriver extends SqliteDriver {
 
   override async destroy(): Promise<void> {
     const disk = this.#opened()?.disk;
-    // A failure was told to whoever waits for the change.
+    // Everybody who waits for a change has already received its failure.
     await disk?.settled().catch(() => undefined);
     await super.destroy();
     disk?.close();

@@ -9,17 +9,16 @@ import { CHECKED_TABLES, CHECKSUM_FUNCTION, checksumOf } from '../integrity/chec
 import { DurableSqliteDialect, type OpenSqlite } from './sqlite-dialect.ts';
 import { type SyncFile, WalSync } from './wal-sync.ts';
 
-/** Prepared statements that are kept; the store has fewer queries. */
+/** At most this many prepared statements are cached. The store has fewer queries. */
 const STATEMENTS_MAX = 200;
-/** An error of SQLite may quote the whole text of a trigger. */
+/** The reason is cut because an error of SQLite may quote the whole text of a trigger. */
 const REASON_CHARS_MAX = 300;
 const OWNER_ONLY = 0o600;
-/** Suffixes of the files that SQLite may open beside its own. */
 const COMPANIONS = ['-wal', '-shm', '-journal'];
-/** Pages that a backup copies at once. Queries wait about a millisecond for it. */
+/** A backup copies this many pages at once. Queries wait about a millisecond for it. */
 const PAGES_AT_ONCE = 100;
 
-/** Findings that are read, and findings that are logged. */
+/** At most this many findings are read. Below: at most this many are logged. */
 const FINDINGS_MAX = 10_000;
 const NAMED_MAX = 10;
 /**
@@ -27,7 +26,7 @@ const NAMED_MAX = 10;
  * tables checksums find that, or it matters little. In settings or secrets nothing would find it.
  */
 const REINDEXED_TABLES: readonly string[] = [...CHECKED_TABLES, 'callback_attempts', 'qr_codes', 'known_logins'];
-/** A finding about an index alone: it can be rebuilt from its table. */
+/** A finding about an index alone. The index can be rebuilt from its table. */
 const INDEX_FINDING = /^(row \d+ missing from index|wrong # of entries in index) (?<index>\S+)$/;
 
 /** Primary result codes of SQLite. */
@@ -36,15 +35,21 @@ const CONSTRAINT = 19;
 const DAMAGED = [11, 24, 26];
 
 export interface SqliteFile {
-  /** Opens the file at the first query, which throws ConfigError when the file is damaged or in use. */
+  /** Opens the file at the first query. That query throws ConfigError when the file is damaged or in use. */
   dialect: Dialect;
-  /** Throws PayboxError when the file was deleted or replaced: a restart would not find new data. */
+  /** Throws a PayboxError when the file was deleted or replaced, because a restart would not find new data. */
   assertInPlace(): void;
-  /** Copies the current state while others read and write it. */
+  /** Copies the current state while others read and write the store. */
   copyTo(file: string): Promise<void>;
 }
 
-/** A SQLite file; a missing one is created. A query settles once all that it may have seen is on the disk. */
+/**
+ * Opens a SQLite file, and creates a missing one. A query settles once everything that it may have seen is on the disk
+ * (see WalSync).
+ *
+ * Invariants. Only one process has the file open. The whole file is checked at the start, so that no call reads a
+ * damaged page later. A commit into a deleted or replaced file is refused, because a restart would not find it.
+ */
 export function sqliteFile(path: string, log: Logger, sync?: SyncFile): SqliteFile {
   let files: ReadonlyMap<string, string> = new Map();
   const assertInPlace = () => {
@@ -74,7 +79,7 @@ export function sqliteFile(path: string, log: Logger, sync?: SyncFile): SqliteFi
   };
 }
 
-/** A SQLite file that nobody uses, read only. Makes no file beside it, and ignores a write-ahead log beside it. */
+/** Opens a SQLite file that nobody uses, read only. Creates no file beside it, and ignores a log beside it. */
 export function readOnlySqlite(path: string): Dialect {
   const address = pathToFileURL(path);
   address.searchParams.set('immutable', '1');
@@ -102,7 +107,7 @@ function addChecksum(db: DatabaseSync): void {
 /** Adds advice to an error of the start: the file is damaged, or cannot be opened or written. */
 export function sqliteProblem(path: string, error: unknown): Error {
   if (error instanceof ConfigError) return error;
-  // A damaged schema: SQLite no longer knows a column or a table.
+  // The schema is damaged if SQLite does not find a column or a table.
   if (/^no such (column|table)/.test(reasonOf(error))) return damaged(path, reasonOf(error));
   return new ConfigError(
     `dataDir: the store ${path} cannot be opened: ${reasonOf(error)}`,
@@ -118,12 +123,12 @@ function openSqlite(path: string, log: Logger): DatabaseSync {
     restrictPermissions(path);
     db = new DatabaseSync(path);
     addChecksum(db);
-    // EXCLUSIVE: two gateways on one folder would announce the same payments twice.
-    // NORMAL, and no checkpoint of SQLite's own: what is acknowledged must survive a power cut, but WalSync waits for it.
+    // EXCLUSIVE: two gateways on one folder would announce the same payments twice. NORMAL, without SQLite's own
+    // checkpoints: acknowledged changes must survive a power cut, but WalSync waits for the disk.
     db.exec(
       'PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0',
     );
-    // Otherwise every call that reads a damaged page would fail. Takes about 3 ms per MB.
+    // Otherwise every call that reads a damaged page would fail. The check takes about 3 ms per MB.
     let findings = findingsIn(db);
     if (findings.length > 0 && areOnlyIndexes(db, findings)) {
       reindex(db, path);
@@ -138,7 +143,7 @@ function openSqlite(path: string, log: Logger): DatabaseSync {
   }
 }
 
-/** Whether all findings are about indexes that may be rebuilt. */
+/** Returns whether all findings are about indexes that may be rebuilt. */
 function areOnlyIndexes(db: DatabaseSync, findings: readonly string[]): boolean {
   const tableOf = db.prepare("select tbl_name from sqlite_schema where type = 'index' and name = ?");
   return findings.every((it) => {
@@ -147,7 +152,7 @@ function areOnlyIndexes(db: DatabaseSync, findings: readonly string[]): boolean 
   });
 }
 
-/** Throws ConfigError when two rows have the same key. */
+/** Rebuilds the indexes. Throws ConfigError when two rows have the same key. */
 function reindex(db: DatabaseSync, path: string): void {
   try {
     db.exec('REINDEX');
@@ -156,21 +161,21 @@ function reindex(db: DatabaseSync, path: string): void {
   }
 }
 
-/** Problems in the pages of a file; empty if there are none. */
+/** Returns the problems in the pages of a file. Empty if there are none. */
 function findingsIn(db: DatabaseSync): string[] {
   const found = db.prepare(`PRAGMA integrity_check(${FINDINGS_MAX})`).all();
   const texts = found.map((it) => String(Object.values(it)[0]).replace(/^\*\*\*.*\n/, ''));
   return texts[0] === 'ok' ? [] : texts;
 }
 
-/** The store holds secrets of boxes and partners. SQLite gives the files beside it the same mode. */
+/** Lets only the owner read the store, because it holds secrets. SQLite gives the files beside it the same mode. */
 function restrictPermissions(path: string): void {
-  // Opening and closing an existing file would release the locks that this process has on it.
+  // Opening and closing an existing file would release the locks that this process holds on it.
   if (sizeOf(path) !== undefined) chmodSync(path, OWNER_ONLY);
   else closeSync(openSync(path, 'a', OWNER_ONLY));
 }
 
-/** SQLite would wait for ever for a FIFO in the place of one of its files. */
+/** Throws ConfigError for anything but a file. If one of its files were a FIFO, SQLite would wait without end. */
 function refuseOther(path: string): void {
   try {
     assertFile(path);
@@ -186,7 +191,7 @@ function refuseOrphanWal(path: string, log: Logger): void {
   const size = sizeOf(path);
   if (size !== undefined && size > 0) return;
   const wal = walOf(path);
-  // SQLite would delete it, with the newest payments in it.
+  // SQLite would delete the log, with the newest payments in it.
   if ((sizeOf(wal) ?? 0) > 0) {
     const what = `dataDir: the store ${path} is ${size === undefined ? 'gone' : 'empty'}, but ${wal} is left of it`;
     throw new ConfigError(
@@ -202,7 +207,7 @@ function adaptDatabase(db: DatabaseSync, path: string, beginCommit: () => void):
   const prepared = new Map<string, SqliteStatement>();
   return {
     prepare: (sql) => {
-      // On a full disk SQLite has rolled back already, and refuses a second rollback.
+      // On a full disk SQLite has already rolled back, and refuses a second rollback.
       if (sql === 'rollback' && !db.isTransaction) return NO_OPERATION;
       // A write into a deleted file would be acknowledged, and lost when the process ends.
       if (sql === 'commit' || !(db.isTransaction || sql.startsWith('select'))) beginCommit();
@@ -247,7 +252,7 @@ function orExplained<T>(path: string, work: () => T): T {
   }
 }
 
-/** Primary result code of an error of SQLite. */
+/** Returns the primary result code of an error of SQLite. */
 function codeOf(error: unknown): number | undefined {
   return error instanceof Error && 'errcode' in error ? Number(error.errcode) & 0xff : undefined;
 }
@@ -264,7 +269,7 @@ function explained(error: unknown, path: string): unknown {
   return isDamaged ? damaged(path, reasonOf(error)) : error;
 }
 
-/** The refusal of a start whose store file is damaged. */
+/** Returns the refusal of a start whose store file is damaged. */
 export function damaged(path: string, reason: string): ConfigError {
   return new ConfigError(
     `dataDir: the store ${path} is damaged: ${reason.slice(0, REASON_CHARS_MAX)}`,
@@ -275,7 +280,7 @@ export function damaged(path: string, reason: string): ConfigError {
 function replaced(file: string): PayboxError {
   const what = `the store ${file} was deleted, emptied, moved or replaced while it is open`;
   const fix = 'put it back as it was, or restart the gateway, which then uses what it finds there';
-  // In the message too, because the log shows nothing else.
+  // The fix is in the message too, because the log shows only the message.
   return new PayboxError('STORAGE_FAULT', `${what}: ${fix}`, { severity: 'fatal', fix });
 }
 
@@ -287,7 +292,7 @@ function sizeOf(file: string): number | undefined {
   return statSync(file, { throwIfNoEntry: false })?.size;
 }
 
-/** Identity of a file; empty for a missing file and an empty database. */
+/** Returns the identity of a file. Empty for a missing file and for an empty database. */
 function inodeOf(file: string): string {
   const stat = statSync(file, { throwIfNoEntry: false });
   return stat === undefined || (stat.size === 0 && !file.endsWith('-wal')) ? '' : `${stat.dev}:${stat.ino}`;

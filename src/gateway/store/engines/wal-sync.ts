@@ -50,7 +50,7 @@ export class WalSync {
     this.#written += 1;
   }
 
-  /** Throws once the disk has failed: what was committed before may be missing on it, though queries find it. */
+  /** Throws once the disk has failed: earlier commits may be missing on it, though queries find them. */
   assertHealthy(): void {
     if (this.#failure !== undefined) throw this.#failure;
   }

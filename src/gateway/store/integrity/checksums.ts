@@ -4,16 +4,16 @@ import { PayboxError } from '../../../lib/errors.ts';
 import type { Logger } from '../../../lib/log.ts';
 import type { Tables } from '../schema/tables.ts';
 
-/** SQL function in both engines: the checksum of a text. */
+/** The SQL function in both engines that returns the checksum of a text. */
 export const CHECKSUM_FUNCTION = 'paybox_checksum';
 const CHECKSUM_CHARS = 16;
-/** Between two values, and in place of null. */
+/** Stands between two values. Below: stands in place of null. */
 const SEPARATOR = '\u001f';
 const NULL = '\u0001';
-/** Damaged rows that are named, per table. */
+/** At most this many damaged rows of a table are named. */
 const NAMED_MAX = 1000;
 
-/** Columns that the checksum of a row covers, in each table that carries money. */
+/** The columns that the checksum of a row covers, in each table that carries money. */
 const COVERED = {
   orders: [
     ...(['id', 'seq', 'partner', 'order_id', 'bank_account', 'bank_code', 'user_bank_name', 'amount'] as const),
@@ -25,7 +25,7 @@ const COVERED = {
     ...(['id', 'seq', 'order_ref', 'terminal_code', 'status', 'code'] as const),
     ...(['created_at_ms', 'expires_at_ms', 'confirmed_at_ms', 'ended_at_ms'] as const),
   ],
-  // `link` is last: it covers the columns before it.
+  // `link` is last, because it covers the columns before it.
   payments: [
     ...(['id', 'seq', 'partner', 'order_ref', 'order_id', 'reference_number', 'bank_account', 'bank_code'] as const),
     ...(['amount', 'content', 'trans_type', 'paid_at_ms', 'link'] as const),
@@ -73,20 +73,22 @@ export function joined(values: readonly unknown[]): string {
   return values.map((it) => (it === null ? NULL : String(it))).join(SEPARATOR);
 }
 
-/** SQL expression for the text that `joined` makes of these columns; `row` is `old.` or `new.` in a trigger. */
+/**
+ * Returns an SQL expression for the text that `joined` makes of these columns. In a trigger, `row` is `old.` or `new.`.
+ */
 function joinedSql(columns: readonly string[], row = ''): string {
   return columns.map((it) => `coalesce(cast(${row}${it} as text), '${NULL}')`).join(` || '${SEPARATOR}' || `);
 }
 
-/** Text of a payment that its link covers. */
+/** Returns the text of a payment that its link covers. */
 export function paymentContent(row: Record<Exclude<(typeof COVERED)['payments'][number], 'link'>, unknown>): string {
   return joined(COVERED.payments.flatMap((column) => (column === 'link' ? [] : [row[column]])));
 }
 
-/** SQL expression for `paymentContent`. */
+/** An SQL expression for `paymentContent`. */
 export const PAYMENT_CONTENT_SQL = joinedSql(COVERED.payments.slice(0, -1));
 
-/** Returns the row; throws PayboxError when it is damaged. */
+/** Returns the row. Throws a PayboxError when the row is damaged. */
 export function intact<Table extends CheckedTable, Row extends CheckedRow<Table>>(
   table: Table,
   row: Row | undefined,
@@ -115,7 +117,7 @@ function isIntact<Table extends CheckedTable>(table: Table, row: CheckedRow<Tabl
   return row.checksum === checksumOf(joined(COVERED[table].map((column) => values[column])));
 }
 
-/** Names of the rows of a table whose checksum is wrong, at most 1,000. */
+/** Returns the names of the rows of a table whose checksum is wrong, at most 1,000. */
 export async function damagedRows(db: Kysely<Tables>, table: CheckedTable): Promise<string[]> {
   const { rows } = await sql<{ name: string }>`
     select cast(${sql.raw(nameSql(table))} as text) as name from ${sql.table(table)}
@@ -123,7 +125,7 @@ export async function damagedRows(db: Kysely<Tables>, table: CheckedTable): Prom
   return rows.map(({ name }) => name);
 }
 
-/** Damaged rows of each table, as read. */
+/** The damaged rows of each table, as they were read. */
 export type Quarantined = { [Table in CheckedTable]: CheckedRow<Table>[] };
 
 /** Moves the damaged rows to `damaged_rows`, and returns them. */
@@ -141,7 +143,7 @@ export async function quarantineDamaged(db: Kysely<Tables>): Promise<Quarantined
 }
 
 /**
- * Adds triggers that write the checksum of a row at each insert and update. They refuse the update of a damaged row,
+ * Adds triggers that write the checksum of a row at each insert and update. They refuse to update a damaged row,
  * because it would get a checksum that fits the damage.
  */
 export async function addChecksumTriggers(db: Kysely<Tables>, table: CheckedTable): Promise<void> {
@@ -149,7 +151,7 @@ export async function addChecksumTriggers(db: Kysely<Tables>, table: CheckedTabl
   for (const statement of statements) await sql.raw(statement).execute(db);
 }
 
-/** Makes the checksum function in PostgreSQL. For SQLite, the code that opens the file adds it. */
+/** Creates the checksum function in PostgreSQL. For SQLite, the code that opens the file adds it. */
 export async function addChecksumFunction(db: Kysely<Tables>): Promise<void> {
   if (!isPostgres(db)) return;
   const body = `left(encode(sha256(convert_to($1, 'UTF8')), 'hex'), ${CHECKSUM_CHARS})`;
@@ -188,7 +190,10 @@ function postgresTriggers(table: CheckedTable): string[] {
   ];
 }
 
-/** SQL condition: the row is damaged. One bit makes a BLOB of a text in SQLite, which the cast in the checksum undoes. */
+/**
+ * Returns an SQL condition for a damaged row. In SQLite one changed bit can turn a text into a BLOB. The cast in the
+ * checksum hides that, so the type is checked too.
+ */
 function damagedSql(db: Kysely<Tables>, table: CheckedTable): string {
   const isOther = `checksum is distinct from ${checksumSql(table)}`;
   return isPostgres(db)

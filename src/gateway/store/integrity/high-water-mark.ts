@@ -161,9 +161,10 @@ export class HighWaterMark {
     this.#newest = head;
     this.#recent.add(payment);
     this.#try(() => {
-      // Somebody has deleted the file, and no start would find what is written to it.
+      // If somebody has deleted the file, no start would find what is written to it.
       if (fstatSync(fd).nlink === 0) return this.#replace(fd, head);
-      // The facts are written first: a mark whose newest payment lacks them would be of less use than an older one.
+      // The facts are written before the head. A mark whose newest payment lacks its facts would be less useful than an
+      // older mark.
       writePayment(fd, payment);
       writeSync(fd, lineOf(head), this.#line * LINE_BYTES, 'latin1');
     });

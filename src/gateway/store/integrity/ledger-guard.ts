@@ -6,7 +6,7 @@ import type { Tables } from '../schema/tables.ts';
 import { acceptLossFile, type HighWaterMark, type StoreLocation } from './high-water-mark.ts';
 import { fixOf, hasLedger, logLoss, lossError, lossIn, reportLoss, wholeLoss } from './loss.ts';
 
-/** The answer to every call while payments are missing. */
+/** Answers every call while payments are missing. */
 export class PaymentsMissingError extends PayboxError {
   /** The status of the HTTP answer. */
   readonly statusCode = 503;
@@ -20,8 +20,9 @@ export class PaymentsMissingError extends PayboxError {
 }
 
 /**
- * Compares the ledger of a PostgreSQL database with what this gateway has acknowledged, each time that it has connected:
- * a failover, a restore or another address may have led it to a database that lacks payments (PROTOCOL.md, clause STO-5).
+ * Compares the ledger of a PostgreSQL database with the payments that this gateway has acknowledged, after each
+ * connect. A failover, a restore or another address may have led it to a database that lacks payments (PROTOCOL.md,
+ * clause STO-5).
  */
 export class LedgerGuard {
   readonly #location: StoreLocation;
@@ -35,7 +36,7 @@ export class LedgerGuard {
     this.#log = log;
   }
 
-  /** Whether payments are missing. */
+  /** Returns whether payments are missing. */
   get isRefusing(): boolean {
     return this.#refusal !== undefined;
   }
@@ -45,10 +46,13 @@ export class LedgerGuard {
     if (this.#refusal !== undefined) throw this.#refusal;
   }
 
-  /** Before the first write of a start. Throws ConfigError when payments are missing, and no admin has accepted that. */
+  /**
+   * Checks before the first write of a start. Throws ConfigError when payments are missing and no admin has accepted
+   * that.
+   */
   async checkFirst(db: Kysely<Tables>): Promise<void> {
     const known = this.#mark.read();
-    // The check of the start, which looks at all rows, then says what it goes on without.
+    // The check of the start looks at all rows, and logs what is lost.
     if (existsSync(acceptLossFile(this.#location))) return;
     const loss = (await hasLedger(db)) ? await lossIn(db, known) : wholeLoss(known);
     if (loss === undefined) return;
@@ -57,8 +61,8 @@ export class LedgerGuard {
   }
 
   /**
-   * On each later connection, and again while payments are missing; `isHolder` once the connection has the lock. Returns
-   * whether the database has all of them.
+   * Checks on each later connection, and again while payments are missing. `isHolder` is true once the connection holds
+   * the lock. Returns whether the database has all payments.
    */
   async check(db: Kysely<Tables>, isHolder: boolean): Promise<boolean> {
     const { known } = this.#mark;
@@ -72,7 +76,7 @@ export class LedgerGuard {
     }
     if (this.#refusal?.problem !== loss.problem) logLoss(loss, this.#location, this.#log);
     this.#refusal = new PaymentsMissingError(loss.problem, fixOf(this.#location));
-    // Whoever opens this database after this gateway may not know of the payments.
+    // Another gateway that opens this database later may not know about the payments.
     if (isHolder) await reportLoss(db, loss);
     return false;
   }

@@ -4,26 +4,41 @@ import type { LedgerRow, PaymentRow, Tables } from '../schema/tables.ts';
 import { CHECKED_TABLES, damagedRows, joined, PAYMENT_CONTENT_SQL, paymentContent } from './checksums.ts';
 
 const BATCH_ROWS_MAX = 5000;
-/** Problems that are named; the others are counted. */
+/** At most this many problems are named. The others are counted. */
 const NAMED_MAX = 10;
 
-/** Newest payment of the ledger: its number, and the hash that chains it to the payments before it. */
+/** The newest payment of the ledger: its number, and the hash that chains it to the payments before it. */
 export interface LedgerHead {
   seq: number;
-  /** SHA-256 over the hash before it and the payment's own content, in hexadecimal; empty before the first payment. */
+  /** SHA-256 over the previous hash and the payment's own content, in hexadecimal. Empty before the first payment. */
   link: string;
 }
 
-/** Result of a check of the whole store. */
+/** The result of a check of the whole store. */
 export interface LedgerCheck {
   head: LedgerHead;
-  /** Whether the ledger has a payment with this number and link. Numbers below the newest pruned one count as known. */
+  /**
+   * Returns whether the ledger has a payment with this number and link. Numbers below the newest pruned one count as
+   * known.
+   */
   has(head: LedgerHead): Promise<boolean>;
-  /** Descriptions of damage and loss; empty if there is none. */
+  /** Descriptions of damage and loss. Empty if there is none. */
   problems: string[];
 }
 
-/** The ledger of a store without payments. It has one row. */
+/**
+ * The ledger of a store without payments. It has one row.
+ *
+ * Theory of the ledger. Every payment has the next number, and a hash over its content and the hash before it. So the
+ * payments form a chain: a changed, missing or inserted payment breaks it. A chain alone cannot show that its newest
+ * part is gone. For that, the row of the ledger and the high-water mark outside the store both have its end.
+ *
+ * Invariants.
+ * - The row of the ledger is changed in the same transaction as the payments.
+ * - Old payments are deleted only together with the record of how many are gone, and of the newest of them. So
+ * `pruned_seq - pruned_count` is the number of payments that must still be there up to `pruned_seq`.
+ * - A damaged chain is restarted only after an admin has accepted the loss (clause STO-3).
+ */
 export const EMPTY_LEDGER: LedgerRow = {
   name: 'payments',
   end_seq: 0,
@@ -117,7 +132,7 @@ export async function restartLedger(db: Kysely<Tables>): Promise<void> {
     .execute();
 }
 
-/** Problems of the chain after the payment `from`, up to `head`. */
+/** Returns the problems of the chain after the payment `from`, up to `head`. */
 export async function brokenLinks(db: Kysely<Tables>, from: LedgerHead, head: LedgerHead): Promise<string[]> {
   const problems: string[] = [];
   let last = from;

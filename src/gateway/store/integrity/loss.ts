@@ -9,36 +9,36 @@ import { acceptLossFile, highWaterMarkFile, type KnownPayments, type StoreLocati
 import { brokenLinks, type LedgerHead, missingBetween } from './ledger.ts';
 import type { AcknowledgedPayment } from './recent-payments.ts';
 
-/** Setting with the newest payment that another gateway had acknowledged, and did not find in this database. */
+/** The setting with the newest payment that another gateway had acknowledged, and did not find in this database. */
 const REPORTED = 'missing-payment';
-/** Setting with the newest payments whose loss an admin has accepted, as `seq link`, one a line. */
+/** The setting with the newest payments whose loss an admin has accepted, as `seq link`, one a line. */
 const ACCEPTED = 'accepted-losses';
-/** A mark of a gateway that was away for longer is accepted anew. */
+/** At most this many accepted losses are stored. A gateway that was away for longer needs a new acceptance. */
 const ACCEPTED_MAX = 100;
 const OWNER_ONLY = 0o600;
 const LINK_CHARS = 8;
-/** Missing payments that are logged, each in a line of its own; the file has all that are known. */
+/** At most this many missing payments are logged, one a line. The file contains all that are known. */
 const LOGGED_MAX = 100;
 
-/** Payments that were acknowledged, and that a ledger does not have. */
+/** Payments that were acknowledged, and that a ledger does not contain. */
 export interface Loss {
-  /** This text is for people. */
+  /** A text for people. */
   problem: string;
   /** The newest payment that was acknowledged. */
   newest: LedgerHead;
   /** The newest payment of the ledger. */
   found: LedgerHead;
-  /** Numbers of the missing payments: the first and the last. */
+  /** The number of the first missing payment. Below: the number of the last one. */
   from: number;
   to: number;
-  /** Those whose facts are known, in the order of their numbers. */
+  /** The missing payments whose facts are known, in the order of their numbers. */
   payments: AcknowledgedPayment[];
 }
 
 /**
- * Compares a ledger with what a gateway has acknowledged: with the numbers, the links and the chain from the newest
- * acknowledged payment on. A ledger that goes on further has commits whose answers were lost. Returns undefined when it
- * has all, or when an admin has accepted that it has not.
+ * Compares a ledger with the payments that a gateway has acknowledged: their numbers, their links, and the chain after
+ * the newest one. If the ledger is longer, it has commits whose answers were lost. Returns undefined when nothing is
+ * missing, or when an admin has accepted the loss.
  */
 export async function lossIn(db: Kysely<Tables>, { newest, recent }: KnownPayments): Promise<Loss | undefined> {
   if (typeof newest !== 'object') return undefined;
@@ -60,7 +60,7 @@ export async function lossIn(db: Kysely<Tables>, { newest, recent }: KnownPaymen
   return { problem, newest, found, from, to: newest.seq, payments };
 }
 
-/** Why a ledger that is long enough does not go on from the payment `known`; undefined when it does. */
+/** Returns why a ledger of sufficient length does not continue from the payment `known`. Undefined when it does. */
 async function problemAfter(
   db: Kysely<Tables>,
   known: LedgerHead,
@@ -75,14 +75,14 @@ async function problemAfter(
   return (await brokenLinks(db, known, head))[0];
 }
 
-/** The loss of everything: the database has no tables of a store. */
+/** Returns the loss of all payments, for a database without the tables of a store. */
 export function wholeLoss({ newest, recent }: KnownPayments): Loss | undefined {
   if (typeof newest !== 'object' || newest.seq === 0) return undefined;
   const problem = `${missingBetween(0, newest.seq + 1)}, which had been acknowledged`;
   return { problem, newest, found: { seq: 0, link: '' }, from: 1, to: newest.seq, payments: [...recent] };
 }
 
-/** Logs a loss: each payment that is known by name, then what to do. Keeps them in a file. */
+/** Logs a loss: each payment whose facts are known, then what to do. Writes them to a file. */
 export function logLoss(loss: Loss, location: StoreLocation, log: Logger): void {
   const { problem, payments, from, to } = loss;
   const evidence = keepEvidence(loss, location, log);
@@ -92,7 +92,9 @@ export function logLoss(loss: Loss, location: StoreLocation, log: Logger): void 
   log.error('payments-missing', { problem, store: storeOf(location), ...more, evidence, fix: fixOf(location) });
 }
 
-/** Writes what is missing to a file beside the mark, once for each loss; no file is ever changed. Returns its path. */
+/**
+ * Writes the missing payments to a file beside the mark, once for each loss. No file is ever changed. Returns its path.
+ */
 function keepEvidence(loss: Loss, location: StoreLocation, log: Logger): string {
   const { newest, found, from, to, payments } = loss;
   const name = `${from}-${to}-${newest.link.slice(0, LINK_CHARS)}-${found.link.slice(0, LINK_CHARS) || 'empty'}`;
@@ -104,7 +106,7 @@ function keepEvidence(loss: Loss, location: StoreLocation, log: Logger): string 
     missing: { from, to, count: to - from + 1 },
     newestAcknowledged: { number: newest.seq, link: newest.link },
     found: { number: found.seq, link: found.link },
-    // Of older ones only their numbers are known.
+    // The mark has only the numbers of older payments.
     payments: payments.map(factsOf),
   };
   try {
@@ -116,7 +118,7 @@ function keepEvidence(loss: Loss, location: StoreLocation, log: Logger): string 
       closeSync(fd);
     }
   } catch (error) {
-    // Found before, by this run or an earlier one.
+    // This run or an earlier one has already written the file.
     if (systemCodeOf(error) !== 'EEXIST') log.error('evidence-not-written', { file, reason: reasonOf(error) });
   }
   return file;
@@ -132,18 +134,18 @@ export function lossError(problems: readonly string[], location: StoreLocation):
   );
 }
 
-/** Leaves word in the database, for any other gateway that opens it, of the newest payment that it lacks. */
+/** Stores in the database which newest payment it lacks, for any other gateway that opens it. */
 export async function reportLoss(db: Kysely<Tables>, { newest }: Loss): Promise<void> {
   await keepSetting(db, REPORTED, textOf(newest));
 }
 
-/** The newest payment that another gateway has missed in this database. */
+/** Returns the newest payment that another gateway has missed in this database. */
 export async function reportedLoss(db: Kysely<Tables>): Promise<LedgerHead | undefined> {
   const [, seq, link] = /^(\d+) (\S+)$/.exec((await settingOf(db, REPORTED)) ?? '') ?? [];
   return seq === undefined || link === undefined ? undefined : { seq: Number(seq), link };
 }
 
-/** Forgets what another gateway has missed, and remembers the payments whose loss an admin has accepted. */
+/** Deletes the loss that another gateway has reported. Stores the payments whose loss an admin has accepted. */
 export async function settleLosses(db: Kysely<Tables>, accepted: readonly LedgerHead[]): Promise<void> {
   await db.deleteFrom('settings').where('name', '=', REPORTED).execute();
   if (accepted.length === 0) return;
@@ -167,7 +169,7 @@ async function keepSetting(db: Kysely<Tables>, name: string, value: string): Pro
     .execute();
 }
 
-/** Whether a database has the tables of a store. */
+/** Returns whether a database has the tables of a store. */
 export async function hasLedger(db: Kysely<Tables>): Promise<boolean> {
   const { rows } = await sql<{ made: boolean }>`select to_regclass('ledger') is not null as made`.execute(db);
   return rows[0]?.made === true;
@@ -185,7 +187,7 @@ function textOf({ seq, link }: LedgerHead): string {
   return `${seq} ${link}`;
 }
 
-/** Never with the password. */
+/** Returns the name of the store, never with the password. */
 function storeOf({ dataDir, databaseUrl, shard }: StoreLocation): string {
   if (databaseUrl === undefined) return storeFile(dataDir);
   const { host, pathname } = new URL(databaseUrl);

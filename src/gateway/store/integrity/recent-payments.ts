@@ -3,9 +3,9 @@ import { z } from 'zod';
 import type { PaymentRow } from '../schema/tables.ts';
 import type { LedgerHead } from './ledger.ts';
 
-/** The newest acknowledged payments that a mark knows with their facts. Of older ones it knows the numbers only. */
+/** A mark has the facts of this many newest acknowledged payments. Of older ones it has only the numbers. */
 export const RECENT_PAYMENTS_MAX = 1_000;
-/** One line a payment, of equal length: the next one of its place overwrites it. */
+/** Each payment has one line, all of equal length. A later payment overwrites the line in the same place. */
 const LINE_BYTES = 512;
 
 /** An acknowledged payment: enough to find it at the bank, and in the books of its partner. */
@@ -19,7 +19,7 @@ const factsSchema = z.tuple([
   ...([z.string(), z.string(), z.int(), z.int()] as const),
 ]);
 
-/** The newest acknowledged payments of a store; older ones are forgotten. */
+/** Holds the newest acknowledged payments of a store. Older ones are dropped. */
 export class RecentPayments {
   readonly #bySeq = new Map<number, AcknowledgedPayment>();
 
@@ -32,13 +32,13 @@ export class RecentPayments {
     this.#bySeq.delete(payment.seq - RECENT_PAYMENTS_MAX);
   }
 
-  /** Returns them in the order of their numbers. */
+  /** Returns the payments in the order of their numbers. */
   all(): AcknowledgedPayment[] {
     return [...this.#bySeq.values()].toSorted((a, b) => a.seq - b.seq);
   }
 }
 
-/** Returns the line of a payment, and where it stands among the lines of a mark. */
+/** Returns the line of a payment, and its offset among the lines of a mark. */
 export function lineOfPayment(payment: AcknowledgedPayment): { line: Buffer; offset: number } {
   const { seq, link, id, partner, order_id, reference_number, bank_account, bank_code, amount, paid_at_ms } = payment;
   const lineWith = (texts: readonly string[]) => {
@@ -46,7 +46,7 @@ export function lineOfPayment(payment: AcknowledgedPayment): { line: Buffer; off
     return Buffer.from(`${crc32(facts)} ${facts}`);
   };
   const whole = lineWith([partner, order_id, reference_number]);
-  // Names of many bytes are rare: then the line has the facts that identify the payment.
+  // Very long names are rare. Then the line has only the facts that identify the payment.
   const content = whole.length < LINE_BYTES ? whole : lineWith(['', '', '']);
   const line = Buffer.alloc(LINE_BYTES, ' ');
   content.copy(line);
@@ -54,7 +54,7 @@ export function lineOfPayment(payment: AcknowledgedPayment): { line: Buffer; off
   return { line, offset: (seq % RECENT_PAYMENTS_MAX) * LINE_BYTES };
 }
 
-/** Returns the payments in these lines. A line that is empty or damaged is left out. */
+/** Returns the payments in these lines, without lines that are empty or damaged. */
 export function paymentsInLines(bytes: Buffer): AcknowledgedPayment[] {
   const count = Math.min(RECENT_PAYMENTS_MAX, Math.ceil(bytes.length / LINE_BYTES));
   return Array.from({ length: count }, (_, i) => bytes.toString('utf8', i * LINE_BYTES, (i + 1) * LINE_BYTES)).flatMap(

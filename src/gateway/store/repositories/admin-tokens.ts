@@ -2,17 +2,20 @@ import { type Kysely, sql } from 'kysely';
 import type { AdminTokenRow, ChangedBy, NewAudit, Tables } from '../schema/tables.ts';
 import { AUDIT_ROWS_MAX, noteChange } from './audit.ts';
 
-/** Tokens that are not revoked. One more is refused. */
+/** At most this many tokens are in use. One more is refused. */
 export const ADMIN_TOKENS_MAX = 500;
-/** The newest revoked tokens, which are listed. */
+/** At most this many revoked tokens are listed, the newest. */
 const REVOKED_LISTED_MAX = 500;
 /**
- * Revoked tokens that are kept, for their names: as many as there are lines in the audit list, so that a name is free again
- * only when no line has it any more.
+ * At most this many revoked tokens are kept for their names: as many as the audit list has lines. So a name is free
+ * again only when no line has it any more.
  */
 const REVOKED_MAX = AUDIT_ROWS_MAX;
 
-/** Tokens of admins, cashiers and viewers; only their digests. Each change is stored together with its line in the audit list. */
+/**
+ * Stores the tokens of admins, cashiers and viewers, but only their digests. Each change is stored together with its
+ * line in the audit list.
+ */
 export class AdminTokenStore {
   readonly #db: Kysely<Tables>;
 
@@ -20,13 +23,13 @@ export class AdminTokenStore {
     this.#db = db;
   }
 
-  /** Finds the token with this digest, if it is not revoked. */
+  /** Returns the token with this digest, if it is not revoked. */
   find(digest: string): Promise<AdminTokenRow | undefined> {
     const tokens = this.#db.selectFrom('admin_tokens').selectAll().where('digest', '=', digest);
     return tokens.where('revoked_at_ms', 'is', null).executeTakeFirst();
   }
 
-  /** Lists the tokens that are in use, or the newest of those that are revoked, in the order of their names. */
+  /** Lists the tokens that are in use, or the newest revoked ones, in the order of their names. */
   list(isRevoked: boolean): Promise<AdminTokenRow[]> {
     const inUse = this.#db.selectFrom('admin_tokens').selectAll().where('revoked_at_ms', 'is', null);
     const revoked = this.#db.selectFrom('admin_tokens').selectAll().where('revoked_at_ms', 'is not', null);
@@ -36,8 +39,8 @@ export class AdminTokenStore {
   }
 
   /**
-   * Adds a token. Returns why it cannot, and then adds nothing: another token has its name, or had it before it was revoked,
-   * in whatever case.
+   * Adds a token. If it cannot, it adds nothing and returns why: another token has its name, or had it before it was
+   * revoked. Names are compared without upper and lower case.
    */
   add(row: AdminTokenRow, change: NewAudit): Promise<'added' | 'name taken' | 'name spent' | 'too many'> {
     return this.#db.transaction().execute(async (trx) => {
@@ -67,7 +70,7 @@ export class AdminTokenStore {
     });
   }
 
-  /** Stores when a token was used; nothing if the store knows of a use since `sinceMs`. */
+  /** Stores when a token was used, unless the store has a use since `sinceMs`. */
   async used(id: string, atMs: number, sinceMs: number): Promise<void> {
     const token = this.#db.updateTable('admin_tokens').set({ last_used_at_ms: atMs }).where('id', '=', id);
     await token
@@ -77,8 +80,8 @@ export class AdminTokenStore {
 }
 
 /**
- * Takes a box that was removed out of the tokens that are restricted to boxes, and revokes those that have none left: a box
- * that gets its code later may be that of another shop. Must be called in the transaction of the removal.
+ * Removes a box from the tokens that are restricted to boxes, and revokes tokens that have no box left. A box that gets
+ * this code later may belong to another shop. Must be called in the transaction that removes the box.
  */
 export async function takeBoxOut(db: Kysely<Tables>, terminalCode: string, by: ChangedBy): Promise<void> {
   const inUse = db.selectFrom('admin_tokens').select(['id', 'name', 'boxes']).where('revoked_at_ms', 'is', null);

@@ -2,12 +2,12 @@ import { type Kysely, sql } from 'kysely';
 import type { NewAudit, Tables } from '../schema/tables.ts';
 import { nextSeq } from './seq.ts';
 
-/** Changes that are listed. Beyond that, the oldest is deleted. */
+/** At most this many changes are listed. Beyond that, the oldest is deleted. */
 export const AUDIT_ROWS_MAX = 100_000;
-/** Shards of a cluster that write at the same moment choose the same number: all but one choose again. */
+/** Shards of a cluster that write at the same moment choose the same number. All but one of them then choose again. */
 const NUMBER_TRIES_MAX = 100;
 
-/** Notes a change in the audit list. A change of the registry is noted in its own transaction. */
+/** Adds a change to the audit list. A change of the registry is added in its own transaction. */
 export async function noteChange(db: Kysely<Tables>, change: NewAudit): Promise<void> {
   for (let tries = 1; !(await isNoted(db, change)); tries += 1) {
     if (tries === NUMBER_TRIES_MAX) throw new Error(`no free number in the audit list after ${tries} tries`);

@@ -4,11 +4,11 @@ import { intact, onlyIntact } from '../integrity/checksums.ts';
 import type { AttemptRow, CallbackRow, CallbackStatus, NewAttempt, Tables } from '../schema/tables.ts';
 import { seqOf } from './seq.ts';
 
-/** Changes of an attempt to its callback. */
+/** The changes that an attempt makes to its callback. */
 export type AfterAttempt = Pick<CallbackRow, 'url'> &
   Partial<Pick<CallbackRow, 'status' | 'warning' | 'tries' | 'next_at_ms'>>;
 
-/** Undelivered callbacks. */
+/** The callbacks that are not delivered. */
 export interface Backlog {
   partners: { partner: string; waiting: number; failed: number }[];
   oldestWaitingAtMs: number | undefined;
@@ -18,9 +18,9 @@ export interface Backlog {
 export interface CallbackChoice {
   status: 'failed' | 'pending';
   partner?: string | undefined;
-  /** From this time on. */
+  /** Callbacks from this time on. */
   fromMs?: number | undefined;
-  /** Before this time. */
+  /** Callbacks before this time. */
   toMs?: number | undefined;
 }
 
@@ -28,11 +28,11 @@ export interface CallbackChoice {
 export interface Requeued {
   /** The partner of each callback. */
   partners: string[];
-  /** `seq` after which the next batch begins; `undefined` at the end. */
+  /** The `seq` after which the next batch begins. `undefined` at the end. */
   after: number | undefined;
 }
 
-/** Callbacks to partners and their attempts. */
+/** Stores callbacks to partners, and their attempts. */
 export class CallbackStore {
   readonly #db: Kysely<Tables>;
   readonly #log: Logger;
@@ -53,7 +53,7 @@ export class CallbackStore {
     return onlyIntact('callbacks', await rows.execute(), this.#log);
   }
 
-  /** Newest first. With `before`, an id, only older ones; with `status`, only those that have it. */
+  /** Returns callbacks, newest first. With `before`, an id, only older ones. With `status`, only those that have it. */
   async newest(limit: number, before?: string, status?: CallbackStatus): Promise<CallbackRow[]> {
     let rows = this.#db.selectFrom('callbacks').selectAll().orderBy('seq', 'desc').limit(limit);
     if (before !== undefined) rows = rows.where('seq', '<', seqOf('callbacks', before));
@@ -84,7 +84,7 @@ export class CallbackStore {
 
   /**
    * Makes the oldest callbacks of this choice due at `atMs`, as after their first attempt: at most `limit`, and only
-   * those after the `seq` given by `after`.
+   * those after the `seq` in `after`.
    */
   async requeue(choice: CallbackChoice, after: number, limit: number, atMs: number): Promise<Requeued> {
     const { status, partner, fromMs, toMs } = choice;
@@ -102,21 +102,21 @@ export class CallbackStore {
     });
   }
 
-  /** Partners who have pending callbacks. */
+  /** Returns the partners who have pending callbacks. */
   async pendingPartners(): Promise<string[]> {
     const rows = this.#db.selectFrom('callbacks').select('partner').distinct().where('status', '=', 'pending');
     return (await rows.execute()).map((it) => it.partner);
   }
 
-  /** Pending callbacks of a partner without any attempt, oldest first. */
+  /** Returns the pending callbacks of a partner without any attempt, oldest first. */
   neverTried(partner: string, limit: number): Promise<Pick<CallbackRow, 'id'>[]> {
     const rows = this.#db.selectFrom('callbacks').select('id').where('partner', '=', partner);
-    // Literals, as in the partial index: with parameters SQLite would not use it.
+    // These are literals, as in the partial index: with parameters SQLite would not use it.
     const first = rows.where('status', '=', sql.lit('pending')).where('tries', '=', sql.lit(0));
     return first.orderBy('seq').limit(limit).execute();
   }
 
-  /** Pending callbacks of a partner, soonest due first. */
+  /** Returns the pending callbacks of a partner, soonest due first. */
   nextDue(partner: string, limit: number): Promise<Pick<CallbackRow, 'id' | 'tries' | 'next_at_ms'>[]> {
     return this.#db
       .selectFrom('callbacks')
@@ -129,7 +129,7 @@ export class CallbackStore {
       .execute();
   }
 
-  /** The newest `eachMax` attempts of each callback, oldest first. `seq` counts from 1 for each callback. */
+  /** Returns the newest `eachMax` attempts of each callback, oldest first. `seq` counts from 1 for each callback. */
   async attemptsOf(callbackIds: string[], eachMax: number): Promise<AttemptRow[]> {
     if (callbackIds.length === 0) return [];
     const newest = sql<number>`(select max(it.seq) from callback_attempts it

@@ -1,10 +1,13 @@
 import { type Kysely, sql } from 'kysely';
 import type { BoxSecretRow, EnrolmentRequestRow, Tables } from '../schema/tables.ts';
 
-/** Digests of known logins that are stored. Beyond that, the oldest is deleted. */
+/** At most this many digests of known logins are stored. Beyond that, the oldest is deleted. */
 export const KNOWN_LOGINS_MAX = 10_000;
 
-/** Secrets that boxes agreed on at enrolment, one per box; as they are given, so wrapped. */
+/**
+ * Stores the secrets that boxes agreed on at enrolment, one per box. It stores them as they come, so they must be
+ * encrypted.
+ */
 export class BoxSecretStore {
   readonly #db: Kysely<Tables>;
 
@@ -12,13 +15,13 @@ export class BoxSecretStore {
     this.#db = db;
   }
 
-  /** The secret of this box. A box with another serialNumber has none, even under the same terminalCode. */
+  /** Returns the secret of this box. A box with another serialNumber has none, even under the same terminalCode. */
   async get(terminalCode: string, serialNumber: string): Promise<string | undefined> {
     const rows = this.#db.selectFrom('box_secrets').select('secret').where('terminal_code', '=', terminalCode);
     return (await rows.where('serial_number', '=', serialNumber).executeTakeFirst())?.secret;
   }
 
-  /** Replaces an older secret. Valid once it is durable. */
+  /** Stores a secret in place of an older one. The secret is valid once it is durable. */
   async keep(row: BoxSecretRow): Promise<void> {
     const { terminal_code: _key, ...rest } = row;
     await this.#db
@@ -28,9 +31,9 @@ export class BoxSecretStore {
       .execute();
   }
 
-  /** Secrets of an earlier version, which are not wrapped. */
+  /** Returns secrets of an earlier version, which are not encrypted. */
   plain(limit: number): Promise<BoxSecretRow[]> {
-    // A literal: with a parameter SQLite does not use the index.
+    // This is a literal, because with a parameter SQLite does not use the index.
     const rows = this.#db.selectFrom('box_secrets').selectAll().where('wrapped', '=', sql.lit(0));
     return rows.orderBy('terminal_code').limit(limit).execute();
   }
@@ -40,7 +43,7 @@ export class BoxSecretStore {
   }
 }
 
-/** Which box proved which enrolment code, for the next start (PROTOCOL.md, clause ENR-7). */
+/** Stores which box proved which enrolment code, for the next start (PROTOCOL.md, clause ENR-7). */
 export class EnrolmentRequestStore {
   readonly #db: Kysely<Tables>;
 
@@ -48,12 +51,14 @@ export class EnrolmentRequestStore {
     this.#db = db;
   }
 
-  /** Oldest first. */
+  /** Returns all requests, oldest first. */
   all(): Promise<EnrolmentRequestRow[]> {
     return this.#db.selectFrom('enrolment_requests').selectAll().orderBy('asked_at_ms').orderBy('id').execute();
   }
 
-  /** Settles once it is durable. Deletes requests that are older than `sinceMs`, in calendar time. */
+  /**
+   * Stores a request, and settles once it is durable. Deletes requests that are older than `sinceMs`, in calendar time.
+   */
   async keep(row: EnrolmentRequestRow, sinceMs: number): Promise<void> {
     await this.#db.transaction().execute(async (trx) => {
       await trx.deleteFrom('enrolment_requests').where('asked_at_ms', '<', sinceMs).execute();
@@ -62,7 +67,7 @@ export class EnrolmentRequestStore {
   }
 }
 
-/** Digests of who has logged in from where (PROTOCOL.md, clause TOK-6). */
+/** Stores digests of users and the addresses from which they have logged in (PROTOCOL.md, clause TOK-6). */
 export class KnownLoginStore {
   readonly #db: Kysely<Tables>;
 
@@ -70,13 +75,13 @@ export class KnownLoginStore {
     this.#db = db;
   }
 
-  /** Oldest first. */
+  /** Returns all digests, oldest first. */
   async all(): Promise<string[]> {
     const rows = await this.#db.selectFrom('known_logins').select('digest').orderBy('seq').execute();
     return rows.map(({ digest }) => digest);
   }
 
-  /** Adds them as the newest, all or none. A known digest becomes new again. */
+  /** Adds digests as the newest, all or none. A known digest becomes new again. */
   async add(digests: readonly string[]): Promise<void> {
     await this.#db.transaction().execute(async (trx) => {
       const newest = await trx
@@ -84,7 +89,7 @@ export class KnownLoginStore {
         .select(sql<number>`coalesce(max(seq), 0)`.as('seq'))
         .executeTakeFirstOrThrow();
       let { seq } = newest;
-      // One row per statement: every other number of rows would be another prepared statement.
+      // Each statement adds one row. Every other number of rows would be another prepared statement.
       for (const digest of digests) {
         seq += 1;
         await trx

@@ -6,16 +6,16 @@ import type { CreditRow, Tables } from '../schema/tables.ts';
 /** A credit whose time at the bank is longer ago than this is late (PROTOCOL.md, clause CRE-5). */
 export const CREDIT_FRESH_MS = 300_000;
 
-/** Facts of a credit that go with its payment to boxes and partner (PROTOCOL.md, clause MSG-13). */
+/** Facts of a credit that are sent with its payment to boxes and partner (PROTOCOL.md, clause MSG-13). */
 export interface CreditSides {
   late: boolean;
   due: Due | null;
 }
 
-/** The sides of a payment that no source told of. */
+/** The sides of a payment that no source has reported. */
 export const ON_TIME: CreditSides = { late: false, due: null };
 
-/** The sides of those of these payments that sources told of, by payment. */
+/** Returns the sides of those of these payments that a source has reported, by payment. */
 export async function sidesOf(
   db: Kysely<Tables>,
   payments: readonly { id: string }[],
@@ -38,7 +38,10 @@ export function sidesIn({
   return { late: late === 1, due: amount === null || paid === null ? null : dueOf(amount, paid) };
 }
 
-/** The due of an order of this amount for which so much was paid (PROTOCOL.md, clause MSG-13); null where they are equal. */
+/**
+ * Returns what is due for an order of this amount after this sum was paid (PROTOCOL.md, clause MSG-13). Null if both
+ * are equal.
+ */
 export function dueOf(amount: number, paid: number): Due | null {
   return amount === paid ? null : { amount, paid: Math.min(paid, amount + LIMITS.amountMax) };
 }

@@ -7,31 +7,34 @@ import { type Asked, sameCredit } from './same-credit.ts';
 import { seqOf } from './seq.ts';
 
 export type NewCredit = Omit<CreditRow, 'seq' | 'payment_id' | 'order_amount' | 'order_paid'> & {
-  /** Ids where other credits of the same account, reference and amount have the first ones. */
+  /** Ids to use if other credits of the same account, reference and amount have the first ones. */
   other_ids: readonly string[];
 } & Asked;
-/** Which payments count in the sum that was paid for an order. */
+/** Decides which payments count in the sum that was paid for an order. */
 export type Counting = Pick<ModeHistory, 'counted'>;
 
-/** Money that sources told of (PROTOCOL.md, clause CRE). Every method settles once the change is durable. */
+/**
+ * Stores the money that sources have reported (PROTOCOL.md, clause CRE). Every method settles once the change is
+ * durable.
+ */
 export class CreditStore {
   readonly #db: Kysely<Tables>;
   readonly #log: Logger;
   readonly #history: Counting;
 
-  /** Payments that do not count by `history` pay nothing (PROTOCOL.md, clause MOD-3). */
+  /** Payments that do not count according to `history` pay nothing (PROTOCOL.md, clause MOD-3). */
   constructor(db: Kysely<Tables>, log: Logger, history: Counting) {
     this.#db = db;
     this.#log = log;
     this.#history = history;
   }
 
-  /** The credit here that is the same money; `known` as of `receive`. */
+  /** Returns the stored credit that is the same money. `known` is as in `sameCredit`. */
   same(credit: NewCredit, known: ReadonlyMap<string, string>): Promise<CreditRow | undefined> {
     return sameCredit(this.#db, credit, known);
   }
 
-  /** Newest first, each with the orderId of its payment; with `before`, an id, only older ones. */
+  /** Returns credits, newest first, each with the orderId of its payment. With `before`, an id, only older ones. */
   async newest(limit: number, before?: string): Promise<(CreditRow & { order_id: string | null })[]> {
     const rows = this.#db
       .selectFrom('credits')
@@ -44,20 +47,20 @@ export class CreditStore {
     return onlyIntact('credits', await listed.execute(), this.#log);
   }
 
-  /** The credits of these payments; a payment that no source told of has none. */
+  /** Returns the credits of these payments. A payment that no source has reported has none. */
   async ofPayments(paymentIds: readonly string[]): Promise<CreditRow[]> {
     if (paymentIds.length === 0) return [];
     const rows = this.#db.selectFrom('credits').selectAll().where('payment_id', 'in', paymentIds);
     return onlyIntact('credits', await rows.execute(), this.#log);
   }
 
-  /** The sum that was paid for each of these orders. */
+  /** Returns the sum that was paid for each of these orders. */
   paidFor(orderIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
     return paidForEach(this.#db, this.#history, orderIds);
   }
 }
 
-/** The sum that was paid for each of these orders. */
+/** Returns the sum that was paid for each of these orders. */
 export async function paidForEach(
   db: Kysely<Tables>,
   history: Counting,

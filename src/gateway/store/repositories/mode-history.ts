@@ -4,7 +4,7 @@ import { PayboxError } from '../../../lib/errors.ts';
 import type { Tables } from '../schema/tables.ts';
 
 const SETTING = 'payment-kinds';
-/** Changes that are kept; of more, the oldest is forgotten, whose payments were pruned long ago. */
+/** At most this many changes are stored. Payments of older changes were pruned long ago. */
 const CHANGES_MAX = 1_000;
 
 const changes = z.array(z.object({ kind: z.enum(['money', 'test']), afterSeq: z.int().min(0) })).max(CHANGES_MAX);
@@ -12,8 +12,8 @@ type Change = z.infer<typeof changes>[number];
 export type PaymentKind = Change['kind'];
 
 /**
- * Which payments were only tests: those that a sandbox stored (PROTOCOL.md, clause MOD-3). A payment keeps its kind
- * whatever the gateway is later.
+ * Records which payments were only tests: those that a sandbox stored (PROTOCOL.md, clause MOD-3). A payment keeps its
+ * kind, even if the mode of the gateway changes later.
  */
 export class ModeHistory {
   readonly #db: Kysely<Tables>;
@@ -25,10 +25,10 @@ export class ModeHistory {
   }
 
   /**
-   * Payments from now on are of this kind; call it once, before any is stored. `before` is the kind of earlier ones in a
-   * store that does not know it. Where money is taken nobody is told of tests any more: their notices and callbacks that
-   * are still to be sent are deleted. When tests end, the orders that only they paid are cancelled. Throws a PayboxError
-   * when the stored history cannot be read.
+   * Makes all later payments of this kind. Must be called once, before any payment is stored. `before` is the kind of
+   * earlier payments in a store that does not know it. At a gateway that handles real money nobody may receive news of
+   * tests: their waiting notices and callbacks are deleted. When tests end, orders that only tests have paid are
+   * cancelled. Throws a PayboxError when the stored history cannot be read.
    */
   async begin(kind: PaymentKind, before: PaymentKind = 'test'): Promise<void> {
     const row = await this.#db.selectFrom('settings').select('value').where('name', '=', SETTING).executeTakeFirst();
@@ -37,7 +37,7 @@ export class ModeHistory {
     this.#changes = known;
     await this.#db.transaction().execute(async (trx) => {
       if (row !== undefined && last?.kind === kind) {
-        // A damaged row of a test may have been made again since.
+        // The deliveries of a damaged test may have been recreated since.
         if (kind === 'money') await forgetDeliveries(trx, this.#test());
         return;
       }
@@ -55,34 +55,42 @@ export class ModeHistory {
     });
   }
 
-  /** Whether the payment with this number counts in sums: tests do at a sandbox only. */
+  /** Returns whether the payment with this number counts in sums. Tests count at a sandbox only. */
   counts(seq: number): boolean {
     return this.#changes.at(-1)?.kind !== 'money' || !this.isTest(seq);
   }
 
-  /** Whether nobody may be told of this payment: a test, at a gateway that takes money. */
+  /**
+   * Returns whether nobody may receive news of this payment, because it is a test at a gateway that handles real money.
+   */
   async isMuted(paymentId: string): Promise<boolean> {
     return this.#changes.at(-1)?.kind === 'money' && (await this.testsAmong([paymentId])).size > 0;
   }
 
-  /** For queries of payments: 1 for one that counts in sums, 0 for any other. No index is chosen by it. */
+  /**
+   * Returns an expression for queries of payments: 1 for a payment that counts in sums, 0 for any other. No index can
+   * be used for it.
+   */
   counted(): RawBuilder<number> {
     return this.#changes.at(-1)?.kind === 'money' ? sql<number>`case when ${this.#test()} then 0 else 1 end` : sql`1`;
   }
 
-  /** Whether the payment with this number was only a test. */
+  /** Returns whether the payment with this number was only a test. */
   isTest(seq: number): boolean {
     return (this.#changes.findLast(({ afterSeq }) => afterSeq < seq)?.kind ?? 'test') === 'test';
   }
 
-  /** Those of these payments that were only tests. */
+  /** Returns those of these payments that were only tests. */
   async testsAmong(paymentIds: readonly string[]): Promise<ReadonlySet<string>> {
     const rows = this.#db.selectFrom('payments').select(['id', 'seq']).where('id', 'in', paymentIds);
     const found = paymentIds.length === 0 ? [] : await rows.execute();
     return new Set(found.filter(({ seq }) => this.isTest(seq)).map(({ id }) => id));
   }
 
-  /** For queries of payments: whether one was only a test, at a gateway that takes money. */
+  /**
+   * Returns a condition for queries of payments: whether a payment was only a test, at a gateway that handles real
+   * money.
+   */
   #test(): RawBuilder<boolean> {
     const known = [{ kind: 'test', afterSeq: 0 }, ...this.#changes];
     const spans = known.flatMap(({ kind, afterSeq }, i) => {
@@ -115,7 +123,7 @@ async function forgetDeliveries(db: Kysely<Tables>, test: RawBuilder<boolean>): 
   await db.deleteFrom('callbacks').where('status', '<>', 'delivered').where('payment_id', 'in', tests).execute();
 }
 
-/** An order that money has paid in part ends as underpaid. */
+/** Cancels the orders that tests have paid. An order that real money has paid in part ends as underpaid. */
 async function cancelTestOrders(
   db: Kysely<Tables>,
   { test, counted }: { test: RawBuilder<boolean>; counted: RawBuilder<number> },

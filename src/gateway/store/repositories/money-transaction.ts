@@ -14,15 +14,15 @@ import { sameCredit } from './same-credit.ts';
 import { CODE_OF_CONTENT } from './search.ts';
 import { nextSeq } from './seq.ts';
 
-/** Orders that are found by codes: a code is rarely that of two. */
+/** At most this many orders are found by codes. Two orders rarely have the same code. */
 const CODED_MAX = 100;
-/** Orders of one amount among which a content is sought: the newest. */
+/** A content is searched among this many orders of one amount, the newest. */
 const CANDIDATES_MAX = 1_000;
 
-/** An order as far as matching needs it. */
+/** The part of an order that matching needs. */
 export type Candidate = Pick<OrderRow, 'id' | 'content' | 'status'>;
 
-/** Whose orders a credit may pay: those of the account's partner, '' without one. */
+/** The owner of the orders that a credit may pay. `partner` is '' for an account without one. */
 export interface Payee {
   partner: string;
   bankAccount: string;
@@ -30,31 +30,31 @@ export interface Payee {
 
 /** Finds orders that ask for money to one account, in the transaction of a credit. */
 export interface OrderFinder {
-  /** The order for which this source collects under this number. */
+  /** Returns the order for which this source collects under this number. */
   byRequest(source: string, orderCode: number): Promise<string | undefined>;
-  /** Orders with these codes, as MAT-1 or GEN-9 have them, with what was paid for them. */
+  /** Returns the orders with these codes (clauses MAT-1 and GEN-9), and the sum that was paid for each. */
   byCodes(codes: readonly string[]): Promise<(Candidate & { code: string; amount: number; paid: number })[]>;
-  /** The newest orders of exactly this amount that were made by this time, newest first. */
+  /** Returns the orders of exactly this amount that were made by this time, newest first. */
   byAmount(amount: number, createdUntilMs: number): Promise<Candidate[]>;
 }
 
-/** How an order goes on after a payment: it is paid, it ended with less than it asked for, or it waits for more. */
+/** The state of an order after a payment: it is paid, it ended with less than it asked for, or it waits for more. */
 export type Settlement = 'paid' | 'ended' | 'open';
 
 /**
- * The fate of a credit. `duplicate`: it was told before. `kept`: nobody gets a payment for it. `new`: its payment, of
- * this id, has still to be stored.
+ * The result of storing a credit. `duplicate`: it was reported before. `kept`: nobody gets a payment for it. `new`: its
+ * payment, which has this id, must still be stored.
  */
 export type TakenCredit = { kind: 'duplicate' | 'kept' } | { kind: 'new'; id: string };
 
 /**
- * Small reads and writes of one transaction in which money is stored. The caller decides, and calls them one after the
- * other; what throws undoes all of them.
+ * Offers small reads and writes of one transaction in which money is stored. The caller decides, and calls them one
+ * after the other. An exception undoes all of them.
  */
 export class MoneyTransaction {
-  /** Partners, accounts and boxes as they are in this transaction. */
+  /** Partners, accounts and boxes as this transaction sees them. */
   readonly registry: RegistryStore;
-  /** The payments that were stored, for whoever marks them as acknowledged. */
+  /** The payments that this transaction stored. The store marks them as acknowledged. */
   readonly stored: AcknowledgedPayment[] = [];
   readonly #db: Kysely<Tables>;
   readonly #history: Counting;
@@ -65,30 +65,30 @@ export class MoneyTransaction {
     this.registry = new RegistryStore(db);
   }
 
-  /** The order that this money pays (PROTOCOL.md, clause CBK-6). Throws when it is damaged. */
+  /** Returns the order that this money pays (PROTOCOL.md, clause CBK-6). Throws when the order is damaged. */
   async orderFor(money: PaymentDetails, atMs: number): Promise<OrderRow | undefined> {
     return intact('orders', await findOrderFor(this.#db, money, atMs));
   }
 
-  /** The order with this id. Throws when it is damaged. */
+  /** Returns the order with this id. Throws when the order is damaged. */
   async order(id: string): Promise<OrderRow | undefined> {
     return intact('orders', await orderWith(this.#db, id));
   }
 
-  /** The sum that was paid for an order until now. */
+  /** Returns the sum that was paid for an order until now. */
   async paidFor(orderId: string): Promise<number> {
     return (await paidForEach(this.#db, this.#history, [orderId])).get(orderId) ?? 0;
   }
 
-  /** Finds orders that ask for money to this account. */
+  /** Returns a finder of orders that ask for money to this account. */
   ordersOf(payee: Payee): OrderFinder {
     return finderOf(this.#db, this.#history, payee);
   }
 
   /**
-   * Stores a credit, unless it is known. One that was kept becomes new when it is told again with `hasAccount`, which says
-   * that somebody gets the money. One that is older than what the store remembers is kept (PROTOCOL.md, clauses CRE-2 and
-   * CRE-4).
+   * Stores a credit, unless it is known. `hasAccount` means that somebody gets the money. A kept credit that is
+   * reported again with `hasAccount` becomes new. A credit that is older than the rows in the store is kept
+   * (PROTOCOL.md, clauses CRE-2 and CRE-4).
    */
   async takeCredit(
     credit: NewCredit,
@@ -101,7 +101,7 @@ export class MoneyTransaction {
     if (known !== undefined && (known.payment_id !== null || !isPaid)) return { kind: 'duplicate' };
     const id = known?.id ?? (await insertCredit(db, credit, isPaid));
     if (!isPaid) return { kind: 'kept' };
-    // The credit of a payment may have been lost with a damaged row: the payment is still the same.
+    // The row of the credit may have been lost by damage. Its payment is still the same.
     const payment = db.selectFrom('payments').select('id').where('id', '=', id);
     if ((await payment.executeTakeFirst()) !== undefined) return { kind: 'duplicate' };
     if (known !== undefined) {
@@ -125,7 +125,7 @@ export class MoneyTransaction {
     this.stored.push(head);
   }
 
-  /** Has an order go on after a payment. Returns the pushes that this withdraws. */
+  /** Updates the state of an order after a payment. Returns the pushes that must be withdrawn. */
   async settle(
     { id, status }: OrderRow,
     settlement: Settlement,
@@ -135,7 +135,7 @@ export class MoneyTransaction {
     if (settlement === 'paid') {
       return endOrder(this.#db, id, { status: 'paid', paid_at_ms: atMs, updated_at_ms: atMs }, notices);
     }
-    // An order that was paid before stays so.
+    // An order that was paid before stays paid.
     if (settlement === 'ended' && status !== 'paid') {
       return endOrder(this.#db, id, { status: 'underpaid', updated_at_ms: atMs }, notices);
     }
@@ -144,7 +144,7 @@ export class MoneyTransaction {
   }
 }
 
-/** Inserts a credit that is not known; returns its id, which is also that of its payment. */
+/** Inserts a credit that is not known. Returns its id, which is also the id of its payment. */
 async function insertCredit(
   db: Kysely<Tables>,
   { other_ids, webhook: _webhook, time_is_known: _known, ...credit }: NewCredit,
@@ -184,7 +184,7 @@ function finderOf(db: Kysely<Tables>, history: Counting, { partner, bankAccount 
         .where('order_codes.bank_account', '=', bankAccount)
         .where('order_codes.code', 'in', codes)
         .execute();
-      // By the code alone: with the account SQLite would read all its orders.
+      // The query uses the code alone. With the account, SQLite would read all orders of the account.
       const made = await orders.select(CODE_OF_CONTENT.as('code')).where(CODE_OF_CONTENT, 'in', codes).execute();
       const found = [...own, ...made].filter(isOwn);
       const paid = await paidForEach(
@@ -201,7 +201,7 @@ function finderOf(db: Kysely<Tables>, history: Counting, { partner, bankAccount 
         .where('bank_account', '=', bankAccount)
         .where('amount', '=', amount)
         .where('partner', '=', partner)
-        // A literal: with a parameter SQLite does not use the index of credits.
+        // This is a literal, because with a parameter SQLite does not use the index of credits.
         .where('trans_type', '=', sql.lit('C'))
         .where('created_at_ms', '<=', createdUntilMs)
         .orderBy('seq', 'desc')

@@ -25,7 +25,7 @@ export type NewOrder = Omit<
   'seq' | 'status' | 'failure' | 'last_push_id' | 'shown_on' | 'shown_push_id' | 'paid_at_ms' | 'updated_at_ms'
 >;
 
-/** `pushId`: the push that is sent with it. */
+/** Inserts an order. `pushId` is the push that is sent with it. */
 export async function insertOrder(db: Kysely<Tables>, order: NewOrder, pushId?: string): Promise<void> {
   const pushed = { failure: null, last_push_id: pushId ?? null, shown_on: null, shown_push_id: null };
   const status: OrderStatus = pushId === undefined ? 'created' : 'pushed';
@@ -36,17 +36,19 @@ export async function insertOrder(db: Kysely<Tables>, order: NewOrder, pushId?: 
     .execute();
 }
 
-/** Stored together with an order. */
+/** The rows that are stored together with an order. */
 export interface OrderSides {
   /** The name in the link to the picture of its QR. */
   qrRef?: string;
-  /** By it the text of a bank names the order. */
+  /** The code by which the text of a bank names the order. */
   code?: string | undefined;
-  /** If a source collects for it. */
+  /** Set if a source collects for the order. */
   request?: NewPaymentRequest | undefined;
 }
 
-/** Inserts an order with its sides. Returns false, and inserts nothing, if another order of its account has the code. */
+/**
+ * Inserts an order with its sides. Returns false, and inserts nothing, if another order of its account has the code.
+ */
 export async function addOrder(
   db: Kysely<Tables>,
   order: NewOrder,
@@ -86,7 +88,7 @@ export async function changePush(
   return changed.numUpdatedRows > 0n;
 }
 
-/** The order whose newest push this is was shown. A paid order stays paid. */
+/** Records that the order whose newest push this is was shown. A paid order stays paid. */
 export async function setOrderShown(
   db: Kysely<Tables>,
   { pushId, terminalCode }: { pushId: string; terminalCode: string },
@@ -127,18 +129,18 @@ export interface WithdrawnPush {
   terminal_code: string;
 }
 
-/** A cancellation, as far as it changed something. */
+/** The result of a cancellation. */
 export interface Cancellation {
-  /** Says whether it changed anything: an order that has ended stays as it ended. */
+  /** True if it changed anything. An order that has ended stays as it is. */
   hasChanged: boolean;
-  /** Pushes of the order that a box may show, so that they must be withdrawn. */
+  /** Pushes of the order that a box may show. The gateway must withdraw them. */
   withdrawn: WithdrawnPush[];
 }
 
-/** Statuses of an order that can be cancelled: it waits for its money, although no box may show it. */
+/** The statuses in which an order can be cancelled: it waits for its money, although a box may not show it. */
 const CANCELLABLE: readonly OrderStatus[] = ['created', 'pushed', 'shown', 'replaced', 'failed'];
 
-/** Cancels an order that has not ended, and its open pushes. Returns undefined for a paid order, or none. */
+/** Cancels an order that has not ended, and its open pushes. Returns undefined if the order is paid or unknown. */
 export async function cancelOrder(
   db: Kysely<Tables>,
   orderRef: string,

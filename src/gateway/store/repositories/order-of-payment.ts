@@ -2,8 +2,8 @@ import { expressionBuilder, type Kysely, type Selectable, sql } from 'kysely';
 import { CLOCK_ERROR_MS_MAX, OPEN_PUSH, type PaymentDetails, type Tables } from '../schema/tables.ts';
 
 /**
- * Finds the order of a payment: one that a box shows, else the newest unpaid one, else the newest paid one (clause
- * CBK-6).
+ * Finds the order of a payment: one that a box shows, or else the newest unpaid one, or else the newest paid one
+ * (clause CBK-6).
  */
 export async function findOrderFor(
   db: Kysely<Tables>,
@@ -17,7 +17,7 @@ export async function findOrderFor(
     'orders.amount': amount,
     'orders.trans_type': trans_type,
   });
-  // Open pushes first, because they are few: SQLite keeps the order of a cross join.
+  // Open pushes are read first, because they are few. SQLite keeps the order of a cross join.
   const onBox = db
     .selectFrom('pushes')
     .crossJoin('orders')
@@ -32,7 +32,7 @@ export async function findOrderFor(
   const newest = db.selectFrom('orders').selectAll().where(fits).orderBy('seq', 'desc').limit(1);
   return (
     (await onBox.executeTakeFirst()) ??
-    // A literal: with a parameter SQLite does not use the index of unpaid orders.
+    // This is a literal, because with a parameter SQLite does not use the index of unpaid orders.
     (await newest.where('status', '<>', sql.lit('paid')).executeTakeFirst()) ??
     (await newest.where('status', '=', 'paid').executeTakeFirst())
   );

@@ -29,7 +29,7 @@ import {
 import { nextSeq, seqOf } from './seq.ts';
 
 const PUSHES_LISTED_MAX = 20;
-/** Withdrawals that are sent to a box at once. */
+/** At most this many withdrawals are sent to a box at once. */
 const WITHDRAWALS_MAX = 100;
 /** After these failures a box may still have the push, so it gets the withdrawal again. */
 const UNSURE_CODES: Code[] = ['BOX_TIMEOUT', 'BOX_OFFLINE', 'REPLACED'];
@@ -43,7 +43,7 @@ export interface Withdrawal {
   why: DownOf<'withdraw'>['why'];
 }
 
-/** Orders and their pushes. Every method settles once the change is durable. */
+/** Stores orders and their pushes. Every method settles once the change is durable. */
 export class OrderStore {
   readonly #db: Kysely<Tables>;
   readonly #log: Logger;
@@ -54,21 +54,21 @@ export class OrderStore {
   }
 
   /**
-   * Stores an order with its sides: all or nothing. Returns false if another order of its account has the code
+   * Stores an order with its sides, all or nothing. Returns false if another order of its account has the code
    * (PROTOCOL.md, clause MAT-1).
    */
   add(order: NewOrder, sides: OrderSides = {}): Promise<boolean> {
     return this.#db.transaction().execute((trx) => addOrder(trx, order, sides));
   }
 
-  /** Finds the newest order of a QR that the partner generated; with an orderId, only one that has it. */
+  /** Returns the newest order of a QR that the partner generated. With an orderId, only an order that has it. */
   async findPushed(partner: string, qrCode: string, orderId: string): Promise<OrderRow | undefined> {
     let query = this.#db.selectFrom('orders').selectAll().where('qr_code', '=', qrCode).where('partner', '=', partner);
     if (orderId !== '') query = query.where('order_id', '=', orderId);
     return intact('orders', await query.orderBy('seq', 'desc').limit(1).executeTakeFirst());
   }
 
-  /** Finds an order by the gateway's own id, else the newest one with this orderId. */
+  /** Returns the order with this id of the gateway, or else the newest one with this orderId. */
   async find(idOrOrderId: string): Promise<OrderRow | undefined> {
     const orders = this.#db.selectFrom('orders').selectAll();
     const found =
@@ -77,20 +77,20 @@ export class OrderStore {
     return intact('orders', found);
   }
 
-  /** The id of the order that a push shows, also when a newer push shows it too. */
+  /** Returns the id of the order that a push shows, even if a newer push shows it too. */
   async idByPush(pushId: string): Promise<string | undefined> {
     const found = this.#db.selectFrom('pushes').select('order_ref').where('id', '=', pushId);
     return (await found.executeTakeFirst())?.order_ref;
   }
 
-  /** Newest first; with `before`, an id, only older ones. */
+  /** Returns orders, newest first. With `before`, an id, only older ones. */
   async newest(limit: number, before?: string): Promise<OrderRow[]> {
     const rows = this.#db.selectFrom('orders').selectAll().orderBy('seq', 'desc').limit(limit);
     const listed = before === undefined ? rows : rows.where('seq', '<', seqOf('orders', before));
     return onlyIntact('orders', await listed.execute(), this.#log);
   }
 
-  /** The newest pushes of each order, at most 20 of one, oldest first. */
+  /** Returns the newest pushes of each order, at most 20 of one, oldest first. */
   async pushesOf(orderIds: string[]): Promise<PushRow[]> {
     if (orderIds.length === 0) return [];
     const orders = this.#db
@@ -137,9 +137,9 @@ export class OrderStore {
   }
 
   /**
-   * Whether a box shows this order, as far as this kind of confirmation tells: the newest push that the box did not
-   * refuse belongs to the order (clause SND-9). A push also ends with its lifetime, even if the box is away. If the
-   * calendar clock is set ahead, one push too many is sent.
+   * Returns whether a box shows this order, as far as this kind of confirmation tells. So it is if the newest push that
+   * the box did not refuse belongs to the order (clause SND-9). A push also ends with its lifetime, even if the box is
+   * away. If somebody sets the calendar clock ahead, the gateway sends one push too many.
    */
   async isOnBox(orderRef: string, terminalCode: string, confirm: Confirmation, atMs: number): Promise<boolean> {
     const newest = await this.#db
@@ -154,13 +154,13 @@ export class OrderStore {
     return isConfirmation(newest.status, confirm);
   }
 
-  /** Whether the box has given this confirmation of a push. */
+  /** Returns whether the box has given this confirmation of a push. */
   async isConfirmed(pushId: string, confirm: Confirmation): Promise<boolean> {
     const push = await this.#db.selectFrom('pushes').select('status').where('id', '=', pushId).executeTakeFirst();
     return push !== undefined && isConfirmation(push.status, confirm);
   }
 
-  /** Confirms an open push. Returns false for any other push, which is not changed. */
+  /** Confirms an open push. Returns false for any other push, and does not change it. */
   async confirmPush(pushId: string, terminalCode: string, how: 'accepted' | 'shown', atMs: number): Promise<boolean> {
     return this.#db.transaction().execute(async (trx) => {
       const among: PushStatus[] = how === 'shown' ? ['sent', 'accepted'] : ['sent'];
@@ -171,7 +171,10 @@ export class OrderStore {
     });
   }
 
-  /** Marks an unfinished push as failed; `boxKnows` if the box itself refused it. Returns whether it was unfinished. */
+  /**
+   * Marks an unfinished push as failed. `boxKnows` is true if the box itself refused it. Returns whether it was
+   * unfinished.
+   */
   async failPush(pushId: string, terminalCode: string, code: Code, atMs: number, boxKnows: boolean): Promise<boolean> {
     return this.#db.transaction().execute(async (trx) => {
       const push = { id: pushId, terminalCode, among: ['sent', 'accepted'] as const };
@@ -212,14 +215,17 @@ export class OrderStore {
     return changePush(this.#db, push, { ended_at_ms: null });
   }
 
-  /** Ends the open pushes that a box does not show according to its hello: it was replaced, or lost its disk. */
+  /** Ends the open pushes that a box does not show according to its hello, because it was replaced or lost its disk. */
   async endAllExcept(shownPushId: string | null, terminalCode: string, atMs: number): Promise<void> {
     for (const id of await this.openPushIds(terminalCode)) {
       if (id !== shownPushId) await this.endPush(id, terminalCode, 'interrupted', atMs);
     }
   }
 
-  /** The newest failed or cancelled pushes that the box has not reported as ended, so may still show (clause MSG-9). */
+  /**
+   * Returns the newest failed or cancelled pushes that the box has not reported as ended. The box may still show them
+   * (clause MSG-9).
+   */
   async toWithdraw(terminalCode: string): Promise<Withdrawal[]> {
     const pushes = await this.#db
       .selectFrom('pushes')
@@ -238,8 +244,8 @@ export class OrderStore {
   }
 
   /**
-   * Marks unfinished pushes as failed: those of an earlier run of the gateway, or of one box. No partner was told that
-   * they succeeded.
+   * Marks unfinished pushes as failed: those of an earlier run of the gateway, or of one box. No partner has received a
+   * success for them.
    */
   async failUnfinished(
     atMs: number,
@@ -259,18 +265,18 @@ export class OrderStore {
     }
   }
 
-  /** The newest push that a box shows, and its order; undefined if it shows none. */
+  /** Returns the newest push that a box shows, and its order. Undefined if it shows none. */
   newestShown(terminalCode: string): Promise<ShownPush | undefined> {
     return newestShown(this.#db, terminalCode);
   }
 
-  /** Whether a push to the box had a lifetime that ends after this time, however it went on. */
+  /** Returns whether a push to the box had a lifetime that ends after this time, whatever its status is. */
   async hasPushSince(terminalCode: string, atMs: number): Promise<boolean> {
     const pushes = this.#db.selectFrom('pushes').select('id').where('terminal_code', '=', terminalCode);
     return (await pushes.where('expires_at_ms', '>', atMs).limit(1).executeTakeFirst()) !== undefined;
   }
 
-  /** The newest pushes that a box may show: they are on their way or displayed (clause MSG-10). */
+  /** Returns the newest pushes that a box may show: they are on their way or displayed (clause MSG-10). */
   async openPushIds(terminalCode: string): Promise<string[]> {
     const pushes = await this.#db
       .selectFrom('pushes')

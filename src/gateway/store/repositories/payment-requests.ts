@@ -3,17 +3,17 @@ import type { Logger } from '../../../lib/log.ts';
 import { intact, onlyIntact } from '../integrity/checksums.ts';
 import type { OrderRow, OrderStatus, PaymentRequestRow, Tables } from '../schema/tables.ts';
 
-/** Accounts behind the names of a few credits. */
+/** At most this many accounts behind the names of a few credits are read. */
 const NAMES_READ_MAX = 100;
-/** An order in one of these needs no QR any more; one that was replaced or failed may be pushed again. */
+/** An order in one of these statuses needs no QR any more. An order that was replaced or failed may be pushed again. */
 const OVER: readonly OrderStatus[] = ['underpaid', 'expired', 'dismissed', 'cancelled'];
 
-/** A request whose order is over. */
+/** A request whose order has ended. */
 export interface EndedRequest extends Pick<PaymentRequestRow, 'order_code' | 'order_ref'> {
   isPaid: boolean;
 }
 
-/** Orders for which sources collect (PROTOCOL.md, clause PQR). */
+/** Stores the orders for which sources collect (PROTOCOL.md, clause PQR). */
 export class PaymentRequestStore {
   readonly #db: Kysely<Tables>;
   readonly #log: Logger;
@@ -23,17 +23,17 @@ export class PaymentRequestStore {
     this.#log = log;
   }
 
-  /** The account whose order has this number at this source. */
+  /** Returns the account of the order that has this number at this source. */
   async accountOf(source: string, orderCode: number): Promise<string | undefined> {
     return intact('payment_requests', await requestOf(this.#db, source, orderCode))?.bank_account;
   }
 
-  /** The account of which this is a virtual account, by the requests of sources. */
+  /** Returns the main account of this virtual account, if a request of a source has named it. */
   async accountBehind(name: string): Promise<string | undefined> {
     return (await accountsBehind(this.#db, [name])).get(name);
   }
 
-  /** The request for the newest order of an account with this QR. */
+  /** Returns the request for the newest order of an account with this QR. */
   async ofQr(bankAccount: string, qrCode: string): Promise<PaymentRequestRow | undefined> {
     const row = await this.#db
       .selectFrom('payment_requests')
@@ -47,7 +47,7 @@ export class PaymentRequestStore {
     return intact('payment_requests', row);
   }
 
-  /** The newest requests of a source that may still get money. */
+  /** Returns the newest requests of a source that may still get money. */
   async open(source: string, limit: number): Promise<PaymentRequestRow[]> {
     const rows = this.#db.selectFrom('payment_requests').selectAll().where('source', '=', source);
     const open = rows.where('closed_at_ms', 'is', null).orderBy('created_at_ms', 'desc').limit(limit);
@@ -55,8 +55,8 @@ export class PaymentRequestStore {
   }
 
   /**
-   * Ends the oldest requests whose order is over, or was paid before `paidBeforeMs`, or whose time is over: from then on
-   * their QRs are not pushed.
+   * Ends the oldest requests that are over: their order has ended or was paid before `paidBeforeMs`, or they have
+   * expired. From then on the gateway does not push their QRs.
    */
   async end(source: string, atMs: number, paidBeforeMs: number, limit: number): Promise<EndedRequest[]> {
     const rows = await this.#db
@@ -82,7 +82,7 @@ export class PaymentRequestStore {
     return rows.map(({ status, ...row }) => ({ ...row, isPaid: status === 'paid' }));
   }
 
-  /** The source takes no more money for this order, and what it took is stored. */
+  /** Closes a request: the source accepts no more money for this order, and all money that it accepted is stored. */
   async close(source: string, orderCode: number, atMs: number): Promise<void> {
     const closed = this.#db.updateTable('payment_requests').set({ closed_at_ms: atMs }).where('source', '=', source);
     await closed.where('order_code', '=', orderCode).where('closed_at_ms', 'is', null).execute();
@@ -94,7 +94,7 @@ function requestOf(db: Kysely<Tables>, source: string, orderCode: number) {
   return rows.where('order_code', '=', orderCode).executeTakeFirst();
 }
 
-/** The order for which a source collects under this number. */
+/** Returns the order for which a source collects under this number. */
 export async function orderOfRequest(
   db: Kysely<Tables>,
   source: string,
@@ -104,7 +104,7 @@ export async function orderOfRequest(
   return row && { id: row.order_ref, bank_account: row.bank_account };
 }
 
-/** The accounts of which these are virtual accounts by the requests of sources. */
+/** Returns the main account of each virtual account that a request of a source has named. */
 export async function accountsBehind(
   db: Kysely<Tables>,
   names: readonly string[],

@@ -7,10 +7,10 @@ import { CREDIT_FRESH_MS, type CreditSides, ON_TIME, sidesOf } from './credit-si
 import type { WithdrawnPush } from './order-changes.ts';
 import { nextSeq, seqOf } from './seq.ts';
 
-/** Notices that are sent to a box at once. The others follow when it reports these. */
+/** At most this many notices are sent to a box at once. The others follow when the box has reported these. */
 const NOTICES_MAX = 100;
 
-/** A box that must announce a payment; `told_at_ms` is null until the notice is sent. */
+/** A box that must announce a payment. `told_at_ms` is null until the notice is sent. */
 export interface NewNotice {
   terminal_code: string;
   push_id: string | null;
@@ -22,7 +22,7 @@ export interface NewCallback {
   url: string;
   body: string;
 }
-/** Notices and callback of a payment. */
+/** The notices and the callback of a payment. */
 export interface Deliveries {
   notices: NewNotice[];
   callback: NewCallback | undefined;
@@ -35,12 +35,12 @@ export interface PaymentEffects extends Deliveries {
 export interface StoredPayment extends PaymentEffects {
   withdrawn: WithdrawnPush[];
 }
-/** A payment in a notice to a box; `repeated` if the notice may have been sent before. */
+/** A payment in a notice to a box. `repeated` is true if the notice may have been sent before. */
 export type Notice = NewPayment & CreditSides & { push_id: string | null; repeated: boolean };
-/** Whether a payment is news to the box that its notice waits for; times are calendar times. */
+/** Returns whether a payment is still news for the box that its notice waits for. Times are calendar times. */
 export type IsNews = (payment: { paid_at_ms: number; stored_at_ms: number }) => boolean;
 
-/** Payments and their notices to boxes. */
+/** Stores payments and their notices to boxes. */
 export class PaymentStore {
   readonly #db: Kysely<Tables>;
   readonly #log: Logger;
@@ -50,7 +50,7 @@ export class PaymentStore {
     this.#log = log;
   }
 
-  /** Newest first; with `before`, an id, only older ones. */
+  /** Returns payments, newest first. With `before`, an id, only older ones. */
   async newest(limit: number, before?: string): Promise<PaymentRow[]> {
     const rows = this.#db.selectFrom('payments').selectAll().orderBy('seq', 'desc').limit(limit);
     const listed = before === undefined ? rows : rows.where('seq', '<', seqOf('payments', before));
@@ -64,9 +64,9 @@ export class PaymentStore {
   }
 
   /**
-   * Returns the oldest payments that a box has not reported, and records them as sent; `more` if others wait (clauses
-   * MSG-7 and AGT-11). One that is no news is late, and stays late. What a source told of is also late if it has become old
-   * since (clause CRE-5).
+   * Returns the oldest payments that a box has not reported, and records them as sent. `more` is true if others wait
+   * (clauses MSG-7 and AGT-11). A payment that is no longer news is late, and stays late. A payment that a source
+   * reported is also late if it has become old since (clause CRE-5).
    */
   async takeUnreported(
     terminalCode: string,
@@ -139,7 +139,7 @@ export class PaymentStore {
     });
   }
 
-  /** Records that a notice was sent that was reported, as not recorded, before. */
+  /** Records that a notice was sent which had been reported, before, as not recorded. */
   async markSent(paymentId: string, terminalCode: string): Promise<void> {
     await this.#db
       .updateTable('notices')
@@ -150,7 +150,7 @@ export class PaymentStore {
       .execute();
   }
 
-  /** Takes a report back: it was stored before the notice was sent, and no box took that. */
+  /** Cancels a report. It was stored before the notice was sent, and no box has received the notice. */
   async unreport(paymentId: string, terminalCode: string): Promise<void> {
     await this.#db
       .updateTable('notices')
@@ -160,12 +160,12 @@ export class PaymentStore {
       .execute();
   }
 
-  /** Ends a notice that is never sent: its payment is no news any more. */
+  /** Ends a notice without sending it, because its payment is no longer news. */
   async dropNotice(paymentId: string, terminalCode: string, atMs: number): Promise<void> {
     await unreportedOf(this.#db, terminalCode).set(dropped(atMs)).where('payment_id', '=', paymentId).execute();
   }
 
-  /** Ends the notices that wait for a box and tell of money to another account than this one (PROTOCOL.md, clause REG-5). */
+  /** Ends the waiting notices of a box about money to other accounts than this one (PROTOCOL.md, clause REG-5). */
   async dropForeignNotices(terminalCode: string, bankAccount: string, atMs: number): Promise<void> {
     const { numUpdatedRows } = await unreportedOf(this.#db, terminalCode)
       .set(dropped(atMs))
@@ -179,7 +179,7 @@ export class PaymentStore {
       )
       .executeTakeFirstOrThrow();
     if (numUpdatedRows === 0n) return;
-    const reason = 'they tell of money to an account that is not linked to this box any more';
+    const reason = 'they are about money to an account that is no longer linked to this box';
     this.#log.warn('notices-dropped', { box: terminalCode, count: Number(numUpdatedRows), reason });
   }
 }
@@ -219,7 +219,7 @@ export function orderWith(db: Kysely<Tables>, id: string): Promise<Selectable<Ta
 }
 
 /**
- * Ends an order by a payment. On a box with a notice its push ends, because the payment replaces the QR; other open
+ * Ends an order by a payment. On a box with a notice its push ends, because the payment replaces the QR. The other open
  * pushes are cancelled.
  */
 export async function endOrder(

@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely';
 import type { Tables } from '../schema/tables.ts';
 
-/** QRs that partners have generated, by the name in the link to their picture. */
+/** Stores the QRs that partners have generated, by the name in the link to their picture. */
 export class QrCodeStore {
   readonly #db: Kysely<Tables>;
 

@@ -15,14 +15,14 @@ import {
 import { takeBoxOut } from './admin-tokens.ts';
 import { noteChange } from './audit.ts';
 
-/** Boxes of one account: each payment to it makes a notice for each of them. */
+/** At most this many boxes of one account are read. Each payment to it makes a notice for each of them. */
 export const BOXES_OF_ACCOUNT_MAX = 10_000;
-/** Greater than any character of a name. */
+/** A character greater than any in a name. */
 const AFTER_ALL = '\u{10ffff}';
 
 export type RegistryRow<Table extends RegistryTable> = Tables[Table];
 
-/** Column with the name of a row. */
+/** The column with the name of a row. */
 export const NAME_OF = {
   partners: 'username',
   accounts: 'bank_account',
@@ -48,54 +48,59 @@ export interface PageQuery {
 
 /** The boxes that a payment concerns. */
 export interface Recipients {
-  /** Whether a box, enabled or not, has this terminalCode. */
+  /** Returns whether a box, enabled or disabled, has this terminalCode. */
   isBox(terminalCode: string): boolean;
-  /** The enabled box that has shown the order, else the one that it was made for. */
+  /** The enabled box that has shown the order, or else the one that the order was made for. */
   box: string | undefined;
-  /** Every enabled box of the account; empty if `box` is given. */
+  /** Every enabled box of the account. Empty if `box` is given. */
   boxes: readonly string[];
 }
 
-/** Reads partners, accounts, boxes and sources. No query but the count reads a whole table. */
+/** Reads partners, accounts, boxes and sources. Only the count reads a whole table. */
 export interface RegistryReader {
   find<Table extends RegistryTable>(table: Table, name: string): Promise<RegistryRow<Table> | undefined>;
   boxBy(column: 'serial_number' | 'mac_addr', value: string): Promise<BoxRow | undefined>;
-  /** At most `BOXES_OF_ACCOUNT_MAX`. */
+  /** Returns at most `BOXES_OF_ACCOUNT_MAX` boxes. */
   boxesOf(bankAccount: string): Promise<BoxRow[]>;
   page<Table extends RegistryTable>(table: Table, query: PageQuery): Promise<RegistryRow<Table>[]>;
-  /** Boxes that are linked to an account, by account. */
+  /** Returns the boxes that are linked to an account, ordered by account. */
   linkedBoxes(limit: number): Promise<BoxRow[]>;
-  /** Boxes that speak a dialect of other makers. */
+  /** Returns the boxes that speak a dialect of other makers. */
   dialectBoxes(limit: number): Promise<BoxRow[]>;
-  /** The boxes with these codes, at most some hundreds. */
+  /** Returns the boxes with these codes. The caller passes at most some hundreds. */
   boxesNamed(terminalCodes: readonly string[]): Promise<BoxRow[]>;
   boxCount(): Promise<number>;
 }
 
-/** Before the name of a source: setting with its kind. */
+/** The prefix of a setting, before the name of a source. Its value is the kind of the source. */
 const KIND_OF_SOURCE = 'kind-of-source-';
 
-/** Finds the rows of another shard of the cluster in the same transaction; those of the registry are found as before. */
+/**
+ * Returns queries in the same transaction that find the rows of another shard of the cluster. They find the registry as
+ * before.
+ */
 type OfShard = (db: Kysely<Tables>, shard: number) => Kysely<Tables>;
 
-/** Partners, accounts, boxes and sources, and the list of their changes. */
+/** Stores partners, accounts, boxes and sources, and the list of their changes. */
 export class RegistryStore implements RegistryReader {
   readonly #db: Kysely<Tables>;
   readonly #ofShard: OfShard;
 
-  /** `ofShard` is needed where the store is one of several. */
+  /** `ofShard` is needed if the store is one of several. */
   constructor(db: Kysely<Tables>, ofShard: OfShard = (own) => own) {
     this.#db = db;
     this.#ofShard = ofShard;
   }
 
-  /** Makes all changes of `work`, or none. One after the other: the store has one connection. */
+  /**
+   * Makes all changes of `work`, or none. Transactions run one after the other, because the store has one connection.
+   */
   transaction<T>(work: (registry: RegistryStore) => Promise<T>): Promise<T> {
     return this.#db.transaction().execute((trx) => work(new RegistryStore(trx, this.#ofShard)));
   }
 
   async find<Table extends RegistryTable>(table: Table, name: string): Promise<RegistryRow<Table> | undefined> {
-    // SQLite may have such a row, from before names were checked: it is still to be found, and removed.
+    // SQLite may have such a row from before names were checked. An admin must be able to find and remove it.
     if (!isStorable(name) && isPostgres(this.#db)) return undefined;
     const [row] = await this.#rows<Table>(sql`select * from ${sql.table(table)} where ${nameIn(table)} = ${name}`);
     return row;
@@ -113,9 +118,9 @@ export class RegistryStore implements RegistryReader {
     table: Table,
     { limit, after = '', where, begins }: PageQuery,
   ): Promise<RegistryRow<Table>[]> {
-    // A page by another column is in the order of that column, so that the index gives it as it is.
+    // A page by another column is in the order of that column, so that the index returns it in this order.
     const by = begins === undefined ? nameIn(table) : sql.ref(begins.column);
-    // One lower bound only: with two, SQLite may begin at the lower one and read up to the other.
+    // The query has only one lower bound. With two, SQLite may begin at the lower one and read up to the other.
     const isFirst = begins !== undefined && after < begins.text;
     const conditions = [isFirst ? sql`${by} >= ${begins.text}` : sql`${by} > ${after}`];
     if (begins !== undefined) conditions.push(sql`${by} < ${begins.text + AFTER_ALL}`);
@@ -140,23 +145,23 @@ export class RegistryStore implements RegistryReader {
   }
 
   dialectBoxes(limit: number): Promise<BoxRow[]> {
-    // A literal: with a parameter SQLite does not use the index.
+    // This is a literal, because with a parameter SQLite does not use the index.
     const boxes = this.#db.selectFrom('boxes').selectAll().where('dialect', '<>', sql.lit('paybox'));
     return boxes.orderBy('terminal_code').limit(limit).execute();
   }
 
-  /** Boxes with a secret of their own in the store, in the order of their codes. */
+  /** Returns the boxes that have their own secret in the store, in the order of their codes. */
   boxesWithSecret(limit: number, after: string): Promise<BoxRow[]> {
     const boxes = this.#db.selectFrom('boxes').selectAll().where('secret', 'is not', null);
     return boxes.where('terminal_code', '>', after).orderBy('terminal_code').limit(limit).execute();
   }
 
-  /** Rows that the gateway's file manages: not more than fit into a file. */
+  /** Returns the rows that the gateway's file manages. These are not more than fit into a file. */
   managedByFile<Table extends RegistryTable>(table: Table): Promise<RegistryRow<Table>[]> {
     return this.#rows<Table>(sql`select * from ${sql.table(table)} where managed = ${sql.lit('file')}`);
   }
 
-  /** Whether there is no row that the file does not manage. */
+  /** Returns whether the file manages every row. */
   async isUnused(): Promise<boolean> {
     for (const table of ['partners', 'accounts', 'boxes'] as const) {
       const own = sql`select * from ${sql.table(table)} where managed <> ${sql.lit('file')} limit 1`;
@@ -165,14 +170,14 @@ export class RegistryStore implements RegistryReader {
     return true;
   }
 
-  /** Adds a row, or replaces the one of its name. */
+  /** Adds a row, or replaces the row of the same name. */
   async put<Table extends RegistryTable>(table: Table, row: RegistryRow<Table>): Promise<void> {
     const changes = Object.keys(row).map((name) => sql`${sql.ref(name)} = ${sql.ref(`excluded.${name}`)}`);
     await sql`${insertInto(table, row)}
       on conflict (${nameIn(table)}) do update set ${sql.join(changes)}`.execute(this.#db);
   }
 
-  /** Adds a row. Returns false, and adds nothing, if another one has its name or another value that only one may have. */
+  /** Adds a row. Returns false, and adds nothing, if another row has its name or another value that must be unique. */
   async add<Table extends RegistryTable>(table: Table, row: RegistryRow<Table>): Promise<boolean> {
     return (await this.#rows(sql`${insertInto(table, row)} on conflict do nothing returning 1`)).length > 0;
   }
@@ -181,17 +186,19 @@ export class RegistryStore implements RegistryReader {
     await sql`delete from ${sql.table(table)} where ${nameIn(table)} = ${name}`.execute(this.#db);
   }
 
-  /** Takes a removed box out of the tokens of cashiers, in the transaction of its removal (PROTOCOL.md, clause ROL-6). */
+  /**
+   * Removes a deleted box from the tokens of cashiers, in the transaction that deletes it (PROTOCOL.md, clause ROL-6).
+   */
   takeOutOfTokens(terminalCode: string, by: ChangedBy): Promise<void> {
     return takeBoxOut(this.#db, terminalCode, by);
   }
 
-  /** Notes a change, in the transaction of the change. */
+  /** Adds a change to the audit list, in the transaction of the change. */
   note(change: NewAudit): Promise<void> {
     return noteChange(this.#db, change);
   }
 
-  /** Changes, newest first; with `before`, a `seq`, only older ones. */
+  /** Returns changes, newest first. With `before`, a `seq`, only older ones. */
   changes(
     limit: number,
     { before, target }: { before?: number | undefined; target?: string | undefined } = {},
@@ -202,7 +209,7 @@ export class RegistryStore implements RegistryReader {
     return rows.execute();
   }
 
-  /** The id of the key that wraps secrets; `undefined` while there is none. */
+  /** Returns the id of the key that encrypts secrets. `undefined` while there is none. */
   keyId(): Promise<string | undefined> {
     return this.#setting(KEY_ID);
   }
@@ -211,7 +218,10 @@ export class RegistryStore implements RegistryReader {
     return this.#keepSetting(KEY_ID, value);
   }
 
-  /** The kind that a source of this name has, or had: ids of another kind could be taken for credits that it told of. */
+  /**
+   * Returns the kind that a source of this name has, or had. Ids of a source of another kind could be taken for credits
+   * that this one has reported.
+   */
   kindOfSource(name: string): Promise<string | undefined> {
     return this.#setting(`${KIND_OF_SOURCE}${name}`);
   }
@@ -220,7 +230,10 @@ export class RegistryStore implements RegistryReader {
     return this.#keepSetting(`${KIND_OF_SOURCE}${name}`, kind);
   }
 
-  /** Whether a box may show an order of this account, at this calendar time. In a cluster `shard` has its orders. */
+  /**
+   * Returns whether a box may show an order of this account, at this calendar time. In a cluster, `shard` has the
+   * orders.
+   */
   async isOnBox(bankAccount: string, atMs: number, shard?: number): Promise<boolean> {
     const open = (shard === undefined ? this.#db : this.#ofShard(this.#db, shard))
       .selectFrom('pushes')
@@ -232,7 +245,7 @@ export class RegistryStore implements RegistryReader {
     return (await open.limit(1).executeTakeFirst()) !== undefined;
   }
 
-  /** The boxes of this account that a payment of this order, or of none, to it concerns. */
+  /** Returns the boxes of this account that a payment of this order, or of no order, concerns. */
   async recipients(order: OrderRow | undefined, bankAccount: string): Promise<Recipients> {
     const { shown_on = null, terminal_code = '' } = order ?? {};
     const named = [...new Set([shown_on ?? '', terminal_code])].filter((it) => it !== '');

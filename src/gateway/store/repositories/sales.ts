@@ -6,10 +6,10 @@ import type { ModeHistory } from './mode-history.ts';
 import { addOrder, type NewOrder, type OrderSides } from './order-changes.ts';
 import { seqOf } from './seq.ts';
 
-/** An order that a cashier made, with the money that has come for it, oldest first. */
+/** An order that a cashier made, with the money that was paid for it, oldest first. */
 export interface Sale {
   order: OrderRow;
-  /** The name of the token that sold; null for a sale of an earlier version. */
+  /** The name of the cashier's token. Null for a sale of an earlier version. */
   soldBy: string | null;
   payments: PaymentRow[];
 }
@@ -20,23 +20,26 @@ export interface Period {
   toMs: number;
 }
 
-/** The terminalCodes of the boxes whose sales are asked for; undefined for all boxes. */
+/** The terminalCodes of the boxes whose sales are read. Undefined for all boxes. */
 type OfBoxes = readonly string[] | undefined;
 
-/** Orders that cashiers make, without a back end. */
+/** Stores orders that cashiers make without a back end. */
 export class SaleStore {
   readonly #db: Kysely<Tables>;
   readonly #log: Logger;
   readonly #history: ModeHistory;
 
-  /** Payments that do not count by `history` are left out everywhere (PROTOCOL.md, clause MOD-3). */
+  /** Payments that do not count according to `history` are left out everywhere (PROTOCOL.md, clause MOD-3). */
   constructor(db: Kysely<Tables>, log: Logger, history: ModeHistory) {
     this.#db = db;
     this.#log = log;
     this.#history = history;
   }
 
-  /** Stores a sale with the code in its content. Returns false, and stores nothing, if the account has that code already. */
+  /**
+   * Stores a sale with the code in its content. Returns false, and stores nothing, if the account has that code
+   * already.
+   */
   add(order: NewOrder, soldBy: string, sides: OrderSides): Promise<boolean> {
     return this.#db.transaction().execute(async (trx) => {
       if (!(await addOrder(trx, order, sides))) return false;
@@ -46,7 +49,7 @@ export class SaleStore {
     });
   }
 
-  /** A sale by the id of its order or its code. */
+  /** Returns a sale by the id of its order or by its code. */
   async find(idOrCode: string, boxes?: OfBoxes): Promise<Sale | undefined> {
     const row = this.#sales(boxes)
       .selectAll('orders')
@@ -56,7 +59,7 @@ export class SaleStore {
     return order === undefined ? undefined : (await this.#withPayments([order]))[0];
   }
 
-  /** The sales that were made in a period, newest first; with `before`, an id, only older ones. */
+  /** Returns the sales of a period, newest first. With `before`, an id, only older ones. */
   async made({ fromMs, toMs }: Period, limit: number, before?: string, boxes?: OfBoxes): Promise<Sale[]> {
     let rows = this.#sales(boxes)
       .selectAll('orders')
@@ -67,7 +70,10 @@ export class SaleStore {
     return this.#withPayments(onlyIntact('orders', orders, this.#log));
   }
 
-  /** How many sales were made in a period, how many of them are paid in full, and the money that has come for them. */
+  /**
+   * Returns how many sales were made in a period, how many of them are paid in full, and the money that was paid for
+   * them.
+   */
   async sum({ fromMs, toMs }: Period, boxes?: OfBoxes): Promise<{ sales: number; paid: number; amount: number }> {
     const paid = sql<number>`(select coalesce(sum("payments"."amount" * ${this.#history.counted()}), 0)
       from "payments" where "payments"."order_ref" = "sales"."order_ref")`;

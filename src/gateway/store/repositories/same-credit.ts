@@ -3,46 +3,48 @@ import { vietnamDay } from '../../../lib/vietnam-time.ts';
 import type { CreditRow, Tables } from '../schema/tables.ts';
 import { accountsBehind } from './payment-requests.ts';
 
-/** A reference as `spelled` has it, in SQL. A migration has it in an index, so it never changes. */
+/** A reference as `spelled` returns it, in SQL. An index of a migration contains it, so it must never change. */
 export const SPELLED_REFERENCE = sql<string>`upper(replace(replace(replace(replace(replace("reference",
   ' ', ''), '.', ''), '-', ''), '_', ''), '/', ''))`;
 
-/** Credits of one amount that are compared. */
+/** At most this many credits of one amount are compared. */
 const COMPARED_MAX = 100;
 const DAY_MS = 86_400_000;
-/** Sources that tell of one transfer may have it on two days if it was made at midnight. */
+/** Sources that report the same transfer may give it two different days if it was made around midnight. */
 const MIDNIGHT_MS = 3_600_000;
-/** A webhook without the bank's reference, and its entry in a list, have about the same time. */
+/** A webhook without the bank's reference, and the same transfer in a list, have about the same time. */
 const SAME_TIME_MS = 60_000;
 const LISTED = 'list ';
 
-/** How a credit was told, which its row does not say. */
+/** How a credit was reported. Its row does not contain this. */
 export interface Asked {
-  /** Of an entry of a list with ids of its own: whether the source says that a webhook told it. */
+  /** For an entry of a list with its own ids: whether the source says that a webhook has reported it. */
   webhook?: 'told' | 'missed' | undefined;
-  /** Whether `bank_time_ms` is the source's time. */
+  /** True if `bank_time_ms` is the source's time. */
   time_is_known: boolean;
 }
 
-/** A credit as far as it says what money it is. */
+/** The fields of a credit that tell which money it is. */
 export type KnownBy = Pick<
   CreditRow,
   'id' | 'source' | 'source_id' | 'reference' | 'bank_account' | 'virtual_account' | 'amount' | 'bank_time_ms'
 >;
 
-/** The id of an entry of a list that numbers otherwise than the webhooks of its source. */
+/** Returns the id of an entry of a list whose numbers differ from those in the webhooks of the source. */
 export function listedId(id: string): string {
   return `${LISTED}${id}`;
 }
 
-/** A bank's reference without what each source writes otherwise: capitals, hyphens, points and blanks. */
+/**
+ * Returns a bank's reference without the signs that sources write differently: capitals, hyphens, points and blanks.
+ */
 export function spelled(reference: string): string {
   return reference.toUpperCase().replaceAll(/[ .\-_/]/g, '');
 }
 
 /**
- * The credit in the store that is the same money (PROTOCOL.md, clauses CRE-2 and CRE-9). `known`: accounts by the names of
- * their virtual accounts.
+ * Returns the stored credit that is the same money (PROTOCOL.md, clauses CRE-2 and CRE-9). `known` has accounts by the
+ * names of their virtual accounts.
  */
 export async function sameCredit(
   db: Kysely<Tables>,
@@ -56,10 +58,11 @@ export async function sameCredit(
     const spelledAlike = within(rows, credit, DAY_MS + MIDNIGHT_MS)
       .where(SPELLED_REFERENCE, '=', spelled(reference))
       .where('amount', '=', amount)
-      // A literal: with a parameter SQLite does not use the index.
+      // This is a literal, because with a parameter SQLite does not use the index.
       .where('reference', '<>', sql.lit(''));
     found.push(await spelledAlike.execute());
-    // The id has the reference in it, also where the database writes other capitals than this program.
+    // The id contains the reference. So it is found even if the database converts capitals in another way than this
+    // program.
     found.push(await rows.where('id', '=', id).execute());
   }
   if (reference === '' || isListed(credit)) {
@@ -72,11 +75,11 @@ export async function sameCredit(
   const behind = await accountsBehind(db, [...names]);
   const mainOf = (name: string) => known.get(name) ?? behind.get(name);
   const same = alike.filter((it) => isSameMoney(it, credit, mainOf));
-  // Two may be the same as one that names the main account alone: the one that was paid is it.
+  // If a credit names only the main account, several stored ones may be the same. Then the one that was paid is chosen.
   return same.find((it) => it.source_id === source_id) ?? same.find((it) => it.payment_id !== null) ?? same[0];
 }
 
-/** Rows of about the time of a credit, oldest first; of any time where its own is not known. */
+/** Selects credits of about the same time, oldest first. Without a known time, credits of any time. */
 function within<Row>(rows: SelectQueryBuilder<Tables, 'credits', Row>, credit: KnownBy & Asked, ms: number) {
   const listed = rows.orderBy('seq').limit(COMPARED_MAX);
   if (!credit.time_is_known) return listed;
@@ -85,13 +88,13 @@ function within<Row>(rows: SelectQueryBuilder<Tables, 'credits', Row>, credit: K
 }
 
 /**
- * Whether a credit in the store and one that is told are the same money. Within a source its own ids decide; where those of
- * its list are others, and across sources, reference, account, amount and day do.
+ * Returns whether a stored credit and a reported one are the same money. Within a source, its own ids decide. Where its
+ * list has other ids, and between two sources, reference, account, amount and day decide.
  */
 export function isSameMoney(stored: KnownBy, told: KnownBy & Asked, mainOf: MainOf): boolean {
   const isOneSource = stored.source === told.source;
   if (isOneSource && isListed(stored) === isListed(told)) {
-    // A source without ids of its own has the bank's reference for one, which another bank has too.
+    // A source without its own ids uses the bank's reference. Another bank may use the same reference.
     const isByBank = told.source_id === told.reference;
     return stored.source_id === told.source_id && (!isByBank || isSameAccount(stored, told, mainOf));
   }
@@ -107,14 +110,17 @@ function isListed({ source_id }: KnownBy): boolean {
   return source_id.startsWith(LISTED);
 }
 
-/** Whether two references are one: a source may leave signs out or write others, but has none at another place. */
+/**
+ * Returns whether two references are the same. A source may omit signs or write other ones, but it does not write them
+ * in other places.
+ */
 export function isSameReference(a: string, b: string): boolean {
   if (spelled(a) !== spelled(b)) return false;
   const [signsA, signsB] = [signsIn(a), signsIn(b)];
   return signsA.every((it) => signsB.includes(it)) || signsB.every((it) => signsA.includes(it));
 }
 
-/** Behind how many of its letters and digits a reference has signs. */
+/** Returns the places of the signs in a reference, as numbers of letters and digits before them. */
 function signsIn(reference: string): number[] {
   const parts = reference.split(/[ .\-_/]+/);
   return parts.slice(0, -1).map((_, i) => parts.slice(0, i + 1).join('').length);
@@ -129,8 +135,8 @@ type MainOf = (name: string) => string | undefined;
 type Named = Pick<CreditRow, 'bank_account' | 'virtual_account'>;
 
 /**
- * Whether two credits of one reference and amount are to one account: they have a name in common, or are to a virtual
- * account of the other's account. Of two virtual accounts each has its own money.
+ * Returns whether two credits of one reference and amount are to one account: they share a name, or one is to a virtual
+ * account of the other's account. Two different virtual accounts have different money.
  */
 export function isSameAccount(a: Named, b: Named, mainOf: MainOf): boolean {
   const [virtualA, virtualB] = [virtualOf(a, mainOf), virtualOf(b, mainOf)];
@@ -139,7 +145,7 @@ export function isSameAccount(a: Named, b: Named, mainOf: MainOf): boolean {
   return [...namesOf(b, mainOf)].some((it) => names.has(it));
 }
 
-/** The virtual account of a credit; '' if it names none. */
+/** Returns the virtual account of a credit. '' if it names none. */
 function virtualOf({ bank_account, virtual_account }: Named, mainOf: MainOf): string {
   if (virtual_account !== '' && virtual_account !== bank_account) return virtual_account;
   return mainOf(bank_account) === undefined ? '' : bank_account;

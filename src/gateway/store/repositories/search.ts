@@ -6,15 +6,15 @@ import type { ModeHistory } from './mode-history.ts';
 import { findOrderFor } from './order-of-payment.ts';
 
 const FOUND_MAX = 100;
-/** As in the index `orders_of_code`. */
+/** The same expression as in the index `orders_of_code`. */
 export const CODE_OF_CONTENT = sql<string>`substr("orders"."content", 1, 13)`;
 
-/** An account of a partner: a partner finds nothing of others. */
+/** An account of a partner. A partner finds nothing of others. */
 export type OwnAccount = Pick<OrderRow, 'partner' | 'bank_account'>;
 
 /**
- * Finds orders and payments by what a partner or a bank says of them. Payments that do not count by `history` are left out
- * (PROTOCOL.md, clause MOD-3).
+ * Finds orders and payments by the facts that a partner or a bank names. Leaves out payments that do not count
+ * according to `history` (PROTOCOL.md, clause MOD-3).
  */
 export class Search {
   readonly #db: Kysely<Tables>;
@@ -27,7 +27,7 @@ export class Search {
     this.#history = history;
   }
 
-  /** The newest orders with this orderId, with their payments. */
+  /** Returns the newest orders with this orderId, and their payments. */
   async byOrderId(account: OwnAccount, orderId: string): Promise<{ orders: OrderRow[]; payments: PaymentRow[] }> {
     const found = await this.#db
       .selectFrom('orders')
@@ -45,7 +45,7 @@ export class Search {
     return { orders, payments: onlyIntact('payments', await paid.execute(), this.#log) };
   }
 
-  /** The payment with this reference number, with its order. */
+  /** Returns the payment with this reference number, and its order. */
   async byReference(account: OwnAccount, reference: string): Promise<{ orders: OrderRow[]; payments: PaymentRow[] }> {
     const found = await this.#payments()
       .where('reference_number', '=', reference)
@@ -59,7 +59,9 @@ export class Search {
     return { orders: onlyIntact('orders', orders, this.#log), payments };
   }
 
-  /** The content of the newest order that has this code of its QR and fits the money (PROTOCOL.md, clause CBK-8). */
+  /**
+   * Returns the content of the newest order whose QR has this code and that fits the money (PROTOCOL.md, clause CBK-8).
+   */
   async contentWithCode(money: PaymentDetails, code: string): Promise<string | undefined> {
     const own = await this.#db
       .selectFrom('order_codes')
@@ -79,7 +81,7 @@ export class Search {
       .where(CODE_OF_CONTENT, '=', code)
       .where('partner', '=', money.partner)
       .where('bank_account', '=', money.bank_account)
-      // The plus keeps SQLite from the index of amounts: a shop may ask for the same one all day.
+      // The plus keeps SQLite from using the index of amounts. A shop may ask for the same amount all day.
       .where(sql`+"orders"."amount"`, '=', money.amount)
       .where('trans_type', '=', money.trans_type)
       .orderBy('seq', 'desc')

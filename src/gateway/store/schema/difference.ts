@@ -3,23 +3,26 @@ import { memorySqlite } from '../engines/sqlite.ts';
 import { MIGRATIONS } from './migrations.ts';
 import type { Tables } from './tables.ts';
 
-/** SQL of tables, indexes, views and triggers, by kind and name. */
+/** The SQL of tables, indexes, views and triggers, by kind and name. */
 type Schema = ReadonlyMap<string, string | null>;
 
 const MIGRATIONS_TABLE = 'table "kysely_migration"';
 
-/** Kysely writes these tables itself; how it words them is its own. */
+/** Kysely writes these tables itself, so their SQL may differ. */
 const TABLES_OF_KYSELY = [MIGRATIONS_TABLE, 'table "kysely_migration_lock"'];
 
-/** Whether an object changes no row and hides none: an index of an admin, or the statistics of `ANALYZE`. */
+/**
+ * Returns whether an object changes no row and hides none: an index that an admin added, or the statistics of
+ * `ANALYZE`.
+ */
 export function isHarmless(name: string): boolean {
   return /^(index "|table "sqlite_stat\d)/.test(name);
 }
 
 /**
- * Describes how the schema of a SQLite store differs from its migrations; `undefined` if it does not. A foreign trigger
- * could change rows, and no checksum would show it. `isAllowed` names objects that may be there besides. A store of a
- * newer version is not compared.
+ * Describes how the schema of a SQLite store differs from its migrations. `undefined` if it does not. A foreign trigger
+ * could change rows, and no checksum would show it. `isAllowed` accepts further objects by name. A store of a newer
+ * version is not compared.
  */
 export async function schemaDifference(
   db: Kysely<Tables>,
@@ -39,7 +42,7 @@ export async function schemaDifference(
   return missing === undefined ? undefined : `it has no ${missing}`;
 }
 
-/** Names of the migrations that were applied to this store. */
+/** Returns the names of the migrations that were applied to this store. */
 export async function appliedMigrations(db: Kysely<Tables>): Promise<string[]> {
   const { rows } = await sql<{ name: string }>`select name from kysely_migration`.execute(db);
   return rows.map(({ name }) => name);

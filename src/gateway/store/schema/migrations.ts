@@ -5,13 +5,13 @@ import { SPELLED_REFERENCE } from '../repositories/same-credit.ts';
 import { addAdminTokens, addSources, createRegistry, indexTokenNames } from './registry-tables.ts';
 import type { RegistryTable, Tables } from './tables.ts';
 
-/** Names in existing stores. The first migration makes the schema; the others change nothing. */
+/** Names in existing stores. The first migration creates the schema. The others change nothing. */
 const FIRST_SCHEMA = [
   ...['001-first-tables', '002-indexes', '003-told-notices', '004-newest-pushes', '005-box-secrets', '006-ledger'],
   ...['007-owed-callbacks', '008-pushes-of-a-box', '009-known-logins', '010-enrolment-requests'],
 ];
 
-/** By number; a released migration never changes. */
+/** The migrations by number. A released migration must never change. */
 export const MIGRATIONS: Record<string, Migration> = {
   ...Object.fromEntries(FIRST_SCHEMA.map((name, i) => [name, { up: i === 0 ? createSchema : async () => undefined }])),
   '011-checked-orders': { up: indexCheckedOrders },
@@ -32,17 +32,17 @@ const optionalText = columns('text');
 const textKey = columns('text primary key');
 const number = columns('bigint not null');
 const optionalNumber = columns('bigint');
-/** A constraint has a name of its own, `orders_key`. */
+/** A constraint has its own name, such as `orders_key`. */
 const key = (table: string, names: string) =>
   `constraint "${table}_key" primary key (${names
     .split(' ')
     .map((it) => `"${it}"`)
     .join(', ')})`;
 
-/** Tables of the registry have a migration of their own. */
+/** Tables of the registry have their own migration. */
 type StoredTable = Exclude<keyof Tables, RegistryTable | 'audit' | 'admin_tokens'>;
 
-/** Tables that the first migration does not make. */
+/** Tables that the first migration does not create. */
 const LATER_TABLES: readonly StoredTable[] = ['credits', 'order_codes', 'sales', 'payment_requests'];
 
 const TABLES: Record<StoredTable, readonly string[]> = {
@@ -136,7 +136,7 @@ const TABLES: Record<StoredTable, readonly string[]> = {
   sales: [...text('order_ref'), ...number('created_at_ms'), key('sales', 'order_ref')],
 };
 
-/** No query may read a whole table, nor all orders of a shop that always asks for the same amount. */
+/** No query may read a whole table, or all orders of a shop that always asks for the same amount. */
 const INDEXES: readonly (readonly [name: string, table: keyof Tables, columns: string, where?: string])[] = [
   ['orders_by_seq', 'orders', 'seq'],
   ['orders_by_order_id', 'orders', 'order_id'],
@@ -155,7 +155,7 @@ const INDEXES: readonly (readonly [name: string, table: keyof Tables, columns: s
   ['callbacks_by_payment', 'callbacks', 'payment_id'],
   ['callbacks_by_due', 'callbacks', 'status partner next_at_ms seq'],
   ['callbacks_of_status', 'callbacks', 'status seq'],
-  // It has every column of its query: otherwise SQLite reads the whole index of pending callbacks.
+  // This index has every column of its query. Otherwise SQLite would read the whole index of pending callbacks.
   ['callbacks_never_tried', 'callbacks', 'partner status tries seq', `"status" = 'pending' and "tries" = 0`],
   ['attempts_by_callback', 'callback_attempts', 'callback_id seq'],
   ['notices_by_box', 'notices', 'terminal_code reported_at_ms'],
@@ -163,14 +163,16 @@ const INDEXES: readonly (readonly [name: string, table: keyof Tables, columns: s
   ['enrolment_requests_by_age', 'enrolment_requests', 'asked_at_ms'],
 ];
 
-/** For check-order, and for orders that are found by the code of their QR. */
+/** Adds indexes for check-order, and for finding orders by the code of their QR. */
 async function indexCheckedOrders(db: Kysely<Tables>): Promise<void> {
   await sql`create index "orders_of_code" on "orders" (substr("content", 1, 13))`.execute(db);
   await sql`create index "payments_of_order" on "payments" ("order_ref", "seq")`.execute(db);
   await sql`create index "payments_by_reference" on "payments" ("reference_number")`.execute(db);
 }
 
-/** Money that sources tell of, each credit once, and the codes by which it finds its order. */
+/**
+ * Adds tables for the money that sources report, each credit once, and for the codes by which a credit finds its order.
+ */
 async function addCredits(db: Kysely<Tables>): Promise<void> {
   for (const table of ['credits', 'order_codes'] as const) await createTable(db, table);
   await sql`create unique index "credits_of_source" on "credits" ("source", "source_id")`.execute(db);
@@ -189,7 +191,7 @@ async function addSales(db: Kysely<Tables>): Promise<void> {
   await sql`create index "sales_by_time" on "sales" ("created_at_ms")`.execute(db);
 }
 
-/** Payment requests; and a credit is known by any of the names of its account. */
+/** Adds payment requests. From now on a credit is recognised by any name of its account. */
 async function addPaymentRequests(db: Kysely<Tables>): Promise<void> {
   await createTable(db, 'payment_requests');
   await addChecksumTriggers(db, 'payment_requests');
@@ -202,14 +204,20 @@ async function addPaymentRequests(db: Kysely<Tables>): Promise<void> {
     where "reference" <> ''`.execute(db);
 }
 
-/** Banks number their transfers each for itself: a source that has these numbers alone may tell one at two accounts. */
+/**
+ * Lets two credits of a source share a number. Each bank numbers its own transfers, so a source without other ids may
+ * report one number for two accounts.
+ */
 async function indexCreditsByTime(db: Kysely<Tables>): Promise<void> {
   await sql`drop index "credits_of_source"`.execute(db);
   await sql`create unique index "credits_of_source" on "credits" ("source", "source_id", "bank_account")`.execute(db);
   await sql`create index "credits_by_time" on "credits" ("amount", "bank_time_ms")`.execute(db);
 }
 
-/** Which notices were sent as old news. Boxes of before count as known from the beginning: what waits for them is news. */
+/**
+ * Records which notices were sent as old news. Existing boxes count as known from the beginning, so the payments that
+ * wait for them are news.
+ */
 async function addNews(db: Kysely<Tables>): Promise<void> {
   await sql`alter table "notices" add column "late" bigint not null default 0`.execute(db);
   await sql`insert into "settings" ("name", "value")

@@ -4,7 +4,7 @@ import type { RegistryTable, Tables } from './tables.ts';
 
 const REGISTERED = '"managed" text not null, "disabled" bigint not null, "changed_at_ms" bigint not null';
 
-/** Partners, accounts and boxes, found by name and by link, and the list of their changes. */
+/** Creates the tables for partners, accounts and boxes, and for the list of their changes. */
 export async function createRegistry(db: Kysely<Tables>): Promise<void> {
   const name = nameType(db);
   const tables: Record<Exclude<RegistryTable, 'sources'> | 'audit', string> = {
@@ -35,7 +35,7 @@ export async function createRegistry(db: Kysely<Tables>): Promise<void> {
   for (const index of indexes) await sql.raw(`create ${index}`).execute(db);
 }
 
-/** Sources of money, a content prefix for each account, and wrapped secrets of enrolled boxes. */
+/** Adds sources of money, a content prefix for each account, and encryption of the secrets of enrolled boxes. */
 export async function addSources(db: Kysely<Tables>): Promise<void> {
   const statements = [
     `create table "sources" ("name" ${nameType(db)} primary key, "kind" text not null, "options" text, ${REGISTERED})`,
@@ -48,7 +48,7 @@ export async function addSources(db: Kysely<Tables>): Promise<void> {
   for (const statement of statements) await sql.raw(statement).execute(db);
 }
 
-/** Tokens of admins, cashiers and viewers; and what each of them did. */
+/** Adds tokens of admins, cashiers and viewers, and records what each of them did. */
 export async function addAdminTokens(db: Kysely<Tables>): Promise<void> {
   const statements = [
     `create table "admin_tokens" ("id" text primary key, "name" ${nameType(db)} not null, "digest" text not null,
@@ -63,12 +63,15 @@ export async function addAdminTokens(db: Kysely<Tables>): Promise<void> {
   for (const statement of statements) await sql.raw(statement).execute(db);
 }
 
-/** Names of tokens are compared without their case. */
+/** Adds an index that compares the names of tokens without upper and lower case. */
 export async function indexTokenNames(db: Kysely<Tables>): Promise<void> {
   await sql`create index "admin_tokens_by_spelling" on "admin_tokens" (lower("name"))`.execute(db);
 }
 
-/** Names are ordered by their bytes in both engines, so that a page ends where the next begins. */
+/**
+ * Returns the type of a name. Names are ordered by their bytes in both engines, so that a page ends where the next one
+ * begins.
+ */
 function nameType(db: Kysely<Tables>): string {
   return isPostgres(db) ? 'text collate "C"' : 'text';
 }

@@ -5,10 +5,13 @@ import type { AccountRow, AdminTokenRow, AuditRow, BoxRow, PartnerRow, SourceRow
 export type * from './registry-rows.ts';
 export type { OrderStatus };
 
-/** Setting with the id of the key that wraps secrets of the registry. */
+/** The setting with the id of the key that encrypts the secrets of the registry. */
 export const KEY_ID = 'registry-key';
 
-/** Times are milliseconds since 1970; `seq` orders rows by age; flags are 0 or 1, because every engine has numbers. */
+/**
+ * The tables of a store. Times are milliseconds since 1970. `seq` orders rows by age. Flags are 0 or 1, because every
+ * engine has numbers.
+ */
 export interface Tables {
   settings: { name: string; value: string };
   qr_codes: { ref: string; qr_code: string; created_at_ms: number };
@@ -41,7 +44,7 @@ export interface Checked {
   checksum: Generated<string>;
 }
 
-/** Fields by which the order of a payment is found (PROTOCOL.md, clause CBK-6). */
+/** The fields by which the order of a payment is found (PROTOCOL.md, clause CBK-6). */
 export interface PaymentDetails {
   partner: string;
   bank_account: string;
@@ -63,7 +66,7 @@ export interface OrderRow extends PaymentDetails {
   sign: string;
   url_link: string;
   status: OrderStatus;
-  /** Error code of the newest push, if that failed. */
+  /** The error code of the newest push, if that failed. */
   failure: string | null;
   last_push_id: string | null;
   /** The box that last showed it (PROTOCOL.md, clause CBK-7). */
@@ -75,19 +78,22 @@ export interface OrderRow extends PaymentDetails {
   paid_at_ms: number | null;
 }
 
-/** `sent` until the box or the deadline decides; `failed`, `cancelled` and `ended` are final. */
+/** `sent` until the box or the deadline decides. `failed`, `cancelled` and `ended` are final. */
 export type PushStatus = 'sent' | 'accepted' | 'shown' | 'failed' | 'cancelled' | 'ended';
 
-/** Possible error of the calendar clock. It matters only for absent boxes: the others end a push themselves. */
+/**
+ * The largest error of the calendar clock that is expected. It matters only for absent boxes, because the others end a
+ * push themselves.
+ */
 export const CLOCK_ERROR_MS_MAX = 86_400_000;
 
-/** Statuses of a push that a box may show, now or soon. */
+/** The statuses of a push that a box may show, now or soon. */
 export const OPEN_PUSH: readonly PushStatus[] = ['sent', 'accepted', 'shown'];
 
 /** A push before it has a number and an outcome. */
 export interface NewPush {
   id: string;
-  /** `orders.id` */
+  /** The `id` of its order. */
   order_ref: string;
   terminal_code: string;
   created_at_ms: number;
@@ -102,11 +108,11 @@ export interface PushRow extends NewPush {
   ended_at_ms: number | null;
 }
 
-/** A payment that the store is to number. */
+/** A payment before the store has numbered it. */
 export interface NewPayment {
   id: string;
   partner: string;
-  /** `orders.id`, or null for a payment that fits no order. */
+  /** The `id` of its order. Null for a payment that fits no order. */
   order_ref: string | null;
   order_id: string;
   reference_number: string;
@@ -130,24 +136,24 @@ export interface CallbackRow {
   payment_id: string;
   partner: string;
   url: string;
-  /** The same bytes at every attempt (PROTOCOL.md, clause SYN-2). */
+  /** Every attempt sends the same bytes (PROTOCOL.md, clause SYN-2). */
   body: string;
   status: CallbackStatus;
   warning: string | null;
-  /** Scheduled attempts so far; those by hand do not count. */
+  /** The number of scheduled attempts so far. Attempts by hand do not count. */
   tries: number;
   next_at_ms: number;
   created_at_ms: number;
 }
 
-/** An attempt that the store is to number. */
+/** An attempt before the store has numbered it. */
 export interface NewAttempt {
   id: string;
   callback_id: string;
   by_hand: number;
   started_at_ms: number;
   duration_ms: number;
-  /** JSON, with the authorization masked. */
+  /** JSON with the authorization masked. */
   request_headers: string;
   response_status: number | null;
   response_body: string | null;
@@ -164,7 +170,7 @@ export interface NoticeRow {
   /** The push that the box showed for this payment. */
   push_id: string | null;
   created_at_ms: number;
-  /** When it was first sent to the box; recorded before it is sent. */
+  /** The time when it was first sent to the box. It is recorded before it is sent. */
   told_at_ms: number | null;
   reported_at_ms: number | null;
   recorded: number | null;
@@ -190,13 +196,13 @@ export interface EnrolledSecret {
   enrolled_at_ms: number;
 }
 
-/** A secret that was agreed at enrolment, with the box of this serialNumber. */
+/** A secret that was agreed on at enrolment, with the box of this serialNumber. */
 export interface BoxSecretRow extends EnrolledSecret {
-  /** 1 once its secret is wrapped; 0 for one of before, until the next start. */
+  /** 1 once the secret is encrypted. 0 for a secret of an earlier version, until the next start. */
   wrapped: number;
 }
 
-/** Single row: the end of the chain of payments, the newest pruned payment, and the number of pruned ones. */
+/** A single row: the end of the chain of payments, the newest pruned payment, and the number of pruned payments. */
 export interface LedgerRow {
   name: string;
   end_seq: number;
@@ -206,7 +212,7 @@ export interface LedgerRow {
   pruned_count: number;
 }
 
-/** One movement of money that a source told of (PROTOCOL.md, clause CRE-1). */
+/** One movement of money that a source has reported (PROTOCOL.md, clause CRE-1). */
 export interface CreditRow {
   /** Also the id of its payment. */
   id: string;
@@ -222,9 +228,12 @@ export interface CreditRow {
   bank_time_ms: number;
   received_at_ms: number;
   late: number;
-  /** null if it is a payment to nobody: its account is not in the system, or it is too old. */
+  /** Null if nobody gets a payment for it, because its account is not in the system or it is too old. */
   payment_id: string | null;
-  /** The amount of its order, and the sum paid with this credit; null where they are equal or it has no order. */
+  /**
+   * The amount of its order. Below: the sum paid with this credit. Both are null if they are equal, or if there is no
+   * order.
+   */
   order_amount: number | null;
   order_paid: number | null;
 }
@@ -233,7 +242,7 @@ export interface CreditRow {
 export interface OrderCodeRow {
   code: string;
   bank_account: string;
-  /** `orders.id` */
+  /** The `id` of its order. */
   order_ref: string;
   created_at_ms: number;
 }
@@ -243,30 +252,30 @@ export interface NewPaymentRequest {
   source: string;
   /** The number of the order at the source. */
   order_code: number;
-  /** To which its QR pays; '' if that is the account itself. */
+  /** The virtual account to which its QR pays. '' if the QR pays to the account itself. */
   virtual_account: string;
   created_at_ms: number;
-  /** From then on the source takes no money for it. */
+  /** From then on the source accepts no money for it. */
   expires_at_ms: number;
 }
 
-/** A source collects for an order (PROTOCOL.md, clause PQR-1). */
+/** The request of a source that collects for an order (PROTOCOL.md, clause PQR-1). */
 export interface PaymentRequestRow extends NewPaymentRequest {
-  /** `orders.id` */
+  /** The `id` of its order. */
   order_ref: string;
   /** The account of the order. */
   bank_account: string;
-  /** When the gateway began to take it away. From then on its QR is pushed no more. */
+  /** The time when the gateway began to withdraw it. From then on the gateway does not push its QR. */
   ended_at_ms: number | null;
-  /** When the source takes no more money for it, and all that it took is in the store. */
+  /** The time from which the source accepts no more money for it, and all money that it accepted is in the store. */
   closed_at_ms: number | null;
 }
 
 export interface SaleRow {
-  /** `orders.id` */
+  /** The `id` of its order. */
   order_ref: string;
   created_at_ms: number;
-  /** The name of the token that sold; null for a sale of an earlier version. */
+  /** The name of the cashier's token. Null for a sale of an earlier version. */
   sold_by: string | null;
 }
 

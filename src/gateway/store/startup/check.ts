@@ -14,11 +14,11 @@ import type { Tables } from '../schema/tables.ts';
 import { type DeliveriesFor, requeueDamaged } from './requeue.ts';
 
 /**
- * Checks a store at the start, also against the mark in dataDir, and against what another gateway has missed in it. Throws
- * ConfigError that names damaged rows and missing payments, unless an admin accepts the loss with a file beside the store.
- * Then damaged rows are moved to `damaged_rows`, their deliveries are recreated with `deliveriesFor`, and the losses are
- * logged. The file is deleted after one start (PROTOCOL.md, clauses STO-3 to STO-5). Begins the mark, which moves with the
- * ledger from then on.
+ * Checks a store at the start: its rows, the mark in dataDir, and losses that another gateway has reported. Throws a
+ * ConfigError that names damaged rows and missing payments, unless an admin accepts the loss with a file beside the
+ * store. Then damaged rows are moved to `damaged_rows`, their deliveries are recreated with `deliveriesFor`, and the
+ * losses are logged. The file is deleted after one start (PROTOCOL.md, clauses STO-3 to STO-5). Begins the mark, which
+ * follows the ledger from then on.
  */
 export async function checkAtStart(
   db: Kysely<Tables>,
@@ -62,12 +62,12 @@ export async function checkAtStart(
     log.warn('mark-new', { file: mark.file, payments: ledger.head.seq });
   }
   if (!isAccepted) return;
-  // If the file stayed, it would accept the next loss too, unseen.
+  // If the file stayed, it would also accept the next loss, unseen.
   rmSync(acceptance);
   if (problems.length === 0) log.warn('store-loss-none', { deleted: acceptance });
 }
 
-/** Payments that this gateway has acknowledged and misses, and those that another one has missed. */
+/** Returns the losses of this gateway, and those that another gateway has reported. */
 async function lossesIn(db: Kysely<Tables>, known: KnownPayments): Promise<Loss[]> {
   const own = await lossIn(db, known);
   const newest = await reportedLoss(db);

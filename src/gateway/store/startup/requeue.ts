@@ -10,8 +10,8 @@ const BATCH_ROWS_MAX = 1000;
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
 
 /**
- * Returns the deliveries of a stored payment, without side effects. `order` is its order if that is intact, `sides` are
- * those of its credit.
+ * Returns the deliveries of a stored payment, without side effects. `order` is its order if that is intact, and `sides`
+ * are those of its credit.
  */
 export type DeliveriesFor = (
   payment: NewPayment,
@@ -61,7 +61,7 @@ export async function requeueDamaged(
 
 /**
  * Yields the payment of each damaged row. A row without a valid payment id may belong to any payment that has no row in
- * this table: then these payments are yielded too, without a row.
+ * this table. So these payments are yielded too, without a row.
  */
 async function* paymentsOf<Row extends Record<'payment_id', unknown>>(
   db: Kysely<Tables>,
