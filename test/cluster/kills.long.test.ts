@@ -8,7 +8,7 @@ import { ClusterWorld } from './world.ts';
 const { postgres, mosquitto, haproxy, rabbitmq, nats } = PROGRAMS;
 const lacks = [postgres, mosquitto, haproxy, rabbitmq, nats].map(without);
 /** `npm run test:cluster` and the soak have others, and more of them. */
-const { PAYBOX_CLUSTER_SEED = '3', PAYBOX_CLUSTER_RUNS = '8', PAYBOX_CLUSTER_BOXES = '12' } = process.env;
+const { PAYBOX_CLUSTER_SEED = '3', PAYBOX_CLUSTER_RUNS = '2', PAYBOX_CLUSTER_BOXES = '12' } = process.env;
 const { PAYBOX_CLUSTER_FIGURES } = process.env;
 /** Three clusters on one machine take longer to see that a shard has a holder. */
 const SLACK_MS = 25_000;

@@ -101,7 +101,7 @@ describe('the library for tests', () => {
     expect(error).toBeInstanceOf(NotAsExpected);
     const [message, file] = error.message.split('\nscreen: ');
     expect(message).toBe('VVB000001: state: expected "paid", is "showing", after 100ms');
-    expect(error.stack).toContain('library.test.ts');
+    expect(error.stack).toContain('library.long.test.ts');
     expect(error.screen).toBe(file);
     expect(decodeQrTwice(await readFile(file ?? ''))[0]).toMatch(/^000201/);
     expect((await readdir(screens)).filter((name) => name.endsWith('.png'))).toHaveLength(1);
