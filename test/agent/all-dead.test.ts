@@ -1,6 +1,5 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { PassThrough } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, it, onTestFinished } from 'vitest';
 import { startAgent } from '../../src/device/agent/agent.ts';
@@ -8,15 +7,16 @@ import type { Connection } from '../../src/device/agent/contract.ts';
 import { MessageQueue } from '../../src/device/agent/transports/message-queue.ts';
 import type { AgentSetup } from '../../src/device/agent/world.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { createLogger, type Logger } from '../../src/lib/log.ts';
+import type { Logger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { encode } from '../../src/protocol/codec.ts';
 import type { DownBody, UpMessage } from '../../src/protocol/messages.ts';
 import { LINK, paymentOf, pushOf } from '../box/samples.ts';
 import { down } from '../support/fake-gateway.ts';
+import { quietLog } from '../support/kept-log.ts';
 import { keptBytes } from '../support/memory.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
-import { NO_SEAL } from '../support/no-seal.ts';
+import { NO_SEAL } from '../support/transport-io.ts';
 
 const IDENTITY = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' };
 const EVENTS = 5_000;
@@ -51,7 +51,7 @@ class Stalled implements Connection {
 it('AGT-2 AGT-5 keeps its memory and lives while display, disk and link are dead at once', async () => {
   const file = join(await temporaryFolder(), 'file');
   await writeFile(file, 'no folder can be here');
-  const log = createLogger(new PassThrough().resume(), systemClock, 'json');
+  const log = quietLog();
   const sessions: Stalled[] = [];
   const open = async () => {
     const session = new Stalled(log);

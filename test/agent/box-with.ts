@@ -1,11 +1,9 @@
-import { PassThrough } from 'node:stream';
 import { onTestFinished } from 'vitest';
 import { type Agent, startAgent } from '../../src/device/agent/agent.ts';
 import type { Connection, TransportIo } from '../../src/device/agent/contract.ts';
 import type { AgentSetup } from '../../src/device/agent/world.ts';
 import { DISPLAY_DRIVERS } from '../../src/device/display/registry.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { createLogger } from '../../src/lib/log.ts';
 import { BoundedQueue } from '../../src/lib/queue.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import {
@@ -17,6 +15,7 @@ import {
   upMessage,
 } from '../../src/protocol/messages.ts';
 import { LINK } from '../box/samples.ts';
+import { quietLog } from '../support/kept-log.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 
 const IDENTITY = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' };
@@ -82,7 +81,7 @@ export async function boxWith(
     onStop: 'blank',
     ...change,
   };
-  const log = createLogger(new PassThrough().resume(), systemClock, 'json');
+  const log = quietLog();
   const agent = await startAgent(setup, {
     clock: systemClock,
     random: systemRandom,

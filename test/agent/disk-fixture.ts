@@ -1,7 +1,6 @@
-import { PassThrough } from 'node:stream';
 import type { Clock } from '../../src/lib/clock.ts';
-import { createLogger } from '../../src/lib/log.ts';
 import { withoutDisks } from '../support/disk.ts';
+import { quietLog } from '../support/kept-log.ts';
 
 export const memory = withoutDisks('memory');
-export const quiet = (clock: Clock) => createLogger(new PassThrough().resume(), clock, 'json');
+export const quiet = (clock: Clock) => quietLog(clock);

@@ -1,10 +1,9 @@
-import { PassThrough } from 'node:stream';
 import { expect, it, onTestFinished } from 'vitest';
 import { startGuardedPartnerServer } from '../../src/bench/engine/clients/partner-server.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { TEST_CALLBACK, testCallback, testGateway } from '../gateway/harness.ts';
+import { quietLog } from '../support/kept-log.ts';
 import { eventually } from '../support/net.ts';
 
 /** A gateway that calls the sample partner, signed as told, and one payment. */
@@ -13,7 +12,7 @@ async function paid(sign: (secret: string) => string | undefined) {
   const partner = await startGuardedPartnerServer({
     clock: systemClock,
     random: systemRandom,
-    log: createLogger(new PassThrough().resume(), systemClock, 'json'),
+    log: quietLog(),
     onPayment: ({ transactionid }) => payments.push(transactionid),
   });
   onTestFinished(() => partner.close());

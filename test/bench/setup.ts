@@ -1,6 +1,5 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { Writable } from 'node:stream';
 import { onTestFinished } from 'vitest';
 import { screenProbe } from '../../src/bench/engine/probes.ts';
 import type { Result } from '../../src/bench/engine/reports/result.ts';
@@ -10,13 +9,12 @@ import type { TestTime } from '../../src/bench/engine/test-time.ts';
 import { parseScenario } from '../../src/bench/scenarios/scenario.ts';
 import { emulatedTarget } from '../../src/commands/actions/bench-emulated.ts';
 import { mqttTransport } from '../../src/device/agent/transports/mqtt.ts';
-import { systemClock } from '../../src/lib/clock.ts';
-import { createLogger } from '../../src/lib/log.ts';
 import { seededRandom } from '../../src/lib/random.ts';
+import { quietLog } from '../support/kept-log.ts';
 
 export const SEED = 7;
 
-export const noLog = createLogger(new Writable({ write: (_line, _encoding, done) => done() }), systemClock, 'json');
+export const noLog = quietLog();
 
 /** Gateway and boxes in this process, on a clock that skips. */
 export function emulated(): TargetKind {

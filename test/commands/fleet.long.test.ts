@@ -1,6 +1,5 @@
 import { writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { Writable } from 'node:stream';
 import { describe, expect, it, type TestContext } from 'vitest';
 import { judge, SETTLE_TIMEOUT_MS } from '../../src/bench/fleet/judge.ts';
 import { runLoad } from '../../src/bench/fleet/load.ts';
@@ -12,9 +11,9 @@ import { Closers } from '../../src/commands/shared/daemon.ts';
 import { transportNamed } from '../../src/device/agent/transports/registry.ts';
 import type { Scene } from '../../src/device/scene.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { createLogger } from '../../src/lib/log.ts';
 import { seededRandom, systemRandom } from '../../src/lib/random.ts';
 import { eachEnds } from '../support/command-lines.ts';
+import { quietLog } from '../support/kept-log.ts';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { paybox, payboxToEnd, readyFile } from '../support/processes.ts';
 
@@ -167,7 +166,7 @@ interface Lie {
 async function problemsWith(lie: Lie, { onTestFinished }: TestContext): Promise<readonly string[]> {
   const closers = new Closers();
   onTestFinished(() => closers.close());
-  const quiet = createLogger(new Writable({ write: (_line, _encoding, done) => done() }), systemClock, 'json');
+  const quiet = quietLog();
   const { signal } = new AbortController();
   const deps = { clock: systemClock, random: systemRandom, log: quiet, signal };
   const environment = await managedEnvironment({ boxes: 2, isLight: false }, transportNamed('--transport'), {

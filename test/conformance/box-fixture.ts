@@ -1,4 +1,3 @@
-import { Writable } from 'node:stream';
 import { expect } from 'vitest';
 import { BoxClient, type BoxStatus } from '../../src/bench/engine/clients/box.ts';
 import { screenProbe } from '../../src/bench/engine/probes.ts';
@@ -24,14 +23,14 @@ import { transportNamed } from '../../src/device/agent/transports/registry.ts';
 import type { AgentSetup } from '../../src/device/agent/world.ts';
 import { qrTextOf } from '../../src/device/scene.ts';
 import type { VoiceStatus } from '../../src/device/voice/voice.ts';
-import { type Clock, systemClock } from '../../src/lib/clock.ts';
-import { createLogger } from '../../src/lib/log.ts';
+import type { Clock } from '../../src/lib/clock.ts';
 import { seededRandom } from '../../src/lib/random.ts';
 import type { UpMessage } from '../../src/protocol/messages.ts';
+import { quietLog } from '../support/kept-log.ts';
 import { checksNear } from './nearby-checks.ts';
 
 const SEED = 7;
-export const quiet = createLogger(new Writable({ write: (_line, _encoding, done) => done() }), systemClock, 'json');
+export const quiet = quietLog();
 const never = new AbortController().signal;
 
 /** A wrong box. Each start makes its memory anew. */

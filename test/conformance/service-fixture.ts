@@ -1,16 +1,14 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { Writable } from 'node:stream';
 import { type CheckResult, runChecks } from '../../src/bench/judges/check.ts';
 import { SERVICE_CHECKS } from '../../src/bench/judges/service/checks/all.ts';
 import { type EmulatedServiceChanges, openEmulatedService } from '../../src/bench/judges/service/emulated-service.ts';
 import { emulatedStarter } from '../../src/commands/actions/bench-emulated.ts';
-import { systemClock } from '../../src/lib/clock.ts';
-import { createLogger } from '../../src/lib/log.ts';
 import { seededRandom } from '../../src/lib/random.ts';
+import { quietLog } from '../support/kept-log.ts';
 
 const SEED = 7;
-const log = createLogger(new Writable({ write: (_line, _encoding, done) => done() }), systemClock, 'json');
+const log = quietLog();
 
 /** Judges the emulated gateway, with changes, by every check or by some. */
 export async function judgeEmulated(

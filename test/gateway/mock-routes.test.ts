@@ -1,13 +1,12 @@
-import { PassThrough } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Authorizer } from '../../src/gateway/access/authorizer.ts';
 import { Logins } from '../../src/gateway/common/logins.ts';
 import { guardRoutes } from '../../src/gateway/doors/admin.ts';
 import { createApp } from '../../src/gateway/doors/app.ts';
 import type { OpenGateway } from '../../src/gateway/stages/open-gateway.ts';
-import { createLogger } from '../../src/lib/log.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
+import { quietLog } from '../support/kept-log.ts';
 import { eventually } from '../support/net.ts';
 import { ACCOUNT, BOX1, BOX3, failed, kept, partnerServer, processed, status, testGateway } from './harness.ts';
 import { only, storedOf, worldOf } from './stage-records.ts';
@@ -354,7 +353,7 @@ describe('who may see and do it', () => {
 /** Two routes behind the guard alone, so that a test can choose whence a request comes. */
 async function guarded(adminToken: string | undefined) {
   const clock = new VirtualClock();
-  const log = createLogger(new PassThrough().resume(), clock, 'json');
+  const log = quietLog(clock);
   const app = createApp(log, clock);
   onTestFinished(() => app.close());
   const root = adminToken === undefined ? undefined : ({ name: 'config', value: adminToken } as const);

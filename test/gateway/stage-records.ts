@@ -1,4 +1,3 @@
-import { PassThrough } from 'node:stream';
 import { Changes } from '../../src/gateway/common/changes.ts';
 import { createDirectory } from '../../src/gateway/common/directory.ts';
 import { Logins } from '../../src/gateway/common/logins.ts';
@@ -11,8 +10,8 @@ import { parseGatewayConfig } from '../../src/gateway/config/config.ts';
 import { TrafficLog } from '../../src/gateway/console/traffic-log.ts';
 import type { Store } from '../../src/gateway/store/store.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
+import { quietLog } from '../support/kept-log.ts';
 
 /** Some parts of a record, however deep, and functions whose answers have some parts. */
 export type PartsOf<T> = T extends (...args: infer Args) => infer Answer
@@ -62,7 +61,7 @@ export function worldOf({
   ...parts
 }: Partial<World> = {}): World {
   const { clock = systemClock, random = systemRandom, changes = new Changes() } = parts;
-  const { log = createLogger(new PassThrough().resume(), clock, 'json') } = parts;
+  const { log = quietLog(clock) } = parts;
   const { trafficLog = new TrafficLog({ clock, random, changes }) } = parts;
   return {
     config,

@@ -3,17 +3,14 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { BoxClient } from '../../src/bench/engine/clients/box.ts';
-import type { TransportIo } from '../../src/device/agent/contract.ts';
 import { httpTransport } from '../../src/device/agent/transports/http.ts';
-import { systemClock } from '../../src/lib/clock.ts';
 import { reasonOf } from '../../src/lib/errors.ts';
 import { askHttp } from '../../src/lib/http-client.ts';
 import { BOX_CHALLENGE_HEADER, BOX_PATHS } from '../../src/protocol/http-api.ts';
 import { IDENTITY } from '../support/fake-gateway.ts';
-import { keptLog } from '../support/kept-log.ts';
 import { lightHttp } from '../support/light-transport.ts';
 import { eventually } from '../support/net.ts';
-import { NO_BOX, NO_SEAL } from '../support/no-seal.ts';
+import { transportIo } from '../support/transport-io.ts';
 
 const CHUNK = 'x'.repeat(65_536);
 /** What the buffers of the system may take of a stream whose reader has gone. */
@@ -52,21 +49,9 @@ function streamHead(response: ServerResponse): void {
   response.writeHead(200, { 'content-type': 'text/event-stream', [BOX_CHALLENGE_HEADER]: 'challenge' });
 }
 
-const IO = (): TransportIo => ({
-  clock: systemClock,
-  log: keptLog().log,
-  identity: IDENTITY,
-  sessionId: randomUUID(),
-  seal: NO_SEAL,
-  shard: 0,
-  heard: () => undefined,
-  noShard: () => false,
-  box: NO_BOX,
-});
-
 async function openBox(transport: typeof httpTransport, url: string) {
   const options = httpTransport.options.parse({ url });
-  const connection = await transport.open(options, IO(), AbortSignal.timeout(TIMEOUT_MS));
+  const connection = await transport.open(options, transportIo(), AbortSignal.timeout(TIMEOUT_MS));
   onTestFinished(() => connection.close());
   return connection;
 }

@@ -1,8 +1,7 @@
-import { randomUUID } from 'node:crypto';
 import { connect } from 'mqtt';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { MqttEndpoint } from '../../src/bench/judges/box/gateway/mqtt-endpoint.ts';
-import type { GatewayAddress, Transport, TransportIo } from '../../src/device/agent/contract.ts';
+import type { GatewayAddress, Transport } from '../../src/device/agent/contract.ts';
 import { mqttTransport } from '../../src/device/agent/transports/mqtt.ts';
 import { vietqrTransport } from '../../src/device/agent/transports/vietqr.ts';
 import { connectToBroker } from '../../src/gateway/boxes/broker-client.ts';
@@ -18,7 +17,7 @@ import { IDENTITY } from '../support/fake-gateway.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { lightMqtt } from '../support/light-transport.ts';
 import { eventually } from '../support/net.ts';
-import { NO_BOX, NO_SEAL } from '../support/no-seal.ts';
+import { transportIo } from '../support/transport-io.ts';
 import { type Attack, endlessBroker } from './endless-broker.ts';
 
 /** What the buffers of the system may take of a stream whose reader has gone, far below the packet of 250 MB. */
@@ -26,27 +25,17 @@ const SYSTEM_BYTES_MAX = 16_000_000;
 /** A victim would wait so long for the rest of the packet. */
 const TIMEOUT_MS = 60_000;
 
-function ioOf(): TransportIo {
-  return {
-    clock: systemClock,
-    log: keptLog().log,
-    identity: IDENTITY,
-    sessionId: randomUUID(),
-    seal: NO_SEAL,
-    shard: 0,
-    heard: () => undefined,
-    noShard: () => false,
-    box: NO_BOX,
-  };
-}
-
 /** Why the connection of a box fails, while it begins or later. */
 async function whyBoxFails<Options extends GatewayAddress>(
   transport: Transport<Options>,
   options: unknown,
 ): Promise<string> {
   try {
-    const connection = await transport.open(transport.options.parse(options), ioOf(), AbortSignal.timeout(TIMEOUT_MS));
+    const connection = await transport.open(
+      transport.options.parse(options),
+      transportIo(),
+      AbortSignal.timeout(TIMEOUT_MS),
+    );
     onTestFinished(() => connection.close());
     for await (const _ of connection.incoming);
     return 'it has ended without a reason';
@@ -60,7 +49,7 @@ async function whyLoginFails<Options extends GatewayAddress>(
   options: unknown,
 ): Promise<string> {
   return transport
-    .checkLogin(transport.options.parse(options), ioOf(), AbortSignal.timeout(TIMEOUT_MS))
+    .checkLogin(transport.options.parse(options), transportIo(), AbortSignal.timeout(TIMEOUT_MS))
     .catch(reasonOf);
 }
 

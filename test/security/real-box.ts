@@ -1,15 +1,13 @@
-import { Writable } from 'node:stream';
 import { onTestFinished } from 'vitest';
 import { startAgent } from '../../src/device/agent/agent.ts';
 import { parseAgentConfig } from '../../src/device/agent/config.ts';
 import type { BoxApi } from '../../src/device/agent/contract.ts';
 import { setupOf } from '../../src/device/agent/setup.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { getJson } from '../e2e/walk.ts';
-import type { LogLine } from '../gateway/harness.ts';
 import type { FakeBoxIdentity } from '../support/fake-box.ts';
+import { keptLog, type LogLine } from '../support/kept-log.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { START_MS } from '../support/processes.ts';
 
@@ -68,17 +66,11 @@ export async function bootRealBox(
     dataDir: folder,
     ...more,
   };
-  const log: LogLine[] = [];
-  const lines = new Writable({
-    write: (chunk, _encoding, done) => {
-      log.push(JSON.parse(String(chunk)) as LogLine);
-      done();
-    },
-  });
+  const { log, lines } = keptLog();
   const agent = await startAgent(setupOf(parseAgentConfig(config, 'test')), {
     clock: systemClock,
     random: systemRandom,
-    log: createLogger(lines, systemClock, 'json'),
+    log,
     terminal: undefined,
     terminalInput: undefined,
   });
@@ -87,11 +79,11 @@ export async function bootRealBox(
   return {
     identity,
     dataDir: folder,
-    log,
+    log: lines,
     origin: agent.origin,
     box: agent.box,
     status,
-    refusals: () => log.filter((it) => it.event === 'message-refused').map((it) => it.code),
+    refusals: () => lines.filter((it) => it.event === 'message-refused').map((it) => it.code),
     close: () => agent.close(),
   };
 }

@@ -1,8 +1,6 @@
-import { randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { get } from 'node:https';
 import { join } from 'node:path';
-import { Writable } from 'node:stream';
 import { generate } from 'mqtt-packet';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parseAgentConfig } from '../../src/device/agent/config.ts';
@@ -12,18 +10,16 @@ import { mqttTransport } from '../../src/device/agent/transports/mqtt.ts';
 import { LINK_SCHEMES, TRANSPORTS } from '../../src/device/agent/transports/registry.ts';
 import { type Credential, createAuthority, issue, type Purpose, validFor } from '../../src/device/setup/pki.ts';
 import { parseGatewayConfig } from '../../src/gateway/config/config.ts';
-import { systemClock } from '../../src/lib/clock.ts';
-import { createLogger } from '../../src/lib/log.ts';
 import { isExposed, isLoopbackHost, isTlsUrl } from '../../src/lib/tls.ts';
 import { loginOf } from '../../src/protocol/keys.ts';
 import { type TestGateway, testGateway } from '../gateway/harness.ts';
 import { lightHttp, lightMqtt } from '../support/light-transport.ts';
 import { eventually } from '../support/net.ts';
-import { NO_BOX, NO_SEAL } from '../support/no-seal.ts';
 import { openssl } from '../support/openssl.ts';
 import { type AgentAt, startConfigured } from '../support/processes.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { provisioned } from '../support/provisioned.ts';
+import { transportIo } from '../support/transport-io.ts';
 
 type Made = Awaited<ReturnType<typeof provisioned>>;
 const YEAR_MS = 366 * 86_400_000;
@@ -124,21 +120,8 @@ async function open<T extends GatewayAddress>(
 ): Promise<Connection> {
   const { files, secret, terminalCode, serialNumber } = await made.box(1);
   const tls = /^(https|mqtts):/.test(options.url) ? { tls: { ...files, ...options.tls } } : {};
-  const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
-  const identity = { terminalCode, serialNumber, secret };
-  const log = createLogger(nowhere, systemClock, 'json');
   const parsed = transport.options.parse({ connectTimeoutMs: 20_000, ...options, ...tls });
-  const io = {
-    clock: systemClock,
-    log,
-    identity,
-    sessionId: randomUUID(),
-    seal: NO_SEAL,
-    shard: 0,
-    heard: () => undefined,
-    noShard: () => false,
-    box: NO_BOX,
-  };
+  const io = transportIo({ identity: { terminalCode, serialNumber, secret } });
   const session = await transport.open(parsed, io, new AbortController().signal);
   onTestFinished(() => session.close());
   return session;

@@ -6,7 +6,7 @@ import { MissingPeerError } from '../../src/lib/errors.ts';
 import type { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { decodeUp, encode } from '../../src/protocol/codec.ts';
 import type { DownMessage, UpMessage } from '../../src/protocol/messages.ts';
-import { NO_SEAL } from '../support/no-seal.ts';
+import { NO_SEAL } from '../support/transport-io.ts';
 import type { Chance } from './chance.ts';
 import type { Run } from './machine.ts';
 

@@ -1,4 +1,4 @@
-import { Writable } from 'node:stream';
+import { PassThrough, Writable } from 'node:stream';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { createLogger, type Logger } from '../../src/lib/log.ts';
 
@@ -15,3 +15,6 @@ export function keptLog(clock: Clock = systemClock): { log: Logger; lines: LogLi
   });
   return { log: createLogger(out, clock, 'json'), lines };
 }
+
+/** A log that nobody reads. */
+export const quietLog = (clock: Clock = systemClock): Logger => createLogger(new PassThrough().resume(), clock, 'json');

@@ -5,7 +5,7 @@ import { mqttTransport } from '../../src/device/agent/transports/mqtt.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 
 /** A transport by the connections of light boxes. */
-function lightOf<Options extends GatewayAddress>(transport: Transport<Options>): Transport<Options> {
+export function lightOf<Options extends GatewayAddress>(transport: Transport<Options>): Transport<Options> {
   return {
     ...transport,
     open: async (options, io, signal) => {

@@ -1,6 +1,5 @@
 import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Writable } from 'node:stream';
 import { onTestFinished } from 'vitest';
 import { voiceOptions } from '../../src/device/voice/config.ts';
 import type { PageAnnouncement } from '../../src/device/voice/contract.ts';
@@ -8,7 +7,7 @@ import { openVoice, type Voice, type VoiceIo } from '../../src/device/voice/voic
 import { encodeWav, type PcmFormat } from '../../src/device/voice/wav.ts';
 import { vocabulary } from '../../src/device/voice/words.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
-import { createLogger } from '../../src/lib/log.ts';
+import { keptLog, type LogLine } from '../support/kept-log.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 
 /** The machine's clock, whose readings a test may move, and whose sleeps may be shortened. */
@@ -33,24 +32,12 @@ export function movableClock(sleepDivisor = 1): MovableClock {
   };
 }
 
-export interface LogLine {
-  level: string;
-  event: string;
-  [field: string]: unknown;
-}
-
 export function collectingIo(clock: Clock = systemClock): VoiceIo & { lines: LogLine[]; pages: PageAnnouncement[] } {
-  const lines: LogLine[] = [];
+  const { log, lines } = keptLog(clock);
   const pages: PageAnnouncement[] = [];
-  const out = new Writable({
-    write: (chunk, _encoding, done) => {
-      lines.push(JSON.parse(String(chunk)));
-      done();
-    },
-  });
   return {
     clock,
-    log: createLogger(out, clock, 'json'),
+    log,
     toldMs: () => clock.wallMs(),
     onPage: (announcement) => {
       pages.push(announcement);

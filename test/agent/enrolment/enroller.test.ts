@@ -2,13 +2,11 @@ import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { Writable } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Enroller } from '../../../src/device/agent/enrolment/enroller.ts';
 import { enrolledSecret } from '../../../src/device/agent/enrolment/secret.ts';
 import type { BoxEvent } from '../../../src/device/box/state.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { createLogger } from '../../../src/lib/log.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
 import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
 import { agreementKeyOf, boxProof, gatewayProof } from '../../../src/protocol/enrolment.ts';
@@ -16,6 +14,7 @@ import { admin } from '../../gateway/admin.ts';
 import { type TestGateway, testGateway } from '../../gateway/harness.ts';
 import { only } from '../../gateway/stage-records.ts';
 import { loginStatus } from '../../support/asking-box.ts';
+import { keptLog } from '../../support/kept-log.ts';
 import { eventually, temporaryFolder } from '../../support/net.ts';
 
 const BOX = { terminalCode: 'VVB000001', serialNumber: 'VVB900001' };
@@ -27,8 +26,7 @@ type Json = Record<string, unknown>;
 
 function enrollerAt(url: string) {
   const events: BoxEvent[] = [];
-  const lines: string[] = [];
-  const out = new Writable({ write: (chunk, _encoding, done) => done(void lines.push(String(chunk))) });
+  const { log, lines } = keptLog();
   const clock = Object.assign({ byMs: 0 }, systemClock);
   clock.monotonicMs = () => systemClock.monotonicMs() + clock.byMs;
   // Polls are what these tests wait for, but an answer may take its time.
@@ -37,7 +35,6 @@ function enrollerAt(url: string) {
     if (ms === ANSWER_TIMEOUT_MS) asked += 1;
     return systemClock.sleep(ms === ANSWER_TIMEOUT_MS ? ms : 20, signal);
   };
-  const log = createLogger(out, systemClock, 'json');
   const emit = (event: BoxEvent) => void events.push(event);
   const enroller = new Enroller({ clock, random: systemRandom, log, identity: BOX, at: { url }, emit });
   const stop = new AbortController();
@@ -58,7 +55,7 @@ function enrollerAt(url: string) {
     shown,
     refusals,
     asked: () => asked,
-    logged: () => lines.join(''),
+    logged: () => JSON.stringify(lines),
   };
 }
 
@@ -317,15 +314,10 @@ describe('somebody on the way', () => {
 });
 
 describe('the secret that was agreed on', () => {
-  const logOf = () => {
-    const lines: string[] = [];
-    const out = new Writable({ write: (chunk, _encoding, done) => done(void lines.push(String(chunk))) });
-    return { log: createLogger(out, systemClock, 'json'), lines };
-  };
   const [ONE, TWO] = ['A'.repeat(43), 'B'.repeat(43)];
   const secretIn = async (dataDir: string, ...agreed: string[]) => {
     let runs = 0;
-    const { log, lines } = logOf();
+    const { log, lines } = keptLog();
     const run = async () => agreed[runs++];
     const secret = enrolledSecret({ clock: systemClock, log, dataDir, enroller: only<Enroller>({ run }) });
     return { secret, lines, runs: () => runs, get: () => secret.get(new AbortController().signal) };
@@ -364,7 +356,7 @@ describe('the secret that was agreed on', () => {
       await writeFile(join(dataDir, 'secret'), content);
       const box = await secretIn(dataDir, TWO);
       expect([await box.get(), box.runs()]).toEqual([TWO, 1]);
-      expect(box.lines.join('')).toContain('secret-unreadable');
+      expect(JSON.stringify(box.lines)).toContain('secret-unreadable');
     },
   );
 
@@ -372,7 +364,7 @@ describe('the secret that was agreed on', () => {
     const dataDir = join(await temporaryFolder(), 'a-file');
     await writeFile(dataDir, '');
     const clock = new VirtualClock();
-    const { log, lines } = logOf();
+    const { log, lines } = keptLog();
     const secret = enrolledSecret({ clock, log, dataDir, enroller: only<Enroller>({ run: async () => ONE }) });
     const stop = new AbortController();
     onTestFinished(() => stop.abort());
@@ -383,14 +375,14 @@ describe('the secret that was agreed on', () => {
       await clock.advance(20_000);
       return (await readFile(join(dataDir, 'secret'), 'utf8').catch(() => '')) === `${ONE}\n`;
     });
-    expect(lines.join('').match(/secret-not-stored/g)).toHaveLength(1);
+    expect(JSON.stringify(lines).match(/secret-not-stored/g)).toHaveLength(1);
   });
 
   it('ENR-5 is used once its disk comes, however late after the start', async () => {
     const dataDir = join(await temporaryFolder(), 'not-mounted');
     const clock = new VirtualClock();
     const run = (signal: AbortSignal) => clock.sleep(3_600_000, signal).then(() => undefined);
-    const { log, lines } = logOf();
+    const { log, lines } = keptLog();
     const secret = enrolledSecret({ clock, log, dataDir, enroller: only<Enroller>({ run }) });
     const stop = new AbortController();
     onTestFinished(() => stop.abort());
@@ -419,7 +411,7 @@ describe('the secret that was agreed on', () => {
       await clock.sleep(3_600_000, signal);
       return undefined;
     };
-    const { log, lines } = logOf();
+    const { log, lines } = keptLog();
     const secret = enrolledSecret({ clock, log, dataDir, enroller: only<Enroller>({ run }) });
     const stop = new AbortController();
     const getting = secret.get(stop.signal);
@@ -429,7 +421,7 @@ describe('the secret that was agreed on', () => {
     });
     stop.abort();
     expect(await getting).toBeUndefined();
-    expect(lines.join('').match(/secret-unreadable/g)).toHaveLength(1);
+    expect(JSON.stringify(lines).match(/secret-unreadable/g)).toHaveLength(1);
   });
 
   it('ENR-5 is used although the disk does not keep it, which is said', async () => {
@@ -437,7 +429,7 @@ describe('the secret that was agreed on', () => {
     await writeFile(dataDir, '');
     const box = await secretIn(dataDir, ONE);
     expect([await box.get(), await box.get()]).toEqual([ONE, ONE]);
-    expect(box.lines.join('')).toContain('secret-not-stored');
-    expect(box.lines.join('')).not.toContain(ONE);
+    expect(JSON.stringify(box.lines)).toContain('secret-not-stored');
+    expect(JSON.stringify(box.lines)).not.toContain(ONE);
   });
 });

@@ -1,12 +1,11 @@
-import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { injectFaults } from '../../../src/device/agent/faults/inject.ts';
 import type { ConfiguredDisplay } from '../../../src/device/agent/screen/screen.ts';
 import type { DisplayIo, Frame, SerialLine } from '../../../src/device/display/contract.ts';
 import type { Scene } from '../../../src/device/scene.ts';
-import { createLogger } from '../../../src/lib/log.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
 import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
+import { quietLog } from '../../support/kept-log.ts';
 
 const SURFACE = { kind: 'characters', columns: 1, rows: 1, halfBlocks: false } as const;
 const FRAME: Frame = { kind: 'characters', columns: 1, rows: 1, cells: [] };
@@ -15,7 +14,7 @@ const SCENE: Scene = { kind: 'blank' };
 /** What faults wrap of a box with two displays; the first is on a serial line. */
 async function injected() {
   const clock = new VirtualClock();
-  const log = createLogger(new PassThrough().resume(), clock, 'json');
+  const log = quietLog(clock);
   const drawn: string[] = [];
   const sent: Uint8Array[] = [];
   let hear: (bytes: Uint8Array) => void = () => undefined;

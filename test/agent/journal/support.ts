@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { Writable } from 'node:stream';
 import { onTestFinished } from 'vitest';
 import { openJournal } from '../../../src/device/agent/journal/journal.ts';
 import type { Entry } from '../../../src/device/box/entry.ts';
 import type { Clock } from '../../../src/lib/clock.ts';
-import { createLogger } from '../../../src/lib/log.ts';
 import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
+import { keptLog } from '../../support/kept-log.ts';
 
 export const CONFIG = {
   terminalCode: 'VVB000001',
@@ -19,14 +18,8 @@ export const AT = { monotonicMs: 1000, wallMs: 1_700_000_000_000 };
 
 /** A journal that is closed when the test ends, with the lines that it logs. */
 export function open(folder: string, terminalCode = CONFIG.terminalCode, clock: Clock = new VirtualClock(AT.wallMs)) {
-  const lines: Record<string, unknown>[] = [];
-  const out = new Writable({
-    write: (chunk, _encoding, done) => {
-      lines.push(JSON.parse(String(chunk)));
-      done();
-    },
-  });
-  const journal = openJournal(folder, terminalCode, { clock, log: createLogger(out, clock, 'json') });
+  const { log, lines } = keptLog(clock);
+  const journal = openJournal(folder, terminalCode, { clock, log });
   onTestFinished(() => journal.close());
   return { journal, lines, events: () => lines.map((line) => line.event) };
 }

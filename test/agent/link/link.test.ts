@@ -1,4 +1,3 @@
-import { PassThrough } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Connection, TransportIo } from '../../../src/device/agent/contract.ts';
@@ -6,7 +5,6 @@ import { configuredSecret } from '../../../src/device/agent/enrolment/secret.ts'
 import { Link } from '../../../src/device/agent/link/link.ts';
 import type { BoxEvent } from '../../../src/device/box/state.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
-import { createLogger } from '../../../src/lib/log.ts';
 import { BoundedQueue } from '../../../src/lib/queue.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
 import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
@@ -19,6 +17,7 @@ import {
   upMessage,
 } from '../../../src/protocol/messages.ts';
 import { LINK, paymentOf, pushOf, uuid } from '../../box/samples.ts';
+import { quietLog } from '../../support/kept-log.ts';
 import { eventually } from '../../support/net.ts';
 
 /** The gateway's end of one session. It checks every message that the box sends and refuses to be used after its end. */
@@ -80,7 +79,7 @@ function linkOf(
   const link = new Link({
     clock,
     random: systemRandom,
-    log: createLogger(new PassThrough(), systemClock, 'text'),
+    log: quietLog(),
     identity: { terminalCode: 'VVB000001', serialNumber: 'VVB900001' },
     secret,
     key: signingKeyOf(systemRandom.secret(32)),

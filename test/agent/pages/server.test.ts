@@ -1,6 +1,5 @@
 import { type IncomingMessage, request as startRequest } from 'node:http';
 import { connect, type Socket } from 'node:net';
-import { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { decode } from 'fast-png';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -12,9 +11,9 @@ import type { Scene } from '../../../src/device/scene.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { ConfigError } from '../../../src/lib/errors.ts';
 import { strangerProblem } from '../../../src/lib/http-server.ts';
-import { createLogger } from '../../../src/lib/log.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
 import { openInBrowser } from '../../support/browser.ts';
+import { keptLog } from '../../support/kept-log.ts';
 import { eventually } from '../../support/net.ts';
 import { PROGRAMS, without } from '../../support/programs.ts';
 
@@ -54,13 +53,7 @@ function frameOf(red: number): PixelFrame {
 /** A box that does as the test says. */
 async function box({ port = 0, token }: { port?: number; token?: string } = {}) {
   const listeners = new Set<() => void>();
-  const lines: string[] = [];
-  const out = new Writable({
-    write: (chunk, _encoding, done) => {
-      lines.push(String(chunk));
-      done();
-    },
-  });
+  const { log, lines } = keptLog();
   const it = {
     status: STATUS,
     frame: undefined as PixelFrame | undefined,
@@ -79,7 +72,6 @@ async function box({ port = 0, token }: { port?: number; token?: string } = {}) 
     sound: () => it.sound,
     metrics: () => 'paybox_box_online 1\n',
   };
-  const log = createLogger(out, systemClock, 'json');
   const deps = { clock: systemClock, random: systemRandom, log, branch: noFaults };
   const server = await startLocalHttp({ host: '127.0.0.1', port, token }, box, deps);
   onTestFinished(() => server.close());
@@ -219,7 +211,7 @@ describe('the pages of a box', () => {
       },
     });
     expect((await fetch(`${origin}/status`)).status).toBe(500);
-    expect(lines.join('')).toContain('page-failed');
+    expect(lines.map(({ event }) => event)).toContain('page-failed');
     it.status = STATUS;
     expect((await fetch(`${origin}/status`)).status).toBe(200);
   });
@@ -374,7 +366,7 @@ describe('the events of a box', () => {
     it.status = { ...STATUS, fault: { code: 'DISPLAY_FAULT', reason: 'x'.repeat(500_000) } };
     await eventually('the page to be dropped', () => {
       change();
-      return lines.some((line) => line.includes('slow-page-dropped'));
+      return lines.some(({ event }) => event === 'slow-page-dropped');
     });
   });
 });

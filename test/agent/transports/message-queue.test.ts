@@ -1,15 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { INCOMING_MAX, MessageQueue } from '../../../src/device/agent/transports/message-queue.ts';
-import { systemClock } from '../../../src/lib/clock.ts';
-import { createLogger } from '../../../src/lib/log.ts';
 import { encode } from '../../../src/protocol/codec.ts';
 import type { DownMessage } from '../../../src/protocol/messages.ts';
 import { SEAL_REFUSALS } from '../../../src/protocol/seal.ts';
 import { DOWN } from '../../protocol/examples.ts';
 import { down } from '../../support/fake-gateway.ts';
-import { NO_SEAL } from '../../support/no-seal.ts';
+import { keptLog } from '../../support/kept-log.ts';
+import { NO_SEAL } from '../../support/transport-io.ts';
 
 const [SESSION, OTHER_SESSION] = [randomUUID(), randomUUID()];
 
@@ -29,14 +27,8 @@ function incomingOf(...messages: DownMessage[]) {
 }
 
 function incomingWith(seal: ConstructorParameters<typeof MessageQueue>[0]['seal'], ...messages: DownMessage[]) {
-  const events: string[] = [];
-  const out = new Writable({
-    write: (chunk, _encoding, done) => {
-      events.push(JSON.parse(String(chunk)).event);
-      done();
-    },
-  });
-  const incoming = new MessageQueue({ log: createLogger(out, systemClock, 'json'), seal, heard: () => undefined });
+  const { log, lines } = keptLog();
+  const incoming = new MessageQueue({ log, seal, heard: () => undefined });
   const take = (message: DownMessage) => incoming.take(encode(message));
   for (const message of messages) take(message);
   /** What is read while the connection is open. */
@@ -46,7 +38,7 @@ function incomingWith(seal: ConstructorParameters<typeof MessageQueue>[0]['seal'
     incoming.close();
     return reading;
   };
-  return { incoming, take, events, rest };
+  return { incoming, take, events: () => lines.map(({ event }) => event), rest };
 }
 
 const many = <T>(count: number, make: () => T) => Array.from({ length: count }, make);
@@ -80,13 +72,13 @@ describe('what waits for the box', () => {
     const { incoming, take, events } = incomingOf(...pushes);
     take(withdraw());
     expect(incoming.ended).toBe(false);
-    expect(events).toEqual(['messages-dropped']);
+    expect(events()).toEqual(['messages-dropped']);
     const messages = incoming[Symbol.asyncIterator]();
     for (const push of pushes.slice(11, -1)) expect((await messages.next()).value).toEqual(overtaken(push));
     expect((await messages.next()).value).toEqual(pushes.at(-1));
     expect((await messages.next()).value).toMatchObject({ type: 'withdraw' });
     for (const push of pushes) take(push);
-    expect(events).toEqual(['messages-dropped', 'messages-dropped']);
+    expect(events()).toEqual(['messages-dropped', 'messages-dropped']);
   });
 
   it('SND-4 drops a push where only what matters more waits', async () => {
@@ -101,7 +93,7 @@ describe('what waits for the box', () => {
     const { payment, ack } = DOWN;
     for (const again of [withdraw(), payment, ack]) take({ ...again, sessionId: SESSION });
     expect(incoming.ended).toBe(false);
-    expect(events).toEqual(['messages-dropped']);
+    expect(events()).toEqual(['messages-dropped']);
     take(down({ type: 'refused', code: 'SUPERSEDED', reason: '' }, SESSION));
     expect(incoming.ended).toBe(true);
     await expect(Array.fromAsync(incoming)).rejects.toThrow(`more than ${INCOMING_MAX} messages waited`);
@@ -112,7 +104,7 @@ describe('what waits for the box', () => {
     async (code) => {
       const { incoming, take, events, rest } = incomingWith({ open: () => ({ ok: false, code, reason: 'a test' }) });
       take(withdraw());
-      expect(events).toEqual(['message-refused']);
+      expect(events()).toEqual(['message-refused']);
       expect(incoming.ended).toBe(code === 'MESSAGE_EXPIRED');
       if (incoming.ended) await expect(Array.fromAsync(incoming)).rejects.toThrow('too late');
       else expect(await rest()).toEqual([]);

@@ -1,16 +1,15 @@
-import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { VietqrEnrolment } from '../../../src/device/agent/transports/vietqr-enrolment.ts';
-import { createLogger } from '../../../src/lib/log.ts';
 import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
 import type { EnrolAnswer } from '../../../src/protocol/dialect.ts';
+import { quietLog } from '../../support/kept-log.ts';
 
 const answer = (boxId: string, qrCertificate = 'sample'): EnrolAnswer => ({ boxId, qrCertificate });
 
 /** A box that asks; `heard` are the answers to each of its questions. */
 function asking(known: EnrolAnswer | undefined, heard: EnrolAnswer[] = []) {
   const clock = new VirtualClock();
-  const log = createLogger(new Writable({ write: (_chunk, _encoding, done) => done() }), clock, 'json');
+  const log = quietLog(clock);
   const taken: EnrolAnswer[] = [];
   const box = { taken, clock, asked: 0, isShowing: false, hear };
   const enrolment = new VietqrEnrolment({

@@ -1,6 +1,5 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Writable } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Agent, startAgent } from '../../../src/device/agent/agent.ts';
 import { parseAgentConfig } from '../../../src/device/agent/config.ts';
@@ -10,11 +9,11 @@ import { VietqrMemory } from '../../../src/device/agent/transports/vietqr-memory
 import { encodePng } from '../../../src/device/display/pixels/png.ts';
 import { qrTextOf } from '../../../src/device/scene.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { createLogger } from '../../../src/lib/log.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
 import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
 import { decodeNotice } from '../../../src/protocol/dialect.ts';
 import { encodeVietQr } from '../../../src/protocol/vietqr.ts';
+import { keptLog, quietLog } from '../../support/kept-log.ts';
 import { eventually, temporaryFolder } from '../../support/net.ts';
 import { MAC, publicService, SERVICE } from '../../support/public-service.ts';
 import { decodeQrTwice } from '../../support/qr-decoders.ts';
@@ -54,13 +53,7 @@ interface Start {
 /** A box with a picture for a screen. */
 async function box({ url, dataDir, link = {} }: Start) {
   const folder = dataDir ?? (await temporaryFolder());
-  const lines: string[] = [];
-  const out = new Writable({
-    write: (chunk, _encoding, done) => {
-      lines.push(String(chunk));
-      done();
-    },
-  });
+  const { log, lines } = keptLog();
   const config = parseAgentConfig(
     {
       box: { terminalCode: 'VVB000001', serialNumber: 'VVB900001' },
@@ -71,11 +64,10 @@ async function box({ url, dataDir, link = {} }: Start) {
     },
     'box.yaml',
   );
-  const log = createLogger(out, systemClock, 'json');
   const deps = { clock: systemClock, random: systemRandom, log, terminal: undefined, terminalInput: undefined };
   const agent = await startAgent(setupOf(config), deps);
   onTestFinished(() => agent.close());
-  const events = () => lines.map((line) => JSON.parse(line));
+  const events = () => lines;
   return { agent, folder, events, scene: () => agent.box.scene(), count: (event: string) => counted(events(), event) };
 }
 
@@ -383,7 +375,7 @@ describe('what a box remembers of the service', () => {
   const N05 = { notificationType: 'N05', amount: 50_000, message: 'Nhan 50000' } as const;
 
   async function memory(folder: string, clock: VirtualClock, owner = 'mqtt://a 1', boot = bootOf('a')) {
-    const log = createLogger(new Writable({ write: (_chunk, _encoding, done) => done() }), clock, 'json');
+    const log = quietLog(clock);
     const box = { memory: new LinkMemory(folder, log), boot };
     return VietqrMemory.open(owner, { clock, log, random: systemRandom, box, repeatWindowMs: 10_000 });
   }

@@ -15,9 +15,9 @@ import { turn } from '../../../src/lib/virtual-clock.ts';
 import { decodeDown, encode } from '../../../src/protocol/codec.ts';
 import type { DownBody, DownMessage, UpMessage } from '../../../src/protocol/messages.ts';
 import { DOWN } from '../../protocol/examples.ts';
-import { NO_BOX, NO_SEAL } from '../../support/no-seal.ts';
 import { anyChar, fc } from '../../support/properties.ts';
 import type { Seeded } from '../../support/seeded.ts';
+import { NO_SEAL, transportIo } from '../../support/transport-io.ts';
 import { mutated } from '../bytes.ts';
 import { ACCOUNT, BOX1, MESSAGES_DOWN, QR_CODE } from '../corpus.ts';
 import { mutatedJson, sampled } from '../json.ts';
@@ -222,17 +222,7 @@ const stream: Target['open'] = async (world) => {
   return {
     feed: async (input) => {
       next = Buffer.from(input);
-      const io = {
-        clock: systemClock,
-        log,
-        identity: BOX1,
-        sessionId: randomUUID(),
-        seal: NO_SEAL,
-        shard: 0,
-        heard: () => undefined,
-        noShard: () => false,
-        box: NO_BOX,
-      };
+      const io = transportIo({ log, identity: BOX1 });
       let messages = 0;
       try {
         const session = await httpTransport.open(options, io, new AbortController().signal);

@@ -1,6 +1,10 @@
+import { randomUUID } from 'node:crypto';
 import type { TransportIo } from '../../src/device/agent/contract.ts';
 import { UNKNOWN_BOOT } from '../../src/lib/boot.ts';
+import { systemClock } from '../../src/lib/clock.ts';
 import { decodeDown, encode } from '../../src/protocol/codec.ts';
+import { IDENTITY } from './fake-gateway.ts';
+import { quietLog } from './kept-log.ts';
 
 /** Sends messages unsigned, so that tests of a transport can read and write them. */
 export const NO_SEAL: TransportIo['seal'] = {
@@ -18,3 +22,17 @@ export const NO_BOX: TransportIo['box'] = {
   processed: async () => undefined,
   boot: UNKNOWN_BOOT,
 };
+
+/** What a transport gets from a box that asks nothing, in a session of its own. */
+export const transportIo = (change: Partial<TransportIo> = {}): TransportIo => ({
+  clock: systemClock,
+  log: quietLog(),
+  identity: IDENTITY,
+  sessionId: randomUUID(),
+  seal: NO_SEAL,
+  shard: 0,
+  heard: () => undefined,
+  noShard: () => false,
+  box: NO_BOX,
+  ...change,
+});
