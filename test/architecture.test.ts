@@ -121,9 +121,9 @@ const MAY_NAME_TRANSPORTS = [
   'device/setup/configs.ts',
   'bench/judges',
 ];
-/** Doors: who may call the routes of faults, which page and list of the console has them, and which shards answer. */
+/** Doors: which page and list of the console has them, and which shards answer. */
 const MAY_NAME_FAULTS = [
-  ...['gateway/doors/route-access.ts', 'gateway/doors/page-files.ts', 'gateway/common/changes.ts'],
+  ...['gateway/doors/page-files.ts', 'gateway/common/changes.ts'],
   ...['gateway/cluster/destination.ts', 'gateway/cluster/merge.ts'],
 ];
 /** The agent's composition roots: its option for faults, and who puts them, or none, around the parts. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { describeRoutes, type RouteDoc } from '../lib/route.ts';
 import { CODES, type Code } from './codes.ts';
 import { LIMITS } from './fields.ts';
 import {
@@ -60,8 +61,12 @@ const REFUSALS = {
 const ref = (name: keyof typeof SCHEMAS) => ({ $ref: `#/components/schemas/${name}` });
 const json = (name: keyof typeof SCHEMAS) => ({ 'application/json': { schema: ref(name) } });
 
-/** Returns the OpenAPI 3.1 document of the service, made from the schemas that decode its requests. */
-export function openApi(baseUrl: string): object {
+/**
+ * Returns the OpenAPI 3.1 document of the service, made from the schemas that decode its requests, with the gateway's own
+ * routes below `/_mock`. Their callers prove themselves by the scheme `admin`.
+ */
+export function openApi(baseUrl: string, mock: readonly RouteDoc[]): object {
+  const own = describeRoutes(mock);
   return {
     openapi: '3.1.0',
     info: {
@@ -99,6 +104,12 @@ export function openApi(baseUrl: string): object {
         ]),
       ),
       [PATHS.cancelQr]: endpoint('cancelQr', 'Cancel an unpaid order', 'CancelQrRequest', 'StatusResponse'),
+      ...Object.fromEntries(
+        Object.entries(own.paths).map(([path, operations]) => [
+          path,
+          { servers: [{ url: '/' }], ...Object(operations) },
+        ]),
+      ),
     },
     webhooks: {
       transactionSync: {
@@ -111,7 +122,11 @@ export function openApi(baseUrl: string): object {
       },
     },
     components: {
-      securitySchemes: { basic: { type: 'http', scheme: 'basic' }, bearer: { type: 'http', scheme: 'bearer' } },
+      securitySchemes: {
+        basic: { type: 'http', scheme: 'basic' },
+        bearer: { type: 'http', scheme: 'bearer' },
+        admin: { type: 'http', scheme: 'bearer' },
+      },
       schemas: Object.fromEntries(Object.entries(SCHEMAS).map(([name, schema]) => [name, jsonSchema(name, schema)])),
     },
   };

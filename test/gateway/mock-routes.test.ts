@@ -361,7 +361,7 @@ async function guarded(adminToken: string | undefined) {
   const tokens = { find: async () => undefined, used: async () => undefined };
   const authorizer = new Authorizer({ root, onLoopback, tokens, logins: new Logins(clock), clock, log });
   guardRoutes(app, only<OpenGateway>({ world: worldOf({ clock, log }), stored: storedOf({}), access: { authorizer } }));
-  app.get('/_mock/about', () => ({}));
-  app.post('/_mock/orders/:orderId/pay', () => ({}));
+  app.get('/_mock/about', { config: { access: 'look' } }, () => ({}));
+  app.post('/_mock/orders/:orderId/pay', { config: { access: 'administer' } }, () => ({}));
   return app;
 }

@@ -116,6 +116,22 @@ describe('roles', () => {
     60_000,
   );
 
+  it('REG-4 ROL-2 every route below /_mock and /admin/v1 is described with its roles, and nothing else is', async () => {
+    const { gateway, routes } = await withRoutes({});
+    const described: string[] = [];
+    for (const path of ['/openapi.json', '/admin/openapi.json']) {
+      const { paths } = (await (await fetch(`${gateway.origin}${path}`)).json()) as { paths: Record<string, object> };
+      for (const [url, operations] of Object.entries(paths)) {
+        for (const [method, operation] of Object.entries(operations)) {
+          if (operation.description?.startsWith('For the roles ')) described.push(`${method.toUpperCase()} ${url}`);
+        }
+      }
+    }
+    const own = routes.filter(({ url }) => /^\/(?:_mock|admin\/v1)\//.test(url));
+    const names = own.map(({ method, url }) => `${method} ${url.replaceAll(/:(\w+)/g, '{$1}')}`);
+    expect(described.toSorted()).toEqual(names.toSorted());
+  });
+
   it('ROL-1 ROL-5 SEL-5 THR-37 a cashier sells, cancels and lists at his boxes, and sees and does nothing else', async () => {
     const gateway = await testGateway({ config: { adminToken: ROOT } });
     for (const identity of [BOX1, BOX4]) {

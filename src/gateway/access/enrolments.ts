@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
 import {
   type AgreementKey,
@@ -24,20 +25,18 @@ const WRONG_CODES_MAX = 10;
 const ADDRESSES_SHOWN_MAX = 8;
 const SEED_BYTES = 32;
 
-/** A box that asks to enrol, as `/_mock/enrolments` answers it. Times are ISO 8601 in UTC. */
-export interface EnrolmentView {
-  terminalCode: string;
-  serialNumber: string;
-  /**
-   * If this is more than 1, somebody else uses the name of this box. Only the code shows which request comes from the
-   * box.
-   */
-  requests: number;
-  from: string[];
-  since: string;
-  /** True if acceptance replaces a secret that the box already has. */
-  replaces: boolean;
-}
+/** A box that asks to enrol, as `/_mock/enrolments` answers it. */
+export const enrolmentView = z.strictObject({
+  terminalCode: z.string(),
+  serialNumber: z.string(),
+  requests: z
+    .int()
+    .describe('more than 1: somebody else uses the name of this box, and only the code shows which is it'),
+  from: z.array(z.string()).describe('addresses'),
+  since: z.string().describe('ISO 8601, UTC'),
+  replaces: z.boolean().describe('whether acceptance replaces a secret that the box already has'),
+});
+export type EnrolmentView = z.output<typeof enrolmentView>;
 
 /** Tells which boxes are connected, and closes their connections. */
 export interface ConnectedBoxes extends Pick<BoxReach, 'expel'> {

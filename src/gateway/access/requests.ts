@@ -22,10 +22,16 @@ const HEADER_CHARS_MAX = 1_000;
 export const ROWS_DEFAULT = 50;
 export const ROWS_MAX = 500;
 
+/** Returns the schema of a whole number in a query. A refusal names both bounds. */
+export function wholeNumber(min: number, max = Number.MAX_SAFE_INTEGER) {
+  const error = `expected ${min} ${max === Number.MAX_SAFE_INTEGER ? 'or more' : `to ${max}`}`;
+  return z.coerce.number(error).int(error).min(min, error).max(max, error);
+}
+
 /** The query of a list. `before` is an id: only older rows are listed. */
 export const listQuery = z.object({
-  limit: z.coerce.number().int().min(1).max(ROWS_MAX).default(ROWS_DEFAULT),
-  before: z.string().optional(),
+  limit: wholeNumber(1, ROWS_MAX).default(ROWS_DEFAULT),
+  before: z.string().optional().describe('an id: only older rows'),
 });
 
 /** Answers a refusal and logs it (PROTOCOL.md, clauses ERR-1, ERR-2, ERR-5 and ERR-7). */
@@ -35,11 +41,12 @@ export function answerRefusal(
   log: Logger,
   refusal: Omit<Refusal, 'ok'>,
   status = STATUS_OF[refusal.code] ?? 400,
+  isReasoned = pathOf(request).startsWith('/admin/v1/'),
 ): FastifyReply {
   logRefusal(request, log, refusal, status);
   reply.header(REASON_HEADER, headerText(refusal.reason));
   // Admins get the reason in the body too (clause REG-4).
-  const reason = pathOf(request).startsWith('/admin/v1/') ? { reason: refusal.reason } : {};
+  const reason = isReasoned ? { reason: refusal.reason } : {};
   return reply.code(status).send({ status: 'FAILED', message: refusal.code, ...reason });
 }
 

@@ -6,7 +6,7 @@ import type { Logger } from '../../lib/log.ts';
 import type { Authorizer } from '../access/authorizer.ts';
 import { openStream } from '../access/requests.ts';
 import { TOPICS } from '../common/changes.ts';
-import { CONSOLE_EVENTS_PATH, WATCHERS_MAX } from '../doors/admin-routes.ts';
+import { CONSOLE_EVENTS_PATH, WATCHERS_MAX } from '../doors/stream-routes.ts';
 import type { ClusterView } from '../store/engines/cluster-database.ts';
 import type { Peers } from './peers.ts';
 

@@ -11,7 +11,7 @@ import { LIMITS } from '../../protocol/fields.ts';
 import { BOX_PATHS, SHARDS_HEADER } from '../../protocol/http-api.ts';
 import { addressOf, carry, SHARED_ID_HEADER } from '../access/carried.ts';
 import { answerRefusal, pathOf, ROWS_DEFAULT } from '../access/requests.ts';
-import { CONSOLE_EVENTS_PATH } from '../doors/admin-routes.ts';
+import { CONSOLE_EVENTS_PATH } from '../doors/stream-routes.ts';
 import { CREDIT_PATH, takeCredit } from './credit-carrier.ts';
 import type { Destinations } from './destination.ts';
 import {

@@ -1,12 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Caller } from '../access/authorizer.ts';
-import { answerRefusal, pathOf } from '../access/requests.ts';
+import type { Access } from '../access/own-route.ts';
+import { pathOf } from '../access/requests.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 import type { CancelledOrder } from '../partner/cancel-order.ts';
 import type { OpenGateway } from '../stages/open-gateway.ts';
-import { type Access, AUDITED, MOCK_ACCESS } from './route-access.ts';
 
 const CALLER = 'caller';
 /** Decoration of a request whose route says what it has changed. */
@@ -21,18 +21,13 @@ export interface Changed {
 
 /**
  * Lets each caller do what his role may do, and notes who did it (PROTOCOL.md, clauses ROL-1 and ROL-2). Must be called
- * before the routes are registered. Throws where a route is
- * registered that does not say who may call it.
+ * before the routes are registered. Throws where a route is registered that does not say who may call it.
  */
 export function guardRoutes(app: FastifyInstance, { world, stored, access }: OpenGateway): void {
   const { authorizer } = access;
-  const accessOf = (request: FastifyRequest): Access | undefined =>
-    request.routeOptions.config.access ?? MOCK_ACCESS[routeOf(request)];
+  const accessOf = (request: FastifyRequest): Access | undefined => request.routeOptions.config.access;
   app.addHook('onRoute', ({ method, url, config: own }) => {
-    if (own?.access !== undefined) return;
-    for (const route of [method].flat().map((it) => `${it} ${url}`)) {
-      if (MOCK_ACCESS[route] === undefined) throw new Error(`${route}: expected config.access to say who may call it`);
-    }
+    if (own?.access === undefined) throw new Error(`${method} ${url}: expected config.access to say who may call it`);
   });
   app.decorateRequest(CALLER, null);
   app.decorateRequest(CHANGED, null);
@@ -60,7 +55,7 @@ export function guardRoutes(app: FastifyInstance, { world, stored, access }: Ope
 /** Who calls a route that asks for a right or a role. Throws on any other route. */
 export function callerOf(request: FastifyRequest): Caller {
   const caller = request.getDecorator<Caller | null>(CALLER);
-  if (caller === null) throw new Error(`${routeOf(request)}: nobody has checked who calls`);
+  if (caller === null) throw new Error(`${pathOf(request)}: nobody has checked who calls`);
   return caller;
 }
 
@@ -77,10 +72,6 @@ export function cancellationOf({ order, hasChanged }: CancelledOrder, list: 'ord
   return { target: `${list}/${id}`, detail: { [name]: order_id, amount, box: terminal_code } };
 }
 
-function routeOf({ method, routeOptions }: FastifyRequest): string {
-  return `${method} ${routeOptions.url}`;
-}
-
 /** Logs who changed something; the audit list has it too, before the answer is sent. */
 async function noteCall(request: FastifyRequest, reply: FastifyReply, world: World, stored: Stored): Promise<void> {
   const caller = request.getDecorator<Caller | null>(CALLER);
@@ -89,7 +80,7 @@ async function noteCall(request: FastifyRequest, reply: FastifyReply, world: Wor
   if (changed === 'nothing') return;
   const { who, role, address } = caller;
   world.log.info('admin-called', { who, role, address, method: request.method, path: pathOf(request) });
-  const what = request.routeOptions.config.audit ?? AUDITED[routeOf(request)];
+  const what = request.routeOptions.config.audit;
   if (what === undefined) return;
   const target = pathOf(request).replace(/^\/(?:_mock|admin\/v1)\/(.*?)(?:\/[a-z]+)?$/, '$1');
   await noteDone(caller, what, changed ?? { target, detail: {} }, world, stored);
@@ -109,22 +100,4 @@ export async function noteDone(
     // It is done: to refuse the answer now would have the caller do it again.
     log.error('audit-unwritten', { who, address, what, target, reason: reasonOf(error) });
   }
-}
-
-/** Routes below `/_mock` that change something and that a service for real money has too. */
-const LIVE_WRITES = new Set([
-  '/_mock/orders/:orderId/cancel',
-  '/_mock/callbacks/resend',
-  '/_mock/callbacks/:id/resend',
-  '/_mock/keys/rotate',
-]);
-
-/** Refuses, in a live gateway, the writes below `/_mock` that only a sandbox has (PROTOCOL.md, clause MOD-2). */
-export function refuseSandboxWrites(scope: FastifyInstance, { config, log }: World): void {
-  if (config.mode !== 'live') return;
-  scope.addHook('onRequest', async (request, reply) => {
-    if (['GET', 'HEAD'].includes(request.method) || LIVE_WRITES.has(request.routeOptions.url ?? '')) return undefined;
-    const reason = 'expected a gateway with mode: sandbox: this one is live, where nothing is paid or fails by order';
-    return answerRefusal(request, reply, log, { code: 'E75', reason });
-  });
 }

@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Hub } from '../boxes/hub.ts';
 import type { Box, BoxPage, Directory } from '../common/directory.ts';
 import type { Home } from '../common/shard.ts';
+import type { BoxView } from './mock-answers.ts';
 import { time } from './view-time.ts';
 
 /** Boxes that are read and viewed in one turn of the event loop: all of them would stop everything else. */
@@ -13,8 +14,8 @@ export async function boxViews(
   hub: Hub,
   directory: Directory,
   home: Home | undefined,
-): Promise<object[]> {
-  const views: object[] = [];
+): Promise<BoxView[]> {
+  const views: BoxView[] = [];
   for (let last = after; ; ) {
     const rows = await directory.boxes({ limit: BOXES_AT_ONCE, after: last });
     const own = rows.filter((it) => home === undefined || home.of(it) === home.shard).slice(0, limit - views.length);
@@ -26,7 +27,7 @@ export async function boxViews(
 }
 
 /** A box as the admin sees it. */
-export async function boxView(box: Box, hub: Hub, directory: Directory): Promise<object> {
+export async function boxView(box: Box, hub: Hub, directory: Directory): Promise<BoxView> {
   const { terminalCode } = box;
   const session = hub.session(terminalCode);
   return {

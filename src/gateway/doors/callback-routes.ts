@@ -1,12 +1,12 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { issuesOf } from '../../protocol/codec.ts';
-import { answerRefusal, listQuery, readBody } from '../access/requests.ts';
+import { listQuery } from '../access/requests.ts';
+import { accept, refuse } from '../common/result.ts';
 import type { OpenGateway } from '../stages/open-gateway.ts';
-import { callerOf } from './admin.ts';
+import { backlogAnswer, callbackAnswer, done } from './mock-answers.ts';
+import type { OwnApi } from './own-api.ts';
 import type { Views } from './views.ts';
 
-const CHOICE_BYTES_MAX = 4_096;
 const NAME_CHARS_MAX = 64;
 
 const callbacksQuery = listQuery.extend({ status: z.enum(['pending', 'delivered', 'failed']).optional() });
@@ -20,49 +20,85 @@ const choice = z.strictObject({
   status: z.enum(['failed', 'pending']).default('failed'),
 });
 
-/** Routes of callbacks, below `/_mock` (PROTOCOL.md, clause SYN-5). */
-export function callbackRoutes(scope: FastifyInstance, { world, stored, money }: OpenGateway, views: Views): void {
-  const { log } = world;
-  const { store, directory } = stored;
-  const { dispatcher, backlog } = money;
-  const refuse = (request: FastifyRequest, reply: FastifyReply, reason: string) =>
-    answerRefusal(request, reply, log, { code: 'E46', reason });
-  const unknown = (request: FastifyRequest, reply: FastifyReply) =>
-    answerRefusal(request, reply, log, { code: 'E96', reason: 'no such callback' }, 404);
+const unknown = refuse('E96', 'no such callback');
 
-  scope.get('/callbacks', async (request, reply) => {
-    const query = callbacksQuery.safeParse(request.query);
-    if (!query.success)
-      return refuse(request, reply, issuesOf(query.error, { schema: callbacksQuery, value: request.query }));
-    const { limit, before, status } = query.data;
-    return views.callbacks(callerOf(request).role, limit, before, status);
+/** Routes of callbacks, below `/_mock` (PROTOCOL.md, clause SYN-5). */
+export function callbackRoutes(
+  scope: FastifyInstance,
+  api: OwnApi,
+  { stored, money: { dispatcher, backlog } }: OpenGateway,
+  views: Views,
+): void {
+  const { store, directory } = stored;
+  api.route(scope, {
+    method: 'GET',
+    path: '/callbacks',
+    access: 'look',
+    summary: 'List the callbacks with their newest attempts, newest first',
+    query: callbacksQuery,
+    answer: z.array(callbackAnswer),
+    run: async ({ query: { limit, before, status }, caller }) =>
+      accept(await views.callbacks(caller.role, limit, before, status)),
   });
-  scope.get('/callbacks/backlog', async (_request, reply) => {
-    const owed = await backlog();
-    return owed ?? reply.code(503).send({ status: 'FAILED', message: 'E05' });
+  api.route(scope, {
+    method: 'GET',
+    path: '/callbacks/backlog',
+    access: 'look',
+    summary: 'Count the callbacks that wait or have failed',
+    answer: backlogAnswer,
+    refusals: ['E05'],
+    statuses: { E05: 503 },
+    run: async () => {
+      const owed = await backlog();
+      return owed === undefined ? refuse('E05', 'the store does not answer') : accept(owed);
+    },
   });
-  scope.get<{ Params: { id: string } }>('/callbacks/:id', async (request, reply) => {
-    const callback = await store.callbacks.find(request.params.id);
-    return callback === undefined ? unknown(request, reply) : views.callback(callerOf(request).role, callback);
+  api.route(scope, {
+    method: 'GET',
+    path: '/callbacks/:id',
+    access: 'look',
+    summary: 'Read a callback with its attempts',
+    answer: callbackAnswer,
+    refusals: ['E96'],
+    run: async ({ name, caller }) => {
+      const found = await store.callbacks.find(name);
+      const view = found && (await views.callback(caller.role, found));
+      return view === undefined ? unknown : accept(view);
+    },
   });
-  scope.post('/callbacks/resend', { bodyLimit: CHOICE_BYTES_MAX }, async (request, reply) => {
-    const json = request.body === undefined ? { ok: true as const, value: {} } : readBody(request, log);
-    if (!json.ok) return answerRefusal(request, reply, log, json);
-    const chosen = choice.safeParse(json.value);
-    if (!chosen.success) return refuse(request, reply, issuesOf(chosen.error, { schema: choice, value: json.value }));
-    const { partner, from: fromMs, to: toMs, status } = chosen.data;
-    if (partner !== undefined && (await directory.partner(partner)) === undefined) {
-      return answerRefusal(request, reply, log, { code: 'E67', reason: `partner: there is no ${partner}` }, 404);
-    }
-    const { count, more } = await dispatcher.resendAll({ partner, fromMs, toMs, status });
-    return reply.code(202).send({ status: 'SUCCESS', message: '', callbacks: count, more });
+  api.route(scope, {
+    method: 'POST',
+    path: '/callbacks/resend',
+    access: 'administer',
+    audit: 'resent',
+    isLive: true,
+    summary: 'Send callbacks again: all that failed, or those that the body chooses',
+    body: choice,
+    answer: done.extend({ callbacks: z.int(), more: z.boolean().describe('whether others are left') }),
+    status: 202,
+    refusals: ['E67'],
+    run: async ({ body: { partner, from: fromMs, to: toMs, status } }) => {
+      if (partner !== undefined && (await directory.partner(partner)) === undefined) {
+        return refuse('E67', `partner: there is no ${partner}`);
+      }
+      const { count, more } = await dispatcher.resendAll({ partner, fromMs, toMs, status });
+      return accept({ status: 'SUCCESS', message: '', callbacks: count, more });
+    },
   });
-  scope.post<{ Params: { id: string } }>('/callbacks/:id/resend', async (request, reply) => {
-    const callback = await dispatcher.resend(request.params.id);
-    if (callback === 'test') {
-      const reason = 'its payment was a test of the sandbox: expected one of money';
-      return answerRefusal(request, reply, log, { code: 'E75', reason });
-    }
-    return callback === undefined ? unknown(request, reply) : views.callback(callerOf(request).role, callback);
+  api.route(scope, {
+    method: 'POST',
+    path: '/callbacks/:id/resend',
+    access: 'administer',
+    audit: 'resent',
+    isLive: true,
+    summary: 'Send a callback again, at once',
+    answer: callbackAnswer,
+    refusals: ['E75', 'E96'],
+    run: async ({ name, caller }) => {
+      const callback = await dispatcher.resend(name);
+      if (callback === 'test') return refuse('E75', 'its payment was a test of the sandbox: expected one of money');
+      const view = callback && (await views.callback(caller.role, callback));
+      return view === undefined ? unknown : accept(view);
+    },
   });
 }

@@ -1,17 +1,24 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { issuesOf } from '../../protocol/codec.ts';
 import { ENROLMENTS_PATH, enrolmentRequest } from '../../protocol/enrolment.ts';
 import { addressOf } from '../access/carried.ts';
+import { enrolmentView } from '../access/enrolments.ts';
+import type { Access } from '../access/open-access.ts';
+import type { OwnRoute } from '../access/own-route.ts';
 import { answerRefusal, readBody } from '../access/requests.ts';
-import type { Result } from '../common/result.ts';
+import { accept, type Result } from '../common/result.ts';
 import type { OpenGateway } from '../stages/open-gateway.ts';
+import { done } from './mock-answers.ts';
+import type { OwnApi } from './own-api.ts';
 
 const REQUEST_BYTES_MAX = 1_024;
 /** A box proves itself. */
 const OWN = { access: 'own' } as const;
 
 const acceptance = z.object({ code: z.string().max(64) });
+/** Refusals of a box that cannot enrol. */
+const REFUSALS = ['E35', 'ENROLMENT_CLOSED', 'BOX_DISABLED'] as const;
 
 /** Routes for boxes without a secret (PROTOCOL.md, clauses ENR-2 to ENR-4). */
 export function boxEnrolmentRoutes(scope: FastifyInstance, { world, stored, access }: OpenGateway): void {
@@ -50,26 +57,52 @@ export function boxEnrolmentRoutes(scope: FastifyInstance, { world, stored, acce
 }
 
 /** Routes for admins: list, accept and reject enrolments. */
-export function adminEnrolmentRoutes(scope: FastifyInstance, { world, access }: OpenGateway): void {
-  const { log } = world;
-  const { enrolments } = access;
-  const answer = (request: FastifyRequest, reply: FastifyReply, verdict: Result<undefined>) => {
-    if (verdict.ok) return reply.send({ status: 'SUCCESS', message: '' });
-    return answerRefusal(request, reply, log, verdict, verdict.code === 'E35' ? 404 : 400);
-  };
-  type OfBox = { Params: { terminalCode: string } };
-  scope.get('/enrolments', () => enrolments.list());
-  scope.post<OfBox>('/enrolments/:terminalCode/accept', { bodyLimit: REQUEST_BYTES_MAX }, async (request, reply) => {
-    const json = readBody(request, log, acceptance);
-    if (!json.ok) return answerRefusal(request, reply, log, json);
-    const parsed = acceptance.safeParse(json.value);
-    if (!parsed.success) return answerRefusal(request, reply, log, { code: 'E46', reason: 'expected a code' });
-    return answer(request, reply, await enrolments.accept(request.params.terminalCode, parsed.data.code));
+export function adminEnrolmentRoutes(scope: FastifyInstance, api: OwnApi, { enrolments }: Access): void {
+  api.route(scope, {
+    method: 'GET',
+    path: '/enrolments',
+    access: 'look',
+    summary: 'List the boxes that ask to enrol, in the order of their codes',
+    answer: z.array(enrolmentView),
+    run: async () => accept(await enrolments.list()),
   });
-  scope.post<OfBox>('/enrolments/:terminalCode/reject', async (request, reply) =>
-    answer(request, reply, await enrolments.reject(request.params.terminalCode)),
+  const change = <Body>(
+    route: Pick<OwnRoute<unknown, Body>, 'path' | 'audit' | 'summary' | 'body' | 'refusals'>,
+    run: (terminalCode: string, body: Body) => Promise<Result<undefined>>,
+  ) =>
+    api.route(scope, {
+      ...{ method: 'POST', access: 'administer', isLive: true, answer: done, statuses: { E35: 404 }, ...route },
+      run: async ({ name, body }) => {
+        const changed = await run(name, body);
+        return changed.ok ? accept({ status: 'SUCCESS', message: '' }) : changed;
+      },
+    });
+  change(
+    {
+      path: '/enrolments/:terminalCode/accept',
+      audit: 'enrolled',
+      summary: 'Give a secret to the box that shows this code',
+      body: acceptance,
+      refusals: [...REFUSALS, 'WRONG_CODE', 'CODE_SHARED'],
+    },
+    (terminalCode, { code }) => enrolments.accept(terminalCode, code),
   );
-  scope.post<OfBox>('/boxes/:terminalCode/forget', async (request, reply) =>
-    answer(request, reply, await enrolments.forget(request.params.terminalCode)),
+  change(
+    {
+      path: '/enrolments/:terminalCode/reject',
+      audit: 'rejected',
+      summary: 'Reject all requests under the name of this box; the box makes a new code',
+      refusals: REFUSALS,
+    },
+    (terminalCode) => enrolments.reject(terminalCode),
+  );
+  change(
+    {
+      path: '/boxes/:terminalCode/forget',
+      audit: 'forgotten',
+      summary: 'Delete the secret of an enrolled box: it must enrol again',
+      refusals: ['E35', 'ENROLMENT_CLOSED'],
+    },
+    (terminalCode) => enrolments.forget(terminalCode),
   );
 }

@@ -4,6 +4,7 @@ import { PAGE_POLICY } from '../../lib/http-server.ts';
 import { openApi } from '../../protocol/openapi.ts';
 import { answerRefusal, answersOnceMade } from '../access/requests.ts';
 import type { OpenGateway } from '../stages/open-gateway.ts';
+import type { OwnApi } from './own-api.ts';
 import { OWN_PAGES, PAGE_FILES } from './page-files.ts';
 
 const QR_SVG_WIDTH_PX = 480;
@@ -11,7 +12,7 @@ const QR_SVG_WIDTH_PX = 480;
 const OPEN = { config: { access: 'anybody' } } as const;
 
 /** Console, API page, health and metrics. */
-export async function pageRoutes(scope: FastifyInstance, { world, stored, money, health }: OpenGateway) {
+export async function pageRoutes(scope: FastifyInstance, api: OwnApi, { world, stored, money, health }: OpenGateway) {
   const { log, config } = world;
   const { store } = stored;
   const { metrics, cachedBacklog: backlog } = money;
@@ -32,7 +33,7 @@ export async function pageRoutes(scope: FastifyInstance, { world, stored, money,
   scope.get(
     '/openapi.json',
     OPEN,
-    answersOnceMade(() => openApi(config.basePath === '' ? '/' : config.basePath)),
+    answersOnceMade(() => openApi(config.basePath === '' ? '/' : config.basePath, api.mockRoutes())),
   );
   // As at a member of a cluster: the process runs, whatever its store and its broker do.
   scope.get('/livez', OPEN, async () => ({ status: 'ok' }));

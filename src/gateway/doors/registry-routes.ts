@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { isStorable, withUnseen } from '../../lib/text.ts';
 import type { Code } from '../../protocol/codes.ts';
+import type { OwnCall, OwnRoute } from '../access/own-route.ts';
 import { listQuery } from '../access/requests.ts';
 import { accept, type Result } from '../common/result.ts';
 import { changeOf, linkOf, newRowOf, rotationOf, typeOf } from '../registry/bodies.ts';
@@ -12,7 +13,7 @@ import type { Made, Rows } from '../registry/rows.ts';
 import type { OpenGateway } from '../stages/open-gateway.ts';
 import type { PageQuery } from '../store/repositories/registry.ts';
 import type { RegistryTable } from '../store/schema/tables.ts';
-import type { AdminApi, AdminCall, AdminRoute } from './admin-api.ts';
+import type { OwnApi } from './own-api.ts';
 import { findNamesAsPrinted } from './printed-names.ts';
 import { AUDIT_VIEW, auditView, createRegistryViews, viewSchema } from './registry-views.ts';
 
@@ -39,11 +40,11 @@ const auditQuery = listQuery.extend({
 });
 
 type Page = z.output<typeof pageQuery>;
-type Change<Body> = Pick<AdminRoute<unknown, Body, unknown>, 'path' | 'summary' | 'body'> &
-  Partial<Pick<AdminRoute<unknown, Body, unknown>, 'method' | 'status' | 'refusals' | 'answer'>>;
+type Change<Body> = Pick<OwnRoute<unknown, Body, unknown>, 'path' | 'summary' | 'body'> &
+  Partial<Pick<OwnRoute<unknown, Body, unknown>, 'method' | 'status' | 'refusals' | 'answer'>>;
 
 /** The registry for admins, below `/admin/v1` (PROTOCOL.md, clauses REG-4 to REG-9). */
-export function registryRoutes(scope: FastifyInstance, api: AdminApi, open: OpenGateway): void {
+export function registryRoutes(scope: FastifyInstance, api: OwnApi, open: OpenGateway): void {
   const { registry } = open.stored.store;
   findNamesAsPrinted(scope, TABLES, registry);
   for (const table of TABLES) readRoutes(scope, api, table, open);
@@ -62,7 +63,7 @@ export function registryRoutes(scope: FastifyInstance, api: AdminApi, open: Open
 
 function readRoutes<Table extends RegistryTable>(
   scope: FastifyInstance,
-  api: AdminApi,
+  api: OwnApi,
   table: Table,
   open: OpenGateway,
 ): void {
@@ -99,10 +100,10 @@ function readRoutes<Table extends RegistryTable>(
 }
 
 /** Registers every change of a row that its table has. */
-function changeRoutes(scope: FastifyInstance, api: AdminApi, table: RegistryTable, rows: Rows): void {
+function changeRoutes(scope: FastifyInstance, api: OwnApi, table: RegistryTable, rows: Rows): void {
   const { one, fields, makes, linkTo, rotate } = RESOURCES[table];
   const row = `/${table}/:name`;
-  const route = <Body>(change: Change<Body>, run: (call: AdminCall<unknown, Body>) => Promise<Result<Made>>) =>
+  const route = <Body>(change: Change<Body>, run: (call: OwnCall<unknown, Body>) => Promise<Result<Made>>) =>
     api.route(scope, {
       ...{ method: 'POST', access: 'administer', answer: DONE, refusals: CHANGE_REFUSALS },
       ...change,

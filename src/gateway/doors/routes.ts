@@ -4,11 +4,11 @@ import { answersOnceMade } from '../access/requests.ts';
 import type { GatewayConfig } from '../config/config.ts';
 import type { OpenGateway } from '../stages/open-gateway.ts';
 import { guardRoutes } from './admin.ts';
-import { AdminApi } from './admin-api.ts';
 import { adminRoutes } from './admin-routes.ts';
 import { boxRoutes } from './box-routes.ts';
 import { adminEnrolmentRoutes, boxEnrolmentRoutes } from './enrolment-routes.ts';
 import { hookRoutes } from './hook-routes.ts';
+import { OwnApi } from './own-api.ts';
 import { pageRoutes } from './page-routes.ts';
 import { registryRoutes } from './registry-routes.ts';
 import { saleRoutes } from './sale-routes.ts';
@@ -19,7 +19,8 @@ import { logAdminRequests } from './traffic-routes.ts';
 /** Registers every route of the gateway. Returns a function that ends all streams. */
 export function registerRoutes(app: FastifyInstance, open: OpenGateway): () => void {
   const { world, edges, stored, boxes } = open;
-  const { config, log } = world;
+  const { config } = world;
+  const api = new OwnApi(world);
   guardRoutes(app, open);
   const endStreams: (() => void)[] = [];
   app.register(
@@ -35,13 +36,13 @@ export function registerRoutes(app: FastifyInstance, open: OpenGateway): () => v
   });
   app.register(
     async (scope) => {
-      endStreams.push(adminRoutes(scope, open));
-      await edges.mockRoutes(scope, stored);
+      logAdminRequests(scope, world);
+      endStreams.push(adminRoutes(scope, api, open));
+      for (const route of await edges.mockRoutes(stored)) api.route(scope, route);
     },
     { prefix: '/_mock' },
   );
   app.register(async (scope) => hookRoutes(scope, open), { prefix: '/hooks' });
-  const api = new AdminApi(log);
   app.register(
     async (scope) => {
       logAdminRequests(scope, world);
@@ -63,8 +64,9 @@ export function registerRoutes(app: FastifyInstance, open: OpenGateway): () => v
     answersOnceMade(() => api.document()),
   );
   app.register(async (scope) => boxEnrolmentRoutes(scope, open));
-  app.register(async (scope) => adminEnrolmentRoutes(scope, open), { prefix: '/_mock' });
-  app.register((scope) => pageRoutes(scope, open));
+  // Not in the traffic log: the code of a box is as good as its secret.
+  app.register(async (scope) => adminEnrolmentRoutes(scope, api, open.access), { prefix: '/_mock' });
+  app.register((scope) => pageRoutes(scope, api, open));
   return () => {
     for (const end of endStreams) end();
   };

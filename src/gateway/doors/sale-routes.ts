@@ -15,7 +15,7 @@ import type { Period, Sale } from '../store/repositories/sales.ts';
 import type { OrderStatus } from '../store/schema/tables.ts';
 import type { Store } from '../store/store.ts';
 import { cancellationOf, tellChanged } from './admin.ts';
-import type { AdminApi } from './admin-api.ts';
+import type { OwnApi } from './own-api.ts';
 
 const DAY_MS = 86_400_000;
 /** Rows that are read at a time for a file. */
@@ -73,7 +73,7 @@ const SALE_REFUSALS = [
 ] as const;
 
 /** The calls of a cashier, below `/admin/v1` (PROTOCOL.md, clause SEL). */
-export function saleRoutes(scope: FastifyInstance, api: AdminApi, { world, stored, money }: OpenGateway): void {
+export function saleRoutes(scope: FastifyInstance, api: OwnApi, { world, stored, money }: OpenGateway): void {
   const { clock } = world;
   const { store } = stored;
   const { sales, service } = money;
@@ -126,7 +126,7 @@ export function saleRoutes(scope: FastifyInstance, api: AdminApi, { world, store
 }
 
 /** The sales of a day, as a list and as a file. */
-function dayRoutes(scope: FastifyInstance, api: AdminApi, clock: Clock, store: Store): void {
+function dayRoutes(scope: FastifyInstance, api: OwnApi, clock: Clock, store: Store): void {
   const periodIn = ({ day = vietnamDay(clock.wallMs()) }: z.output<typeof dayQuery>) => {
     const period = periodOf(day);
     return period === undefined ? refuse('E46', `day: ${day}`) : accept({ day, period });

@@ -7,7 +7,7 @@ import { accept } from '../common/result.ts';
 import type { Stored } from '../common/stored.ts';
 import type { OpenGateway } from '../stages/open-gateway.ts';
 import type { AdminTokenRow } from '../store/schema/tables.ts';
-import type { AdminApi } from './admin-api.ts';
+import type { OwnApi } from './own-api.ts';
 
 /** Boxes that the till of the console offers. */
 const TILLS_MAX = 500;
@@ -41,7 +41,7 @@ const callerAnswer = z.strictObject({
 });
 
 /** Tokens, and who calls, below `/admin/v1` (PROTOCOL.md, clause ROL). */
-export function tokenRoutes(scope: FastifyInstance, api: AdminApi, { world, stored, access }: OpenGateway): void {
+export function tokenRoutes(scope: FastifyInstance, api: OwnApi, { world, stored, access }: OpenGateway): void {
   const { adminTokens } = access;
   const { config } = world;
   api.route(scope, {

@@ -1,29 +1,36 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import type { Logger } from '../../lib/log.ts';
 import { LENIENT_HEADER, REASON_HEADER, WARNING_HEADER } from '../../protocol/http-api.ts';
-import { WIRE_PAGE_MAX } from '../../protocol/wire.ts';
-import { answerRefusal, pathOf } from '../access/requests.ts';
+import { WIRE_PAGE_MAX, wireEntry, wirePage } from '../../protocol/wire.ts';
+import { pathOf, wholeNumber } from '../access/requests.ts';
+import { accept } from '../common/result.ts';
 import type { World } from '../common/world.ts';
-import type { TrafficLog } from '../console/traffic-log.ts';
+import type { OwnApi } from './own-api.ts';
 
 const wireQuery = z.object({
-  since: z.coerce.number().int().min(0).default(0),
-  limit: z.coerce.number().int().min(1).max(WIRE_PAGE_MAX).default(WIRE_PAGE_MAX),
+  since: wholeNumber(0).default(0).describe('the next of the page before'),
+  limit: wholeNumber(1, WIRE_PAGE_MAX).default(WIRE_PAGE_MAX),
 });
 
-/** `GET /_mock/wire`: the newest entries of the traffic log. `GET /_mock/calls`: calls of partners with a note. */
-export function trafficRoutes(
-  scope: FastifyInstance,
-  { trafficLog, log }: { trafficLog: TrafficLog; log: Logger },
-): void {
-  scope.get('/wire', async (request, reply) => {
-    const query = wireQuery.safeParse(request.query);
-    if (query.success) return trafficLog.since(query.data.since, query.data.limit);
-    const reason = `since: 0 or more; limit: 1 to ${WIRE_PAGE_MAX}`;
-    return answerRefusal(request, reply, log, { code: 'E46', reason });
+/** Routes of the traffic log, below `/_mock`. */
+export function trafficRoutes(scope: FastifyInstance, api: OwnApi, { trafficLog }: World): void {
+  api.route(scope, {
+    method: 'GET',
+    path: '/wire',
+    access: 'look',
+    summary: 'Calls, messages, connections and callbacks of the traffic log, oldest first',
+    query: wireQuery,
+    answer: wirePage,
+    run: async ({ query: { since, limit } }) => accept(trafficLog.since(since, limit)),
   });
-  scope.get('/calls', async () => trafficLog.noted());
+  api.route(scope, {
+    method: 'GET',
+    path: '/calls',
+    access: 'look',
+    summary: 'Calls of partners that were refused, read leniently or warned of, newest first',
+    answer: z.array(wireEntry),
+    run: async () => accept(trafficLog.noted()),
+  });
 }
 
 const BEGUN_MS = 'begunMs';

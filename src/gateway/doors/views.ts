@@ -18,6 +18,7 @@ import type {
   PushRow,
 } from '../store/schema/tables.ts';
 import { boxView, boxViews } from './box-views.ts';
+import type { BoxView, CallbackView, CreditView, OrderView, PaymentView, SourceView } from './mock-answers.ts';
 import { time } from './view-time.ts';
 
 /** Newest attempts of a callback in a list, and of one that is asked for alone. */
@@ -27,14 +28,14 @@ const ATTEMPTS_ALONE_MAX = 1000;
 /** JSON of the lists below `/_mock`. Times are ISO 8601 in UTC. */
 export interface Views {
   /** In the order of their codes. */
-  boxes(page: BoxPage): Promise<object[]>;
-  box(terminalCode: string): Promise<object | undefined>;
-  orders(limit: number, before?: string): Promise<object[]>;
-  payments(limit: number, before?: string): Promise<object[]>;
-  credits(limit: number, before?: string): Promise<object[]>;
+  boxes(page: BoxPage): Promise<BoxView[]>;
+  box(terminalCode: string): Promise<BoxView | undefined>;
+  orders(limit: number, before?: string): Promise<OrderView[]>;
+  payments(limit: number, before?: string): Promise<PaymentView[]>;
+  credits(limit: number, before?: string): Promise<CreditView[]>;
   /** Callbacks with their newest attempts. Who may not administer sees addresses without their query, which may be a key. */
-  callbacks(role: Role, limit: number, before?: string, status?: CallbackStatus): Promise<object[]>;
-  callback(role: Role, row: CallbackRow): Promise<object>;
+  callbacks(role: Role, limit: number, before?: string, status?: CallbackStatus): Promise<CallbackView[]>;
+  callback(role: Role, row: CallbackRow): Promise<CallbackView | undefined>;
 }
 
 /** In a cluster the list of boxes has only those of this shard. */
@@ -111,7 +112,7 @@ export function createViews({ place }: World, { store, directory }: Stored, { hu
     callbacks: async (role, limit, before, status) => {
       return callbackViews(role, await store.callbacks.newest(limit, before, status), ATTEMPTS_IN_LIST_MAX);
     },
-    callback: async (role, row) => (await callbackViews(role, [row], ATTEMPTS_ALONE_MAX))[0] ?? {},
+    callback: async (role, row) => (await callbackViews(role, [row], ATTEMPTS_ALONE_MAX))[0],
   };
 }
 
@@ -131,7 +132,7 @@ function silentAmong(known: ReadonlyMap<string, KnownBox>): IsSilent {
  * The reports of a box about a payment. A silent box has none: the row says that its notice was sent, or, as not
  * recorded, that an earlier run of the gateway may have sent it (clause VQD-6), or that it never was (clause VQD-8).
  */
-function reportView({ terminal_code, told_at_ms, reported_at_ms, recorded }: NoticeRow, isSilent: IsSilent): object {
+function reportView({ terminal_code, told_at_ms, reported_at_ms, recorded }: NoticeRow, isSilent: IsSilent) {
   if (!isSilent(terminal_code)) {
     const isRecorded = recorded === null ? null : recorded === 1;
     return { toldAt: time(told_at_ms), reportedAt: time(reported_at_ms), recorded: isRecorded };
@@ -142,7 +143,7 @@ function reportView({ terminal_code, told_at_ms, reported_at_ms, recorded }: Not
   return { toldAt: isOld ? null : time(reported_at_ms), reportedAt: null, recorded: null, unconfirmed };
 }
 
-function orderView(row: OrderRow, pushes: PushRow[], isSilent: IsSilent): object {
+function orderView(row: OrderRow, pushes: PushRow[], isSilent: IsSilent): Omit<OrderView, 'paidAmount'> {
   const own = pushes.filter((it) => it.order_ref === row.id);
   const newest = own.at(-1);
   const isUnconfirmed = newest !== undefined && isSilent(newest.terminal_code);
@@ -181,7 +182,7 @@ function orderView(row: OrderRow, pushes: PushRow[], isSilent: IsSilent): object
   };
 }
 
-function paymentView(row: PaymentRow): object {
+function paymentView(row: PaymentRow) {
   return {
     transactionId: row.id,
     referenceNumber: row.reference_number,
@@ -204,7 +205,7 @@ function originView(credit: CreditRow | undefined): CreditSides & { source: stri
     : { source: credit.source, ...sidesIn(credit) };
 }
 
-function creditView(row: CreditRow & { order_id: string | null }): object {
+function creditView(row: CreditRow & { order_id: string | null }): Omit<CreditView, 'test'> {
   return {
     id: row.id,
     source: row.source,
@@ -224,7 +225,7 @@ function creditView(row: CreditRow & { order_id: string | null }): object {
   };
 }
 
-function callbackView(row: CallbackRow, attempts: AttemptRow[]): object {
+function callbackView(row: CallbackRow, attempts: AttemptRow[]): Omit<CallbackView, 'test'> {
   const own = attempts.filter((it) => it.callback_id === row.id);
   return {
     id: row.id,
@@ -250,7 +251,7 @@ function callbackView(row: CallbackRow, attempts: AttemptRow[]): object {
 }
 
 /** A source of money as the admin sees it (PROTOCOL.md, clause SRC-30). */
-export function sourceView({ name, kind, hasList, found, problem, ...at }: SourceStatus) {
+export function sourceView({ name, kind, hasList, found, problem, ...at }: SourceStatus): SourceView {
   return {
     name,
     kind,

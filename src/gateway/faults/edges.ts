@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
+import type { OwnRoute } from '../access/own-route.ts';
 import type { Tokens } from '../access/tokens.ts';
 import type { BrokerListener, EmbeddedBroker } from '../boxes/broker.ts';
 import type { BrokerLogin } from '../boxes/broker-rights.ts';
@@ -19,8 +20,8 @@ import type { PushHub } from '../partner/service.ts';
 export interface Edges {
   /** Called when a fault that all shards of a cluster have under this id has happened in another shard. */
   happenedElsewhere(id: string, times: number): void;
-  /** Adds routes below `/_mock`. */
-  mockRoutes(scope: FastifyInstance, stored: Stored): Promise<void>;
+  /** Returns more routes below `/_mock`. */
+  mockRoutes(stored: Stored): Promise<OwnRoute[]>;
   tokens(tokens: Tokens): Tokens;
   /** Adds hooks to the routes of partners. */
   partnerRoutes(scope: FastifyInstance, stored: Stored): Promise<void>;

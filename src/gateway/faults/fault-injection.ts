@@ -33,7 +33,7 @@ export function injectFaults(world: World, clock: SettableClock): Edges {
   });
   return {
     happenedElsewhere: (id, times) => faults.happenedElsewhere(id, times),
-    mockRoutes: async (scope, stored) => faultRoutes(scope, world, stored, faults),
+    mockRoutes: async (stored) => faultRoutes(stored, faults),
     tokens: (tokens) => expirable.wrap(tokens),
     partnerRoutes: async (scope, stored) => {
       await faults.countPartners(stored.directory);

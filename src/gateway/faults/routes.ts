@@ -1,25 +1,26 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { issuesOf } from '../../protocol/codec.ts';
-import { type ActiveFaultView, type FaultName, type FaultOrder, faultOrder } from '../../protocol/faults.ts';
+import { z } from 'zod';
+import {
+  type ActiveFaultView,
+  activeFaultView,
+  FAULT_NAMES,
+  type FaultOrder,
+  faultOrder,
+} from '../../protocol/faults.ts';
 import { sharedIdOf } from '../access/carried.ts';
-import { logRefusal, readBody } from '../access/requests.ts';
-import { type Refusal, type Result, refuse } from '../common/result.ts';
+import { type OwnRoute, ownRoute } from '../access/own-route.ts';
+import { accept, type Result, refuse } from '../common/result.ts';
 import type { Stored } from '../common/stored.ts';
-import type { World } from '../common/world.ts';
-
-const ORDER_BYTES_MAX = 4_096;
 
 /** A fault that an admin can order. */
-export interface OfferedFault {
-  name: FaultName;
-  place: string;
-  about: string;
-  seconds: number | null;
-  /** The content of a payment or push that orders it. Null if there is none. */
-  magic: string | null;
-  /** True if it can be ordered for one box. */
-  isPerBox: boolean;
-}
+const offeredFault = z.strictObject({
+  name: z.enum(FAULT_NAMES),
+  place: z.string(),
+  about: z.string(),
+  seconds: z.number().nullable(),
+  magic: z.string().nullable().describe('the content of a payment or push that orders it'),
+  isPerBox: z.boolean().describe('whether it can be ordered for one box'),
+});
+export type OfferedFault = z.output<typeof offeredFault>;
 
 /** Lists, orders and ends faults, for `/_mock/faults`. */
 export interface FaultOrders {
@@ -45,43 +46,55 @@ const NO_FAULTS: FaultOrders = {
   endAll: () => undefined,
 };
 
-/** Registers the routes of faults, below `/_mock` (PROTOCOL.md, clauses FLT-1 and FLT-3). */
-export function faultRoutes(
-  scope: FastifyInstance,
-  { log }: World,
-  { directory }: Stored,
-  faults: FaultOrders = NO_FAULTS,
-): void {
-  /** The answer contains the reason, because only admins get it. */
-  const answer = (request: FastifyRequest, reply: FastifyReply, refusal: Refusal, status = 400) => {
-    logRefusal(request, log, refusal, status);
-    return reply.code(status).send({ status: 'FAILED', message: refusal.code, reason: refusal.reason });
-  };
-  scope.get('/faults', async () => ({ faults: faults.offered(), standing: faults.active() }));
-  scope.post('/faults', { bodyLimit: ORDER_BYTES_MAX }, async (request, reply) => {
-    const json = readBody(request, log);
-    if (!json.ok) return answer(request, reply, json);
-    const order = faultOrder.safeParse(json.value);
-    if (!order.success)
-      return answer(request, reply, refuse('E46', issuesOf(order.error, { schema: faultOrder, value: json.value })));
-    const { box } = order.data;
-    if (box !== undefined && (await directory.box(box)) === undefined) {
-      return answer(request, reply, refuse('E35', `box: ${box} is not in the system`));
-    }
-    const ordered = faults.order(order.data, sharedIdOf(request));
-    return ordered.ok ? reply.code(201).send(ordered.value) : answer(request, reply, ordered);
-  });
-  scope.delete('/faults', async (_request, reply) => {
-    faults.endAll();
-    return reply.code(204).send();
-  });
-  scope.delete<{ Params: { id: string } }>('/faults/:id', async (request, reply) => {
-    if (faults.end(request.params.id)) return reply.code(204).send();
-    return answer(
-      request,
-      reply,
-      refuse('E96', 'no such fault is active: GET /_mock/faults lists the active ones'),
-      404,
-    );
-  });
+/** Returns the routes of faults, below `/_mock` (PROTOCOL.md, clauses FLT-1 and FLT-3). */
+export function faultRoutes({ directory }: Stored, faults: FaultOrders = NO_FAULTS): OwnRoute[] {
+  const common = { access: 'administer', isReasoned: true } as const;
+  return [
+    ownRoute({
+      method: 'GET',
+      path: '/faults',
+      access: 'look',
+      summary: 'The faults that can be ordered, and those that are active',
+      answer: z.strictObject({ faults: z.array(offeredFault), standing: z.array(activeFaultView) }),
+      run: async () => accept({ faults: faults.offered(), standing: faults.active() }),
+    }),
+    ownRoute({
+      ...common,
+      method: 'POST',
+      path: '/faults',
+      summary: 'Order a fault',
+      body: faultOrder,
+      answer: activeFaultView,
+      status: 201,
+      refusals: ['E35', 'E75'],
+      run: async ({ body, reply }) => {
+        const { box } = body;
+        if (box !== undefined && (await directory.box(box)) === undefined) {
+          return refuse('E35', `box: ${box} is not in the system`);
+        }
+        return faults.order(body, sharedIdOf(reply.request));
+      },
+    }),
+    ownRoute({
+      ...common,
+      method: 'DELETE',
+      path: '/faults',
+      summary: 'End every fault',
+      status: 204,
+      refusals: ['E75'],
+      run: async () => accept(faults.endAll()),
+    }),
+    ownRoute({
+      ...common,
+      method: 'DELETE',
+      path: '/faults/:id',
+      summary: 'End a fault',
+      status: 204,
+      refusals: ['E75', 'E96'],
+      run: async ({ name }) =>
+        faults.end(name)
+          ? accept(undefined)
+          : refuse('E96', 'no such fault is active: GET /_mock/faults lists the active ones'),
+    }),
+  ];
 }

@@ -25,16 +25,16 @@ export async function openWorld(
   opened.add('names', () => names.close());
   const outside = { ownPorts: new Set<number>(), lookup: (signal: AbortSignal) => names.lookup(signal) };
   const world = { config, clock, machine, random, log, changes, trafficLog, outside, opened, place };
-  const edges = settable && faulty ? faulty.injectFaults(world, settable) : edgesWithoutFaults(world);
+  const edges = settable && faulty ? faulty.injectFaults(world, settable) : edgesWithoutFaults();
   opened.add('faults', () => edges.close());
   return { world, edges };
 }
 
 /** Returns edges that change nothing. */
-function edgesWithoutFaults(world: World): Edges {
+function edgesWithoutFaults(): Edges {
   return {
     happenedElsewhere: () => undefined,
-    mockRoutes: async (scope, stored) => (await import('../faults/routes.ts')).faultRoutes(scope, world, stored),
+    mockRoutes: async (stored) => (await import('../faults/routes.ts')).faultRoutes(stored),
     tokens: (tokens) => tokens,
     partnerRoutes: async () => undefined,
     boxRoutes: () => undefined,
