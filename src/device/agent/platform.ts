@@ -1,8 +1,7 @@
 import { ConfigError } from '../../lib/errors.ts';
+import { DISPLAY_DRIVERS } from '../display/registry.ts';
 import type { AgentConfig } from './config.ts';
 
-/** Displays that the kernel or the pins of a Linux machine draw. The others need a serial port or nothing. */
-const LINUX_DISPLAYS = new Set(['framebuffer', 'led-matrix']);
 const LINUX_PLAYER = 'aplay';
 
 /**
@@ -13,7 +12,7 @@ export function missingHere(config: AgentConfig, platform: string = process.plat
   if (platform === 'linux') return undefined;
   const { displays, voice, light, buttons } = config;
   const parts = [
-    ...displays.flatMap(({ driver }, i) => (LINUX_DISPLAYS.has(driver) ? [`displays.${i} (${driver})`] : [])),
+    ...displays.flatMap(({ driver }, i) => (DISPLAY_DRIVERS.get(driver)?.needsLinux ? [`displays.${i} (${driver})`] : [])),
     ...(voice !== undefined && isByAlsa(voice) ? ['voice.options.player (aplay)'] : []),
     ...(light === undefined ? [] : ['light (gpioset)']),
     ...(buttons === undefined ? [] : ['buttons (gpiomon)']),

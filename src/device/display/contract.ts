@@ -181,6 +181,8 @@ export interface DisplayIo {
 export interface DisplayDriver<Options> {
   readonly name: string;
   readonly summary: string;
+  /** True if the kernel or the pins of a Linux machine draw. Other displays need a serial port or nothing. */
+  readonly needsLinux?: boolean;
   readonly options: z.ZodType<Options>;
   readonly example: Options;
   open(options: Options, io: DisplayIo, signal: AbortSignal): Promise<Display>;

@@ -18,6 +18,7 @@ import { usbBitmap } from './drivers/usb-bitmap.ts';
 export interface RegisteredDriver {
   readonly name: string;
   readonly summary: string;
+  readonly needsLinux?: boolean | undefined;
   /** Valid `options`, as in a configuration. */
   readonly example: unknown;
   readonly options: z.ZodType;
@@ -26,10 +27,11 @@ export interface RegisteredDriver {
 }
 
 function register<Options>(driver: DisplayDriver<Options>): RegisteredDriver {
-  const { name, summary, example, options } = driver;
+  const { name, summary, needsLinux, example, options } = driver;
   return {
     name,
     summary,
+    needsLinux,
     example,
     options,
     configure: (given) => {

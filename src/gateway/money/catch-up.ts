@@ -16,8 +16,6 @@ const PERIOD_MS_MAX = 86_400_000;
 const LOOKBACK_MS_MAX = 30 * 86_400_000;
 /** How long the gateway waits after a failed list. The wait doubles each time, up to the interval. */
 const FAILED_WAIT_MS = 60_000;
-/** Kinds of source without a list of transfers. They are asked about each order. */
-const LISTED_BY_ORDER: readonly string[] = ['payos', 'vietqr'];
 /** A source is asked about this many orders at once: the newest unpaid ones. */
 const ORDERS_ASKED_MAX = 100;
 const ORDERS_READ_MAX = 500;
@@ -283,7 +281,7 @@ export class CatchUp {
   /** Returns the newest unpaid orders. Those whose QR the source made come first. */
   async #waiting(source: Source): Promise<WaitingOrder[]> {
     const { orders, paymentRequests } = this.#store;
-    if (!LISTED_BY_ORDER.includes(source.kind)) return [];
+    if (source.isAskedByOrder !== true) return [];
     const made = await paymentRequests.open(source.name, ORDERS_ASKED_MAX);
     const requested = made.map((it) => ({ bankAccount: it.bank_account, orderId: '', orderCode: it.order_code }));
     const newest = await orders.newest(ORDERS_READ_MAX);

@@ -54,6 +54,7 @@ type Options = z.infer<typeof framebufferOptions>;
 export const framebuffer: DisplayDriver<Options> = {
   name: 'framebuffer',
   summary: 'a screen with a Linux framebuffer of 16 or 32 bits: HDMI, DSI or SPI',
+  needsLinux: true,
   options: framebufferOptions,
   example: { name: 'vc4drmfb', rotation: 0, repaintSeconds: 60, blankFrom: '23:00', blankTo: '06:00', root: '/' },
   open: async (given, io, signal) => {

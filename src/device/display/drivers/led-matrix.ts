@@ -37,6 +37,7 @@ const FIX =
 export const ledMatrix: DisplayDriver<LedMatrixOptions> = {
   name: 'led-matrix',
   summary: 'LED panels (HUB75) on a Raspberry Pi up to 4, by a package of their own',
+  needsLinux: true,
   options: ledMatrixOptions,
   example: ledMatrixOptions.parse({ rows: 64, cols: 64, chainLength: 2, hardwareMapping: 'adafruit-hat-pwm' }),
   open: async (options, io, signal) => {

@@ -100,6 +100,7 @@ export const payos: SourceKind<typeof options> = {
         : { url: api.url, checksumKey, headers: { 'x-client-id': clientId, 'x-api-key': apiKey } };
     return {
       name,
+      isAskedByOrder: true,
       kind,
       success: SUCCESS,
       limited: LIMITED,

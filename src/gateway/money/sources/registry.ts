@@ -12,6 +12,7 @@ import { vietqr } from './vietqr.ts';
 export interface RegisteredKind {
   readonly kind: string;
   readonly manual: ManualRow;
+  readonly firstPath?: string | undefined;
   readonly options: z.ZodType<NamedOptions>;
   /** Opens a source. Throws a ZodError for wrong options. */
   open(options: unknown, deps: SourceDeps): Source;
@@ -39,6 +40,7 @@ export function register<Options extends z.ZodType<NamedOptions>>(it: SourceKind
   return {
     kind: it.kind,
     manual: it.manual,
+    firstPath: it.firstPath,
     options: it.options,
     open: (given, deps) => it.open(it.options.parse(given), deps),
     weaknesses: (given) =>
@@ -62,7 +64,7 @@ export const SOURCE_KINDS: ReadonlyMap<string, RegisteredKind> = new Map(
 
 /** Returns the path below the gateway that this source calls first. */
 export function hookPathOf({ kind, name }: NamedOptions): string {
-  return `hooks/${name}${kind === vietqr.kind ? '/api/token_generate' : ''}`;
+  return `hooks/${name}${SOURCE_KINDS.get(kind)?.firstPath ?? ''}`;
 }
 
 type Discriminable = Parameters<typeof z.discriminatedUnion>[1][number] & z.ZodType<NamedOptions>;

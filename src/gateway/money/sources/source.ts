@@ -78,7 +78,7 @@ export type AskSource = (url: string, request?: SourceRequest) => Promise<HttpAn
 export interface Period {
   sinceMs: number;
   untilMs: number;
-  /** Unpaid orders. Some sources are asked by order. */
+  /** Unpaid orders, for a source with `isAskedByOrder`; empty for the others. */
   orders: readonly WaitingOrder[];
 }
 
@@ -122,6 +122,8 @@ export interface Source {
    * answer and for a list without an end. `undefined` if the options have no access to a list.
    */
   readonly list: ((period: Period, ask: AskSource) => AsyncIterable<Listed>) | undefined;
+  /** True if the source has no list of transfers, so that `list` asks about the orders of the period. */
+  readonly isAskedByOrder?: boolean;
   /** Makes the QRs of orders. `undefined` if the source does not. */
   readonly maker?: QrMaker | undefined;
 }
@@ -178,6 +180,8 @@ export interface ManualRow {
 export interface SourceKind<Options extends z.ZodType<NamedOptions>> {
   readonly kind: string;
   readonly manual: ManualRow;
+  /** The path after `/hooks/{name}` that the provider calls first; '' if left out. */
+  readonly firstPath?: string;
   readonly options: Options;
   open(options: z.output<Options>, deps: SourceDeps): Source;
   /**

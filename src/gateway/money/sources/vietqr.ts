@@ -106,6 +106,7 @@ const checked = z.object({
 /** The public service, with this gateway as its partner (PROTOCOL.md, clauses SRC-24 and SRC-25). */
 export const vietqr: SourceKind<typeof options> = {
   kind: 'vietqr',
+  firstPath: '/api/token_generate',
   manual: {
     atProvider: 'partner address `/hooks/{name}`; it adds `/api/token_generate` and `/bank/api/transaction-sync`',
     proof: '`username`, `password`',
@@ -121,6 +122,7 @@ export const vietqr: SourceKind<typeof options> = {
       name,
       kind,
       success: replyOf('', ''),
+      isAskedByOrder: true,
       limited: replyOf('E74', 'too many wrong proofs'),
       // A bearer token cannot be guessed.
       isGuessable: (path) => path === PATHS.token && areGuessable(proofsOf(password)),
