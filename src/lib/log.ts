@@ -62,9 +62,9 @@ function quoted(value: LogFields[string]): string {
 }
 
 /** Outsiders can cause these events as often as they like. */
-const REPEATABLE = /-(refused|dropped|ignored)$|^(message|mqtt-connection)-|^(unknown-fields|enrolment-asked)$/;
+const REPEATABLE = /-(refused|dropped|ignored)$|^(message|mqtt-connection)-|^enrolment-requested$/;
 /** A cause of an unexpected error may repeat. Other errors each report something different. */
-const REPEATABLE_ERROR = /-(failed|unsent)$/;
+const REPEATABLE_ERROR = /-(failed|not-sent)$/;
 /** The log writes this many events of one kind per interval and only counts the rest. */
 const WRITTEN_MAX = 3;
 const INTERVAL_MS = 60_000;

@@ -39,7 +39,7 @@ export async function endAll(ends: Ends, withinMs: number, { clock, log }: Deps)
     left.delete(part);
   });
   await withDeadline(clock, withinMs, Promise.all(ending));
-  for (const part of left) log.warn('end-late', { part, withinMs: Math.round(withinMs) });
+  for (const part of left) log.warn('end-timed-out', { part, withinMs: Math.round(withinMs) });
 }
 
 /**

@@ -152,7 +152,7 @@ describe('shared budgets of wrong logins', () => {
     const names = Array.from({ length: 500 }, (_, n) => `2001:db8:0:${n}::/64`);
     for (const name of names) only.addresses.add(name, clock.monotonicMs());
     await settled();
-    expect(lines.filter((it) => it.event === 'wrong-logins-unsent')).toHaveLength(1);
+    expect(lines.filter((it) => it.event === 'wrong-logins-not-sent')).toHaveLength(1);
     isAway = false;
     await clock.advance(1_000);
     await settled();

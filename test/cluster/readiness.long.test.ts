@@ -93,7 +93,7 @@ describe.skipIf(missing)(`/readyz of a member${note}`, () => {
     const sinceMs = performance.now();
     await third.close();
     expect(performance.now() - sinceMs).toBeLessThan(END_MS_MAX);
-    const late = third.log.filter(({ event }) => event === 'end-late').map(({ part }) => String(part));
+    const late = third.log.filter(({ event }) => event === 'end-timed-out').map(({ part }) => String(part));
     expect(late.some((part) => /^(shards|store|membership|database .*)$/.test(part))).toBe(true);
   });
 });

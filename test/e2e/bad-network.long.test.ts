@@ -39,7 +39,7 @@ describe.skipIf(whyNot !== undefined)(`a box behind a bad network${whyNot === un
     await trade('LOST', 3);
     place.cut();
     const cutMs = performance.now();
-    const offline = () => gateway.log.filter((it) => it.event === 'box-offline').length > 0;
+    const offline = () => gateway.log.filter((it) => it.event === 'box-disconnected').length > 0;
     await eventually('the gateway to miss the box', () => offline(), PATIENCE_MS);
     await eventually('the box to miss the gateway', async () => !(await isOnline(box)), PATIENCE_MS);
     const foundMs = Math.round(performance.now() - cutMs);

@@ -35,7 +35,7 @@ async function expectNewerWins(transport: 'mqtt' | 'http'): Promise<void> {
   await eventually(on('its report'), async () => (await reported(gateway)).length === 1, PATIENCE_MS);
 
   await newer.running.stop('SIGTERM');
-  await eventually(on('the box offline'), () => gateway.log.some((it) => it.event === 'box-offline'), PATIENCE_MS);
+  await eventually(on('the box offline'), () => gateway.log.some((it) => it.event === 'box-disconnected'), PATIENCE_MS);
   await payAnOrder(gateway, 'DH2');
   expect((await gateway.post(SEND_QR, pushOf('DH3'))).body.message, transport).toBe('BOX_OFFLINE');
   expect(await superseded(), transport).toBe(true);

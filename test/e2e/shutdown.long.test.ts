@@ -289,7 +289,7 @@ describe('paybox up on SIGTERM', () => {
     expect(await running.stop('SIGTERM'), running.output()).toBe(0);
     const log = await readFile(join(data, 'paybox.log'), 'utf8');
     expect(log.trim().split('\n').at(-1)).toMatch(/ stopped signal=SIGTERM tookMs=\d+$/);
-    expect(log).not.toContain('end-late');
+    expect(log).not.toContain('end-timed-out');
     expect(isBlack(await readFile(join(data, 'screen.png')))).toBe(true);
   });
 });

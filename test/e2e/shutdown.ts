@@ -100,7 +100,7 @@ export async function expectCleanEnd(running: Running, late: readonly string[] =
     signal: 'SIGTERM',
     withinMs: STOP_BUDGET_MS,
   });
-  expect(lines.filter(({ event }) => event === 'end-late').map(({ part }) => part)).toEqual(late);
+  expect(lines.filter(({ event }) => event === 'end-timed-out').map(({ part }) => part)).toEqual(late);
   const [last] = lines.toReversed();
   expect(last, log()).toMatchObject({ event: 'stopped', tookMs: expect.any(Number) });
   expect(last?.tookMs).toBeLessThan(GENEROUS_MS);
@@ -115,7 +115,7 @@ export async function expectEndOf(running: Running, hung: RegExp): Promise<void>
   expect(await running.stop('SIGTERM'), running.output()).toBe(0);
   const tookMs = performance.now() - sinceMs;
   const lines = linesOf(running.output());
-  const late = lines.filter(({ event }) => event === 'end-late').map(({ part }) => String(part));
+  const late = lines.filter(({ event }) => event === 'end-timed-out').map(({ part }) => String(part));
   expect(
     late.filter((part) => hung.test(part)),
     running.output(),

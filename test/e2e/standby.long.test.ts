@@ -93,11 +93,7 @@ describe.skipIf(missing)(`a standby on the database of a gateway that hangs${not
     const first = await gatewayOn(databaseUrl, partner.url);
     const firstAt = await first.ready();
     const second = await gatewayOn(databaseUrl, partner.url, { standby: true });
-    await eventually(
-      'the standby to wait',
-      () => second.running.output().includes('store-in-use-waiting'),
-      PATIENCE_MS,
-    );
+    await eventually('the standby to wait', () => second.running.output().includes('store-lock-awaited'), PATIENCE_MS);
 
     const before = await payer(firstAt);
     const endBefore = before.run();
@@ -134,11 +130,7 @@ describe.skipIf(missing)(`a standby on the database of a gateway that hangs${not
     const { paid, pay } = await payer(await first.ready());
     for (let n = 0; n < 3; n += 1) expect(await pay()).toBe(200);
     const second = await gatewayOn(databaseUrl, partner.url, { standby: true });
-    await eventually(
-      'the standby to wait',
-      () => second.running.output().includes('store-in-use-waiting'),
-      PATIENCE_MS,
-    );
+    await eventually('the standby to wait', () => second.running.output().includes('store-lock-awaited'), PATIENCE_MS);
     await server().run(
       databaseUrl,
       `alter table payments disable trigger all; update payments set amount = 1 where id = '${paid[1]}';

@@ -216,7 +216,7 @@ describe('without a token', () => {
     const dataDir = join(await temporaryFolder(), 'made');
     const first = await testGateway({ dataDir, config });
     const file = join(dataDir, 'admin-token');
-    expect(first.logged('admin-token-made')).toMatchObject([{ file }]);
+    expect(first.logged('admin-token-created')).toMatchObject([{ file }]);
     expect((await stat(file)).mode & 0o777).toBe(0o600);
     const token = (await readFile(file, 'utf8')).trim();
     expect(JSON.stringify(first.log)).not.toContain(token);

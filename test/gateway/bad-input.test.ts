@@ -143,7 +143,7 @@ describe.each(ENDPOINTS)('a request to %s that is not one', (path) => {
     const { status, body } = await stage.gateway.post(path, strange);
     expect(status).toBe(200);
     expect(JSON.stringify(body)).not.toContain('extra');
-    const lines = stage.gateway.logged('unknown-fields');
+    const lines = stage.gateway.logged('unknown-fields-ignored');
     expect(lines).toEqual([expect.objectContaining({ path: `/vqr${path}`, fields: '__proto__ constructor extra' })]);
     expect(JSON.stringify(stage.gateway.log)).not.toContain('private');
     expect(JSON.stringify(await kept(stage.gateway))).not.toContain('extra');

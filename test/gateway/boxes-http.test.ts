@@ -176,7 +176,7 @@ describe('a box over HTTP', () => {
     expect((await gateway.mock(`/boxes/${BOX1.terminalCode}`)) as object).toMatchObject({ online: true });
     await clock.advance(1);
     await eventually('the end of the stream', () => heard.ended);
-    const offline = () => gateway.log.find((it) => it.event === 'box-offline');
+    const offline = () => gateway.log.find((it) => it.event === 'box-disconnected');
     expect(await eventually('offline', offline)).toMatchObject({ why: 'it was silent for 15000 ms' });
     expect((await gateway.sendQr()).body.message).toBe('BOX_OFFLINE');
     expect(await post(gateway, 'x')).toEqual([409, failed('E46')]);
@@ -190,7 +190,7 @@ describe('a box over HTTP', () => {
     expect((await gateway.sendQr()).body.status).toBe('SUCCESS');
     expect(first.of('show')).toHaveLength(1);
     first.vanish();
-    await eventually('offline', () => gateway.log.some((it) => it.event === 'box-offline'));
+    await eventually('offline', () => gateway.log.some((it) => it.event === 'box-disconnected'));
     const second = await again();
     expect((await gateway.sendQr({ orderId: 'DH002' })).body.status).toBe('SUCCESS');
     expect(second.of('show')).toHaveLength(1);

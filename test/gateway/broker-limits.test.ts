@@ -84,7 +84,7 @@ describe('the embedded broker, of one box', () => {
     await eventually('all but seven to be ended', () => logins.filter((it) => it.client.connected).length === 7);
     expect((await gateway.sendQr()).body.status).toBe('SUCCESS');
     expect(box.of('show')).toHaveLength(1);
-    expect(gateway.logged('box-offline')).toEqual([]);
+    expect(gateway.logged('box-disconnected')).toEqual([]);
     expect(gateway.logged('mqtt-connection-ended')).toHaveLength(23);
   });
 

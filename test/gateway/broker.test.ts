@@ -186,9 +186,9 @@ describe('the embedded broker', () => {
     const gateway = await testGateway();
     const { proxy, mqttUrl } = await cableTo(gateway.mqttUrl ?? '');
     await sayHello(await loginAs({ mqttUrl }, BOX1, { keepalive: 1 }), BOX1);
-    await eventually('online', () => gateway.logged('box-online').length === 1);
+    await eventually('online', () => gateway.logged('box-connected').length === 1);
     proxy.stall(['up']);
-    await eventually('offline', () => gateway.logged('box-offline').length === 1);
+    await eventually('offline', () => gateway.logged('box-disconnected').length === 1);
     expect(gateway.logged('mqtt-connection-failed')).toMatchObject([{ reason: 'keep alive timeout' }]);
     expect((await gateway.sendQr()).body.message).toBe('BOX_OFFLINE');
   });

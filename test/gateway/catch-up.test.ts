@@ -302,7 +302,7 @@ describe('catch-up', () => {
     expect(status()).toMatchObject({ problem: null });
     expect(fromOf(-1)).toBe('2026-01-05 10:55:00');
     expect(lines.filter((it) => it.event === 'source-list-failed')).toHaveLength(6);
-    expect(lines.filter((it) => it.event === 'source-agrees-again')).toHaveLength(1);
+    expect(lines.filter((it) => it.event === 'source-recovered')).toHaveLength(1);
   });
 
   it.each([
@@ -435,7 +435,7 @@ describe('catch-up', () => {
     const { start, references, lines, status } = await caughtUp(list);
     await start();
     expect(references()).toEqual(['FT20']);
-    expect(lines.filter((it) => it.event === 'source-entry-unread')).toMatchObject([{ source: 'till' }]);
+    expect(lines.filter((it) => it.event === 'source-entry-skipped')).toMatchObject([{ source: 'till' }]);
     expect(status()?.problem).toBeNull();
   });
 
@@ -559,7 +559,7 @@ describe('a gateway', () => {
     expect(await gateway.mock('/payments')).toMatchObject([
       { amount: 50_000, bankAccount: ACCOUNT.bankAccount, content: money.text },
     ]);
-    expect(gateway.logged('credit')).toMatchObject([{ source: 'till', late: true }]);
+    expect(gateway.logged('credit-received')).toMatchObject([{ source: 'till', late: true }]);
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
     const { transactionId, orderId, amount } = await box.next('payment');
     await box.send({ type: 'paid', transactionId, orderId, amount, recorded: true }, transactionId);

@@ -112,7 +112,7 @@ describe('the list of vietqr', () => {
     const shop = await testGateway({ dataDir, config });
     await eventually('the credit', async () => (await shop.mock('/sources'))[0]?.found === 1);
     expect(await shop.mock('/orders')).toMatchObject([{ orderId: 'DH001', status: 'paid' }]);
-    expect(shop.logged('credit')).toMatchObject([{ source: 'till', late: true, matched: true }]);
+    expect(shop.logged('credit-received')).toMatchObject([{ source: 'till', late: true, matched: true }]);
     // The callback that comes after all is known by its reference.
     const reference = String((await shop.mock('/credits'))[0]?.reference);
     const post: Post = async ({ path, headers, body }) => {

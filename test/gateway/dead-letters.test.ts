@@ -205,7 +205,10 @@ describe('dead letters', () => {
     await pay(1);
     await clock.advance(60_000);
     await pay(1, 'other');
-    await eventually('the attempts', () => gateway.logged('callback').length === 4);
+    await eventually(
+      'the attempts',
+      () => gateway.log.filter((it) => /^callback-(delivered|failed)$/.test(String(it.event))).length === 4,
+    );
     await clock.advance(30_000);
     const told = { waiting: 2, failed: 2, oldestWaitingSeconds: 90 };
     const health = await fetch(`${gateway.origin}/healthz`);

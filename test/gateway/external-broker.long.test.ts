@@ -215,7 +215,7 @@ describe('a gateway on an external broker', () => {
       });
       await eventually('a whole connection', async () => {
         await clock.advance(1_000);
-        return way.connections() > 2 && gateway.logged('broker-back').length > 0;
+        return way.connections() > 2 && gateway.logged('broker-reconnected').length > 0;
       });
       expect(gateway.logged('broker-unreachable').length).toBeGreaterThan(0);
     },
@@ -235,7 +235,7 @@ describe('a gateway on an external broker', () => {
     expect(gateway.logged('broker-silent')).toHaveLength(1);
     await eventually('the new run', async () => {
       await clock.advance(500);
-      return gateway.logged('broker-back').length === 1;
+      return gateway.logged('broker-reconnected').length === 1;
     });
     expect((await retained(url))?.sessionId).not.toBe(birth?.sessionId);
   });
@@ -256,7 +256,7 @@ describe('a gateway on an external broker', () => {
     await client.publishAsync(boxTopic(terminalCode, 'up'), text, { qos: 1, retain: true });
     const gateway = await gatewayAt(url);
     await eventually('the refusal', () => gateway.logged('message-refused').length === 1);
-    expect(gateway.logged('box-online')).toEqual([]);
+    expect(gateway.logged('box-connected')).toEqual([]);
   });
 
   it('SND-5 PRE-2 loses its boxes with the broker, and is there again as a new run when it is back', async () => {
@@ -275,7 +275,7 @@ describe('a gateway on an external broker', () => {
     const reason = 'the MQTT broker is not connected';
     expect([ready.status, await ready.json()]).toEqual([503, { status: 'failed', reason }]);
     const again = await openBroker(port);
-    await eventually('the gateway is back', () => gateway.logged('broker-back').length === 1);
+    await eventually('the gateway is back', () => gateway.logged('broker-reconnected').length === 1);
     const next = await retained(again.url);
     expect(next?.online).toBe(true);
     expect(next?.sessionId).not.toBe(birth?.sessionId);
@@ -291,9 +291,9 @@ describe('a gateway on an external broker', () => {
     const gateway = await gatewayAt(`mqtt://127.0.0.1:${proxy.port}`);
     await connectFakeBox({ gateway: { origin: '', mqttUrl: url }, identity: BOX1, transport: 'mqtt' });
     proxy.abandon();
-    const lost = () => gateway.logged('box-offline').length === 1;
+    const lost = () => gateway.logged('box-disconnected').length === 1;
     await eventually('the box to be lost', lost, 1.5 * 15_000 + SLOW_MACHINE_MS);
-    await eventually('the gateway is back', () => gateway.logged('broker-back').length === 1);
+    await eventually('the gateway is back', () => gateway.logged('broker-reconnected').length === 1);
   });
 
   it('TOP-4 gives up a broker that answers pings but acknowledges no message for 15 s', async () => {
@@ -312,10 +312,10 @@ describe('a gateway on an external broker', () => {
     };
     expect(await refused()).toBe('BOX_TIMEOUT');
     await clock.advance(11_000);
-    expect(gateway.logged('broker-back')).toEqual([]);
+    expect(gateway.logged('broker-reconnected')).toEqual([]);
     const next = gateway.sendQr({ orderId: crypto.randomUUID() });
     expect((await next).body.message).toBe('BOX_OFFLINE');
-    const reasons = gateway.logged('message-unsent').map((it) => it.reason);
+    const reasons = gateway.logged('message-not-sent').map((it) => it.reason);
     expect(reasons).toContain('a message is not acknowledged for 15000 ms');
   });
 

@@ -76,7 +76,7 @@ describe('with boxes on both transports', () => {
       return gateway;
     });
     const happened = (fault: string) =>
-      gateways.flatMap((it) => it.logged('fault')).filter((it) => it.fault === fault).length;
+      gateways.flatMap((it) => it.logged('fault-triggered')).filter((it) => it.fault === fault).length;
     // The store waits an hour from the end of its first pruning on.
     await eventually('the wait for the next pruning', () => clock.longWaits > 0);
     return { market, clock, happened };

@@ -15,7 +15,7 @@ it.each([
 ] as const)('FLT-9 half-open over %s: both ends find out by themselves', async (transport, link, atBox, atGateway) => {
   const shop = await openShop(transport, { link });
   const { id } = await shop.inject({ fault: 'half-open', seconds: 300 });
-  const isOffline = () => shop.gateway.log.some((it) => it.event === 'box-offline');
+  const isOffline = () => shop.gateway.log.some((it) => it.event === 'box-disconnected');
   await eventually(
     'both ends to find out',
     async () => isOffline() && !(await shop.box.status()).online,

@@ -286,14 +286,14 @@ it('FLT-11 a gateway that stops in the midst of faults answers who waits, tells 
     gateway.sendQr({ terminalCode, serialNumber, orderId: terminalCode }),
   );
   await gateway.testCallback({ content: 'NONE' });
-  const happened = () => gateway.logged('fault').length;
+  const happened = () => gateway.logged('fault-triggered').length;
   await eventually('all that is held', () => happened() === 4);
   await gateway.close();
   expect((await slow).status).toBe(200);
   for (const pushed of pushes) expect((await pushed).body.message).toBe('BOX_OFFLINE');
   expect(boxes.flatMap((it) => it.of('show'))).toEqual([]);
   expect(partner.calls).toEqual([]);
-  expect(gateway.log.filter((it) => ['end-late', 'end-failed'].includes(it.event))).toEqual([]);
+  expect(gateway.log.filter((it) => ['end-timed-out', 'end-failed'].includes(it.event))).toEqual([]);
 });
 
 describe('held connections', () => {

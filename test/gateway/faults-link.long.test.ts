@@ -20,8 +20,8 @@ describe.each(['mqtt', 'http'] as const)('faults of a link over %s', (transport)
     const shop = await openShop(transport);
     expect(await shop.inject({ fault: 'link-cut', box: BOX1.terminalCode, times: 2 })).toMatchObject({ happened: 1 });
     await eventually('the second cut', () => shop.happened('link-cut') === 2);
-    await eventually('both ends', () => downs(shop) >= 1 && shop.gateway.logged('box-offline').length === 2);
-    await eventually('the box back', () => shop.gateway.logged('box-online').length === 3);
+    await eventually('both ends', () => downs(shop) >= 1 && shop.gateway.logged('box-disconnected').length === 2);
+    await eventually('the box back', () => shop.gateway.logged('box-connected').length === 3);
     expect(await shop.standing()).toEqual([]);
     await shop.expectNormal();
   });
@@ -30,7 +30,7 @@ describe.each(['mqtt', 'http'] as const)('faults of a link over %s', (transport)
     const shop = await openShop(transport, { config: { confirmTimeoutMs: 2_000 } });
     const { id } = await shop.inject({ fault: 'half-open', box: BOX1.terminalCode });
     expect(await shop.sell('DH1')).toBe('BOX_TIMEOUT');
-    expect([await isOnline(shop), shop.gateway.logged('box-offline')]).toEqual([true, []]);
+    expect([await isOnline(shop), shop.gateway.logged('box-disconnected')]).toEqual([true, []]);
     expect((await shop.box.status()).order).toBeNull();
     await shop.gateway.mock('/orders/DH1/pay', 'POST');
     expect(await shop.standing()).toMatchObject([{ id, happened: 1 }]);
@@ -94,12 +94,12 @@ it('FLT-9 broker-killed: the broker is gone for its time, and boxes come back to
   const { id } = await shop.inject({ fault: 'broker-killed', seconds: 60 });
   await eventually(
     'the box offline',
-    async () => shop.gateway.logged('box-offline').length > 0 && !(await isOnline(shop)),
+    async () => shop.gateway.logged('box-disconnected').length > 0 && !(await isOnline(shop)),
   );
   expect(await shop.sell('DH1')).toBe('BOX_OFFLINE');
   expect((await fetch(`${shop.gateway.origin}/healthz`)).status).toBe(503);
   await end(shop, id);
-  await eventually('the gateway back', () => shop.gateway.logged('broker-back').length === 1);
+  await eventually('the gateway back', () => shop.gateway.logged('broker-reconnected').length === 1);
   await shop.expectNormal();
 });
 
@@ -167,7 +167,7 @@ describe('at a gateway whose broker is another', () => {
     const other = { fault: 'link-cut', box: BOX2.terminalCode };
     expect((await askFaults(shop.gateway, '', 'POST', other)).status).toBe(400);
     await shop.inject({ fault: 'link-cut', box: BOX1.terminalCode });
-    await eventually('the cut', () => shop.gateway.logged('box-offline').length === 1);
+    await eventually('the cut', () => shop.gateway.logged('box-disconnected').length === 1);
     await shop.expectNormal();
   });
 });

@@ -37,7 +37,7 @@ describe.each(ENGINES)('a gateway that is killed in the midst of its faults, on 
     if (gateway === undefined || first === undefined || second === undefined || third === undefined)
       throw new Error('no');
     const hasHappened = (fault: FaultName) =>
-      eventually(fault, () => gateway.log.some((it) => it.event === 'fault' && it.fault === fault));
+      eventually(fault, () => gateway.log.some((it) => it.event === 'fault-triggered' && it.fault === fault));
     const order = async (fault: FaultName, content: string, seconds?: number) => {
       await market.order({ fault, content, ...(seconds === undefined ? {} : { seconds }) });
     };

@@ -9,7 +9,8 @@ import { ACCOUNT, BOX1, failed, partnerServer, push, SEND_QR, type TestGateway, 
 const AT_GATEWAY = FAULT_NAMES.filter((name) => faultKind(name).place !== 'box');
 const HERE = { config: { mqtt: null } };
 const post = (gateway: TestGateway, body: unknown) => askFaults(gateway, '', 'POST', body);
-const happened = (gateway: TestGateway, fault: string) => gateway.logged('fault').filter((it) => it.fault === fault);
+const happened = (gateway: TestGateway, fault: string) =>
+  gateway.logged('fault-triggered').filter((it) => it.fault === fault);
 /** Whether each of so many pushes to nobody is answered 500. */
 const tries = async (gateway: TestGateway, count: number) => {
   const answers: boolean[] = [];
@@ -174,7 +175,7 @@ describe('magic contents', () => {
     await done('send-qr', gateway.post(SEND_QR, sent));
     await done('the test callback', gateway.testCallback({ content }));
     await soon(`${fault} in the log`, () => happened(gateway, fault).length > 0);
-    expect(gateway.logged('fault').filter((it) => it.fault !== fault)).toEqual([]);
+    expect(gateway.logged('fault-triggered').filter((it) => it.fault !== fault)).toEqual([]);
     expect((await askFaults(gateway, '', 'DELETE')).status).toBe(204);
     const replayed = fault === 'link-twice' ? [expect.stringContaining('MESSAGE_REPLAYED')] : [];
     expect(box.faults.splice(0).map(String)).toEqual(replayed);

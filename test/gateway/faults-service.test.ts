@@ -39,7 +39,7 @@ it.each(Object.entries(CALLS))('FLT-5 service-500: %s is answered 500 E05 and do
   expect((await call(gateway, 'DH001')).status).toBe(200);
   const magic = magicContent('service-500');
   for (let times = 0; times < 2; times += 1) expect((await call(gateway, magic)).status).toBe(500);
-  expect(gateway.logged('fault')).toHaveLength(3);
+  expect(gateway.logged('fault-triggered')).toHaveLength(3);
 });
 
 it('FLT-5 service-500 happens to who may call only, so that a wrong token stays one', async () => {

@@ -41,7 +41,7 @@ describe.each(ENGINES)('faults that come and go at random, on $name', ({ missing
       return gateway;
     });
     const happened = (fault: string) =>
-      gateways.flatMap((it) => it.logged('fault')).filter((it) => it.fault === fault).length;
+      gateways.flatMap((it) => it.logged('fault-triggered')).filter((it) => it.fault === fault).length;
     const chance = seeded(SEED);
     const { stalls } = market;
     const codes = stalls.map((it) => it.code);

@@ -142,7 +142,7 @@ export async function openShop(
     },
     pay: async (name) => String((await gateway.testCallback({ content: name })).body.message),
     expectNormal: (name = 'NORMAL') => expectNormal(shop, name),
-    happened: (fault) => gateway.logged('fault').filter((it) => it.fault === fault).length,
+    happened: (fault) => gateway.logged('fault-triggered').filter((it) => it.fault === fault).length,
   };
   await eventually('the box online, with its screen', async () => {
     const { online, display } = await box.status();

@@ -49,12 +49,12 @@ function rowsOf(provider: Provider, proof: Proof, known: Json): Row[] {
     ['an array', bytes('[]'), 400, refused],
     ['another path', { ...right, path: '/another' }, 400, refused],
     ['a body over the limit', call(bodyWith(body, at.text, 'x'.repeat(70_000))), 413, refused],
-    ['what was told before', call(known), 200, 'credit-known'],
+    ['what was told before', call(known), 200, 'credit-repeated'],
     [
       'the same with another content type',
       { ...call(known), headers: { ...call(known).headers, 'content-type': 'text/plain' } },
       200,
-      'credit-known',
+      'credit-repeated',
     ],
     [
       'a debit',
@@ -74,7 +74,7 @@ function rowsOf(provider: Provider, proof: Proof, known: Json): Row[] {
   }
   if (provider.options.kind === 'casso' && provider.proof === 'signature') {
     const { previousKey } = provider.options.auth as { previousKey: string };
-    all.push(['the key before, while it is changed', call(known, { key: previousKey }), 200, 'credit-known']);
+    all.push(['the key before, while it is changed', call(known, { key: previousKey }), 200, 'credit-repeated']);
   }
   return all;
 }

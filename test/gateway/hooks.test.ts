@@ -96,7 +96,7 @@ describe('a webhook of a source', () => {
     expect((await tellHook(gateway, sepayBody({ transactionDate: '2026-02-30 10:00:00' }))).status).toBe(200);
     const { late, paidAtMs } = await box.next('payment');
     expect([late, Math.abs(Date.now() - paidAtMs) < 10 * MIN_MS]).toEqual([false, true]);
-    expect(gateway.logged('credit')).toMatchObject([{ id: '92704', time: 'unreadable' }]);
+    expect(gateway.logged('credit-received')).toMatchObject([{ id: '92704', time: 'unreadable' }]);
   });
 
   it('CRE-5 MSG-13 a late webhook pays the order, takes its QR away, and is reported as late', async () => {

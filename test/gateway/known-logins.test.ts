@@ -44,7 +44,7 @@ async function openedKnown(store: Store) {
   const { log, lines } = keptLog();
   const { known, close } = await openKnownLogins({ clock, random: systemRandom, log }, store);
   onTestFinished(close);
-  const warnings = () => lines.filter((it) => it.event === 'known-logins-not-kept').map((it) => it.reason);
+  const warnings = () => lines.filter((it) => it.event === 'known-logins-not-stored').map((it) => it.reason);
   return { clock, known, close, warnings };
 }
 

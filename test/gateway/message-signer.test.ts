@@ -28,7 +28,7 @@ describe.each(['mqtt', 'http'] as const)('the signing key of a gateway, with a b
     expect(await kidOf(gateway)).not.toBe(before);
     expect((await gateway.sendQr({ orderId: 'DH002' })).body.status).toBe('SUCCESS');
     expect(box.of('show')).toHaveLength(2);
-    expect(gateway.logged('box-online')).toHaveLength(1);
+    expect(gateway.logged('box-connected')).toHaveLength(1);
     expect(refusals(gateway)).toEqual([]);
   });
 });

@@ -229,7 +229,7 @@ describe.each([
       expect(taken.headers.get('x-paybox-lenient')).toBe(lenient.length === 0 ? null : lenient.join('; '));
       expect(taken.headers.get('x-paybox-reason')).toBe(null);
     }
-    expect(gateway.logged('lenient').map((it) => it.what)).toEqual(lenient);
+    expect(gateway.logged('call-tolerated').map((it) => it.what)).toEqual(lenient);
     expect((await calls(gateway)).at(-1)).toMatchObject({ path, lenient, reason: null });
 
     const letter = await shop({ strict: true });
@@ -237,7 +237,7 @@ describe.each([
     expect([judged.status, judged.body.message]).toEqual(
       strict === undefined ? [200, judged.body.message] : [400, strict],
     );
-    expect(letter.gateway.logged('lenient')).toEqual([]);
+    expect(letter.gateway.logged('call-tolerated')).toEqual([]);
   });
 });
 

@@ -116,7 +116,7 @@ describe.each(['mqtt', 'http'] as const)('a session over %s', (transport) => {
     expect((await gateway.sendQr()).body.status).toBe('SUCCESS');
     expect(box.of('show')).toHaveLength(1);
     expect(gateway.logged('message-refused')).toEqual([]);
-    expect(gateway.logged('box-offline')).toEqual([]);
+    expect(gateway.logged('box-disconnected')).toEqual([]);
   });
 
   it('MSG-11 is told each time that it is heard, and that is not among what the gateway tells of itself', async () => {
@@ -140,7 +140,7 @@ describe.each(['mqtt', 'http'] as const)('a session over %s', (transport) => {
     older.vanish();
     expect((await gateway.sendQr()).status).toBe(200);
     expect(newer.of('show')).toHaveLength(1);
-    expect(gateway.logged('box-offline')).toEqual([]);
+    expect(gateway.logged('box-disconnected')).toEqual([]);
   });
 
   it('MSG-8 is not ended by its own repeated hello', async () => {

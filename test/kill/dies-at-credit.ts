@@ -9,7 +9,7 @@ const write = process.stderr.write.bind(process.stderr) as (...args: unknown[]) 
 
 process.stderr.write = (...args: unknown[]): boolean => {
   const written = write(...args);
-  if (String(args[0]).includes('"event":"credit"') && isOrdered()) process.kill(process.pid, 'SIGKILL');
+  if (String(args[0]).includes('"event":"credit-received"') && isOrdered()) process.kill(process.pid, 'SIGKILL');
   return written;
 };
 

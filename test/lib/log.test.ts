@@ -89,10 +89,10 @@ it('ERR-5 tells refusals apart by event, code, box and address', () => {
 
 it('ERR-5 tells what is said of one box not apart by address', async () => {
   const { clock, log, lines } = counting();
-  for (let n = 0; n < 64; n += 1) log.info('enrolment-asked', { box: 'VVB000001', address: `127.0.0.${n & 15}` });
+  for (let n = 0; n < 64; n += 1) log.info('enrolment-requested', { box: 'VVB000001', address: `127.0.0.${n & 15}` });
   expect(lines()).toHaveLength(3);
   await clock.advance(MINUTE_MS);
-  expect(lines()).toMatchObject([{ event: 'enrolment-asked', box: 'VVB000001', repeated: 61 }]);
+  expect(lines()).toMatchObject([{ event: 'enrolment-requested', box: 'VVB000001', repeated: 61 }]);
 });
 
 it('ERR-5 stays short, however many kinds there are', async () => {

@@ -40,7 +40,7 @@ describe('the end of a program', () => {
     const all = endAll({ well: () => undefined, display: () => new Promise(() => {}) }, 500, { clock, log });
     await clock.advance(500);
     await all;
-    expect(await logged()).toMatch(/^\S+ warn {2}end-late part=display withinMs=500\n$/);
+    expect(await logged()).toMatch(/^\S+ warn {2}end-timed-out part=display withinMs=500\n$/);
   });
 
   it('ends stages one after the other, each with what is left of the time, and none longer in all', async () => {
@@ -57,7 +57,9 @@ describe('the end of a program', () => {
     });
     await clock.advance(3_000);
     expect([given, endedMs]).toEqual([[1_600, 1_400, 100], 1_800]);
-    expect(await logged()).toMatch(/end-late part=parts withinMs=1400\n.*end-late part=store withinMs=100\n$/);
+    expect(await logged()).toMatch(
+      /end-timed-out part=parts withinMs=1400\n.*end-timed-out part=store withinMs=100\n$/,
+    );
   });
 
   it('ends the others when one fails, at once or later, and names it', async () => {

@@ -71,7 +71,7 @@ describe.each([
       expect(await pushed(gateway, 'SECOND')).toEqual(SUCCESS);
       expect(await pay(gateway, 'SECOND')).toMatchObject({ status: 'SUCCESS' });
       await eventually('paid', async () => (await box.status()).state === 'paid');
-      expect(logged(gateway, 'box-offline')).toEqual([]);
+      expect(logged(gateway, 'box-disconnected')).toEqual([]);
       expect(box.log.filter((it) => it.event === 'link-lost')).toEqual([]);
     },
   );
@@ -89,9 +89,9 @@ async function playsTheLastWill(): Promise<void> {
   const { relay, gateway, box } = await stage();
   expect(await pushed(gateway, 'SHOWN')).toEqual(SUCCESS);
   await relay.inject(PRESENCE, relay.wills.get(BOX1.terminalCode) ?? '');
-  await eventually('offline', () => logged(gateway, 'box-offline').length === 1);
+  await eventually('offline', () => logged(gateway, 'box-disconnected').length === 1);
   expect(await pay(gateway, 'SHOWN')).toMatchObject({ status: 'SUCCESS' });
-  await eventually('another session', () => logged(gateway, 'box-online').length === 2, FOUND_OUT_MS);
+  await eventually('another session', () => logged(gateway, 'box-connected').length === 2, FOUND_OUT_MS);
   await expectOnePayment(gateway, box);
   expect(await pushed(gateway, 'AFTER')).toEqual(SUCCESS);
 }

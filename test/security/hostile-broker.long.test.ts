@@ -206,7 +206,7 @@ describe('whoever runs the broker', () => {
     expect(await pushed(gateway, 'DROPPED')).toEqual({ status: 'FAILED', message: 'BOX_TIMEOUT' });
     relay.rule = HONEST;
     await relay.inject(PRESENCE, relay.wills.get(BOX1.terminalCode) ?? '');
-    await eventually('offline', () => gateway.log.some((it) => it.event === 'box-offline'));
+    await eventually('offline', () => gateway.log.some((it) => it.event === 'box-disconnected'));
     expect(await pushed(gateway, 'OFFLINE')).toEqual({ status: 'FAILED', message: 'BOX_OFFLINE' });
     relay.rule = () => undefined;
     relay.cut(BOX1.terminalCode);

@@ -100,7 +100,13 @@ describe.each(BROKERS)('at %s', (_broker, open, isMissing) => {
       else expect(inside.length).toBeGreaterThan(200);
 
       const events = new Set(gateway.log.map((it) => it.event));
-      const heard = ['message-refused', 'gateway-presence-restored', 'broker-shared', 'box-offline', 'broker-error'];
+      const heard = [
+        'message-refused',
+        'gateway-presence-restored',
+        'broker-shared',
+        'box-disconnected',
+        'broker-connection-failed',
+      ];
       expect(heard.filter((event) => events.has(event))).toEqual([]);
       expect(JSON.stringify(box.received)).not.toContain(PAYLOAD);
       const late = await loginAs({ mqttUrl }, box1);

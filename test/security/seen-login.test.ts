@@ -38,7 +38,7 @@ describe('whoever has seen the login of a box pass', () => {
     expect(await answer).toEqual(SUCCESS);
     expect(stream.data()).toBe('');
     expect((await box.status()).order?.orderId).toBe('HELD');
-    expect(gateway.log.filter((it) => it.event === 'box-offline' || it.event === 'box-superseded')).toEqual([]);
+    expect(gateway.log.filter((it) => it.event === 'box-disconnected' || it.event === 'box-superseded')).toEqual([]);
   });
 
   it('THR-18 cuts off no box over HTTP by the login that it saw, with however many streams', async () => {
@@ -52,7 +52,7 @@ describe('whoever has seen the login of a box pass', () => {
     await eventually('all but three to be ended', () => streams.filter((it) => it.isOver()).length === 9);
     expect(streams.map((it) => it.data()).join('')).toBe('');
     expect((await box.status()).order?.orderId).toBe('DH11');
-    expect(gateway.log.filter((it) => it.event === 'box-offline')).toEqual([]);
+    expect(gateway.log.filter((it) => it.event === 'box-disconnected')).toEqual([]);
     expect(box.log.filter((it) => it.event === 'link-lost')).toEqual([]);
   });
 
@@ -66,7 +66,7 @@ describe('whoever has seen the login of a box pass', () => {
       expect(await pushed(gateway, `DH${n}`)).toEqual(SUCCESS);
     }
     expect((await box.status()).order?.orderId).toBe('DH2');
-    expect(gateway.log.filter((it) => it.event === 'box-offline')).toEqual([]);
+    expect(gateway.log.filter((it) => it.event === 'box-disconnected')).toEqual([]);
     expect(box.log.filter((it) => it.event === 'link-lost')).toEqual([]);
     const refusals = gateway.log.filter((it) => it.event === 'request-refused');
     expect(refusals.map((it) => it.reason)).toEqual(Array(3).fill('this session has a stream already'));
@@ -81,7 +81,7 @@ describe('whoever has seen the login of a box pass', () => {
       await loginAs(gateway, BOX1, { clientId });
       expect(await pushed(gateway, `DH${n}`)).toEqual(SUCCESS);
     }
-    expect(gateway.log.filter((it) => it.event === 'box-offline')).toEqual([]);
+    expect(gateway.log.filter((it) => it.event === 'box-disconnected')).toEqual([]);
     expect(box.log.filter((it) => it.event === 'link-lost')).toEqual([]);
     expect(clientIds).toEqual([clientId]);
   });

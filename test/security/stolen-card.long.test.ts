@@ -16,7 +16,7 @@ describe('whoever has the card of a box', () => {
     const enrolment = { enrolment: { url: gateway.origin } };
     const thief = await bootRealBox(NAMES, { transport: 'mqtt', url: gateway.mqttUrl }, copy, enrolment);
     await eventually('the thief to be in', async () => (await thief.status()).online);
-    const before = gateway.log.filter((it) => it.event === 'box-online').length;
+    const before = gateway.log.filter((it) => it.event === 'box-connected').length;
     await operate(gateway, `/boxes/${NAMES.terminalCode}/forget`);
     await eventually('the thief to be out', async () => !(await thief.status()).online);
     expect(await pushedTo2(gateway, 'DH1')).toBe('FAILED');
@@ -26,7 +26,7 @@ describe('whoever has the card of a box', () => {
     expect(await pushedTo2(gateway, 'DH2')).toBe('SUCCESS');
     expect((await again.status()).order?.orderId).toBe('DH2');
     expect((await thief.status()).online).toBe(false);
-    expect(gateway.log.filter((it) => it.event === 'box-online')).toHaveLength(before + 1);
+    expect(gateway.log.filter((it) => it.event === 'box-connected')).toHaveLength(before + 1);
     await thief.close();
     await again.close();
     await expectWorthless(gateway, old, current);

@@ -159,7 +159,7 @@ describe.each<[string, Transport<GatewayAddress>, (gateway: TestGateway) => stri
     const gateway = await guardedGateway(made, server);
     const error: unknown = await open(transport, made, { url: urlOf(gateway) }).catch((it: unknown) => it);
     expect(error).toMatchObject({ code: 'PEER_MISSING', fix: expect.stringMatching(fix) });
-    expect(refusals(gateway, 'box-online')).toEqual([]);
+    expect(refusals(gateway, 'box-connected')).toEqual([]);
   });
 
   it('takes the name that its configuration gives for that of the address', async () => {

@@ -274,8 +274,8 @@ describe.skipIf(missing)(`a gateway whose PostgreSQL fails over while it runs${n
     const second = `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'paybox-gateway'
       and pid not in (select pid from pg_locks where locktype = 'advisory' and granted)`;
     await server().run(databaseUrl, second);
-    await eventually('the log to say so', () => gateway.logged('second-connection-missing')[0]);
-    expect(gateway.logged('second-connection-missing')[0]?.reason).toContain('leads to another server');
+    await eventually('the log to say so', () => gateway.logged('second-connection-failed')[0]);
+    expect(gateway.logged('second-connection-failed')[0]?.reason).toContain('leads to another server');
     paid.push(...(await pay(gateway, 2)));
     expect(await paymentsAt(databaseUrl)).toEqual(paid);
     expect(gateway.logged('database-lost')).toEqual([]);

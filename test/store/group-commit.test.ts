@@ -110,7 +110,7 @@ describe.skipIf(missing)(`a commit in PostgreSQL that waits for the disk outside
     await server().start();
     await eventuallyDone('a new connection', () => store.orders.add(order('d')));
     expect(await ids(store)).toEqual(['a', 'b', 'c', 'd']);
-    const warnings = lines.filter((it) => it.event === 'second-connection-missing');
+    const warnings = lines.filter((it) => it.event === 'second-connection-failed');
     expect(warnings).toMatchObject([{ reason: expect.stringContaining('too many connections for role "poor"') }]);
     expect(JSON.stringify(warnings)).not.toContain('poor-secret');
   });

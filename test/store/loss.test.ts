@@ -78,7 +78,7 @@ describe('a damaged or incomplete store', () => {
     await writeFile(accept, '');
     const { log, lines } = keptLog();
     await (await opened({ dataDir }, log)).close();
-    expect(lines.map((it) => it.event)).toEqual(['mark-new', 'store-loss-none']);
+    expect(lines.map((it) => it.event)).toEqual(['mark-created', 'store-loss-not-found']);
     expect(await readdir(dataDir)).toEqual([MARK, STORE]);
   });
 });

@@ -24,7 +24,7 @@ describe.skipIf(missing)(`a gateway whose own session with PostgreSQL hangs${not
     await works(store, 'after');
     expect(await ids(store)).toEqual(['after', 'before']);
     expect(await sessions(databaseUrl, true)).toHaveLength(1);
-    await eventually('the log to say so', () => lines.some(({ event }) => event === 'database-regained'));
+    await eventually('the log to say so', () => lines.some(({ event }) => event === 'database-recovered'));
     const told = lines.filter(({ event }) => event === 'database-unreachable');
     expect(told).toEqual([expect.objectContaining({ reason: expect.stringMatching(/not ended yet|ECONNRESET/) })]);
   });

@@ -94,7 +94,7 @@ describe.skipIf(missing)(`a store in PostgreSQL${note}`, () => {
     expect(lines).toEqual([]);
     await rm(given.dataDir, { recursive: true });
     await (await opened(given, log)).close();
-    expect(lines).toMatchObject([{ event: 'mark-new', file, payments: 1 }]);
+    expect(lines).toMatchObject([{ event: 'mark-created', file, payments: 1 }]);
     expect(await readFile(file, 'latin1')).toMatch(/^1 [\da-f]{64} /);
   });
 

@@ -174,7 +174,7 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
       }
       await pruner.close();
       expect(await orderIds(store)).toEqual(['new', 'young']);
-      expect(lines.filter((it) => it.event === 'clock-not-trusted')).toHaveLength(1);
+      expect(lines.filter((it) => it.event === 'clock-jumped')).toHaveLength(1);
     });
 
     it('nothing that was made while the calendar was set back', async () => {

@@ -223,7 +223,7 @@ describe('a store whose file is damaged', () => {
     await truncate(file);
     const { log, lines } = keptLog();
     const store = await opened({ dataDir }, log);
-    expect(lines).toEqual([expect.objectContaining({ level: 'warn', event: 'store-new', file })]);
+    expect(lines).toEqual([expect.objectContaining({ level: 'warn', event: 'store-created', file })]);
     await store.orders.add(order('a'));
   });
 

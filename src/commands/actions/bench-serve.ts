@@ -67,7 +67,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     control.close(`the server was ended by ${signal}`).then(() => true),
   );
   if (isClosed) log.info('stopped', { signal });
-  else log.error('end-late', { withinMs: STOP_BUDGET_MS });
+  else log.error('end-timed-out', { withinMs: STOP_BUDGET_MS });
   process.exit(signal === 'SIGINT' ? EXIT.interrupted : EXIT.ended);
 }
 

@@ -63,7 +63,7 @@ export async function untilStopped(
   log.info('stopping', { signal, withinMs: STOP_BUDGET_MS });
   const closed = close(STOP_BUDGET_MS).then(() => true);
   if (!(await withDeadline(systemClock, STOP_PROMISE_MS, closed))) {
-    log.error('end-late', { part: 'program', withinMs: STOP_PROMISE_MS });
+    log.error('end-timed-out', { part: 'program', withinMs: STOP_PROMISE_MS });
   }
   log.info('stopped', { signal, tookMs: Math.round(systemClock.monotonicMs() - sinceMs) });
   // A device that hangs must not keep the process running.

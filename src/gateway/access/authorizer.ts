@@ -137,7 +137,7 @@ export class Authorizer {
       if ((await this.#deps.tokens.find(digest)) !== undefined) return;
     } catch (error) {
       // When the store cannot be read, the streams end too: nobody knows whether the token is still valid.
-      this.#deps.log.warn('token-unchecked', { reason: reasonOf(error) });
+      this.#deps.log.warn('token-not-checked', { reason: reasonOf(error) });
     }
     const ends = [...(this.#open.get(digest) ?? [])];
     this.#open.delete(digest);
@@ -166,7 +166,7 @@ export class Authorizer {
     if (lastMs !== null && lastMs > nowMs - USE_STORED_MS) return;
     // The call does not wait for this: a store that cannot be written must not lock an admin out.
     tokens.used(id, nowMs, nowMs - USE_STORED_MS).catch((error: unknown) => {
-      log.warn('token-use-unstored', { reason: reasonOf(error) });
+      log.warn('token-use-not-stored', { reason: reasonOf(error) });
     });
   }
 }

@@ -101,7 +101,7 @@ export class Enrolments {
     };
     this.#requests.add(pending);
     await this.#keep(pending);
-    log.info('enrolment-asked', { box: terminalCode, serialNumber, address });
+    log.info('enrolment-requested', { box: terminalCode, serialNumber, address });
     changes.publish('enrolments');
     return accept({ id: pending.id });
   }
@@ -177,7 +177,7 @@ export class Enrolments {
     await secrets.forget(terminalCode);
     directory.changed();
     expel(terminalCode, 'its secret was forgotten');
-    log.info('box-secret-forgotten', { box: terminalCode });
+    log.info('box-secret-deleted', { box: terminalCode });
     changes.publish('boxes');
     return accept(undefined);
   }

@@ -92,7 +92,7 @@ export function readBody(request: FastifyRequest, log: Logger, schema?: z.ZodObj
   const json = parseJson(Buffer.isBuffer(request.body) ? request.body : undefined, request.headers);
   if (json.ok && schema !== undefined) {
     const fields = unknownFields(schema, json.value);
-    if (fields.length > 0) log.info('unknown-fields', { path: pathOf(request), fields: fields.join(' ') });
+    if (fields.length > 0) log.info('unknown-fields-ignored', { path: pathOf(request), fields: fields.join(' ') });
   }
   return json;
 }

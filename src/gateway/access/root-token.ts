@@ -39,7 +39,7 @@ export function openRootToken(config: Doors, random: Random, log: Logger): RootT
   if (!existsSync(file) && roleOnLoopback(config) === 'admin') return undefined;
   makeFolder(dataDir, 0o700);
   const { value, isMade } = keptAdminToken(dataDir, random);
-  log.info(isMade ? 'admin-token-made' : 'admin-token-found', { file });
+  log.info(isMade ? 'admin-token-created' : 'admin-token-found', { file });
   return { name: 'admin-token', value };
 }
 

@@ -47,7 +47,7 @@ export async function connectToBroker(
     client.end(true);
     throw error;
   }
-  client.on('error', (error) => log.warn('broker-error', { reason: reasonOf(error) }));
+  client.on('error', (error) => log.warn('broker-connection-failed', { reason: reasonOf(error) }));
   // Without this, a message after an acknowledgement waits 40 ms for the broker's delayed ACK.
   if (client.stream instanceof Socket) client.stream.setNoDelay(true);
   return client;

@@ -197,7 +197,7 @@ export class BrokerConnection implements ChannelConnection {
       return;
     }
     log.warn('gateway-presence-restored', { reason: decoded.ok ? 'an earlier run ended late' : decoded.reason });
-    this.#announce(true).catch((error: unknown) => log.warn('broker-error', { reason: reasonOf(error) }));
+    this.#announce(true).catch((error: unknown) => log.warn('gateway-presence-not-sent', { reason: reasonOf(error) }));
   }
 
   /** Handles any message of a box. On a broker without topic rights it may contain anything. Never throws. */
@@ -275,7 +275,7 @@ export class BrokerConnection implements ChannelConnection {
     client.publish(boxTopic(terminalCode, 'down', this.#shard), said, { qos: 1 }, (error) => {
       this.#unacknowledgedMs.delete(key);
       if (!error || client.disconnecting || !client.connected) return;
-      this.#world.log.warn('message-unsent', { box: terminalCode, type, reason: reasonOf(error) });
+      this.#world.log.warn('message-not-sent', { box: terminalCode, type, reason: reasonOf(error) });
     });
   }
 }

@@ -37,7 +37,7 @@ export function signedConnections({ log }: World, signer: MessageSigner): Connec
       const signed = problem === undefined ? signer.sign(terminalCode, message) : undefined;
       const reason = problem ?? 'its session is not known any more';
       if (signed !== undefined) socket.send(signed, message.type);
-      else log.warn('message-unsent', { box: terminalCode, type: message.type, reason });
+      else log.warn('message-not-sent', { box: terminalCode, type: message.type, reason });
     },
   });
 }

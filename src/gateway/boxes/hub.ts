@@ -77,7 +77,7 @@ export class Hub {
       const session = this.#sessions.get(terminalCode);
       if (session === undefined) return;
       if ('connection' in by ? session.connection !== by.connection : session.sessionId !== by.sessionId) return;
-      this.#world.log.info('box-offline', { box: terminalCode, why });
+      this.#world.log.info('box-disconnected', { box: terminalCode, why });
       this.#endSession(terminalCode, session, why, `the connection to the box was lost: ${why}`);
     });
   }
@@ -234,7 +234,7 @@ export class Hub {
     if (this.#isClosed) return;
     session.send(welcome);
     this.#sessions.set(terminalCode, session);
-    log.info('box-online', { box: terminalCode, transport: connection.transport, agentVersion, display });
+    log.info('box-connected', { box: terminalCode, transport: connection.transport, agentVersion, display });
     trafficLog.box(terminalCode, true, connection.transport);
     changes.publish('boxes');
     void session.resendRegularly(() =>

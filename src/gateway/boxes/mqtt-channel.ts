@@ -67,7 +67,7 @@ export async function openMqttChannel<C extends ChannelConnection>(
       // hangs.
       if (connection === undefined) void opening.then((late) => late.close()).catch(() => undefined);
       if (connection === undefined) return undefined;
-      if (attempt > 0) log.info('broker-back', { attempt });
+      if (attempt > 0) log.info('broker-reconnected', { attempt });
       return connection;
     } catch (error) {
       const { message: reason } = mayBeAway ? problemOf(error) : { message: reasonOf(error) };

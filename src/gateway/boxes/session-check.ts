@@ -58,7 +58,7 @@ export class SessionCheck {
     }
     if (this.#over.signal.aborted) return;
     this.#isAsked = false;
-    await this.#check().catch((error: unknown) => log.warn('sessions-unchecked', { reason: reasonOf(error) }));
+    await this.#check().catch((error: unknown) => log.warn('sessions-not-checked', { reason: reasonOf(error) }));
     if (this.#isAsked) await this.#run();
   }
 

@@ -99,7 +99,7 @@ export class Beats {
         (id) => `member ${id} has other accounts, boxes, partners or settings in its file`,
       ),
     ];
-    for (const reason of told) if (!this.#told.includes(reason)) log.warn('members-differ', { reason });
+    for (const reason of told) if (!this.#told.includes(reason)) log.warn('members-mismatched', { reason });
     this.#told = told;
   }
 

@@ -142,7 +142,7 @@ class Front {
       const reason = `the gateway that runs shard ${index} has not answered: ${reasonOf(error)}`;
       return this.#unanswered(request, reply, reason);
     }
-    log.warn('shard-missing', { shard: index, path: pathOf(request) });
+    log.warn('shard-not-running', { shard: index, path: pathOf(request) });
     const reason = `no gateway runs shard ${index} now; /healthz says why`;
     return answerRefusal(request, reply, log, { code: 'E05', reason }, 503);
   }

@@ -84,7 +84,7 @@ export class SharedBudgets implements LoginBudgets {
         await tell({ about: 'wrong-logins', by: member, ...names });
         this.#waiting.splice(0, now.length);
       } catch (error) {
-        log.warn('wrong-logins-unsent', { reason: reasonOf(error) });
+        log.warn('wrong-logins-not-sent', { reason: reasonOf(error) });
         await clock.sleep(AGAIN_MS, signal);
       }
     }

@@ -86,7 +86,7 @@ export class NewsDesk {
         next.settle(true);
       } catch (error) {
         this.#waiting.unshift(next);
-        this.#deps.log.warn('news-unsent', { reason: reasonOf(error) });
+        this.#deps.log.warn('news-not-sent', { reason: reasonOf(error) });
         return;
       }
     }

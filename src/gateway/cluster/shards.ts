@@ -203,7 +203,7 @@ export class Shards {
       const reason = reasonOf(error);
       this.#failed.set(index, { reason, untilMs: clock.monotonicMs() + OPEN_AGAIN_MS });
       if (NOT_MADE_YET.test(reason))
-        log.info('shard-waits', { shard: index, reason: 'shard 0 makes its tables first' });
+        log.info('shard-deferred', { shard: index, reason: 'shard 0 makes its tables first' });
       else log.error('shard-failed', { shard: index, reason });
     } finally {
       this.#opening -= 1;

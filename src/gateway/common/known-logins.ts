@@ -112,7 +112,7 @@ class KnownLoginWriter {
     try {
       await store.knownLogins.add(digests);
     } catch (error) {
-      if (!this.#hasFailed) log.warn('known-logins-not-kept', { reason: reasonOf(error) });
+      if (!this.#hasFailed) log.warn('known-logins-not-stored', { reason: reasonOf(error) });
       this.#hasFailed = true;
       return false;
     }

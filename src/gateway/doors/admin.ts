@@ -98,6 +98,6 @@ export async function noteDone(
     await store.registry.note({ at_ms: clock.wallMs(), who, address, what, target, detail: JSON.stringify(detail) });
   } catch (error) {
     // It is done: to refuse the answer now would have the caller do it again.
-    log.error('audit-unwritten', { who, address, what, target, reason: reasonOf(error) });
+    log.error('audit-not-written', { who, address, what, target, reason: reasonOf(error) });
   }
 }

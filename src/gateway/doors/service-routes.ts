@@ -129,7 +129,7 @@ function notesTeller(log: Logger) {
     const path = pathOf(request);
     for (const what of lenient) {
       const key = JSON.stringify([username, path, what]);
-      if (!told.has(key)) log.info('lenient', { partner: username, path, what });
+      if (!told.has(key)) log.info('call-tolerated', { partner: username, path, what });
       told.add(key);
     }
     if (lenient.size > 0) reply.header(LENIENT_HEADER, headerText([...lenient].join(NOTES_SEPARATOR)));

@@ -77,11 +77,11 @@ export function backupRoute(scope: FastifyInstance, api: OwnApi, { world, stored
       try {
         const either = AbortSignal.any([ending.signal, over.signal]);
         await withAbortAfter(clock, DOWNLOAD_TIMEOUT_MS, either, send);
-        log.info('backup-taken', { bytes: size, who: caller.who, address: caller.address });
+        log.info('backup-downloaded', { bytes: size, who: caller.who, address: caller.address });
         const at = String(clock.wallMs());
         if ((await store.setting(BACKUP_AT, () => at)) !== at) await store.replaceSetting(BACKUP_AT, at);
       } catch (error) {
-        log.warn('backup-not-taken', { bytes: size, reason: reasonOf(error) });
+        log.warn('backup-failed', { bytes: size, reason: reasonOf(error) });
       } finally {
         release();
       }

@@ -208,7 +208,7 @@ export class ActiveFaults {
     const { id, order, random, timesMax } = active;
     if (active.happened >= timesMax || random.fraction() >= (order.chance ?? 1)) return false;
     active.happened += 1;
-    this.#world.log.warn('fault', { fault: order.fault, id, boxes: boxes.join(' ') });
+    this.#world.log.warn('fault-triggered', { fault: order.fault, id, boxes: boxes.join(' ') });
     this.#changed();
     if (active.isShared) this.#tellShards(active);
     return true;

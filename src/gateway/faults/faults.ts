@@ -103,9 +103,7 @@ export class Faults implements FaultOrders {
     if (fault !== undefined && this.#isPossible(fault, boxes)) return undefined;
     const possible = FAULT_NAMES.filter((name) => faultKind(name).place !== 'box' && this.#isPossible(name, boxes));
     const problem =
-      fault === undefined
-        ? 'no content orders this fault'
-        : `${fault} can be ordered by admins only, or not here at all`;
+      fault === undefined ? 'no content orders this fault' : `${fault} is for admins only, or not possible here`;
     return `content: ${problem}; expected one of ${possible.map(magicContent).join(', ')}`;
   }
 
@@ -178,7 +176,7 @@ export class Faults implements FaultOrders {
 
   #magic(fault: FaultName, { boxes, content = '', isRepeated = false }: Subject): Occurrence | undefined {
     if (isRepeated || faultOfContent(content) !== fault) return undefined;
-    this.#world.log.warn('fault', { fault, content, boxes: boxes.join(' ') });
+    this.#world.log.warn('fault-triggered', { fault, content, boxes: boxes.join(' ') });
     return { seconds: faultKind(fault).seconds, fraction: seededRandom(0).fraction };
   }
 }

@@ -147,7 +147,7 @@ export class CatchUp {
     changes.publish('sources');
     if (clock.monotonicMs() - (caught.toldKeptMs ?? Number.NEGATIVE_INFINITY) < TOLD_KEPT_MS) return;
     caught.toldKeptMs = clock.monotonicMs();
-    this.#save(caught).catch((error: unknown) => log.warn('source-not-kept', { name, reason: reasonOf(error) }));
+    this.#save(caught).catch((error: unknown) => log.warn('source-not-stored', { name, reason: reasonOf(error) }));
   }
 
   /** Must be called when a webhook's credit was not stored. The list of the source is then read soon. */
@@ -188,7 +188,7 @@ export class CatchUp {
       let waitMs = INTERVAL_MS;
       try {
         waitMs = await this.#agree(caught, ask);
-        if (caught.problem !== null) log.info('source-agrees-again', { source: caught.source.name });
+        if (caught.problem !== null) log.info('source-recovered', { source: caught.source.name });
         caught.problem = null;
         caught.failures = 0;
       } catch (error) {
@@ -247,7 +247,7 @@ export class CatchUp {
     } finally {
       agreement.found += reading.found;
       if (reading.found > 0) log.warn('credits-caught-up', { source: source.name, found: reading.found });
-      for (const reason of reading.unread) log.warn('source-entry-unread', { source: source.name, reason });
+      for (const reason of reading.unread) log.warn('source-entry-skipped', { source: source.name, reason });
     }
     const upToMs = Math.min(period.untilMs, nowMs - CREDIT_FRESH_MS);
     agreement.agreedUpToMs = Math.max(Math.min(agreement.agreedUpToMs, nowMs), upToMs);

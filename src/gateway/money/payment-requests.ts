@@ -129,7 +129,7 @@ export class PaymentRequests {
       report();
       if (result !== 'duplicate') heard(source.name, result);
     }
-    for (const reason of listed.unread) log.warn('source-entry-unread', { source: source.name, reason });
+    for (const reason of listed.unread) log.warn('source-entry-skipped', { source: source.name, reason });
     if (!isOver || young.length > 0) return;
     await store.paymentRequests.close(source.name, order_code, nowMs);
     log.info('payment-request-closed', { source: source.name, orderCode: order_code });

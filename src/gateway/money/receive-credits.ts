@@ -57,7 +57,7 @@ export function createReceiveCredit(world: World, stored: Stored, hearers: Payme
       const { stored: paid, due } = received;
       const isMatched = paid.payment.order_ref !== null;
       const time = credit.time_is_known ? undefined : 'unreadable';
-      log.info('credit', {
+      log.info('credit-received', {
         ...facts,
         transactionId: paid.payment.id,
         late: credit.late === 1,
@@ -73,7 +73,7 @@ export function createReceiveCredit(world: World, stored: Stored, hearers: Payme
     const report = () => changes.publish('credits');
     if (received.kind === 'duplicate') {
       // A list repeats known credits each time, so they are not logged.
-      if (!caughtUp) log.info('credit-known', { source, id: credit.source_id });
+      if (!caughtUp) log.info('credit-repeated', { source, id: credit.source_id });
       return { result: 'duplicate', report };
     }
     const result = account === undefined ? 'account-unknown' : 'too-old';

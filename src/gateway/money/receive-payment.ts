@@ -85,7 +85,7 @@ export function reportPayment(
   { payment, notices, callback, withdrawn }: StoredPayment,
   sides: CreditSides,
 ): void {
-  log.info('payment', { transactionId: payment.id, orderId: payment.order_id, amount: payment.amount });
+  log.info('payment-received', { transactionId: payment.id, orderId: payment.order_id, amount: payment.amount });
   for (const { terminal_code, push_id, told_at_ms } of notices) {
     if (told_at_ms === null) hub.resendFromStore([terminal_code]);
     else hub.sendPayment(terminal_code, { ...payment, push_id, repeated: false, ...sides });

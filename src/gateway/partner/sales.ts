@@ -83,7 +83,7 @@ export class Sales {
     const pushed = await hub.push(push, undefined, show);
     changes.publish('orders');
     if (!pushed.ok) return pushed;
-    log.info('sale', { box: box.terminalCode, orderId: order.order_id, amount: order.amount });
+    log.info('sale-created', { box: box.terminalCode, orderId: order.order_id, amount: order.amount });
     const sale = await store.sales.find(order.id);
     if (sale === undefined) throw new Error('the sale that was stored is gone');
     return accept(sale);

@@ -67,7 +67,7 @@ export class Pruner {
     if (isWrong && !this.#isLogged) {
       const fix = 'set the clock of this machine; if it is right, nothing is lost, old rows are only kept longer';
       const time = (ms: number) => new Date(ms).toISOString();
-      log.warn('clock-not-trusted', { clock: time(wallMs), expected: time(passedMs), fix });
+      log.warn('clock-jumped', { clock: time(wallMs), expected: time(passedMs), fix });
     }
     this.#isLogged = isWrong;
     this.#trusted = { wallMs: isWrong ? passedMs : Math.max(last.wallMs, wallMs), atMs: nowMs };

@@ -265,7 +265,7 @@ async function openPostgres(
       // Each round waits some seconds for the lock.
       if (!(standby && error instanceof DatabaseInUseError)) throw problem(error);
       if (!waits) {
-        log.info('store-in-use-waiting', { reason: error.message });
+        log.info('store-lock-awaited', { reason: error.message });
         onStandby?.(error.message);
       }
       waits = true;

@@ -290,7 +290,7 @@ it('FLT-9 VQD-4 link-twice sends the next notice twice, and the one after it onc
   await eventually('the next payment', () => box.spoken.length === 3);
   expect(box.spoken).toEqual(['FIRST', 'FIRST', 'SECOND'].map((it) => expect.stringContaining(it)));
   expect(new Set(box.spoken).size).toBe(2);
-  expect(gateway.logged('fault')).toMatchObject([{ fault: 'link-twice' }]);
+  expect(gateway.logged('fault-triggered')).toMatchObject([{ fault: 'link-twice' }]);
 });
 
 it('VQD-5 the log names a box that enrolled and does not listen', async () => {

@@ -70,7 +70,7 @@ it.each<[how: string, refuse: (socket: Socket) => void]>([
   async (_how, refuse) => {
     const url = await olderBroker(refuse);
     const { gateway } = await shop(url);
-    expect(gateway.logged('listeners-unknown')).toHaveLength(1);
+    expect(gateway.logged('listeners-not-reported')).toHaveLength(1);
     const box = firmware({ mqttUrl: url });
     await online(gateway, box);
     expect((await gateway.sendQr(TO_IT)).status).toBe(200);
@@ -96,7 +96,7 @@ describe.skipIf(missing)(`boxes of the dialect at a broker of one's own${note}`,
     await eventually('the idle screen', () => box.types().at(-1) === 'N12');
     expect(box.types()).toEqual(['N16', 'N17', 'N05', 'N17', 'N12']);
     expect(box.dropped).toEqual([]);
-    expect(gateway.logged('listeners-unknown')).toEqual([]);
+    expect(gateway.logged('listeners-not-reported')).toEqual([]);
   });
 
   it('VQD-5 are offline once the broker finds nobody on their topic, and found by the next run of the gateway', async () => {
@@ -128,7 +128,7 @@ describe.skipIf(missing)(`boxes of the dialect at a broker of one's own${note}`,
     onTestFinished(() => spy.endAsync(true));
     await spy.subscribeAsync('vietqr/boxId/#', { qos: 0 });
     const { gateway } = await shop(url);
-    expect(gateway.logged('listeners-unknown')).toHaveLength(1);
+    expect(gateway.logged('listeners-not-reported')).toHaveLength(1);
     expect((await gateway.sendQr(TO_IT)).body.message).toBe('BOX_OFFLINE');
     const box = firmware({ mqttUrl: url });
     await online(gateway, box);

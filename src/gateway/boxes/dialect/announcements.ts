@@ -45,7 +45,7 @@ export class Announcements {
     if (!isUnsure && payment.late) {
       await store.payments.dropNotice(transactionId, box, clock.wallMs());
       const reason = 'this payment is no news to the box: it is in the list, and the box does not say it';
-      log.warn('notice-old', { box, transactionId, reason });
+      log.warn('notice-expired', { box, transactionId, reason });
       return undefined;
     }
     const stored = await store.payments.report(transactionId, box, false, clock.wallMs());

@@ -108,7 +108,7 @@ export class DialectConnection implements ChannelConnection {
     const published = sent.then(
       (): Outcome => (this.#unheard.delete(id) ? 'nobody' : 'taken'),
       (error: unknown): Outcome => {
-        log.warn('message-unsent', { topic, reason: reasonOf(error) });
+        log.warn('message-not-sent', { topic, reason: reasonOf(error) });
         return 'unknown';
       },
     );
@@ -132,6 +132,6 @@ export class DialectConnection implements ChannelConnection {
     const reason =
       'this broker does not tell whether a box is subscribed (MQTT 5, reason code 16), or somebody else reads all ' +
       'topics: a box counts as connected from its enrolment on, even when it has gone';
-    log.warn('listeners-unknown', { reason });
+    log.warn('listeners-not-reported', { reason });
   }
 }

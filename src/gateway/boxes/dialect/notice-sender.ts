@@ -45,7 +45,7 @@ export class NoticeSender {
     const payload = payloadFor(this.#topic, notice);
     const { notificationType: type, ...fields } = notice;
     if (payload === undefined) {
-      log.error('message-unsent', { box: this.#box, type, reason: 'too long for its firmware' });
+      log.error('message-not-sent', { box: this.#box, type, reason: 'too long for its firmware' });
       return 'nobody';
     }
     this.#outcomes = [];

@@ -42,7 +42,7 @@ export function secondConnection(deps: Deps): () => Promise<void> {
       if (isMissing) return;
       isMissing = true;
       const fix = 'commits are slower until it can: let the user of databaseUrl have two connections';
-      log.warn('second-connection-missing', { database: nameOf(deps.databaseUrl), reason: reasonOf(error), fix });
+      log.warn('second-connection-failed', { database: nameOf(deps.databaseUrl), reason: reasonOf(error), fix });
     }
   };
 }

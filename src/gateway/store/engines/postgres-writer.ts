@@ -79,7 +79,7 @@ export class WriterConnection {
     const { name, holder, log, closing } = this.#deps;
     try {
       const client = closedWhenBroken(await this.#pool.connect());
-      if (!this.#isThere) log.info('database-regained', { database: name });
+      if (!this.#isThere) log.info('database-recovered', { database: name });
       this.#isThere = true;
       return client;
     } catch (error) {

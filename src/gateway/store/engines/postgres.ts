@@ -126,7 +126,7 @@ export function postgresDatabase(databaseUrl: string, { guard, time, log, shard 
     },
   };
   const abandon = (lateMs: number | undefined) => {
-    if (lateMs !== undefined) log.warn('end-late', { part: `database ${name}`, withinMs: lateMs });
+    if (lateMs !== undefined) log.warn('end-timed-out', { part: `database ${name}`, withinMs: lateMs });
     sockets.abandon();
   };
   return {

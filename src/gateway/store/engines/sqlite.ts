@@ -199,7 +199,7 @@ function refuseOrphanWal(path: string, log: Logger): void {
       `restore a copy of both, or move ${wal} away to begin with a new store; nothing is deleted`,
     );
   }
-  if (size === 0) log.warn('store-new', { file: path, reason: 'the file was empty: a new store begins' });
+  if (size === 0) log.warn('store-created', { file: path, reason: 'the file was empty: a new store begins' });
 }
 
 /** Adapts `node:sqlite` to Kysely's SqliteDialect. */

@@ -59,12 +59,12 @@ export async function checkAtStart(
     known.recent.filter(({ seq, link }) => seq <= ledger.head.seq && !lost.has(link)),
   );
   if (problems.length === 0 && known.newest === undefined && ledger.head.seq > 0) {
-    log.warn('mark-new', { file: mark.file, payments: ledger.head.seq });
+    log.warn('mark-created', { file: mark.file, payments: ledger.head.seq });
   }
   if (!isAccepted) return;
   // If the file stayed, it would also accept the next loss, unseen.
   rmSync(acceptance);
-  if (problems.length === 0) log.warn('store-loss-none', { deleted: acceptance });
+  if (problems.length === 0) log.warn('store-loss-not-found', { deleted: acceptance });
 }
 
 /** Returns the losses of this gateway, and those that another gateway has reported. */
