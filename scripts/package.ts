@@ -139,7 +139,7 @@ async function makeTypes(folder: string): Promise<void> {
   const sources = ['index.ts', 'container.ts', 'testcontainers.d.ts'].map((name) => `src/bench/library/${name}`);
   await promisify(execFile)(process.execPath, [tsc, ...options, ...compiler, ...flags, ...sources], { cwd: ROOT });
   for (const name of ['index', 'container', 'paybox', 'errors', 'words']) {
-    const text = await readFile(join(made, `testing/${name}.d.ts`), 'utf8');
+    const text = await readFile(join(made, `bench/library/${name}.d.ts`), 'utf8');
     for (const [types, code] of [
       ['.d.ts', '.js'],
       ['.d.cts', '.cjs'],

@@ -12,7 +12,9 @@ export function missingHere(config: AgentConfig, platform: string = process.plat
   if (platform === 'linux') return undefined;
   const { displays, voice, light, buttons } = config;
   const parts = [
-    ...displays.flatMap(({ driver }, i) => (DISPLAY_DRIVERS.get(driver)?.needsLinux ? [`displays.${i} (${driver})`] : [])),
+    ...displays.flatMap(({ driver }, i) =>
+      DISPLAY_DRIVERS.get(driver)?.needsLinux ? [`displays.${i} (${driver})`] : [],
+    ),
     ...(voice !== undefined && isByAlsa(voice) ? ['voice.options.player (aplay)'] : []),
     ...(light === undefined ? [] : ['light (gpioset)']),
     ...(buttons === undefined ? [] : ['buttons (gpiomon)']),
