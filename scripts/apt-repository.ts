@@ -1,4 +1,7 @@
-/** A folder that apt takes as a source of packages: indexes of the packages in its pool, signed with a key of GnuPG. */
+/**
+ * This script makes a folder that apt reads as a source of packages: indexes of the packages in its pool, signed with a
+ * key of GnuPG.
+ */
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -8,21 +11,21 @@ import { runTool } from './tools.ts';
 const SUITE = 'stable';
 const COMPONENT = 'main';
 const ARCHITECTURES = ['amd64', 'arm64'];
-/** Of the folder: where the packages are, and the public key for `Signed-By`. */
+/** The places in the folder: the packages, and the public key for `Signed-By`. */
 export const POOL = 'pool';
 export const KEYRING = 'paybox-archive-keyring.asc';
 
 export interface RepositoryOptions {
-  /** A key of the caller's GnuPG, by fingerprint or address; without one the indexes are not signed. */
+  /** A key of the caller's GnuPG, by fingerprint or address. Without one the script does not sign the indexes. */
   key?: string | undefined;
   /** Seconds since 1970, for the date of the indexes. */
   epochSeconds: number;
 }
 
 /**
- * Writes the indexes of `folder`, whose packages are in `pool`, in place of older ones. With a key they are signed, and
- * the signature is checked by the exported key.
- * @throws if Debian's dpkg-deb or GnuPG is missing or fails
+ * Writes the indexes of `folder`, whose packages are in `pool`, in place of older ones. With a key it signs them, and
+ * checks the signature by the exported key.
+ * @throws if Debian's dpkg-deb or GnuPG is missing or fails.
  */
 export async function writeRepository(folder: string, { key, epochSeconds }: RepositoryOptions): Promise<void> {
   const dist = join(folder, 'dists', SUITE);
@@ -46,7 +49,7 @@ export async function writeRepository(folder: string, { key, epochSeconds }: Rep
   if (key !== undefined) sign(folder, release, key);
 }
 
-/** The index of an architecture's packages, relative to the folder. */
+/** Returns the index of an architecture's packages, relative to the folder. */
 export function indexOf(architecture: string): string {
   return join('dists', SUITE, ofArchitecture(architecture));
 }
@@ -60,7 +63,7 @@ interface Stanza {
   text: string;
 }
 
-/** The control data of each package in the pool, with its place, size and hash. */
+/** Returns the control data of each package in the pool, with its place, size and hash. */
 async function stanzasOf(folder: string): Promise<Stanza[]> {
   const files = (await readdir(join(folder, POOL))).filter((name) => name.endsWith('.deb')).sort();
   const made = files.map(async (name) => {

@@ -1,6 +1,6 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 
-/** The arguments of a script; a mistake in them ends the program with the line of its usage and exit code 2. */
+/** Returns the arguments of a script. A mistake in them ends the program with the line of its usage and exit code 2. */
 export function argumentsOf<T extends ParseArgsConfig>(usage: string, config: T): ReturnType<typeof parseArgs<T>> {
   try {
     return parseArgs(config);

@@ -63,7 +63,7 @@ async function build({ architecture, out, names, bundle, quick }: Options): Prom
   }
 }
 
-/** Text in the format of `sha256sum`, for every package in the folder. */
+/** Returns the text in the format of `sha256sum`, for every package in the folder. */
 async function checksums(folder: string): Promise<string> {
   const names = (await readdir(folder)).filter((name) => name.endsWith('.deb')).sort();
   const lines = names.map(async (name) => {

@@ -1,13 +1,13 @@
-/** The code part of a bundle: `src` and its imported packages, as a few plain JavaScript files. */
+/** This script makes the code part of a bundle: `src` and its imported packages, as a few plain JavaScript files. */
 import { cp, readdir, readFile } from 'node:fs/promises';
 import { isBuiltin } from 'node:module';
 import { basename, dirname, extname, join, relative } from 'node:path';
 import { build, type Plugin } from 'esbuild';
 
-/** Packages that are not bundled: they load native code from their own folder. */
+/** These packages are not bundled, because they load native code from their own folder. */
 export const NATIVE_PACKAGES = ['sharp', '@serialport/bindings-cpp'];
 
-/** Files of packages that the code finds by `#assets/`; built code has them in a folder beside it. */
+/** The code finds these files of packages by `#assets/`. Built code has them in a folder beside it. */
 export const ASSETS: Readonly<Record<string, readonly string[]>> = {
   '@expo-google-fonts/be-vietnam-pro': [
     '400Regular/BeVietnamPro_400Regular.ttf',
@@ -17,13 +17,13 @@ export const ASSETS: Readonly<Record<string, readonly string[]>> = {
   'swagger-ui-dist': ['swagger-ui.css', 'swagger-ui-bundle.js'],
 };
 
-/** Optional modules that packages try to load; a bundle does not contain them. */
+/** Packages try to load these optional modules. A bundle does not contain them. */
 const NEVER_THERE = ['pg-native', 'bufferutil', 'utf-8-validate'];
 
 /** The oldest Node that runs the code, as `SUPPORTED_NODE` says. */
 export const OLDEST_NODE = 'node22.19';
 
-/** Plain JavaScript that is bundled, or is for checkouts only. */
+/** These files are plain JavaScript that is bundled, or are for checkouts only. */
 const HOST_PROGRAMS = ['cli.js', 'lib/cache-folder.js', 'lib/node-version.js', 'lib/own-node.js', 'lib/starter.js'];
 
 /** How `src` names a program that it starts in its own process. */
@@ -63,7 +63,7 @@ export async function bundleCode(
     external: [...NATIVE_PACKAGES, ...NEVER_THERE],
     banner: { js: BANNER },
     legalComments: 'none',
-    // Saves 2.4 MB of memory. Names stay readable for stack traces.
+    // This saves 2.4 MB of memory. Names stay readable for stack traces.
     minifyWhitespace: true,
     minifySyntax: true,
     lineLimit: 200,
@@ -78,7 +78,10 @@ export async function bundleCode(
   return packagesOf(Object.keys(metafile.inputs));
 }
 
-/** The code is in one folder, so that the same path leads from each of its files to what is beside it. */
+/**
+ * Resolves modules from one folder. The code is in it, so the same path leads from each of its files to the files
+ * beside it.
+ */
 function fromBeside(beside: Readonly<Record<string, string>>): Plugin {
   return {
     name: 'beside',
@@ -122,9 +125,9 @@ function rebase(stage: string): Plugin {
               : part.replaceAll('import.meta.url', `new URL('./${from}', import.meta.url).href`),
           )
           .join('')
-          // In a checkout `imports` of package.json say where those are.
+          // In a checkout `imports` of package.json names their place.
           .replaceAll('#assets/', './assets/')
-          // With the first form the bundler keeps all of zod, with the second only what is used: a quarter.
+          // The bundler keeps all of zod with the first form. With the second it keeps what is used, a quarter.
           .replace("import { z } from 'zod';", "import * as z from 'zod';");
         return { contents, loader: 'ts' };
       });
@@ -133,8 +136,8 @@ function rebase(stage: string): Plugin {
 }
 
 /**
- * Exports the names of a package that is imported at run time, as Node would. For CommonJS the bundler does not know
- * them, so they are read from the same version, installed beside this script.
+ * Exports the names of a package that is imported at run time, as Node would. The bundler does not know those of
+ * CommonJS, so the script reads them from the same version, installed beside it.
  */
 function lazyPackages(stage: string): Plugin {
   return {
@@ -151,7 +154,7 @@ function lazyPackages(stage: string): Plugin {
   };
 }
 
-/** The folders of the packages with these files, sorted. */
+/** Returns the folders of the packages with these files, sorted. */
 export function packagesOf(inputs: readonly string[]): string[] {
   const folders = inputs.map((input) => /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(input)?.[0]);
   return [...new Set(folders.filter((folder) => folder !== undefined))].sort();

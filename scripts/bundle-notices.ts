@@ -1,4 +1,4 @@
-/** The bill of materials and the licences of a bundle. */
+/** This script makes the bill of materials and the licences of a bundle. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -6,13 +6,13 @@ import { licenseOf, makeSbom, type Sbom, sealed } from './sbom.ts';
 
 const Named = z.object({ name: z.string(), version: z.string() });
 const LICENSE_FILE = /^(licen[cs]e|copying|notice)/i;
-/** This package has no licence file; its README lists the libraries in libvips with their licences. */
+/** This package has no licence file. Its README lists the libraries in libvips with their licences. */
 const LISTED_IN_README = /^@img\/sharp-libvips-/;
 const RULE = '='.repeat(80);
 
 /**
- * The bill of materials and the licence texts of the packages in `folders`, which are relative to `stage`.
- * @throws if the bill lacks a package of that name and version
+ * Returns the bill of materials and the licence texts of the packages in `folders`, which are relative to `stage`.
+ * @throws if the bill lacks a package of that name and version.
  */
 export async function papersOf(stage: string, folders: readonly string[]): Promise<{ sbom: Sbom; licenses: string }> {
   const whole = await makeSbom();

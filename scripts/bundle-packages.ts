@@ -1,4 +1,7 @@
-/** The packages of a bundle: installed by npm for the target, and reduced to what a device needs. */
+/**
+ * This script makes the packages of a bundle: npm installs them for the target, and the script keeps what a device
+ * needs.
+ */
 import { execFile } from 'node:child_process';
 import { cp, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -6,7 +9,7 @@ import { promisify } from 'node:util';
 import { z } from 'zod';
 import { ASSETS } from './bundle-code.ts';
 
-/** Platforms of a bundle, with npm's names for them. */
+/** The platforms of a bundle, with npm's names for them. */
 export const TARGETS = {
   'linux-arm64': { os: 'linux', cpu: 'arm64', libc: 'glibc' },
   'linux-x64': { os: 'linux', cpu: 'x64', libc: 'glibc' },
@@ -20,14 +23,14 @@ const Manifest = z.object({
   optionalDependencies: z.record(z.string(), z.string()).default({}),
 });
 
-/** Only needed to compile a package. */
+/** Only compiling a package needs these. */
 const BUILD_ONLY = ['node-addon-api'];
 const KEPT_FILE = /\.(c?js|mjs|json|node|so(\.[\d.]+)?)$|^(licen[cs]e|copying|notice)/i;
 
 /**
  * Installs the production packages of `root`'s lockfile for `target` into `<stage>/node_modules`: exact versions,
- * checked against the lockfile's integrity, no scripts run.
- * @throws if npm fails
+ * checked against the lockfile's integrity. It runs no scripts of packages.
+ * @throws if npm fails.
  */
 export async function installPackages(root: string, stage: string, target: Target): Promise<void> {
   for (const name of ['package.json', 'package-lock.json', '.npmrc']) await cp(join(root, name), join(stage, name));
@@ -81,7 +84,9 @@ export async function keepAssets(stage: string, lib: string): Promise<void> {
   }
 }
 
-/** Resolves like Node: the nearest `node_modules` with the package; undefined for one that the target does not need. */
+/**
+ * Resolves a package like Node: the nearest `node_modules` with it; undefined for one that the target does not need.
+ */
 async function resolvePackage(stage: string, from: string, name: string): Promise<string | undefined> {
   for (let folder = from; ; folder = dirname(folder)) {
     const here = folder === '.' ? '' : folder;

@@ -1,4 +1,4 @@
-/** `npm run bundle`: one folder with all that a box or a gateway runs, for a device without npm. */
+/** `npm run bundle` makes one folder with all that a box or a gateway runs, for a device without npm. */
 import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -27,9 +27,9 @@ paybox-led-matrix beside it: its licence keeps it apart.
 `;
 
 /**
- * Lines of shell that become the program in the folder $home. A small young generation keeps some 25 MB of memory back
- * that a box at rest would never give up again; the programs that serve many boxes need their time more. One malloc arena
- * for all threads saves another 3 MB.
+ * These lines of shell become the program in the folder $home. With a small young generation a box at rest gives back
+ * some 25 MB of memory that it would never give up otherwise. The programs that serve many boxes need their time more.
+ * One malloc arena for all threads saves another 3 MB.
  */
 export const LAUNCH = `export MALLOC_ARENA_MAX="\${MALLOC_ARENA_MAX:-1}"
 case "$1" in
@@ -45,7 +45,7 @@ ${LAUNCH}`;
 
 /**
  * Builds the bundle for `target` into the folder `out`, which appears only when complete.
- * @throws if `out` contains something else, or npm or the bundler fails
+ * @throws if `out` contains something else, or npm or the bundler fails.
  */
 export async function buildBundle(target: Target, out: string, progress: (text: string) => void): Promise<void> {
   await assertReplaceable(out);
@@ -68,14 +68,14 @@ export async function buildBundle(target: Target, out: string, progress: (text: 
     // The bench's code looks for them here, relative to its place in `src`.
     await cp(join(ROOT, 'test/scenarios'), join(partial, 'lib/test/scenarios'), {
       recursive: true,
-      // Files that Python and pytest create beside the examples.
+      // Python and pytest create these files beside the examples.
       filter: (path) => !/\/(__pycache__|\.pytest_cache)$/.test(path),
     });
     progress('licences and bill of materials');
     const assets = Object.keys(ASSETS).map((name) => `node_modules/${name}`);
     const { sbom, licenses } = await papersOf(stage, [...new Set([node, ...bundled, ...kept, ...assets])].sort());
     const { name, version } = sbom.metadata.component;
-    // Marks the code as ES modules, and contains its name and version.
+    // This file marks the code as ES modules, and contains its name and version.
     const manifest = { name, version, private: true, type: 'module' };
     await mkdir(join(partial, 'bin'));
     await writeFile(join(partial, 'bin/paybox'), LAUNCHER);

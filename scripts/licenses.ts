@@ -1,21 +1,24 @@
-/** `npm run licenses`: every production dependency with its SPDX licence; ends with 1 on one that is not allowed. */
+/**
+ * `npm run licenses` lists every production dependency with its SPDX licence. It ends with 1 on a licence that is not
+ * allowed.
+ */
 import { argumentsOf } from './arguments.ts';
 import { type Component, licenseOf, makeSbom } from './sbom.ts';
 
-/** Permissive licences: they only require that the notice is kept. */
+/** These licences are permissive: they only require that a copy has the notice. */
 const ALLOWED = ['0BSD', 'Apache-2.0', 'BSD-3-Clause', 'ISC', 'MIT', 'MITNFA', 'OFL-1.1'];
 
-/** Licences with further conditions, each with the packages that it is accepted for. */
+/** Licences with further conditions, each with the packages that may have it. */
 const ALLOWED_FOR: Readonly<Record<string, RegExp>> = {
-  // libvips, a shared library beside sharp that users can replace.
+  // This is libvips, a shared library beside sharp that users can replace.
   'LGPL-3.0-or-later': /^@img\/sharp-/,
-  // The LED library inside the addon: optional, only for HUB75 panels, in a Debian package of its own.
+  // This is the LED library inside the addon: optional, only for HUB75 panels, in a Debian package of its own.
   'GPL-2.0-only': /^rpi-led-matrix$/,
-  // A choice of two allowed licences; MIT is taken.
+  // The package offers two allowed licences, of which we choose MIT.
   '(MIT OR Apache-2.0)': /^qr$/,
 };
 
-/** Components whose licence is on neither list. A choice ("A OR B") is on neither until it is added. */
+/** Returns components whose licence is on neither list. A choice ("A OR B") is on neither until somebody adds it. */
 export function notAllowed(components: readonly Component[]): Component[] {
   const isAllowed = (license: string, name: string) =>
     ALLOWED.includes(license) || (ALLOWED_FOR[license]?.test(name) ?? false);

@@ -1,4 +1,4 @@
-/** `npm run oci`: a container image as an OCI archive, made without a container engine and without root. */
+/** `npm run oci` makes a container image as an OCI archive, without a container engine and without root. */
 import { spawnSync } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rename, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -29,7 +29,7 @@ same sources, program folder and packages give the same bytes.
 /** The parts of an image that exist already, and its place. */
 export interface OciOptions {
   architecture: Architecture;
-  /** The file that is made. */
+  /** The file that the script makes. */
   out: string;
   /** An existing program folder. */
   bundle?: string | undefined;
@@ -39,7 +39,7 @@ export interface OciOptions {
 
 /**
  * Makes the archive `out`, which appears only when complete, and returns the digest of its manifest.
- * @throws if a tool is missing or fails
+ * @throws if a tool is missing or fails.
  */
 export async function buildOci(options: OciOptions, progress: (text: string) => void): Promise<string> {
   const { architecture, out } = options;
@@ -67,7 +67,7 @@ export async function buildOci(options: OciOptions, progress: (text: string) => 
   }
 }
 
-/** The commit of the checkout; undefined for sources without Git. */
+/** Returns the commit of the checkout; undefined for sources without Git. */
 function revision(): string | undefined {
   const { status, stdout } = spawnSync('git', ['-C', ROOT, 'rev-parse', 'HEAD'], { encoding: 'utf8' });
   return status === 0 ? stdout.trim() : undefined;

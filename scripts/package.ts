@@ -1,4 +1,4 @@
-/** `npm run package`: the npm package, one file that works where it is installed. */
+/** `npm run package` makes the npm package: one file that works where it is installed. */
 import { execFile } from 'node:child_process';
 import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -14,12 +14,12 @@ import { keepAssets } from './bundle-packages.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const BYTES_MAX = 15_000_000;
-/** The oldest Node that reads the launcher, so that it can say which one is needed. */
+/** The oldest Node that reads the launcher, so that the launcher can say which one is needed. */
 const ANY_NODE = 'node12.22';
 const LED_PANELS = 'rpi-led-matrix';
 const SERIAL_PORTS = '@serialport/bindings-cpp';
 const SERIAL_PORTS_FILE = 'serial-ports/dist/index.cjs';
-/** The module `testcontainers` is made for it. */
+/** The version of testcontainers for which the module `testcontainers` is made. */
 const CONTAINERS = { testcontainers: '>=11' };
 const CONTAINER_LIBRARY = 'lib/testing/container';
 const CONTAINER_NAMES = ['PayboxContainer', 'StartedPayboxContainer'];
@@ -43,9 +43,12 @@ const Manifest = z.object({
   optionalDependencies: z.record(z.string(), z.string()).default({}),
 });
 
-/** Makes the package in the folder `out`. Returns its file. Throws if npm or a compiler fails, or it is too large. */
+/**
+ * Makes the package in the folder `out`. Returns its file. Throws if npm or a compiler fails, or the package is too
+ * large.
+ */
 export async function makePackage(out: string, progress: (text: string) => void): Promise<string> {
-  // The modes of its files are no matter of who builds it.
+  // The modes of its files must not depend on the person who builds it.
   process.umask(0o022);
   const folder = await mkdtemp(join(tmpdir(), 'paybox-package-'));
   try {
@@ -79,7 +82,7 @@ const FOR_HOSTS = {
 } as const;
 const HERE = "const __file = require('url').pathToFileURL(__filename).href;";
 
-/** The launcher, which any Node of a host can read, and the library. */
+/** Makes the launcher, which any Node of a host can read, and the library. */
 async function makePrograms(folder: string): Promise<void> {
   const launcher = join(folder, 'bin/paybox.cjs');
   const entry = { entryPoints: ['scripts/npm/launcher.ts'], outfile: launcher };
@@ -89,8 +92,9 @@ async function makePrograms(folder: string): Promise<void> {
 }
 
 /**
- * The native part for serial ports, for all systems, as files of this package: its own has an install script, which only
- * compiles where no ready file fits, and for which pnpm ends with an error. Returns the folders of its packages.
+ * Adds the native part for serial ports, for all systems, as files of this package. Its own package has an install
+ * script, which only compiles where no ready file fits, and at which pnpm ends with an error. Returns the folders of
+ * its packages.
  */
 async function makeSerialPorts(lib: string): Promise<string[]> {
   const from = join(ROOT, 'node_modules', SERIAL_PORTS);
@@ -102,21 +106,21 @@ async function makeSerialPorts(lib: string): Promise<string[]> {
   return packagesOf(Object.keys(metafile.inputs));
 }
 
-/** The code of the library and of the module for testcontainers. */
+/** Makes the code of the library and of the module for testcontainers. */
 export async function makeLibrary(library: string): Promise<void> {
   const options = { ...FOR_HOSTS, target: OLDEST_NODE, banner: { js: HERE } };
   const entry = { entryPoints: ['src/bench/library/index.ts'], outfile: join(library, 'index.cjs') };
   await build({ ...options, ...entry });
-  // Errors are of one class, whichever of the two modules throws them.
+  // Errors are of one class, even if either of the two modules throws them.
   const shared: Plugin = {
     name: 'shared library',
     setup: ({ onResolve }) => onResolve({ filter: /^\.\/index\.ts$/ }, () => ({ path: './index.cjs', external: true })),
   };
   const container = { entryPoints: ['src/bench/library/container.ts'], outfile: join(library, 'container.cjs') };
   await build({ ...options, ...container, external: Object.keys(CONTAINERS), plugins: [shared] });
-  // One module for both systems of modules: the tests of a process share one program.
+  // One module serves both systems of modules, so that the tests of a process share one program.
   await writeModule(library, 'index', Object.keys(await import('../src/bench/library/index.ts')));
-  // Not loaded to find its names: it needs testcontainers.
+  // The script has a list of these names, because loading the module needs testcontainers.
   await writeModule(library, 'container', CONTAINER_NAMES);
 }
 
@@ -128,7 +132,7 @@ async function writeModule(library: string, module: string, names: readonly stri
   await writeFile(join(library, `${module}.js`), `${lines.join('\n')}\n`);
 }
 
-/** Types of the library, once for each system of modules. */
+/** Makes the types of the library, once for each system of modules. */
 async function makeTypes(folder: string): Promise<void> {
   const library = join(folder, 'lib/testing');
   const made = join(folder, 'types');
@@ -176,7 +180,7 @@ async function addFiles(folder: string): Promise<void> {
   await mkdir(join(folder, 'testcontainers'));
   await writeFile(join(folder, 'testcontainers/package.json'), `${JSON.stringify(place, null, 2)}\n`);
   const { name, version } = await manifestOf('.');
-  // Marks the code as ES modules, and contains its name and version.
+  // This file marks the code as ES modules, and contains its name and version.
   await writeFile(join(folder, 'lib/package.json'), `${JSON.stringify({ name, version, type: 'module' }, null, 2)}\n`);
 }
 
@@ -198,7 +202,7 @@ async function manifest(): Promise<object> {
   const library = typed('./lib/testing/index');
   return {
     ...own,
-    // As npm writes it.
+    // This is the form that npm writes.
     bugs: { url: bugs },
     type: 'module',
     // A package with a scope is private unless it says otherwise.
@@ -215,7 +219,8 @@ async function manifest(): Promise<object> {
     dependencies: await versionsOf(NATIVE_PACKAGES.filter((native) => native !== SERIAL_PORTS)),
     // Yarn with Plug'n'Play keeps packages in archives, and the program is a process of its own.
     preferUnplugged: true,
-    // For those who have panels only, which are compiled at their installation and under another licence, or containers.
+    // These are for users of panels, whose addon is compiled at its installation and under another licence, or of
+    // containers.
     peerDependencies: { [LED_PANELS]: optionalDependencies[LED_PANELS], ...CONTAINERS },
     peerDependenciesMeta: { [LED_PANELS]: { optional: true }, testcontainers: { optional: true } },
   };
@@ -228,7 +233,7 @@ async function pack(folder: string, out: string): Promise<string> {
   const name = (await readdir(folder)).find((file) => file.endsWith('.tgz')) ?? '';
   const { size } = await stat(join(folder, name));
   if (size > BYTES_MAX) throw new Error(`${name} has ${size} bytes, more than ${BYTES_MAX}`);
-  // Without the scope, which npm puts into the name of the file.
+  // The file that npm makes has the scope in its name, so the script renames it.
   const file = join(out, `paybox-${(await manifestOf('.')).version}.tgz`);
   await cp(join(folder, name), `${file}.partial`);
   await rename(`${file}.partial`, file);

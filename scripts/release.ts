@@ -1,4 +1,4 @@
-/** `npm run release`: makes and checks everything that is handed out, of one version. */
+/** `npm run release` makes and checks everything that we hand out, of one version. */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
@@ -53,7 +53,8 @@ async function release({ out, key, withImage, quick }: Options): Promise<void> {
   const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as { version: string };
   await mkdir(out, { recursive: true });
   if ((await readdir(out)).length > 0) throw new Error(`${out} is not empty; name another folder`);
-  // First what is quick, so that a mistake does not come out after minutes. Nothing is written before the key has signed.
+  // Quick checks come first, so that a mistake does not appear after minutes. The script writes nothing before the key
+  // has signed.
   if (key !== undefined)
     runTool('gpg', [
       '--batch',
@@ -90,7 +91,7 @@ async function release({ out, key, withImage, quick }: Options): Promise<void> {
   } finally {
     await rm(work, { recursive: true, force: true });
   }
-  // Those of the whole folder are in its own list.
+  // The list of the whole folder has these sums.
   await rm(join(pool, 'SHA256SUMS'), { force: true });
   await writeRepository(join(out, 'apt'), { key, epochSeconds: sourceDateEpoch() });
   if (withImage) {
@@ -104,8 +105,8 @@ async function release({ out, key, withImage, quick }: Options): Promise<void> {
 }
 
 /**
- * Returns CHANGELOG.md, which must name the version.
- * @throws if it does not: nobody would know what a release brings
+ * Returns CHANGELOG.md.
+ * @throws if it does not name the version, because nobody would know what a release brings.
  */
 export function changesOf(changelog: string, version: string): string {
   if (!changelog.includes(version)) throw new Error(`CHANGELOG.md: expected ${version}`);
@@ -116,7 +117,7 @@ function ociName(version: string, architecture: Architecture): string {
   return `paybox-${version}-${architecture}.oci.tar`;
 }
 
-/** Throws unless all that is handed out is there, of this version, and no larger than it may be. */
+/** Checks that everything is there that we hand out, of this version, and no larger than allowed. Throws if not. */
 async function check(out: string, version: string): Promise<void> {
   const debs = (await readdir(join(out, 'apt', POOL))).sort();
   for (const architecture of ARCHITECTURES) {

@@ -1,4 +1,4 @@
-/** `npm run sbom`: the software bill of materials of box and gateway, as CycloneDX 1.5 JSON. */
+/** `npm run sbom` makes the software bill of materials of box and gateway, as CycloneDX 1.5 JSON. */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { resolve } from 'node:path';
@@ -12,8 +12,8 @@ const STDOUT_MAX_BYTES = 16 * 1024 * 1024;
 const DEVELOPMENT = 'cdx:npm:package:development';
 
 /**
- * Licences missing in a package's manifest. rpi-led-matrix compiles Henner Zeller's LED library, whose sources are
- * under GPL version 2 only (its vendor/COPYING).
+ * These licences are missing in a package's manifest. rpi-led-matrix compiles Henner Zeller's LED library, whose
+ * sources are under GPL version 2 only (its vendor/COPYING).
  */
 const UNDECLARED: Readonly<Record<string, string>> = { 'rpi-led-matrix': 'GPL-2.0-only' };
 
@@ -43,9 +43,9 @@ export type Sbom = z.infer<typeof Sbom>;
 
 /**
  * Asks npm, offline, for all production dependencies in package-lock.json, on all platforms. The same lockfile and npm
- * give the same bytes: the serial number is derived from the content, and a time is included only if `sourceDateEpoch`
+ * give the same bytes: the serial number comes from the content, and the bill has a time only if `sourceDateEpoch`
  * (seconds since 1970, as in SOURCE_DATE_EPOCH) is given.
- * @throws if npm fails, or omits a licence or package URL
+ * @throws if npm fails, or omits a licence or package URL.
  */
 export async function makeSbom(sourceDateEpoch?: string): Promise<Sbom> {
   const format = ['--sbom-format=cyclonedx', '--sbom-type=application'];
@@ -55,7 +55,7 @@ export async function makeSbom(sourceDateEpoch?: string): Promise<Sbom> {
   });
   const { serialNumber: _, metadata, ...bom } = Sbom.parse(JSON.parse(stdout));
   const { timestamp: __, ...rest } = metadata;
-  // npm's own --omit=dev drops packages that both production and development need.
+  // The option --omit=dev of npm drops packages that both production and development need.
   const production = bom.components.filter(({ properties }) => !properties.some(({ name }) => name === DEVELOPMENT));
   const components = onceEach(production, (component) => component['bom-ref']);
   const refs = new Set([rest.component, ...components].map((component) => component['bom-ref']));
@@ -64,7 +64,7 @@ export async function makeSbom(sourceDateEpoch?: string): Promise<Sbom> {
     metadata: {
       ...(sourceDateEpoch === undefined ? {} : { timestamp: new Date(Number(sourceDateEpoch) * 1000).toISOString() }),
       ...rest,
-      // npm uses the name of the folder.
+      // Without this, npm uses the name of the folder.
       component: { ...rest.component, name: packageName() },
     },
     components: components.map(withUndeclared),
@@ -75,17 +75,17 @@ export async function makeSbom(sourceDateEpoch?: string): Promise<Sbom> {
   return sealed(content);
 }
 
-/** Adds the serial number, derived from the content. */
+/** Adds the serial number, which comes from the content. */
 export function sealed(content: Omit<Sbom, 'serialNumber'>): Sbom {
   return { ...content, serialNumber: `urn:uuid:${uuidOf(JSON.stringify(content))}` } as Sbom;
 }
 
-/** The SPDX licence expression of a component. */
+/** Returns the SPDX licence expression of a component. */
 export function licenseOf({ licenses: [only] }: Component): string {
   return only.license?.id ?? only.expression ?? '';
 }
 
-/** npm 10 lists a package once per installation; CycloneDX forbids duplicates. */
+/** Returns each component once. CycloneDX forbids duplicates, but npm 10 lists a package once per installation. */
 function onceEach<T>(list: readonly T[], keyOf: (one: T) => string): T[] {
   return [...new Map(list.map((one) => [keyOf(one), one])).values()];
 }
@@ -96,7 +96,7 @@ function withUndeclared(component: Component): Component {
   return { ...component, licenses: [{ expression: `${licenseOf(component)} AND ${undeclared}` }] };
 }
 
-/** A UUID of version 8, the version for application-defined values (RFC 9562, section 5.8). */
+/** Returns a UUID of version 8, the version for application-defined values (RFC 9562, section 5.8). */
 function uuidOf(text: string): string {
   const bytes = createHash('sha256').update(text).digest().subarray(0, 16);
   bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x80, 6);

@@ -1,4 +1,4 @@
-/** Shared by the scripts that pack something: programs of Debian, and the time inside packages. */
+/** All scripts that pack something share this file: programs of Debian, and the time inside packages. */
 import { spawnSync } from 'node:child_process';
 import { resolve } from 'node:path';
 
@@ -13,7 +13,7 @@ export function isArchitecture(name: string | undefined): name is Architecture {
   return name !== undefined && Object.hasOwn(TARGETS_OF_DEBIAN, name);
 }
 
-/** Seconds since 1970 for times in packages: SOURCE_DATE_EPOCH, else the newest commit. */
+/** Returns seconds since 1970 for times in packages: SOURCE_DATE_EPOCH, else the newest commit. */
 export function sourceDateEpoch(): number {
   const given = process.env.SOURCE_DATE_EPOCH;
   if (given !== undefined) return Number(given);
@@ -21,8 +21,8 @@ export function sourceDateEpoch(): number {
 }
 
 /**
- * Runs a program to its end and returns what it printed, without the line end.
- * @throws if it is missing or fails, with what it complained of
+ * Runs a program to its end and returns its output, without the line end.
+ * @throws if it is missing or fails, with its error output.
  */
 export function runTool(command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): string {
   const { status, stdout, stderr, error } = spawnSync(command, args, {

@@ -1,4 +1,4 @@
-/** `npm run wheel`: the Python client and the fixtures of pytest as a wheel, without Python's packaging tools. */
+/** `npm run wheel` makes the Python client and the fixtures of pytest as a wheel, without Python's packaging tools. */
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -8,7 +8,7 @@ import { sourceDateEpoch } from './tools.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const SOURCES = join(ROOT, 'test/scenarios/drive');
-/** The name on PyPI, where `paybox` belongs to somebody else, as file names have it. */
+/** The name on PyPI, as file names have it. `paybox` belongs to somebody else there. */
 export const WHEEL = 'paybox_vn';
 const CLASSIFIERS = [
   'Framework :: Pytest',
@@ -20,9 +20,9 @@ const CLASSIFIERS = [
   'Topic :: Software Development :: Testing :: Mocking',
 ];
 const MODULES = ['paybox_bench.py', 'paybox_pytest.py'];
-/** Of the file format: version 2.0, deflated, names in UTF-8, made on Unix. */
+/** Properties of the file format: version 2.0, deflated, names in UTF-8, made on Unix. */
 const ZIP = { version: 20, deflated: 8, utf8: 0x800, madeOnUnix: (3 << 8) | 20 };
-/** A regular file that everybody may read, in the upper half of its attributes. */
+/** The attributes of a regular file that everybody may read, in the upper half. */
 const ATTRIBUTES = (0o100_644 << 16) >>> 0;
 
 const USAGE = `usage: npm run wheel -- --out DIR
@@ -46,7 +46,7 @@ interface NpmManifest {
 
 /**
  * Makes the wheel in the folder `out` and returns its path.
- * @throws the system's error
+ * @throws the system's error.
  */
 export async function buildWheel(out: string): Promise<string> {
   const manifest = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as NpmManifest;
@@ -57,7 +57,7 @@ export async function buildWheel(out: string): Promise<string> {
   const text = (name: string, ...lines: string[]) => files.set(`${info}/${name}`, Buffer.from(`${lines.join('\n')}\n`));
   text('METADATA', ...metadata(version, manifest));
   text('WHEEL', 'Wheel-Version: 1.0', 'Generator: paybox', 'Root-Is-Purelib: true', 'Tag: py3-none-any');
-  // The name is that of the module, so that pytest takes it once, also where a conftest.py names it.
+  // The name is that of the module, so that pytest loads it once, even if a conftest.py names it.
   text('entry_points.txt', '[pytest11]', 'paybox_pytest = paybox_pytest');
   files.set(`${info}/LICENSE`, await readFile(join(ROOT, 'LICENSE')));
   const record = [...files].map(([name, content]) => `${name},sha256=${hash(content)},${content.length}`);
@@ -68,7 +68,7 @@ export async function buildWheel(out: string): Promise<string> {
   return file;
 }
 
-/** A prerelease as Python writes it (PEP 440): 1.2.0-rc.1 → 1.2.0rc1. */
+/** Returns a prerelease as Python writes it (PEP 440): 1.2.0-rc.1 → 1.2.0rc1. */
 export function pythonVersion(version: string): string {
   return version.replace(/-(alpha|beta|rc)\.?(\d+)$/, (_, word: string, number: string) => {
     return `${{ alpha: 'a', beta: 'b' }[word] ?? word}${number}`;
@@ -119,7 +119,7 @@ function hash(content: Uint8Array): string {
   return createHash('sha256').update(content).digest('base64url');
 }
 
-/** A zip archive of these files, all of one time: seconds since 1970, from 1980 on. */
+/** Returns a zip archive of these files, all with one time: seconds since 1970, from 1980 on. */
 function zip(files: ReadonlyMap<string, Uint8Array>, epochSeconds: number): Uint8Array {
   const [bodies, directory]: [Buffer[], Buffer[]] = [[], []];
   let at = 0;

@@ -54,7 +54,7 @@ export async function main(args: readonly string[]): Promise<void> {
   }
 }
 
-/** The reader of the output may end early, as `head` does; the command still finishes and cleans up. */
+/** Lets the reader of the output end early, as `head` does. The command still finishes and cleans up. */
 function outliveReaders(): void {
   process.stderr.on('error', () => undefined);
   process.stdout.on('error', () => undefined);

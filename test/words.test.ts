@@ -43,23 +43,23 @@ describe('the words of the house', () => {
     });
     expect(found).toEqual([]);
   });
-
-  it('comments say the rule and its reason, not "What is …"', () => {
-    const riddles = /^\s*(?:\/\*+|\*|\/\/) ?What(?: |ever )/m;
-    expect(SOURCES.filter((file) => riddles.test(readFileSync(join(root, file), 'utf8')))).toEqual([]);
-  });
 });
 
 /** Rooms whose comments are still to be rewritten. A room leaves the list once its comments pass. */
 const TO_REWRITE = /^src\/(?:bench\/judges|gateway\/(?:doors|registry))/;
-const MODULES = globSync('src/**/*.{ts,js}', { cwd: root }).filter((file) => !TO_REWRITE.test(file));
+const MODULES = globSync('{src,scripts}/**/*.{ts,js}', { cwd: root }).filter((file) => !TO_REWRITE.test(file));
 
 interface Comment {
   at: string;
   text: string;
-  /** True if the comment documents an exported function or class. */
-  isOfExport: boolean;
+  /** True if the comment documents a function, a method or an exported class. */
+  isOfWork: boolean;
+  /** True if the comment explains the lines below it, inside a function. */
+  isOfLines: boolean;
 }
+
+const FUNCTION = /^\s*(?:export )?(?:async )?function\b|^export (?:abstract )?class /;
+const METHOD = /^\s+(?:(?:static|async|override|protected|abstract) )*\*?#?(?!constructor)\w+(?:<[^(]*>)?\(.*[({]$/;
 
 /** Returns the comments of a file that stand on lines of their own. Lists, tables and orders to tools are left out. */
 function commentsIn(file: string): Comment[] {
@@ -75,9 +75,12 @@ function commentsIn(file: string): Comment[] {
       .slice(from, to + 1)
       .map((line) => line.trim().replace(/^(?:\/\*+|\*\/|\*|\/\/) ?|\s*\*\/$/g, ''));
     const text = bare.join(' ').replace(/\*\/$/, '').trim();
-    const isOfExport = /^export (?:async )?(?:function|class) /.test(lines[to + 1] ?? '');
+    const next = lines[to + 1] ?? '';
+    const isOfWork = FUNCTION.test(next) || (METHOD.test(next) && first.startsWith('/**'));
+    const isOfLines = first.startsWith('//') && from > 0 && /^ /.test(lines[from] ?? '');
     const isOther = /^(?:biome-ignore|@ts-|#)/.test(text) || bare.some((line) => /^ {2,}\S/.test(line));
-    if (text !== '' && !isOther) comments.push({ at: `${file}:${from + 1}: ${text.slice(0, 100)}`, text, isOfExport });
+    if (text !== '' && !isOther)
+      comments.push({ at: `${file}:${from + 1}: ${text.slice(0, 100)}`, text, isOfWork, isOfLines });
     from = to;
   }
   return comments;
@@ -98,9 +101,15 @@ describe('comments in the rooms that are rewritten', () => {
     expect(failing(({ text }) => /[.:…?!]["`')]*$/.test(text))).toEqual([]);
   });
 
-  it('of exported functions and classes begin with a verb in the third person', () => {
+  it('of functions, methods and exported classes begin with a verb in the third person', () => {
     const isVerb = /^(?:@throws|[A-Z][a-z]+(?:s|es)\b(?!['’]))/;
-    expect(failing(({ text, isOfExport }) => !isOfExport || isVerb.test(text))).toEqual([]);
+    expect(failing(({ text, isOfWork }) => !isOfWork || isVerb.test(text))).toEqual([]);
+  });
+
+  it('on lines of code are sentences: they have a verb', () => {
+    const verb =
+      /\b(?:is|are|was|were|be|has|have|had|does|do|did|can|cannot|could|may|might|must|needs?|will|would|[a-z]{2,}(?:s|ed))\b/;
+    expect(failing(({ text, isOfLines }) => !isOfLines || verb.test(text))).toEqual([]);
   });
 
   it('let programs send, store and report: they do not tell, hear, heed or take anew', () => {

@@ -1,4 +1,4 @@
-/** The common part of all Debian packages: control data, checksums, times, and the archive itself. */
+/** This is the common part of all Debian packages: control data, checksums, times, and the archive itself. */
 import { createHash } from 'node:crypto';
 import { chmod, lstat, lutimes, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
@@ -8,27 +8,27 @@ import { runTool, sourceDateEpoch } from '../tools.ts';
 export const ROOT = resolve(import.meta.dirname, '../..');
 const MAINTAINER = 'paybox maintainers <maintainers@paybox.invalid>';
 const MAINTAINER_SCRIPTS = ['postinst', 'prerm', 'postrm'];
-/** Slow and small, or fast, for tests. */
+/** The compression is slow and small, or fast for tests. */
 const COMPRESSION = { small: ['-Zxz', '-z6'], quick: ['-Zgzip', '-z1'] };
 
 export interface Deb {
   name: string;
   version: string;
-  /** Debian's name: arm64 or amd64. */
+  /** The architecture by Debian's name: arm64 or amd64. */
   architecture: string;
-  /** The folder whose content is installed; its folder DEBIAN is made. */
+  /** The folder whose content is installed. The script makes its folder DEBIAN. */
   work: string;
   /** An existing folder for the package. */
   out: string;
   quick: boolean;
-  /** The templates of its control data ask for these by name, and for VERSION, ARCHITECTURE and INSTALLED_SIZE. */
+  /** The values for the templates of its control data, beside VERSION, ARCHITECTURE and INSTALLED_SIZE. */
   words?: Readonly<Record<string, string>>;
 }
 
 /**
- * Packs the folder `work` as `NAME_VERSION_ARCH.deb`, with the control data in the folder of its name beside this file;
- * returns its path. What is below `etc` is kept at an upgrade where a person changed it.
- * @throws if Debian's tools are missing or fail
+ * Packs the folder `work` as `NAME_VERSION_ARCH.deb`, with the control data in the folder of its name beside this file.
+ * Returns its path. An upgrade keeps a file below `etc` that a person changed.
+ * @throws if Debian's tools are missing or fail.
  */
 export async function pack({ name, version, architecture, work, out, quick, words = {} }: Deb): Promise<string> {
   const epochSeconds = sourceDateEpoch();
@@ -50,7 +50,7 @@ export async function pack({ name, version, architecture, work, out, quick, word
   return file;
 }
 
-/** Makes a prerelease sort before its release, as in semantic versions. */
+/** Returns the version in Debian's form, in which a prerelease sorts before its release, as in semantic versions. */
 export function debianVersion(version: string): string {
   return version.replace('-', '~');
 }
@@ -62,12 +62,12 @@ export async function put(path: string, content: string | Uint8Array, mode = 0o6
   await chmod(path, mode);
 }
 
-/** Contains no time, as the Debian policy requires. */
+/** Compresses a text by gzip without a time, as the Debian policy requires. */
 export function packed(text: string): Uint8Array {
   return gzipSync(text, { level: 9 });
 }
 
-/** The text of a copyright file, from a template that asks for COPYRIGHT and LICENSE of this project. */
+/** Returns the text of a copyright file, from a template that asks for COPYRIGHT and LICENSE of this project. */
 export async function copyright(template: string, name: string): Promise<string> {
   const [, holder = '', ...terms] = (await readFile(join(ROOT, 'LICENSE'), 'utf8')).trim().split('\n\n');
   const paragraphs = terms.map((text) => text.replaceAll(/^/gm, ' '));
@@ -132,7 +132,7 @@ async function md5Sums(work: string, files: readonly string[]): Promise<string> 
   const lines: string[] = [];
   for (const file of files) {
     const path = relative(work, file);
-    // dpkg keeps the checksums of conffiles itself.
+    // Debian's dpkg has the checksums of conffiles itself.
     if (path.startsWith('etc/')) continue;
     const sum = createHash('md5').update(await readFile(file));
     lines.push(`${sum.digest('hex')}  ${path}\n`);

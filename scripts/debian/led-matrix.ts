@@ -1,4 +1,6 @@
-/** The package paybox-led-matrix: the addon for LED panels, compiled for the target, with its sources. */
+/**
+ * This script makes the package paybox-led-matrix: the addon for LED panels, compiled for the target, with its sources.
+ */
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -18,7 +20,7 @@ const HEADERS_OF_CPP = 'node_modules/node-addon-api';
 const HEADERS_OF_NODE = ['node_api.h', 'node_api_types.h', 'js_native_api.h', 'js_native_api_types.h'];
 const SOURCE = /\.(cc|c|h|ts)$|^COPYING$/;
 const BUILT = 'build/Release/rpi-led-matrix.node';
-/** Newest symbols of libstdc++ that the dependencies of the package name: those of GCC 11. */
+/** The package's dependencies name a libstdc++ with these newest symbols: those of GCC 11. */
 const GLIBCXX_PATCH_MAX = 29;
 
 export interface LedMatrixOptions {
@@ -29,8 +31,8 @@ export interface LedMatrixOptions {
 }
 
 /**
- * Builds `paybox-led-matrix_VERSION_ARCH.deb`; returns its path. The same sources and compiler give the same bytes.
- * @throws if npm, the compiler for the architecture or Debian's tools are missing or fail
+ * Builds `paybox-led-matrix_VERSION_ARCH.deb`. Returns its path. The same sources and compiler give the same bytes.
+ * @throws if npm, the compiler for the architecture or Debian's tools are missing or fail.
  */
 export async function buildLedMatrix({ architecture, out, quick }: LedMatrixOptions): Promise<string> {
   const stage = await mkdtemp(join(tmpdir(), 'paybox-led-matrix-'));
@@ -62,7 +64,10 @@ export async function buildLedMatrix({ architecture, out, quick }: LedMatrixOpti
   }
 }
 
-/** All that the addon is compiled from, with the script that does so: what its licence has to be handed out with it. */
+/**
+ * Copies everything that the addon is compiled from, with the script that compiles it. The addon's licence requires us
+ * to hand this out with it.
+ */
 async function copySources(stage: string, architecture: Architecture, to: string): Promise<void> {
   const copy = async (folder: string, name: string) => {
     for (const entry of await readdir(join(stage, folder), { withFileTypes: true })) {
@@ -94,8 +99,8 @@ function compile(architecture: Architecture, sources: string, addon: string): vo
 }
 
 /**
- * The oldest libc that has all symbols of a program.
- * @throws if it needs a newer libstdc++ than the package asks for
+ * Returns the oldest libc that has all symbols of a program.
+ * @throws if it needs a newer libstdc++ than the package asks for.
  */
 function libcOf(program: string): string {
   const newest = (pattern: RegExp) => Math.max(0, ...[...program.matchAll(pattern)].map(([, minor]) => Number(minor)));

@@ -4,7 +4,10 @@ import { join } from 'node:path';
 const DESCRIPTION = `The agent is the daemon inside a payment box, the gateway a mock of the payment QR service behind it. Each command's
 own help follows, as the program prints it.`;
 
-/** The manual page paybox(1), from the output of `paybox --help` and of each command's help in the checkout `root`. */
+/**
+ * Returns the manual page paybox(1), from the output of `paybox --help` and of each command's help in the checkout
+ * `root`.
+ */
 export function manualOfCommand(root: string, version: string): string {
   const overview = helpOf(root, []);
   const names = [...overview.matchAll(/^ {2}([a-z-]+) .*$/gm)].map(([, name = '']) => name);

@@ -1,4 +1,4 @@
-/** The packages of agent and gateway: the program folder, and what starts it. */
+/** This script makes the packages of agent and gateway: the program folder, and the units that start it. */
 import { cp, readFile, symlink } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { copyright, debianVersion, pack, packed, put, ROOT } from './deb.ts';
@@ -6,16 +6,16 @@ import { manualOfCommand } from './manual.ts';
 
 const SYSTEMD = join(ROOT, 'systemd');
 
-/** Contents of a package beside the program folder and the common files. */
+/** The contents of a package beside the program folder and the common files. */
 interface PackageKind {
   name: string;
-  /** Priority of its /usr/bin/paybox over that of the other package. */
+  /** The priority of its /usr/bin/paybox over that of the other package. */
   priority: number;
   /** Units that the installation enables. */
   enabledUnits: readonly string[];
-  /** File or folder of the sources → path and mode in the package. */
+  /** A file or folder of the sources → path and mode in the package. */
   files: readonly (readonly [from: string, to: string, mode?: number])[];
-  /** Man pages in `scripts/debian/man`. */
+  /** The man pages in `scripts/debian/man`. */
   manuals: readonly string[];
 }
 
@@ -53,11 +53,11 @@ export const PACKAGES: readonly PackageKind[] = [
 
 export interface BuildOptions {
   kind: PackageKind;
-  /** Debian's name: arm64 or amd64. */
+  /** The architecture by Debian's name: arm64 or amd64. */
   architecture: string;
   /** A program folder made by `scripts/bundle.ts`. */
   program: string;
-  /** Path for a new work folder. */
+  /** The path for a new work folder. */
   work: string;
   /** An existing folder for the package. */
   out: string;
@@ -65,7 +65,7 @@ export interface BuildOptions {
 }
 
 /**
- * Builds `NAME_VERSION_ARCH.deb` from a program folder; returns its path. Throws if Debian's tools are missing or fail.
+ * Builds `NAME_VERSION_ARCH.deb` from a program folder. Returns its path. Throws if Debian's tools are missing or fail.
  */
 export async function buildPackage({ kind, architecture, program, work, out, quick }: BuildOptions): Promise<string> {
   const { name } = kind;
@@ -86,7 +86,7 @@ async function place(kind: PackageKind, work: string, version: string): Promise<
     const text = await readFile(join(import.meta.dirname, 'man', page), 'utf8');
     await add(`usr/share/man/man${page.at(-1)}/${page}.gz`, packed(text.replaceAll('@VERSION@', version)));
   }
-  // Both packages have this page, so it is in the program folder; update-alternatives links to it.
+  // Both packages have this page, so it is in the program folder. update-alternatives links to it.
   await add(`usr/lib/${kind.name}/paybox.1.gz`, packed(manualOfCommand(ROOT, version)));
   const doc = `usr/share/doc/${kind.name}`;
   await add(`${doc}/copyright`, await copyright(join(import.meta.dirname, 'copyright'), kind.name));

@@ -1,7 +1,7 @@
-// Runs once npm has installed the checkout; the package has no such step. Plain JavaScript, for any Node of a host.
-// npm links the programs of all packages into node_modules/.bin, also the pinned Node, which the scripts of the checkout
-// would then run on unseen, in the place of the host's. They ask for it by way of scripts/run.js instead. Of its package
-// only the program is needed: its headers are 67 MB.
+// This program runs once npm has installed the checkout. The package has no such step. It is plain JavaScript, for any
+// Node of a host. npm links the programs of all packages into node_modules/.bin, also the pinned Node. The scripts of
+// the checkout would then run on that one instead of the host's, and nobody would see it. They ask for it by
+// scripts/run.js instead. Of its package they need only the program: its headers are 67 MB.
 import { readdirSync, realpathSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 

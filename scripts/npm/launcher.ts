@@ -1,4 +1,7 @@
-/** `bin/paybox.cjs` of the npm package, which any Node can read: runs the program, or says which Node that takes. */
+/**
+ * This is `bin/paybox.cjs` of the npm package, which any Node can read. It runs the program, or says which Node that
+ * needs.
+ */
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { isSupportedNode, NEEDED_NODE, otherEngine, thisNode } from '../../src/lib/node-version.js';

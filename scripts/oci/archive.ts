@@ -1,4 +1,7 @@
-/** An OCI image as one archive: the layout of the image specification, and the list by which `docker load` reads it. */
+/**
+ * This script packs an OCI image as one archive: the layout of the image specification, and the list by which `docker
+ * load` reads it.
+ */
 import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import type { Architecture } from '../tools.ts';
@@ -10,7 +13,7 @@ const SECOND_NS = 1_000_000_000;
 export interface ImageOptions {
   architecture: Architecture;
   version: string;
-  /** The commit that the image is made of, where it is known. */
+  /** The commit from which the image is made; undefined if it is not known. */
   revision: string | undefined;
   epochSeconds: number;
 }
@@ -23,7 +26,7 @@ interface Blob {
 
 /**
  * Writes the archive to `file`. The same layers and options give the same bytes. Returns the digest of the manifest.
- * @throws the system's error
+ * @throws the system's error.
  */
 export async function writeArchive(file: string, layers: readonly Layer[], options: ImageOptions): Promise<string> {
   const { architecture, version, epochSeconds } = options;
@@ -80,7 +83,7 @@ function imageConfig(layers: readonly Layer[], diffIds: readonly string[], optio
     config: {
       User: `${USER}:${USER}`,
       ExposedPorts: { '8800/tcp': {}, '8810/tcp': {} },
-      // HOME is where the compile cache goes.
+      // The compile cache is in HOME.
       Env: ['PATH=/usr/bin', `HOME=${DATA}`],
       Entrypoint: ['/usr/bin/paybox'],
       Cmd: ['up'],
@@ -88,7 +91,7 @@ function imageConfig(layers: readonly Layer[], diffIds: readonly string[], optio
       WorkingDir: DATA,
       Labels: labels(options),
       StopSignal: 'SIGTERM',
-      // Not of the specification; engines read it all the same.
+      // The specification does not have this, but engines read it.
       Healthcheck: {
         Test: ['CMD', '/usr/lib/paybox/node', HEALTH_PROGRAM],
         Interval: 30 * SECOND_NS,

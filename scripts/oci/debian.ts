@@ -1,20 +1,26 @@
-/** Debian's packages below a container image: fetched for any architecture by this machine's apt, unpacked without root. */
+/**
+ * This script makes the part of a container image below the program. This machine's apt fetches Debian's packages for
+ * any architecture, and the script unpacks them without root.
+ */
 import { lstat, mkdir, mkdtemp, readdir, readFile, readlink, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, relative } from 'node:path';
 import { type Architecture, runTool } from '../tools.ts';
 import type { TarEntry } from './tar.ts';
 
-/** Libraries of Node and of the native parts, a shell for the launcher, and the files by which a scanner knows a Debian. */
+/**
+ * Libraries of Node and of the native parts, a shell for the launcher, and the files by which a scanner recognizes a
+ * Debian.
+ */
 const WANTED = ['base-files', 'dash', 'libc6', 'libgcc-s1', 'libstdc++6'];
-/** Has the licence of the two libraries of GCC. */
+/** This package has the licence of the two libraries of GCC. */
 const GCC_BASE = /\bgcc-\d+-base\b/;
 
-/** Folders at the root that are links into /usr; packages of older releases name the links. */
+/** These folders at the root are links into /usr. Packages of older releases name the links. */
 const MERGED = ['bin', 'lib', 'lib64', 'sbin'];
-/** Of base-files, which has a whole tree of folders. */
+/** The image keeps these files of base-files, which has a whole tree of folders. */
 const KEPT_OF_BASE = /^(etc\/(os-release|debian_version)|usr\/lib\/os-release|usr\/share\/(common-licenses|doc)\/.*)$/;
-/** Documentation, translations, and tables of character sets that Node does not use. */
+/** The image does without documentation, translations, and tables of character sets that Node does not use. */
 const DROPPED =
   /^(usr\/share\/(man|locale|lintian|info|menu|bug|gdb|gcc|debianutils)|usr\/lib\/[^/]+\/gconv|DEBIAN)(\/|$)/;
 const DROPPED_DOC = /^usr\/share\/doc\/.*\/(?!copyright$)[^/]+$/;
@@ -27,9 +33,9 @@ export interface DebianPackage {
 }
 
 /**
- * Fetches the packages for `architecture` into `folder`, as the apt of this machine offers and verifies them; those that
- * are there are taken as they are, without a network. Returns their files.
- * @throws if apt is missing, fails, or knows no Debian servers
+ * Fetches the packages for `architecture` into `folder`, as the apt of this machine offers and verifies them. It uses
+ * those that are there, without a network. Returns their files.
+ * @throws if apt is missing, fails, or knows no Debian servers.
  */
 export async function fetchPackages(architecture: Architecture, folder: string): Promise<string[]> {
   await mkdir(folder, { recursive: true });
@@ -54,7 +60,10 @@ async function debsOf(folder: string): Promise<string[]> {
   return names.map((name) => join(folder, name));
 }
 
-/** Options of an apt with lists of its own for another architecture; the servers and keys are those of this machine. */
+/**
+ * Returns the options of an apt with lists of its own for another architecture. The servers and keys are those of this
+ * machine.
+ */
 async function privateApt(architecture: Architecture, work: string): Promise<string[]> {
   const format = ['--format', 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)|$(LABEL)', 'Identifier: Packages'];
   const lines = runTool('apt-get', ['indextargets', ...format]).split('\n');
@@ -79,7 +88,10 @@ async function privateApt(architecture: Architecture, work: string): Promise<str
   return Object.entries(settings).flatMap(([name, value]) => ['-o', `${name}=${value}`]);
 }
 
-/** Unpacks packages into `work`, an empty folder, and returns what the image keeps of them, and what they are. */
+/**
+ * Unpacks packages into `work`, an empty folder. Returns the files that the image needs, and descriptions of the
+ * packages.
+ */
 export async function unpackPackages(
   files: readonly string[],
   work: string,
@@ -98,14 +110,16 @@ export async function unpackPackages(
       if (name === 'base-files' && !KEPT_OF_BASE.test(path)) continue;
       entries.set(path, { ...entry, path });
     }
-    // Where image scanners look for the packages of an image without dpkg.
+    // Image scanners look here for the packages of an image without dpkg.
     const status = `var/lib/dpkg/status.d/${name}`;
     entries.set(status, { path: status, mode: 0o644, content: Buffer.from(`${runTool('dpkg-deb', ['-f', file])}\n`) });
   }
   return { entries: [...entries.values()], packages };
 }
 
-/** Files and links below a folder, as they go into an archive. Folders are made from their paths. */
+/**
+ * Returns the files and links below a folder, as they go into an archive. The archive makes folders from their paths.
+ */
 export async function entriesOf(folder: string, prefix = ''): Promise<TarEntry[]> {
   const found = await readdir(folder, { recursive: true, withFileTypes: true });
   const made = found.map(async (one): Promise<TarEntry | undefined> => {

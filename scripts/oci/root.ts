@@ -1,4 +1,6 @@
-/** The file system of a container of the image, in three layers: those that change rarely come first. */
+/**
+ * This script makes the file system of a container of the image, in three layers: those that change rarely come first.
+ */
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { LAUNCH } from '../bundle.ts';
@@ -6,9 +8,9 @@ import { type Sbom, sealed } from '../sbom.ts';
 import { type DebianPackage, entriesOf } from './debian.ts';
 import type { TarEntry } from './tar.ts';
 
-/** Number of the image's user and group, above those that a host gives to people and services. */
+/** The number of the image's user and group, above those that a host gives to people and services. */
 export const USER = 10_001;
-/** The folder of all that is kept. */
+/** The folder of all data that must survive. */
 export const DATA = '/data';
 const HOME = 'usr/lib/paybox';
 
@@ -23,7 +25,7 @@ case "$1" in
 esac
 ${LAUNCH}`;
 
-/** Asks the gateway of this container; a box or a gateway of another port is named by PAYBOX_HEALTH_URL. */
+/** Asks the gateway of this container. PAYBOX_HEALTH_URL names a box or a gateway at another port. */
 export const HEALTH_PROGRAM = `/${HOME}/health.js`;
 const HEALTH = `const url = process.env.PAYBOX_HEALTH_URL || 'http://127.0.0.1:8800/readyz';
 try {
@@ -59,13 +61,13 @@ const FILES: Readonly<Record<string, string>> = {
   'etc/nsswitch.conf': 'passwd: files\ngroup: files\nhosts: files dns\n',
 };
 
-/** One layer, and what it holds in words. */
+/** One layer, and a description of its content. */
 export interface Layer {
   name: string;
   entries: TarEntry[];
 }
 
-/** The layers of an image with these Debian files and the program folder that `scripts/bundle.ts` made. */
+/** Returns the layers of an image with these Debian files and the program folder that `scripts/bundle.ts` made. */
 export async function layersOf(
   debian: { entries: readonly TarEntry[]; packages: readonly DebianPackage[] },
   program: string,
@@ -94,7 +96,7 @@ export async function layersOf(
   ];
 }
 
-/** The bill of materials of the program and of the Debian packages below it. */
+/** Returns the bill of materials of the program and of the Debian packages below it. */
 export function withPackages(sbom: string, packages: readonly DebianPackage[]): string {
   const { serialNumber: _, components, ...rest } = JSON.parse(sbom) as Sbom;
   const debian = packages.map(({ name, version, architecture }) => {
@@ -106,7 +108,7 @@ export function withPackages(sbom: string, packages: readonly DebianPackage[]): 
   return `${JSON.stringify(sealed(whole as Parameters<typeof sealed>[0]), null, 2)}\n`;
 }
 
-/** With the folders above each entry, except those that are links to others. */
+/** Adds the folders above each entry, except those that are links to others. */
 function complete(entries: readonly TarEntry[]): TarEntry[] {
   const byPath = new Map(entries.map((entry) => [entry.path, entry]));
   for (const { path } of entries) {

@@ -1,4 +1,7 @@
-/** Tar archives whose bytes depend on nothing but their entries: owner, mode and time of each are given, not read. */
+/**
+ * This file makes tar archives whose bytes depend on nothing but their entries. The caller gives owner, mode and time
+ * of each.
+ */
 import { open } from 'node:fs/promises';
 
 const BLOCK_BYTES = 512;
@@ -9,19 +12,19 @@ const TYPES = { file: '0', link: '2', folder: '5' } as const;
 /** One entry of an archive. `path` is relative and has no slash at its end. */
 export interface TarEntry {
   path: string;
-  /** Permission bits. */
+  /** The permission bits. */
   mode: number;
-  /** Number of user and group; root by default. */
+  /** The number of user and group; root by default. */
   owner?: number;
-  /** A file's bytes. */
+  /** The bytes of a file. */
   content?: Uint8Array;
-  /** Where a symbolic link leads. An entry with neither this nor `content` is a folder. */
+  /** The place to which a symbolic link leads. An entry with neither this nor `content` is a folder. */
   target?: string;
 }
 
 /**
- * The blocks of a ustar archive of these entries, in the order of their paths, folders before what is in them.
- * @throws if a path or link is too long for the format
+ * Yields the blocks of a ustar archive of these entries, in the order of their paths, each folder before its content.
+ * @throws if a path or link is too long for the format.
  */
 export function* tarBlocks(entries: Iterable<TarEntry>, epochSeconds: number): Generator<Uint8Array> {
   const sorted = [...entries].sort((a, b) => (a.path < b.path ? -1 : 1));
@@ -70,7 +73,7 @@ function header(entry: TarEntry, sizeBytes: number, epochSeconds: number): Uint8
   return block;
 }
 
-/** The format has 100 bytes for the end of a path and 155 for its beginning, divided at a slash. */
+/** Divides a path at a slash. The format has 100 bytes for its end and 155 for its beginning. */
 function divided(path: string): { name: string; prefix: string } {
   if (Buffer.byteLength(path) <= NAME_BYTES_MAX) return { name: path, prefix: '' };
   const isGood = (at: number) =>

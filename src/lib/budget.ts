@@ -26,7 +26,7 @@ export class BudgetMeter implements BudgetUse {
     this.#budget = budget;
   }
 
-  /** `more` counts uses beside those that were added. */
+  /** Returns the wait as `waitMs` of BudgetUse does. `more` counts uses beside those that were added. */
   waitMs(key: string, nowMs: number, more = 0): number {
     const { usesMax, forgetMs } = this.#budget;
     return Math.max(0, (this.#forgottenAtMs.get(key) ?? nowMs) - nowMs - (usesMax - 1 - more) * forgetMs);

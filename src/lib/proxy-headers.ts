@@ -10,24 +10,24 @@ const PROXY_HEADERS: readonly RegExp[] = [
   /forwarded/,
   // RFC 9110, sections 7.6.2 and 7.6.3; X-BlueCoat-Via and the like.
   /^via$|-via$|^max-forwards$/,
-  // Proxy-Client-IP and WL-Proxy-… of WebLogic, X-ProxyUser-Ip of Google, Proxy-Connection, X-Proxy-…
+  // These are Proxy-Client-IP and WL-Proxy-… of WebLogic, X-ProxyUser-Ip of Google, Proxy-Connection, X-Proxy-….
   /proxy/,
-  // CDN-Loop (RFC 8586), Cdn-Src-Ip; CF-Connecting-IP, CF-Ray, CF-Visitor, CF-IPCountry, CF-Worker of Cloudflare.
+  // These are CDN-Loop (RFC 8586), Cdn-Src-Ip; CF-Connecting-IP, CF-Ray, CF-Visitor, CF-IPCountry, CF-Worker of Cloudflare.
   /^cdn-|^cf-/,
-  // True-Client-IP of Akamai and Cloudflare, Fastly-Client-IP, X-Client-IP, X-Cluster-Client-IP, X-Azure-ClientIP;
-  // X-Real-IP of nginx, Ali-CDN-Real-IP; DO-Connecting-IP; X-Azure-SocketIP; X-Appengine-User-Ip.
+  // These are True-Client-IP of Akamai and Cloudflare, Fastly-Client-IP, X-Client-IP, X-Cluster-Client-IP,
+  // X-Azure-ClientIP; X-Real-IP of nginx, Ali-CDN-Real-IP; DO-Connecting-IP; X-Azure-SocketIP; X-Appengine-User-Ip.
   /(?:client|real|connecting|socket|user|remote|source|peer|src)-?ip(?:v?6)?$/,
   // X-NF-Client-Connection-IP of Netlify, X-Originating-IP of mail gateways, and any other that ends in an address.
   /-ip(?:v?6)?$|-addr(?:ess)?$/,
   // X-Envoy-External-Address, X-Envoy-Original-Path and others of Envoy and Istio.
   /^x-envoy-/,
-  // X-Azure-Ref, X-Azure-FDID of Front Door; X-ARR-LOG-ID, X-ARR-SSL, Disguised-Host of App Service.
+  // These are X-Azure-Ref, X-Azure-FDID of Front Door; X-ARR-LOG-ID, X-ARR-SSL, Disguised-Host of App Service.
   /^x-azure-|^x-arr-|^disguised-host$/,
   // X-Appengine-Country, X-Appengine-Request-Log-Id and others of Google App Engine.
   /^x-appengine-/,
   // X-Amz-Cf-Id and CloudFront-Viewer-… of AWS CloudFront; X-Amzn-… of its load balancers and gateways.
   /^x-amz-cf-|^cloudfront-|^x-amzn-(?:trace-id|oidc-|mtls-|tls-)/,
-  // Fastly-…, Fly-… , X-Vercel-…, X-NF-… (Netlify), Incap-… and X-Sucuri-… , Akamai-…, X-Varnish, Render and Heroku.
+  // CDNs and hosts send these: Fastly-…, Fly-…, X-Vercel-…, X-NF-… (Netlify), Incap-… and X-Sucuri-… , Akamai-…, X-Varnish, Render and Heroku.
   /^fastly-|^fly-|^x-vercel-|^x-nf-|^incap-|^x-sucuri-|^akamai-|^x-akamai-|^x-varnish|^rndr-|^x-request-start$/,
   // Tailscale-User-… of `tailscale serve`, Ngrok-… of ngrok, Remote-User of proxies that log users in.
   /^tailscale-|^ngrok-|^(?:x-)?remote-(?:user|group|name|email)/,

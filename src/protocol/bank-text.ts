@@ -45,7 +45,7 @@ export function isContained(content: string, { reduced: text, breaks, hasBlanks 
   }
   return false;
 
-  /** A number never ends inside a longer one: DH12 does not contain DH1. */
+  /** Returns whether a number may begin or end here. It never ends inside a longer one: DH12 does not contain DH1. */
   function isEdge(at: number): boolean {
     if (breaks.has(at)) return true;
     return !hasBlanks && !/\d\d/.test(text.slice(at - 1, at + 1));

@@ -143,7 +143,7 @@ export function agreedSecret(shared: Uint8Array, code: string, agreement: Agreem
   return Buffer.from(hkdfSync('sha256', shared, code, info, 32)).toString('base64url');
 }
 
-/** HMAC-SHA256 in base64url. The parts are joined by line feeds, so they must not contain one. */
+/** Returns an HMAC-SHA256 in base64url. The parts are joined by line feeds, so they must not contain one. */
 function mac(code: string, ...parts: string[]): string {
   return createHmac('sha256', code).update(parts.join('\n'), 'utf8').digest('base64url');
 }

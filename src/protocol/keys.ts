@@ -105,7 +105,7 @@ export function goneProofOf(secret: string, terminalCode: string, sessionId: str
   return mac(secret, 'paybox/v1 gone', terminalCode, sessionId);
 }
 
-/** HMAC-SHA256 in base64url. The parts are joined by line feeds, so they must not contain one. */
+/** Returns an HMAC-SHA256 in base64url. The parts are joined by line feeds, so they must not contain one. */
 function mac(secret: string, ...parts: string[]): string {
   return createHmac('sha256', secret).update(parts.join('\n'), 'utf8').digest('base64url');
 }

@@ -200,7 +200,7 @@ class Load {
     return order;
   }
 
-  /** The gateway may have stored a payment without an answer, so the verdict asks the gateway. */
+  /** Pays an order. The gateway may have stored a payment without an answer, so the verdict asks the gateway. */
   async #pay(order: FleetOrder): Promise<void> {
     const { gateway, clock } = this.#deps;
     const { bankAccount } = gateway.account;

@@ -192,7 +192,7 @@ export class NextionEmulator extends Emulator {
     this.#qrVisible = true;
   }
 
-  /** `bkcmd`: 0 sends no codes, 1 successes, 2 failures, 3 all. */
+  /** Sends an answer code as `bkcmd` asks for it: 0 sends no codes, 1 successes, 2 failures, 3 all. */
   #answer(code: number | undefined): void {
     if (code === undefined) return;
     const wanted = code === DONE ? [1, 3] : [2, 3];

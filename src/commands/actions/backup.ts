@@ -153,7 +153,7 @@ async function restoreOpened(opened: BackupFile, place: Place, replace: boolean)
   if (aside !== undefined) say(`the store that was there is ${aside} now`);
 }
 
-/** A member would continue with the cluster that the restore replaces, even in another database. */
+/** Refuses a restore beside a running member. It would continue with the cluster that the restore replaces, even in another database. */
 async function refuseLiving({ advertise }: NonNullable<GatewayConfig['cluster']>): Promise<void> {
   const asked = askHttp(new URL('/livez', advertise), {}, { timeoutMs: LIVING_MS_MAX, bytesMax: MIB });
   const isLiving = await asked.then(
@@ -163,7 +163,7 @@ async function refuseLiving({ advertise }: NonNullable<GatewayConfig['cluster']>
   if (isLiving) throw new ConfigError(`a member answers at ${advertise}`, 'stop all members of the cluster first');
 }
 
-/** A restore is complete without the key of its secrets, but the gateway would not start. */
+/** Returns the next step in words. A restore is complete without the key of its secrets, but the gateway would not start. */
 async function nextStep(dataDir: string, { keyId }: BackupSummary): Promise<string> {
   try {
     await checkVaultFile(dataDir, keyId);

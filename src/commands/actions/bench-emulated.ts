@@ -84,7 +84,10 @@ export function emulatedStarter(
   };
 }
 
-/** A panel on a wire answers in real time. No time may be skipped while the driver talks to it, or the driver would time out. */
+/**
+ * Returns a display on a wire, which answers in real time. No time may be skipped while the driver talks to it, or the
+ * driver would time out.
+ */
 function onWire({ driver, open }: ConfiguredDisplay, time: TestTime): ConfiguredDisplay {
   return {
     driver,

@@ -37,7 +37,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   const { host, port, readyFile } = options;
   const token = tokenOf(options);
   if (readyFile !== undefined) await forgetReadyFile(readyFile);
-  // Fail now for an unreadable folder, not at the first run.
+  // An unreadable folder ends the start, not the first run.
   await scenariosOf(options.scenarios);
   const log = stderrLog();
   const starting = startBenchServer(

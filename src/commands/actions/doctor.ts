@@ -51,7 +51,10 @@ async function setupFindings(path: string): Promise<Finding[]> {
   return [{ check: 'set-up', result: 'ok', found: report.file, fix: '' }];
 }
 
-/** A box without a configuration may have a file with a mistake on its card. Then the person must correct that file. */
+/**
+ * Adds the mistake in the file on the card to an error. A box without a configuration may have such a file, which the
+ * person must then correct.
+ */
 function withSetup(error: unknown, setup: readonly Finding[]): unknown {
   const failed = setup.find(({ result }) => result === 'failed');
   if (failed === undefined || !(error instanceof ConfigError)) return error;

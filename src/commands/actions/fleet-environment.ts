@@ -151,7 +151,7 @@ export async function externalEnvironment(
   return { gateway, setups, confirmsDisplayed: false, callbacksReceived: undefined };
 }
 
-/** `light` is the transport of light boxes. */
+/** Returns the setups of the boxes. `light` is the transport of light boxes. */
 async function setupsOf(
   configs: readonly AgentConfig[],
   light: BoxTransport | undefined,
@@ -236,8 +236,8 @@ async function listed(
 }
 
 /**
- * Folder for the journals, in memory if it has room. On devices each box has its own disk; here all boxes would wait for one disk,
- * and the run would measure that disk.
+ * Returns a folder for the journals, in memory if it has room. On devices each box has its own disk. Here all boxes would
+ * wait for one disk, and the run would measure that disk.
  */
 function journalsFolder(boxes: number, closers: Closers): Promise<string> {
   return temporaryFolder(closers, () => memoryFolder(boxes * JOURNAL_BYTES_MAX));

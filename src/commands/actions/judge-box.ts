@@ -35,7 +35,7 @@ export async function judgeBox(options: BoxJudgeOptions): Promise<void> {
   );
 }
 
-/** Our agent in this process, in virtual time. */
+/** Runs our agent in this process, in virtual time. */
 function emulatedBox({ report }: BoxJudgeOptions, transport: Transport, isWanted: IsWanted, seed: number) {
   const elsewhere = [...GATEWAY_TRANSPORTS.keys()].filter((name) => name !== transport.name);
   const checks = BOX_CHECKS.filter(({ needs = [] }) => !needs.some((need) => elsewhere.includes(need)));
@@ -58,7 +58,7 @@ function emulatedBox({ report }: BoxJudgeOptions, transport: Transport, isWanted
   });
 }
 
-/** Any box that connects from outside. Throws ConfigError that names the option. */
+/** Judges any box that connects from outside. Throws ConfigError that names the option. */
 function externalBox(given: BoxJudgeOptions, isWanted: IsWanted): JudgeTarget {
   const options = awaitedBox(given);
   const identity = identityOf(given);

@@ -36,7 +36,7 @@ export async function judgeDialect(options: DialectJudgeOptions): Promise<void> 
   ]);
 }
 
-/** Our agent in this process, in virtual time, at the public service. */
+/** Runs our agent in this process, in virtual time, at the public service. */
 function emulatedBox({ report }: DialectJudgeOptions, isWanted: IsWanted, seed: number): JudgeTarget {
   const transport = vietqrTransport;
   return judgeTarget(isWanted, {
@@ -50,7 +50,7 @@ function emulatedBox({ report }: DialectJudgeOptions, isWanted: IsWanted, seed: 
   });
 }
 
-/** Any box of the dialect that connects from outside. Throws ConfigError that names the option. */
+/** Judges any box of the dialect that connects from outside. Throws ConfigError that names the option. */
 function externalBox(given: DialectJudgeOptions, isWanted: IsWanted): JudgeTarget {
   const options = awaitedBox(given);
   const identity = identityOf(given);

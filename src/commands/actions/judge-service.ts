@@ -27,7 +27,7 @@ export async function judgeService(options: ServiceJudgeOptions): Promise<void> 
   ]);
 }
 
-/** Our gateway in this process, in virtual time. */
+/** Runs our gateway in this process, in virtual time. */
 function emulatedService({ report }: ServiceJudgeOptions, isWanted: IsWanted, seed: number): JudgeTarget {
   return judgeTarget(isWanted, {
     ...CHECKS,

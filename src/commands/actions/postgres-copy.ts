@@ -73,7 +73,7 @@ export async function restorePostgres(databaseUrl: string, backup: BackupFile, i
 
 type Five = [FileHandle, FileHandle, FileHandle, FileHandle, FileHandle];
 
-/** One that was stopped before is finished. */
+/** Fills a cluster, or finishes one whose filling was stopped before. */
 async function fillCluster(
   databaseUrl: string,
   { source, hashed }: { source: FileHandle; hashed: FileHandle },

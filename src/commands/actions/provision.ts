@@ -182,7 +182,7 @@ function installed(terminalCode: string): string {
   return `sudo install -g paybox-agent -m 0640 ${terminalCode}/* /etc/paybox && sudo systemctl restart paybox-agent`;
 }
 
-/** A box that needs a new card may be provisioned already. */
+/** Adds boxes. A box that needs a new card may be provisioned already. */
 async function addBoxes(
   folder: ProvisionFolder,
   boxes: readonly BoxName[],
@@ -222,7 +222,7 @@ function displayOf({ display }: ProvisionOptions): object | undefined {
   return { driver: display, ...Object.fromEntries(needed), ...OF_SERVICE[display] };
 }
 
-/** A display may be anywhere else than in the example of its driver. */
+/** Prints where the display is expected, because it may be elsewhere than in the example of its driver. */
 function tellPlace(display: object, file: string): void {
   if ('path' in display) say(`  its display is expected at ${display.path}: correct that in ${file}`);
 }

@@ -25,7 +25,7 @@ export function takeTerminal(io: { clock: Clock; log: Logger }, press: (key: Key
 }
 
 /**
- * Node writes to a terminal synchronously, so a paused terminal (Ctrl-S, a reader that is gone) would stop the box.
+ * Makes output not wait. Node writes to a terminal synchronously, so a paused terminal (Ctrl-S, a reader that is gone) would stop the box.
  * Node has no public way to change that.
  */
 function doNotWaitFor(output: NodeJS.WriteStream): void {

@@ -19,7 +19,7 @@ import type { AgentSetup, AgentWorld } from './world.ts';
 const FIRST_DISPLAY_WAIT_MS = 10_000;
 
 export interface Agent {
-  /** Origin of the box's own pages, as in `http://127.0.0.1:8810`. */
+  /** The origin of the box's own pages, for example `http://127.0.0.1:8810`. */
   readonly origin: string;
   readonly box: BoxApi;
   /** Settles once the loop has processed an event for this call; never while the loop is stuck. */
@@ -67,7 +67,7 @@ export async function startAgent(given: AgentSetup, around: AgentWorld): Promise
       await running;
       journal.close();
     };
-    // After the displays: the loop must still record what they have drawn.
+    // The displays end before the loop, because the loop must still record what they have drawn.
     await endInOrder([{ ...ends, ...parts.ends() }, { journal: finish }], withinMs, world);
     injected?.faults.endAll();
   };
@@ -83,7 +83,7 @@ export async function startAgent(given: AgentSetup, around: AgentWorld): Promise
   };
 }
 
-/** Says what others on the network can do or see. */
+/** Logs what others on the network can do or see. */
 function tellExposure({ link: { gateway }, http }: AgentSetup, log: Logger): void {
   if (isExposed(gateway, LINK_SCHEMES))
     log.warn('link-plain', { gateway, reason: 'others on the network can read and change messages' });

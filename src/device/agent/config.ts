@@ -203,7 +203,7 @@ function withSecrets(link: AgentConfig['link'], name: string, folder: string): A
   return read;
 }
 
-/** Every transport has its files in `tls`. */
+/** Makes the paths of TLS files absolute. Every transport has them in `tls`. */
 function withAbsoluteFiles<T extends GatewayAddress>(link: T, folder: string): T {
   if (link.tls === undefined) return link;
   const { servername, ...files } = link.tls;

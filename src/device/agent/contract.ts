@@ -37,8 +37,8 @@ export type InboundMessage =
 export interface Connection {
   readonly incoming: AsyncIterable<InboundMessage>;
   /**
-   * Returning boxes spread their hellos over this many milliseconds, if the gateway asks for it (PROTOCOL.md, clause
-   * PRE-6).
+   * The time in milliseconds over which returning boxes spread their hellos, if the gateway asks for it (PROTOCOL.md,
+   * clause PRE-6).
    */
   readonly spreadMs?: number;
   /** Settles once the peer has the message; throws a PayboxError when it cannot be sent. */
@@ -51,11 +51,11 @@ export interface Connection {
 export interface BoxMemory {
   /** Stores a text that survives a restart. While the disk fails, the text stays in memory. Neither method throws. */
   memory: { read(): Promise<string | undefined>; write(text: string): Promise<void> };
-  /** The boot of the machine. It tells the transport whether times of an earlier run still count. */
+  /** The boot of the machine. It shows the transport whether times of an earlier run still count. */
   boot: Boot;
 }
 
-/** The box, as far as a transport asks it that plays the gateway's part. */
+/** The box as a transport sees it that plays the gateway's part. */
 export interface BoxSide extends BoxMemory {
   /** Returns the order that has the screen, or has it back after a payment. */
   showing(): { pushId: string; amount: number; qrCode: string } | undefined;
@@ -82,7 +82,9 @@ export interface SessionIo extends LoginIo {
   noShard(): boolean;
   /** Signs what this session sends, and verifies what it receives. */
   seal: { seal: BoxSeal['seal']; open: BoxSeal['open'] };
-  /** Called when the gateway has answered this heartbeat; with the interval of the next ones (PROTOCOL.md, clause MSG-11). */
+  /**
+   * Receives the gateway's answer to this heartbeat, with the interval of the next ones (PROTOCOL.md, clause MSG-11).
+   */
   heard(aliveId: string, aliveMs?: number): void;
 }
 
@@ -91,7 +93,7 @@ export interface TransportIo extends SessionIo {
   box: BoxSide;
 }
 
-/** Files are PEM. */
+/** The TLS files of a link, in PEM. */
 export interface LinkTls {
   ca?: string | undefined;
   cert?: string | undefined;
@@ -136,7 +138,7 @@ export interface Transport<Options extends GatewayAddress> {
    * Throws when the login is refused or the gateway does not answer.
    */
   checkLogin(options: Options, io: LoginIo, signal: AbortSignal): Promise<string>;
-  /** Throws a PayboxError: retryable when the gateway may come back. */
+  /** Opens a connection. Throws a PayboxError, which is retryable when the gateway may come back. */
   open(options: Options, io: TransportIo, signal: AbortSignal): Promise<Connection>;
   /** Opens connections with little memory, for thousands of boxes in one process. Only some transports have it. */
   openLight?(clock: Clock): Promise<LightOpener<Options>>;
@@ -144,14 +146,16 @@ export interface Transport<Options extends GatewayAddress> {
 
 /** Opens the connections of light boxes. Close it after them. */
 export interface LightOpener<Options> {
-  /** Throws as `Transport.open` does, and ConfigError for an address that light boxes cannot use. */
+  /**
+   * Opens a connection. Throws as `Transport.open` does, and ConfigError for an address that light boxes cannot use.
+   */
   open(options: Options, io: SessionIo, signal: AbortSignal): Promise<Connection>;
   close(): void;
 }
 
 /** The box's durable memory (house rule 2). */
 export interface Journal {
-  /** All entries, in the order in which they were written. */
+  /** Returns all entries in the order in which they were written. */
   load(): Entry[];
   /**
    * Settles once the entries are on disk, all or none. It skips an entry that is already there. An empty list only
@@ -174,7 +178,7 @@ export interface JournalStatus {
    * a set-aside file lies beside it.
    */
   complete: boolean;
-  /** Names of set-aside journals in the data folder (damaged, another box's, another version's), oldest first. */
+  /** The names of set-aside journals in the data folder (damaged, another box's, another version's), oldest first. */
   setAside: string[];
 }
 
@@ -199,14 +203,14 @@ export interface PeripheralStatus {
   reason: string | null;
 }
 
-/** The newest announcement for the page to play. A new `number` is a new announcement. */
+/** The newest announcement for the page to play. Each announcement has a new `number`. */
 export interface PageSound {
   number: number;
   text: string;
   wav: Uint8Array;
 }
 
-/** The answer of the box's `/status`. */
+/** The box's answer at `/status`. */
 export type BoxStatus = StatusView & {
   display: DisplayStatus;
   displays: DisplayStatus[];
@@ -214,9 +218,12 @@ export type BoxStatus = StatusView & {
   voice: VoiceStatus | null;
   light: PeripheralStatus | null;
   buttons: PeripheralStatus | null;
-  /** `unwritten`: entries that wait in memory until the disk works again. */
+  /** The state of the journal. `unwritten` counts entries that wait in memory until the disk works again. */
   journal: JournalStatus & { unwritten: number };
-  /** `plain`: the connection has no TLS, so others on the network can read and change messages. */
+  /**
+   * The state of the link. With `plain` the connection has no TLS, so others on the network can read and change
+   * messages.
+   */
   link: { transport: string; gateway: string; plain: boolean; connectedAt: string | null; reason: string | null };
   version: string;
 };
@@ -225,13 +232,15 @@ export type BoxStatus = StatusView & {
 export interface BoxApi {
   status(): BoxStatus;
   scene(): Scene;
-  /** The newest frame on the first display; undefined before the first one, and while the display has failed. */
+  /**
+   * Returns the newest frame on the first display; undefined before the first one, and while the display has failed.
+   */
   frame(): Frame | undefined;
-  /** Calls `listener` after every change of scene, frame or status; the returned function ends that. */
+  /** Calls `listener` after every change of scene, frame or status. The returned function removes it. */
   onChange(listener: () => void): () => void;
   press(key: Key): void;
   /** Returns the last announcement for the page to play; undefined when there is none. */
   sound(): PageSound | undefined;
-  /** Prometheus text format. */
+  /** Returns the metrics in the Prometheus text format. */
   metrics(): string;
 }

@@ -40,7 +40,7 @@ export interface LightDeps {
   clock: Clock;
   random: Random;
   log: Logger;
-  /** Called with each picture that a display would show; it counts as drawn at once. */
+  /** Receives each picture that a display would show. It counts as drawn at once. */
   onScene(scene: Scene): void;
 }
 
@@ -72,7 +72,7 @@ export function lightSetupOf(
  * box. It has no display, journal, pages, sound or enrolment, so it forgets everything when it ends.
  */
 export class LightAgent {
-  /** Payments announced since it started. */
+  /** The number of payments announced since it started. */
   announcements = 0;
   isOnline = false;
   readonly #deps: LightDeps;
@@ -117,13 +117,13 @@ export class LightAgent {
     this.#link.start();
   }
 
-  /** Returns why it is not online; undefined while it is. */
+  /** Returns why it is not online, or undefined while it is. */
   get reason(): string | undefined {
     return this.#link.status().reason;
   }
 
   /**
-   * Calls `listener` when the box has registered or lost its gateway. It replaces the previous listener; the returned
+   * Calls `listener` when the box has registered or lost its gateway, in place of the previous listener. The returned
    * function removes it.
    */
   onConnection(listener: () => void): () => void {

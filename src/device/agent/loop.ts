@@ -7,7 +7,23 @@ import { reduce } from '../box/reduce.ts';
 import type { At, BoxEvent, BoxState, Send, Step } from '../box/state.ts';
 import type { Journal } from './contract.ts';
 
-/** Time, log and disk of the loop. */
+/*
+ * The only place where the box decides.
+ *
+ * Theory. Everything that happens is an event in one inbox. The loop processes one event at a time: `reduce` says what
+ * follows, the disk records it, then the screen, the gateway and the voice get it. Nobody else changes the state, so no
+ * two parts of the box can disagree. Failures come back as events of their own.
+ *
+ * Invariants. Facts are on the disk before anybody sees, hears or receives them. A failed write is decided again as
+ * `unrecorded`, and its entries wait in memory, in order, until the disk works. Hearers return at once, so a slow
+ * display or a dead line never holds the loop. Every queue has a limit, and a full one refuses what others repeat.
+ *
+ * Tried and failed. A report that the loop stands still needs the loop, so the service manager's watchdog asks by
+ * `ping`. A stuck key filled the inbox, so keys are refused first. Waits of a fraction of a millisecond ended too early
+ * again and again, so the loop waits for whole milliseconds.
+ */
+
+/** The time, log and disk of the loop. */
 export interface LoopBase {
   clock: Clock;
   log: Logger;
@@ -18,13 +34,16 @@ export interface LoopBase {
 export interface LoopHearer {
   /** Shows a state. */
   show?(state: BoxState): void;
-  /** Sends to the gateway. */
+  /** Sends messages to the gateway. */
   send?(sends: readonly Send[]): void;
-  /** Says payments aloud, and those that a person has asked for again. */
+  /** Announces payments, and repeats those that a person has asked for. */
   announce?(payments: readonly Payment[], repeats: readonly Payment[]): void;
 }
 
-/** Events that wait while the disk is slow. Further ones are refused: the gateway repeats what matters. */
+/**
+ * This many events wait while the disk is slow. The loop refuses further ones, because the gateway repeats what
+ * matters.
+ */
 const INBOX_MAX = 2_000;
 /** Keys are refused when this many events wait, so that a stuck key cannot crowd out results of the display. */
 const INBOX_WITH_KEYS_MAX = 100;
@@ -52,7 +71,7 @@ export class Loop {
   #state: BoxState;
   #wakeCancel = new AbortController();
   #wakeAtMs: number | undefined;
-  /** Entries that could not be written; they go first once the disk works again. */
+  /** Entries that could not be written. They are the first to be written once the disk works again. */
   #backlog: Entry[] = [];
   #probeIsDue = false;
 
@@ -124,7 +143,7 @@ export class Loop {
       event.taken();
       return;
     }
-    // First the entries of a disk that works again: the event may repeat one of them.
+    // A disk that works again comes first, because the event may repeat one of its entries.
     const entries = this.#base.journal.reopen();
     if (entries.length > 0) {
       const { complete } = this.#base.journal.status();
@@ -146,7 +165,7 @@ export class Loop {
     this.#wakeAt(step.wakeAtMs);
   }
 
-  /** Writes to disk before anything is shown or reported (house rule 2). */
+  /** Writes to the disk before the box shows or reports anything (house rule 2). */
   async #record(event: BoxEvent, at: At): Promise<Step> {
     const step = reduce(this.#state, event, at);
     if (step.writes.length === 0) return step;
@@ -175,7 +194,7 @@ export class Loop {
     this.#backlog.splice(Math.max(0, other), 1);
   }
 
-  /** Tests the disk; emits an event only when the result changed. */
+  /** Tests the disk. Emits an event only when the result has changed. */
   async #probe(): Promise<void> {
     const { storage } = this.#state.faults;
     try {
@@ -203,7 +222,7 @@ export class Loop {
     if (wakeAtMs === undefined) return;
     const cancel = new AbortController();
     this.#wakeCancel = cancel;
-    // Whole milliseconds: a shorter wait would end too early, again and again.
+    // The wait is in whole milliseconds. A shorter one would end too early, again and again.
     const waitMs = Math.ceil(wakeAtMs - this.#base.clock.monotonicMs());
     void this.#base.clock.sleep(waitMs, cancel.signal).then(() => {
       if (cancel.signal.aborted) return;

@@ -2,7 +2,7 @@ import { metricsText } from '../../lib/metrics.ts';
 import type { BoxEvent, BoxState, Send } from '../box/state.ts';
 
 const ANNOUNCEMENTS = 'paybox_box_announcements_total';
-/** Payments that came again and were not announced again. */
+/** Counts payments that came again, which the box does not announce again. */
 const REPEATS = 'paybox_box_payments_repeated_total';
 
 /** Counters of one agent, printed in the Prometheus text format. */

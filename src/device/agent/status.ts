@@ -7,7 +7,7 @@ import type { Peripherals } from './peripherals/parts.ts';
 import type { Screen } from './screen/screen.ts';
 import { LINK_SCHEMES } from './transports/registry.ts';
 
-/** The parts that a status is built from. */
+/** The parts that make up a status. */
 export interface StatusSources {
   loop: Loop;
   journal: Journal;

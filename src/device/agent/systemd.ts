@@ -2,7 +2,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { ServiceManager } from '../../lib/systemd.ts';
 import type { BoxApi, BoxStatus } from './contract.ts';
 
-/** The parts of a box that the service manager is informed about. */
+/** The parts of a box that the service manager supervises. */
 export interface Watched {
   box: BoxApi;
   /** Settles once the loop has processed an event for this call; never while the loop is stuck. */

@@ -5,7 +5,7 @@ import type { LocalHttpOptions } from './pages/server.ts';
 import type { PeripheralOptions } from './peripherals/parts.ts';
 import type { ConfiguredDisplay, DisplayWorld, OnStop, ScreenDeps } from './screen/screen.ts';
 
-/** All that an agent is started with, already validated. Durations are milliseconds. */
+/** Everything with which an agent starts, already validated. Durations are milliseconds. */
 export interface AgentSetup {
   /** Without a secret the box enrols. */
   identity: { terminalCode: string; serialNumber: string; secret?: string };
@@ -32,7 +32,7 @@ export interface AgentSetup {
   faults?: boolean;
 }
 
-/** An agent stands on time, chance, log and the resources of its displays. */
+/** The time, chance, log and display resources of an agent. */
 export interface AgentWorld extends DisplayWorld {
   random: Random;
   beforePainting?: ScreenDeps['beforePainting'];

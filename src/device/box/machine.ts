@@ -164,14 +164,14 @@ function resumeRepeat(stage: StageOf<'repeat'>, { active }: EventOf<'date'>, { n
   return { ...stage, untilMs: Math.min(stage.untilMs, nowMs + WAITED_FOR_HOLD_MS), resume: active };
 }
 
-/** Nothing that waits may cover it now, because its partner learns that customers can scan the QR (clause AGT-12). */
+/** Confirms the order. Nothing that waits may cover it now, because its partner learns that customers can scan the QR (clause AGT-12). */
 function confirmOrder(stage: StageOf<'order'>, { pushId }: EventOf<'drawn'>, { nowMs }: BoxState): Stage {
   const { active, drawnAtMs } = stage;
   if (active.order.pushId !== pushId || drawnAtMs !== undefined) return stage;
   return { ...stage, active: { ...active, displayed: true }, drawnAtMs: nowMs };
 }
 
-/** A QR that was scannable before its display became smaller stays, because its partner knows that it is there. */
+/** Replaces the QR by text. A QR that was scannable before its display became smaller stays, because its partner knows that it is there. */
 function orderToText(stage: StageOf<'order'>, { pushId }: EventOf<'unreadable'>): Stage {
   const { order, deadlineMs, displayed } = stage.active;
   return order.pushId !== pushId || displayed ? stage : textOf(order, deadlineMs);
@@ -207,7 +207,7 @@ function coverOrder({ active }: StageOf<'order'>, event: EventOf<'payment'>, sta
   return paidOver(state, event, active);
 }
 
-/** The payment on the screen stays until people can have read it. This one waits for its turn (clause AGT-12). */
+/** Queues a payment. The one on the screen stays until people can have read it, so this one waits for its turn (clause AGT-12). */
 function queuePaid(stage: StageOf<'paid'>, event: EventOf<'payment'>, state: BoxState): Stage {
   const readMs = stage.sinceMs + WAITED_FOR_HOLD_MS;
   const later = paidOver(state, event, stage.resume);
@@ -243,7 +243,7 @@ function updateAccount(stage: StageOf<'account'>, _event: StageEvent, state: Box
   return isSameAccount(stage.holder, state.account) ? stage : accountOrIdle(state);
 }
 
-/** The account's time starts when the display shows it, however slow the display is. */
+/** Confirms the account. Its time starts when the display shows it, however slow the display is. */
 function confirmAccount(stage: StageOf<'account'>, { account }: EventOf<'account-drawn'>, state: BoxState): Stage {
   if (stage.drawn || !isSameAccount(stage.holder, account)) return stage;
   return { ...stage, drawn: true, untilMs: accountUntilMs(state) };
@@ -261,7 +261,7 @@ function listIfFree(stage: StageOf<'repeat'>, _event: StageEvent, state: BoxStat
   return stage.resume === undefined ? listOf(state) : stage;
 }
 
-/** A new payment does not wait for one that people have seen. */
+/** Shows a new payment at once, because people have seen the repeated one. */
 function paidInstead({ resume }: StageOf<'repeat'>, event: EventOf<'payment'>, state: BoxState): Stage {
   return paidOver(state, event, resume);
 }
@@ -274,20 +274,20 @@ function toRepeat(_stage: Stage, event: EventOf<'repeat'>, state: BoxState): Sta
   return repeatOf(state, event, undefined);
 }
 
-/** A repetition never covers a QR before its partner knows about it and people had time to scan it. */
+/** Shows a repetition, but never over a QR before its partner knows about it and people had time to scan it. */
 function repeatOverOrder(stage: StageOf<'order'>, event: EventOf<'repeat'>, state: BoxState): Stage {
   const { active, drawnAtMs } = stage;
   const isSeen = drawnAtMs !== undefined && state.nowMs >= drawnAtMs + QR_BEFORE_REPEAT_MS;
   return isSeen ? repeatOf(state, event, active) : stage;
 }
 
-/** A payment stays until a display has confirmed it and people can have read it as a new one. */
+/** Shows a repetition. The payment stays until a display has confirmed it and people can have read it as a new one. */
 function repeatOverPaid(stage: StageOf<'paid'>, event: EventOf<'repeat'>, state: BoxState): Stage {
   const isUnread = isUnseen(state, stage.payment) || state.nowMs < stage.sinceMs + WAITED_FOR_HOLD_MS;
   return isUnread ? stage : repeatOf(state, event, stage.resume);
 }
 
-/** Repeated presses of the key must not hide the QR for longer. */
+/** Shows the next repetition. Repeated presses of the key must not hide the QR for longer. */
 function repeatAgain(stage: StageOf<'repeat'>, event: EventOf<'repeat'>, state: BoxState): Stage {
   const again = repeatOf(state, event, stage.resume);
   return stage.resume === undefined ? again : { ...again, untilMs: stage.untilMs };

@@ -279,7 +279,7 @@ function onDismiss(draft: Draft): void {
   if (stage.kind === 'order') draft.endActive('dismissed');
 }
 
-/** The disk failed. The box refuses a push by name, but still shows and reports a payment (house rule 2). */
+/** Handles a failed write. The box refuses a push by name, but still shows and reports a payment (house rule 2). */
 function onUnrecorded(draft: Draft, cause: BoxEvent, reason: string): void {
   draft.set({ faults: { ...draft.state.faults, storage: reason } });
   if (cause.type === 'push' && cause.push.pushId !== activeOrder(draft.state.stage)?.order.pushId) {

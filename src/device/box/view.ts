@@ -100,7 +100,7 @@ function connecting({ config: { terminalCode, serialNumber, plainLink } }: BoxSt
   return { kind: 'connecting', terminalCode, serialNumber, plainLink };
 }
 
-/** Without a connection the box would not receive the link that its certificate leads to. */
+/** Returns the screen without an account. Without a connection the box would not receive the link that its certificate leads to. */
 function unlinked(state: BoxState): BoxScene {
   const { terminalCode, serialNumber, plainLink } = state.config;
   const { certificate } = state.pictures;
@@ -111,7 +111,7 @@ function unlinked(state: BoxState): BoxScene {
     : { kind: 'unlinked', ...waiting };
 }
 
-/** Without a connection the box would not receive the notice of a payment by its static QR. */
+/** Returns the screen without an order. Without a connection the box would not receive the notice of a payment by its static QR. */
 function idle(state: BoxState, _stage: Stage, { account: holder }: { account: LinkedAccount }): BoxScene {
   const { terminalCode, plainLink } = state.config;
   const { staticQr } = state.pictures;

@@ -8,7 +8,7 @@ const VIETNAMESE = accented().join('') + accented().join('').toUpperCase();
 /** Every character that a screen can draw. `cleanText` replaces all others. */
 export const CHARSET = `${ASCII}${VIETNAMESE}₫…“”‘’–—•·×`;
 
-/** The characters of an amount: `50.000 ₫`. */
+/** The characters of an amount, for example `50.000 ₫`. */
 export const FIGURES = '0123456789. ₫';
 
 /** The letters of the mark on screens of a sandbox. */
@@ -16,7 +16,7 @@ export const MARK_LETTERS = 'ABDNOSX';
 
 const KNOWN = new Set(CHARSET);
 
-/** Words of ASCII with a space between them: most of what is shown, again with each second of a countdown. */
+/** Words of ASCII with one space between them. Most texts are such, again with each second of a countdown. */
 const CLEAN = /^[!-~]+(?: [!-~]+)*$/;
 
 function accented(): string[] {

@@ -10,7 +10,9 @@ export interface PixelSurface {
   height: number;
 }
 
-/** A screen of character cells. `halfBlocks`: it has `▀` and colours, so that a cell can show two square modules. */
+/**
+ * A screen of character cells. With `halfBlocks` it has `▀` and colours, so that a cell can show two square modules.
+ */
 export interface CharacterSurface {
   kind: 'characters';
   columns: number;
@@ -18,10 +20,10 @@ export interface CharacterSurface {
   halfBlocks: boolean;
 }
 
-/** A smart panel: it draws texts and a QR from a string by itself. */
+/** A smart panel, which draws texts and a QR from a string by itself. */
 export interface PanelSurface {
   kind: 'panel';
-  /** How the panel draws a QR; null without a QR component. */
+  /** The panel's way to draw a QR; null without a QR component. */
   qr: PanelQr | null;
   /** True if its fonts have Vietnamese letters; otherwise diacritics are stripped. */
   accents: boolean;
@@ -35,8 +37,8 @@ export interface PanelQr {
   /** The largest module, in pixels. */
   modulePixelsMax?: number;
   /**
-   * For a panel that chooses the size of the code: modules per side for this many bytes, without the margin, which is
-   * outside the square.
+   * The modules per side for this many bytes, for a panel that chooses the size of the code. They exclude the margin,
+   * which is outside the square.
    */
   modulesFor?(bytes: number): number;
 }
@@ -70,25 +72,25 @@ export interface Cell {
   paper: number;
 }
 
-/** Contents of a smart panel. Texts have no control characters; empty ones must be hidden or cleared. */
+/** The contents of a smart panel. Texts have no control characters. The panel must hide or clear empty ones. */
 export interface PanelFrame {
   kind: 'panel';
   screen: Scene['kind'];
   title: string;
-  /** As `50.000 ₫`, or `50.000 d` without accents. */
+  /** The amount, for example `50.000 ₫`, or `50.000 d` without accents. */
   amount: string;
-  /** Content of an order, or other important text: an enrolment code, the codes of the box, its problem. */
+  /** The content of an order, or other important text: an enrolment code, the codes of the box, its problem. */
   content: string;
   holder: string;
   account: string;
   timeLeft: string;
-  /** Amount that is missing or too much, or the next step. */
+  /** The amount that is missing or too much, or the next step. */
   hint: string;
-  /** Problem of the connection: it is missing, or not encrypted. */
+  /** The problem of the connection: it is missing, or not encrypted. */
   offline: string;
   /** `SANDBOX` if payments are no money. The title begins with it too. */
   mark: string;
-  /** Payload to draw; null on every screen without a QR. */
+  /** The payload to draw; null on every screen without a QR. */
   qrCode: string | null;
 }
 
@@ -102,7 +104,7 @@ export interface Refresh {
   /** The interval in milliseconds. */
   everyMs: number;
   /**
-   * Settles once the last frame is on the screen, as far as the device reports it: the driver asks the device, or draws
+   * Settles once the last frame is on the screen, as far as the device reports it. The driver asks the device or draws
    * again. Throws as `draw` does. The caller must draw nothing meanwhile.
    */
   run(frame: Frame, scene: Scene): Promise<void>;
@@ -114,17 +116,20 @@ export interface Display {
   readonly surface: Surface;
   /** Settles once the frame is on the screen. Throws a PayboxError when the screen fails. */
   draw(frame: Frame, scene: Scene): Promise<void>;
-  /** Undefined if the device cannot lose the picture without losing its port, or if drawing again would do harm. */
+  /**
+   * The refresh; undefined if the device cannot lose the picture without losing its port, or if drawing again would do
+   * harm.
+   */
   readonly refresh?: Refresh | undefined;
   /**
-   * Closes the device; a second call does nothing. Afterwards `draw` throws. The last picture stays if the device can
-   * hold it, but never a QR, because nobody may pay while no program runs. For an empty screen, draw a blank scene
-   * first.
+   * Closes the device. A second call does nothing, and `draw` throws afterwards. The last picture stays if the device
+   * can hold it, but never a QR, because nobody may pay while no program runs. For an empty screen, the caller draws a
+   * blank scene first.
    */
   close(): Promise<void>;
 }
 
-/** Settings of a serial port; by default 8 data bits, no parity, one stop bit, no flow control. */
+/** The settings of a serial port; by default 8 data bits, no parity, one stop bit, no flow control. */
 export interface SerialSettings {
   path: string;
   baudRate: number;
@@ -146,7 +151,7 @@ export interface SerialLine {
   close(): Promise<void>;
 }
 
-/** Input of a terminal. It has one reader, which passes it on. */
+/** The input of a terminal. It has one reader, which passes it on. */
 export interface TerminalInput {
   /**
    * Calls `listener` with bytes as they arrive, until the returned function is called. The listener must not keep the
@@ -161,22 +166,22 @@ export interface DisplayIo {
   log: Logger;
   /** The terminal that the agent runs in, if any. */
   terminal: NodeJS.WriteStream | undefined;
-  /** Input of the terminal: keys, and replies to queries. If undefined, drivers must not query the terminal. */
+  /** The input of the terminal: keys, and replies to queries. Without it, drivers must not query the terminal. */
   terminalInput: TerminalInput | undefined;
   /** Opens a serial port. Throws a PayboxError that names the port and the fix: absent, busy, not permitted. */
   openSerial(settings: SerialSettings, signal: AbortSignal): Promise<SerialLine>;
   /** A folder of the agent for files that can be made again. */
   cacheDir: string;
   /**
-   * Makes the agent lay out and draw the scene again: the surface has changed its size, or the device was lost while
-   * nothing was drawn. In the second case `draw` throws the failure.
+   * Makes the agent lay out and draw the scene again, because the surface has changed its size, or the device was lost
+   * while nobody drew. In the second case `draw` throws the failure.
    */
   requestDraw(): void;
 }
 
 /**
- * A kind of screen. `options` decodes the driver's part of the configuration; `example` is a valid one. `open` throws a
- * PayboxError that says what is missing and what to do.
+ * A kind of screen. `options` decodes the driver's part of the configuration, and `example` is a valid one. `open`
+ * throws a PayboxError that says what is missing and what to do.
  */
 export interface DisplayDriver<Options> {
   readonly name: string;

@@ -1,11 +1,11 @@
 import type { QRCode, QRCodeSegment } from 'qrcode';
 import { create } from 'qrcode/lib/core/qrcode.js';
 
-/** White margin in modules: the standard's, and the least that phones can read. */
+/** The white margin in modules: the standard's, and the smallest that phones can read. */
 export const QUIET_MODULES = 4;
 export const QUIET_MODULES_MIN = 2;
 
-/** Any mask: if only the size of a code is needed, the search for the best mask is skipped. */
+/** The encoder uses any mask if the caller needs only the size of a code. So it skips the search for the best mask. */
 const ANY_MASK = 0;
 
 const LEVELS = ['H', 'Q', 'M', 'L'] as const;
@@ -15,18 +15,20 @@ export type EccLevel = (typeof LEVELS)[number];
 export interface Qr {
   version: number;
   ecc: EccLevel;
-  /** Modules per side, without the quiet zone. */
+  /** The modules per side, without the quiet zone. */
   modules: number;
-  /** Pixels per side of a module. */
+  /** The pixels per side of a module. */
   modulePixels: number;
   quietModules: number;
-  /** Pixels per side, with the quiet zone. */
+  /** The pixels per side, with the quiet zone. */
   side: number;
   /** One byte per module, row by row; 1 is dark. */
   dark: Uint8Array;
 }
 
-/** `sideMin`: pixels per side with which the code would fit, if there is such a size. */
+/**
+ * The QR, or why it does not fit. `sideMin` has the pixels per side with which it would fit, if there is such a size.
+ */
 export type QrFit = { ok: true; qr: Qr } | { ok: false; reason: string; sideMin?: number };
 
 /** A payload in segments, which is most of the work of encoding, and its version at each level of error correction. */
@@ -98,7 +100,7 @@ export function fitQr(payload: string | Encoding, space: number, strongest: EccL
   };
 }
 
-/** Pixels per side of a module, and modules of the quiet zone. */
+/** The pixels per side of a module, and the modules of the quiet zone. */
 export interface QrRoom {
   modulePixels: number;
   quietModules: number;

@@ -11,21 +11,21 @@ import { createCanvas } from './pixels/canvas.ts';
 import { paint, type Sheet } from './pixels/paint.ts';
 import type { EccLevel, QrFit } from './qr.ts';
 
-/** Modules in the height of a character. */
+/** A character is this many modules high. */
 const ROW_MODULES = 2;
 
-/** Says how a display shows a QR. */
+/** The way in which a display shows a QR. */
 export interface QrShown {
-  /** 1 to 40: a side has 17 + 4 × version modules. */
+  /** The version, 1 to 40. A side has 17 + 4 × version modules. */
   version: number;
   ecc: EccLevel;
-  /** Modules per side, without the quiet zone. */
+  /** The modules per side, without the quiet zone. */
   modules: number;
-  /** Pixels per side of a module: a whole number, at least 1. */
+  /** The pixels per side of a module: a whole number, at least 1. */
   modulePixels: number;
-  /** Modules of the light margin: 4, or down to 2 if there is no room for 4 with modules of 2 pixels. */
+  /** The modules of the light margin: 4, or down to 2 if there is no room for 4 with modules of 2 pixels. */
   quietModules: number;
-  /** Never inverted: most decoders cannot read that. */
+  /** The code is never inverted, because most decoders cannot read that. */
   polarity: 'dark on light';
 }
 
@@ -37,7 +37,7 @@ export interface Renderer {
   /**
    * Draws a scene. It paints pixels when a caller first reads their `data`, because often nobody looks at each second
    * of a countdown. They are valid until the second next painting: two buffers alternate, because new megabytes every
-   * second would burden the memory. To hold a frame longer, copy its data.
+   * second would burden the memory. A caller that needs a frame longer copies its data.
    */
   render(scene: Scene): Frame;
   /**
@@ -53,7 +53,7 @@ export interface RendererDeps extends FaceSource {
 }
 
 /**
- * Opens a renderer; for pixels it loads the fonts from `cacheDir`, or draws them there once. There is nothing to close.
+ * Opens a renderer. For pixels it loads the fonts from `cacheDir`, or draws them there once. There is nothing to close.
  * Throws a PayboxError `FONT_MISSING` when the fonts cannot be made.
  */
 export async function openRenderer(surface: Surface, deps: RendererDeps): Promise<Renderer> {
@@ -114,7 +114,7 @@ export async function openStage(surface: PixelSurface, deps: FaceSource): Promis
   return { surface, type: withFaces(typography, faces) };
 }
 
-/** Remembers the last answer: a payment asks again every second of its countdown. */
+/** Returns the work with its last answer remembered, because a payment asks again every second of its countdown. */
 function remembering(work: (qrCode: string) => QrFit): (qrCode: string) => QrFit {
   let last: { qrCode: string; fit: QrFit } | undefined;
   return (qrCode) => {

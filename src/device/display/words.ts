@@ -23,15 +23,15 @@ export interface Page {
    */
   needsTitle: boolean;
   amount: string | undefined;
-  /** Set if the amount is not that of its order. */
+  /** The difference; set if the amount is not that of its order. */
   due: Due | undefined;
   /** A code that a person types elsewhere, in groups separated by hyphens. */
   code: string | undefined;
-  /** The most important first. */
+  /** The facts, the most important first. */
   facts: Fact[];
   /** True if the facts are of one kind. Then the screen shows all labels or none. */
   list: boolean;
-  /** Countdown: whole seconds as `m:ss`, or minutes as `9 phút`. */
+  /** The countdown: whole seconds as `m:ss`, or minutes as `9 phút`. */
   timeLeft: string | undefined;
   /** The next step for a person. */
   hint: string | undefined;
@@ -51,9 +51,9 @@ export interface Badge {
 
 /** An amount that is missing or too much. */
 export interface Due {
-  /** As in `Còn thiếu 20.000 ₫`. */
+  /** The text, for example `Còn thiếu 20.000 ₫`. */
   text: string;
-  /** As in `Thiếu 20.000 ₫`. */
+  /** A shorter text, for example `Thiếu 20.000 ₫`. */
   short: string;
   /** The word and the amount of `short`, for a screen without room for both in one line. */
   parts: readonly [string, string];
@@ -68,7 +68,7 @@ export const TIME_LEFT = 'Còn lại';
 export const REPEATED = 'Nhắc lại';
 export const PROBLEM = 'Vấn đề';
 export const DEVICE_CODE = 'Mã thiết bị';
-/** Shown instead of a QR that does not fit on this screen scannably. */
+/** The screen shows this instead of a QR that does not fit scannably. */
 export const NO_ROOM_FOR_QR = 'Màn hình quá nhỏ cho mã QR';
 
 /** A title, with a shorter one for narrow screens. */
@@ -104,10 +104,10 @@ const REPEAT_HINTS = {
   old: 'Đã cũ, không đọc lại',
   undated: 'Chưa rõ giờ, không đọc lại',
 } as const;
-/** Nobody may mistake it for a full payment. */
+/** The title of a payment in part. Nobody may mistake it for a full payment. */
 const PAID_IN_PART: Heading = { tone: 'ended', icon: 'alert', title: 'Đã nhận một phần', shortTitle: 'Đã nhận' };
 
-/** Returns the Vietnamese texts of `scene`; a blank scene has none. */
+/** Returns the Vietnamese texts of `scene`. A blank scene has none. */
 export function pageOf(scene: Scene): Page {
   const { tone, icon, title, shortTitle = title } = headingOf(scene);
   const { amount, due, code, facts = [], list = false, timeLeft, hint, hintLast = false } = detailsOf(scene);
@@ -147,7 +147,7 @@ function isPaidInPart(scene: Scene): boolean {
   return scene.kind === 'paid' && scene.due !== undefined && scene.due.paid < scene.due.amount;
 }
 
-/** Offline comes first, because nobody can read the traffic of a missing connection. */
+/** Returns the badge of a scene. Offline comes first, because nobody can read the traffic of a missing connection. */
 function badgeOf(scene: Scene): Badge | undefined {
   if ('online' in scene && !scene.online) return OFFLINE;
   return 'plainLink' in scene && scene.plainLink ? PLAIN_LINK : undefined;

@@ -25,7 +25,10 @@ interface Standbys {
   names: string;
 }
 
-/** Checks at a PostgreSQL server whether it can lose acknowledged payments, and how its clock stands to this machine's. */
+/**
+ * Checks at a PostgreSQL server whether it can lose acknowledged payments, and how its clock differs from this
+ * machine's.
+ */
 export async function databaseFindings(databaseUrl: string, clock: Clock): Promise<Finding[]> {
   const { host, pathname } = new URL(databaseUrl);
   const check = 'database';

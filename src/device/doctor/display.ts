@@ -9,12 +9,12 @@ import type { Surface } from '../display/contract.ts';
 import { openRenderer, type QrScanCheck } from '../display/render.ts';
 import { type Finding, failed, well } from './findings.ts';
 
-/** Lengths of real payloads, from shortest to longest. */
+/** The lengths of real payloads, from shortest to longest. */
 const PAYLOAD_CHARS = [94, 142, 220, 280];
 const OPEN_TIMEOUT_MS = 10_000;
 const LIST_TIMEOUT_MS = 5_000;
 
-/** Returns whether each display opens, and how it shows QRs of usual lengths. */
+/** Checks whether each display opens, and how it shows QRs of usual lengths. */
 export async function displayFindings(config: AgentConfig): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const [index, { driver, open }] of setupOf(config).displays.entries()) {
@@ -30,7 +30,7 @@ export async function displayFindings(config: AgentConfig): Promise<Finding[]> {
       findings.push(
         well(check, isFirst ? 'opens' : 'opens; the first display confirms pushes, whatever this one can show'),
       );
-      // Another display never causes a refused push.
+      // Only the first display can cause a refused push.
       if (isFirst) findings.push(...(await qrFindings(opened.surface, config.dataDir)));
       await opened.close();
     } catch (error) {
@@ -41,7 +41,7 @@ export async function displayFindings(config: AgentConfig): Promise<Finding[]> {
   return findings;
 }
 
-/** Returns how a surface shows QRs of usual lengths. */
+/** Checks how a surface shows QRs of usual lengths. */
 export async function qrFindings(surface: Surface, cacheDir: string): Promise<Finding[]> {
   const renderer = await openRenderer(surface, { cacheDir });
   return PAYLOAD_CHARS.map((chars) => qrFinding(chars, renderer.checkQr(samplePayload(chars))));
@@ -74,13 +74,13 @@ function samplePayload(chars: number): string {
   return shortest.padEnd(chars, 'Thanh toan don hang ');
 }
 
-/** Returns the machine's serial ports, for the configuration of a display; nothing if no display uses one. */
+/** Returns the machine's serial ports, for the configuration of a display; none if no display uses one. */
 export async function serialFindings({ displays }: AgentConfig): Promise<Finding[]> {
   if (!displays.some((display) => 'baudRate' in display)) return [];
   const check = 'serial ports';
   const fix = 'plug the display in; `ls /dev/serial/by-id` lists USB ports';
   try {
-    // Loaded lazily: most boxes have no serial display.
+    // The module is loaded on demand, because most boxes have no serial display.
     const { SerialPort } = await import('serialport');
     const ports = await withDeadline(systemClock, LIST_TIMEOUT_MS, SerialPort.list());
     if (ports === undefined) throw new Error(`not listed within ${LIST_TIMEOUT_MS} ms`);

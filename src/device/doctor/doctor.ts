@@ -14,7 +14,7 @@ import { systemFindings, thisMachine } from './system.ts';
 export async function findingsOf(config: AgentConfig): Promise<Finding[]> {
   const agent = await runningAgent(config);
   const { secret, finding } = await secretOf(config);
-  // A running agent owns its serial port, screen and journal, so these are not tested.
+  // A running agent owns its serial port, screen and journal, so the doctor does not test these.
   const own =
     agent === undefined
       ? [await journalFinding(config, JOURNAL_FILE), ...(await displayFindings(config)), await portFinding(config.http)]

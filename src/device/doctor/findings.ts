@@ -3,7 +3,7 @@ import { PayboxError, reasonOf } from '../../lib/errors.ts';
 /** One finding of `paybox doctor`: the check, its result, and the fix if it failed. */
 export interface Finding {
   check: string;
-  /** `skipped`: it could not be found out from here; `found` says why. */
+  /** The result. With `skipped` nobody can find it out from here, and `found` says why. */
   result: 'ok' | 'warning' | 'failed' | 'skipped';
   found: string;
   fix: string;

@@ -12,12 +12,12 @@ import { thisMachine, timeFinding } from './system.ts';
 
 const LIMITS = { timeoutMs: 8_000, bytesMax: 1_000_000 };
 const DAY_MS = 86_400_000;
-/** A shop loses everything after its newest backup. */
+/** A shop loses everything after its newest backup, so an older one is a warning. */
 const BACKUP_AGE_MAX_MS = 2 * DAY_MS;
 const BACKUP_FIX = 'let a timer run every day: paybox backup FILE --gateway ORIGIN, and keep FILE on another disk';
 const RENEW_FIX =
   'check the clock, have a new one made by who made it (paybox provision --rotate for one of its own), then restart the gateway';
-/** A public address is repaired where TLS ends, mostly at a proxy. */
+/** People repair a public address where TLS ends, mostly at a proxy. */
 const PUBLIC_FIXES: Record<string, string> = {
   'public address':
     'start the gateway and the proxy in front of it, open its port in the firewall, or correct publicUrl',
@@ -31,12 +31,12 @@ export interface CheckedGateway {
   mode: 'sandbox' | 'live';
   dataDir: string;
   databaseUrl?: string | undefined;
-  /** There for a member of a cluster. */
+  /** Set for a member of a cluster. */
   cluster?: object | undefined;
   publicUrl?: string | undefined;
   adminToken?: string | undefined;
   http: { host: string; port: number; tls?: { cert: string; key: string } | undefined };
-  /** Each with the path below the gateway at which its provider calls first. */
+  /** The sources, each with the path below the gateway at which its provider calls first. */
   sources: readonly { name: string; hook: string }[];
 }
 
@@ -60,7 +60,9 @@ const heardSources = z.array(
   }),
 );
 
-/** Checks a gateway and its machine, one check after another; what only the running gateway knows is asked of it. */
+/**
+ * Checks a gateway and its machine, one check after another. It asks the running gateway for what only that one knows.
+ */
 export async function gatewayFindings(config: CheckedGateway): Promise<Finding[]> {
   const { mode, http, dataDir, sources } = config;
   const time = await timeFinding(thisMachine());
@@ -76,7 +78,7 @@ export async function gatewayFindings(config: CheckedGateway): Promise<Finding[]
   ];
 }
 
-/** The driver is loaded only for a gateway with PostgreSQL: a box has none. */
+/** Loads the driver and checks the database. Only a gateway with PostgreSQL has one. */
 async function databaseFindingsOf({ databaseUrl }: CheckedGateway): Promise<Finding[]> {
   if (databaseUrl === undefined) return [];
   const { databaseFindings } = await import('./database.ts');
@@ -84,7 +86,7 @@ async function databaseFindingsOf({ databaseUrl }: CheckedGateway): Promise<Find
 }
 
 /**
- * Returns the gateway's certificates: their dates, that each is signed by the next one, and that the key belongs to the
+ * Checks the gateway's certificates: their dates, that each is signed by the next one, and that the key belongs to the
  * first.
  */
 async function chainFinding({ cert, key }: { cert: string; key: string }): Promise<Finding> {
@@ -111,7 +113,10 @@ async function chainFinding({ cert, key }: { cert: string; key: string }): Promi
   }
 }
 
-/** From the running gateway: its mode, the age of its newest backup, and the last word of each source. */
+/**
+ * Returns what the running gateway reports: its mode, the age of its newest backup, and the last message of each
+ * source.
+ */
 async function runningFindings(config: CheckedGateway): Promise<Finding[]> {
   const { databaseUrl, sources } = config;
   const [asked, ...cluster] = await Promise.all([
@@ -136,7 +141,7 @@ async function runningFindings(config: CheckedGateway): Promise<Finding[]> {
   return [running, ...cluster, backup, ...(sources.length === 0 ? [] : await sourceFindings(config, names))];
 }
 
-/** Returns the members and shards that this gateway sees. */
+/** Checks the members and shards that this gateway sees. */
 async function clusterFinding(config: CheckedGateway): Promise<Finding> {
   const check = 'cluster';
   const asked = await askRunning(config, '/healthz', health);
@@ -200,7 +205,7 @@ async function sourceFindings(config: CheckedGateway, names: readonly string[]):
   });
 }
 
-/** Asks the gateway at the address of its file. An answer of this shape counts with any status. */
+/** Asks the gateway at the address of its file. It accepts an answer of this shape with any status. */
 async function askRunning<T>(
   { http, adminToken }: CheckedGateway,
   path: string,
@@ -224,7 +229,10 @@ async function askRunning<T>(
   }
 }
 
-/** The gateway's own certificate is trusted here: who reads its file could read its store as well. */
+/**
+ * Returns TLS options that trust the gateway's own certificate: a person who can read its file could read its store as
+ * well.
+ */
 async function ownTls(cert: string, host: string): Promise<Pick<HttpRequest, 'ca' | 'servername'>> {
   const ca = await readFileBytes(cert);
   if (!isLoopbackHost(host)) return { ca };
@@ -232,7 +240,7 @@ async function ownTls(cert: string, host: string): Promise<Pick<HttpRequest, 'ca
   return name === undefined ? { ca } : { ca, servername: name };
 }
 
-/** Returns the public address, and each hook as its provider would call it, but without a proof. */
+/** Checks the public address, and each hook as its provider would call it, but without a proof. */
 async function publicFindings({ publicUrl, sources }: CheckedGateway): Promise<Finding[]> {
   const hooks = sources.map(({ name, hook }) => ({ check: `hook ${name}`, path: hook }));
   if (publicUrl === undefined) {

@@ -35,7 +35,7 @@ export async function linkFindings(config: AgentConfig, secret: string | undefin
   return findings;
 }
 
-/** Returns each step from the host name to the certificate of an address; `option` names it in the configuration. */
+/** Checks each step from the host name to the certificate of an address. `option` names it in the configuration. */
 export async function reachFindings(check: string, link: GatewayAddress, option: string): Promise<Finding[]> {
   const { hostname } = new URL(link.url);
   const named = await nameFinding(check, hostname.replace(/^\[|\]$/g, ''));
@@ -100,7 +100,7 @@ async function peerFinding(check: string, link: GatewayAddress): Promise<Finding
   try {
     const named = isIP(host) === 0 ? { servername: host } : {};
     const tls = { ...named, ...connectionTls(link) };
-    // Connects without verification, to report on a refused certificate too.
+    // The connection is not verified, so that the doctor can report on a refused certificate too.
     const socket = connectTls({ ...tls, host, port: portOfUrl(url, LINK_SCHEMES), rejectUnauthorized: false });
     const shaken = new Promise<true>((resolve, reject) => {
       socket.once('secureConnect', () => resolve(true));

@@ -13,7 +13,7 @@ const FREE_BYTES_MIN = 50 * 1024 * 1024;
 const CONNECT_TIMEOUT_MS = 3_000;
 const EARLIEST_WALL_MS = Date.UTC(2025, 0, 1);
 
-/** Returns whether the machine's calendar clock can be right: without a battery it starts in the past. */
+/** Checks whether the machine's calendar clock can be right. Without a battery it starts in the past. */
 export function clockFinding(nowMs: number): Finding {
   const found = new Date(nowMs).toISOString();
   // The files of a release carry its build time, so now cannot be earlier.
@@ -28,7 +28,7 @@ export function skewOf(whose: string, aheadMs: number): string {
   return `the clock of ${whose} is ${seconds} s ${aheadMs > 0 ? 'ahead of' : 'behind'} that of the database`;
 }
 
-/** Returns whether the program can write into its folder and has room there. */
+/** Checks whether the program can write into its folder and has room there. */
 export async function storageFinding(dataDir: string, program: 'agent' | 'gateway' = 'agent'): Promise<Finding> {
   try {
     makeFolder(dataDir, 0o700);
@@ -47,7 +47,7 @@ export async function storageFinding(dataDir: string, program: 'agent' | 'gatewa
   }
 }
 
-/** Returns whether the box's pages can be served at this address. */
+/** Checks whether the box's pages can be served at this address. */
 export async function portFinding({ host, port }: { host: string; port: number }): Promise<Finding> {
   const check = 'box page';
   const server = createServer();
@@ -63,7 +63,7 @@ export async function portFinding({ host, port }: { host: string; port: number }
   return { check, result: 'warning', found, fix: 'an agent already runs here, or set http.port' };
 }
 
-/** Returns whether the machine has an address beyond loopback. */
+/** Checks whether the machine has an address beyond loopback. */
 export function networkFinding(): Finding {
   const addresses = Object.values(networkInterfaces()).flatMap((entries) => entries ?? []);
   const outward = addresses.filter((address) => !address.internal);
@@ -72,7 +72,7 @@ export function networkFinding(): Finding {
   return { check: 'network', result: 'warning', found: 'loopback only', fix: 'plug in the network, or set up Wi-Fi' };
 }
 
-/** Returns whether something listens at the gateway's address. Sends no hello, so a running agent keeps its session. */
+/** Checks whether something listens at the gateway's address. Sends no hello, so a running agent keeps its session. */
 export async function gatewayFinding(address: string, check: string, option = 'link.url'): Promise<Finding> {
   const url = new URL(address);
   const socket = createConnection({ host: url.hostname.replace(/^\[|\]$/g, ''), port: portOfUrl(url, LINK_SCHEMES) });

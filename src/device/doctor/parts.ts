@@ -12,7 +12,7 @@ import { SPEAKER_DRIVERS } from '../voice/registry.ts';
 import { announcementText, REPETITION_TRIED, vocabulary } from '../voice/words.ts';
 import { type Finding, failed, well } from './findings.ts';
 
-/** Longer than the speaker's own timeouts together, so that its own error is reported. */
+/** This is longer than the speaker's own timeouts together, so that the speaker reports its own error. */
 const VOICE_TIMEOUT_MS = 20_000;
 const VERSION_TIMEOUT_MS = 5_000;
 const PART_FIX = 'check the voice part of the configuration';
@@ -77,7 +77,7 @@ async function tried(speeches: readonly Speech[], phrase: Phrase, signal: AbortS
   return { speaks: false, faults };
 }
 
-/** Returns whether the GPIO tool is installed in a supported version, and the chip exists. */
+/** Checks whether the GPIO tool is installed in a supported version, and the chip exists. */
 async function gpioFinding(check: string, { command, chip }: { command: string; chip: string }): Promise<Finding> {
   const program = { command, args: ['--version'], debianPackage: 'gpiod', advice: 'install libgpiod 1 or 2' };
   try {

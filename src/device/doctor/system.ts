@@ -53,7 +53,7 @@ async function isBooted({ root }: Machine): Promise<boolean> {
   );
 }
 
-/** Returns whether the clock is synchronized to a time server; undefined without systemd. */
+/** Checks whether the clock is synchronized to a time server; undefined without systemd. */
 export async function timeFinding(machine: Machine): Promise<Finding | undefined> {
   if (!(await isBooted(machine))) return undefined;
   const check = 'time synchronisation';
@@ -67,7 +67,7 @@ export async function timeFinding(machine: Machine): Promise<Finding | undefined
   return { check, result: 'warning', found, fix };
 }
 
-/** Network devices with hardware, and whether each has a carrier. */
+/** Checks the network devices with hardware, and whether each has a carrier. */
 async function cableFindings({ root }: Machine): Promise<Finding[]> {
   const folder = join(root, 'sys/class/net');
   const findings: Finding[] = [];
@@ -84,7 +84,7 @@ async function cableFindings({ root }: Machine): Promise<Finding[]> {
   return findings.map((it) => ({ ...it, result: 'warning', fix }));
 }
 
-/** Returns whether the user is in the groups that udev gives the configured devices to. */
+/** Checks whether the user is in the groups that udev gives the configured devices to. */
 async function groupFinding(
   { displays, light, buttons }: AgentConfig,
   { root, user }: Machine,
@@ -95,7 +95,7 @@ async function groupFinding(
     if ('baudRate' in display) needed.add('dialout');
   }
   if (light !== undefined || buttons !== undefined) needed.add('gpio');
-  // Root needs no groups.
+  // The user root needs no groups.
   if (needed.size === 0 || user.uid === 0) return undefined;
   const check = 'groups';
   const lines = (await readFile(join(root, 'etc/group'), 'utf8').catch(() => '')).split('\n');
@@ -111,7 +111,7 @@ async function groupFinding(
   };
 }
 
-/** Returns whether a text console may draw over the box's screen; undefined if no framebuffer is configured. */
+/** Checks whether a text console may draw over the box's screen; undefined if no framebuffer is configured. */
 async function consoleFinding({ displays }: AgentConfig, { root }: Machine): Promise<Finding | undefined> {
   if (!displays.some(({ driver }) => driver === 'framebuffer')) return undefined;
   const check = 'text console';
@@ -126,7 +126,7 @@ async function consoleFinding({ displays }: AgentConfig, { root }: Machine): Pro
   return well(check, 'is off the framebuffer');
 }
 
-/** State of the agent's systemd unit; undefined without systemd or unit. */
+/** Checks the state of the agent's systemd unit; undefined without systemd or unit. */
 async function unitFinding(machine: Machine): Promise<Finding | undefined> {
   if (!(await isBooted(machine))) return undefined;
   const args = ['show', UNIT, ...UNIT_PROPERTIES.flatMap((name) => ['-p', name])];
@@ -148,7 +148,7 @@ async function unitFinding(machine: Machine): Promise<Finding | undefined> {
   return well(check, found);
 }
 
-/** Parses the `Name=value` lines that a program prints; empty if it fails. */
+/** Returns the `Name=value` lines that a program prints; none if it fails. */
 async function ask(program: string, args: string[]): Promise<Record<string, string>> {
   const run = promisify(execFile)(program, args, { timeout: PROGRAM_TIMEOUT_MS, killSignal: 'SIGKILL' });
   const text = await run.then(

@@ -6,7 +6,7 @@ import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import { bytesIn, type Disk, namesIn, textIn } from './disk.ts';
 
-/** A file of a box's setup, readable by root and the group of its folder, or with `isSecret` by root only. */
+/** A file of a box's setup. Root and the group of its folder can read it, or with `isSecret` root only. */
 export interface SetupFile {
   /** An absolute path. */
   path: string;
@@ -14,7 +14,7 @@ export interface SetupFile {
   isSecret?: boolean;
 }
 
-/** How to read a kind of boot file; `Settings` is JSON. */
+/** The way to read a kind of boot file. `Settings` is JSON. */
 export interface BoxFileKind<Settings> {
   /** The name of the file. */
   name: string;
@@ -22,11 +22,12 @@ export interface BoxFileKind<Settings> {
   /** Parses the file. `before` has the last applied settings. Throws errors for people. */
   read(bytes: Uint8Array, before: Settings | undefined): Promise<{ settings: Settings; withoutSecrets: string }>;
   /**
-   * Returns the files to write for these settings, the configuration last; `folder` is the name of their own folder.
+   * Returns the files to write for these settings, the configuration last. `folder` is the name of their own folder.
    */
   filesOf(settings: Settings, folder: string): Promise<SetupFile[]>;
   /**
-   * Files for other programs of the machine. With `problem` the machine has no program for a part of the settings yet.
+   * Returns files for other programs of the machine. With `problem` the machine has no program for a part of the
+   * settings yet.
    */
   machineFilesOf(settings: Settings): Promise<{ files: SetupFile[]; problem?: string }>;
 }
@@ -47,12 +48,12 @@ export interface Folders {
 
 const record = z.object({
   id: z.string().regex(/^[\w-]{8}$/),
-  /** SHA-256 of the file on the boot partition. */
+  /** The SHA-256 of the file on the boot partition. */
   source: z.string(),
   /** The text that replaces that file. */
   withoutSecrets: z.string(),
   settings: z.unknown(),
-  /** True if the earlier configuration was made by a person. */
+  /** True if a person made the earlier configuration. */
   isFirst: z.boolean(),
   isApplied: z.boolean(),
   /** True once the machine has applied its part. Until then each boot tries that part again, and nothing else. */
@@ -74,9 +75,9 @@ const GROUP_MODE = 0o640;
 const SECRET_MODE = 0o600;
 
 /**
- * Applies the file on the boot partition if it has changed. Its settings are completely on disk before anything is made
- * from them or removed from the boot partition; after a power cut the next call continues. `problem` is the error of
- * the file's parser; the box then keeps its configuration. Throws errors of the disk.
+ * Applies the file on the boot partition if it has changed. Its settings are completely on disk before it makes
+ * anything from them or removes anything from the boot partition. After a power cut the next call continues. `problem`
+ * is the error of the file's parser, and the box then keeps its configuration. Throws errors of the disk.
  */
 export async function applyBootFile<Settings>(
   folders: Folders,
@@ -109,7 +110,7 @@ export async function applyBootFile<Settings>(
   return { taken: current.id !== before?.id, problem };
 }
 
-/** Returns undefined if there is no file, or this file is already applied. */
+/** Returns the record of a new file; undefined if there is no file, or this file is already applied. */
 async function newRecord<Settings>(
   { boot }: Folders,
   before: Taken | undefined,
@@ -145,7 +146,7 @@ async function applyToMachine<Settings>(
   return problem === undefined ? undefined : new MachineProblem(problem);
 }
 
-/** After a power cut this runs again from the start. */
+/** Applies the settings. After a power cut this runs again from the start. */
 async function apply<Settings>(
   config: string,
   taken: Taken,
@@ -162,7 +163,7 @@ async function apply<Settings>(
   for (const name of spent) await disk.remove(join(config, name));
 }
 
-/** The file there was written by a person. */
+/** Renames a file that a person wrote. */
 async function keepOld(path: string, text: string, disk: Disk): Promise<void> {
   const old = await textIn(path);
   if (old !== undefined && old !== text) await disk.replace(`${path}${SPENT_SUFFIX}`, old, GROUP_MODE);
@@ -184,7 +185,7 @@ async function clear<Settings>(
   await whileWritable(async () => {
     if (holdsSecrets) await disk.rename(path, spent);
     if (await isSpent()) await disk.wipe(spent);
-    // Unless a person has put another file there meanwhile.
+    // A person may have put another file there meanwhile, which then stays.
     if (holdsSecrets || there === undefined) await disk.replace(path, taken.withoutSecrets);
   });
   if (!taken.isCleared) await writeRecord(config, { ...taken, isCleared: true }, deps);

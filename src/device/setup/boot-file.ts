@@ -17,7 +17,7 @@ export interface BoxFileContent {
   enrolment?: string | undefined;
   /** Without a secret the box enrols. */
   secret?: string | undefined;
-  /** This and the next two are PEM. */
+  /** The certificate of the authority. This and the next two are PEM. */
   ca?: string | undefined;
   cert?: string | undefined;
   key?: string | undefined;
@@ -42,7 +42,7 @@ export async function isBootPartition(folder: string): Promise<boolean> {
   return [...BOOT_FILES, BOX_FILE].some((name) => names.includes(name));
 }
 
-/** Throws ConfigError unless the folder exists and has no file of another box. */
+/** Checks a folder for a boot file. Throws ConfigError unless the folder exists and has no file of another box. */
 export async function checkBootFolder(folder: string, terminalCode: string, replaces: boolean): Promise<void> {
   const found = await stat(folder).catch(() => undefined);
   if (!found?.isDirectory()) {
@@ -61,7 +61,7 @@ function terminalCodeIn(text: string): unknown {
   return isMap(contents) ? contents.get('terminalCode') : undefined;
 }
 
-/** Writes the file into the folder, synced to the card; returns its path. */
+/** Writes the file into the folder, synced to the card. Returns its path. */
 export async function writeBootFile(folder: string, text: string): Promise<string> {
   const path = join(folder, BOX_FILE);
   await realDisk.replace(path, text);

@@ -9,12 +9,12 @@ export const GATEWAY_LOGIN = 'gateway';
 /** The login that boxes of the public dialect and hosts share, as vietqrBoxes.login.username. */
 export const VIETQR_LOGIN = 'vietqr-boxes';
 
-/** Mosquitto's default. The passwords have 256 random bits, so more rounds would not protect them better. */
+/** This is Mosquitto's default. The passwords have 256 random bits, so more rounds would not protect them better. */
 const MOSQUITTO_ITERATIONS = 101;
 const MOSQUITTO_SALT_BYTES = 12;
 const MOSQUITTO_HASH_BYTES = 64;
 const EMQX_SALT_BYTES = 16;
-/** Topic rights at a broker that gateways may share: in every shard (PROTOCOL.md, clause SHA-1). */
+/** Returns the topic rights in every shard, for a broker that gateways may share (PROTOCOL.md, clause SHA-1). */
 function inEveryShard(rightsIn: (shard: 0 | '+') => TopicRights): TopicRights {
   const [alone, others] = [rightsIn(0), rightsIn('+')];
   return { read: [...alone.read, ...others.read], write: [...alone.write, ...others.write] };
@@ -92,7 +92,7 @@ export function emqxAcl(): string {
     `{allow, ${who}, ${action}, [${topics.map((topic) => `"${topic}"`).join(', ')}]}.`;
   const gateway = `{username, "${GATEWAY_LOGIN}"}`;
   const shared = `{username, "${VIETQR_LOGIN}"}`;
-  // The name is put into topics, so it must not contain wildcards.
+  // The rule puts the name into topics, so it must not contain wildcards.
   const boxes = '{username, {re, "^VVB[0-9]{6}$"}}';
   const box = boxRightsAnywhere('$' + '{username}');
   const [up, presence] = [box.write.filter((it) => !isRetained(it)), box.write.filter(isRetained)];
@@ -121,7 +121,7 @@ export function emqxUser(name: string, password: string): string {
   return `${name},${hash},${salt},false`;
 }
 
-/** Appends lines; removes earlier lines with the same names. */
+/** Appends lines. Removes earlier lines with the same names. */
 export function withLines(lines: string, added: readonly string[]): string {
   const names = new Set(added.map(nameIn));
   const kept = lines.split('\n').filter((it) => it !== '' && !names.has(nameIn(it)));

@@ -5,9 +5,9 @@ import { isLoopbackHost } from '../../lib/tls.ts';
 import type { BoxName } from '../../protocol/fields.ts';
 import { GATEWAY_LOGIN } from './brokers.ts';
 
-/** Addresses of the gateway and its broker. */
+/** The addresses of the gateway and its broker. */
 export interface Addresses {
-  /** Names and IP addresses in the servers' certificate; boxes use the first. */
+  /** The names and IP addresses in the servers' certificate. Boxes use the first. */
   hosts: readonly string[];
   httpPort: number;
   mqttPort: number;
@@ -24,7 +24,8 @@ export function brokerUrl(at: Addresses): string {
 }
 
 /**
- * Returns a gateway's configuration with TLS, in the folder of its certificates; without boxes, partners and accounts.
+ * Returns a gateway's configuration with TLS, in the folder of its certificates. It has no boxes, partners and
+ * accounts.
  */
 export function gatewayConfig(at: Addresses, brokerPassword: string): string {
   const host = isOnlyHere(at) ? '127.0.0.1' : '0.0.0.0';
@@ -50,7 +51,7 @@ boxes: []
 `;
 }
 
-/** The screen of a box for which none was named: its own page. */
+/** The screen of a box whose display nobody named: its own page. */
 export const PAGE_ONLY: readonly object[] = [{ driver: 'browser' }];
 
 /** Returns a box's configuration, in the folder of its secret and certificate. */
@@ -78,7 +79,7 @@ link:
 ${stringify({ displays })}`;
 }
 
-/** A box to add to gateway and brokers; without a serial number, one that they already have. */
+/** A box to add to gateway and brokers. Without a serial number it is one that they already have. */
 export interface BoxEntry {
   terminalCode: string;
   serialNumber?: string;

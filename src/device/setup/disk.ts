@@ -5,7 +5,7 @@ import { readFileText } from '../../lib/files.ts';
 
 const COPY_SUFFIX = '.tmp';
 
-/** Changes of files, synced to disk when they settle. Each is atomic, also at a power cut. */
+/** Changes files. Each change is atomic, also at a power cut, and synced to disk when it settles. */
 export interface Disk {
   /** Replaces a file. With `mode`, the folder's owner becomes the file's owner. */
   replace(path: string, text: string, mode?: number): Promise<void>;
@@ -13,7 +13,7 @@ export interface Disk {
   rename(from: string, to: string): Promise<void>;
   /** Overwrites a file's content, so that it cannot be found in free disk space, and deletes it. */
   wipe(path: string): Promise<void>;
-  /** Deletes a file or a folder. It is not an error if there is none. */
+  /** Deletes a file or a folder. A missing one is no error. */
   remove(path: string): Promise<void>;
 }
 
@@ -83,7 +83,7 @@ export async function isReadOnly(folder: string): Promise<boolean> {
   );
 }
 
-/** Returns the names in a folder; empty if there is no folder. */
+/** Returns the names in a folder; none if there is no folder. */
 export async function namesIn(folder: string): Promise<string[]> {
   return readdir(folder).catch((error: unknown) => {
     if (['ENOENT', 'ENOTDIR'].includes(systemCodeOf(error) ?? '')) return [];
@@ -102,7 +102,7 @@ export async function bytesIn(folder: string, name: string, bytesMax: number): P
   try {
     const found = await file.stat();
     if (!found.isFile()) throw new Error('expected a file');
-    // One byte more than allowed, to detect a larger file.
+    // The buffer has one byte more than allowed, to detect a larger file.
     const bytes = new Uint8Array(Math.min(found.size, bytesMax + 1));
     const { bytesRead } = await file.read(bytes, 0, bytes.length, 0);
     return bytes.subarray(0, bytesRead);

@@ -8,7 +8,7 @@ const SECRET_MODE = 0o600;
 const PUBLIC_MODE = 0o644;
 const FOLDER_MODE = 0o700;
 
-/** Content of a file; readable by its owner only unless public. */
+/** The content of a file. Only its owner can read it unless it is public. */
 export interface Content {
   text: string;
   isPublic?: boolean;
@@ -28,7 +28,7 @@ export async function createFolder(path: string, files: Readonly<Record<string, 
       await mkdir(dirname(file), { recursive: true, mode: FOLDER_MODE });
       await write(file, content);
     }
-    // Renaming a folder never replaces one that is not empty.
+    // Renaming a folder never replaces one that has files.
     await rename(unfinished, path);
   } catch (error) {
     const code = systemCodeOf(error);

@@ -33,12 +33,12 @@ import { RABBITMQ_DEFINITIONS, rabbitmqConfig, withRabbitmqUsers } from './rabbi
 const SECRET_BYTES = 32;
 const AUTHORITY_YEARS = 10;
 const SERVER_YEARS = 2;
-/** A box may lie in a shop unused for as long as the authority is valid. */
+/** Certificates are valid for long, because a box may be unused in a shop for as long as the authority is valid. */
 const CLIENT_YEARS = 10;
 
 /**
  * Owns a folder with a certificate authority and its files for a gateway, brokers and boxes. Files stay unchanged until
- * rotated; only the lists of boxes grow. Only the folder's owner can read secrets.
+ * rotated. Only the lists of boxes grow. Only the folder's owner can read secrets.
  */
 export class ProvisionFolder {
   /** An absolute path. */
@@ -53,7 +53,7 @@ export class ProvisionFolder {
   }
 
   /**
-   * Makes the authority and the files of gateway and brokers; returns false if they exist. Throws ConfigError if the
+   * Makes the authority and the files of gateway and brokers. Returns false if they exist. Throws ConfigError if the
    * folder contains something else, or its certificate is for other hosts.
    */
   async begin(at: Addresses): Promise<boolean> {
@@ -100,9 +100,9 @@ export class ProvisionFolder {
   }
 
   /**
-   * Adds boxes to the gateway's configuration and the brokers' lists, one write per file, makes their folders, and
-   * calls `made` for each complete box. If interrupted, no box has a folder yet, and the call can be repeated. Throws
-   * ConfigError and changes nothing if one of the boxes exists.
+   * Adds boxes to the gateway's configuration and the brokers' lists, one write per file. It makes their folders, and
+   * calls `made` for each complete box. After an interruption no box has a folder yet, and the caller can repeat the
+   * call. Throws ConfigError and changes nothing if one of the boxes exists.
    */
   async addBoxes(
     boxes: readonly BoxName[],

@@ -5,11 +5,11 @@ import { namesIn } from './disk.ts';
 const FOLDERS_MAX = 100;
 const SPENT_SUFFIX = '.old';
 
-/** Describes the file of a box on a card. */
+/** The file of a box on a card. */
 export interface FoundFile {
   /** The name under which the box uses the file. */
   name: string;
-  /** Names files that the box cannot use, and says what to do; undefined if there are none. */
+  /** Names the files that the box cannot use, and says what to do; undefined if there are none. */
   problem: string | undefined;
 }
 
@@ -31,7 +31,7 @@ export async function foundFile(boot: string, name: string): Promise<FoundFile> 
   }
   if (first !== undefined && alike.length === 1) return { name: first, problem: undefined };
   if (first !== undefined) return { name, problem: `${alike.join(', ')}: none is read; keep one of them, as ${name}` };
-  // A power cut may have left the file in the middle of losing its secrets.
+  // A power cut may have stopped the box while it removed the file's secrets.
   const spent = names.find((it) => it.endsWith(SPENT_SUFFIX) && isAlike(it.slice(0, -SPENT_SUFFIX.length), name));
   if (spent !== undefined) return { name: spent.slice(0, -SPENT_SUFFIX.length), problem: undefined };
   const deep = await misplaced(boot, names, name);
@@ -43,7 +43,7 @@ export async function foundFile(boot: string, name: string): Promise<FoundFile> 
   };
 }
 
-/** Returns a copy, as `paybox (1).yaml`, or a file of another program, as `paybox.yaml.rtf`. */
+/** Returns whether this is a copy, as `paybox (1).yaml`, or a file of another program, as `paybox.yaml.rtf`. */
 function isMeant(found: string, name: string): boolean {
   const [stem = ''] = name.split('.');
   const lower = found.toLowerCase();

@@ -1,11 +1,14 @@
 import { hashSync } from 'bcryptjs';
 import { rightsOf } from './brokers.ts';
 
-/* The files of NATS 2.9 with JetStream and MQTT. */
+/* This file makes the files of NATS 2.9 with JetStream and MQTT. */
 
-/** The least. The passwords have 256 random bits, so more rounds would not protect them better, and each login pays. */
+/**
+ * This is the smallest number. The passwords have 256 random bits, so more rounds would not protect them better, and
+ * each login pays for them.
+ */
 const BCRYPT_ROUNDS = 4;
-/** A subscription with QoS 1 is delivered by these. */
+/** NATS delivers a subscription with QoS 1 by these subjects. */
 const DELIVERIES = '$MQTT.sub.>';
 const USERS_END = ']';
 
@@ -38,7 +41,7 @@ authorization {
 `;
 }
 
-/** Returns the part that differs between the nodes: an example for the first of three. */
+/** Returns the part of a configuration that differs between the nodes: an example for the first of three. */
 export function natsNode(port: number, onlyHere: boolean): string {
   return `# This node alone: its name, folder and addresses.
 server_name: one
@@ -57,7 +60,7 @@ jetstream {
 `;
 }
 
-/** The logins of a NATS without any. */
+/** A file of logins for NATS, with no login in it. */
 export const NATS_USERS = text('# Logins and their rights, one a line.', 'users = [', USERS_END);
 
 /** Adds logins with their topic rights, or gives them new passwords. */
@@ -74,12 +77,12 @@ function lineOf(user: string, password: string): string {
   const { read, write } = rightsOf(user);
   const subjects = (topics: readonly string[]) => JSON.stringify(topics.map(subjectOf));
   const rights = `publish: ${subjects(write)}, subscribe: ${subjects([...read, DELIVERIES])}`;
-  // NATS knows a hash by this beginning; for passwords of less than 72 bytes it means the same.
+  // NATS recognizes a hash by this prefix. For passwords of less than 72 bytes both prefixes mean the same.
   const hash = hashSync(password, BCRYPT_ROUNDS).replace(/^\$2b\$/, '$2a$$');
   return `  { user: "${user}", password: "${hash}", permissions: { ${rights} } }`;
 }
 
-/** NATS writes topics with dots: an empty first level is a slash. */
+/** Returns a topic as NATS writes it: with dots, and an empty first level is a slash. */
 function subjectOf(topic: string): string {
   return topic.replaceAll('/', '.').replace(/^\./, '/.').replaceAll('+', '*');
 }

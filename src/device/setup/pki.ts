@@ -23,13 +23,13 @@ export interface Credential {
   key: string;
 }
 
-/** Validity of a certificate, in milliseconds since 1970. */
+/** The validity of a certificate, in milliseconds since 1970. */
 export interface Validity {
   fromMs: number;
   untilMs: number;
 }
 
-/** Use of a certificate: a server with these names and addresses, or a client with its own name. */
+/** The use of a certificate: a server with these names and addresses, or a client with its own name. */
 export type Purpose = { kind: 'server'; hosts: readonly string[] } | { kind: 'client' };
 
 const CURVE = { name: 'ECDSA', namedCurve: 'P-256' };
@@ -40,7 +40,7 @@ const VERSION_3 = 2;
 const LIST_VERSION_2 = 1;
 const DAY_MS = 86_400_000;
 
-/** Object identifiers of RFC 5280. */
+/** The object identifiers of RFC 5280. */
 const OID = {
   commonName: '2.5.4.3',
   subjectKeyIdentifier: '2.5.29.14',
@@ -52,10 +52,10 @@ const OID = {
   serverAuth: '1.3.6.1.5.5.7.3.1',
   clientAuth: '1.3.6.1.5.5.7.3.2',
 };
-/** Bits in the first byte of KeyUsage (RFC 5280, section 4.2.1.3). */
+/** The bits in the first byte of KeyUsage (RFC 5280, section 4.2.1.3). */
 const DIGITAL_SIGNATURE = 0x80;
 const CERT_SIGN_AND_CRL_SIGN = 0x06;
-/** Kinds of GeneralName (RFC 5280, section 4.2.1.6). */
+/** The kinds of GeneralName (RFC 5280, section 4.2.1.6). */
 const DNS_NAME = 2;
 const IP_ADDRESS = 7;
 
@@ -106,7 +106,7 @@ export async function issue(
 }
 
 /**
- * Returns the authority's revocation list: certificates of the previous list (PEM) plus these (PEM). It is valid as
+ * Returns the authority's revocation list: the certificates of the previous list (PEM) plus these (PEM). It is valid as
  * long as the authority, because a broker refuses everybody once its list has expired.
  */
 export async function revoke(
@@ -144,7 +144,7 @@ async function drafted(
 ): Promise<Certificate> {
   const draft = new Certificate({ version: VERSION_3 });
   const serial = crypto.getRandomValues(new Uint8Array(SERIAL_BYTES));
-  // A positive number without a leading zero byte.
+  // The number is positive and has no leading zero byte.
   serial[0] = ((serial[0] ?? 0) & 0x7f) | 0x40;
   draft.serialNumber = new Integer({ valueHex: serial.buffer });
   draft.subject = distinguishedName(name);

@@ -4,7 +4,7 @@ import { ConfigError } from '../../lib/errors.ts';
 import { PACKET_BYTES_MAX } from '../../protocol/packet-limit.ts';
 import { GATEWAY_LOGIN, rightsOf } from './brokers.ts';
 
-/* The files of RabbitMQ 3.10 with its plugin rabbitmq_mqtt. */
+/* This file makes the files of RabbitMQ 3.10 with its plugin rabbitmq_mqtt. */
 
 const VHOST = '/';
 /** Every MQTT topic is a routing key here. */
@@ -13,7 +13,7 @@ const SALT_BYTES = 4;
 /** A node counts another as dead after four such quarters without a message. Until then its changes wait. */
 const NET_TICK_SECONDS = 5;
 
-/** The part that is changed here; a person's further keys stay. */
+/** The part that this code changes. A person's further keys stay. */
 const definitions = z.looseObject({
   users: z.array(z.looseObject({ name: z.string() })),
   permissions: z.array(z.looseObject({ user: z.string() })),
@@ -54,7 +54,7 @@ load_definitions = ${folder}/rabbitmq/definitions.json
 `;
 }
 
-/** The logins of a RabbitMQ without any. */
+/** The definitions of a RabbitMQ without logins. */
 export const RABBITMQ_DEFINITIONS = textOf({
   vhosts: [{ name: VHOST }],
   users: [],
@@ -91,7 +91,10 @@ function userOf(name: string, password: string) {
   };
 }
 
-/** A connection has a queue of its own, named by its client id, which begins with the login (clause TOP-6). */
+/**
+ * Returns the permissions of a login. A connection has its own queue, named by its client id, which begins with the
+ * login (clause TOP-6).
+ */
 function permissionsOf(user: string) {
   const own = `mqtt-subscription-${user}-.*qos[01]`;
   const ownAndAll = `^(${own}|${EXCHANGE.replace('.', '\\.')})$`;
@@ -100,7 +103,7 @@ function permissionsOf(user: string) {
 
 function topicsOf(user: string) {
   const { read, write } = rightsOf(user);
-  // The gateway reads all boxes at once: a wildcard of MQTT is a star in the key.
+  // The gateway reads all boxes at once. A wildcard of MQTT is a star in the key.
   const level = user === GATEWAY_LOGIN ? '[^.]+' : '[^.*#]+';
   const keys = (topics: readonly string[]) => `^(${topics.map((it) => keyOf(it, level)).join('|')})$`;
   return { user, vhost: VHOST, exchange: EXCHANGE, write: keys(write), read: keys(read) };

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** Describes a Wi-Fi network to join. */
+/** A Wi-Fi network to join. */
 export interface Wifi {
   ssid: string;
   /** A password of 8 to 63 characters, or 64 hexadecimal digits; undefined for an open network. */
@@ -13,7 +13,7 @@ export interface Wifi {
 /** A file that configures a network on a machine. */
 export interface WifiFile {
   program: string;
-  /** Path relative to the root of the file system. */
+  /** The path relative to the root of the file system. */
   path: string;
   text: string;
   /** A command that a person must run besides, so that the file is used; undefined for none. */
@@ -72,7 +72,7 @@ function networkManagerFile({ ssid, psk }: Wifi) {
   };
 }
 
-/** Returns a leading space and backslashes have escapes in a keyfile. */
+/** Returns a text as a keyfile has it: a leading space and backslashes are escaped. */
 function keyfileText(text: string): string {
   return text.replaceAll('\\', '\\\\').replaceAll(/^ | $/g, '\\s');
 }

@@ -3,13 +3,13 @@ import type { Pcm, PcmFormat } from './wav.ts';
 /** The format of espeak-ng, so that chime and speech need no resampling. */
 export const SPEECH_FORMAT: PcmFormat = { sampleRateHz: 22_050, channels: 1 };
 
-/** A rising fourth. The second tone begins while the first one fades. */
+/** The tones are a rising fourth. The second one begins while the first one fades. */
 const TONES = [
   { frequencyHz: 880, startS: 0, lengthS: 0.35 },
   { frequencyHz: 1174.66, startS: 0.16, lengthS: 0.44 },
 ] as const;
 const LENGTH_S = 0.6;
-/** Amplitude of each tone. Together they stay below full scale. */
+/** The amplitude of each tone. Together they stay below full scale. */
 const AMPLITUDE = 0.35;
 const ATTACK_S = 0.012;
 /** The tone falls to 1/e in this time. */
@@ -30,7 +30,7 @@ export function chime({ sampleRateHz, channels }: PcmFormat): Pcm {
 
 function toneAt({ frequencyHz, lengthS }: (typeof TONES)[number], timeS: number): number {
   if (timeS < 0 || timeS >= lengthS) return 0;
-  // Raised cosines at both ends: a step in the envelope would click.
+  // Both ends are raised cosines, because a step in the envelope would click.
   const attack = timeS < ATTACK_S ? (1 - Math.cos((Math.PI * timeS) / ATTACK_S)) / 2 : 1;
   const leftS = lengthS - timeS;
   const release = leftS < RELEASE_S ? (1 - Math.cos((Math.PI * leftS) / RELEASE_S)) / 2 : 1;

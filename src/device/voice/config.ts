@@ -4,19 +4,22 @@ import { ZERO_WORDS } from './words.ts';
 
 const timeOfDay = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'a time of day as HH:MM');
 
-/** From `from` to `to`, local time; past midnight if `to` is earlier. `volumePercent` 0 is silence. */
+/**
+ * The hours from `from` to `to`, local time, past midnight if `to` is earlier. With `volumePercent` 0 the box is
+ * silent.
+ */
 export const quietHoursOptions = z
   .strictObject({ from: timeOfDay, to: timeOfDay, volumePercent: z.int().min(0).max(100).default(0) })
   .refine(({ from, to }) => from !== to, 'quiet hours that begin when they end are none or all: leave them out');
 
-/** Configures the voice. `options` are those of the driver. */
+/** The options of the voice. `options` are those of the driver. */
 export const voiceOptions = z
   .strictObject({
     driver: z.enum([...SPEAKER_DRIVERS.keys()]),
     options: z.record(z.string(), z.unknown()).default({}),
     volumePercent: z.int().min(0).max(100).default(80),
     chime: z.boolean().default(true),
-    /** How an empty tens place is read: `linh` in the north, `lẻ` in the south. */
+    /** The word for an empty tens place: `linh` in the north, `lẻ` in the south. */
     zero: z.enum(ZERO_WORDS).default('linh'),
     quietHours: quietHoursOptions.optional(),
   })

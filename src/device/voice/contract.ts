@@ -9,22 +9,22 @@ export interface Announcement {
   amount: number;
 }
 
-/** Names a payment to say again. `paidAtMs` is calendar time in milliseconds since 1970. */
+/** A payment to say again. `paidAtMs` is calendar time in milliseconds since 1970. */
 export interface Repetition extends Announcement {
   paidAtMs: number;
 }
 
-/** Holds a sentence to announce. */
+/** A sentence to announce. */
 export interface Phrase {
   /** The complete sentence. */
   text: string;
-  /** Only the words of the amount, separated by single spaces. */
+  /** The words of the amount only, separated by single spaces. */
   number: string;
-  /** Only the words of the time of a repeated payment, separated by single spaces. */
+  /** The words of the time of a repeated payment only, separated by single spaces. */
   time?: string;
 }
 
-/** Holds a phrase as sound. */
+/** A phrase as sound. */
 export interface Spoken {
   words: Pcm;
   /** A chime that replaces the built-in one. */
@@ -36,7 +36,7 @@ export interface Speech {
   render(phrase: Phrase, signal: AbortSignal): Promise<Spoken>;
 }
 
-/** An announcement for the web page of the box: the sound, and its text. */
+/** An announcement for the box's web page: the sound, and its text. */
 export interface PageAnnouncement {
   text: string;
   /** A WAV file of 16-bit PCM. */
@@ -51,9 +51,9 @@ export interface Output {
   check(signal: AbortSignal): Promise<void>;
 }
 
-/** Holds speech and output of a driver. No device is open between announcements, so there is nothing to close. */
+/** The speech and output of a driver. No device is open between announcements, so nobody has to close it. */
 export interface Speaker {
-  /** Tried in this order until one renders the phrase. If none does, only the chime is played. */
+  /** The voice tries these in order until one renders the phrase. If none does, it plays only the chime. */
   speeches: readonly Speech[];
   output: Output;
 }
@@ -66,7 +66,7 @@ export interface SpeakerIo {
   onPage(announcement: PageAnnouncement): void;
 }
 
-/** A kind of voice. `options` decodes the driver's part of the configuration; `example` is a valid one. */
+/** A kind of voice. `options` decodes the driver's part of the configuration, and `example` is a valid one. */
 export interface SpeakerDriver<Options> {
   readonly name: string;
   readonly summary: string;

@@ -5,8 +5,8 @@ import { reasonAndFix, voiceFault } from './fault.ts';
 import { holdProgram, type Program, runProgram } from './program.ts';
 
 /**
- * A light on a GPIO line, set by `gpioset` of the libgpiod tools. `gpioinfo` lists `chip` and `line`. The light blinks
- * for `durationMs`, with a complete last blink; with `offMs` 0 it is steady.
+ * The options of a light on a GPIO line, which `gpioset` of the libgpiod tools sets. `gpioinfo` lists `chip` and
+ * `line`. The light blinks for `durationMs`, with a complete last blink. With `offMs` 0 it is steady.
  */
 export const lightOptions = z.strictObject({
   chip: z
@@ -44,7 +44,7 @@ export interface Light {
 }
 
 const VERSION_TIMEOUT_MS = 5_000;
-/** Shortest time that a line is driven. After that its state depends on the board. */
+/** The shortest time that a line is driven. After that its state depends on the board. */
 const HELD_MIN_MS = 50;
 
 /** Returns a light that is off, and starts no program, until `flash` is called. */
@@ -110,7 +110,9 @@ class GpioLight implements Light {
     return this.#untilMs - this.#io.clock.monotonicMs();
   }
 
-  /** Command line of gpioset, which holds the line until it is killed. It differs between libgpiod 1 and 2. */
+  /**
+   * Returns the command line of gpioset, which holds the line until it is killed. It differs between libgpiod 1 and 2.
+   */
   #program(value: 0 | 1): Program {
     const { chip, line, activeLow } = this.#options;
     const low = activeLow ? ['--active-low'] : [];

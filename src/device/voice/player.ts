@@ -5,21 +5,24 @@ import type { Output } from './contract.ts';
 import { type Program, runProgram } from './program.ts';
 import { durationMs, encodeSamples, encodeWav, type Pcm, silence } from './wav.ts';
 
-/** `device` is an ALSA name, as `aplay -L` lists them. */
+/** The options of ALSA's player. `device` is an ALSA name, as `aplay -L` lists them. */
 const aplayOptions = z.strictObject({
   kind: z.literal('aplay'),
   device: z.string().min(1).max(200).default('default'),
   command: z.string().min(1).default('aplay'),
 });
 
-/** ALSA's player; it knows the format from the WAV header. */
+/** Runs ALSA's player, which knows the format from the WAV header. */
 function aplay({ command, device }: z.infer<typeof aplayOptions>, sound: Pcm): Program {
   const args = ['--quiet', `--device=${device}`, '--file-type=wav', '-'];
   const advice = 'see `aplay -L` for devices, and that this user is in the group audio';
   return { command, args, debianPackage: 'alsa-utils', advice, input: encodeWav(sound) };
 }
 
-/** `sink` is a name in `pactl list short sinks`; if absent, the default sink. */
+/**
+ * The options of PulseAudio's player. `sink` is a name in `pactl list short sinks`. Without it the player uses the
+ * default sink.
+ */
 const paplayOptions = z.strictObject({
   kind: z.literal('paplay'),
   sink: z.string().min(1).max(200).optional(),
@@ -42,9 +45,9 @@ export const playerOptions = z
 
 export type PlayerOptions = z.infer<typeof playerOptions>;
 
-/** Additional time for a player, to open a slow device. */
+/** A player may take this much longer than the sound, to open a slow device. */
 const PLAY_GRACE_MS = 5_000;
-/** Long enough for a player to open its device, too short to disturb. */
+/** The check lasts long enough for a player to open its device, and is too short to disturb. */
 const CHECK_MS = 50;
 
 /** Plays sound with a player program, one run per sound. */

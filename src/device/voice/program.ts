@@ -7,7 +7,7 @@ import { voiceFault } from './fault.ts';
 export interface Program {
   command: string;
   args: readonly string[];
-  /** Its Debian package, for the advice when it is missing. */
+  /** The Debian package of the program, for the advice when it is missing. */
   debianPackage: string;
   /** The advice for a failure. */
   advice: string;
@@ -15,10 +15,10 @@ export interface Program {
   input?: Uint8Array;
 }
 
-/** More than a minute of speech: a program that writes more is broken. */
+/** This is more than a minute of speech. A program that writes more is broken. */
 const OUTPUT_BYTES_MAX = 8 * 1024 * 1024;
 const COMPLAINT_CHARS_MAX = 2_000;
-/** Time for a killed program to end. One that is stuck in the kernel must not delay the box. */
+/** A killed program has this time to end. One that is stuck in the kernel must not delay the box. */
 const KILL_WAIT_MS = 1_000;
 
 interface Running {
@@ -29,7 +29,7 @@ interface Running {
 }
 
 interface Ended {
-  /** Undefined after a success. */
+  /** The failure; undefined after a success. */
   failure: string | undefined;
   output: Buffer;
 }
@@ -91,7 +91,7 @@ function start(program: Program): Running {
     kill: async (clock) => {
       if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
       await withDeadline(clock, KILL_WAIT_MS, gone);
-      // Its child processes may keep the pipes open.
+      // The program's children may still hold the pipes open.
       for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
       child.unref();
     },

@@ -29,7 +29,7 @@ function register<Options>(driver: SpeakerDriver<Options>): RegisteredSpeaker {
   };
 }
 
-/** Every kind of voice, by its name in a configuration. */
+/** All kinds of voice, by their names in a configuration. */
 export const SPEAKER_DRIVERS: ReadonlyMap<string, RegisteredSpeaker> = new Map(
   [register(espeak), register(clips), register(page)].map((driver) => [driver.name, driver]),
 );

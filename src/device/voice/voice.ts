@@ -18,9 +18,9 @@ export interface VoiceStatus {
   ok: boolean;
   /** The problem and the advice; null if there is none. */
   reason: string | null;
-  /** Announcements that wait, without the current one. */
+  /** The number of announcements that wait, without the current one. */
   queued: number;
-  /** Counts announced payments since the start, without repetitions that a person asked for. */
+  /** The number of payments announced since the start, without repetitions that a person asked for. */
   said: number;
   /** The words of the last announcement; null before the first. */
   words: string | null;
@@ -40,9 +40,12 @@ export interface Voice {
   close(): Promise<void>;
 }
 
-/** Waiting announcements. Beyond that the oldest is dropped: the newest payer is still in front of the box. */
+/**
+ * At most this many announcements wait. Beyond that the voice drops the oldest, because the newest payer is still in
+ * front of the box.
+ */
 const WAITING_MAX = 8;
-/** Announcements that have waited longer are dropped: they could be mistaken for another payment. */
+/** The voice drops announcements that have waited longer, because people could take them for another payment. */
 const WAITED_MAX_MS = 60_000;
 /** The voice remembers this many announced transactions. */
 const REMEMBERED_MAX = 1_000;
@@ -51,11 +54,11 @@ const CHIME_ALONE = 'a chime alone would sound like a new payment';
 
 interface Waiting extends Announcement {
   sinceMs: number;
-  /** Milliseconds since 1970. Only a repetition has it. */
+  /** The time of the payment in milliseconds since 1970. Only a repetition has it. */
   paidAtMs: number | undefined;
 }
 
-/** Holds the sound of a phrase, or none if no voice can speak it. */
+/** The sound of a phrase, or none if no voice can speak it. */
 interface Composed {
   sound: Pcm | undefined;
   text: string;
@@ -137,7 +140,10 @@ class QueuedVoice implements Voice {
     }
   }
 
-  /** New payments come first. Otherwise a person who holds the key down could silence them. */
+  /**
+   * Returns the next announcement. New payments come first, because a person who holds the key down could silence them
+   * otherwise.
+   */
   #next(): Waiting | undefined {
     const news = this.#waiting.shift();
     if (news !== undefined) return news;
@@ -186,7 +192,7 @@ class QueuedVoice implements Voice {
     });
   }
 
-  /** Runs `work`, which returns a problem if there is one, and keeps it for the status. */
+  /** Runs `work`, which returns a problem if there is one, and stores the problem for the status. */
   async #attempt(work: () => Promise<string | undefined>): Promise<void> {
     const failure = await work().catch(reasonAndFix);
     const before = this.#failure;
@@ -205,7 +211,10 @@ class QueuedVoice implements Voice {
     return flaw;
   }
 
-  /** A voice of recorded words may lack those for a repetition: then the key for it only shows the payment. */
+  /**
+   * Tests a repetition. A voice of recorded words may lack the words for one. Then the key for it only shows the
+   * payment.
+   */
   async #tryRepetition(): Promise<void> {
     if (this.#speaker.speeches.length === 0) return;
     const { spoken, flaw } = await this.#speak(REPETITION_TRIED);

@@ -1,6 +1,6 @@
 import { voiceFault } from './fault.ts';
 
-/** Sound in 16-bit samples; the channels are interleaved. */
+/** Sound in 16-bit samples. The channels are interleaved. */
 export interface Pcm {
   sampleRateHz: number;
   channels: number;

@@ -1,11 +1,11 @@
 import { vietnamTime } from '../../lib/vietnam-time.ts';
 import type { Phrase } from './contract.ts';
 
-/** Largest number with words here: one million tỷ. */
+/** The largest number with words here: one million tỷ. */
 export const NUMBER_MAX = 10 ** 15;
 
 export interface NumberWordsOptions {
-  /** How an empty tens place is read: `linh` in the north, `lẻ` in the south. */
+  /** The word for an empty tens place: `linh` in the north, `lẻ` in the south. */
   zero?: ZeroWord;
 }
 
@@ -13,14 +13,14 @@ export type ZeroWord = 'linh' | 'lẻ';
 export const ZERO_WORDS = ['linh', 'lẻ'] as const satisfies readonly ZeroWord[];
 
 const DIGITS = ['không', 'một', 'hai', 'ba', 'bốn', 'năm', 'sáu', 'bảy', 'tám', 'chín'] as const;
-/** Names of the three groups of a billion, lowest first. */
+/** The names of the three groups of a billion, lowest first. */
 const GROUPS = ['', 'nghìn', 'triệu'] as const;
 const BILLION = 10 ** 9;
 
 /**
  * Returns the Vietnamese words of a whole number from 0 to NUMBER_MAX: lower case, separated by single spaces. Groups
- * below the first are read in full (`một nghìn không trăm linh năm`); empty groups are left out. Throws a RangeError
- * for any other number.
+ * below the first have all their words (`một nghìn không trăm linh năm`), and empty groups have none. Throws a
+ * RangeError for any other number.
  */
 export function numberWords(value: number | bigint, { zero = 'linh' }: NumberWordsOptions = {}): string {
   const whole = Number(value);

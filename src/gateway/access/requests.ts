@@ -45,7 +45,7 @@ export function answerRefusal(
 ): FastifyReply {
   logRefusal(request, log, refusal, status);
   reply.header(REASON_HEADER, headerText(refusal.reason));
-  // Admins get the reason in the body too (clause REG-4).
+  // The body has the reason too, for admins (clause REG-4).
   const reason = isReasoned ? { reason: refusal.reason } : {};
   return reply.code(status).send({ status: 'FAILED', message: refusal.code, ...reason });
 }

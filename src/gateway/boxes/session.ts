@@ -151,14 +151,14 @@ export class Session {
     return this.#hasMore && this.#unanswered.size === 0;
   }
 
-  /** Must be called before everything unanswered is sent again from the store. */
+  /** Begins to send again, from the store, everything that is unanswered. */
   beginResend(): void {
     this.#unanswered.clear();
     this.#hasMore = true;
     this.#hasChanged = false;
   }
 
-  /** Must be called after the store was read. `hasMore` means that it holds more than is sent at once. */
+  /** Ends what `beginResend` began, after the store was read. `hasMore` means that it holds more than is sent at once. */
   endResend(hasMore: boolean): void {
     this.#hasMore = hasMore || this.#hasChanged;
   }

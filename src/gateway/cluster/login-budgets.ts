@@ -123,7 +123,7 @@ class SharedFailures implements BudgetUse {
     this.#tell(name);
   }
 
-  /** Called when one of this member's own failures has come back. */
+  /** Records that one of this member's own failures has come back. */
   echoed(name: string): void {
     const away = this.#away.get(name);
     if (away === undefined) return;
@@ -131,7 +131,7 @@ class SharedFailures implements BudgetUse {
     else this.#away.delete(name);
   }
 
-  /** Called when another member has counted a failure. */
+  /** Counts a failure that another member has counted. */
   heard(name: string, nowMs: number): void {
     this.#counted.add(name, nowMs);
   }

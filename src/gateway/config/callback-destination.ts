@@ -26,7 +26,7 @@ const LOCAL = everywhere([
  * in this list.
  */
 const SPECIAL = everywhere([
-  // Documentation: RFC 5737, RFC 3849, RFC 9637. Benchmarks: RFC 2544.
+  // Documentation has these (RFC 5737, RFC 3849, RFC 9637), and so do benchmarks (RFC 2544).
   ['192.0.2.0', 24],
   ['198.51.100.0', 24],
   ['203.0.113.0', 24],

@@ -50,7 +50,7 @@ export function createAskSource(clock: Clock, { ownPorts, lookup }: Outside): As
   };
 }
 
-/** `Retry-After` is a number of seconds or a date (RFC 9110). */
+/** Returns the wait in milliseconds. `Retry-After` is a number of seconds or a date (RFC 9110). */
 function retryAfterMs(value: string | undefined, nowMs: number): number {
   const ms = /^\d+$/.test(value ?? '') ? Number(value) * 1000 : Date.parse(value ?? '') - nowMs;
   return Number.isFinite(ms) ? Math.min(Math.max(ms, PAUSE_MS), RETRY_AFTER_MS_MAX) : RETRY_AFTER_MS;

@@ -138,7 +138,7 @@ export class CatchUp {
     if (caught.source.list !== undefined) caught.ended = this.#run(caught);
   }
 
-  /** Must be called when a source has called a webhook. */
+  /** Records that a source has called a webhook. */
   told(name: string): void {
     const caught = this.#all.get(name);
     if (caught === undefined) return;
@@ -150,7 +150,7 @@ export class CatchUp {
     this.#save(caught).catch((error: unknown) => log.warn('source-not-stored', { name, reason: reasonOf(error) }));
   }
 
-  /** Must be called when a webhook's credit was not stored. The list of the source is then read soon. */
+  /** Records that a webhook's credit was not stored. The list of the source is then read soon. */
   lost(name: string): void {
     const caught = this.#all.get(name);
     if (caught !== undefined) caught.wake();

@@ -44,8 +44,8 @@ export class EnrolmentClient {
   }
 
   /**
-   * Returns the state of the request; undefined when the gateway does not know it, or no longer. Throws as `register`
-   * does.
+   * Returns the state of the request; undefined when the gateway does not know it, or no longer knows it. Throws as
+   * `register` does.
    */
   async state(id: string, signal: AbortSignal): Promise<EnrolmentState | undefined> {
     const { status, json } = await this.#ask('GET', `${ENROLMENTS_PATH}/${id}`, signal);

@@ -45,7 +45,7 @@ interface Attempt {
   untilMs: number;
   /** The gateway's id of the request; undefined until registered. */
   id: string | undefined;
-  /** Monotonic time of the last state request that the gateway answered. */
+  /** The monotonic time of the last state request that the gateway answered. */
   askedMs: number;
   isLogged: boolean;
 }

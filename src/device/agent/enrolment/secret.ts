@@ -16,9 +16,9 @@ const AGREED = /^[A-Za-z0-9_-]{43}$/;
 
 /** The secret by which the box logs in. */
 export interface BoxSecret {
-  /** Waits for enrolment if necessary; undefined once `signal` aborts. */
+  /** Returns the secret, and waits for enrolment if necessary. Returns undefined once `signal` aborts. */
   get(signal: AbortSignal): Promise<string | undefined>;
-  /** Call when the gateway has refused the secret. */
+  /** Reports that the gateway has refused the secret. */
   refused(): void;
 }
 
@@ -48,7 +48,7 @@ export function enrolledSecret({ clock, log, dataDir, enroller }: EnrolledSecret
     if (reason !== said) log.error('secret-unreadable', { path, reason: `${reason}; the box enrols again` });
     said = reason;
   };
-  /** Writes the secret; returns whether that worked. */
+  /** Writes the secret. Returns whether that worked. */
   const wasKept = async (secret: string) => {
     try {
       await keepSecret(dataDir, secret);

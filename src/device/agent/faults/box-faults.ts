@@ -21,7 +21,10 @@ export const BOX_FAULTS: readonly FaultName[] = FAULT_NAMES.filter((name) => fau
  */
 export type BoxFaultOrder = Omit<FaultOrder, 'box' | 'content'>;
 
-/** Each direction has its own random numbers, so that traffic in one does not change faults in the other. */
+/**
+ * The direction of traffic. Each has its own random numbers, so that traffic in one does not change faults in the
+ * other.
+ */
 export type Stream = 'away' | 'back';
 
 interface ActiveFault {
@@ -29,7 +32,7 @@ interface ActiveFault {
   id: string;
   happened: number;
   chances: Record<Stream, Random>;
-  /** For faults that are states: whether chance has switched it on; undefined until first asked. */
+  /** True if chance has switched on a fault that is a state; undefined until the box first checks. */
   isThere?: boolean;
   over: AbortController;
 }
@@ -44,7 +47,7 @@ export class BoxFaults {
     this.#deps = deps;
   }
 
-  /** Throws a PayboxError when too many faults are active. */
+  /** Adds a fault. Throws a PayboxError when too many faults are active. */
   order(given: BoxFaultOrder): ActiveFaultView {
     const { clock, random, log } = this.#deps;
     if (this.#active.size >= ACTIVE_FAULTS_MAX) {
@@ -68,7 +71,7 @@ export class BoxFaults {
     return [...this.#active.values()].map(listing);
   }
 
-  /** Ends a fault; returns whether it was active. */
+  /** Ends a fault. Returns whether it was active. */
   end(id: string): boolean {
     const active = this.#active.get(id);
     if (active === undefined) return false;
@@ -82,7 +85,7 @@ export class BoxFaults {
     for (const id of [...this.#active.keys()]) this.end(id);
   }
 
-  /** Calls `listener` after each order; the returned function ends that. */
+  /** Calls `listener` after each order. The returned function removes it. */
   onOrder(listener: (fault: FaultName) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -104,7 +107,7 @@ export class BoxFaults {
     return undefined;
   }
 
-  /** Returns whether a fault that is a state is active; its chance is drawn once. */
+  /** Returns whether a fault that is a state is active. Chance decides once. */
   isThere(fault: FaultName): boolean {
     return [...this.#active.values()].some((active) => {
       const { chance = 1 } = active.order;

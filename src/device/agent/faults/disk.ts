@@ -4,7 +4,7 @@ import type { BoxFaults } from './box-faults.ts';
 
 const REASON = 'the disk is full by the fault disk-full';
 
-/** Returns a journal that cannot be written while the fault disk-full is active; it can still be read. */
+/** Returns a journal that cannot be written while the fault disk-full is active. Reading still works. */
 export function faultyJournal(journal: Journal, faults: BoxFaults): Journal {
   let isRefused = false;
   return {

@@ -4,9 +4,9 @@ import type { Display, DisplayIo, SerialLine } from '../../display/contract.ts';
 import type { ConfiguredDisplay } from '../screen/screen.ts';
 import type { BoxFaults, Stream } from './box-faults.ts';
 
-/** Extra time of a slow display for each picture. */
+/** A slow display takes this much longer for each picture. */
 const SLOW_MS = 1_000;
-/** Share of bytes that change on a noisy line. */
+/** A noisy line changes this share of the bytes. */
 const NOISE_SHARE = 0.01;
 const BYTE_VALUES = 256;
 
@@ -62,7 +62,7 @@ function throwIfGone(faults: BoxFaults): void {
 
 function noisyLine(line: SerialLine, faults: BoxFaults): SerialLine {
   const listeners = new Set<(bytes: Uint8Array) => void>();
-  // One listener for all: each must get the same bytes.
+  // One listener serves all, because each must get the same bytes.
   line.onData((bytes) => {
     const heard = noisy(bytes, faults, 'back');
     for (const listener of listeners) listener(heard);

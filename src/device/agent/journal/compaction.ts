@@ -6,13 +6,13 @@ export const SETTLED_AGE_MAX_MS = 30 * 86_400_000;
 /** A calendar that is further ahead of the gateway's newest time than this is not trusted, and removes nothing. */
 const AHEAD_MAX_MS = 7 * 86_400_000;
 
-/** Kinds that say that a push or a payment need not be shown any more. */
+/** Entries of these kinds record that a push or a payment need not be shown any more. */
 const SETTLING: readonly Entry['kind'][] = ['shown', 'payment-displayed', 'payment-dropped'];
 
 /** Identifies the fact that an entry records. A second entry with the same key adds nothing. */
 export function keyOf(entry: Entry): string {
   if (entry.kind === 'acked') return `acked ${entry.ids.length} ${entry.ids[0]}`;
-  // An account that comes back is announced again.
+  // The box announces an account again that comes back.
   if (entry.kind === 'account') return `account ${entry.account.bankAccount} ${entry.announcedAtMs}`;
   if (entry.kind === 'mark') return `mark ${entry.shown} ${entry.changedAtMs}`;
   if (entry.kind === 'clock') return `clock ${entry.bootId} ${entry.bootMs}`;

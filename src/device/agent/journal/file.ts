@@ -26,26 +26,26 @@ export class BusyError extends Error {}
 
 export interface Row {
   seq: number;
-  /** Undefined for a row that cannot be decoded. */
+  /** The entry; undefined for a row that cannot be decoded. */
   entry: Entry | undefined;
   reason: string;
 }
 
-/** Version of the tables; in `user_version` of the file. */
+/** The version of the tables, in `user_version` of the file. */
 const FORMAT_VERSION = 1;
 /** SQLite writes the write-ahead log into the main file at this many pages of 4 KiB. */
 const WAL_PAGES_MAX = 128;
 /** SQLite truncates a write-ahead log that grew beyond this in one big transaction. */
 const WAL_BYTES_MAX = 1_048_576;
-/** Free pages that one `remove` returns to the disk at most. */
+/** One `remove` returns at most this many free pages to the disk. */
 const FREED_PAGES_MAX = 512;
 /** The size of the largest entry: the disk counts as working only if any entry has room. */
 const PROBE_BYTES = 4_096;
 
 const SQLITE = { BUSY: 5, READONLY: 8, FULL: 13 } as const;
 /**
- * Primary SQLite result codes of problems of the machine, not of the file's content: PERM, BUSY, LOCKED, NOMEM, IOERR,
- * FULL, CANTOPEN, PROTOCOL, AUTH.
+ * SQLite's primary result codes for problems of the machine, not of the file's content: PERM, BUSY, LOCKED, NOMEM,
+ * IOERR, FULL, CANTOPEN, PROTOCOL, AUTH.
  */
 const MACHINE_CODES: readonly number[] = [3, SQLITE.BUSY, 6, 7, 10, SQLITE.FULL, 14, 15, 23];
 
@@ -98,7 +98,9 @@ export class JournalFile {
     return this.#keys.has(keyOf(it));
   }
 
-  /** Returns whether a restart would not find this file: deleted, replaced, or its disk unmounted. */
+  /**
+   * Returns whether a restart would not find this file, because it was deleted or replaced, or its disk was unmounted.
+   */
   isGone(): boolean {
     return inodeOf(this.#path) !== this.#inode;
   }
@@ -120,7 +122,7 @@ export class JournalFile {
     for (const key of missing.keys()) this.#keys.add(key);
   }
 
-  /** Throws when the disk cannot store an entry. */
+  /** Checks that the disk can store an entry. Throws when it cannot. */
   probe(): void {
     this.#transaction(() => {
       const { lastInsertRowid } = this.#insert.run('probe', 'x'.repeat(PROBE_BYTES));
@@ -177,7 +179,7 @@ export function readEntries(location: string | URL, terminalCode: string): Entry
         for (const row of rowsOf(db, order)) rows.set(row.seq, row);
         break;
       } catch (error) {
-        // The first damage from this end; the other end comes next.
+        // The reader meets the first damage from this end. The other end comes next.
         if (primaryCodeOf(error) === undefined && !(error instanceof RangeError)) throw error;
       }
     }
@@ -248,7 +250,7 @@ function* rowsOf(db: DatabaseSync, order: 'ASC' | 'DESC'): Generator<Row> {
   }
 }
 
-/** Covers the row number too, so that an entry in a wrong row is detected. */
+/** Returns the checksum of a row. It covers the row number too, which detects an entry in a wrong row. */
 function checksumOf(seq: number, json: string): number {
   return crc32(`${seq} ${json}`);
 }
@@ -275,7 +277,7 @@ function named(error: unknown, path: string): unknown {
   if (error instanceof NotAFileError) return new UnusableError('damaged', error.message, error);
   const code = primaryCodeOf(error);
   const isOfMachine = code === SQLITE.READONLY || (code !== undefined && MACHINE_CODES.includes(code));
-  // If SQLite cannot write its log it reports other errors, such as "locked".
+  // SQLite reports other errors, such as "locked", if it cannot write its log.
   if (isOfMachine && !isWritable(path)) return new Error('it, or its disk, is read-only', { cause: error });
   if (code === SQLITE.BUSY) return new BusyError('another program has the journal open', { cause: error });
   const isOfContent = code === undefined ? error instanceof RangeError : !MACHINE_CODES.includes(code);

@@ -9,6 +9,24 @@ import { entriesToKeep, hasAged, keyOf } from './compaction.ts';
 import { BusyError, isFull, JournalFile, UnusableError } from './file.ts';
 import { namesAside, salvage, setAside } from './set-aside.ts';
 
+/*
+ * The memory of a box: what it must still know after a power cut.
+ *
+ * Theory. The journal is a list of facts in a SQLite file. A restart reads them all and builds the same state, so
+ * nothing else on the disk matters to the box.
+ *
+ * Invariants. Facts are synced before the box shows or reports anything that follows from them. An append writes all its
+ * entries or none. A second entry with the same key adds nothing, so every write may be repeated. Compaction removes the
+ * oldest entries first, so the rest restores the same box at any moment.
+ *
+ * Failing disks. A box must accept payments even when its disk fails (PROTOCOL.md, clause AGT-5). `load` then returns
+ * the readable entries, and the journal opens the file later. A file that is damaged, of another box or of another
+ * version is set aside under a new name, and a new file starts with its readable entries.
+ *
+ * Tried and failed. A FIFO or a device under the journal's name made a start wait forever, so the journal opens only
+ * files.
+ */
+
 export interface JournalDeps {
   clock: Clock;
   log: Logger;
@@ -18,8 +36,8 @@ export interface JournalDeps {
 export const JOURNAL_FILE = 'journal.db';
 
 /**
- * A journal with more entries than this is compacted when it is opened; during operation, at twice as many. If the box
- * has as many unacknowledged reports as it can, about twice this number remains.
+ * A journal with more entries than this is compacted when it is opened. A running box compacts it at twice as many.
+ * About twice this number remains if the box has as many unacknowledged reports as it can.
  */
 const COMPACT_ABOVE_ENTRIES = 6_000;
 /** How often a running box looks for entries that are too old. */
@@ -32,25 +50,15 @@ const REMOVED_AT_ONCE_MAX = 500;
  */
 const LOCK_WAIT_MS = 2_000;
 const BUSY_FIX = 'end the other program, or give each box a folder of its own';
-/** Pause between attempts to open the file, so that a flood of pushes does not wait for each attempt. */
+/**
+ * The journal waits this long between attempts to open the file, so that a flood of pushes does not wait for each
+ * attempt.
+ */
 const REOPEN_MS = 1_000;
 
 /**
  * Opens the journal of the box `terminalCode` in `dataDir`, and creates both if they are missing (house rule 2). Throws
- * a ConfigError when another program has the file open.
- *
- * Theory. The journal is a list of facts in a SQLite file. A restart reads them all and builds the same state, so
- * nothing else on the disk matters to the box.
- *
- * Invariants. Facts are synced before the box shows or reports anything that follows from them. An append writes
- * all its entries or none. A second entry with the same key adds nothing, so every write may be repeated. Compaction
- * removes the oldest entries first, so the rest restores the same box at any moment.
- *
- * A box must accept payments even when its disk fails (PROTOCOL.md, clause AGT-5), so a failed disk is not an error here.
- * `load` then returns the readable entries, and the journal opens the file later. A file that is damaged, of another box
- * or of another version is set aside under a new name, and a new file starts with its readable entries.
- *
- * Tried and failed. A FIFO or a device under the journal's name made a start wait forever, so the journal opens only files.
+ * a ConfigError when another program has the file open. A disk that fails is no error.
  */
 export function openJournal(dataDir: string, terminalCode: string, deps: JournalDeps): Journal {
   return new SqliteJournal(dataDir, terminalCode, deps);
@@ -62,7 +70,7 @@ class SqliteJournal implements Journal {
   readonly #terminalCode: string;
   readonly #deps: JournalDeps;
   #file: JournalFile | undefined;
-  /** Entries to write into the next file that is opened; empty while one is open. */
+  /** The entries to write into the next file that opens; empty while a file is open. */
   #memory: Entry[] = [];
   /** Entries found after the start that `reopen` has not returned yet. */
   #unknown: Entry[] = [];
@@ -86,7 +94,8 @@ class SqliteJournal implements Journal {
       this.#planCompaction(file, COMPACT_ABOVE_ENTRIES);
       while (this.#doomed.length > 0) this.#compactSome(file);
     } catch (error) {
-      // The other program is this box already. A second agent without the journal would take over its gateway session.
+      // The other program is a second agent of this box. Without the journal, this agent would take over its gateway
+      // session.
       if (error instanceof BusyError) throw new ConfigError(`dataDir: ${error.message}: ${this.#path}`, BUSY_FIX);
       this.#failure = error;
       deps.log.error('journal-unavailable', { file: this.#path, reason: reasonOf(error) });
@@ -144,7 +153,9 @@ class SqliteJournal implements Journal {
     }
   }
 
-  /** A full disk leaves the file intact. After any other error it is reopened and checked. */
+  /**
+   * Handles a failed write. A full disk leaves the file intact. After any other error the file is reopened and checked.
+   */
   #fail(error: unknown): void {
     this.#failure = error;
     if (!isFull(error)) this.close();
@@ -197,7 +208,7 @@ class SqliteJournal implements Journal {
     }
   }
 
-  /** Adds entries that are new; returns their number. */
+  /** Adds new entries. Returns their number. */
   #learn(found: readonly Entry[]): number {
     const known = new Set(this.#memory.map(keyOf));
     const fresh = found.filter((entry) => !known.has(keyOf(entry)));
@@ -225,7 +236,10 @@ class SqliteJournal implements Journal {
     this.#doomed = file.rows.map((row) => row.seq).filter((seq) => !kept.has(seq));
   }
 
-  /** Oldest first, so that the rest restores the same box at any moment. A failure costs only disk space. */
+  /**
+   * Removes some entries, the oldest first, so that the rest restores the same box at any moment. A failure costs only
+   * disk space.
+   */
   #compactSome(file: JournalFile): void {
     const some = this.#doomed.slice(0, REMOVED_AT_ONCE_MAX);
     this.#doomed = this.#doomed.slice(REMOVED_AT_ONCE_MAX);

@@ -8,8 +8,8 @@ export const COMPANIONS = ['', '-wal', '-shm'];
 const ROLLBACK = '-journal';
 
 /**
- * Makes sure that SQLite opens only files, because it would wait forever for a FIFO, and that only their owner can read
- * them. SQLite creates the other files with the mode of the first. Throws NotAFileError.
+ * Checks that the paths are files, because SQLite would wait forever for a FIFO, and makes them readable to their owner
+ * only. SQLite creates the other files with the mode of the first. Throws NotAFileError.
  */
 export function preparePlace(path: string): void {
   for (const end of [...COMPANIONS, ROLLBACK]) assertFile(`${path}${end}`);
@@ -17,6 +17,6 @@ export function preparePlace(path: string): void {
     if (existsSync(path)) chmodSync(path, OWNER_ONLY);
     else closeSync(openSync(path, 'a', OWNER_ONLY));
   } catch {
-    // A disk that is read-only, or knows no modes: SQLite says what it cannot do.
+    // The disk is read-only or has no modes. SQLite reports what it cannot do.
   }
 }

@@ -12,7 +12,7 @@ import { COMPANIONS } from './place.ts';
 /** The box stores this many set-aside journals for a technician, and deletes the oldest. */
 export const SET_ASIDE_MAX = 5;
 
-/** Limit for copies, because the folder for temporary files may be in memory. */
+/** A copy has at most this size, because the folder for temporary files may be in memory. */
 const COPY_BYTES_MAX = 64 * 1_048_576;
 
 /** Returns names of the set-aside journals in `folder`, oldest first by the time in their names. */
@@ -26,7 +26,7 @@ export function namesAside(folder: string, file: string): string[] {
     .map(({ name }) => name);
 }
 
-/** Renames a journal with the calendar time `wallMs` in its name; returns the new name. */
+/** Renames a journal, with the calendar time `wallMs` in its new name. Returns that name. */
 export function setAside(folder: string, file: string, why: UnusableReason, wallMs: number): string {
   const others = namesAside(folder, file);
   for (const name of others.slice(0, Math.max(0, others.length + 1 - SET_ASIDE_MAX))) {

@@ -1,37 +1,35 @@
-import { type Clock, withAbortAfter } from '../../../lib/clock.ts';
+import { withAbortAfter } from '../../../lib/clock.ts';
 import { PayboxError, reasonOf } from '../../../lib/errors.ts';
-import type { Logger } from '../../../lib/log.ts';
-import type { Random } from '../../../lib/random.ts';
-import type { BoxName } from '../../../protocol/fields.ts';
-import type { SigningKey } from '../../../protocol/keys.ts';
 import { type DownOf, MESSAGE_VERSION, REASON_CHARS_MAX, type UpMessage } from '../../../protocol/messages.ts';
 import { BoxSeal } from '../../../protocol/seal.ts';
-import type { BoxEvent, QrCheck, Send } from '../../box/state.ts';
+import type { Send } from '../../box/state.ts';
 import type { Connection, InboundMessage, SessionIo } from '../contract.ts';
 import { DISABLED_RETRY_MS } from '../enrolment/enroller.ts';
-import type { BoxSecret } from '../enrolment/secret.ts';
-import { answerWithin, Heartbeat, messageEvent, noWelcome, type Registering, untilRenewal } from './session.ts';
+import {
+  answerWithin,
+  Heartbeat,
+  type LinkDeps,
+  messageEvent,
+  noWelcome,
+  type Registering,
+  untilRenewal,
+} from './session.ts';
 import { HomeShard } from './shard.ts';
 
-export interface LinkDeps {
-  clock: Clock;
-  random: Random;
-  log: Logger;
-  identity: BoxName;
-  secret: BoxSecret;
-  /** The box's signing key. */
-  key: SigningKey;
-  agentVersion: string;
-  /** Name of the display in the hello. */
-  display: string;
-  open(io: SessionIo, signal: AbortSignal): Promise<Connection>;
-  /** Returns whether the display can show this QR. */
-  checkQr(qrCode: string): QrCheck;
-  /** The push on the screen; null if none. */
-  shownPushId(): string | null;
-  /** May return a promise; the next message then waits until the box has processed this one. */
-  emit(event: BoxEvent): void | Promise<void>;
-}
+/*
+ * Keeps the box connected to its gateway, over any transport.
+ *
+ * Theory. A session is one connection, from hello to end. The link runs one session after another and turns messages
+ * into events. It never repairs a session: whatever goes wrong ends it, and the next one starts from a new hello.
+ *
+ * Invariants. Only a welcome resets the backoff (house rule 6), because an open connection proves nothing. Every message
+ * has the id of its session, and the link ignores other ones. Times of a session count from its hello, which the box
+ * reads before it sends. Sending never waits for the peer, so messages keep their order.
+ *
+ * Tried and failed. An open connection may lose the box's messages without an error, so a heartbeat needs an answer from
+ * the gateway itself. A gateway that forgot the box cannot sign a refusal, so unanswered hellos count as one. Two agents
+ * of one box threw each other out forever, so a superseded agent waits and then yields.
+ */
 
 export const WELCOME_TIMEOUT_MS = 5_000;
 export const OPEN_TIMEOUT_MS = 10_000;
@@ -40,25 +38,22 @@ export const OPEN_TIMEOUT_MS = 10_000;
  * the secret counts as refused after this many unanswered hellos in a row.
  */
 const UNANSWERED_MAX = 10;
-/** A program that was never welcome redials after this time. A gateway that starts beside it is ready soon. */
+/** A program that was never welcome redials after this time, because a gateway that starts beside it is ready soon. */
 const REDIAL_AT_START_MS = 50;
 export const REDIAL_FIRST_MS = 250;
 export const REDIAL_MAX_MS = 30_000;
 /** A superseded agent waits this long before it asks whether the newer one is gone (PROTOCOL.md, clause MSG-8). */
 const SUPERSEDED_RETRY_MS = 60_000;
-/** Unsent messages on a slow session. One more ends the session; reports are sent again after the next welcome. */
+/**
+ * A slow session has at most this many unsent messages. One more ends the session, and the box sends its reports again
+ * after the next welcome.
+ */
 const OUTGOING_MAX = 500;
 /**
- * From this many unsent messages on, the box reads nothing more that needs an answer. Larger than the number of
+ * From this many unsent messages on, the box reads nothing more that needs an answer. The number is larger than that of
  * unacknowledged reports can be.
  */
 const OUTGOING_BUSY = 200;
-
-/** The session after the gateway's welcome. */
-interface Welcomed {
-  connection: Connection;
-  sessionId: string;
-}
 
 /** The state of the link, for `/status`. */
 export interface LinkStatus {
@@ -66,14 +61,11 @@ export interface LinkStatus {
   reason: string | undefined;
 }
 
-/**
- * Keeps the box connected: dials, sends the hello, and turns messages into events. Redials with jittered backoff; only
- * the gateway's welcome resets it (house rule 6).
- */
+/** Keeps the box connected: dials, sends the hello, turns messages into events, and redials with jittered backoff. */
 export class Link {
   readonly #deps: LinkDeps;
   readonly #stop = new AbortController();
-  #welcomed: Welcomed | undefined;
+  #welcomed: { connection: Connection; sessionId: string } | undefined;
   #underWay = 0;
   #unanswered = 0;
   #isSuperseded = false;
@@ -108,7 +100,10 @@ export class Link {
     }
   }
 
-  /** The connection keeps the order. Nothing may wait for the peer here, or messages could overtake each other. */
+  /**
+   * Sends a message. The connection keeps the order, so nothing may wait for the peer here, or messages could overtake
+   * each other.
+   */
   async #sendOn(connection: Connection, message: UpMessage): Promise<void> {
     this.#underWay += 1;
     try {
@@ -122,7 +117,7 @@ export class Link {
     }
   }
 
-  /** Closes a session that cannot send, which also ends reading. */
+  /** Closes a session that cannot send. That also ends reading. */
   #giveUp(connection: Connection, reason: string): void {
     if (this.#welcomed?.connection !== connection) return;
     this.#welcomed = undefined;
@@ -166,7 +161,7 @@ export class Link {
     }
   }
 
-  /** Runs one session from dial to end; returns why it ended. Never throws. */
+  /** Runs one session from dial to end. Returns why it ended. Never throws. */
   async #oneSession(onWelcome: () => void): Promise<string> {
     const { clock, random, log, key } = this.#deps;
     const secret = await this.#deps.secret.get(this.#stop.signal);
@@ -260,14 +255,17 @@ export class Link {
     const sandbox = answer.mode === 'sandbox';
     const sandboxMark = sandbox && answer.sandboxMark === true;
     log.info('registered', { terminalCode, account: link?.bankAccount ?? null });
-    // The welcome needed at most the time since the hello.
+    // The welcome has travelled for at most the time since the hello.
     const gatewayMs = Math.ceil(answer.sentAtMs + clock.monotonicMs() - helloAtMs);
     const time = { gatewayMs, isOwnTime };
     emit({ type: 'registered', account: link, ...time, openPushIds, sandbox, sandboxMark, pictures });
     return undefined;
   }
 
-  /** Messages of another session are late, or for another agent on this box's topic, and are ignored (clause MSG-4). */
+  /**
+   * Processes the messages of a session. It ignores messages of another session: they are late, or for another agent on
+   * this box's topic (clause MSG-4).
+   */
   async #serve(messages: AsyncIterator<InboundMessage>, sessionId: string, helloAtMs: number): Promise<string> {
     const { emit, checkQr, log } = this.#deps;
     for (;;) {
@@ -290,7 +288,7 @@ export class Link {
   #refused({ code: told, reason, disabled = false, shard }: DownOf<'refused'>): string {
     this.#isDisabled = told === 'NOT_REGISTERED' && disabled;
     const code = this.#isDisabled ? 'BOX_DISABLED' : told;
-    // These two need no action by a person: the next hello follows.
+    // These two codes need no action by a person, because the next hello follows.
     if (code !== 'SESSION_ENDED' && code !== 'MOVED') this.#deps.emit({ type: 'refused', code, reason });
     if (code === 'NOT_REGISTERED') this.#deps.secret.refused();
     if (code === 'MOVED') this.#home.moved(shard);

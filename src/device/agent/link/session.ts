@@ -1,9 +1,13 @@
 import { type Clock, withDeadline } from '../../../lib/clock.ts';
 import { PayboxError } from '../../../lib/errors.ts';
+import type { Logger } from '../../../lib/log.ts';
 import type { Random } from '../../../lib/random.ts';
+import type { BoxName } from '../../../protocol/fields.ts';
+import type { SigningKey } from '../../../protocol/keys.ts';
 import { BOX_ALIVE_MS } from '../../../protocol/messages.ts';
 import type { BoxEvent, QrCheck } from '../../box/state.ts';
-import type { InboundMessage } from '../contract.ts';
+import type { Connection, InboundMessage, SessionIo } from '../contract.ts';
+import type { BoxSecret } from '../enrolment/secret.ts';
 
 /**
  * Returns the answer to the hello; undefined if none arrives in time. It ignores other messages before the answer
@@ -66,8 +70,8 @@ export function messageEvent(
 }
 
 /**
- * All times of a session count from its hello (PROTOCOL.md, clause SIG-4), and two clocks drift by seconds a day. So
- * the link renews a session after this time, once no QR is on the screen.
+ * All times of a session count from its hello (PROTOCOL.md, clause SIG-4), and two clocks drift apart by seconds a day.
+ * So the link renews a session after this time, once no QR is on the screen.
  */
 const SESSION_MAX_MS = 86_400_000;
 const RENEWAL_RETRY_MS = 60_000;
@@ -84,7 +88,7 @@ export async function untilRenewal(clock: Clock, isShowing: () => boolean, signa
  */
 export class Heartbeat {
   readonly #deps: { clock: Clock; random: Random };
-  /** Id of the unanswered heartbeat. */
+  /** The id of the unanswered heartbeat. */
   #unanswered: string | undefined;
   #everyMs = BOX_ALIVE_MS;
 
@@ -97,7 +101,7 @@ export class Heartbeat {
     return this.#everyMs;
   }
 
-  /** Sets the interval that the gateway sent; without one it is `BOX_ALIVE_MS`. */
+  /** Sets the interval that the gateway sent. The default is `BOX_ALIVE_MS`. */
   every(aliveMs = BOX_ALIVE_MS): void {
     this.#everyMs = aliveMs;
   }
@@ -114,7 +118,8 @@ export class Heartbeat {
     for (;;) {
       const sentMs = clock.monotonicMs();
       const leftMs = () => sentMs + this.#everyMs - clock.monotonicMs();
-      // In short sleeps: meanwhile the interval may become another one, but never shorter than `BOX_ALIVE_MS`.
+      // The box sleeps for short times, because the interval may change meanwhile. It is never shorter than
+      // `BOX_ALIVE_MS`.
       while (!signal.aborted && leftMs() > 0) await clock.sleep(Math.min(leftMs(), BOX_ALIVE_MS), signal);
       if (signal.aborted || this.#unanswered !== undefined) return;
       const aliveId = random.uuid();
@@ -122,6 +127,27 @@ export class Heartbeat {
       send(aliveId);
     }
   }
+}
+
+/** The parts of a box that its link works with. */
+export interface LinkDeps {
+  clock: Clock;
+  random: Random;
+  log: Logger;
+  identity: BoxName;
+  secret: BoxSecret;
+  /** The box's signing key. */
+  key: SigningKey;
+  agentVersion: string;
+  /** The name of the display in the hello. */
+  display: string;
+  open(io: SessionIo, signal: AbortSignal): Promise<Connection>;
+  /** Returns whether the display can show this QR. */
+  checkQr(qrCode: string): QrCheck;
+  /** The push on the screen; null if none. */
+  shownPushId(): string | null;
+  /** Hands an event to the box. With a promise, the next message waits until the box has processed this one. */
+  emit(event: BoxEvent): void | Promise<void>;
 }
 
 /** Describes a session that waits for its welcome. The link ends it `withinMs` after the hello. */

@@ -1,6 +1,6 @@
 import type { Random } from '../../../lib/random.ts';
 
-/** Answers MOVED without a welcome between them that a box follows at once; one more waits as a redial does. */
+/** A box follows this many answers MOVED at once, if no welcome comes between them. One more waits as a redial does. */
 const MOVES_AT_ONCE_MAX = 3;
 
 /**
@@ -37,7 +37,7 @@ export class HomeShard {
     this.#loss = 'unsaid';
   }
 
-  /** Follows an answer MOVED of the gateway. */
+  /** Follows the gateway's answer MOVED. */
   moved(shard = 0): void {
     this.#shard = shard;
     if (this.#loss === 'believed') this.#loss = 'disproved';

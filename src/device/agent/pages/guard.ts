@@ -6,13 +6,13 @@ import { type Answer, nothing, plain } from './answer.ts';
 
 const COOKIE_BYTES = 32;
 
-/** Requests that are open to anyone who may see the screen, and those open before login. */
+/** Everyone who may see the screen may make these requests. */
 const OF_SCREEN = ['GET /', 'GET /box.css', 'GET /screen.js', 'GET /screen.png', 'GET /screen.txt', 'GET /healthz'];
 const BEFORE_LOGIN = ['GET /', 'GET /box.css', 'GET /login.js', 'POST /login', 'GET /healthz'];
 
 /** Says what a request may access. */
 export interface Access {
-  /** Open to them: everything, only the screen, or only the login. */
+  /** The open part: everything, only the screen, or only the login. */
   open: 'all' | 'screen' | 'login';
   /**
    * True if the request comes from this machine. Only this machine receives the enrolment code (PROTOCOL.md, clause
@@ -48,7 +48,7 @@ export class PageGuard {
     return { open: isKnown ? 'all' : 'login', isHere };
   }
 
-  /** Returns the refusal of this request, if any; `asked` is the method and the path. */
+  /** Returns the refusal of this request, if any. `asked` is the method and the path. */
   refusal(asked: string, { open }: Access): Answer | undefined {
     if (open === 'screen' && !OF_SCREEN.includes(asked)) {
       return plain(
@@ -78,7 +78,7 @@ export class PageGuard {
   }
 }
 
-/** Returns the name contains the port: browsers share cookies between all ports of a host. */
+/** Returns the name of the cookie. It contains the port, because browsers share cookies between all ports of a host. */
 function cookieName({ socket }: IncomingMessage): string {
   return `paybox-${socket.localPort}`;
 }

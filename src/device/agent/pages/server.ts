@@ -26,7 +26,7 @@ export interface LocalHttpDeps {
   clock: Clock;
   log: Logger;
   random: Random;
-  /** Handles further requests that have passed the guard. */
+  /** Handles further requests after the guard has let them pass. */
   branch: PageBranch;
 }
 
@@ -41,7 +41,7 @@ export interface LocalHttpOptions {
 }
 
 export interface LocalHttp {
-  /** As in `http://127.0.0.1:8810`. */
+  /** The origin, for example `http://127.0.0.1:8810`. */
   readonly origin: string;
   close(): Promise<void>;
 }
@@ -108,7 +108,7 @@ function routesOf(box: BoxApi, live: StatusStream, guard: PageGuard, deps: Local
   const html = 'text/html; charset=utf-8';
   const script = 'text/javascript; charset=utf-8';
   const pages = { all: file('box.html', html), screen: file('screen.html', html), login: file('login.html', html) };
-  /** The screen may be sent to anyone, except an enrolment code, which is only for who stands before the box. */
+  /** Anyone may get the screen, except an enrolment code, which is only for people in front of the box. */
   const ofScreen =
     (route: Route): Route =>
     (request, access) =>
@@ -235,7 +235,7 @@ function health(box: BoxApi): Answer {
 }
 
 /**
- * A page of another site can point its own name to this machine (DNS rebinding) and then act as the box's page. It
+ * Returns whether a host name is this machine's. A page of another site can point its own name to this machine (DNS rebinding) and then act as the box's page. It
  * cannot do so with an IP address, nor with localhost.
  */
 function isOwnHost(hostname: string, boundHost: string): boolean {

@@ -6,7 +6,7 @@ import type { Frame } from '../../display/contract.ts';
 import type { BoxApi, BoxStatus } from '../contract.ts';
 import type { Access } from './guard.ts';
 
-/** Pages that may watch one box. */
+/** At most this many pages watch one box. */
 const WATCHERS_MAX = 16;
 /** A page that reads too slowly is disconnected; it reconnects and gets the newest state. */
 const UNREAD_BYTES_MAX = 65_536;
@@ -14,7 +14,7 @@ const HEARTBEAT_MS = 10_000;
 /** How soon a page reconnects after the box has ended. */
 const RETRY_MS = 1_000;
 
-/** Returns the status as sent to a client: the enrolment code only to this machine (PROTOCOL.md, clause ENR-1). */
+/** Returns the status for a client. Only this machine gets the enrolment code (PROTOCOL.md, clause ENR-1). */
 export function statusFor(status: BoxStatus, isHere: boolean): BoxStatus {
   return isHere ? status : { ...status, enrolment: null };
 }
@@ -47,7 +47,7 @@ export class StatusStream {
     return { frame, number: this.#number };
   }
 
-  /** Adds a page; returns whether there was room. */
+  /** Adds a page. Returns whether there was room. */
   subscribe(response: ServerResponse, headers: OutgoingHttpHeaders, access: Access): boolean {
     if (this.#watchers.size >= WATCHERS_MAX) return false;
     const watcher = new EventStream(response, {
@@ -69,7 +69,7 @@ export class StatusStream {
     for (const watcher of this.#watchers.keys()) watcher.end();
   }
 
-  /** Changes come in bursts: one turn of the event loop sends them once. */
+  /** Sends a change with the next turn of the event loop, once for a burst of changes. */
   #schedule(): void {
     if (this.#scheduled || this.#watchers.size === 0) return;
     this.#scheduled = true;

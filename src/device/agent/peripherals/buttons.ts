@@ -42,7 +42,7 @@ export interface ButtonIo {
 /** Represents the watched buttons. */
 export interface Buttons {
   status(): PeripheralStatus;
-  /** Releases the lines; no key press follows. */
+  /** Releases the lines. No key press follows. */
   close(): Promise<void>;
 }
 
@@ -68,7 +68,7 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
 const OTHER_ADVICE = 'see `gpioinfo` for chips and lines';
 
 /**
- * Watches buttons and calls `press` once for each press. Never throws: errors go to the status and the log, and it
+ * Watches buttons and calls `press` once for each press. Never throws. It shows errors in the status and the log, and
  * retries with backoff.
  */
 export function watchButtons(options: ButtonOptions, io: ButtonIo, press: (key: Key) => void): Buttons {
@@ -124,7 +124,10 @@ class GpioButtons implements Buttons {
     else this.#io.log.info('buttons-recovered');
   }
 
-  /** Read before every start, so that an upgrade of the tools needs no restart of the box. */
+  /**
+   * Returns the tool's version. It reads it before every start, so that an upgrade of the tools needs no restart of the
+   * box.
+   */
   async #majorVersion(): Promise<1 | 2> {
     const { command } = this.#options;
     const program = { command, args: ['--version'], debianPackage: 'gpiod', advice: 'install libgpiod 1 or 2' };
@@ -135,7 +138,7 @@ class GpioButtons implements Buttons {
     throw buttonFault(`${command} has an unknown version: ${first}`, program.advice);
   }
 
-  /** Runs one gpiomon. Throws when it ended by itself or the box had to stop it; settles after `close`. */
+  /** Runs one gpiomon. Throws when it ended by itself or the box had to stop it. It settles after `close`. */
   async #watch(major: 1 | 2): Promise<void> {
     const { clock } = this.#io;
     const stopped = new AbortController();

@@ -11,7 +11,7 @@ export interface KeyboardIo {
   log: Logger;
 }
 
-/** The keys of the agent's terminal. Keeps its input in raw mode until closed. */
+/** The keys of the agent's terminal, whose input is in raw mode until closed. */
 export interface Keyboard extends TerminalInput {
   /** Restores the terminal's mode. Safe to call twice. */
   close(): void;
@@ -43,8 +43,8 @@ export function watchKeyboard(
 }
 
 /**
- * Returns whether this process may use its terminal: the kernel stops a background job that reads it or changes its
- * mode. `stat` is the file of proc(5); true without one.
+ * Returns whether this process may use its terminal. The kernel stops a background job that reads it or changes its
+ * mode. `stat` is the file of proc(5); without one the result is true.
  */
 export function isInForeground(stat = ownStat()): boolean {
   // The program's name, in parentheses, may contain spaces and parentheses.
@@ -88,7 +88,7 @@ class TerminalKeyboard implements Keyboard {
     this.#input.off('end', this.#onEnd);
     this.#input.setRawMode(false);
     this.#input.pause();
-    // Last: if the terminal is gone, the lines above emit an error that needs this listener.
+    // This comes last: if the terminal is gone, the lines above emit an error that needs this listener.
     this.#input.off('error', this.#onError);
     this.#listeners.clear();
   }

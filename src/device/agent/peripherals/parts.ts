@@ -9,7 +9,7 @@ import { openVoice, type Voice } from '../../voice/voice.ts';
 import type { Key, PageSound } from '../contract.ts';
 import { type ButtonOptions, type Buttons, watchButtons } from './buttons.ts';
 
-/** Options of attached devices; undefined means not attached. */
+/** The options of attached devices. An undefined one is not attached. */
 export interface PeripheralOptions {
   voice?: VoiceOptions | undefined;
   light?: LightOptions | undefined;
@@ -22,7 +22,7 @@ export interface PeripheralsIo {
   press(key: Key): void;
   /** Returns the calendar time; undefined while the box has received none. */
   toldMs(): number | undefined;
-  /** Called when the page has a new sound to play. */
+  /** Reports that the page has a new sound to play. */
   changed(): void;
 }
 
@@ -48,7 +48,7 @@ export class Peripherals {
     if (payments.length > 0) this.#light?.flash();
   }
 
-  /** Says payments again. The light stays out: it is for new ones. */
+  /** Repeats payments aloud. The light does not blink, because it is for new payments. */
   repeat(payments: readonly Payment[]): void {
     for (const payment of payments) this.#voice?.repeat(payment);
   }
@@ -66,7 +66,7 @@ export class Peripherals {
     };
   }
 
-  /** Functions that end the attached devices. */
+  /** Returns functions that end the attached devices. */
   ends(): Ends {
     const parts = { voice: this.#voice, light: this.#light, buttons: this.#buttons };
     return Object.fromEntries(

@@ -17,7 +17,7 @@ export class RefreshTimer {
     this.#clock = clock;
   }
 
-  /** Call for each frame that the display has accepted. */
+  /** Records a frame that the display has accepted. */
   shows(frame: Frame, scene: Scene): void {
     this.#shown = scene.kind === 'blank' ? undefined : { frame, scene };
     if (this.#shown === undefined) this.#atMs = undefined;

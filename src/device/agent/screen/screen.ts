@@ -21,7 +21,7 @@ export interface ScreenDeps {
   io: Omit<DisplayIo, 'requestDraw'>;
   /** Lays out scenes. All displays share the default. */
   openRenderer?: typeof openRenderer;
-  /** Called after each scene that is on the screen, and after each failure. */
+  /** Receives each scene that is on the screen, and each failure. */
   onOutcome(outcome: ScreenOutcome): void;
 }
 
@@ -42,7 +42,7 @@ export function displayIo({ clock, log, terminal, terminalInput }: DisplayWorld)
 /** A display goes blank when the agent ends, or leaves the last picture. It always removes a QR. */
 export type OnStop = 'blank' | 'leave';
 
-/** `unreadable`: why the scene is shown without its QR. */
+/** The result of a scene. `unreadable` says why the scene is shown without its QR. */
 export type ScreenOutcome =
   | { ok: true; scene: Scene; unreadable?: string }
   | { ok: false; scene: Scene | undefined; reason: string };
@@ -51,12 +51,12 @@ export type ScreenOutcome =
 const DRAW_TIMEOUT_MS = 5_000;
 /** A display that needs longer to open has failed. An LED matrix may need some seconds. */
 const OPEN_TIMEOUT_MS = 15_000;
-/** Part of the time for closing that is reserved for releasing the device, which removes a QR even if drawing fails. */
+/** This part of the closing time is reserved for releasing the device, which removes a QR even if drawing fails. */
 const RELEASE_MS = 500;
 const BLANK: Scene = { kind: 'blank' };
 const REOPEN_FIRST_MS = 500;
 const REOPEN_MAX_MS = 30_000;
-/** Scenes that wait for a slow display. Only paid scenes wait, so that a payment is seen before the next scene. */
+/** This many scenes wait for a slow display: only paid ones, so that people see a payment before the next scene. */
 const WAITING_MAX = 8;
 
 /**
@@ -88,7 +88,7 @@ export class Screen {
     this.#deps = deps;
   }
 
-  /** Starts opening the display; settles after the first attempt, successful or not. */
+  /** Starts opening the display. It settles after the first attempt, successful or not. */
   start(): Promise<void> {
     this.#running = this.#run();
     return this.#firstAttempt.promise;
@@ -159,7 +159,7 @@ export class Screen {
     return this.#onDisplay !== undefined && this.#onDisplay.kind !== 'blank';
   }
 
-  /** One more attempt to blank a failed display: it may work again. */
+  /** Tries once more to blank a failed display, because it may work again. */
   async #blankAnew(): Promise<void> {
     try {
       await this.#openAndDraw(this.#late.signal);
@@ -169,7 +169,7 @@ export class Screen {
     }
   }
 
-  /** Opens the display and draws until the box ends, then draws the last picture; `opening` cancels opening. */
+  /** Opens the display and draws until the box ends, then draws the last picture. `opening` cancels opening. */
   async #openAndDraw(opening: AbortSignal, onDrawn?: () => void): Promise<void> {
     const { signal } = this.#stop;
     const { clock, io } = this.#deps;
@@ -204,7 +204,7 @@ export class Screen {
     }
   }
 
-  /** Returns the opened display; one that opens too late is closed again. */
+  /** Returns the opened display. It closes one that opens too late. */
   async #opened(io: DisplayIo, signal: AbortSignal): Promise<Display> {
     const opening = this.#configured.open(io, signal);
     const display = await this.#inTime(OPEN_TIMEOUT_MS, opening);
@@ -235,7 +235,7 @@ export class Screen {
     return frame;
   }
 
-  /** Draws a scene; returns the frame that the display has accepted. */
+  /** Draws a scene. Returns the frame that the display has accepted. */
   async #take(display: Display, renderer: Renderer, scene: Scene): Promise<Frame> {
     const frame = renderer.render(scene);
     if (!mayHoldQr(this.#onDisplay) && scene.kind !== 'blank') this.#onDisplay = scene;
@@ -254,7 +254,7 @@ export class Screen {
     });
   }
 
-  /** Returns the result of `work`; undefined after `ms`, or once the time for closing is over. */
+  /** Returns the result of `work`, or undefined after `ms` or once the time for closing is over. */
   async #inTime<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
     const settled = new AbortController();
     const over = AbortSignal.any([settled.signal, this.#late.signal]);

@@ -23,7 +23,9 @@ const TLS_EXAMPLES = SCHEMES.map((schemes) => schemes.find((it) => LINK_SCHEMES[
 
 const agentKeys = agentConfigSchema.shape;
 const { host, port, tokenFile } = agentKeys.http.unwrap().shape;
-/** Not the token itself: anybody can read a file on this card. */
+/**
+ * The card has the path of the token's file. It does not have the token, because anybody can read a file on this card.
+ */
 const pages = z.strictObject({ host, port, tokenFile });
 const displays = agentKeys.displays.unwrap();
 const display = displays.element;
@@ -163,7 +165,7 @@ function parsed(bytes: Uint8Array) {
   return { source, yaml, value, given: given as BoxSettings };
 }
 
-/** A driver's name alone stands for its default options. */
+/** Replaces a driver's name alone by its default options. */
 function withDisplay(value: object): object {
   if (!('display' in value) || typeof value.display !== 'string') return value;
   return { ...value, display: { driver: value.display } };

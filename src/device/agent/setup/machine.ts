@@ -16,7 +16,7 @@ const setupReport = z.object({
   file: z.string().max(4_096),
 });
 
-/** Written by `paybox first-boot` for the agent; gone when the machine restarts. */
+/** The report that `paybox first-boot` writes for the agent. A restart of the machine removes it. */
 export type SetupReport = z.infer<typeof setupReport>;
 
 /** Reads the setup report. Returns undefined if there is none, and logs an unreadable one. */
@@ -53,7 +53,7 @@ export async function deviceSerial(root: string): Promise<string | undefined> {
   return createHash('sha256').update(`paybox device ${machineId}`).digest('hex').slice(0, 12);
 }
 
-/** Device tree texts end with a zero byte. */
+/** Returns a line of a file without its zero byte, with which texts of the device tree end. */
 async function lineOf(path: string): Promise<string | undefined> {
   const text = await readFile(path, 'utf8').catch(() => '');
   return text.replaceAll('\0', '').trim() || undefined;

@@ -9,7 +9,7 @@ import { type LocalHttpOptions, startLocalHttp } from '../pages/server.ts';
 import { endsOf } from '../screen/ends.ts';
 import { type ConfiguredDisplay, type DisplayWorld, displayIo, Screen } from '../screen/screen.ts';
 
-/** Names the problem and what to do. */
+/** The problem and what to do. */
 export type SetupNeed = Omit<SetupScene, 'kind'>;
 
 export interface SetupScreenOptions {
@@ -33,7 +33,7 @@ export interface SetupScreen {
 
 /**
  * Shows what is missing while a box has no valid configuration, until closed. It uses the box's pages and every
- * framebuffer; without a framebuffer the terminal, else the browser. It logs a failed display or port and continues.
+ * framebuffer, without a framebuffer the terminal, else the browser. It logs a failed display or port and continues.
  */
 export async function showSetup(need: SetupNeed, options: SetupScreenOptions, deps: SetupDeps): Promise<SetupScreen> {
   const { clock, log } = deps;
@@ -76,7 +76,7 @@ export async function showSetup(need: SetupNeed, options: SetupScreenOptions, de
   };
 }
 
-/** Displays that every machine may have, best first; at least one. */
+/** Returns the displays that every machine may have, best first, at least one. */
 async function defaultDisplays(root: string, { terminal }: DisplayWorld): Promise<ConfiguredDisplay[]> {
   const framebuffers = await listFramebuffers(root);
   if (framebuffers.length > 0) {

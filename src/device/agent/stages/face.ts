@@ -9,7 +9,7 @@ import { type ConfiguredDisplay, displayIo, Screen, type ScreenOutcome } from '.
 import type { AgentSetup, AgentWorld } from '../world.ts';
 import type { Mind } from './mind.ts';
 
-/** Holds the parts that people see, hear and press. */
+/** The parts that people see, hear and press. */
 export interface Face {
   /** The first display confirms pushes. */
   screens: readonly [Screen, ...Screen[]];
@@ -61,8 +61,8 @@ function screensOf(
 }
 
 /**
- * Returns a clock with the calendar time that the box received, else its own. Screens show dates and are dark at night
- * by it.
+ * Returns a clock with the calendar time that the box received, else with its own. It dates screens, and darkens them
+ * at night.
  */
 function toldClock(clock: Clock, told: () => number | undefined): Clock {
   return {
@@ -72,7 +72,7 @@ function toldClock(clock: Clock, told: () => number | undefined): Clock {
   };
 }
 
-/** Shops ask afterwards whether a payment was on the screen, not only whether it was received. */
+/** Logs that a payment was on the screen. Shops ask for this afterwards, not only whether the box received it. */
 function logPaid(log: Logger, outcome: ScreenOutcome): void {
   const { scene } = outcome;
   if (outcome.ok && scene?.kind === 'paid') log.info('payment-shown', { transactionId: scene.transactionId });

@@ -27,7 +27,7 @@ export function openLine(setup: AgentSetup, world: AgentWorld, mind: Mind, { scr
     ...{ clock, random, log },
     identity: setup.identity,
     secret: secretOf(setup, world, take),
-    // New at each start, so that no stolen disk contains it.
+    // The key is new at each start, so that no stolen disk contains it.
     key: signingKeyOf(random.secret(KEY_BYTES)),
     agentVersion: setup.version,
     display: setup.displays[0].driver,

@@ -17,22 +17,22 @@ export interface Mind {
   metrics: AgentMetrics;
   /** Aborted when the box stops accepting messages and keys. */
   working: AbortController;
-  /** Called after each change that a page shows. */
+  /** The listeners, called after each change that a page shows. */
   changed: Listeners;
-  /** Has the loop decide about this. */
+  /** Hands an event to the loop, which decides. */
   dispatch(event: BoxEvent): void;
-  /** The same, unless the box is stopping. */
+  /** Hands an event to the loop, unless the box is stopping. */
   take(event: BoxEvent): void;
   press(key: Key): void;
   /** Returns the calendar time; undefined while the box has received none. */
   toldMs(): number | undefined;
 }
 
-/** Functions that are called after each change. */
+/** Holds functions and calls them after each change. */
 export class Listeners {
   readonly #listeners = new Set<() => void>();
 
-  /** Returns a function that removes the listener. */
+  /** Adds a listener. The returned function removes it. */
   add(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

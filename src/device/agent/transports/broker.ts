@@ -8,12 +8,12 @@ import type { GatewayAddress } from '../contract.ts';
 import { lost } from './inbound-queue.ts';
 import { certificateFix, connectionTls, tlsOptions } from './tls.ts';
 
-/* Common parts of the transports over an MQTT 3.1.1 broker. */
+/* This file has the common parts of the transports over an MQTT 3.1.1 broker. */
 
 /** CONNACK return codes (MQTT 3.1.1, section 3.2.2.3): bad user name or password, not authorized. */
 const REFUSED_LOGIN: readonly unknown[] = [4, 5];
 
-/** Options of every transport over a broker. `login` says which options name the login. */
+/** Returns the options of every transport over a broker. `login` says which options name the login. */
 export function brokerOptions(login: string) {
   return {
     url: z
@@ -46,7 +46,7 @@ export function brokerOptions(login: string) {
 
 type BrokerLink = GatewayAddress & { connectTimeoutMs: number };
 
-/** Options of a client that connects once, with a clean session. */
+/** Returns the options of a client that connects once, with a clean session. */
 export function clientOptions(link: BrokerLink, login: { username?: string; password?: string }): IClientOptions {
   const tls = isTlsUrl(link.url, BROKER_SCHEMES) ? connectionTls(link) : undefined;
   return {
@@ -62,7 +62,7 @@ export function clientOptions(link: BrokerLink, login: { username?: string; pass
   };
 }
 
-/** Begins to connect. The library is loaded lazily: a box over HTTP does not need it. */
+/** Begins to connect. It loads the library only now, because a box over HTTP does not need it. */
 export async function startClient({ url }: GatewayAddress, options: IClientOptions): Promise<MqttClient> {
   const { connect } = await import('mqtt');
   const client = connect(url, options);

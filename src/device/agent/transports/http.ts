@@ -37,7 +37,10 @@ export type HttpOptions = z.infer<typeof httpOptions>;
 const POST_TIMEOUT_MS = BOX_SILENCE_MAX_MS - BOX_ALIVE_MS;
 /** The box reads at most this much of the answer to a post, because only its status matters. */
 const ANSWER_BYTES_MAX = 65_536;
-/** Idle connections for posts that light boxes share. A post in flight has one of its own, so that none waits for another box's. */
+/**
+ * Light boxes share this many idle connections for posts. A post in flight has a connection of its own, so none waits
+ * for another box's.
+ */
 const LIGHT_IDLE_MAX = 64;
 
 /** Connects a box over HTTP, also behind NAT (PROTOCOL.md, clause BOX-HTTP). */
@@ -124,7 +127,10 @@ class HttpConnection implements Connection {
   readonly #tls: ReturnType<typeof connectionTls> | undefined;
   readonly #sockets: Sockets;
   readonly #closed = new AbortController();
-  /** Posts run one after the other, so that they arrive in the order of sending, and each has its full time. */
+  /**
+   * The promise of the last post. Posts run one after the other, so that they arrive in the order of sending and each
+   * has its full time.
+   */
   #posts: Promise<unknown> = Promise.resolve();
   #challenge = '';
   #lastReadMs: number;
@@ -173,7 +179,7 @@ class HttpConnection implements Connection {
     this.#sockets.release();
   }
 
-  /** Posts after all earlier posts are answered; returns the answer once the connection is free again. */
+  /** Posts after all earlier posts are answered. Returns the answer once the connection is free again. */
   #post(path: string, request: HttpRequest): Promise<IncomingMessage> {
     const posting = this.#posts.then(() => {
       return withAbortAfter(this.#clock, POST_TIMEOUT_MS, this.#closed.signal, (signal) =>
@@ -187,7 +193,10 @@ class HttpConnection implements Connection {
     });
   }
 
-  /** A gateway may close an idle connection just when it is used again, so that one request is repeated once. */
+  /**
+   * Posts, and repeats one kind of failure once: a gateway may close an idle connection just when the box uses it
+   * again.
+   */
   async #postOrRepeat(path: string, request: HttpRequest): Promise<IncomingMessage> {
     const attempt = async () => {
       const answer = await this.#request(path, { ...request, agent: this.#sockets.posts });

@@ -1,7 +1,7 @@
 import { PayboxError } from '../../../lib/errors.ts';
 import { BoundedQueue } from '../../../lib/queue.ts';
 
-/** Things that a connection has received, and why it ended. */
+/** Holds the items that a connection has received, and the reason of its end. */
 export class InboundQueue<T> {
   protected readonly queue: BoundedQueue<T>;
   readonly #ended = new AbortController();
@@ -20,7 +20,7 @@ export class InboundQueue<T> {
     return this.#ended.signal;
   }
 
-  /** Adds an item; returns whether there was room. */
+  /** Adds an item. Returns whether there was room. */
   offer(item: T): boolean {
     return this.queue.offer(item);
   }
@@ -38,7 +38,7 @@ export class InboundQueue<T> {
     this.#ended.abort();
   }
 
-  /** Returns the result of `work`; throws if the connection ends first. */
+  /** Returns the result of `work`. Throws if the connection ends first. */
   whileOpen<R>(work: Promise<R>): Promise<R> {
     return new Promise((resolve, reject) => {
       const { signal } = this.#ended;
@@ -50,14 +50,14 @@ export class InboundQueue<T> {
     });
   }
 
-  /** After all items are read, this ends (`close`) or throws the reason (`fail`). */
+  /** Yields the items. After the last one it ends (`close`) or throws the reason (`fail`). */
   async *items(): AsyncGenerator<T, void, void> {
     yield* this.queue;
     if (this.#failure !== undefined) throw this.#failure;
   }
 }
 
-/** Returns the error for a lost connection; the remedy is redialling. */
+/** Returns the error for a lost connection. Redialling is the remedy. */
 export function lost(message: string, cause?: unknown): PayboxError {
   return new PayboxError('LINK_LOST', message, { severity: 'retryable', cause });
 }

@@ -19,8 +19,8 @@ Object.assign(writeToStream, { cacheNumbers: false });
 
 const TICK_MS = 1_000;
 /**
- * Shares of the keepalive. After the first without a byte in one direction the client pings; after the second the
- * broker counts as lost.
+ * These are shares of the keepalive. After the first without a byte in one direction the client pings. After the second
+ * the broker counts as lost.
  */
 const ASK_AFTER = 0.75;
 const LOST_AFTER = 1.5;
@@ -64,8 +64,8 @@ interface Waiting {
 }
 
 /**
- * An MQTT 3.1.1 client for thousands of boxes in one process: QoS 1 and clean sessions only, and it never reconnects.
- * Made by LightClients. Emits what the library's client does (see BrokerClient).
+ * Speaks MQTT 3.1.1 for thousands of boxes in one process: QoS 1 and clean sessions only, and it never reconnects.
+ * LightClients makes it. It emits the events of the library's client (see BrokerClient).
  */
 class LightClient extends EventEmitter implements BrokerClient {
   readonly stream: Socket;
@@ -83,7 +83,7 @@ class LightClient extends EventEmitter implements BrokerClient {
     const { hostname, port } = new URL(at.url);
     const host = hostname.replace(/^\[|\]$/g, '');
     const { clientId = '', username = '', password = '', keepalive = 0, will } = options;
-    // TLS has no name for an address (RFC 6066): the certificate is checked against `host`.
+    // TLS has no name for an IP address (RFC 6066), so Node checks the certificate against `host`.
     const named = isIP(host) === 0 ? { servername: host } : {};
     this.stream = isTlsUrl(at.url, BROKER_SCHEMES)
       ? connectTls({ host, port: Number(port) || BROKER_SCHEMES.mqtts.port, ...named, ...connectionTls(at) })
@@ -110,7 +110,7 @@ class LightClient extends EventEmitter implements BrokerClient {
     });
   }
 
-  /** Pings a silent broker, and ends the connection of one that does not answer. Call it every second. */
+  /** Pings a silent broker, and ends the connection of one that does not answer. Its owner calls it every second. */
   tick(nowMs: number): void {
     const { bytesRead, bytesWritten } = this.stream;
     if (noted(this.#read, bytesRead, nowMs)) this.#isAsked = false;
@@ -207,7 +207,7 @@ class LightClient extends EventEmitter implements BrokerClient {
   }
 }
 
-/** Notes when a count of bytes has changed. Returns whether it has. */
+/** Records whether a count of bytes has changed. Returns whether it has. */
 function noted(last: { bytes: number; atMs: number }, bytes: number, nowMs: number): boolean {
   if (last.bytes === bytes) return false;
   last.bytes = bytes;

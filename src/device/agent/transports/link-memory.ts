@@ -10,7 +10,7 @@ const FILE = 'link.json';
 
 type Memory = BoxSide['memory'];
 
-/** Keeps what a transport must not forget: on the disk, and in memory for a disk that fails. */
+/** Stores what a transport must not forget: on the disk, and in memory for a disk that fails. */
 export class LinkMemory implements Memory {
   readonly #path: string;
   readonly #folder: string;

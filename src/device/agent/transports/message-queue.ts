@@ -6,10 +6,10 @@ import type { InboundMessage, SessionIo } from '../contract.ts';
 import { InboundQueue, lost } from './inbound-queue.ts';
 
 /**
- * Messages that wait for the box's loop. When full, the oldest push is dropped; the gateway withdraws it at its
- * deadline (PROTOCOL.md, clause SND-4). If no push waits, the new message is dropped, because the gateway repeats it:
- * payments and withdrawals until answered, acknowledgements with the repeated report (clauses MSG-6, MSG-7 and MSG-9).
- * A message that is sent only once ends the connection instead.
+ * This many messages wait for the box's loop. A full queue drops its oldest push, which the gateway withdraws at its
+ * deadline (PROTOCOL.md, clause SND-4). If no push waits, the queue drops the new message, because the gateway repeats
+ * it: payments and withdrawals until answered, acknowledgements with the repeated report (clauses MSG-6, MSG-7 and
+ * MSG-9). A message that is sent only once ends the connection instead.
  */
 export const INCOMING_MAX = 256;
 
@@ -40,7 +40,7 @@ export class MessageQueue extends InboundQueue<Waiting> implements AsyncIterable
   take(bytes: Uint8Array | string): void {
     const opened = this.#io.seal.open(bytes);
     if (opened.ok) {
-      // Heartbeat answers bypass the queue: they do not depend on how far the box has read.
+      // Answers to heartbeats bypass the queue, because they do not depend on how far the box has read.
       if (opened.value.type === 'heard') this.#io.heard(opened.value.aliveId, opened.value.aliveMs);
       else if (!this.ended) this.#keep(opened.value);
       return;
@@ -61,7 +61,10 @@ export class MessageQueue extends InboundQueue<Waiting> implements AsyncIterable
     this.#dropping = true;
   }
 
-  /** Only the newest push can get the screen, so an older one in the queue is only reported as overtaken. */
+  /**
+   * Yields messages. Only the newest push can get the screen, so an older one in the queue is only reported as
+   * overtaken.
+   */
   async *[Symbol.asyncIterator](): AsyncGenerator<InboundMessage, void, void> {
     for await (const message of this.items()) {
       // The connection is gone, so the box could not report that the QR is shown.

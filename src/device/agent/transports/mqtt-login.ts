@@ -23,7 +23,7 @@ export type MqttOptions = z.infer<typeof mqttOptions>;
 const PRESENCE_TIMEOUT_MS = 2_000;
 export const NO_GATEWAY_FIX = 'start the gateway, or correct the broker address of one of the two';
 
-/** Options of a client that logs in as the box. */
+/** Returns the options of a client that logs in as the box. */
 export function loginOptions(options: MqttOptions, { terminalCode, secret }: TransportIo['identity']): IClientOptions {
   return clientOptions(options, { username: options.username ?? terminalCode, password: loginOf(secret) });
 }

@@ -96,11 +96,17 @@ class MqttConnection implements Connection {
   readonly #broker: string;
   readonly #gatewayIsThere = Promise.withResolvers<void>();
   #gatewayRun: string | undefined;
-  /** True if the gateway has sent anything in this session. The broker's own messages about it may be outdated. */
+  /**
+   * True once the gateway has sent anything in this session. The broker's own messages about the gateway may be
+   * outdated.
+   */
   #isHeard = false;
   /** The hello, until the gateway has answered. The box repeats it to another run of the gateway. */
   #hello: UpMessage | undefined;
-  /** As the gateway asks for it (PROTOCOL.md, clause PRE-6). */
+  /**
+   * The time over which boxes spread their hellos, in milliseconds, as the gateway asks for it (PROTOCOL.md, clause
+   * PRE-6).
+   */
   spreadMs = 0;
   #onBroker = false;
   #goodbye: Promise<void> | undefined;
@@ -178,7 +184,7 @@ class MqttConnection implements Connection {
     for (const waitMs of ASK_AFTER_MS) {
       await this.#clock.sleep(waitMs, this.incoming.over);
       if (this.#isHeard || this.incoming.ended) return;
-      // A connection that fails has ended already, which says why.
+      // A connection that fails has ended already, with its own reason.
       await this.#publish('presence', askingPresence(this.#sessionId), true).catch(() => undefined);
     }
   }
@@ -199,7 +205,7 @@ class MqttConnection implements Connection {
     if (topic === this.#presenceTopic) this.#onGatewayPresence(payload);
     else if (topic === GATEWAY_PRESENCE_TOPIC) this.#onFirstPresence(payload);
     else if (topic !== this.#topic('down')) this.#log.warn('message-topic-mismatched', { topic });
-    // Only presence is retained: a retained message from the gateway is outdated.
+    // Only presence is retained. A retained message from the gateway is outdated.
     else if (packet.retain)
       this.#log.warn('message-refused', { code: 'MESSAGE_ILLEGAL', reason: 'retained by the broker' });
     else if (payload.length > PRESENCE_BYTES_MAX || !this.#onAnswer(payload)) {

@@ -12,13 +12,13 @@ export type BoxTransport = Transport<GatewayAddress>;
 /** All transports; the first is the default of commands. */
 const ALL: readonly BoxTransport[] = [mqttTransport, httpTransport, vietqrTransport];
 
-/** URL schemes of all transports. */
+/** The URL schemes of all transports. */
 export const LINK_SCHEMES: UrlSchemes = Object.assign({}, ...ALL.map(({ schemes }) => schemes));
 
-/** By name, as in `link.transport` of the configuration. */
+/** All transports by their names in `link.transport` of the configuration. */
 export const TRANSPORTS: ReadonlyMap<string, BoxTransport> = new Map(ALL.map((it) => [it.name, it]));
 
-/** Those to a gateway of this project, by name: the box proves itself by its secret. */
+/** The transports to a gateway of this project, by name. There the box proves itself by its secret. */
 export const GATEWAY_TRANSPORTS: ReadonlyMap<string, BoxTransport> = new Map(
   [...TRANSPORTS].filter(([, { ownLogin }]) => ownLogin === undefined),
 );

@@ -20,7 +20,7 @@ const linkTls = z
   })
   .refine((it) => (it.cert === undefined) === (it.key === undefined), 'expected cert and key together');
 
-/** TLS options of every transport. Files are PEM, relative to the configuration. */
+/** The TLS options of every transport. Files are PEM, relative to the configuration. */
 export const tlsOptions = {
   tls: linkTls.optional().describe('for an address with TLS'),
   allowPlain: z
@@ -29,7 +29,7 @@ export const tlsOptions = {
     .describe('allow another machine without TLS; others on the network can read and change messages'),
 };
 
-/** Option for the origin of a gateway over HTTP. */
+/** The option for the origin of a gateway over HTTP. */
 export const gatewayOrigin = z
   .url({ protocol: /^https?$/, error: 'an http:// or https:// address', abort: true })
   .max(LIMITS.urlMax)
@@ -43,7 +43,7 @@ function isOrigin(url: URL): boolean {
   return url.username === '' && url.pathname === '/' && url.search === '' && url.hash === '';
 }
 
-/** Checks the options of a transport with these schemes (PROTOCOL.md, clause TLS-1). */
+/** Returns a check of the options of a transport with these schemes (PROTOCOL.md, clause TLS-1). */
 export function checkTls(schemes: UrlSchemes) {
   const withTls = Object.keys(schemes).filter((scheme) => schemes[scheme]?.isTls);
   return (link: GatewayAddress, context: z.RefinementCtx): void => {

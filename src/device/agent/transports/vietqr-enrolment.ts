@@ -9,7 +9,8 @@ import { refuseCertificate } from './vietqr-memory.ts';
 const ASK_AGAIN_FIRST_MS = 500;
 const ASK_AGAIN_MAX_MS = 60_000;
 /**
- * The box accepts another boxId only after this many questions in a row were answered with it alone, 3.5 s at least.
+ * The box accepts another boxId only after this many questions in a row had it as their only answer, for at least 3.5
+ * s.
  */
 const OTHER_ANSWERS_MIN = 3;
 
@@ -18,13 +19,13 @@ export interface EnrolmentDeps {
   log: Logger;
   identity: BoxName;
   publish(): void;
-  /** The answer that counts now. */
+  /** Returns the answer that counts now. */
   enrolled(): EnrolAnswer | undefined;
   isShowing(): boolean;
   take(answer: EnrolAnswer): Promise<void>;
 }
 
-/** Asks the service for the boxId, and says which of the answers counts (PROTOCOL.md, clauses DIA-1, DIA-3 and DIA-8). */
+/** Asks the service for the boxId, and decides which answer counts (PROTOCOL.md, clauses DIA-1, DIA-3 and DIA-8). */
 export class VietqrEnrolment {
   readonly #deps: EnrolmentDeps;
   #isOpen = false;
@@ -52,7 +53,7 @@ export class VietqrEnrolment {
     }
   }
 
-  /** Returns the answer with another boxId, if enough questions in a row had it alone. */
+  /** Returns the answer with another boxId, if enough questions in a row had only this one. */
   #otherInRow(): EnrolAnswer | undefined {
     const other = this.#other;
     const isSame = other !== undefined && other.boxId === this.#otherBefore;
@@ -61,7 +62,10 @@ export class VietqrEnrolment {
     return this.#othersInRow < OTHER_ANSWERS_MIN ? undefined : other;
   }
 
-  /** A service answers on two topics, and some with another certificate each time: the first answer counts. */
+  /**
+   * Processes an answer. A service answers on two topics, and some services with another certificate each time, so the
+   * first answer counts.
+   */
   async hear({ payload, retain }: { payload: IPublishPacket['payload']; retain?: boolean | undefined }): Promise<void> {
     const { enrolled } = this.#deps;
     // The age of a retained message is unknown.

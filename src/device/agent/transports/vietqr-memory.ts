@@ -12,9 +12,9 @@ import type { BoxMemory } from '../contract.ts';
 
 type PaidNotice = Extract<BoxNotice, { notificationType: 'N05' }>;
 
-/** Payments within the window that are remembered to detect repetitions; the oldest of more are dropped. */
+/** The box remembers this many payments within the window to detect repetitions. It drops the oldest of more. */
 const PAYMENTS_MAX = 1_000;
-/** Room for them, and for an account and a boxId of the longest. */
+/** The file has room for them, and for an account and a boxId of the greatest length. */
 const FILE_BYTES_MAX = 262_144;
 
 const NUMBERS = /\d+(?:[.,]\d+)*/g;
@@ -22,12 +22,12 @@ const NUMBERS = /\d+(?:[.,]\d+)*/g;
 const linked = z.object({ account: linkedAccount, staticQr: z.string().max(LIMITS.qrCodeMax) });
 const content = z.object({
   v: z.literal(1),
-  /** The service, and the MAC address that is enrolled there. */
+  /** The service and the MAC address that is enrolled there. */
   owner: z.string(),
   enrolled: enrolAnswer.optional(),
   /** The last N16. */
   linked: linked.optional(),
-  /** The boot of the machine in which the payments arrived. It is missing where the system does not name boots. */
+  /** The boot of the machine in which the payments arrived. It is missing on a system that does not name boots. */
   bootId: z.string().optional(),
   payments: z
     .array(z.object({ digest: z.string(), transactionId: z.uuid(), paidAtMs: wallTimeMs }))
@@ -49,7 +49,7 @@ export interface MemoryDeps {
 /** A payment as the box knows it: the dialect has no ids and no times. */
 export interface KnownPayment {
   transactionId: string;
-  /** When the first of these N05 came, by the box's calendar clock. */
+  /** The time of the first of these N05, by the box's calendar clock. */
   paidAtMs: number;
   repeated: boolean;
 }
@@ -95,7 +95,7 @@ export class VietqrMemory {
     return this.#content.linked;
   }
 
-  /** A new boxId is another box to the service: what it was linked to counts no more. */
+  /** Stores the answer. A new boxId is another box to the service, so the box forgets the account of the old one. */
   async enrol(answer: EnrolAnswer): Promise<void> {
     const isOther = this.enrolled !== undefined && this.enrolled.boxId !== answer.boxId;
     await this.#keep({ enrolled: answer, ...(isOther ? { linked: undefined } : {}) });
@@ -115,7 +115,7 @@ export class VietqrMemory {
     const said = message.replaceAll(NUMBERS, (it) => (amountOfText(it) === amount ? String(amount) : it));
     const digest = createHash('sha256').update(`${amount}\n${said}`).digest('base64url');
     const nowMs = clock.wallMs();
-    // Also one from a little later: the clock may have been set back.
+    // A payment from a little later counts too, because the clock may have been set back.
     const recent = this.#content.payments.filter(({ paidAtMs }) => Math.abs(nowMs - paidAtMs) < repeatWindowMs);
     const known = recent.find((it) => it.digest === digest);
     if (known !== undefined) return { ...known, repeated: true };

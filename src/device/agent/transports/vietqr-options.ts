@@ -5,7 +5,7 @@ import { BROKER_SCHEMES } from '../../../protocol/packet-limit.ts';
 import { brokerOptions, clientOptions } from './broker.ts';
 import { checkTls } from './tls.ts';
 
-/** Options that may come from a file. */
+/** The options that may come from a file. */
 export const FROM_FILES = ['checkSumSalt', 'boxIdSalt', 'password'] as const;
 const shared = z.string().min(1).max(200).optional();
 const file = z.string().min(1).optional().describe('a file that holds it instead');

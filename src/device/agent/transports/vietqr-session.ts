@@ -70,7 +70,7 @@ export class VietqrSession {
     }
   }
 
-  /** Returns the current account or certificate, for a box that is registered. */
+  /** Returns the current account or certificate for a box that is registered. */
   linkMessage(): InboundMessage {
     return { type: 'linked', sessionId: this.#deps.sessionId, ...this.#link() };
   }
@@ -124,7 +124,9 @@ export class VietqrSession {
     };
   }
 
-  /** It pays the QR on the screen if the amounts are equal; the dialect names no order. */
+  /**
+   * Translates a payment. It pays the QR on the screen if the amounts are equal, because the dialect names no order.
+   */
   async #payment(notice: NoticeOf<'N05'>): Promise<InboundMessage> {
     const { memory, box, log } = this.#deps;
     const { transactionId, paidAtMs, repeated } = await memory.payment(notice);
@@ -138,7 +140,10 @@ export class VietqrSession {
     return { ...this.#head(), type: 'payment', ...paid, late: false, due: null };
   }
 
-  /** It names an order that the box does not know, so it can only mean the one on the screen. */
+  /**
+   * Returns a withdrawal of the order on the screen. The service names an order that the box does not know, so it can
+   * only mean that one.
+   */
   #withdraw(): InboundMessage | undefined {
     const showing = this.#deps.box.showing();
     if (showing === undefined) return undefined;

@@ -33,7 +33,7 @@ import {
 } from './vietqr-options.ts';
 import { VietqrSession } from './vietqr-session.ts';
 
-/** Notices that wait for the box. Each waits for the one before it, so the broker keeps the others. */
+/** This many notices wait for the box. Each waits for the one before it, and the broker stores the others. */
 const INCOMING_MAX = 1_000;
 /** The box waits at most this long for its goodbye. */
 const GOODBYE_TIMEOUT_MS = 2_000;
@@ -77,7 +77,7 @@ export const vietqrTransport: Transport<VietqrOptions> = {
   },
 };
 
-/** Enrols under another client id: the service answers a box that it knows already as it does a new one. */
+/** Logs in under another client id. To a box that it knows already, the service answers as to a new one. */
 async function checkLogin(options: VietqrOptions, { clock, sessionId }: LoginIo, signal: AbortSignal): Promise<string> {
   const login = { ...loginOf(options), clientId: clientIdOf(options, sessionId) };
   return withClient(options, login, async (client) => {
@@ -154,7 +154,7 @@ class VietqrConnection implements Connection {
     client.on('close', () => this.#queue.fail(lost(`${this.#broker} ended the connection`)));
   }
 
-  /** Settles once the box has its boxId and listens (PROTOCOL.md, clauses DIA-1 and DIA-2). */
+  /** Settles once the box has its boxId and is subscribed (PROTOCOL.md, clauses DIA-1 and DIA-2). */
   async begin(signal: AbortSignal): Promise<void> {
     const giveUp = () => this.#queue.fail(this.#notThere(reasonOf(signal.reason)));
     signal.addEventListener('abort', giveUp, { once: true });
@@ -184,7 +184,10 @@ class VietqrConnection implements Connection {
     this.#client.end(true);
   }
 
-  /** The box listens under the boxId that it must get before it asks: what is sent at once is not missed. */
+  /**
+   * Enrols the box. The box subscribes under the boxId that it must get before it asks, so it misses nothing that the
+   * service sends at once.
+   */
   async #enrol(): Promise<void> {
     await connected(this.#client);
     this.#onBroker = true;
@@ -206,7 +209,7 @@ class VietqrConnection implements Connection {
     if (cause !== undefined && !this.#queue.ended) throw noTopics(this.#options, topics, cause);
   }
 
-  /** The client reads nothing more until `done`, which also acknowledges, but not with an error. */
+  /** Receives a packet. The client reads nothing more until `done`, which also acknowledges unless it has an error. */
   #receive(packet: IPublishPacket, done: DoneCallback): void {
     const { topic, payload, retain } = packet;
     if (topic !== this.#boxTopic) {
@@ -226,7 +229,8 @@ class VietqrConnection implements Connection {
     } else if (this.#memory.enrolled !== undefined) {
       this.#early.push(unread);
     } else if (this.#early.length < INCOMING_MAX) {
-      // The answer to the enrolment comes behind it. It is never acknowledged: the box may be gone before it is on the disk.
+      // The answer to the enrolment comes after this notice. The box never acknowledges it, because the box may end
+      // before the notice is on the disk.
       this.#early.push({ notice: decoded.value, done: () => undefined });
       done(new Error('not acknowledged'));
     } else {
@@ -263,9 +267,10 @@ class VietqrConnection implements Connection {
         continue;
       }
       const { notice, done } = waiting;
-      // The connection is gone, and with it the word that this QR was paid.
+      // The connection is gone, and with it the message that this QR was paid.
       if (notice.notificationType === 'N17' && this.#queue.ended) continue;
-      // Its meaning depends on what the box shows, and it is acknowledged once it is on the disk.
+      // The meaning of this notice depends on what the box shows, so the box processes earlier ones first. It
+      // acknowledges the notice once it is on the disk.
       await this.#io.box.processed();
       const message = await this.#session.translate(notice);
       if (message !== undefined) yield message;

@@ -6,7 +6,7 @@ import { expectPixels, rotation, sidePx } from './pixel-options.ts';
 
 const options = z.strictObject({ width: sidePx.default(800), height: sidePx.default(480), rotation });
 
-/** A screen only in the box's own web page: the agent serves its pictures there. */
+/** Shows a screen only in the box's own web page, where the agent serves its pictures. */
 export const browser: DisplayDriver<z.infer<typeof options>> = {
   name: 'browser',
   summary: 'a screen in the web page of the box',

@@ -16,7 +16,7 @@ const options = z.strictObject({
   brightness: z.int().min(1).max(4).default(4).describe('1 (dim) to 4 (bright)'),
 });
 
-/** A customer display of two lines that speaks CD5220, as most poles at a till do. It cannot show a QR. */
+/** Drives a customer display of two lines that speaks CD5220, as most poles at a till do. It cannot show a QR. */
 export const cd5220: DisplayDriver<z.infer<typeof options>> = {
   name: 'cd5220',
   summary: 'a customer pole of 2 x 20 characters that speaks CD5220; no QR',
@@ -31,8 +31,8 @@ export const cd5220: DisplayDriver<z.infer<typeof options>> = {
         instead: {},
         // CR ends half a line that an earlier program may have sent. After ESC Q the display understands only CLR.
         setup: Uint8Array.of(CR, CLEAR, ESC, 0x40, ESC, 0x2a, brightness),
-        // Empty: after ESC Q only a line or CLR is understood. So a pole that has lost its power has its default
-        // brightness.
+        // This is empty, because after ESC Q the display understands only a line or CLR. So a pole that has lost its
+        // power has its default brightness.
         again: Uint8Array.of(),
         update: (before, after) =>
           Buffer.concat(

@@ -31,8 +31,8 @@ export interface CharacterDialect {
 }
 
 /**
- * Opens a character display. Only changes are sent. The device answers nothing, so the whole page is sent at intervals:
- * this restores a display that was without power, but a display that stays off is not noticed. Throws as
+ * Opens a character display. It sends only changes. The device answers nothing, so the driver sends the whole page at
+ * intervals. This restores a display that was without power, but nobody notices a display that stays off. Throws as
  * `DisplayIo.openSerial` does.
  */
 export async function openCharacters(
@@ -61,7 +61,7 @@ export async function openCharacters(
   };
 }
 
-/** Rows of a frame in the device's characters; missing ones become `?`. */
+/** Returns the rows of a frame in the device's characters. Missing ones become `?`. */
 function pageOf(frame: Frame, { columns, rows, instead }: CharacterDialect): string[] {
   if (frame.kind !== 'characters' || frame.columns !== columns || frame.rows > rows) {
     throw displayFault(`a frame was laid out for another screen than this one of ${columns} x ${rows} characters`, '');
@@ -83,7 +83,8 @@ export interface Run {
 }
 
 /**
- * Differences between two pages, row by row. Two runs with at most `gapMax` equal characters between them are joined.
+ * Returns the differences between two pages, row by row. It joins two runs with at most `gapMax` equal characters
+ * between them.
  */
 export function changedRuns(before: readonly string[], after: readonly string[], gapMax: number): Run[] {
   return after.flatMap((text, row) => {

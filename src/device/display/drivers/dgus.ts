@@ -7,7 +7,7 @@ const READ = 0x83;
 const PAGE_REGISTER = 0x0084;
 /** The word with the current page (PIC_Now). */
 export const PAGE_SHOWN = 0x0014;
-/** Data bytes of a write: the length byte also counts command, address and CRC. */
+/** The most data bytes of a write. The length byte also counts command, address and CRC. */
 const DATA_BYTES_MAX = 249;
 /** The largest value of the length byte. */
 export const FRAME_BYTES_MAX = 255;
@@ -28,7 +28,7 @@ export function writeFrame(vp: number, data: Uint8Array): Uint8Array {
   return frameOf(WRITE, [vp >> 8, vp & 0xff, ...data]);
 }
 
-/** Asks for `words` words from address `vp`; a panel answers with at most 125. */
+/** Asks for `words` words from address `vp`. A panel answers with at most 125. */
 export function readFrame(vp: number, words: number): Uint8Array {
   return frameOf(READ, [vp >> 8, vp & 0xff, words]);
 }

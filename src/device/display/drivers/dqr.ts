@@ -27,10 +27,10 @@ const options = z.strictObject({
 });
 
 /**
- * Bonrix DQR payment QR boxes: one line of ASCII per screen. They answer nothing: a frame counts as shown when its
- * bytes were sent, and a box without power behind a USB adapter, or a payload that noise has changed, is not noticed.
- * So a QR is sent again at intervals, which restores it on a box that has restarted: about 190 bytes, and a white
- * screen for some tenths of a second. Other screens are sent once.
+ * Drives Bonrix DQR payment QR boxes: one line of ASCII per screen. They answer nothing, so a frame counts as shown
+ * when its bytes were sent. The driver notices neither a box without power behind a USB adapter nor a payload that
+ * noise has changed. So it sends a QR again at intervals, which restores it on a box that has restarted: about 190
+ * bytes, and a white screen for some tenths of a second. It sends other screens once.
  */
 export const dqr: DisplayDriver<z.infer<typeof options>> = {
   name: 'dqr',
@@ -77,13 +77,13 @@ function lineOf(frame: PanelFrame, scene: Scene, id: string | undefined, time: s
     case 'too-dense':
       return welcome(fieldOf(order));
     case 'payment':
-      // A payload that cannot be shown is replaced by words, as on all displays.
+      // Words replace a payload that cannot be shown, as on all displays.
       if (qrCode === null) return welcome(fieldOf(order));
       return [QR_SCREEN, payloadField(qrCode), String(scene.amount), name].join(BETWEEN_FIELDS);
     case 'paid':
       return lineWith('DisplaySuccessQRCodeScreen', scene.transactionId, order, time);
     case 'repeat':
-      // A screen of a result, and maybe its sound, would look like a new payment.
+      // The screen and sound of a result would look like a new payment.
       return welcome(fieldOf(`${title} ${amount}`));
     case 'cancelled':
       return lineWith('DisplayCancelQRCodeScreen', '', order, time);
@@ -108,14 +108,14 @@ function welcome(field: string): string {
   return ['WelcomeScreen', field].join(BETWEEN_FIELDS);
 }
 
-/** Returns a result: transaction, order and date. There is no field for the amount, so it stands before the order. */
+/** Returns a result: transaction, order and date. There is no field for the amount, so it is before the order. */
 function lineWith(screen: string, ...fields: [string, string, string]): string {
   return [screen, ...fields.map(fieldOf)].join(BETWEEN_FIELDS);
 }
 
 /**
- * Returns a text as a field: short printable ASCII without field separators. Never empty: the box would count fields
- * wrongly.
+ * Returns a text as a field: short printable ASCII without field separators. It is never empty, because the box would
+ * count fields wrongly.
  */
 function fieldOf(text: string): string {
   const plain = text
@@ -125,7 +125,7 @@ function fieldOf(text: string): string {
   return shortened(plain, (value) => value.length <= FIELD_CHARS_MAX, '~') || '-';
 }
 
-/** A payload is sent unchanged or not at all. */
+/** Returns a payload as a field. The driver sends it unchanged or not at all. */
 function payloadField(payload: string): string {
   if (/^[ -~]*$/.test(payload) && !payload.includes(BETWEEN_FIELDS) && !/^\*|\*$/.test(payload)) return payload;
   throw displayFault(

@@ -2,14 +2,14 @@ import { z } from 'zod';
 import { BYTES_A_WORD } from './dgus.ts';
 import { eachScreen, eachText, serialPath } from './panel.ts';
 
-/** User memory of DGUS II; below are the system's registers. */
+/** User memory of DGUS II begins here. The system's registers are below. */
 const VP_MIN = 0x1000;
 const VP_MAX = 0xffff;
 /** The QR control draws version 7 or 14, depending on the number of bytes, with Unit_Pixels per module. */
 export const QR_MODULES = { small: 45, large: 73 };
 const QR_SMALL_BYTES_MAX = 154;
 
-/** Words of memory of a text, by default. */
+/** A text has this many words of memory by default. */
 const TEXT_WORDS = 128;
 
 const address = z.int().min(VP_MIN).max(VP_MAX);
@@ -48,7 +48,7 @@ export const dwinOptions = z
   });
 export type DwinOptions = z.infer<typeof dwinOptions>;
 
-/** Modules per side of the QR that the panel draws of this many bytes. */
+/** Returns the modules per side of the QR that the panel draws of this many bytes. */
 export function modulesFor(bytes: number): number {
   return bytes <= QR_SMALL_BYTES_MAX ? QR_MODULES.small : QR_MODULES.large;
 }

@@ -29,22 +29,22 @@ import {
 
 /** After power-on a panel needs a moment until it answers. */
 const GREETINGS_MAX = 3;
-/** Tries of a write that is not acknowledged, or not in the memory as written. */
+/** The driver makes this many attempts of a write that is not acknowledged, or not in the memory as written. */
 const WRITES_MAX = 8;
-/** Reads of a value that differs or does not come: the answer may be garbled. */
+/** The driver makes this many reads of a value that differs or does not come, because the answer may be garbled. */
 const READS_MAX = 6;
-/** A page that must be loaded is shown some time after the answer to the switch. */
+/** A page that the panel must load appears some time after the answer to the switch. */
 const PAGE_READS_MAX = 10;
 const PAGE_READ_EVERY_MS = 50;
-/** End of a text and of a QR string. */
+/** The end of a text and of a QR string. */
 const TEXT_END = 0xff;
 /** `markerVp` has this value while the panel has not lost its memory. */
 const MARKER = 0x5042;
 
 /**
- * DWIN DGUS II panels: variables in the panel's memory. A panel without CRC acknowledges even a garbled write, so
- * important values are read back: a frame counts as shown when QR, amount and page in the panel are right. The panel
- * does not report a loss of power; reading the marker shows it.
+ * Drives DWIN DGUS II panels by variables in the panel's memory. A panel without CRC acknowledges even a garbled write,
+ * so the driver reads important values back. A frame counts as shown when QR, amount and page in the panel are right.
+ * The panel does not report a loss of power, but reading the marker shows it.
  */
 export const dwin: DisplayDriver<DwinOptions> = {
   name: 'dwin',
@@ -61,9 +61,9 @@ class Dwin {
   readonly #dialogue: Dialogue;
   readonly #shown = new Map<PanelText, string>();
   #page: number | undefined;
-  /** Undefined while it is unknown. */
+  /** The QR on the panel; undefined while it is unknown. */
   #qrShown: string | null | undefined;
-  /** Number of frames written since it was opened. */
+  /** The number of frames written since it was opened. */
   #writes = 0;
   /** Values that differed at the last check. */
   #wrong: string | undefined;
@@ -79,7 +79,7 @@ class Dwin {
     this.display = new PanelDisplay(line, path, io, {
       surface,
       show,
-      // With an intact marker and an unchanged frame, only the marker is read.
+      // With an intact marker and an unchanged frame, the driver reads only the marker.
       refresh: { everyMs: ASK_EVERY_MS, run: show },
       goodbye: () => this.#emptyQr(),
     });
@@ -94,7 +94,8 @@ class Dwin {
       signal.throwIfAborted();
       this.#dialogue.limit(DRAW_TIMEOUT_MS);
       if ((await this.#readWord(this.#options.markerVp)) !== undefined) return;
-      // Completes half a frame of an earlier program. Otherwise the panel ignores it: it waits for a head.
+      // The bytes complete half a frame of an earlier program. Otherwise the panel ignores them, because it waits for a
+      // head.
       await this.#dialogue.send(new Uint8Array(FRAME_BYTES_MAX));
     }
     throw displayFault(
@@ -116,7 +117,7 @@ class Dwin {
       const before = this.#writes;
       await this.#bringTo(frame);
       if (this.#writes === before) return;
-      // Last, because a write with a garbled address may have changed any variable.
+      // The check comes last, because a write with a garbled address may have changed any variable.
       await this.#check(frame);
       if (this.#wrong === undefined) return;
     }
@@ -182,7 +183,7 @@ class Dwin {
     );
   }
 
-  /** A panel that was without power has lost all values. */
+  /** Forgets all values, because a panel that was without power has lost them. */
   async #beginAnew(): Promise<void> {
     this.#shown.clear();
     this.#page = undefined;
@@ -216,7 +217,7 @@ class Dwin {
     throw displayFault('a text has characters that the panel cannot take', 'set encoding: unicode');
   }
 
-  /** A panel with CRC does not answer a garbled write. */
+  /** Writes a frame. A panel with CRC does not answer a garbled one. */
   async #write(frame: Uint8Array, what: string): Promise<void> {
     for (let left = WRITES_MAX; left > 0 && this.#dialogue.hasTime(); left -= 1) {
       this.#writes += 1;
@@ -245,7 +246,7 @@ class Dwin {
     return false;
   }
 
-  /** Undefined if the panel does not answer. */
+  /** Returns a word; undefined if the panel does not answer. */
   async #readWord(vp: number): Promise<number | undefined> {
     const [high, low] = (await this.#read(vp, BYTES_A_WORD)) ?? [];
     return high === undefined || low === undefined ? undefined : (high << 8) | low;
@@ -266,7 +267,7 @@ class Dwin {
     return this.#dialogue.ask(crc ? crcOf(frame) : frame, heard, { answerBytes, timeoutMs: PATIENCE_MS });
   }
 
-  /** Touch controls send their keys. The driver logs this once, as a hint for the person who configures them. */
+  /** Logs once that touch controls send their keys, as a hint for the person who configures them. */
   #logOnce(): void {
     if (this.#touched) return;
     this.#touched = true;
@@ -274,7 +275,7 @@ class Dwin {
   }
 }
 
-/** Memory is written in whole words: a text of odd length gets one more end byte. */
+/** Returns bytes in whole words, as memory is written. A text of odd length gets one more end byte. */
 function padded(bytes: Uint8Array): Uint8Array {
   return bytes.length % BYTES_A_WORD === 0 ? bytes : Uint8Array.from([...bytes, TEXT_END]);
 }

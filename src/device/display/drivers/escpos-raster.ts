@@ -5,15 +5,17 @@ const GS = 0x1d;
 const LF = 0x0a;
 /** A dot of the data is two dots wide and two high. */
 const DOUBLED = 3;
-/** Lines of one command: a supply that is weak prints long black areas speckled, and a half sent command stays short. */
+/**
+ * One command has this many lines. A weak supply prints long black areas speckled, and a half sent command stays short.
+ */
 const STRIPE_LINES = 64;
-/** Lines of one `ESC *`, and its densities: 24 dots high, columns as wide as two dots or as one. */
+/** The lines of one `ESC *`, and its densities: 24 dots high, columns as wide as two dots or as one. */
 const COLUMN_LINES = 24;
 const [SINGLE_DENSITY, DOUBLE_DENSITY] = [32, 33];
 /** A line feed after a stripe of 24 dots moves the paper by just those. */
 const TIGHT_LINES = [ESC, 0x33, 16];
 const USUAL_LINES = [ESC, 0x32];
-/** Seconds in which a picture is sent, of the 5 that a push has. */
+/** A picture is sent in this many of the 5 seconds that a push has. */
 const SEND_SECONDS = 3;
 const BITS_OF_BYTE = 10;
 /** No phone reads smaller modules on thermal paper reliably. */
@@ -23,7 +25,7 @@ const STRONGEST: EccLevel = 'M';
 /** Commands for a picture. Nearly every printer understands `gs-v-0`; the oldest ones need `esc-star`. */
 export const RASTER_COMMANDS = ['gs-v-0', 'esc-star'] as const;
 
-/** How a medium gets the picture of a QR. */
+/** The properties of a medium that gets a QR as a picture. */
 export interface RasterMedium {
   /** The width in dots. */
   dots: number;
@@ -32,7 +34,7 @@ export interface RasterMedium {
   baudRate: number;
 }
 
-/** Returns the longest command that a picture has, for such a width. */
+/** Returns the length of the longest command that a picture of this width has. */
 export function longestCommand(dots: number): number {
   return 8 + Math.max(Math.ceil(dots / 8) * STRIPE_LINES, dots * 3);
 }
@@ -49,8 +51,8 @@ export function rasterQr(payload: string, medium: RasterMedium): number[] {
 }
 
 /**
- * Returns the largest module that fits and is sent in time. An even one is sent at half its size, which the printer
- * doubles, so it is preferred.
+ * Returns the largest module that fits and is sent in time. The driver prefers an even one, which it sends at half its
+ * size for the printer to double.
  */
 function moduleDotsFor({ modules, modulePixels }: Qr, { moduleDotsMax, command, baudRate }: RasterMedium): number {
   const bytesMax = (baudRate / BITS_OF_BYTE) * SEND_SECONDS;
@@ -102,7 +104,7 @@ function columnsOf(qr: Qr, moduleDots: number): number[] {
   return [...bytes, ...USUAL_LINES];
 }
 
-/** Eight dots, the first in the highest bit. */
+/** Returns a byte of eight dots, the first in the highest bit. */
 function byteOf(isSet: (bit: number) => boolean): number {
   let byte = 0;
   for (let bit = 0; bit < 8; bit += 1) if (isSet(bit)) byte |= 0x80 >> bit;

@@ -7,7 +7,7 @@ import { type RasterMedium, rasterQr } from './escpos-raster.ts';
 const ESC = 0x1b;
 const GS = 0x1d;
 const LF = 0x0a;
-/** Dots per character of font A; twice as many in double size. */
+/** The dots per character of font A. Double size has twice as many. */
 const CHAR_DOTS = 12;
 const TEXT_LINES_MAX = 4;
 const FEED_LINES = 4;
@@ -16,7 +16,7 @@ const INITIALISE = [ESC, 0x40];
 const CENTRED = [ESC, 0x61, 1];
 const DOUBLE = [GS, 0x21, 0x11];
 const NORMAL = [GS, 0x21, 0];
-/** Feeds to the knife and cuts, except a corner, so that the slip does not fall. */
+/** The printer feeds to the knife and cuts except for a corner, so that the slip does not fall. */
 const CUT = [GS, 0x56, 66, 0];
 const FEED = [ESC, 0x64, FEED_LINES];
 const CLEAR_SCREEN = [0x0c];
@@ -27,11 +27,11 @@ const STRONGEST_FIRST: readonly EccLevel[] = ['H', 'Q', 'M', 'L'];
 export interface Medium {
   /** The width in dots. */
   dots: number;
-  /** Largest side of a QR module in dots. */
+  /** The largest side of a QR module in dots. */
   moduleDotsMax: number;
   /** True if there is a knife; undefined for a screen. */
   cut: boolean | undefined;
-  /** How a picture of the QR is sent; undefined for a device that makes it itself. */
+  /** The way to send a picture of the QR; undefined for a device that makes it itself. */
   raster: Pick<RasterMedium, 'command' | 'baudRate'> | undefined;
 }
 
@@ -51,7 +51,7 @@ export function slipOf(frame: PanelFrame, medium: Medium): Uint8Array {
   return Uint8Array.from(bytes);
 }
 
-/** Double size if it fits, because an amount must not be broken. */
+/** Returns the amount, in double size if it fits, because it must not be broken. */
 function amountOf(amount: string, dots: number): number[] {
   if (amount === '') return [];
   const doubled = amount.length * CHAR_DOTS * 2 <= dots;
@@ -73,7 +73,7 @@ function qrOf(payload: string, medium: Medium): number[] {
   return medium.raster === undefined ? nativeQr(payload, medium) : rasterQr(payload, { ...medium, ...medium.raster });
 }
 
-/** GS ( k: model, module size, error correction, data, print (functions 165, 167, 169, 180, 181). */
+/** Returns GS ( k: model, module size, error correction, data, print (functions 165, 167, 169, 180, 181). */
 function nativeQr(payload: string, medium: Medium): number[] {
   const data = Buffer.from(payload, 'utf8');
   const { moduleDots, ecc } = qrSizeFor(payload, medium);
@@ -102,7 +102,10 @@ function qrSizeFor(payload: string, { dots, moduleDotsMax }: Medium): { moduleDo
   return { moduleDots: 1, ecc: 'L' };
 }
 
-/** Modules per side with the quiet zone, in one byte segment; undefined if the payload is too long for any QR. */
+/**
+ * Returns the modules per side with the quiet zone, in one byte segment; undefined if the payload is too long for any
+ * QR.
+ */
 function modulesInBytes(payload: string, errorCorrectionLevel: EccLevel): number | undefined {
   try {
     const segments = [{ data: Buffer.from(payload, 'utf8'), mode: 'byte' as const }];

@@ -12,14 +12,14 @@ import { type Medium, slipOf } from './escpos-slip.ts';
 import { REPEAT_QR_EVERY_MS } from './panel.ts';
 import { SerialScreen, serialOptions } from './serial-screen.ts';
 
-/** Printable width in dots, at 203 dots per inch. */
+/** The printable width in dots, at 203 dots per inch. */
 const PAPER_DOTS = { '58mm': 384, '80mm': 576 } as const;
 const STATUS_TIMEOUT_MS = 1_000;
-/** DLE EOT 4: sends the status of the paper sensors at once. */
+/** This command (DLE EOT 4) asks for the status of the paper sensors at once. */
 const PAPER_STATUS = Uint8Array.of(0x10, 0x04, 4);
 /** In every status byte bits 1 and 4 are set, and bits 0 and 7 are not. */
 const STATUS_FIXED = { mask: 0x93, value: 0x12 };
-/** Bits 5 and 6: no paper. */
+/** With bits 5 and 6 there is no paper. */
 const PAPER_END = 0x60;
 const CLEAR = Uint8Array.of(0x1b, 0x40, 0x0c);
 
@@ -44,10 +44,11 @@ const options = z.strictObject({
 type Options = z.infer<typeof options>;
 
 /**
- * ESC/POS devices that make a QR themselves, or print a picture of it. A printer prints one slip per push and one receipt per payment, even if
- * they are drawn again; a customer display shows every scene. Their contents cannot be read back, so a payload that
- * noise has changed is printed or shown. A display gets its QR again at intervals, with a blink of the screen, in case
- * it has lost its power. A printer does not: paper needs no power, and the printer is checked before each slip.
+ * Drives ESC/POS devices that make a QR themselves, or prints a picture of it. A printer prints one slip per push and
+ * one receipt per payment, even if the box draws them again. A customer display shows every scene. Nobody can read
+ * their contents back, so a payload that noise has changed is printed or shown. A display gets its QR again at
+ * intervals, with a blink of the screen, in case it has lost its power. A printer does not, because paper needs no
+ * power, and the driver checks the printer before each slip.
  */
 export const escpos: DisplayDriver<Options> = {
   name: 'escpos',
@@ -58,7 +59,7 @@ export const escpos: DisplayDriver<Options> = {
     const { path, baudRate, charsMax } = given;
     const { dots, raster } = mediumOf(given);
     const halfSentMax = raster === undefined ? charsMax : Math.max(charsMax, longestCommand(dots));
-    // Completes a command that an earlier program left half sent. Otherwise NULs do nothing.
+    // The NULs complete a command that an earlier program left half sent. Otherwise they do nothing.
     const screen = await SerialScreen.open({ path, baudRate }, new Uint8Array(halfSentMax), io, signal);
     if (given.mode === 'show') return shower(screen, given);
     const printer = new Printer(screen, given, io);
@@ -74,7 +75,7 @@ function surfaceOf({ paper, dots, charsMax, moduleDotsMax }: Options): PanelSurf
 
 function mediumOf(given: Options): Medium {
   const { mode, paper, dots, moduleDotsMax, cut, qr, raster: command, baudRate } = given;
-  // The small printers that make no QR have this paper; wide ones and displays that draw one make it.
+  // Only small printers that make no QR have this paper. Wide ones, and displays that draw one, make it.
   const isPicture = qr === 'raster' || (qr === 'auto' && mode === 'print' && paper === '58mm');
   const raster = isPicture ? { command, baudRate } : undefined;
   return { dots: dots ?? PAPER_DOTS[paper], moduleDotsMax, cut: mode === 'show' ? undefined : cut, raster };
@@ -85,7 +86,7 @@ function expectPanel(frame: Frame): PanelFrame {
   throw displayFault('a frame was laid out for another screen than one that makes the QR itself', '');
 }
 
-/** The time left is not shown: each second would draw the whole screen again. */
+/** Returns a display of every scene, without the time left, because each second would draw the whole screen again. */
 function shower(screen: SerialScreen, given: Options): Display {
   let shown: Buffer | undefined;
   let qrMayShow = false;
@@ -118,7 +119,7 @@ class Printer implements Display {
   readonly #io: DisplayIo;
   readonly #recordPath: string;
   #printed: Printed = NOTHING_PRINTED;
-  /** The printer has copied this payment, which is still asked for: it prints no second copy. */
+  /** The payment that the printer has copied and that a person still asks for. It prints no second copy. */
   #copied: string | undefined;
 
   constructor(screen: SerialScreen, given: Options, io: DisplayIo) {
@@ -129,7 +130,7 @@ class Printer implements Display {
     this.#recordPath = recordPath(io.cacheDir, given.path);
   }
 
-  /** A printer without paper is refused at the start. */
+  /** Checks the paper, so that a printer without paper fails at the start. */
   async begin(): Promise<void> {
     this.#printed = await readPrinted(this.#recordPath);
     await this.#checkPaper();
@@ -143,7 +144,7 @@ class Printer implements Display {
     const isNew = after.pushId !== pushId || (after.receipt !== null && after.receipt !== receipt);
     const copied = scene.kind === 'repeat' ? scene.transactionId : undefined;
     const isCopy = copied !== undefined && copied !== this.#copied;
-    // Sends even an empty text, so that a lost printer is noticed.
+    // The driver sends even an empty text, so that it notices a lost printer.
     if (isNew || isCopy) await this.#checkPaper();
     const slip = { ...panel, offline: '', title: isCopy ? `${COPY} - ${panel.title}` : panel.title };
     await this.#screen.send(isNew || isCopy ? slipOf(slip, mediumOf(this.#options)) : new Uint8Array());
@@ -195,12 +196,12 @@ const record = z.object({
   receipt: z.string().nullable(),
 });
 
-/** The last prints. After a restart they must not be printed again. */
+/** The last prints, which must not be printed again after a restart. */
 type Printed = z.infer<typeof record>;
 
 const NOTHING_PRINTED: Printed = { pushId: null, receipt: null };
 
-/** One file per printer, named after its port. */
+/** Returns the file of a printer, named after its port. */
 function recordPath(cacheDir: string, port: string): string {
   return join(cacheDir, `escpos-${port.replaceAll(/[^A-Za-z0-9]+/g, '-')}.json`);
 }
@@ -214,7 +215,7 @@ export async function readPrinted(path: string): Promise<Printed> {
   }
 }
 
-/** A failed write is only logged: the slip is printed, and the payment must continue. */
+/** Writes the record. A failed write is only logged, because the slip is printed and the payment must continue. */
 async function writePrinted(path: string, printed: Printed, log: DisplayIo['log']): Promise<void> {
   try {
     makeFolder(dirname(path), 0o700);

@@ -19,7 +19,7 @@ import { type Rotated, rotated } from '../pixels/rotate.ts';
 import { expectPixels, rotation } from './pixel-options.ts';
 
 const REPAINT_SECONDS_MAX = 86_400;
-/** Longest delay with which the screen goes dark or is lit again. */
+/** The longest delay with which the screen goes dark or is lit again. */
 const NIGHT_CHECK_MS = 15_000;
 
 const timeOfDay = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'expected a time of day as HH:MM');
@@ -50,7 +50,7 @@ export const framebufferOptions = z
   .refine((it) => it.blankFrom === undefined || it.blankFrom !== it.blankTo, 'expected blankFrom other than blankTo');
 type Options = z.infer<typeof framebufferOptions>;
 
-/** A screen of this machine (HDMI, DSI, SPI with a kernel driver), by its framebuffer device. */
+/** Drives a screen of this machine (HDMI, DSI, SPI with a kernel driver), by its framebuffer device. */
 export const framebuffer: DisplayDriver<Options> = {
   name: 'framebuffer',
   summary: 'a screen with a Linux framebuffer of 16 or 32 bits: HDMI, DSI or SPI',
@@ -81,10 +81,10 @@ class FramebufferDisplay implements Display {
   /** The picture on the device; undefined if not known. */
   #shown: Uint8Array | undefined;
   #scene: Scene | undefined;
-  /** Undefined if not known, as after an earlier program was killed. */
+  /** True while the screen is dark; undefined if not known, as after an earlier program was killed. */
   #dark: boolean | undefined;
   #failed: unknown;
-  /** Writes run one after the other. */
+  /** The promise of the last write. Writes run one after the other. */
   #writing: Promise<void> = Promise.resolve();
 
   constructor(
@@ -143,7 +143,7 @@ class FramebufferDisplay implements Display {
     if (this.#dark) await this.#device.blank(false);
   }
 
-  /** Makes the change, then updates the device. After a failure the display cannot be used any more. */
+  /** Makes the change, then updates the device. A failure makes the display unusable. */
   #sync(change: () => void): Promise<void> {
     const work = this.#writing.then(async () => {
       if (this.#failed !== undefined) throw this.#failed;
@@ -165,7 +165,9 @@ class FramebufferDisplay implements Display {
     this.#shown = undefined;
   }
 
-  /** Payments are shown at any hour. At night, screens that only wait are dark. */
+  /**
+   * Returns whether the screen is dark. It shows payments at any hour, but at night screens that only wait are dark.
+   */
   #isDark(): boolean {
     const waits = ['starting', 'connecting', 'unlinked', 'idle', 'blank'].includes(this.#scene?.kind ?? 'starting');
     return waits && this.#night !== undefined && isWithin(this.#night, this.#io.clock.wallMs());
@@ -196,7 +198,7 @@ class FramebufferDisplay implements Display {
         await this.#sync(change);
       } catch (error) {
         this.#io.log.warn('repaint-failed', { reason: reasonOf(error) });
-        // Makes the agent draw: that throws the failure, and the agent opens the display again.
+        // The agent draws, gets the failure, and opens the display again.
         this.#io.requestDraw();
         return;
       }
@@ -204,7 +206,7 @@ class FramebufferDisplay implements Display {
   }
 }
 
-/** Writes the pixels into the rows of `image`. The padding of rows is not changed. */
+/** Writes the pixels into the rows of `image`. The padding of rows stays. */
 function pack(words: Uint32Array, image: Uint8Array, info: FramebufferInfo): void {
   const { width, height, strideBytes, bitsPerPixel } = info;
   const view = new DataView(image.buffer);

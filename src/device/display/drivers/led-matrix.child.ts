@@ -1,7 +1,8 @@
 /**
- * A program for the LED matrix addon, which ends its process on many faults. It reads messages from stdin, each after
- * its length in 4 bytes: first the setup as JSON, then frames of 3 bytes per pixel. It answers each with a line of JSON
- * on file descriptor 3. It ends with stdin; the panels are then dark, because LEDs show only what is sent all the time.
+ * This program runs the LED matrix addon, which ends its process on many faults. It reads messages from stdin, each
+ * after its length in 4 bytes: first the setup as JSON, then frames of 3 bytes per pixel. It answers each with a line
+ * of JSON on file descriptor 3. It ends with stdin, and the panels are then dark, because LEDs show only what is sent
+ * all the time.
  */
 import { writeSync } from 'node:fs';
 import { reasonOf, systemCodeOf } from '../../../lib/errors.ts';
@@ -89,7 +90,7 @@ try {
       matrix = await openMatrix(ledMatrixSetup.parse(JSON.parse(message.toString())));
     } else {
       const expected = matrix.width() * matrix.height() * 3;
-      // With another length the addon would abort.
+      // The addon would abort at another length.
       if (message.length !== expected) throw new Error(`a frame of ${message.length} bytes, expected ${expected}`);
       matrix.drawBuffer(Buffer.from(message));
       matrix.sync();

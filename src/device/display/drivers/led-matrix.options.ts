@@ -51,7 +51,7 @@ export type LedMatrixOptions = z.infer<typeof ledMatrixOptions>;
 export function matrixSize(options: LedMatrixOptions): { width: number; height: number } {
   const { rows, cols, chainLength, parallel, pixelMapper } = options;
   const [width, height] = [cols * chainLength, rows * parallel];
-  // It divides at multiples of 32 LEDs.
+  // The mapper divides at multiples of 32 LEDs.
   if (pixelMapper === 'U-mapper') return { width: Math.floor(width / 64) * 32, height: 2 * height };
   if (pixelMapper === '') return { width, height };
   return { width: (width * parallel) / chainLength, height: (height * chainLength) / parallel };
@@ -59,7 +59,7 @@ export function matrixSize(options: LedMatrixOptions): { width: number; height: 
 
 /** The first message to the child: where the addon may be, and its options by the addon's names. */
 export const ledMatrixSetup = z.object({
-  /** The child loads the first installed one. */
+  /** The places of the addon. The child loads the first one that is installed. */
   addons: z.array(z.string()).min(1),
   width: z.int().positive(),
   height: z.int().positive(),
@@ -68,7 +68,7 @@ export const ledMatrixSetup = z.object({
 });
 export type LedMatrixSetup = z.infer<typeof ledMatrixSetup>;
 
-/** Answer of the child to each message: success, or the reason of a failure. */
+/** The child's answer to each message: success, or the reason of a failure. */
 export const ledMatrixAnswer = z.union([
   z.strictObject({ ok: z.literal(true) }),
   z.strictObject({ error: z.string() }),

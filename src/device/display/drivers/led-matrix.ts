@@ -19,13 +19,13 @@ import {
 import { expectPixels } from './pixel-options.ts';
 
 const CHILD = fileURLToPath(new URL('./led-matrix.child.ts', import.meta.url));
-/** Start of Node and the addon on the slowest board. */
+/** The time in which Node and the addon start on the slowest board. */
 const START_TIMEOUT_MS = 8_000;
-/** Shorter than the agent's timeout of a draw, so that this error is reported, not that one. */
+/** This is shorter than the agent's timeout of a draw, so that the agent reports this error and not its own. */
 const DRAW_TIMEOUT_MS = 3_000;
 const ANSWER_SHOWN_CHARS_MAX = 100;
 
-/** The addon is in no other package and no image, because of its licence. */
+/** No other package and no image has the addon, because of its licence. */
 const MISSING_FIX = `sudo apt-get install ${LED_MATRIX_PACKAGE}, or in a checkout npm install rpi-led-matrix, which is compiled: sudo apt-get install g++ make python3 first`;
 /** Debian's own kernel has this feature; the kernel of Raspberry Pi OS does not. */
 const GUARDED_FIX =
@@ -33,7 +33,7 @@ const GUARDED_FIX =
 const FIX =
   'check the options against the panels, run the agent as root (the pins need it), and see README of rpi-rgb-led-matrix';
 
-/** LED panels (HUB75) on the pins of a Raspberry Pi up to 4, driven by rpi-led-matrix in its own process. */
+/** Drives LED panels (HUB75) on the pins of a Raspberry Pi up to 4, by rpi-led-matrix in its own process. */
 export const ledMatrix: DisplayDriver<LedMatrixOptions> = {
   name: 'led-matrix',
   summary: 'LED panels (HUB75) on a Raspberry Pi up to 4, by a package of their own',
@@ -59,7 +59,7 @@ export const ledMatrix: DisplayDriver<LedMatrixOptions> = {
   },
 };
 
-/** Without the hardware the addon would crash; with the wrong one it would exit. */
+/** Checks the machine. Without the hardware the addon would crash, and with the wrong one it would exit. */
 async function checkMachine({ root, hardwarePulsing }: LedMatrixOptions, log: Logger): Promise<void> {
   const model = (await readFile(join(root, 'proc/device-tree/model'), 'utf8').catch(() => ''))
     .replaceAll('\0', '')
@@ -100,12 +100,12 @@ class LedMatrixDisplay implements Display {
     void child.ended.then((how) => {
       if (this.#closed) return;
       this.#fail(how);
-      // Makes the agent draw: that throws the failure, and the agent opens the display again.
+      // The agent draws, gets the failure, and opens the display again.
       io.requestDraw();
     });
   }
 
-  /** Throws a PayboxError `DISPLAY_FAULT` when the addon does not start. */
+  /** Starts the child. Throws a PayboxError `DISPLAY_FAULT` when the addon does not start. */
   async start(): Promise<void> {
     await this.#ask(Buffer.from(JSON.stringify(setupFor(this.#options))), START_TIMEOUT_MS);
   }
@@ -144,7 +144,7 @@ function fixOf(how: string): string {
   return how.includes('mmap error') ? GUARDED_FIX : FIX;
 }
 
-/** Undefined for other text: libraries of the addon may write to the pipe too. */
+/** Returns the answer in a line; undefined for other text, because libraries of the addon may write to the pipe too. */
 function answerIn(line: string): LedMatrixAnswer | undefined {
   try {
     return ledMatrixAnswer.safeParse(JSON.parse(line)).data;

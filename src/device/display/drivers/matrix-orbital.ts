@@ -6,19 +6,19 @@ import { serialOptions } from './serial-screen.ts';
 const COMMAND = 0xfe;
 const CLEAR = [COMMAND, 0x58];
 /**
- * Completes a command that an earlier program left half sent. Otherwise these are characters, which the clearing
- * removes.
+ * The bytes complete a command that an earlier program left half sent. Otherwise they are characters, which the
+ * clearing removes.
  */
 const SYNC = [0, 0];
 /** Stops storing settings: an earlier program may have enabled it, and each write wears out the memory. */
 const REMEMBER_OFF = [COMMAND, 0x93, 0];
 /** By default a character in the last cell scrolls the page. */
 const AUTO_SCROLL_OFF = [COMMAND, 0x52];
-/** Followed by the minutes until it goes dark; 0 is never. */
+/** The minutes until it goes dark follow it; 0 is never. */
 const BACKLIGHT_ON = [COMMAND, 0x42, 0];
 const BRIGHTNESS = [COMMAND, 0x99];
 const CONTRAST = [COMMAND, 0x50];
-/** Followed by column and row, counted from 1. */
+/** Column and row follow it, counted from 1. */
 const MOVE = [COMMAND, 0x47];
 /** A move needs 4 bytes. Writing up to as many equal characters again is cheaper. */
 const GAP_MAX = 4;
@@ -32,7 +32,7 @@ const options = z.strictObject({
   brightness: level.optional().describe('0 (dim) to 255 (bright); left as the display has it when not given'),
 });
 
-/** A character display of Matrix Orbital (LCD and LK series), or one with its commands. It cannot show a QR. */
+/** Drives a character display of Matrix Orbital (LCD and LK series), or one with its commands. It cannot show a QR. */
 export const matrixOrbital: DisplayDriver<z.infer<typeof options>> = {
   name: 'matrix-orbital',
   summary: 'a Matrix Orbital character display, as 4 x 20; no QR',

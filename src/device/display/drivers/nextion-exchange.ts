@@ -8,32 +8,32 @@ import { DRAW_TIMEOUT_MS, PATIENCE_MS } from './panel.ts';
 
 /** After power-on a panel needs a moment until it answers. */
 const GREETINGS_MAX = 3;
-/** Time for the answers to half a command of another program. */
+/** The driver waits this long for the answers to half a command of another program. */
 const SETTLE_MS = 50;
-/** Tries of one command. */
+/** The driver makes this many attempts of one command. */
 const TRIES_MAX = 16;
-/** Equal refusals of one command, one after the other, that blame the HMI file and not the line. */
+/** This many equal refusals of one command, one after the other, blame the HMI file and not the line. */
 const REFUSALS_MAX = 8;
 /** The driver makes this many attempts if the HMI file may lack the component. */
 const TOLERATED_MIN = 2;
 /** The driver reads a text this often, because the answers may be garbled. */
 const READS_MAX = 8;
-/** Questions for the page until a panel counts as silent. */
+/** A panel counts as silent after this many questions for the page. */
 const SENDMES_MAX = 5;
 /** The size of the panels' instruction buffer. */
 const COMMAND_BYTES_MAX = 1_024;
-/** Shortest time between two log lines about noise. */
+/** Two log lines about noise are at least this far apart. */
 const NOISE_LOG_EVERY_MS = 60_000;
 
-/** Object of a command, for error texts. */
+/** The object of a command, for error texts. */
 interface Subject {
   component?: string;
   page?: number | string | undefined;
 }
 
 /**
- * Commands and answers of a Nextion or TJC panel. On a noisy line a command is tried again within the time of a draw;
- * all commands may be done twice.
+ * Sends commands to a Nextion or TJC panel and reads the answers. On a noisy line it tries a command again within the
+ * time of a draw, because all commands may be done twice.
  */
 export class NextionExchange {
   readonly #options: NextionOptions;
@@ -41,11 +41,11 @@ export class NextionExchange {
   readonly #dialogue: Dialogue;
   readonly #eventsLogged = new Set<number>();
   #greeted = false;
-  /** Commands that were tried again since the last log line. */
+  /** The number of commands that were tried again since the last log line. */
   #repeated = 0;
   #noiseLoggedMs = Number.NEGATIVE_INFINITY;
 
-  /** `onRestart` is called when the panel reports a restart without being asked. */
+  /** Makes an exchange. It calls `onRestart` when the panel reports a restart by itself. */
   constructor(options: NextionOptions, line: SerialLine, io: DisplayIo, onRestart: (error: PayboxError) => void) {
     this.#options = options;
     this.#io = io;
@@ -158,8 +158,8 @@ export class NextionExchange {
   }
 
   /**
-   * Ends half a command and waits until the panel answers which page it shows: all earlier answers came before. Returns the
-   * last status among them. Throws a PayboxError `DISPLAY_FAULT` when the panel is silent.
+   * Ends half a command and waits until the panel answers which page it shows, because all earlier answers came before.
+   * Returns the last status among them. Throws a PayboxError `DISPLAY_FAULT` when the panel is silent.
    */
   async #resynchronize(name: string): Promise<number | undefined> {
     const question = Uint8Array.from([...wire.END, ...command('sendme')]);
@@ -175,7 +175,10 @@ export class NextionExchange {
     throw this.#silent(name);
   }
 
-  /** Undefined if no answer that `accept` accepts arrived in time. Throws if the panel has restarted instead. */
+  /**
+   * Returns the first answer that `accept` accepts; undefined if none arrived in time. Throws if the panel has
+   * restarted instead.
+   */
   #ask<T>(bytes: Uint8Array, accept: (answer: Uint8Array) => T | undefined, answerBytes = 0): Promise<T | undefined> {
     const heard = (answer: Uint8Array) => {
       if (isRestart(answer)) throw this.#restarted();

@@ -3,7 +3,7 @@ import { displayFault } from '../fault.ts';
 import type { Cut } from '../io/answers.ts';
 import { eachScreen, eachText, serialPath } from './panel.ts';
 
-/* Options, commands and answers of Nextion and TJC panels (Nextion instruction set). */
+/* This file has the options, commands and answers of Nextion and TJC panels (Nextion instruction set). */
 
 /** Lists all baud rates of the panels. */
 const BAUD_RATES = [
@@ -57,9 +57,9 @@ export const NO_COMPONENT = [0x02, 0x1a];
 export const NO_PAGE = 0x03;
 /** A panel sends this after power-on. */
 const READY = 0x88;
-/** First byte of the answer to `sendme`; the number of the page follows. */
+/** The first byte of the answer to `sendme`. The number of the page follows. */
 export const PAGE = 0x66;
-/** First byte of an answer with a text. */
+/** The first byte of an answer with a text. */
 export const STRING = 0x70;
 
 /** Returns whether the panel reports a power-on: `00 00 00` and `88`. */

@@ -5,14 +5,14 @@ import { NextionExchange } from './nextion-exchange.ts';
 import { assignment, encoded, type NextionOptions, NO_COMPONENT, nextionOptions } from './nextion-protocol.ts';
 import { ASK_EVERY_MS, openPanel, PANEL_TEXTS, PanelDisplay, type PanelText, shortened } from './panel.ts';
 
-/** Writes of a QR that is not in its component; on a noisy line the time of a draw is over before. */
+/** The driver writes a QR this often that is not in its component. On a noisy line the time of a draw ends before. */
 const WRITES_MAX = 12;
 
 /**
- * Nextion and TJC panels: text commands that end with FF FF FF; each one is answered (`bkcmd=3`). A panel also answers
- * "done" to a garbled text. So QR and amount are read back, and the QR becomes visible only if both are right.
- * Visibility cannot be read, so the answer to `vis` must be enough. Not every HMI file reports a restart, so a text is
- * read at intervals: a restart clears it.
+ * Drives Nextion and TJC panels: text commands that end with FF FF FF, each one answered (`bkcmd=3`). A panel also
+ * answers "done" to a garbled text. So the driver reads QR and amount back, and shows the QR only if both are right. It
+ * cannot read visibility, so the answer to `vis` must be enough. Not every HMI file reports a restart, so the driver
+ * reads a text at intervals: a restart clears it.
  */
 export const nextion: DisplayDriver<NextionOptions> = {
   name: 'nextion',
@@ -28,10 +28,10 @@ class Nextion {
   readonly #exchange: NextionExchange;
   readonly #shown = new Map<PanelText, string>();
   #page: number | string | undefined;
-  /** Undefined after a page was loaded: it cannot be read. */
+  /** True if the QR is visible; undefined after a page was loaded, because nobody can read it. */
   #qrVisible: boolean | undefined;
   #qrShown: string | undefined;
-  /** Number of texts written since it was opened. */
+  /** The number of texts written since it was opened. */
   #assignments = 0;
 
   constructor(given: NextionOptions, line: SerialLine, io: DisplayIo) {
@@ -104,7 +104,7 @@ class Nextion {
     );
   }
 
-  /** Throws unless the panel still contains the shortest written text. */
+  /** Checks that the panel still contains the shortest written text. Throws if it does not. */
   async #expectShown(): Promise<void> {
     this.#exchange.begin();
     const [shortest] = this.#written().toSorted((a, b) => a.value.length - b.value.length);

@@ -3,15 +3,15 @@ import type { DisplayDriver } from '../contract.ts';
 import { changedRuns, HD44780_INSTEAD, openCharacters } from './character-screen.ts';
 import { serialOptions } from './serial-screen.ts';
 
-/** `|`: the next character is a setting. */
+/** After this character (`|`) the next one is a setting. */
 const SETTING = 0x7c;
 const CLEAR = [SETTING, 0x2d];
 /**
- * Completes a command that an earlier program left half sent. Otherwise these are characters, which the clearing
- * removes.
+ * The bytes complete a command that an earlier program left half sent. Otherwise they are characters, which the
+ * clearing removes.
  */
 const SYNC = [0, 0, 0];
-/** Otherwise the screen shows every setting for two seconds. */
+/** Without this the screen shows every setting for two seconds. */
 const MESSAGES_OFF = [SETTING, 0x2f];
 const CONTRAST = [SETTING, 0x18];
 /** The bytes for red, green and blue follow it. */
@@ -33,7 +33,7 @@ const options = z.strictObject({
     .describe('red, green and blue, each 0 to 255; needs firmware 1.1; left as the display has it when not given'),
 });
 
-/** A character display with the OpenLCD firmware (SparkFun SerLCD). It cannot show a QR. */
+/** Drives a character display with the OpenLCD firmware (SparkFun SerLCD). It cannot show a QR. */
 export const openlcd: DisplayDriver<z.infer<typeof options>> = {
   name: 'openlcd',
   summary: 'a SparkFun SerLCD of 2 x 16 or 4 x 20 characters; no QR',
@@ -57,7 +57,7 @@ export const openlcd: DisplayDriver<z.infer<typeof options>> = {
           ...(backlight === undefined ? [] : [...BACKLIGHT, ...backlight]),
           ...CLEAR,
         ]),
-        // Empty: it keeps its settings without power.
+        // This is empty, because the display stores its settings without power.
         again: Uint8Array.of(),
         update: (before, after) =>
           Uint8Array.from(

@@ -15,11 +15,14 @@ import {
 } from '../contract.ts';
 import { closedFault, displayFault } from '../fault.ts';
 
-/** Shorter than the agent's timeout of a draw, so that the error names the cause. */
+/** This is shorter than the agent's timeout of a draw, so that the error names the cause. */
 export const DRAW_TIMEOUT_MS = 4_000;
-/** Panels answer within tens of milliseconds; without an answer in this time a command is tried again. */
+/** Panels answer within tens of milliseconds. Without an answer in this time the driver tries a command again. */
 export const PATIENCE_MS = 300;
-/** Interval at which a panel that answers is asked whether it still shows the frame: usually at most 13 bytes. */
+/**
+ * The driver asks a panel that answers this often whether it still shows the frame. That takes at most 13 bytes,
+ * usually.
+ */
 export const ASK_EVERY_MS = 5_000;
 /**
  * A panel without answers receives its QR again after this time. Customers see that, because it takes tenths of a
@@ -29,7 +32,7 @@ export const REPEAT_QR_EVERY_MS = 15_000;
 
 export const serialPath = z.string().min(1).describe('the serial port, best by a name that stays: /dev/serial/by-id/…');
 
-/** Texts of a panel frame, by their names in configurations. */
+/** The texts of a panel frame, by their names in configurations. */
 export const PANEL_TEXTS = [
   'title',
   'amount',
@@ -80,12 +83,12 @@ export function shortened(text: string, fits: (text: string) => boolean, ellipsi
   return chars.length === 0 ? '' : chars.join('') + ellipsis;
 }
 
-/** Commands of a make of panel. */
+/** The commands of a make of panel. */
 export interface PanelDialect {
   surface: PanelSurface;
   /** Makes the panel show the frame. Settles once it does. */
   show(frame: PanelFrame, scene: Scene): Promise<void>;
-  /** As in `Refresh`. */
+  /** Checks or repeats the picture as `Refresh` does. */
   refresh: { everyMs: number; run(frame: PanelFrame, scene: Scene): Promise<void> };
   /** Removes a QR that is, or may be, on the panel. */
   goodbye(): Promise<void>;

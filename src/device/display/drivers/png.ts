@@ -11,7 +11,7 @@ import { encodePng } from '../pixels/png.ts';
 import { rotated } from '../pixels/rotate.ts';
 import { expectPixels, rotation, sidePx } from './pixel-options.ts';
 
-/** Seconds of a countdown between two files. */
+/** A countdown writes a file at most this often, in seconds. */
 const COUNTDOWN_STEP_S = 10;
 
 const options = z.strictObject({
@@ -22,8 +22,8 @@ const options = z.strictObject({
 });
 
 /**
- * A picture file that is always complete: it is written under another name and renamed. In the end a QR is replaced by
- * black instead of deleting the file, because viewers keep showing the last picture of a deleted file.
+ * Writes a picture file that is always complete, by writing another file and renaming it. At the end black replaces a
+ * QR. The driver does not delete the file, because viewers keep showing the last picture of a deleted one.
  */
 export const png: DisplayDriver<z.infer<typeof options>> = {
   name: 'png',
@@ -74,7 +74,8 @@ export const png: DisplayDriver<z.infer<typeof options>> = {
 };
 
 /**
- * Returns the content of a scene that counts down, with coarser seconds; each second a new file would wear a card out.
+ * Returns the content of a scene that counts down, with coarser seconds, because a new file each second would wear a
+ * card out.
  */
 function contentOf(scene: Scene): string | undefined {
   if (!('secondsLeft' in scene)) return undefined;

@@ -7,7 +7,7 @@ import { DRAW_TIMEOUT_MS, serialPath } from './panel.ts';
 
 const BAUD_RATES = [1200, 2400, 4800, 9600, 14400, 19200, 38400, 57600, 115200, 230400, 460800, 921600] as const;
 
-/** Options of a display that answers nothing; `usual` is the baud rate of new devices. */
+/** Returns the options of a display that answers nothing. `usual` is the baud rate of new devices. */
 export function serialOptions(usual: (typeof BAUD_RATES)[number]) {
   return {
     path: serialPath,
@@ -49,12 +49,12 @@ export class SerialScreen {
     this.#baudRate = baudRate;
   }
 
-  /** Throws if this display was closed. Call it first in `draw`. */
+  /** Throws if this display was closed. `draw` calls it first. */
   expectOpen(): void {
     if (this.#closed) throw closedFault();
   }
 
-  /** Settles once all bytes were sent. Throws a PayboxError `DISPLAY_FAULT`, and again at every later call. */
+  /** Settles once all bytes were sent. Throws a PayboxError `DISPLAY_FAULT`, at every later call too. */
   async send(bytes: Uint8Array): Promise<void> {
     this.expectOpen();
     if (this.#failure !== undefined) throw displayFault(`the display is lost: ${this.#failure}`, 'plug it in again');
@@ -67,7 +67,7 @@ export class SerialScreen {
     }
   }
 
-  /** Returns the result of `work`; if that fails, this display is closed. */
+  /** Returns the result of `work`. A failure closes this display. */
   async orClosed<T>(work: Promise<T>): Promise<T> {
     try {
       return await work;

@@ -4,14 +4,14 @@ import type { PixelFrame, TerminalInput } from '../contract.ts';
 
 export type Graphics = 'blocks' | 'kitty' | 'sixel';
 
-/** Abilities that a terminal reports. */
+/** The abilities that a terminal reports. */
 export interface TerminalAnswers {
   graphics: Graphics;
-  /** Pixels per character; undefined if not reported. */
+  /** The pixels per character; undefined if not reported. */
   cell: { width: number; height: number } | undefined;
 }
 
-/** Always the same id, so that a new picture replaces the old one without a flicker. */
+/** The id is always the same, so that a new picture replaces the old one without a flicker. */
 const KITTY_ID = 7261;
 /** A terminal that does not answer in this time shows blocks, which always work. */
 const ANSWER_TIMEOUT_MS = 250;
@@ -20,7 +20,7 @@ const ANSWER_CHARS_MAX = 4096;
 const KITTY_CHUNK_CHARS = 4096;
 const COMPRESSION_LEVEL = 1;
 const SIXEL_ROWS = 6;
-/** Steps of red, green and blue in a sixel palette. Every terminal has 256 entries. */
+/** The steps of red, green and blue in a sixel palette. Every terminal has 256 entries. */
 const STEPS = 6;
 
 /**
@@ -93,7 +93,7 @@ export function sixelPicture({ width, height, data }: PixelFrame): string {
   return `\x1b7\x1bP0;1;0q"1;1;${width};${height}${palette}${bands.join('-')}\x1b\\\x1b8`;
 }
 
-/** Red, green and blue in percent. */
+/** Returns a palette entry: red, green and blue in percent. */
 function paletteEntry(color: number): string {
   const [red, green, blue] = [STEPS * STEPS, STEPS, 1].map((place) =>
     Math.round(((Math.floor(color / place) % STEPS) * 100) / (STEPS - 1)),
@@ -101,7 +101,7 @@ function paletteEntry(color: number): string {
   return `#${color};2;${red};${green};${blue}`;
 }
 
-/** Up to six rows: for each colour its columns, one bit per row; runs are compressed. */
+/** Returns up to six rows: for each colour its columns, one bit per row, with compressed runs. */
 function sixelBand(colors: Uint8Array, width: number): string {
   const masks = new Map<number, Uint8Array>();
   for (const [at, color] of colors.entries()) {

@@ -6,11 +6,11 @@ import { changedBox } from '../pixels/changes.ts';
 import { expectPixels } from './pixel-options.ts';
 import { KITTY_DELETE, kittyPicture, sixelPicture } from './terminal-graphics.ts';
 
-/** Size of a cell if the terminal does not report it. */
+/** The size of a cell if the terminal does not report it. */
 const CELL_DEFAULT = { width: 8, height: 16 };
 const WIDTH_MAX_PX = 960;
 const HEIGHT_MAX_PX = 576;
-/** Largest height of a picture as a share of its width, so that texts fit beside the code. */
+/** The largest height of a picture as a share of its width, so that texts fit beside the code. */
 const HEIGHT_SHARE = 0.6;
 const SIDE_MIN_PX = 64;
 
@@ -30,7 +30,7 @@ export class TerminalPicture implements Display {
   readonly #requestDraw: () => void;
   /** The picture on the screen. */
   #shown: PixelFrame | undefined;
-  /** Lines of the block; 0 before it exists. */
+  /** The number of lines of the block; 0 before it exists. */
   #lines = 0;
   #cursorHidden = false;
   #qrShows = false;
@@ -50,7 +50,7 @@ export class TerminalPicture implements Display {
     const { columns, rows } = this.#options.size();
     const { width: across, height: down } = this.#cell;
     const width = Math.max(SIDE_MIN_PX, Math.min(WIDTH_MAX_PX, columns * across));
-    // One line stays free: some terminals scroll when a picture reaches the last one.
+    // One line stays free, because some terminals scroll when a picture reaches the last one.
     const height = Math.max(SIDE_MIN_PX, Math.min(HEIGHT_MAX_PX, (rows - 1) * down, Math.floor(width * HEIGHT_SHARE)));
     return { kind: 'pixels', width, height };
   }
@@ -80,7 +80,7 @@ export class TerminalPicture implements Display {
     await this.#options.write(`${wiped}${below}${cursor}`).catch(() => {});
   }
 
-  /** Removes the block; the cursor returns to its start. */
+  /** Removes the block. The cursor returns to its start. */
   #wiped(): string {
     const clear = this.#options.graphics === 'kitty' ? KITTY_DELETE : '';
     const isThere = this.#lines > 0;
@@ -89,7 +89,7 @@ export class TerminalPicture implements Display {
     return isThere ? `${clear}\r\x1b[J` : '';
   }
 
-  /** Makes lines for a picture of this height. An earlier picture is removed; text above stays. */
+  /** Makes lines for a picture of this height. It removes an earlier picture. Text above stays. */
   #room({ height }: PixelFrame): string {
     if (this.#shown !== undefined) return '';
     this.#lines = Math.ceil(height / this.#cell.height);

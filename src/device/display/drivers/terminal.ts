@@ -9,7 +9,7 @@ import { TerminalPicture } from './terminal-picture.ts';
 
 const COLUMNS_MAX = 100;
 const ROWS_MAX = 60;
-/** Size of a terminal that does not report its own. */
+/** A terminal that does not report its own size has this one. */
 const COLUMNS_DEFAULT = 80;
 const ROWS_DEFAULT = 24;
 const TRUE_COLOR_BITS = 24;
@@ -32,8 +32,9 @@ const options = z.strictObject({
 type Options = z.infer<typeof options>;
 
 /**
- * A block of lines in the agent's terminal, or a picture if it can draw pictures, updated in place. Every cell has its
- * own colours, so that a QR is black on white in dark and light terminals. Text above the block is not touched.
+ * Draws a block of lines in the agent's terminal, or a picture if the terminal can, and updates it in place. Every cell
+ * has its own colours, so that a QR is black on white in dark and light terminals. It does not touch text above the
+ * block.
  */
 export const terminal: DisplayDriver<Options> = {
   name: 'terminal',
@@ -110,7 +111,7 @@ class TerminalDisplay implements Display {
     await writeTo(this.#out, `${wiped}${below}${cursor}`).catch(() => {});
   }
 
-  /** Replaces the block by `lines`; writes only changed lines. */
+  /** Replaces the block by `lines`. Writes only changed lines. */
   #update(lines: readonly string[]): string {
     const height = Math.max(lines.length, this.#lines.length);
     const up = this.#lines.length > 1 ? `\x1b[${this.#lines.length - 1}A` : '';
@@ -122,12 +123,12 @@ class TerminalDisplay implements Display {
     return `\x1b[?25l\r${up}${text}\r`;
   }
 
-  /** After a resize it is unknown how the terminal has wrapped the lines: the block is removed and written again. */
+  /** Removes the block, to be written again. After a resize nobody knows how the terminal has wrapped the lines. */
   #forget(): void {
     this.#out.write(this.#wiped());
   }
 
-  /** Removes the block; the cursor returns to its start. */
+  /** Removes the block. The cursor returns to its start. */
   #wiped(): string {
     const up = Math.min(this.#lines.length, this.surface.rows) - 1;
     const isThere = this.#lines.length > 0;
@@ -155,7 +156,7 @@ function colorsFor(depth: number): Colors {
   return depth >= TRUE_COLOR_BITS ? 'true' : 'cube';
 }
 
-/** Rows of a frame as text, cut to the current size of the terminal. */
+/** Returns the rows of a frame as text, cut to the current size of the terminal. */
 function linesOf(frame: CharacterFrame, surface: CharacterSurface, colors: Colors): string[] {
   const columns = Math.min(frame.columns, surface.columns);
   return Array.from({ length: Math.min(frame.rows, surface.rows) }, (_, row) =>
@@ -163,7 +164,10 @@ function linesOf(frame: CharacterFrame, surface: CharacterSurface, colors: Color
   );
 }
 
-/** Without colours only a QR has some: no phone reads it in the colours of a dark terminal. */
+/**
+ * Returns a row as text. Without colours only a QR has some, because no phone reads it in the colours of a dark
+ * terminal.
+ */
 function lineOf(cells: readonly Cell[], colors: Colors): string {
   let before = '';
   let line = '';
@@ -185,7 +189,7 @@ function colorOf(color: number, trueColor: boolean): string {
   return `5;${16 + 36 * red + 6 * green + blue}`;
 }
 
-/** Nearest of the cube's steps 0, 95, 135, 175, 215, 255. */
+/** Returns the nearest of the cube's steps 0, 95, 135, 175, 215, 255. */
 function cubeStep(value: number): number {
   return value < 48 ? 0 : value < 115 ? 1 : Math.floor((value - 35) / 40);
 }

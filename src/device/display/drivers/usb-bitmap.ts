@@ -16,7 +16,7 @@ const PORTRAIT = 100;
 /** The panel needs this length, although the parameters are shorter. */
 const ORIENTATION_BYTES = 16;
 const DARKEST = 255;
-/** Unchanged rows that separate two rectangles. It is cheaper to send fewer rows along. */
+/** This many unchanged rows separate two rectangles. With fewer it is cheaper to send the rows along. */
 const GAP_ROWS_MIN = 4;
 
 const options = z.strictObject({
@@ -26,10 +26,10 @@ const options = z.strictObject({
 });
 
 /**
- * USB-serial panels of the Turing 3.5" class. They draw bitmaps in rectangles and answer nothing, so the picture cannot
- * be read back. But noise changes single pixels, not the payload of a QR. The picture is rotated here, and the panel
- * stays in portrait, because panels differ in their own orientations. It is not refreshed: a loss of power also ends
- * the port, because the cable powers the panel, and a whole picture is 300 kB.
+ * Drives USB-serial panels of the Turing 3.5" class. They draw bitmaps in rectangles and answer nothing, so nobody can
+ * read the picture back. But noise changes single pixels, not the payload of a QR. The driver rotates the picture, and
+ * the panel stays in portrait, because panels differ in their own orientations. It is not refreshed: a loss of power
+ * also ends the port, because the cable powers the panel, and a whole picture is 300 kB.
  */
 export const usbBitmap: DisplayDriver<z.infer<typeof options>> = {
   name: 'usb-bitmap',
@@ -58,7 +58,7 @@ export const usbBitmap: DisplayDriver<z.infer<typeof options>> = {
         }
         qrMayShow ||= mayHoldQr(scene);
         const parts = changedAreas(shown, wanted).map((area) => bitmapOf(area, wanted));
-        // Dark until the picture is complete: the panel may still have a picture with a QR of an earlier program.
+        // The panel is dark until the picture is complete, because it may still show a QR of an earlier program.
         await screen.send(Buffer.concat(lit ? parts : [brightnessOf(0), on, ...parts, brightnessOf(brightness)]));
         shown = wanted;
         lit = true;
@@ -69,7 +69,7 @@ export const usbBitmap: DisplayDriver<z.infer<typeof options>> = {
   },
 };
 
-/** Corners of a rectangle, inclusive. */
+/** The corners of a rectangle, inclusive. */
 interface Area {
   left: number;
   top: number;
@@ -99,20 +99,20 @@ function orientation(): Uint8Array {
   return bytes;
 }
 
-/** 0 is the brightest level; it is in the place of the first number. */
+/** Returns the command for a brightness. Level 0 is the brightest, in the place of the first number. */
 function brightnessOf(percent: number): Uint8Array {
   const left = Math.round(DARKEST * (1 - percent / 100));
   return headerOf(COMMANDS.brightness, { ...NOWHERE, left });
 }
 
-/** Pixels of a frame in the panel's format. */
+/** Returns the pixels of a frame in the panel's format. */
 function bytesOf(frame: PixelFrame): Uint8Array {
   const bytes = new Uint8Array(PANEL.width * PANEL.height * BYTES_PER_PIXEL);
   packRgb565(wordsOf(frame), new DataView(bytes.buffer), 0);
   return bytes;
 }
 
-/** Rectangles around all changed pixels; the whole panel if its picture is not known. */
+/** Returns rectangles around all changed pixels, or the whole panel if its picture is not known. */
 function changedAreas(before: Uint8Array | undefined, after: Uint8Array): Area[] {
   if (before === undefined) return [{ left: 0, top: 0, right: PANEL.width - 1, bottom: PANEL.height - 1 }];
   const areas: Area[] = [];

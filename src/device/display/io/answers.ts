@@ -6,9 +6,9 @@ import { displayFault } from '../fault.ts';
 const UNREAD_BYTES_MAX = 1_024;
 /** An answer may take this long, besides the time of its bytes on the wire. */
 export const ANSWER_TIMEOUT_MS = 1_000;
-/** Additional to the time that the line needs for the bytes. */
+/** A write may take this much longer than the time that the line needs for the bytes. */
 const WRITE_SLACK_MS = 1_000;
-/** A start bit, eight data bits and a stop bit. */
+/** A byte on the wire has a start bit, eight data bits and a stop bit. */
 const BITS_A_BYTE = 10;
 
 /** Cuts the first answer from `bytes`. `length` includes bytes before it; undefined until the answer is complete. */
@@ -21,19 +21,20 @@ export interface DialogueDeps {
   baudRate: number;
   clock: Clock;
   cut: Cut;
-  /** Called with what the panel sends without being asked. */
+  /** Receives what the panel sends by itself. */
   onUnasked(answer: Uint8Array): void;
 }
 
-/** Questions and answers on a serial line, one at a time. */
+/** Asks questions on a serial line and gets the answers, one at a time. */
 export class Dialogue {
   readonly #deps: DialogueDeps;
   #unread: Uint8Array = new Uint8Array();
   #untilMs = 0;
-  /** Offers an answer to the current question; returns whether it is the right one. */
+  /** Offers an answer to the current question. Returns whether it is the right one. */
   #offer: ((answer: Uint8Array) => boolean) | undefined;
   /**
-   * Ends the current question. A single function, not a reaction to `lost` per question: those would pile up over days.
+   * Ends the current question. It is a single function, because a reaction to `lost` per question would pile up over
+   * days.
    */
   #giveUp: ((reason: string) => void) | undefined;
 
@@ -55,8 +56,8 @@ export class Dialogue {
 
   /**
    * Sends `command` and settles with the first result of `accept` that is not undefined. Other answers count as
-   * unasked. Undefined when an answer of `answerBytes` takes longer than `timeoutMs`, counted from the end of sending.
-   * Throws what `accept` throws, and a PayboxError `DISPLAY_FAULT` when the line is stuck or lost.
+   * unasked. The result is undefined when an answer of `answerBytes` takes longer than `timeoutMs`, counted from the
+   * end of sending. Throws what `accept` throws, and a PayboxError `DISPLAY_FAULT` when the line is stuck or lost.
    */
   async ask<T>(
     command: Uint8Array,
@@ -146,7 +147,7 @@ export function writeTimeoutMs(bytes: number, baudRate: number): number {
   return WRITE_SLACK_MS + 2 * wireMs(bytes, baudRate);
 }
 
-/** Time of the bytes on the wire, with a start bit and a stop bit each. */
+/** Returns the time of the bytes on the wire, with a start bit and a stop bit each. */
 function wireMs(bytes: number, baudRate: number): number {
   return Math.ceil((bytes * BITS_A_BYTE * 1_000) / baudRate);
 }

@@ -13,12 +13,12 @@ const CLOSE_TIMEOUT_MS = 1_000;
 export interface Child {
   /**
    * Sends a message and waits for its answer, a line on file descriptor 3. Throws an Error when the child ends, or does
-   * not answer within `timeoutMs`; then it is killed. One message at a time.
+   * not answer within `timeoutMs`, and then kills it. The caller sends one message at a time.
    */
   ask(message: Uint8Array, timeoutMs: number): Promise<string>;
   /** Settles with a description of its end. */
   readonly ended: Promise<string>;
-  /** Lets it end by itself, and kills it if it does not. Safe to call twice. */
+  /** Lets the child end by itself, and kills it if it does not. Safe to call twice. */
   close(): Promise<void>;
 }
 
@@ -26,7 +26,7 @@ export interface Child {
 export function startChild(file: string, clock: Clock): Child {
   const child = spawn(process.execPath, [file], { stdio: ['pipe', 'ignore', 'pipe', 'pipe'] });
   const [input, , errors, answers] = child.stdio as unknown as [Writable, null, Readable, Readable];
-  // A child that ends early breaks the pipe; its exit is reported instead.
+  // A child that ends early breaks the pipe. The program reports its exit instead.
   input.on('error', () => {});
   const complaint = lastOf(errors);
   const ended = new Promise<string>((resolve) => {
@@ -39,7 +39,7 @@ export function startChild(file: string, clock: Clock): Child {
   });
   const nextLine = linesOf(answers);
   let endedHow: string | undefined;
-  // One reaction for all questions: one per question would pile up over days.
+  // One reaction serves all questions, because one per question would pile up over days.
   let giveUp: ((how: string) => void) | undefined;
   void ended.then((how) => {
     endedHow = how;
@@ -82,7 +82,7 @@ function lastOf(stream: Readable): () => string {
   return () => text.replaceAll(/\s+/g, ' ').trim();
 }
 
-/** Returns the first line after each call. Lines without a call are dropped. */
+/** Returns a function that gives the first line after each call. It drops lines without a call. */
 function linesOf(stream: Readable): () => Promise<string> {
   let rest = '';
   let answer: ((line: string) => void) | undefined;

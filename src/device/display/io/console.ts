@@ -4,8 +4,8 @@ import { reasonOf } from '../../../lib/errors.ts';
 import type { Logger } from '../../../lib/log.ts';
 
 /**
- * Detaches the text console of Linux from the framebuffers: its cursor and messages would draw over the screen. Returns
- * a function that attaches it again. A failure is only logged, because the screen still works.
+ * Detaches the text console of Linux from the framebuffers, because its cursor and messages would draw over the screen.
+ * Returns a function that attaches it again. A failure is only logged, because the screen still works.
  */
 export async function detachConsole(root: string, log: Logger): Promise<() => Promise<void>> {
   const folder = join(root, 'sys/class/vtconsole');

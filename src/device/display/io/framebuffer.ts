@@ -6,13 +6,13 @@ import { type BitsPerPixel, PIXEL_BYTES } from './pixel-bytes.ts';
 
 /** Selects a framebuffer of the machine. If both are missing, it must have only one. */
 export interface FramebufferChoice {
-  /** As in /sys/class/graphics/fb0/name. */
+  /** The name, as in /sys/class/graphics/fb0/name. */
   name?: string | undefined;
-  /** As /dev/fb0. */
+  /** The device file, for example /dev/fb0. */
   device?: string | undefined;
 }
 
-/** Properties of a framebuffer, from the kernel. */
+/** The properties of a framebuffer, from the kernel. */
 export interface FramebufferInfo {
   /** The device file. */
   node: string;
@@ -22,7 +22,7 @@ export interface FramebufferInfo {
   /** The visible pixels. */
   width: number;
   height: number;
-  /** Bytes from the start of a row to the next; at least the bytes of its pixels. */
+  /** The bytes from the start of a row to the next, at least the bytes of its pixels. */
   strideBytes: number;
   bitsPerPixel: BitsPerPixel;
 }
@@ -99,7 +99,8 @@ async function infoOf({ device, folder, name }: Listed, root: string): Promise<F
 }
 
 /**
- * For page flipping the memory may have more rows than are visible. The mode gives their number, if the driver has one.
+ * Returns the visible size. For page flipping the memory may have more rows. The mode gives their number, if the driver
+ * has one.
  */
 async function visibleSize(folder: string, virtual: { width: number; height: number }) {
   const mode = (await attribute(folder, 'mode')) || (await attribute(folder, 'modes'))?.split('\n')[0];

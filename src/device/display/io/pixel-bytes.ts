@@ -1,4 +1,4 @@
-/** Bytes per pixel in a device's memory, by bits per pixel. */
+/** The bytes per pixel in a device's memory, by bits per pixel. */
 export const PIXEL_BYTES = { 16: 2, 32: 4 } as const;
 export type BitsPerPixel = keyof typeof PIXEL_BYTES;
 
@@ -7,7 +7,7 @@ export type BitsPerPixel = keyof typeof PIXEL_BYTES;
  * each, low byte first.
  */
 export function packRgb565(words: Uint32Array, out: DataView, at: number): void {
-  // A loop with an index: an iterator would take six times as long.
+  // The loop has an index, because an iterator would take six times as long.
   for (let index = 0, place = at; index < words.length; index += 1, place += 2) {
     const word = words[index] ?? 0;
     const red = (word & 0xf8) << 8;
@@ -18,8 +18,8 @@ export function packRgb565(words: Uint32Array, out: DataView, at: number): void 
 }
 
 /**
- * Writes pixels as XRGB8888: four bytes each, blue first. The unused byte is 255: a device that uses it as opacity
- * would show nothing with 0.
+ * Writes pixels as XRGB8888: four bytes each, blue first. The unused byte is 255, because a device that uses it as
+ * opacity would show nothing with 0.
  */
 export function packXrgb8888(words: Uint32Array, out: DataView, at: number): void {
   for (let index = 0, place = at; index < words.length; index += 1, place += 4) {

@@ -7,7 +7,7 @@ import type { SerialLine, SerialSettings } from '../contract.ts';
 const CLOSE_TIMEOUT_MS = 1_000;
 const PRESENCE_CHECK_MS = 1_000;
 
-/** Advice for each error of opening a port: serialport gives only the system's text. */
+/** The advice for each error of opening a port. serialport gives only the system's text. */
 const FIXES: readonly (readonly [RegExp, string])[] = [
   [/no such file/i, 'plug the device in, or correct path: ls /dev/serial/by-id lists what is there'],
   [/permission denied/i, 'let the user that runs the agent use it: add it to the group dialout'],
@@ -18,7 +18,7 @@ const FIXES: readonly (readonly [RegExp, string])[] = [
 /** Opens a serial port of the machine, or a pty. Throws a PayboxError `DISPLAY_FAULT` that says what to do. */
 export async function openSerial(settings: SerialSettings, signal: AbortSignal, clock: Clock): Promise<SerialLine> {
   signal.throwIfAborted();
-  // Imported here, because most boxes have no serial display.
+  // The module is loaded here, because most boxes have no serial display.
   const { SerialPort } = await import('serialport');
   const { path, baudRate, rtscts = false } = settings;
   const port = new SerialPort({ path, baudRate, rtscts, lock: true, autoOpen: false });
@@ -46,7 +46,7 @@ function fault(message: string, fix: string, cause?: unknown): PayboxError {
   return new PayboxError('DISPLAY_FAULT', message, { severity: 'retryable', fix, cause });
 }
 
-/** Identifies the device at a path; undefined if there is none. */
+/** Returns the identity of the device at a path; undefined if there is none. */
 async function deviceAt(path: string): Promise<string | undefined> {
   const found = await stat(path).catch(() => undefined);
   return found && `${found.rdev} ${found.ino}`;
@@ -58,7 +58,7 @@ class Line implements SerialLine {
   readonly #path: string;
   readonly #clock: Clock;
   readonly #listeners = new Set<(bytes: Uint8Array) => void>();
-  /** Writes in progress. Not a reaction to `lost` per write: those would pile up over days. */
+  /** The writes in progress. A reaction to `lost` per write would pile up over days. */
   readonly #writing = new Set<(reason: string) => void>();
   readonly #over = new AbortController();
   #lose: (reason: string) => void = () => {};
@@ -78,9 +78,9 @@ class Line implements SerialLine {
         resolve(this.#lostReason);
       };
     });
-    // `close` may be emitted twice, once with the reason of an unplug.
+    // The port may emit `close` twice, once with the reason of an unplug.
     port.on('close', (error: Error | null | undefined) => this.#lose(error ? reasonOf(error) : 'closed'));
-    // Without a reader an unplug is noticed only at the next write.
+    // Without a reader, the port notices an unplug only at the next write.
     port.on('data', (bytes: Buffer) => {
       for (const listener of this.#listeners) listener(bytes);
     });

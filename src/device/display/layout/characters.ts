@@ -16,7 +16,7 @@ interface Line {
   text: string;
   ink: number;
   paper: number;
-  /** With too few rows, the highest rank is left out first. */
+  /** With too few rows, the layout leaves out the highest rank first. */
   rank: number;
 }
 
@@ -92,7 +92,7 @@ function linesOf(page: Page, width: number): Line[] {
   const blank = () => lines.push({ text: '', ink: INK, paper: WHITE, rank: 20 });
   add(page.title, page.needsTitle ? 0 : 3, theme.ink, theme.paper, 2);
   blank();
-  // An amount is shown completely or not at all, because a cut one would be wrong.
+  // The page shows an amount completely or not at all, because a cut one would be wrong.
   if (page.amount !== undefined && page.amount.length <= width) add(page.amount, 0, INK, WHITE, 1);
   const due = page.due && [page.due.text, page.due.short].find((text) => text.length <= width);
   if (due !== undefined) add(due, 0, INK, WHITE, 1);

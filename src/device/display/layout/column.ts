@@ -4,30 +4,30 @@ import type { Box, Item } from './items.ts';
 import { wrap } from './wrap.ts';
 
 interface Common {
-  /** Pixels above the block, unless it is the first one. */
+  /** The pixels above the block, unless it is the first one. */
   gap: number;
-  /** Without room the highest rank is left out first. */
+  /** Without room, the layout leaves out the highest rank first. */
   rank: number;
-  /** Its share of the free room, which is put above it. */
+  /** Its share of the free room, which goes above it. */
   flex?: number;
 }
 
 export interface TextBlock extends Common {
   kind: 'text';
   text: string;
-  /** Shorter text, if `text` is too wide for one line of the smallest face. */
+  /** A shorter text, if `text` is too wide for one line of the smallest face. */
   short?: string;
-  /** Faces to try, largest first. */
+  /** The faces to try, largest first. */
   ladder: readonly Face[];
   ink: number;
   linesMax: number;
-  /** A sentence: it is wrapped before it shrinks. */
+  /** True for a sentence, which wraps before it shrinks. */
   prose?: true;
-  /** An amount: shown completely or not at all, because a cut one would be wrong. */
+  /** True for an amount. It is complete or missing, because a cut one would be wrong. */
   whole?: true;
-  /** The most important figure: all other blocks shrink first. */
+  /** True for the most important figure. All other blocks shrink first. */
   steady?: true;
-  /** Drawn on its own rounded ground, after an icon, if any. */
+  /** The rounded ground of the text, after an icon, if any. */
   pill?: { paper: number; icon?: IconName };
 }
 
@@ -49,18 +49,18 @@ interface Fitted {
   lines: string[];
 }
 
-/** Levels by which all blocks shrink before one is left out. */
+/** All blocks shrink by this many levels before the layout leaves one out. */
 const LEVELS_BEFORE_DROPPING = 3;
 const LEVELS_MAX = 12;
 const STEADY_LEVELS = 2;
-/** Largest number of lines of any block. */
+/** The largest number of lines of any block. */
 const LINES_MAX = 4;
 /** Gaps shrink together with the letters. */
 const GAP_AT_LEVEL = [1, 0.8, 0.6, 0.4];
 
 /**
- * Places blocks one below the other in `box`. Texts get the largest face that fits, then are wrapped, then cut. Blocks
- * without room are left out by rank.
+ * Places blocks one below the other in `box`. Texts get the largest face that fits, then wrap, then are cut. The layout
+ * leaves out blocks without room by rank.
  */
 export function column(blocks: readonly Block[], box: Box, align: 'left' | 'center'): Item[] {
   for (let kept = [...blocks]; kept.length > 0; kept = withoutLeast(kept)) {
@@ -122,7 +122,7 @@ function pillPadding(face: Face): number {
   return Math.round(face.lineHeight / 6);
 }
 
-/** Additional width of a pill: both ends, the icon and the space after it. */
+/** Returns the additional width of a pill: both ends, the icon and the space after it. */
 function pillExtra(block: TextBlock, face: Face): number {
   if (block.pill === undefined) return 0;
   return block.pill.icon === undefined ? 2 * pillPadding(face) : 2 * face.lineHeight;

@@ -7,7 +7,10 @@ import { type Arrangement, EDGE_PX } from './room.ts';
 import { WARNING } from './theme.ts';
 import { isSmall, type Stage } from './typography.ts';
 
-/* The lower edge of a picture: the mark of a sandbox, and what has no room as words. */
+/*
+ * This file lays out the lower edge of a picture: the mark of a sandbox, and the colour that replaces words without
+ * room.
+ */
 
 /** Returns the height of the strip for the mark of a sandbox: one line. */
 export function markHeight({ surface, type }: Stage): number {
@@ -28,7 +31,8 @@ function hasRoomForMark(mark: string, area: Box, stage: Stage): boolean {
 
 /**
  * Returns the texts, with the mark of a sandbox at the lower edge of `area`. A badge without room colours the edge, and
- * so does a mark without room. On small panels the mark has no ground of its own: light needs current, and blooms.
+ * so does a mark without room. On small panels the mark has no ground of its own, because light needs current and
+ * blooms.
  */
 export function withEdge(texts: readonly Item[], page: Page, area: Box, stage: Stage): Item[] {
   const { mark, badge } = page;

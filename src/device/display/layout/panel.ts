@@ -19,7 +19,7 @@ export function fitOnPanel({ qr }: PanelSurface, payload: string): QrFit {
   return qr.modulesFor === undefined ? capped(fitQr(payload, qr.sidePixels, 'L'), qr) : ownSize(payload, length, qr);
 }
 
-/** `fit`, with modules at most as large as the panel can draw. */
+/** Returns `fit`, with modules at most as large as the panel can draw. */
 function capped(fit: QrFit, { modulePixelsMax = Infinity }: PanelQr): QrFit {
   if (!fit.ok || fit.qr.modulePixels <= modulePixelsMax) return fit;
   const { modules, quietModules } = fit.qr;
@@ -70,12 +70,14 @@ export function layoutPanel(scene: Scene, fit: QrFit | undefined, surface: Panel
 }
 
 const PICTURE_COLUMNS_MIN = 64;
-/** Room for the largest QR code, of 177 modules. */
+/** The largest QR code, of 177 modules, has room in this. */
 const QR_SIDE_MAX = 185;
 const INK = 0x17233a;
 const PAPER = 0xffffff;
 
-/** Returns a panel frame as a page of characters, for the box's web pages. Fonts and places depend on the panel. */
+/**
+ * Returns a panel frame as a page of characters, for the box's web pages. The panel has fonts and places of its own.
+ */
 export function picturePanel(frame: PanelFrame): CharacterFrame {
   const { title, amount, content, holder, account, timeLeft, hint, offline } = frame;
   const lines = [title, amount, content, holder, account, timeLeft, hint, offline].filter((text) => text !== '');

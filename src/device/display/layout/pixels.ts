@@ -10,19 +10,19 @@ import { type Arrangement, arrangementOf } from './room.ts';
 import { BLACK, lookOf, type Theme, WARNING, WHITE } from './theme.ts';
 import { isSmall, type Stage } from './typography.ts';
 
-/** Seconds left at which the countdown becomes a warning. */
+/** The countdown becomes a warning at this many seconds left. */
 const HURRY_SECONDS = 30;
 const ICON_SHARE = 0.22;
-/** Divisor of the margins of a small panel: 1 pixel of 64, so that ten figures fit. */
+/** The divisor of the margins of a small panel: 1 pixel of 64, so that ten figures fit. */
 const SMALL_SIDES_PER_MARGIN = 48;
-/** Share above the QR of the free height above and below it. */
+/** The share above the QR of the free height above and below it. */
 const ABOVE_SHARE = 0.42;
 const SMALL_ABOVE_SHARE = 0.25;
 
 /** Below this height there is one line for the amount, and one for its purpose. */
 const LOW_BELOW_PX = 48;
 const FIRST_FACT_RANK = 2;
-/** It follows just after the first fact. */
+/** The title yields just after the first fact. */
 const TITLE_YIELDS_RANK = FIRST_FACT_RANK + 0.5;
 
 /** Lays out a scene as a picture. `qr` is the scene's QR, if it fits on this surface. */
@@ -71,13 +71,16 @@ function withQr(page: Page, theme: Theme, qr: Qr, hurry: boolean, stage: Stage):
   return [...code, ...column(head, above, 'center'), ...edged(texts)];
 }
 
-/** Width for a line of text beside, above or below the QR. */
+/** Returns the width for a line of text beside, above or below the QR. */
 function widthBeside(arrangement: Arrangement, stage: Stage, qr: Qr): number {
   const { width } = stage.surface;
   return (arrangement === 'beside' ? width - qr.side : width) - 2 * marginOf(stage);
 }
 
-/** Height that the amount needs in a line of its own above the QR of a small panel; 0 for a page without an amount. */
+/**
+ * Returns the height that the amount needs in a line of its own above the QR of a small panel; 0 for a page without an
+ * amount.
+ */
 function heightOfAmount({ amount }: Page, stage: Stage): number {
   if (amount === undefined) return 0;
   const margin = marginOf(stage);
@@ -100,7 +103,10 @@ function panelOf(arrangement: Arrangement, surface: PixelSurface, qr: Qr, amount
   return { x: 0, y: split ? Math.floor(spare * ABOVE_SHARE) : 0, width, height: qr.side };
 }
 
-/** It goes below the amount if there is room: a camera that leans reads a code better near the middle of the panels. */
+/**
+ * Returns the place of a code without texts. It goes below the amount if there is room, because a camera that leans
+ * reads a code better near the middle of the panels.
+ */
 function codeOnly(arrangement: Arrangement, { width, height }: PixelSurface, side: number, amountPx: number): Box {
   const across = arrangement === 'beside' ? 0 : Math.floor((width - side) / 2);
   const spare = height - side;
@@ -160,8 +166,8 @@ function message(page: Page, theme: Theme, stage: Stage): Item[] {
 }
 
 /**
- * On a small panel the title makes room for the first fact of a list or code, and for the content of an order without
- * its QR.
+ * Returns the title. On a small panel it makes room for the first fact of a list or code, and for the content of an
+ * order without its QR.
  */
 function titleBlock(page: Page, theme: Theme, { type, surface }: Stage): Block {
   const small = isSmall(surface);
@@ -230,7 +236,7 @@ function badgeBlock({ text, short }: Badge, { type, surface }: Stage, gap: numbe
   return line(text, type.value.slice(1), WARNING.ink, { gap, rank: 0, whole: true, short, pill });
 }
 
-/** A small panel is too narrow for an icon. */
+/** Returns the pill of a text. A small panel is too narrow for an icon. */
 function pillOf(paper: number, icon: IconName, surface: PixelSurface): NonNullable<TextBlock['pill']> {
   return isSmall(surface) ? { paper } : { paper, icon };
 }
@@ -244,7 +250,7 @@ function line(
   return { kind: 'text', text, ladder, ink, linesMax: 1, ...rest };
 }
 
-/** Unit of vertical distances: the height of plain text. */
+/** Returns the unit of vertical distances: the height of plain text. */
 function unitOf({ width, height }: PixelSurface): number {
   return Math.sqrt(width * height) / 31;
 }

@@ -22,8 +22,8 @@ const STATES = {
 type OrderKind = keyof typeof STATES;
 
 /**
- * Lays out a scene for a customer display of few rows of ASCII characters, which shows no QR. Of an order: first the
- * amount, then its content, then its state. It always fills the surface.
+ * Lays out a scene for a customer display of few rows of ASCII characters, which shows no QR. An order has first its
+ * amount, then its content, then its state. The page always fills the surface.
  */
 export function layoutPlain(scene: Scene, surface: CharacterSurface): CharacterFrame {
   const { columns, rows } = surface;
@@ -79,7 +79,7 @@ function marked(
   return page.with(cut, linesOf(`${mark} ${line}`, columns, 1)[0] ?? mark);
 }
 
-/** No lines if the amount does not fit, because a cut one would be wrong. */
+/** Returns the lines of an order; none if the amount does not fit, because a cut one would be wrong. */
 function orderLines(page: Page, kind: OrderKind, columns: number, rows: number): string[] {
   const { amount = '', timeLeft = '', badge, due } = page;
   if (amount.length > columns) return [];
@@ -141,12 +141,12 @@ function repeatIn(amount: string, state: string, columns: number): string {
   return fits === undefined ? state.slice(0, columns) : spread(amount, fits, columns);
 }
 
-/** Returns the missing amount, or the word for it alone: a cut amount would be wrong. */
+/** Returns the missing amount, or the word for it alone, because a cut amount would be wrong. */
 function differenceIn({ text, short, parts: [word] }: Due, columns: number): string {
   return [text, short].find((it) => it.length <= columns) ?? word;
 }
 
-/** Returns the title, then one line per fact; the first facts get the free rows too. */
+/** Returns the title, then one line per fact. The first facts get the free rows too. */
 function messageLines(page: Page, kind: Scene['kind'], columns: number, rows: number): string[] {
   const title = page.title.length <= columns ? page.title : page.shortTitle;
   const values = page.facts.map(({ value }) => value);
@@ -184,7 +184,7 @@ function lineFor({ text, short }: Badge, columns: number): string {
   return text.length <= columns ? text : short.slice(0, columns);
 }
 
-/** One text at the left, one at the right. Only the left one if both do not fit with a blank between. */
+/** Returns one text at the left and one at the right, or only the left one if both do not fit with a blank between. */
 function spread(left: string, right: string, columns: number): string {
   const gap = columns - left.length - right.length;
   if (right === '' || gap < 1) return left.slice(0, columns);

@@ -3,10 +3,10 @@ import { type Encoding, encodingOf, fitQr, type Qr, type QrFit, qrRoomIn } from 
 import { fitOnPanel } from './panel.ts';
 import { isSmall } from './typography.ts';
 
-/** Place of the QR: left of the texts, above or between them, or alone on the screen. */
+/** The place of the QR: left of the texts, above or between them, or alone on the screen. */
 export type Arrangement = 'beside' | 'stacked' | 'alone';
 
-/** Largest share of the screen for the QR; the rest is for the texts of a payment. */
+/** The largest share of the screen for the QR. The rest is for the texts of a payment. */
 const BESIDE_SHARE = 0.63;
 const STACKED_SHARE = 0.76;
 /** If the words contain everything that the code does, they get as much room as the code. */
@@ -14,9 +14,9 @@ const WORDS_SHARE = 0.5;
 const WORDS_ROWS_MIN = 8;
 /** Narrower texts beside a QR are not readable. */
 export const TEXT_COLUMNS_MIN = 16;
-/** Mark at the edge that replaces a badge without room. */
+/** A mark of this height at the edge replaces a badge without room. */
 export const EDGE_PX = 3;
-/** Modules this large are easy to read: texts need not shrink for larger ones. */
+/** Modules this large are easy to read, so texts need not shrink for larger ones. */
 const EASY_MODULE_PIXELS = 3;
 
 /** Fits the QR of `payload` on this surface, or gives the reason why it does not fit. */
@@ -76,7 +76,7 @@ function besideTexts({ width, height }: PixelSurface): number {
     : Math.min(width, Math.floor(height * STACKED_SHARE));
 }
 
-/** Small panels have no room for code and words. */
+/** Returns the space beside words. Small panels have no room for code and words. */
 function besideWords(surface: PixelSurface): number {
   if (isSmall(surface)) return 0;
   const { width, height } = surface;
@@ -93,8 +93,8 @@ function isWide({ width, height }: { width: number; height: number }): boolean {
 }
 
 /**
- * A module is one column wide and half a row high. Modules cannot grow, so a stronger code would only take room from
- * the texts: M is the strongest.
+ * Fits a QR on a page of characters. A module is one column wide and half a row high. Modules cannot grow, so a
+ * stronger code would only take room from the texts: M is the strongest.
  */
 function fitOnCharacters({ columns, rows, halfBlocks }: CharacterSurface, payload: string): QrFit {
   if (!halfBlocks) return { ok: false, reason: 'this display has characters only, no pixels for a QR code' };

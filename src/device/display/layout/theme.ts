@@ -1,12 +1,12 @@
 import type { Tone } from '../words.ts';
 
-/** Colours of a tone. Every text has a contrast of at least 4.5:1 to its paper. */
+/** The colours of a tone. Every text has a contrast of at least 4.5:1 to its paper. */
 export interface Theme {
   paper: number;
   ink: number;
-  /** Labels and other secondary words. */
+  /** The colour of labels and other secondary words. */
   muted: number;
-  /** This colour is for titles beside the most important figure. */
+  /** The colour of titles beside the most important figure. */
   accent: number;
   disc: number;
   stroke: number;
@@ -24,7 +24,9 @@ export const THEMES: Readonly<Record<Tone, Theme>> = {
 
 const NIGHT = { paper: 0x000000, ink: 0xd8d8d8, muted: 0x8fa6c4, accent: 0x4fb8ff, disc: 0x10408c, stroke: 0xd8d8d8 };
 
-/** For small panels: black needs no light on LED and OLED panels, and full light blooms over its neighbours. */
+/**
+ * The themes of small panels. Black needs no light on LED and OLED panels, and full light blooms over its neighbours.
+ */
 const NIGHT_THEMES: Readonly<Record<Tone, Theme>> = {
   calm: NIGHT,
   ready: NIGHT,
@@ -32,14 +34,14 @@ const NIGHT_THEMES: Readonly<Record<Tone, Theme>> = {
   ended: { ...NIGHT, accent: 0xffb938, disc: 0x303030, stroke: 0xffb938 },
   bad: { paper: 0x500006, ink: 0xffffff, muted: 0xf0b0b4, accent: 0xffc8ca, disc: 0xd8d8d8, stroke: 0x500006 },
 };
-/** Light modules of a QR on a small panel: bright enough for cameras, dim enough not to bloom. */
+/** The light modules of a QR on a small panel are bright enough for cameras, and dim enough not to bloom. */
 const LED_WHITE = 0xd8d8d8;
 
 export const WHITE = 0xffffff;
 export const BLACK = 0x000000;
 export const WARNING = { paper: 0xffb938, ink: 0x2b1a00 } as const;
 
-/** Themes of a screen of this size, and the light colour of its QR. */
+/** Returns the themes of a screen of this size, and the light colour of its QR. */
 export function lookOf(small: boolean): { themes: Readonly<Record<Tone, Theme>>; light: number } {
   return small ? { themes: NIGHT_THEMES, light: LED_WHITE } : { themes: THEMES, light: WHITE };
 }

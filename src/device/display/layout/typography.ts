@@ -7,10 +7,10 @@ const SIZE_MIN_PX = 10;
 /** Larger letters are not easier to read, and would need large sheets. */
 const BASE_MAX_PX = 40;
 
-/** On a shorter side, outlines are blurred: small screens use pixel fonts, and a dark ground as LED panels do. */
+/** On a shorter side outlines are blurred. So small screens use pixel fonts, and a dark ground as LED panels do. */
 const SMALL_BELOW_PX = 200;
 
-/** Faces of each role, largest first. A text that is too long gets the next one. */
+/** The faces of each role, largest first. A text that is too long gets the next one. */
 export interface Typography<T> {
   label: readonly T[];
   value: readonly T[];
@@ -20,7 +20,7 @@ export interface Typography<T> {
   mark: readonly T[];
 }
 
-/** Holds the inputs of a layout besides the scene. */
+/** The inputs of a layout besides the scene. */
 export interface Stage {
   surface: PixelSurface;
   type: Typography<Face>;
@@ -31,7 +31,7 @@ export function isSmall({ width, height }: { width: number; height: number }): b
   return Math.min(width, height) < SMALL_BELOW_PX;
 }
 
-/** Faces of a small panel. They are part of the program, so nothing must be drawn. */
+/** Returns the faces of a small panel. They are part of the program, so nothing must be drawn. */
 export function bitmapTypography(): Typography<Face> {
   const text = (bitmap: BitmapSpec['bitmap'], scale: 1 | 2) => bitmapFace({ bitmap, scale, charset: 'text' });
   const figures = (bitmap: BitmapSpec['bitmap'], scale: 1 | 2) => bitmapFace({ bitmap, scale, charset: 'figures' });
@@ -54,13 +54,15 @@ export function bitmapTypography(): Typography<Face> {
   };
 }
 
-/** Size of plain text on a screen, in pixels. All other sizes are in proportion to it. */
+/** Returns the size of plain text on a screen, in pixels. All other sizes are in proportion to it. */
 function basePx(width: number, height: number): number {
   const fitting = Math.min(Math.sqrt(width * height) / 31, Math.min(width, height) / 17);
   return Math.max(SIZE_MIN_PX, Math.min(BASE_MAX_PX, Math.round(fitting)));
 }
 
-/** Faces for a screen of this size. They depend on nothing else, so all are ready before the first scene. */
+/**
+ * Returns the faces for a screen of this size. They depend on nothing else, so all are ready before the first scene.
+ */
 export function typographyFor(width: number, height: number): Typography<FaceSpec> {
   const base = basePx(width, height);
   return {
@@ -78,7 +80,7 @@ export function specsOf(typography: Typography<FaceSpec>): FaceSpec[] {
   return [...new Map(all.map((spec) => [faceName(spec), spec])).values()];
 }
 
-/** Returns the typography with its drawn faces; `faces` are in the order of `specsOf`. */
+/** Returns the typography with its drawn faces. `faces` are in the order of `specsOf`. */
 export function withFaces(typography: Typography<FaceSpec>, faces: readonly Face[]): Typography<Face> {
   const drawn = new Map(faces.map((face) => [faceName(face.spec), face]));
   const role = (specs: readonly FaceSpec[]) => specs.flatMap((spec) => drawn.get(faceName(spec)) ?? []);

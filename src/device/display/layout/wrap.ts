@@ -7,8 +7,8 @@ export interface Wrapped {
 }
 
 /**
- * Wraps `text` into lines no wider than `width` by `measure`, between words if possible. After `linesMax` lines it is
- * cut, with an ellipsis. Returns no line if not even one character fits.
+ * Wraps `text` into lines no wider than `width` by `measure`, between words if possible. It cuts the text after
+ * `linesMax` lines, with an ellipsis. Returns no line if not even one character fits.
  */
 export function wrap(text: string, width: number, linesMax: number, measure: (text: string) => number): Wrapped {
   const lines: string[] = [];

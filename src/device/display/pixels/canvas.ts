@@ -6,7 +6,7 @@ export interface Canvas {
   width: number;
   height: number;
   words: Uint32Array;
-  /** Inside the canvas. Nothing is painted outside of it. */
+  /** The area to paint in. Nothing is painted outside of it. */
   clip: Box;
 }
 
@@ -14,7 +14,7 @@ export function createCanvas(width: number, height: number): Canvas {
   return { width, height, words: new Uint32Array(width * height), clip: { x: 0, y: 0, width, height } };
 }
 
-/** Returns the canvas as a frame; they share memory. */
+/** Returns the canvas as a frame, in shared memory. */
 export function frameOf({ width, height, words }: Canvas): PixelFrame {
   return { kind: 'pixels', width, height, data: new Uint8Array(words.buffer, words.byteOffset, words.byteLength) };
 }
@@ -29,7 +29,7 @@ function wordOf(color: number): number {
   return (0xff000000 | ((color & 0xff) << 16) | (color & 0xff00) | (color >> 16)) >>> 0;
 }
 
-/** Blends `color` into a pixel; `coverage` is 0 to 255. */
+/** Blends `color` into a pixel. `coverage` is 0 to 255. */
 export function blend(canvas: Canvas, x: number, y: number, color: number, coverage: number): void {
   const { clip } = canvas;
   if (coverage <= 0 || x < clip.x || y < clip.y || x >= clip.x + clip.width || y >= clip.y + clip.height) return;

@@ -5,8 +5,8 @@ import { wordsOf } from './canvas.ts';
 /**
  * Returns the smallest rectangle around all pixels that differ between two frames of one size: `undefined` if there are
  * none, everything without an earlier frame. Drivers use it to send only changes, because a second of a countdown
- * changes little more than its digits. A driver may compare with its last frame: frames, rotated ones too, stay valid
- * until the second next one.
+ * changes little more than its digits. A driver may compare with its last frame, because frames, rotated ones too, stay
+ * valid until the second next one.
  */
 export function changedBox(before: PixelFrame | undefined, after: PixelFrame): Box | undefined {
   const { width, height } = after;

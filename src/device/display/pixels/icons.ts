@@ -2,7 +2,7 @@ import type { Box } from '../layout/items.ts';
 import type { IconName } from '../words.ts';
 import { blend, type Canvas, fill, intersection } from './canvas.ts';
 
-/** Corners of a line in a square of side 1. */
+/** The corners of a line in a square of side 1. */
 type Line = readonly Point[];
 type Point = readonly [x: number, y: number];
 
@@ -20,7 +20,7 @@ const LINES: Readonly<Record<IconName, readonly Line[]>> = {
   alert: [line('50,27 50,55'), line('50,72')],
 };
 
-/** Corners in hundredths of the side, as `x,y x,y`. */
+/** Returns a line from corners in hundredths of the side, as `x,y x,y`. */
 function line(corners: string): Line {
   return corners.split(' ').map((corner) => {
     const [x = 0, y = 0] = corner.split(',').map((hundredths) => Number(hundredths) / 100);
@@ -28,7 +28,7 @@ function line(corners: string): Line {
   });
 }
 
-/** Points of a circle between two fractions of a turn, clockwise from the right. */
+/** Returns points of a circle between two fractions of a turn, clockwise from the right. */
 function arc(x: number, y: number, radius: number, from: number, to: number): Line {
   return Array.from({ length: ARC_STEPS + 1 }, (_, step) => {
     const angle = 2 * Math.PI * (from + ((to - from) * step) / ARC_STEPS);
@@ -66,7 +66,7 @@ export function paintDisc(canvas: Canvas, x: number, y: number, radius: number, 
   }
 }
 
-/** Paints all pixels nearer than `radius` to the line; coverage depends on the distance to the edge. */
+/** Paints all pixels nearer than `radius` to the line. Coverage depends on the distance to the edge. */
 function paintLine(canvas: Canvas, line: Line, radius: number, color: number): void {
   const around = boxAround(line, radius + 1);
   const part = intersection(around, canvas.clip);

@@ -12,8 +12,8 @@ export interface Sheet {
 }
 
 /**
- * Paints a picture, its items in order; parts outside the canvas are cut. Only the rectangle around changed items is
- * painted. The first item of every picture must cover the whole canvas.
+ * Paints a picture, its items in order, and cuts parts outside the canvas. It paints only the rectangle around changed
+ * items. The first item of every picture must cover the whole canvas.
  */
 export function paint(items: readonly Item[], sheet: Sheet): PixelFrame {
   const { canvas } = sheet;
@@ -27,7 +27,7 @@ export function paint(items: readonly Item[], sheet: Sheet): PixelFrame {
   return frameOf(canvas);
 }
 
-/** Rectangle around everything that differs; `undefined` if the pictures cannot be compared. */
+/** Returns the rectangle around everything that differs; `undefined` if the pictures cannot be compared. */
 function changedPart(before: readonly Item[], after: readonly Item[]): Box | undefined {
   if (before.length !== after.length) return undefined;
   const changed = after.flatMap((item, index) => {
@@ -43,7 +43,7 @@ function changedPart(before: readonly Item[], after: readonly Item[]): Box | und
     : { x: left, y: top, width: right - left, height: bottom - top };
 }
 
-/** Letters may extend a little over the sides of their box. */
+/** Returns the box of an item's ink. Letters may extend a little over the sides of their box. */
 function inkBox({ kind, box }: Item): Box {
   const reach = kind === 'text' ? Math.ceil(box.height / 4) : 1;
   return { x: box.x - reach, y: box.y - 1, width: box.width + 2 * reach, height: box.height + 2 };
@@ -87,7 +87,7 @@ function paintText(canvas: Canvas, item: Extract<Item, { kind: 'text' }>): void 
   }
 }
 
-/** Dark modules on a light ground that includes the quiet zone. */
+/** Paints dark modules on a light ground that includes the quiet zone. */
 function paintQr(canvas: Canvas, box: Box, qr: Qr, light: number): void {
   fill(canvas, box, light);
   const { modules, modulePixels } = qr;

@@ -10,17 +10,17 @@ const CELL_HEIGHT = CELL_WIDTH * 2;
 const GLYPH_TOP = Math.floor((CELL_HEIGHT - BITMAP_HEIGHT) / 2);
 
 const SIGNATURE = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
-/** Eight bits per channel, RGB, the only compression and filter methods, not interlaced. */
+/** The header: eight bits per channel, RGB, the only compression and filter methods, not interlaced. */
 const FORMAT = [8, 2, 0, 0, 0];
-/** Filter of each row, 2: the difference to the row above, which is mostly 0 on a screen. */
+/** Each row has filter 2, the difference to the row above, which is mostly 0 on a screen. */
 const FILTER_UP = 2;
-/** zlib's fastest level: a screen is mostly flat, and is often requested. */
+/** This is zlib's fastest level, because a screen is mostly flat and often requested. */
 const COMPRESSION_LEVEL = 1;
 
 /**
- * Encodes the frame as a PNG file. A page of characters is drawn cell by cell, as in a terminal; a frame of a smart
- * panel as such a page. Neither library that is installed replaces the encoder: on 800 × 480 pixels `pngjs` takes ten times
- * as long, and `sharp` takes 10 MB of memory to load and writes a file of four times the size.
+ * Encodes the frame as a PNG file. It draws a page of characters cell by cell, as in a terminal, and a frame of a smart
+ * panel as such a page. Neither installed library replaces the encoder: on 800 × 480 pixels `pngjs` takes ten times as
+ * long, and `sharp` takes 10 MB of memory to load and writes a file of four times the size.
  */
 export function encodePng(frame: Frame): Uint8Array {
   const { width, height, data } =
@@ -44,7 +44,7 @@ function filteredRows(width: number, height: number, data: Uint8Array): Uint8Arr
     let to = y * (1 + width * 3);
     let from = y * stride;
     rows[to++] = FILTER_UP;
-    // Most rows are like the one above: their differences are 0 already.
+    // Most rows are like the one above, so their differences are 0 already.
     if (y > 0 && pixels.compare(pixels, from - stride, from, from, from + stride) === 0) continue;
     for (let x = 0; x < width; x += 1, from += 4) {
       for (let channel = 0; channel < 3; channel += 1) {
@@ -56,7 +56,7 @@ function filteredRows(width: number, height: number, data: Uint8Array): Uint8Arr
   return rows;
 }
 
-/** Length, type, content, and the checksum of type and content. */
+/** Returns a chunk: its length, type, content, and the checksum of type and content. */
 function chunk(type: string, content: Uint8Array): Buffer {
   const body = Buffer.concat([Buffer.from(type, 'latin1'), content]);
   const framed = Buffer.alloc(body.length + 8);

@@ -1,16 +1,16 @@
 import type { PixelFrame, PixelSurface } from '../contract.ts';
 import { wordsOf } from './canvas.ts';
 
-/** Degrees by which the picture is turned clockwise, for a panel that is mounted turned the other way. */
+/** The degrees by which the picture is turned clockwise, for a panel that is mounted turned the other way. */
 export type Rotation = 0 | 90 | 180 | 270;
 
 /** A panel that may be mounted turned. */
 export interface Rotated {
-  /** The surface as a person sees it. At 90 and 270 its width is the panel's height. */
+  /** The surface as a person sees it. At 90 and 270 degrees its width is the panel's height. */
   readonly surface: PixelSurface;
   /**
-   * Returns the frame in the panel's own rows and columns. At 0 it is the same frame; otherwise its pixels are valid
-   * until the second next call, as with `Renderer.render`.
+   * Returns the frame in the panel's own rows and columns. At 0 degrees it is the same frame. Otherwise its pixels are
+   * valid until the second next call, as with `Renderer.render`.
    */
   turn(frame: PixelFrame): PixelFrame;
 }
@@ -48,7 +48,7 @@ function turnWords(from: Uint32Array, width: number, rotation: Rotation, to: Uin
   }
   const height = pixels / width;
   for (let y = 0; y < height; y += 1) {
-    // The row becomes a column of a panel that is `height` wide: from its top, or from its bottom upwards.
+    // The row becomes a column of a panel that is `height` wide, from its top, or from its bottom upwards.
     let place = rotation === 90 ? height - 1 - y : (width - 1) * height + y;
     const step = rotation === 90 ? height : -height;
     for (let at = y * width; at < (y + 1) * width; at += 1, place += step) to[place] = from[at] ?? 0;

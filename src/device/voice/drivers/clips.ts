@@ -42,7 +42,7 @@ export function clipsSpeech({ folder }: ClipsOptions): Speech {
   };
 }
 
-/** Reads the existing ones of these clips. Throws a PayboxError that names a clip in another format. */
+/** Reads those of these clips that exist. Throws a PayboxError that names a clip in another format. */
 async function readClips(files: ReadonlyMap<string, string>, names: Iterable<string>): Promise<Map<string, Pcm>> {
   const found = new Map<string, Pcm>();
   for (const name of names) {
@@ -61,7 +61,10 @@ async function readClips(files: ReadonlyMap<string, string>, names: Iterable<str
   return found;
 }
 
-/** WAV files of a folder by name, in lower case and composed letters, because file systems and recorders differ. */
+/**
+ * Returns the WAV files of a folder by name, in lower case and composed letters, because file systems and recorders
+ * differ.
+ */
 async function list(folder: string): Promise<Map<string, string>> {
   try {
     const names = (await readdir(folder)).filter((name) => name.toLowerCase().endsWith('.wav'));
@@ -81,10 +84,10 @@ async function readClip(file: string): Promise<Pcm> {
   throw voiceFault(`${file} is larger than ${CLIP_BYTES_MAX} bytes`, 'cut the clip to its word');
 }
 
-/** `fallback` says the whole sentence when a clip is missing. */
+/** The options of recorded clips. `fallback` says the whole sentence when a clip is missing. */
 const options = clipsOptions.extend({ fallback: z.enum(['espeak', 'none']).default('none'), player: playerOptions });
 
-/** A person's voice, recorded word by word. */
+/** Plays a person's voice, recorded word by word. */
 export const clips: SpeakerDriver<z.infer<typeof options>> = {
   name: 'clips',
   summary: 'recorded words from a folder, through aplay or paplay',

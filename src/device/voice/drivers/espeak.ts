@@ -5,7 +5,7 @@ import { openPlayer, playerOptions } from '../player.ts';
 import { runProgram } from '../program.ts';
 import { decodeWav } from '../wav.ts';
 
-/** `voice` is `vi` (north), `vi-vn-x-central` or `vi-vn-x-south`. */
+/** The options of espeak-ng. `voice` is `vi` (north), `vi-vn-x-central` or `vi-vn-x-south`. */
 export const espeakOptions = z.strictObject({
   voice: z
     .string()

@@ -5,7 +5,7 @@ import { durationMs, encodeWav } from '../wav.ts';
 import { clipsOptions, clipsSpeech } from './clips.ts';
 import { espeakOptions, espeakSpeech } from './espeak.ts';
 
-/** `none`: the sound is only the chime, and the page may speak the text. */
+/** The speech of the page. With `none` the sound is only the chime, and the page may speak the text. */
 const options = z.strictObject({
   speech: z
     .discriminatedUnion('kind', [
@@ -16,7 +16,7 @@ const options = z.strictObject({
     .prefault({ kind: 'espeak' as const }),
 });
 
-/** Plays nothing itself: the web page of the box gets and plays each announcement. */
+/** Plays nothing itself. The web page of the box gets and plays each announcement. */
 export const page: SpeakerDriver<z.infer<typeof options>> = {
   name: 'page',
   summary: 'the web page of the box speaks',

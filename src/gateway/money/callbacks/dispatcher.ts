@@ -47,7 +47,7 @@ export class CallbackDispatcher {
     this.#starting = this.#startQueues();
   }
 
-  /** Must be called when the store has a new callback for a partner. */
+  /** Wakes the queue of a partner. Callers do this when the store has a new callback for it. */
   wake(partner: string): void {
     const { signal } = this.#closing;
     if (signal.aborted) return;

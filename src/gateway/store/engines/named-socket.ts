@@ -12,7 +12,7 @@ class NamedSocket extends Socket {
     this.#isOver = isOver;
   }
 
-  /** The driver has no option for a lookup function, but it calls this method. */
+  /** Connects as the driver asks, which has no option for a lookup function but calls this method. */
   override connect(...[port, host]: unknown[]): this {
     // The pool opens the next connection inside an event handler. An exception there would end the process.
     if (this.#isOver()) return this.destroy(new Error('the connection to the database is closed'));

@@ -38,7 +38,7 @@ function show({ frame, sound, status }) {
   document.title = `${status.terminalCode} · ${status.state}`;
   screenImage.alt = `Screen of the box: ${status.state}${order ? `, ${dong(order.amount)}, ${order.content}` : ''}`;
   if (frame !== shownFrame) loadFrame(frame);
-  // Announcements from before this page was opened are not played.
+  // The page does not play announcements from before it was opened.
   if (heardSound !== undefined && sound > heardSound && soundOn) play(sound);
   heardSound = sound;
 }
@@ -60,7 +60,7 @@ function loadFrame(frame) {
   next.onload = () => {
     if (frame === shownFrame) screenImage.src = next.src;
   };
-  // The content of a failed display is unknown.
+  // Nobody knows the content of a failed display.
   next.onerror = () => {
     if (frame !== shownFrame) return;
     screenImage.removeAttribute('src');
@@ -70,8 +70,8 @@ function loadFrame(frame) {
 }
 
 /**
- * Scales by whole numbers, so that phones can scan the QR from this page. A picture that does not fit is scaled down
- * smoothly.
+ * Scales by whole numbers, so that phones can scan the QR from this page. It scales a picture down smoothly that does
+ * not fit.
  */
 function fitScreen() {
   const { naturalWidth: width, naturalHeight: height } = screenImage;

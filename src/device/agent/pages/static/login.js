@@ -13,5 +13,5 @@ form.addEventListener('submit', async (event) => {
   }
 });
 
-// Until here the button is disabled: a browser that submits the form by itself only empties it.
+// The button is disabled until here, because a browser that submits the form by itself only empties it.
 form.querySelector('button').disabled = false;

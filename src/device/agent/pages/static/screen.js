@@ -3,7 +3,7 @@ const screenImage = document.getElementById('screen');
 const lost = document.getElementById('lost');
 let etag = '';
 
-/** Loads the current picture; the answer is empty when nothing changed. */
+/** Loads the current picture. The answer is empty when nothing changed. */
 async function look() {
   try {
     const answer = await fetch('/screen.png', { headers: etag === '' ? {} : { 'if-none-match': etag } });

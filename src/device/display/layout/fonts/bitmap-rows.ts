@@ -1,8 +1,8 @@
 /**
- * Fixed fonts of the X Window System (public domain, "Share and enjoy"), as in Debian's xfonts-base. Each string has
- * the glyphs of `text` or of the figures in the order of `charset.ts`, in base64: rows from the top in whole bytes, the
- * leftmost pixel in the highest bit. The dot of 5x7 is one pixel narrower, so that an amount of ten digits fits into 64
- * pixels. Its last seven glyphs are `MARK_LETTERS`, drawn for this project.
+ * These are fixed fonts of the X Window System (public domain, "Share and enjoy"), as in Debian's xfonts-base. Each
+ * string has the glyphs of `text` or of the figures in the order of `charset.ts`, in base64: rows from the top in whole
+ * bytes, the leftmost pixel in the highest bit. The dot of 5x7 is one pixel narrower, so that an amount of ten digits
+ * fits into 64 pixels. Its last seven glyphs are `MARK_LETTERS`, drawn for this project.
  */
 export const BITMAP_ROWS = {
   '6x13': [

@@ -2,16 +2,16 @@ import { CHARSET, FIGURES, MARK_LETTERS } from '../../charset.ts';
 import { BITMAP_ROWS } from './bitmap-rows.ts';
 import type { BitmapSpec, Face, Glyph } from './faces.ts';
 
-/** Cell of the font for pictures of character pages. */
+/** The cell of the font for pictures of character pages. */
 export const BITMAP_WIDTH = 8;
 export const BITMAP_HEIGHT = 13;
 
 interface Font {
   height: number;
   characters: string;
-  /** Width of a blank, narrower than the cell. */
+  /** The width of a blank, narrower than the cell. */
   spacePx: number;
-  /** Pixels between two letters. */
+  /** The pixels between two letters. */
   gapPx: number;
 }
 
@@ -34,14 +34,14 @@ const WIDEST_FIGURE = '4';
 const CELL_ROWS = Buffer.from(BITMAP_ROWS['8x13'], 'base64');
 const CELL_INDEX: ReadonlyMap<string, number> = new Map(Array.from(CHARSET, (char, index) => [char, index]));
 
-/** Rows of a glyph of 8x13, one byte each. A missing character gives `?`. */
+/** Returns the rows of a glyph of 8x13, one byte each. A missing character gives `?`. */
 export function bitmapGlyph(char: string): Uint8Array {
   const index = CELL_INDEX.get(char) ?? CELL_INDEX.get('?') ?? 0;
   return CELL_ROWS.subarray(index * BITMAP_HEIGHT, (index + 1) * BITMAP_HEIGHT);
 }
 
 /**
- * Returns a fixed font as a face; each pixel is a square of `scale`. Letters have their own width and a gap, because
+ * Returns a fixed font as a face. Each pixel is a square of `scale`. Letters have their own width and a gap, because
  * small panels are narrow. All figures have one width, so that a number does not move while it counts.
  */
 export function bitmapFace(spec: BitmapSpec): Face {
@@ -67,7 +67,7 @@ export function bitmapFace(spec: BitmapSpec): Face {
   return { spec, lineHeight: height * scale, glyphs, alpha: Buffer.concat(masks) };
 }
 
-/** Columns that have ink, in rows of `bits` bits. */
+/** Returns the columns that have ink, in rows of `bits` bits. */
 function inkOf(rows: readonly number[], bits: number): { left: number; width: number } {
   const all = rows.reduce((sum, row) => sum | row, 0);
   if (all === 0) return { left: 0, width: 0 };

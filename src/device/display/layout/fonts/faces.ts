@@ -2,26 +2,28 @@
 export interface FaceSpec {
   weight: 400 | 600 | 700;
   sizePx: number;
-  /** `figures`: only the characters of an amount, so that very large sizes need little memory. */
+  /** The characters. `figures` are only those of an amount, so that very large sizes need little memory. */
   charset: 'text' | 'figures';
 }
 
 /** A pixel font, for panels too small for outlines. Each pixel is a square of `scale`. */
 export interface BitmapSpec {
-  /** `5x7` has only figures and the letters of a mark, `10x20` only figures. */
+  /** The font. `5x7` has only figures and the letters of a mark, `10x20` only figures. */
   bitmap: '5x7' | '6x13' | '8x13' | '10x20';
   scale: 1 | 2;
   charset: FaceSpec['charset'] | 'mark';
 }
 
-/** Place of a glyph's mask in its sheet, and on the screen: in pixels from the pen position and the top of the line. */
+/**
+ * The place of a glyph's mask in its sheet, and on the screen: in pixels from the pen position and the top of the line.
+ */
 export interface Glyph {
   advance: number;
   left: number;
   top: number;
   width: number;
   height: number;
-  /** Index of its first byte in the sheet. */
+  /** The index of its first byte in the sheet. */
   offset: number;
 }
 
@@ -30,7 +32,7 @@ export interface Face {
   spec: FaceSpec | BitmapSpec;
   lineHeight: number;
   glyphs: ReadonlyMap<string, Glyph>;
-  /** Coverage of every glyph, one byte per pixel, from 0 to 255. */
+  /** The coverage of every glyph, one byte per pixel, from 0 to 255. */
   alpha: Uint8Array;
 }
 

@@ -1,5 +1,5 @@
 /**
- * A program that draws glyph sheets and ends, so that the memory of font parser and rasteriser is freed. It reads a
+ * This program draws glyph sheets and ends, so that it frees the memory of font parser and rasteriser. It reads a
  * request as JSON from stdin, writes the sheet file under a temporary name and renames it.
  */
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -11,7 +11,7 @@ import type { Face, FaceSpec, Glyph } from './faces.ts';
 import { encodeSheets, sheetRequest } from './sheet-file.ts';
 
 const SHEET_WIDTH = 2048;
-/** Margin above and below an amount, as a share of its size. */
+/** The margin above and below an amount, as a share of its size. */
 const FIGURE_MARGIN = 0.12;
 
 interface Placed {
@@ -50,8 +50,8 @@ async function drawFace(font: OutlineFont, spec: FaceSpec): Promise<Face> {
 }
 
 /**
- * Baseline and height of a line that is high enough for all letters: accents over capitals exceed the ascender of the
- * font.
+ * Returns the baseline and height of a line that is high enough for all letters: accents over capitals exceed the
+ * ascender of the font.
  */
 function lineOf(font: OutlineFont, spec: FaceSpec): { baseline: number; lineHeight: number } {
   const bounds = Array.from(charactersOf(spec), (char) => boundsOf(font, spec, char, 0));

@@ -20,13 +20,13 @@ const FONT_FILES = {
 } as const satisfies Record<FaceSpec['weight'], string>;
 
 const CHILD = fileURLToPath(new URL('./glyph-sheets.child.ts', import.meta.url));
-/** About ten times as long as on the slowest board. */
+/** This is about ten times as long as drawing takes on the slowest board. */
 const DRAWING_TIMEOUT_MS = 60_000;
 const CHILD_OUTPUT_BYTES_MAX = 1 << 20;
 
 export interface FaceSource {
   /**
-   * Folder of the drawn sheets, made if missing. PAYBOX_GLYPH_CACHE names another folder, for many boxes on one
+   * The folder of the drawn sheets, made if missing. PAYBOX_GLYPH_CACHE names another folder, for many boxes on one
    * machine.
    */
   cacheDir: string;
@@ -34,8 +34,8 @@ export interface FaceSource {
 }
 
 /**
- * Returns the faces of `specs`, in their order. They are read from the cache; missing or damaged ones are drawn once by
- * a child process. If the cache cannot be written, they are drawn for this run only. Throws a PayboxError
+ * Returns the faces of `specs`, in their order. It reads them from the cache, and a child process draws missing or
+ * damaged ones once. If the cache cannot be written, they are drawn for this run only. Throws a PayboxError
  * `FONT_MISSING` when they cannot be drawn.
  */
 export async function openFaces(specs: readonly FaceSpec[], source: FaceSource): Promise<Face[]> {
@@ -85,7 +85,7 @@ function runChild(request: string, signal: AbortSignal | undefined): Promise<voi
         else reject(drawingFailed(lastLineOf(complaint) ?? reasonOf(error), error));
       },
     );
-    // A child that ends early breaks the pipe; its exit is reported instead.
+    // A child that ends early breaks the pipe. The program reports its exit instead.
     child.stdin?.on('error', () => {});
     child.stdin?.end(request);
   });
@@ -108,8 +108,8 @@ function locate(path: string): string {
 }
 
 /**
- * Everything that the sheets depend on. The path of a font file is enough: within an installation its bytes do not
- * change.
+ * Returns a key of everything that the sheets depend on. The path of a font file is enough, because its bytes do not
+ * change within an installation.
  */
 function cacheKey(specs: readonly FaceSpec[]): string {
   const manifest = readFileNow(locate(`${FONT_FOLDER}/package.json`)).toString();

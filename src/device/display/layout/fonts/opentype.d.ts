@@ -1,4 +1,4 @@
-/** The used parts of opentype.js, which has no declarations. */
+/** Declares the used parts of opentype.js, which has no declarations. */
 declare module 'opentype.js' {
   interface BoundingBox {
     x1: number;
@@ -11,7 +11,7 @@ declare module 'opentype.js' {
     toPathData(decimals: number): string;
   }
   interface OutlineGlyph {
-    /** 0 is the glyph for missing characters. */
+    /** The index; 0 is the glyph for missing characters. */
     index: number;
     advanceWidth: number;
     /** Returns the outline at a baseline position, for a size in pixels; y grows downwards. */

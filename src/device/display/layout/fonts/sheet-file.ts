@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { Face, FaceSpec, Glyph } from './faces.ts';
 
-/** Increased when the format below changes, so that older files are drawn again. */
+/** A change of the format below increases this number, so that older files are drawn again. */
 export const SHEET_FILE_VERSION = 1;
 
 const HASH_BYTES = 32;
@@ -32,7 +32,9 @@ export const sheetRequest = z.object({
 });
 export type SheetRequest = z.infer<typeof sheetRequest>;
 
-/** Encodes a sheet file: SHA-256 of the rest, length of the header, the header as JSON, the masks of all faces. */
+/**
+ * Encodes a sheet file: the SHA-256 of the rest, the length of the header, the header as JSON, the masks of all faces.
+ */
 export function encodeSheets(faces: readonly Face[]): Uint8Array {
   const head = Buffer.from(
     JSON.stringify(
