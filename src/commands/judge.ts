@@ -90,8 +90,8 @@ const ABOUT_THE_RUN = 'Options:';
 const ABOUT_THE_BOX = 'Options about the box:';
 
 /**
- * Returns the options with the target, which is an argument or the option of this name. Throws ConfigError for two
- * targets, and for an option about a target where there is none: our own would be judged instead.
+ * Returns the options with the target. The target is an argument, or the option of this name. Throws ConfigError for
+ * two targets. Also throws for an option about a target if there is none, because our own would be judged instead.
  */
 function withTarget<Options extends object>(
   command: Command,

@@ -3,7 +3,7 @@ const KEYS_MAX = 10_000;
 /** Keys that are dropped together, so that looking for them costs little for each. */
 const DROPPED_TOGETHER = 1_000;
 
-/** So much may be used at once; one use is forgotten after each `forgetMs` milliseconds. */
+/** `usesMax` uses are allowed at once. One use is forgotten after each `forgetMs` milliseconds. */
 export interface Budget {
   usesMax: number;
   forgetMs: number;
@@ -38,7 +38,7 @@ export class BudgetMeter implements BudgetUse {
     if (this.#forgottenAtMs.size > KEYS_MAX) this.#dropFew();
   }
 
-  /** Drops the keys with the least use: whoever comes under many names does not make a busy one forgotten. */
+  /** Drops the keys with the least use. So a caller with many names cannot push out a busy key. */
   #dropFew(): void {
     const bySoonest = [...this.#forgottenAtMs].sort(([, a], [, b]) => a - b);
     for (const [key] of bySoonest.slice(0, DROPPED_TOGETHER)) this.#forgottenAtMs.delete(key);

@@ -111,7 +111,7 @@ export function readSecretFile(
 
 /**
  * Returns the validated value. Throws ConfigError with one line per problem: `name: path: expected value`. With
- * `placeOf` the place follows the name.
+ * `placeOf`, the place in the file stands after the name.
  */
 export function checkConfig<T>(schema: z.ZodType<T>, value: unknown, name: string, fix: string, placeOf?: PlaceOf): T {
   const parsed = schema.safeParse(value);

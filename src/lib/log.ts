@@ -68,7 +68,7 @@ const REPEATABLE_ERROR = /-(failed|not-sent)$/;
 /** The log writes this many events of one kind per interval and only counts the rest. */
 const WRITTEN_MAX = 3;
 const INTERVAL_MS = 60_000;
-/** The log counts at most this many kinds separately; beyond it, by event only. */
+/** The log counts at most this many kinds of events separately. Beyond that, it counts by event only. */
 const KINDS_MAX = 64;
 
 interface Kind {

@@ -90,7 +90,7 @@ class RequestReader {
   readonly #socket: Socket;
   readonly #turns: RequestTurns;
   readonly #parse: (bytes: Buffer) => void;
-  /** The address of the caller, who needs a turn for each head; undefined for a proxy. */
+  /** The address of the caller. He needs a turn for each head. Undefined for a proxy. */
   readonly #address: string | undefined;
   /** Holds the last parsed request until its body is read and its answer sent. */
   #request: IncomingMessage | undefined;
@@ -227,8 +227,8 @@ class RequestReader {
 }
 
 /**
- * Returns the length of these bytes through the first END_OF_HEAD, else of all, and how much of END_OF_HEAD they end
- * with.
+ * Returns the length of these bytes up to the end of the first END_OF_HEAD, or of all bytes if there is none. Also
+ * returns how many bytes of END_OF_HEAD they end with.
  */
 function pastEnd(bytes: Buffer, matchedBefore: number): { length: number; matched: number } {
   let matched = matchedBefore;

@@ -17,7 +17,7 @@ export function withoutUnseen(text: string): string {
   return text.replaceAll(EACH_UNSEEN, escaped);
 }
 
-/** Undoes `withoutUnseen`. A text that it cannot have returned stays unchanged. */
+/** Undoes `withoutUnseen`. Any other text stays unchanged. */
 export function withUnseen(text: string): string {
   const read = text.replaceAll(/\\u([0-9a-f]{4})/g, (_all, hex: string) =>
     String.fromCharCode(Number.parseInt(hex, 16)),

@@ -19,7 +19,7 @@ export const LIMITS = {
   pushContentMax: 99,
   userBankNameMax: 70,
   codeFieldMax: 64,
-  /** A user name, and an id of its own. */
+  /** A reference number contains a user name and an id. */
   referenceNumberMax: 128,
   urlMax: 512,
   /** A VietQR payload. A version 20 QR at ECC L has room for 858 bytes; real payloads have fewer than 300. */

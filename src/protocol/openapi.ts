@@ -62,8 +62,8 @@ const ref = (name: keyof typeof SCHEMAS) => ({ $ref: `#/components/schemas/${nam
 const json = (name: keyof typeof SCHEMAS) => ({ 'application/json': { schema: ref(name) } });
 
 /**
- * Returns the OpenAPI 3.1 document of the service, made from the schemas that decode its requests, with the gateway's own
- * routes below `/_mock`. Their callers prove themselves by the scheme `admin`.
+ * Returns the OpenAPI 3.1 document of the service, made from the schemas that decode its requests, with the gateway's
+ * own routes below `/_mock`. Callers of these routes send a token (security scheme `admin`).
  */
 export function openApi(baseUrl: string, mock: readonly RouteDoc[]): object {
   const own = describeRoutes(mock);

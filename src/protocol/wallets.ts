@@ -75,7 +75,7 @@ export function otherPayee(tag: string): string {
 /**
  * Reads tag 26 of a wallet. Nobody can compare its payee with tag 38, so only two wallets are accepted.
  *
- * @throws TlvRefusal for every other tag 26, that of VNPAY by its name.
+ * @throws TlvRefusal for every other tag 26. For VNPAY, it has the name of the wallet.
  */
 export function readWallet(text: string): { domain: string; forms: readonly Form[]; template: Template } {
   const template = readTemplate(text, '26');

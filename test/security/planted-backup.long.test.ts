@@ -93,8 +93,8 @@ describe('who owns the folder of a store that root restores', () => {
 
 describe('who owns the backup that is restored', () => {
   it.each([
-    ['a pipe', 'it is no file', async (file: string) => void execFileSync('mkfifo', [file])],
-    ['a folder', 'it is no file', async (file: string) => void (await mkdir(file))],
+    ['a pipe', 'it is not a file', async (file: string) => void execFileSync('mkfifo', [file])],
+    ['a folder', 'it is not a file', async (file: string) => void (await mkdir(file))],
     ['a link', 'it is a link', async (file: string) => symlink((await backupOf('a')).file, file)],
     [
       'larger than the disk',
@@ -156,7 +156,7 @@ describe('a backup whose schema no gateway has made', () => {
     const refused = await payboxToEnd('restore', file, '--data', join(folder, 'data'));
     expect(refused).toMatchObject({
       code: 2,
-      output: expect.stringContaining(`${file} is no backup of a gateway: ${words}`),
+      output: expect.stringContaining(`${file} is not a backup of a gateway: ${words}`),
     });
     expect((await readdir(folder)).toSorted()).toEqual(['backup', 'of']);
   });

@@ -59,8 +59,8 @@ function checkOptions(options: PayboxOptions): void {
 }
 
 /**
- * Drives a gateway and boxes. Its steps are those of a scenario, one after another. Any method throws PayboxRefusal
- * once the rig has ended.
+ * Drives a gateway and boxes. It has the same steps as a scenario, and runs one after another. Any method throws
+ * PayboxRefusal once the rig has ended.
  */
 export class Paybox {
   /** The `{base_url}` of the payment QR service. A shop calls `${serviceUrl}/api/token_generate` and so on. */

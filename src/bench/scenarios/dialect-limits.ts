@@ -6,7 +6,7 @@ import type { Step } from './steps.ts';
 
 /** The refusals of a push that need a box of the gateway's own messages. */
 const CONFIRMATIONS = ['BOX_TIMEOUT', 'QR_TOO_DENSE', 'DISPLAY_FAULT', 'STORAGE_FAULT', 'REPLACED', 'WITHDRAWN'];
-/** The states of an order that a box reports. The gateway knows the others by itself. */
+/** The states of an order that a box reports. The gateway finds out the other states without the box. */
 const REPORTED = ['shown', 'expired', 'rejected', 'interrupted', 'dismissed'];
 const IDS = ['transactionId', 'orderId', 'pushId'];
 /** The gateway learns of these faults of pushes only by the box's answer. */

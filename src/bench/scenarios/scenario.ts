@@ -189,7 +189,7 @@ function countOf(steps: readonly Step[], boxes: number): number {
 /** YAML reads these numbers in another way than people: 50.000 is fifty thousand, and 50 in YAML. */
 const MISREAD = /^[1-9]\d{0,2}(?:\.\d{3})+$/;
 
-/** Checks a number. Throws ConfigError for one that YAML reads in another way than people. */
+/** Checks a number. Throws ConfigError if YAML reads it differently from people. */
 function assertReadAsWritten({ value, rangeOf }: YamlText, text: string, source: Source): void {
   for (const [path, number] of numbersIn(value)) {
     const written = text.slice(...(rangeOf(path) ?? [0, 0]));

@@ -124,7 +124,7 @@ export class Rig {
     const mine = this.#last.then(work);
     this.#last = mine.then(
       () => undefined,
-      // The caller of a step gets its failure. The next step runs all the same.
+      // The caller of a step gets its failure. The next step runs anyway.
       () => undefined,
     );
     try {

@@ -43,7 +43,7 @@ export function emulatedTarget(options: EmulatedOptions): TargetKind {
   };
 }
 
-/** Time that does not run away from the partner's program at this address. */
+/** Skips no time while a request to the partner's program is open. */
 class SharedTime extends VirtualTime {
   readonly #requests: RequestsUnderWay | undefined;
 

@@ -37,9 +37,9 @@ export interface Exposed {
 }
 
 /**
- * Returns token and secret of a demo that listens at `host`; undefined for this machine only. The admin token is that
- * of PAYBOX_ADMIN_TOKEN, else one stored in `dataDir`, readable by its owner only. Throws ConfigError if that file
- * cannot be read or made, or if the token is easy to guess.
+ * Returns token and secret of a demo that listens at `host`. Undefined if only this machine can reach it. The admin
+ * token is that of PAYBOX_ADMIN_TOKEN, or else one stored in `dataDir`, readable by its owner only. Throws ConfigError
+ * if that file cannot be read or made, or if the token is easy to guess.
  */
 export function exposedAt(host: string, dataDir: string, random: Random): Exposed | undefined {
   if (host === HERE) return undefined;

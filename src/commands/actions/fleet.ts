@@ -55,7 +55,7 @@ const EXIT = { right: 0, wrong: 1, interrupted: 130 } as const;
 /** Default rate: one order for each box in this time. */
 const SECONDS_PER_PUSH = 10;
 const SECONDS = 30;
-/** Each with its journal, its pages and its display. */
+/** At most this many boxes have a journal, pages and a display. */
 const FULL_BOXES_MAX = 5_000;
 const KIBIBYTE = 1_024;
 /** Part of a random UUID, long enough to separate runs. The content of a test callback has room for 19 characters. */
@@ -158,7 +158,7 @@ function sizeOf({
   return { boxes, isLight, share: { part, of } };
 }
 
-/** Starts the boxes, runs the load and judges, as far as it gets before the signal. */
+/** Starts the boxes, runs the load and judges. A signal ends this early. */
 async function measure(
   environment: FleetEnvironment,
   options: FleetOptions,

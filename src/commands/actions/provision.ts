@@ -216,7 +216,8 @@ function displayOf({ display }: ProvisionOptions): object | undefined {
     const known = [...DISPLAY_DRIVERS.keys()].join(', ');
     throw new ConfigError(withSuggestion(`--display ${display}: expected one of ${known}`, display));
   }
-  // The whole example would be wrong: the framebuffer's one names the screen of one board, and is dark at night.
+  // Only the required options of the example are used. The framebuffer's example names the screen of one board, and is
+  // dark at night.
   const missing = new Set(found.options.safeParse({}).error?.issues.map(({ path }) => path[0]));
   const needed = Object.entries(found.example as object).filter(([name]) => missing.has(name));
   return { driver: display, ...Object.fromEntries(needed), ...OF_SERVICE[display] };

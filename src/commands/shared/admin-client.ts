@@ -126,7 +126,7 @@ export class AdminClient {
       ? "name a file with a token of the gateway with --admin-token-file, or with --config the gateway's own file: without adminToken in it, a live gateway has its first token in admin-token of its dataDir"
       : 'check that --gateway is the origin of a gateway';
     const { reason } = explainedRefusal.safeParse(json).data ?? {};
-    // The reason is of this call; what the code means is of every call that it may answer.
+    // The reason explains this call. The meaning of the code covers every call that may answer with it.
     if (reason !== undefined && !isStranger) {
       const fix = FIXES[code] ?? '';
       return new PayboxError(code, `${this.#origin} refused: ${reason} (${code})`, { severity: 'fatal', fix });

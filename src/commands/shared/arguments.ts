@@ -53,7 +53,7 @@ export function several(value: string, before: string[] = []): string[] {
 
 const GATEWAY = 'http://127.0.0.1:8800';
 
-/** Adds `--gateway`, the address of a gateway by one name in every command; with `isNeeded` it has a default. */
+/** Adds `--gateway`, the address of a gateway. Every command uses this name. With `isNeeded` it has a default. */
 export function withGateway(command: Command, { isNeeded = true } = {}): Command {
   const about = `the gateway, as ${GATEWAY}, or its service, as ${GATEWAY}/vqr`;
   return isNeeded ? command.option('--gateway <url>', about, GATEWAY) : command.option('--gateway <url>', about);
@@ -64,7 +64,7 @@ export function withAuthority(command: Command): Command {
   return command.option('--ca <file>', "the CA of the gateway's certificate, PEM, if it is no well-known one");
 }
 
-/** Adds the options of a command that calls the gateway's own routes; `about` says for what `--config` is read. */
+/** Adds the options of a command that calls the gateway's own routes. `about` says why the command reads `--config`. */
 export function withGatewayOrigin(command: Command, about = 'for its adminToken'): Command {
   const options = withAdminToken(withAuthority(withGateway(command)));
   return options.option('--config <file>', `the gateway's configuration: ${about}, or the admin-token in its dataDir`);

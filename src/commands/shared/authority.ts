@@ -17,8 +17,8 @@ export function readAuthority(file: string): string {
 }
 
 /**
- * Makes every call of this process that names no authority of its own trust the one in the file that `--ca` names; does
- * nothing without one. Throws ConfigError.
+ * Makes the calls of this process trust the authority in the file of `--ca`, unless a call names its own authority.
+ * Does nothing without `--ca`. Throws ConfigError.
  */
 export function trustAuthorityIn({ ca }: { ca?: string | undefined }): void {
   if (ca !== undefined) trustAuthority(readAuthority(ca), `--ca ${ca}`);

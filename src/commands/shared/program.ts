@@ -40,7 +40,7 @@ export class Program extends Command {
     return parsed;
   }
 
-  /** Words before the first option: names of commands, as far as a command has some. */
+  /** Refuses a word before the first option that is not the name of a command. */
   #assertCommands(words: readonly string[]): void {
     let command: Command = this;
     for (const word of words) {

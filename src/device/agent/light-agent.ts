@@ -68,7 +68,7 @@ export function lightSetupOf(
 }
 
 /**
- * Runs a box for fleets of thousands in one process. Link, sessions, signatures, loop and reports are those of every
+ * Runs a box for fleets of thousands in one process. It has the link, sessions, signatures, loop and reports of every
  * box. It has no display, journal, pages, sound or enrolment, so it forgets everything when it ends.
  */
 export class LightAgent {

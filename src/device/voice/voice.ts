@@ -240,7 +240,9 @@ class QueuedVoice implements Voice {
     return { sound: concat([first, silence(PAUSE_AFTER_CHIME_MS, words), words]), text, flaw };
   }
 
-  /** Renders the phrase with the first speech that can. Returns the problems of the ones before it too. */
+  /**
+   * Renders the phrase with the first speech that can. Also returns the problems of the speeches that failed before it.
+   */
   async #speak(phrase: Phrase) {
     const flaws: string[] = [];
     for (const speech of this.#speaker.speeches) {

@@ -172,7 +172,7 @@ export class Enrolments {
     const box = await directory.box(terminalCode);
     if (box === undefined) return unknownBox();
     if (!box.enrols) {
-      return refuse('ENROLMENT_CLOSED', 'its secret is in the configuration: replace it there and start anew');
+      return refuse('ENROLMENT_CLOSED', 'its secret is in the configuration: replace it there and restart the gateway');
     }
     await secrets.forget(terminalCode);
     directory.changed();

@@ -180,8 +180,9 @@ export class BrokerConnection implements ChannelConnection {
   }
 
   /**
-   * Publishes this run again when its topic says offline, as the late last will of an earlier run does (PROTOCOL.md,
-   * clause PRE-2). Another run that is online is only logged: two gateways would contradict each other without end.
+   * Reports this run as online again when its topic says offline. The last will of an earlier run may have written that
+   * late (PROTOCOL.md, clause PRE-2). If another run is online, this one only logs it: two gateways would contradict
+   * each other without end.
    */
   #keepPresent(payload: Buffer, packet: IPublishPacket): void {
     const { log } = this.#world;

@@ -133,7 +133,7 @@ export class Hub {
     const confirmed = this.#confirmations.wait(terminalCode, id);
     try {
       await orders.startPush(push, newOrder).catch((error: unknown) => {
-        // The store may have saved the push all the same. The next resend ends it.
+        // The store may have saved the push anyway. The next resend ends it.
         session.needResend();
         throw error;
       });

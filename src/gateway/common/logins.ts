@@ -19,7 +19,10 @@ export interface Claim {
 
 /** A claimed name, the secret that was sent, and the expected secret. */
 export interface LoginAttempt extends Omit<Claim, 'isStrong'> {
-  /** Left out: as the form of `expected` tells. Boxes send a value that is made from a secret of 128 bits. */
+  /**
+   * If left out, the form of `expected` decides. A box sets it, because it sends a value made from a secret of 128
+   * bits.
+   */
   isStrong?: boolean;
   /** `undefined` if none was sent: that is not counted as a guess. */
   secret: string | undefined;
@@ -38,10 +41,10 @@ export interface AttemptLimits {
 }
 
 /**
- * Checks logins, and limits wrong ones by address and by user. A right secret of 128 bits is always accepted: a limit
- * would keep nobody from guessing it, but out everyone who shares an address with somebody who guesses. Other secrets
- * are not accepted beyond a limit, which stops guessing. A user who has logged in from an address before has an own
- * limit there: neither others at that address nor guesses from elsewhere lock it out (PROTOCOL.md, clause TOK-6).
+ * Checks logins, and limits wrong ones by address and by user. A right secret of 128 bits is always accepted: nobody
+ * can guess it, and a limit would lock out everybody who shares an address with somebody who guesses. Other secrets are
+ * not accepted beyond a limit, which stops guessing. A user who has logged in from an address before has his own limit
+ * there. So neither others at that address nor guesses from elsewhere lock him out (PROTOCOL.md, clause TOK-6).
  */
 export class Logins {
   readonly #clock: Clock;
@@ -78,10 +81,11 @@ export class Logins {
     const pair = this.#known.digestOf(user, network);
     const { addresses, users, pairs } = this.#budgets;
     const counted: [BudgetUse, string][] = [];
-    // A hook has a limit of its own: wrong proofs there use up no logins.
+    // A hook has its own limit, so that wrong proofs there use up no logins.
     if (this.#known.has(pair) || kind === 'hook') counted.push([pairs, pair]);
     else counted.push([addresses, network]);
-    // A box or a source with a strong secret needs no limit of its own. Of partners, it would reveal which names exist.
+    // A box or a source with a strong secret needs no limit of its own. For partners, such an exception would reveal
+    // which names exist.
     const isOfUser = !isStrong || !['box', 'hook'].includes(kind);
     if (!this.#known.has(pair) && isOfUser) counted.push([users, user]);
     return {

@@ -34,8 +34,8 @@ export class Vault {
   }
 
   /**
-   * Opens the vault with the key in dataDir, or without one with that of the cluster. Throws ConfigError when another
-   * key wraps the secrets of the store.
+   * Opens the vault with the key in dataDir, or else with the key of the cluster. Throws ConfigError when another key
+   * wraps the secrets of the store.
    */
   static async open(dataDir: string, registry: RegistryStore, random: Random, keyOfCluster?: Buffer): Promise<Vault> {
     const file = vaultFile(dataDir);
@@ -99,8 +99,8 @@ export async function vaultFileId(dataDir: string): Promise<string | undefined> 
 }
 
 /**
- * Throws ConfigError if the key in this dataDir (without one, that of the cluster) does not have the id `known`. A
- * start would then be refused.
+ * Throws ConfigError if the key does not have the id `known`, because a start would be refused. The key is the one in
+ * this dataDir, or else that of the cluster.
  */
 export async function checkVaultFile(dataDir: string, known: string | undefined, ofCluster?: Buffer): Promise<void> {
   const file = vaultFile(dataDir);

@@ -45,7 +45,7 @@ export interface GatewayDeps {
   log: Logger;
   /** Called once when the gateway waits because another one uses the database. */
   onStandby?: OnStandby;
-  /** The shard of a cluster that it is. It opens no HTTP port of its own. */
+  /** The shard of a cluster that this gateway is. A shard opens no HTTP port. */
   place?: ShardPlace;
   boxScreen?: BoxScreen;
 }

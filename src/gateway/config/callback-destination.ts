@@ -154,7 +154,7 @@ function checkedLookup(port: number, ownPorts: OwnPorts, lookup: LookupFunction)
 
 function specialProblem(address: string): string | undefined {
   if (isIn(LOCAL, address)) return `${address} is a link-local, metadata or multicast address`;
-  if (isIP(address) === 6 && !isIn(OF_HOSTS, address)) return `${address} is no address of a host`;
+  if (isIP(address) === 6 && !isIn(OF_HOSTS, address)) return `${address} is not an address of a host`;
   if (isIn(NOT_EMBEDDED, address)) return `${address} is a private IPv4 address inside of IPv6`;
   // Some networks give special-purpose addresses to their hosts, and this machine may have one.
   return isIn(SPECIAL, address) && !isOwn(address) ? `${address} is a special-purpose address` : undefined;

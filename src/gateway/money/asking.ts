@@ -6,7 +6,7 @@ import type { AskSource, Source } from './sources/source.ts';
 
 /** Reads the lists of sources and receives their credits. */
 export interface Asking {
-  /** Returns what calls this source. All callers of one source share its rate limit. */
+  /** Returns the function that calls this source. All callers of one source share its rate limit. */
   of(source: Source): AskSource;
   receiveCredit: ReceiveCredit;
   /** Counts a credit in the metrics, by source and result. */

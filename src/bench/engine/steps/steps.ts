@@ -110,7 +110,10 @@ function announceStep(verb: Verb, title: string, context: StepContext): void {
 
 const SEED_LIMIT = 2 ** 31;
 
-/** Runs `repeat`: the steps several times, one round after another. Results stay after it, the counter does not. */
+/**
+ * Runs `repeat`: the steps several times, one round after another. Afterwards the results still exist, but not the
+ * counter.
+ */
 async function repeat(
   { times, as = COUNTER, steps }: NonNullable<Step['repeat']>,
   context: StepContext,

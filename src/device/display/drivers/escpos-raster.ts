@@ -12,7 +12,7 @@ const STRIPE_LINES = 64;
 /** The lines of one `ESC *`, and its densities: 24 dots high, columns as wide as two dots or as one. */
 const COLUMN_LINES = 24;
 const [SINGLE_DENSITY, DOUBLE_DENSITY] = [32, 33];
-/** A line feed after a stripe of 24 dots moves the paper by just those. */
+/** A line feed of this size moves the paper by exactly one stripe of 24 dots. */
 const TIGHT_LINES = [ESC, 0x33, 16];
 const USUAL_LINES = [ESC, 0x32];
 /** A picture is sent in this many of the 5 seconds that a push has. */

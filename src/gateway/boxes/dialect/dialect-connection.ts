@@ -36,7 +36,10 @@ export class DialectConnection implements ChannelConnection {
   readonly #client: MqttClient;
   readonly #world: World;
   readonly #hearer: DialectHearer;
-  /** Ids of the messages whose acknowledgement reports that nobody listens. The library does not pass that on. */
+  /**
+   * The ids of messages whose acknowledgement reports that nobody listens. The MQTT library does not report this to the
+   * sender.
+   */
   readonly #unheard = new Set<number>();
   /** False if the acknowledgements of this broker do not report whether anybody listens. */
   #tells = true;

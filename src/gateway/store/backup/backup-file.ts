@@ -23,7 +23,7 @@ export async function openBackup(file: string): Promise<BackupFile> {
     // O_NONBLOCK is needed because a pipe without a writer would block without end.
     handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     const stat = await handle.stat();
-    if (!stat.isFile()) throw new Error('it is no file');
+    if (!stat.isFile()) throw new Error('it is not a file');
     const begin = Buffer.alloc(SQLITE_MAGIC.length);
     await handle.read(begin, 0, begin.length, 0);
     return { file, kind: kindOf(begin.toString('latin1'), file), sizeBytes: stat.size, handle };
@@ -38,7 +38,7 @@ export async function openBackup(file: string): Promise<BackupFile> {
 function kindOf(begin: string, file: string): BackupFile['kind'] {
   if (begin === SQLITE_MAGIC) return 'sqlite';
   if (begin.startsWith(POSTGRES_MAGIC)) return 'postgres';
-  throw new ConfigError(`${file} is no backup of a gateway`, FIX);
+  throw new ConfigError(`${file} is not a backup of a gateway`, FIX);
 }
 
 /**

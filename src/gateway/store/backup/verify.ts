@@ -25,7 +25,7 @@ export async function verifyBackup(copy: string, file: string): Promise<BackupSu
     // The schema is checked first, because a foreign trigger or view must not run.
     const difference = await schemaDifference(db);
     if (difference !== undefined)
-      throw new ConfigError(`${file} is no backup of a gateway: ${difference}`, 'take another one');
+      throw new ConfigError(`${file} is not a backup of a gateway: ${difference}`, 'make another backup');
     const found = Object.values((await sql`pragma integrity_check(1)`.execute(db)).rows[0] ?? {})[0];
     if (found !== 'ok') throw damaged(file, String(found).replace(/^\*\*\*.*\n/, ''));
     const applied = await appliedMigrations(db);
@@ -59,5 +59,5 @@ async function countsOf(db: Kysely<Tables>): Promise<Omit<BackupSummary, 'head'>
 }
 
 function damaged(file: string, reason: string): ConfigError {
-  return new ConfigError(`${file} is damaged: ${reason}`, 'take another backup; this one is left as it is');
+  return new ConfigError(`${file} is damaged: ${reason}`, 'make another backup; this one is not changed');
 }

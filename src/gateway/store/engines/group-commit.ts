@@ -103,7 +103,7 @@ export class GroupCommit {
   }
 
   /**
-   * Settles once the disk has everything that the turns up to now have committed, and so have seen. Rejects when that
+   * Settles once the disk has all commits of the turns so far, and so everything that they have read. Rejects when that
    * is not certain.
    */
   settled(): Promise<void> {
@@ -158,5 +158,5 @@ export class GroupCommit {
 
 function lostCommit(): PayboxError {
   const what = 'the connection to the database was lost before the disk certainly had this change';
-  return new PayboxError('STORAGE_FAULT', what, { severity: 'retryable', fix: 'look after the database server' });
+  return new PayboxError('STORAGE_FAULT', what, { severity: 'retryable', fix: 'check the database server' });
 }

@@ -97,7 +97,7 @@ export class LockHolder {
     await this.#ask(client, SYNC);
     if (this.#cancelledWaits === before) return;
     const what = 'the wait for the synchronous standby was cancelled: it may lack this change';
-    const fix = 'do not cancel statements of the gateway; see to the standby';
+    const fix = 'do not cancel statements of the gateway; check the standby';
     throw new PayboxError('STORAGE_FAULT', what, { severity: 'retryable', fix });
   }
 

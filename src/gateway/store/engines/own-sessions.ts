@@ -60,7 +60,7 @@ export class OwnSessions {
     const who = own === undefined ? '' : `: its process ${own.pid} at the server does not answer`;
     throw new PayboxError('STORAGE_FAULT', `an earlier database session of this gateway has not ended yet${who}`, {
       severity: 'retryable',
-      fix: 'look after the database server; the gateway goes on by itself once that session has ended',
+      fix: 'check the database server; the gateway continues by itself once that session has ended',
     });
   }
 

@@ -93,7 +93,7 @@ export class WriterConnection {
     }
   }
 
-  /** Does something in a turn of its own. */
+  /** Runs `work` with the connection, in its own turn. */
   async use(work: (client: PostgresPoolClient) => Promise<unknown>): Promise<void> {
     const client = await this.connect();
     await work(client).finally(() => client.release());

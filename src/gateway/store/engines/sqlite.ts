@@ -182,7 +182,7 @@ function refuseOther(path: string): void {
   } catch (error) {
     if (!(error instanceof NotAFileError)) throw error;
     const what = `dataDir: the store ${path} cannot be opened: it is ${error.what}, expected a file`;
-    throw new ConfigError(what, 'move it away, and put the file of the store back');
+    throw new ConfigError(what, 'move it away, and restore the file of the store');
   }
 }
 

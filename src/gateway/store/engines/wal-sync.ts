@@ -95,7 +95,7 @@ export class WalSync {
     } catch (error) {
       // A second attempt may succeed although the data is lost: the system reports a failed write only once.
       const what = `the disk did not take what the store ${this.#path} wrote: ${reasonOf(error)}`;
-      const fix = 'look after the disk, and restart the gateway, which then uses what is on it';
+      const fix = 'check the disk, and restart the gateway, which then uses what is on it';
       const failure = { severity: 'fatal', fix, cause: error } as const;
       this.#failure = new PayboxError('STORAGE_FAULT', `${what}: ${fix}`, failure);
       throw this.#failure;

@@ -191,7 +191,7 @@ export class HighWaterMark {
       work();
       this.#failed = false;
     } catch (error) {
-      const fix = 'after a loss a start may not know of the newest payments: see to the disk and the folder';
+      const fix = 'after a loss a start may not know the newest payments: check the disk and the folder';
       if (!this.#failed) this.#log.warn('mark-not-written', { file: this.file, reason: reasonOf(error), fix });
       this.#failed = true;
     }

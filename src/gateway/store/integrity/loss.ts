@@ -196,7 +196,7 @@ function storeOf({ dataDir, databaseUrl, shard }: StoreLocation): string {
 
 export function fixOf(location: StoreLocation): string {
   return (
-    'lead the address of databaseUrl back to the server that has them, or make the empty file ' +
+    'point databaseUrl to the server that has them again, or make the empty file ' +
     `${acceptLossFile(location)} and start the gateway again to go on without them`
   );
 }

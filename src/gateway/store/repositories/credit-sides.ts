@@ -15,7 +15,7 @@ export interface CreditSides {
 /** The sides of a payment that no source has reported. */
 export const ON_TIME: CreditSides = { late: false, due: null };
 
-/** Returns the sides of those of these payments that a source has reported, by payment. */
+/** Returns the sides of these payments by payment, for those that a source has reported. */
 export async function sidesOf(
   db: Kysely<Tables>,
   payments: readonly { id: string }[],

@@ -25,10 +25,10 @@ export class ModeHistory {
   }
 
   /**
-   * Makes all later payments of this kind. Must be called once, before any payment is stored. `before` is the kind of
-   * earlier payments in a store that does not know it. At a gateway that handles real money nobody may receive news of
-   * tests: their waiting notices and callbacks are deleted. When tests end, orders that only tests have paid are
-   * cancelled. Throws a PayboxError when the stored history cannot be read.
+   * Begins to count later payments as this kind. Must be called once, before any payment is stored. `before` is the
+   * kind of earlier payments in a store that does not know it. At a gateway that handles real money, nobody may receive
+   * news of tests: their waiting notices and callbacks are deleted. When tests end, orders that only tests have paid
+   * are cancelled. Throws a PayboxError when the stored history cannot be read.
    */
   async begin(kind: PaymentKind, before: PaymentKind = 'test'): Promise<void> {
     const row = await this.#db.selectFrom('settings').select('value').where('name', '=', SETTING).executeTakeFirst();
@@ -80,7 +80,7 @@ export class ModeHistory {
     return (this.#changes.findLast(({ afterSeq }) => afterSeq < seq)?.kind ?? 'test') === 'test';
   }
 
-  /** Returns those of these payments that were only tests. */
+  /** Returns which of these payments were only tests. */
   async testsAmong(paymentIds: readonly string[]): Promise<ReadonlySet<string>> {
     const rows = this.#db.selectFrom('payments').select(['id', 'seq']).where('id', 'in', paymentIds);
     const found = paymentIds.length === 0 ? [] : await rows.execute();

@@ -137,9 +137,9 @@ export class OrderStore {
   }
 
   /**
-   * Returns whether a box shows this order, as far as this kind of confirmation tells. So it is if the newest push that
-   * the box did not refuse belongs to the order (clause SND-9). A push also ends with its lifetime, even if the box is
-   * away. If somebody sets the calendar clock ahead, the gateway sends one push too many.
+   * Returns whether a box shows this order, as far as this kind of confirmation tells. The box shows the order of its
+   * newest push that it did not refuse (clause SND-9). A push also ends with its lifetime, even if the box is away. If
+   * somebody sets the calendar clock ahead, the gateway sends one push too many.
    */
   async isOnBox(orderRef: string, terminalCode: string, confirm: Confirmation, atMs: number): Promise<boolean> {
     const newest = await this.#db
