@@ -1,12 +1,12 @@
 import { withDeadline } from '../../lib/clock.ts';
 import type { Code } from '../../protocol/codes.ts';
-import type { DownBody, UpMessage, UpOf } from '../../protocol/messages.ts';
+import type { UpMessage, UpOf } from '../../protocol/messages.ts';
 import { accept, type Result, refuse } from '../common/result.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
-import type { NewOrder } from '../store/repositories/orders.ts';
+import type { ShowBody } from '../partner/order-push.ts';
 import type { Notice } from '../store/repositories/payments.ts';
-import type { NewPush } from '../store/schema/tables.ts';
+import type { NewOrder, NewPush } from '../store/schema/tables.ts';
 import { BoxQueues } from './box-queues.ts';
 import { Confirmations } from './confirmations.ts';
 import type { BoxConnection } from './connection.ts';
@@ -16,7 +16,6 @@ import { Session, StaleSessions, sendTo } from './session.ts';
 import { aliveMsFor, checkHello, dropNoticesOfMoved, type Refusal, welcomeOf } from './welcome.ts';
 
 type NotAlive = Exclude<UpMessage, { type: 'alive' }>;
-export type ShowBody = Omit<Extract<DownBody, { type: 'show' }>, 'sessionMs'>;
 
 /**
  * Holds the sessions of registered boxes for all transports. It sends messages to boxes and stores their reports.

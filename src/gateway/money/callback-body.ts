@@ -2,9 +2,6 @@ import { isObject } from '../../protocol/codec.ts';
 import { type TransactionSync, transactionSync } from '../../protocol/http-api.ts';
 import type { CallbackConfig } from '../config/callback-config.ts';
 
-/** How a partner wants its callbacks to be written. */
-export type CallbackForm = Pick<CallbackConfig, 'payload' | 'decimals'>;
-
 /** The keys that older documentation of the public service writes in camelCase. */
 const CAMEL = {
   transactionid: 'transactionId',
@@ -14,7 +11,7 @@ const CAMEL = {
 } as const;
 
 /** Writes a callback in the form that its partner reads (PROTOCOL.md, clause SYN-10). */
-export function callbackBody(payment: TransactionSync, { payload, decimals }: CallbackForm): string {
+export function callbackBody(payment: TransactionSync, { payload, decimals }: CallbackConfig): string {
   const fields = Object.entries(payment).map(([key, value]): [string, string] => {
     const text = decimals && key === 'amount' ? `${value}.0` : String(value);
     const isNumber = typeof value === 'number' && payload !== 'strings';

@@ -64,8 +64,8 @@ interface Reading {
 
 /** The part of the store that catch-up uses: agreements with sources, and unpaid orders. */
 export interface WaitingOrders extends Pick<Store, 'setting' | 'replaceSetting'> {
-  orders: Pick<Store['orders'], 'newest'>;
-  paymentRequests: Pick<Store['paymentRequests'], 'open'>;
+  orders: { newest: Store['orders']['newest'] };
+  paymentRequests: { open: Store['paymentRequests']['open'] };
 }
 
 interface Caught {

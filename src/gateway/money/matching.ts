@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isContained, reduced, spaced } from '../../protocol/bank-text.ts';
 import { endsInOrderCode, orderCodesIn } from '../../protocol/order-code.ts';
-import type { Candidate, OrderFinder } from '../store/repositories/money-transaction.ts';
+import type { NamedOrder, OrderFinder } from '../store/repositories/money-transaction.ts';
 import type { Search } from '../store/repositories/search.ts';
 import type { PaymentDetails } from '../store/schema/tables.ts';
 import { codesIn, endsInCode } from './content.ts';
@@ -82,10 +82,7 @@ export async function contentPaid(search: Search, money: PaymentDetails): Promis
  * Returns the order whose whole content stands in a text. The longest content wins. Of equal ones the order wins that a
  * box shows, then one on its way to a box, then an unpaid one, then the first.
  */
-export function bestContained<Order extends Pick<Candidate, 'content' | 'status'>>(
-  text: string,
-  orders: readonly Order[],
-): Order | undefined {
+export function bestContained<Order extends NamedOrder>(text: string, orders: readonly Order[]): Order | undefined {
   const within = spaced(text);
   const found = orders
     .map((order) => ({ order, content: reduced(order.content) }))
@@ -94,11 +91,11 @@ export function bestContained<Order extends Pick<Candidate, 'content' | 'status'
   return found[0]?.order;
 }
 
-function isUnpaid({ status }: Pick<Candidate, 'status'>): boolean {
+function isUnpaid({ status }: NamedOrder): boolean {
   return status !== 'paid';
 }
 
-function rankOf({ status }: Pick<Candidate, 'status'>): number {
+function rankOf({ status }: NamedOrder): number {
   if (status === 'shown') return 0;
   if (status === 'pushed') return 1;
   return status === 'paid' ? 3 : 2;

@@ -1,19 +1,22 @@
 import type { TransactionSync } from '../../protocol/http-api.ts';
 import type { Due } from '../../protocol/messages.ts';
 import type { CallbackConfig } from '../config/callback-config.ts';
-import type { Deliveries, NewNotice, PaymentEffects } from '../store/repositories/payments.ts';
+import type { Deliveries, PaymentEffects } from '../store/repositories/payments.ts';
 import type { Recipients } from '../store/repositories/registry.ts';
 import type { NewPayment, OrderRow, PaymentDetails } from '../store/schema/tables.ts';
 import { callbackBody } from './callback-body.ts';
 
 /** A payment whose order is not yet known. */
-export interface Incoming {
+export interface Incoming extends Delivering {
   money: PaymentDetails;
   bankCode: string;
   transactionId: string;
-  callbackId: string;
   referenceNumber: string;
   paidAtMs: number;
+}
+
+interface Delivering {
+  callbackId: string;
   /** When the first notices are sent. The default is the time of the payment. */
   toldAtMs?: number;
   /** True (the default) if a box may replace the QR of the order by the payment. */
@@ -54,14 +57,12 @@ export function paymentEffects(
   return { payment, ...deliveriesFor(payment, order, audience, how) };
 }
 
-type HowToDeliver = Pick<Incoming, 'callbackId' | 'isOnline' | 'isOverQr' | 'due' | 'toldAtMs'>;
-
 /** Returns the notices and the callback of a payment (PROTOCOL.md, clauses CBK-7 and SYN-2). */
 export function deliveriesFor(
   payment: NewPayment,
   order: OrderRow | undefined,
   { recipients, callbackTo: to }: Audience,
-  { callbackId, isOnline, isOverQr = true, due = null, toldAtMs = payment.paid_at_ms }: HowToDeliver,
+  { callbackId, isOnline, isOverQr = true, due = null, toldAtMs = payment.paid_at_ms }: Delivering,
 ): Deliveries {
   const payload: TransactionSync = {
     transactionid: payment.id,
@@ -101,7 +102,7 @@ function noticesOf(
   payment: NewPayment,
   order: OrderRow | undefined,
   { box, boxes }: Recipients,
-): Omit<NewNotice, 'told_at_ms'>[] {
+): { terminal_code: string; push_id: string | null }[] {
   if (payment.trans_type === 'D') return [];
   if (box !== undefined) return [{ terminal_code: box, push_id: order?.shown_push_id ?? null }];
   return boxes.map((terminal_code) => ({ terminal_code, push_id: null }));

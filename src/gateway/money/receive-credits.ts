@@ -82,6 +82,11 @@ export function createReceiveCredit(world: World, stored: Stored, hearers: Payme
   };
 }
 
+interface RequestedAccounts {
+  accountOf: Store['paymentRequests']['accountOf'];
+  accountBehind: Store['paymentRequests']['accountBehind'];
+}
+
 /**
  * Returns the account that gets the money. The source may name the order; then it is the order's account. Otherwise it
  * is the virtual account, or the account behind it (PROTOCOL.md, clauses CRE-4 and PQR-4).
@@ -89,7 +94,7 @@ export function createReceiveCredit(world: World, stored: Stored, hearers: Payme
 export async function accountOf(
   { config }: World,
   { directory }: Stored,
-  requests: Pick<Store['paymentRequests'], 'accountOf' | 'accountBehind'>,
+  requests: RequestedAccounts,
   source: string,
   { orderCode }: Credit,
   { virtual_account, bank_account }: NewCredit,

@@ -1,22 +1,15 @@
 import type { DownBody } from '../../protocol/messages.ts';
-import type { NewOrder } from '../store/repositories/orders.ts';
-import type { NewPush } from '../store/schema/tables.ts';
+import type { NewOrder, NewPush } from '../store/schema/tables.ts';
 
 /** A push to a box without the fields that its session adds. */
 export type ShowBody = Omit<Extract<DownBody, { type: 'show' }>, 'sessionMs'>;
-
-/** The part of an order that a box shows. */
-export type ShownOrder = Pick<
-  NewOrder,
-  'id' | 'order_id' | 'amount' | 'content' | 'bank_account' | 'bank_code' | 'user_bank_name' | 'qr_code'
->;
 
 /** The names in an order that no generate request made. */
 export const NO_NAMES = { sub_terminal_code: '', service_code: '', sign: '', url_link: '' };
 
 /** Returns a push of an order in its stored and in its sent form. */
 export function pushOf(
-  order: ShownOrder,
+  order: NewOrder,
   {
     pushId,
     terminalCode,

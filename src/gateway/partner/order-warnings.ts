@@ -1,5 +1,4 @@
-import type { NewOrder } from '../store/repositories/orders.ts';
-import type { OrderRow } from '../store/schema/tables.ts';
+import type { NewOrder, OrderRow } from '../store/schema/tables.ts';
 import type { Store } from '../store/store.ts';
 import type { CallNotes } from './call-notes.ts';
 

@@ -7,8 +7,8 @@ import type { World } from '../common/world.ts';
 import { withCode } from '../money/content.ts';
 import { namesOnly } from '../money/matching.ts';
 import type { QrMakers } from '../money/qr-makers.ts';
-import type { NewOrder } from '../store/repositories/orders.ts';
 import type { Sale } from '../store/repositories/sales.ts';
+import type { NewOrder } from '../store/schema/tables.ts';
 import { EXPECTED } from './expected.ts';
 import { NO_NAMES, pushOf } from './order-push.ts';
 import type { PushHub } from './service.ts';
@@ -30,8 +30,6 @@ export interface Seller {
   /** The only boxes at which the token may sell, or undefined for all. */
   boxes: readonly string[] | undefined;
 }
-
-type NamedSale = Pick<SaleRequest, 'amount' | 'note'> & { soldBy: string };
 
 /** How many boxes a refusal lists. */
 const LISTED_MAX = 8;
@@ -142,7 +140,7 @@ export class Sales {
 
   /** Stores the order of a sale under a code that no other order of the account has. */
   #store(
-    { amount, note, soldBy }: NamedSale,
+    { amount, note, soldBy }: SaleRequest & { soldBy: string },
     box: KnownBox,
     account: Account,
     nowMs: number,

@@ -41,13 +41,16 @@ export interface Answer {
  */
 export type Post = (url: string, headers: Record<string, string>, body: string, signal: AbortSignal) => Promise<Answer>;
 
-export interface Attempt {
-  result: 'delivered' | 'retry' | 'failed';
-  warning: string | null;
+export interface Attempt extends Outcome {
   startedAtMs: number;
   durationMs: number;
   /** The value of Authorization is masked. */
   requestHeaders: Record<string, string>;
+}
+
+interface Outcome {
+  result: 'delivered' | 'retry' | 'failed';
+  warning: string | null;
   status: number | null;
   answer: string | null;
   error: string | null;
@@ -89,7 +92,7 @@ export async function attemptCallback(
   });
   const signal = AbortSignal.any([stop, timeout.signal]);
   const requestHeaders: Record<string, string> = { 'content-type': 'application/json' };
-  const ended = (end: Pick<Attempt, 'result' | 'warning' | 'status' | 'answer' | 'error'>): Attempt => {
+  const ended = (end: Outcome): Attempt => {
     timer.abort('over');
     const texts = { warning: storable(end.warning), answer: storable(end.answer), error: storable(end.error) };
     return { ...end, ...texts, requestHeaders, startedAtMs, durationMs: Math.round(clock.monotonicMs() - begunMs) };
@@ -140,7 +143,10 @@ async function authorize(auth: CallbackAuth, post: Post, signal: AbortSignal): P
   return `Bearer ${token.data.access_token}`;
 }
 
-function resultOf(answer: Answer, { success, url }: CallbackRequest): Pick<Attempt, 'result' | 'warning'> {
+function resultOf(
+  answer: Answer,
+  { success, url }: CallbackRequest,
+): { result: Outcome['result']; warning: string | null } {
   const { status } = answer;
   if (status === 400) return { result: 'failed', warning: null };
   if (status < 200 || status > 299) {

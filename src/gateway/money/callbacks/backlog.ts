@@ -7,7 +7,9 @@ const ANSWER_TIMEOUT_MS = 2000;
 const CACHED_MS = 1000;
 
 /** The number of undelivered callbacks, in total and by partner. */
-export type BacklogNow = BacklogCounts & Pick<Backlog, 'partners'>;
+export interface BacklogNow extends BacklogCounts {
+  partners: Backlog['partners'];
+}
 
 /** Reads the backlog; `undefined` while the store does not answer. Never rejects. */
 export type BacklogReader = () => Promise<BacklogNow | undefined>;

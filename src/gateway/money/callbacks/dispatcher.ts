@@ -187,7 +187,7 @@ export class CallbackDispatcher {
   }
 
   /** Returns how an attempt changes its callback. A failure by hand neither ends the schedule nor undoes a delivery. */
-  #after({ tries }: CallbackRow, attempt: Attempt, byHand: boolean): Omit<AfterAttempt, 'url'> {
+  #after({ tries }: CallbackRow, attempt: Attempt, byHand: boolean): AfterAttempt {
     const { clock } = this.#world;
     if (attempt.result === 'delivered') {
       return { status: 'delivered', warning: attempt.warning, tries: tries + (byHand ? 0 : 1) };

@@ -10,6 +10,7 @@ import {
   eachOf,
   headerOf,
   LIMITED,
+  missingProof,
   type Read,
   refused,
   refusedUnproved,
@@ -24,7 +25,6 @@ import {
   toldText,
 } from './fields.ts';
 import { decodeAnswer, eachPage, listApi, PAGE_ROWS } from './list.ts';
-import { missingProof } from './missing-proof.ts';
 import type { AskSource, Credit, Heard, HookRequest, Listed, Period, Proof, Source, SourceKind } from './source.ts';
 
 /** Casso documents no limit. This one is the gateway's own. */

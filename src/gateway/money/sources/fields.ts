@@ -13,7 +13,7 @@ export const sourceName = z.string().regex(/^[a-z0-9-]{1,40}$/, '1 to 40 small l
 export const sourceSecret = z.string().min(1).max(1_000);
 
 /** Returns why an attacker could guess this secret, or undefined if it has 128 bits. */
-export function weaknessOf({ secret, issued }: Omit<Proof, 'at'>): string | undefined {
+export function weaknessOf({ secret, issued }: Proof): string | undefined {
   if (isSampleSecret(secret)) return 'is a sample, which everybody knows: expected one of your own';
   if (isStrongSecret(secret) || issued?.form.test(secret) === true) return undefined;
   return issued === undefined ? SECRET_EXPECTED : `expected ${issued.expected}, or another secret of 128 bits`;
@@ -178,4 +178,35 @@ export function refusedUnproved(reason: string): Extract<Heard, { kind: 'refused
 export function headerOf(headers: Readonly<Record<string, string | string[] | undefined>>, name: string): string {
   const value = headers[name];
   return typeof value === 'string' ? value : '';
+}
+
+/** The headers by which a source, or a program that tries a hook, proves its origin. */
+const PROOFS = [
+  'Authorization',
+  'X-SePay-Signature',
+  'X-SePay-Timestamp',
+  'X-Casso-Signature',
+  'Secure-Token',
+] as const;
+/** The schemes of Authorization. Any other first word may be a secret, so it is not shown. */
+const SCHEMES = ['Apikey', 'Basic', 'Bearer', 'Digest', 'HMAC'] as const;
+
+/**
+ * Describes a missing proof: `X-SePay-Signature is missing: this source has auth.kind hmac; the call came with
+ * Authorization: Apikey`. It names the headers that came instead, never their values.
+ */
+export function missingProof(
+  proof: string,
+  { setUp, headers }: { setUp: string; headers: HookRequest['headers'] },
+): string {
+  const came = PROOFS.filter((it) => headers[it.toLowerCase()] !== undefined).map((it) =>
+    it === 'Authorization' ? authorizationIn(headers) : it,
+  );
+  return `${proof}: this source has ${setUp}; the call came with ${came.join(', ') || 'no header of a proof'}`;
+}
+
+function authorizationIn({ authorization = '' }: HookRequest['headers']): string {
+  const word = authorization.trim().split(/\s/, 1)[0]?.toLowerCase();
+  const scheme = SCHEMES.find((it) => it.toLowerCase() === word);
+  return `Authorization${scheme === undefined ? ' of no known scheme' : `: ${scheme}`}`;
 }

@@ -197,7 +197,7 @@ export async function makeQr(
 function mismatchOf(
   made: z.output<typeof madeData>,
   qr: VietQr,
-  { orderCode, amount }: Pick<NewRequest, 'orderCode' | 'amount'>,
+  { orderCode, amount }: { orderCode: number; amount: number },
 ): string | undefined {
   if (made.orderCode !== orderCode) return 'orderCode';
   if (made.amount !== amount || qr.amount !== amount) return 'amount';

@@ -7,6 +7,7 @@ import {
   areGuessable,
   decodeHook,
   LIMITED,
+  missingProof,
   refused,
   refusedUnproved,
   SUCCESS,
@@ -14,7 +15,6 @@ import {
   sourceSecret,
 } from './fields.ts';
 import { apiUrl } from './list.ts';
-import { missingProof } from './missing-proof.ts';
 import {
   type Access,
   cancelQr,

@@ -12,6 +12,7 @@ import {
   eachOf,
   headerOf,
   LIMITED,
+  missingProof,
   refused,
   refusedUnproved,
   SUCCESS,
@@ -25,7 +26,6 @@ import {
   wrongType,
 } from './fields.ts';
 import { decodeAnswer, eachPage, listApi, PAGE_ROWS } from './list.ts';
-import { missingProof } from './missing-proof.ts';
 import type { AskSource, Credit, Heard, HookRequest, Listed, Period, Proof, Source, SourceKind } from './source.ts';
 
 /** How much a signature's time may differ from now. */

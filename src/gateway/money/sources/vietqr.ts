@@ -10,6 +10,7 @@ import {
   areGuessable,
   decodeHook,
   eachOf,
+  missingProof,
   type Read,
   sourceName,
   sourceSecret,
@@ -19,7 +20,6 @@ import {
   toldText,
 } from './fields.ts';
 import { apiAddress, decodeAnswer } from './list.ts';
-import { missingProof } from './missing-proof.ts';
 import type {
   AskSource,
   Credit,

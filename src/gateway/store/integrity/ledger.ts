@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { type Kysely, sql } from 'kysely';
-import type { LedgerRow, PaymentRow, Tables } from '../schema/tables.ts';
+import type { LedgerRow, NewPayment, PaymentRow, Tables } from '../schema/tables.ts';
 import { CHECKED_TABLES, damagedRows, joined, PAYMENT_CONTENT_SQL, paymentContent } from './checksums.ts';
 
 const BATCH_ROWS_MAX = 5000;
@@ -51,10 +51,7 @@ export const EMPTY_LEDGER: LedgerRow = {
 const chainHash = (before: string, content: string) => hash('sha256', joined([before, content]));
 
 /** Gives a payment the next number in the ledger, in the caller's transaction. Throws when the ledger is damaged. */
-export async function appendToLedger(
-  db: Kysely<Tables>,
-  payment: Omit<PaymentRow, 'seq'>,
-): Promise<PaymentRow & { link: string }> {
+export async function appendToLedger(db: Kysely<Tables>, payment: NewPayment): Promise<PaymentRow & { link: string }> {
   const { end_seq, end_link } = await db.selectFrom('ledger').selectAll().executeTakeFirstOrThrow();
   const numbered = { ...payment, seq: end_seq + 1 };
   const link = chainHash(end_link, paymentContent(numbered));

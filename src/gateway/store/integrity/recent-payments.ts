@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib';
 import { z } from 'zod';
-import type { PaymentRow } from '../schema/tables.ts';
+import type { PaymentFacts } from '../schema/tables.ts';
 import type { LedgerHead } from './ledger.ts';
 
 /** A mark has the facts of this many newest acknowledged payments. Of older ones it has only the numbers. */
@@ -9,9 +9,7 @@ export const RECENT_PAYMENTS_MAX = 1_000;
 const LINE_BYTES = 512;
 
 /** An acknowledged payment: enough to find it at the bank, and in the books of its partner. */
-export type AcknowledgedPayment = LedgerHead &
-  Pick<PaymentRow, 'id' | 'partner' | 'order_id' | 'reference_number' | 'bank_account' | 'bank_code'> &
-  Pick<PaymentRow, 'amount' | 'paid_at_ms'>;
+export interface AcknowledgedPayment extends LedgerHead, PaymentFacts {}
 
 /** The facts in a line, in this order. */
 const factsSchema = z.tuple([

@@ -5,8 +5,12 @@ import type { AttemptRow, CallbackRow, CallbackStatus, NewAttempt, Tables } from
 import { seqOf } from './seq.ts';
 
 /** The changes that an attempt makes to its callback. */
-export type AfterAttempt = Pick<CallbackRow, 'url'> &
-  Partial<Pick<CallbackRow, 'status' | 'warning' | 'tries' | 'next_at_ms'>>;
+export interface AfterAttempt {
+  status?: CallbackStatus;
+  warning?: string | null;
+  tries?: number;
+  next_at_ms?: number;
+}
 
 /** The callbacks that are not delivered. */
 export interface Backlog {
@@ -109,7 +113,7 @@ export class CallbackStore {
   }
 
   /** Returns the pending callbacks of a partner without any attempt, oldest first. */
-  neverTried(partner: string, limit: number): Promise<Pick<CallbackRow, 'id'>[]> {
+  neverTried(partner: string, limit: number): Promise<{ id: string }[]> {
     const rows = this.#db.selectFrom('callbacks').select('id').where('partner', '=', partner);
     // These are literals, as in the partial index: with parameters SQLite would not use it.
     const first = rows.where('status', '=', sql.lit('pending')).where('tries', '=', sql.lit(0));
@@ -117,7 +121,7 @@ export class CallbackStore {
   }
 
   /** Returns the pending callbacks of a partner, soonest due first. */
-  nextDue(partner: string, limit: number): Promise<Pick<CallbackRow, 'id' | 'tries' | 'next_at_ms'>[]> {
+  nextDue(partner: string, limit: number): Promise<{ id: string; tries: number; next_at_ms: number }[]> {
     return this.#db
       .selectFrom('callbacks')
       .select(['id', 'tries', 'next_at_ms'])
@@ -139,7 +143,7 @@ export class CallbackStore {
   }
 
   /** Stores an attempt and its changes (PROTOCOL.md, clause SYN-5), unless the callback was deleted. */
-  async addAttempt(attempt: NewAttempt, after: AfterAttempt): Promise<void> {
+  async addAttempt(attempt: NewAttempt, after: AfterAttempt & { url: string }): Promise<void> {
     const { callback_id } = attempt;
     const seq = sql<number>`(select coalesce(max(seq), 0) + 1 from callback_attempts where callback_id = ${callback_id})`;
     await this.#db.transaction().execute(async (trx) => {

@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely';
 import { LIMITS } from '../../../protocol/fields.ts';
 import type { Due } from '../../../protocol/messages.ts';
-import type { CreditRow, Tables } from '../schema/tables.ts';
+import type { Tables } from '../schema/tables.ts';
 
 /** A credit whose time at the bank is longer ago than this is late (PROTOCOL.md, clause CRE-5). */
 export const CREDIT_FRESH_MS = 300_000;
@@ -34,7 +34,11 @@ export function sidesIn({
   late,
   order_amount: amount,
   order_paid: paid,
-}: Pick<CreditRow, 'late' | 'order_amount' | 'order_paid'>): CreditSides {
+}: {
+  late: number;
+  order_amount: number | null;
+  order_paid: number | null;
+}): CreditSides {
   return { late: late === 1, due: amount === null || paid === null ? null : dueOf(amount, paid) };
 }
 

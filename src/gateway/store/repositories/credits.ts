@@ -1,17 +1,15 @@
 import { type Kysely, sql } from 'kysely';
 import type { Logger } from '../../../lib/log.ts';
 import { onlyIntact } from '../integrity/checksums.ts';
-import type { CreditRow, Tables } from '../schema/tables.ts';
+import type { CreditRow, NewCreditRow, Tables } from '../schema/tables.ts';
 import type { ModeHistory } from './mode-history.ts';
 import { type Asked, sameCredit } from './same-credit.ts';
 import { seqOf } from './seq.ts';
 
-export type NewCredit = Omit<CreditRow, 'seq' | 'payment_id' | 'order_amount' | 'order_paid'> & {
+export interface NewCredit extends NewCreditRow, Asked {
   /** Ids to use if other credits of the same account, reference and amount have the first ones. */
   other_ids: readonly string[];
-} & Asked;
-/** Decides which payments count in the sum that was paid for an order. */
-export type Counting = Pick<ModeHistory, 'counted'>;
+}
 
 /**
  * Stores the money that sources have reported (PROTOCOL.md, clause CRE). Every method settles once the change is
@@ -20,10 +18,10 @@ export type Counting = Pick<ModeHistory, 'counted'>;
 export class CreditStore {
   readonly #db: Kysely<Tables>;
   readonly #log: Logger;
-  readonly #history: Counting;
+  readonly #history: ModeHistory;
 
   /** Payments that do not count according to `history` pay nothing (PROTOCOL.md, clause MOD-3). */
-  constructor(db: Kysely<Tables>, log: Logger, history: Counting) {
+  constructor(db: Kysely<Tables>, log: Logger, history: ModeHistory) {
     this.#db = db;
     this.#log = log;
     this.#history = history;
@@ -63,7 +61,7 @@ export class CreditStore {
 /** Returns the sum that was paid for each of these orders. */
 export async function paidForEach(
   db: Kysely<Tables>,
-  history: Counting,
+  history: ModeHistory,
   orderRefs: readonly string[],
 ): Promise<ReadonlyMap<string, number>> {
   if (orderRefs.length === 0) return new Map();

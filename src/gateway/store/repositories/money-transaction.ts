@@ -4,8 +4,9 @@ import { intact } from '../integrity/checksums.ts';
 import { appendToLedger } from '../integrity/ledger.ts';
 import type { AcknowledgedPayment } from '../integrity/recent-payments.ts';
 import { RETENTION_MS } from '../retention.ts';
-import type { OrderRow, PaymentDetails, Tables } from '../schema/tables.ts';
-import { type Counting, type NewCredit, paidForEach } from './credits.ts';
+import type { OrderRow, OrderStatus, PaymentDetails, Tables } from '../schema/tables.ts';
+import { type NewCredit, paidForEach } from './credits.ts';
+import type { ModeHistory } from './mode-history.ts';
 import { findOrderFor } from './order-of-payment.ts';
 import { orderOfRequest } from './payment-requests.ts';
 import { endOrder, enqueueDeliveries, orderWith, type PaymentEffects, type StoredPayment } from './payments.ts';
@@ -20,7 +21,14 @@ const CODED_MAX = 100;
 const CANDIDATES_MAX = 1_000;
 
 /** The part of an order that matching needs. */
-export type Candidate = Pick<OrderRow, 'id' | 'content' | 'status'>;
+export interface NamedOrder {
+  content: string;
+  status: OrderStatus;
+}
+
+export interface Candidate extends NamedOrder {
+  id: string;
+}
 
 /** The owner of the orders that a credit may pay. `partner` is '' for an account without one. */
 export interface Payee {
@@ -57,9 +65,9 @@ export class MoneyTransaction {
   /** The payments that this transaction stored. The store marks them as acknowledged. */
   readonly stored: AcknowledgedPayment[] = [];
   readonly #db: Kysely<Tables>;
-  readonly #history: Counting;
+  readonly #history: ModeHistory;
 
-  constructor(db: Kysely<Tables>, history: Counting) {
+  constructor(db: Kysely<Tables>, history: ModeHistory) {
     this.#db = db;
     this.#history = history;
     this.registry = new RegistryStore(db);
@@ -162,7 +170,7 @@ async function insertCredit(
   return id;
 }
 
-function finderOf(db: Kysely<Tables>, history: Counting, { partner, bankAccount }: Payee): OrderFinder {
+function finderOf(db: Kysely<Tables>, history: ModeHistory, { partner, bankAccount }: Payee): OrderFinder {
   const fields = ['orders.id', 'orders.content', 'orders.status'] as const;
   const isOwn = (it: { partner: string; bank_account: string; trans_type: string }) =>
     it.partner === partner && it.bank_account === bankAccount && it.trans_type === 'C';

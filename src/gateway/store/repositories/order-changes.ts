@@ -1,9 +1,9 @@
 import { type Kysely, sql } from 'kysely';
 import type { EndedHow } from '../../../protocol/messages.ts';
 import {
+  type NewOrder,
   type NewPaymentRequest,
   OPEN_PUSH,
-  type OrderRow,
   type OrderStatus,
   type PushRow,
   type PushStatus,
@@ -19,11 +19,6 @@ export const ORDER_AFTER: Record<EndedHow, OrderStatus> = {
   dismissed: 'dismissed',
   interrupted: 'failed',
 };
-
-export type NewOrder = Omit<
-  OrderRow,
-  'seq' | 'status' | 'failure' | 'last_push_id' | 'shown_on' | 'shown_push_id' | 'paid_at_ms' | 'updated_at_ms'
->;
 
 /** Inserts an order. `pushId` is the push that is sent with it. */
 export async function insertOrder(db: Kysely<Tables>, order: NewOrder, pushId?: string): Promise<void> {
@@ -76,7 +71,7 @@ export async function addOrder(
 export async function changePush(
   db: Kysely<Tables>,
   { id, terminalCode, among }: { id: string; terminalCode: string; among: readonly PushStatus[] },
-  change: Partial<Pick<PushRow, 'status' | 'code' | 'confirmed_at_ms' | 'ended_at_ms'>>,
+  change: Partial<PushRow>,
 ): Promise<boolean> {
   const changed = await db
     .updateTable('pushes')
@@ -163,10 +158,7 @@ export async function cancelOrder(
   return { hasChanged: !hasEnded || withdrawn.length > 0, withdrawn };
 }
 
-export type ShownPush = Pick<PushRow, 'id' | 'expires_at_ms'> &
-  Pick<OrderRow, 'order_id' | 'amount' | 'qr_code' | 'bank_account'>;
-
-export function newestShown(db: Kysely<Tables>, terminalCode: string): Promise<ShownPush | undefined> {
+export function newestShown(db: Kysely<Tables>, terminalCode: string) {
   return db
     .selectFrom('pushes')
     .innerJoin('orders', 'orders.id', 'pushes.order_ref')

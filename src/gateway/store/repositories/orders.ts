@@ -5,6 +5,7 @@ import { LIMITS } from '../../../protocol/fields.ts';
 import type { DownOf, EndedHow } from '../../../protocol/messages.ts';
 import { intact, onlyIntact } from '../integrity/checksums.ts';
 import {
+  type NewOrder,
   type NewPush,
   OPEN_PUSH,
   type OrderRow,
@@ -18,11 +19,9 @@ import {
   cancelOrder,
   changePush,
   insertOrder,
-  type NewOrder,
   newestShown,
   ORDER_AFTER,
   type OrderSides,
-  type ShownPush,
   setOrderShown,
   setOrderStatus,
 } from './order-changes.ts';
@@ -34,7 +33,6 @@ const WITHDRAWALS_MAX = 100;
 /** After these failures a box may still have the push, so it gets the withdrawal again. */
 const UNSURE_CODES: Code[] = ['BOX_TIMEOUT', 'BOX_OFFLINE', 'REPLACED'];
 
-export type { NewOrder } from './order-changes.ts';
 export type Confirmation = 'accepted' | 'displayed';
 
 /** A push that its box must remove from the screen, and why. */
@@ -266,7 +264,7 @@ export class OrderStore {
   }
 
   /** Returns the newest push that a box shows, and its order. Undefined if it shows none. */
-  newestShown(terminalCode: string): Promise<ShownPush | undefined> {
+  newestShown(terminalCode: string): ReturnType<typeof newestShown> {
     return newestShown(this.#db, terminalCode);
   }
 

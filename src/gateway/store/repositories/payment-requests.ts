@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely';
 import type { Logger } from '../../../lib/log.ts';
 import { intact, onlyIntact } from '../integrity/checksums.ts';
-import type { OrderRow, OrderStatus, PaymentRequestRow, Tables } from '../schema/tables.ts';
+import type { OrderStatus, PaymentRequestRow, Tables } from '../schema/tables.ts';
 
 /** At most this many accounts behind the names of a few credits are read. */
 const NAMES_READ_MAX = 100;
@@ -9,7 +9,8 @@ const NAMES_READ_MAX = 100;
 const OVER: readonly OrderStatus[] = ['underpaid', 'expired', 'dismissed', 'cancelled'];
 
 /** A request whose order has ended. */
-export interface EndedRequest extends Pick<PaymentRequestRow, 'order_code' | 'order_ref'> {
+export interface EndedRequest {
+  order_code: number;
   isPaid: boolean;
 }
 
@@ -62,7 +63,7 @@ export class PaymentRequestStore {
     const rows = await this.#db
       .selectFrom('payment_requests')
       .innerJoin('orders', 'orders.id', 'payment_requests.order_ref')
-      .select(['order_code', 'order_ref', 'orders.status'])
+      .select(['order_code', 'orders.status'])
       .where('source', '=', source)
       .where('closed_at_ms', 'is', null)
       .where((it) =>
@@ -99,7 +100,7 @@ export async function orderOfRequest(
   db: Kysely<Tables>,
   source: string,
   orderCode: number,
-): Promise<Pick<OrderRow, 'id' | 'bank_account'> | undefined> {
+): Promise<{ id: string; bank_account: string } | undefined> {
   const row = intact('payment_requests', await requestOf(db, source, orderCode));
   return row && { id: row.order_ref, bank_account: row.bank_account };
 }

@@ -1,9 +1,9 @@
 import { type Kysely, sql } from 'kysely';
 import type { Logger } from '../../../lib/log.ts';
 import { intact, onlyIntact } from '../integrity/checksums.ts';
-import type { OrderRow, PaymentRow, Tables } from '../schema/tables.ts';
+import type { NewOrder, OrderRow, PaymentRow, Tables } from '../schema/tables.ts';
 import type { ModeHistory } from './mode-history.ts';
-import { addOrder, type NewOrder, type OrderSides } from './order-changes.ts';
+import { addOrder, type OrderSides } from './order-changes.ts';
 import { seqOf } from './seq.ts';
 
 /** An order that a cashier made, with the money that was paid for it, oldest first. */

@@ -1,6 +1,6 @@
 import { type Kysely, type SelectQueryBuilder, sql } from 'kysely';
 import { vietnamDay } from '../../../lib/vietnam-time.ts';
-import type { CreditRow, Tables } from '../schema/tables.ts';
+import type { CreditRow, NewCreditRow, Tables } from '../schema/tables.ts';
 import { accountsBehind } from './payment-requests.ts';
 
 /** A reference as `spelled` returns it, in SQL. An index of a migration contains it, so it must never change. */
@@ -24,12 +24,6 @@ export interface Asked {
   time_is_known: boolean;
 }
 
-/** The fields of a credit that tell which money it is. */
-export type KnownBy = Pick<
-  CreditRow,
-  'id' | 'source' | 'source_id' | 'reference' | 'bank_account' | 'virtual_account' | 'amount' | 'bank_time_ms'
->;
-
 /** Returns the id of an entry of a list whose numbers differ from those in the webhooks of the source. */
 export function listedId(id: string): string {
   return `${LISTED}${id}`;
@@ -48,7 +42,7 @@ export function spelled(reference: string): string {
  */
 export async function sameCredit(
   db: Kysely<Tables>,
-  credit: KnownBy & Asked,
+  credit: NewCreditRow & Asked,
   known: ReadonlyMap<string, string>,
 ): Promise<CreditRow | undefined> {
   const { id, source, source_id, reference, amount } = credit;
@@ -80,7 +74,7 @@ export async function sameCredit(
 }
 
 /** Selects credits of about the same time, oldest first. Without a known time, credits of any time. */
-function within<Row>(rows: SelectQueryBuilder<Tables, 'credits', Row>, credit: KnownBy & Asked, ms: number) {
+function within<Row>(rows: SelectQueryBuilder<Tables, 'credits', Row>, credit: NewCreditRow & Asked, ms: number) {
   const listed = rows.orderBy('seq').limit(COMPARED_MAX);
   if (!credit.time_is_known) return listed;
   const { bank_time_ms: atMs } = credit;
@@ -91,7 +85,7 @@ function within<Row>(rows: SelectQueryBuilder<Tables, 'credits', Row>, credit: K
  * Returns whether a stored credit and a reported one are the same money. Within a source, its own ids decide. Where its
  * list has other ids, and between two sources, reference, account, amount and day decide.
  */
-export function isSameMoney(stored: KnownBy, told: KnownBy & Asked, mainOf: MainOf): boolean {
+export function isSameMoney(stored: NewCreditRow, told: NewCreditRow & Asked, mainOf: MainOf): boolean {
   const isOneSource = stored.source === told.source;
   if (isOneSource && isListed(stored) === isListed(told)) {
     // A source without its own ids uses the bank's reference. Another bank may use the same reference.
@@ -106,7 +100,7 @@ export function isSameMoney(stored: KnownBy, told: KnownBy & Asked, mainOf: Main
   return isOneSource && told.webhook !== 'missed' && told.time_is_known && isApartMs <= SAME_TIME_MS;
 }
 
-function isListed({ source_id }: KnownBy): boolean {
+function isListed({ source_id }: NewCreditRow): boolean {
   return source_id.startsWith(LISTED);
 }
 
@@ -126,19 +120,19 @@ function signsIn(reference: string): number[] {
   return parts.slice(0, -1).map((_, i) => parts.slice(0, i + 1).join('').length);
 }
 
-function isSameDay(a: KnownBy, told: KnownBy & Asked): boolean {
+function isSameDay(a: NewCreditRow, told: NewCreditRow & Asked): boolean {
   if (!told.time_is_known || vietnamDay(a.bank_time_ms) === vietnamDay(told.bank_time_ms)) return true;
   return Math.abs(a.bank_time_ms - told.bank_time_ms) <= MIDNIGHT_MS;
 }
 
 type MainOf = (name: string) => string | undefined;
-type Named = Pick<CreditRow, 'bank_account' | 'virtual_account'>;
+type CreditNames = { bank_account: string; virtual_account: string };
 
 /**
  * Returns whether two credits of one reference and amount are to one account: they share a name, or one is to a virtual
  * account of the other's account. Two different virtual accounts have different money.
  */
-export function isSameAccount(a: Named, b: Named, mainOf: MainOf): boolean {
+export function isSameAccount(a: CreditNames, b: CreditNames, mainOf: MainOf): boolean {
   const [virtualA, virtualB] = [virtualOf(a, mainOf), virtualOf(b, mainOf)];
   if (virtualA !== '' && virtualB !== '' && virtualA !== virtualB) return false;
   const names = namesOf(a, mainOf);
@@ -146,12 +140,12 @@ export function isSameAccount(a: Named, b: Named, mainOf: MainOf): boolean {
 }
 
 /** Returns the virtual account of a credit. '' if it names none. */
-function virtualOf({ bank_account, virtual_account }: Named, mainOf: MainOf): string {
+function virtualOf({ bank_account, virtual_account }: CreditNames, mainOf: MainOf): string {
   if (virtual_account !== '' && virtual_account !== bank_account) return virtual_account;
   return mainOf(bank_account) === undefined ? '' : bank_account;
 }
 
-function namesOf({ bank_account, virtual_account }: Named, mainOf: MainOf): ReadonlySet<string> {
+function namesOf({ bank_account, virtual_account }: CreditNames, mainOf: MainOf): ReadonlySet<string> {
   const told = [bank_account, virtual_account].filter((it) => it !== '');
   return new Set(told.flatMap((it) => [it, mainOf(it) ?? it]));
 }

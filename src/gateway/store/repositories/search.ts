@@ -10,7 +10,10 @@ const FOUND_MAX = 100;
 export const CODE_OF_CONTENT = sql<string>`substr("orders"."content", 1, 13)`;
 
 /** An account of a partner. A partner finds nothing of others. */
-export type OwnAccount = Pick<OrderRow, 'partner' | 'bank_account'>;
+export interface OwnAccount {
+  partner: string;
+  bank_account: string;
+}
 
 /**
  * Finds orders and payments by the facts that a partner or a bank names. Leaves out payments that do not count

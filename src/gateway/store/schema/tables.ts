@@ -53,9 +53,9 @@ export interface PaymentDetails {
   trans_type: 'C' | 'D';
 }
 
-export interface OrderRow extends PaymentDetails {
+/** An order before it has a number and a status. */
+export interface NewOrder extends PaymentDetails {
   id: string;
-  seq: number;
   order_id: string;
   bank_code: string;
   user_bank_name: string;
@@ -65,6 +65,11 @@ export interface OrderRow extends PaymentDetails {
   service_code: string;
   sign: string;
   url_link: string;
+  created_at_ms: number;
+}
+
+export interface OrderRow extends NewOrder {
+  seq: number;
   status: OrderStatus;
   /** The error code of the newest push, if that failed. */
   failure: string | null;
@@ -73,7 +78,6 @@ export interface OrderRow extends PaymentDetails {
   shown_on: string | null;
   /** The push with which that box showed it. */
   shown_push_id: string | null;
-  created_at_ms: number;
   updated_at_ms: number;
   paid_at_ms: number | null;
 }
@@ -108,20 +112,24 @@ export interface PushRow extends NewPush {
   ended_at_ms: number | null;
 }
 
-/** A payment before the store has numbered it. */
-export interface NewPayment {
+/** The facts by which a payment is found at the bank, and in the books of its partner. */
+export interface PaymentFacts {
   id: string;
   partner: string;
-  /** The `id` of its order. Null for a payment that fits no order. */
-  order_ref: string | null;
   order_id: string;
   reference_number: string;
   bank_account: string;
   bank_code: string;
   amount: number;
+  paid_at_ms: number;
+}
+
+/** A payment before the store has numbered it. */
+export interface NewPayment extends PaymentFacts {
+  /** The `id` of its order. Null for a payment that fits no order. */
+  order_ref: string | null;
   content: string;
   trans_type: 'C' | 'D';
-  paid_at_ms: number;
 }
 
 export interface PaymentRow extends NewPayment {
@@ -212,11 +220,10 @@ export interface LedgerRow {
   pruned_count: number;
 }
 
-/** One movement of money that a source has reported (PROTOCOL.md, clause CRE-1). */
-export interface CreditRow {
+/** One movement of money as its source has reported it (PROTOCOL.md, clause CRE-1). */
+export interface NewCreditRow {
   /** Also the id of its payment. */
   id: string;
-  seq: number;
   source: string;
   source_id: string;
   /** The bank's number of the transfer, or ''. */
@@ -228,6 +235,10 @@ export interface CreditRow {
   bank_time_ms: number;
   received_at_ms: number;
   late: number;
+}
+
+export interface CreditRow extends NewCreditRow {
+  seq: number;
   /** Null if nobody gets a payment for it, because its account is not in the system or it is too old. */
   payment_id: string | null;
   /**
