@@ -12,6 +12,8 @@ const clauseOf = (title: string, error?: Error): Check<string> => ({
   clause: 'GEN-2',
   title,
   level: 'gap',
+  needs: [],
+  timeoutMs: 60_000,
   setUp: async () => ({ context: undefined }),
   run: async () => {
     if (error !== undefined) throw error;

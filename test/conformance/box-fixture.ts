@@ -2,16 +2,16 @@ import { expect } from 'vitest';
 import { BoxClient, type BoxStatus } from '../../src/bench/engine/clients/box.ts';
 import { screenProbe } from '../../src/bench/engine/probes.ts';
 import type { Probe } from '../../src/bench/engine/target.ts';
-import type { Starter } from '../../src/bench/engine/targets/managed.ts';
+import type { AgentStarter } from '../../src/bench/engine/targets/managed.ts';
 import { VirtualTime } from '../../src/bench/engine/test-time.ts';
-import type { BoxCheck } from '../../src/bench/judges/box/check-context.ts';
+import type { BoxCheck } from '../../src/bench/judges/box/box-check.ts';
 import { BOX_CHECKS } from '../../src/bench/judges/box/checks/all.ts';
 import { VIOLATION_CHECKS } from '../../src/bench/judges/box/checks/connections.ts';
 import { PAYMENT_CHECKS } from '../../src/bench/judges/box/checks/payments.ts';
 import { PUSH_CHECKS } from '../../src/bench/judges/box/checks/pushes.ts';
 import { RETURN_CHECK } from '../../src/bench/judges/box/checks/sessions.ts';
 import { openEmulatedBox } from '../../src/bench/judges/box/emulated-box.ts';
-import type { TlsIdentities } from '../../src/bench/judges/box/gateway/tls-listener.ts';
+import type { TlsIdentities } from '../../src/bench/judges/box/gateway/endpoint.ts';
 import { type BoxNeed, type BoxSubject, boxLacks } from '../../src/bench/judges/box/subject.ts';
 import { type CheckResult, runChecks } from '../../src/bench/judges/check.ts';
 import { newAuthority, tlsIdentitiesOf } from '../../src/commands/actions/bench-tls.ts';
@@ -75,7 +75,7 @@ export class Panel {
 }
 
 /** Starts our own box in this process, with the changes of the mutant. */
-export function starterOf(mutant: Mutant, panel: Panel, isReal: boolean): Pick<Starter, 'time' | 'agent'> {
+export function starterOf(mutant: Mutant, panel: Panel, isReal: boolean): AgentStarter {
   const time = new VirtualTime();
   const { clock } = time;
   let starts = 0;
@@ -208,7 +208,7 @@ export function boxChecksNear(breaks: readonly string[]): readonly BoxCheck[] {
 /** The verdicts where two boxes have one name and one secret. */
 export async function judgeTwo(): Promise<CheckResult[]> {
   const { time, agent } = starterOf({ breaks: [] }, new Panel(), false);
-  const both: Pick<Starter, 'time' | 'agent'> = {
+  const both: AgentStarter = {
     time,
     agent: async (config, terminalCode) => {
       const twin = { ...config, dataDir: `${(config as { dataDir: string }).dataDir}-twin`, http: { port: 0 } };

@@ -53,7 +53,7 @@ describe('what is no box', () => {
     }
     await client.publishAsync(up, 'a', { qos: 0, retain: true });
     await expect(client.subscribeAsync('#')).rejects.toThrow();
-    await eventually('all of it', () => gateway.violations.some(({ what }) => what.includes('#')));
+    await eventually('all of it', () => gateway.log.violations.some(({ what }) => what.includes('#')));
     await come();
     const results = await verdictsOn(subject, ['http']);
     expect(brokenClauses(results)).toEqual(['LIM-4', 'PRE-1', 'SIG-1', 'TOP-1', 'TOP-3']);

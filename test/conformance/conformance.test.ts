@@ -41,6 +41,8 @@ function check(work: () => Promise<void>, more: Partial<TestCheck> = {}): TestCh
     clause: 'TOK-1',
     title: 'a title',
     level: 'spec',
+    needs: [],
+    timeoutMs: 60_000,
     setUp: async (context) => ({ context }),
     run: work,
     ...more,

@@ -1,7 +1,7 @@
 import type { Probe } from '../../src/bench/engine/target.ts';
 import { type CheckResult, runChecks } from '../../src/bench/judges/check.ts';
-import type { DialectCheck } from '../../src/bench/judges/dialect/check-context.ts';
 import { DIALECT_CHECKS } from '../../src/bench/judges/dialect/checks/all.ts';
+import type { DialectCheck } from '../../src/bench/judges/dialect/dialect-check.ts';
 import { openEmulatedDialectBox } from '../../src/bench/judges/dialect/open.ts';
 import { type DialectSubject, dialectLacks } from '../../src/bench/judges/dialect/subject.ts';
 import { TRANSPORTS } from '../../src/device/agent/transports/registry.ts';

@@ -130,7 +130,8 @@ it('THR-41 LIM-4 the judge of a box ends a connection at the head of a packet, a
     message: () => 'illegal' as const,
     violation: (clause: string, what: string) => void violations.push(`${clause}: ${what}`),
   };
-  const endpoint = await MqttEndpoint.open({ host: '127.0.0.1', port: 0 }, IDENTITY, { random: systemRandom, events });
+  const world = { clock: systemClock, random: systemRandom, events };
+  const endpoint = await MqttEndpoint.open({ host: '127.0.0.1', port: 0 }, IDENTITY, world);
   onTestFinished(() => endpoint.close());
   const { terminalCode, secret } = IDENTITY;
   const client = connect(`mqtt://127.0.0.1:${endpoint.port}`, {

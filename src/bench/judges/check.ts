@@ -1,7 +1,7 @@
 import { systemClock, withAbortAfter } from '../../lib/clock.ts';
 import { ConfigError, MissingPeerError, PayboxError, reasonOf } from '../../lib/errors.ts';
-import { Transcript } from '../engine/reports/transcript.ts';
-import type { TestTime } from '../engine/test-time.ts';
+import { Transcript, type TranscriptEntry } from '../engine/reports/transcript.ts';
+import { type TestTime, waitUntilRight } from '../engine/test-time.ts';
 
 /**
  * Source of a clause. `spec`: the service specification; EMVCo and NAPAS for a QR payload; PROTOCOL.md between gateway
@@ -25,12 +25,14 @@ export interface CheckRun<Subject> {
   readonly signal: AbortSignal;
   /** Shows the current step of the check. */
   step(title: string): void;
+  /** Waits until `isSo` is true, on the clock of the target. Returns whether that came in time. */
+  isSoon(withinMs: number, isSo: () => boolean | Promise<boolean>): Promise<boolean>;
 }
 
-/** A check gets this context; `tearDown` leaves the target ready for the next check. */
+/** A target that is ready for a check. */
 export interface Prepared<Context> {
   context: Context;
-  /** Called at the end of the check, however it ended. */
+  /** Leaves the target ready for the next check. Called at the end of a check, also when it failed. */
   tearDown?(isFailed: boolean): Promise<void>;
 }
 
@@ -42,9 +44,9 @@ export interface Check<Subject, Need extends string = string, Context = unknown>
   readonly title: string;
   readonly level: Level;
   /** If one of these is not met, the check is skipped with the reason. */
-  readonly needs?: readonly Need[];
-  /** Real time; `CHECK_TIMEOUT_MS` by default. */
-  readonly timeoutMs?: number;
+  readonly needs: readonly Need[];
+  /** In real time. */
+  readonly timeoutMs: number;
   /** Prepares the target for the check. Throws PreconditionFailed if that cannot be done. */
   setUp(run: CheckRun<Subject>): Promise<Prepared<Context>>;
   /**
@@ -54,20 +56,52 @@ export interface Check<Subject, Need extends string = string, Context = unknown>
   run(context: Context): Promise<void>;
 }
 
-/** The verdict of one check, with its evidence. */
-export interface CheckResult {
+/** Makes a check. The judge throws Mismatch when the target does not follow the clause. */
+type MakeCheck<Subject, Need extends string, Context> = (
+  clause: string,
+  title: string,
+  needs: readonly Need[],
+  judge: (t: Context) => Promise<void>,
+  timeoutMs?: number,
+) => Check<Subject, Need, Context>;
+
+/** Returns the makers of the checks of both levels that share a preparation and a time limit. */
+export function checksOf<Subject, Need extends string, Context>(
+  setUp: Check<Subject, Need, Context>['setUp'],
+  usualTimeoutMs = CHECK_TIMEOUT_MS,
+): Record<Level, MakeCheck<Subject, Need, Context>> {
+  const ofLevel =
+    (level: Level): MakeCheck<Subject, Need, Context> =>
+    (clause, title, needs, run, timeoutMs = usualTimeoutMs) => ({ clause, title, level, needs, timeoutMs, setUp, run });
+  return { spec: ofLevel('spec'), gap: ofLevel('gap') };
+}
+
+/** The verdict on a check, without its evidence. */
+export interface Finding {
   clause: string;
   title: string;
-  level: Level;
   outcome: CheckOutcome;
   /** Empty when it passed. */
   reason: string;
-  /** In real time. */
-  tookMs: number;
-  evidence: Pick<Transcript, 'entries' | 'omitted'>;
 }
 
-export type Finding = Pick<CheckResult, 'clause' | 'title' | 'outcome' | 'reason'>;
+/** The verdict of one check, with its evidence. */
+export interface CheckResult extends Finding {
+  level: Level;
+  /** In real time. */
+  tookMs: number;
+  evidence: Evidence;
+}
+
+/** Everything that a report shows of a check. A Transcript is one. */
+interface Evidence {
+  readonly entries: readonly TranscriptEntry[];
+  /** Number of entries that had no room. */
+  readonly omitted: number;
+}
+
+/** Evidence of a check that was not run. */
+const NO_EVIDENCE: Evidence = { entries: [], omitted: 0 };
 
 /** The target does not follow the clause. */
 export class Mismatch extends PayboxError {
@@ -104,19 +138,51 @@ export class PreconditionFailed extends PayboxError {
   }
 }
 
-export interface RunChecksOptions<Need extends string> {
-  /** Why a need is not met, with the option that would meet it; undefined if it is met. */
+/** Runs a preparation that another check judges. Throws PreconditionFailed instead of its Mismatch. */
+export async function precondition<T>(what: string, prepare: () => Promise<T>): Promise<T> {
+  try {
+    return await prepare();
+  } catch (error) {
+    if (error instanceof Mismatch) throw new PreconditionFailed(`needs ${what}: ${error.message}`, error);
+    throw error;
+  }
+}
+
+/** Returns the answer, or undefined when a precondition of it failed. */
+export async function ifKnown<T>(ask: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (error instanceof PreconditionFailed) return undefined;
+    throw error;
+  }
+}
+
+/** The names of a check. */
+interface Named {
+  readonly clause: string;
+  readonly title: string;
+  readonly level: Level;
+}
+
+/** The part of a target that all its checks use. */
+export interface TargetAccess<Need extends string> {
+  readonly time: TestTime;
+  /** Returns why a need is not met, with the option that would meet it; undefined if it is met. */
   lacks(need: Need): string | undefined;
-  /** Whether another choice in a gap is a failure. */
-  strict: boolean;
-  /** Why a deviation is accepted; undefined if it is not. A failure that nobody accepted stays one. */
-  accepted?(finding: Finding): string | undefined;
-  time: TestTime;
-  /** Removes secrets from a reason: the target may repeat them in an answer. */
+  /** Removes secrets from a reason, because the target may repeat them in an answer. */
   redact?(text: string): string;
+}
+
+/** How checks are run, whatever the target. */
+export interface RunOptions {
+  /** True if another choice in a gap is a failure. */
+  strict: boolean;
+  /** Returns why a deviation is accepted; undefined if it is not. A failure that nobody accepted stays one. */
+  accepted?(finding: Finding): string | undefined;
   /** Ends the run, which throws the signal's reason. */
   signal: AbortSignal;
-  onBegin?(check: Pick<CheckResult, 'clause' | 'title'>, number: number, of: number): void;
+  onBegin?(check: Named, number: number, of: number): void;
   onStep?(title: string): void;
   onEnd?(result: CheckResult): void;
 }
@@ -129,7 +195,7 @@ const UNANSWERED_MAX = 3;
 export async function runChecks<Subject, Need extends string, Context>(
   checks: readonly Check<Subject, Need, Context>[],
   subject: Subject,
-  options: RunChecksOptions<Need>,
+  options: RunOptions & TargetAccess<Need>,
 ): Promise<CheckResult[]> {
   const results: CheckResult[] = [];
   let unanswered = 0;
@@ -149,30 +215,33 @@ export async function runChecks<Subject, Need extends string, Context>(
 async function judged<Subject, Need extends string, Context>(
   check: Check<Subject, Need, Context>,
   subject: Subject,
-  options: RunChecksOptions<Need>,
+  options: RunOptions & TargetAccess<Need>,
 ): Promise<{ result: CheckResult; isAnswered: boolean }> {
   const evidence = new Transcript(options.time.clock);
   const beganMs = systemClock.monotonicMs();
+  const { clause, title, level } = check;
   const verdict = (outcome: CheckOutcome, reason: string) => {
-    const { clause, title, level } = check;
     return { clause, title, level, outcome, reason, tookMs: systemClock.monotonicMs() - beganMs, evidence };
   };
-  const lacking = (check.needs ?? []).map((need) => options.lacks(need)).find((why) => why !== undefined);
+  const lacking = check.needs.map((need) => options.lacks(need)).find((why) => why !== undefined);
   if (lacking !== undefined) return { result: verdict('skipped', lacking), isAnswered: true };
-  const timeoutMs = check.timeoutMs ?? CHECK_TIMEOUT_MS;
   const step = (title: string) => options.onStep?.(title);
   try {
-    await withAbortAfter(systemClock, timeoutMs, options.signal, (signal) =>
-      Promise.race([prepareAndRun(check, { subject, evidence, signal, step }), rejectedBy(signal)]),
-    );
+    await withAbortAfter(systemClock, check.timeoutMs, options.signal, (signal) => {
+      const isSoon: CheckRun<Subject>['isSoon'] = async (withinMs, isSo) => {
+        const look = async () => ((await isSo()) ? undefined : 'not yet');
+        return (await waitUntilRight(options.time, withinMs, look, signal)) === undefined;
+      };
+      return Promise.race([prepareAndRun(check, { subject, evidence, signal, step, isSoon }), rejectedBy(signal)]);
+    });
     return { result: verdict('passed', ''), isAnswered: true };
   } catch (error) {
     options.signal.throwIfAborted();
     const reason = options.redact?.(reasonOf(error)) ?? reasonOf(error);
     evidence.add('problem', reason);
     const isAnswered = !(error instanceof MissingPeerError || error instanceof NoAnswer);
-    const outcome = outcomeOf(error, check.level);
-    const accepted = options.accepted?.({ clause: check.clause, title: check.title, outcome, reason });
+    const outcome = outcomeOf(error, level);
+    const accepted = options.accepted?.({ clause, title, outcome, reason });
     if (accepted !== undefined) return { result: verdict('differs', `${accepted}: ${reason}`), isAnswered };
     return { result: verdict(outcome === 'differs' && options.strict ? 'failed' : outcome, reason), isAnswered };
   }
@@ -206,16 +275,15 @@ function outcomeOf(error: unknown, level: Level): CheckOutcome {
   return isChoice && level === 'gap' ? 'differs' : 'failed';
 }
 
-function notTried({ clause, title, level }: Pick<CheckResult, 'clause' | 'title' | 'level'>): CheckResult {
+function notTried({ clause, title, level }: Named): CheckResult {
   const reason = `not tried: the ${UNANSWERED_MAX} checks before had no answer`;
-  return { clause, title, level, outcome: 'missing', reason, tookMs: 0, evidence: { entries: [], omitted: 0 } };
+  return { clause, title, level, outcome: 'missing', reason, tookMs: 0, evidence: NO_EVIDENCE };
 }
 
 /** Represents the checks that an interrupted run did not reach. Without it the report would look good. */
 export function unfinishedChecks(checks: number): CheckResult {
   const [title, reason] = [`${checks} checks`, 'the run was ended before their verdicts'];
-  const evidence = { entries: [], omitted: 0 };
-  return { clause: '…', title, level: 'spec', outcome: 'missing', reason, tookMs: 0, evidence };
+  return { clause: '…', title, level: 'spec', outcome: 'missing', reason, tookMs: 0, evidence: NO_EVIDENCE };
 }
 
 /** Worst first. */

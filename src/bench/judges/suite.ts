@@ -1,11 +1,11 @@
 import type { ReportRow } from '../engine/reports/result.ts';
-import type { TestTime } from '../engine/test-time.ts';
 import {
   type Check,
   type CheckResult,
   type Finding,
-  type RunChecksOptions,
+  type RunOptions,
   runChecks,
+  type TargetAccess,
   unfinishedChecks,
 } from './check.ts';
 
@@ -26,9 +26,8 @@ export const DIALECT_NOT_JUDGED: NotJudged = {
 };
 
 /** An open target, with the data for its checks. */
-interface OpenTarget<Subject, Need extends string> extends Pick<RunChecksOptions<Need>, 'lacks' | 'redact'> {
+interface OpenTarget<Subject, Need extends string> extends TargetAccess<Need> {
   subject: Subject;
-  time: TestTime;
   close(): Promise<void>;
 }
 
@@ -41,8 +40,6 @@ interface JudgedTarget<Subject, Need extends string, Context> {
   open(signal: AbortSignal): Promise<OpenTarget<Subject, Need>>;
 }
 
-type JudgeOptions = Pick<RunChecksOptions<string>, 'strict' | 'accepted' | 'signal' | 'onBegin' | 'onStep' | 'onEnd'>;
-
 /** Whether a clause is to be judged in this run. */
 export type IsWanted = (clause: string) => boolean;
 
@@ -52,7 +49,7 @@ export interface JudgeTarget {
   readonly size: number;
   readonly notJudged: readonly NotJudged[];
   /** Opens the target, judges it and closes it. Throws MissingPeerError, or the reason of the signal. */
-  judge(options: JudgeOptions): Promise<void>;
+  judge(options: RunOptions): Promise<void>;
 }
 
 /** A target with its wanted checks. */

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { TlsIdentities } from '../../bench/judges/box/gateway/tls-listener.ts';
+import type { TlsIdentities } from '../../bench/judges/box/gateway/endpoint.ts';
 import { type Credential, createAuthority, issue, validFor } from '../../device/setup/pki.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { readPemFiles } from '../../lib/tls.ts';

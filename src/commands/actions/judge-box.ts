@@ -38,7 +38,7 @@ export async function judgeBox(options: BoxJudgeOptions): Promise<void> {
 /** Runs our agent in this process, in virtual time. */
 function emulatedBox({ report }: BoxJudgeOptions, transport: Transport, isWanted: IsWanted, seed: number) {
   const elsewhere = [...GATEWAY_TRANSPORTS.keys()].filter((name) => name !== transport.name);
-  const checks = BOX_CHECKS.filter(({ needs = [] }) => !needs.some((need) => elsewhere.includes(need)));
+  const checks = BOX_CHECKS.filter(({ needs }) => !needs.some((need) => elsewhere.includes(need)));
   const judged = new Set(checks.map(({ clause }) => clause));
   const others = BOX_CHECKS.map(({ clause }) => clause).filter((clause) => !judged.has(clause));
   const otherTransport = {

@@ -34,16 +34,20 @@ export interface Part {
   end(how: Exclude<Power, 'on'>, withinMs?: number): Promise<void>;
 }
 
+/** Starts a box by its configuration. It resolves when the box's port answers. The signal cancels a start. */
+export interface AgentStarter {
+  readonly time: TestTime;
+  agent(config: object, terminalCode: string, signal?: AbortSignal): Promise<Part>;
+}
+
 /**
  * Starts the parts of a target by their configurations. It resolves when the part's port answers. The signal cancels a
  * start.
  */
-export interface Starter {
-  readonly time: TestTime;
+export interface Starter extends AgentStarter {
   /** True for parts that cannot lose power, so that their files need not survive this process. */
   readonly isVolatile?: true;
   gateway(config: object, signal?: AbortSignal): Promise<Part>;
-  agent(config: object, terminalCode: string, signal?: AbortSignal): Promise<Part>;
 }
 
 export interface ManagedTargetOptions {

@@ -3,8 +3,8 @@ import { reasonOf } from '../../../lib/errors.ts';
 import type { FaultName } from '../../../protocol/faults.ts';
 import type { BoxClient } from '../../engine/clients/box.ts';
 import type { Capture } from '../../engine/target.ts';
-import { type TestTime, waitUntilRight } from '../../engine/test-time.ts';
-import { type CheckRun, Mismatch, PreconditionFailed } from '../check.ts';
+import type { TestTime } from '../../engine/test-time.ts';
+import { type CheckRun, ifKnown, Mismatch, PreconditionFailed } from '../check.ts';
 import { amountsIn } from './amounts-in.ts';
 import type { BoxControls } from './subject.ts';
 
@@ -41,31 +41,32 @@ export interface SeenBox {
   readonly controls: BoxControls;
 }
 
-/** Screen and pages of a box, whatever it speaks to its gateway. */
-export class BoxPages<Subject extends SeenBox> {
-  readonly subject: Subject;
-  protected readonly run: CheckRun<Subject>;
+/** The screen, pages and faults of a box, whatever it speaks to its gateway. */
+export class BoxPages {
+  readonly #run: CheckRun<SeenBox>;
   readonly #faults: string[] = [];
 
-  constructor(run: CheckRun<Subject>) {
-    this.run = run;
-    this.subject = run.subject;
+  constructor(run: CheckRun<SeenBox>) {
+    this.#run = run;
   }
 
-  get time() {
-    return this.subject.time;
+  get #controls(): BoxControls {
+    return this.#run.subject.controls;
   }
 
-  /** Milliseconds of the clock that the box uses. */
-  get nowMs(): number {
-    return this.time.clock.monotonicMs();
+  get #time(): TestTime {
+    return this.#run.subject.time;
+  }
+
+  get #nowMs(): number {
+    return this.#time.clock.monotonicMs();
   }
 
   /** Calls the pages of the box. Throws PreconditionFailed when they do not answer. */
-  protected async askPages<T>(ask: (pages: BoxClient) => Promise<T>): Promise<T> {
-    const { pages } = this.subject.controls;
+  async #askPages<T>(ask: (pages: BoxClient) => Promise<T>): Promise<T> {
+    const { pages } = this.#controls;
     if (pages === undefined) throw new PreconditionFailed('needs the pages of the box');
-    return this.time
+    return this.#time
       .inRealTime(() => ask(pages))
       .catch((error: unknown) => {
         throw new PreconditionFailed(`the pages of the box do not answer: ${reasonOf(error)}`, error);
@@ -73,12 +74,12 @@ export class BoxPages<Subject extends SeenBox> {
   }
 
   status() {
-    return this.askPages((pages) => pages.status());
+    return this.#askPages((pages) => pages.status());
   }
 
   /** Presses the key that clears the screen. */
   pressDismiss(): Promise<void> {
-    return this.askPages((pages) => pages.press('dismiss'));
+    return this.#askPages((pages) => pages.press('dismiss'));
   }
 
   /**
@@ -86,7 +87,7 @@ export class BoxPages<Subject extends SeenBox> {
    * not count them.
    */
   async announcements(): Promise<number> {
-    const count = await this.askPages((pages) => pages.announcements());
+    const count = await this.#askPages((pages) => pages.announcements());
     if (count !== undefined) return count;
     throw new PreconditionFailed('the box does not count what it says aloud: its /metrics lack that');
   }
@@ -103,22 +104,22 @@ export class BoxPages<Subject extends SeenBox> {
 
   /** Waits until the box has said aloud what it announced so far. Returns the number of payments that it has said. */
   async saidSoFar(): Promise<number> {
-    const announced = await ifTold(() => this.announcements());
+    const announced = await ifKnown(() => this.announcements());
     let last = -1;
-    let sinceMs = this.nowMs;
+    let sinceMs = this.#nowMs;
     const isOver = ({ said }: { said: number }) => {
-      if (said !== last) sinceMs = this.nowMs;
+      if (said !== last) sinceMs = this.#nowMs;
       last = said;
-      return said === announced || this.nowMs - sinceMs >= SENTENCE_MS;
+      return said === announced || this.#nowMs - sinceMs >= SENTENCE_MS;
     };
-    return (await this.poll(() => this.saidAloud(), isOver, 2 * ANNOUNCEMENT_MAX_MS)).said;
+    return (await this.#poll(() => this.saidAloud(), isOver, 2 * ANNOUNCEMENT_MAX_MS)).said;
   }
 
   /** Throws Mismatch unless the box says one more payment aloud, with these words and only once. */
   async expectWords(words: string, before: number): Promise<void> {
     const look = () => this.saidAloud();
-    await this.poll(look, ({ said }) => said > before, ANNOUNCEMENT_MAX_MS);
-    const now = await this.poll(look, ({ said }) => said > before + 1, SAYING_MS);
+    await this.#poll(look, ({ said }) => said > before, ANNOUNCEMENT_MAX_MS);
+    const now = await this.#poll(look, ({ said }) => said > before + 1, SAYING_MS);
     if (now.said !== before + 1) throw new Mismatch(`the box has said ${now.said - before} payments aloud, expected 1`);
     if (!(now.words ?? '').toLowerCase().includes(words)) {
       throw new Mismatch(`the box has said "${now.words}", expected ${words}`);
@@ -127,27 +128,27 @@ export class BoxPages<Subject extends SeenBox> {
 
   /** As `announcements`; undefined for a box that does not tell. */
   async announcementsIfTold(): Promise<number | undefined> {
-    return this.subject.controls.pages && ifTold(() => this.announcements());
+    return this.#controls.pages && ifKnown(() => this.announcements());
   }
 
   /** Whether the text is on the screen; false for a box that does not tell. */
   async hasTextIfTold(words: string): Promise<boolean> {
-    return (await (this.subject.controls.pages && ifTold(() => this.hasText(words)))) ?? false;
+    return (await (this.#controls.pages && ifKnown(() => this.hasText(words)))) ?? false;
   }
 
   /** Throws Mismatch unless the box comes to this number of announcements, and stays there. */
   async expectAnnouncements(count: number): Promise<void> {
     const look = () => this.announcements();
-    const reached = await this.poll(look, (now) => now >= count, ANNOUNCEMENT_MAX_MS);
-    const now = reached === count ? await this.poll(look, (later) => later !== count, LINGER_MS) : reached;
+    const reached = await this.#poll(look, (now) => now >= count, ANNOUNCEMENT_MAX_MS);
+    const now = reached === count ? await this.#poll(look, (later) => later !== count, LINGER_MS) : reached;
     if (now !== count) throw new Mismatch(`the box has announced ${now} payments, expected ${count}`);
   }
 
   /** Throws Mismatch unless the screen names this amount in whole đồng, and not a longer or another number. */
   async expectAmount(amount: number, withinMs = AMOUNT_MS): Promise<void> {
-    const text = () => this.askPages((pages) => pages.text());
-    const seen = await this.poll(text, (now) => amountsIn(now).includes(amount), withinMs);
-    this.run.evidence.add('status', 'text on the screen', { detail: seen });
+    const text = () => this.#askPages((pages) => pages.text());
+    const seen = await this.#poll(text, (now) => amountsIn(now).includes(amount), withinMs);
+    this.#run.evidence.add('status', 'text on the screen', { detail: seen });
     const amounts = amountsIn(seen);
     if (amounts.includes(amount)) return;
     const instead = amounts.length === 0 ? 'no amount' : amounts.join(' and ');
@@ -156,8 +157,8 @@ export class BoxPages<Subject extends SeenBox> {
 
   /** Whether the text is on the screen. */
   async hasText(words: string): Promise<boolean> {
-    const text = await this.askPages((pages) => pages.text());
-    this.run.evidence.add('status', 'text on the screen', { detail: text });
+    const text = await this.#askPages((pages) => pages.text());
+    this.#run.evidence.add('status', 'text on the screen', { detail: text });
     return text.includes(words);
   }
 
@@ -175,13 +176,13 @@ export class BoxPages<Subject extends SeenBox> {
    */
   async textDurationMs(words: string, withinMs = ANNOUNCEMENT_MAX_MS): Promise<number> {
     if (!(await this.#waitForText(words, true, withinMs))) return 0;
-    const beganMs = this.nowMs;
+    const beganMs = this.#nowMs;
     await this.#waitForText(words, false, ANNOUNCEMENT_MAX_MS);
-    return this.nowMs - beganMs;
+    return this.#nowMs - beganMs;
   }
 
   async #waitForText(words: string, isWanted: boolean, withinMs: number): Promise<boolean> {
-    return this.poll(
+    return this.#poll(
       () => this.hasText(words),
       (isThere) => isThere === isWanted,
       withinMs,
@@ -190,8 +191,8 @@ export class BoxPages<Subject extends SeenBox> {
 
   /** Injects a fault into the box. It lasts until the check ends or the box restarts. */
   async injectFault(fault: FaultName): Promise<void> {
-    this.run.step(`injects the fault ${fault}`);
-    const { id } = await this.askPages((pages) => pages.orderFault({ fault }));
+    this.#run.step(`injects the fault ${fault}`);
+    const { id } = await this.#askPages((pages) => pages.orderFault({ fault }));
     this.#faults.push(id);
   }
 
@@ -199,28 +200,38 @@ export class BoxPages<Subject extends SeenBox> {
   async endFaults(): Promise<void> {
     const ids = this.#faults.splice(0);
     if (ids.length === 0) return;
-    const look = async () => {
-      const { fault } = await this.askPages((pages) => pages.status());
-      return (fault ?? null) === null ? undefined : 'it has a fault';
+    for (const id of ids) await this.#askPages((pages) => pages.endFault(id));
+    await this.#run.isSoon(FAULT_OVER_MS, async () => ((await this.status()).fault ?? null) === null);
+  }
+
+  /** Throws Mismatch unless the box is idle within this time, and nothing of the order is on its screen. */
+  async expectIdle({ content, amount }: { content: string; amount: number }, withinMs: number): Promise<void> {
+    const problem = async () => {
+      const { state } = await this.status();
+      const text = await this.#askPages((pages) => pages.text());
+      if (text.includes(content) || amountsIn(text).includes(amount)) return `its screen still says ${content}`;
+      return state === 'idle' ? undefined : `its state is ${state}`;
     };
-    for (const id of ids) await this.askPages((pages) => pages.endFault(id));
-    await waitUntilRight(this.time, FAULT_OVER_MS, look, this.run.signal);
+    const left = await this.#poll(problem, (why) => why === undefined, withinMs);
+    if (left !== undefined) throw new Mismatch(`the box is not idle within ${withinMs / 1000} s: ${left}`);
+    const isQr = await ifKnown(async () => (await this.look())?.qr !== undefined);
+    if (isQr === true) throw new Mismatch('a QR is on the screen of an idle box');
   }
 
   /** Takes a picture of the screen and decodes its QR. Throws PreconditionFailed when the probe fails. */
-  protected async look(): Promise<Capture | undefined> {
-    const seen = await this.time
-      .inRealTime(async () => this.subject.controls.see?.())
+  async look(): Promise<Capture | undefined> {
+    const seen = await this.#time
+      .inRealTime(async () => this.#controls.see?.())
       .catch((error: unknown) => {
         throw new PreconditionFailed(`the screen cannot be seen: ${reasonOf(error)}`, error);
       });
-    if (seen !== undefined) this.run.evidence.addScreen(this.subject.identity.terminalCode, seen.file, seen.qr);
+    if (seen !== undefined) this.#run.evidence.addScreen(this.#run.subject.identity.terminalCode, seen.file, seen.qr);
     return seen;
   }
 
   /** Whether the QR of the order is on the screen now; false where nobody sees it. */
   async isQrSeen({ qrCode }: SeenQr): Promise<boolean> {
-    return (await ifTold(async () => (await this.look())?.qr === qrCode)) ?? false;
+    return (await ifKnown(async () => (await this.look())?.qr === qrCode)) ?? false;
   }
 
   /** Throws Mismatch unless the QR of the order is on the screen within this time. */
@@ -260,39 +271,19 @@ export class BoxPages<Subject extends SeenBox> {
     if (seen !== qrCode) throw new Mismatch(message);
   }
 
-  protected waitForQr(withinMs: number, isRight: (qr: string | undefined) => boolean, lookMs?: number) {
-    return this.poll(async () => (await this.look())?.qr, isRight, withinMs, lookMs);
-  }
-
-  /** Runs a preparation that another check judges: a Mismatch becomes PreconditionFailed. */
-  async precondition<T>(what: string, prepare: () => Promise<T>): Promise<T> {
-    try {
-      return await prepare();
-    } catch (error) {
-      if (error instanceof Mismatch) throw new PreconditionFailed(`needs ${what}: ${error.message}`, error);
-      throw error;
-    }
+  waitForQr(withinMs: number, isRight: (qr: string | undefined) => boolean, lookMs?: number) {
+    return this.#poll(async () => (await this.look())?.qr, isRight, withinMs, lookMs);
   }
 
   /** Calls `look` until the value is right or the time is over. Returns the last value. */
-  protected async poll<T>(look: () => Promise<T>, isRight: (value: T) => boolean, withinMs: number, lookMs = LOOK_MS) {
-    const endMs = this.nowMs + withinMs;
-    const pause = this.time.pollDelay({ pauseMs: lookMs });
+  async #poll<T>(look: () => Promise<T>, isRight: (value: T) => boolean, withinMs: number, lookMs = LOOK_MS) {
+    const endMs = this.#nowMs + withinMs;
+    const pause = this.#time.pollDelay({ pauseMs: lookMs });
     for (;;) {
-      this.run.signal.throwIfAborted();
+      this.#run.signal.throwIfAborted();
       const value = await look();
-      if (isRight(value) || this.nowMs >= endMs) return value;
+      if (isRight(value) || this.#nowMs >= endMs) return value;
       await pause(lookMs);
     }
-  }
-}
-
-/** The answer; undefined where it cannot be had. */
-export async function ifTold<T>(ask: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await ask();
-  } catch (error) {
-    if (error instanceof PreconditionFailed) return undefined;
-    throw error;
   }
 }

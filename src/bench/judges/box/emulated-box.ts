@@ -11,11 +11,11 @@ import {
   type TargetLayout,
   type Transport,
 } from '../../engine/targets/config.ts';
-import type { Part, Starter } from '../../engine/targets/managed.ts';
+import type { AgentStarter, Part } from '../../engine/targets/managed.ts';
 import { PART_BYTES, waitUntilReady } from '../../engine/targets/managed.ts';
 import { makeWorkFolder, memoryFolder } from '../../engine/work-folder.ts';
+import type { TlsIdentities } from './gateway/endpoint.ts';
 import { ScriptedGateway } from './gateway/scripted-gateway.ts';
-import type { TlsIdentities } from './gateway/tls-listener.ts';
 import { type BoxControls, type BoxSubject, waitForHello } from './subject.ts';
 
 /** Tells the words; the sound is a chime that nobody hears. */
@@ -36,7 +36,7 @@ export interface EmulatedBoxOptions {
 
 /** Starts a box of the bench with a scripted gateway. Throws MissingPeerError when the box does not connect. */
 export async function openEmulatedBox(
-  starter: Pick<Starter, 'time' | 'agent'>,
+  starter: AgentStarter,
   { transport, probe, random, tls, signal }: EmulatedBoxOptions,
 ): Promise<BoxSubject> {
   const { time } = starter;
@@ -71,7 +71,7 @@ interface EmulatedParts {
 
 /** Starts a box of the bench, and waits until it is there. Throws what `arrived` does, with nothing left behind. */
 export async function emulatedControls(
-  { time, agent }: Pick<Starter, 'time' | 'agent'>,
+  { time, agent }: AgentStarter,
   { made, probe, configIn, arrived, gateway }: EmulatedParts,
 ): Promise<BoxControls> {
   const folder = await makeWorkFolder('bench-box', () => memoryFolder(PART_BYTES));

@@ -8,18 +8,15 @@ import { BoxClient } from '../../engine/clients/box.ts';
 import type { Probe } from '../../engine/target.ts';
 import { realTime, waitUntilRight } from '../../engine/test-time.ts';
 import { PreconditionFailed } from '../check.ts';
-import type { JudgedIdentity } from './gateway/endpoint.ts';
+import type { JudgedIdentity, TlsIdentities } from './gateway/endpoint.ts';
 import { type GatewayPlace, ScriptedGateway } from './gateway/scripted-gateway.ts';
-import type { TlsIdentities } from './gateway/tls-listener.ts';
 import { type BoxControls, type BoxSubject, waitForHello } from './subject.ts';
 
 const FIRST_PICTURE_MS = 30_000;
 const COMMAND_TIMEOUT_MS = 120_000;
 
-export interface ExternalBoxOptions {
-  identity: JudgedIdentity;
-  /** Address to which the box connects; port 0 takes a free one. */
-  place: GatewayPlace;
+/** How the bench sees and restarts a box from outside. */
+export interface BoxAccess {
   /** Origin of the box's own pages. */
   url?: string | undefined;
   /** Its `http.token`. */
@@ -28,12 +25,19 @@ export interface ExternalBoxOptions {
   probe?: Probe | undefined;
   /** A shell command that power-cycles the box, and then ends. */
   restartCommand?: string | undefined;
+  signal: AbortSignal;
+}
+
+/** How a box from outside connects, and is seen. */
+export interface ExternalBoxOptions<Identity = JudgedIdentity> extends BoxAccess {
+  identity: Identity;
+  /** Address to which the box connects; port 0 takes a free one. */
+  place: GatewayPlace;
   /** If set, the box must use TLS. */
   tls?: TlsIdentities | undefined;
   /** Time within which the box must connect. */
   withinMs: number;
   random: Random;
-  signal: AbortSignal;
   /** Called with the settings that a person must make in the box, line by line. */
   onListening(lines: string[]): void;
   onProgress(progress: string): void;
@@ -50,7 +54,7 @@ export async function openExternalBox(options: ExternalBoxOptions): Promise<BoxS
   try {
     options.onListening(whereToConnect(gateway, place.host));
     await waitForHello(gateway, { time, withinMs, signal, onProgress });
-    const controls = { ...(await controlsOf(options)), close: () => gateway.close() };
+    const controls = await controlsOf(options, identity, () => gateway.close());
     const { see } = controls;
     // While a screen is not open, a box correctly rejects pushes.
     const look = async () => ((await see?.()) === undefined ? 'nothing on its screen' : undefined);
@@ -63,22 +67,18 @@ export async function openExternalBox(options: ExternalBoxOptions): Promise<BoxS
 }
 
 /** Access to a box of any maker beside its messages. */
-export async function controlsOf({
-  identity,
-  url,
-  token,
-  probe,
-  restartCommand,
-  signal,
-}: Pick<ExternalBoxOptions, 'url' | 'token' | 'probe' | 'restartCommand' | 'signal'> & {
-  identity: { terminalCode: string; serialNumber: string };
-}): Promise<Omit<BoxControls, 'close'>> {
+export async function controlsOf(
+  { url, token, probe, restartCommand, signal }: BoxAccess,
+  identity: { terminalCode: string; serialNumber: string },
+  close: () => Promise<void>,
+): Promise<BoxControls> {
   const at = new BoxClient(url ?? '', identity, token);
   return {
     see: probe && (() => probe.capture(at)),
     pages: url === undefined ? undefined : at,
     hasFaults: url !== undefined && (await takesFaults(at)),
     restart: restartCommand === undefined ? undefined : () => runCommand(restartCommand, signal),
+    close,
   };
 }
 

@@ -1,9 +1,8 @@
-import { MissingPeerError } from '../../../lib/errors.ts';
 import type { BoxClient } from '../../engine/clients/box.ts';
 import type { Capture } from '../../engine/target.ts';
 import type { TestTime } from '../../engine/test-time.ts';
-import { waitUntilRight } from '../../engine/test-time.ts';
-import type { JudgedIdentity } from './gateway/endpoint.ts';
+import { type ContactWait, waitForContact } from '../first-contact.ts';
+import type { JudgedIdentity, LoginAttempt } from './gateway/endpoint.ts';
 import type { ScriptedGateway } from './gateway/scripted-gateway.ts';
 
 /**
@@ -38,8 +37,6 @@ export interface BoxSubject {
 
 /** Time within which a box reconnects: its longest backoff is half a minute. */
 export const RETURN_MS = 45_000;
-/** Time within which a better hello may follow a refused one. */
-const SECOND_HELLO_MS = 15_000;
 const WRONG_LOGINS_MAX = 3;
 
 /** Why a check cannot run on this box; undefined if it can. */
@@ -60,46 +57,28 @@ export function boxLacks({ gateway, controls }: BoxSubject, need: BoxNeed, isSlo
   return isThere === true ? undefined : why;
 }
 
-export interface HelloWait {
-  time: TestTime;
-  withinMs: number;
-  signal: AbortSignal;
-  /** Called with a summary of logins and messages so far, whenever it changes. */
-  onProgress?: ((progress: string) => void) | undefined;
-}
-
 /** Waits for a hello of the box, or for enough violations to judge. Throws MissingPeerError when nothing comes. */
-export async function waitForHello(gateway: ScriptedGateway, { time, withinMs, signal, onProgress }: HelloWait) {
+export function waitForHello(gateway: ScriptedGateway, wait: ContactWait): Promise<void> {
   const { terminalCode } = gateway.identity;
-  let firstViolationMs: number | undefined;
-  let reported = '';
-  const look = async () => {
-    const progress = progressOf(gateway);
-    if (progress !== reported) onProgress?.(progress);
-    reported = progress;
-    if (gateway.session !== undefined) return undefined;
-    const nowMs = time.clock.monotonicMs();
-    const wrong = gateway.logins.filter(({ username, problem }) => username === terminalCode && problem !== undefined);
-    if (wrong.length >= WRONG_LOGINS_MAX) return undefined;
-    if (gateway.violations.some(({ clause }) => clause !== 'TOP-2')) firstViolationMs ??= nowMs;
-    return firstViolationMs !== undefined && nowMs - firstViolationMs > SECOND_HELLO_MS ? undefined : progress;
-  };
-  const problem = await waitUntilRight(time, withinMs, look, signal);
-  if (problem === undefined) return;
-  throw new MissingPeerError(
-    `no hello of ${terminalCode} within ${withinMs / 1000} s: ${problem}`,
-    'check the address in the box, that both are in one network, and that no firewall is between them',
+  const isWrong = ({ username, problem }: LoginAttempt) => username === terminalCode && problem !== undefined;
+  return waitForContact(
+    {
+      missing: `no hello of ${terminalCode}`,
+      fix: 'check the address in the box, that both are in one network, and that no firewall is between them',
+      isThere: () => gateway.session !== undefined || gateway.logins.filter(isWrong).length >= WRONG_LOGINS_MAX,
+      hasFailed: () => gateway.log.violations.some(({ clause }) => clause !== 'TOP-2'),
+      progress: () => progressOf(gateway),
+    },
+    wait,
   );
 }
 
-function progressOf({ session, transport, logins, violations, mqtt, http }: ScriptedGateway): string {
+function progressOf({ session, transport, logins, log, mqtt, http }: ScriptedGateway): string {
   if (session !== undefined) return `the box is there, over ${transport}`;
   const last = logins.at(-1);
   const connections = mqtt.connectionCount + http.connectionCount;
   if (last === undefined)
     return connections === 0 ? 'nothing has connected' : `${connections} connections, but no login`;
   if (last.problem !== undefined) return `a login was refused: ${last.problem}`;
-  const violation = violations.at(-1);
-  const against = violation === undefined ? '' : `; against ${violation.clause}: ${violation.what}`;
-  return `${last.username} logged in, but has not said hello${against}`;
+  return `${last.username} logged in, but has not said hello${log.lastViolation}`;
 }

@@ -1,14 +1,13 @@
-import { MissingPeerError } from '../../../lib/errors.ts';
 import { findBank } from '../../../protocol/banks.ts';
 import { amountText, type WireNotice } from '../../../protocol/dialect.ts';
 import { encodeVietQr, isPayable, type VietQr } from '../../../protocol/vietqr.ts';
 import { waitUntilRight } from '../../engine/test-time.ts';
-import { ANNOUNCEMENT_MAX_MS, BoxPages, ifTold } from '../box/box-pages.ts';
+import { ANNOUNCEMENT_MAX_MS, BoxPages } from '../box/box-pages.ts';
 import { ACCOUNT } from '../box/gateway/scripted-gateway.ts';
 import { RETURN_MS } from '../box/subject.ts';
-import { Breach, type Check, type CheckRun, type Level, Mismatch, PreconditionFailed } from '../check.ts';
+import { Breach, type CheckRun, ifKnown, Mismatch, PreconditionFailed, precondition } from '../check.ts';
 import type { BoxLine, ScriptedService } from './scripted-service.ts';
-import type { DialectNeed, DialectSubject } from './subject.ts';
+import type { DialectSubject } from './subject.ts';
 
 /** Time within which a QR is on the screen; several payments may still be there, one after another. */
 const SHOWN_MS = 45_000;
@@ -16,11 +15,8 @@ const SHOWN_MS = 45_000;
 const AWAY_MS = 4_000;
 /** Time in which a box that dies of a message has done so. */
 const LASTS_MS = 3_000;
-/** For answers of a person. */
-const TIMEOUT_MS = 600_000;
 const AMOUNT_MIN = 10_000;
 const AMOUNTS = 90_000;
-const DEAF = 'the box has enrolled and listens no more: restart it, or give --restart-command';
 const BANK = findBank(ACCOUNT.bankCode);
 
 /** A QR, and how a person is asked for it. */
@@ -34,50 +30,24 @@ export interface DialectOrder extends Shown {
   amount: number;
 }
 
-/** Everything that a check of a box of the dialect works with. */
-export class DialectContext extends BoxPages<DialectSubject> {
+/** Sends messages of the public service to the judged box, and judges what people see and hear there. */
+export class DialectContext {
+  readonly subject: DialectSubject;
+  readonly run: CheckRun<DialectSubject>;
+  readonly box: BoxPages;
+
+  constructor(run: CheckRun<DialectSubject>) {
+    this.run = run;
+    this.subject = run.subject;
+    this.box = new BoxPages(run);
+  }
+
   get service(): ScriptedService {
     return this.subject.service;
   }
 
-  /** Waits until the box listens; links it to the account, unless `isUnlinked`, with nothing but that on its screen. */
-  async setUp(isUnlinked: boolean): Promise<void> {
-    const { service } = this;
-    service.onTraffic = (title, detail) => this.run.evidence.add('call', title, { detail });
-    if (service.line === undefined && service.violations.length > 0) {
-      throw new PreconditionFailed('the box has not enrolled');
-    }
-    if (!(await this.#listensAgain())) {
-      if (service.line?.client.connected === true) throw new PreconditionFailed(DEAF);
-      throw new MissingPeerError('the box does not come back', 'look at the box');
-    }
-    if (isUnlinked) {
-      if (service.hasLinked) throw new PreconditionFailed('the box is linked already');
-      return;
-    }
-    await this.end();
-    await this.say(this.linked());
-  }
-
-  async tearDown(): Promise<void> {
-    const { service } = this;
-    Object.assign(service, { isSilent: false, certificate: undefined });
-    service.leave(false);
-    await this.#listensAgain();
-    service.onTraffic = undefined;
-  }
-
-  /** Waits for the box, and restarts it if that is possible: some firmware listens after its start only. */
-  async #listensAgain(): Promise<boolean> {
-    const { service } = this;
-    const { restart } = this.subject.controls;
-    const withinMs = service.isGivenUp ? 0 : RETURN_MS;
-    if (!(await this.isSoon(() => service.isHeard, withinMs)) && restart !== undefined) {
-      await restart();
-      await this.isBack();
-    }
-    service.isGivenUp = !service.isHeard;
-    return service.isHeard;
+  get time() {
+    return this.subject.time;
   }
 
   say(notice: WireNotice): Promise<void> {
@@ -138,7 +108,7 @@ export class DialectContext extends BoxPages<DialectSubject> {
   /** Pushes an order and sees its QR. Throws PreconditionFailed otherwise: another check judges that. */
   async pushShown(order = this.order()): Promise<DialectOrder> {
     await this.push(order);
-    await this.precondition('the QR of an order on the screen', () => this.expectShown(order));
+    await precondition('the QR of an order on the screen', () => this.expectShown(order));
     return order;
   }
 
@@ -153,7 +123,7 @@ export class DialectContext extends BoxPages<DialectSubject> {
   async restart(): Promise<void> {
     const { line } = this.service;
     await this.subject.controls.restart?.();
-    if (await this.isSoon(() => this.service.line !== line, 2 * RETURN_MS)) return;
+    if (await this.run.isSoon(2 * RETURN_MS, () => this.service.line !== line)) return;
     raise('needs a box that enrols after a restart');
   }
 
@@ -161,23 +131,18 @@ export class DialectContext extends BoxPages<DialectSubject> {
   async expectBack(after: BoxLine | undefined, withinMs = RETURN_MS): Promise<void> {
     const { service } = this;
     const hasEnrolled = () => service.line !== undefined && service.line !== after;
-    if (!(await this.isSoon(hasEnrolled, withinMs))) throw new Mismatch('the box has not enrolled again');
+    if (!(await this.run.isSoon(withinMs, hasEnrolled))) throw new Mismatch('the box has not enrolled again');
     if (!(await this.isBack())) throw new Mismatch('the box has enrolled, but does not listen on its topic');
   }
 
   isBack(): Promise<boolean> {
-    return this.isSoon(() => this.service.isHeard, RETURN_MS);
-  }
-
-  async isSoon(isSo: () => boolean, withinMs: number): Promise<boolean> {
-    const look = async () => (isSo() ? undefined : 'not yet');
-    return (await waitUntilRight(this.time, withinMs, look, this.run.signal)) === undefined;
+    return this.run.isSoon(RETURN_MS, () => this.service.isHeard);
   }
 
   async expectShown(shown: Shown): Promise<void> {
     if (!this.#hasEyes) return this.#expectAnswer(`Is the QR of ${shown.name} on the screen?`, true);
     // No report tells when a picture is painted, so the clock has to stand for it at the deadline.
-    const look = () => this.expectQr(shown).then(() => undefined, problemOf);
+    const look = () => this.box.expectQr(shown).then(() => undefined, problemOf);
     const problem = await waitUntilRight(this.time, SHOWN_MS, look, this.run.signal);
     if (problem !== undefined) throw new Mismatch(problem);
   }
@@ -191,28 +156,28 @@ export class DialectContext extends BoxPages<DialectSubject> {
   async #expectAway({ qrCode, name }: Shown): Promise<void> {
     const { service } = this;
     const isForeign = (qr = '') => service.hasLinked && isPayable(qr) && !service.sentQrs.has(qr);
-    const seen = await this.waitForQr(AWAY_MS, (qr) => qr === qrCode || isForeign(qr));
+    const seen = await this.box.waitForQr(AWAY_MS, (qr) => qr === qrCode || isForeign(qr));
     if (seen === qrCode) throw new Mismatch(`the QR of ${name} is on the screen`);
     if (isForeign(seen)) throw new Breach(`the screen shows the QR ${seen}, which nobody has sent`);
   }
 
   /** Throws Mismatch when the QR is still on the screen after the time that a box needs to take it away. */
   async expectTakenAway(shown: Shown, withinMs?: number): Promise<void> {
-    if (this.#hasEyes) await this.expectQrGone(shown, withinMs);
+    if (this.#hasEyes) await this.box.expectQrGone(shown, withinMs);
     else await this.#expectAnswer(`Is the QR of ${shown.name} still on the screen?`, false);
   }
 
   /** Throws Mismatch unless the screen names the amount. */
   async expectNamed({ amount }: { amount: number }): Promise<void> {
-    if (this.subject.controls.pages !== undefined) await this.expectAmount(amount, SHOWN_MS);
+    if (this.subject.controls.pages !== undefined) await this.box.expectAmount(amount, SHOWN_MS);
     else await this.#expectAnswer(`Does the screen say ${amountText(amount)} đồng?`, true);
   }
 
   /** Throws Mismatch unless the box says so many payments aloud for what `provoke` does. */
   async expectSaid(count: number, provoke: () => Promise<void>): Promise<void> {
-    const before = this.subject.controls.pages && (await ifTold(() => this.announcements()));
+    const before = this.subject.controls.pages && (await ifKnown(() => this.box.announcements()));
     await provoke();
-    if (before !== undefined) await this.expectAnnouncements(before + count);
+    if (before !== undefined) await this.box.expectAnnouncements(before + count);
     else await this.#expectAnswer(`Did the box say ${count === 1 ? 'one payment' : `${count} payments`} aloud?`, true);
   }
 
@@ -226,7 +191,7 @@ export class DialectContext extends BoxPages<DialectSubject> {
     const kept = canBeSeen ? await this.#shownBefore(keeps) : undefined;
     await provoke();
     // A box that died may be back before anything else is looked at.
-    if (await this.isSoon(() => line?.client.connected !== true, LASTS_MS)) {
+    if (await this.run.isSoon(LASTS_MS, () => line?.client.connected !== true)) {
       throw new Mismatch('its connection has ended: it has died, or given up');
     }
     if (!(await this.isBack())) throw new Mismatch('since then the box does not listen any more');
@@ -250,7 +215,7 @@ export class DialectContext extends BoxPages<DialectSubject> {
     if (keeps === 'order') return order;
     await this.end();
     const idle = this.staticQr();
-    const seen = this.#hasEyes && (await this.waitForQr(ANNOUNCEMENT_MAX_MS, (qr) => qr === idle.qrCode));
+    const seen = this.#hasEyes && (await this.box.waitForQr(ANNOUNCEMENT_MAX_MS, (qr) => qr === idle.qrCode));
     return seen === idle.qrCode ? idle : undefined;
   }
 
@@ -275,22 +240,4 @@ function problemOf(error: unknown): string {
 
 function raise(why: string): never {
   throw new PreconditionFailed(why);
-}
-
-export type DialectCheck = Check<DialectSubject, DialectNeed, DialectContext>;
-type Judge = (t: DialectContext) => Promise<void>;
-
-/** A check of a box that listens; `isUnlinked`: it has not been told its account. */
-export function dialectCheck(
-  level: Level,
-  [clause, title, needs]: [clause: string, title: string, needs: readonly DialectNeed[]],
-  judge: Judge,
-  isUnlinked = false,
-): DialectCheck {
-  const setUp = async (run: CheckRun<DialectSubject>) => {
-    const context = new DialectContext(run);
-    await context.setUp(isUnlinked);
-    return { context, tearDown: () => context.tearDown() };
-  };
-  return { clause, title, level, needs, timeoutMs: TIMEOUT_MS, setUp, run: judge };
 }

@@ -3,7 +3,7 @@ import { macWithColons } from '../../../protocol/dialect.ts';
 import { BROKER_SCHEMES } from '../../../protocol/packet-limit.ts';
 import type { BoxClient } from '../../engine/clients/box.ts';
 import { agentConfigFor, dialectLogin, generateBoxes } from '../../engine/targets/config.ts';
-import { type Starter, waitUntilReady } from '../../engine/targets/managed.ts';
+import { type AgentStarter, waitUntilReady } from '../../engine/targets/managed.ts';
 import { realTime } from '../../engine/test-time.ts';
 import { type EmulatedBoxOptions, emulatedControls } from '../box/emulated-box.ts';
 import { controlsOf, type ExternalBoxOptions, urlAt } from '../box/external-box.ts';
@@ -15,7 +15,7 @@ const START_MS = 60_000;
 
 /** Starts a box of the bench with a scripted service. Throws MissingPeerError when the box does not enrol. */
 export async function openEmulatedDialectBox(
-  starter: Pick<Starter, 'time' | 'agent'>,
+  starter: AgentStarter,
   { transport, probe, random, signal }: EmulatedBoxOptions,
 ): Promise<DialectSubject> {
   const { time } = starter;
@@ -35,12 +35,10 @@ export async function openEmulatedDialectBox(
   return { identity, time, service, controls };
 }
 
-export type ExternalDialectBoxOptions = Omit<ExternalBoxOptions, 'identity' | 'place'> & {
-  identity: DialectIdentity;
-  place: { host: string; mqttPort: number };
+export interface ExternalDialectBoxOptions extends ExternalBoxOptions<DialectIdentity> {
   /** Asks whoever is at the box. */
   ask?: AskPerson | undefined;
-};
+}
 
 /** As `openExternalBox`, for a box of the public dialect. */
 export async function openExternalDialectBox(options: ExternalDialectBoxOptions): Promise<DialectSubject> {
@@ -52,8 +50,8 @@ export async function openExternalDialectBox(options: ExternalDialectBoxOptions)
   try {
     onListening(whereToConnect(service, place.host));
     await waitForEnrolment(service, { time, withinMs, signal, onProgress });
-    const seen = await controlsOf({ ...options, identity: { terminalCode, serialNumber: terminalCode } });
-    return { identity, time, service, controls: { ...seen, ask, close: () => service.close() } };
+    const controls = await controlsOf(options, { terminalCode, serialNumber: terminalCode }, () => service.close());
+    return { identity, time, service, controls: { ...controls, ask } };
   } catch (error) {
     await service.close();
     throw error;

@@ -14,14 +14,13 @@ import {
   macDigits,
   macWithColons,
 } from '../../../protocol/dialect.ts';
-import type { ListenAddress, Violation } from '../box/gateway/endpoint.ts';
+import type { ListenAddress, PeerWorld, TlsIdentity } from '../box/gateway/endpoint.ts';
 import { type ConnectPacket, loginRefused, ScriptedBroker } from '../box/gateway/scripted-broker.ts';
-import type { TlsIdentity } from '../box/gateway/tls-listener.ts';
+import { PeerLog } from '../peer-log.ts';
 
 /** A usual mistake. */
 const SLASHLESS = ENROL_TOPIC.slice(1);
 const CONNECTIONS_KEPT_MAX = 1_000;
-const VIOLATIONS_MAX = 200;
 /** So many characters of what a box has sent are quoted. */
 const QUOTED_MAX = 100;
 /** So many characters of a message are in the evidence. */
@@ -50,13 +49,6 @@ export interface BoxLine {
   askedBefore: readonly string[] | undefined;
 }
 
-export interface ServiceDeps {
-  clock: Clock;
-  random: Random;
-  /** If undefined, the broker uses no TLS. */
-  tls?: TlsIdentity | undefined;
-}
-
 /**
  * The public service for one box, with its broker (PROTOCOL.md, clauses VQD-1 to VQD-4). Checks say which messages it
  * sends; it collects the violations of the box.
@@ -65,11 +57,10 @@ export class ScriptedService {
   readonly identity: DialectIdentity;
   readonly clock: Clock;
   readonly random: Random;
-  readonly violations: Violation[] = [];
+  readonly log = new PeerLog();
   /** Connections in order; the oldest of many are dropped. */
   readonly lines: BoxLine[] = [];
   readonly #byClient = new WeakMap<Client, BoxLine>();
-  readonly #packets = new WeakMap<Client, ConnectPacket>();
   #broker: ScriptedBroker | undefined;
   /** The last connection or login that came to nothing. */
   lastProblem = '';
@@ -85,10 +76,8 @@ export class ScriptedService {
   hasLinked = false;
   /** Whether the box was waited for in vain. */
   isGivenUp = false;
-  /** Called with every message, for the evidence. */
-  onTraffic: ((title: string, detail: unknown) => void) | undefined;
 
-  private constructor(identity: DialectIdentity, { clock, random }: ServiceDeps) {
+  private constructor(identity: DialectIdentity, { clock, random }: PeerWorld<TlsIdentity>) {
     this.identity = identity;
     this.clock = clock;
     this.random = random;
@@ -97,9 +86,13 @@ export class ScriptedService {
   }
 
   /** Port 0 takes a free one. Throws ConfigError that names the option. */
-  static async open(at: ListenAddress, identity: DialectIdentity, deps: ServiceDeps): Promise<ScriptedService> {
-    const service = new ScriptedService(identity, deps);
-    service.#broker = await ScriptedBroker.open(at, service.#rights(), deps.tls);
+  static async open(
+    at: ListenAddress,
+    identity: DialectIdentity,
+    world: PeerWorld<TlsIdentity>,
+  ): Promise<ScriptedService> {
+    const service = new ScriptedService(identity, world);
+    service.#broker = await ScriptedBroker.open(at, service.#rights(), world.tls);
     const { aedes } = service.broker;
     aedes.on('publish', (packet, client) => service.#onPublish(packet, client));
     aedes.on('subscribe', (subscriptions, client) => {
@@ -140,7 +133,7 @@ export class ScriptedService {
     const isRaw = typeof message === 'string' || message instanceof Uint8Array;
     const payload = isRaw ? message : JSON.stringify(message);
     if ('qrCode' in Object(message)) this.sentQrs.add(String(Object(message).qrCode));
-    this.onTraffic?.(`sent to ${topic}`, String(payload).slice(0, SHOWN_MAX));
+    this.log.traffic(`sent to ${topic}`, String(payload).slice(0, SHOWN_MAX));
     await this.broker.publish(topic, payload, retain);
   }
 
@@ -160,17 +153,13 @@ export class ScriptedService {
 
   #rights(): AedesOptions {
     return {
-      preConnect: (client, packet, done) => {
-        this.#packets.set(client, packet);
-        done(null, true);
-      },
       authenticate: (client, username = '', password, done) => {
         const { login } = this.identity;
         const isRight = username === login?.username && equalSecrets(String(password ?? ''), login.password);
         if (login === undefined || isRight) {
           this.#add({
             client,
-            connect: this.#packets.get(client),
+            connect: this.broker.connectOf(client),
             asked: new Set(),
             filters: new Set(),
             enrolments: 0,
@@ -180,23 +169,23 @@ export class ScriptedService {
           return;
         }
         this.lastProblem = 'a login was refused: its name or password is not that of --username and --password-file';
-        this.#violate('VQD-1', 'logged in with another name or password than the one that all boxes share');
+        this.log.violate('VQD-1', 'logged in with another name or password than the one that all boxes share');
         done(loginRefused(this.lastProblem), false);
       },
       authorizePublish: (client, { topic, qos }, done) => {
         const line = client === null ? undefined : this.#byClient.get(client);
         if (topic === ENROL_TOPIC && line !== undefined) line.askedBefore ??= [...line.asked];
         if (topic !== SLASHLESS && !isAmong(DIALECT_RIGHTS.write, topic))
-          this.#violate('VQD-1', `published to ${topic}`);
-        if (qos === 2) this.#violate('VQD-1', 'published with QoS 2');
+          this.log.violate('VQD-1', `published to ${topic}`);
+        if (qos === 2) this.log.violate('VQD-1', 'published with QoS 2');
         done(null);
       },
       // It may read everything, as at the public service: what it believes of that, checks look for.
       authorizeSubscribe: (client, subscription, done) => {
         const { topic, qos } = subscription;
         this.#byClient.get(client)?.asked.add(topic);
-        if (!isAmong(DIALECT_RIGHTS.read, topic)) this.#violate('VQD-1', `subscribed to ${topic}`);
-        if (qos === 2) this.#violate('VQD-1', `subscribed to ${topic} with QoS 2`);
+        if (!isAmong(DIALECT_RIGHTS.read, topic)) this.log.violate('VQD-1', `subscribed to ${topic}`);
+        if (qos === 2) this.log.violate('VQD-1', `subscribed to ${topic} with QoS 2`);
         done(null, subscription);
       },
     };
@@ -208,19 +197,13 @@ export class ScriptedService {
     this.#byClient.set(line.client, line);
   }
 
-  #violate(clause: string, what: string): void {
-    this.onTraffic?.(`against ${clause}: ${what}`, undefined);
-    const isKnown = this.violations.some((it) => it.clause === clause && it.what === what);
-    if (!isKnown && this.violations.length < VIOLATIONS_MAX) this.violations.push({ clause, what });
-  }
-
   #onPublish({ topic, payload }: AedesPublishPacket, client: Client | null): void {
     const line = client === null ? undefined : this.#byClient.get(client);
     if (line === undefined) return;
     const text = String(payload);
-    this.onTraffic?.(`received on ${topic}`, masked(text).slice(0, SHOWN_MAX));
+    this.log.traffic(`received on ${topic}`, masked(text).slice(0, SHOWN_MAX));
     if (topic === ENROL_TOPIC) this.#enrol(line, text);
-    else if (topic === SLASHLESS) this.#violate('VQD-2', `enrols on ${topic}, without the leading slash`);
+    else if (topic === SLASHLESS) this.log.violate('VQD-2', `enrols on ${topic}, without the leading slash`);
   }
 
   /** Answers as the public service: nobody but the awaited box, and only if its checkSum is right. */
@@ -228,14 +211,17 @@ export class ScriptedService {
     const { macAddr, checkSumSalt } = this.identity;
     const asked = decodeEnrolRequest(text);
     if (!asked.ok) {
-      this.#violate(
+      this.log.violate(
         'VQD-2',
         `its enrolment is not {macAddr, checkSum}: ${masked(text).slice(0, QUOTED_MAX)}: ${asked.reason}`,
       );
     } else if (macDigits(asked.value.macAddr) !== macDigits(macAddr)) {
       this.lastProblem = `a box with the MAC address ${asked.value.macAddr} enrolled, not ${macAddr}`;
     } else if (!equalSecrets(asked.value.checkSum, macCheckSum(asked.value.macAddr, checkSumSalt))) {
-      this.#violate('VQD-2', 'its checkSum is not the lower-case hexadecimal MD5 of its macAddr as sent and the salt');
+      this.log.violate(
+        'VQD-2',
+        'its checkSum is not the lower-case hexadecimal MD5 of its macAddr as sent and the salt',
+      );
     } else {
       line.enrolments += 1;
       if (this.isSilent) return;

@@ -1,7 +1,7 @@
-import { MissingPeerError } from '../../../lib/errors.ts';
-import { type TestTime, waitUntilRight } from '../../engine/test-time.ts';
+import type { TestTime } from '../../engine/test-time.ts';
 import type { SeenBox } from '../box/box-pages.ts';
-import type { BoxControls, HelloWait } from '../box/subject.ts';
+import type { BoxControls } from '../box/subject.ts';
+import { type ContactWait, waitForContact } from '../first-contact.ts';
 import type { DialectIdentity, ScriptedService } from './scripted-service.ts';
 
 /** Needs of a check. `words`: the text on the screen; `sound`: what is said aloud; `slow`: it takes minutes. */
@@ -17,9 +17,6 @@ export interface DialectSubject extends SeenBox {
   readonly service: ScriptedService;
   readonly controls: BoxControls & { ask?: AskPerson | undefined };
 }
-
-/** Time within which a better enrolment may follow a wrong one. */
-const SECOND_ENROLMENT_MS = 15_000;
 
 /** Why a check cannot run on this box; undefined if it can. */
 export function dialectLacks({ controls }: DialectSubject, need: DialectNeed, isSlow: boolean): string | undefined {
@@ -39,30 +36,22 @@ export function dialectLacks({ controls }: DialectSubject, need: DialectNeed, is
  * Waits until the box has enrolled and listens, or for enough violations to judge. Throws MissingPeerError when nothing
  * comes.
  */
-export async function waitForEnrolment(service: ScriptedService, { time, withinMs, signal, onProgress }: HelloWait) {
-  let firstMs: number | undefined;
-  let reported = '';
-  const look = async () => {
-    const progress = progressOf(service);
-    if (progress !== reported) onProgress?.(progress);
-    reported = progress;
-    if (service.isHeard) return undefined;
-    const nowMs = time.clock.monotonicMs();
-    if (service.line !== undefined || service.violations.length > 0) firstMs ??= nowMs;
-    return firstMs !== undefined && nowMs - firstMs > SECOND_ENROLMENT_MS ? undefined : progress;
-  };
-  const problem = await waitUntilRight(time, withinMs, look, signal);
-  if (problem === undefined) return;
-  throw new MissingPeerError(
-    `no enrolment of ${service.identity.macAddr} within ${withinMs / 1000} s: ${problem}`,
-    'check the address of the broker in the box, and restart the box: it has a new boxId in each run',
+export function waitForEnrolment(service: ScriptedService, wait: ContactWait): Promise<void> {
+  return waitForContact(
+    {
+      missing: `no enrolment of ${service.identity.macAddr}`,
+      fix: 'check the address of the broker in the box, and restart the box: it has a new boxId in each run',
+      isThere: () => service.isHeard,
+      hasFailed: () => service.line !== undefined || service.log.violations.length > 0,
+      progress: () => progressOf(service),
+    },
+    wait,
   );
 }
 
-function progressOf({ isHeard, line, lines, lastProblem, violations, broker }: ScriptedService): string {
+function progressOf({ isHeard, line, lines, lastProblem, log, broker }: ScriptedService): string {
   if (isHeard) return 'the box has enrolled, and listens';
-  const violation = violations.at(-1);
-  const against = violation === undefined ? '' : `; against ${violation.clause}: ${violation.what}`;
+  const against = log.lastViolation;
   if (line !== undefined) return `the box has enrolled, but does not listen on the topic of its boxId${against}`;
   if (lastProblem !== '') return `${lastProblem}${against}`;
   if (lines.length > 0) return `a client has logged in, but has not enrolled${against}`;

@@ -5,6 +5,7 @@ import { parseJson, readBody } from '../../../lib/http-client.ts';
 import { createHttpServer } from '../../../lib/http-server.ts';
 import { LIMITS } from '../../../protocol/fields.ts';
 import { PATHS } from '../../../protocol/http-api.ts';
+import { PeerLog } from '../peer-log.ts';
 import { recordOf } from './json.ts';
 
 /** How callbacks are authorized (PROTOCOL.md, clause SYN-1). */
@@ -54,7 +55,7 @@ export async function startListener(
   clock: Clock,
   auth: CallbackAuth = { kind: 'none' },
 ): Promise<CallbackListener> {
-  const arrived: ReceivedRequest[] = [];
+  const log = new PeerLog<ReceivedRequest>(ARRIVED_MAX);
   let usual: CallbackAnswer = 'ok';
   const byContent = new Map<unknown, CallbackAnswer>();
   let tokens = 0;
@@ -86,7 +87,7 @@ export async function startListener(
         const { method = '', url: path = '', headers } = request;
         const text = body?.toString('utf8') ?? '';
         const it = { method, path, headers, body: text, atMs: clock.monotonicMs(), answer: undefined };
-        if (arrived.length < ARRIVED_MAX) arrived.push(it);
+        log.add(it);
         reply(response, it);
       },
       () => response.destroy(),
@@ -106,7 +107,7 @@ export async function startListener(
   return {
     url: `${origin}${syncPath}`,
     tokenUrl: `${origin}${PATHS.token}`,
-    requests: arrived,
+    requests: log.arrived,
     answerWith: (how, content) => {
       if (content === undefined) usual = how;
       else byContent.set(content, how);

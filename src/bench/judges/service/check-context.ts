@@ -2,7 +2,7 @@ import { parseJson } from '../../../lib/http-client.ts';
 import { findBank } from '../../../protocol/banks.ts';
 import { PATHS } from '../../../protocol/http-api.ts';
 import { decodeVietQr, encodeVietQr, type VietQr } from '../../../protocol/vietqr.ts';
-import { type Check, type Level, PreconditionFailed } from '../check.ts';
+import { type Check, checksOf, PreconditionFailed } from '../check.ts';
 import { basicOf } from './callback-listener.ts';
 import { checkSumOf } from './check-sum.ts';
 import { type Answer, type ServiceRequest, sendRequest, summaryOf } from './client.ts';
@@ -17,23 +17,23 @@ const TOKEN_USED_MS = 120_000;
 export type Body = Readonly<Record<string, unknown>> | string;
 type Change = Readonly<Record<string, unknown>>;
 
-interface PostOptions extends Pick<ServiceRequest, 'whileTimePasses'> {
+interface PostOptions {
   as?: ServiceAccess | undefined;
   headers?: Record<string, string>;
+  /** As in a ServiceRequest. */
+  whileTimePasses?: boolean;
 }
 
-/** Everything that a check of a service works with: its requests as a partner, and what they contain. */
-export class CheckContext implements ServiceRun {
-  readonly subject: ServiceRun['subject'];
-  readonly evidence: ServiceRun['evidence'];
-  readonly signal: AbortSignal;
-  readonly step: ServiceRun['step'];
+/** Sends requests to the judged service as a partner, and makes what they contain. */
+export class CheckContext {
+  readonly run: ServiceRun;
 
-  constructor({ subject, evidence, signal, step }: ServiceRun) {
-    this.subject = subject;
-    this.evidence = evidence;
-    this.signal = signal;
-    this.step = step;
+  constructor(run: ServiceRun) {
+    this.run = run;
+  }
+
+  get subject() {
+    return this.run.subject;
   }
 
   get options() {
@@ -82,7 +82,7 @@ export class CheckContext implements ServiceRun {
     const { path, body = '' } = request;
     const sent: SentRequest = { path: path.replace(/\?.*/s, ''), fields: recordOf(parseJson(body)), answer: undefined };
     this.subject.sent.push(sent);
-    const called = await sendRequest(this, {
+    const called = await sendRequest(this.run, {
       ...request,
       headers: Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== '')),
     });
@@ -214,27 +214,11 @@ export function binOf(bankCode: string): string {
 }
 
 export type ServiceCheck = Check<ServiceSubject, ServiceNeed, CheckContext>;
-/** Sends requests, and throws Mismatch when the service does not follow the clause. */
-export type Judge = (t: CheckContext) => Promise<void>;
-type NeedsAndJudge = [Judge] | [needs: readonly ServiceNeed[], Judge];
 
-const setUp = async (run: ServiceRun) => ({ context: new CheckContext(run) });
-
-function serviceCheck(level: Level, clause: string, title: string, [first, second]: NeedsAndJudge): ServiceCheck {
-  const [needs, judge] = typeof first === 'function' ? [[], first] : [first, second as Judge];
-  return { clause, title, level, needs, setUp, run: judge };
-}
-
-/** A check of a clause that the service specification states. */
-export function spec(clause: string, title: string, ...rest: NeedsAndJudge): ServiceCheck {
-  return serviceCheck('spec', clause, title, rest);
-}
-
-/** A check of a default of PROTOCOL.md, in a gap of the service specification. */
-export function gap(clause: string, title: string, ...rest: NeedsAndJudge): ServiceCheck {
-  return serviceCheck('gap', clause, title, rest);
-}
-
-export function withTimeout(timeoutMs: number, check: ServiceCheck): ServiceCheck {
-  return { ...check, timeoutMs };
-}
+/**
+ * Make checks of a clause: `spec` of one that the service specification states, `gap` of a default of PROTOCOL.md where
+ * the specification says nothing.
+ */
+export const { spec, gap } = checksOf<ServiceSubject, ServiceNeed, CheckContext>(async (run) => ({
+  context: new CheckContext(run),
+}));

@@ -6,7 +6,7 @@ import type { ServiceAccess } from './subject.ts';
  * share its mistakes.
  */
 export function checkSumOf(
-  { password }: Pick<ServiceAccess, 'password'>,
+  { password }: ServiceAccess,
   { bankAccount, amount, bankCode }: Readonly<Record<string, unknown>>,
 ): string {
   const covered = [bankAccount, amount, bankCode].map((value) => (typeof value === 'string' ? value : ''));

@@ -109,7 +109,7 @@ export function codeOf({ json }: Answer): string | undefined {
 }
 
 /** Whether this is a refusal of any kind. */
-export function isRefusal({ status, json }: Pick<Answer, 'status' | 'json'>): boolean {
+export function isRefusal({ status, json }: { status: number; json: unknown }): boolean {
   return status >= 400 || recordOf(json).status === 'FAILED';
 }
 

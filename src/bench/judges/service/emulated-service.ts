@@ -135,7 +135,7 @@ function identitiesOf(random: Random) {
   };
 }
 
-function configOf(made: Identities, { url, tokenUrl }: Pick<CallbackListener, 'url' | 'tokenUrl'>): object {
+function configOf(made: Identities, { url, tokenUrl }: CallbackListener): object {
   const { partner, second, boxSecret, boxOn, unlinkedSecret, callbackAuth, signingSecret } = made;
   const account = ACCOUNT.bankAccount;
   return {

@@ -20,14 +20,15 @@ import {
   type UpMessage,
 } from '../../../protocol/messages.ts';
 import { BoxSeal } from '../../../protocol/seal.ts';
-import { waitUntilRight } from '../../engine/test-time.ts';
 import { PreconditionFailed } from '../check.ts';
+import { PeerLog } from '../peer-log.ts';
 import type { ServiceRun } from './subject.ts';
 
 const MESSAGE_TIMEOUT_MS = 10_000;
 /** Real time, for a service on a busy machine. */
 const POST_TIMEOUT_MS = 20_000;
 const KEY_BYTES = 32;
+const RECEIVED_MAX = 10_000;
 
 /** Handles a push that the box gets. */
 export type OnShow = (box: SimulatedBox, show: DownOf<'show'>) => Promise<void>;
@@ -37,7 +38,7 @@ export type OnShow = (box: SimulatedBox, show: DownOf<'show'>) => Promise<void>;
  * does, so that none is left undelivered when it closes.
  */
 export class SimulatedBox {
-  readonly received: DownMessage[] = [];
+  readonly #log = new PeerLog<DownMessage>(RECEIVED_MAX);
   readonly #run: ServiceRun;
   readonly #onShow: OnShow;
   readonly #sessionId = systemRandom.uuid();
@@ -57,6 +58,7 @@ export class SimulatedBox {
     const key = signingKeyOf(systemRandom.secret(KEY_BYTES));
     const sessionId = this.#sessionId;
     this.#run = run;
+    this.#log.onTraffic = (title, detail) => run.evidence.add('status', title, { detail });
     this.#onShow = onShow;
     this.#names = { terminalCode, serialNumber };
     this.#seal = new BoxSeal({ terminalCode, sessionId, secret }, key, run.subject.time.clock);
@@ -83,7 +85,7 @@ export class SimulatedBox {
   }
 
   of<T extends DownMessage['type']>(type: T): DownOf<T>[] {
-    return this.received.filter((it): it is DownOf<T> => it.type === type);
+    return this.#log.arrived.filter((it): it is DownOf<T> => it.type === type);
   }
 
   /** Waits for the `nth` message of a type, counted from 1. Throws PreconditionFailed when it does not come. */
@@ -109,10 +111,8 @@ export class SimulatedBox {
     isIt: (message: DownOf<T>) => boolean,
     withinMs = MESSAGE_TIMEOUT_MS,
   ): Promise<DownOf<T> | undefined> {
-    const { signal, subject } = this.#run;
-    const look = async () => (this.of(type).some(isIt) ? undefined : 'it has not come');
-    await waitUntilRight(subject.time, withinMs, look, signal);
-    return this.of(type).find(isIt);
+    const isFound = (message: DownMessage): message is DownOf<T> => message.type === type && isIt(message as DownOf<T>);
+    return this.#log.find(this.#run, withinMs, isFound);
   }
 
   /** Reports a push as accepted and shown. */
@@ -125,7 +125,7 @@ export class SimulatedBox {
     const { clock } = this.#run.subject.time;
     const head = { v: MESSAGE_VERSION, id, sentAtMs: clock.wallMs(), sessionId: this.#sessionId } as const;
     const message: UpMessage = { ...head, ...body };
-    this.#run.evidence.add('status', `the box sends ${message.type}`, { detail: message });
+    this.#log.traffic(`the box sends ${message.type}`, message);
     const sealed = this.#seal.seal(message, this.#challenge);
     const sending = this.#posts.then(() => this.#post(sealed));
     this.#posts = sending.catch(() => undefined);
@@ -177,8 +177,8 @@ export class SimulatedBox {
       return;
     }
     const message = opened.value;
-    this.#run.evidence.add('status', `the box receives ${message.type}`, { detail: message });
-    this.received.push(message);
+    this.#log.traffic(`the box receives ${message.type}`, message);
+    this.#log.add(message);
     // Not sent again: the gateway repeats the message in the next session.
     this.#answer(message).catch((error: unknown) => {
       this.#fault = error;

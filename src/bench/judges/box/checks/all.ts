@@ -1,5 +1,5 @@
 import { DIALECT_NOT_JUDGED, type NotJudged, THREATS_NOT_JUDGED } from '../../suite.ts';
-import type { BoxCheck } from '../check-context.ts';
+import type { BoxCheck } from '../box-check.ts';
 import { ANNOUNCEMENT_CHECKS } from './announcements.ts';
 import { HTTP_CHECKS, MQTT_CHECKS, TLS_CHECKS, VIOLATION_CHECKS } from './connections.ts';
 import { FAULT_CHECKS } from './faults.ts';

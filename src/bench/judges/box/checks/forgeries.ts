@@ -1,7 +1,7 @@
-import { Mismatch } from '../../check.ts';
-import { ifTold, LINGER_MS } from '../box-pages.ts';
-import { type BoxCheck, boxCheck, type CheckContext } from '../check-context.ts';
-import type { Body, ProblemNow } from '../gateway-transcript.ts';
+import { ifKnown, Mismatch, precondition } from '../../check.ts';
+import { type BoxCheck, spec } from '../box-check.ts';
+import { LINGER_MS } from '../box-pages.ts';
+import type { Body, CheckContext, ProblemNow } from '../check-context.ts';
 import { RETURN_MS } from '../subject.ts';
 import { expectIgnored } from './ignored.ts';
 import { waitForSessionAge } from './pushes.ts';
@@ -43,19 +43,19 @@ const WAYS: readonly [clause: string, how: string, send: (t: CheckContext, bait:
 export const FORGERY_CHECKS: readonly BoxCheck[] = [
   ...BAITS.flatMap(([type, baitOf]) =>
     WAYS.map(([clause, how, send]) =>
-      boxCheck(clause, `a forged ${type} ${how} changes nothing`, async (t) => {
+      spec(clause, `a forged ${type} ${how} changes nothing`, [], async (t) => {
         const bait = await baitOf(t);
         if (clause === 'SIG-4') await waitForSessionAge(t, 1_000);
         await bait.expectIgnored(() => send(t, bait));
       }),
     ),
   ),
-  boxCheck('SIG-3', 'a withdrawal that comes a second time changes nothing', async (t) => {
+  spec('SIG-3', 'a withdrawal that comes a second time changes nothing', [], async (t) => {
     const { pushId } = t.order();
     const signed = signer(t).sign(jsonOf(t, { type: 'withdraw', pushId, why: 'timeout' }));
     t.sendRaw(signed);
     const isIt = (message: { pushId: string }) => message.pushId === pushId;
-    await t.precondition('its answer', () => t.receive('rejected', ['rejected'], isIt));
+    await precondition('its answer', () => t.receive('rejected', ['rejected'], isIt));
     await expectIgnored(
       t,
       () => t.sendRaw(signed),
@@ -70,9 +70,10 @@ async function pushBait(t: CheckContext): Promise<Bait> {
   const problemNow = async () => {
     const reaction = t.received('accepted', 'shown', 'rejected').find(isIt)?.type;
     if (reaction !== undefined) return `the box believed it, and answered ${reaction}`;
-    return (await t.isQrSeen(message)) ? 'the box believed it, and shows its QR' : undefined;
+    return (await t.box.isQrSeen(message)) ? 'the box believed it, and shows its QR' : undefined;
   };
-  return baited(t, { message, other: t.order(), problemNow });
+  const ignored = (provoke: Provoke) => expectIgnored(t, provoke, problemNow);
+  return { message, other: t.order(), problemNow, expectIgnored: ignored };
 }
 
 async function withdrawalBait(t: CheckContext): Promise<Bait> {
@@ -83,7 +84,8 @@ async function withdrawalBait(t: CheckContext): Promise<Bait> {
   const withdraw = { type: 'withdraw', why: 'cancelled' } as const;
   const problemNow = () => (t.hasEnded(order) ? 'the box believed it, and ended its push' : undefined);
   const other = { ...withdraw, pushId: t.gateway.random.uuid() };
-  return baited(t, { message: { ...withdraw, pushId }, other, problemNow });
+  const ignored = (provoke: Provoke) => expectIgnored(t, provoke, problemNow);
+  return { message: { ...withdraw, pushId }, other, problemNow, expectIgnored: ignored };
 }
 
 /** The box must report the payment again in the next session, because nobody has acknowledged it. */
@@ -91,26 +93,22 @@ async function ackBait(t: CheckContext): Promise<Bait> {
   t.gateway.acksReports = false;
   const { transactionId, ...payment } = t.payment();
   t.send({ transactionId, ...payment });
-  const { id } = await t.precondition('a report', () => t.paid(transactionId));
+  const { id } = await precondition('a report', () => t.paid(transactionId));
   t.ignoreEarlier();
   // MSG-6 judges a box that forgets its reports without being told to.
   const session = await t.reconnect();
-  await t.precondition('a report that comes again', () => t.paid(transactionId));
+  await precondition('a report that comes again', () => t.paid(transactionId));
   const expectReported = async (provoke: Provoke) => {
     t.ignoreEarlier();
     await provoke();
     await t.time.wait(LINGER_MS);
     if (t.gateway.session === session) await t.reconnect();
-    const isAgain = await ifTold(() => t.precondition('it again', () => t.paid(transactionId)).then(() => true));
+    const isAgain = await ifKnown(() => precondition('it again', () => t.paid(transactionId)).then(() => true));
     if (isAgain !== true) throw new Mismatch('the box believed it, and does not report the payment again');
   };
   const ack = { type: 'ack' } as const;
   const other = { ...ack, reportIds: [t.gateway.random.uuid()] };
   return { message: { ...ack, reportIds: [id] }, other, problemNow: undefined, expectIgnored: expectReported };
-}
-
-function baited(t: CheckContext, bait: Omit<Bait, 'expectIgnored'> & { problemNow: ProblemNow }): Bait {
-  return { ...bait, expectIgnored: (provoke) => expectIgnored(t, provoke, bait.problemNow) };
 }
 
 /** Such a message ends the session. */

@@ -1,7 +1,6 @@
-import { Mismatch } from '../../check.ts';
+import { Mismatch, precondition } from '../../check.ts';
 import { ANNOUNCEMENT_MAX_MS, LINGER_MS } from '../box-pages.ts';
-import type { CheckContext } from '../check-context.ts';
-import type { Body, ProblemNow } from '../gateway-transcript.ts';
+import type { Body, CheckContext, ProblemNow } from '../check-context.ts';
 
 /**
  * Provokes the box with something that must change nothing. Throws Mismatch at once when `problemNow` names what the box
@@ -32,14 +31,14 @@ export async function expectPaymentIgnored(
   provoke: () => void | Promise<void>,
 ): Promise<void> {
   const { transactionId, content } = payment;
-  const wasOnScreen = await t.hasTextIfTold(content);
-  const before = await t.announcementsIfTold();
+  const wasOnScreen = await t.box.hasTextIfTold(content);
+  const before = await t.box.announcementsIfTold();
   await expectIgnored(t, provoke, async () => {
     if (t.received('paid').some((message) => message.transactionId === transactionId)) {
       return 'the box believed it, and reports a payment';
     }
-    if (!wasOnScreen && (await t.hasTextIfTold(content))) return 'the box believed it, and shows a payment';
-    const isAnnounced = before !== undefined && ((await t.announcementsIfTold()) ?? 0) > before;
+    if (!wasOnScreen && (await t.box.hasTextIfTold(content))) return 'the box believed it, and shows a payment';
+    const isAnnounced = before !== undefined && ((await t.box.announcementsIfTold()) ?? 0) > before;
     return isAnnounced ? 'the box believed it, and announces a payment' : undefined;
   });
 }
@@ -49,7 +48,7 @@ export async function expectQrUncovered(t: CheckContext, next: Body<'show'>, pay
   const message = 'the repeated payment took the screen';
   t.ignoreEarlier();
   t.send({ ...payment, repeated: true });
-  await t.expectQrStays(next, message);
-  await t.precondition('its report', () => t.paid(payment.transactionId, ANNOUNCEMENT_MAX_MS));
-  await t.expectQrStays(next, message);
+  await t.box.expectQrStays(next, message);
+  await precondition('its report', () => t.paid(payment.transactionId, ANNOUNCEMENT_MAX_MS));
+  await t.box.expectQrStays(next, message);
 }

@@ -1,7 +1,6 @@
-import { Mismatch } from '../../check.ts';
-import { ifTold } from '../box-pages.ts';
-import { boxCheck, type CheckContext } from '../check-context.ts';
-import type { Body } from '../gateway-transcript.ts';
+import { ifKnown, Mismatch, precondition } from '../../check.ts';
+import { spec } from '../box-check.ts';
+import type { Body, CheckContext } from '../check-context.ts';
 
 /** A box may end a push this much before or after its deadline: clocks have ticks, and messages take time. */
 const EARLY_MS = 700;
@@ -24,7 +23,7 @@ const ACCOUNT_OF_LETTERS = { bankAccount: 'aB3'.repeat(7).slice(0, 19), bankCode
  * LIM-3).
  */
 export const PUSH_CHECKS = [
-  boxCheck('AGT-2', 'a push is accepted, then shown, each once', async (t) => {
+  spec('AGT-2', 'a push is accepted, then shown, each once', [], async (t) => {
     const { pushId } = await t.expectShown(t.order());
     await t.sync(() => {
       const types = t.received('accepted', 'shown', 'ended').filter((it) => it.pushId === pushId);
@@ -32,82 +31,82 @@ export const PUSH_CHECKS = [
       return words === 'accepted, shown' ? undefined : `expected accepted, shown; received ${words}`;
     });
   }),
-  boxCheck('AGT-2', 'shown is sent when the QR is on the screen, not before', ['screen'], async (t) => {
+  spec('AGT-2', 'shown is sent when the QR is on the screen, not before', ['screen'], async (t) => {
     for (let count = 0; count < LOOKS; count += 1) await t.expectQrAtShown();
   }),
-  boxCheck('AGT-3', 'a newer push takes the screen, and the older one ends as replaced', async (t) => {
+  spec('AGT-3', 'a newer push takes the screen, and the older one ends as replaced', [], async (t) => {
     const older = await t.pushShown();
     await t.pushShown();
     await t.expectEnded(older.pushId, 'replaced');
   }),
-  boxCheck('AGT-3', 'the QR of a newer push replaces the older QR', ['screen'], async (t) => {
+  spec('AGT-3', 'the QR of a newer push replaces the older QR', ['screen'], async (t) => {
     const older = await t.qrShown();
     await t.qrShown();
-    await t.expectQrGone(older);
-    await t.expectQrStaysAway(older, FLASH_MS, 'the older QR came back for a moment', FRAME_MS);
+    await t.box.expectQrGone(older);
+    await t.box.expectQrStaysAway(older, FLASH_MS, 'the older QR came back for a moment', FRAME_MS);
   }),
-  boxCheck('AGT-3', 'a push ends when its lifetime is over', async (t) => {
+  spec('AGT-3', 'a push ends when its lifetime is over', [], async (t) => {
     await expectExpiry(t, await t.pushShown(t.order({ expiresInMs: 4_000 })), 4_000);
   }),
-  boxCheck('AGT-3', 'a push of more than a minute ends when its lifetime is over', ['slow'], async (t) => {
+  spec('AGT-3', 'a push of more than a minute ends when its lifetime is over', ['slow'], async (t) => {
     await expectExpiry(t, await t.pushShown(t.order({ expiresInMs: 65_000 })), 65_000);
   }),
-  boxCheck('AGT-3', 'the QR is gone when its lifetime is over', ['screen'], async (t) => {
+  spec('AGT-3', 'the QR is gone when its lifetime is over', ['screen'], async (t) => {
     const order = await t.qrShown(t.order({ expiresInMs: 8_000 }));
     await t.time.wait(8_000);
-    await t.expectQrGone(order);
+    await t.box.expectQrGone(order);
   }),
-  boxCheck('AGT-3', 'the QR is gone then also when the box has no session', ['screen'], async (t) => {
+  spec('AGT-3', 'the QR is gone then also when the box has no session', ['screen'], async (t) => {
     const order = await t.qrShown(t.order({ expiresInMs: 8_000 }));
     t.gateway.helloAnswer = 'nothing';
     t.gateway.cut();
     await t.time.wait(8_000);
-    await t.expectQrGone(order);
+    await t.box.expectQrGone(order);
   }),
-  boxCheck('AGT-3', 'a withdrawal ends the push on the screen', async (t) => {
+  spec('AGT-3', 'a withdrawal ends the push on the screen', [], async (t) => {
     for (const why of ['cancelled', 'timeout', 'paid'] as const) {
       const { pushId } = await t.pushShown();
       t.withdraw(pushId, why);
       await t.expectEnded(pushId, 'withdrawn');
     }
   }),
-  boxCheck('AGT-3', 'a withdrawal removes the QR', ['screen'], async (t) => {
+  spec('AGT-3', 'a withdrawal removes the QR', ['screen'], async (t) => {
     const order = await t.qrShown();
     t.withdraw(order.pushId, 'cancelled');
-    await t.expectQrGone(order);
+    await t.box.expectQrGone(order);
   }),
-  boxCheck('AGT-3', 'a key ends the push on the screen, and the box reports that', ['pages'], async (t) => {
+  spec('AGT-3', 'a key ends the push on the screen, and the box reports that', ['pages'], async (t) => {
     const { pushId } = await t.pushShown();
-    await t.pressDismiss();
+    await t.box.pressDismiss();
     await t.expectEnded(pushId, 'dismissed');
   }),
-  boxCheck('AGT-3', 'a key removes the QR', ['pages', 'screen'], async (t) => {
+  spec('AGT-3', 'a key removes the QR', ['pages', 'screen'], async (t) => {
     const order = await t.qrShown();
-    await t.pressDismiss();
-    await t.expectQrGone(order);
+    await t.box.pressDismiss();
+    await t.box.expectQrGone(order);
   }),
-  boxCheck('AGT-4', 'a push whose withdrawal came first is rejected, and never shown', async (t) => {
+  spec('AGT-4', 'a push whose withdrawal came first is rejected, and never shown', [], async (t) => {
     const order = t.order();
     t.withdraw(order.pushId);
     // MSG-9 judges the answer to it.
-    await ifTold(() => t.precondition('an answer', () => t.expectRejection(order, 'WITHDRAWN')));
+    await ifKnown(() => precondition('an answer', () => t.expectRejection(order, 'WITHDRAWN')));
     t.ignoreEarlier();
     await t.expectRejected(order, 'WITHDRAWN');
   }),
-  boxCheck('AGT-4', 'a push that has ended is not shown again', async (t) => {
+  spec('AGT-4', 'a push that has ended is not shown again', [], async (t) => {
     const order = await t.pushShown();
     t.withdraw(order.pushId);
-    await t.precondition('its end', () => t.ended(order.pushId));
+    await precondition('its end', () => t.ended(order.pushId));
     t.ignoreEarlier();
     await t.expectRejected(order, 'WITHDRAWN');
   }),
-  boxCheck('AGT-4', 'a push that has ended is not shown again after several others', async (t) => {
+  spec('AGT-4', 'a push that has ended is not shown again after several others', [], async (t) => {
     const order = await t.pushShown();
     for (let count = 0; count < REMEMBERED; count += 1) await t.pushShown();
     t.ignoreEarlier();
     await t.expectRejected(order, 'WITHDRAWN');
   }),
-  boxCheck('MSG-9', 'a withdrawal of an unknown push is answered, each time', async (t) => {
+  spec('MSG-9', 'a withdrawal of an unknown push is answered, each time', [], async (t) => {
     const { pushId } = t.order();
     for (const _ of [1, 2]) {
       t.ignoreEarlier();
@@ -116,22 +115,22 @@ export const PUSH_CHECKS = [
       if (code !== 'WITHDRAWN') throw new Mismatch(`rejected with ${code}, expected WITHDRAWN`);
     }
   }),
-  boxCheck('MSG-5', 'a push that comes late does not live longer', async (t) => {
+  spec('MSG-5', 'a push that comes late does not live longer', [], async (t) => {
     const lateMs = 3_000;
     await waitForSessionAge(t, lateMs);
     const { sessionMs, ...order } = t.order({ expiresInMs: 7_000 });
     const late = await t.pushShown({ ...order, sessionMs: sessionMs - lateMs });
     await expectExpiry(t, late, 7_000 - lateMs);
   }),
-  boxCheck('MSG-5', 'a lifetime is a duration: an expiresAtMs in the past ends nothing', async (t) => {
+  spec('MSG-5', 'a lifetime is a duration: an expiresAtMs in the past ends nothing', [], async (t) => {
     const order = await t.expectShown(t.order({ expiresAtMs: LONG_AGO_MS }));
     await t.time.wait(LATE_MS);
     await t.sync(() => (t.hasEnded(order) ? 'the push ended by the calendar' : undefined));
   }),
-  boxCheck('MSG-5', 'a lifetime is a duration: an expiresAtMs far in the future prolongs nothing', async (t) => {
+  spec('MSG-5', 'a lifetime is a duration: an expiresAtMs far in the future prolongs nothing', [], async (t) => {
     await expectExpiry(t, await t.pushShown(t.order({ expiresInMs: 4_000, expiresAtMs: FAR_AWAY_MS })), 4_000);
   }),
-  boxCheck('AGT-2', 'a push that is sent again while it is on the screen is not taken again', async (t) => {
+  spec('AGT-2', 'a push that is sent again while it is on the screen is not taken again', [], async (t) => {
     const order = await t.pushShown();
     t.ignoreEarlier();
     t.send(order);
@@ -141,7 +140,7 @@ export const PUSH_CHECKS = [
       return types === '' || types === 'shown' ? undefined : `it was answered ${types}`;
     });
   }),
-  boxCheck('AGT-7', 'an acknowledgement of what the box did not report changes nothing', async (t) => {
+  spec('AGT-7', 'an acknowledgement of what the box did not report changes nothing', [], async (t) => {
     const order = await t.pushShown();
     const { pushId } = order;
     t.gateway.acknowledge([pushId, t.gateway.random.uuid()]);
@@ -150,22 +149,22 @@ export const PUSH_CHECKS = [
     t.withdraw(pushId);
     await t.ended(pushId);
   }),
-  boxCheck('AGT-7', 'a withdrawal of another push leaves the QR on the screen', ['screen'], async (t) => {
+  spec('AGT-7', 'a withdrawal of another push leaves the QR on the screen', ['screen'], async (t) => {
     const order = await t.qrUndisturbed();
     t.withdraw(t.gateway.random.uuid(), 'cancelled');
     await t.sync(() => (t.hasEnded(order) ? 'it ended the order on the screen' : undefined));
-    await t.expectQrStays(order, 'the QR was removed');
+    await t.box.expectQrStays(order, 'the QR was removed');
   }),
 ];
 
 /** The largest contents of a push (PROTOCOL.md, clauses LIM-2 and LIM-3). */
 export const PUSH_LIMIT_CHECKS = [
-  boxCheck('LIM-2', 'an order for an account of 19 letters and digits is shown', async (t) => {
+  spec('LIM-2', 'an order for an account of 19 letters and digits is shown', [], async (t) => {
     t.gateway.account = ACCOUNT_OF_LETTERS;
     await t.reconnect();
     await t.expectShown(t.order(ACCOUNT_OF_LETTERS));
   }),
-  boxCheck('LIM-3', 'an order with a content of 99 characters and an id of 64 is shown', async (t) => {
+  spec('LIM-3', 'an order with a content of 99 characters and an id of 64 is shown', [], async (t) => {
     await t.expectShown({ ...t.order(), content: 'ế'.repeat(CONTENT_MAX), orderId: 'x'.repeat(ORDER_ID_MAX) });
   }),
 ];

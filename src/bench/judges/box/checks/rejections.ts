@@ -1,7 +1,7 @@
 import { crc16 } from '../../../../protocol/crc16.ts';
 import { Mismatch } from '../../check.ts';
-import { boxCheck, type CheckContext } from '../check-context.ts';
-import type { Body } from '../gateway-transcript.ts';
+import { spec } from '../box-check.ts';
+import type { Body, CheckContext } from '../check-context.ts';
 import { qrOf } from '../orders.ts';
 import { waitForSessionAge } from './pushes.ts';
 
@@ -84,50 +84,45 @@ const UNUSUAL: readonly [clause: string, title: string, change: (qr: string) => 
 /** Pushes that a box rejects (PROTOCOL.md, clauses AGT-1, AGT-9 and QRP). */
 export const REJECTION_CHECKS = [
   ...WRONG.map(([title, code, make]) =>
-    boxCheck('AGT-1', `rejects ${title} as ${code}`, (t) => t.expectRejected(make(t), code)),
+    spec('AGT-1', `rejects ${title} as ${code}`, [], (t) => t.expectRejected(make(t), code)),
   ),
   ...INVALID.map(([clause, title, change]) =>
-    boxCheck(clause, `rejects ${title} as QR_INVALID`, (t) => t.expectRejected(withQr(change)(t), 'QR_INVALID')),
+    spec(clause, `rejects ${title} as QR_INVALID`, [], (t) => t.expectRejected(withQr(change)(t), 'QR_INVALID')),
   ),
   ...UNUSUAL.map(([clause, title, change]) =>
-    boxCheck(clause, `shows ${title}`, async (t) => {
+    spec(clause, `shows ${title}`, [], async (t) => {
       await t.expectShown(withQr(change)(t));
     }),
   ),
-  boxCheck('AGT-1', 'rejects a push whose lifetime was over before it came', async (t) => {
+  spec('AGT-1', 'rejects a push whose lifetime was over before it came', [], async (t) => {
     await waitForSessionAge(t, 2_000);
     const { sessionMs, ...order } = t.order({ expiresInMs: 1_000 });
     await t.expectRejected({ ...order, sessionMs: sessionMs - 2_000 }, 'WITHDRAWN');
   }),
-  boxCheck('AGT-1', 'rejects every push while no account is linked to it', async (t) => {
+  spec('AGT-1', 'rejects every push while no account is linked to it', [], async (t) => {
     t.gateway.account = null;
     await t.reconnect();
     await t.expectRejected(t.order(), 'E36', 'QR_MISMATCH');
   }),
-  boxCheck(
-    'AGT-1',
-    "the screen names the account's holder, not another one that a push names",
-    ['pages'],
-    async (t) => {
-      const userBankName = 'LE VAN KHAC';
-      await t.pushShown(t.order({ userBankName }));
-      await t.sync();
-      if (await t.hasText(userBankName)) throw new Mismatch(`the screen names ${userBankName}`);
-    },
-  ),
-  boxCheck('AGT-1', 'a rejected push leaves the QR on the screen', ['screen'], async (t) => {
+  spec('AGT-1', "the screen names the account's holder, not another one that a push names", ['pages'], async (t) => {
+    const userBankName = 'LE VAN KHAC';
+    await t.pushShown(t.order({ userBankName }));
+    await t.sync();
+    if (await t.box.hasText(userBankName)) throw new Mismatch(`the screen names ${userBankName}`);
+  }),
+  spec('AGT-1', 'a rejected push leaves the QR on the screen', ['screen'], async (t) => {
     const order = await t.qrUndisturbed();
     t.send(foreignPayee(t));
     await t.sync(() => (t.hasEnded(order) ? 'the order on the screen has ended' : undefined));
-    await t.expectQrStays(order, 'the QR was removed');
+    await t.box.expectQrStays(order, 'the QR was removed');
   }),
-  boxCheck('AGT-9', 'the longest QR is readable on the screen or rejected as QR_TOO_DENSE', ['screen'], async (t) => {
+  spec('AGT-9', 'the longest QR is readable on the screen or rejected as QR_TOO_DENSE', ['screen'], async (t) => {
     const tags = Array.from({ length: 35 }, (_, index) => `${65 + index}`);
     const order = withQr((qr) => tags.reduce((long, tag) => withField(long, tag, 'XXXXX'), qr))(t);
     t.send(order);
     const result = await t.pushResult(order.pushId);
     if (result.type === 'shown') {
-      if (!(await t.isQrReadable(order))) throw new Mismatch('no QR can be read on the screen');
+      if (!(await t.box.isQrReadable(order))) throw new Mismatch('no QR can be read on the screen');
     } else if (result.code !== 'QR_TOO_DENSE') throw new Mismatch(`rejected with ${result.code}: ${result.reason}`);
   }),
 ];

@@ -1,5 +1,6 @@
-import { Mismatch } from '../../check.ts';
-import { boxCheck, type CheckContext } from '../check-context.ts';
+import { Mismatch, precondition } from '../../check.ts';
+import { spec } from '../box-check.ts';
+import type { CheckContext } from '../check-context.ts';
 
 /** A report is repeated after 10 s. The rest is tolerance. */
 const AGAIN_MS = 13_000;
@@ -15,16 +16,16 @@ const MANY_TIMEOUT_MS = 900_000;
 
 /** Reports that the gateway must acknowledge (PROTOCOL.md, clause MSG-6). */
 export const REPORT_CHECKS = [
-  boxCheck('MSG-6', 'reports come in the order in which things happened', async (t) => {
+  spec('MSG-6', 'reports come in the order in which things happened', [], async (t) => {
     const reports = await threeReports(t);
     if (reports.join() === t.received('ended', 'paid').map(idOf).join()) return;
     throw new Mismatch('the reports came in another order');
   }),
-  boxCheck('MSG-6', 'a report comes again after 10 s until it is acknowledged', ['slow'], async (t) => {
+  spec('MSG-6', 'a report comes again after 10 s until it is acknowledged', ['slow'], async (t) => {
     t.gateway.acksReports = false;
     const { transactionId, ...payment } = t.payment();
     t.send({ transactionId, ...payment });
-    const first = await t.precondition('a report', () => t.paid(transactionId));
+    const first = await precondition('a report', () => t.paid(transactionId));
     const firstMs = t.receivedAtMs(first);
     for (const _ of [1, 2]) {
       t.ignoreEarlier();
@@ -38,29 +39,32 @@ export const REPORT_CHECKS = [
     await t.time.wait(AGAIN_MS);
     if (t.received('paid').length > 0) throw new Mismatch('an acknowledged report came again');
   }),
-  boxCheck('MSG-6', 'unacknowledged reports come again in the next session, in their order', async (t) => {
+  spec('MSG-6', 'unacknowledged reports come again in the next session, in their order', [], async (t) => {
     t.gateway.acksReports = false;
     const reports = await threeReports(t);
     t.ignoreEarlier();
     await t.reconnect();
     await expectAgain(t, reports);
   }),
-  boxCheck('MSG-6', 'acknowledged reports do not come again in the next session', async (t) => {
+  spec('MSG-6', 'acknowledged reports do not come again in the next session', [], async (t) => {
     await threeReports(t);
     await t.sync();
     t.ignoreEarlier();
     await t.reconnect();
     await t.sync(() => (t.received('paid', 'ended').length > 0 ? 'a report came again' : undefined));
   }),
-  boxCheck('MSG-6', 'unacknowledged reports outlive a restart of the box', ['restart'], async (t) => {
+  spec('MSG-6', 'unacknowledged reports outlive a restart of the box', ['restart'], async (t) => {
     t.gateway.acksReports = false;
     const reports = await threeReports(t);
     t.ignoreEarlier();
     await t.restart();
     await expectAgain(t, reports);
   }),
-  {
-    ...boxCheck('MSG-6', 'at most 100 reports are in flight, and the others follow', ['slow'], async (t) => {
+  spec(
+    'MSG-6',
+    'at most 100 reports are in flight, and the others follow',
+    ['slow'],
+    async (t) => {
       t.gateway.acksReports = false;
       const replaced: string[] = [];
       for (let count = 0; count <= IN_FLIGHT_MAX + MORE; count += 1) replaced.push((await t.pushShown()).pushId);
@@ -70,9 +74,9 @@ export const REPORT_CHECKS = [
       t.gateway.acksReports = true;
       t.gateway.acknowledge([...first()]);
       await t.ended(replaced.at(-2) ?? '', FOLLOW_MS);
-    }),
-    timeoutMs: MANY_TIMEOUT_MS,
-  },
+    },
+    MANY_TIMEOUT_MS,
+  ),
 ];
 
 /**
@@ -82,12 +86,12 @@ export const REPORT_CHECKS = [
 async function threeReports(t: CheckContext): Promise<string[]> {
   const older = await t.pushShown();
   const order = await t.pushShown();
-  const replaced = await t.precondition('an end as replaced', () => t.ended(older.pushId));
+  const replaced = await precondition('an end as replaced', () => t.ended(older.pushId));
   const payment = t.payment();
   t.send(payment);
-  const paid = await t.precondition('a report of a payment', () => t.paid(payment.transactionId));
+  const paid = await precondition('a report of a payment', () => t.paid(payment.transactionId));
   t.withdraw(order.pushId);
-  const withdrawn = await t.precondition('an end as withdrawn', () => t.ended(order.pushId));
+  const withdrawn = await precondition('an end as withdrawn', () => t.ended(order.pushId));
   return [replaced, paid, withdrawn].map(idOf);
 }
 

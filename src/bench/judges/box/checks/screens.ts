@@ -1,6 +1,7 @@
+import { precondition } from '../../check.ts';
+import { type BoxCheck, spec } from '../box-check.ts';
 import { ANNOUNCEMENT_MAX_MS } from '../box-pages.ts';
-import { type BoxCheck, boxCheck, type CheckContext } from '../check-context.ts';
-import type { Body } from '../gateway-transcript.ts';
+import type { CheckContext } from '../check-context.ts';
 import type { BoxNeed } from '../subject.ts';
 import { paymentShown } from './announcements.ts';
 
@@ -21,7 +22,7 @@ const OTHER = 11_000;
 const IDLE_MS = 2 * ANNOUNCEMENT_MAX_MS;
 
 /** Brings something to the screen that is over some time later. Returns its content and amount. */
-type Show = (t: CheckContext) => Promise<Pick<Body<'show'>, 'content' | 'amount'>>;
+type Show = (t: CheckContext) => Promise<{ content: string; amount: number }>;
 
 /** After these the box must become idle. */
 const ENDS: readonly [title: string, show: Show][] = [
@@ -54,24 +55,24 @@ async function manyPayments(t: CheckContext): Promise<void> {
   const payments = Array.from({ length: MANY }, () => t.payment());
   await t.paymentsReported(...payments);
   const [last] = payments.slice(-1);
-  if (last !== undefined) await t.precondition('an idle box', () => t.expectIdle(last, MANY_MS));
+  if (last !== undefined) await precondition('an idle box', () => t.box.expectIdle(last, MANY_MS));
 }
 
 /** Amounts on the screen, announcements, and the way back to idle (PROTOCOL.md, clauses AGT-2, AGT-5 and AGT-6). */
 export const SCREEN_CHECKS: readonly BoxCheck[] = [
-  boxCheck('AGT-2', 'the screen names the amount of an order beside its QR', ['pages'], async (t) => {
+  spec('AGT-2', 'the screen names the amount of an order beside its QR', ['pages'], async (t) => {
     for (const amount of SEEN_AMOUNTS) {
       await t.pushShown(t.order({ amount }));
-      await t.expectAmount(amount);
+      await t.box.expectAmount(amount);
     }
   }),
-  boxCheck('AGT-5', 'the screen names the amount of a payment', ['pages'], async (t) => {
+  spec('AGT-5', 'the screen names the amount of a payment', ['pages'], async (t) => {
     for (const amount of SEEN_AMOUNTS) {
       await paymentShown(t, { amount });
-      await t.expectAmount(amount);
+      await t.box.expectAmount(amount);
     }
   }),
-  boxCheck(
+  spec(
     'AGT-5',
     'the screen names what was paid where the order on it asked for another amount',
     ['pages'],
@@ -79,39 +80,39 @@ export const SCREEN_CHECKS: readonly BoxCheck[] = [
       const payment = t.paymentFor(await t.pushShown());
       const amount = payment.amount + OTHER;
       await paymentShown(t, { ...payment, amount });
-      await t.expectAmount(amount);
+      await t.box.expectAmount(amount);
     },
   ),
-  boxCheck('AGT-5', 'the words said aloud name the amount of a payment, once', ['pages'], async (t) => {
+  spec('AGT-5', 'the words said aloud name the amount of a payment, once', ['pages'], async (t) => {
     for (const [amount, words] of AMOUNTS) {
       // A sentence of the check before may still be under way.
-      const said = await t.saidSoFar();
+      const said = await t.box.saidSoFar();
       await paymentShown(t, { amount });
-      await t.expectWords(words, said);
+      await t.box.expectWords(words, said);
     }
   }),
-  boxCheck('AGT-5', 'each payment is announced exactly once', ['pages'], async (t) => {
-    const before = await t.announcements();
+  spec('AGT-5', 'each payment is announced exactly once', ['pages'], async (t) => {
+    const before = await t.box.announcements();
     t.send(t.paymentFor(await t.pushShown()));
-    await t.expectAnnouncements(before + 1);
+    await t.box.expectAnnouncements(before + 1);
     t.send(t.payment(), t.payment());
-    await t.expectAnnouncements(before + 3);
+    await t.box.expectAnnouncements(before + 3);
   }),
   ...REPETITIONS.map(([when, needs, between]) =>
-    boxCheck('AGT-5', `a payment that is sent again ${when} is not announced again`, ['pages', ...needs], async (t) => {
+    spec('AGT-5', `a payment that is sent again ${when} is not announced again`, ['pages', ...needs], async (t) => {
       const payment = t.payment();
       t.send(payment);
-      await t.precondition('a report', () => t.paid(payment.transactionId));
+      await precondition('a report', () => t.paid(payment.transactionId));
       await between(t);
       await t.sync();
-      const count = await t.announcements();
+      const count = await t.box.announcements();
       for (const _ of [1, 2]) t.send({ ...payment, repeated: true });
-      await t.expectAnnouncements(count);
+      await t.box.expectAnnouncements(count);
     }),
   ),
   ...ENDS.map(([title, show]) =>
-    boxCheck('AGT-6', `after ${title} the box is idle again`, ['pages'], async (t) => {
-      await t.expectIdle(await show(t), IDLE_MS);
+    spec('AGT-6', `after ${title} the box is idle again`, ['pages'], async (t) => {
+      await t.box.expectIdle(await show(t), IDLE_MS);
     }),
   ),
 ];

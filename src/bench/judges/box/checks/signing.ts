@@ -1,11 +1,10 @@
 import { LIMITS } from '../../../../protocol/fields.ts';
 import { signingKeyOf } from '../../../../protocol/keys.ts';
 import type { DownBody } from '../../../../protocol/messages.ts';
-import { Mismatch } from '../../check.ts';
-import { ifTold } from '../box-pages.ts';
-import { boxCheck, type CheckContext } from '../check-context.ts';
+import { ifKnown, Mismatch, precondition } from '../../check.ts';
+import { spec } from '../box-check.ts';
+import type { Body, CheckContext } from '../check-context.ts';
 import type { Defects } from '../gateway/message-signer.ts';
-import type { Body } from '../gateway-transcript.ts';
 import { RETURN_MS } from '../subject.ts';
 import { expectIgnored, expectPaymentIgnored } from './ignored.ts';
 import { waitForSessionAge } from './pushes.ts';
@@ -46,43 +45,43 @@ const FORGED: readonly [clause: string, title: string, forgery: Forgery][] = [
  * LIM-4).
  */
 export const SIGNING_CHECKS = [
-  boxCheck('SIG-1', 'a message that is not signed changes nothing', async (t) => {
+  spec('SIG-1', 'a message that is not signed changes nothing', [], async (t) => {
     const payment = t.payment();
     await expectPaymentIgnored(t, payment, () => t.sendRaw(jsonOf(t, payment)));
   }),
   ...FORGED.map(([clause, title, { json, defects }]) =>
-    boxCheck(clause, `${title} changes nothing`, async (t) => {
+    spec(clause, `${title} changes nothing`, [], async (t) => {
       const payment = t.payment();
       await expectPaymentIgnored(t, payment, () => {
         t.sendRaw(signer(t).forge(jsonOf(t, payment, json?.(t, payment)), defects?.(t) ?? {}));
       });
     }),
   ),
-  boxCheck('SIG-3', 'a message that was changed on the way changes nothing', async (t) => {
+  spec('SIG-3', 'a message that was changed on the way changes nothing', [], async (t) => {
     const payment = t.payment();
     await expectPaymentIgnored(t, payment, () => {
       const original = signer(t).forge(jsonOf(t, { ...payment, amount: payment.amount + 1 }), {});
       t.sendRaw(tampered(original, jsonOf(t, payment)));
     });
   }),
-  boxCheck('SIG-3', 'a message that comes a second time changes nothing', async (t) => {
+  spec('SIG-3', 'a message that comes a second time changes nothing', [], async (t) => {
     const payment = t.payment();
     const signed = signer(t).sign(jsonOf(t, payment));
     t.sendRaw(signed);
-    await t.precondition('its report', () => t.paid(payment.transactionId));
-    await ifTold(() => t.precondition('its screen', () => t.expectText(payment.content)));
+    await precondition('its report', () => t.paid(payment.transactionId));
+    await ifKnown(() => precondition('its screen', () => t.box.expectText(payment.content)));
     await expectPaymentIgnored(t, payment, () => t.sendRaw(signed));
   }),
-  boxCheck('SIG-3', 'a push that is replayed after its end changes nothing', async (t) => {
+  spec('SIG-3', 'a push that is replayed after its end changes nothing', [], async (t) => {
     const order = t.order();
     const { pushId } = order;
     const signed = signer(t).sign(jsonOf(t, order));
     t.sendRaw(signed);
-    await t.precondition('an order on the screen', () => t.receive('shown', ['shown'], (it) => it.pushId === pushId));
+    await precondition('an order on the screen', () => t.receive('shown', ['shown'], (it) => it.pushId === pushId));
     t.withdraw(pushId);
-    await t.precondition('its end', () => t.ended(pushId));
-    const wasGone = await ifTold(() =>
-      t.precondition('a screen without it', () => t.expectQrGone(order)).then(() => true),
+    await precondition('its end', () => t.ended(pushId));
+    const wasGone = await ifKnown(() =>
+      precondition('a screen without it', () => t.box.expectQrGone(order)).then(() => true),
     );
     const reaction = () => t.received('accepted', 'shown', 'rejected').find((it) => it.pushId === pushId)?.type;
     await expectIgnored(
@@ -90,22 +89,22 @@ export const SIGNING_CHECKS = [
       () => t.sendRaw(signed),
       async () => {
         if (reaction() !== undefined) return `the box answered ${reaction()}`;
-        return wasGone === true && (await t.isQrSeen(order)) ? 'its QR came back' : undefined;
+        return wasGone === true && (await t.box.isQrSeen(order)) ? 'its QR came back' : undefined;
       },
     );
   }),
-  boxCheck('SIG-3', 'a message that comes after a later one changes nothing', async (t) => {
+  spec('SIG-3', 'a message that comes after a later one changes nothing', [], async (t) => {
     const payment = t.payment();
     const delayed = signer(t).sign(jsonOf(t, payment));
     await expectPaymentIgnored(t, payment, () => t.sendRaw(delayed));
   }),
-  boxCheck('SIG-3', 'a message of an earlier session changes nothing in the next one', async (t) => {
+  spec('SIG-3', 'a message of an earlier session changes nothing in the next one', [], async (t) => {
     const payment = t.payment();
     const early = signer(t).forge(jsonOf(t, payment), {});
     await t.reconnect();
     await expectPaymentIgnored(t, payment, () => t.sendRaw(early));
   }),
-  boxCheck('SIG-4', 'a message that has expired changes nothing, and ends the session', async (t) => {
+  spec('SIG-4', 'a message that has expired changes nothing, and ends the session', [], async (t) => {
     await waitForSessionAge(t, 1_000);
     const payment = t.payment();
     const { session } = t.gateway;
@@ -115,7 +114,7 @@ export const SIGNING_CHECKS = [
       await t.until('a new hello, or a betrayal', RETURN_MS, () => t.gateway.session !== session || isBelieved());
     });
   }),
-  boxCheck('SIG-5', 'the box follows the gateway to a new key, and takes the old one no more', async (t) => {
+  spec('SIG-5', 'the box follows the gateway to a new key, and takes the old one no more', [], async (t) => {
     const old = t.gateway.rotate();
     const follows = t.payment();
     t.send(follows);
@@ -125,7 +124,7 @@ export const SIGNING_CHECKS = [
       t.sendRaw(signer(t).forge(jsonOf(t, payment), { key: old }));
     });
   }),
-  boxCheck('MSG-3', 'fields that the box does not know change nothing', async (t) => {
+  spec('MSG-3', 'fields that the box does not know change nothing', [], async (t) => {
     const payment = t.payment();
     t.sendRaw(signer(t).sign(jsonOf(t, payment, { tip: 5_000, note: { from: 'a later version' } })));
     await t.paid(payment.transactionId);

@@ -1,5 +1,7 @@
 import type { Server } from 'node:net';
+import type { Clock } from '../../../../lib/clock.ts';
 import { ConfigError, reasonOf, systemCodeOf } from '../../../../lib/errors.ts';
+import type { Random } from '../../../../lib/random.ts';
 import { loginOf } from '../../../../protocol/keys.ts';
 import type { DownOf } from '../../../../protocol/messages.ts';
 
@@ -22,12 +24,39 @@ export interface Connection {
 }
 
 /** The fields by which a welcome names the mode of its gateway; a service that has no modes leaves them out. */
-export type WelcomeMode = Partial<Pick<DownOf<'welcome'>, 'mode' | 'sandboxMark'>>;
+export interface WelcomeMode {
+  mode?: DownOf<'welcome'>['mode'];
+  sandboxMark?: DownOf<'welcome'>['sandboxMark'];
+}
 
-/** Something that the box did against a clause. */
-export interface Violation {
-  clause: string;
-  what: string;
+/** Certificate and key of a server, PEM. `limits` replaces the TLS versions and ciphers. */
+export interface TlsIdentity {
+  cert: string;
+  key: string;
+  limits?: { minVersion: 'TLSv1' | 'TLSv1.2'; maxVersion: 'TLSv1.1' | 'TLSv1.2'; ciphers: string };
+}
+
+/** Identities of one gateway. A box may accept only the valid one. */
+export interface TlsIdentities {
+  /** The authority that the box must trust, PEM. */
+  ca: string;
+  valid: TlsIdentity;
+  otherAuthority: TlsIdentity;
+  expired: TlsIdentity;
+  otherHost: TlsIdentity;
+}
+
+/** Everything that a peer of the bench needs to serve a box. */
+export interface PeerWorld<Tls> {
+  clock: Clock;
+  random: Random;
+  /** If undefined, the peer uses no TLS. */
+  tls?: Tls | undefined;
+}
+
+/** Everything that one transport of a scripted gateway needs. */
+export interface EndpointWorld extends PeerWorld<TlsIdentity> {
+  events: EndpointEvents;
 }
 
 export interface LoginAttempt {

@@ -1,22 +1,20 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { z } from 'zod';
-import type { Clock } from '../../../../lib/clock.ts';
 import { createHttpServer } from '../../../../lib/http-server.ts';
-import type { Random } from '../../../../lib/random.ts';
 import { LIMITS } from '../../../../protocol/fields.ts';
 import { BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER } from '../../../../protocol/http-api.ts';
 import { BOX_ALIVE_MS } from '../../../../protocol/messages.ts';
 import {
   type Connection,
-  type EndpointEvents,
+  type EndpointWorld,
   type GatewayEndpoint,
   type JudgedIdentity,
   type ListenAddress,
   loginProblem,
   openServer,
 } from './endpoint.ts';
-import { type TlsIdentity, TlsListener } from './tls-listener.ts';
+import { TlsListener } from './tls-listener.ts';
 
 const PORT_OPTION = '--http-port';
 const CONNECTIONS_MAX = 64;
@@ -32,18 +30,10 @@ interface Stream extends Connection {
 /** Answers to posts instead of the right one. `hang`: no answer. */
 export type PostAnswer = 503 | 409 | 401 | 'hang';
 
-export interface HttpDeps {
-  clock: Clock;
-  random: Random;
-  events: EndpointEvents;
-  /** If undefined, it uses no TLS. */
-  tls?: TlsIdentity | undefined;
-}
-
 /** Gateway side of the box's HTTP connection (PROTOCOL.md, clause BOX-HTTP). */
 export class HttpEndpoint implements GatewayEndpoint {
   readonly #identity: JudgedIdentity;
-  readonly #deps: HttpDeps;
+  readonly #world: EndpointWorld;
   readonly #server: Server;
   readonly #streams = new Map<string, Stream>();
   readonly #sockets = new Set<Socket>();
@@ -56,9 +46,9 @@ export class HttpEndpoint implements GatewayEndpoint {
   connectionCount = 0;
   port = 0;
 
-  private constructor(identity: JudgedIdentity, deps: HttpDeps) {
+  private constructor(identity: JudgedIdentity, world: EndpointWorld) {
     this.#identity = identity;
-    this.#deps = deps;
+    this.#world = world;
     const handle = (request: IncomingMessage, response: ServerResponse) => this.#onRequest(request, response);
     this.#server = createHttpServer(handle, { connectionsMax: CONNECTIONS_MAX });
     this.#server.on('connection', (socket: Socket) => {
@@ -69,12 +59,12 @@ export class HttpEndpoint implements GatewayEndpoint {
   }
 
   /** Throws ConfigError when the address cannot be used. */
-  static async open(at: ListenAddress, identity: JudgedIdentity, deps: HttpDeps): Promise<HttpEndpoint> {
-    const endpoint = new HttpEndpoint(identity, deps);
+  static async open(at: ListenAddress, identity: JudgedIdentity, world: EndpointWorld): Promise<HttpEndpoint> {
+    const endpoint = new HttpEndpoint(identity, world);
     const server = endpoint.#server;
-    if (deps.tls === undefined) endpoint.port = await openServer(server, at, PORT_OPTION);
+    if (world.tls === undefined) endpoint.port = await openServer(server, at, PORT_OPTION);
     else {
-      endpoint.tls = await TlsListener.open(at, PORT_OPTION, deps.tls, (socket) => server.emit('connection', socket));
+      endpoint.tls = await TlsListener.open(at, PORT_OPTION, world.tls, (socket) => server.emit('connection', socket));
       endpoint.port = endpoint.tls.port;
     }
     return endpoint;
@@ -109,14 +99,14 @@ export class HttpEndpoint implements GatewayEndpoint {
     }
     const session = SESSION.safeParse(request.headers[BOX_SESSION_HEADER]);
     if (!session.success) {
-      this.#deps.events.violation('BOX-HTTP-1', `${method} ${url} without a UUID in ${BOX_SESSION_HEADER}`);
+      this.#world.events.violation('BOX-HTTP-1', `${method} ${url} without a UUID in ${BOX_SESSION_HEADER}`);
       end(response, 400);
     } else if (method === 'GET' && url === BOX_PATHS.stream) {
       this.#openStream(response, session.data);
     } else if (method === 'POST' && url === BOX_PATHS.messages) {
       this.#onPost(request, response, session.data);
     } else {
-      this.#deps.events.violation('BOX-HTTP-1', `${method} ${url} is none of its paths`);
+      this.#world.events.violation('BOX-HTTP-1', `${method} ${url} is none of its paths`);
       end(response, 404);
     }
   }
@@ -127,13 +117,13 @@ export class HttpEndpoint implements GatewayEndpoint {
     const isBasic = scheme.toLowerCase() === 'basic';
     const problem = isBasic ? loginProblem(this.#identity, username, password) : 'it sends no Basic credentials';
     if (problem !== undefined || url === BOX_PATHS.stream) {
-      this.#deps.events.login({ transport: 'http', username, problem });
+      this.#world.events.login({ transport: 'http', username, problem });
     }
     return problem === undefined;
   }
 
   #openStream(response: ServerResponse, sessionId: string): void {
-    const challenge = this.#deps.random.uuid();
+    const challenge = this.#world.random.uuid();
     response.writeHead(200, {
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-store',
@@ -167,7 +157,7 @@ export class HttpEndpoint implements GatewayEndpoint {
   async #comment(write: (text: string) => void, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       write(':\n\n');
-      await this.#deps.clock.sleep(BOX_ALIVE_MS, signal);
+      await this.#world.clock.sleep(BOX_ALIVE_MS, signal);
     }
   }
 
@@ -180,7 +170,7 @@ export class HttpEndpoint implements GatewayEndpoint {
     });
     request.on('end', () => {
       if (bytes > LIMITS.messageBytesMax) {
-        this.#deps.events.violation('LIM-4', `posted ${bytes} bytes`);
+        this.#world.events.violation('LIM-4', `posted ${bytes} bytes`);
         end(response, 413);
         return;
       }
@@ -189,7 +179,7 @@ export class HttpEndpoint implements GatewayEndpoint {
   }
 
   #answerTo({ headers }: IncomingMessage, body: Buffer, sessionId: string): number {
-    const { events } = this.#deps;
+    const { events } = this.#world;
     if (typeof this.refusesWith === 'number') return this.refusesWith;
     const stream = this.#streams.get(sessionId);
     if (stream === undefined) return 409;

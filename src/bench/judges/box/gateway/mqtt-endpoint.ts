@@ -1,6 +1,5 @@
 import type { AedesOptions, Client } from 'aedes';
 import { reasonOf, systemCodeOf } from '../../../../lib/errors.ts';
-import type { Random } from '../../../../lib/random.ts';
 import { decodePresence, encode } from '../../../../protocol/codec.ts';
 import { goneProofOf } from '../../../../protocol/keys.ts';
 import { MESSAGE_VERSION, type Presence } from '../../../../protocol/messages.ts';
@@ -8,14 +7,14 @@ import { PACKET_TOO_LONG } from '../../../../protocol/packet-limit.ts';
 import { boxMayPublish, boxMaySubscribe, boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../../../protocol/topics.ts';
 import {
   type Connection,
-  type EndpointEvents,
+  type EndpointWorld,
   type GatewayEndpoint,
   type JudgedIdentity,
   type ListenAddress,
   loginProblem,
 } from './endpoint.ts';
-import { type ConnectPacket, loginRefused, ScriptedBroker } from './scripted-broker.ts';
-import type { TlsIdentity, TlsListener } from './tls-listener.ts';
+import { loginRefused, ScriptedBroker } from './scripted-broker.ts';
+import type { TlsListener } from './tls-listener.ts';
 
 const PRESENCES_MAX = 10_000;
 /** PROTOCOL.md, clause TOP-4. */
@@ -43,38 +42,29 @@ interface Published {
   retain?: boolean;
 }
 
-export interface BrokerDeps {
-  random: Random;
-  events: EndpointEvents;
-  /** If undefined, it uses no TLS. */
-  tls?: TlsIdentity | undefined;
-}
-
 /** A gateway with its own broker (PROTOCOL.md, clauses TOP and PRE). */
 export class MqttEndpoint implements GatewayEndpoint {
   readonly #identity: JudgedIdentity;
-  readonly #deps: BrokerDeps;
+  readonly #world: EndpointWorld;
   readonly #connections = new WeakMap<Client, MqttConnection>();
-  /** The CONNECT packets of the clients. */
-  readonly #packets = new WeakMap<Client, ConnectPacket>();
   #broker: ScriptedBroker | undefined;
   #run: string | undefined;
   /** Presence messages of the box, and of its last will. */
   readonly presences: Presence[] = [];
 
-  private constructor(identity: JudgedIdentity, deps: BrokerDeps) {
+  private constructor(identity: JudgedIdentity, world: EndpointWorld) {
     this.#identity = identity;
-    this.#deps = deps;
+    this.#world = world;
   }
 
   /** Throws ConfigError when the address cannot be used. */
-  static async open(at: ListenAddress, identity: JudgedIdentity, deps: BrokerDeps): Promise<MqttEndpoint> {
-    const endpoint = new MqttEndpoint(identity, deps);
-    endpoint.#broker = await ScriptedBroker.open(at, endpoint.#rights(), deps.tls);
+  static async open(at: ListenAddress, identity: JudgedIdentity, world: EndpointWorld): Promise<MqttEndpoint> {
+    const endpoint = new MqttEndpoint(identity, world);
+    endpoint.#broker = await ScriptedBroker.open(at, endpoint.#rights(), world.tls);
     const { aedes } = endpoint.#broker;
     aedes.on('publish', (packet, client) => endpoint.#onPublish(packet, client));
     aedes.on('clientError', (_client, error) => {
-      if (systemCodeOf(error) === PACKET_TOO_LONG) deps.events.violation('LIM-4', reasonOf(error));
+      if (systemCodeOf(error) === PACKET_TOO_LONG) world.events.violation('LIM-4', reasonOf(error));
     });
     await endpoint.restart();
     return endpoint;
@@ -97,7 +87,7 @@ export class MqttEndpoint implements GatewayEndpoint {
   }
 
   async restart(): Promise<void> {
-    this.#run = this.#deps.random.uuid();
+    this.#run = this.#world.random.uuid();
     await this.#publishPresence(true);
   }
 
@@ -112,18 +102,14 @@ export class MqttEndpoint implements GatewayEndpoint {
   }
 
   async #publishPresence(online: boolean): Promise<void> {
-    const sessionId = this.#run ?? this.#deps.random.uuid();
+    const sessionId = this.#run ?? this.#world.random.uuid();
     await this.#broker?.publish(GATEWAY_PRESENCE_TOPIC, encode({ v: MESSAGE_VERSION, online, sessionId }), true);
   }
 
   #rights(): AedesOptions {
     const { terminalCode } = this.#identity;
-    const { events } = this.#deps;
+    const { events } = this.#world;
     return {
-      preConnect: (client, packet, done) => {
-        this.#packets.set(client, packet);
-        done(null, true);
-      },
       authenticate: (client, username = '', password, done) => {
         const problem = loginProblem(this.#identity, username, String(password ?? ''));
         events.login({ transport: 'mqtt', username, problem });
@@ -149,8 +135,8 @@ export class MqttEndpoint implements GatewayEndpoint {
 
   /** Checks a CONNECT packet. Returns its last will; undefined if there is no legal one. */
   #willOf(client: Client): Presence | undefined {
-    const { events } = this.#deps;
-    const packet = this.#packets.get(client);
+    const { events } = this.#world;
+    const packet = this.#broker?.connectOf(client);
     const { protocolVersion, clean, keepalive = 0, will } = packet ?? {};
     if (protocolVersion !== PROTOCOL_LEVEL) events.violation('TOP-1', `MQTT of protocol level ${protocolVersion}`);
     if (clean !== true) events.violation('TOP-1', 'connected without a clean session');
@@ -166,7 +152,7 @@ export class MqttEndpoint implements GatewayEndpoint {
 
   /** The presence in a publish. Reports its violations. */
   #presenceIn({ topic, payload, qos, retain = false }: Published, what: string): Presence | undefined {
-    const { events } = this.#deps;
+    const { events } = this.#world;
     const expected = boxTopic(this.#identity.terminalCode, 'presence');
     const decoded = decodePresence(Buffer.from(payload));
     if (topic !== expected) events.violation('PRE-1', `${what} goes to ${topic}, not to ${expected}`);
@@ -183,7 +169,7 @@ export class MqttEndpoint implements GatewayEndpoint {
   #checkProof({ online, sessionId, proof }: Presence, what: string): void {
     const { secret, terminalCode } = this.#identity;
     if (online || proof === goneProofOf(secret, terminalCode, sessionId)) return;
-    this.#deps.events.violation('PRE-1', `${what} does not prove that it is the box that is gone`);
+    this.#world.events.violation('PRE-1', `${what} does not prove that it is the box that is gone`);
   }
 
   #connectionOf(client: Client, will: Presence | undefined): MqttConnection {
@@ -208,7 +194,7 @@ export class MqttEndpoint implements GatewayEndpoint {
   }
 
   #onPublish(packet: Published, client: Client | null): void {
-    const { events } = this.#deps;
+    const { events } = this.#world;
     const { terminalCode } = this.#identity;
     const connection = client === null ? undefined : this.#connections.get(client);
     if (packet.topic === boxTopic(terminalCode, 'presence')) {
@@ -228,10 +214,10 @@ export class MqttEndpoint implements GatewayEndpoint {
     connection.sessionId = sessionId;
     const { will, clientId } = connection;
     if (hexOf(clientId).includes(hexOf(sessionId).slice(0, SESSION_HEX_MAX))) {
-      this.#deps.events.violation('TOP-6', `its client id ${clientId} tells its session`);
+      this.#world.events.violation('TOP-6', `its client id ${clientId} tells its session`);
     }
     if (will !== undefined && will.sessionId !== sessionId) {
-      this.#deps.events.violation('PRE-1', 'its birth names another session than its last will');
+      this.#world.events.violation('PRE-1', 'its birth names another session than its last will');
     }
   }
 }

@@ -1,9 +1,9 @@
 import type { EventEmitter } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
-import { Aedes, type AedesOptions, type AuthenticateError } from 'aedes';
+import { Aedes, type AedesOptions, type AuthenticateError, type Client } from 'aedes';
 import { LimitedSocket, READ_PACKET_BYTES_MAX } from '../../../../protocol/packet-limit.ts';
-import { type ListenAddress, openServer } from './endpoint.ts';
-import { type TlsIdentity, TlsListener } from './tls-listener.ts';
+import { type ListenAddress, openServer, type TlsIdentity } from './endpoint.ts';
+import { TlsListener } from './tls-listener.ts';
 
 const PORT_OPTION = '--mqtt-port';
 const CONNECTIONS_MAX = 64;
@@ -19,6 +19,7 @@ export type ConnectPacket = Parameters<NonNullable<AedesOptions['preConnect']>>[
 export class ScriptedBroker {
   readonly aedes: Aedes;
   readonly #sockets = new Set<Socket>();
+  readonly #connects = new WeakMap<Client, ConnectPacket>();
   #server: Server | undefined;
   tls: TlsListener | undefined;
   connectionCount = 0;
@@ -28,6 +29,10 @@ export class ScriptedBroker {
 
   private constructor(aedes: Aedes) {
     this.aedes = aedes;
+    aedes.preConnect = (client, packet, done) => {
+      this.#connects.set(client, packet);
+      done(null, true);
+    };
   }
 
   /** If `tls` is undefined, it uses none. Throws ConfigError when the address cannot be used. */
@@ -60,6 +65,11 @@ export class ScriptedBroker {
     server.maxConnections = CONNECTIONS_MAX;
     this.#server = server;
     return openServer(server, at, PORT_OPTION);
+  }
+
+  /** Returns the CONNECT packet of a client. */
+  connectOf(client: Client): ConnectPacket | undefined {
+    return this.#connects.get(client);
   }
 
   /** With QoS 1. Rejects at a closed broker. */

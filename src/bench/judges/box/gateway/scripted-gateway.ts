@@ -11,26 +11,27 @@ import {
   type UpOf,
 } from '../../../../protocol/messages.ts';
 import { GatewaySeal, type ReadMessage, readUp } from '../../../../protocol/seal.ts';
+import { PeerLog, type Violation } from '../../peer-log.ts';
 import type {
   Connection,
   EndpointEvents,
   JudgedIdentity,
   LoginAttempt,
   MessageResult,
-  Violation,
+  PeerWorld,
+  TlsIdentities,
+  TlsIdentity,
   WelcomeMode,
 } from './endpoint.ts';
 import { HttpEndpoint } from './http-endpoint.ts';
 import { MessageSigner } from './message-signer.ts';
 import { MqttEndpoint } from './mqtt-endpoint.ts';
-import type { TlsIdentities, TlsIdentity } from './tls-listener.ts';
 import { clauseOf, clauseOfUnreadable, helloViolations, orderViolations } from './violations.ts';
 
 const SEED_BYTES = 32;
 /** Messages and sessions of the box that are kept. */
 const RECEIVED_MAX = 20_000;
 const SESSIONS_MAX = 1_000;
-const VIOLATIONS_MAX = 200;
 const LOGINS_MAX = 200;
 
 /** The account linked to the judged box. */
@@ -61,13 +62,6 @@ export interface Session {
   sessionMs: number;
 }
 
-export interface GatewayDeps {
-  clock: Clock;
-  random: Random;
-  /** If undefined, the gateway uses no TLS. */
-  tls?: TlsIdentities | undefined;
-}
-
 export interface GatewayPlace {
   host: string;
   mqttPort: number;
@@ -83,9 +77,8 @@ export class ScriptedGateway {
   readonly tls: TlsIdentities | undefined;
   readonly clock: Clock;
   readonly random: Random;
-  readonly received: ReceivedMessage[] = [];
+  readonly log = new PeerLog<ReceivedMessage>(RECEIVED_MAX);
   readonly sessions: Session[] = [];
-  readonly violations: Violation[] = [];
   readonly logins: LoginAttempt[] = [];
   #mqtt: MqttEndpoint | undefined;
   #http: HttpEndpoint | undefined;
@@ -102,12 +95,10 @@ export class ScriptedGateway {
   acksReports = true;
   /** Set to a sentence when a second box uses the same identity. */
   duplicateBox: string | undefined;
-  /** Called with every message, for the evidence. */
-  onTraffic: ((title: string, detail: unknown) => void) | undefined;
   /** Called with every message at the moment when it comes in. */
   onMessage: ((message: UpMessage) => void) | undefined;
 
-  private constructor(identity: JudgedIdentity, { clock, random, tls }: GatewayDeps) {
+  private constructor(identity: JudgedIdentity, { clock, random, tls }: PeerWorld<TlsIdentities>) {
     this.identity = identity;
     this.tls = tls;
     this.clock = clock;
@@ -116,15 +107,19 @@ export class ScriptedGateway {
   }
 
   /** Listens on both ports; port 0 takes a free one. Throws ConfigError that names the option. */
-  static async open(place: GatewayPlace, identity: JudgedIdentity, deps: GatewayDeps): Promise<ScriptedGateway> {
-    const gateway = new ScriptedGateway(identity, deps);
+  static async open(
+    place: GatewayPlace,
+    identity: JudgedIdentity,
+    world: PeerWorld<TlsIdentities>,
+  ): Promise<ScriptedGateway> {
+    const gateway = new ScriptedGateway(identity, world);
     const events: EndpointEvents = {
       login: (login) => gateway.#onLogin(login),
       message: (connection, bytes) => gateway.#onMessage(connection, bytes),
-      violation: (clause, what) => gateway.reportViolation(clause, what),
+      violation: (clause, what) => gateway.log.violate(clause, what),
     };
     const { host, mqttPort, httpPort } = place;
-    const shared = { clock: deps.clock, random: deps.random, events, tls: deps.tls?.valid };
+    const shared = { ...world, events, tls: world.tls?.valid };
     gateway.#mqtt = await MqttEndpoint.open({ host, port: mqttPort }, identity, shared);
     try {
       gateway.#http = await HttpEndpoint.open({ host, port: httpPort }, identity, shared);
@@ -157,7 +152,7 @@ export class ScriptedGateway {
 
   /** Sends the next message in the newest session, or in another one. */
   send(body: DownBody, session = this.#current()): void {
-    this.onTraffic?.(`sent ${body.type}`, body);
+    this.log.traffic(`sent ${body.type}`, body);
     session.connection.deliver(session.signer.sign(this.messageJson(body, session), session.isWelcomed));
   }
 
@@ -208,12 +203,6 @@ export class ScriptedGateway {
     await Promise.all([this.mqtt.close(), this.http.close()]);
   }
 
-  reportViolation(clause: string, what: string): void {
-    this.onTraffic?.(`against ${clause}: ${what}`, undefined);
-    const isKnown = this.violations.some((it) => it.clause === clause && it.what === what);
-    if (!isKnown && this.violations.length < VIOLATIONS_MAX) this.violations.push({ clause, what });
-  }
-
   #current(): Session {
     const { session } = this;
     if (session === undefined) throw new Error('no box has said hello');
@@ -223,7 +212,7 @@ export class ScriptedGateway {
   #onLogin(login: LoginAttempt): void {
     if (this.logins.length < LOGINS_MAX) this.logins.push(login);
     const { username, problem } = login;
-    if (problem !== undefined && username === this.identity.terminalCode) this.reportViolation('TOP-2', problem);
+    if (problem !== undefined && username === this.identity.terminalCode) this.log.violate('TOP-2', problem);
   }
 
   #onMessage(connection: Connection, bytes: Uint8Array): MessageResult {
@@ -237,7 +226,7 @@ export class ScriptedGateway {
     const opened = known.verifier.open(read.value);
     if (!opened.ok && opened.code === 'MESSAGE_REPLAYED' && connection.transport === 'http') return 'duplicate';
     if (!opened.ok) return this.#refuse(clauseOf(opened.code), `${opened.code}: ${opened.reason}`);
-    if (message.type === 'hello') this.reportViolation('MSG-4', 'said hello a second time in one session');
+    if (message.type === 'hello') this.log.violate('MSG-4', 'said hello a second time in one session');
     this.#report(orderViolations(known, jws.head));
     Object.assign(known, { seq: jws.head.seq, sessionMs: jws.head.sessionMs });
     this.#keep(known, opened.value);
@@ -250,7 +239,7 @@ export class ScriptedGateway {
   }
 
   #refuse(clause: string, what: string): MessageResult {
-    this.reportViolation(clause, what);
+    this.log.violate(clause, what);
     return 'illegal';
   }
 
@@ -283,16 +272,17 @@ export class ScriptedGateway {
   }
 
   #report(violations: readonly Violation[]): void {
-    for (const { clause, what } of violations) this.reportViolation(clause, what);
+    for (const { clause, what } of violations) this.log.violate(clause, what);
   }
 
   #keep(session: Session, message: UpMessage): void {
     this.onMessage?.(message);
-    this.onTraffic?.(`received ${message.type}`, message);
+    this.log.traffic(`received ${message.type}`, message);
     if (message.type !== 'hello' && !session.isWelcomed)
-      this.reportViolation('MSG-4', `said ${message.type} without a welcome`);
-    if (this.received.length < RECEIVED_MAX) this.received.push({ message, session, atMs: this.clock.monotonicMs() });
-    else this.reportViolation('MSG-6', `sent more than ${RECEIVED_MAX} messages`);
+      this.log.violate('MSG-4', `said ${message.type} without a welcome`);
+    if (!this.log.add({ message, session, atMs: this.clock.monotonicMs() })) {
+      this.log.violate('MSG-6', `sent more than ${RECEIVED_MAX} messages`);
+    }
     if (message.type === 'alive' && this.answersAlive) this.send({ type: 'heard', aliveId: message.id }, session);
     const isReport = message.type === 'ended' || message.type === 'paid';
     if (isReport && this.acksReports) this.acknowledge([message.id], session);

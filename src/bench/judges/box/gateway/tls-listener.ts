@@ -1,24 +1,7 @@
 import type { Socket } from 'node:net';
 import { createServer, type Server, type TLSSocket } from 'node:tls';
 import { HANDSHAKE_TIMEOUT_MS, TLS_FLOOR } from '../../../../lib/tls.ts';
-import { type ListenAddress, openServer } from './endpoint.ts';
-
-/** Certificate and key of a server, PEM. `limits` replaces the TLS versions and ciphers. */
-export interface TlsIdentity {
-  cert: string;
-  key: string;
-  limits?: { minVersion: 'TLSv1' | 'TLSv1.2'; maxVersion: 'TLSv1.1' | 'TLSv1.2'; ciphers: string };
-}
-
-/** Identities of one gateway. A box may accept only the valid one. */
-export interface TlsIdentities {
-  /** The authority that the box must trust, PEM. */
-  ca: string;
-  valid: TlsIdentity;
-  otherAuthority: TlsIdentity;
-  expired: TlsIdentity;
-  otherHost: TlsIdentity;
-}
+import { type ListenAddress, openServer, type TlsIdentity } from './endpoint.ts';
 
 const CONNECTIONS_MAX = 64;
 

@@ -1,7 +1,8 @@
 import { readJws } from '../../../../protocol/jws.ts';
 import type { UpMessage, UpOf } from '../../../../protocol/messages.ts';
 import type { ReadMessage, SealRefusal } from '../../../../protocol/seal.ts';
-import type { Connection, Violation } from './endpoint.ts';
+import type { Violation } from '../../peer-log.ts';
+import type { Connection } from './endpoint.ts';
 
 type Head = ReadMessage<UpMessage>['jws']['head'];
 

@@ -1,5 +1,5 @@
 import { type NotJudged, THREATS_NOT_JUDGED } from '../../suite.ts';
-import type { DialectCheck } from '../check-context.ts';
+import type { DialectCheck } from '../dialect-check.ts';
 import { CONNECTION_CHECKS, ENROLMENT_CHECKS, UNLINKED_CHECKS, VIOLATION_CHECKS } from './enrolment.ts';
 import { NOTICE_CHECKS } from './notices.ts';
 

@@ -20,8 +20,8 @@ const TEXTS = [
 
 /** The fields of the answer of generate (PROTOCOL.md, clause GEN-4). */
 export const answerChecks: readonly ServiceCheck[] = [
-  gap('GEN-4', 'the answer has its seventeen fields', judgeFields),
-  gap('GEN-4', 'existing is 1 for an account in the system, and 0 for another', (t) =>
+  gap('GEN-4', 'the answer has its seventeen fields', [], judgeFields),
+  gap('GEN-4', 'existing is 1 for an account in the system, and 0 for another', [], (t) =>
     forEachCase(
       [
         ['1', t.generateBody()],
@@ -33,7 +33,7 @@ export const answerChecks: readonly ServiceCheck[] = [
       },
     ),
   ),
-  gap('GEN-4', 'qrLink leads to a picture of the QR', judgeLink),
+  gap('GEN-4', 'qrLink leads to a picture of the QR', [], judgeLink),
 ];
 
 /** Generates a QR. Throws PreconditionFailed unless the answer is 200: GEN-1 judges that. */

@@ -2,7 +2,7 @@ import { systemClock } from '../../../../lib/clock.ts';
 import { BOX_REFUSALS } from '../../../../protocol/codes.ts';
 import { PATHS } from '../../../../protocol/http-api.ts';
 import { Breach, Mismatch, PreconditionFailed } from '../../check.ts';
-import { type CheckContext, gap, type ServiceCheck, spec, withTimeout } from '../check-context.ts';
+import { type CheckContext, gap, type ServiceCheck, spec } from '../check-context.ts';
 import { type Answer, codeOf, isRefusal, summaryOf } from '../client.ts';
 import { expectCode, expectFields, expectRefused, expectSuccess, forEachCase } from '../expectations.ts';
 import { type OnShow, type SimulatedBox, withSimulatedBox } from '../simulated-box.ts';
@@ -57,7 +57,7 @@ export const boxChecks: readonly ServiceCheck[] = [
       }
     },
   ),
-  specWithBox('SND-3', 'the box gets the pushed QR, and nothing else', (t, box) =>
+  specWithBox('SND-3', 'the box gets the pushed QR, and nothing else', [], (t, box) =>
     forEachAmount(t, async (order) => {
       const { qrCode, answer, show } = await startPush(t, box, order);
       expectSuccess(await answer.called, 'a push that the box shows');
@@ -66,19 +66,28 @@ export const boxChecks: readonly ServiceCheck[] = [
       await expectFields({ qrCode, bankAccount, userBankName, amount, content, orderId: content }, show);
     }),
   ),
-  specWithBox('SND-3', 'the box gets the QR of each push: without a content, or of a known orderId', async (t, box) => {
-    const { content, amount } = t.newOrder();
-    const again = { content, amount: amount + 20_000 };
-    const pushes = [{ order: { content, amount } }, { order: again }, { order: t.newOrder(), change: { content: '' } }];
-    await forEachCase(pushes, async ({ order, change = {} }) => {
-      const qrCode = t.makeQr(order);
-      const called = await t.sendPush(t.pushBody(order, qrCode, { orderId: content, ...change }));
-      // A service may refuse an orderId that it knows, or an empty content.
-      if (isRefusal(called)) return;
-      const got = box.of('show').at(-1)?.qrCode;
-      if (got !== qrCode) throw new Breach(`SUCCESS for the QR ${qrCode}, and the box has ${got ?? 'none'}`);
-    });
-  }),
+  specWithBox(
+    'SND-3',
+    'the box gets the QR of each push: without a content, or of a known orderId',
+    [],
+    async (t, box) => {
+      const { content, amount } = t.newOrder();
+      const again = { content, amount: amount + 20_000 };
+      const pushes = [
+        { order: { content, amount } },
+        { order: again },
+        { order: t.newOrder(), change: { content: '' } },
+      ];
+      await forEachCase(pushes, async ({ order, change = {} }) => {
+        const qrCode = t.makeQr(order);
+        const called = await t.sendPush(t.pushBody(order, qrCode, { orderId: content, ...change }));
+        // A service may refuse an orderId that it knows, or an empty content.
+        if (isRefusal(called)) return;
+        const got = box.of('show').at(-1)?.qrCode;
+        if (got !== qrCode) throw new Breach(`SUCCESS for the QR ${qrCode}, and the box has ${got ?? 'none'}`);
+      });
+    },
+  ),
   spec('SND-3', 'SUCCESS waits for the box also after many pushes', ['a simulated box'], async (t) => {
     const showFirst: OnShow = async (box, show) => {
       if (box.of('show').length <= MANY_PUSHES) await box.show(show);
@@ -113,21 +122,19 @@ export const boxChecks: readonly ServiceCheck[] = [
       expectNoMessage(called);
     }, showNothing),
   ),
-  withTimeout(
+  spec(
+    'SND-4',
+    'a push without a confirmation is refused and withdrawn',
+    ['a simulated box'],
+    judgeTimeout,
     2 * DEADLINE_MAX_MS,
-    spec('SND-4', 'a push without a confirmation is refused and withdrawn', ['a simulated box'], judgeTimeout),
   ),
-  withTimeout(
+  gap(
+    'SND-4',
+    'a push without a confirmation is BOX_TIMEOUT',
+    ['a simulated box'],
+    withBox(async (t, box) => expectCode((await unconfirmed(t, box)).called, 'BOX_TIMEOUT', UNCONFIRMED), showNothing),
     2 * DEADLINE_MAX_MS,
-    gap(
-      'SND-4',
-      'a push without a confirmation is BOX_TIMEOUT',
-      ['a simulated box'],
-      withBox(
-        async (t, box) => expectCode((await unconfirmed(t, box)).called, 'BOX_TIMEOUT', UNCONFIRMED),
-        showNothing,
-      ),
-    ),
   ),
   spec('SND-5', 'a push to a box that is off is refused at once', ['a simulated box'], async (t) => {
     const beganMs = systemClock.monotonicMs();
@@ -149,7 +156,7 @@ export const boxChecks: readonly ServiceCheck[] = [
       await box.send({ type: 'rejected', pushId, code, reason: 'as the bench says' });
     };
     await withSimulatedBox(
-      t,
+      t.run,
       () =>
         forEachCase(codes, async (code) => {
           const called = await t.pushOrder();
@@ -164,7 +171,7 @@ const UNCONFIRMED = 'a push that the box does not confirm';
 
 async function judgeTimeout(t: CheckContext): Promise<void> {
   await withSimulatedBox(
-    t,
+    t.run,
     async (box) => {
       const { called, pushId } = await unconfirmed(t, box);
       expectRefused(called, UNCONFIRMED);
@@ -173,7 +180,7 @@ async function judgeTimeout(t: CheckContext): Promise<void> {
     },
     showNothing,
   );
-  await withSimulatedBox(t, async (box) => {
+  await withSimulatedBox(t.run, async (box) => {
     if ((await box.waitFor('show', 1, QUIET_MS)) === undefined) return;
     throw new Mismatch('the box gets the push when it comes back');
   });
@@ -186,7 +193,7 @@ async function unconfirmed(t: CheckContext, box: SimulatedBox): Promise<{ called
   const body = t.pushBody(order, await t.generatedQr(order));
   const answer = pending(t.post(PATHS.sendQr, body, { whileTimePasses: true }));
   const { pushId } = await box.expect('show');
-  t.step('waiting for the deadline of the push');
+  t.run.step('waiting for the deadline of the push');
   const endMs = time.clock.monotonicMs() + DEADLINE_MAX_MS;
   while (!answer.isAnswered() && time.clock.monotonicMs() < endMs) await passed(t, DEADLINE_STEP_MS);
   if (!answer.isAnswered()) throw new Mismatch(`no answer within ${DEADLINE_MAX_MS / 1_000} s`);
@@ -195,7 +202,7 @@ async function unconfirmed(t: CheckContext, box: SimulatedBox): Promise<{ called
 
 function pushedToBoxLost(t: CheckContext): Promise<Answer> {
   return withSimulatedBox(
-    t,
+    t.run,
     async (box) => {
       const { answer } = await startPush(t, box);
       await box.close();

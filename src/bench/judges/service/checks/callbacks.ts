@@ -1,7 +1,7 @@
 import { parseJson } from '../../../../lib/http-client.ts';
 import { PATHS, transactionSync } from '../../../../protocol/http-api.ts';
 import { webhookProblem } from '../../../../protocol/webhook.ts';
-import { waitUntilRight, watchWhileRight } from '../../../engine/test-time.ts';
+import { watchWhileRight } from '../../../engine/test-time.ts';
 import { Breach, Mismatch, PreconditionFailed } from '../../check.ts';
 import {
   basicOf,
@@ -61,8 +61,7 @@ export function about(
 
 /** Waits for the `nth` attempt. Returns all attempts so far. */
 async function attempts(t: CheckContext, payment: SimulatedPayment, nth: number): Promise<ReceivedRequest[]> {
-  const look = async () => (about(t, payment).length >= nth ? undefined : 'it has not come');
-  await waitUntilRight(t.time, CALLBACK_TIMEOUT_MS, look, t.signal);
+  await t.run.isSoon(CALLBACK_TIMEOUT_MS, () => about(t, payment).length >= nth);
   return about(t, payment);
 }
 
@@ -84,8 +83,10 @@ export async function callbackBody(
 }
 
 /** Keeps a callback as evidence. */
-export function keep({ evidence, subject }: CheckContext, { method, path, headers, body }: ReceivedRequest): void {
-  evidence.add('callback', `${method} ${path}`, { detail: subject.redactor.value({ method, path, headers, body }) });
+export function keep({ run, subject }: CheckContext, { method, path, headers, body }: ReceivedRequest): void {
+  run.evidence.add('callback', `${method} ${path}`, {
+    detail: subject.redactor.value({ method, path, headers, body }),
+  });
 }
 
 /** Pays a new order while the partner gives this answer. */
@@ -110,7 +111,7 @@ export async function answered(
 export async function expectOnce(t: CheckContext, how: CallbackAnswer): Promise<void> {
   await answered(t, how, async (payment) => {
     const look = async () => (about(t, payment).length > 1 ? 'it came again' : undefined);
-    const problem = await watchWhileRight(t.time, QUIET_MS, look, t.signal);
+    const problem = await watchWhileRight(t.time, QUIET_MS, look, t.run.signal);
     if (problem !== undefined) throw new Mismatch(`a callback that was answered ${how} is sent again`);
   });
 }
@@ -165,7 +166,7 @@ export const callbackChecks: readonly ServiceCheck[] = [
     answered(t, 'redirect', async () => {
       const { requests: arrived } = listenerOf(t);
       const look = async () => (arrived.some(({ path }) => path === ELSEWHERE_PATH) ? 'it was followed' : undefined);
-      const problem = await watchWhileRight(t.time, QUIET_MS, look, t.signal);
+      const problem = await watchWhileRight(t.time, QUIET_MS, look, t.run.signal);
       if (problem !== undefined) throw new Breach('a redirect is followed, with the authorization of the partner');
     }),
   ),

@@ -39,18 +39,18 @@ function expectShape(called: Answer, what: string): void {
 const MALFORMED = ['', '{', 'amount=1', '[]', '"x"', 'null', '{"amount":1,}', '\u0000'];
 
 export const errorChecks: readonly ServiceCheck[] = [
-  spec('ERR-1', 'a refused push has status FAILED and a code as message', async (t) => {
+  spec('ERR-1', 'a refused push has status FAILED and a code as message', [], async (t) => {
     const push = (await refusals(t)).find(({ what }) => what === 'send-qr');
     if (push !== undefined) expectShape(push.called, push.what);
   }),
-  gap('ERR-1', 'every other refusal has them too', async (t) =>
+  gap('ERR-1', 'every other refusal has them too', [], async (t) =>
     forEachCase(await refusals(t), async ({ what, called }) => expectShape(called, what)),
   ),
-  gap('ERR-2', 'a refusal is 400', async (t) => {
+  gap('ERR-2', 'a refusal is 400', [], async (t) => {
     await forEachCase(await refusals(t), async ({ what, called }) => expectStatus(called, 400, what));
     expectStatus(await t.generate('{'), 400, 'malformed JSON');
   }),
-  gap('ERR-2', 'an unknown path is 404, another method 405', async (t) => {
+  gap('ERR-2', 'an unknown path is 404, another method 405', [], async (t) => {
     const authorization = `Bearer ${await t.token()}`;
     const paths = ['/api/no-such-thing', '/api/qr/generate-customer/more', '/api/tid'];
     await forEachCase(paths, async (path) =>
@@ -64,7 +64,7 @@ export const errorChecks: readonly ServiceCheck[] = [
       mayBeTaken(() => expectStatus(called, 405, what));
     });
   }),
-  gap('ERR-2', 'a body that is not application/json is 415', (t) =>
+  gap('ERR-2', 'a body that is not application/json is 415', [], (t) =>
     forEachCase(['text/plain', 'application/x-www-form-urlencoded', 'application/xml'], async (type) => {
       const body = JSON.stringify(t.generateBody());
       const called = await t.post(PATHS.generate, body, { headers: { 'content-type': type } });
@@ -77,12 +77,12 @@ export const errorChecks: readonly ServiceCheck[] = [
     const answer = await raw(t, (host) => `Host: ${host}\r\nHost: elsewhere.example\r\n${authorization}`);
     if (!/^HTTP\/1\.1 400 /.test(answer)) throw new Mismatch(`expected 400, is ${answer.slice(0, 60)}`);
   }),
-  gap('ERR-3', 'a body that is not a JSON object is E46', (t) =>
+  gap('ERR-3', 'a body that is not a JSON object is E46', [], (t) =>
     forEachCase(MALFORMED, async (body) =>
       expectCode(await t.generate(body), 'E46', `the body ${JSON.stringify(body)}`),
     ),
   ),
-  gap('ERR-3', 'a field of another type is E46', async (t) => {
+  gap('ERR-3', 'a field of another type is E46', [], async (t) => {
     const wrong = { bankAccount: null, bankCode: {}, transType: true };
     const open = { amount: '50000', content: 1, qrType: '0' };
     await forEachCase(Object.entries({ ...wrong, ...open, orderId: [] }), async ([field, value]) => {
@@ -98,20 +98,20 @@ export const errorChecks: readonly ServiceCheck[] = [
       expectCode(await t.sendPush({ ...push, amount }), 'E46', `send-qr with amount ${JSON.stringify(amount)}`);
     });
   }),
-  gap('ERR-3', 'free text with a control character, an invisible one or half a character is E46', (t) =>
+  gap('ERR-3', 'free text with a control character, an invisible one or half a character is E46', [], (t) =>
     forEachCase(['a\u0000b', 'a\nb', 'a\u001bb', 'a\ud800b', 'a\u202eb', 'a\u200bb'], async (text) => {
       const called = await t.generateWith({ orderId: text });
       mayBeTaken(() => expectCode(called, 'E46', `orderId ${JSON.stringify(text)}`));
     }),
   ),
-  gap('ERR-3', 'of equal keys the last counts', async (t) => {
+  gap('ERR-3', 'of equal keys the last counts', [], async (t) => {
     const body = t.generateBody();
     const last = `${JSON.stringify(body).slice(0, -1)},"amount":0}`;
     expectRefused(await t.generate(last), 'a wrong amount after the right one');
     const called = await t.generate(`{"amount":0,${JSON.stringify(body).slice(1)}`);
     expectQr(called, 'a wrong amount before the right one');
   }),
-  gap('ERR-4', 'an unknown field changes nothing', async (t) => {
+  gap('ERR-4', 'an unknown field changes nothing', [], async (t) => {
     const called = await t.generateWith({ ofALaterVersion: { a: [1] } });
     expectQr(called, 'a request with an unknown field');
   }),
@@ -121,6 +121,7 @@ export const errorChecks: readonly ServiceCheck[] = [
 export const leakCheck: ServiceCheck = gap(
   'ERR-7',
   'no answer of the run had a password, or a right checkSum instead of a wrong one',
+  [],
   async (t) => {
     const { box, access } = t.options;
     const refused = await t.login({ authorization: basicOf({ ...access, password: 'not the password' }) });
@@ -133,7 +134,7 @@ export const leakCheck: ServiceCheck = gap(
 
 /** Run after all others: checks the codes of all answers. */
 export const codeChecks: readonly ServiceCheck[] = [
-  gap('ERR-6', 'every code that was answered is one of the table', async ({ subject }) => {
+  gap('ERR-6', 'every code that was answered is one of the table', [], async ({ subject }) => {
     if (subject.codes.size === 0) throw new PreconditionFailed('needs refusals with a code, and there were none');
     const unknown = [...subject.codes].filter((code) => !Object.hasOwn(CODES, code));
     if (unknown.length > 0)
@@ -142,7 +143,8 @@ export const codeChecks: readonly ServiceCheck[] = [
 ];
 
 /** The beginning of the answer to a request with these header lines. Throws NoAnswer. */
-async function raw({ subject, evidence, signal }: CheckContext, head: (host: string) => string): Promise<string> {
+async function raw({ run }: CheckContext, head: (host: string) => string): Promise<string> {
+  const { subject, evidence, signal } = run;
   const { hostname, port, host, pathname } = new URL(subject.options.access.baseUrl);
   const text = `POST ${pathname}${PATHS.token} HTTP/1.1\r\n${head(host)}Content-Length: 0\r\nConnection: close\r\n\r\n`;
   const answer = await subject.time.inRealTime(() => exchange(text, hostname, port === '' ? 80 : Number(port), signal));

@@ -1,6 +1,6 @@
 import { parseJson } from '../../../../lib/http-client.ts';
 import { PATHS } from '../../../../protocol/http-api.ts';
-import { waitUntilRight, watchWhileRight } from '../../../engine/test-time.ts';
+import { watchWhileRight } from '../../../engine/test-time.ts';
 import { Breach, PreconditionFailed } from '../../check.ts';
 import type { CallbackAnswer, ReceivedRequest } from '../callback-listener.ts';
 import { type CheckContext, gap, type ServiceCheck, spec } from '../check-context.ts';
@@ -48,8 +48,7 @@ export const everyCallbackChecks: readonly ServiceCheck[] = [
     expectNone(t, judgedCallbacks(t).untrue, 'say what was not paid'),
   ),
   spec('CBK-4', 'every simulated payment of the run had its callback', ['callbacks'], async (t) => {
-    const look = async () => (lostPayments(t).length === 0 ? undefined : 'they have not come');
-    if (callbacksOf(t).length > 0) await waitUntilRight(t.time, LOST_MS, look, t.signal);
+    if (callbacksOf(t).length > 0) await t.run.isSoon(LOST_MS, () => lostPayments(t).length === 0);
     const lost = lostPayments(t).map(({ facts }) => `${JSON.stringify(facts.content)} of ${facts.amount}`);
     if (lost.length === 0) return;
     throw new Breach(`${lost.length} payments had no callback: ${lost.slice(0, NAMED_MAX).join('; ')}`);
@@ -69,7 +68,7 @@ export const everyCallbackChecks: readonly ServiceCheck[] = [
       return judgedCallbacks(t).unasked[0]?.why;
     };
     const forMs = t.options.slow ? SLOW_SILENCE_MS : SILENCE_MS;
-    if ((await look()) === undefined) await watchWhileRight(t.time, forMs, look, t.signal);
+    if ((await look()) === undefined) await watchWhileRight(t.time, forMs, look, t.run.signal);
     expectNone(t, judgedCallbacks(t).unasked, 'came unasked, or again after they were answered 200');
   }),
 ];

@@ -92,18 +92,18 @@ const BY_TYPE = [
 ] as const;
 
 export const generateChecks: readonly ServiceCheck[] = [
-  spec('GEN-1', 'the request of the usage example gets a QR', async (t) => {
+  spec('GEN-1', 'the request of the usage example gets a QR', [], async (t) => {
     expectQr(await t.generate(t.generateBody()), 'the request');
   }),
-  gap('GEN-1', 'a missing qrType is 0', async (t) =>
+  gap('GEN-1', 'a missing qrType is 0', [], async (t) =>
     expectQr(await t.generateWith({ qrType: undefined }), 'without qrType'),
   ),
-  gap('GEN-1', 'a holder may have Vietnamese letters', async (t) => {
+  gap('GEN-1', 'a holder may have Vietnamese letters', [], async (t) => {
     const called = await t.generateWith({ userBankName: 'NGUYỄN VĂN Ả' });
     if (called.status >= 500) throw new Breach(`the answer is ${summaryOf(called)}`);
     expectQr(called, 'the holder NGUYỄN VĂN Ả');
   }),
-  gap('GEN-1', 'a dynamic QR without a needed field is E46', (t) => {
+  gap('GEN-1', 'a dynamic QR without a needed field is E46', [], (t) => {
     const fields = ['bankCode', 'bankAccount', 'userBankName', 'content', 'amount', 'orderId', 'transType'];
     return expectMissing(t, t.generateBody(), fields);
   }),
@@ -116,20 +116,20 @@ export const generateChecks: readonly ServiceCheck[] = [
     const other = await t.generate({ ...bodies.dynamic, qrType: 2 });
     mayBeTaken(() => expectCode(other, 'E46', 'qrType 2'));
   }),
-  gap('GEN-2', 'a wrong field is refused with its code', (t) =>
+  gap('GEN-2', 'a wrong field is refused with its code', [], (t) =>
     forEachCase([...WRONG, ...MORE_WRONG], async ([code, change]) => {
       expectWrong(await t.generateWith(change), code, JSON.stringify(change));
     }),
   ),
-  gap('GEN-2', 'a transType in lower case is E03', async (t) => {
+  gap('GEN-2', 'a transType in lower case is E03', [], async (t) => {
     const called = await t.generateWith({ transType: 'c' });
     mayBeTaken(() => expectCode(called, 'E03', 'transType c'));
   }),
-  gap('GEN-2', 'content may have spaces and . , - _ / : #', async (t) => {
+  gap('GEN-2', 'content may have spaces and . , - _ / : #', [], async (t) => {
     const body = { ...t.generateBody(), content: 'a B.c,d-e_f/g:h#9' };
     expectQr(await t.generate(body), `the content ${body.content}`);
   }),
-  gap('GEN-2', 'of several wrong fields the first in the order of the clause counts', (t) =>
+  gap('GEN-2', 'of several wrong fields the first in the order of the clause counts', [], (t) =>
     forEachCase([...WRONG.entries()], async ([index, [code]]) => {
       const changes = WRONG.slice(index).map(([, change]) => change);
       // Reversed: if two changes have the same field, the first one must win.
@@ -137,7 +137,7 @@ export const generateChecks: readonly ServiceCheck[] = [
       expectWrong(await t.generate(body), code, `${Object.keys(WRONG[index]?.[1] ?? {}).join()} and what follows`);
     }),
   ),
-  gap('GEN-3', 'a bank has its short name or its BIN', async (t) => {
+  gap('GEN-3', 'a bank has its short name or its BIN', [], async (t) => {
     await decodedQr(t, t.generateBody());
     await forEachCase([findBank(t.bin)?.code ?? t.options.account.bankCode, t.bin], async (bankCode) => {
       const body = { ...t.generateBody(), bankCode };
@@ -145,7 +145,7 @@ export const generateChecks: readonly ServiceCheck[] = [
       await expectFacts({ bin: t.bin }, await decodedQr(t, body));
     });
   }),
-  gap('GEN-3', 'each bank that is taken has its own BIN', async (t) => {
+  gap('GEN-3', 'each bank that is taken has its own BIN', [], async (t) => {
     await t.token();
     // Each of an order of its own: GEN-5 judges an order that is asked for again.
     const answers = await Promise.all(BANKS.map(({ code }) => t.generateWith({ bankCode: code })));
@@ -156,7 +156,7 @@ export const generateChecks: readonly ServiceCheck[] = [
       if (is !== bin) throw new Breach(`the BIN of ${code}: expected ${bin}, is ${is}`);
     });
   }),
-  spec('GEN-5', 'the QR pays this amount to this account with this content', async (t) => {
+  spec('GEN-5', 'the QR pays this amount to this account with this content', [], async (t) => {
     const body = t.generateBody();
     const qr = await decodedQr(t, body);
     expectSame('the BIN in the QR', t.bin, qr.bin);
@@ -167,12 +167,12 @@ export const generateChecks: readonly ServiceCheck[] = [
       throw new Mismatch(`the content in the QR: expected ${body.content}, is ${qr.purpose ?? 'none'}`);
     }
   }),
-  spec('GEN-5', `the QR has the amount, ${EVERY_SIZE}`, (t) =>
+  spec('GEN-5', `the QR has the amount, ${EVERY_SIZE}`, [], (t) =>
     forEachAmount(t, async (order) => {
       expectSame('the amount in the QR', order.amount, (await decodedQr(t, t.generateBody(order))).amount);
     }),
   ),
-  spec('GEN-5', 'the QR has the content byte for byte: capitals, signs and every space', (t) =>
+  spec('GEN-5', 'the QR has the content byte for byte: capitals, signs and every space', [], (t) =>
     forEachCase(CONTENTS, async (content) => {
       // GEN-2 and LEN judge which contents are taken.
       const called = await t.generateWith({ content });
@@ -182,7 +182,7 @@ export const generateChecks: readonly ServiceCheck[] = [
       throw new Breach(`the content in the QR: expected ${JSON.stringify(content)}, is ${JSON.stringify(purpose)}`);
     }),
   ),
-  spec('GEN-5', 'an order or a content that is asked for again with another amount has that amount', async (t) => {
+  spec('GEN-5', 'an order or a content that is asked for again with another amount has that amount', [], async (t) => {
     const { content, amount } = t.newOrder();
     const asked = [amount, amount + 20_000, amount + 40_000];
     await forEachCase([...asked.entries()], async ([index, it]) => {
@@ -192,7 +192,7 @@ export const generateChecks: readonly ServiceCheck[] = [
       if (!isRefusal(called)) await expectFacts({ amount: it }, decodedIn(called));
     });
   }),
-  spec('GEN-5', 'requests that come together have each its own QR', async (t) => {
+  spec('GEN-5', 'requests that come together have each its own QR', [], async (t) => {
     const orders = Array.from({ length: TOGETHER }, () => t.newOrder());
     await t.token();
     const answers = await Promise.all(orders.map((order) => t.generate(t.generateBody(order))));
@@ -221,7 +221,7 @@ export const generateChecks: readonly ServiceCheck[] = [
       if (has !== hasAmount) throw new Breach(`a ${type} QR has ${has ? 'an amount' : 'no amount'}`);
     }),
   ),
-  gap('GEN-6', 'the content is not prefixed', async (t) => {
+  gap('GEN-6', 'the content is not prefixed', [], async (t) => {
     const body = t.generateBody();
     expectSame('the content in the QR', body.content, (await decodedQr(t, body)).purpose);
   }),

@@ -16,13 +16,13 @@ function bodyOf(t: CheckContext, bytes: number): Body {
 }
 
 export const limitChecks: readonly ServiceCheck[] = [
-  gap('LIM-1', 'amounts of 1 and 9,999,999,999,999 are taken, one more is E02', async (t) => {
+  gap('LIM-1', 'amounts of 1 and 9,999,999,999,999 are taken, one more is E02', [], async (t) => {
     await forEachCase(AMOUNTS, async (amount) => {
       expectQr(await t.generateWith({ amount }), `an amount of ${amount}`);
     });
     expectCode(await t.generateWith({ amount: AMOUNT_MAX + 1 }), 'E02', 'one more');
   }),
-  gap('LIM-2', 'an account of 1 to 19 letters or digits is taken, a longer one is E10', async (t) => {
+  gap('LIM-2', 'an account of 1 to 19 letters or digits is taken, a longer one is E10', [], async (t) => {
     await forEachCase(['7', 'SHOP2ACC', 'aB3'.repeat(7).slice(0, 19)], async (bankAccount) => {
       expectQr(await t.generateWith({ bankAccount }), `the account ${bankAccount}`);
     });
@@ -30,7 +30,7 @@ export const limitChecks: readonly ServiceCheck[] = [
       expectCode(await t.generateWith({ bankAccount }), 'E10', `the account ${bankAccount}`);
     });
   }),
-  gap('LIM-3', 'content of 25 goes into a QR and 26 is E26; an orderId of 64 is taken and 65 is E46', async (t) => {
+  gap('LIM-3', 'content of 25 goes into a QR and 26 is E26; an orderId of 64 is taken and 65 is E46', [], async (t) => {
     expectQr(await t.generateWith({ content: 'X'.repeat(25) }), 'content of 25');
     expectCode(await t.generateWith({ content: 'X'.repeat(26) }), 'E26', 'content of 26');
     expectQr(await t.generateWith({ orderId: 'x'.repeat(64) }), 'an orderId of 64');
@@ -44,12 +44,12 @@ export const limitChecks: readonly ServiceCheck[] = [
     const longer = await t.sendPush({ ...body, content: 'x'.repeat(100) });
     mayBeTaken(() => expectCode(longer, 'E46', 'content of 100'));
   }),
-  gap('LIM-4', 'a body of 65,536 bytes is taken, one byte more is 413', async (t) => {
+  gap('LIM-4', 'a body of 65,536 bytes is taken, one byte more is 413', [], async (t) => {
     expectQr(await t.generate(bodyOf(t, BODY_BYTES_MAX)), 'a body at the limit');
     const longer = await t.generate(bodyOf(t, BODY_BYTES_MAX + 1));
     mayBeTaken(() => expectStatus(longer, 413, 'a body of one byte more'));
   }),
-  gap('LIM-5', 'a box code is VVB and six digits: another one is E35', (t) =>
+  gap('LIM-5', 'a box code is VVB and six digits: another one is E35', [], (t) =>
     forEachCase(['VVB1', 'vvb000001', 'VVB0000001', 'BOX000001'], async (terminalCode) => {
       const called = await t.pushOrder(t.newOrder(), { terminalCode, serialNumber: '' });
       expectCode(called, 'E35', `a push to ${terminalCode}`);

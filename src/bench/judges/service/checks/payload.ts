@@ -61,6 +61,7 @@ export const payloadChecks: readonly ServiceCheck[] = [
   spec(
     'QRP-1',
     'the QR is a sequence of tag, length and value in printable ASCII, at most 512 characters',
+    [],
     async (t) => {
       const payload = await payloadOf(t);
       if (!/^[\x20-\x7e]{1,512}$/.test(payload))
@@ -68,7 +69,7 @@ export const payloadChecks: readonly ServiceCheck[] = [
       if (framed(payload) === undefined) throw new Mismatch(`not tags of two digits, from 00 to 63: ${payload}`);
     },
   ),
-  spec('QRP-2', 'the QR has the tags of NAPAS VietQR', async (t) => {
+  spec('QRP-2', 'the QR has the tags of NAPAS VietQR', [], async (t) => {
     // QRP-3 judges the CRC.
     const payload = withCrc(await payloadOf(t));
     const decoded = decodeVietQr(payload);
@@ -78,7 +79,7 @@ export const payloadChecks: readonly ServiceCheck[] = [
     const merchant = framed(payload)?.get('38') ?? '';
     if (!merchant.startsWith(NAPAS_ID)) throw new Mismatch(`tag 38: expected ${NAPAS_ID}…, is ${merchant}`);
   }),
-  spec('QRP-3', 'tag 63 is the CRC of the whole QR', async (t) => {
+  spec('QRP-3', 'tag 63 is the CRC of the whole QR', [], async (t) => {
     const [digits, published] = CRC_OF_DIGITS;
     if (crc16(digits) !== published) throw new Error('the bench itself makes another CRC than CRC-16/CCITT-FALSE');
     const payload = await payloadOf(t);

@@ -18,28 +18,21 @@ export const QUIET_MS = 2_000;
 export const showNothing: OnShow = async () => undefined;
 
 type BoxJudge = (t: CheckContext, box: SimulatedBox) => Promise<void>;
-type NeedsAndJudge = [BoxJudge] | [needs: readonly ServiceNeed[], BoxJudge];
+type MakeBoxCheck = (clause: string, title: string, needs: readonly ServiceNeed[], judge: BoxJudge) => ServiceCheck;
 
-/** A check by the specification, with a simulated box that shows every push. */
-export function specWithBox(clause: string, title: string, ...rest: NeedsAndJudge): ServiceCheck {
-  return spec(clause, title, ...boxed(rest));
-}
+const makerOf =
+  (make: typeof spec): MakeBoxCheck =>
+  (clause, title, needs, judge) =>
+    make(clause, title, ['a simulated box', ...needs], withBox(judge));
 
-/** A check of a default of PROTOCOL.md, with a simulated box that shows every push. */
-export function gapWithBox(clause: string, title: string, ...rest: NeedsAndJudge): ServiceCheck {
-  return gap(clause, title, ...boxed(rest));
-}
-
-function boxed([first, second]: NeedsAndJudge) {
-  const [needs, judge] = typeof first === 'function' ? [[], first] : [first, second as BoxJudge];
-  return [['a simulated box', ...needs] as const, withBox(judge)] as const;
-}
+/** Make checks with a simulated box that shows every push. */
+export const [specWithBox, gapWithBox] = [makerOf(spec), makerOf(gap)];
 
 /** A judge with a simulated box. `onShow` replaces its handling of pushes. */
 export const withBox =
   (judge: BoxJudge, onShow?: OnShow) =>
   (t: CheckContext): Promise<void> =>
-    withSimulatedBox(t, (box) => judge(t, box), onShow);
+    withSimulatedBox(t.run, (box) => judge(t, box), onShow);
 
 /**
  * Sends what must be refused while the box is on, as far as the bench can simulate it: a box that is off would hide what
@@ -60,7 +53,7 @@ export async function whileBoxIsOn(t: CheckContext, send: () => Promise<void>): 
     if (seen !== undefined) throw new Breach(`a push was refused, and its QR is on the box all the same: ${seen}`);
   };
   if (boxSecret !== undefined) {
-    await withSimulatedBox(t, (box) =>
+    await withSimulatedBox(t.run, (box) =>
       forEachCase([send, () => expectNone(async () => box.of('show').map(({ qrCode }) => qrCode))], (it) => it()),
     );
   } else if (boxOn !== undefined && seeQr !== undefined) {

@@ -1,6 +1,5 @@
-import { waitUntilRight } from '../../../engine/test-time.ts';
 import { Breach, Mismatch, PreconditionFailed } from '../../check.ts';
-import { type CheckContext, gap, type ServiceCheck, withTimeout } from '../check-context.ts';
+import { type CheckContext, gap, type ServiceCheck } from '../check-context.ts';
 import { forEachCase } from '../expectations.ts';
 import { about, answered, expectOnce, listenerOf, payOrder, type SimulatedPayment } from './callbacks.ts';
 
@@ -25,14 +24,12 @@ export const retryChecks: readonly ServiceCheck[] = [
     judgeFailures,
   ),
   gap('SYN-4', 'a callback that was answered 400 is not sent again', ['callbacks'], (t) => expectOnce(t, 400)),
-  withTimeout(
+  gap(
+    'SYN-4',
+    'there are eleven attempts, after 1, 2, 3, 4, 5 and five times 60 seconds',
+    ['callbacks', 'minutes'],
+    judgeWaits,
     600_000,
-    gap(
-      'SYN-4',
-      'there are eleven attempts, after 1, 2, 3, 4, 5 and five times 60 seconds',
-      ['callbacks', 'minutes'],
-      judgeWaits,
-    ),
   ),
 ];
 
@@ -45,7 +42,7 @@ async function judgeFailures(t: CheckContext): Promise<void> {
     const paid: { how: (typeof FAILURES)[number]; payment: SimulatedPayment }[] = [];
     for (const { how, order } of cases) paid.push({ how, payment: await payOrder(t, order) });
     const isAgain = ({ payment }: (typeof paid)[number]) => about(t, payment).length >= 2;
-    await waitUntilRight(t.time, AGAIN_MS, async () => (paid.every(isAgain) ? undefined : 'not yet'), t.signal);
+    await t.run.isSoon(AGAIN_MS, () => paid.every(isAgain));
     // An answer is undefined where the connection was closed. CBK-4 judges a callback that has not come, SYN-2 one of
     // another content, which got another answer.
     const wasAnswered = ({ how, payment }: (typeof paid)[number]) =>
@@ -67,10 +64,10 @@ async function judgeWaits(t: CheckContext): Promise<void> {
   const { time } = t.subject;
   const totalMs = WAITS_S.reduce((sum, seconds) => sum + seconds, 0) * 1_000;
   await answered(t, 500, async (payment, first) => {
-    t.step('waiting for every attempt at a callback');
+    t.run.step('waiting for every attempt at a callback');
     const endMs = first.atMs + totalMs + 2 * Math.max(...WAITS_S) * 1_000;
     while (time.clock.monotonicMs() < endMs) {
-      t.signal.throwIfAborted();
+      t.run.signal.throwIfAborted();
       await time.wait(WAIT_STEP_MS);
     }
     const all = about(t, payment);

@@ -18,10 +18,10 @@ import {
 
 /** More pushes and payments of an order on the screen (PROTOCOL.md, clauses SND-7 to SND-9 and CBK-7). */
 export const screenChecks: readonly ServiceCheck[] = [
-  gapWithBox('SND-7', 'a QR that the partner made himself is shown', async (t) => {
+  gapWithBox('SND-7', 'a QR that the partner made himself is shown', [], async (t) => {
     expectSuccess(await t.pushOrder(), "a push of the partner's own QR");
   }),
-  specWithBox('SND-8', 'a newer push goes to the box although one is on its screen', async (t, box) => {
+  specWithBox('SND-8', 'a newer push goes to the box although one is on its screen', [], async (t, box) => {
     await pushShown(t, t.newOrder());
     const order = t.newOrder();
     expectSuccess(await t.pushOrder(order), 'a newer push');
@@ -51,9 +51,9 @@ export const screenChecks: readonly ServiceCheck[] = [
     ['a simulated box', 'sandbox'],
     async (t) => {
       const order = t.newOrder();
-      await withSimulatedBox(t, () => pushShown(t, order));
+      await withSimulatedBox(t.run, () => pushShown(t, order));
       const transactionId = await t.simulatePayment(order);
-      await withSimulatedBox(t, async (box) => {
+      await withSimulatedBox(t.run, async (box) => {
         const payment = await box.find('payment', isOf(order));
         if (payment?.transactionId !== transactionId) throw new Mismatch('the box does not get the payment');
       });
@@ -104,7 +104,7 @@ const isOf =
 
 async function judgeRepeated(t: CheckContext): Promise<void> {
   await withSimulatedBox(
-    t,
+    t.run,
     async (box) => {
       const { order, qrCode, answer, show } = await startPush(t, box);
       const body = t.pushBody(order, qrCode);
